@@ -6,7 +6,6 @@
 enum { LANES = 16 };
 
 /* Both types by one code, which asks of each number: it is for what is rare, not fast. */
-
 static double load(adj_dtype dtype, const void *x, ptrdiff_t i)
 {
     return dtype == ADJ_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];

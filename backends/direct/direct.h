@@ -84,6 +84,11 @@ int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const
 /* The threads that a convolution's, or its gradients', operations are worth. */
 int direct_conv_threads(const direct *d, const adj_node *n);
 
+/* What kernels that take any convolution say of themselves, times an ordinary one's: oneDNN's,
+ * where there are any, are as fast or faster, also where a rule holds them back for another of ours
+ * (see backends/onednn/conv.c). Only tuning, or where there are no others, takes such a kernel. */
+static const double direct_any_conv = 1.5;
+
 /* ---- what kernels are made of; a state is one allocation ---- */
 
 static inline void *direct_scratch(const adj_call *c, size_t offset)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness.h"
+#include "tests/isa.h"
 
 /* Convolutions of each kind, pools, shapes and a matrix, and what adj_grad makes of them. */
 static adj_node *network(fixture *f, adj_dtype dtype, adj_format format)
@@ -78,6 +79,14 @@ Test(mix, same_numbers_on_every_mix)
     }
 }
 
+static void print_exec(const adj_exec *e, char *text, size_t size)
+{
+    FILE *out = fmemopen(text, size, "w");
+    cr_assert_not_null(out);
+    adj_exec_print(out, e);
+    fclose(out);
+}
+
 /* The plan of the network as text. */
 static void print_plan(const char *backend, adj_dtype dtype, char *text, size_t size)
 {
@@ -86,10 +95,7 @@ static void print_plan(const char *backend, adj_dtype dtype, char *text, size_t 
     adj_exec *e;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend};
     cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    FILE *out = fmemopen(text, size, "w");
-    cr_assert_not_null(out);
-    adj_exec_print(out, e);
-    fclose(out);
+    print_exec(e, text, size);
     adj_exec_free(e);
     fixture_free(&f);
 }
@@ -136,6 +142,32 @@ Test(mix, the_plan_says_where_and_why)
     cr_assert(step_says(plan, "conv2d", "[direct "), "%s", plan);
     cr_assert(step_says(plan, "matmul", "because matmul: oneDNN has no f64"), "%s", plan);
     cr_assert(step_says(plan, "relu", "[naive "), "%s", plan);
+}
+
+/* A rule of fast math holds oneDNN back for Winograd's algorithm, which does not take so few tiles:
+ * the convolutions stay oneDNN's, and are not left to whatever else direct has. */
+Test(mix, a_rule_is_for_one_kernel)
+{
+    static char plan[1 << 14];
+    const adj_conv same = {.padding = ADJ_SAME};
+    unsetenv("ADJOINT_PLAN");
+    need_isa("avx2");
+    fixture f = fixture_new();
+    const adj_shape xs = {4, {1, 8, 8, 32}}, ws = {4, {3, 3, 32, 32}};
+    adj_node *x = given_integers(&f, ADJ_F32, xs, -1, 1);
+    adj_node *w = given_integers(&f, ADJ_F32, ws, -1, 1);
+    adj_node *dy = given_integers(&f, ADJ_F32, xs, -1, 1);
+    adj_node *result[] = {adj_conv2d(x, w, &same), adj_conv2d_backprop_input(xs, w, dy, &same),
+                          adj_conv2d_backprop_filter(x, ws, dy, &same)};
+    adj_exec *e;
+    adj_exec_opts o = {.n_fetch = 3, .fetch = result, .math = ADJ_MATH_FAST};
+    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    print_exec(e, plan, sizeof plan);
+    cr_expect(step_says(plan, "conv2d", "[onednn "), "%s", plan);
+    cr_expect(step_says(plan, "conv2d_backprop_input", "[onednn "), "%s", plan);
+    cr_expect(step_says(plan, "conv2d_backprop_filter", "[onednn "), "%s", plan);
+    adj_exec_free(e);
+    fixture_free(&f);
 }
 
 /* Values of one shape in one layout, but of two types: each needs a reorder of its own. */

@@ -1,6 +1,6 @@
-/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut: by
- * one instruction set on every machine alike, whatever its caches and number of threads, as where
- * bands and segments end decides the last bits. */
+/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut. With an
+ * instruction set on every machine alike, whatever its caches and number of threads: where bands
+ * and segments end decides the last bits. */
 #include "filter_gemm.h"
 
 #include <omp.h>
@@ -125,6 +125,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (!plan(&p, d, g, &prep->scratch))
         return direct_refuse(prep, "%s: direct takes f32 and f64 in NHWC, without groups",
                              n->op->name);
+    prep->seconds *= direct_any_conv;
     return direct_accept(d, prep, "filter_gemm", &p, sizeof p);
 }
 

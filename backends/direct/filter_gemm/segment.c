@@ -90,13 +90,14 @@ static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_
     const filter_gemm *p = s->p;
     const conv_axis *w = &p->a.w;
     const conv_range columns = conv_positions_inside(w, j);
+    if (columns.first >= columns.end)
+        return;
     micro_gemm m = product(s, all, vector, (i * w->taps + j) * p->x.c);
     m.rows = p->x.c;
     m.depth = columns.end - columns.first;
     m.a = row_at(s, row, i) + (columns.first * w->stride + j * w->dilation) * p->x.c;
     m.b += ((row - all->first) * p->y.w + columns.first) * m.b_pitch;
-    if (m.depth > 0)
-        TYPED(micro_gemm)(&m);
+    TYPED(micro_gemm)(&m);
 }
 
 static void add_band_of_any(const worker *s, const band *all)

@@ -236,6 +236,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
                              g->node[0]->op->name, GEMM_PASSES);
+    prep->seconds *= direct_any_conv;
     return direct_accept(d, prep, "gemm", &p, sizeof p);
 }
 
