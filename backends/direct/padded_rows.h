@@ -29,15 +29,15 @@ static inline void find_padded_rows(const padded_rows *p, const row_ring *ring, 
                                     ptrdiff_t first, ptrdiff_t end, const real **row)
 {
     for (ptrdiff_t i = max(first, 0); i < min(end, p->height); i++) {
-        const real *from = image + i * p->line;
+        const real *src = image + i * p->line;
         if (p->row > 0) {
             int is_cached;
             real *copy = row_ring_slot(ring, i % ring->slots, i, &is_cached);
             if (!is_cached)
-                copy_padded(p, copy, from);
-            from = copy;
+                copy_padded(p, copy, src);
+            src = copy;
         }
-        row[i - first] = from;
+        row[i - first] = src;
     }
 }
 

@@ -320,7 +320,7 @@ static adj_status make_steps(const conv *c, const_pd d, adj_prep *p)
  * times. Convolutions by oneDNN's matrix products are slower than direct's own of any kind, which
  * say 1.5 of themselves and win no tie: a rule is for the kernel that it was measured for. Only the
  * order counts. */
-static const double held_back = 1.5, by_gemm = 2;
+static const double not_preferred = 1.5, by_gemm = 2;
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -348,7 +348,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         if (gemm)
             p->seconds *= by_gemm;
         else if (c.yields || c.competes)
-            p->seconds *= held_back;
+            p->seconds *= not_preferred;
         /* images are shared out, or the inner dimension of a product */
         p->sums_by_threads = gemm || c.result == W;
     }

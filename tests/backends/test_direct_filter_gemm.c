@@ -137,14 +137,7 @@ Test(direct_filter_gemm, errors)
 Test(direct_filter_gemm, same_bits_for_any_threads)
 {
     random_sums r = random_sums_new(many_pixels, ADJ_F32, -1, 1);
-    const size_t bytes = (size_t)adj_shape_elems(r.s.w) * sizeof(double);
-    double *one = run_ours(&r.f, best_isa(), 1, r.n[ORACLE_DW]);
-    for (int threads = 2; threads <= 7; threads++) {
-        double *other = run_ours(&r.f, best_isa(), threads, r.n[ORACLE_DW]);
-        cr_assert(memcmp(one, other, bytes) == 0, "%d threads", threads);
-        free(other);
-    }
-    free(one);
+    expect_same_bits_for_any_threads(&r.f, r.n[ORACLE_DW], best_isa());
     fixture_free(&r.f);
 }
 

@@ -202,18 +202,20 @@ def report(mutants, store, unsound):
     return text, lines, any("trouble" in r for r in results.values()) or bool(unsound)
 
 
-def cpu_flags():
-    """As /proc/cpuinfo has them; none where there is no such file."""
+def cpu_line(word):
+    """What /proc/cpuinfo says of the first processor; nothing where there is no such file."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return set()
-    return next((set(line.split()) for line in lines if line.startswith("flags")), set())
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(word)), "")
 
 
-def write_document(text, lines):
-    head = ("# Planted faults\n\nWhat `ninja mutants` found on " +
-            datetime.date.today().isoformat() + " (see [testing](testing.md)); written by tests/mutants/run.py.\n\n")
+def write_document(text, lines, left_out):
+    cpu = f"{cpu_line('model name') or 'an unknown CPU'}, family {cpu_line('cpu family') or 'unknown'}"
+    head = ("# Planted faults\n\nWhat `ninja mutants` found on " + datetime.date.today().isoformat() +
+            f" on one machine ({cpu}; see [testing](testing.md)); written by tests/mutants/run.py.\n"
+            f"{left_out} more are for instructions that this CPU lacks, and were not planted.\n\n")
     body = text + ("\n" + "".join(f"- {' '.join(line.split())}\n" for line in lines) if lines else "")
     (ROOT / "docs" / "mutants.md").write_text(head + body, encoding="utf-8")
 
@@ -234,10 +236,11 @@ def main():
         return 1 if unfit else 0
     for m, wrong in unfit:
         say(f"{m.layer}/{m.name} does not fit: {wrong}")
-    flags = cpu_flags()
+    flags = set(cpu_line("flags").split())
     for m in mutants:
         if not flags.issuperset(m.needs):
             say(f"{m.layer}/{m.name} left out: this CPU lacks {' '.join(set(m.needs) - flags)}")
+    left_out = sum(not flags.issuperset(m.needs) for m in every)
     every = [m for m in every if flags.issuperset(m.needs)]
     mutants = [m for m in mutants if flags.issuperset(m.needs)]
     store, sound = Store(o.fresh), trees.Sound()
@@ -248,7 +251,7 @@ def main():
     text, lines, trouble = report(mutants, store, unsound)
     print(text + "\n" + "\n".join(lines))
     if len(mutants) == len(every) and o.lists == mutant_list.HERE:
-        write_document(text, lines)
+        write_document(text, lines, left_out)
     return 1 if trouble else 0
 
 

@@ -21,15 +21,15 @@
 #include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
 
-enum { FILTER_GEMM_VECTORS = 2 }; /* of outputs in a product */
+enum {
+    FILTER_GEMM_VECTORS = 2, /* of outputs in a product */
+    FILTER_GEMM_PARTS = 32   /* of dw, in which segments are added up */
+};
 
 typedef struct filter_gemm_code {
     void (*add_segment)(const adj_call *c, ptrdiff_t job, int thread);
-    /* Part of FILTER_GEMM_PARTS of dw. */
     void (*add_up)(const adj_call *c, ptrdiff_t part);
 } filter_gemm_code;
-
-enum { FILTER_GEMM_PARTS = 32 };
 
 typedef struct {
     const filter_gemm_code *code;

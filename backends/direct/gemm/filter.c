@@ -11,14 +11,14 @@ static void pack_vector(const gemm *p, const real *w, ptrdiff_t first, ptrdiff_t
 {
     const ptrdiff_t n = min(p->dst.c - output, VECTOR);
     for (ptrdiff_t c = first; c < end; c++, dst += pitch) {
-        const real *from = p->is_turned ? w + output * p->src.c + c : w + c * p->dst.c + output;
+        const real *src = p->is_turned ? w + output * p->src.c + c : w + c * p->dst.c + output;
         if (p->is_turned)
             for (ptrdiff_t i = 0; i < n; i++)
-                dst[i] = from[i * p->src.c];
+                dst[i] = src[i * p->src.c];
         else if (n == VECTOR)
-            *(vector *)dst = *(const vector *)from;
+            *(vector *)dst = *(const vector *)src;
         else
-            memcpy(dst, from, (size_t)n * sizeof *dst);
+            memcpy(dst, src, (size_t)n * sizeof *dst);
         memset(dst + n, 0, (size_t)(VECTOR - n) * sizeof *dst);
     }
 }
@@ -53,10 +53,10 @@ static void pack_pass(const adj_call *call, const gemm_pass *a, ptrdiff_t index,
             const ptrdiff_t column = a->w.filter + j * a->w.forward;
             const real *w =
                 (const real *)call->in[p->filter_in] + (row * p->kw + column) * p->src.c * p->dst.c;
-            const ptrdiff_t from = max(first - index - element, 0);
-            const ptrdiff_t to = min(end - index - element, p->src.c);
-            if (from < to)
-                pack_tap(p, a, w, element, from, to, dst);
+            const conv_range part = {max(first - index - element, 0),
+                                     min(end - index - element, p->src.c)};
+            if (part.first < part.end)
+                pack_tap(p, a, w, element, part.first, part.end, dst);
         }
 }
 
