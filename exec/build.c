@@ -84,8 +84,11 @@ static adj_status add_leaves(adj_exec *e)
             s->data = (char *)((const adj_const_attrs *)n->attrs)->data;
             s->foreign = 1;
         }
+        if (e->slice != NULL)
+            slot_of(e, b)->foreign = 1;
         e->leaf_of[id] = e->n_leaf;
-        e->leaf[e->n_leaf++] = (leaf){.node = n, .buffer = b, .version = n->op == &adj_op_const};
+        const int is_set = n->op == &adj_op_const || e->slice != NULL;
+        e->leaf[e->n_leaf++] = (leaf){.node = n, .buffer = b, .version = is_set};
     }
     for (int id = 0; id < e->n_user; id++)
         if (e->image[id] != NULL && e->leaf_of[e->image[id]->id] != NONE &&
@@ -119,7 +122,49 @@ static adj_status check_plan(adj_exec *e)
     return check_memory(e, arena + e->info.storage_bytes);
 }
 
-/* Memory for arena and storage, and every pointer that a step will use. */
+/* Every pointer that a step will use; those to what is foreign are its owner's. */
+static void point_steps(adj_exec *e)
+{
+    for (int i = 0; i < e->n_slot; i++) {
+        slot *s = &e->slot[i];
+        if (!s->foreign)
+            s->data = (s->kept ? e->storage : e->arena) + s->offset + (e->canaries ? CANARY : 0);
+    }
+    for (int i = 0; i < e->n_step; i++) {
+        step *s = &e->step[i];
+        for (int k = 0; k < s->n_in; k++)
+            ((const void **)s->call.in)[k] = slot_of(e, s->in[k])->data;
+        for (int k = 0; k < s->n_out; k++)
+            ((void **)s->call.out)[k] = slot_of(e, s->out[k])->data;
+        bind_call(e, s, s->scratch != NONE ? e->slot[s->scratch].data : NULL);
+    }
+}
+
+void place_slice(adj_exec *e, char *memory)
+{
+    if (e->arena == memory)
+        return;
+    e->arena = memory;
+    e->storage = memory + (e->info.arena_bytes + 63) / 64 * 64;
+    point_steps(e);
+}
+
+/* What belongs to a run of each step. */
+static adj_status alloc_calls(adj_exec *e)
+{
+    for (int i = 0; i < e->n_step; i++) {
+        step *s = &e->step[i];
+        if ((s->call.message = exec_alloc(e, ADJ_WHY, 1)) == NULL ||
+            (e->checksums &&
+             (s->sums = exec_alloc(e, (size_t)(s->n_in + s->n_out), sizeof *s->sums)) == NULL))
+            return e->status;
+    }
+    if (e->checksums)
+        e->end_sums = exec_alloc(e, (size_t)(e->n_fetch + e->n_update), sizeof *e->end_sums);
+    return e->status;
+}
+
+/* Memory for arena and storage. */
 static adj_status bind(adj_exec *e)
 {
     e->arena = is_lent(e, e->info.arena_bytes)
@@ -132,29 +177,11 @@ static adj_status bind(adj_exec *e)
                          e->info.arena_bytes, e->info.storage_bytes);
     /* What no kernel writes is NaN, not a likely 0. Leaves in storage get their values later. */
     memset(e->arena, 0xff, e->info.arena_bytes);
-    for (int i = 0; i < e->n_slot; i++) {
-        slot *s = &e->slot[i];
-        if (s->foreign)
-            continue;
-        s->data = (s->kept ? e->storage : e->arena) + s->offset + (e->canaries ? CANARY : 0);
-        if (s->kept && s->first != NONE)
-            memset(s->data, 0xff, s->bytes);
-    }
-    for (int i = 0; i < e->n_step; i++) {
-        step *s = &e->step[i];
-        for (int k = 0; k < s->n_in; k++)
-            ((const void **)s->call.in)[k] = slot_of(e, s->in[k])->data;
-        for (int k = 0; k < s->n_out; k++)
-            ((void **)s->call.out)[k] = slot_of(e, s->out[k])->data;
-        bind_call(e, s, s->scratch != NONE ? e->slot[s->scratch].data : NULL);
-        if ((s->call.message = exec_alloc(e, ADJ_WHY, 1)) == NULL ||
-            (e->checksums &&
-             (s->sums = exec_alloc(e, (size_t)(s->n_in + s->n_out), sizeof *s->sums)) == NULL))
-            return e->status;
-    }
-    if (e->checksums)
-        e->end_sums = exec_alloc(e, (size_t)(e->n_fetch + e->n_update), sizeof *e->end_sums);
-    return e->status;
+    point_steps(e);
+    for (int i = 0; i < e->n_slot; i++)
+        if (e->slot[i].kept && !e->slot[i].foreign && e->slot[i].first != NONE)
+            memset(e->slot[i].data, 0xff, e->slot[i].bytes);
+    return ADJ_OK;
 }
 
 /* Draws every param and state; the stream is the name's hash, so that a parameter starts the same
@@ -180,13 +207,16 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
     e->roofline = roofline_nominal(e->threads);
     if (root == NULL || select_backends(e, o) != ADJ_OK ||
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
-        add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
-        form_groups(e, n_root, root) != ADJ_OK || check_values(e) != ADJ_OK ||
-        open_progressing(e) != ADJ_OK || tune_open(e, o) != ADJ_OK || plan_steps(e) != ADJ_OK ||
-        plan_invariants(e) != ADJ_OK || plan_memory(e) != ADJ_OK || check_plan(e) != ADJ_OK ||
-        bind(e) != ADJ_OK)
+        add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK || tune_open(e, o) != ADJ_OK ||
+        form_groups(e, n_root, root, o) != ADJ_OK || check_values(e) != ADJ_OK ||
+        (e->slice == NULL && open_progressing(e) != ADJ_OK) || plan_steps(e) != ADJ_OK || plan_invariants(e) != ADJ_OK || plan_memory(e) != ADJ_OK ||
+        alloc_calls(e) != ADJ_OK)
         return e->status;
     count_moved_bytes(e);
+    if (e->slice != NULL)
+        return ADJ_OK;
+    if (check_plan(e) != ADJ_OK || bind(e) != ADJ_OK)
+        return e->status;
     initialise(e, o->seed);
     if (e->canaries)
         draw_canaries(e, NONE);

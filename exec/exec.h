@@ -43,12 +43,15 @@ struct adj_exec {
     void *kernel_user;                  /* before_kernel's */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
-    const adj_backend *backend[MAX_BACKENDS + 1]; /* ended by NULL */
-    void *opened[MAX_BACKENDS];
-    backend_state state[MAX_BACKENDS];
+    /* Ended by NULL; the one before that, at n_backend, computes slices (slices/slices.h). */
+    const adj_backend *backend[MAX_BACKENDS + 2];
+    void *opened[MAX_BACKENDS + 1];
+    backend_state state[MAX_BACKENDS + 1];
 
     int n_group;
-    node_group *group;         /* in the order they run */
+    node_group *group; /* in the order they run */
+    int n_slices;
+    struct slices **slices;    /* of groups that run so */
     adj_uses *uses;            /* by id */
     const adj_node **proposed; /* room for what a match proposes */
     tuner *tuner;              /* while planning; NULL: no tuning */
@@ -66,6 +69,9 @@ struct adj_exec {
     const adj_node **fetched; /* the same, as nodes of the user's graph */
     update *update;
 
+    /* Of a slice's plan: is what is fetched images, by fetch? They, and leaves, lie in the memory
+     * of the plan that it is part of, as does all that it needs. NULL: it is a plan by itself. */
+    const char *slice;
     char *arena, *storage;
     char *lent; /* to a second plan: the first one's arena, taken where it is large enough */
     size_t lent_bytes;
@@ -122,9 +128,14 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size);
 adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
+/* Lets a slice's plan work in that memory: of info.arena_bytes and, aligned to 64, behind it
+ * info.storage_bytes. Allocates nothing. */
+void place_slice(adj_exec *e, char *memory);
 
 /* run.c: a step's kernel, of which the options' before_kernel is told. */
 adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);
+/* All steps that are needed, then the updates. */
+adj_status run_steps(adj_exec *e);
 /* One step, on whatever its operands are. */
 adj_status run_step(adj_exec *e, step *s);
 /* Between steps: what backends have started goes on, and who asks them is answered. */

@@ -6,6 +6,7 @@
 
 #include "backends.h"
 #include "exec.h"
+#include "exec/slices/slices.h"
 #include "yield.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
@@ -108,6 +109,10 @@ static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_ex
         o->debug.no_fusion = 1;
         return ADJ_OK;
     }
+    if (length == 6 && memcmp(word, "slices", length) == 0) {
+        o->slices = 1;
+        return ADJ_OK;
+    }
     if (length == 4 && memcmp(word, "tune", length) == 0) {
         if (!o->tune)
             o->tune_seconds = plan_tune_seconds;
@@ -115,8 +120,8 @@ static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_ex
         return ADJ_OK;
     }
     return set_error(e, ADJ_EARG,
-                     "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused or "
-                     "tune)",
+                     "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused, "
+                     "tune or slices)",
                      (int)(length < 64 ? length : 64), word);
 }
 
@@ -211,13 +216,16 @@ static void drop_steps(adj_exec *e)
 static void drop_plan(adj_exec *e)
 {
     drop_steps(e);
+    for (int i = 0; i < e->n_slices; i++)
+        drop_slices(e->slices[i]);
     for (int i = 0; i < e->n_backend; i++)
         if (e->state[i] == BACKEND_OPEN)
             e->backend[i]->close(e->opened[i]);
     adj_graph_free(e->graph);
-    if (e->arena != e->lent)
+    if (e->arena != e->lent && e->slice == NULL)
         adj_release(&e->region.allocator, e->arena);
-    adj_release(&e->region.allocator, e->storage);
+    if (e->slice == NULL)
+        adj_release(&e->region.allocator, e->storage);
     region_free(&e->region);
 }
 

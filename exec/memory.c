@@ -318,6 +318,9 @@ adj_status plan_memory(adj_exec *e)
     find_last_reads(e);
     if (!e->no_sharing)
         share_slots(e, first_update_step(e));
+    for (int i = 0; i < e->n_fetch && e->slice != NULL; i++)
+        if (e->slice[i])
+            slot_of(e, e->fetch[i])->kept = slot_of(e, e->fetch[i])->foreign = 1;
     if (find_lifetimes(e) != ADJ_OK)
         return e->status;
     if (e->no_sharing)

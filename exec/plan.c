@@ -6,6 +6,7 @@
 
 #include "backends.h"
 #include "exec.h"
+#include "exec/slices/slices.h"
 
 size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend)
 {
@@ -220,7 +221,11 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
             new_buffer(e, planned.group.out[i], NULL, NONE, 0);
         return e->status;
     }
-    adj_status status = select_kernel(e, &planned, g);
+    adj_status status = ADJ_OK;
+    if (g->slices != NULL)
+        take_slices(e, g->slices, &planned);
+    else
+        status = select_kernel(e, &planned, g);
     if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)
         return plan_singly(e, g);
     if (status != ADJ_OK)

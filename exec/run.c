@@ -51,7 +51,7 @@ void progress_backends(const adj_exec *e)
             e->backend[i]->progress(e->opened[i]);
 }
 
-static adj_status run_steps(adj_exec *e)
+adj_status run_steps(adj_exec *e)
 {
     uint64_t version = invariant_version(e);
     for (int i = first_step(e, version); i < e->n_step; i++) {

@@ -26,8 +26,8 @@
  *
  * Environment. Read by adj_exec_new, which fails on what it cannot take; empty is as not set:
  *   ADJOINT_PLAN        adds to all executors' options "unfused" (adj_exec_debug.no_fusion), "tune"
- *                       (for 0.05 s a plan, unless they have it), or "unfused,tune". Another word:
- *                       ADJ_EARG
+ *                       (for 0.05 s a plan, unless they have it) or "slices", or several with
+ *                       commas. Another word: ADJ_EARG
  *   ADJOINT_MAX_ISA     the CPU's instructions that the backend "direct" uses, when a plan needs
  *                       it: up to "base", "avx2", "avx512", "avx512_bf16" or "amx". Another word:
  *                       ADJ_EARG. oneDNN's limit is its own ONEDNN_MAX_CPU_ISA
@@ -389,6 +389,12 @@ typedef struct {
      * recomputed (rematerialised) from what is kept: less memory, hardly more time, the same
      * results (in f16 roundings may move). */
     int recompute;
+    /* Groups of steps that run over the batch in slices of a few images, all of them for a slice
+     * before the next one: what a convolution reads has just been written by the batch norm before
+     * it, and is in the cache. Results are those of other orders of sums. 1: wherever it can be
+     * done, which saves much reading and writing of memory, and time where memory is slow. 0: where
+     * tune has found it to be faster. */
+    int slices;
     /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
      * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are
      * there twice. Where it cannot be had, or there is one thread only, it is as NEVER

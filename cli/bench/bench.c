@@ -51,6 +51,10 @@ static int read_options(bench_opts *o, int argc, char **argv)
          .real = &o->seconds, .range = {0, 3600}},
         {"--recompute", "", "cheap activations are computed again, not kept: less memory",
          .flag = &o->recompute},
+        {"--slices", "",
+         "steps run over a few images at a time wherever they can: less reading and writing of "
+         "memory",
+         .flag = &o->slices},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
         {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
          .text = &o->trace},
@@ -99,6 +103,7 @@ static int check_goes_with(const bench_opts *o)
         {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,
          "--precision and --dtype exclude each other: mixed precision is of an f32 model"},
         {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
+        {o->slices, step, "--slices goes with --model"},
         {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
         {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
         {o->scale != NULL, step && !o->infer && !o->profile && o->trace == NULL,

@@ -43,10 +43,9 @@ static int is_same_work(const node_group *a, const node_group *b)
     return same;
 }
 
-void budget_open(adj_exec *e, int64_t runs)
+void budget_open(tuner *t, int64_t runs)
 {
-    e->tuner->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
-    budget_count(e);
+    t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
 }
 
 void budget_count(adj_exec *e)

@@ -96,7 +96,7 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
     if (t->may_time)
         t->cold = cold_bytes(e);
     t->roofline = t->speed.threads == e->threads ? roofline_measured(&t->speed) : e->roofline;
-    budget_open(e, o->tune_runs);
+    budget_open(t, o->tune_runs);
     return ADJ_OK;
 }
 
@@ -358,6 +358,7 @@ adj_status tune_groups(adj_exec *e)
         return no_memory(e);
     if (find_invariant_values(e) != ADJ_OK)
         return e->status;
+    budget_count(e);
     for (; t->next < e->n_group; t->next++)
         if (look_at(e, &e->group[t->next], &t->part[t->next]) != ADJ_OK)
             return e->status;

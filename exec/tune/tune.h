@@ -120,9 +120,10 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 
 /* ---- budget.c: how long a race may take ---- */
 
-/* runs: of the plan; 0: not known. Requires: groups, roofline. */
-void budget_open(adj_exec *e, int64_t runs);
-/* Counts anew what is left, as the roofline is another one. */
+/* runs: of the plan; 0: not known. */
+void budget_open(tuner *t, int64_t runs);
+/* Counts what is left, at first and when the roofline is another one. Requires: groups, roofline.
+ */
 void budget_count(adj_exec *e);
 /* Is there time for measuring the machine, which takes so many seconds? */
 int budget_allows(const tuner *t, double seconds);

@@ -116,7 +116,7 @@ static void append(trained *t, adj_exec *e, const adj_node *n)
 }
 
 /* A step of SGD with momentum, the loss being linear in the logits. */
-static trained train(network build, adj_dtype dtype, const char *backend, int no_fusion)
+static trained train(network build, adj_dtype dtype, adj_exec_opts o)
 {
     net r = {.g = adj_graph_new(), .dtype = dtype};
     adj_node *x = adj_input(r.g, "x", dtype, (adj_shape){4, {BATCH, 8, 8, 3}});
@@ -135,12 +135,10 @@ static trained train(network build, adj_dtype dtype, const char *backend, int no
         adj_updates_add(u, r.param[i], adj_sgd_step(r.param[i], next, lr, 0));
     }
     adj_graph_set_role(r.g, ADJ_ROLE_FORWARD);
-    adj_exec_opts o = {.n_fetch = 1,
-                       .fetch = &loss,
-                       .updates = u,
-                       .backend = backend,
-                       .threads = 2,
-                       .debug.no_fusion = no_fusion};
+    o.n_fetch = 1;
+    o.fetch = &loss;
+    o.updates = u;
+    o.threads = 2;
     adj_exec *e;
     cr_assert_eq(adj_exec_new(r.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     set_integers(e, x, 1, -2, 2);
@@ -187,16 +185,21 @@ Test(fusion, training_steps_on_integers_to_the_last_bit)
         network build;
     } nets[] = {{"lenet", lenet_like}, {"resnet", resnet_like}, {"mobilenet", mobilenet_like}};
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
-        trained exact = train(nets[i].build, ADJ_F64, "naive", 1);
-        trained fused = train(nets[i].build, ADJ_F32, "onednn", 0);
-        trained unfused = train(nets[i].build, ADJ_F32, "onednn", 1);
+        const adj_exec_opts naive = {.backend = "naive", .debug.no_fusion = 1};
+        trained exact = train(nets[i].build, ADJ_F64, naive);
+        trained fused = train(nets[i].build, ADJ_F32, (adj_exec_opts){0});
+        trained unfused = train(nets[i].build, ADJ_F32, (adj_exec_opts){.debug.no_fusion = 1});
+        trained sliced = train(nets[i].build, ADJ_F32, (adj_exec_opts){.slices = 1});
         expect_same(&unfused, &exact, nets[i].name, "unfused");
         expect_same(&fused, &exact, nets[i].name, "fused");
+        expect_same(&sliced, &exact, nets[i].name, "in slices");
         cr_assert_eq(unfused.together, 1);
         cr_assert(fused.together > 1, "%s", nets[i].name);
+        cr_assert(sliced.together > fused.together, "%s", nets[i].name);
         free(exact.value);
         free(fused.value);
         free(unfused.value);
+        free(sliced.value);
     }
 }
 

@@ -22,7 +22,7 @@ static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)
 /* A step of a small network - conv, bias, relu, loss, their gradient, an optimiser - built,
  * differentiated, planned and run with one allocator; the status it ended with. Whatever runs out,
  * what is there can be freed; and a plan that failed alone can be made again. */
-static adj_status small_network(counter *c, const char *backend, long *calls_before_run,
+static adj_status small_network(counter *c, const char *backend, int slices, long *calls_before_run,
                                 long *calls_after_run)
 {
     adj_allocator a = {count_alloc, count_free, c};
@@ -49,7 +49,8 @@ static adj_status small_network(counter *c, const char *backend, long *calls_bef
     for (int i = 0; i < 3; i++)
         adj_updates_add(u, p[i], adj_sgd_step(p[i], dp[i], lr, 0));
     adj_exec *e = NULL;
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend};
+    adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend, .slices = slices};
     if (adj_graph_status(g) == ADJ_OK) {
         status = adj_exec_new(g, &o, &e);
         if (status == ADJ_ENOMEM)
@@ -75,17 +76,17 @@ static adj_status small_network(counter *c, const char *backend, long *calls_bef
     return status;
 }
 
-static void run_out_of_memory(const char *backend)
+static void run_out_of_memory(const char *backend, int slices)
 {
     counter c = {0};
     long before = 0, after = -1;
-    cr_assert_eq(small_network(&c, backend, &before, &after), ADJ_OK);
+    cr_assert_eq(small_network(&c, backend, slices, &before, &after), ADJ_OK);
     cr_assert_eq(before, after, "adj_run allocated");
     cr_assert_eq(c.live, 0);
     long total = c.calls;
     for (long n = 1; n <= total; n++) {
         c = (counter){.fail_at = n};
-        adj_status status = small_network(&c, backend, &before, &after);
+        adj_status status = small_network(&c, backend, slices, &before, &after);
         cr_assert_eq(status, ADJ_ENOMEM, "allocation %ld of %ld failed, status: %s", n, total,
                      adj_status_name(status));
         cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
@@ -97,8 +98,9 @@ static void run_out_of_memory(const char *backend)
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(memory, .init = plan_as_usual);
 
-Test(memory, out_of_memory_naive) { run_out_of_memory("naive"); }
-Test(memory, out_of_memory_onednn) { run_out_of_memory(NULL); }
+Test(memory, out_of_memory_naive) { run_out_of_memory("naive", 0); }
+Test(memory, out_of_memory_onednn) { run_out_of_memory(NULL, 0); }
+Test(memory, out_of_memory_in_slices) { run_out_of_memory(NULL, 1); }
 
 /* A chain of elementwise nodes needs one buffer, or two when something else is read later. */
 Test(memory, the_arena_is_small)

@@ -1,0 +1,321 @@
+/* find.c - which nodes can run together slice by slice, and where that pays.
+ *
+ * A node of images may be in the slice that its operands are made in. A sum over the batch may,
+ * too, but who reads it has to wait until it is there: the next level begins. So a level is the
+ * number of such waits on the way from the leaves, and nodes of one level that hand images to each
+ * other are a group. As nothing leads back to an earlier level, no cycle arises among groups. */
+#include "exec/backends.h"
+#include "slices.h"
+
+/* ---- what a node does with images ---- */
+
+typedef enum { NO_IMAGES, EACH_IMAGE, OVER_IMAGES } image_kind;
+
+int is_batch_operand(const adj_node *n, int k)
+{
+    if (n->op->images != 0)
+        return k < 8 && (n->op->images >> k & 1);
+    return (n->op->flags & ADJ_OP_ELEMENTWISE) && n->type.shape.rank == 4 &&
+           adj_shape_equal(n->in[k]->type.shape, n->type.shape);
+}
+
+/* The sums of a half type are wanted in f32, and slices are summed up in it. */
+static int is_cast_of_sums(const adj_node *n)
+{
+    return n->op == &adj_op_cast && n->type.dtype == ADJ_F32 && n->in[0]->op->images != 0 &&
+           !(n->in[0]->op->images & ADJ_IMAGE_RESULT);
+}
+
+int is_batch_result(const adj_node *n)
+{
+    return n->op->images != 0 ? (n->op->images & ADJ_IMAGE_RESULT) != 0 : !is_cast_of_sums(n);
+}
+
+static int64_t batch_of(const adj_node *n)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (is_batch_operand(n, k))
+            return n->in[k]->type.shape.rank == 4 ? n->in[k]->type.shape.dim[0] : 0;
+    return 0;
+}
+
+/* Have all images the same number, and the other operands none that has to be cut? */
+static int has_one_batch(const adj_node *n)
+{
+    const int64_t batch = batch_of(n);
+    int has_one = batch > 0 && (!is_batch_result(n) ||
+                                (n->type.shape.rank == 4 && n->type.shape.dim[0] == batch));
+    for (int k = 0; k < n->n_in && has_one; k++) {
+        const adj_shape s = n->in[k]->type.shape;
+        if (is_batch_operand(n, k))
+            has_one = s.rank == 4 && s.dim[0] == batch;
+        else if (n->op->images == 0)
+            has_one = s.rank < 4 || s.dim[0] == 1;
+    }
+    return has_one;
+}
+
+static int is_wide(adj_dtype t) { return t == ADJ_F32 || t == ADJ_F64; }
+
+/* Is the value, of a half type, read by a cast to f32 alone? */
+static int is_only_cast(const adj_exec *e, const adj_node *n)
+{
+    const adj_uses *u = &e->uses[n->id];
+    return !u->is_root && u->n_user == 1 && is_cast_of_sums(u->user[0]);
+}
+
+static image_kind kind_of(const adj_exec *e, const adj_node *n)
+{
+    const unsigned never = ADJ_OP_LEAF | ADJ_OP_VIEW | ADJ_OP_RANDOM | ADJ_OP_CAN_FAIL |
+                           ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL;
+    if ((n->op->flags & never) || n->role == ADJ_ROLE_UPDATE || !is_needed(&e->uses[n->id]) ||
+        backend_for(e, n->op, 0) == e->fallback)
+        return NO_IMAGES;
+    if (is_cast_of_sums(n))
+        return is_only_cast(e, n->in[0]) && has_one_batch(n->in[0]) ? OVER_IMAGES : NO_IMAGES;
+    if ((n->op->images == 0 && !(n->op->flags & ADJ_OP_ELEMENTWISE)) || !has_one_batch(n))
+        return NO_IMAGES;
+    if (is_batch_result(n))
+        return EACH_IMAGE;
+    return is_wide(n->type.dtype) || is_only_cast(e, n) ? OVER_IMAGES : NO_IMAGES;
+}
+
+/* ---- levels and groups ---- */
+
+typedef struct {
+    adj_exec *e;
+    int n; /* nodes */
+    char *kind;
+    int *level;
+    int *group; /* by id: its first node's id; while groups are joined, one on the way there */
+    int *size;  /* by a group's first node */
+} search;
+
+/* Does n take operand k in the slice in which it is made? */
+static int is_in_slice(const search *s, const adj_node *n, int k)
+{
+    const adj_node *x = n->in[k];
+    return s->kind[n->id] != NO_IMAGES &&
+           ((s->kind[x->id] == EACH_IMAGE && is_batch_operand(n, k)) || is_cast_of_sums(n));
+}
+
+static void find_levels(search *s)
+{
+    const adj_graph *g = s->e->graph;
+    for (int id = 0; id < s->n; id++) {
+        const adj_node *n = g->node[id];
+        s->kind[id] = (char)kind_of(s->e, n);
+        for (int k = 0; k < n->n_in; k++) {
+            const int x = (int)n->in[k]->id;
+            const int level = s->level[x] + (s->kind[x] != NO_IMAGES && !is_in_slice(s, n, k));
+            s->level[id] = level > s->level[id] ? level : s->level[id];
+        }
+    }
+}
+
+/* What is computed again for the gradient is of the level that reads it. */
+static void delay_clones(search *s)
+{
+    for (int id = s->n - 1; id >= 0; id--) {
+        const adj_uses *u = &s->e->uses[id];
+        int level = -1;
+        for (int i = 0; i < u->n_user && s->e->graph->node[id]->clone != 0; i++) {
+            const int of_user = s->level[u->user[i]->id];
+            level = level < 0 || of_user < level ? of_user : level;
+        }
+        if (level > s->level[id])
+            s->level[id] = level;
+    }
+}
+
+static int first_of(const search *s, int id)
+{
+    while (s->group[id] != id)
+        id = s->group[id];
+    return id;
+}
+
+static void join_nodes(search *s)
+{
+    for (int id = 0; id < s->n; id++) {
+        const adj_node *n = s->e->graph->node[id];
+        s->group[id] = id;
+        for (int k = 0; k < n->n_in; k++) {
+            if (!is_in_slice(s, n, k) || s->level[n->in[k]->id] != s->level[id])
+                continue;
+            const int a = first_of(s, (int)n->in[k]->id), b = first_of(s, id);
+            s->group[a > b ? a : b] = a > b ? b : a;
+        }
+    }
+    for (int id = 0; id < s->n; id++) { /* the first node's is known by then */
+        s->group[id] = s->group[s->group[id]];
+        s->size[s->group[id]]++;
+    }
+}
+
+/* ---- where it pays ---- */
+
+/* Bytes that a slice may have: a part of the second cache of nearly every processor that there is.
+ * It is the same for all, since the order of sums follows from it. */
+static const double max_slice_bytes = 2 << 20;
+/* Below that nothing is gained that could be measured. */
+static const double min_saved_bytes = 1 << 20;
+/* So long a node of a slice is to take at least, or its call would count. */
+static const double min_node_seconds = 5e-6;
+
+typedef struct {
+    double image;   /* bytes of all that a slice of one image has */
+    double repeats; /* bytes that every slice reads */
+    double saved;   /* bytes that pass memory only without slices */
+    double seconds; /* nominal, of all images */
+    int windows;    /* nodes that have some: convolutions and pools */
+} effect;
+
+/* What has windows is a pass of its own; what works element by element shares one. */
+static int has_windows(const adj_node *n) { return adj_node_geom(n) != NULL; }
+
+static int is_member(const search *s, const sliced_nodes *nodes, const adj_node *n)
+{
+    return s->group[n->id] == (int)nodes->node[0]->id;
+}
+
+/* The value of a group, or one that enters it as images. */
+static void add_value(const search *s, const sliced_nodes *nodes, const adj_node *value,
+                      effect *sum)
+{
+    const adj_uses *u = &s->e->uses[value->id];
+    const int is_inside = is_member(s, nodes, value);
+    int windows = 0, others = 0, leaves = u->is_root;
+    for (int i = 0; i < u->n_user; i++) {
+        const adj_node *reader = u->user[i];
+        leaves |= !is_member(s, nodes, reader);
+        if (!is_member(s, nodes, reader) ||
+            !is_batch_operand(reader, adj_operand_position(reader, value)))
+            continue;
+        windows += has_windows(reader);
+        others |= !has_windows(reader);
+    }
+    const double bytes = (double)adj_type_bytes(value->type);
+    sum->image += bytes / (double)nodes->batch;
+    if (!is_inside)
+        sum->saved += bytes * (windows + others - 1);
+    else if (windows > 0 || has_windows(value))
+        sum->saved += bytes * (windows + others + !leaves);
+}
+
+static int is_first_reader(const search *s, const sliced_nodes *nodes, const adj_node *n, int k)
+{
+    const adj_uses *u = &s->e->uses[n->in[k]->id];
+    int i = 0;
+    while (!is_member(s, nodes, u->user[i]))
+        i++;
+    return u->user[i] == n && adj_operand_position(n, n->in[k]) == k;
+}
+
+static effect effect_of(const search *s, const sliced_nodes *nodes)
+{
+    effect sum = {0};
+    for (int i = 0; i < nodes->n; i++) {
+        const adj_node *n = nodes->node[i];
+        sum.windows += has_windows(n);
+        sum.seconds += 2 * roofline_node(&s->e->roofline, n);
+        if (is_batch_result(n))
+            add_value(s, nodes, n, &sum);
+        for (int k = 0; k < n->n_in; k++) {
+            if (is_member(s, nodes, n->in[k]) || !is_first_reader(s, nodes, n, k))
+                continue;
+            if (is_batch_operand(n, k))
+                add_value(s, nodes, n->in[k], &sum);
+            else
+                sum.repeats += (double)adj_type_bytes(n->in[k]->type);
+        }
+    }
+    return sum;
+}
+
+/* The most images that divide the batch and whose slice is not too large; rather so many that all
+ * threads get as many slices. */
+static int64_t images_in_slice(const adj_exec *e, int64_t batch, double image)
+{
+    const int64_t n_least = e->threads > 2 ? e->threads : 2;
+    int64_t best = 1;
+    int is_even = 0;
+    for (int64_t k = 1; k <= batch / n_least && (double)k * image <= max_slice_bytes; k++) {
+        const int even = batch / k % e->threads == 0;
+        if (batch % k != 0 || (is_even && !even))
+            continue;
+        best = k;
+        is_even |= even;
+    }
+    return best;
+}
+
+/* Sets how many images a slice has. 0: there is nothing to be gained. */
+static int cut(const search *s, int large, sliced_nodes *nodes)
+{
+    const adj_exec *e = s->e;
+    const effect sum = effect_of(s, nodes);
+    nodes->images = images_in_slice(e, nodes->batch, sum.image);
+    const double n_slice = (double)(nodes->batch / nodes->images);
+    if (sum.windows == 0 || !(sum.saved > 0) || n_slice < e->threads || n_slice < 2)
+        return 0;
+    return !large || (sum.saved >= min_saved_bytes && n_slice >= 2 * e->threads &&
+                      (double)nodes->images * sum.image <= 2 * max_slice_bytes &&
+                      n_slice * sum.repeats <= sum.saved &&
+                      sum.seconds * e->threads >= n_slice * nodes->n * min_node_seconds);
+}
+
+/* What is computed again for the gradient is not computed with forward nodes: it would be kept from
+ * then on. */
+static int mixes_clones(const sliced_nodes *nodes)
+{
+    int has_forward = 0, has_clone = 0;
+    for (int i = 0; i < nodes->n; i++) {
+        has_forward |= nodes->node[i]->role == ADJ_ROLE_FORWARD && nodes->node[i]->clone == 0;
+        has_clone |= nodes->node[i]->clone != 0;
+    }
+    return has_forward && has_clone;
+}
+
+static void list_group(const search *s, int first, sliced_nodes *nodes)
+{
+    nodes->n = 0;
+    nodes->batch = 0;
+    for (int id = first; nodes->n < s->size[first]; id++)
+        if (s->group[id] == first) {
+            nodes->node[nodes->n++] = s->e->graph->node[id];
+            const int64_t batch = batch_of(s->e->graph->node[id]);
+            nodes->batch = batch > 0 ? batch : nodes->batch; /* a cast of sums has none */
+        }
+}
+
+adj_status find_sliced_nodes(adj_exec *e, int large, sliced_nodes **list, int *n)
+{
+    const size_t count = (size_t)e->graph->n_node;
+    search s = {.e = e, .n = e->graph->n_node};
+    s.kind = exec_alloc(e, count, 1);
+    s.level = exec_alloc(e, count, sizeof *s.level);
+    s.group = exec_alloc(e, count, sizeof *s.group);
+    s.size = exec_alloc(e, count, sizeof *s.size);
+    sliced_nodes *all = exec_alloc(e, count, sizeof *all);
+    const adj_node **node = exec_alloc(e, count, sizeof(adj_node *));
+    if (e->status != ADJ_OK)
+        return e->status;
+    find_levels(&s);
+    delay_clones(&s);
+    join_nodes(&s);
+    *n = 0;
+    for (int first = 0; first < s.n; first++) {
+        sliced_nodes *nodes = &all[*n];
+        if (s.size[first] < 2)
+            continue;
+        nodes->node = node;
+        list_group(&s, first, nodes);
+        if (mixes_clones(nodes) || !cut(&s, large, nodes))
+            continue;
+        node += nodes->n;
+        ++*n;
+    }
+    *list = all;
+    return ADJ_OK;
+}

@@ -1,0 +1,176 @@
+/* run.c - runs a group over the batch: each thread has slices that follow each other, and sums of
+ * its own, which are added up in the threads' order. */
+#include <omp.h>
+#include <string.h>
+
+#include "run.h"
+
+static size_t slice_bytes(const slices *s, adj_type whole)
+{
+    return adj_type_bytes(whole) / (size_t)s->n_slice;
+}
+
+static void point(const places *p, char *data)
+{
+    for (int i = 0; i < p->n; i++)
+        *p->at[i] = data;
+}
+
+static char *sums_of(const slices *s, const adj_call *c, int thread)
+{
+    return (char *)c->scratch + (size_t)thread * s->thread_bytes;
+}
+
+static char *parts_of(const slices *s, const adj_call *c, int out)
+{
+    return sums_of(s, c, s->n_thread) + s->out_at[out];
+}
+
+/* Where a value that is no images comes from in a slice's plan. */
+static const void *result_of(const slice_plan *p, int out)
+{
+    return slot_of(p->plan, p->plan->fetch[out])->data;
+}
+
+static void add_f32(float *sum, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void add_f64(double *sum, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void add(adj_dtype dtype, void *sum, const void *x, int64_t n)
+{
+    if (dtype == ADJ_F64)
+        add_f64(sum, x, n);
+    else
+        add_f32(sum, x, n);
+}
+
+/* What the slice gives beside images. */
+static void keep_results(const slices *s, const adj_call *c, int thread, int64_t slice,
+                         int is_first)
+{
+    for (int i = 0; i < s->group.n_out; i++) {
+        const adj_node *n = s->group.out[i];
+        const size_t bytes = adj_type_bytes(n->type);
+        const void *x = result_of(&s->thread[thread], i);
+        if (s->out_is_batch[i])
+            continue;
+        if (n->op->merge != NULL)
+            memcpy(parts_of(s, c, i) + (size_t)slice * bytes, x, bytes);
+        else if (is_first)
+            memcpy(sums_of(s, c, thread) + s->out_at[i], x, bytes);
+        else
+            add(n->type.dtype, sums_of(s, c, thread) + s->out_at[i], x,
+                adj_shape_elems(n->type.shape));
+    }
+}
+
+static adj_status run_slice(const slices *s, const adj_call *c, int thread, int64_t slice)
+{
+    const slice_plan *p = &s->thread[thread];
+    const adj_group *g = &s->group;
+    for (int i = 0; i < g->n_in; i++)
+        if (s->in_is_batch[i])
+            point(&p->in[i], (char *)c->in[i] + (size_t)slice * slice_bytes(s, g->in[i]->type));
+    for (int i = 0; i < g->n_out; i++)
+        if (s->out_is_batch[i])
+            point(&p->out[i], (char *)c->out[i] + (size_t)slice * slice_bytes(s, g->out[i]->type));
+    return run_steps(p->plan);
+}
+
+/* Whole operands may have changed since the last run: what follows from them alone is computed with
+ * the first slice. */
+static void begin(const slices *s, const adj_call *c, int thread)
+{
+    const slice_plan *p = &s->thread[thread];
+    place_slice(p->plan, sums_of(s, c, thread) + s->sum_bytes);
+    p->plan->invariant_seen = 0;
+    for (int i = 0; i < s->group.n_in; i++)
+        if (!s->in_is_batch[i])
+            point(&p->in[i], (char *)c->in[i]);
+}
+
+/* Thread t of n has slices first_of(t) to first_of(t + 1) - 1. */
+static int64_t first_of(const slices *s, int t, int n) { return s->n_slice * t / n; }
+
+static adj_status run_thread(const slices *s, const adj_call *c, int t, int n)
+{
+    adj_status status = ADJ_OK;
+    begin(s, c, t);
+    for (int64_t i = first_of(s, t, n); i < first_of(s, t + 1, n) && status == ADJ_OK; i++) {
+        status = run_slice(s, c, t, i);
+        if (status == ADJ_OK)
+            keep_results(s, c, t, i, i == first_of(s, t, n));
+    }
+    return status;
+}
+
+/* Elements first to end - 1 of what the n threads have added up. */
+static void add_up(const slices *s, const adj_call *c, int out, int n, int64_t first, int64_t end)
+{
+    const adj_dtype dtype = s->group.out[out]->type.dtype;
+    const size_t at = (size_t)first * adj_dtype_size(dtype);
+    char *result = (char *)c->out[out] + at;
+    memcpy(result, sums_of(s, c, 0) + s->out_at[out] + at,
+           (size_t)(end - first) * adj_dtype_size(dtype));
+    for (int t = 1; t < n; t++)
+        add(dtype, result, sums_of(s, c, t) + s->out_at[out] + at, end - first);
+}
+
+static void finish(const slices *s, const adj_call *c, int t, int n)
+{
+    for (int i = 0; i < s->group.n_out; i++) {
+        const adj_node *value = s->group.out[i];
+        const int64_t elems = adj_shape_elems(value->type.shape);
+        if (s->out_is_batch[i])
+            continue;
+        if (value->op->merge == NULL)
+            add_up(s, c, i, n, elems * t / n, elems * (t + 1) / n);
+        else if (t == 0)
+            value->op->merge(value, s->n_slice, parts_of(s, c, i), c->out[i]);
+    }
+}
+
+static adj_status run(const adj_call *c)
+{
+    const slices *s = c->state;
+    adj_status status = ADJ_OK;
+    int failed = NONE;
+#pragma omp parallel num_threads(s->n_thread)
+    {
+        const int t = omp_get_thread_num(), n = omp_get_num_threads();
+        const adj_status own = run_thread(s, c, t, n);
+        if (own != ADJ_OK) {
+#pragma omp critical(adj_slices_failed)
+            {
+                status = own;
+                failed = t;
+            }
+        }
+#pragma omp barrier
+        if (status == ADJ_OK)
+            finish(s, c, t, n);
+    }
+    if (failed != NONE)
+        snprintf(c->message, ADJ_WHY, "%.150s", s->thread[failed].plan->message);
+    return status;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend, (void)g, (void)candidate;
+    snprintf(p->why, sizeof p->why, "slices are planned with the groups");
+    return ADJ_ENOKERNEL;
+}
+
+static const adj_kernel kernel = {.name = "slices", .prepare = prepare, .run = run};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+
+const adj_backend slices_backend = {.version = ADJ_VERSION, .name = "slices", .kernels = kernels};

@@ -1,0 +1,32 @@
+/* run.h - a group's slices as they are run. */
+#ifndef ADJ_SLICES_RUN_H
+#define ADJ_SLICES_RUN_H
+
+#include "slices.h"
+
+typedef struct { /* where the steps of a plan look for a value */
+    int n;
+    void **(*at);
+} places;
+
+typedef struct { /* one thread's */
+    adj_exec *plan;
+    places *in, *out; /* by the group's in, and out */
+} slice_plan;
+
+struct slices {
+    adj_group group;
+    int64_t images, n_slice;
+    adj_graph *graph;                 /* of a slice */
+    adj_node **fetch;                 /* its nodes, by group.out */
+    char *in_is_batch, *out_is_batch; /* by group.in, and out: images, of which a slice has some */
+    /* By group.out, in bytes from where a thread's sums begin, or from where all threads' parts
+     * begin: a value that is no images is added up, or one for each slice is merged. */
+    size_t *out_at;
+    size_t sum_bytes, part_bytes;
+    size_t thread_bytes; /* scratch memory of each thread, its sums first; the parts come last */
+    int n_thread;
+    slice_plan *thread;
+};
+
+#endif

@@ -1,0 +1,107 @@
+/* slices.c - is a group of nodes faster in slices (exec/slices/), or when each of its kernels has
+ * the whole batch? Both are planned without tuning and run beside each other, as candidates of one
+ * group are (race.c), before there are groups. */
+#include <math.h>
+#include <string.h>
+
+#include "exec/slices/slices.h"
+#include "tune.h"
+
+enum { ROUNDS = 5, WAYS = 2 };
+/* Slices are to be clearly faster: what they are compared with may be tuned further. */
+static const double clearly = 0.92;
+/* Of the time that a plan may be tuned for, which kernels need as well. */
+static const double part_of_time = 0.3;
+
+typedef struct {
+    slices *of;
+    step s;
+    candidate c;
+    double best;
+} way;
+
+/* A step that computes the group so. */
+static adj_status describe_way(adj_exec *e, const sliced_nodes *nodes, way *w)
+{
+    const node_group g = {.n = nodes->n, .node = nodes->node, .backend = NONE};
+    w->s = (step){.kind = STEP_KERNEL};
+    w->best = HUGE_VAL;
+    if (describe_step(e, &g, &w->s) != ADJ_OK)
+        return e->status;
+    w->s.call.in = exec_alloc(e, (size_t)w->s.group.n_in, sizeof(void *));
+    w->s.call.out = exec_alloc(e, (size_t)w->s.group.n_out, sizeof(void *));
+    w->s.call.message = exec_alloc(e, ADJ_WHY, 1);
+    if (e->status != ADJ_OK)
+        return e->status;
+    take_slices(e, w->of, &w->s);
+    w->c = (candidate){.backend = e->backend[w->s.backend],
+                       .opened = e,
+                       .index = w->s.backend,
+                       .kernel = w->s.kernel,
+                       .group = &w->s.group,
+                       .prep = &w->s.prep};
+    return make_areas(e, &w->s, &w->c);
+}
+
+static adj_status run_both(adj_exec *e, const sliced_nodes *nodes, way w[WAYS])
+{
+    for (int k = 0; k < WAYS; k++)
+        if (describe_way(e, nodes, &w[k]) != ADJ_OK)
+            return e->status;
+    for (int k = 0; k < WAYS; k++)
+        bind_step(e, &w[k].s, &w[k].c);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int k = 0; k < WAYS; k++) {
+            const double seconds = tune_run(e, &w[k].s);
+            w[k].best = seconds < w[k].best ? seconds : w[k].best;
+        }
+    return ADJ_OK;
+}
+
+/* The winner, recorded under the key. */
+static adj_status time_both(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes,
+                            const char *key)
+{
+    tuner *t = e->tuner;
+    sliced_nodes whole = *nodes;
+    whole.images = whole.batch;
+    const double start = seconds_now();
+    way w[WAYS] = {{.of = plan_slices(e, o, nodes)}, {.of = plan_slices(e, o, &whole)}};
+    if (w[0].of != NULL && w[1].of != NULL)
+        run_both(e, nodes, w);
+    const int first = w[0].best < clearly * w[1].best ? 0 : 1;
+    const tune_entry entry = {.key = key,
+                              .backend = slices_backend.name,
+                              .kernel = first == 0 ? "slices" : "whole",
+                              .impl = w[first].s.prep.impl,
+                              .seconds = isfinite(w[first].best) ? w[first].best : 0};
+    if (e->status == ADJ_OK && tune_add(t, &entry) != ADJ_OK)
+        no_memory(e);
+    for (int k = 0; k < WAYS; k++)
+        drop_slices(w[k].of);
+    t->changed = 1;
+    t->spent += seconds_now() - start;
+    return e->status;
+}
+
+int tune_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes)
+{
+    tuner *t = e->tuner;
+    char key[TUNE_KEY];
+    step s = {.kind = STEP_KERNEL};
+    const node_group g = {.n = nodes->n, .node = nodes->node, .backend = NONE};
+    if (t == NULL || describe_step(e, &g, &s) != ADJ_OK)
+        return 0;
+    if (tune_key(e, &s.group, key) != ADJ_OK) {
+        no_memory(e);
+        return 0;
+    }
+    tune_entry *x = tune_find(t, key);
+    const int may_time = t->may_time && t->runs == HUGE_VAL && t->spent < part_of_time * t->seconds;
+    if (x == NULL && may_time && time_both(e, o, nodes, key) == ADJ_OK)
+        x = tune_find(t, key);
+    if (x == NULL || x->kernel == NULL)
+        return 0;
+    x->used = 1;
+    return strcmp(x->kernel, "slices") == 0;
+}

@@ -1,0 +1,291 @@
+/* test_slices.c - groups of nodes that run over the batch in slices (exec/slices/): what they give,
+ * what they save, and where they are taken. Training steps on integers are in test_fusion.c. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+#include "tests/harness.h"
+
+static void plan_as_usual(void)
+{
+    unsetenv("ADJOINT_PLAN");
+    unsetenv("ADJOINT_TUNE");
+}
+TestSuite(slices, .init = plan_as_usual);
+
+/* ---- a training step with batch norms ---- */
+
+typedef struct {
+    adj_graph *g;
+    adj_node *labels, *loss, *gradient; /* of the first filter */
+    adj_updates *updates;
+} net;
+
+static net new_net(const char *model, int64_t batch, adj_format format)
+{
+    net n = {.g = adj_graph_new()};
+    const adj_model_opts options = {.batch = batch, .training = 1, .format = format};
+    adj_node *logits = adj_model_logits(n.g, adj_model_find(model, NULL), &options);
+    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
+    n.loss = adj_loss_softmax(logits, n.labels);
+    adj_node *lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0}), *filter = NULL;
+    for (int i = 0; filter == NULL && i < adj_graph_node_count(n.g); i++)
+        if (adj_node_is_param(adj_graph_node_at(n.g, i)))
+            filter = adj_graph_node_at(n.g, i);
+    adj_grad(n.loss, NULL, 1, &filter, &n.gradient);
+    n.updates = adj_training_updates(n.loss, lr, NULL);
+    cr_assert_eq(adj_graph_status(n.g), ADJ_OK, "%s", adj_graph_message(n.g));
+    return n;
+}
+
+static adj_exec *plan_net(net *n, adj_exec_opts o)
+{
+    adj_node *const fetch[] = {n->loss, n->gradient};
+    adj_exec *e;
+    o.n_fetch = 2;
+    o.fetch = fetch;
+    o.updates = n->updates;
+    cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    const adj_node *images = adj_find(n->g, "images");
+    const size_t bytes = adj_type_bytes(adj_node_type(images));
+    float *x = malloc(bytes);
+    for (size_t i = 0; i < bytes / sizeof *x; i++)
+        x[i] = (float)(i * 2654435761U >> 7 & 1023) / 512 - 1;
+    const int64_t batch = adj_node_type(n->labels).shape.dim[0];
+    int32_t *label = malloc((size_t)batch * sizeof *label);
+    for (int64_t i = 0; i < batch; i++)
+        label[i] = (int32_t)(i % 2);
+    adj_set(e, images, x, bytes);
+    adj_set(e, n->labels, label, (size_t)batch * sizeof *label);
+    adj_set(e, adj_find(n->g, "lr"), &(float){0.05F}, sizeof(float));
+    free(x);
+    free(label);
+    return e;
+}
+
+/* The loss, then the gradient, after so many steps; malloc'ed. */
+static float *results_after(adj_exec *e, const net *n, int steps, int64_t *count)
+{
+    *count = 1 + adj_shape_elems(adj_node_type(n->gradient).shape);
+    float *v = malloc((size_t)*count * sizeof *v);
+    for (int i = 0; i < steps; i++)
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_get(e, n->loss, v, sizeof *v), ADJ_OK);
+    cr_assert_eq(adj_get(e, n->gradient, v + 1, (size_t)(*count - 1) * sizeof *v), ADJ_OK);
+    return v;
+}
+
+static int sliced_steps(const adj_exec *e)
+{
+    int n = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        n += strcmp(adj_exec_step_at(e, i).backend, "slices") == 0;
+    return n;
+}
+
+/* The naive backend in f64 has the last word; a batch of 7 has slices of one image, and threads
+ * that get fewer than others. */
+Test(slices, a_step_with_batch_norms)
+{
+    static const struct {
+        int64_t batch;
+        int threads;
+        adj_format format;
+    } cases[] = {{8, 2, ADJ_NHWC}, {7, 3, ADJ_NHWC}, {6, 1, ADJ_NCHW}, {12, 4, ADJ_NCHW}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net n = new_net("resnet8", cases[i].batch, cases[i].format);
+        adj_exec *naive = plan_net(&n, (adj_exec_opts){.backend = "naive"});
+        adj_exec *sliced = plan_net(&n, (adj_exec_opts){.slices = 1, .threads = cases[i].threads});
+        cr_assert(sliced_steps(sliced) >= 10, "%d", sliced_steps(sliced));
+        cr_assert_eq(sliced_steps(naive), 0);
+        int64_t count;
+        float *want = results_after(naive, &n, 1, &count),
+              *got = results_after(sliced, &n, 1, &count);
+        double norm = 0, error = 0;
+        for (int64_t k = 0; k < count; k++) {
+            norm += (double)want[k] * want[k];
+            error += (got[k] - (double)want[k]) * (got[k] - (double)want[k]);
+        }
+        cr_expect(fabs(got[0] - (double)want[0]) < 1e-5 * want[0], "batch %d: loss %.9g, not %.9g",
+                  (int)cases[i].batch, (double)got[0], (double)want[0]);
+        /* A relu whose operand is rounded across 0 moves a gradient by so much. */
+        cr_expect(error < 4e-4 * norm, "batch %d: the gradient differs by %g", (int)cases[i].batch,
+                  sqrt(error / norm));
+        free(want);
+        free(got);
+        adj_exec_free(naive);
+        adj_exec_free(sliced);
+        adj_graph_free(n.g);
+    }
+}
+
+Test(slices, the_same_bits_again)
+{
+    net n = new_net("resnet8", 8, ADJ_NHWC);
+    float *v[2];
+    int64_t count;
+    for (int i = 0; i < 2; i++) {
+        adj_exec *e = plan_net(&n, (adj_exec_opts){.slices = 1, .threads = 3});
+        v[i] = results_after(e, &n, 3, &count);
+        adj_exec_free(e);
+    }
+    cr_expect_arr_eq(v[0], v[1], (size_t)count * sizeof(float));
+    free(v[0]);
+    free(v[1]);
+    adj_graph_free(n.g);
+}
+
+/* ---- what they are for ---- */
+
+static char *printed(const adj_exec *e)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    adj_exec_print(f, e);
+    fclose(f);
+    return text;
+}
+
+static double moved_bytes(const adj_exec *e)
+{
+    const adj_exec_info info = adj_exec_stats(e);
+    return (double)info.read_bytes + (double)info.written_bytes;
+}
+
+Test(slices, fewer_bytes_are_read_and_written)
+{
+    static const adj_precision precisions[] = {ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16};
+    static const double at_most[] = {0.75, 0.70};
+    net n = new_net("resnet20", 32, ADJ_NHWC);
+    for (int i = 0; i < 2; i++) {
+        adj_exec *usual = plan_net(&n, (adj_exec_opts){.precision = precisions[i]});
+        adj_exec *sliced = plan_net(&n, (adj_exec_opts){.precision = precisions[i], .slices = 1});
+        cr_expect(moved_bytes(sliced) < at_most[i] * moved_bytes(usual), "%.0f of %.0f",
+                  moved_bytes(sliced), moved_bytes(usual));
+        char *text = printed(sliced);
+        cr_expect_not_null(strstr(text, " [slices "));
+        cr_expect_not_null(strstr(text, "\n        0 "), "the steps of a slice are not printed");
+        free(text);
+        text = printed(usual);
+        cr_expect_null(strstr(text, "slices"));
+        free(text);
+        adj_exec_free(usual);
+        adj_exec_free(sliced);
+    }
+    adj_graph_free(n.g);
+}
+
+/* ---- statistics of parts ---- */
+
+/* Of {1, 2, 3, 4} and {10, 10, 10, 10}, from halves. */
+Test(slices, statistics_of_parts)
+{
+    static const float part[] = {1.5F, 10, 0.25F, 0, 3.5F, 10, 0.25F, 0};
+    static const float want[] = {2.5F, 10, 1.25F, 0};
+    static const double part64[] = {1.5, 10, 0.25, 0, 3.5, 10, 0.25, 0};
+    static const double want64[] = {2.5, 10, 1.25, 0};
+    adj_graph *g = adj_graph_new();
+    float got[4];
+    double got64[4];
+    for (int i = 0; i < 2; i++) {
+        adj_node *x = adj_input(g, i == 0 ? "a" : "b", i == 0 ? ADJ_F32 : ADJ_F64,
+                                (adj_shape){4, {4, 1, 1, 2}});
+        adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC);
+        stats->op->merge(stats, 2, i == 0 ? (const void *)part : part64,
+                         i == 0 ? (void *)got : got64);
+    }
+    cr_expect_arr_eq(got, want, sizeof want);
+    cr_expect_arr_eq(got64, want64, sizeof want64);
+    adj_graph_free(g);
+}
+
+/* ---- what is not finite ---- */
+
+/* conv, relu, conv: an image's NaN and Inf are in its own results, and nowhere else. */
+Test(slices, specials_stay_in_their_image)
+{
+    enum { N = 6, SIDE = 5, C = 4 };
+    const adj_conv same = {.padding = ADJ_SAME};
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, C}}, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, C, C}}, -1, 1);
+    adj_node *y = adj_conv2d(adj_relu(adj_conv2d(x, w, &same)), w, &same);
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(f.g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .slices = 1}, &e),
+                 ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(sliced_steps(e), 1);
+    float values[N][SIDE * SIDE * C], filter[9 * C * C], got[N][SIDE * SIDE * C];
+    adj_convert(ADJ_F64, f.value[0], ADJ_F32, values, N * SIDE * SIDE * C);
+    adj_convert(ADJ_F64, f.value[1], ADJ_F32, filter, 9 * C * C);
+    values[2][0] = NAN;
+    values[4][7] = INFINITY;
+    adj_set(e, x, values, sizeof values);
+    adj_set(e, w, filter, sizeof filter);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_get(e, y, got, sizeof got);
+    for (int i = 0; i < N; i++) {
+        int finite = 0;
+        for (int k = 0; k < SIDE * SIDE * C; k++)
+            finite += isfinite(got[i][k]) != 0;
+        cr_expect_eq(finite == SIDE * SIDE * C, i != 2 && i != 4, "image %d", i);
+    }
+    adj_exec_free(e);
+    fixture_free(&f);
+}
+
+/* ---- where they are taken ---- */
+
+/* Nodes that draw numbers, that may fail, or that the reference is to compute, are outside. */
+Test(slices, what_is_left_outside)
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {4, 6, 6, 4}});
+    adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 4, 4}});
+    adj_node *state = adj_input(g, "step", ADJ_I32, (adj_shape){0});
+    adj_node *y = adj_relu(adj_conv2d(adj_relu(x), w, &same));
+    y = adj_relu(adj_conv2d(adj_dropout(y, state, 0.5, 1), w, &same));
+    static const struct {
+        adj_exec_opts o;
+        int steps;
+    } cases[] = {{{.slices = 1}, 2},
+                 {{.slices = 0}, 0},
+                 {{.slices = 1, .debug.no_fusion = 1}, 0},
+                 {{.slices = 1, .backend = "naive"}, 0},
+                 {{.slices = 1, .backend = "onednn,conv2d=naive"}, 0},
+                 {{.slices = 1, .debug.impl = "jit"}, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        adj_exec_opts o = cases[i].o;
+        adj_exec *e;
+        o.n_fetch = 1;
+        o.fetch = &y;
+        o.threads = 2;
+        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        cr_expect_eq(sliced_steps(e), cases[i].steps, "case %zu: %d", i, sliced_steps(e));
+        adj_exec_free(e);
+    }
+    adj_graph_free(g);
+}
+
+/* What tuning has found is said by the selection, and taken from it without timing. */
+Test(slices, a_selection_has_them)
+{
+    net n = new_net("resnet20", 32, ADJ_NHWC);
+    adj_exec *tuned = plan_net(&n, (adj_exec_opts){.tune = 1, .tune_seconds = 3, .threads = 2});
+    const char *selection = adj_exec_selection(tuned);
+    cr_assert_not_null(strstr(selection, "slices\t"), "%s", selection);
+    adj_exec *again = plan_net(&n, (adj_exec_opts){.selection = selection, .threads = 2});
+    cr_expect_eq(sliced_steps(again), sliced_steps(tuned));
+    int64_t count;
+    float *want = results_after(tuned, &n, 2, &count), *got = results_after(again, &n, 2, &count);
+    cr_expect_arr_eq(got, want, (size_t)count * sizeof *want);
+    free(want);
+    free(got);
+    adj_exec_free(tuned);
+    adj_exec_free(again);
+    adj_graph_free(n.g);
+}
