@@ -301,8 +301,8 @@ static adj_status propose_slices(grouping *w, const adj_exec_opts *o)
     adj_exec *e = w->e;
     sliced_nodes *list;
     int n;
-    if (e->slice != NULL || e->no_fusion || e->impl != NULL || (!o->slices && e->tuner == NULL) ||
-        find_sliced_nodes(e, !o->slices, &list, &n) != ADJ_OK)
+    if (e->slice != NULL || e->no_fusion || e->impl != NULL || o->slices < 0 ||
+        (!o->slices && e->tuner == NULL) || find_sliced_nodes(e, !o->slices, &list, &n) != ADJ_OK)
         return e->status;
     e->slices = exec_alloc(e, (size_t)n, sizeof *e->slices);
     for (int i = 0; i < n && e->status == ADJ_OK; i++) {

@@ -103,7 +103,7 @@ static int check_goes_with(const bench_opts *o)
         {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,
          "--precision and --dtype exclude each other: mixed precision is of an f32 model"},
         {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
-        {o->slices, step, "--slices goes with --model"},
+        {o->slices, step, "--slices goes with a step of --model"},
         {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
         {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
         {o->scale != NULL, step && !o->infer && !o->profile && o->trace == NULL,

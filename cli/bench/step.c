@@ -20,7 +20,7 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .tune_file = o->tune_file,
                            .tune_seconds = o->tune_seconds,
                            .recompute = (int)o->recompute,
-                           .slices = (int)o->slices,
+                           .slices = o->raw ? -1 : (int)o->slices,
                            .threads = (int)o->threads,
                            .debug.profile = o->timed_steps,
                            .debug.backends = o->backends};

@@ -138,29 +138,33 @@ static void finish(const slices *s, const adj_call *c, int t, int n)
     }
 }
 
+/* The first of n threads whose slices failed, or NONE. */
+static int failed_thread(const slices *s, int n)
+{
+    for (int t = 0; t < n; t++)
+        if (s->thread[t].status != ADJ_OK)
+            return t;
+    return NONE;
+}
+
 static adj_status run(const adj_call *c)
 {
     const slices *s = c->state;
-    adj_status status = ADJ_OK;
     int failed = NONE;
 #pragma omp parallel num_threads(s->n_thread)
     {
         const int t = omp_get_thread_num(), n = omp_get_num_threads();
-        const adj_status own = run_thread(s, c, t, n);
-        if (own != ADJ_OK) {
-#pragma omp critical(adj_slices_failed)
-            {
-                status = own;
-                failed = t;
-            }
-        }
+        s->thread[t].status = run_thread(s, c, t, n);
 #pragma omp barrier
-        if (status == ADJ_OK)
+        if (failed_thread(s, n) == NONE)
             finish(s, c, t, n);
+        else if (t == 0)
+            failed = failed_thread(s, n);
     }
-    if (failed != NONE)
-        snprintf(c->message, ADJ_WHY, "%.150s", s->thread[failed].plan->message);
-    return status;
+    if (failed == NONE)
+        return ADJ_OK;
+    snprintf(c->message, ADJ_WHY, "%.150s", s->thread[failed].plan->message);
+    return s->thread[failed].status;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)

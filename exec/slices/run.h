@@ -11,7 +11,8 @@ typedef struct { /* where the steps of a plan look for a value */
 
 typedef struct { /* one thread's */
     adj_exec *plan;
-    places *in, *out; /* by the group's in, and out */
+    places *in, *out;  /* by the group's in, and out */
+    adj_status status; /* of the last run's slices */
 } slice_plan;
 
 struct slices {

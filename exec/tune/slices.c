@@ -20,6 +20,17 @@ typedef struct {
     double best;
 } way;
 
+/* So long planning both takes, about. */
+static const double planning = 0.05;
+
+/* Is there time, and will the plan run often enough to make it worth it? */
+static int may_time(const tuner *t, const adj_group *g)
+{
+    const double run = nominal_seconds(&t->roofline, g);
+    return budget_is_open(t) && t->spent < part_of_time * t->seconds &&
+           (t->runs == HUGE_VAL || WAYS * ROUNDS * run + planning < t->runs * run);
+}
+
 /* A step that computes the group so. */
 static adj_status describe_way(adj_exec *e, const sliced_nodes *nodes, way *w)
 {
@@ -97,8 +108,7 @@ int tune_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes)
         return 0;
     }
     tune_entry *x = tune_find(t, key);
-    const int may_time = t->may_time && t->runs == HUGE_VAL && t->spent < part_of_time * t->seconds;
-    if (x == NULL && may_time && time_both(e, o, nodes, key) == ADJ_OK)
+    if (x == NULL && may_time(t, &s.group) && time_both(e, o, nodes, key) == ADJ_OK)
         x = tune_find(t, key);
     if (x == NULL || x->kernel == NULL)
         return 0;

@@ -8,6 +8,9 @@
 #include "check/compare/compare.h"
 #include "tests/check/compare_rig.h"
 
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(compare, .init = plan_as_usual);
+
 Test(compare, sound_kernels_pass)
 {
     rig r = rig_with(SOUND);
@@ -127,10 +130,8 @@ static adj_node *wide_network(adj_graph *g)
 }
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-
 /* The executor's options: more roundings, no groups, other candidates. */
-Test(compare, options_of_the_executor, .init = plan_as_usual)
+Test(compare, options_of_the_executor)
 {
     static const char *const configs[] = {
         "naive:f64",   "onednn:unfused", "onednn:tune",          "onednn:fast",
