@@ -17,7 +17,8 @@ static const remark variables[] = {
     {"ADJOINT_MAX_ISA",
      "base, avx2, avx512, avx512_bf16 or amx: the newest instructions that adjoint's own kernels "
      "use"},
-    {"ADJOINT_PLAN", "adds \"unfused\", \"slices\" or \"tune\", or several with commas, to every plan"},
+    {"ADJOINT_PLAN",
+     "adds \"unfused\", \"slices\" or \"tune\", or several with commas, to every plan"},
     {"ADJOINT_QUARANTINE",
      "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},
     {"ADJOINT_RULES",

@@ -50,9 +50,11 @@ adj_status tune_groups(adj_exec *e);
  */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);
-/* slices.c of tune/: are these nodes faster in slices, as is known, or timed if it may be? Before
- * there are groups. */
+/* Gives back the memory for timing until it is needed again. */
+void tune_pause(adj_exec *e);
+/* slices.c of tune/: are these nodes faster in slices, as is known, or timed if it may be? Then
+ * nodes->tuned says how long they take. Before there are groups. */
 struct sliced_nodes;
-int tune_slices(adj_exec *e, const adj_exec_opts *o, const struct sliced_nodes *nodes);
+int tune_slices(adj_exec *e, const adj_exec_opts *o, struct sliced_nodes *nodes);
 
 #endif

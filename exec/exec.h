@@ -93,6 +93,8 @@ adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
 /* ADJ_ENOMEM, recorded. */
 adj_status no_memory(adj_exec *e);
 
+/* To where the next value may begin. */
+static inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline slot *slot_of(const adj_exec *e, int buffer)
 {
     return &e->slot[e->buffer[buffer].slot];
@@ -128,9 +130,9 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size);
 adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
-/* Lets a slice's plan work in that memory: of info.arena_bytes and, aligned to 64, behind it
- * info.storage_bytes. Allocates nothing. */
+/* Lets a slice's plan work in that memory, of slice_bytes. Allocates nothing. */
 void place_slice(adj_exec *e, char *memory);
+size_t slice_bytes(const adj_exec *e);
 
 /* run.c: a step's kernel, of which the options' before_kernel is told. */
 adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);

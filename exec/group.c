@@ -318,6 +318,7 @@ static adj_status propose_slices(grouping *w, const adj_exec_opts *o)
         else
             drop_slices(s);
     }
+    tune_pause(e); /* whether the plan fits is looked at next */
     return e->status;
 }
 

@@ -1,6 +1,7 @@
 /* inspect.c - what each step of a plan is and what it cost, and the plan itself for check/. */
 #include "candidate.h"
 #include "exec.h"
+#include "exec/slices/slices.h"
 #include "graph/hash.h"
 #include "inspect.h"
 
@@ -134,12 +135,20 @@ uint64_t exec_hash_kernels(const adj_exec *e)
             hash = add_word(add_word(hash, s->group.node[k]->op->name),
                             adj_shape_text(s->group.node[k]->type.shape).s);
         hash = add_word(add_word(hash, e->backend[s->backend]->name), s->prep.impl);
+        if (plan_of_slice(s) != NULL)
+            hash += exec_hash_kernels(plan_of_slice(s));
         all += mix_layouts(e, s->out, s->n_out, mix_layouts(e, s->in, s->n_in, hash));
     }
     return all;
 }
 
-int exec_was_overrun(const adj_exec *e) { return e != NULL && e->overrun; }
+int exec_was_overrun(const adj_exec *e)
+{
+    int was = e != NULL && e->overrun;
+    for (int i = 0; e != NULL && i < e->n_slices; i++)
+        was |= was_slice_overrun(e->slices[i]);
+    return was;
+}
 
 adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[])
 {

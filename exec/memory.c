@@ -7,9 +7,7 @@
 
 #include "exec.h"
 
-enum { ALIGNMENT = 64, ATTEMPTS = 32, MANY_SLOTS = 2048 };
-
-static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };
 
 static void read_at(adj_exec *e, int b, int step)
 {

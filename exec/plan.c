@@ -209,6 +209,15 @@ int is_empty(const adj_group *g)
     return 1;
 }
 
+/* The steps of a slice are the plan's as well. */
+static void count_slice(adj_exec *e, const adj_exec *slice)
+{
+    e->info.reorders += slice->info.reorders;
+    e->info.naive_steps += slice->info.naive_steps;
+    if (e->warning[0] == '\0')
+        memcpy(e->warning, slice->warning, sizeof e->warning);
+}
+
 static adj_status plan_group(adj_exec *e, const node_group *g)
 {
     if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
@@ -223,7 +232,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
     }
     adj_status status = ADJ_OK;
     if (g->slices != NULL)
-        take_slices(e, g->slices, &planned);
+        count_slice(e, take_slices(e, g->slices, &planned));
     else
         status = select_kernel(e, &planned, g);
     if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)

@@ -393,7 +393,7 @@ typedef struct {
      * before the next one: what a convolution reads has just been written by the batch norm before
      * it, and is in the cache. Results are those of other orders of sums. 1: wherever it can be
      * done, which saves much reading and writing of memory, and time where memory is slow. 0: where
-     * tune finds it to be faster. -1: nowhere. */
+     * tune finds it to be faster; the selection has that. -1: nowhere. */
     int slices;
     /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
      * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are

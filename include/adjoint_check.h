@@ -162,8 +162,8 @@ ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
  */
 
 /* A way to compute a graph: "naive:f64", "onednn", "onednn:bf16", "onednn:isa=avx2",
- * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast", "onednn:unfused", "onednn:slices",
- * "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
+ * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast", "onednn:unfused",
+ * "onednn:slices", "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
  * "onednn:bf16:threads=1". */
 typedef struct {
     char name[64];    /* the text it was made from */

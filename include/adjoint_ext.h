@@ -164,7 +164,9 @@ struct adj_op {
 
     const char *operand[ADJ_NAMED_OPERANDS]; /* what they are called; NULL: x0, x1, ... */
     /* Bit i: operand i is images in the attributes' data format; ADJ_IMAGE_RESULT: so is the
-     * result. An image of the result follows from the operands' images of its number alone. */
+     * result. An image of the result follows from the operands' images of its number alone, a
+     * result that is no image is their sum, or as merge says. Of the attributes only the geometry
+     * (adj_schema.geom) may depend on how many images there are. */
     unsigned images;
     int filter;              /* 1 + i: operand i is a filter; 0: none is */
     const char *filter_axes; /* a letter each: "hwco"; m for depthwise's multiplier. Required where

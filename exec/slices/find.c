@@ -19,11 +19,11 @@ int is_batch_operand(const adj_node *n, int k)
            adj_shape_equal(n->in[k]->type.shape, n->type.shape);
 }
 
-/* The sums of a half type are wanted in f32, and slices are summed up in it. */
+/* A filter gradient of a half type is wanted in f32, in which slices are summed up. */
 static int is_cast_of_sums(const adj_node *n)
 {
     return n->op == &adj_op_cast && n->type.dtype == ADJ_F32 && n->in[0]->op->images != 0 &&
-           !(n->in[0]->op->images & ADJ_IMAGE_RESULT);
+           !(n->in[0]->op->images & ADJ_IMAGE_RESULT) && n->in[0]->op->merge == NULL;
 }
 
 int is_batch_result(const adj_node *n)
@@ -57,22 +57,31 @@ static int has_one_batch(const adj_node *n)
 
 static int is_wide(adj_dtype t) { return t == ADJ_F32 || t == ADJ_F64; }
 
-/* Is the value, of a half type, read by a cast to f32 alone? */
+/* Leaves, updates and what draws numbers, fails or moves values between processes are outside. */
+static int may_be_inside(const adj_exec *e, const adj_node *n)
+{
+    const unsigned never = ADJ_OP_LEAF | ADJ_OP_VIEW | ADJ_OP_RANDOM | ADJ_OP_CAN_FAIL |
+                           ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL;
+    return !(n->op->flags & never) && n->role != ADJ_ROLE_UPDATE && is_needed(&e->uses[n->id]) &&
+           backend_for(e, n->op, 0) != e->fallback;
+}
+
+/* Is the value read by a cast to f32 alone, which is in the same group? */
 static int is_only_cast(const adj_exec *e, const adj_node *n)
 {
     const adj_uses *u = &e->uses[n->id];
-    return !u->is_root && u->n_user == 1 && is_cast_of_sums(u->user[0]);
+    return !u->is_root && u->n_user == 1 && is_cast_of_sums(u->user[0]) &&
+           may_be_inside(e, u->user[0]);
 }
 
 static image_kind kind_of(const adj_exec *e, const adj_node *n)
 {
-    const unsigned never = ADJ_OP_LEAF | ADJ_OP_VIEW | ADJ_OP_RANDOM | ADJ_OP_CAN_FAIL |
-                           ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL;
-    if ((n->op->flags & never) || n->role == ADJ_ROLE_UPDATE || !is_needed(&e->uses[n->id]) ||
-        backend_for(e, n->op, 0) == e->fallback)
+    if (!may_be_inside(e, n))
         return NO_IMAGES;
-    if (is_cast_of_sums(n))
-        return is_only_cast(e, n->in[0]) && has_one_batch(n->in[0]) ? OVER_IMAGES : NO_IMAGES;
+    if (is_cast_of_sums(n)) {
+        const int is_inside = may_be_inside(e, n->in[0]) && has_one_batch(n->in[0]);
+        return is_inside && is_only_cast(e, n->in[0]) ? OVER_IMAGES : NO_IMAGES;
+    }
     if ((n->op->images == 0 && !(n->op->flags & ADJ_OP_ELEMENTWISE)) || !has_one_batch(n))
         return NO_IMAGES;
     if (is_batch_result(n))
@@ -113,15 +122,26 @@ static void find_levels(search *s)
     }
 }
 
+/* The last level that n may be of for that reader. */
+static int level_for(const search *s, const adj_node *n, const adj_node *reader)
+{
+    int level = s->level[reader->id];
+    for (int k = 0; k < reader->n_in; k++)
+        if (reader->in[k] == n && s->kind[n->id] != NO_IMAGES && !is_in_slice(s, reader, k))
+            level = s->level[reader->id] - 1;
+    return level;
+}
+
 /* What is computed again for the gradient is of the level that reads it. */
 static void delay_clones(search *s)
 {
     for (int id = s->n - 1; id >= 0; id--) {
+        const adj_node *n = s->e->graph->node[id];
         const adj_uses *u = &s->e->uses[id];
         int level = -1;
-        for (int i = 0; i < u->n_user && s->e->graph->node[id]->clone != 0; i++) {
-            const int of_user = s->level[u->user[i]->id];
-            level = level < 0 || of_user < level ? of_user : level;
+        for (int i = 0; i < u->n_user && n->clone != 0; i++) {
+            const int last = level_for(s, n, u->user[i]);
+            level = level < 0 || last < level ? last : level;
         }
         if (level > s->level[id])
             s->level[id] = level;
@@ -155,8 +175,8 @@ static void join_nodes(search *s)
 
 /* ---- where it pays ---- */
 
-/* Bytes that a slice may have: a part of the second cache of nearly every processor that there is.
- * It is the same for all, since the order of sums follows from it. */
+/* Bytes that a slice may have, which about fit into the second cache of most processors. They are
+ * the same on all, since the order of sums follows from them, and from the number of threads. */
 static const double max_slice_bytes = 2 << 20;
 /* Below that nothing is gained that could be measured. */
 static const double min_saved_bytes = 1 << 20;
@@ -277,6 +297,32 @@ static int mixes_clones(const sliced_nodes *nodes)
     return has_forward && has_clone;
 }
 
+/* Does every member take the value as one or the other, images or whole; and one that is made in
+ * the group as images? */
+static int is_taken_one_way(const search *s, const sliced_nodes *nodes, const adj_node *value)
+{
+    const adj_uses *u = &s->e->uses[value->id];
+    int as_images = is_member(s, nodes, value), as_whole = 0;
+    for (int i = 0; i < u->n_user; i++)
+        for (int k = 0; is_member(s, nodes, u->user[i]) && k < u->user[i]->n_in; k++) {
+            if (u->user[i]->in[k] != value)
+                continue;
+            const int is_inside = is_batch_operand(u->user[i], k) || is_cast_of_sums(u->user[i]);
+            as_images |= is_inside;
+            as_whole |= !is_inside;
+        }
+    return !as_images || !as_whole;
+}
+
+static int can_be_cut(const search *s, const sliced_nodes *nodes)
+{
+    int can = 1;
+    for (int i = 0; i < nodes->n && can; i++)
+        for (int k = 0; k < nodes->node[i]->n_in && can; k++)
+            can = is_taken_one_way(s, nodes, nodes->node[i]->in[k]);
+    return can;
+}
+
 static void list_group(const search *s, int first, sliced_nodes *nodes)
 {
     nodes->n = 0;
@@ -311,7 +357,7 @@ adj_status find_sliced_nodes(adj_exec *e, int large, sliced_nodes **list, int *n
             continue;
         nodes->node = node;
         list_group(&s, first, nodes);
-        if (mixes_clones(nodes) || !cut(&s, large, nodes))
+        if (mixes_clones(nodes) || !can_be_cut(&s, nodes) || !cut(&s, large, nodes))
             continue;
         node += nodes->n;
         ++*n;

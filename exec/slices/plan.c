@@ -52,13 +52,9 @@ static adj_node *copy_node(const slices *s, const adj_node *n, adj_node *const i
     return adj_node_new(s->graph, n->op, n->n_in, in, n->attrs != NULL ? attrs.bytes : NULL);
 }
 
-/* The operands of a group's nodes, all of which have few. */
-static adj_status copy_group(adj_exec *e, slices *s, adj_node *leaf[])
+/* image, mean: by id of the whole graph, all NULL. */
+static adj_status copy_into(slices *s, adj_node *image[], adj_node *mean[], adj_node *leaf[])
 {
-    adj_node **image = exec_alloc(e, (size_t)e->graph->n_node, sizeof *image);
-    adj_node **mean = exec_alloc(e, (size_t)e->graph->n_node, sizeof *mean);
-    if (e->status != ADJ_OK)
-        return e->status;
     for (int i = 0; i < s->group.n_in; i++) {
         const int id = (int)s->group.in[i]->id;
         if ((leaf[i] = image[id] = new_leaf(s, i)) == NULL)
@@ -75,6 +71,16 @@ static adj_status copy_group(adj_exec *e, slices *s, adj_node *leaf[])
     for (int i = 0; i < s->group.n_out; i++)
         s->fetch[i] = image[s->group.out[i]->id];
     return adj_graph_status(s->graph);
+}
+
+static adj_status copy_group(adj_exec *e, slices *s, adj_node *leaf[])
+{
+    const adj_allocator *a = &e->region.allocator;
+    const size_t n = (size_t)e->graph->n_node;
+    adj_node **image = adj_alloc(a, 2 * n * sizeof *image);
+    const adj_status status = image != NULL ? copy_into(s, image, image + n, leaf) : ADJ_ENOMEM;
+    adj_release(a, image);
+    return status;
 }
 
 /* ---- a plan of it ---- */
@@ -115,6 +121,7 @@ static adj_status find_places(adj_exec *e, const adj_exec *plan, int buffer, pla
 static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, adj_node *const leaf[],
                            slice_plan *p)
 {
+    const int is_first = p == s->thread; /* the one whose kernels before_kernel is told of */
     const adj_group *g = &s->group;
     const adj_allocator a = e->region.allocator;
     const adj_exec_opts opts = {.fetch = s->fetch,
@@ -123,8 +130,12 @@ static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, adj_n
                                 .threads = s->n_slice > 1 ? 1 : e->threads,
                                 .math = o->math,
                                 .debug = {.no_passes = 1,
-                                          .backends = o->debug.backends,
-                                          .quarantine = o->debug.quarantine}};
+                                          .backends = s->backends,
+                                          .quarantine = o->debug.quarantine,
+                                          .canaries = o->debug.canaries,
+                                          .no_sharing = o->debug.no_sharing,
+                                          .before_kernel = is_first ? o->debug.before_kernel : NULL,
+                                          .user = o->debug.user}};
     if ((p->plan = adj_alloc(&a, sizeof *p->plan)) == NULL)
         return no_memory(e);
     p->plan->region.allocator = a;
@@ -145,8 +156,6 @@ static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, adj_n
 
 /* ---- memory ---- */
 
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /* Of a thread: its plan's arena and what that keeps for the slices of a run, and its own sums; for
  * all: what each slice gives where that is not added up. */
 static void lay_out(slices *s)
@@ -162,9 +171,7 @@ static void lay_out(slices *s)
             s->out_at[i] = s->part_bytes;
             s->part_bytes += aligned(adj_type_bytes(s->group.out[i]->type) * (size_t)s->n_slice);
         }
-    s->thread_bytes = s->sum_bytes;
-    const adj_exec *plan = s->thread[0].plan;
-    s->thread_bytes += aligned(plan->info.arena_bytes) + aligned(plan->info.storage_bytes);
+    s->thread_bytes = s->sum_bytes + slice_bytes(s->thread[0].plan);
 }
 
 /* ---- made ---- */
@@ -180,7 +187,11 @@ static slices *new_slices(adj_exec *e, const sliced_nodes *nodes)
     s->group = described.group;
     s->images = nodes->images;
     s->n_slice = nodes->batch / nodes->images;
+    s->tuned = nodes->tuned;
     s->n_thread = s->n_slice > 1 ? e->threads : 1;
+    for (int i = 0, n = 0; i < e->n_backend; i++)
+        if (e->backend[i]->progress == NULL) /* which a thread alone may call */
+            s->backends[n++] = e->backend[i];
     s->in_is_batch = exec_alloc(e, (size_t)s->group.n_in, 1);
     s->out_is_batch = exec_alloc(e, (size_t)s->group.n_out, 1);
     s->out_at = exec_alloc(e, (size_t)s->group.n_out, sizeof *s->out_at);
@@ -209,6 +220,13 @@ void drop_slices(slices *s)
         adj_graph_free(s->graph);
 }
 
+/* Is more than one pass over images made of them? Else slices save nothing. */
+static int has_passes(const slices *s)
+{
+    const adj_exec *plan = s->thread[0].plan;
+    return plan->n_step - plan->n_invariant > 1;
+}
+
 slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes)
 {
     slices *s = new_slices(e, nodes);
@@ -218,7 +236,7 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
     adj_status status = e->status == ADJ_OK ? copy_group(e, s, leaf) : e->status;
     for (int t = 0; t < s->n_thread && status == ADJ_OK; t++)
         status = plan_one(e, o, s, leaf, &s->thread[t]);
-    if (status == ADJ_OK) {
+    if (status == ADJ_OK && has_passes(s)) {
         lay_out(s);
         return s;
     }
@@ -228,7 +246,7 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
     return NULL;
 }
 
-void take_slices(const adj_exec *e, slices *of, step *s)
+const adj_exec *take_slices(const adj_exec *e, slices *of, step *s)
 {
     s->kernel = slices_backend.kernels[0];
     s->backend = e->n_backend;
@@ -236,13 +254,23 @@ void take_slices(const adj_exec *e, slices *of, step *s)
     s->prep.scratch = of->thread_bytes * (size_t)of->n_thread + of->part_bytes;
     s->prep.sums_by_threads = 0;
     for (int i = 0; i < of->group.n_out; i++)
-        s->prep.sums_by_threads |= !of->out_is_batch[i] && of->group.out[i]->op->merge == NULL;
+        s->prep.sums_by_threads |= !of->out_is_batch[i]; /* slices follow from their number, too */
     snprintf(s->prep.impl, sizeof s->prep.impl, "%lldx%lld", (long long)of->n_slice,
              (long long)of->images);
+    s->tuned = of->tuned;
+    return of->thread[0].plan;
 }
 
 const adj_exec *plan_of_slice(const step *s)
 {
     return s->kernel == slices_backend.kernels[0] ? ((const slices *)s->prep.state)->thread[0].plan
                                                   : NULL;
+}
+
+int was_slice_overrun(const slices *s)
+{
+    int was = 0;
+    for (int t = 0; t < s->n_thread; t++)
+        was |= s->thread[t].plan->overrun;
+    return was;
 }

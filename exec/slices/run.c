@@ -5,7 +5,7 @@
 
 #include "run.h"
 
-static size_t slice_bytes(const slices *s, adj_type whole)
+static size_t stride_of(const slices *s, adj_type whole)
 {
     return adj_type_bytes(whole) / (size_t)s->n_slice;
 }
@@ -44,11 +44,12 @@ static void add_f64(double *sum, const double *x, int64_t n)
         sum[i] += x[i];
 }
 
+/* Of f32 or f64: find.c takes no other sums. */
 static void add(adj_dtype dtype, void *sum, const void *x, int64_t n)
 {
     if (dtype == ADJ_F64)
         add_f64(sum, x, n);
-    else
+    else if (dtype == ADJ_F32)
         add_f32(sum, x, n);
 }
 
@@ -78,10 +79,10 @@ static adj_status run_slice(const slices *s, const adj_call *c, int thread, int6
     const adj_group *g = &s->group;
     for (int i = 0; i < g->n_in; i++)
         if (s->in_is_batch[i])
-            point(&p->in[i], (char *)c->in[i] + (size_t)slice * slice_bytes(s, g->in[i]->type));
+            point(&p->in[i], (char *)c->in[i] + (size_t)slice * stride_of(s, g->in[i]->type));
     for (int i = 0; i < g->n_out; i++)
         if (s->out_is_batch[i])
-            point(&p->out[i], (char *)c->out[i] + (size_t)slice * slice_bytes(s, g->out[i]->type));
+            point(&p->out[i], (char *)c->out[i] + (size_t)slice * stride_of(s, g->out[i]->type));
     return run_steps(p->plan);
 }
 
@@ -92,6 +93,9 @@ static void begin(const slices *s, const adj_call *c, int thread)
     const slice_plan *p = &s->thread[thread];
     place_slice(p->plan, sums_of(s, c, thread) + s->sum_bytes);
     p->plan->invariant_seen = 0;
+    p->plan->overrun = 0;
+    if (p->plan->canaries)
+        draw_canaries(p->plan, NONE);
     for (int i = 0; i < s->group.n_in; i++)
         if (!s->in_is_batch[i])
             point(&p->in[i], (char *)c->in[i]);
@@ -154,6 +158,8 @@ static adj_status run(const adj_call *c)
 #pragma omp parallel num_threads(s->n_thread)
     {
         const int t = omp_get_thread_num(), n = omp_get_num_threads();
+        if (s->n_slice > 1)
+            omp_set_num_threads(1); /* of what a kernel opens, in this region alone */
         s->thread[t].status = run_thread(s, c, t, n);
 #pragma omp barrier
         if (failed_thread(s, n) == NONE)

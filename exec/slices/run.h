@@ -17,7 +17,9 @@ typedef struct { /* one thread's */
 
 struct slices {
     adj_group group;
+    const adj_backend *backends[MAX_BACKENDS + 1]; /* that plans of slices may take, NULL-ended */
     int64_t images, n_slice;
+    double tuned;                     /* as sliced_nodes.tuned */
     adj_graph *graph;                 /* of a slice */
     adj_node **fetch;                 /* its nodes, by group.out */
     char *in_is_batch, *out_is_batch; /* by group.in, and out: images, of which a slice has some */

@@ -19,6 +19,7 @@ typedef struct sliced_nodes {
     int n;
     const adj_node **node; /* in id order */
     int64_t batch, images; /* in all, and in a slice, of which the batch is a multiple */
+    double tuned;          /* seconds of a run by which slices were taken; 0: they were not timed */
 } sliced_nodes;
 
 /* Lists what can be run so, in the executor's memory; no way leads from one node of a group to
@@ -32,13 +33,17 @@ int is_batch_result(const adj_node *n);
 
 /* ---- plan.c: a group's slices, one plan for each thread ---- */
 
-/* To be dropped by the caller. NULL: they cannot be planned, or there is no memory, which is an error of the executor's. */
+/* To be dropped by the caller. NULL: they cannot be planned, or there is no memory, which is an
+ * error of the executor's. */
 slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes);
-/* Lets s, which is described, be computed so; the caller keeps the slices. */
-void take_slices(const adj_exec *e, slices *of, step *s);
+/* Lets s, which is described, be computed so; the caller keeps the slices. Returns the plan of the
+ * first thread's. */
+const adj_exec *take_slices(const adj_exec *e, slices *of, step *s);
 void drop_slices(slices *s);
 /* The plan of the first thread's slice; NULL: the step has no slices. */
 const adj_exec *plan_of_slice(const step *s);
+/* Did a kernel write outside its memory in the last run? */
+int was_slice_overrun(const slices *s);
 
 /* The backend that such steps are of; it is no choice of the options'. */
 extern const adj_backend slices_backend;

@@ -12,6 +12,10 @@ enum { ROUNDS = 5, WAYS = 2 };
 static const double clearly = 0.92;
 /* Of the time that a plan may be tuned for, which kernels need as well. */
 static const double part_of_time = 0.3;
+/* So long planning both takes, about. */
+static const double planning = 0.05;
+/* Of operands and results together: larger ones are not timed, there may be no room. */
+static const double max_bytes = 256 << 20;
 
 typedef struct {
     slices *of;
@@ -20,15 +24,21 @@ typedef struct {
     double best;
 } way;
 
-/* So long planning both takes, about. */
-static const double planning = 0.05;
+static double bytes_of(int n, const adj_node *const value[])
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += (double)adj_type_bytes(value[i]->type);
+    return bytes;
+}
 
 /* Is there time, and will the plan run often enough to make it worth it? */
 static int may_time(const tuner *t, const adj_group *g)
 {
-    const double run = nominal_seconds(&t->roofline, g);
-    return budget_is_open(t) && t->spent < part_of_time * t->seconds &&
-           (t->runs == HUGE_VAL || WAYS * ROUNDS * run + planning < t->runs * run);
+    const double run = nominal_seconds(&t->roofline, g), cost = WAYS * ROUNDS * run + planning;
+    return budget_is_open(t) && t->spent + cost < part_of_time * t->seconds &&
+           (t->runs == HUGE_VAL || cost < t->runs * run) &&
+           bytes_of(g->n_in, g->in) + bytes_of(g->n_out, g->out) <= max_bytes;
 }
 
 /* A step that computes the group so. */
@@ -36,7 +46,6 @@ static adj_status describe_way(adj_exec *e, const sliced_nodes *nodes, way *w)
 {
     const node_group g = {.n = nodes->n, .node = nodes->node, .backend = NONE};
     w->s = (step){.kind = STEP_KERNEL};
-    w->best = HUGE_VAL;
     if (describe_step(e, &g, &w->s) != ADJ_OK)
         return e->status;
     w->s.call.in = exec_alloc(e, (size_t)w->s.group.n_in, sizeof(void *));
@@ -44,7 +53,7 @@ static adj_status describe_way(adj_exec *e, const sliced_nodes *nodes, way *w)
     w->s.call.message = exec_alloc(e, ADJ_WHY, 1);
     if (e->status != ADJ_OK)
         return e->status;
-    take_slices(e, w->of, &w->s);
+    (void)take_slices(e, w->of, &w->s);
     w->c = (candidate){.backend = e->backend[w->s.backend],
                        .opened = e,
                        .index = w->s.backend,
@@ -54,17 +63,19 @@ static adj_status describe_way(adj_exec *e, const sliced_nodes *nodes, way *w)
     return make_areas(e, &w->s, &w->c);
 }
 
-static adj_status run_both(adj_exec *e, const sliced_nodes *nodes, way w[WAYS])
+/* In turns, for so many seconds about; each at least once. */
+static adj_status run_both(adj_exec *e, const sliced_nodes *nodes, double seconds, way w[WAYS])
 {
+    const double deadline = seconds_now() + seconds;
     for (int k = 0; k < WAYS; k++)
         if (describe_way(e, nodes, &w[k]) != ADJ_OK)
             return e->status;
     for (int k = 0; k < WAYS; k++)
         bind_step(e, &w[k].s, &w[k].c);
-    for (int round = 0; round < ROUNDS; round++)
+    for (int round = 0; round < ROUNDS && (round == 0 || seconds_now() < deadline); round++)
         for (int k = 0; k < WAYS; k++) {
-            const double seconds = tune_run(e, &w[k].s);
-            w[k].best = seconds < w[k].best ? seconds : w[k].best;
+            const double took = tune_run(e, &w[k].s);
+            w[k].best = took < w[k].best ? took : w[k].best;
         }
     return ADJ_OK;
 }
@@ -77,15 +88,17 @@ static adj_status time_both(adj_exec *e, const adj_exec_opts *o, const sliced_no
     sliced_nodes whole = *nodes;
     whole.images = whole.batch;
     const double start = seconds_now();
-    way w[WAYS] = {{.of = plan_slices(e, o, nodes)}, {.of = plan_slices(e, o, &whole)}};
+    way w[WAYS] = {{.of = plan_slices(e, o, nodes), .best = HUGE_VAL},
+                   {.of = plan_slices(e, o, &whole), .best = HUGE_VAL}};
     if (w[0].of != NULL && w[1].of != NULL)
-        run_both(e, nodes, w);
-    const int first = w[0].best < clearly * w[1].best ? 0 : 1;
+        run_both(e, nodes, part_of_time * t->seconds - t->spent, w);
+    const int sliced = w[0].best < clearly * w[1].best;
+    const double best = w[sliced ? 0 : 1].best;
     const tune_entry entry = {.key = key,
                               .backend = slices_backend.name,
-                              .kernel = first == 0 ? "slices" : "whole",
-                              .impl = w[first].s.prep.impl,
-                              .seconds = isfinite(w[first].best) ? w[first].best : 0};
+                              .kernel = sliced ? "slices" : "whole",
+                              .impl = sliced ? w[0].s.prep.impl : "-",
+                              .seconds = isfinite(best) ? best : 0};
     if (e->status == ADJ_OK && tune_add(t, &entry) != ADJ_OK)
         no_memory(e);
     for (int k = 0; k < WAYS; k++)
@@ -95,7 +108,7 @@ static adj_status time_both(adj_exec *e, const adj_exec_opts *o, const sliced_no
     return e->status;
 }
 
-int tune_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes)
+int tune_slices(adj_exec *e, const adj_exec_opts *o, sliced_nodes *nodes)
 {
     tuner *t = e->tuner;
     char key[TUNE_KEY];
@@ -103,15 +116,17 @@ int tune_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes)
     const node_group g = {.n = nodes->n, .node = nodes->node, .backend = NONE};
     if (t == NULL || describe_step(e, &g, &s) != ADJ_OK)
         return 0;
-    if (tune_key(e, &s.group, key) != ADJ_OK) {
+    if (tune_key(e, "slices? ", &s.group, key) != ADJ_OK) {
         no_memory(e);
         return 0;
     }
     tune_entry *x = tune_find(t, key);
     if (x == NULL && may_time(t, &s.group) && time_both(e, o, nodes, key) == ADJ_OK)
         x = tune_find(t, key);
-    if (x == NULL || x->kernel == NULL)
+    if (x == NULL || x->kernel == NULL || strcmp(x->backend, slices_backend.name) != 0)
         return 0;
     x->used = 1;
+    e->info.cached += x->origin != TIMED;
+    nodes->tuned = x->seconds;
     return strcmp(x->kernel, "slices") == 0;
 }

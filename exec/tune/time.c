@@ -49,6 +49,7 @@ void tune_free_areas(adj_exec *e)
 {
     for (int k = 0; k < N_TUNE_AREA; k++)
         adj_release(&e->region.allocator, e->tuner->area[k].data);
+    memset(e->tuner->area, 0, sizeof e->tuner->area);
 }
 
 adj_status make_areas(adj_exec *e, const step *s, const candidate *c)

@@ -100,6 +100,12 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
     return ADJ_OK;
 }
 
+void tune_pause(adj_exec *e)
+{
+    if (e->tuner != NULL)
+        tune_free_areas(e);
+}
+
 void tune_close(adj_exec *e)
 {
     tuner *t = e->tuner;
@@ -249,9 +255,9 @@ static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
         return e->status;
     *part = (tune_part){s.group, NONE};
     if ((g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW)) || is_empty(&s.group) ||
-        is_collective(g))
+        is_collective(g) || g->slices != NULL)
         return ADJ_OK;
-    if (tune_key(e, &s.group, key) != ADJ_OK)
+    if (tune_key(e, "", &s.group, key) != ADJ_OK)
         return no_memory(e);
     tune_entry *x = tune_find(t, key);
     part->decision = find_decision(t, key);
@@ -311,7 +317,7 @@ static adj_status adopt_known(adj_exec *e, const node_group *g, tune_part *part)
 {
     char key[TUNE_KEY];
     step s = {.kind = STEP_KERNEL};
-    if (tune_key(e, &part->group, key) != ADJ_OK)
+    if (tune_key(e, "", &part->group, key) != ADJ_OK)
         return no_memory(e);
     const tune_entry *x = tune_find(e->tuner, key);
     part->decision = find_decision(e->tuner, key);
@@ -336,7 +342,8 @@ static adj_status decide_all(adj_exec *e)
     tuner *t = e->tuner;
     const int n_open = t->n_decision;
     for (int i = 0; i < e->n_group && n_open > 0; i++)
-        if (t->part[i].decision == NONE && adopt_known(e, &e->group[i], &t->part[i]) != ADJ_OK)
+        if (t->part[i].decision == NONE && e->group[i].slices == NULL &&
+            adopt_known(e, &e->group[i], &t->part[i]) != ADJ_OK)
             return e->status;
     int *chosen = region_alloc(&t->region, (size_t)t->n_decision, sizeof *chosen);
     if (chosen == NULL)
@@ -421,7 +428,7 @@ static adj_status decide_alone(adj_exec *e, const step *s, const node_group *g, 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)
 {
     char key[TUNE_KEY];
-    if (tune_key(e, &s->group, key) != ADJ_OK)
+    if (tune_key(e, "", &s->group, key) != ADJ_OK)
         return no_memory(e);
     const adj_status status = take_known(e, s, g, key);
     const tune_entry *x = tune_find(e->tuner, key);

@@ -2,6 +2,7 @@
  * what they save, and where they are taken. Training steps on integers are in test_fusion.c. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,13 +204,115 @@ Test(slices, statistics_of_parts)
     adj_graph_free(g);
 }
 
+/* ---- by values: slices and none ---- */
+
+enum { N = 6, SIDE = 5, C = 4, MAX_VALUES = 4096 };
+static const adj_conv same = {.padding = ADJ_SAME};
+
+/* y's values, by an executor that is in slices if steps is not 0. */
+static void values_of(fixture *f, adj_node *y, adj_exec_opts o, int steps, double v[MAX_VALUES])
+{
+    adj_exec *e;
+    o.n_fetch = 1;
+    o.fetch = &y;
+    o.threads = 2;
+    o.slices = steps > 0 ? 1 : -1;
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(sliced_steps(e), steps > 0 ? steps : 0, "%d steps", sliced_steps(e));
+    char bytes[8 * MAX_VALUES];
+    for (int i = 0; i < f->n_in; i++) {
+        const adj_type t = adj_node_type(f->in[i]);
+        adj_convert(ADJ_F64, f->value[i], t.dtype, bytes, adj_shape_elems(t.shape));
+        adj_set(e, f->in[i], bytes, adj_type_bytes(t));
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    const adj_type t = adj_node_type(y);
+    adj_get(e, y, bytes, adj_type_bytes(t));
+    adj_convert(t.dtype, bytes, ADJ_F64, v, adj_shape_elems(t.shape));
+    adj_exec_free(e);
+}
+
+/* steps: how many of the plan run so; -1: none may. */
+static void expect_as_whole(fixture *f, adj_node *y, int steps, const char *what)
+{
+    static double want[MAX_VALUES], got[MAX_VALUES];
+    values_of(f, y, (adj_exec_opts){.backend = "naive"}, 0, want);
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .threads = 2, .slices = 1};
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    const int n = sliced_steps(e);
+    cr_expect_eq(n, steps, "%s: %d steps", what, n);
+    adj_exec_free(e);
+    if (n > 0) {
+        values_of(f, y, (adj_exec_opts){0}, n, got);
+        expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), 1e-4, 1e-4, what);
+    }
+}
+
+/* Nodes that are not what a slice's part of them is: a filter that is as long as the batch and is
+ * read as images, too; statistics that are cast; a half sum whose cast is elsewhere. */
+Test(slices, what_cannot_be_cut)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {C, C, C, C}}, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, C, C}}, -1, 1);
+    adj_node *y = adj_conv2d(adj_relu(adj_conv2d(x, x, &same)), w, &same);
+    expect_as_whole(&f, y, 0, "images that are a filter");
+    fixture_free(&f);
+
+    f = fixture_new();
+    x = given_random(&f, ADJ_F64, (adj_shape){4, {N, SIDE, SIDE, C}}, -1, 1);
+    w = given_random(&f, ADJ_F64, (adj_shape){4, {3, 3, C, C}}, -1, 1);
+    y = adj_cast(adj_batch_norm_stats(adj_conv2d(adj_relu(x), w, &same), ADJ_NHWC), ADJ_F32);
+    expect_as_whole(&f, y, 1, "statistics that are cast");
+    fixture_free(&f);
+
+    f = fixture_new();
+    x = given_random(&f, ADJ_BF16, (adj_shape){4, {N, SIDE, SIDE, C}}, -1, 1);
+    w = given_random(&f, ADJ_BF16, (adj_shape){4, {3, 3, C, C}}, -1, 1);
+    adj_node *dw = adj_conv2d_backprop_filter(adj_relu(x), (adj_shape){4, {3, 3, C, C}},
+                                              adj_conv2d(x, w, &same), &same);
+    adj_graph_set_role(f.g, ADJ_ROLE_UPDATE);
+    y = adj_cast(dw, ADJ_F32);
+    adj_graph_set_role(f.g, ADJ_ROLE_FORWARD);
+    expect_as_whole(&f, y, 0, "a half sum that an update casts");
+    fixture_free(&f);
+}
+
+/* A half sum is added up in f32. */
+Test(slices, half_sums)
+{
+    static double want[MAX_VALUES], got[MAX_VALUES];
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_BF16, (adj_shape){4, {N, SIDE, SIDE, C}}, -2, 2);
+    adj_node *w = given_integers(&f, ADJ_BF16, (adj_shape){4, {3, 3, C, C}}, -1, 1);
+    adj_node *dw = adj_conv2d_backprop_filter(adj_relu(x), (adj_shape){4, {3, 3, C, C}},
+                                              adj_conv2d(x, w, &same), &same);
+    adj_node *y = adj_cast(dw, ADJ_F32);
+    values_of(&f, y, (adj_exec_opts){0}, 0, want);
+    values_of(&f, y, (adj_exec_opts){0}, 1, got);
+    cr_expect_arr_eq(got, want, 9 * C * C * sizeof *want);
+    fixture_free(&f);
+}
+
+/* What one kernel computes anyway is no group of slices. */
+Test(slices, one_pass_is_left_alone)
+{
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, C}}, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, C, C}}, -1, 1);
+    adj_node *b = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, -1, 1);
+    adj_node *y = adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC);
+    expect_as_whole(&f, y, 0, "a convolution and its bias");
+    expect_as_whole(&f, adj_conv2d(adj_relu6(y), w, &same), 1, "two convolutions");
+    fixture_free(&f);
+}
+
 /* ---- what is not finite ---- */
 
 /* conv, relu, conv: an image's NaN and Inf are in its own results, and nowhere else. */
 Test(slices, specials_stay_in_their_image)
 {
-    enum { N = 6, SIDE = 5, C = 4 };
-    const adj_conv same = {.padding = ADJ_SAME};
     fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, C}}, -1, 1);
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, C, C}}, -1, 1);
@@ -242,7 +345,6 @@ Test(slices, specials_stay_in_their_image)
 /* Nodes that draw numbers, that may fail, or that the reference is to compute, are outside. */
 Test(slices, what_is_left_outside)
 {
-    const adj_conv same = {.padding = ADJ_SAME};
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {4, 6, 6, 4}});
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 4, 4}});
@@ -269,6 +371,69 @@ Test(slices, what_is_left_outside)
         adj_exec_free(e);
     }
     adj_graph_free(g);
+}
+
+/* A backend that is called after every step is not, within a slice: a thread alone may. */
+static int in_parallel, progressed;
+
+static void progress(void *backend)
+{
+    (void)backend;
+    progressed++;
+    in_parallel += omp_get_level() > 0;
+}
+
+Test(slices, no_progress_within)
+{
+    adj_backend direct = *adj_backends[1];
+    direct.progress = progress;
+    const adj_backend *const list[] = {&direct, adj_backends[0], adj_backends[2], NULL};
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, C}}, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, C, C}}, -1, 1);
+    adj_node *y = adj_conv2d(adj_relu(adj_conv2d(x, w, &same)), w, &same);
+    static double v[MAX_VALUES];
+    values_of(&f, y, (adj_exec_opts){.debug.backends = list}, 1, v);
+    cr_expect(progressed > 0);
+    cr_expect_eq(in_parallel, 0);
+    fixture_free(&f);
+}
+
+/* Words around a slice's values are looked at as well, and nothing is found. */
+Test(slices, with_canaries_and_without_sharing)
+{
+    net n = new_net("resnet8", 8, ADJ_NHWC);
+    float *v[3];
+    int64_t count;
+    for (int i = 0; i < 3; i++) {
+        const adj_exec_opts o = {
+            .slices = 1, .threads = 2, .debug = {.canaries = i == 1, .no_sharing = i == 2}};
+        adj_exec *e = plan_net(&n, o);
+        v[i] = results_after(e, &n, 2, &count);
+        adj_exec_free(e);
+    }
+    for (int i = 1; i < 3; i++) {
+        cr_expect_arr_eq(v[i], v[0], (size_t)count * sizeof(float));
+        free(v[i]);
+    }
+    free(v[0]);
+    adj_graph_free(n.g);
+}
+
+/* A selection from elsewhere may say anything; what is none of ours is passed over. */
+Test(slices, a_forged_selection)
+{
+    net n = new_net("resnet20", 32, ADJ_NHWC);
+    adj_exec *tuned = plan_net(&n, (adj_exec_opts){.tune = 1, .tune_seconds = 3, .threads = 2});
+    char *text = strdup(adj_exec_selection(tuned));
+    for (char *at = text; (at = strstr(at, "slices\t")) != NULL; at++)
+        memcpy(at, "sliced", 6);
+    adj_exec *again = plan_net(&n, (adj_exec_opts){.selection = text, .threads = 2});
+    cr_expect_eq(sliced_steps(again), 0);
+    free(text);
+    adj_exec_free(tuned);
+    adj_exec_free(again);
+    adj_graph_free(n.g);
 }
 
 /* What tuning has found is said by the selection, and taken from it without timing. */
