@@ -2,7 +2,7 @@
 # matrix.sh [SETTING...] - `ninja test` in every setting that this machine has, and a table of how it
 # went: at each level of instruction sets that oneDNN (ONEDNN_MAX_CPU_ISA) and the kernels of our own
 # (ADJOINT_MAX_ISA) may be held to; each on all cores, on one (CORE, or 0), and twice at once in one
-# build folder. Without names all of them; `matrix.sh --list` names them. What each printed is kept in
+# build folder; then with other plans (ADJOINT_PLAN). Without names all of them; `matrix.sh --list` names them. What each printed is kept in
 # build/tests/matrix.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -44,6 +44,9 @@ settings() {
     level onednn-avx512-fp16 ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 $avx512 avx512_bf16 avx512_fp16
     level onednn-amx ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX $avx512 amx_bf16 amx_int8
     level least "ONEDNN_MAX_CPU_ISA=SSE41 ADJOINT_MAX_ISA=base"
+    for plan in unfused tune slices; do
+        echo "plan-$plan env ADJOINT_PLAN=$plan ninja test"
+    done
 }
 
 if [ "${1:-}" = --list ]; then
