@@ -48,7 +48,7 @@ static double arithmetic(const roofline *r, const adj_node *n)
 
 static double max_of(double a, double b) { return a > b ? a : b; }
 
-static double bytes_of(int n, const adj_node *const value[])
+double bytes_of_values(int n, const adj_node *const value[])
 {
     double bytes = 0;
     for (int i = 0; i < n; i++)
@@ -59,7 +59,7 @@ static double bytes_of(int n, const adj_node *const value[])
 double roofline_node(const roofline *r, const adj_node *n)
 {
     const double bytes =
-        (double)adj_type_bytes(n->type) + bytes_of(n->n_in, (const adj_node *const *)n->in);
+        (double)adj_type_bytes(n->type) + bytes_of_values(n->n_in, (const adj_node *const *)n->in);
     return max_of(arithmetic(r, n), bytes / r->memory);
 }
 
@@ -68,7 +68,8 @@ double roofline_group(const roofline *r, const adj_group *g)
     double seconds = 0;
     for (int i = 0; i < g->n_node; i++)
         seconds += arithmetic(r, g->node[i]);
-    return max_of(seconds, (bytes_of(g->n_in, g->in) + bytes_of(g->n_out, g->out)) / r->memory);
+    return max_of(seconds, (bytes_of_values(g->n_in, g->in) + bytes_of_values(g->n_out, g->out)) /
+                               r->memory);
 }
 
 double nominal_seconds(const roofline *r, const adj_group *g) { return 2 * roofline_group(r, g); }

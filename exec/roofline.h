@@ -17,6 +17,8 @@ roofline roofline_nominal(int threads);
 /* As far as it was measured, else nominal. */
 roofline roofline_measured(const machine_speed *s);
 
+/* Of n values together. */
+double bytes_of_values(int n, const adj_node *const value[]);
 /* A node's nominal multiplications and additions. */
 double flop_of(const adj_node *n);
 /* Seconds, of a kernel that reaches all that the machine can. */

@@ -68,8 +68,7 @@ adj_status run_steps(adj_exec *e)
             return step_failed(e, s, status);
         if (e->profile)
             s->seconds = seconds_now() - start;
-        if (e->slice == NULL)
-            progress_backends(e);
+        progress_backends(e);
         if (s->sums != NULL)
             sum_results(e, s);
         if (e->canaries && check_canaries(e, i) != ADJ_OK)

@@ -11,19 +11,25 @@
 
 typedef enum { NO_IMAGES, EACH_IMAGE, OVER_IMAGES } image_kind;
 
-int is_batch_operand(const adj_node *n, int k)
-{
-    if (n->op->images != 0)
-        return k < 8 && (n->op->images >> k & 1);
-    return (n->op->flags & ADJ_OP_ELEMENTWISE) && n->type.shape.rank == 4 &&
-           adj_shape_equal(n->in[k]->type.shape, n->type.shape);
-}
-
 /* A filter gradient of a half type is wanted in f32, in which slices are summed up. */
 static int is_cast_of_sums(const adj_node *n)
 {
     return n->op == &adj_op_cast && n->type.dtype == ADJ_F32 && n->in[0]->op->images != 0 &&
            !(n->in[0]->op->images & ADJ_IMAGE_RESULT) && n->in[0]->op->merge == NULL;
+}
+
+/* Images between types, too: a CPU without half types has many such casts. */
+static int is_by_element(const adj_node *n)
+{
+    return (n->op->flags & ADJ_OP_ELEMENTWISE) || (n->op == &adj_op_cast && !is_cast_of_sums(n));
+}
+
+int is_batch_operand(const adj_node *n, int k)
+{
+    if (n->op->images != 0)
+        return k < 8 && (n->op->images >> k & 1);
+    return is_by_element(n) && n->type.shape.rank == 4 &&
+           adj_shape_equal(n->in[k]->type.shape, n->type.shape);
 }
 
 int is_batch_result(const adj_node *n)
@@ -82,7 +88,7 @@ static image_kind kind_of(const adj_exec *e, const adj_node *n)
         const int is_inside = may_be_inside(e, n->in[0]) && has_one_batch(n->in[0]);
         return is_inside && is_only_cast(e, n->in[0]) ? OVER_IMAGES : NO_IMAGES;
     }
-    if ((n->op->images == 0 && !(n->op->flags & ADJ_OP_ELEMENTWISE)) || !has_one_batch(n))
+    if ((n->op->images == 0 && !is_by_element(n)) || !has_one_batch(n))
         return NO_IMAGES;
     if (is_batch_result(n))
         return EACH_IMAGE;
@@ -257,10 +263,10 @@ static effect effect_of(const search *s, const sliced_nodes *nodes)
  * threads get as many slices. */
 static int64_t images_in_slice(const adj_exec *e, int64_t batch, double image)
 {
-    const int64_t n_least = e->threads > 2 ? e->threads : 2;
+    const int64_t min_slices = e->threads > 2 ? e->threads : 2;
     int64_t best = 1;
     int is_even = 0;
-    for (int64_t k = 1; k <= batch / n_least && (double)k * image <= max_slice_bytes; k++) {
+    for (int64_t k = 1; k <= batch / min_slices && (double)k * image <= max_slice_bytes; k++) {
         const int even = batch / k % e->threads == 0;
         if (batch % k != 0 || (is_even && !even))
             continue;

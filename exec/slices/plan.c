@@ -220,6 +220,20 @@ void drop_slices(slices *s)
         adj_graph_free(s->graph);
 }
 
+/* Does a sum of a half type leave the kernel that computes it? A slice's would be rounded, one by
+ * one, before they are added up: where they cancel, that is more than rounding the whole once. */
+static int rounds_sums(const slices *s)
+{
+    const adj_exec *plan = s->thread[0].plan;
+    int rounds = 0;
+    for (int i = 0; i < plan->n_buffer && !rounds; i++) {
+        const adj_node *n = plan->buffer[i].value;
+        rounds = n->op->images != 0 && !is_batch_result(n) && n->type.dtype != ADJ_F32 &&
+                 n->type.dtype != ADJ_F64;
+    }
+    return rounds;
+}
+
 /* Is more than one pass over images made of them? Else slices save nothing. */
 static int has_passes(const slices *s)
 {
@@ -236,7 +250,7 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
     adj_status status = e->status == ADJ_OK ? copy_group(e, s, leaf) : e->status;
     for (int t = 0; t < s->n_thread && status == ADJ_OK; t++)
         status = plan_one(e, o, s, leaf, &s->thread[t]);
-    if (status == ADJ_OK && has_passes(s)) {
+    if (status == ADJ_OK && has_passes(s) && !rounds_sums(s)) {
         lay_out(s);
         return s;
     }

@@ -24,21 +24,13 @@ typedef struct {
     double best;
 } way;
 
-static double bytes_of(int n, const adj_node *const value[])
-{
-    double bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += (double)adj_type_bytes(value[i]->type);
-    return bytes;
-}
-
 /* Is there time, and will the plan run often enough to make it worth it? */
 static int may_time(const tuner *t, const adj_group *g)
 {
     const double run = nominal_seconds(&t->roofline, g), cost = WAYS * ROUNDS * run + planning;
     return budget_is_open(t) && t->spent + cost < part_of_time * t->seconds &&
            (t->runs == HUGE_VAL || cost < t->runs * run) &&
-           bytes_of(g->n_in, g->in) + bytes_of(g->n_out, g->out) <= max_bytes;
+           bytes_of_values(g->n_in, g->in) + bytes_of_values(g->n_out, g->out) <= max_bytes;
 }
 
 /* A step that computes the group so. */

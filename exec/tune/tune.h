@@ -97,8 +97,8 @@ struct tuner {
 
 /* What is to be computed, and among whom: equal keys have equal winners. Layouts are no part of it:
  * which there are follows from the winners. Readable, but the hash at its end covers what does not
- * fit. what: words before it, where it is not which kernel. ADJ_ENOMEM: out of memory. */
-adj_status tune_key(const adj_exec *e, const char *what, const adj_group *g, char key[TUNE_KEY]);
+ * fit. prefix: words before it, where it is not which kernel. ADJ_ENOMEM: out of memory. */
+adj_status tune_key(const adj_exec *e, const char *prefix, const adj_group *g, char key[TUNE_KEY]);
 /* The first lines of a file that holds for this machine and these backends. */
 void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
 /* What s is prepared as: implementation and layouts, in printable characters without tabs. Returns
