@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Kernels of dense convolutions alone, cold: a Markdown table of {1x1, 3x3, 5x5} x stride {1, 2} x
-channels {16 .. 256}, to as many, of each direction in f32, in f32 with `--math fast` and in bf16: the
+channels {16 .. 256}, to as many, of each direction in f32 and bf16, each with `--math fast`, too: the
 fastest of our own kernels and the fastest of oneDNN's in GFLOP/s, their ratio, and the faster one's share
-of the machine's multiply-add peak in that type (`adjoint version --machine`); f32 fast has f32's, which products
-of bf16 parts exceed. A run of everything takes ten minutes."""
+of the machine's multiply-add peak in that type (`adjoint version --machine`), which Winograd's algorithm and, in f32,
+products of bf16 parts exceed. A run of everything takes a quarter of an hour."""
 import argparse
 import pathlib
 import re
@@ -13,7 +13,12 @@ import grid
 from programs import ROOT, Tool, say
 
 SIZES = {16: 32, 32: 32, 64: 16, 128: 16, 256: 8}
-TYPES = {"f32": ("f32", "exact"), "f32 fast": ("f32", "fast"), "bf16": ("bf16", "exact")}
+TYPES = {
+    "f32": ("f32", "exact"),
+    "f32 fast": ("f32", "fast"),
+    "bf16": ("bf16", "exact"),
+    "bf16 fast": ("bf16", "fast"),
+}
 
 
 def parse():

@@ -17,9 +17,7 @@ def ours(tool, net, dtype, part, o, *more):
 def contenders(tool, peers, net, dtype, parts, o):
     """(label, function that measures all parts once) of everything to be timed in turns."""
     found = []
-    variants = [("ours", [])]
-    if dtype == "f32":
-        variants.append(("ours, math fast", ["--math", "fast"]))
+    variants = [("ours", []), ("ours, math fast", ["--math", "fast"])]
     if o.tune:
         kept = ["--tune", "--tune-file", ROOT / "build" / "bench" / "tune"]
         variants += [(label + ", tuned", more + kept) for label, more in variants]

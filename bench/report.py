@@ -88,10 +88,10 @@ def net_floors(run, f):
     for net, floor in floors.TRAIN_BF16.items():
         f.at_least(f"{net}, bf16 training against PyTorch's autocast", floor,
                    gain(net, "bf16", OURS, "train"))
-    for dtype, least in (("f32", floors.TRAIN_ALL), ("bf16", floors.TRAIN_ALL_BF16)):
+    for (dtype, math_mode), least in floors.TRAIN_ALL.items():
         for net, floor in least.items():
-            f.at_least(f"{net}, {dtype} training against the best of all peers", floor,
-                       gain(net, dtype, OURS, "train", peer=""))
+            f.at_least(f"{net}, {dtype} training, math={math_mode}, against the best of all peers", floor,
+                       gain(net, dtype, FAST if math_mode == "fast" else OURS, "train", peer=""))
     for part in ("infer", "infer1"):
         for net in floors.NETS:
             for dtype in ("f32", "bf16"):
