@@ -299,8 +299,9 @@ ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
 /* ---- executors ---- */
 
 /* EXACT: sums of products as they stand, in any order. FAST: also algorithms with fewer
- * multiplications or on faster instructions, and with larger rounding errors: of f32 convolutions
- * Winograd's for 3x3, and products of two parts in bf16 where the CPU has AMX. */
+ * multiplications or on faster instructions, and with larger rounding errors: of f32 and bf16
+ * convolutions Winograd's for 3x3 and 5x5, of f32 products of two parts in bf16 where the CPU has
+ * AMX. */
 typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
 
 /* AS_BUILT: every value in its node's type. BF16: f32 convolutions, matmuls and what lies between

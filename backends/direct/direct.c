@@ -66,6 +66,24 @@ int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const
     return 2;
 }
 
+int direct_is_widening(const adj_node *n)
+{
+    return n->op == &adj_op_cast && n->type.dtype == ADJ_F32;
+}
+
+int direct_match_filter(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    if (root->op != &adj_op_conv2d_backprop_filter || max < 1)
+        return 0;
+    const adj_uses *u = &uses[root->id];
+    group[0] = root;
+    if (root->type.dtype != ADJ_BF16 || max < 2 || u->n_user != 1 || u->is_root ||
+        !direct_is_widening(u->user[0]))
+        return 1;
+    group[1] = u->user[0];
+    return 2;
+}
+
 int direct_conv_fits(const adj_conv_geom *g, int64_t max)
 {
     const int64_t sizes[] = {g->ih, g->iw, g->oh, g->ow, g->oc, g->pt, g->pb, g->pl, g->pr};

@@ -42,7 +42,7 @@ typedef struct { /* the code for one instruction set */
     /* [is it bf16] */
     const struct group_norm_code *group_norm_rows[2], *group_norm_image[2];
     const struct max_pool_code *max_pool[2];
-    const struct winograd_code *winograd_image, *winograd_filter;
+    const struct winograd_code *winograd_image[2], *winograd_filter[2];
 } direct_isa;
 
 extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
@@ -81,6 +81,12 @@ int direct_conv_has_sizes(const adj_conv_geom *g, int64_t max);
 int direct_is_bias_of(const adj_node *n, const adj_node *root);
 /* Writes root and the bias_add that alone reads it to group; returns how many these are. */
 int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+/* Is n a cast to f32? */
+int direct_is_widening(const adj_node *n);
+/* Writes root, a filter's gradient, to group and, if it is in bf16, the cast to f32 that alone
+ * reads it; returns how many these are. */
+int direct_match_filter(const adj_node *root, const adj_uses *uses, int max,
+                        const adj_node **group);
 /* The threads that a convolution's, or its gradients', operations are worth. */
 int direct_conv_threads(const direct *d, const adj_node *n);
 
@@ -118,6 +124,9 @@ size_t direct_layout_bytes(const adj_layout *l);
 const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
+
+/* Is Winograd's algorithm faster than a convolution's, or its gradients', products? */
+int direct_winograd_pays(const direct *d, const adj_node *n);
 
 extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_im2col,
     direct_depthwise, direct_filter_bf16, direct_filter_gemm, direct_group_norm, direct_max_pool,

@@ -1,7 +1,8 @@
 /* element.h - the element type that a file of kernels is compiled for, besides the instruction set:
  * f32, or f64 with -DELEM_f64, or bf16 with -DELEM_bf16.
  *
- * T is stored, real is what arithmetic is in; TYPED(f) names f compiled for the type. */
+ * T is stored, real is what arithmetic is in; TYPED(f) names f compiled for the type, REAL_TYPED(f)
+ * f compiled for that of its arithmetic. */
 #ifndef DIRECT_ELEMENT_H
 #define DIRECT_ELEMENT_H
 
@@ -14,15 +15,18 @@
 typedef double T, real;
 typedef int64_t real_bits;
 #define TYPED(f) DIRECT(f##_f64)
+#define REAL_TYPED(f) DIRECT(f##_f64)
 #elif defined(ELEM_bf16)
 typedef uint16_t T;
 typedef float real;
 typedef int32_t real_bits;
 #define TYPED(f) DIRECT(f##_bf16)
+#define REAL_TYPED(f) DIRECT(f##_f32)
 #else
 typedef float T, real;
 typedef int32_t real_bits;
 #define TYPED(f) DIRECT(f##_f32)
+#define REAL_TYPED(f) DIRECT(f##_f32)
 #endif
 
 enum { VECTOR = VECTOR_BYTES / sizeof(real) };
@@ -36,9 +40,28 @@ typedef real_bits vector_mask __attribute__((vector_size(VECTOR_BYTES)));
 #ifdef ELEM_bf16
 static inline real ld(T v) { return widen_bf16(v); }
 static inline T st(real v) { return round_bf16(v); }
+
+/* As many elements as a vector has, to reals and back, as ld and st. */
+typedef T halves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(sizeof(T)), may_alias));
+typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES)));
+
+static inline vector load_vector(const T *at)
+{
+    return (vector)(__builtin_convertvector(*(const halves *)at, words) << 16);
+}
+
+static inline void store_vector(T *at, vector v)
+{
+    const words bits = (words)v, is_nan = (words)(v != v);
+    const words rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    const words chosen = ((bits | 0x400000u) & is_nan) | (rounded & ~is_nan);
+    *(halves *)at = __builtin_convertvector(chosen >> 16, halves);
+}
 #else
 static inline real ld(T v) { return v; }
 static inline T st(real v) { return v; }
+static inline vector load_vector(const T *at) { return *(const vector *)at; }
+static inline void store_vector(T *at, vector v) { *(vector *)at = v; }
 #endif
 
 /* Bytes of n elements of a tensor. */

@@ -15,7 +15,8 @@ extern const gemm_code DIRECT(gemm_f32), DIRECT(gemm_f64);
 extern const group_norm_code DIRECT(group_norm_rows_f32), DIRECT(group_norm_rows_bf16),
     DIRECT(group_norm_image_f32), DIRECT(group_norm_image_bf16);
 extern const max_pool_code DIRECT(max_pool_f32), DIRECT(max_pool_bf16);
-extern const winograd_code DIRECT(winograd_image), DIRECT(winograd_filter);
+extern const winograd_code DIRECT(winograd_image_f32), DIRECT(winograd_image_bf16),
+    DIRECT(winograd_filter_f32), DIRECT(winograd_filter_bf16);
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
@@ -30,6 +31,6 @@ const direct_isa DIRECT(isa) = {
     .group_norm_rows = {&DIRECT(group_norm_rows_f32), &DIRECT(group_norm_rows_bf16)},
     .group_norm_image = {&DIRECT(group_norm_image_f32), &DIRECT(group_norm_image_bf16)},
     .max_pool = {&DIRECT(max_pool_f32), &DIRECT(max_pool_bf16)},
-    .winograd_image = &DIRECT(winograd_image),
-    .winograd_filter = &DIRECT(winograd_filter),
+    .winograd_image = {&DIRECT(winograd_image_f32), &DIRECT(winograd_image_bf16)},
+    .winograd_filter = {&DIRECT(winograd_filter_f32), &DIRECT(winograd_filter_bf16)},
 };

@@ -111,7 +111,7 @@ static void prefetch_rows(const micro_gemm *p, ptrdiff_t first, ptrdiff_t rows)
 }
 
 /* Cuts p into blocks of about the same number of rows. */
-void TYPED(micro_gemm)(const micro_gemm *p)
+void REAL_TYPED(micro_gemm)(const micro_gemm *p)
 {
     static void (*const loops[2][MAX_VECTORS])(const micro_gemm *) = {
         {plain_1, plain_2, plain_3, plain_4},

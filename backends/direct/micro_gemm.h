@@ -28,6 +28,6 @@ typedef struct {
 } micro_gemm;
 
 /* The order of a sum is that of k, one part of a after the other. */
-void TYPED(micro_gemm)(const micro_gemm *p);
+void REAL_TYPED(micro_gemm)(const micro_gemm *p);
 
 #endif

@@ -89,7 +89,12 @@ static int is_fast_conv(const adj_compare_config *c, const adj_node *n)
 
 int may_be_winograd(const adj_compare_config *c, const adj_node *n)
 {
-    return is_fast_conv(c, n) && adj_node_geom(n)->kh == 3 && adj_node_geom(n)->kw == 3;
+    if (!is_fast_conv(c, n))
+        return 0;
+    const adj_conv_geom *g = adj_node_geom(n);
+    const int is_5x5 = g->kh == 5 && g->kw == 5 && g->sh == 1 && g->sw == 1 && g->dh == 1 &&
+                       g->dw == 1 && g->groups == 1 && g->ic >= 16 && g->oc >= 16;
+    return is_5x5 || (g->kh == 3 && g->kw == 3);
 }
 
 /* May it be computed in f32 by products of parts in bf16 (backends/direct/conv_bf16/conv_bf16.h)?
@@ -137,7 +142,7 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
     if (!c->is_representable)
         r.inside += 2 * half; /* of two operands */
     if (may_be_winograd(c->config, c->node))
-        r.inside += fmax(of->unit, half); /* of what is transformed */
+        r.inside += sum_unit(c->dtype); /* of what is transformed */
     if (may_be_in_parts(c))
         r.inside += left_out;
     return r;

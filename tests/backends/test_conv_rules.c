@@ -35,6 +35,7 @@ static const conv_rule *named(const char *name)
 }
 
 #define BF16 "forward_from_16_bf16 input_1x1_bf16 filter_16_to_16_bf16"
+#define NO_AMX "winograd_of_more" /* on all without AMX */
 #define WINOGRAD "winograd winograd_filter"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
@@ -62,8 +63,10 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
     } cases[] = {
         {"Zen 5, where they were measured", &zen5, TILES " " NARROW},
         {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3, TILES " " NARROW " " WINOGRAD},
-        {"AMX: other kernels for bf16", &amx, HELD " " NARROW " " BF16 " input_towards_few_half"},
-        {"AMX, oneDNN 3", &amx_3, HELD " " NARROW " " BF16 " input_towards_few_half " WINOGRAD},
+        {"AMX: other kernels for bf16", &amx,
+         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half"},
+        {"AMX, oneDNN 3", &amx_3,
+         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " WINOGRAD},
         {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3, TILES " " NARROW " " WINOGRAD},
         {"AVX-512 without bf16", &cascade_lake, NO_BF16 " " NARROW " " BF16},
         {"AVX2", &avx2, NO_BF16 " " WIDE " " BF16 " " WINOGRAD},
@@ -160,6 +163,17 @@ static const struct {
      "winograd_filter", NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 0, 63, 8, 3, 1, 1, 64, 64, WINOGRAD_FIRST, NULL, NULL, NULL},
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 32, 32, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 14, 7, 1, 1, 32, 64, FAST_DIRECT_COMPETES, NULL,
+     "filter_by_parts", NULL},
+    {BACKWARD_DATA, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, FAST_DIRECT_COMPETES, "winograd_of_more",
+     "image_by_parts", "winograd_of_more"},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, FAST_DIRECT_COMPETES, "winograd_of_more",
+     "image_by_parts", "winograd_of_more"},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 2, 16, 16, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 15, 16, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 24, 16, FAST_DIRECT_COMPETES, NULL,
+     "image_by_parts", NULL},
+    {FORWARD, ADJ_F32, 0, 1, 31, 3, 1, 1, 16, 16, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
     /* towards an image */
     {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 1, 8, 64, DIRECT_FIRST, "input_towards_few_f32",
      "input_towards_few_f32", "input_towards_few_f32"},

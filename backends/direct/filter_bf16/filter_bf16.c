@@ -21,22 +21,11 @@ enum {
 };
 static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 32 bits */
 
-static int is_widening(const adj_node *n)
-{
-    return n->op == &adj_op_cast && n->type.dtype == ADJ_F32;
-}
-
 /* With the cast of the result to f32, in which it is summed. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    if (root->op != &adj_op_conv2d_backprop_filter || root->type.dtype != ADJ_BF16 || max < 2)
-        return 0;
-    const adj_uses *u = &uses[root->id];
-    if (u->n_user != 1 || u->is_root || !is_widening(u->user[0]))
-        return 0;
-    group[0] = root;
-    group[1] = u->user[0];
-    return 2;
+    const int n = direct_match_filter(root, uses, max, group);
+    return n == 2 ? n : 0;
 }
 
 static int is_ours(const adj_group *g, adj_math math)
@@ -47,7 +36,8 @@ static int is_ours(const adj_group *g, adj_math math)
     const adj_dtype dtype = n->in[0]->type.dtype;
     if (dtype == ADJ_F32)
         return math == ADJ_MATH_FAST && g->n_node == 1;
-    return dtype == ADJ_BF16 && (g->n_node == 1 || (g->n_node == 2 && is_widening(g->node[1])));
+    return dtype == ADJ_BF16 &&
+           (g->n_node == 1 || (g->n_node == 2 && direct_is_widening(g->node[1])));
 }
 
 static int fits(const adj_conv_geom *g, int64_t element)
@@ -221,7 +211,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_groups(&p);
     set_chunks(&p);
     set_scratch(&p, &prep->scratch);
-    prep->seconds *= slower(&p, geom);
+    prep->seconds *= !is_f32 && direct_winograd_pays(b, n) ? direct_any_conv : slower(&p, geom);
     return direct_accept_as(b, prep, is_f32 ? "filter_bf16x3" : "filter_bf16", p.code->name, &p,
                             sizeof p);
 }

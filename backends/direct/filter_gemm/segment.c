@@ -69,7 +69,7 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
     for (ptrdiff_t row = b.first + 1; row < b.end; row++)
         s->at[m.more++] = row_at(s, row, i) - row_at(s, b.first, i);
     m.more_at = s->at;
-    TYPED(micro_gemm)(&m);
+    REAL_TYPED(micro_gemm)(&m);
 }
 
 static void add_band(const worker *s, const band *b)
@@ -97,7 +97,7 @@ static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_
     m.depth = columns.end - columns.first;
     m.a = row_at(s, row, i) + (columns.first * w->stride + j * w->dilation) * p->x.c;
     m.b += ((row - all->first) * p->y.w + columns.first) * m.b_pitch;
-    TYPED(micro_gemm)(&m);
+    REAL_TYPED(micro_gemm)(&m);
 }
 
 static void add_band_of_any(const worker *s, const band *all)

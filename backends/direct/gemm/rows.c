@@ -122,7 +122,7 @@ static void multiply_rows(const worker *s, const band *b, const panel *f)
         if (f->output == 0 && a == s->p->pass)
             prefetch_next(s, b, row, &m);
         if (find_parts(s, a, row, &m))
-            TYPED(micro_gemm)(&m);
+            REAL_TYPED(micro_gemm)(&m);
         else
             clear(&m);
     }
@@ -158,7 +158,7 @@ static void multiply_windows(const worker *s, const band *b, const panel *f)
     m.rows *= b->end - b->first;
     m.depth = m.a_pitch = b->a->elements;
     m.a = s->windows;
-    TYPED(micro_gemm)(&m);
+    REAL_TYPED(micro_gemm)(&m);
 }
 
 /* ---- a band ---- */

@@ -34,7 +34,7 @@ void TYPED(im2col_multiply)(micro_gemm p, ptrdiff_t vectors)
         p.vectors = panel_width(vectors);
         if (is_in_panels)
             p.b_pitch = p.vectors * VECTOR;
-        TYPED(micro_gemm)(&p);
+        REAL_TYPED(micro_gemm)(&p);
         p.b += p.vectors * VECTOR * (is_in_panels ? p.depth : 1);
         p.c += p.vectors * VECTOR;
         p.prefetch = NULL;

@@ -1,110 +1,122 @@
-/* image.c - y and dx of winograd.h. Compiled once per instruction set.
+/* image.c - y and dx of winograd.h. Compiled once per instruction set, for f32 and bf16.
  *
  * u[panel][point][c][column]: a panel's matrices follow each other, each as wide as the panel. */
 #include "tile.h"
 #include "transform.h"
 
-enum { LANES = WINOGRAD_LANES, TAPS = 9 };
+enum { LANES = WINOGRAD_LANES, MAX_KERNEL = WINOGRAD_MAX_KERNEL, MAX_WINDOW = WINOGRAD_MAX_WINDOW };
 
-/* The filter's taps for channels c .. of src and k .. of dst. dx: tap 8 - i, as [k][c] */
-static void read_taps(const winograd *p, const float *w, ptrdiff_t c, ptrdiff_t k,
-                      float taps[TAPS][LANES][LANES])
+/* The filter's taps for channels c .. of src and k .. of dst. dx: the last tap first, as [k][c] */
+static void read_taps(const winograd *p, const T *w, ptrdiff_t c, ptrdiff_t k,
+                      float taps[][LANES][LANES])
 {
-    for (int i = 0; i < TAPS; i++)
+    const ptrdiff_t n = p->kernel * p->kernel;
+    for (ptrdiff_t i = 0; i < n; i++)
         for (int row = 0; row < LANES; row++)
             for (int column = 0; column < LANES; column++)
                 taps[i][row][column] =
-                    p->is_dx ? w[((TAPS - 1 - i) * p->dst.c + k + column) * p->src.c + c + row]
-                             : w[(i * p->src.c + c + row) * p->dst.c + k + column];
+                    ld(p->is_dx ? w[((n - 1 - i) * p->dst.c + k + column) * p->src.c + c + row]
+                                : w[(i * p->src.c + c + row) * p->dst.c + k + column]);
 }
 
 /* u[point*step] for a vector of columns, from taps one `tap` apart. */
-ALWAYS void transform_taps(const float *taps, ptrdiff_t tap, float *u, ptrdiff_t step)
+ALWAYS void transform_taps(const int size, const float *taps, ptrdiff_t tap, float *u,
+                           ptrdiff_t step)
 {
-    vector w[3], half[3 * WINOGRAD_WINDOW], y[WINOGRAD_WINDOW];
-#pragma GCC unroll 3
-    for (int j = 0; j < 3; j++) {
-#pragma GCC unroll 3
-        for (int i = 0; i < 3; i++)
-            w[i] = *(const vector *)(taps + (i * 3 + j) * tap);
-        winograd_kernel(w, half + j, 3);
+    const int window = WINOGRAD_TILE + size - 1;
+    vector w[MAX_KERNEL], half[MAX_KERNEL * MAX_WINDOW], y[MAX_WINDOW];
+#pragma GCC unroll 5
+    for (int j = 0; j < size; j++) {
+#pragma GCC unroll 5
+        for (int i = 0; i < size; i++)
+            w[i] = *(const vector *)(taps + (i * size + j) * tap);
+        winograd_kernel(window, size, w, half + j, size);
     }
-#pragma GCC unroll 6
-    for (int i = 0; i < WINOGRAD_WINDOW; i++) {
-        winograd_kernel(half + (ptrdiff_t)i * 3, y, 1);
-#pragma GCC unroll 6
-        for (int j = 0; j < WINOGRAD_WINDOW; j++)
-            *(vector *)(u + (i * WINOGRAD_WINDOW + j) * step) = y[j];
+#pragma GCC unroll 8
+    for (int i = 0; i < window; i++) {
+        winograd_kernel(window, size, half + (ptrdiff_t)i * size, y, 1);
+#pragma GCC unroll 8
+        for (int j = 0; j < window; j++, u += step)
+            *(vector *)u = y[j];
     }
 }
 
 /* Where a panel of u begins. */
 static ptrdiff_t start_of(const winograd *p, ptrdiff_t panel)
 {
-    return panel * WINOGRAD_POINTS * p->src.c * WINOGRAD_PANEL;
+    return panel * p->points * p->src.c * WINOGRAD_PANEL;
 }
 
 static void filter(const winograd *p, const adj_call *call, ptrdiff_t job)
 {
-    float taps[TAPS][LANES][LANES], *u = call->scratch;
-    ptrdiff_t c = job * LANES;
+    float taps[MAX_KERNEL * MAX_KERNEL][LANES][LANES], *u = call->scratch;
+    const ptrdiff_t c = job * LANES, tap = (ptrdiff_t)LANES * LANES;
     for (ptrdiff_t k = 0; k < p->dst.c; k += LANES) {
         ptrdiff_t panel = k / WINOGRAD_PANEL, width = winograd_width_of(p, panel);
         float *dst = u + start_of(p, panel) + c * width + k % WINOGRAD_PANEL;
         read_taps(p, call->in[p->other_in], c, k, taps);
         for (int row = 0; row < LANES; row++)
-            for (int column = 0; column < LANES; column += VECTOR)
-                transform_taps(&taps[0][row][column], (ptrdiff_t)LANES * LANES,
-                               dst + row * width + column, p->src.c * width);
+            for (int column = 0; column < LANES; column += VECTOR) {
+                const float *src = &taps[0][row][column];
+                float *at = dst + row * width + column;
+                if (p->kernel == 3)
+                    transform_taps(3, src, tap, at, p->src.c * width);
+                else
+                    transform_taps(5, src, tap, at, p->src.c * width);
+            }
     }
 }
 
-static void read_windows(const winograd *p, const float *src, ptrdiff_t block, float *v)
+/* What the tiles of a panel are written to. */
+static winograd_prefetch dst_of(const winograd *p, const adj_call *c, ptrdiff_t block,
+                                ptrdiff_t panel)
 {
-    ptrdiff_t tiles = winograd_tiles_in(p, block);
-    for (ptrdiff_t t = 0; t < tiles; t++) {
-        float *dst = v + t * p->src.c;
-        DIRECT(winograd_read_window)(p, src, block * p->block + t, dst);
+    const winograd_squares tiles = {.tensor = c->out[0], .image = p->dst, .size = WINOGRAD_TILE};
+    winograd_prefetch f =
+        TYPED(winograd_prefetch_of)(p, &tiles, block * p->block, winograd_tiles_in(p, block));
+    f.at += panel * WINOGRAD_PANEL;
+    f.columns = winograd_width_of(p, panel);
+    return f;
+}
+
+/* A panel of a block's products to m; meanwhile its part of src's pixels is prefetched, and dst. */
+static void multiply(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t panel,
+                     const winograd_prefetch *src, float *v)
+{
+    const float *u = (const float *)c->scratch + start_of(p, panel);
+    const ptrdiff_t width = winograd_width_of(p, panel);
+    const winograd_prefetch dst = dst_of(p, c, block, panel);
+    for (ptrdiff_t point = 0; point < p->points; point++) {
+        const micro_gemm product = {.rows = winograd_tiles_in(p, block),
+                                    .depth = p->src.c,
+                                    .a = v + point * p->v_step,
+                                    .b = u + point * p->src.c * width,
+                                    .c = v + p->points * p->v_step + point * p->m_step,
+                                    .a_pitch = p->src.c,
+                                    .b_pitch = width,
+                                    .c_pitch = width};
+        winograd_prefetch_part(src, panel * p->points + point, p->panels * p->points);
+        winograd_prefetch_part(&dst, point, p->points);
+        winograd_multiply(product, width);
     }
 }
 
-static void write_tiles(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t panel,
-                        const float *m)
+static void blocks(const winograd *p, const adj_call *c, ptrdiff_t first, ptrdiff_t end, int thread)
 {
-    ptrdiff_t tiles = winograd_tiles_in(p, block), width = winograd_width_of(p, panel);
-    ptrdiff_t first = panel * WINOGRAD_PANEL;
-    const float *bias = p->bias_in >= 0 ? (const float *)c->in[p->bias_in] + first : NULL;
-    float *dst = c->out[0];
-    for (ptrdiff_t t = 0; t < tiles; t++) {
-        winograd_place at = winograd_place_of(p, block * p->block + t);
-        winograd_square s = {p->dst.h, p->dst.w, p->dst.c, at.row, at.column};
-        float *image = dst + at.image * s.h * s.w * s.c;
-        DIRECT(winograd_prefetch)(&s, image, (p->n - at.image) * s.h * s.w, first, width);
-        DIRECT(winograd_write_tile)(&s, image, first, width, m + t * width, p->m_step, bias);
-    }
-}
-
-static void block(const winograd *p, const adj_call *c, ptrdiff_t block, int thread)
-{
-    float *v = (float *)c->scratch + p->v + (size_t)thread * p->thread;
-    float *m = v + WINOGRAD_POINTS * p->v_step;
-    read_windows(p, c->in[p->src_in], block, v);
-    for (ptrdiff_t panel = 0; panel < p->panels; panel++) {
-        const float *u = (const float *)c->scratch + start_of(p, panel);
-        ptrdiff_t width = winograd_width_of(p, panel);
-        for (ptrdiff_t point = 0; point < WINOGRAD_POINTS; point++) {
-            const micro_gemm product = {.rows = winograd_tiles_in(p, block),
-                                        .depth = p->src.c,
-                                        .a = v + point * p->v_step,
-                                        .b = u + point * p->src.c * width,
-                                        .c = m + point * p->m_step,
-                                        .a_pitch = p->src.c,
-                                        .b_pitch = width,
-                                        .c_pitch = width};
-            winograd_multiply(product, width);
+    const winograd_squares windows = winograd_windows(p, c, thread);
+    float *v = (float *)c->scratch + p->v_at + (size_t)thread * p->v_floats;
+    const float *m = v + p->points * p->v_step;
+    for (ptrdiff_t block = first; block < end; block++) {
+        const ptrdiff_t tile = block * p->block, tiles = winograd_tiles_in(p, block);
+        const ptrdiff_t next = block + 1 < end ? winograd_tiles_in(p, block + 1) : 0;
+        const winograd_prefetch src = TYPED(winograd_prefetch_of)(p, &windows, tile + tiles, next);
+        TYPED(winograd_read)(p, &windows, tile, tiles, v);
+        for (ptrdiff_t panel = 0; panel < p->panels; panel++) {
+            multiply(p, c, block, panel, &src, v);
+            for (ptrdiff_t t = 0; t < tiles; t++)
+                TYPED(winograd_write)(p, c, tile + t, panel, m + t * winograd_width_of(p, panel));
         }
-        write_tiles(p, c, block, panel, m);
     }
 }
 
-const winograd_code DIRECT(winograd_image) = {.filter = filter, .block = block};
+const winograd_code TYPED(winograd_image) = {.filter = filter, .blocks = blocks};

@@ -1,127 +1,200 @@
-/* tile.c - see tile.h. Columns are transformed first, then rows, a vector of
- * channels at a time. Compiled once per instruction set. */
+/* tile.c - see tile.h. Columns are transformed first, then rows, a vector of channels at a time.
+ * Compiled once per instruction set, for f32 and bf16. */
+#include "backends/direct/arith.h"
 #include "tile.h"
 #include "transform.h"
 
-enum { WINDOW = WINOGRAD_WINDOW, TILE = WINOGRAD_TILE };
+enum { TILE = WINOGRAD_TILE, MAX_WINDOW = WINOGRAD_MAX_WINDOW };
 
-/* The part of a square of so many pixels that is inside the image. */
-typedef struct {
-    ptrdiff_t top, bottom, left, right;
-} inside;
+/* Not inlined into the loop over channels: compilers would compute the addresses of all points
+ * before that loop, and there are not registers enough to keep them. */
+#define ALONE static __attribute__((noinline))
 
-ALWAYS ptrdiff_t between(ptrdiff_t low, ptrdiff_t x, ptrdiff_t high)
+/* ---- squares: rows are copied in their order, zeros where there is no image, as memory is read
+ * several times as fast by rows as by windows, and each pixel from it once */
+
+static float *zeros(float *dst, ptrdiff_t n)
 {
-    return x < low ? low : x > high ? high : x;
+    memset(dst, 0, (size_t)n * sizeof *dst);
+    return dst + n;
 }
 
-ALWAYS inside inside_of(const winograd_square *s, ptrdiff_t size)
+/* Pixels first .. end of a row of s's images. */
+static float *copy_row(const winograd_squares *s, const T *row, ptrdiff_t first, ptrdiff_t end,
+                       float *dst)
 {
-    return (inside){between(0, -s->row, size), between(0, s->h - s->row, size),
-                    between(0, -s->column, size), between(0, s->w - s->column, size)};
+    const ptrdiff_t c = s->image.c;
+    const ptrdiff_t from = min(max(first, 0), end), to = max(from, min(end, s->image.w));
+    dst = zeros(dst, (from - first) * c);
+    for (ptrdiff_t i = from * c; i < to * c; i += VECTOR, dst += VECTOR)
+        *(vector *)dst = load_vector(row + i);
+    return zeros(dst, (end - to) * c);
 }
 
-ALWAYS void transform(const int size, const vector x[], vector *y, ptrdiff_t step)
+/* What the squares of n tiles of a row, from `at` on, reach. Returns how many pixels a row has. */
+static ptrdiff_t copy_rows(const winograd_squares *s, winograd_place at, ptrdiff_t n)
 {
-    if (size == WINDOW)
-        winograd_window(x, y, step);
+    const direct_size *of = &s->image;
+    const ptrdiff_t pixels = (n - 1) * TILE + s->size, first = at.column - s->left;
+    float *dst = s->copy;
+    for (ptrdiff_t i = 0; i < s->size; i++) {
+        const ptrdiff_t row = at.row - s->top + i;
+        if (row >= 0 && row < of->h)
+            dst = copy_row(s, s->tensor + (at.image * of->h + row) * of->w * of->c, first,
+                           first + pixels, dst);
+        else
+            dst = zeros(dst, pixels * of->c);
+    }
+    return pixels;
+}
+
+ALWAYS void to_points(const int window, const int size, const vector x[], vector *y, ptrdiff_t step)
+{
+    if (size == window)
+        winograd_window(window, x, y, step);
     else
-        winograd_to_points(x, y, step);
+        winograd_to_points(window, size, x, y, step);
 }
 
-/* is_whole: all pixels are inside. */
-ALWAYS void read_square(const int size, const int is_whole, const winograd_square *s,
-                        const inside *in, const float *image, float *v, ptrdiff_t step)
+/* The points of a vector of channels. */
+ALWAYS void read_channels(const int window, const int size, const float *square, ptrdiff_t line,
+                          ptrdiff_t pixel, float *v, ptrdiff_t step)
 {
-    const ptrdiff_t pixel = s->c, line = s->w * s->c;
-    const ptrdiff_t start = (s->row * s->w + s->column) * s->c;
-    for (ptrdiff_t c = 0; c < s->c; c += VECTOR) {
-        vector half[WINDOW * WINDOW], x[WINDOW], y[WINDOW];
-#pragma GCC unroll 6
-        for (int j = 0; j < size; j++) {
-            int is_column = is_whole || (j >= in->left && j < in->right);
-#pragma GCC unroll 6
-            for (int i = 0; i < size; i++) {
-                int is_pixel = is_whole || (is_column && i >= in->top && i < in->bottom);
-                x[i] = (vector){0};
-                if (is_pixel)
-                    x[i] = *(const vector *)(image + start + i * line + j * pixel + c);
-            }
-            transform(size, x, half + j, WINDOW);
-        }
-#pragma GCC unroll 6
-        for (int i = 0; i < WINDOW; i++) {
-            transform(size, half + (ptrdiff_t)i * WINDOW, y, 1);
-#pragma GCC unroll 6
-            for (int j = 0; j < WINDOW; j++)
-                *(vector *)(v + (i * WINDOW + j) * step + c) = y[j];
-        }
+    vector half[MAX_WINDOW * MAX_WINDOW], x[MAX_WINDOW], y[MAX_WINDOW];
+#pragma GCC unroll 8
+    for (int j = 0; j < size; j++, square += pixel) {
+#pragma GCC unroll 8
+        for (int i = 0; i < size; i++)
+            x[i] = *(const vector *)(square + i * line);
+        to_points(window, size, x, half + j, window);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < window; i++) {
+        to_points(window, size, half + (ptrdiff_t)i * window, y, 1);
+#pragma GCC unroll 8
+        for (int j = 0; j < window; j++, v += step)
+            *(vector *)v = y[j];
     }
 }
 
-ALWAYS void read_any(const int size, const winograd_square *s, const float *image, float *v,
-                     ptrdiff_t step)
+typedef void reader(const float *square, ptrdiff_t line, ptrdiff_t pixel, float *v, ptrdiff_t step);
+
+ALONE void window_of_3(const float *square, ptrdiff_t line, ptrdiff_t pixel, float *v,
+                       ptrdiff_t step)
 {
-    inside in = inside_of(s, size);
-    if (in.top == 0 && in.left == 0 && in.bottom == size && in.right == size)
-        read_square(size, 1, s, &in, image, v, step);
-    else
-        read_square(size, 0, s, &in, image, v, step);
+    read_channels(TILE + 2, TILE + 2, square, line, pixel, v, step);
 }
 
-/* Memory in its own order is prefetched several times as fast as the lines of one window. */
-void DIRECT(winograd_prefetch)(const winograd_square *s, const float *image, ptrdiff_t pixels,
-                               ptrdiff_t first, ptrdiff_t columns)
+ALONE void window_of_5(const float *square, ptrdiff_t line, ptrdiff_t pixel, float *v,
+                       ptrdiff_t step)
 {
-    const ptrdiff_t line = 16, across = (s->w + TILE - 1) / TILE;
-    ptrdiff_t part = (TILE * s->w + across - 1) / across;
-    ptrdiff_t pixel = (s->row + TILE) * s->w + s->column / TILE * part;
-    ptrdiff_t end = pixel + part < pixels ? pixel + part : pixels;
-    for (; pixel < end; pixel++)
-        for (ptrdiff_t k = 0; k < columns; k += line)
-            __builtin_prefetch(image + pixel * s->c + first + k);
+    read_channels(TILE + 4, TILE + 4, square, line, pixel, v, step);
 }
 
-void DIRECT(winograd_read_window)(const winograd *p, const float *src, ptrdiff_t tile, float *v)
+ALONE void tile_of_3(const float *square, ptrdiff_t line, ptrdiff_t pixel, float *v, ptrdiff_t step)
 {
-    winograd_place at = winograd_place_of(p, tile);
-    winograd_square s = {p->src.h, p->src.w, p->src.c, at.row, at.column};
-    const float *image = src + at.image * s.h * s.w * s.c;
-    DIRECT(winograd_prefetch)(&s, image, (p->n - at.image) * s.h * s.w, 0, s.c);
-    s.row -= p->top;
-    s.column -= p->left;
-    read_any(WINDOW, &s, image, v, p->v_step);
+    read_channels(TILE + 2, TILE, square, line, pixel, v, step);
 }
 
-void DIRECT(winograd_read_tile)(const winograd_square *s, const float *image, float *v,
-                                ptrdiff_t step)
+ALONE void tile_of_5(const float *square, ptrdiff_t line, ptrdiff_t pixel, float *v, ptrdiff_t step)
 {
-    read_any(TILE, s, image, v, step);
+    read_channels(TILE + 4, TILE, square, line, pixel, v, step);
 }
 
-void DIRECT(winograd_write_tile)(const winograd_square *s, float *image, ptrdiff_t first,
-                                 ptrdiff_t columns, const float *m, ptrdiff_t step,
-                                 const float *bias)
+static reader *reader_of(const winograd *p, const winograd_squares *s)
 {
-    inside in = inside_of(s, TILE);
-    float *tile = image + (s->row * s->w + s->column) * s->c + first;
-    for (ptrdiff_t k = 0; k < columns; k += VECTOR) {
-        vector half[TILE * WINDOW], x[WINDOW], y[TILE], b = {0};
-        if (bias != NULL)
-            b = *(const vector *)(bias + k);
-#pragma GCC unroll 6
-        for (int j = 0; j < WINDOW; j++) {
-#pragma GCC unroll 6
-            for (int i = 0; i < WINDOW; i++)
-                x[i] = *(const vector *)(m + (i * WINDOW + j) * step + k);
-            winograd_from_points(x, half + j, WINDOW);
-        }
+    if (s->size == TILE)
+        return p->kernel == 3 ? tile_of_3 : tile_of_5;
+    return p->kernel == 3 ? window_of_3 : window_of_5;
+}
+
+void TYPED(winograd_read)(const winograd *p, const winograd_squares *s, ptrdiff_t first,
+                          ptrdiff_t n, float *v)
+{
+    const ptrdiff_t c = s->image.c;
+    reader *const read = reader_of(p, s);
+    for (ptrdiff_t end = first + n, tiles; first < end; first += tiles) {
+        const winograd_place at = winograd_place_of(p, first);
+        tiles = min(min(end - first, p->tiles_per_copy), p->across - at.column / TILE);
+        const ptrdiff_t line = copy_rows(s, at, tiles) * c;
+        for (ptrdiff_t i = 0; i < tiles; i++)
+            for (ptrdiff_t k = 0; k < c; k += VECTOR, v += VECTOR)
+                read(s->copy + i * TILE * c + k, line, c, v, s->step);
+    }
+}
+
+/* The first pixel of the tensor that the squares of tiles before this one do not reach, if a row of
+ * tiles shares its last rows evenly. */
+static ptrdiff_t first_new(const winograd *p, const winograd_squares *s, ptrdiff_t tile)
+{
+    const winograd_place at = winograd_place_of(p, tile);
+    const ptrdiff_t row = at.image * s->image.h + at.row + s->size - TILE - s->top;
+    const ptrdiff_t pixel = row * s->image.w + TILE * s->image.w * (at.column / TILE) / p->across;
+    return min(max(pixel, 0), p->n * s->image.h * s->image.w);
+}
+
+winograd_prefetch TYPED(winograd_prefetch_of)(const winograd *p, const winograd_squares *s,
+                                              ptrdiff_t first, ptrdiff_t n)
+{
+    const ptrdiff_t from = first_new(p, s, first), end = first_new(p, s, first + n);
+    return (winograd_prefetch){s->tensor + from * s->image.c, end - from, s->image.c, s->image.c};
+}
+
+/* ---- results */
+
+/* Where a tile is written: its rows and columns inside the image, elements of a row and a pixel. */
+typedef struct {
+    ptrdiff_t bottom, right;
+    ptrdiff_t line, pixel;
+} tile_bounds;
+
+ALWAYS void write_channels(const int window, const tile_bounds *t, const float *m, ptrdiff_t step,
+                           const T *bias, T *dst)
+{
+    vector half[TILE * MAX_WINDOW], x[MAX_WINDOW], y[TILE], b = {0};
+    if (bias != NULL)
+        b = load_vector(bias);
+#pragma GCC unroll 8
+    for (int j = 0; j < window; j++) {
+#pragma GCC unroll 8
+        for (int i = 0; i < window; i++)
+            x[i] = *(const vector *)(m + (i * window + j) * step);
+        winograd_from_points(window, TILE, x, half + j, window);
+    }
 #pragma GCC unroll 4
-        for (int i = 0; i < TILE; i++) {
-            winograd_from_points(half + (ptrdiff_t)i * WINDOW, y, 1);
-            for (int j = 0; j < TILE && i < in.bottom; j++)
-                if (j < in.right)
-                    *(vector *)(tile + (i * s->w + j) * s->c + k) = y[j] + b;
-        }
+    for (int i = 0; i < TILE; i++, dst += t->line) {
+        winograd_from_points(window, TILE, half + (ptrdiff_t)i * window, y, 1);
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE; j++)
+            if (i < t->bottom && j < t->right)
+                store_vector(dst + j * t->pixel, y[j] + b);
+    }
+}
+
+ALONE void write_of_3(const tile_bounds *t, const float *m, ptrdiff_t step, const T *bias, T *dst)
+{
+    write_channels(TILE + 2, t, m, step, bias, dst);
+}
+
+ALONE void write_of_5(const tile_bounds *t, const float *m, ptrdiff_t step, const T *bias, T *dst)
+{
+    write_channels(TILE + 4, t, m, step, bias, dst);
+}
+
+void TYPED(winograd_write)(const winograd *p, const adj_call *c, ptrdiff_t tile, ptrdiff_t panel,
+                           const float *m)
+{
+    const direct_size *of = &p->dst;
+    const winograd_place at = winograd_place_of(p, tile);
+    const tile_bounds t = {of->h - at.row, of->w - at.column, of->w * of->c, of->c};
+    const ptrdiff_t first = panel * WINOGRAD_PANEL, width = winograd_width_of(p, panel);
+    const T *bias = p->bias_in >= 0 ? (const T *)c->in[p->bias_in] + first : NULL;
+    T *dst = (T *)c->out[0] + ((at.image * of->h + at.row) * of->w + at.column) * of->c + first;
+    for (ptrdiff_t k = 0; k < width; k += VECTOR) {
+        const T *b = bias != NULL ? bias + k : NULL;
+        if (p->kernel == 3)
+            write_of_3(&t, m + k, p->m_step, b, dst + k);
+        else
+            write_of_5(&t, m + k, p->m_step, b, dst + k);
     }
 }

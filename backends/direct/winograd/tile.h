@@ -1,29 +1,66 @@
-/* tile.h - a tile between a tensor and its 36 points. */
+/* tile.h - a tile between a tensor and its points. */
 #ifndef DIRECT_WINOGRAD_TILE_H
 #define DIRECT_WINOGRAD_TILE_H
 
 #include "backends/direct/micro_gemm.h"
 #include "winograd.h"
 
-/* A square of pixels, some of them outside the image. */
+/* Squares of pixels that are transformed to points: x's windows, or dy's for dx; dw's tiles of dy.
+ */
 typedef struct {
-    ptrdiff_t h, w, c;     /* of the tensor */
-    ptrdiff_t row, column; /* of the square's first pixel, within the image */
-} winograd_square;
+    const T *tensor;
+    direct_size image;
+    ptrdiff_t size;      /* a square's side: a window's or a tile's */
+    ptrdiff_t top, left; /* rows and columns of a square before its tile */
+    ptrdiff_t step;      /* from a point to the next */
+    float *copy;         /* a thread's own memory for pixels */
+} winograd_squares;
 
-/* v[point*v_step + c] = B^T X B of a tile's window; v[point*step + k] = A Y A^T of a tile. */
-void DIRECT(winograd_read_window)(const winograd *p, const float *src, ptrdiff_t tile, float *v);
-void DIRECT(winograd_read_tile)(const winograd_square *s, const float *image, float *v,
-                                ptrdiff_t step);
-/* Prefetches tile s's share of the rows that the tiles below it read or write first, the channels
- * `first` .. of each pixel; `pixels` are left in the tensor. */
-void DIRECT(winograd_prefetch)(const winograd_square *s, const float *image, ptrdiff_t pixels,
-                               ptrdiff_t first, ptrdiff_t columns);
-/* A^T M A of m[point*step + k], `columns` of them, + bias[k] (or NULL), to the tile from channel
- * `first` on. */
-void DIRECT(winograd_write_tile)(const winograd_square *s, float *image, ptrdiff_t first,
-                                 ptrdiff_t columns, const float *m, ptrdiff_t step,
-                                 const float *bias);
+static inline winograd_squares winograd_windows(const winograd *p, const adj_call *c, int thread)
+{
+    float *copy = (float *)c->scratch + p->copies_at + thread * p->copy_floats;
+    return (winograd_squares){c->in[p->src_in], p->src,    p->window, p->top,
+                              p->left,          p->v_step, copy};
+}
+
+static inline winograd_squares winograd_tiles(const winograd *p, const adj_call *c, int thread)
+{
+    float *copy = (float *)c->scratch + p->copies_at + thread * p->copy_floats;
+    return (winograd_squares){.tensor = c->in[p->other_in],
+                              .image = p->dst,
+                              .size = WINOGRAD_TILE,
+                              .step = p->m_step,
+                              .copy = copy};
+}
+
+/* v[point*s->step + i*c + ..] of tile first + i, n of them: B^T X B of windows, A Y A^T of tiles.
+ */
+void TYPED(winograd_read)(const winograd *p, const winograd_squares *s, ptrdiff_t first,
+                          ptrdiff_t n, float *v);
+/* A^T M A of m[point*m_step + k], a panel's columns, + the bias, if there is one, to a tile of dst.
+ */
+void TYPED(winograd_write)(const winograd *p, const adj_call *c, ptrdiff_t tile, ptrdiff_t panel,
+                           const float *m);
+
+/* Pixels to prefetch while products are computed, when memory has nothing to do; in memory's own
+ * order, which is several times as fast as by squares. */
+typedef struct {
+    const T *at;
+    ptrdiff_t pixels, pitch, columns; /* elements from a pixel to the next, and of each */
+} winograd_prefetch;
+
+/* Those that the squares of n tiles from `first` on reach and those before them do not. */
+winograd_prefetch TYPED(winograd_prefetch_of)(const winograd *p, const winograd_squares *s,
+                                              ptrdiff_t first, ptrdiff_t n);
+
+/* Part number `job` of `jobs`. */
+static inline void winograd_prefetch_part(const winograd_prefetch *f, ptrdiff_t job, ptrdiff_t jobs)
+{
+    const ptrdiff_t line = 64 / sizeof(T), end = f->pixels * (job + 1) / jobs;
+    for (ptrdiff_t i = f->pixels * job / jobs; i < end; i++)
+        for (ptrdiff_t k = 0; k < f->columns; k += line)
+            __builtin_prefetch(f->at + i * f->pitch + k);
+}
 
 /* The product over so many columns, a multiple of 16. */
 static inline void winograd_multiply(micro_gemm p, ptrdiff_t columns)
@@ -31,7 +68,7 @@ static inline void winograd_multiply(micro_gemm p, ptrdiff_t columns)
     const ptrdiff_t max = VECTOR_BYTES == 64 ? MICRO_GEMM_VECTORS : 2; /* registers */
     for (ptrdiff_t left = columns / VECTOR; left > 0; left -= p.vectors) {
         p.vectors = left < max ? left : max;
-        TYPED(micro_gemm)(&p);
+        REAL_TYPED(micro_gemm)(&p);
         p.b += p.vectors * VECTOR;
         p.c += p.vectors * VECTOR;
     }

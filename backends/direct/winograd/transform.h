@@ -1,94 +1,172 @@
-/* transform.h - the one-dimensional transforms of F(4, 3), on vectors of channels; files
- * that include it are compiled once per instruction set.
+/* transform.h - the one-dimensional transforms of F(4, 3) and F(4, 5), on vectors of channels;
+ * files that include it are compiled once per instruction set.
  *
- * Polynomials are taken at the points 0, +-a, +-b and infinity; a = 5/8 and b = 3/2 keep rounding
- * errors smaller than the usual 1 and 2. With f(z) the product of z's distances to the other finite
- * points:
+ * Polynomials are taken at n points: 0, pairs +-z, and infinity, where a polynomial's value is its
+ * last coefficient. Of rows z, with Z(x) the product of x - y over all finite points y, and f(z)
+ * the derivative of Z at z:
  *
- *         [ aabb   0  -(aa+bb)    0     1  0 ]        row z of G:  [ 1  z  zz ] / f(z)
- *         [  0   -abb   -bb       a     1  0 ]        of A:        [ 1  z  zz  zzz ]
- *   B^T = [  0    abb   -bb      -a     1  0 ]        infinity:    [ 0  0  1 ], [ 0  0  0  1 ]
- *         [  0   -aab   -aa       b     1  0 ]
- *         [  0    aab   -aa      -b     1  0 ]
- *         [  0   aabb    0    -(aa+bb)  0  1 ]                                                  */
+ *   A:    [ 1  z  z^2 .. ], a column for each row of the tile;      infinity: [ 0 .. 0  1 ]
+ *   G:    [ 1  z  z^2 .. ] / f(z), a column for each of the kernel; infinity: [ 0 .. 0  1 ]
+ *   B^T:  the coefficients of Z(x) / (x - z);                       infinity: those of Z(x)
+ *
+ * Z(x) is x times the product of xx - zz over the pairs: rows of B^T have two kinds of
+ * coefficients, which +z and -z share but for the sign. */
 #ifndef DIRECT_WINOGRAD_TRANSFORM_H
 #define DIRECT_WINOGRAD_TRANSFORM_H
 
 #include "backends/direct/element.h"
 #include "winograd.h"
 
-#define POINT_A 0.625F
-#define POINT_B 1.5F
-#define POINT_AA (POINT_A * POINT_A)
-#define POINT_BB (POINT_B * POINT_B)
-/* 1 / f(z) */
-#define SCALE_0 (1 / (POINT_AA * POINT_BB))
-#define SCALE_A (1 / (2 * POINT_AA * (POINT_AA - POINT_BB)))
-#define SCALE_B (1 / (2 * POINT_BB * (POINT_BB - POINT_AA)))
+enum { WINOGRAD_MAX_PAIRS = (WINOGRAD_MAX_WINDOW - 2) / 2 };
 
-/* y[i*step] = (B^T x)[i] */
-ALWAYS void winograd_window(const vector x[WINOGRAD_WINDOW], vector *y, ptrdiff_t step)
+/* The positive one of a pair. Of six points 5/8 and 3/2 keep rounding errors smaller than the usual
+ * 1 and 2; of eight 1/2, 1 and 2 have the smallest of some hundred triples. */
+ALWAYS float winograd_point(const int n, const int pair)
 {
-    const float a = POINT_A, b = POINT_B, aa = POINT_AA, bb = POINT_BB;
-    vector even_a = x[4] - bb * x[2], odd_a = x[3] - bb * x[1];
-    vector even_b = x[4] - aa * x[2], odd_b = x[3] - aa * x[1];
-    y[0] = (aa * bb) * x[0] - (aa + bb) * x[2] + x[4];
-    y[step] = even_a + a * odd_a;
-    y[2 * step] = even_a - a * odd_a;
-    y[3 * step] = even_b + b * odd_b;
-    y[4 * step] = even_b - b * odd_b;
-    y[5 * step] = (aa * bb) * x[1] - (aa + bb) * x[3] + x[5];
+    static const float six[] = {0.625F, 1.5F}, eight[] = {0.5F, 1, 2};
+    return n == 6 ? six[pair] : eight[pair];
 }
 
-/* y[i*step] = (A^T m)[i] */
-ALWAYS void winograd_from_points(const vector m[WINOGRAD_WINDOW], vector *y, ptrdiff_t step)
+/* q[i], the coefficients of x^(2i) in the product of xx - zz over the pairs but `without`. Returns
+ * how many there are. */
+ALWAYS int winograd_product(const int n, const int without, float q[WINOGRAD_MAX_PAIRS + 1])
 {
-    const float a = POINT_A, b = POINT_B, aa = POINT_AA, bb = POINT_BB;
-    vector even_a = m[1] + m[2], odd_a = m[1] - m[2];
-    vector even_b = m[3] + m[4], odd_b = m[3] - m[4];
-    y[0] = m[0] + even_a + even_b;
-    y[step] = a * odd_a + b * odd_b;
-    y[2 * step] = aa * even_a + bb * even_b;
-    y[3 * step] = (a * aa) * odd_a + (b * bb) * odd_b + m[5];
+    int terms = 1;
+    q[0] = 1;
+#pragma GCC unroll 3
+    for (int pair = 0; pair < (n - 2) / 2; pair++) {
+        const float z = winograd_point(n, pair), zz = z * z;
+        if (pair == without)
+            continue;
+        q[terms] = q[terms - 1];
+#pragma GCC unroll 3
+        for (int i = terms - 1; i > 0; i--)
+            q[i] = q[i - 1] - zz * q[i];
+        q[0] *= -zz;
+        terms++;
+    }
+    return terms;
 }
 
-/* m[i*step] = (A y)[i] */
-ALWAYS void winograd_to_points(const vector y[WINOGRAD_TILE], vector *m, ptrdiff_t step)
+/* The sum of q[i] x[2i] */
+ALWAYS vector winograd_every_other(const int terms, const float q[], const vector x[])
 {
-    const float a = POINT_A, b = POINT_B, aa = POINT_AA, bb = POINT_BB;
-    vector even_a = y[0] + aa * y[2], odd_a = y[1] + aa * y[3];
-    vector even_b = y[0] + bb * y[2], odd_b = y[1] + bb * y[3];
+    vector sum = q[0] * x[0];
+#pragma GCC unroll 4
+    for (int i = 1; i < terms; i++)
+        sum += q[i] * x[2 * (ptrdiff_t)i];
+    return sum;
+}
+
+/* y[i*step] = (B^T x)[i], n of them */
+ALWAYS void winograd_window(const int n, const vector x[], vector *y, ptrdiff_t step)
+{
+    float q[WINOGRAD_MAX_PAIRS + 1];
+    int terms = winograd_product(n, -1, q);
+    y[0] = winograd_every_other(terms, q, x);
+    y[(n - 1) * step] = winograd_every_other(terms, q, x + 1);
+#pragma GCC unroll 3
+    for (int pair = 0; pair < (n - 2) / 2; pair++) {
+        terms = winograd_product(n, pair, q);
+        const vector even = winograd_every_other(terms, q, x + 2);
+        const vector odd = winograd_every_other(terms, q, x + 1);
+        y[(2 * pair + 1) * step] = even + winograd_point(n, pair) * odd;
+        y[(2 * pair + 2) * step] = even - winograd_point(n, pair) * odd;
+    }
+}
+
+/* y[0] + zz y[2] + zz^2 y[4] .., of y's first `size` */
+ALWAYS vector winograd_even_terms(const int size, const vector y[], float zz)
+{
+    vector sum = y[0];
+    float power = zz;
+#pragma GCC unroll 3
+    for (int i = 2; i < size; i += 2, power *= zz)
+        sum += power * y[i];
+    return sum;
+}
+
+/* m[i*step] = (A y)[i], n of them, of `size` coefficients y */
+ALWAYS void winograd_to_points(const int n, const int size, const vector y[], vector *m,
+                               ptrdiff_t step)
+{
     m[0] = y[0];
-    m[step] = even_a + a * odd_a;
-    m[2 * step] = even_a - a * odd_a;
-    m[3 * step] = even_b + b * odd_b;
-    m[4 * step] = even_b - b * odd_b;
-    m[5 * step] = y[3];
+    m[(n - 1) * step] = y[size - 1];
+#pragma GCC unroll 3
+    for (int pair = 0; pair < (n - 2) / 2; pair++) {
+        const float z = winograd_point(n, pair);
+        const vector even = winograd_even_terms(size, y, z * z);
+        const vector odd = winograd_even_terms(size - 1, y + 1, z * z);
+        m[(2 * pair + 1) * step] = even + z * odd;
+        m[(2 * pair + 2) * step] = even - z * odd;
+    }
 }
 
-/* u[i*step] = (G w)[i] */
-ALWAYS void winograd_kernel(const vector w[3], vector *u, ptrdiff_t step)
+/* y[i*step] = (A^T m)[i], `size` of them, of n points m */
+ALWAYS void winograd_from_points(const int n, const int size, const vector m[], vector *y,
+                                 ptrdiff_t step)
 {
-    vector even_a = SCALE_A * w[0] + (SCALE_A * POINT_AA) * w[2],
-           odd_a = (SCALE_A * POINT_A) * w[1];
-    vector even_b = SCALE_B * w[0] + (SCALE_B * POINT_BB) * w[2],
-           odd_b = (SCALE_B * POINT_B) * w[1];
-    u[0] = SCALE_0 * w[0];
-    u[step] = even_a + odd_a;
-    u[2 * step] = even_a - odd_a;
-    u[3 * step] = even_b + odd_b;
-    u[4 * step] = even_b - odd_b;
-    u[5 * step] = w[2];
+    const int pairs = (n - 2) / 2;
+    vector sum[WINOGRAD_MAX_PAIRS], difference[WINOGRAD_MAX_PAIRS];
+    float power[WINOGRAD_MAX_PAIRS];
+#pragma GCC unroll 3
+    for (int pair = 0; pair < pairs; pair++) {
+        sum[pair] = m[2 * pair + 1] + m[2 * pair + 2];
+        difference[pair] = m[2 * pair + 1] - m[2 * pair + 2];
+        power[pair] = 1;
+    }
+#pragma GCC unroll 5
+    for (int i = 0; i < size; i++) {
+        const vector *of = i % 2 == 0 ? sum : difference;
+        vector value = power[0] * of[0];
+        if (i == 0)
+            value += m[0];
+        if (i == size - 1)
+            value += m[n - 1];
+#pragma GCC unroll 3
+        for (int pair = 1; pair < pairs; pair++)
+            value += power[pair] * of[pair];
+#pragma GCC unroll 3
+        for (int pair = 0; pair < pairs; pair++)
+            power[pair] *= winograd_point(n, pair);
+        y[i * step] = value;
+    }
 }
 
-/* w[i*step] = (G^T u)[i] */
-ALWAYS void winograd_to_kernel(const vector u[WINOGRAD_WINDOW], vector *w, ptrdiff_t step)
+/* 1 / f(z) of point i. */
+ALWAYS float winograd_scale(const int n, const int i)
 {
-    vector even_a = u[1] + u[2], odd_a = u[1] - u[2];
-    vector even_b = u[3] + u[4], odd_b = u[3] - u[4];
-    w[0] = SCALE_0 * u[0] + SCALE_A * even_a + SCALE_B * even_b;
-    w[step] = (SCALE_A * POINT_A) * odd_a + (SCALE_B * POINT_B) * odd_b;
-    w[2 * step] = (SCALE_A * POINT_AA) * even_a + (SCALE_B * POINT_BB) * even_b + u[5];
+    float q[WINOGRAD_MAX_PAIRS + 1], f = 0;
+    const int terms = winograd_product(n, i == 0 ? -1 : (i - 1) / 2, q);
+    if (i == 0 || i == n - 1)
+        return i == 0 ? 1 / q[0] : 1;
+    const float z = winograd_point(n, (i - 1) / 2), zz = z * z;
+#pragma GCC unroll 4
+    for (int k = terms - 1; k >= 0; k--)
+        f = f * zz + q[k];
+    return 1 / (2 * zz * f);
+}
+
+/* u[i*step] = (G w)[i], n of them, of a kernel of `size` */
+ALWAYS void winograd_kernel(const int n, const int size, const vector w[], vector *u,
+                            ptrdiff_t step)
+{
+    vector point[WINOGRAD_MAX_WINDOW];
+    winograd_to_points(n, size, w, point, 1);
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++)
+        u[i * step] = winograd_scale(n, i) * point[i];
+}
+
+/* w[i*step] = (G^T u)[i], `size` of them, of n points u */
+ALWAYS void winograd_to_kernel(const int n, const int size, const vector u[], vector *w,
+                               ptrdiff_t step)
+{
+    vector point[WINOGRAD_MAX_WINDOW];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++)
+        point[i] = winograd_scale(n, i) * u[i];
+    winograd_from_points(n, size, point, w, step);
 }
 
 #endif

@@ -7,16 +7,19 @@
 enum {
     MAX_CHANNELS = 1024,
     MAX_SIDE = 1 << 16,
-    MAX_TILES = 24,
-    ROWS = 6,
-    /* dw, where blocks decide the order of sums, on every machine alike: floats of a block's
-     * windows and tiles, for all threads; more tiles than that mean fewer passes over the sums. */
-    BLOCK_BOTH = 9 << 16,
-    MAX_TILES_DW = 256,
-    MIN_TILES_DW = 32,
-    /* Measured: from so many channels and tiles on it is faster than a direct convolution. */
-    PAYS_CHANNELS = 32,
-    PAYS_TILES = 64
+    MIN_TILES = 64, /* measured: from so many on it is faster than a direct convolution */
+    COPY_FLOATS = 3 << 11,
+    /* y, dx: tiles of a block, at most and in multiples: rows of the product in registers */
+    MAX_BLOCK = 24,
+    BLOCK_STEP = 6,
+    /* dw, where blocks and segments decide the order of sums, on every machine alike. More tiles in
+     * a block mean fewer passes over the sums. */
+    MIN_BLOCK_DW = 32,
+    MAX_BLOCK_DW = 256,
+    BLOCK_FLOATS = 9 << 16,     /* of a block's points, x's and dy's; where all threads share it */
+    OWN_BLOCK_FLOATS = 3 << 15, /* where it is one thread's */
+    SEGMENTS = 16,
+    SEGMENT_FLOATS = 9 << 14 /* of a segment's sums: about what a second cache holds beside them */
 };
 
 static int is_forward(const adj_node *n) { return n->op == &adj_op_conv2d; }
@@ -33,57 +36,86 @@ static int has_channels(int64_t c) { return c > 0 && c <= MAX_CHANNELS && c % WI
 
 static int has_side(int64_t x) { return x > 0 && x <= MAX_SIDE; }
 
+static int has_kernel(const adj_conv_geom *g)
+{
+    return g->kh == g->kw && (g->kh == 3 || g->kh == 5);
+}
+
 static int takes(const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
-    return n->type.dtype == ADJ_F32 && n->in[0]->type.dtype == ADJ_F32 && g->format == ADJ_NHWC &&
-           g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1 && g->dh == 1 && g->dw == 1 &&
-           g->groups == 1 && has_channels(g->ic) && has_channels(g->oc) && has_side(g->ih) &&
-           has_side(g->iw) && has_side(g->oh) && has_side(g->ow) && has_side(g->n) &&
-           g->pt <= MAX_SIDE && g->pl <= MAX_SIDE;
+    const adj_dtype dtype = n->type.dtype;
+    return (dtype == ADJ_F32 || dtype == ADJ_BF16) && n->in[0]->type.dtype == dtype &&
+           g->format == ADJ_NHWC && has_kernel(g) && g->sh == 1 && g->sw == 1 && g->dh == 1 &&
+           g->dw == 1 && g->groups == 1 && has_channels(g->ic) && has_channels(g->oc) &&
+           has_side(g->ih) && has_side(g->iw) && has_side(g->oh) && has_side(g->ow) &&
+           has_side(g->n) && g->pt <= MAX_SIDE && g->pl <= MAX_SIDE;
 }
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     if (!is_conv(root) || !takes(root))
         return 0;
+    if (is_dw(root))
+        return direct_match_filter(root, uses, max, group);
     return direct_match_bias(root, uses, is_forward(root) ? max : max < 1 ? max : 1, group);
 }
 
 static int is_ours(const adj_group *g)
 {
-    return g->n_node == 1 || (g->n_node == 2 && is_forward(g->node[0]) &&
-                              direct_is_bias_of(g->node[1], g->node[0]) && g->n_out == 1);
+    if (g->n_node == 1)
+        return 1;
+    if (g->n_node != 2 || g->n_out != 1)
+        return 0;
+    return (is_forward(g->node[0]) && direct_is_bias_of(g->node[1], g->node[0])) ||
+           (is_dw(g->node[0]) && direct_is_widening(g->node[1]));
 }
 
-/* A tile's window begins pt rows before it; for dx, dy's begins 2 - pt rows before. */
+/* A tile's window begins pt rows before it; for dx, dy's begins kh - 1 - pt rows before. */
 static void set_sizes(winograd *p, const adj_conv_geom *g)
 {
     p->n = g->n;
     direct_set_sizes(g, p->is_dx, &p->src, &p->dst);
-    p->top = p->is_dx ? 2 - g->pt : g->pt;
-    p->left = p->is_dx ? 2 - g->pl : g->pl;
+    p->kernel = g->kh;
+    p->window = WINOGRAD_TILE + p->kernel - 1;
+    p->points = p->window * p->window;
+    p->top = p->is_dx ? g->kh - 1 - g->pt : g->pt;
+    p->left = p->is_dx ? g->kw - 1 - g->pl : g->pl;
     p->down = divide_up(p->dst.h, WINOGRAD_TILE);
     p->across = divide_up(p->dst.w, WINOGRAD_TILE);
     p->tiles = p->n * p->down * p->across;
     p->panels = divide_up(p->dst.c, WINOGRAD_PANEL);
 }
 
-/* Blocks of about equal size, as many for each thread; of whole row blocks of the product. */
+/* y, dx: blocks of about equal size, as many for each thread. */
 static void set_blocks(winograd *p, ptrdiff_t second_cache)
 {
+    p->segments = 1;
     if (p->is_dw) {
-        ptrdiff_t fit = BLOCK_BOTH / (WINOGRAD_POINTS * (p->src.c + p->dst.c));
-        p->block = min(p->tiles, max(MIN_TILES_DW, min(fit, MAX_TILES_DW)));
+        if (p->points * p->src.c * p->dst.c <= SEGMENT_FLOATS &&
+            p->tiles >= (ptrdiff_t)SEGMENTS * MIN_BLOCK_DW)
+            p->segments = SEGMENTS;
+        ptrdiff_t floats = p->segments > 1 ? OWN_BLOCK_FLOATS : BLOCK_FLOATS;
+        ptrdiff_t fit = floats / (p->points * (p->src.c + p->dst.c));
+        p->block = min(divide_up(p->tiles, p->segments), max(MIN_BLOCK_DW, min(fit, MAX_BLOCK_DW)));
     } else {
         /* half of it, which leaves room for the products */
         ptrdiff_t windows = second_cache / 2 / (ptrdiff_t)sizeof(float);
-        ptrdiff_t fit = windows / (WINOGRAD_POINTS * p->src.c);
-        ptrdiff_t fitting = fit < MAX_TILES ? MAX_TILES / 2 : MAX_TILES;
+        ptrdiff_t fit = windows / (p->points * p->src.c);
+        ptrdiff_t fitting = fit < MAX_BLOCK ? MAX_BLOCK / 2 : MAX_BLOCK;
         ptrdiff_t rounds = divide_up(p->tiles, fitting * p->threads);
-        p->block = divide_up(divide_up(p->tiles, rounds * p->threads), ROWS) * ROWS;
+        p->block = divide_up(divide_up(p->tiles, rounds * p->threads), BLOCK_STEP) * BLOCK_STEP;
     }
     p->blocks = divide_up(p->tiles, p->block);
+}
+
+/* As many tiles as the first cache holds the pixels of, with what is written meanwhile. */
+static void set_copies(winograd *p)
+{
+    const ptrdiff_t c = p->is_dw ? max(p->src.c, p->dst.c) : p->src.c;
+    const ptrdiff_t fit = (COPY_FLOATS / (p->window * c) - p->window) / WINOGRAD_TILE + 1;
+    p->tiles_per_copy = min(p->across, max(fit, 1));
+    p->copy_floats = p->window * ((p->tiles_per_copy - 1) * WINOGRAD_TILE + p->window) * c;
 }
 
 /* Points are a line of the cache apart from a power of two. 0: too large. */
@@ -94,19 +126,26 @@ static int set_scratch(winograd *p, size_t *scratch)
     p->u_step = p->is_dw ? pairs + line : pairs;
     p->v_step = p->block * p->src.c + line;
     p->m_step = p->block * (p->is_dw ? p->dst.c : min(p->dst.c, WINOGRAD_PANEL)) + line;
-    p->v = (size_t)(WINOGRAD_POINTS * p->u_step);
-    p->thread = (size_t)(WINOGRAD_POINTS * (p->v_step + p->m_step));
-    size_t buffers = p->is_dw ? 1 : (size_t)p->threads;
-    return !__builtin_mul_overflow(p->thread, buffers, scratch) &&
-           !__builtin_add_overflow(*scratch, p->v, scratch) &&
+    p->copies_at = (size_t)(p->segments * p->points * p->u_step);
+    p->v_at = p->copies_at + (size_t)(p->threads * p->copy_floats);
+    p->v_floats = (size_t)(p->points * (p->v_step + p->m_step));
+    const size_t buffers = p->is_dw && p->segments == 1 ? 1 : (size_t)p->threads;
+    return !__builtin_mul_overflow(p->v_floats, buffers, scratch) &&
+           !__builtin_add_overflow(*scratch, p->v_at, scratch) &&
            !__builtin_mul_overflow(*scratch, sizeof(float), scratch);
 }
 
-/* Small vectors gain nothing over oneDNN; few tiles do not pay for the transformed filter. */
-static int pays(const winograd *p, const direct *d)
+/* Small vectors gain nothing over oneDNN; few tiles do not pay for the transformed filter; products
+ * of bf16 by AMX are faster. */
+int direct_winograd_pays(const direct *d, const adj_node *n)
 {
-    return d->isa != &direct_isa_base && p->src.c >= PAYS_CHANNELS && p->dst.c >= PAYS_CHANNELS &&
-           p->tiles >= PAYS_TILES;
+    const adj_conv_geom *g = geom_of(n);
+    if (d->math != ADJ_MATH_FAST || d->isa == &direct_isa_base || !takes(n) ||
+        (n->type.dtype == ADJ_BF16 && d->conv_bf16_code != NULL))
+        return 0;
+    winograd p = {.is_dx = is_dx(n)};
+    set_sizes(&p, g);
+    return p.tiles >= MIN_TILES;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -116,23 +155,29 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (candidate > 0 || d->math != ADJ_MATH_FAST || !is_conv(n) || !is_ours(g))
         return ADJ_ENOKERNEL;
     if (!takes(n))
-        return direct_refuse(
-            prep,
-            "%s: Winograd's algorithm takes f32 in NHWC, 3x3, stride 1, dilation 1, channels in "
-            "multiples of %d up to %d",
-            n->op->name, WINOGRAD_LANES, MAX_CHANNELS);
-    winograd p = {.code = is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image,
+        return direct_refuse(prep,
+                             "%s: Winograd's algorithm takes f32 and bf16 in NHWC, 3x3 and 5x5, "
+                             "stride 1, dilation 1, channels in multiples of %d up to %d",
+                             n->op->name, WINOGRAD_LANES, MAX_CHANNELS);
+    const int is_bf16 = n->in[0]->type.dtype == ADJ_BF16, pays = direct_winograd_pays(d, n);
+    /* or a plan would not look for kernels in f32, where no other takes bf16 */
+    if (is_bf16 && !pays)
+        return direct_refuse(prep, "%s: Winograd's algorithm does not pay in bf16", n->op->name);
+    winograd p = {.code = (is_dw(n) ? d->isa->winograd_filter : d->isa->winograd_image)[is_bf16],
+                  .dtype = g->out[0]->type.dtype,
                   .is_dx = is_dx(n),
                   .is_dw = is_dw(n),
                   .src_in = adj_group_in(g, n->in[is_dx(n) ? 1 : 0]),
                   .other_in = adj_group_in(g, n->in[is_dx(n) ? 0 : 1]),
-                  .bias_in = g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
+                  .bias_in =
+                      is_forward(n) && g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
                   .threads = d->threads};
     set_sizes(&p, geom_of(n));
     set_blocks(&p, d->second_cache);
+    set_copies(&p);
     if (!set_scratch(&p, &prep->scratch))
         return ADJ_ENOKERNEL;
-    if (!pays(&p, d))
+    if (!pays)
         prep->seconds *= 2; /* in any case slower than others that take it */
     return direct_accept(d, prep, "winograd", &p, sizeof p);
 }
@@ -144,23 +189,38 @@ static void run_image(const winograd *p, const adj_call *c)
     for (ptrdiff_t job = 0; job < p->src.c / WINOGRAD_LANES; job++)
         p->code->filter(p, c, job);
 #pragma omp for schedule(static)
-    for (ptrdiff_t block = 0; block < p->blocks; block++)
-        p->code->block(p, c, block, omp_get_thread_num());
+    for (int part = 0; part < p->threads; part++)
+        p->code->blocks(p, c, p->blocks * part / p->threads, p->blocks * (part + 1) / p->threads,
+                        part);
+}
+
+static void sum_by_all(const winograd *p, const adj_call *c)
+{
+    for (ptrdiff_t block = 0; block < p->blocks; block++) {
+#pragma omp for schedule(static)
+        for (int part = 0; part < p->threads; part++)
+            p->code->part(p, c, block, part);
+#pragma omp for schedule(static)
+        for (ptrdiff_t job = 0; job < p->points * p->panels; job++)
+            p->code->product(p, c, block, job);
+    }
+}
+
+static void sum_segments(const winograd *p, const adj_call *c)
+{
+#pragma omp for schedule(static)
+    for (ptrdiff_t segment = 0; segment < p->segments; segment++)
+        p->code->segment(p, c, segment, omp_get_thread_num());
 }
 
 static void run_filter(const winograd *p, const adj_call *c)
 {
-    for (ptrdiff_t block = 0; block < p->blocks; block++) {
-        ptrdiff_t tiles = winograd_tiles_in(p, block);
+    if (p->segments > 1)
+        sum_segments(p, c);
+    else
+        sum_by_all(p, c);
 #pragma omp for schedule(static)
-        for (ptrdiff_t job = 0; job < tiles; job++)
-            p->code->tile(p, c, block, job);
-#pragma omp for schedule(static)
-        for (ptrdiff_t job = 0; job < WINOGRAD_POINTS * p->panels; job++)
-            p->code->product(p, c, block, job);
-    }
-#pragma omp for schedule(static)
-    for (ptrdiff_t job = 0; job < p->src.c / WINOGRAD_LANES; job++)
+    for (ptrdiff_t job = 0; job < p->src.c; job++)
         p->code->result(p, c, job);
 }
 

@@ -1,22 +1,24 @@
-/* winograd.h - dense 3x3 convolutions with stride 1 and their two gradients by Winograd's algorithm
- * F(4x4, 3x3), in f32 on plain NHWC memory: a quarter of the products, larger rounding errors. Only
- * where adj_math allows it.
+/* winograd.h - dense 3x3 and 5x5 convolutions with stride 1 and their two gradients by Winograd's
+ * algorithm, F(4x4, 3x3) and F(4x4, 5x5), on plain NHWC memory, in f32 or in bf16 with all of the
+ * arithmetic in f32: a quarter of the products, of 5x5 4/25 of them, and larger rounding errors.
+ * Only where adj_math allows it.
  *
- * dst (y, dx, or dy for dw) is cut into tiles of 4x4 pixels; a tile's window in src (x, or dy
- * for dx) has 6x6. With the matrices of transform.h, for each tile t and channels c, k:
+ * dst (y, dx, or dy for dw) is cut into tiles of 4x4 pixels; a tile's window in src (x, or dy for
+ * dx) has 6x6, for 5x5 8x8. With the matrices of transform.h, for each tile t and channels c, k:
  *
  *   y:   Y[t][k] = A^T ( sum over c of  (B^T X[t][c] B) * (G w[c][k] G^T) ) A
  *   dx:  the same with dy for x, and w turned by 180 degrees, its channels swapped
  *   dw:  dw[c][k] = G^T ( sum over t of  (B^T X[t][c] B) * (A dY[t][k] A^T) ) G
  *
- * where * multiplies the 36 points of two 6x6 matrices one by one: the sums are 36 products of
- * matrices. What is outside a tensor is 0 when read and not written.
+ * where * multiplies two matrices point by point: the sums are 36, or 64, products of matrices.
+ * What is outside a tensor is 0 when read and not written.
  *
  * y and dx: the filter is transformed; then a job is a block of tiles, small enough for its windows
  * (v) and its products with up to 64 columns of the filter (m) to stay in the second cache.
- * dw: all threads transform a block of tiles, then each adds some of the 36 products (u), which
- * stay in its cache; at the end u is transformed back. Sums have two levels: a block, blocks. No
- * sum depends on the number of threads. */
+ * dw: with few channels tiles are cut into segments, and a thread adds a segment's products (u) in
+ * its own cache, block by block. With many, whose sums are large, all threads transform a block of
+ * tiles, then each adds some of the products. At the end u is transformed back. Sums have three
+ * levels: a block, blocks, segments. No sum depends on the number of threads. */
 #ifndef DIRECT_WINOGRAD_H
 #define DIRECT_WINOGRAD_H
 
@@ -25,22 +27,25 @@
 #include "backends/direct/direct.h"
 
 enum {
-    WINOGRAD_TILE = 4,
-    WINOGRAD_WINDOW = 6,
-    WINOGRAD_POINTS = 36,
+    WINOGRAD_TILE = 4, /* sides */
+    WINOGRAD_MAX_KERNEL = 5,
+    WINOGRAD_MAX_WINDOW = WINOGRAD_TILE + WINOGRAD_MAX_KERNEL - 1,
     WINOGRAD_LANES = 16, /* channels are multiples of it: the longest vector */
     WINOGRAD_PANEL = 64  /* columns of a product at a time */
 };
 
 struct winograd;
 typedef struct winograd_code {
-    /* y, dx: the filter's channels job*LANES ..; then a block of tiles */
+    /* y and dx: transforms the filter's channels job*LANES ..; computes blocks first .. end */
     void (*filter)(const struct winograd *p, const adj_call *c, ptrdiff_t job);
-    void (*block)(const struct winograd *p, const adj_call *c, ptrdiff_t block, int thread);
-    /* dw: tile number job of a block; then products' part number job; in the end the result's
-     * channels job*LANES .. */
-    void (*tile)(const struct winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t job);
+    void (*blocks)(const struct winograd *p, const adj_call *c, ptrdiff_t first, ptrdiff_t end,
+                   int thread);
+    /* dw with segments: sums one of them */
+    void (*segment)(const struct winograd *p, const adj_call *c, ptrdiff_t segment, int thread);
+    /* dw without: transforms a thread's part of a block's tiles; adds product number job of them */
+    void (*part)(const struct winograd *p, const adj_call *c, ptrdiff_t block, int thread);
     void (*product)(const struct winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t job);
+    /* dw: transforms the sums of channel `job` of x back */
     void (*result)(const struct winograd *p, const adj_call *c, ptrdiff_t job);
 } winograd_code;
 
@@ -48,16 +53,23 @@ typedef struct winograd {
     const winograd_code *code;
     int is_dx, is_dw;
     int src_in, other_in, bias_in; /* among group->in: other is w, or dy for dw; bias: or -1 */
+    ptrdiff_t kernel, window;      /* sides */
+    ptrdiff_t points;              /* of a window */
+    adj_dtype dtype;               /* of the result */
     ptrdiff_t n;
     direct_size src, dst;
     ptrdiff_t top, left; /* rows and columns of a window before its tile */
     ptrdiff_t down, across, tiles;
     ptrdiff_t block, blocks; /* tiles of a block */
+    ptrdiff_t segments;      /* of all tiles, whose products dw sums by themselves; 1: none */
     ptrdiff_t panels;        /* of dst.c */
     int threads;
-    /* Elements from a point to the next, and offsets in the scratch, in floats. */
-    ptrdiff_t u_step, v_step, m_step; /* dw: m is dy, transformed */
-    size_t v, thread; /* u is at 0; v of the first thread, and from one to the next */
+    ptrdiff_t tiles_per_copy, copy_floats; /* whose pixels are copied at once; and for these */
+    /* Elements from a point to the next of u, v and m; dw: m is dy, transformed. */
+    ptrdiff_t u_step, v_step, m_step;
+    /* In the scratch, in floats: u is at 0; each thread's copy; then each thread's v and m, which
+     * are so many, or, where all threads work on one block, one for all. */
+    size_t copies_at, v_at, v_floats;
 } winograd;
 
 typedef struct {
