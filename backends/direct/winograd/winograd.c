@@ -135,16 +135,22 @@ static int set_scratch(winograd *p, size_t *scratch)
            !__builtin_mul_overflow(*scratch, sizeof(float), scratch);
 }
 
-/* Small vectors gain nothing over oneDNN; few tiles do not pay for the transformed filter; products
- * of bf16 by AMX are faster. */
-int direct_winograd_pays(const direct *d, const adj_node *n)
+/* By AMX products of bf16 are faster; by avx512_bf16 those of images of 16 channels, 3x3. */
+static int beats_bf16(const direct *d, const adj_node *n)
 {
     const adj_conv_geom *g = geom_of(n);
+    const int is_large = g->kh > 3 || (g->ic >= 32 && g->oc >= 32);
+    return d->conv_bf16_code == NULL && (d->bf16_code == NULL || is_dw(n) || is_large);
+}
+
+/* Small vectors gain nothing over oneDNN; few tiles do not pay for the transformed filter. */
+int direct_winograd_pays(const direct *d, const adj_node *n)
+{
     if (d->math != ADJ_MATH_FAST || d->isa == &direct_isa_base || !takes(n) ||
-        (n->type.dtype == ADJ_BF16 && d->conv_bf16_code != NULL))
+        (n->type.dtype == ADJ_BF16 && !beats_bf16(d, n)))
         return 0;
     winograd p = {.is_dx = is_dx(n)};
-    set_sizes(&p, g);
+    set_sizes(&p, geom_of(n));
     return p.tiles >= MIN_TILES;
 }
 
