@@ -171,8 +171,8 @@ static const struct {
      "image_by_parts", "winograd_of_more"},
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 2, 16, 16, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 15, 16, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
-    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 24, 16, FAST_DIRECT_COMPETES, NULL,
-     "image_by_parts", NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 24, 16, FAST_DIRECT_COMPETES, NULL, "image_by_parts",
+     NULL},
     {FORWARD, ADJ_F32, 0, 1, 31, 3, 1, 1, 16, 16, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
     /* towards an image */
     {BACKWARD_DATA, ADJ_F32, 0, 8, 32, 3, 1, 1, 8, 64, DIRECT_FIRST, "input_towards_few_f32",

@@ -23,8 +23,8 @@ enum { WINOGRAD_MAX_PAIRS = (WINOGRAD_MAX_WINDOW - 2) / 2 };
  * 1 and 2; of eight 1/2, 1 and 2 have the smallest of some hundred triples. */
 ALWAYS float winograd_point(const int n, const int pair)
 {
-    static const float six[] = {0.625F, 1.5F}, eight[] = {0.5F, 1, 2};
-    return n == 6 ? six[pair] : eight[pair];
+    static const float points[][WINOGRAD_MAX_PAIRS] = {{0.625F, 1.5F}, {0.5F, 1, 2}};
+    return points[n == 8][pair];
 }
 
 /* q[i], the coefficients of x^(2i) in the product of xx - zz over the pairs but `without`. Returns
@@ -81,8 +81,10 @@ ALWAYS vector winograd_even_terms(const int size, const vector y[], float zz)
     vector sum = y[0];
     float power = zz;
 #pragma GCC unroll 3
-    for (int i = 2; i < size; i += 2, power *= zz)
+    for (int i = 2; i < size; i += 2) {
         sum += power * y[i];
+        power *= zz;
+    }
     return sum;
 }
 
