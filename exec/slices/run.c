@@ -151,15 +151,14 @@ static int failed_thread(const slices *s, int n)
     return NONE;
 }
 
-static adj_status run(const adj_call *c)
+/* By a team of threads; the number of the first that failed, or NONE. */
+static int run_team(const slices *s, const adj_call *c)
 {
-    const slices *s = c->state;
     int failed = NONE;
 #pragma omp parallel num_threads(s->n_thread)
     {
         const int t = omp_get_thread_num(), n = omp_get_num_threads();
-        if (s->n_slice > 1)
-            omp_set_num_threads(1); /* of what a kernel opens, in this region alone */
+        omp_set_num_threads(1); /* of what a kernel opens, in this region alone */
         s->thread[t].status = run_thread(s, c, t, n);
 #pragma omp barrier
         if (failed_thread(s, n) == NONE)
@@ -167,6 +166,24 @@ static adj_status run(const adj_call *c)
         else if (t == 0)
             failed = failed_thread(s, n);
     }
+    return failed;
+}
+
+/* The whole batch as one slice, whose kernels have all threads: within a parallel region, of one
+ * thread, too, each of theirs would create threads anew. */
+static int run_alone(const slices *s, const adj_call *c)
+{
+    s->thread[0].status = run_thread(s, c, 0, 1);
+    if (s->thread[0].status != ADJ_OK)
+        return 0;
+    finish(s, c, 0, 1);
+    return NONE;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const slices *s = c->state;
+    const int failed = s->n_slice > 1 ? run_team(s, c) : run_alone(s, c);
     if (failed == NONE)
         return ADJ_OK;
     snprintf(c->message, ADJ_WHY, "%.150s", s->thread[failed].plan->message);

@@ -1,13 +1,16 @@
 /* slices.c - is a group of nodes faster in slices (exec/slices/), or when each of its kernels has
  * the whole batch? Both are planned without tuning and run beside each other, as candidates of one
- * group are (race.c), before there are groups. */
+ * group are (race.c), before there are groups.
+ *
+ * Unlike there it is the second of two runs that counts: in a step the memory between nodes was
+ * used just before, and where it fits the last cache the whole batch finds it there. */
 #include <math.h>
 #include <string.h>
 
 #include "exec/slices/slices.h"
 #include "tune.h"
 
-enum { ROUNDS = 5, WAYS = 2 };
+enum { ROUNDS = 5, WAYS = 2, RUNS = 2 * WAYS * ROUNDS };
 /* Slices are to be clearly faster: what they are compared with may be tuned further. */
 static const double clearly = 0.92;
 /* Of the time that a plan may be tuned for, which kernels need as well. */
@@ -27,7 +30,7 @@ typedef struct {
 /* Is there time, and will the plan run often enough to make it worth it? */
 static int may_time(const tuner *t, const adj_group *g)
 {
-    const double run = nominal_seconds(&t->roofline, g), cost = WAYS * ROUNDS * run + planning;
+    const double run = nominal_seconds(&t->roofline, g), cost = RUNS * run + planning;
     return budget_is_open(t) && t->spent + cost < part_of_time * t->seconds &&
            (t->runs == HUGE_VAL || cost < t->runs * run) &&
            bytes_of_values(g->n_in, g->in) + bytes_of_values(g->n_out, g->out) <= max_bytes;
@@ -66,7 +69,7 @@ static adj_status run_both(adj_exec *e, const sliced_nodes *nodes, double second
         bind_step(e, &w[k].s, &w[k].c);
     for (int round = 0; round < ROUNDS && (round == 0 || seconds_now() < deadline); round++)
         for (int k = 0; k < WAYS; k++) {
-            const double took = tune_run(e, &w[k].s);
+            const double took = tune_run_again(e, &w[k].s);
             w[k].best = took < w[k].best ? took : w[k].best;
         }
     return ADJ_OK;

@@ -157,6 +157,8 @@ adj_status make_areas(adj_exec *e, const step *s, const candidate *c);
 void bind_step(const adj_exec *e, step *s, const candidate *c);
 /* Seconds of one run on cold memory; HUGE_VAL: it failed. */
 double tune_run(adj_exec *e, step *s);
+/* The same of the second of two runs, with what the first one left in the caches. */
+double tune_run_again(adj_exec *e, step *s);
 /* Adds the seconds of the reorder, which is timed once; HUGE_VAL: there is none. */
 adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds);
 void tune_free_areas(adj_exec *e);

@@ -35,9 +35,9 @@ ALWAYS int winograd_product(const int n, const int without, float q[WINOGRAD_MAX
     q[0] = 1;
 #pragma GCC unroll 3
     for (int pair = 0; pair < (n - 2) / 2; pair++) {
-        const float z = winograd_point(n, pair), zz = z * z;
         if (pair == without)
             continue;
+        const float z = winograd_point(n, pair), zz = z * z;
         q[terms] = q[terms - 1];
 #pragma GCC unroll 3
         for (int i = terms - 1; i > 0; i--)
