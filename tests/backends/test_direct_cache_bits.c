@@ -57,11 +57,15 @@ static void plan_as_usual(void)
 }
 TestSuite(cache_bits, .init = plan_as_usual);
 
-/* y's bytes, malloc'ed, and the executor's arena. */
-static char *run(fixture *f, adj_node *y, size_t *bytes, size_t *arena)
+/* y's bytes, malloc'ed, by an implementation of that name, and the executor's arena. */
+static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_t *arena)
 {
-    const adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = "direct", .math = ADJ_MATH_FAST, .threads = 2};
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &y,
+                             .backend = "direct",
+                             .debug.impl = impl,
+                             .math = ADJ_MATH_FAST,
+                             .threads = 2};
     const adj_type t = adj_node_type(y);
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
@@ -83,14 +87,14 @@ static char *run(fixture *f, adj_node *y, size_t *bytes, size_t *arena)
 }
 
 /* By small blocks and by large ones; does the arena follow them? */
-static void expect_same(fixture *f, adj_node *y, int arena_follows)
+static void expect_same(fixture *f, adj_node *y, const char *impl, int arena_follows)
 {
     size_t bytes, small_arena, arena;
     cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     second_cache = 256 << 10;
-    char *small = run(f, y, &bytes, &small_arena);
+    char *small = run(f, y, impl, &bytes, &small_arena);
     second_cache = 4 << 20;
-    char *large = run(f, y, &bytes, &arena);
+    char *large = run(f, y, impl, &bytes, &arena);
     second_cache = 0;
     cr_expect_arr_eq(small, large, bytes, "blocks decide bits");
 #ifdef _SC_LEVEL2_CACHE_SIZE
@@ -107,7 +111,7 @@ Test(cache_bits, of_winograd)
     fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 256, 32}}, -1, 1);
-    expect_same(&f, adj_conv2d(x, w, &same), 1);
+    expect_same(&f, adj_conv2d(x, w, &same), "winograd", 1);
     fixture_free(&f);
 }
 
@@ -118,7 +122,7 @@ Test(cache_bits, of_winograd_to_the_input)
     fixture f = fixture_new();
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 32, 256}}, -1, 1);
     adj_node *dy = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
-    expect_same(&f, adj_conv2d_backprop_input(x, w, dy, &same), 1);
+    expect_same(&f, adj_conv2d_backprop_input(x, w, dy, &same), "winograd", 1);
     fixture_free(&f);
 }
 
@@ -138,9 +142,9 @@ static void expect_groups(double special)
     const adj_shape dx = {4, {2, 12, 16, 250}};
     for (int k = 0; k < 2; k++) {
         f.value[k][7] = special;
-        expect_same(&f, adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC), 0);
-        expect_same(&f, adj_conv2d_backprop_input(x_shape, w, dy, &same), 0);
-        expect_same(&f, adj_conv2d_backprop_input(dx, v, wide, &same), 0);
+        expect_same(&f, adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC), NULL, 0);
+        expect_same(&f, adj_conv2d_backprop_input(x_shape, w, dy, &same), NULL, 0);
+        expect_same(&f, adj_conv2d_backprop_input(dx, v, wide, &same), NULL, 0);
     }
     fixture_free(&f);
 }

@@ -127,6 +127,7 @@ static int shows_its_reorders(const char *plan)
 
 Test(mix, the_plan_says_where_and_why)
 {
+    need_onednn_kernels();
     static char plan[1 << 14];
     unsetenv("ADJOINT_PLAN"); /* what is fastest, nobody knows */
     print_plan("onednn", ADJ_F32, plan, sizeof plan);
@@ -148,6 +149,7 @@ Test(mix, the_plan_says_where_and_why)
  * the convolutions stay oneDNN's, and are not left to whatever else direct has. */
 Test(mix, a_rule_is_for_one_kernel)
 {
+    need_onednn_kernels();
     static char plan[1 << 14];
     const adj_conv same = {.padding = ADJ_SAME};
     unsetenv("ADJOINT_PLAN");

@@ -9,6 +9,7 @@
 
 #include "adjoint_ext.h"
 #include "tests/temporary.h"
+#include "tests/isa.h"
 
 typedef struct {
     char backend[32], warning[ADJ_MESSAGE];
@@ -85,6 +86,7 @@ Test(rules_file, names_this_machine)
 
 Test(rules_file, is_obeyed)
 {
+    need_onednn_kernels();
     static const struct {
         const char *lines, *backend;
     } rows[] = {

@@ -4,6 +4,7 @@
 
 #include "tests/cli/child.h"
 #include "tests/cli/planted.h"
+#include "tests/isa.h"
 
 static finished f;
 
@@ -38,6 +39,7 @@ static void run_crashing(const char *const words[])
 
 Test(compare_crash, leads_to_guard)
 {
+    need_onednn_kernels();
     run_crashing((const char *[]){COMPARE, NULL});
     cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
     cr_expect_str_eq(f.err, "adjoint compare: a kernel crashed; --guard runs each in a process of "
@@ -46,6 +48,7 @@ Test(compare_crash, leads_to_guard)
 
 Test(compare_crash, of_gradcheck_too)
 {
+    need_onednn_kernels();
     run_crashing((const char *[]){"gradcheck", "--op", "conv2d", NULL});
     cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
     cr_expect_str_eq(f.err,

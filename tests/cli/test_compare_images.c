@@ -5,6 +5,7 @@
 
 #include "tests/cli/child.h"
 #include "tests/cli/planted.h"
+#include "tests/isa.h"
 
 static finished f;
 
@@ -27,6 +28,7 @@ Test(compare_images, few_are_right)
 
 Test(compare_images, many_are_wrong)
 {
+    need_onednn_kernels();
     run_lenet("17");
     cr_expect_eq(f.status, 1, "%s%s", f.out, f.err);
     const char *second = strstr(f.out, "lenet, batch 17, seed 1\n");

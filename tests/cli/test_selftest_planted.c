@@ -7,6 +7,7 @@
 
 #include "tests/cli/planted.h"
 #include "tests/cli/selftest_rig.h"
+#include "tests/isa.h"
 
 static finished f;
 
@@ -57,6 +58,7 @@ static const layer layers[] = {
 
 Test(selftest_planted, faults_are_found_and_executors_obey)
 {
+    need_onednn_kernels();
     static char text[PRINTED];
     static const struct {
         const char *reason;
@@ -92,6 +94,7 @@ Test(selftest_planted, faults_are_found_and_executors_obey)
 /* What never answers is killed, and is a row as well. */
 Test(selftest_planted, a_hang_is_a_fault)
 {
+    need_onednn_kernels();
     static char text[PRINTED];
     folder dir = folder_new();
     const file_name file = in_folder(&dir, "hangs");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/cli/selftest_rig.h"
+#include "tests/isa.h"
 
 static finished f;
 
@@ -14,6 +15,7 @@ static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 
 Test(selftest_rules, measures_writes_and_is_read_back, .init = plan_as_usual, .timeout = 120)
 {
+    need_onednn_kernels();
     static char text[PRINTED];
     folder dir = folder_new();
     const file_name file = in_folder(&dir, "rules");
