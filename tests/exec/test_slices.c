@@ -450,3 +450,29 @@ Test(slices, a_selection_has_them)
     adj_exec_free(again);
     adj_graph_free(n.g);
 }
+
+/* ---- timing ---- */
+
+/* Regions of one thread in which a kernel was run: what it opens within makes threads anew. */
+static void count_lone_regions(void *user, const adj_node *first, const char *backend,
+                               const char *impl)
+{
+    int *n = user;
+    (void)first, (void)backend, (void)impl;
+    *n += omp_get_level() > 0 && omp_get_num_threads() == 1;
+}
+
+/* The whole batch is timed as a plan runs it, else slices would win that are slower. */
+Test(slices, the_whole_batch_is_timed_outside_of_regions)
+{
+    int n_lone = 0;
+    net n = new_net("resnet8", 8, ADJ_NHWC);
+    adj_exec *e = plan_net(
+        &n, (adj_exec_opts){.tune = 1,
+                            .tune_seconds = 3,
+                            .threads = 2,
+                            .debug = {.before_kernel = count_lone_regions, .user = &n_lone}});
+    cr_expect_eq(n_lone, 0, "%d", n_lone);
+    adj_exec_free(e);
+    adj_graph_free(n.g);
+}

@@ -56,9 +56,9 @@ static tile_range range_of_block(const winograd *p, const adj_call *c, ptrdiff_t
 static void part(const winograd *p, const adj_call *c, ptrdiff_t block, int thread)
 {
     const tile_range t = range_of_block(p, c, block);
-    const ptrdiff_t from = t.n * thread / p->threads, end = t.n * (thread + 1) / p->threads;
-    const tile_range own = {t.first + from, end - from, t.v + from * p->src.c,
-                            t.m + from * p->dst.c};
+    const ptrdiff_t first = t.n * thread / p->threads, end = t.n * (thread + 1) / p->threads;
+    const tile_range own = {t.first + first, end - first, t.v + first * p->src.c,
+                            t.m + first * p->dst.c};
     read_tiles(p, c, &own, thread);
 }
 

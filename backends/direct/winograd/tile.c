@@ -24,11 +24,11 @@ static float *copy_row(const winograd_squares *s, const T *row, ptrdiff_t first,
                        float *dst)
 {
     const ptrdiff_t c = s->image.c;
-    const ptrdiff_t from = min(max(first, 0), end), to = max(from, min(end, s->image.w));
-    dst = zeros(dst, (from - first) * c);
-    for (ptrdiff_t i = from * c; i < to * c; i += VECTOR, dst += VECTOR)
+    const ptrdiff_t inside = min(max(first, 0), end), right = max(inside, min(end, s->image.w));
+    dst = zeros(dst, (inside - first) * c);
+    for (ptrdiff_t i = inside * c; i < right * c; i += VECTOR, dst += VECTOR)
         *(vector *)dst = load_vector(row + i);
-    return zeros(dst, (end - to) * c);
+    return zeros(dst, (end - right) * c);
 }
 
 /* What the squares of n tiles of a row, from `at` on, reach. Returns how many pixels a row has. */
@@ -136,8 +136,8 @@ static ptrdiff_t first_new(const winograd *p, const winograd_squares *s, ptrdiff
 winograd_prefetch TYPED(winograd_prefetch_of)(const winograd *p, const winograd_squares *s,
                                               ptrdiff_t first, ptrdiff_t n)
 {
-    const ptrdiff_t from = first_new(p, s, first), end = first_new(p, s, first + n);
-    return (winograd_prefetch){s->tensor + from * s->image.c, end - from, s->image.c, s->image.c};
+    const ptrdiff_t begin = first_new(p, s, first), end = first_new(p, s, first + n);
+    return (winograd_prefetch){s->tensor + begin * s->image.c, end - begin, s->image.c, s->image.c};
 }
 
 /* ---- results */
