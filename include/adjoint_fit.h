@@ -177,7 +177,7 @@ typedef struct {
     /* 0: as long as a plan needs, up to 5 s each. > 0: that many seconds at most for all plans, and
      * no longer than 2 % of what they are going to take. */
     double tune_seconds;
-    int recompute; /* less memory for more time */
+    int recompute; /* as adj_exec_opts.recompute: 1 is less memory for more time */
     /* To other processes: ADJ_YIELD_NEVER, unless it is set. With ADJ_YIELD_ALWAYS no two trainings
      * need have the same bits, nor one that goes on from a checkpoint. */
     adj_yield yield;

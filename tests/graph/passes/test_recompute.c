@@ -17,7 +17,8 @@ typedef struct {
 
 static void finish(network *n, adj_node *logits)
 {
-    n->labels = adj_input(n->g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
+    n->labels =
+        adj_input(n->g, "labels", ADJ_I32, (adj_shape){1, {adj_node_type(logits).shape.dim[0]}});
     n->lr = adj_input(n->g, "lr", ADJ_F32, (adj_shape){0});
     n->loss = adj_loss_softmax(logits, n->labels);
     n->updates = adj_training_updates(n->loss, n->lr, &(adj_optimiser_opts){.momentum = 0.9});
@@ -47,10 +48,10 @@ static adj_node *vgg_like(adj_graph *g, adj_format format)
     return adj_layer_dense(h, "logits", 10);
 }
 
-static network new_network(const char *model)
+static network network_of(const char *model, int64_t batch)
 {
     network n = {.g = adj_graph_new()};
-    adj_model_opts o = {.batch = BATCH, .training = 1};
+    adj_model_opts o = {.batch = batch, .training = 1};
     if (strncmp(model, "vgg like", 8) == 0)
         finish(&n, vgg_like(n.g, strstr(model, "NCHW") != NULL ? ADJ_NCHW : ADJ_NHWC));
     else
@@ -58,6 +59,8 @@ static network new_network(const char *model)
     n.images = adj_find(n.g, "images");
     return n;
 }
+
+static network new_network(const char *model) { return network_of(model, BATCH); }
 
 static void step(const network *n, adj_exec *e, int i)
 {
@@ -235,6 +238,47 @@ Test(recompute, saves_memory)
     check_share("mobilenet_v1", ADJ_PRECISION_BF16, 0.61);
     /* What the gradient reads comes from what nobody keeps: as it was. */
     check_share("lenet", ADJ_PRECISION_AS_BUILT, 1);
+}
+
+/* The live memory of a plan that is asked to recompute so. */
+static size_t live(const network *n, const char *backend, adj_precision precision, int recompute)
+{
+    const adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = recompute};
+    adj_exec *e = planned(n, o);
+    const size_t bytes = adj_exec_stats(e).live_bytes;
+    adj_exec_free(e);
+    return bytes;
+}
+
+/* Of mobilenet_v1's activations half need be kept, of a residual net's more. */
+Test(recompute, unasked_where_it_saves_time)
+{
+    static const struct {
+        const char *model;
+        int64_t batch;
+        int expected;
+    } list[] = {{"mobilenet_v1", 8, 1}, {"mobilenet_v1", 4, -1}, {"resnet20", 16, -1}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        network n = network_of(list[i].model, list[i].batch);
+        const size_t got = live(&n, "naive", ADJ_PRECISION_AS_BUILT, 0);
+        const size_t always = live(&n, "naive", ADJ_PRECISION_AS_BUILT, 1);
+        const size_t never = live(&n, "naive", ADJ_PRECISION_AS_BUILT, -1);
+        cr_expect_lt(always, never);
+        cr_expect_eq(got, list[i].expected > 0 ? always : never, "%s: %zu, %zu and %zu bytes",
+                     list[i].model, got, always, never);
+        adj_graph_free(n.g);
+    }
+}
+
+/* Roundings may move there. */
+Test(recompute, half_types_in_f32_kernels_only_when_asked)
+{
+    network n = network_of("mobilenet_v1", 16);
+    adj_exec *e = planned(&n, (adj_exec_opts){.precision = ADJ_PRECISION_F16});
+    if (runs_in_f32(e))
+        cr_expect_eq(live(&n, NULL, ADJ_PRECISION_F16, 0), live(&n, NULL, ADJ_PRECISION_F16, -1));
+    adj_exec_free(e);
+    adj_graph_free(n.g);
 }
 
 Test(recompute, changes_no_bit)
