@@ -234,7 +234,7 @@ static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const 
                              .tune_seconds = p->tune_seconds,
                              .tune_runs = p->tune_seconds > 0 ? runs : 0,
                              .selection = p->selection,
-                             .recompute = t != NULL && t->recompute,
+                             .recompute = t != NULL ? t->recompute : 0,
                              .yield = p->yield,
                              .debug.profile = t != NULL && t->profile,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};
