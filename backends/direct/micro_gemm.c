@@ -21,6 +21,7 @@ ALWAYS void block(const int is_transposed, const int rows, const int vectors, co
 {
     const ptrdiff_t a_pitch = p->a_pitch, b_pitch = p->b_pitch, depth = p->depth;
     const real *b = p->b;
+    const char *fetched = p->prefetch;
     vector sum[MAX_ROWS * MAX_VECTORS];
 #pragma GCC unroll 48
     for (int i = 0; i < rows * vectors; i++)
@@ -31,8 +32,10 @@ ALWAYS void block(const int is_transposed, const int rows, const int vectors, co
         for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
             a[i] = column + i * GROUP * a_pitch;
         for (ptrdiff_t k = 0, left = depth; left > 0;
-             k++, left--, b += b_pitch, column += a_pitch) {
+             k++, left--, b += b_pitch, column += a_pitch, fetched += p->prefetch_bytes) {
             vector y[MAX_VECTORS];
+            __builtin_prefetch(fetched);
+            __builtin_prefetch(fetched + 64);
 #pragma GCC unroll 8
             for (ptrdiff_t j = 0; j < vectors; j++)
                 y[j] = *(const vector *)(b + j * VECTOR);
@@ -103,13 +106,6 @@ static void transposed_2(const micro_gemm *p) { any_block(1, 2, p); }
 static void transposed_3(const micro_gemm *p) { any_block(1, 3, p); }
 static void transposed_4(const micro_gemm *p) { any_block(1, 4, p); }
 
-static void prefetch_rows(const micro_gemm *p, ptrdiff_t first, ptrdiff_t rows)
-{
-    const char *at = p->prefetch + first * p->prefetch_bytes;
-    for (ptrdiff_t i = 0; i < rows * p->prefetch_bytes; i += 64)
-        __builtin_prefetch(at + i);
-}
-
 /* Cuts p into blocks of about the same number of rows. */
 void REAL_TYPED(micro_gemm)(const micro_gemm *p)
 {
@@ -123,8 +119,13 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
         part.rows = p->rows * (i + 1) / blocks - first;
         part.a = p->a + first * (p->a_is_transposed ? 1 : p->a_pitch);
         part.c = p->c + first * p->c_pitch;
-        if (p->prefetch != NULL)
-            prefetch_rows(p, first, part.rows);
+        if (p->prefetch != NULL) {
+            part.prefetch = p->prefetch + first * p->prefetch_bytes;
+            part.prefetch_bytes = part.rows * p->prefetch_bytes / (p->depth * (p->more + 1)) + 1;
+        } else {
+            part.prefetch = (const char *)p->b;
+            part.prefetch_bytes = 0;
+        }
         loops[p->a_is_transposed][p->vectors - 1](&part);
     }
 }

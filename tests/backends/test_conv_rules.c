@@ -35,7 +35,7 @@ static const conv_rule *named(const char *name)
 }
 
 #define BF16 "forward_from_16_bf16 input_1x1_bf16 filter_16_to_16_bf16"
-#define NO_AMX "winograd_of_more" /* on all without AMX */
+#define NO_AMX "winograd_of_more filter_of_direct_1x1" /* on all without AMX */
 #define WINOGRAD "winograd winograd_filter"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
@@ -165,6 +165,17 @@ static const struct {
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 32, 32, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 14, 7, 1, 1, 32, 64, FAST_DIRECT_COMPETES, NULL,
      "filter_by_parts", NULL},
+    /* MobileNet's pixels */
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, DIRECT_COMPETES,
+     "filter_of_direct_1x1", NULL, "filter_of_direct_1x1"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 128, 256, DIRECT_COMPETES,
+     "filter_of_direct_1x1", NULL, "filter_of_direct_1x1"},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 256, 256, DIRECT_COMPETES, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, DIRECT_COMPETES, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 40, DIRECT_COMPETES, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 2, 1, 32, 32, DIRECT_COMPETES, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_F32, 0, 1, 12, 1, 1, 1, 64, 64, DIRECT_COMPETES, NULL, NULL, NULL},
+    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 3, 6, 1, 1, 1, 128, 128, DIRECT_COMPETES, NULL, NULL, NULL},
     {BACKWARD_DATA, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, FAST_DIRECT_COMPETES, "winograd_of_more",
      "image_by_parts", "winograd_of_more"},
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, FAST_DIRECT_COMPETES, "winograd_of_more",

@@ -12,7 +12,10 @@ enum {
     BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache */
     GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
     SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
-    MAX_SEGMENTS = 16
+    MAX_SEGMENTS = 16,
+    MIN_PIXELS = 256, /* of a segment: adding up fewer costs as much as summing them */
+    JOBS = 8,         /* that there should be */
+    MAX_OUTPUTS = 64  /* that are read as they lie */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
@@ -45,6 +48,29 @@ static void set_bands(filter_gemm *p, ptrdiff_t element)
     p->jobs = p->segments * p->groups;
 }
 
+/* Does a position of dy read that of x, and nothing else? */
+static int has_pixels(const conv_axis *a)
+{
+    return a->taps == 1 && a->stride == 1 && !conv_reaches_padding(a);
+}
+
+/* Segments of about as many pixels, and as many groups of outputs as give threads enough jobs. */
+static void set_pixels(filter_gemm *p, ptrdiff_t element)
+{
+    const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
+    const ptrdiff_t of_vector = p->elements * p->lanes * element;
+    p->pixels = p->n * p->y.h * p->y.w;
+    p->is_packed = p->y.c % p->lanes != 0 || p->y.c > MAX_OUTPUTS;
+    p->segments = 1;
+    while (p->segments < MAX_SEGMENTS && p->pixels >= 2 * p->segments * MIN_PIXELS)
+        p->segments *= 2;
+    p->group = min(vectors * p->segments / JOBS, GROUP_BYTES / of_vector);
+    p->group = min(max(p->group, FILTER_GEMM_VECTORS), vectors);
+    p->groups = divide_up(vectors, p->group);
+    p->jobs = p->segments * p->groups;
+    p->rows = BAND_BYTES / (FILTER_GEMM_VECTORS * p->lanes * element);
+}
+
 static void set_rows(filter_gemm *p)
 {
     const conv_axis *h = &p->a.h, *w = &p->a.w;
@@ -58,7 +84,8 @@ static void set_rows(filter_gemm *p)
 /* 0: too large. */
 static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
 {
-    const ptrdiff_t line = p->group * p->lanes, pixels = p->rows * p->y.w;
+    const ptrdiff_t line = p->group * p->lanes;
+    const ptrdiff_t pixels = p->pixels > 0 ? p->rows : p->rows * p->y.w;
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
         p->elements > max_elements / line || pixels > max_elements / line)
@@ -90,10 +117,14 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
                        .lanes = d->isa->vector_bytes / element,
                        .elements = geom->kh * geom->kw * geom->ic};
     direct_set_sizes(geom, 0, &p->x, &p->y);
-    p->is_packed = p->y.c % p->lanes != 0;
-    set_groups(p, element);
-    set_bands(p, element);
-    set_rows(p);
+    if (has_pixels(&p->a.h) && has_pixels(&p->a.w))
+        set_pixels(p, element);
+    else {
+        p->is_packed = p->y.c % p->lanes != 0;
+        set_groups(p, element);
+        set_bands(p, element);
+        set_rows(p);
+    }
     return set_scratch(p, element, scratch);
 }
 
@@ -102,16 +133,24 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
 static adj_status run(const adj_call *c)
 {
     const filter_gemm *p = c->state;
+    void (*const add)(const adj_call *, ptrdiff_t, int) =
+        p->pixels > 0 ? p->code->add_pixels : p->code->add_segment;
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
 #pragma omp for schedule(static)
         for (ptrdiff_t job = 0; job < p->jobs; job++)
-            p->code->add_segment(c, job, omp_get_thread_num());
+            add(c, job, omp_get_thread_num());
 #pragma omp for schedule(static)
         for (ptrdiff_t part = 0; part < FILTER_GEMM_PARTS; part++)
             p->code->add_up(c, part);
     }
     return ADJ_OK;
+}
+
+/* Is it faster than oneDNN's kernels? backends/onednn/conv_rules.c says on which machines. */
+static int pays(const direct *d, const filter_gemm *p)
+{
+    return d->isa != &direct_isa_base && p->pixels > 0 && p->x.c >= 32 && p->x.c <= 128;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -125,7 +164,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (!plan(&p, d, g, &prep->scratch))
         return direct_refuse(prep, "%s: direct takes f32 and f64 in NHWC, without groups",
                              n->op->name);
-    prep->seconds *= direct_any_conv;
+    if (!pays(d, &p))
+        prep->seconds *= direct_any_conv;
     return direct_accept(d, prep, "filter_gemm", &p, sizeof p);
 }
 

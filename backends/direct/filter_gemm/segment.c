@@ -4,6 +4,7 @@
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
 #include "filter_gemm.h"
+#include "pixels.h"
 
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
@@ -201,4 +202,4 @@ static void add_up(const adj_call *call, ptrdiff_t part)
         }
 }
 
-const filter_gemm_code TYPED(filter_gemm) = {add_segment, add_up};
+const filter_gemm_code TYPED(filter_gemm) = {add_segment, TYPED(filter_gemm_add_pixels), add_up};

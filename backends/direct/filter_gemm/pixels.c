@@ -1,0 +1,98 @@
+/* pixels.c - the sums of a 1x1 convolution's dw (filter_gemm.h), over bands of pixels. Compiled
+ * once per instruction set and type. */
+#include "pixels.h"
+
+#include <string.h>
+
+#include "backends/direct/arith.h"
+#include "backends/direct/micro_gemm.h"
+
+typedef struct { /* a thread's part of a job */
+    const filter_gemm *p;
+    const real *x, *dy;       /* dy: from the group's first output on */
+    ptrdiff_t outputs, pitch; /* of the group: how many; of its sums, in whole vectors */
+    real *dy_panel, *sums;
+} worker;
+
+/* Outputs from `first` on, in so many vectors, with zeros behind the last. */
+static void pack_dy(const worker *s, conv_range band, ptrdiff_t first, ptrdiff_t vectors)
+{
+    const ptrdiff_t n = min(s->outputs - first, vectors * VECTOR);
+    real *dst = s->dy_panel;
+    for (ptrdiff_t pixel = band.first; pixel < band.end; pixel++, dst += vectors * VECTOR) {
+        const real *src = s->dy + pixel * s->p->y.c + first;
+        if (n == vectors * VECTOR)
+            for (ptrdiff_t k = 0; k < n; k += VECTOR)
+                *(vector *)(dst + k) = *(const vector *)(src + k);
+        else {
+            memcpy(dst, src, (size_t)n * sizeof *dst);
+            memset(dst + n, 0, (size_t)(vectors * VECTOR - n) * sizeof *dst);
+        }
+    }
+}
+
+/* While product i of n runs, its share of what the next band reads is fetched: of x, then of dy.
+ * With one product memory is read in order anyway. */
+static void fetch_next(const worker *s, conv_range next, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
+{
+    const filter_gemm *p = s->p;
+    const ptrdiff_t of_x = n * p->x.c / (p->x.c + p->y.c), is_x = i < of_x;
+    const ptrdiff_t pixel = is_x ? p->x.c : p->y.c, share = is_x ? of_x : n - of_x;
+    const ptrdiff_t bytes = (next.end - next.first) * pixel * (ptrdiff_t)sizeof(real) / share;
+    if (n == 1)
+        return;
+    m->prefetch = (const char *)((is_x ? s->x : s->dy) + next.first * pixel);
+    m->prefetch += bytes * (is_x ? i : i - of_x);
+    m->prefetch_bytes = bytes / m->rows;
+}
+
+static void add_band(const worker *s, conv_range band, conv_range next)
+{
+    const filter_gemm *p = s->p;
+    const ptrdiff_t vectors = divide_up(s->outputs, VECTOR);
+    const ptrdiff_t products = divide_up(vectors, FILTER_GEMM_VECTORS);
+    for (ptrdiff_t v = 0, i = 0; v < vectors; v += FILTER_GEMM_VECTORS, i++) {
+        micro_gemm m = {.a = s->x + band.first * p->x.c,
+                        .a_is_transposed = 1,
+                        .a_pitch = p->x.c,
+                        .rows = p->x.c,
+                        .depth = band.end - band.first,
+                        .vectors = min(vectors - v, FILTER_GEMM_VECTORS),
+                        .b = s->dy + band.first * p->y.c + v * VECTOR,
+                        .b_pitch = p->y.c,
+                        .c = s->sums + v * VECTOR,
+                        .c_pitch = s->pitch,
+                        .add = 1};
+        if (p->is_packed) {
+            pack_dy(s, band, v * VECTOR, m.vectors);
+            m.b = s->dy_panel;
+            m.b_pitch = m.vectors * VECTOR;
+        }
+        fetch_next(s, next, i, products, &m);
+        REAL_TYPED(micro_gemm)(&m);
+    }
+}
+
+void TYPED(filter_gemm_add_pixels)(const adj_call *call, ptrdiff_t job, int thread)
+{
+    const filter_gemm *p = call->state;
+    char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
+    const ptrdiff_t group = job / p->segments, segment = job % p->segments;
+    const ptrdiff_t pitch = p->group * VECTOR;
+    const ptrdiff_t first = p->pixels * segment / p->segments;
+    const ptrdiff_t n = p->pixels * (segment + 1) / p->segments - first;
+    const ptrdiff_t bands = divide_up(n, p->rows);
+    const worker s = {.p = p,
+                      .x = call->in[p->x_in],
+                      .dy = (const real *)call->in[p->dy_in] + group * pitch,
+                      .outputs = min(p->y.c - group * pitch, pitch),
+                      .pitch = pitch,
+                      .dy_panel = (real *)(own + p->outputs),
+                      .sums = (real *)direct_scratch(call, p->sums) + job * p->elements * pitch};
+    memset(s.sums, 0, (size_t)(p->elements * pitch) * sizeof *s.sums);
+    for (ptrdiff_t i = 0; i < bands; i++) {
+        const conv_range band = {first + n * i / bands, first + n * (i + 1) / bands};
+        const conv_range next = {band.end, min(2 * band.end - band.first, p->pixels)};
+        add_band(&s, band, next);
+    }
+}
