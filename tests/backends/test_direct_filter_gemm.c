@@ -57,6 +57,21 @@ static const oracle_conv more[] = {
      .sw = 3,
      .padding = ADJ_EXPLICIT,
      .pad = {2, 0, 2, 0}},
+    /* 1x1: segments and bands of pixels, outputs that fill no vector, groups of them that are
+     * brought together, the last one smaller; padding behind the last row */
+    {.n = 3, .h = 20, .w = 17, .c = 24, .kh = 1, .kw = 1, .last = 40, .padding = ADJ_SAME},
+    {.n = 2, .h = 9, .w = 15, .c = 7, .kh = 1, .kw = 1, .last = 112, .padding = ADJ_SAME},
+    {.n = 2, .h = 40, .w = 33, .c = 13, .kh = 1, .kw = 1, .last = 96, .padding = ADJ_SAME},
+    {.n = 1, .h = 1, .w = 5, .c = 3, .kh = 1, .kw = 1, .last = 2, .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 5,
+     .w = 7,
+     .c = 9,
+     .kh = 1,
+     .kw = 1,
+     .last = 6,
+     .padding = ADJ_EXPLICIT,
+     .pad = {0, 1, 0, 0}},
 };
 
 static void listed(const char *isa)
