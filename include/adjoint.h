@@ -389,8 +389,8 @@ typedef struct {
     /* What is cheap - relu and its like, batch norm, add - is not kept for the gradient, but
      * recomputed (rematerialised) from what is kept: less memory, and the same results. 1: wherever
      * it can be done, hardly slower, and where a half type runs in f32 kernels roundings may move.
-     * 0: where that saves time, as less leaves the caches: 12 MB and more are kept, of which hardly
-     * more than half need be. -1: nowhere. */
+     * 0: where that saves time, as less leaves the caches: 12 MB and more are kept, of which 55 %
+     * or less have to be. -1: nowhere. */
     int recompute;
     /* Groups of steps that run over the batch in slices of a few images, all of them for a slice
      * before the next one: what a convolution reads has just been written by the batch norm before
@@ -419,6 +419,7 @@ typedef struct {
                                          run only when a parameter has changed */
     int steps, reorders, naive_steps; /* kernels that run; of these, mere changes of layout; and
                                          those that the last backend computes */
+    int recomputed;                   /* nodes that are computed again for the gradient */
     int timed;                        /* candidates that tune has run */
     double timed_seconds;             /* that it took */
     int cached;                       /* steps that the tune file decided */

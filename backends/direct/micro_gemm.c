@@ -8,6 +8,7 @@ enum { SUMS = 24 }; /* of 32 registers */
 enum { SUMS = 12 }; /* of 16 */
 #endif
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, GROUP = 3 };
+enum { LINE = 64 }; /* bytes of a cache's */
 
 /* How many rows a block of so many vectors may have. */
 ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
@@ -35,7 +36,7 @@ ALWAYS void block(const int is_transposed, const int rows, const int vectors, co
              k++, left--, b += b_pitch, column += a_pitch, fetched += p->prefetch_bytes) {
             vector y[MAX_VECTORS];
             __builtin_prefetch(fetched);
-            __builtin_prefetch(fetched + 64);
+            __builtin_prefetch(fetched + LINE);
 #pragma GCC unroll 8
             for (ptrdiff_t j = 0; j < vectors; j++)
                 y[j] = *(const vector *)(b + j * VECTOR);
@@ -106,6 +107,24 @@ static void transposed_2(const micro_gemm *p) { any_block(1, 2, p); }
 static void transposed_3(const micro_gemm *p) { any_block(1, 3, p); }
 static void transposed_4(const micro_gemm *p) { any_block(1, 4, p); }
 
+/* For rows from `first` on. The loop always fetches something: unasked, what it reads anyway. */
+static void set_prefetch(const micro_gemm *p, ptrdiff_t first, micro_gemm *part)
+{
+    part->prefetch = (const char *)p->b;
+    part->prefetch_bytes = 0;
+    if (p->prefetch == NULL)
+        return;
+    const char *at = p->prefetch + first * p->prefetch_bytes;
+    const ptrdiff_t bytes = part->rows * p->prefetch_bytes;
+    const ptrdiff_t step = bytes / (p->depth * (p->more + 1)) + 1;
+    if (step <= 2 * LINE) {
+        part->prefetch = at;
+        part->prefetch_bytes = step;
+    } else
+        for (ptrdiff_t i = 0; i < bytes; i += LINE)
+            __builtin_prefetch(at + i);
+}
+
 /* Cuts p into blocks of about the same number of rows. */
 void REAL_TYPED(micro_gemm)(const micro_gemm *p)
 {
@@ -119,13 +138,7 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
         part.rows = p->rows * (i + 1) / blocks - first;
         part.a = p->a + first * (p->a_is_transposed ? 1 : p->a_pitch);
         part.c = p->c + first * p->c_pitch;
-        if (p->prefetch != NULL) {
-            part.prefetch = p->prefetch + first * p->prefetch_bytes;
-            part.prefetch_bytes = part.rows * p->prefetch_bytes / (p->depth * (p->more + 1)) + 1;
-        } else {
-            part.prefetch = (const char *)p->b;
-            part.prefetch_bytes = 0;
-        }
+        set_prefetch(p, first, &part);
         loops[p->a_is_transposed][p->vectors - 1](&part);
     }
 }

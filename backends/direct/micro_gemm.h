@@ -21,8 +21,9 @@ typedef struct {
     real *c;
     ptrdiff_t a_pitch, b_pitch, c_pitch;
     int add;
-    /* what is prefetched meanwhile, as it will be read in many places at once: so many bytes for
-     * each row of c; NULL: nothing */
+    /* What is fetched meanwhile: so many bytes for each row of c, a line or two for each k, as a
+     * core waits where it asks for many lines at once; where there are more, before a block. NULL:
+     * nothing; else depth > 0. */
     const char *prefetch;
     ptrdiff_t prefetch_bytes;
 } micro_gemm;

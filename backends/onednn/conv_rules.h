@@ -23,11 +23,12 @@ typedef struct { /* CPUs of a family that have the instruction set */
 typedef struct {
     const char *name;
     conv_preference prefers;
-    const char *impl;       /* of NAMED_FIRST: how the implementations' names begin */
-    int first, last;        /* versions of oneDNN, both included; 0: open */
-    int isa, below;         /* dnnl_cpu_isa_t: CPUs that have the one and not the other; 0: open */
-    const cpu_kind *not_on; /* where it was measured wrong; NULL: nowhere */
-    unsigned ops, dtypes;   /* bits: of the convolutions, by conv_rules.c; 1 << adj_dtype */
+    const char *impl;        /* of NAMED_FIRST: how the implementations' names begin */
+    int first, last;         /* versions of oneDNN, both included; 0: open */
+    int isa, below;          /* dnnl_cpu_isa_t: CPUs that have the one and not the other; 0: open */
+    const cpu_kind *not_on;  /* where it was measured wrong; NULL: nowhere */
+    const cpu_kind *only_on; /* where alone it holds; NULL: anywhere */
+    unsigned ops, dtypes;    /* bits: of the convolutions, by conv_rules.c; 1 << adj_dtype */
     int (*applies)(const adj_conv_geom *g);
     const char *measured; /* where, when */
     adj_rule_case cases[ADJ_RULE_CASES];

@@ -49,7 +49,9 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--seconds", "S",
          "of each measurement; default: 3, of one kernel 0.5; of --raw altogether, 20",
          .real = &o->seconds, .range = {0, 3600}},
-        {"--recompute", "", "cheap activations are computed again, not kept: less memory",
+        {"--recompute", "",
+         "cheap activations are computed again, not kept, wherever they can be: less memory; "
+         "without it where that saves time",
          .flag = &o->recompute},
         {"--slices", "",
          "steps run over a few images at a time wherever they can: less reading and writing of "
@@ -165,8 +167,11 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
            1e3 * s->median, 1e3 * s->min, 1e3 * s->q1, 1e3 * s->q3, s->n);
     printf("  %.0f images/s, %.1f GFLOP/s\n", (double)o->batch / s->median,
            1e-9 * n->flop / s->median);
-    printf("  built and planned in %.0f ms: %d steps, %d reorders, %d on naive\n",
+    printf("  built and planned in %.0f ms: %d steps, %d reorders, %d on naive",
            1e3 * n->plan_seconds, info.steps, info.reorders, info.naive_steps);
+    if (info.recomputed > 0)
+        printf("; %d activations computed again", info.recomputed);
+    printf("\n");
     if (o->tune)
         printf("  tuned: %d candidates timed, %d steps from the file\n", info.timed, info.cached);
     printf("  arena %.2f MB (%.2f MB live at most), kept %.2f MB, peak resident %.1f MB\n",

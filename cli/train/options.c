@@ -248,7 +248,9 @@ int parse_train(train_opts *o, int argc, char **argv)
          .instead = "parameters and losses stay f32 in training; --precision is of what "
                     "lies between"},
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
-        {"--recompute", "", "cheap activations are computed again, not kept: less memory",
+        {"--recompute", "",
+         "cheap activations are computed again, not kept, wherever they can be: less memory; "
+         "without it where that saves time",
          .flag = &o->recompute},
         {0},
     };

@@ -35,7 +35,8 @@ static const conv_rule *named(const char *name)
 }
 
 #define BF16 "forward_from_16_bf16 input_1x1_bf16 filter_16_to_16_bf16"
-#define NO_AMX "winograd_of_more filter_of_direct_1x1" /* on all without AMX */
+#define NO_AMX "winograd_of_more"   /* on all without AMX */
+#define ZEN4 "filter_of_direct_1x1" /* there alone */
 #define WINOGRAD "winograd winograd_filter"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
@@ -61,16 +62,18 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
         const machine *m;
         const char *without; /* all others hold */
     } cases[] = {
-        {"Zen 5, where they were measured", &zen5, TILES " " NARROW},
-        {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3, TILES " " NARROW " " WINOGRAD},
+        {"Zen 5, where they were measured", &zen5, TILES " " NARROW " " ZEN4},
+        {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3, TILES " " NARROW " " WINOGRAD " " ZEN4},
         {"AMX: other kernels for bf16", &amx,
-         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half"},
+         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " ZEN4},
         {"AMX, oneDNN 3", &amx_3,
-         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " WINOGRAD},
-        {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3, TILES " " NARROW " " WINOGRAD},
-        {"AVX-512 without bf16", &cascade_lake, NO_BF16 " " NARROW " " BF16},
-        {"AVX2", &avx2, NO_BF16 " " WIDE " " BF16 " " WINOGRAD},
-        {"Zen 3: of Zen 4's family, with AVX2", &zen3, NO_BF16 " " WIDE " " BF16 " " WINOGRAD},
+         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " WINOGRAD " " ZEN4},
+        {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3,
+         TILES " " NARROW " " WINOGRAD " " ZEN4},
+        {"AVX-512 without bf16", &cascade_lake, NO_BF16 " " NARROW " " BF16 " " ZEN4},
+        {"AVX2", &avx2, NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4},
+        {"Zen 3: of Zen 4's family, with AVX2", &zen3,
+         NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4},
         {"Zen 4: vectors of 16 in two halves", &zen4,
          TILES " " NARROW " filter_from_few_f32 input_1x1_towards_4_f32 depthwise_input_bf16"},
     };
@@ -114,14 +117,16 @@ Test(conv_rules, have_names_of_their_own_and_say_where_they_were_measured)
 
 /* ---- which convolutions ---- */
 
-static const struct {
+typedef struct {
     sweep_direction direction;
     adj_dtype dtype;
     int depthwise;
     int64_t n, size, k, stride, dilation, ic, oc;
     conv_preference preference;
     const char *zen5, *amx, *avx2; /* the row; NULL: none */
-} cases[] = {
+} convolution;
+
+static const convolution cases[] = {
     /* LeNet's first convolution: one channel, 5x5, batch 64 */
     {FORWARD, ADJ_F32, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_8_f32",
      "forward_from_8_f32", "forward_from_8_f32"},
@@ -165,17 +170,6 @@ static const struct {
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 32, 32, FAST_DIRECT_COMPETES, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 14, 7, 1, 1, 32, 64, FAST_DIRECT_COMPETES, NULL,
      "filter_by_parts", NULL},
-    /* MobileNet's pixels */
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, DIRECT_COMPETES,
-     "filter_of_direct_1x1", NULL, "filter_of_direct_1x1"},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 128, 256, DIRECT_COMPETES,
-     "filter_of_direct_1x1", NULL, "filter_of_direct_1x1"},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 256, 256, DIRECT_COMPETES, NULL, NULL, NULL},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, DIRECT_COMPETES, NULL, NULL, NULL},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 40, DIRECT_COMPETES, NULL, NULL, NULL},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 2, 1, 32, 32, DIRECT_COMPETES, NULL, NULL, NULL},
-    {BACKWARD_WEIGHTS, ADJ_F32, 0, 1, 12, 1, 1, 1, 64, 64, DIRECT_COMPETES, NULL, NULL, NULL},
-    {BACKWARD_WEIGHTS, ADJ_BF16, 0, 3, 6, 1, 1, 1, 128, 128, DIRECT_COMPETES, NULL, NULL, NULL},
     {BACKWARD_DATA, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, FAST_DIRECT_COMPETES, "winograd_of_more",
      "image_by_parts", "winograd_of_more"},
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, FAST_DIRECT_COMPETES, "winograd_of_more",
@@ -215,6 +209,8 @@ static const struct {
      "depthwise_forward", "depthwise_forward"},
     {BACKWARD_DATA, ADJ_F32, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, "depthwise_input",
      "depthwise_input", "depthwise_input"},
+    {BACKWARD_DATA, ADJ_BF16, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, "depthwise_input_bf16",
+     "depthwise_input_bf16", "depthwise_input_bf16"},
     {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 3, 1, 1, 32, 32, DIRECT_FIRST, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 1, 32, 24, 3, 1, 2, 32, 32, DIRECT_FIRST, "depthwise_filter_large",
      "depthwise_filter_large", "depthwise_filter_large"},
@@ -231,25 +227,27 @@ static const struct {
 static const char *name_of(const conv_rule *r) { return r != NULL ? r->name : "none"; }
 
 /* The convolution's node in g. */
-static const adj_node *node_of(adj_graph *g, size_t k)
+static const adj_node *node_in(adj_graph *g, const convolution *c)
 {
-    const int64_t s = cases[k].stride, d = cases[k].dilation;
-    const sweep_case c = {
-        .direction = cases[k].direction,
-        .dtype = cases[k].dtype,
-        .depthwise = cases[k].depthwise,
-        .n = cases[k].n,
-        .h = cases[k].size,
-        .w = cases[k].size,
-        .k = cases[k].k,
-        .ic = cases[k].ic,
-        .oc = cases[k].oc,
-        .groups = cases[k].depthwise ? cases[k].ic : 1,
+    const int64_t s = c->stride, d = c->dilation;
+    const sweep_case it = {
+        .direction = c->direction,
+        .dtype = c->dtype,
+        .depthwise = c->depthwise,
+        .n = c->n,
+        .h = c->size,
+        .w = c->size,
+        .k = c->k,
+        .ic = c->ic,
+        .oc = c->oc,
+        .groups = c->depthwise ? c->ic : 1,
         .conv = {.stride = {1, s, s, 1}, .dilation = {1, d, d, 1}, .padding = ADJ_SAME}};
-    const adj_node *n = sweep_node(g, &c);
-    cr_assert_not_null(n, "%zu: %s", k, adj_graph_message(g));
+    const adj_node *n = sweep_node(g, &it);
+    cr_assert_not_null(n, "%s", adj_graph_message(g));
     return n;
 }
+
+static const adj_node *node_of(adj_graph *g, size_t k) { return node_in(g, &cases[k]); }
 
 Test(conv_rules, are_for_the_convolutions_that_they_were_measured_for)
 {
@@ -266,6 +264,33 @@ Test(conv_rules, are_for_the_convolutions_that_they_were_measured_for)
                     name_of(rule_for(n, cases[k].preference, expected[i].m, (forced_rules){0})),
                     expected[i].row != NULL ? expected[i].row : "none", "case %zu, machine %d", k,
                     i);
+        adj_graph_free(g);
+    }
+}
+
+/* MobileNet's pixels, which only Zen 4 has a row for. */
+Test(conv_rules, are_for_pixels)
+{
+    static const struct {
+        convolution c;
+        int holds;
+    } list[] = {{{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, 0, 0, 0, 0}, 1},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 128, 256, 0, 0, 0, 0}, 1},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 144, 144, 0, 0, 0, 0}, 0},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, 0, 0, 0, 0}, 0},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 40, 32, 0, 0, 0, 0}, 0},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 40, 0, 0, 0, 0}, 0},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 16, 0, 0, 0, 0}, 0},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 2, 1, 32, 32, 0, 0, 0, 0}, 0},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 3, 1, 1, 32, 32, 0, 0, 0, 0}, 0},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 1, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, 0},
+                {{FORWARD, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, 0, 0, 0, 0}, 0}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        adj_graph *g = adj_graph_new();
+        const adj_node *n = node_in(g, &list[i].c);
+        const conv_rule *here = rule_for(n, DIRECT_COMPETES, zen4, (forced_rules){0});
+        cr_expect_str_eq(name_of(here), list[i].holds ? "filter_of_direct_1x1" : "none", "%zu", i);
+        cr_expect_null(rule_for(n, DIRECT_COMPETES, zen5, (forced_rules){0}), "%zu", i);
         adj_graph_free(g);
     }
 }

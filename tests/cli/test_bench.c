@@ -178,6 +178,7 @@ Test(bench_cli, recompute)
         run_bench(arguments);
         json_t *j = printed();
         cr_assert_eq(json_is_true(json_object_get(j, "recompute")), i == 0);
+        cr_expect_eq(number(j, "recomputed") > 0, i == 0);
         arena[i] = number(j, "arena_bytes");
         loss[i] = number(j, "loss");
         json_decref(j);

@@ -13,9 +13,9 @@ enum {
     GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
     SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
-    MIN_PIXELS = 256, /* of a segment: adding up fewer costs as much as summing them */
-    JOBS = 8,         /* that there should be */
-    MAX_OUTPUTS = 64  /* that are read as they lie */
+    MIN_PIXELS = 256,     /* of a segment: adding up fewer costs as much as summing them */
+    JOBS = 8,             /* that there should be */
+    MAX_PIXEL_BYTES = 256 /* of dy, which is read as it lies */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
@@ -60,15 +60,16 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
     const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
     const ptrdiff_t of_vector = p->elements * p->lanes * element;
     p->pixels = p->n * p->y.h * p->y.w;
-    p->is_packed = p->y.c % p->lanes != 0 || p->y.c > MAX_OUTPUTS;
+    p->is_packed = p->y.c % p->lanes != 0 || p->y.c * element > MAX_PIXEL_BYTES;
     p->segments = 1;
-    while (p->segments < MAX_SEGMENTS && p->pixels >= 2 * p->segments * MIN_PIXELS)
+    while (p->segments < MAX_SEGMENTS && p->pixels >= 2 * p->segments * MIN_PIXELS &&
+           2 * p->segments * vectors * of_vector <= SEGMENT_BYTES)
         p->segments *= 2;
     p->group = min(vectors * p->segments / JOBS, GROUP_BYTES / of_vector);
     p->group = min(max(p->group, FILTER_GEMM_VECTORS), vectors);
     p->groups = divide_up(vectors, p->group);
     p->jobs = p->segments * p->groups;
-    p->rows = BAND_BYTES / (FILTER_GEMM_VECTORS * p->lanes * element);
+    p->band_pixels = BAND_BYTES / (FILTER_GEMM_VECTORS * p->lanes * element);
 }
 
 static void set_rows(filter_gemm *p)
@@ -85,15 +86,17 @@ static void set_rows(filter_gemm *p)
 static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
 {
     const ptrdiff_t line = p->group * p->lanes;
-    const ptrdiff_t pixels = p->pixels > 0 ? p->rows : p->rows * p->y.w;
+    /* of a band, and what is copied of each: the group's outputs, or a product's */
+    const ptrdiff_t pixels = p->pixels > 0 ? p->band_pixels : p->rows * p->y.w;
+    const ptrdiff_t copied = p->pixels > 0 ? FILTER_GEMM_VECTORS * p->lanes : line;
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
-        p->elements > max_elements / line || pixels > max_elements / line)
+        p->elements > max_elements / line || pixels > max_elements / copied)
         return 0;
     p->ring = reserve_ring(&thread, p->slots, p->row, (size_t)element);
     p->x_rows = reserve(&thread, p->slots, sizeof(void *));
     p->at = reserve(&thread, p->rows, sizeof(ptrdiff_t));
-    p->outputs = reserve(&thread, p->is_packed ? pixels * line : 0, (size_t)element);
+    p->outputs = reserve(&thread, p->is_packed ? pixels * copied : 0, (size_t)element);
     p->per_thread = thread;
     *scratch = 0;
     p->sums = reserve(scratch, p->jobs * p->elements * line, (size_t)element);
@@ -147,7 +150,8 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* Is it faster than oneDNN's kernels? backends/onednn/conv_rules.c says on which machines. */
+/* Is it faster than oneDNN's kernels, on machines for which backends/onednn/conv_rules.c says so?
+ */
 static int pays(const direct *d, const filter_gemm *p)
 {
     return d->isa != &direct_isa_base && p->pixels > 0 && p->x.c >= 32 && p->x.c <= 128;

@@ -9,10 +9,10 @@
  * that are read beyond their ends are copied with zeros around them. For some rows of dy at a time,
  * a band that stays in the first cache, all taps are summed.
  *
- * A 1x1 convolution without strides and padding knows no rows: all pixels are one, cut into
- * segments and these into bands (pixels.c). Of many outputs those of a product are brought together
- * first: as they lie, they would share a few sets of the first cache. What the next band reads is
- * fetched meanwhile.
+ * Of a 1x1 convolution without strides and padding the pixels of all images are one sequence, cut
+ * into segments and these into bands (pixels.c). Of many outputs those of a product are copied to
+ * one place first: pixels of so many bytes share a few sets of the first cache. What the next band
+ * reads is fetched meanwhile.
  *
  * Zeros of the padding times an Inf or NaN of dy would be NaN in taps that do not read it: the taps
  * of such a band are summed one by one, over the columns that they read.
@@ -46,15 +46,15 @@ typedef struct {
     direct_size x, y;
     conv_axes a;
     ptrdiff_t lanes; /* of a vector */
-    int is_packed;   /* dy, whose outputs do not fill vectors, or of many */
+    int is_packed;   /* dy is copied to whole vectors: outputs do not fill them, or are many */
     /* A band: some rows of dy, of which there are so many in an image. A job: a segment of all
      * bands and a group of outputs, in vectors. */
     ptrdiff_t rows, bands, segments, group, groups, jobs;
-    ptrdiff_t pixels;       /* if all are one row, of which a band has up to `rows`; else 0 */
-    ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
-    ptrdiff_t elements;     /* of all taps */
-    ptrdiff_t slots;        /* of a ring of rows of x */
-    ptrdiff_t left, row;    /* elements: zeros before a copied one; of it, 0: none is copied */
+    ptrdiff_t pixels, band_pixels; /* of the sequence, and of a band at most; else 0 */
+    ptrdiff_t parts, depth;        /* of a row of taps: how many, and elements of one */
+    ptrdiff_t elements;            /* of all taps */
+    ptrdiff_t slots;               /* of a ring of rows of x */
+    ptrdiff_t left, row; /* elements: zeros before a copied one; of it, 0: none is copied */
     size_t sums, thread, per_thread;  /* offsets in the scratch: of all jobs'; of each thread's; */
     size_t ring, x_rows, at, outputs; /* in there: rows; parts; dy in whole vectors */
 } filter_gemm;

@@ -31,19 +31,20 @@ static void pack_dy(const worker *s, conv_range band, ptrdiff_t first, ptrdiff_t
     }
 }
 
-/* While product i of n runs, its share of what the next band reads is fetched: of x, then of dy.
- * With one product memory is read in order anyway. */
+/* While product i of n runs, its share of what the next band reads is fetched: of x, then of dy,
+ * unless that is other groups', too. With one product memory is read in order anyway. */
 static void fetch_next(const worker *s, conv_range next, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
 {
     const filter_gemm *p = s->p;
-    const ptrdiff_t of_x = n * p->x.c / (p->x.c + p->y.c), is_x = i < of_x;
-    const ptrdiff_t pixel = is_x ? p->x.c : p->y.c, share = is_x ? of_x : n - of_x;
-    const ptrdiff_t bytes = (next.end - next.first) * pixel * (ptrdiff_t)sizeof(real) / share;
+    const ptrdiff_t proportional = min(max(n * p->x.c / (p->x.c + p->y.c), 1), n - 1);
+    const ptrdiff_t of_x = p->groups > 1 ? n : proportional, is_x = i < of_x;
     if (n == 1)
         return;
+    const ptrdiff_t pixel = is_x ? p->x.c : p->y.c, share = is_x ? of_x : n - of_x;
+    const ptrdiff_t bytes = (next.end - next.first) * pixel * (ptrdiff_t)sizeof(real) / share;
     m->prefetch = (const char *)((is_x ? s->x : s->dy) + next.first * pixel);
     m->prefetch += bytes * (is_x ? i : i - of_x);
-    m->prefetch_bytes = bytes / m->rows;
+    m->prefetch_bytes = divide_up(bytes, m->rows);
 }
 
 static void add_band(const worker *s, conv_range band, conv_range next)
@@ -81,7 +82,7 @@ void TYPED(filter_gemm_add_pixels)(const adj_call *call, ptrdiff_t job, int thre
     const ptrdiff_t pitch = p->group * VECTOR;
     const ptrdiff_t first = p->pixels * segment / p->segments;
     const ptrdiff_t n = p->pixels * (segment + 1) / p->segments - first;
-    const ptrdiff_t bands = divide_up(n, p->rows);
+    const ptrdiff_t bands = divide_up(n, p->band_pixels);
     const worker s = {.p = p,
                       .x = call->in[p->x_in],
                       .dy = (const real *)call->in[p->dy_in] + group * pitch,
