@@ -117,7 +117,7 @@ static void set_prefetch(const micro_gemm *p, ptrdiff_t first, micro_gemm *part)
     const char *at = p->prefetch + first * p->prefetch_bytes;
     const ptrdiff_t bytes = part->rows * p->prefetch_bytes;
     const ptrdiff_t step = bytes / (p->depth * (p->more + 1)) + 1;
-    if (step <= 2 * LINE) {
+    if (step <= (ptrdiff_t)2 * LINE) {
         part->prefetch = at;
         part->prefetch_bytes = step;
     } else

@@ -31,20 +31,26 @@ static void pack_dy(const worker *s, conv_range band, ptrdiff_t first, ptrdiff_t
     }
 }
 
+/* Part i of n of so many elements is fetched while the product runs. */
+static void fetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i, ptrdiff_t n)
+{
+    const ptrdiff_t first = elements * i / n, end = elements * (i + 1) / n;
+    m->prefetch = (const char *)(at + first);
+    m->prefetch_bytes = divide_up((end - first) * (ptrdiff_t)sizeof(real), m->rows);
+}
+
 /* While product i of n runs, its share of what the next band reads is fetched: of x, then of dy,
  * unless that is other groups', too. With one product memory is read in order anyway. */
 static void fetch_next(const worker *s, conv_range next, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
 {
     const filter_gemm *p = s->p;
+    const ptrdiff_t pixels = next.end - next.first;
     const ptrdiff_t proportional = min(max(n * p->x.c / (p->x.c + p->y.c), 1), n - 1);
-    const ptrdiff_t of_x = p->groups > 1 ? n : proportional, is_x = i < of_x;
-    if (n == 1)
-        return;
-    const ptrdiff_t pixel = is_x ? p->x.c : p->y.c, share = is_x ? of_x : n - of_x;
-    const ptrdiff_t bytes = (next.end - next.first) * pixel * (ptrdiff_t)sizeof(real) / share;
-    m->prefetch = (const char *)((is_x ? s->x : s->dy) + next.first * pixel);
-    m->prefetch += bytes * (is_x ? i : i - of_x);
-    m->prefetch_bytes = divide_up(bytes, m->rows);
+    const ptrdiff_t of_x = p->groups > 1 ? n : proportional;
+    if (n > 1 && i < of_x)
+        fetch_part(m, s->x + next.first * p->x.c, pixels * p->x.c, i, of_x);
+    else if (n > 1 && n > of_x)
+        fetch_part(m, s->dy + next.first * p->y.c, pixels * p->y.c, i - of_x, n - of_x);
 }
 
 static void add_band(const worker *s, conv_range band, conv_range next)
