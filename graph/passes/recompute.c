@@ -149,10 +149,10 @@ static int is_from_half(const adj_node *n)
  * before a gradient's, of what the forward pass has kept? */
 static int is_around_f32(const adj_node *n)
 {
-    const adj_node *x = n->n_in > 0 ? n->in[0] : NULL;
     int is_wide = 0;
-    if (n->op != &adj_op_cast || x->op->flags & ADJ_OP_LEAF)
+    if (n->op != &adj_op_cast || n->in[0]->op->flags & ADJ_OP_LEAF)
         return 0;
+    const adj_node *x = n->in[0];
     if (n->role == ADJ_ROLE_GRADIENT)
         return is_from_half(n) && x->role == ADJ_ROLE_FORWARD;
     for (int k = 0; k < x->n_in; k++)
