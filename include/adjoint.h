@@ -419,7 +419,7 @@ typedef struct {
                                          run only when a parameter has changed */
     int steps, reorders, naive_steps; /* kernels that run; of these, mere changes of layout; and
                                          those that the last backend computes */
-    int recomputed;                   /* nodes that are computed again for the gradient */
+    int recomputed;                   /* nodes that are computed once more, for the gradient */
     int timed;                        /* candidates that tune has run */
     double timed_seconds;             /* that it took */
     int cached;                       /* steps that the tune file decided */

@@ -170,7 +170,7 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
     printf("  built and planned in %.0f ms: %d steps, %d reorders, %d on naive",
            1e3 * n->plan_seconds, info.steps, info.reorders, info.naive_steps);
     if (info.recomputed > 0)
-        printf("; %d activations computed again", info.recomputed);
+        printf("; %d activations recomputed", info.recomputed);
     printf("\n");
     if (o->tune)
         printf("  tuned: %d candidates timed, %d steps from the file\n", info.timed, info.cached);

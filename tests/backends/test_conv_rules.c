@@ -227,22 +227,22 @@ static const convolution cases[] = {
 static const char *name_of(const conv_rule *r) { return r != NULL ? r->name : "none"; }
 
 /* The convolution's node in g. */
-static const adj_node *node_in(adj_graph *g, const convolution *c)
+static const adj_node *node_in(adj_graph *g, const convolution *of)
 {
-    const int64_t s = c->stride, d = c->dilation;
-    const sweep_case it = {
-        .direction = c->direction,
-        .dtype = c->dtype,
-        .depthwise = c->depthwise,
-        .n = c->n,
-        .h = c->size,
-        .w = c->size,
-        .k = c->k,
-        .ic = c->ic,
-        .oc = c->oc,
-        .groups = c->depthwise ? c->ic : 1,
+    const int64_t s = of->stride, d = of->dilation;
+    const sweep_case c = {
+        .direction = of->direction,
+        .dtype = of->dtype,
+        .depthwise = of->depthwise,
+        .n = of->n,
+        .h = of->size,
+        .w = of->size,
+        .k = of->k,
+        .ic = of->ic,
+        .oc = of->oc,
+        .groups = of->depthwise ? of->ic : 1,
         .conv = {.stride = {1, s, s, 1}, .dilation = {1, d, d, 1}, .padding = ADJ_SAME}};
-    const adj_node *n = sweep_node(g, &it);
+    const adj_node *n = sweep_node(g, &c);
     cr_assert_not_null(n, "%s", adj_graph_message(g));
     return n;
 }

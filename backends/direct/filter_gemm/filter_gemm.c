@@ -150,11 +150,11 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* Is it faster than oneDNN's kernels, on machines for which backends/onednn/conv_rules.c says so?
- */
-static int pays(const direct *d, const filter_gemm *p)
+/* May it be as fast as oneDNN's? Of which convolutions, and on which machines, is a rule of
+ * backends/onednn/conv_rules.c; where none holds, oneDNN's is taken of equals. */
+static int competes(const direct *d, const filter_gemm *p)
 {
-    return d->isa != &direct_isa_base && p->pixels > 0 && p->x.c >= 32 && p->x.c <= 128;
+    return d->isa != &direct_isa_base && p->pixels > 0;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -168,7 +168,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (!plan(&p, d, g, &prep->scratch))
         return direct_refuse(prep, "%s: direct takes f32 and f64 in NHWC, without groups",
                              n->op->name);
-    if (!pays(d, &p))
+    if (!competes(d, &p))
         prep->seconds *= direct_any_conv;
     return direct_accept(d, prep, "filter_gemm", &p, sizeof p);
 }
