@@ -295,6 +295,15 @@ static adj_status order_collectives(grouping *w, int64_t key[])
     return ADJ_OK;
 }
 
+static int runs_in_slices(adj_exec *e, const adj_exec_opts *o, sliced_nodes *nodes)
+{
+    if (o->slices > 0)
+        return 1;
+    nodes->pays &= o->math == ADJ_MATH_EXACT; /* Winograd's algorithm wants many images */
+    const int timed = e->tuner != NULL ? tune_slices(e, o, nodes) : NONE;
+    return timed != NONE ? timed : nodes->pays;
+}
+
 /* What runs in slices: before kernels propose groups, which they do within a slice. */
 static adj_status propose_slices(grouping *w, const adj_exec_opts *o)
 {
@@ -302,12 +311,12 @@ static adj_status propose_slices(grouping *w, const adj_exec_opts *o)
     sliced_nodes *list;
     int n;
     if (e->slice != NULL || e->no_fusion || e->impl != NULL || o->slices < 0 ||
-        (!o->slices && e->tuner == NULL) || find_sliced_nodes(e, !o->slices, &list, &n) != ADJ_OK)
+        find_sliced_nodes(e, !o->slices, &list, &n) != ADJ_OK)
         return e->status;
     e->slices = exec_alloc(e, (size_t)n, sizeof *e->slices);
     for (int i = 0; i < n && e->status == ADJ_OK; i++) {
         const adj_node *root = list[i].node[0];
-        slices *s = o->slices || tune_slices(e, o, &list[i]) ? plan_slices(e, o, &list[i]) : NULL;
+        slices *s = runs_in_slices(e, o, &list[i]) ? plan_slices(e, o, &list[i]) : NULL;
         if (s == NULL)
             continue;
         memcpy(e->proposed, list[i].node, (size_t)list[i].n * sizeof(adj_node *));

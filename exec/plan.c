@@ -289,6 +289,7 @@ adj_status plan_steps(adj_exec *e)
         if ((e->update[i].next = final_buffer(e, e->graph->node[e->update[i].next])) == NONE)
             return e->status;
     e->info.steps = e->n_step;
+    e->info.sliced = e->n_slices;
     for (int id = 0; id < e->graph->n_node; id++)
         e->info.recomputed +=
             e->graph->node[id]->clone == 1 && !(e->graph->node[id]->op->flags & ADJ_OP_VIEW);

@@ -57,17 +57,17 @@ int bench_json_step(FILE *f, const void *source)
                      "q3_ms", 1e3 * s->q3, "spread", (s->q3 - s->q1) / s->median, "images_per_s",
                      (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
     failed |= add(
-        j,
-        json_pack(
-            "{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:o*}",
-            "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes,
-            "live_bytes", (json_int_t)info.live_bytes, "storage_bytes",
-            (json_int_t)info.storage_bytes, "read_bytes", (json_int_t)info.read_bytes,
-            "written_bytes", (json_int_t)info.written_bytes, "steps", info.steps, "recomputed",
-            info.recomputed, "timed", info.timed, "cached", info.cached, "reorders", info.reorders,
-            "naive_steps", info.naive_steps, "warning", json_text(adj_exec_warning(n->exec)),
-            "peak_rss_bytes", (json_int_t)t->peak_rss, "loss", json_number(t->loss), "profile",
-            r->profile != NULL ? profile_json(r->profile) : NULL));
+        j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
+                     "s:o, s:o*}",
+                     "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes,
+                     "live_bytes", (json_int_t)info.live_bytes, "storage_bytes",
+                     (json_int_t)info.storage_bytes, "read_bytes", (json_int_t)info.read_bytes,
+                     "written_bytes", (json_int_t)info.written_bytes, "steps", info.steps,
+                     "recomputed", info.recomputed, "sliced", info.sliced, "timed", info.timed,
+                     "cached", info.cached, "reorders", info.reorders, "naive_steps",
+                     info.naive_steps, "warning", json_text(adj_exec_warning(n->exec)),
+                     "peak_rss_bytes", (json_int_t)t->peak_rss, "loss", json_number(t->loss),
+                     "profile", r->profile != NULL ? profile_json(r->profile) : NULL));
     return json_write(f, j, JSON_PAGE, failed);
 }
 

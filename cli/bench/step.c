@@ -19,8 +19,8 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .tune = (int)o->tune,
                            .tune_file = o->tune_file,
                            .tune_seconds = o->tune_seconds,
-                           .recompute = (int)o->recompute,
-                           .slices = o->raw ? -1 : (int)o->slices,
+                           .recompute = (int)(o->recompute - o->no_recompute),
+                           .slices = o->raw ? -1 : (int)(o->slices - o->no_slices),
                            .threads = (int)o->threads,
                            .debug.profile = o->timed_steps,
                            .debug.backends = o->backends};

@@ -1,11 +1,11 @@
-/* find.c - which nodes can run together slice by slice, and where that pays.
+/* find.c - which nodes can run together slice by slice.
  *
  * A node of images may be in the slice that its operands are made in. A sum over the batch may,
  * too, but who reads it has to wait until it is there: the next level begins. So a level is the
  * number of such waits on the way from the leaves, and nodes of one level that hand images to each
  * other are a group. As nothing leads back to an earlier level, no cycle arises among groups. */
 #include "exec/backends.h"
-#include "slices.h"
+#include "find.h"
 
 /* ---- what a node does with images ---- */
 
@@ -97,24 +97,15 @@ static image_kind kind_of(const adj_exec *e, const adj_node *n)
 
 /* ---- levels and groups ---- */
 
-typedef struct {
-    adj_exec *e;
-    int n; /* nodes */
-    char *kind;
-    int *level;
-    int *group; /* by id: its first node's id; while groups are joined, one on the way there */
-    int *size;  /* by a group's first node */
-} search;
-
 /* Does n take operand k in the slice in which it is made? */
-static int is_in_slice(const search *s, const adj_node *n, int k)
+static int is_in_slice(const slice_search *s, const adj_node *n, int k)
 {
     const adj_node *x = n->in[k];
     return s->kind[n->id] != NO_IMAGES &&
            ((s->kind[x->id] == EACH_IMAGE && is_batch_operand(n, k)) || is_cast_of_sums(n));
 }
 
-static void find_levels(search *s)
+static void find_levels(slice_search *s)
 {
     const adj_graph *g = s->e->graph;
     for (int id = 0; id < s->n; id++) {
@@ -129,7 +120,7 @@ static void find_levels(search *s)
 }
 
 /* The last level that n may be of for that reader. */
-static int level_for(const search *s, const adj_node *n, const adj_node *reader)
+static int level_for(const slice_search *s, const adj_node *n, const adj_node *reader)
 {
     int level = s->level[reader->id];
     for (int k = 0; k < reader->n_in; k++)
@@ -139,7 +130,7 @@ static int level_for(const search *s, const adj_node *n, const adj_node *reader)
 }
 
 /* What is computed again for the gradient is of the level that reads it. */
-static void delay_clones(search *s)
+static void delay_clones(slice_search *s)
 {
     for (int id = s->n - 1; id >= 0; id--) {
         const adj_node *n = s->e->graph->node[id];
@@ -154,14 +145,19 @@ static void delay_clones(search *s)
     }
 }
 
-static int first_of(const search *s, int id)
+int is_member(const slice_search *s, const sliced_nodes *nodes, const adj_node *n)
+{
+    return s->group[n->id] == (int)nodes->node[0]->id;
+}
+
+static int first_of(const slice_search *s, int id)
 {
     while (s->group[id] != id)
         id = s->group[id];
     return id;
 }
 
-static void join_nodes(search *s)
+static void join_nodes(slice_search *s)
 {
     for (int id = 0; id < s->n; id++) {
         const adj_node *n = s->e->graph->node[id];
@@ -179,118 +175,6 @@ static void join_nodes(search *s)
     }
 }
 
-/* ---- where it pays ---- */
-
-/* Bytes that a slice may have, which about fit into the second cache of most processors. They are
- * the same on all, since the order of sums follows from them, and from the number of threads. */
-static const double max_slice_bytes = 2 << 20;
-/* Below that nothing is gained that could be measured. */
-static const double min_saved_bytes = 1 << 20;
-/* So long a node of a slice is to take at least, or its call would count. */
-static const double min_node_seconds = 5e-6;
-
-typedef struct {
-    double image;   /* bytes of all that a slice of one image has */
-    double repeats; /* bytes that every slice reads */
-    double saved;   /* bytes that pass memory only without slices */
-    double seconds; /* nominal, of all images */
-    int windows;    /* nodes that have some: convolutions and pools */
-} effect;
-
-/* What has windows is a pass of its own; what works element by element shares one. */
-static int has_windows(const adj_node *n) { return adj_node_geom(n) != NULL; }
-
-static int is_member(const search *s, const sliced_nodes *nodes, const adj_node *n)
-{
-    return s->group[n->id] == (int)nodes->node[0]->id;
-}
-
-/* The value of a group, or one that enters it as images. */
-static void add_value(const search *s, const sliced_nodes *nodes, const adj_node *value,
-                      effect *sum)
-{
-    const adj_uses *u = &s->e->uses[value->id];
-    const int is_inside = is_member(s, nodes, value);
-    int windows = 0, others = 0, leaves = u->is_root;
-    for (int i = 0; i < u->n_user; i++) {
-        const adj_node *reader = u->user[i];
-        leaves |= !is_member(s, nodes, reader);
-        if (!is_member(s, nodes, reader) ||
-            !is_batch_operand(reader, adj_operand_position(reader, value)))
-            continue;
-        windows += has_windows(reader);
-        others |= !has_windows(reader);
-    }
-    const double bytes = (double)adj_type_bytes(value->type);
-    sum->image += bytes / (double)nodes->batch;
-    if (!is_inside)
-        sum->saved += bytes * (windows + others - 1);
-    else if (windows > 0 || has_windows(value))
-        sum->saved += bytes * (windows + others + !leaves);
-}
-
-static int is_first_reader(const search *s, const sliced_nodes *nodes, const adj_node *n, int k)
-{
-    const adj_uses *u = &s->e->uses[n->in[k]->id];
-    int i = 0;
-    while (!is_member(s, nodes, u->user[i]))
-        i++;
-    return u->user[i] == n && adj_operand_position(n, n->in[k]) == k;
-}
-
-static effect effect_of(const search *s, const sliced_nodes *nodes)
-{
-    effect sum = {0};
-    for (int i = 0; i < nodes->n; i++) {
-        const adj_node *n = nodes->node[i];
-        sum.windows += has_windows(n);
-        sum.seconds += 2 * roofline_node(&s->e->roofline, n);
-        if (is_batch_result(n))
-            add_value(s, nodes, n, &sum);
-        for (int k = 0; k < n->n_in; k++) {
-            if (is_member(s, nodes, n->in[k]) || !is_first_reader(s, nodes, n, k))
-                continue;
-            if (is_batch_operand(n, k))
-                add_value(s, nodes, n->in[k], &sum);
-            else
-                sum.repeats += (double)adj_type_bytes(n->in[k]->type);
-        }
-    }
-    return sum;
-}
-
-/* The most images that divide the batch and whose slice is not too large; rather so many that all
- * threads get as many slices. */
-static int64_t images_in_slice(const adj_exec *e, int64_t batch, double image)
-{
-    const int64_t min_slices = e->threads > 2 ? e->threads : 2;
-    int64_t best = 1;
-    int is_even = 0;
-    for (int64_t k = 1; k <= batch / min_slices && (double)k * image <= max_slice_bytes; k++) {
-        const int even = batch / k % e->threads == 0;
-        if (batch % k != 0 || (is_even && !even))
-            continue;
-        best = k;
-        is_even |= even;
-    }
-    return best;
-}
-
-/* Sets how many images a slice has. 0: there is nothing to be gained. */
-static int cut(const search *s, int large, sliced_nodes *nodes)
-{
-    const adj_exec *e = s->e;
-    const effect sum = effect_of(s, nodes);
-    nodes->images = images_in_slice(e, nodes->batch, sum.image);
-    const double n_slice = (double)(nodes->batch / nodes->images);
-    if (sum.windows == 0 || !(sum.saved > 0) || n_slice < e->threads || n_slice < 2)
-        return 0;
-    return !large || (sum.saved >= min_saved_bytes && n_slice >= 2 * e->threads &&
-                      (double)nodes->images * sum.image <= 2 * max_slice_bytes &&
-                      n_slice * sum.repeats <= sum.saved &&
-                      sum.seconds * e->threads >= n_slice * nodes->n * min_node_seconds);
-}
-
 /* What is computed again for the gradient is not computed with forward nodes: it would be kept from
  * then on. */
 static int mixes_clones(const sliced_nodes *nodes)
@@ -305,7 +189,7 @@ static int mixes_clones(const sliced_nodes *nodes)
 
 /* Does every member take the value as one or the other, images or whole; and one that is made in
  * the group as images? */
-static int is_taken_one_way(const search *s, const sliced_nodes *nodes, const adj_node *value)
+static int is_taken_one_way(const slice_search *s, const sliced_nodes *nodes, const adj_node *value)
 {
     const adj_uses *u = &s->e->uses[value->id];
     int as_images = is_member(s, nodes, value), as_whole = 0;
@@ -320,7 +204,7 @@ static int is_taken_one_way(const search *s, const sliced_nodes *nodes, const ad
     return !as_images || !as_whole;
 }
 
-static int can_be_cut(const search *s, const sliced_nodes *nodes)
+static int can_be_cut(const slice_search *s, const sliced_nodes *nodes)
 {
     int can = 1;
     for (int i = 0; i < nodes->n && can; i++)
@@ -329,7 +213,7 @@ static int can_be_cut(const search *s, const sliced_nodes *nodes)
     return can;
 }
 
-static void list_group(const search *s, int first, sliced_nodes *nodes)
+static void list_group(const slice_search *s, int first, sliced_nodes *nodes)
 {
     nodes->n = 0;
     nodes->batch = 0;
@@ -344,7 +228,7 @@ static void list_group(const search *s, int first, sliced_nodes *nodes)
 adj_status find_sliced_nodes(adj_exec *e, int large, sliced_nodes **list, int *n)
 {
     const size_t count = (size_t)e->graph->n_node;
-    search s = {.e = e, .n = e->graph->n_node};
+    slice_search s = {.e = e, .n = e->graph->n_node};
     s.kind = exec_alloc(e, count, 1);
     s.level = exec_alloc(e, count, sizeof *s.level);
     s.group = exec_alloc(e, count, sizeof *s.group);
@@ -363,7 +247,7 @@ adj_status find_sliced_nodes(adj_exec *e, int large, sliced_nodes **list, int *n
             continue;
         nodes->node = node;
         list_group(&s, first, nodes);
-        if (mixes_clones(nodes) || !can_be_cut(&s, nodes) || !cut(&s, large, nodes))
+        if (mixes_clones(nodes) || !can_be_cut(&s, nodes) || !cut_slices(&s, large, nodes))
             continue;
         node += nodes->n;
         ++*n;

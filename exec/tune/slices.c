@@ -11,7 +11,8 @@
 #include "tune.h"
 
 enum { ROUNDS = 5, WAYS = 2, RUNS = 2 * WAYS * ROUNDS };
-/* Slices are to be clearly faster: what they are compared with may be tuned further. */
+/* Slices are to be clearly faster, unless they would be taken anyway: what they are compared with
+ * may be tuned further. */
 static const double clearly = 0.92;
 /* Of the time that a plan may be tuned for, which kernels need as well. */
 static const double part_of_time = 0.3;
@@ -87,7 +88,7 @@ static adj_status time_both(adj_exec *e, const adj_exec_opts *o, const sliced_no
                    {.of = plan_slices(e, o, &whole), .best = HUGE_VAL}};
     if (w[0].of != NULL && w[1].of != NULL)
         run_both(e, nodes, part_of_time * t->seconds - t->spent, w);
-    const int sliced = w[0].best < clearly * w[1].best;
+    const int sliced = w[0].best < (nodes->pays ? 1 : clearly) * w[1].best;
     const double best = w[sliced ? 0 : 1].best;
     const tune_entry entry = {.key = key,
                               .backend = slices_backend.name,
@@ -109,17 +110,17 @@ int tune_slices(adj_exec *e, const adj_exec_opts *o, sliced_nodes *nodes)
     char key[TUNE_KEY];
     step s = {.kind = STEP_KERNEL};
     const node_group g = {.n = nodes->n, .node = nodes->node, .backend = NONE};
-    if (t == NULL || describe_step(e, &g, &s) != ADJ_OK)
-        return 0;
+    if (describe_step(e, &g, &s) != ADJ_OK)
+        return NONE;
     if (tune_key(e, "slices? ", &s.group, key) != ADJ_OK) {
         no_memory(e);
-        return 0;
+        return NONE;
     }
     tune_entry *x = tune_find(t, key);
     if (x == NULL && may_time(t, &s.group) && time_both(e, o, nodes, key) == ADJ_OK)
         x = tune_find(t, key);
     if (x == NULL || x->kernel == NULL || strcmp(x->backend, slices_backend.name) != 0)
-        return 0;
+        return NONE;
     x->used = 1;
     e->info.cached += x->origin != TIMED;
     nodes->tuned = x->seconds;

@@ -69,8 +69,11 @@ Test(bench_cli, wrong_usage)
         {"--tune-file goes with --tune", {"--model", "lenet", "--tune-file", "f"}},
         {"--tune-seconds goes with --tune", {"--model", "lenet", "--tune-seconds", "1"}},
         {"--infer goes with --model", {"--op", "relu", "--infer"}},
-        {"--recompute goes with a training step", {"--op", "relu", "--recompute"}},
-        {"--recompute goes with a training step", {"--model", "lenet", "--infer", "--recompute"}},
+        {"--no-recompute go with a training step", {"--op", "relu", "--recompute"}},
+        {"--no-recompute go with a training step", {"--model", "lenet", "--infer", "--recompute"}},
+        {"--no-recompute exclude", {"--model", "lenet", "--recompute", "--no-recompute"}},
+        {"--no-slices exclude", {"--model", "lenet", "--slices", "--no-slices"}},
+        {"--no-slices go with a step", {"--op", "relu", "--no-slices"}},
         {"--warm and --cold exclude each other", {"--op", "relu", "--warm", "--cold"}},
         {"did you mean --profile?", {"--model", "lenet", "--porfile"}},
         {"--pr is not clear: it could be --precision or --profile", {"--model", "lenet", "--pr"}},
@@ -186,6 +189,27 @@ Test(bench_cli, recompute)
     }
     cr_expect(arena[0] < arena[1], "%g and %g", arena[0], arena[1]);
     cr_expect_eq(loss[0], loss[1]);
+}
+
+/* What is done unasked, and is not. */
+Test(bench_cli, unasked)
+{
+    static const struct {
+        const char *model, *batch, *number, *off, *part;
+    } cases[] = {{"mobilenet_v1", "8", "recomputed", "--no-recompute", NULL},
+                 {"resnet8", "64", "sliced", "--no-slices", "--infer"}};
+    unsetenv("ADJOINT_PLAN");
+    for (int i = 0; i < 4; i++) {
+        const char *more[] = {i % 2 ? cases[i / 2].off : cases[i / 2].part,
+                              i % 2 ? cases[i / 2].part : NULL};
+        run_bench((const char *[]){"--model", cases[i / 2].model, "--batch", cases[i / 2].batch,
+                                   "--threads", "1", "--seconds", "0", "--json", more[0], more[1],
+                                   NULL});
+        json_t *j = printed();
+        cr_expect_eq(number(j, cases[i / 2].number) > 0, i % 2 == 0, "%s",
+                     json_string_value(json_object_get(j, "model")));
+        json_decref(j);
+    }
 }
 
 /* What the first finds, the second reads; a file that is none is ignored with one line. */

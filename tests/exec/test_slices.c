@@ -209,27 +209,38 @@ Test(slices, statistics_of_parts)
 enum { N = 6, SIDE = 5, C = 4, MAX_VALUES = 4096 };
 static const adj_conv same = {.padding = ADJ_SAME};
 
-/* y's values; returns how many steps of the plan run in slices. */
-static int values_of(fixture *f, adj_node *y, adj_exec_opts o, double v[MAX_VALUES])
+/* y's values, if they are wanted; returns how many steps of the plan run in slices. */
+static int planned_values(fixture *f, adj_node *y, adj_exec_opts o, double *v)
 {
     adj_exec *e;
     o.n_fetch = 1;
     o.fetch = &y;
-    o.threads = 2;
     cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     const int steps = sliced_steps(e);
-    char bytes[8 * MAX_VALUES];
-    for (int i = 0; i < f->n_in; i++) {
+    cr_expect_eq(adj_exec_stats(e).sliced, steps);
+    for (int i = 0; i < f->n_in && v != NULL; i++) {
         const adj_type t = adj_node_type(f->in[i]);
+        char *bytes = malloc(adj_type_bytes(t));
         adj_convert(ADJ_F64, f->value[i], t.dtype, bytes, adj_shape_elems(t.shape));
         adj_set(e, f->in[i], bytes, adj_type_bytes(t));
+        free(bytes);
     }
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    const adj_type t = adj_node_type(y);
-    adj_get(e, y, bytes, adj_type_bytes(t));
-    adj_convert(t.dtype, bytes, ADJ_F64, v, adj_shape_elems(t.shape));
+    if (v != NULL) {
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+        const adj_type t = adj_node_type(y);
+        char *bytes = malloc(adj_type_bytes(t));
+        adj_get(e, y, bytes, adj_type_bytes(t));
+        adj_convert(t.dtype, bytes, ADJ_F64, v, adj_shape_elems(t.shape));
+        free(bytes);
+    }
     adj_exec_free(e);
     return steps;
+}
+
+static int values_of(fixture *f, adj_node *y, adj_exec_opts o, double v[MAX_VALUES])
+{
+    o.threads = 2;
+    return planned_values(f, y, o, v);
 }
 
 /* steps: how many of the plan run so; -1: any number, as types differ from CPU to CPU. */
@@ -366,6 +377,51 @@ Test(slices, what_is_left_outside)
         adj_exec_free(e);
     }
     adj_graph_free(g);
+}
+
+/* A residual block on integers, which are exact in f32: *gradient is of its first filter. */
+static adj_node *residual_block(fixture *f, int64_t batch, adj_node **gradient)
+{
+    adj_node *x = given_integers(f, ADJ_F32, (adj_shape){4, {batch, 32, 32, 16}}, -2, 2), *w[2];
+    for (int i = 0; i < 2; i++)
+        w[i] = given_integers(f, ADJ_F32, (adj_shape){4, {3, 3, 16, 16}}, -1, 1);
+    adj_node *first = adj_relu(adj_conv2d(x, w[0], &same));
+    adj_node *y = adj_relu(adj_add(adj_conv2d(first, w[1], &same), first));
+    adj_grad(adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL}), NULL, 1, &w[0], gradient);
+    return y;
+}
+
+/* Inference with many images; nothing but the order of steps differs. */
+Test(slices, unasked_in_inference)
+{
+    static const struct {
+        int64_t batch;
+        int of_gradient, steps;
+        adj_exec_opts o;
+    } cases[] = {{32, 0, 1, {.threads = 2}},
+                 {32, 0, 1, {.threads = 1}},
+                 {32, 0, 0, {.threads = 2, .slices = -1}},
+                 {32, 0, 0, {.threads = 4}}, /* which would have a slice each */
+                 {32, 0, 0, {.threads = 2, .math = ADJ_MATH_FAST}},
+                 {8, 0, 0, {.threads = 2}}, /* which the second caches hold */
+                 {32, 1, 0, {.threads = 2}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f = fixture_new();
+        adj_node *gradient, *y = residual_block(&f, cases[i].batch, &gradient);
+        adj_node *wanted = cases[i].of_gradient ? gradient : y;
+        const int64_t n = adj_shape_elems(adj_node_type(y).shape);
+        double *got = malloc((size_t)n * sizeof *got);
+        const int is_sliced = cases[i].steps > 0;
+        const int steps = planned_values(&f, wanted, cases[i].o, is_sliced ? got : NULL);
+        cr_expect_eq(steps, cases[i].steps, "case %zu: %d steps", i, steps);
+        if (is_sliced) {
+            double *want = evaluate(&f, y, "naive");
+            expect_close(got, want, n, 0, 0, "a residual block");
+            free(want);
+        }
+        free(got);
+        fixture_free(&f);
+    }
 }
 
 /* A backend that is called after every step is not, within a slice: a thread alone may. */
