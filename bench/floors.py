@@ -14,7 +14,7 @@ TRAIN_ALL = {
     ("bf16", "exact"): {"lenet": 2.3, "resnet20": 2.2, "mobilenet_v1": 3.4, "vgg6": 1.4},
     ("bf16", "fast"): {"lenet": 2.3, "resnet20": 2.2, "mobilenet_v1": 3.4, "vgg6": 1.4},
 }
-# Inference, both batches, both types, against the best of all peers.
+# Inference, three batches, both types, against the best of all peers.
 INFER_ALL = 1.0
 # Step against the sum of its fastest convolutions alone: at most.
 STEP_TO_RAW = {"vgg6": 1.10, "resnet20": 1.30, "lenet": 1.30, "mobilenet_v1": 2.1}

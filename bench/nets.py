@@ -4,12 +4,15 @@ import statistics
 from programs import ROOT, say
 
 BATCH = {"lenet": 64, "resnet20": 128, "mobilenet_v1": 32, "vgg6": 64}
-PARTS = ("train", "infer", "infer1")
+PARTS = ("train", "infer", "infer32", "infer1")
+
+
+def batch_of(net, part):
+    return {"infer32": 32, "infer1": 1}.get(part, BATCH[net])
 
 
 def ours(tool, net, dtype, part, o, *more):
-    batch = 1 if part == "infer1" else BATCH[net]
-    words = ["--model", net, "--batch", batch, "--precision", dtype, "--seconds", o.seconds,
+    words = ["--model", net, "--batch", batch_of(net, part), "--precision", dtype, "--seconds", o.seconds,
              "--threads", o.threads, *more]
     return tool.bench(*words, *([] if part == "train" else ["--infer"]))
 

@@ -47,7 +47,7 @@ class Peer:
         self.python, self.script = python, script
         self.name = f"{about['peer']} {about['version'].split('+')[0]}"
         self.formats = about["formats"]
-        self.parts = about.get("parts", ["train", "infer", "infer1"])
+        self.parts = about.get("parts", ["train", "infer", "infer32", "infer1"])
         self.process = None
 
     def step(self, fmt, *arguments):

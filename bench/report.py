@@ -3,13 +3,13 @@ import math
 
 import floors
 import grid
-from nets import BATCH, PARTS
+from nets import BATCH, PARTS, batch_of
 
 OURS = "ours"
 FAST = "ours, math fast"
 TITLES = {
     "train": "Training step", "infer": "Inference, the training batch",
-    "infer1": "Inference, batch 1",
+    "infer32": "Inference, batch 32", "infer1": "Inference, batch 1",
 }
 
 
@@ -92,7 +92,7 @@ def net_floors(run, f):
         for net, floor in least.items():
             f.at_least(f"{net}, {dtype} training, math={math_mode}, against the best of all peers", floor,
                        gain(net, dtype, FAST if math_mode == "fast" else OURS, "train", peer=""))
-    for part in ("infer", "infer1"):
+    for part in ("infer", "infer32", "infer1"):
         for net in floors.NETS:
             for dtype in ("f32", "bf16"):
                 f.at_least(f"{net}, {dtype} {TITLES[part].lower()} against the best of all peers",
@@ -169,7 +169,7 @@ def step_rows(run, part):
     rows = []
     for key, by_label in run["nets"].items():
         net, dtype = key.split()
-        row = [net, dtype, 1 if part == "infer1" else BATCH[net]]
+        row = [net, dtype, batch_of(net, part)]
         row += [text(by_label.get(x, {}).get(part, {}).get("median_ms"), "{:.3f}") for x in labels]
         mine = own(run, net, dtype, part)
         row += [text(divide(best_peer(run, net, dtype, part, p), mine), "{:.2f}x") for p in peers]

@@ -22,7 +22,7 @@ def parse():
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--parts", type=lambda s: s.split(","), default=["train", "infer", "infer1"])
+    p.add_argument("--parts", type=lambda s: s.split(","), default=["train", *timing.INFERENCE])
     return p.parse_args()
 
 
@@ -169,10 +169,10 @@ def measure(o):
 
         answer["train"] = timing.measure(step, o.seconds)
         answer["train"]["peak_rss_bytes"] = timing.peak_rss_bytes()
-    for part, images in (("infer", x), ("infer1", x[:1])):
-        if part in o.parts:
-            answer[part] = timing.measure(
-                lambda images=images: np.asarray(infer(values, images)), o.seconds)
+    for part, n in timing.inference_sizes(o).items():
+        images = x[np.arange(n) % o.batch]
+        answer[part] = timing.measure(
+            lambda images=images: np.asarray(infer(values, images)), o.seconds)
     timing.say(answer)
 
 

@@ -37,10 +37,9 @@ def measure(o):
     net = make()
     session = session_of(net, shape, o.threads)
     answer = {"params": sum(p.numel() for p in net.parameters())}
-    for part, n in (("infer", o.batch), ("infer1", 1)):
-        if part in o.parts:
-            x = {"x": torch.randn(n, *shape).numpy()}
-            answer[part] = timing.measure(lambda x=x: session.run(None, x), o.seconds)
+    for part, n in timing.inference_sizes(o).items():
+        x = {"x": torch.randn(n, *shape).numpy()}
+        answer[part] = timing.measure(lambda x=x: session.run(None, x), o.seconds)
     timing.say(answer)
 
 
@@ -53,11 +52,11 @@ def main():
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--parts", type=lambda s: s.split(","), default=["infer", "infer1"])
+    p.add_argument("--parts", type=lambda s: s.split(","), default=timing.INFERENCE)
     o = p.parse_args()
     if o.version:
         timing.say({"peer": "ONNX-Runtime", "version": onnxruntime.__version__,
-                    "formats": ["contiguous"], "parts": ["infer", "infer1"]})
+                    "formats": ["contiguous"], "parts": timing.INFERENCE})
     else:
         measure(o)
 

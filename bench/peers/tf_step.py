@@ -98,11 +98,9 @@ def measure(o):
     if "train" in o.parts:
         answer["train"] = timing.measure(lambda: float(train()), o.seconds)
         answer["train"]["peak_rss_bytes"] = timing.peak_rss_bytes()
-    if "infer" in o.parts:
-        answer["infer"] = timing.measure(lambda: infer(x).numpy(), o.seconds)
-    if "infer1" in o.parts:
-        one = x[:1]
-        answer["infer1"] = timing.measure(lambda: infer(one).numpy(), o.seconds)
+    for part, n in timing.inference_sizes(o).items():
+        images = tf.random.normal((n, *x.shape[1:]))
+        answer[part] = timing.measure(lambda images=images: infer(images).numpy(), o.seconds)
     timing.say(answer)
 
 
@@ -115,7 +113,7 @@ def main():
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--parts", type=lambda s: s.split(","), default=["train", "infer", "infer1"])
+    p.add_argument("--parts", type=lambda s: s.split(","), default=["train", *timing.INFERENCE])
     o = p.parse_args()
     if o.version:
         timing.say({"peer": "TensorFlow", "version": tf.__version__, "formats": ["channels_last"]})

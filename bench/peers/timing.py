@@ -10,6 +10,7 @@ import sys
 import time
 
 WARM_UP = 3
+INFERENCE = ["infer", "infer32", "infer1"]  # a training batch, 32 images, one
 
 
 def measure_once(call):
@@ -41,6 +42,11 @@ def measure(call, seconds):
     while not times or time.perf_counter() < end:
         times.append(measure_once(call))
     return summary(times)
+
+
+def inference_sizes(o):
+    """{part: images} of what is asked for."""
+    return {part: n for part, n in zip(INFERENCE, (o.batch, 32, 1)) if part in o.parts}
 
 
 def peak_rss_bytes():

@@ -25,7 +25,7 @@ def measure(o):
     torch.set_num_threads(o.threads)
     net = make().to(**memory)
     if o.format.startswith(COMPILED):
-        net = torch.compile(net)
+        net = torch.compile(net, dynamic=False)  # each batch size has kernels of its own
     x = torch.randn(o.batch, *shape).contiguous(**memory)
     y = torch.randint(0, classes, (o.batch,))
     optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
@@ -51,11 +51,9 @@ def measure(o):
         answer["train"] = timing.measure(train, o.seconds)
         answer["train"]["peak_rss_bytes"] = timing.peak_rss_bytes()
     net.eval()
-    if "infer" in o.parts:
-        answer["infer"] = timing.measure(lambda: infer(x), o.seconds)
-    if "infer1" in o.parts:
-        one = x[:1].contiguous(**memory)
-        answer["infer1"] = timing.measure(lambda: infer(one), o.seconds)
+    for part, n in timing.inference_sizes(o).items():
+        images = torch.randn(n, *shape).contiguous(**memory)
+        answer[part] = timing.measure(lambda images=images: infer(images), o.seconds)
     timing.say(answer)
 
 
@@ -68,7 +66,7 @@ def main():
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--parts", type=lambda s: s.split(","), default=["train", "infer", "infer1"])
+    p.add_argument("--parts", type=lambda s: s.split(","), default=["train", *timing.INFERENCE])
     o = p.parse_args()
     if o.version:
         timing.say({"peer": "PyTorch", "version": torch.__version__, "formats": FORMATS})
