@@ -1,10 +1,9 @@
 """Whole steps of the four nets, ours and the peers' in turns."""
 import statistics
 
-from programs import ROOT, say
+from programs import PARTS, ROOT, say
 
 BATCH = {"lenet": 64, "resnet20": 128, "mobilenet_v1": 32, "vgg6": 64}
-PARTS = ("train", "infer", "infer32", "infer1")
 
 
 def batch_of(net, part):

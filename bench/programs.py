@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench" / "peers"
 SKIP = 77
 TIMEOUT = 900
+PARTS = ("train", "infer", "infer32", "infer1")  # a step; inference of the training batch, of 32, of 1
 
 
 def say(text):
@@ -47,7 +48,7 @@ class Peer:
         self.python, self.script = python, script
         self.name = f"{about['peer']} {about['version'].split('+')[0]}"
         self.formats = about["formats"]
-        self.parts = about.get("parts", ["train", "infer", "infer32", "infer1"])
+        self.parts = about.get("parts", PARTS)
         self.process = None
 
     def step(self, fmt, *arguments):

@@ -3,7 +3,8 @@ import math
 
 import floors
 import grid
-from nets import BATCH, PARTS, batch_of
+from nets import BATCH, batch_of
+from programs import PARTS
 
 OURS = "ours"
 FAST = "ours, math fast"
@@ -92,7 +93,7 @@ def net_floors(run, f):
         for net, floor in least.items():
             f.at_least(f"{net}, {dtype} training, math={math_mode}, against the best of all peers", floor,
                        gain(net, dtype, FAST if math_mode == "fast" else OURS, "train", peer=""))
-    for part in ("infer", "infer32", "infer1"):
+    for part in PARTS[1:]:
         for net in floors.NETS:
             for dtype in ("f32", "bf16"):
                 f.at_least(f"{net}, {dtype} {TITLES[part].lower()} against the best of all peers",

@@ -102,7 +102,7 @@ class State:
 
 
 def run_nets(o, tool, peers, state):
-    parts = [p for p in nets.PARTS if ("nets" if p == "train" else "infer") in o.parts]
+    parts = [p for p in programs.PARTS if ("nets" if p == "train" else "infer") in o.parts]
     for net in o.net if parts else []:
         for dtype in o.dtype:
             found = state.run["nets"].setdefault(f"{net} {dtype}", {})

@@ -295,11 +295,10 @@ static adj_status order_collectives(grouping *w, int64_t key[])
     return ADJ_OK;
 }
 
-static int runs_in_slices(adj_exec *e, const adj_exec_opts *o, sliced_nodes *nodes)
+static int takes_slices(adj_exec *e, const adj_exec_opts *o, sliced_nodes *nodes)
 {
     if (o->slices > 0)
         return 1;
-    nodes->pays &= o->math == ADJ_MATH_EXACT; /* Winograd's algorithm wants many images */
     const int timed = e->tuner != NULL ? tune_slices(e, o, nodes) : NONE;
     return timed != NONE ? timed : nodes->pays;
 }
@@ -316,7 +315,7 @@ static adj_status propose_slices(grouping *w, const adj_exec_opts *o)
     e->slices = exec_alloc(e, (size_t)n, sizeof *e->slices);
     for (int i = 0; i < n && e->status == ADJ_OK; i++) {
         const adj_node *root = list[i].node[0];
-        slices *s = runs_in_slices(e, o, &list[i]) ? plan_slices(e, o, &list[i]) : NULL;
+        slices *s = takes_slices(e, o, &list[i]) ? plan_slices(e, o, &list[i]) : NULL;
         if (s == NULL)
             continue;
         memcpy(e->proposed, list[i].node, (size_t)list[i].n * sizeof(adj_node *));

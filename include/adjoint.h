@@ -396,8 +396,8 @@ typedef struct {
      * before the next one: what a convolution reads has just been written by the batch norm before
      * it, and is in the cache. Results are those of other orders of sums. 1: wherever it can be
      * done: less reading and writing of memory, and time where memory is slow. 0: where tune finds
-     * it to be faster (the selection has that), and in inference from about 4 MB of images at a
-     * time on, but with math fast: no sum changes its order there. -1: nowhere. */
+     * it to be faster (the selection has that), and in inference, where no sum is over images, from
+     * about 4 MB at a time on (not with math fast). -1: nowhere. */
     int slices;
     /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
      * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are
@@ -418,8 +418,9 @@ typedef struct {
     size_t read_bytes, written_bytes; /* what the steps of one run move: their operands and results,
                                          once for each step; left out are scratch and steps that
                                          run only when a parameter has changed */
-    int steps, reorders, naive_steps; /* kernels that run; of these, mere changes of layout; and
-                                         those that the last backend computes */
+    int steps, reorders, naive_steps; /* kernels that run, those of a slice once; of these, mere
+                                         changes of layout; and those that the last backend
+                                         computes */
     int recomputed, sliced; /* nodes that are computed once more, for the gradient; steps that
                                run over a few images at a time */
     int timed;              /* candidates that tune has run */

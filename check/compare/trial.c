@@ -193,7 +193,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .precision = t->config->precision,
                           .loss_scale = LOSS_SCALE,
                           .debug.no_fusion = t->config->unfused,
-                          .slices = t->config->slices,
+                          .slices = t->config->slices ? 1 : -1,
                           .tune = t->config->tune,
                           .tune_seconds = tune_seconds,
                           .debug.quarantine = t->quarantine,

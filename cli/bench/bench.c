@@ -56,7 +56,7 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--no-recompute", "", "all activations are kept", .flag = &o->no_recompute},
         {"--slices", "",
          "steps run over a few images at a time wherever they can: less reading and writing of "
-         "memory; without it in inference, where that saves time",
+         "memory; without it in inference on many images, but with --math fast",
          .flag = &o->slices},
         {"--no-slices", "", "steps run over the whole batch; --profile then shows every layer",
          .flag = &o->no_slices},

@@ -93,7 +93,7 @@ double bench_flop(const adj_node *n);
 /* ---- the steps of a plan (profile.c) ---- */
 
 typedef struct {
-    int n, runs;
+    int n, runs, sliced;
     adj_step_info *row;                /* strings are the executor's; seconds: the median */
     double step_seconds, plan_seconds; /* medians: whole steps while profiling; the rows' sum */
 } bench_profile;

@@ -50,9 +50,10 @@ int bench_json_step(FILE *f, const void *source)
     const spread *s = &t->time;
     const adj_exec_info info = adj_exec_stats(n->exec);
     int failed = add(
-        j, json_pack("{s:I, s:b, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
-                     (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune,
-                     "recompute", (int)o->recompute, "slices", (int)o->slices, "runs", s->n,
+        j, json_pack("{s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+                     "batch", (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune,
+                     "recompute", (int)o->recompute, "slices", (int)o->slices, "no_recompute",
+                     (int)o->no_recompute, "no_slices", (int)o->no_slices, "runs", s->n,
                      "median_ms", 1e3 * s->median, "min_ms", 1e3 * s->min, "q1_ms", 1e3 * s->q1,
                      "q3_ms", 1e3 * s->q3, "spread", (s->q3 - s->q1) / s->median, "images_per_s",
                      (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));

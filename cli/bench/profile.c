@@ -26,6 +26,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     if (status != ADJ_OK)
         return status;
     p->n = adj_exec_step_count(n->exec);
+    p->sliced = adj_exec_stats(n->exec).sliced;
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
     samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
     if (p->row == NULL || steps == NULL)
@@ -126,6 +127,11 @@ void bench_profile_print(FILE *f, const bench_profile *p)
     fputc('\n', f);
     print_head(f, "steps by op");
     print_ops(f, p);
+    if (p->sliced > 0)
+        fprintf(f,
+                "steps in slices of a few images (16x8: 16 of 8 images): %d; --no-slices shows "
+                "their layers\n",
+                p->sliced);
     fprintf(f,
             "%.1f us in the plan's steps, %.1f us a step with copying images and results, and the "
             "timing\n",

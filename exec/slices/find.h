@@ -18,8 +18,8 @@ int is_member(const slice_search *s, const sliced_nodes *nodes, const adj_node *
 
 /* ---- pays.c ---- */
 
-/* Sets how many images a slice has, and whether it pays unasked. 0: there is nothing to be gained;
- * with large: little. */
+/* Sets how many images a slice has, and whether it pays. 0: there is nothing to be gained; with
+ * large: little. Requires: no value is taken as images and whole. */
 int cut_slices(const slice_search *s, int large, sliced_nodes *nodes);
 
 #endif

@@ -2,8 +2,8 @@
 #include "exec/backends.h"
 #include "find.h"
 
-/* The same on all machines, as the order of sums follows from them, and from the number of threads;
- * in inference, where no sum is over images, no bit of a result is to depend even on that. */
+/* Where slices are cut decides the order of sums over images, and so it follows from the graph and
+ * the number of threads alone. */
 
 /* Bytes that a slice may have at a time, which about fit into the second cache of most processors.
  */
@@ -15,11 +15,9 @@ static const double min_node_seconds = 5e-6;
 /* So much does not fit into the second caches of a few threads, and goes to the last one, which is
  * others', too: inference was up to a fifth faster in slices from there on (AMD Zen 4). */
 static const double min_shared_bytes = 4 << 20;
-/* For which slices are evenly shared out in inference. */
-enum { USUAL_THREADS = 4 };
 
 typedef struct {
-    double image;   /* bytes that a slice of one image has at a time, at most */
+    double image;   /* bytes that a slice of one image has at a time, if nothing is fused */
     double repeats; /* bytes that every slice reads */
     double saved;   /* bytes that pass memory only without slices */
     double seconds; /* nominal, of all images */
@@ -62,7 +60,7 @@ static int is_first_reader(const slice_search *s, const sliced_nodes *nodes, con
     return u->user[i] == n && adj_operand_position(n, n->in[k]) == k;
 }
 
-/* Is there no later member that reads the value as images? */
+/* Is there no later member that reads the value? */
 static int is_last_reader(const slice_search *s, const sliced_nodes *nodes, const adj_node *n,
                           const adj_node *value)
 {
@@ -131,15 +129,15 @@ static int is_inference(const slice_search *s, const sliced_nodes *nodes)
     return is;
 }
 
-/* The most images that divide the batch and whose slice is not too large; rather so many that each
- * of the threads gets as many slices. */
-static int64_t images_in_slice(int64_t batch, double image, int threads)
+/* The most images that divide the batch and whose slice is not too large; rather so many that all
+ * threads get as many slices. */
+static int64_t images_in_slice(const adj_exec *e, int64_t batch, double image)
 {
-    const int64_t min_slices = threads > 2 ? threads : 2;
+    const int64_t min_slices = e->threads > 2 ? e->threads : 2;
     int64_t best = 1;
     int is_even = 0;
     for (int64_t k = 1; k <= batch / min_slices && (double)k * image <= max_slice_bytes; k++) {
-        const int even = batch / k % threads == 0;
+        const int even = batch / k % e->threads == 0;
         if (batch % k != 0 || (is_even && !even))
             continue;
         best = k;
@@ -148,21 +146,37 @@ static int64_t images_in_slice(int64_t batch, double image, int threads)
     return best;
 }
 
+/* Is it worth trying? */
+static int is_large(const adj_exec *e, const sliced_nodes *nodes, const effect *sum)
+{
+    const double n_slice = (double)(nodes->batch / nodes->images);
+    return sum->saved >= min_saved_bytes && n_slice >= 2 * e->threads &&
+           (double)nodes->images * sum->image <= 2 * max_slice_bytes &&
+           n_slice * sum->repeats <= sum->saved &&
+           sum->seconds * e->threads >= n_slice * nodes->n * min_node_seconds;
+}
+
+/* Is it worth it without trying? A batch that does not divide well, as a prime, has slices of an
+ * image or two, or one thread has a slice more than others; and Winograd's algorithm, which math
+ * fast allows, wants more images than a slice has. */
+static int pays(const adj_exec *e, const sliced_nodes *nodes, const effect *sum)
+{
+    const int64_t n_slice = nodes->batch / nodes->images,
+                  most = (n_slice + e->threads - 1) / e->threads;
+    return e->math == ADJ_MATH_EXACT && 2 * (double)n_slice * sum->repeats <= sum->saved &&
+           (double)nodes->batch * sum->image >= min_shared_bytes &&
+           (double)nodes->images * sum->image >= max_slice_bytes / 4 &&
+           20 * most * e->threads <= 21 * n_slice;
+}
+
 int cut_slices(const slice_search *s, int large, sliced_nodes *nodes)
 {
-    const adj_exec *e = s->e;
     const effect sum = effect_of(s, nodes);
-    const int inference = is_inference(s, nodes);
-    nodes->images =
-        images_in_slice(nodes->batch, sum.image, inference ? USUAL_THREADS : e->threads);
-    const double n_slice = (double)(nodes->batch / nodes->images);
-    if (sum.windows == 0 || !(sum.saved > 0) || n_slice < e->threads || n_slice < 2)
+    nodes->images = images_in_slice(s->e, nodes->batch, sum.image);
+    const int64_t n_slice = nodes->batch / nodes->images;
+    if (sum.windows == 0 || !(sum.saved > 0) || n_slice < s->e->threads || n_slice < 2)
         return 0;
-    const int is_large = sum.saved >= min_saved_bytes && n_slice >= 2 * e->threads &&
-                         (double)nodes->images * sum.image <= 2 * max_slice_bytes &&
-                         n_slice * sum.repeats <= sum.saved &&
-                         sum.seconds * e->threads >= n_slice * nodes->n * min_node_seconds;
-    nodes->pays = is_large && inference && 2 * n_slice * sum.repeats <= sum.saved &&
-                  (double)nodes->batch * sum.image >= min_shared_bytes;
-    return !large || is_large;
+    const int is_worth_trying = is_large(s->e, nodes, &sum);
+    nodes->pays = is_worth_trying && is_inference(s, nodes) && pays(s->e, nodes, &sum);
+    return !large || is_worth_trying;
 }

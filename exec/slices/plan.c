@@ -248,9 +248,12 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
         return NULL;
     adj_node **leaf = exec_alloc(e, (size_t)s->group.n_in, sizeof *leaf);
     adj_status status = e->status == ADJ_OK ? copy_group(e, s, leaf) : e->status;
-    for (int t = 0; t < s->n_thread && status == ADJ_OK; t++)
+    if (status == ADJ_OK)
+        status = plan_one(e, o, s, leaf, &s->thread[0]);
+    const int is_taken = status == ADJ_OK && has_passes(s) && !rounds_sums(s);
+    for (int t = 1; t < s->n_thread && status == ADJ_OK && is_taken; t++)
         status = plan_one(e, o, s, leaf, &s->thread[t]);
-    if (status == ADJ_OK && has_passes(s) && !rounds_sums(s)) {
+    if (status == ADJ_OK && is_taken) {
         lay_out(s);
         return s;
     }
@@ -266,9 +269,7 @@ const adj_exec *take_slices(const adj_exec *e, slices *of, step *s)
     s->backend = e->n_backend;
     s->prep.state = of;
     s->prep.scratch = of->thread_bytes * (size_t)of->n_thread + of->part_bytes;
-    s->prep.sums_by_threads = 0;
-    for (int i = 0; i < of->group.n_out; i++)
-        s->prep.sums_by_threads |= !of->out_is_batch[i]; /* slices follow from their number, too */
+    s->prep.sums_by_threads = of->n_slice > 1; /* slices follow from it, and kernels from slices */
     snprintf(s->prep.impl, sizeof s->prep.impl, "%lldx%lld", (long long)of->n_slice,
              (long long)of->images);
     s->tuned = of->tuned;

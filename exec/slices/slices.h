@@ -19,7 +19,7 @@ typedef struct sliced_nodes {
     int n;
     const adj_node **node; /* in id order */
     int64_t batch, images; /* in all, and in a slice, of which the batch is a multiple */
-    int pays;              /* it is inference, which is no slower so, or faster */
+    int pays;              /* slices are taken unasked: inference of much that is evenly cut */
     double tuned;          /* seconds of a run by which slices were taken; 0: they were not timed */
 } sliced_nodes;
 

@@ -404,6 +404,9 @@ Test(slices, unasked_in_inference)
                  {32, 0, 0, {.threads = 4}}, /* which would have a slice each */
                  {32, 0, 0, {.threads = 2, .math = ADJ_MATH_FAST}},
                  {8, 0, 0, {.threads = 2}}, /* which the second caches hold */
+                 {8, 0, 1, {.threads = 8, .slices = 1}},
+                 {31, 0, 0, {.threads = 2}}, /* an image at a time */
+                 {64, 0, 0, {.threads = 3}}, /* 8 slices: one thread would have two of them */
                  {32, 1, 0, {.threads = 2}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fixture f = fixture_new();
@@ -421,6 +424,19 @@ Test(slices, unasked_in_inference)
         }
         free(got);
         fixture_free(&f);
+    }
+}
+
+/* Nor in training: what a layer gives is read again by the gradient. */
+Test(slices, not_unasked_in_training)
+{
+    static const char *const models[] = {"lenet", "resnet8"};
+    for (int i = 0; i < 2; i++) {
+        net n = new_net(models[i], 64, ADJ_NHWC);
+        adj_exec *e = plan_net(&n, (adj_exec_opts){.threads = 2});
+        cr_expect_eq(sliced_steps(e), 0, "%s: %d", models[i], sliced_steps(e));
+        adj_exec_free(e);
+        adj_graph_free(n.g);
     }
 }
 

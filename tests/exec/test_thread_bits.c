@@ -164,24 +164,6 @@ Test(thread_bits, training)
     expect_training("direct", ADJ_PRECISION_BF16);
 }
 
-/* In inference many images are taken a few at a time, by one or two threads here; by more all at
- * once, as they would have a slice each. */
-Test(thread_bits, inference_in_slices)
-{
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
-    for (int d = 0; d < 2; d++) {
-        fixture f = fixture_new();
-        adj_node *y = given_random(&f, dtypes[d], (adj_shape){4, {64, 32, 32, 16}}, -1, 1);
-        for (int i = 0; i < 2; i++) {
-            const adj_shape filter = {4, {3, 3, 16, 16}};
-            adj_node *w = given_random(&f, dtypes[d], filter, -1, 1);
-            y = adj_relu(adj_conv2d(y, w, &(adj_conv){.padding = ADJ_SAME}));
-        }
-        expect_same(&f, y, (adj_exec_opts){.backend = "onednn"});
-        fixture_free(&f);
-    }
-}
-
 Test(thread_bits, naive) { expect_all("naive", ADJ_MATH_EXACT, 1); }
 Test(thread_bits, direct) { expect_all("direct", ADJ_MATH_EXACT, 1); }
 Test(thread_bits, direct_fast) { expect_all("direct", ADJ_MATH_FAST, 1); }
