@@ -140,17 +140,12 @@ static void point_steps(adj_exec *e)
     }
 }
 
-size_t slice_bytes(const adj_exec *e)
+void place_slice(adj_exec *e, char *arena, char *storage)
 {
-    return aligned(e->info.arena_bytes) + aligned(e->info.storage_bytes);
-}
-
-void place_slice(adj_exec *e, char *memory)
-{
-    if (e->arena == memory)
+    if (e->arena == arena && e->storage == storage)
         return;
-    e->arena = memory;
-    e->storage = memory + aligned(e->info.arena_bytes);
+    e->arena = arena;
+    e->storage = storage;
     point_steps(e);
 }
 

@@ -130,9 +130,8 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size);
 adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
-/* Lets a slice's plan work in that memory, of slice_bytes. Allocates nothing. */
-void place_slice(adj_exec *e, char *memory);
-size_t slice_bytes(const adj_exec *e);
+/* Lets a slice's plan work in that memory. Allocates nothing. */
+void place_slice(adj_exec *e, char *arena, char *storage);
 
 /* run.c: a step's kernel, of which the options' before_kernel is told. */
 adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);

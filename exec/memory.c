@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "exec/slices/slices.h"
 
 enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };
 
@@ -331,5 +332,7 @@ adj_status plan_memory(adj_exec *e)
             e->slot[i].offset = e->info.storage_bytes;
             e->info.storage_bytes += footprint(e, &e->slot[i]);
         }
+    for (int i = 0; i < e->n_step; i++)
+        e->info.storage_bytes += keep_slices(&e->step[i], e->info.storage_bytes);
     return ADJ_OK;
 }

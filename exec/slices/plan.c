@@ -156,8 +156,7 @@ static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, adj_n
 
 /* ---- memory ---- */
 
-/* Of a thread: its plan's arena and what that keeps for the slices of a run, and its own sums; for
- * all: what each slice gives where that is not added up. */
+/* Of a thread: its own sums; for all: what each slice gives where that is not added up. */
 static void lay_out(slices *s)
 {
     for (int i = 0; i < s->group.n_out; i++) {
@@ -171,7 +170,6 @@ static void lay_out(slices *s)
             s->out_at[i] = s->part_bytes;
             s->part_bytes += aligned(adj_type_bytes(s->group.out[i]->type) * (size_t)s->n_slice);
         }
-    s->thread_bytes = s->sum_bytes + slice_bytes(s->thread[0].plan);
 }
 
 /* ---- made ---- */
@@ -263,11 +261,34 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
     return NULL;
 }
 
+/* Do all whole operands change only when a parameter is set? */
+static int keeps(const adj_exec *e, const slices *s)
+{
+    int all = 1;
+    for (int i = 0; i < s->group.n_in; i++)
+        all &= s->in_is_batch[i] || is_invariant(e, s->group.in[i]);
+    return all;
+}
+
+static size_t kept_bytes(const slices *s) { return aligned(s->thread[0].plan->info.storage_bytes); }
+
+size_t keep_slices(const step *s, size_t at)
+{
+    if (plan_of_slice(s) == NULL)
+        return 0;
+    slices *of = s->prep.state;
+    of->kept_at = at;
+    return of->part_of != NULL ? kept_bytes(of) * (size_t)of->n_thread : 0;
+}
+
 const adj_exec *take_slices(const adj_exec *e, slices *of, step *s)
 {
     s->kernel = slices_backend.kernels[0];
     s->backend = e->n_backend;
     s->prep.state = of;
+    of->part_of = keeps(e, of) ? e : NULL;
+    of->thread_bytes = of->sum_bytes + aligned(of->thread[0].plan->info.arena_bytes) +
+                       (of->part_of == NULL ? kept_bytes(of) : 0);
     s->prep.scratch = of->thread_bytes * (size_t)of->n_thread + of->part_bytes;
     s->prep.sums_by_threads = of->n_slice > 1; /* slices follow from it, and kernels from slices */
     snprintf(s->prep.impl, sizeof s->prep.impl, "%lldx%lld", (long long)of->n_slice,

@@ -86,13 +86,26 @@ static adj_status run_slice(const slices *s, const adj_call *c, int thread, int6
     return run_steps(p->plan);
 }
 
-/* Whole operands may have changed since the last run: what follows from them alone is computed with
- * the first slice. */
+/* Where the thread's plan keeps what follows from whole operands. */
+static char *kept_of(const slices *s, char *arena, int thread)
+{
+    const adj_exec_info *i = &s->thread[thread].plan->info;
+    return s->part_of == NULL
+               ? arena + aligned(i->arena_bytes)
+               : s->part_of->storage + s->kept_at + (size_t)thread * aligned(i->storage_bytes);
+}
+
+/* What follows from whole operands alone is computed with the first slice, where these may have
+ * changed since the last run. */
 static void begin(const slices *s, const adj_call *c, int thread)
 {
-    const slice_plan *p = &s->thread[thread];
-    place_slice(p->plan, sums_of(s, c, thread) + s->sum_bytes);
-    p->plan->invariant_seen = 0;
+    slice_plan *p = &s->thread[thread];
+    const uint64_t version = s->part_of != NULL ? invariant_version(s->part_of) : 0;
+    char *arena = sums_of(s, c, thread) + s->sum_bytes;
+    place_slice(p->plan, arena, kept_of(s, arena, thread));
+    if (s->part_of == NULL || p->version != version)
+        p->plan->invariant_seen = 0;
+    p->version = version;
     p->plan->overrun = 0;
     if (p->plan->canaries)
         draw_canaries(p->plan, NONE);

@@ -11,7 +11,8 @@ typedef struct { /* where the steps of a plan look for a value */
 
 typedef struct { /* one thread's */
     adj_exec *plan;
-    places *in, *out;  /* by the group's in, and out */
+    places *in, *out; /* by the group's in, and out */
+    uint64_t version; /* of what is kept: invariant_version of the plan that the group is part of */
     adj_status status; /* of the last run's slices */
 } slice_plan;
 
@@ -27,7 +28,11 @@ struct slices {
      * begin: a value that is no images is added up, or one for each slice is merged. */
     size_t *out_at;
     size_t sum_bytes, part_bytes;
-    size_t thread_bytes; /* scratch memory of each thread, its sums first; the parts come last */
+    size_t thread_bytes; /* scratch memory of each thread: its sums, its plan's arena, and what that
+                            keeps unless part_of does; the parts come last */
+    const adj_exec *part_of; /* the plan whose storage keeps what follows from whole operands, from
+                                kept_at on; NULL: it is computed in every run, as they may vary */
+    size_t kept_at;
     int n_thread;
     slice_plan *thread;
 };

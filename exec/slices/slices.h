@@ -40,6 +40,9 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
 /* Lets s, which is described, be computed so; the caller keeps the slices. Returns the plan of the
  * first thread's. */
 const adj_exec *take_slices(const adj_exec *e, slices *of, step *s);
+/* Lets what its slices keep between runs lie there in the plan's storage. Returns how many bytes;
+ * 0: none, or the step has no slices. */
+size_t keep_slices(const step *s, size_t at);
 void drop_slices(slices *s);
 /* The plan of the first thread's slice; NULL: the step has no slices. */
 const adj_exec *plan_of_slice(const step *s);

@@ -314,6 +314,47 @@ Test(slices, one_pass_is_left_alone)
     fixture_free(&f);
 }
 
+/* What follows from parameters alone is kept from run to run, until one of them is set. */
+Test(slices, parameters_that_are_set)
+{
+    enum { WHOLE, SLICED, WITH_CANARIES, N_PLAN };
+    static const adj_exec_opts o[N_PLAN] = {
+        {.backend = "naive"}, {.slices = 1}, {.slices = 1, .debug.canaries = 1}};
+    enum { IMAGES = N * SIDE * SIDE * C, FILTER = 9 * C * C };
+    adj_graph *g = adj_graph_new();
+    const adj_shape filter = {4, {3, 3, C, C}};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, C}}), *w[2];
+    for (int i = 0; i < 2; i++)
+        w[i] = adj_param(g, i == 0 ? "v" : "w", ADJ_F32, filter,
+                         (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
+    adj_node *y = adj_conv2d(adj_relu(adj_conv2d(x, w[0], &same)), w[1], &same);
+    adj_exec *e[N_PLAN];
+    float v[IMAGES], got[N_PLAN][IMAGES];
+    for (int i = 0; i < N_PLAN; i++) {
+        adj_exec_opts opts = o[i];
+        opts.n_fetch = 1;
+        opts.fetch = &y;
+        opts.threads = 2;
+        cr_assert_eq(adj_exec_new(g, &opts, &e[i]), ADJ_OK, "%s", adj_exec_message(e[i]));
+        cr_assert_eq(sliced_steps(e[i]), i != WHOLE);
+    }
+    for (int run = 0; run < 5; run++) { /* a filter is set before the third run, and the fourth */
+        for (int k = 0; k < IMAGES; k++)
+            v[k] = (float)((k * 7 + run * 3) % 5 - 2);
+        for (int i = 0; i < N_PLAN; i++) {
+            adj_set(e[i], x, v, sizeof v);
+            if (run == 2 || run == 3)
+                adj_set(e[i], w[run - 2], v, FILTER * sizeof *v);
+            cr_assert_eq(adj_run(e[i]), ADJ_OK, "%s", adj_exec_message(e[i]));
+            adj_get(e[i], y, got[i], sizeof got[i]);
+            cr_expect_arr_eq(got[i], got[WHOLE], sizeof got[i], "run %d of plan %d", run, i);
+        }
+    }
+    for (int i = 0; i < N_PLAN; i++)
+        adj_exec_free(e[i]);
+    adj_graph_free(g);
+}
+
 /* ---- what is not finite ---- */
 
 /* conv, relu, conv: an image's NaN and Inf are in its own results, and nowhere else. */
