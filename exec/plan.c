@@ -209,10 +209,9 @@ int is_empty(const adj_group *g)
     return 1;
 }
 
-/* The steps of a slice are the plan's as well. */
+/* A slice's changes of layout, and what it computes slowly, are the plan's as well. */
 static void count_slice(adj_exec *e, const adj_exec *slice)
 {
-    e->info.steps += slice->info.steps;
     e->info.reorders += slice->info.reorders;
     e->info.naive_steps += slice->info.naive_steps;
     if (e->warning[0] == '\0')
@@ -289,7 +288,7 @@ adj_status plan_steps(adj_exec *e)
     for (int i = 0; i < e->n_update; i++)
         if ((e->update[i].next = final_buffer(e, e->graph->node[e->update[i].next])) == NONE)
             return e->status;
-    e->info.steps += e->n_step;
+    e->info.steps = e->n_step;
     e->info.sliced = e->n_slices;
     for (int id = 0; id < e->graph->n_node; id++)
         e->info.recomputed +=

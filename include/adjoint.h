@@ -418,9 +418,8 @@ typedef struct {
     size_t read_bytes, written_bytes; /* what the steps of one run move: their operands and results,
                                          once for each step; left out are scratch and steps that
                                          run only when a parameter has changed */
-    int steps, reorders, naive_steps; /* kernels that run, those of a slice once; of these, mere
-                                         changes of layout; and those that the last backend
-                                         computes */
+    int steps, reorders, naive_steps; /* kernels that run; of these, and of a slice's, mere changes
+                                         of layout; and those that the last backend computes */
     int recomputed, sliced; /* nodes that are computed once more, for the gradient; steps that
                                run over a few images at a time */
     int timed;              /* candidates that tune has run */
