@@ -127,6 +127,13 @@ def first_line(arguments):
     return (done.stdout.splitlines() or [""])[0]
 
 
+def commit():
+    """What the sources are; a results file that was just written does not make them others."""
+    changed = first_line(["git", "status", "--porcelain", "--untracked-files=no", "--", ".",
+                          ":!bench/results"])
+    return first_line(["git", "describe", "--always"]) + ("-dirty" if changed else "")
+
+
 def word_of(path, key):
     try:
         for line in open(path, encoding="ascii", errors="replace"):
@@ -148,7 +155,7 @@ def machine(tool):
         "system": word_of_release(),
         "compiler": first_line([os.environ.get("CC", "cc"), "--version"]),
         "onednn": probe.get("onednn", "unknown"),
-        "commit": first_line(["git", "describe", "--always", "--dirty"]),
+        "commit": commit(),
         "load": " ".join(f"{x:.1f}" for x in os.getloadavg()),
     }
 
