@@ -55,16 +55,19 @@ def combine(turns):
 def measure(tool, peers, net, dtype, parts, o):
     """{label: {part: figures}}"""
     turns = {}
+    timed = [p for p in parts if p != "infer32" or BATCH[net] != 32]  # else infer is the same
     for turn in range(o.rounds):
-        for label, call in contenders(tool, peers, net, dtype, parts, o):
-            before = turns.setdefault(label, {part: [] for part in parts})
-            if any("status" in t for part in parts for t in before[part]):
+        for label, call in contenders(tool, peers, net, dtype, timed, o):
+            before = turns.setdefault(label, {part: [] for part in timed})
+            if any("status" in t for part in timed for t in before[part]):
                 continue  # refused: this build cannot do it
             say(f"{net} {dtype}, turn {turn + 1} of {o.rounds}: {label}")
             answer = call()
-            for part in parts:
+            for part in timed:
                 before[part].append(answer if "error" in answer else
                                     answer.get(part, {"error": "does not train"}))
+    for by_part in turns.values():
+        by_part.update({p: by_part["infer"] for p in parts if p not in timed})
     return {label: {p: combine(t) for p, t in by_part.items()} for label, by_part in turns.items()}
 
 

@@ -394,10 +394,9 @@ typedef struct {
     int recompute;
     /* Groups of steps that run over the batch in slices of a few images, all of them for a slice
      * before the next one: what a convolution reads has just been written by the batch norm before
-     * it, and is in the cache. Results are those of other orders of sums. 1: wherever it can be
-     * done: less reading and writing of memory, and time where memory is slow. 0: where tune finds
-     * it to be faster (the selection has that), and in inference, where no sum is over images, from
-     * about 4 MB at a time on (not with math fast). -1: nowhere. */
+     * it, and is in the cache. Sums have other orders. 1: wherever it can be done, which saves
+     * memory traffic. 0: where tune finds it faster (the selection has that), and in inference from
+     * about 4 MB at a time on, but with math fast. -1: nowhere. */
     int slices;
     /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
      * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are
@@ -420,8 +419,7 @@ typedef struct {
                                          run only when a parameter has changed */
     int steps, reorders, naive_steps; /* kernels that run; of these, and of a slice's, mere changes
                                          of layout; and those that the last backend computes */
-    int recomputed, sliced; /* nodes that are computed once more, for the gradient; steps that
-                               run over a few images at a time */
+    int recomputed, sliced; /* nodes computed again for the gradient; steps that run in slices */
     int timed;              /* candidates that tune has run */
     double timed_seconds;   /* that it took */
     int cached;             /* steps that the tune file decided */

@@ -25,6 +25,20 @@ static const remark examples[] = {
      "Every implementation of a convolution and of its gradients."},
     {NULL, NULL}};
 
+/* The options, and those that --op has. */
+static int parse_with_op(bench_opts *o, const option *options, int argc, char **argv)
+{
+    option op[OP_OPTIONS + 1] = {0};
+    op_args_options(&o->op, op);
+    const usage u = {.command = "bench",
+                     .summary = "Times whole steps of a model, or the kernels of one op.",
+                     .options = options,
+                     .more = op,
+                     .variables = PLAN_VARIABLES,
+                     .examples = examples};
+    return parse_options(&u, argc, argv);
+}
+
 static int read_options(bench_opts *o, int argc, char **argv)
 {
     const option options[] = {
@@ -79,15 +93,7 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {0},
     };
-    option op[OP_OPTIONS + 1] = {0};
-    op_args_options(&o->op, op);
-    const usage u = {.command = "bench",
-                     .summary = "Times whole steps of a model, or the kernels of one op.",
-                     .options = options,
-                     .more = op,
-                     .variables = PLAN_VARIABLES,
-                     .examples = examples};
-    return parse_options(&u, argc, argv);
+    return parse_with_op(o, options, argc, argv);
 }
 
 /* What only one of the three ways of measuring understands. */

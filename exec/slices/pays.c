@@ -75,7 +75,7 @@ static int is_last_reader(const slice_search *s, const sliced_nodes *nodes, cons
  * result of the one that runs, and what later ones read. */
 static double bytes_of_image(const slice_search *s, const sliced_nodes *nodes)
 {
-    double live = 0, most = 0;
+    double live = 0, max_live = 0;
     for (int i = 0; i < nodes->n; i++) {
         const adj_node *n = nodes->node[i];
         live += is_batch_result(n) ? (double)adj_type_bytes(n->type) : 0;
@@ -83,7 +83,7 @@ static double bytes_of_image(const slice_search *s, const sliced_nodes *nodes)
             if (!is_member(s, nodes, n->in[k]) && is_batch_operand(n, k) &&
                 is_first_reader(s, nodes, n, k))
                 live += (double)adj_type_bytes(n->in[k]->type);
-        most = live > most ? live : most;
+        max_live = live > max_live ? live : max_live;
         for (int k = 0; k < n->n_in; k++)
             if (is_batch_operand(n, k) && adj_operand_position(n, n->in[k]) == k &&
                 is_last_reader(s, nodes, n, n->in[k]))
@@ -91,7 +91,7 @@ static double bytes_of_image(const slice_search *s, const sliced_nodes *nodes)
         if (is_batch_result(n) && is_last_reader(s, nodes, n, n)) /* it only leaves the group */
             live -= (double)adj_type_bytes(n->type);
     }
-    return most / (double)nodes->batch;
+    return max_live / (double)nodes->batch;
 }
 
 static effect effect_of(const slice_search *s, const sliced_nodes *nodes)
@@ -162,11 +162,11 @@ static int is_large(const adj_exec *e, const sliced_nodes *nodes, const effect *
 static int pays(const adj_exec *e, const sliced_nodes *nodes, const effect *sum)
 {
     const int64_t n_slice = nodes->batch / nodes->images,
-                  most = (n_slice + e->threads - 1) / e->threads;
+                  max_of_thread = (n_slice + e->threads - 1) / e->threads;
     return e->math == ADJ_MATH_EXACT && 2 * (double)n_slice * sum->repeats <= sum->saved &&
            (double)nodes->batch * sum->image >= min_shared_bytes &&
            (double)nodes->images * sum->image >= max_slice_bytes / 4 &&
-           20 * most * e->threads <= 21 * n_slice;
+           20 * max_of_thread * e->threads <= 21 * n_slice;
 }
 
 int cut_slices(const slice_search *s, int large, sliced_nodes *nodes)
