@@ -179,6 +179,7 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
                   .isa = isa_of(level),
                   .bf16_code = bf16_code_of(level),
                   .conv_bf16_code = level >= ISA_LEVEL_AMX ? direct_conv_bf16_amx_avx512 : NULL,
+                  .has_avx512_bf16 = level >= ISA_LEVEL_AVX512_BF16,
                   .threads = opts->threads,
                   .second_cache = (ptrdiff_t)machine_second_cache(),
                   .math = opts->math};

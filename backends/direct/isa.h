@@ -1,9 +1,13 @@
-/* isa.h - the instruction set that a kernel is compiled for: ISA_base, ISA_avx2 or ISA_avx512.
- * DIRECT(f) names the function f compiled for it. */
+/* isa.h - the instruction set that a kernel is compiled for: ISA_base, ISA_avx2 or ISA_avx512; for
+ * some that gain by it ISA_avx512_bf16, too. DIRECT(f) names the function f compiled for it. */
 #ifndef DIRECT_ISA_H
 #define DIRECT_ISA_H
 
-#if defined(ISA_avx512)
+#if defined(ISA_avx512_bf16)
+#define DIRECT(f) direct_##f##_avx512_bf16
+#define ISA_NAME "avx512_bf16"
+enum { VECTOR_BYTES = 64 };
+#elif defined(ISA_avx512)
 #define DIRECT(f) direct_##f##_avx512
 #define ISA_NAME "avx512"
 enum { VECTOR_BYTES = 64 };
@@ -16,6 +20,6 @@ enum { VECTOR_BYTES = 32 };
 #define ISA_NAME "base"
 enum { VECTOR_BYTES = 16 };
 #else
-#error "compile with -DISA_base, -DISA_avx2 or -DISA_avx512"
+#error "compile with -DISA_base, -DISA_avx2, -DISA_avx512 or -DISA_avx512_bf16"
 #endif
 #endif

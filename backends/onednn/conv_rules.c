@@ -216,6 +216,7 @@ static const conv_rule rows[] = {
      .ops = DEPTHWISE,
      .dtypes = ANY_TYPE,
      .applies = is_below_8,
+     .not_on = &zen4, /* 1.1 to 2 times */
      .measured = zen5,
      .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 48, 3, 1, 1, 4, 4},
                {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 4, 4}}},

@@ -226,6 +226,7 @@ static void set_segments(fused_group *p, int threads)
 static int lay_out(fused_group *p, const direct *d, const adj_group *g)
 {
     p->work.code = d->isa->fused_pointwise;
+    p->half_kernel = d->has_avx512_bf16 ? direct_row_kernel_bf16_avx512_bf16 : NULL;
     adj_shape shape = fused_shape(g->node[0]);
     int channels = 0;
     for (int i = 0; i < g->n_node; i++)
@@ -255,7 +256,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     prep->scratch = set_scratch(&p);
     set_aliases(&p, g, prep);
     const char *impl = p.row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise";
-    return direct_accept(d, prep, impl, &p, sizeof p);
+    const int is_bf16 = p.row_kernel.is_half && p.half_kernel != NULL;
+    return direct_accept_as(d, prep, impl, is_bf16 ? "avx512_bf16" : d->isa->name, &p, sizeof p);
 }
 
 const adj_kernel direct_fused_pointwise = {.name = "fused_pointwise",

@@ -77,6 +77,10 @@ typedef enum {
     ROW_KERNEL_ROLES
 } row_kernel_role;
 
+/* bits: those of one of pattern.c's patterns. */
+struct row_kernel_args;
+typedef void row_kernel(const struct row_kernel_args *s, int bits);
+
 /* What one loop computes (row_kernel.h), and where its operands are. */
 typedef struct {
     int bits; /* 0: there is none */
@@ -105,6 +109,7 @@ typedef struct fused_group {
     fused_node node[FUSED_NODES];
     fused_value value[FUSED_VALUES];
     row_kernel_plan row_kernel; /* of all nodes */
+    row_kernel *half_kernel;    /* NULL: that of the pass's instruction set */
     /* offsets in the scratch */
     size_t buffers, buffers_each; /* per thread */
     size_t tiled;                 /* float[n_tiled][row] */

@@ -29,6 +29,8 @@ static const element elements[] = {
     ['A'] = {FUSED_ADD, ROW_ADD, ROLE_NONE, {SO_FAR, 1}},
     ['R'] = {FUSED_RELU, ROW_RELU, ROLE_NONE, {SO_FAR}},
     ['M'] = {FUSED_RELU_GRAD, ROW_MASK, ROLE_NONE, {SO_FAR, 2}},
+    /* a cast of bf16 to f32, which sums are in anyway */
+    ['C'] = {FUSED_COPY, 0, ROLE_NONE, {SO_FAR}},
     /* sums: bias_add_grad, batch_norm_grad_sums (P, and Q with another x), batch_norm_stats */
     ['S'] = {FUSED_SUM, ROW_SUM, ROLE_SUM, {SO_FAR}},
     ['P'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
@@ -36,16 +38,17 @@ static const element elements[] = {
     ['V'] = {FUSED_STATS, ROW_STATS, ROLE_SUMS, {SO_FAR}},
 };
 
-/* Each has a loop in row_kernel.c. */
-static const char *const patterns[] = {"N",   "NR",   "NA",  "NAR", "G",   "GS",   "M",
-                                       "MS",  "MP",   "MPQ", "AM",  "AMP", "AMPQ", "nmP",
-                                       "nmg", "nmgS", "P",   "S",   "V"};
+/* Each has a loop in row_kernel.c; C has no part in it. */
+static const char *const patterns[] = {
+    "N",   "NR",   "NA",  "NAR", "G",    "GS",    "GCS", "M", "MS", "MCS", "MP", "MPQ", "AM",
+    "AMP", "AMPQ", "nmP", "nmg", "nmgS", "nmgCS", "P",   "S", "CS", "R",   "AR", "V"};
 
 typedef struct {
     const fused_group *p;
     int first, n_node; /* of p's nodes */
     int in_memory;     /* operands and the result lie there, not in buffers */
     int so_far;        /* value; -1: none yet */
+    int widened;       /* what it is in f32; -1: no value */
     adj_dtype dtype;   /* of all operands */
     row_kernel_plan plan;
 } matching;
@@ -65,18 +68,35 @@ static int is_operand(matching *m, int slot, int value)
            (v->dtype == ADJ_F32 || v->dtype == ADJ_BF16);
 }
 
+/* The node's operand i: what has been computed, widened or not, or one in memory. */
+static int has_operand(matching *m, int slot, int value)
+{
+    if (slot == SO_FAR && m->widened >= 0)
+        return value == m->widened;
+    if (slot == SO_FAR && m->so_far >= 0)
+        return value == m->so_far;
+    return is_operand(m, slot == SO_FAR ? 0 : slot, value);
+}
+
+/* A cast that stays inside, of operands in bf16. */
+static int is_widening(matching *m, const fused_node *d)
+{
+    m->widened = d->y;
+    return m->in_memory && direct_is_widening(d->node) && m->p->value[d->y].out < 0 &&
+           m->dtype == ADJ_BF16;
+}
+
 static int is_node(matching *m, const element *e, int number)
 {
     const fused_node *d = &m->p->node[number];
     const int swapped = d->code == FUSED_ADD && d->x[1] == m->so_far;
     if (d->code != e->code)
         return 0;
-    for (int i = 0; i < d->n_x; i++) {
-        int slot = e->x[i], value = d->x[swapped ? 1 - i : i];
-        int is_so_far = slot == SO_FAR && m->so_far >= 0;
-        if (is_so_far ? value != m->so_far : !is_operand(m, slot == SO_FAR ? 0 : slot, value))
+    for (int i = 0; i < d->n_x; i++)
+        if (!has_operand(m, e->x[i], d->x[swapped ? 1 - i : i]))
             return 0;
-    }
+    if (d->code == FUSED_COPY)
+        return is_widening(m, d);
     m->plan.bits |= e->bits;
     m->plan.node[e->role] = number;
     if (d->y < 0)
@@ -111,7 +131,7 @@ static int set_result(matching *m)
 static int is_pattern(matching *m, const char *pattern)
 {
     const int n = m->n_node;
-    m->so_far = -1;
+    m->so_far = m->widened = -1;
     m->dtype = ADJ_F64;
     m->plan = (row_kernel_plan){.x = {-1, -1, -1, -1, -1}, .y = -1};
     if (strlen(pattern) != (size_t)n)

@@ -3,6 +3,10 @@
  * all: sanitizers need a minute for each. */
 #include <string.h>
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
 #include "row_kernel.h"
@@ -66,6 +70,20 @@ ALWAYS void store_columns(float *p, columns c)
                               __builtin_convertvector((words)c.v[k + 1], pairs) << 32;
 }
 
+#ifdef __AVX512BF16__
+
+/* Both rounded to nearest even, as pairs; numbers below 2^-126 become 0. */
+ALWAYS void round_pairs(words *both, const vector *even, const vector *odd)
+{
+    static const uint16_t in_pairs[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh((__m512)*odd, (__m512)*even);
+    *both = (words)_mm512_permutexvar_epi16(_mm512_loadu_si512(in_pairs), halves);
+}
+
+#else
+
 /* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
  * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs.
  * By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
@@ -75,6 +93,22 @@ ALWAYS void round_to_bf16(words *rounded, const vector *v)
     *rounded = b + 0x7fff + (b >> 16 & 1);
 }
 
+ALWAYS void round_pairs(words *both, const vector *even, const vector *odd)
+{
+    words lower, upper;
+    round_to_bf16(&lower, even);
+    round_to_bf16(&upper, odd);
+    *both = lower >> 16 | (upper & UPPER);
+}
+
+#endif
+
+ALWAYS void widen_pairs(vector *even, vector *odd, const words *both)
+{
+    *even = (vector)(*both << 16);
+    *odd = (vector)(*both & UPPER);
+}
+
 ALWAYS columns load_row(const void *p, ptrdiff_t at)
 {
     columns c;
@@ -82,8 +116,7 @@ ALWAYS columns load_row(const void *p, ptrdiff_t at)
         return load((const float *)p + at);
     for (int k = 0; k < WIDE; k += 2) {
         words both = ((const half_pairs *)((const uint16_t *)p + at))[k / 2];
-        c.v[k] = (vector)(both << 16);
-        c.v[k + 1] = (vector)(both & UPPER);
+        widen_pairs(&c.v[k], &c.v[k + 1], &both);
     }
     return c;
 }
@@ -96,14 +129,10 @@ ALWAYS columns store_row(void *p, ptrdiff_t at, columns c)
         return c;
     }
     for (int k = 0; k < WIDE; k += 2) {
-        words lower, upper;
-        round_to_bf16(&lower, &c.v[k]);
-        round_to_bf16(&upper, &c.v[k + 1]);
-        lower >>= 16;
-        upper &= UPPER;
-        ((half_pairs *)((uint16_t *)p + at))[k / 2] = lower | upper;
-        c.v[k] = (vector)(lower << 16);
-        c.v[k + 1] = (vector)upper;
+        words both;
+        round_pairs(&both, &c.v[k], &c.v[k + 1]);
+        ((half_pairs *)((uint16_t *)p + at))[k / 2] = both;
+        widen_pairs(&c.v[k], &c.v[k + 1], &both);
     }
     return c;
 }
@@ -219,6 +248,8 @@ static void run_whole(const row_kernel_args *s, int bits) { walk(s, bits); }
 static void run_whole(const row_kernel_args *s, int bits)
 {
     switch (bits) {
+    case ROW_RELU | ROW_OUT: walk(s, ROW_RELU | ROW_OUT); break;
+    case ROW_ADD | ROW_RELU | ROW_OUT: walk(s, ROW_ADD | ROW_RELU | ROW_OUT); break;
     case ROW_NORM | ROW_OUT: walk(s, ROW_NORM | ROW_OUT); break;
     case ROW_NORM | ROW_RELU | ROW_OUT: walk(s, ROW_NORM | ROW_RELU | ROW_OUT); break;
     case ROW_NORM | ROW_ADD | ROW_OUT: walk(s, ROW_NORM | ROW_ADD | ROW_OUT); break;

@@ -53,10 +53,9 @@ typedef struct row_kernel_args {
 
 /* ---- row_kernel.c, per instruction set and type ---- */
 
-/* bits: those of one of pattern.c's patterns. */
-typedef void row_kernel(const row_kernel_args *s, int bits);
 row_kernel direct_row_kernel_f32_base, direct_row_kernel_f32_avx2, direct_row_kernel_f32_avx512,
-    direct_row_kernel_bf16_base, direct_row_kernel_bf16_avx2, direct_row_kernel_bf16_avx512;
+    direct_row_kernel_bf16_base, direct_row_kernel_bf16_avx2, direct_row_kernel_bf16_avx512,
+    direct_row_kernel_bf16_avx512_bf16;
 
 /* ---- pattern.c ---- */
 

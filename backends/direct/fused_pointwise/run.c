@@ -106,7 +106,8 @@ static void point_to_constants(const pass *s, const row_kernel_plan *plan, row_k
 /* The chunk's whole rows, then what is left of a row behind them. */
 static void run_rows(const pass *s, const row_kernel_plan *plan)
 {
-    row_kernel *kernel = plan->is_half ? DIRECT(row_kernel_bf16) : DIRECT(row_kernel_f32);
+    row_kernel *half = s->p->half_kernel != NULL ? s->p->half_kernel : DIRECT(row_kernel_bf16);
+    row_kernel *kernel = plan->is_half ? half : DIRECT(row_kernel_f32);
     const ptrdiff_t row = s->p->sum_width, rest = s->n % row;
     row_kernel_args t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
     for (int i = 0; i < ROW_KERNEL_OPERANDS; i++)
