@@ -223,18 +223,20 @@ ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, columns c, column_s
         add_norm_sums(h, 1, load_row(s->x[4], at), c);
 }
 
-ALWAYS void walk(const row_kernel_args *s, int bits)
+/* On a copy: what is stored may be the arguments, for all that the compiler knows. */
+ALWAYS void walk(const row_kernel_args *args, int bits)
 {
-    for (ptrdiff_t i = 0; i < s->width; i += ROW_KERNEL_WIDTH) {
-        column_state h = load_state(s, i, bits);
+    const row_kernel_args s = *args;
+    for (ptrdiff_t i = 0; i < s.width; i += ROW_KERNEL_WIDTH) {
+        column_state h = load_state(&s, i, bits);
         ptrdiff_t y_at = i;
-        for (ptrdiff_t at = i; at < s->rows * s->row; at += s->row, y_at += s->y_row) {
-            columns c = compute(s, at, &h, bits);
+        for (ptrdiff_t at = i; at < s.rows * s.row; at += s.row, y_at += s.y_row) {
+            columns c = compute(&s, at, &h, bits);
             if (bits & ROW_OUT)
-                c = store_row(s->y, y_at, c);
-            add_sums(s, at, c, &h, bits);
+                c = store_row(s.y, y_at, c);
+            add_sums(&s, at, c, &h, bits);
         }
-        store_state(s, i, &h, bits);
+        store_state(&s, i, &h, bits);
     }
 }
 
