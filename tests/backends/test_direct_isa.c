@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "adjoint.h"
+#include "tests/isa.h"
 
 /* The status of a plan of relu on direct where ADJOINT_MAX_ISA is word; impl: who computes it. */
-static adj_status plan_with(const char *word, char message[300], char impl[64])
+static adj_status plan_as(adj_dtype dtype, const char *word, char message[300], char impl[64])
 {
     adj_graph *g = adj_graph_new();
-    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}}));
+    adj_node *y = adj_relu(adj_input(g, "x", dtype, (adj_shape){1, {64}}));
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct", .threads = 1};
     adj_exec *e = NULL;
     if (word != NULL)
@@ -24,6 +25,11 @@ static adj_status plan_with(const char *word, char message[300], char impl[64])
     adj_exec_free(e);
     adj_graph_free(g);
     return status;
+}
+
+static adj_status plan_with(const char *word, char message[300], char impl[64])
+{
+    return plan_as(ADJ_F32, word, message, impl);
 }
 
 Test(direct_isa, names)
@@ -39,7 +45,7 @@ Test(direct_isa, names)
         cr_expect_eq(plan_with(known[i], message, impl), ADJ_OK, "%s", message);
     cr_expect_str_eq(impl, best); /* amx: no limit */
     plan_with("base", message, impl);
-    cr_expect_str_eq(impl, "fused_pointwise:base");
+    cr_expect_str_eq(impl, "fused_row_kernel:base");
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         cr_expect_eq(plan_with(unknown[i], message, impl), ADJ_EARG, "%s: %s", unknown[i], message);
         snprintf(
@@ -49,6 +55,21 @@ Test(direct_isa, names)
             unknown[i]);
         cr_expect_not_null(strstr(message, expected), "%s", message);
     }
+}
+
+/* In bf16 by avx512_bf16 where that is there and allowed. */
+Test(direct_isa, bf16)
+{
+    char message[300], impl[64];
+    need_isa("avx512_bf16");
+    plan_as(ADJ_BF16, NULL, message, impl);
+    cr_expect_str_eq(impl, "fused_row_kernel:avx512_bf16");
+    plan_as(ADJ_BF16, "avx512_bf16", message, impl);
+    cr_expect_str_eq(impl, "fused_row_kernel:avx512_bf16");
+    plan_as(ADJ_BF16, "avx512", message, impl);
+    cr_expect_str_eq(impl, "fused_row_kernel:avx512");
+    plan_as(ADJ_F32, NULL, message, impl);
+    cr_expect_str_eq(impl, "fused_row_kernel:avx512");
 }
 
 static int read_file(const char *path, char *text, size_t size)
