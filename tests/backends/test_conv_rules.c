@@ -75,7 +75,7 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
         {"Zen 3: of Zen 4's family, with AVX2", &zen3,
          NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4},
         {"Zen 4: vectors of 16 in two halves", &zen4,
-         TILES " " NARROW " filter_from_few_f32 " WIDE " depthwise_input_bf16"},
+         TILES " " NARROW " filter_from_few_f32 input_1x1_towards_4_f32 depthwise_input_bf16"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int i = 0; i < conv_rule_count() && is_numbered_here(cases[k].m); i++) {
