@@ -396,7 +396,7 @@ typedef struct {
      * before the next one: what a convolution reads has just been written by the batch norm before
      * it, and is in the cache. Sums have other orders. 1: wherever it can be done, which saves
      * memory traffic. 0: where tune finds it faster (the selection has that), and in inference from
-     * about 4 MB at a time on, but with math fast. -1: nowhere. */
+     * about 4 MB at a time on. -1: nowhere. */
     int slices;
     /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
      * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are

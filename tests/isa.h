@@ -1,7 +1,7 @@
-/* isa.h - the instruction sets that the direct kernels are compiled for (all_isas) or may use
- * (those and avx512_bf16, amx), and which of them this CPU has: a test takes each that is there and
- * is skipped, with a line that says so, where it is not. Asked of the CPU, not of the backend under
- * test. */
+/* isa.h - the instruction sets that the direct kernels are compiled for (all_isas; row_isas: row
+ * kernels) or may use (those and amx), and which of them this CPU has: a test takes each that is
+ * there and is skipped, with a line that says so, where it is not. Asked of the CPU, not of the
+ * backend under test. */
 #ifndef TESTS_ISA_H
 #define TESTS_ISA_H
 
@@ -15,6 +15,8 @@
 
 enum { N_ISA = 3 };
 static const char *const all_isas[N_ISA] = {"base", "avx2", "avx512"};
+enum { N_ROW_ISA = 4 };
+static const char *const row_isas[N_ROW_ISA] = {"base", "avx2", "avx512", "avx512_bf16"};
 
 #if defined(__x86_64__)
 /* Bits of word `a` of leaf 7, subleaf 1, or of `d` of subleaf 0. */

@@ -52,7 +52,7 @@ typedef struct {
     const direct_isa *isa;
     const struct filter_bf16_code *bf16_code;    /* NULL: no instructions for products in bf16 */
     const struct conv_bf16_code *conv_bf16_code; /* NULL: no AMX */
-    int has_avx512_bf16;                         /* for what isa.h has so */
+    int has_avx512_bf16;                         /* may run what is compiled as ISA_avx512_bf16 */
     int threads;
     ptrdiff_t second_cache; /* bytes, of a core: for blocks that decide no sum's order */
     adj_math math;

@@ -1,5 +1,5 @@
-/* isa_level.h - which of the three compilations of a loop (build.ninja's rule cc_isa) this
- * processor can run, and whether those for AVX-512 may contain functions for more. */
+/* isa_level.h - which of the compilations of a loop (build.ninja's rule cc_isa) this processor can
+ * run, and whether those for AVX-512 may contain functions for more. */
 #ifndef ADJ_ISA_LEVEL_H
 #define ADJ_ISA_LEVEL_H
 
@@ -12,8 +12,9 @@ typedef enum {
     N_ISA_LEVEL
 } isa_level;
 
-/* The highest: the processor has everything that isa_avx2 or isa_avx512 let the compiler use, and
- * the system keeps its registers; it has let this process use the tiles, if they are among them. */
+/* The highest: the processor has everything that isa_avx2, isa_avx512 or isa_avx512_bf16 let the
+ * compiler use, and the system keeps its registers; it has let this process use the tiles, if they
+ * are among them. */
 isa_level machine_isa_level(void);
 
 #endif

@@ -8,6 +8,9 @@
 /* Bytes that a slice may have at a time, which about fit into the second cache of most processors.
  */
 static const double max_slice_bytes = 2 << 20;
+/* The convolutions that math fast is for want so many pixels, as Winograd's algorithm does, and are
+ * so fast that slices of twice these bytes pay, too. */
+static const int64_t min_fast_pixels = 1024;
 /* Below that nothing is gained that could be measured. */
 static const double min_saved_bytes = 1 << 20;
 /* So long a node of a slice is to take at least, or its call would count. */
@@ -129,14 +132,14 @@ static int is_inference(const slice_search *s, const sliced_nodes *nodes)
     return is;
 }
 
-/* The most images that divide the batch and whose slice is not too large; rather so many that all
- * threads get as many slices. */
-static int64_t images_in_slice(const adj_exec *e, int64_t batch, double image)
+/* The most images that divide the batch and whose slice has no more than max_bytes; rather so many
+ * that all threads get as many slices. */
+static int64_t images_of(const adj_exec *e, int64_t batch, double image, double max_bytes)
 {
     const int64_t min_slices = e->threads > 2 ? e->threads : 2;
     int64_t best = 1;
     int is_even = 0;
-    for (int64_t k = 1; k <= batch / min_slices && (double)k * image <= max_slice_bytes; k++) {
+    for (int64_t k = 1; k <= batch / min_slices && (double)k * image <= max_bytes; k++) {
         const int even = batch / k % e->threads == 0;
         if (batch % k != 0 || (is_even && !even))
             continue;
@@ -144,6 +147,27 @@ static int64_t images_in_slice(const adj_exec *e, int64_t batch, double image)
         is_even |= even;
     }
     return best;
+}
+
+/* Does every convolution that math fast is for have pixels enough in slices of so many images? */
+static int has_fast_pixels(const sliced_nodes *nodes, int64_t images)
+{
+    int has = 1;
+    for (int i = 0; i < nodes->n; i++) {
+        const adj_conv_geom *g = adj_node_geom(nodes->node[i]);
+        if (g != NULL && g->groups == 1 && g->kh * g->kw > 1)
+            has &= images * g->oh * g->ow >= min_fast_pixels;
+    }
+    return has;
+}
+
+/* How many images make a slice? */
+static int64_t images_in_slice(const adj_exec *e, const sliced_nodes *nodes, double image)
+{
+    const int64_t n = images_of(e, nodes->batch, image, max_slice_bytes);
+    return e->math == ADJ_MATH_EXACT || has_fast_pixels(nodes, n)
+               ? n
+               : images_of(e, nodes->batch, image, 2 * max_slice_bytes);
 }
 
 /* Is it worth trying? */
@@ -157,13 +181,13 @@ static int is_large(const adj_exec *e, const sliced_nodes *nodes, const effect *
 }
 
 /* Is it worth it without trying? A batch that does not divide well, as a prime, has slices of an
- * image or two, or one thread has a slice more than others; and Winograd's algorithm, which math
- * fast allows, wants more images than a slice has. */
+ * image or two, or one thread has a slice more than others. */
 static int pays(const adj_exec *e, const sliced_nodes *nodes, const effect *sum)
 {
     const int64_t n_slice = nodes->batch / nodes->images,
                   max_of_thread = (n_slice + e->threads - 1) / e->threads;
-    return e->math == ADJ_MATH_EXACT && 2 * (double)n_slice * sum->repeats <= sum->saved &&
+    return (e->math == ADJ_MATH_EXACT || has_fast_pixels(nodes, nodes->images)) &&
+           2 * (double)n_slice * sum->repeats <= sum->saved &&
            (double)nodes->batch * sum->image >= min_shared_bytes &&
            (double)nodes->images * sum->image >= max_slice_bytes / 4 &&
            20 * max_of_thread * e->threads <= 21 * n_slice;
@@ -172,7 +196,7 @@ static int pays(const adj_exec *e, const sliced_nodes *nodes, const effect *sum)
 int cut_slices(const slice_search *s, int large, sliced_nodes *nodes)
 {
     const effect sum = effect_of(s, nodes);
-    nodes->images = images_in_slice(s->e, nodes->batch, sum.image);
+    nodes->images = images_in_slice(s->e, nodes, sum.image);
     const int64_t n_slice = nodes->batch / nodes->images;
     if (sum.windows == 0 || !(sum.saved > 0) || n_slice < s->e->threads || n_slice < 2)
         return 0;

@@ -212,3 +212,23 @@ Test(direct_conv, refused)
     }
     backend_close(&t);
 }
+
+/* im2col is slower than all of oneDNN's, which a rule holds back for another kernel of direct's. */
+Test(direct_conv, bf16_filters_of_few_channels_are_left_to_onednn)
+{
+    fixture f = fixture_new();
+    adj_exec *e = NULL;
+    need_onednn_kernels();
+    adj_node *x = given_integers(&f, ADJ_BF16, (adj_shape){4, {4, 32, 32, 3}}, -3, 3);
+    adj_node *dy = given_integers(&f, ADJ_BF16, (adj_shape){4, {4, 16, 16, 8}}, -3, 3);
+    adj_node *dw =
+        adj_conv2d_backprop_filter(x, (adj_shape){4, {3, 3, 3, 8}}, dy,
+                                   &(adj_conv){.padding = ADJ_SAME, .stride = {1, 2, 2, 1}});
+    cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
+    cr_assert_eq(adj_exec_new(f.g, &(adj_exec_opts){.n_fetch = 1, .fetch = &dw}, &e), ADJ_OK);
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        cr_expect_null(strstr(adj_exec_step_at(e, i).impl, "im2col"), "%s",
+                       adj_exec_step_at(e, i).impl);
+    adj_exec_free(e);
+    fixture_free(&f);
+}

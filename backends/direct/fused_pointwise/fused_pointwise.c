@@ -256,8 +256,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     prep->scratch = set_scratch(&p);
     set_aliases(&p, g, prep);
     const char *impl = p.row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise";
-    const int is_bf16 = p.row_kernel.is_half && p.half_kernel != NULL;
-    return direct_accept_as(d, prep, impl, is_bf16 ? "avx512_bf16" : d->isa->name, &p, sizeof p);
+    const int by_avx512_bf16 = p.row_kernel.is_half && p.half_kernel != NULL;
+    return direct_accept_as(d, prep, impl, by_avx512_bf16 ? "avx512_bf16" : d->isa->name, &p,
+                            sizeof p);
 }
 
 const adj_kernel direct_fused_pointwise = {.name = "fused_pointwise",

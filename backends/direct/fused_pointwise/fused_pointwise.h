@@ -5,7 +5,7 @@
  * stay inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen
  * as rows of `row` elements, a multiple of c: a vector [c] is tiled to a row once, so that loops
  * know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
- * end. What does know channels, alone or with its neighbours, is a row kernel's (row_kernel.h).
+ * end. What does know channels, and what is most frequent, is a row kernel's (row_kernel.h).
  *
  * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
  * leaves in a half type is read rounded within the group as well. Sums have two levels, float for

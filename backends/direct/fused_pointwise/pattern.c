@@ -38,7 +38,7 @@ static const element elements[] = {
     ['V'] = {FUSED_STATS, ROW_STATS, ROLE_SUMS, {SO_FAR}},
 };
 
-/* Each has a loop in row_kernel.c; C has no part in it. */
+/* Each has a loop in row_kernel.c, to which C adds nothing. */
 static const char *const patterns[] = {
     "N",   "NR",   "NA",  "NAR", "G",    "GS",    "GCS", "M", "MS", "MCS", "MP", "MPQ", "AM",
     "AMP", "AMPQ", "nmP", "nmg", "nmgS", "nmgCS", "P",   "S", "CS", "R",   "AR", "V"};
@@ -48,7 +48,7 @@ typedef struct {
     int first, n_node; /* of p's nodes */
     int in_memory;     /* operands and the result lie there, not in buffers */
     int so_far;        /* value; -1: none yet */
-    int widened;       /* what it is in f32; -1: no value */
+    int widened;       /* so_far, or the operand, cast to f32; -1: no value */
     adj_dtype dtype;   /* of all operands */
     row_kernel_plan plan;
 } matching;
@@ -78,8 +78,8 @@ static int has_operand(matching *m, int slot, int value)
     return is_operand(m, slot == SO_FAR ? 0 : slot, value);
 }
 
-/* A cast that stays inside, of operands in bf16. */
-static int is_widening(matching *m, const fused_node *d)
+/* Takes a cast that stays inside, of operands in bf16. */
+static int add_widening(matching *m, const fused_node *d)
 {
     m->widened = d->y;
     return m->in_memory && direct_is_widening(d->node) && m->p->value[d->y].out < 0 &&
@@ -96,7 +96,7 @@ static int is_node(matching *m, const element *e, int number)
         if (!has_operand(m, e->x[i], d->x[swapped ? 1 - i : i]))
             return 0;
     if (d->code == FUSED_COPY)
-        return is_widening(m, d);
+        return add_widening(m, d);
     m->plan.bits |= e->bits;
     m->plan.node[e->role] = number;
     if (d->y < 0)

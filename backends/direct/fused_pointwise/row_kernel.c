@@ -1,10 +1,13 @@
 /* row_kernel.c - the loops of row_kernel.h: one function, inlined for each of the combinations that
- * occur; compiled once per instruction set, for f32 and bf16. With -DSMALL_CODE there is one for
- * all: sanitizers need a minute for each. */
+ * occur; compiled once per instruction set, for f32 and bf16, which avx512_bf16 rounds to. With
+ * -DSMALL_CODE there is one for all: sanitizers need a minute for each. */
 #include <string.h>
 
-#ifdef __AVX512BF16__
+#if defined(__x86_64__) && defined(ISA_avx512_bf16)
+#define HAS_BF16_ROUNDING 1
 #include <immintrin.h>
+#else
+#define HAS_BF16_ROUNDING 0
 #endif
 
 #include "backends/direct/arith.h"
@@ -70,7 +73,7 @@ ALWAYS void store_columns(float *p, columns c)
                               __builtin_convertvector((words)c.v[k + 1], pairs) << 32;
 }
 
-#ifdef __AVX512BF16__
+#if HAS_BF16_ROUNDING
 
 /* Both rounded to nearest even, as pairs; numbers below 2^-126 become 0. */
 ALWAYS void round_pairs(words *both, const vector *even, const vector *odd)
@@ -223,7 +226,7 @@ ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, columns c, column_s
         add_norm_sums(h, 1, load_row(s->x[4], at), c);
 }
 
-/* On a copy: what is stored may be the arguments, for all that the compiler knows. */
+/* On a copy: for all that the compiler knows, y may be where the arguments are. */
 ALWAYS void walk(const row_kernel_args *args, int bits)
 {
     const row_kernel_args s = *args;

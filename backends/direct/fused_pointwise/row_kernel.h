@@ -6,9 +6,11 @@
  * loaded once. Where fewer columns are left at the end of a row, the same loop goes over its last
  * WIDTH, of which only those count. There are three forms:
  *
- *   y = relu(norm(x) + a)                                     RELU, ADD may be missing
+ *   y = relu(norm(x) + a)                                     all but one may be missing
  *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing
- *   d = dy where norm(x) > 0; d's norm sums with x, or norm_grad(x, d) and its sum */
+ *   d = dy where norm(x) > 0; d's norm sums with x, or norm_grad(x, d) and its sum
+ *
+ * Sums are in f32: a cast of a bf16 d before them changes nothing. */
 #ifndef DIRECT_FUSED_POINTWISE_ROW_KERNEL_H
 #define DIRECT_FUSED_POINTWISE_ROW_KERNEL_H
 

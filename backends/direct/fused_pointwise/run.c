@@ -228,13 +228,14 @@ static void flush_all(const pass *s)
             flush(s, &s->p->node[i]);
 }
 
-/* The segment by one row kernel, as many rows at a time as are summed in float, or as stay in the
- * cache while it goes down one column after the other. */
+/* The segment by one row kernel: as many rows at a time as are summed in float; where there are no
+ * sums and one column, all; of several columns as many as stay in the cache from one to the next.
+ */
 static void run_segment(pass *s, int64_t end)
 {
     const fused_group *p = s->p;
-    const int is_once = p->n_sum == 0 && p->sum_width <= ROW_KERNEL_WIDTH;
-    const int64_t at_once = is_once ? p->n : FLUSH * p->row;
+    const int is_one_column = p->sum_width <= ROW_KERNEL_WIDTH;
+    const int64_t at_once = p->n_sum == 0 && is_one_column ? p->n : FLUSH * p->row;
     s->n = min(end - s->first, p->chunk);
     if ((p->row_kernel.bits & ROW_STATS) && s->n > 0)
         set_shift(s, &p->row_kernel);

@@ -128,7 +128,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
             "%s: direct takes NHWC, up to %d input channels, kernels up to %dx%d, strides up "
             "to %d, no groups, no dilation",
             g->node[0]->op->name, IM2COL_CHANNELS, IM2COL_K, IM2COL_K, IM2COL_STRIDE);
-    /* oneDNN's filter gradient in bf16 takes half of the time (Zen 4, 2.6.3, 2026-11-26). */
+    /* oneDNN's filter gradient in bf16 takes half of the time (Zen 4, 2.6.3, 2026-11-26), and wins
+     * this tie where a rule holds it back for filter_bf16. */
     if (g->node[0]->op == &adj_op_conv2d_backprop_filter && d.dtype == ADJ_BF16)
         prep->seconds *= direct_any_conv;
     return direct_accept(b, prep, "im2col", &d, sizeof d);
