@@ -228,9 +228,8 @@ static void flush_all(const pass *s)
             flush(s, &s->p->node[i]);
 }
 
-/* The segment by one row kernel: as many rows at a time as are summed in float; where there are no
- * sums and one column, all; of several columns as many as stay in the cache from one to the next.
- */
+/* The segment by one row kernel: as many rows at a time as are summed in float, or as stay in the
+ * cache from one column to the next; of one column without sums all. */
 static void run_segment(pass *s, int64_t end)
 {
     const fused_group *p = s->p;
