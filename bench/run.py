@@ -87,7 +87,9 @@ class State:
         if run.get("key") == key:
             self.run = run
         else:
-            say("earlier figures are of other sources or options: left out")
+            kept = self.path.with_suffix(".before.json")
+            self.path.replace(kept)
+            say(f"earlier figures are of other sources or options: left out, and kept in {kept}")
 
     def write(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -210,8 +210,8 @@ static const conv_rule rows[] = {
                {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 24, 3, 1, 1, 32, 64},
                {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 3, 1, 1, 32,
                 64}}},
-    /* On Zen 4, too, but in f32 of 4 channels, 1.3 times the time: in bf16 0.5 to 0.9 times (2 and
-     * 4 channels; 6: 0.5 to 1.3), in f32 0.5 to 0.9 times (2, 6). 2026-11-26. */
+    /* On Zen 4, too, but in f32 of 4 channels, 1.3 times the time: in bf16 0.4 to 1.0 times (2 and
+     * 4 channels; 6: 0.5 to 1.3), in f32 0.6 to 0.9 times (2, 6). 2026-11-26. */
     {.name = "depthwise_below_8",
      .prefers = DIRECT_FIRST,
      .isa = AVX512,

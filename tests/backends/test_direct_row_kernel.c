@@ -262,18 +262,26 @@ static void expect_pattern(int bits, adj_dtype dtype, const int64_t size[2])
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(direct_row_kernel, .init = plan_as_usual);
 
-Test(direct_row_kernel, every_pattern_in_every_size)
+/* Held to each instruction set in turn. */
+static void in_every_isa(void (*expect)(const char *isa))
 {
-    for (int k = 0; k < N_ROW_ISA; k++) {
-        if (!can_test(row_isas[k]))
-            continue;
-        setenv("ADJOINT_MAX_ISA", row_isas[k], 1);
-        for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-            for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
-                for (int half = (patterns[i] & CAST) != 0; half < 2; half++)
-                    expect_pattern(patterns[i], half ? ADJ_BF16 : ADJ_F32, sizes[j]);
-    }
+    for (int k = 0; k < N_ROW_ISA; k++)
+        if (can_test(row_isas[k])) {
+            setenv("ADJOINT_MAX_ISA", row_isas[k], 1);
+            expect(row_isas[k]);
+        }
 }
+
+static void expect_every_pattern(const char *isa)
+{
+    (void)isa;
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
+            for (int half = (patterns[i] & CAST) != 0; half < 2; half++)
+                expect_pattern(patterns[i], half ? ADJ_BF16 : ADJ_F32, sizes[j]);
+}
+
+Test(direct_row_kernel, every_pattern_in_every_size) { in_every_isa(expect_every_pattern); }
 
 /* A value that dies with the sums over it, which d is as large as: d may not take its place. */
 Test(direct_row_kernel, sums_read_what_nothing_else_needs)
@@ -343,52 +351,43 @@ Test(direct_row_kernel, sums_of_many_rows)
     fixture_free(&s.f);
 }
 
-/* What is below 2^-126 stays, or becomes 0 where avx512_bf16 rounds. */
-Test(direct_row_kernel, subnormal)
+static void expect_subnormal(const char *isa)
 {
-    for (int k = 0; k < N_ROW_ISA; k++) {
-        if (!can_test(row_isas[k]))
-            continue;
-        setenv("ADJOINT_MAX_ISA", row_isas[k], 1);
+    double *got[4] = {NULL};
+    problem s = build(RELU, ADJ_BF16, 5, 64);
+    fill_with(&s, s.a, 0x1p-130);
+    s.f.value[0][7] = 0x1p-126;
+    run(&s, 1, got);
+    cr_expect_eq(got[0][6], strcmp(isa, "avx512_bf16") == 0 ? 0 : 0x1p-130, "%s: %g", isa,
+                 got[0][6]);
+    cr_expect_eq(got[0][7], 0x1p-126, "%s: %g", isa, got[0][7]);
+    free(got[0]);
+    fixture_free(&s.f);
+}
+
+/* What is below 2^-126 stays, or becomes 0 where avx512_bf16 rounds. */
+Test(direct_row_kernel, subnormal) { in_every_isa(expect_subnormal); }
+
+static void expect_nan_and_infinity(const char *isa)
+{
+    for (int half = 0; half < 2; half++) {
         double *got[4] = {NULL};
-        problem s = build(RELU, ADJ_BF16, 5, 64);
-        fill_with(&s, s.a, 0x1p-130);
-        s.f.value[0][7] = 0x1p-126;
+        problem s = build(NORM | RELU, half ? ADJ_BF16 : ADJ_F32, 64, 16);
+        s.f.value[0][7] = NAN;
+        s.f.value[0][8] = INFINITY;
+        s.f.value[6][8 % 16] = 1;                                                  /* gamma */
+        memcpy(&s.f.value[7][9], &(uint64_t){0x7fffffffffffffff}, sizeof(double)); /* beta */
         run(&s, 1, got);
-        cr_expect_eq(got[0][6], strcmp(row_isas[k], "avx512_bf16") == 0 ? 0 : 0x1p-130);
-        cr_expect_eq(got[0][7], 0x1p-126);
+        cr_assert(isnan(got[0][7]), "%s: %g", isa, got[0][7]);
+        cr_assert_eq(got[0][8], INFINITY, "%s: %g", isa, got[0][8]);
+        cr_assert(isnan(got[0][9]), "%s: %g", isa, got[0][9]);
         free(got[0]);
         fixture_free(&s.f);
     }
 }
 
-static void expect_nan_and_infinity(adj_dtype dtype)
-{
-    double *got[4] = {NULL};
-    problem s = build(NORM | RELU, dtype, 64, 16);
-    s.f.value[0][7] = NAN;
-    s.f.value[0][8] = INFINITY;
-    s.f.value[6][8 % 16] = 1;                                                  /* gamma */
-    memcpy(&s.f.value[7][9], &(uint64_t){0x7fffffffffffffff}, sizeof(double)); /* beta */
-    run(&s, 1, got);
-    cr_assert(isnan(got[0][7]), "%g", got[0][7]);
-    cr_assert_eq(got[0][8], INFINITY);
-    cr_assert(isnan(got[0][9]), "%g", got[0][9]);
-    free(got[0]);
-    fixture_free(&s.f);
-}
-
 /* What is not a number stays so through relu and rounding, whatever its bits. */
-Test(direct_row_kernel, nan_and_infinity)
-{
-    for (int k = 0; k < N_ROW_ISA; k++) {
-        if (!can_test(row_isas[k]))
-            continue;
-        setenv("ADJOINT_MAX_ISA", row_isas[k], 1);
-        expect_nan_and_infinity(ADJ_F32);
-        expect_nan_and_infinity(ADJ_BF16);
-    }
-}
+Test(direct_row_kernel, nan_and_infinity) { in_every_isa(expect_nan_and_infinity); }
 
 /* Sums of two bf16 whose f32 result lies half way between two bf16, or just beside that. */
 static const struct {
@@ -443,21 +442,19 @@ static void expect_ties(int bits, const int64_t size[2], int first)
     fixture_free(&s.f);
 }
 
-/* To the even one of two neighbours, at every place of a row. */
-Test(direct_row_kernel, ties_are_rounded_to_even)
+static void expect_every_tie(const char *isa)
 {
     static const int adding[] = {NORM, NORM | ADD, ADD | MASK};
     static const int64_t shapes[][2] = {{1, 1}, {5, 3}, {3, 21}, {16, 8}, {3, 64}, {3, 136}};
-    for (int k = 0; k < N_ROW_ISA; k++) {
-        if (!can_test(row_isas[k]))
-            continue;
-        setenv("ADJOINT_MAX_ISA", row_isas[k], 1);
-        for (int i = 0; i < 3; i++)
-            for (size_t j = 0; j < sizeof shapes / sizeof *shapes; j++)
-                for (int first = 0; first < TIES; first++)
-                    expect_ties(adding[i], shapes[j], first);
-    }
+    (void)isa;
+    for (int i = 0; i < 3; i++)
+        for (size_t j = 0; j < sizeof shapes / sizeof *shapes; j++)
+            for (int first = 0; first < TIES; first++)
+                expect_ties(adding[i], shapes[j], first);
 }
+
+/* To the even one of two neighbours, at every place of a row. */
+Test(direct_row_kernel, ties_are_rounded_to_even) { in_every_isa(expect_every_tie); }
 
 /* Of a batch norm and a relu: dx, dgamma and dbeta of dy, each from two passes that read x and dy.
  */
