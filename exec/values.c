@@ -42,26 +42,53 @@ static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t byt
     }
 }
 
+/* What is to be set. *l: NULL when no fetch and no update needs it. */
+static adj_status find_settable(adj_exec *e, const char *call, const adj_node *n, leaf **l)
+{
+    if (n->op == &adj_op_const || n->graph != e->user || !(n->op->flags & ADJ_OP_LEAF))
+        return call_error(e, ADJ_EARG,
+                          "%s: %s \"%s\" cannot be set (expected an input, param or state of "
+                          "this executor's graph)",
+                          call, n->op->name, adj_node_name(n));
+    *l = find_leaf(e, n);
+    return ADJ_OK;
+}
+
 adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, size_t bytes)
 {
     if (e == NULL)
         return ADJ_EARG;
+    leaf *l = NULL;
     adj_status status = check_value(e, "adj_set", leaf_node, data, bytes);
-    if (status != ADJ_OK)
+    if (status == ADJ_OK)
+        status = find_settable(e, "adj_set", leaf_node, &l);
+    if (status != ADJ_OK || l == NULL)
         return status;
-    leaf *l = find_leaf(e, leaf_node);
-    int is_const = leaf_node->op == &adj_op_const;
-    if (is_const || leaf_node->graph != e->user || !(leaf_node->op->flags & ADJ_OP_LEAF))
-        return call_error(e, ADJ_EARG,
-                          "adj_set: %s \"%s\" cannot be set (expected an input, param or state of "
-                          "this executor's graph)",
-                          leaf_node->op->name, adj_node_name(leaf_node));
-    if (l == NULL) /* no fetch and no update needs it */
-        return ADJ_OK;
     if (bytes > 0)
         copy_bytes(e, leaf_data(e, l), data, bytes);
     l->version++;
     return ADJ_OK;
+}
+
+void *adj_set_in_place(adj_exec *e, const adj_node *leaf_node)
+{
+    leaf *l = NULL;
+    if (e == NULL || e->status != ADJ_OK)
+        return NULL;
+    if (leaf_node == NULL) {
+        call_error(e, ADJ_EARG, "adj_set_in_place: the node is NULL");
+        return NULL;
+    }
+    if (find_settable(e, "adj_set_in_place", leaf_node, &l) != ADJ_OK)
+        return NULL;
+    if (l == NULL) {
+        call_error(e, ADJ_EARG,
+                   "adj_set_in_place: %s \"%s\" has no value here: no fetch and no update needs it",
+                   leaf_node->op->name, adj_node_name(leaf_node));
+        return NULL;
+    }
+    l->version++;
+    return leaf_data(e, l);
 }
 
 /* Where adj_get and adj_data find the node's value; NULL: nowhere, and the executor says why. */

@@ -449,10 +449,15 @@ ADJ_API const char *adj_exec_selection(const adj_exec *e);
  * fetched parameter shows the value from before the last run's updates, any other its current
  * value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
+/* Where adj_set would copy the value to, row-major, for what makes it to write it there: adj_set
+ * without a copy. Counts as set; to be written until the next adj_run, adj_copy_params or
+ * adj_exec_free, after which it is asked for again. NULL: there is none, as no fetch and no update
+ * needs it or it cannot be set, and adj_exec_message says why. */
+ADJ_API void *adj_set_in_place(adj_exec *e, const adj_node *leaf);
 /* Copies out the value of a node that was fetched, or of a leaf. */
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
 /* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,
- * adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and adj_exec_message says why. */
+ * adj_set_in_place, adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and adj_exec_message says why. */
 ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
 /* A run that fails on what it was given (labels out of range) changes no parameter. What follows
  * only from parameters and states that no update assigns, and constants, is computed anew only when

@@ -55,8 +55,8 @@ typedef struct {
     model_graph m; /* updates NULL: inference */
     adj_exec *exec;
     adj_node *fetch; /* the loss, or the logits */
-    void *x, *y;     /* the values of images and of what is fetched */
-    size_t x_bytes, y_bytes;
+    void *y;         /* the value of what is fetched */
+    size_t y_bytes;
     int32_t *label;
     double plan_seconds, flop; /* to build, differentiate and plan; nominal, of what is computed */
     int usage;                 /* the failure is the caller's */

@@ -133,7 +133,7 @@ void bench_profile_print(FILE *f, const bench_profile *p)
                 "their layers\n",
                 p->sliced);
     fprintf(f,
-            "%.1f us in the plan's steps, %.1f us a step with copying images and results, and the "
+            "%.1f us in the plan's steps, %.1f us a step with labels set, results copied, and the "
             "timing\n",
             1e6 * p->plan_seconds, 1e6 * p->step_seconds);
 }

@@ -1,5 +1,5 @@
-/* step.c - whole steps of a model, as a user's program makes them: adj_set of images and
- * labels, adj_run, adj_get of the loss (inference: images in, logits out). */
+/* step.c - whole steps of a model, as a user's program makes them whose images are made where the
+ * executor has them: adj_set of the labels, adj_run, adj_get of the loss (inference: of logits). */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -105,19 +105,15 @@ static adj_status set_rate(bench_net *n)
     return n->m.lr != NULL ? adj_set(n->exec, n->m.lr, &rate, sizeof rate) : ADJ_OK;
 }
 
-/* Images and labels. */
+/* Labels, and where results go. */
 static adj_status fill(bench_net *n)
 {
-    adj_type t = adj_node_type(n->m.images);
-    n->x_bytes = adj_type_bytes(t);
     n->y_bytes = adj_type_bytes(adj_node_type(n->fetch));
-    n->x = malloc(n->x_bytes + 1);
     n->y = malloc(n->y_bytes + 1);
     n->label = model_labels(&n->m);
-    if (n->x == NULL || n->y == NULL || n->label == NULL)
-        return adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
-    adj_draw(t.dtype, n->x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
-    return ADJ_OK;
+    return n->y != NULL && n->label != NULL
+               ? ADJ_OK
+               : adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
 }
 
 adj_status bench_net_plan(bench_net *n, const bench_opts *o)
@@ -146,7 +142,6 @@ adj_status bench_net_open(bench_net *n, const bench_opts *o)
 
 void bench_net_close(bench_net *n)
 {
-    free(n->x);
     free(n->y);
     free(n->label);
     adj_exec_free(n->exec);
@@ -155,11 +150,21 @@ void bench_net_close(bench_net *n)
 
 /* ---- steps ---- */
 
-/* adj_set, adj_run, adj_get. */
+/* Of all steps. */
+static adj_status draw_images(bench_net *n)
+{
+    const adj_type t = adj_node_type(n->m.images);
+    void *x = adj_set_in_place(n->exec, n->m.images);
+    if (x == NULL)
+        return adj_error_set(&n->m.error, ADJ_EARG, "%s", adj_exec_message(n->exec));
+    adj_draw(t.dtype, x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
+    return ADJ_OK;
+}
+
 static adj_status bench_net_step(bench_net *n)
 {
-    adj_status status = adj_set(n->exec, n->m.images, n->x, n->x_bytes);
-    if (status == ADJ_OK && n->m.lr != NULL)
+    adj_status status = ADJ_OK;
+    if (n->m.lr != NULL)
         status = adj_set(n->exec, n->m.labels, n->label, adj_type_bytes(n->m.labels->type));
     if (status == ADJ_OK)
         status = adj_run(n->exec);
@@ -188,7 +193,7 @@ static int add_steps(const bench_net *n, samples *steps)
 adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps)
 {
     samples s = {0};
-    adj_status status = ADJ_OK;
+    adj_status status = draw_images(n);
     for (int i = 0; i < BENCH_WARM_UP && status == ADJ_OK; i++)
         status = bench_net_step(n);
     double end = seconds_now() + o->seconds;

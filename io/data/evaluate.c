@@ -23,7 +23,6 @@ typedef struct {
     const adj_node *images, *logits;
     adj_shape shape; /* of images */
     int64_t classes;
-    float *x, *scores; /* values of images and logits */
     int32_t *labels;
 } evaluation;
 
@@ -31,19 +30,16 @@ typedef struct {
 static adj_status add_batch(const evaluation *v, const adj_dataset *d, int64_t first,
                             int64_t *right, adj_error *error)
 {
-    size_t n = (size_t)v->shape.dim[0], pixels = (size_t)adj_shape_elems(v->shape);
-
-    if (adj_batch(d, NULL, first, v->shape, v->x, v->labels, error) < 0)
+    float *x = adj_set_in_place(v->e, v->images);
+    if (x != NULL && adj_batch(d, NULL, first, v->shape, x, v->labels, error) < 0)
         return error->status;
-    adj_status status = adj_set(v->e, v->images, v->x, pixels * sizeof *v->x);
-    if (status == ADJ_OK)
-        status = adj_run(v->e);
-    if (status == ADJ_OK)
-        status = adj_get(v->e, v->logits, v->scores, n * (size_t)v->classes * sizeof *v->scores);
-    if (status == ADJ_OK)
-        *right += adj_count_right((int64_t)n, v->classes, v->scores, v->labels);
+    adj_status status = x != NULL ? adj_run(v->e) : ADJ_EARG;
+    const float *scores = status == ADJ_OK ? adj_data(v->e, v->logits) : NULL;
+    if (scores != NULL)
+        *right += adj_count_right(v->shape.dim[0], v->classes, scores, v->labels);
     else
-        adj_error_set(error, status, "%s", adj_exec_message(v->e));
+        status = adj_error_set(error, status != ADJ_OK ? status : ADJ_EARG, "%s",
+                               adj_exec_message(v->e));
     return status;
 }
 
@@ -68,20 +64,15 @@ adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *log
                     .logits = logits,
                     .shape = adj_node_type(images).shape,
                     .classes = adj_node_type(logits).shape.dim[1]};
-    size_t n = (size_t)v.shape.dim[0];
-    v.x = malloc((size_t)adj_shape_elems(v.shape) * sizeof *v.x + 1);
-    v.scores = malloc(n * (size_t)v.classes * sizeof *v.scores);
-    v.labels = calloc(n, sizeof *v.labels);
+    v.labels = calloc((size_t)v.shape.dim[0], sizeof *v.labels);
 
     adj_status status = ADJ_OK;
     adj_error why = {0};
-    if (v.x == NULL || v.scores == NULL || v.labels == NULL)
+    if (v.labels == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
     for (int64_t first = 0; first < d->n && status == ADJ_OK; first += v.shape.dim[0])
         if ((status = add_batch(&v, d, first, right, &why)) != ADJ_OK)
             adj_error_set(error, status, "evaluate: %.500s", why.message);
     free(v.labels);
-    free(v.scores);
-    free(v.x);
     return status;
 }

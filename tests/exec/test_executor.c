@@ -280,6 +280,43 @@ Test(executor, data_in_place)
     adj_graph_free(g);
 }
 
+/* What is written where adj_set_in_place says is what adj_set would have copied there. */
+Test(executor, set_in_place)
+{
+    adj_graph *g = adj_graph_new(), *other = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
+    adj_node *unused = adj_input(g, "unused", ADJ_F32, vec3);
+    adj_node *y = adj_mul(x, adj_scale(p, 2)),
+             *c = adj_const(g, ADJ_F32, vec3, (const float[]){1, 2, 3});
+    adj_node *foreign = adj_input(other, "x", ADJ_F32, vec3);
+    adj_exec *e = exec_of(g, 1, &y, NULL);
+    for (int run = 0; run < 3; run++) {
+        float *in = adj_set_in_place(e, x), got[3];
+        for (int i = 0; i < 3; i++)
+            in[i] = (float)(i + run);
+        if (run == 1) /* what follows from parameters alone is computed anew */
+            *(float *)adj_set_in_place(e, p) = 5;
+        cr_assert_eq(adj_run(e), ADJ_OK);
+        const float want[] = {(float)(10 * run), (float)(4 * (run + 1)), (float)(4 * (run + 2))};
+        cr_assert_arr_eq((const float *)adj_data(e, y), want, 12);
+        cr_assert_eq(adj_get(e, x, got, 12), ADJ_OK);
+        cr_assert_arr_eq(got, ((const float[]){(float)run, (float)(run + 1), (float)(run + 2)}),
+                         12);
+    }
+    cr_assert_null(adj_set_in_place(e, unused));
+    cr_assert_not_null(strstr(adj_exec_message(e), "\"unused\" has no value here"));
+    const adj_node *const wrong[] = {c, y, foreign};
+    for (int i = 0; i < 3; i++) {
+        cr_assert_null(adj_set_in_place(e, wrong[i]));
+        cr_assert_not_null(strstr(adj_exec_message(e), "cannot be set (expected an input"));
+    }
+    cr_assert_null(adj_set_in_place(e, NULL));
+    cr_assert_null(adj_set_in_place(NULL, x));
+    adj_exec_free(e);
+    adj_graph_free(g);
+    adj_graph_free(other);
+}
+
 /* Reshapes cost no step, and what shares memory with a parameter still shows the value from before
  * the updates. */
 Test(executor, views)
