@@ -493,11 +493,19 @@ typedef struct {
     double seconds;       /* of the last run; 0 unless profiled, or when it was not needed */
     double tuned_seconds; /* what it took when tune chose it; 0: tune did not */
     adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
+    int slices;           /* of adj_exec_part_at alone */
 } adj_step_info;
 /* How many steps the plan has; 0 without a plan. */
 ADJ_API int adj_exec_step_count(const adj_exec *e);
 /* The i-th of them in the order of the run; all "" and 0 when out of range. */
 ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
+/* The same with what slices run in place of each step that runs in slices. `slices` says in how
+ * many, 0: for the whole batch at once; then flop and bytes are of all slices, whose values pass no
+ * memory where they fit into the cache, and seconds are the mean of the threads', which run
+ * different slices at a time. */
+ADJ_API int adj_exec_part_count(const adj_exec *e);
+/* The i-th of them; all "" and 0 when out of range. */
+ADJ_API adj_step_info adj_exec_part_at(const adj_exec *e, int i);
 
 #ifdef __cplusplus
 }

@@ -72,8 +72,7 @@ static int read_options(bench_opts *o, int argc, char **argv)
          "steps run over a few images at a time wherever they can: less reading and writing of "
          "memory; without it in inference on many images, but with --math fast",
          .flag = &o->slices},
-        {"--no-slices", "", "steps run over the whole batch; --profile then shows every layer",
-         .flag = &o->no_slices},
+        {"--no-slices", "", "steps run over the whole batch", .flag = &o->no_slices},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
         {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
          .text = &o->trace},

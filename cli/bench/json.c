@@ -31,11 +31,12 @@ static json_t *profile_json(const bench_profile *p)
         const adj_step_info *s = &p->row[i];
         failed = json_array_append_new(
             rows,
-            json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:f, s:f, s:I, s:f, s:s}", "op", s->op,
+            json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:f, s:s}", "op", s->op,
                       "name", s->name, "node", s->node != NULL ? adj_node_id(s->node) : -1, "nodes",
-                      s->n_node, "backend", s->backend, "implementation", s->impl, "us",
-                      1e6 * s->seconds, "flop", s->flop, "bytes", (json_int_t)s->bytes, "rate",
-                      bench_rate(s), "unit", bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
+                      s->n_node, "backend", s->backend, "implementation", s->impl, "slices",
+                      s->slices, "us", 1e6 * s->seconds, "flop", s->flop, "bytes",
+                      (json_int_t)s->bytes, "rate", bench_rate(s), "unit",
+                      bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
     }
     return rows;
 }
@@ -139,12 +140,13 @@ int bench_trace(FILE *f, const void *source)
         double us = 1e6 * s->seconds;
         failed = json_array_append_new(
             events,
-            json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:s, s:s, s:i, s:f, s:I, s:f, s:s}}",
-                      "name", s->name[0] != '\0' ? s->name : s->op, "cat", s->op, "ph", "X", "ts",
-                      at, "dur", us, "pid", 1, "tid", 1, "args", "op", s->op, "implementation",
-                      s->impl, "node", s->node != NULL ? adj_node_id(s->node) : -1, "flop", s->flop,
-                      "bytes", (json_int_t)s->bytes, "rate", bench_rate(s), "unit",
-                      bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
+            json_pack(
+                "{s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:s, s:s, s:i, s:i, s:f, s:I, s:f, s:s}}",
+                "name", s->name[0] != '\0' ? s->name : s->op, "cat", s->op, "ph", "X", "ts", at,
+                "dur", us, "pid", 1, "tid", 1, "args", "op", s->op, "implementation", s->impl,
+                "slices", s->slices, "node", s->node != NULL ? adj_node_id(s->node) : -1, "flop",
+                s->flop, "bytes", (json_int_t)s->bytes, "rate", bench_rate(s), "unit",
+                bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
         at += us;
     }
     json_t *j = json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ns");

@@ -1,5 +1,6 @@
-/* profile.c - where a step's time goes: a row for each step of the plan, and sums by op. Each
- * row's time is the median over many runs, so rows add up to a step that was never disturbed. */
+/* profile.c - where a step's time goes: a row for each step of the plan, or for each that slices
+ * run in its place, and sums by op. Each row's time is the median over many runs, so rows add up to
+ * a step that was never disturbed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     adj_status status = bench_net_plan(n, &timed);
     if (status != ADJ_OK)
         return status;
-    p->n = adj_exec_step_count(n->exec);
+    p->n = adj_exec_part_count(n->exec);
     p->sliced = adj_exec_stats(n->exec).sliced;
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
     samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
@@ -34,7 +35,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     if (status == ADJ_OK)
         status = bench_net_time(n, o, &whole, steps);
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {
-        p->row[i] = adj_exec_step_at(n->exec, i);
+        p->row[i] = adj_exec_part_at(n->exec, i);
         p->row[i].seconds = samples_spread(&steps[i]).median;
         p->plan_seconds += p->row[i].seconds;
         p->runs = whole.time.n;
@@ -56,10 +57,13 @@ void bench_profile_free(bench_profile *p)
 
 static void print_line(FILE *f, const bench_profile *p, const adj_step_info *s, const char *name)
 {
-    put_text(f, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds,
+    char slices[32] = "";
+    if (s->slices > 0)
+        snprintf(slices, sizeof slices, ", in %d slices", s->slices);
+    put_text(f, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s%s\n", name, 1e6 * s->seconds,
              1e-6 * (double)s->bytes, bench_rate(s), bench_counts_flop(s) ? "GFLOP/s" : "GB/s",
              p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
-             s->impl[0] != '\0' ? " " : "", s->impl);
+             s->impl[0] != '\0' ? " " : "", s->impl, slices);
 }
 
 static void print_steps(FILE *f, const bench_profile *p)
@@ -92,7 +96,8 @@ static void print_ops(FILE *f, const bench_profile *p)
     for (int i = 0; i < p->n && sum != NULL; i++) {
         const adj_step_info *s = &p->row[i];
         int k = 0;
-        while (k < n && (strcmp(sum[k].op, s->op) != 0 || strcmp(sum[k].impl, s->impl) != 0))
+        while (k < n && (strcmp(sum[k].op, s->op) != 0 || strcmp(sum[k].impl, s->impl) != 0 ||
+                         sum[k].slices != s->slices))
             k++;
         if (k == n) {
             sum[n++] = *s;
@@ -128,10 +133,8 @@ void bench_profile_print(FILE *f, const bench_profile *p)
     print_head(f, "steps by op");
     print_ops(f, p);
     if (p->sliced > 0)
-        fprintf(f,
-                "steps in slices of a few images (16x8: 16 of 8 images): %d; --no-slices shows "
-                "their layers\n",
-                p->sliced);
+        fprintf(f, "what runs in slices of a few images: us are the mean of the threads, MB stay "
+                   "in the caches\n");
     fprintf(f,
             "%.1f us in the plan's steps, %.1f us a step with labels set, results copied, and the "
             "timing\n",

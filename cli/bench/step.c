@@ -181,12 +181,12 @@ static size_t peak_rss(void)
     return getrusage(RUSAGE_SELF, &r) == 0 ? (size_t)r.ru_maxrss * 1024 : 0;
 }
 
-/* The times of the plan's steps in the last run. 0: there is no room for more. */
+/* The times of the plan's parts in the last run. 0: there is no room for more. */
 static int add_steps(const bench_net *n, samples *steps)
 {
     int added = 1;
-    for (int i = 0; i < adj_exec_step_count(n->exec); i++)
-        added &= samples_add(&steps[i], adj_exec_step_at(n->exec, i).seconds);
+    for (int i = 0; i < adj_exec_part_count(n->exec); i++)
+        added &= samples_add(&steps[i], adj_exec_part_at(n->exec, i).seconds);
     return added && steps->n < MAX_PROFILED;
 }
 

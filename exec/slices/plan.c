@@ -53,32 +53,32 @@ static adj_node *copy_node(const slices *s, const adj_node *n, adj_node *const i
 }
 
 /* image, mean: by id of the whole graph, all NULL. */
-static adj_status copy_into(slices *s, adj_node *image[], adj_node *mean[], adj_node *leaf[])
+static adj_status copy_into(slices *s, adj_node *image[], adj_node *mean[])
 {
     for (int i = 0; i < s->group.n_in; i++) {
         const int id = (int)s->group.in[i]->id;
-        if ((leaf[i] = image[id] = new_leaf(s, i)) == NULL)
+        if ((s->leaf[i] = image[id] = new_leaf(s, i)) == NULL)
             break;
-        if (adj_is_float(leaf[i]->type.dtype) && !s->in_is_batch[i])
-            mean[id] = adj_scale(leaf[i], 1 / (double)s->n_slice);
+        if (adj_is_float(s->leaf[i]->type.dtype) && !s->in_is_batch[i])
+            mean[id] = adj_scale(s->leaf[i], 1 / (double)s->n_slice);
     }
     for (int i = 0; i < s->group.n_node; i++) {
         const adj_node *n = s->group.node[i];
         if (n->n_in > ADJ_NAMED_OPERANDS)
             return ADJ_ENOKERNEL;
-        image[n->id] = adj_label(copy_node(s, n, image, mean), n->name);
+        image[n->id] = s->copy[i] = adj_label(copy_node(s, n, image, mean), n->name);
     }
     for (int i = 0; i < s->group.n_out; i++)
         s->fetch[i] = image[s->group.out[i]->id];
     return adj_graph_status(s->graph);
 }
 
-static adj_status copy_group(adj_exec *e, slices *s, adj_node *leaf[])
+static adj_status copy_group(adj_exec *e, slices *s)
 {
     const adj_allocator *a = &e->region.allocator;
     const size_t n = (size_t)e->graph->n_node;
     adj_node **image = adj_alloc(a, 2 * n * sizeof *image);
-    const adj_status status = image != NULL ? copy_into(s, image, image + n, leaf) : ADJ_ENOMEM;
+    const adj_status status = image != NULL ? copy_into(s, image, image + n) : ADJ_ENOMEM;
     adj_release(a, image);
     return status;
 }
@@ -118,8 +118,7 @@ static adj_status find_places(adj_exec *e, const adj_exec *plan, int buffer, pla
 }
 
 /* The plan of one thread's slices. */
-static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, adj_node *const leaf[],
-                           slice_plan *p)
+static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, slice_plan *p)
 {
     const int is_first = p == s->thread; /* the one whose kernels before_kernel is told of */
     const adj_group *g = &s->group;
@@ -134,6 +133,7 @@ static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, adj_n
                                           .quarantine = o->debug.quarantine,
                                           .canaries = o->debug.canaries,
                                           .no_sharing = o->debug.no_sharing,
+                                          .profile = o->debug.profile,
                                           .before_kernel = is_first ? o->debug.before_kernel : NULL,
                                           .user = o->debug.user}};
     if ((p->plan = adj_alloc(&a, sizeof *p->plan)) == NULL)
@@ -145,8 +145,9 @@ static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, adj_n
         return status;
     p->in = exec_alloc(e, (size_t)g->n_in, sizeof *p->in);
     p->out = exec_alloc(e, (size_t)g->n_out, sizeof *p->out);
+    p->seconds = exec_alloc(e, (size_t)p->plan->n_step, sizeof *p->seconds);
     for (int i = 0; i < g->n_in && e->status == ADJ_OK; i++) {
-        const adj_node *image = p->plan->image[leaf[i]->id];
+        const adj_node *image = p->plan->image[s->leaf[i]->id];
         find_places(e, p->plan, p->plan->leaf[p->plan->leaf_of[image->id]].buffer, &p->in[i]);
     }
     for (int i = 0; i < g->n_out && e->status == ADJ_OK; i++)
@@ -193,6 +194,8 @@ static slices *new_slices(adj_exec *e, const sliced_nodes *nodes)
     s->in_is_batch = exec_alloc(e, (size_t)s->group.n_in, 1);
     s->out_is_batch = exec_alloc(e, (size_t)s->group.n_out, 1);
     s->out_at = exec_alloc(e, (size_t)s->group.n_out, sizeof *s->out_at);
+    s->leaf = exec_alloc(e, (size_t)s->group.n_in, sizeof(adj_node *));
+    s->copy = exec_alloc(e, (size_t)s->group.n_node, sizeof(adj_node *));
     s->fetch = exec_alloc(e, (size_t)s->group.n_out, sizeof(adj_node *));
     s->thread = exec_alloc(e, (size_t)s->n_thread, sizeof *s->thread);
     if (e->status != ADJ_OK)
@@ -244,13 +247,12 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
     slices *s = new_slices(e, nodes);
     if (s == NULL)
         return NULL;
-    adj_node **leaf = exec_alloc(e, (size_t)s->group.n_in, sizeof *leaf);
-    adj_status status = e->status == ADJ_OK ? copy_group(e, s, leaf) : e->status;
+    adj_status status = copy_group(e, s);
     if (status == ADJ_OK)
-        status = plan_one(e, o, s, leaf, &s->thread[0]);
+        status = plan_one(e, o, s, &s->thread[0]);
     const int is_taken = status == ADJ_OK && has_passes(s) && !rounds_sums(s);
     for (int t = 1; t < s->n_thread && status == ADJ_OK && is_taken; t++)
-        status = plan_one(e, o, s, leaf, &s->thread[t]);
+        status = plan_one(e, o, s, &s->thread[t]);
     if (status == ADJ_OK && is_taken) {
         lay_out(s);
         return s;
@@ -301,6 +303,35 @@ const adj_exec *plan_of_slice(const step *s)
 {
     return s->kernel == slices_backend.kernels[0] ? ((const slices *)s->prep.state)->thread[0].plan
                                                   : NULL;
+}
+
+/* What stands in the slices' graph for it, as a node of the whole one; NULL: it is not of that. */
+static const adj_node *whole_node(const slices *s, const adj_node *n)
+{
+    for (int i = 0; i < s->group.n_in; i++)
+        if (s->leaf[i] == n)
+            return s->group.in[i];
+    for (int i = 0; i < s->group.n_node; i++)
+        if (s->copy[i] == n)
+            return s->group.node[i];
+    return NULL;
+}
+
+adj_step_info step_of_slices(const step *s, int k, const adj_node **value)
+{
+    const slices *of = s->prep.state;
+    const adj_exec *plan = of->thread[0].plan;
+    const int is_for_each = plan->step[k].invariance == RUN_VARIANT;
+    adj_step_info info = adj_exec_step_at(plan, k);
+    *value = info.node != NULL ? whole_node(of, info.node) : NULL;
+    info.name = *value != NULL ? adj_node_name(*value) : "";
+    info.flop *= is_for_each ? (double)of->n_slice : 1;
+    info.bytes *= is_for_each ? (size_t)of->n_slice : 1;
+    info.slices = (int)of->n_slice;
+    info.seconds = 0;
+    for (int t = 0; t < of->n_thread; t++)
+        info.seconds += of->thread[t].seconds[k] / of->n_thread;
+    return info;
 }
 
 int was_slice_overrun(const slices *s)

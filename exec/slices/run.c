@@ -83,7 +83,10 @@ static adj_status run_slice(const slices *s, const adj_call *c, int thread, int6
     for (int i = 0; i < g->n_out; i++)
         if (s->out_is_batch[i])
             point(&p->out[i], (char *)c->out[i] + (size_t)slice * stride_of(s, g->out[i]->type));
-    return run_steps(p->plan);
+    const adj_status status = run_steps(p->plan);
+    for (int i = 0; i < p->plan->n_step; i++)
+        p->seconds[i] += p->plan->step[i].seconds;
+    return status;
 }
 
 /* Where the thread's plan keeps what follows from whole operands. */
@@ -107,6 +110,7 @@ static void begin(const slices *s, const adj_call *c, int thread)
         p->plan->invariant_seen = 0;
     p->version = version;
     p->plan->overrun = 0;
+    memset(p->seconds, 0, (size_t)p->plan->n_step * sizeof *p->seconds);
     if (p->plan->canaries)
         draw_canaries(p->plan, NONE);
     for (int i = 0; i < s->group.n_in; i++)

@@ -14,6 +14,7 @@ typedef struct { /* one thread's */
     places *in, *out; /* by the group's in, and out */
     uint64_t version; /* of what is kept: invariant_version of the plan that the group is part of */
     adj_status status; /* of the last run's slices */
+    double *seconds;   /* of each of its steps, in all of them */
 } slice_plan;
 
 struct slices {
@@ -22,7 +23,7 @@ struct slices {
     int64_t images, n_slice;
     double tuned;                     /* as sliced_nodes.tuned */
     adj_graph *graph;                 /* of a slice */
-    adj_node **fetch;                 /* its nodes, by group.out */
+    adj_node **leaf, **copy, **fetch; /* its nodes, by group.in, group.node and group.out */
     char *in_is_batch, *out_is_batch; /* by group.in, and out: images, of which a slice has some */
     /* By group.out, in bytes from where a thread's sums begin, or from where all threads' parts
      * begin: a value that is no images is added up, or one for each slice is merged. */

@@ -238,16 +238,21 @@ Test(bench_cli, tune)
     folder_remove(&at);
 }
 
-Test(bench_cli, profile_and_trace)
+/* Slices of several layers are one step, and a row for each layer. */
+static void profile_and_trace(const char *slices)
 {
     const temporary file = temporary_file();
     const char *path = file.s;
     json_error_t e;
-    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--profile", "--json", "--trace",
-                               path, NULL});
+    run_bench((const char *[]){"--model", "lenet", "--batch", "4", "--profile", "--json", "--trace",
+                               path, slices, NULL});
     json_t *j = printed(), *rows = json_object_get(j, "profile");
-    size_t n = json_array_size(rows);
-    cr_assert_eq((double)n, number(j, "steps"));
+    size_t n = json_array_size(rows), sliced = 0;
+    for (size_t i = 0; i < n; i++)
+        sliced += number(json_array_get(rows, i), "slices") > 0;
+    cr_assert_eq(sliced > 0, number(j, "sliced") > 0);
+    cr_assert_eq(sliced > 0, strcmp(slices, "--slices") == 0);
+    cr_assert(sliced > 0 ? (double)n > number(j, "steps") : (double)n == number(j, "steps"));
 
     json_t *trace = json_load_file(path, 0, &e);
     unlink(path);
@@ -266,7 +271,13 @@ Test(bench_cli, profile_and_trace)
     }
     json_decref(trace);
     json_decref(j);
+}
 
+Test(bench_cli, profile_and_trace)
+{
+    unsetenv("ADJOINT_PLAN");
+    profile_and_trace("--no-slices");
+    profile_and_trace("--slices");
     run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--profile", NULL});
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"), "%s", f.out);

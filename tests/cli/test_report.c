@@ -152,7 +152,7 @@ static const struct {
              {"fc1", "[4, 128]", 401536, (int64_t)3136 * 128},
              {"logits", "[4, 10]", 1290, (int64_t)128 * 10}};
 
-static void expect_times(const report_plan *p)
+static void expect_times(const report_plan *p, const adj_exec *e)
 {
     double layers = 0, kernels = 0;
     int steps = 0;
@@ -165,15 +165,16 @@ static void expect_times(const report_plan *p)
     cr_expect_gt(p->seconds, 0);
     cr_expect_float_eq(layers, p->seconds, 1e-9 * p->seconds);
     cr_expect_float_eq(kernels, p->seconds, 1e-9 * p->seconds);
-    cr_expect_eq(steps, p->steps);
+    cr_expect_eq(steps, adj_exec_part_count(e));
+    cr_expect_eq(p->steps, adj_exec_step_count(e));
     for (int i = 0; i < p->n_layer - 1; i++)
         cr_expect(p->layer[i].forward > 0 && p->layer[i].backward > 0, "%s", p->layer[i].name);
 }
 
-/* Slices of several layers are one step. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 
-Test(report, layers_of_a_plan, .init = plan_as_usual)
+/* Slices of several layers are one step. */
+static void layers_of_a_plan(int slices)
 {
     adj_graph *g = adj_graph_new();
     adj_node *logits = adj_model_logits(g, adj_model_find("lenet", NULL),
@@ -183,8 +184,12 @@ Test(report, layers_of_a_plan, .init = plan_as_usual)
              *loss = adj_loss_softmax(logits, labels);
     const adj_optimiser_opts momentum = {.momentum = 0.9};
     adj_updates *u = adj_training_updates(loss, lr, &momentum);
-    const adj_exec_opts options = {
-        .n_fetch = 1, .fetch = &loss, .updates = u, .threads = 1, .debug.profile = 1};
+    const adj_exec_opts options = {.n_fetch = 1,
+                                   .fetch = &loss,
+                                   .updates = u,
+                                   .threads = 1,
+                                   .slices = slices,
+                                   .debug.profile = 1};
     adj_exec *e = NULL;
     static const float x[4 * 28 * 28], rate = 0.01F;
     static const int32_t y[4] = {1, 2, 3, 4};
@@ -193,6 +198,7 @@ Test(report, layers_of_a_plan, .init = plan_as_usual)
     cr_assert_eq(adj_set(e, adj_find(g, "images"), x, sizeof x), ADJ_OK);
     cr_assert_eq(adj_set(e, labels, y, sizeof y), ADJ_OK);
     cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
+    cr_assert_eq(adj_exec_stats(e).sliced > 0, slices > 0);
     cr_assert_eq(plan_measure(&p, loss, e, 3, 10.0), ADJ_OK);
     cr_assert_eq(p.n_layer, 5);
     cr_expect_eq(p.runs, 3);
@@ -204,12 +210,18 @@ Test(report, layers_of_a_plan, .init = plan_as_usual)
                            "%g", p.layer[i].macs);
     }
     cr_expect_not_null(strstr(p.layer[0].ops, "conv2d, bias_add, relu, max_pool"));
-    expect_times(&p);
+    expect_times(&p, e);
     for (int i = 0; i < p.n_fallback; i++)
         cr_expect_str_not_empty(p.fallback[i].why);
     plan_free(&p);
     adj_exec_free(e);
     adj_graph_free(g);
+}
+
+Test(report, layers_of_a_plan, .init = plan_as_usual)
+{
+    layers_of_a_plan(-1);
+    layers_of_a_plan(1);
 }
 
 /* ---- the course ---- */

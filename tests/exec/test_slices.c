@@ -180,6 +180,72 @@ Test(slices, fewer_bytes_are_read_and_written)
     adj_graph_free(n.g);
 }
 
+/* Multiplications and additions of the graph's forward convolutions, and how many there are. */
+static double conv_flop(const adj_graph *g, int *n_conv)
+{
+    double flop = 0;
+    *n_conv = 0;
+    for (int i = 0; i < adj_graph_node_count(g); i++) {
+        const adj_node *n = adj_graph_node_at(g, i);
+        if (strcmp(n->op->name, "conv2d") != 0 || n->role != ADJ_ROLE_FORWARD)
+            continue;
+        const adj_shape w = n->in[1]->type.shape;
+        flop +=
+            2.0 * (double)adj_shape_elems(n->type.shape) * (double)(w.dim[0] * w.dim[1] * w.dim[2]);
+        ++*n_conv;
+    }
+    return flop;
+}
+
+static double seconds_of_steps(const adj_exec *e)
+{
+    double sum = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        sum += adj_exec_step_at(e, i).seconds;
+    return sum;
+}
+
+/* What slices run is listed in their step's place, as the user's nodes. */
+Test(slices, parts_of_steps)
+{
+    net n = new_net("resnet8", 8, ADJ_NHWC);
+    int n_conv, convs = 0, sliced = 0;
+    double flop = 0, seconds = 0;
+    const double all = conv_flop(n.g, &n_conv);
+    adj_exec *e = plan_net(&n, (adj_exec_opts){.slices = 1, .threads = 2, .debug.profile = 1});
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    const int count = adj_exec_part_count(e);
+    for (int i = 0; i < count; i++) {
+        const adj_step_info s = adj_exec_part_at(e, i);
+        seconds += s.seconds;
+        cr_expect_str_neq(s.backend, "slices");
+        if (strcmp(s.op, "conv2d") != 0)
+            continue;
+        const adj_node *y = s.n_node == 1 ? s.node : s.node->in[0], *x = y->in[0]; /* and a bias */
+        cr_expect(y->graph == n.g && strcmp(y->op->name, "conv2d") == 0);
+        cr_expect_str_eq(s.name, adj_node_name(s.node));
+        cr_expect_geq(s.bytes, adj_type_bytes(s.node->type) + adj_type_bytes(x->type));
+        cr_expect_gt(s.seconds, 0);
+        flop += s.flop - (s.n_node - 1) * (double)adj_shape_elems(y->type.shape);
+        convs++;
+        sliced += s.slices > 0;
+    }
+    cr_expect_eq(convs, n_conv);
+    cr_expect_eq(flop, all);
+    cr_expect(sliced > n_conv / 2, "%d", sliced);
+    cr_expect(seconds > 0 && seconds <= seconds_of_steps(e));
+    cr_expect_str_eq(adj_exec_part_at(e, count).op, "");
+    cr_expect_str_eq(adj_exec_part_at(e, -1).op, "");
+    adj_exec_free(e);
+    e = plan_net(&n, (adj_exec_opts){.slices = -1});
+    cr_expect_eq(adj_exec_part_count(e), adj_exec_step_count(e));
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        cr_expect(adj_exec_part_at(e, i).node == adj_exec_step_at(e, i).node &&
+                  adj_exec_part_at(e, i).slices == 0);
+    adj_exec_free(e);
+    adj_graph_free(n.g);
+}
+
 /* ---- statistics of parts ---- */
 
 /* Of {1, 2, 3, 4} and {10, 10, 10, 10}, from halves. */

@@ -17,10 +17,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* sample[step * max_runs + run], sorted by the end; the number of runs in *runs. */
+/* sample[part * max_runs + run], sorted by the end; the number of runs in *runs. */
 static adj_status time_steps(adj_exec *e, int max_runs, double seconds, double *sample, int *runs)
 {
-    int n = adj_exec_step_count(e);
+    int n = adj_exec_part_count(e);
     adj_status status = adj_run(e);
     double began = seconds_now();
     *runs = 0;
@@ -28,7 +28,7 @@ static adj_status time_steps(adj_exec *e, int max_runs, double seconds, double *
            (*runs == 0 || seconds_now() - began < seconds)) {
         status = adj_run(e);
         for (int i = 0; i < n; i++)
-            sample[i * max_runs + *runs] = adj_exec_step_at(e, i).seconds;
+            sample[i * max_runs + *runs] = adj_exec_part_at(e, i).seconds;
         ++*runs;
     }
     for (int i = 0; i < n; i++)
@@ -176,13 +176,13 @@ static int by_seconds(const void *a, const void *b)
 static int fill(report_plan *p, const adj_graph *g, const layer_map *m, const adj_exec *e,
                 const double *sample, int max_runs)
 {
-    size_t n = (size_t)adj_exec_step_count(e) + 1;
+    size_t n = (size_t)adj_exec_part_count(e) + 1;
     p->kernel = calloc(n, sizeof *p->kernel);
     p->fallback = calloc(n, sizeof *p->fallback);
     if (p->kernel == NULL || p->fallback == NULL || !list_layers(p, g, m))
         return 0;
-    for (int i = 0; i < adj_exec_step_count(e); i++) {
-        const adj_step_info s = adj_exec_step_at(e, i);
+    for (int i = 0; i < adj_exec_part_count(e); i++) {
+        const adj_step_info s = adj_exec_part_at(e, i);
         double seconds = sample[i * max_runs + p->runs / 2];
         p->seconds += seconds;
         add_time(p, m, &s, seconds);
@@ -199,7 +199,7 @@ adj_status plan_measure(report_plan *p, const adj_node *loss, adj_exec *e, int m
 {
     const adj_graph *g = loss->graph;
     const adj_exec_info info = adj_exec_stats(e);
-    double *sample = calloc((size_t)(adj_exec_step_count(e) * max_runs) + 1, sizeof *sample);
+    double *sample = calloc((size_t)(adj_exec_part_count(e) * max_runs) + 1, sizeof *sample);
     layer_map m = {0};
     adj_status status = sample != NULL && layer_map_make(&m, g, loss) == 0 ? ADJ_OK : ADJ_ENOMEM;
     if (status == ADJ_OK)
