@@ -247,7 +247,7 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
     slices *s = new_slices(e, nodes);
     if (s == NULL)
         return NULL;
-    adj_status status = copy_group(e, s);
+    adj_status status = e->status == ADJ_OK ? copy_group(e, s) : e->status;
     if (status == ADJ_OK)
         status = plan_one(e, o, s, &s->thread[0]);
     const int is_taken = status == ADJ_OK && has_passes(s) && !rounds_sums(s);

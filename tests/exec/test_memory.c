@@ -1,8 +1,12 @@
 /* test_memory.c - whose memory an executor uses, when, and how much: no allocation during a run,
- * memory running out anywhere, a small arena, and NaN in it where no kernel has written. */
+ * memory running out anywhere, a small arena, NaN in it where no kernel has written, and huge
+ * pages. */
 #include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "adjoint.h"
 #include "tests/counter.h"
@@ -160,6 +164,60 @@ Test(memory, the_arena_starts_as_nan)
     cr_assert(arena >= 1 << 20 && block.bytes >= arena && at < 256);
     for (size_t i = at; i < arena; i++)
         cr_assert_eq(block.data[i], 0xff, "byte %zu of %zu", i, block.bytes);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* ---- huge pages ---- */
+
+/* Of the mapping that p lies in, in bytes. */
+static size_t huge_bytes_around(const void *p)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[512];
+    size_t huge = 0;
+    int is_inside = 0;
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        uintptr_t first, end;
+        size_t kb;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &first, &end) == 2)
+            is_inside = (uintptr_t)p >= first && (uintptr_t)p < end;
+        else if (is_inside && sscanf(line, "AnonHugePages: %zu kB", &kb) == 1)
+            huge = 1024 * kb;
+    }
+    if (f != NULL)
+        fclose(f);
+    return huge;
+}
+
+enum { HUGE = 2 << 20, PROBE = 8 << 20 };
+
+/* Does the system give them to who asks? */
+static int has_huge_pages(void)
+{
+    char *p = mmap(NULL, PROBE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return 0;
+    const int has = madvise(p, PROBE, MADV_HUGEPAGE) == 0 && memset(p, 1, PROBE) == p &&
+                    huge_bytes_around(p) >= HUGE;
+    munmap(p, PROBE);
+    return has;
+}
+
+/* All of a large arena but its end. */
+Test(memory, huge_pages)
+{
+    if (!has_huge_pages())
+        cr_skip_test("the system gives no huge pages");
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4 << 20}}), *y = adj_relu(x);
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    const size_t arena = adj_exec_stats(e).arena_bytes, bytes = adj_type_bytes(adj_node_type(x));
+    cr_assert(memset(adj_set_in_place(e, x), 0, bytes) != NULL && adj_run(e) == ADJ_OK);
+    cr_expect_geq(huge_bytes_around(adj_data(e, y)), arena - HUGE, "%zu of %zu",
+                  huge_bytes_around(adj_data(e, y)), arena);
     adj_exec_free(e);
     adj_graph_free(g);
 }
