@@ -56,7 +56,7 @@ static int failed(const char *why) { return fprintf(stderr, "training_loop: %s\n
 
 int main(void)
 {
-    static float x[BATCH * 28 * 28], now[2];
+    static float now[2];
     static int32_t label[BATCH];
     static int64_t order[TRAIN], right;
     const adj_shape shape = {4, {BATCH, 28, 28, 1}};
@@ -85,8 +85,10 @@ int main(void)
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
             const float now_rate = 0.002F / (1 + 0.01F * (float)(epoch * STEPS + step));
+            void *x; /* images are decoded right to where the executor reads them */
+            if (adj_set_in_place(train, adj_find(g, "images"), &x))
+                return failed(adj_exec_message(train));
             adj_batch(train_set, order, step * BATCH, shape, x, label, NULL);
-            adj_set(train, adj_find(g, "images"), x, sizeof x);
             adj_set(train, labels, label, sizeof label);
             adj_set(train, rate, &now_rate, sizeof now_rate);
             if (adj_run(train) || adj_get(train, loss, &now[0], sizeof now[0]) ||

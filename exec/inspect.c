@@ -73,30 +73,30 @@ adj_step_info adj_exec_step_at(const adj_exec *e, int i)
     return info;
 }
 
-/* How many parts a step has: itself, or what its slices run. */
-static int parts_of(const step *s)
+/* How many steps stand for one: those of its slices, or itself. */
+static int substeps_of(const step *s)
 {
     const adj_exec *slice = plan_of_slice(s);
     return slice != NULL ? slice->n_step : 1;
 }
 
-int adj_exec_part_count(const adj_exec *e)
+int adj_exec_substep_count(const adj_exec *e)
 {
     int n = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++)
-        n += parts_of(&e->step[i]);
+        n += substeps_of(&e->step[i]);
     return n;
 }
 
-adj_step_info adj_exec_part_at(const adj_exec *e, int i)
+adj_step_info adj_exec_substep_at(const adj_exec *e, int i)
 {
     const int n = adj_exec_step_count(e);
-    const adj_node *value;
     int at = 0;
-    while (at < n && i >= parts_of(&e->step[at]))
-        i -= parts_of(&e->step[at++]);
+    for (; at < n && i >= substeps_of(&e->step[at]); at++)
+        i -= substeps_of(&e->step[at]);
     if (i < 0 || at == n || plan_of_slice(&e->step[at]) == NULL)
         return adj_exec_step_at(e, i < 0 ? i : at);
+    const adj_node *value = NULL;
     adj_step_info info = step_of_slices(&e->step[at], i, &value);
     info.node = value != NULL ? user_node(e, value) : NULL;
     return info;

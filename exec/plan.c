@@ -231,9 +231,11 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
         return e->status;
     }
     adj_status status = ADJ_OK;
-    if (g->slices != NULL)
+    if (g->slices != NULL) {
         count_slice(e, take_slices(e, g->slices, &planned));
-    else
+        if (e->profile)
+            time_slices(g->slices);
+    } else
         status = select_kernel(e, &planned, g);
     if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)
         return plan_singly(e, g);

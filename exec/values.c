@@ -70,25 +70,29 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
     return ADJ_OK;
 }
 
-void *adj_set_in_place(adj_exec *e, const adj_node *leaf_node)
+adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf_node, void **data)
 {
     leaf *l = NULL;
-    if (e == NULL || e->status != ADJ_OK)
-        return NULL;
-    if (leaf_node == NULL) {
-        call_error(e, ADJ_EARG, "adj_set_in_place: the node is NULL");
-        return NULL;
-    }
-    if (find_settable(e, "adj_set_in_place", leaf_node, &l) != ADJ_OK)
-        return NULL;
-    if (l == NULL) {
-        call_error(e, ADJ_EARG,
-                   "adj_set_in_place: %s \"%s\" has no value here: no fetch and no update needs it",
-                   leaf_node->op->name, adj_node_name(leaf_node));
-        return NULL;
-    }
+    if (data != NULL)
+        *data = NULL;
+    if (e == NULL)
+        return ADJ_EARG;
+    if (e->status != ADJ_OK)
+        return e->status;
+    if (leaf_node == NULL || data == NULL)
+        return call_error(e, ADJ_EARG, "adj_set_in_place: the %s is NULL",
+                          leaf_node == NULL ? "node" : "place for the pointer");
+    const adj_status status = find_settable(e, "adj_set_in_place", leaf_node, &l);
+    if (status != ADJ_OK)
+        return status;
+    if (l == NULL)
+        return call_error(
+            e, ADJ_EARG,
+            "adj_set_in_place: %s \"%s\" has no value here: no fetch and no update needs it",
+            leaf_node->op->name, adj_node_name(leaf_node));
     l->version++;
-    return leaf_data(e, l);
+    *data = leaf_data(e, l);
+    return ADJ_OK;
 }
 
 /* Where adj_get and adj_data find the node's value; NULL: nowhere, and the executor says why. */

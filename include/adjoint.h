@@ -147,7 +147,8 @@ ADJ_API adj_status adj_error_set(adj_error *error, adj_status status, const char
 
 /* ---- graphs ---- */
 
-/* All zero is the default: malloc and free, no hook. */
+/* All zero is the default: malloc and free - large pieces in huge pages, where the system gives
+ * them to those who ask (madvise) -, no hook. */
 typedef struct {
     const adj_allocator *allocator; /* copied */
     /* Called once, when the graph's first error is recorded: the place for a breakpoint. */
@@ -337,7 +338,7 @@ typedef struct {
      * adjoint selftest writes it. "only:FILE": no others. "off": none is left out. "": the known
      * ones. NULL: what the environment's ADJOINT_QUARANTINE says, if it does. */
     const char *quarantine;
-    int profile;   /* time every step: adj_exec_step_at */
+    int profile;   /* time every step: adj_exec_step_at, adj_exec_substep_at */
     int canaries;  /* words around all memory, looked at after every step: adj_run fails with
                       ADJ_EBACKEND when a kernel has written where it must not */
     int checksums; /* of what each step reads and writes, kept for checkers (exec/inspect.h) */
@@ -449,15 +450,17 @@ ADJ_API const char *adj_exec_selection(const adj_exec *e);
  * fetched parameter shows the value from before the last run's updates, any other its current
  * value. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
-/* Where adj_set would copy the value to, row-major, for what makes it to write it there: adj_set
- * without a copy. Counts as set; to be written until the next adj_run, adj_copy_params or
- * adj_exec_free, after which it is asked for again. NULL: there is none, as no fetch and no update
- * needs it or it cannot be set, and adj_exec_message says why. */
-ADJ_API void *adj_set_in_place(adj_exec *e, const adj_node *leaf);
+/* adj_set without its copy: *data is where the executor keeps the leaf's value, 64-byte aligned,
+ * row-major, adj_type_bytes of its type, for the caller to write there, all or a part of it, until
+ * the next adj_run, adj_copy_params into this executor or adj_exec_free; then it is asked for
+ * again. The leaf counts as set. On failure *data is NULL: ADJ_EARG for what adj_set would not
+ * take, and where it would do nothing, as no fetch and no update needs the leaf. */
+ADJ_API adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf, void **data);
 /* Copies out the value of a node that was fetched, or of a leaf. */
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
 /* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,
- * adj_set_in_place, adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and adj_exec_message says why. */
+ * adj_set_in_place, adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and
+ * adj_exec_message says why. */
 ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
 /* A run that fails on what it was given (labels out of range) changes no parameter. What follows
  * only from parameters and states that no update assigns, and constants, is computed anew only when
@@ -493,19 +496,19 @@ typedef struct {
     double seconds;       /* of the last run; 0 unless profiled, or when it was not needed */
     double tuned_seconds; /* what it took when tune chose it; 0: tune did not */
     adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
-    int slices;           /* of adj_exec_part_at alone */
+    int slices;           /* adj_exec_substep_at: how many it runs for; 0: for the whole batch */
 } adj_step_info;
 /* How many steps the plan has; 0 without a plan. */
 ADJ_API int adj_exec_step_count(const adj_exec *e);
 /* The i-th of them in the order of the run; all "" and 0 when out of range. */
 ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
-/* The same with what slices run in place of each step that runs in slices. `slices` says in how
- * many, 0: for the whole batch at once; then flop and bytes are of all slices, whose values pass no
- * memory where they fit into the cache, and seconds are the mean of the threads', which run
- * different slices at a time. */
-ADJ_API int adj_exec_part_count(const adj_exec *e);
+/* The same, with the steps that run for each slice in place of a step that runs in slices. Their
+ * flop and bytes are of all slices - bytes of weights count with each, and most of them stay in the
+ * caches -, their seconds that step's, shared out by what each took on all threads: so substeps,
+ * too, add up to the whole. tuned_seconds is 0. */
+ADJ_API int adj_exec_substep_count(const adj_exec *e);
 /* The i-th of them; all "" and 0 when out of range. */
-ADJ_API adj_step_info adj_exec_part_at(const adj_exec *e, int i);
+ADJ_API adj_step_info adj_exec_substep_at(const adj_exec *e, int i);
 
 #ifdef __cplusplus
 }

@@ -184,7 +184,8 @@ ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[]
 
 /* Runs the whole data set through an executor that needs the f32 input images [batch, h, w, c] and
  * fetches the f32 node logits [batch, classes]; *right: how many of its d->n images have their
- * largest logit at their label. */
+ * largest logit at their label. Images are written in place (adj_set_in_place): the executor keeps
+ * the last of them. */
 ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
                                 const adj_dataset *d, int64_t *right, adj_error *error);
 

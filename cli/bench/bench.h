@@ -77,8 +77,10 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o);
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks);
 /* What it would be on more of them (scale.c): an exit status. */
 int bench_scale(const bench_opts *o);
-/* Plans anew: n->exec is replaced. */
+/* Plans anew: n->exec is replaced, which has no images yet. */
 adj_status bench_net_plan(bench_net *n, const bench_opts *o);
+/* Draws its images. */
+adj_status bench_net_draw(bench_net *n);
 /* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times
  * of each are added, and there is an end to them earlier; NULL: none. */
 adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps);

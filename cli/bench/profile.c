@@ -24,9 +24,11 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     *p = (bench_profile){0};
     timed.timed_steps = 1;
     adj_status status = bench_net_plan(n, &timed);
+    if (status == ADJ_OK)
+        status = bench_net_draw(n);
     if (status != ADJ_OK)
         return status;
-    p->n = adj_exec_part_count(n->exec);
+    p->n = adj_exec_substep_count(n->exec);
     p->sliced = adj_exec_stats(n->exec).sliced;
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
     samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
@@ -35,7 +37,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     if (status == ADJ_OK)
         status = bench_net_time(n, o, &whole, steps);
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {
-        p->row[i] = adj_exec_part_at(n->exec, i);
+        p->row[i] = adj_exec_substep_at(n->exec, i);
         p->row[i].seconds = samples_spread(&steps[i]).median;
         p->plan_seconds += p->row[i].seconds;
         p->runs = whole.time.n;
@@ -133,8 +135,7 @@ void bench_profile_print(FILE *f, const bench_profile *p)
     print_head(f, "steps by op");
     print_ops(f, p);
     if (p->sliced > 0)
-        fprintf(f, "what runs in slices of a few images: us are the mean of the threads, MB stay "
-                   "in the caches\n");
+        fprintf(f, "in slices of a few images: most of the MB stay in the caches\n");
     fprintf(f,
             "%.1f us in the plan's steps, %.1f us a step with labels set, results copied, and the "
             "timing\n",

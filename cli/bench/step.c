@@ -1,5 +1,5 @@
-/* step.c - whole steps of a model, as a user's program makes them whose images are made where the
- * executor has them: adj_set of the labels, adj_run, adj_get of the loss (inference: of logits). */
+/* step.c - whole steps of a model, as a user's program makes them that writes its images in place:
+ * adj_set of the labels, adj_run, adj_get of the loss (inference: of the logits). */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -105,6 +105,18 @@ static adj_status set_rate(bench_net *n)
     return n->m.lr != NULL ? adj_set(n->exec, n->m.lr, &rate, sizeof rate) : ADJ_OK;
 }
 
+/* Once: every step reads the same. */
+adj_status bench_net_draw(bench_net *n)
+{
+    const adj_type t = adj_node_type(n->m.images);
+    void *x;
+    const adj_status status = adj_set_in_place(n->exec, n->m.images, &x);
+    if (status != ADJ_OK)
+        return adj_error_set(&n->m.error, status, "%s", adj_exec_message(n->exec));
+    adj_draw(t.dtype, x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
+    return ADJ_OK;
+}
+
 /* Labels, and where results go. */
 static adj_status fill(bench_net *n)
 {
@@ -134,6 +146,8 @@ adj_status bench_net_open(bench_net *n, const bench_opts *o)
     status = bench_net_plan(n, o);
     n->plan_seconds = seconds_now() - start;
     if (status == ADJ_OK)
+        status = bench_net_draw(n);
+    if (status == ADJ_OK)
         status = fill(n);
     if (status == ADJ_OK)
         count_flop(n);
@@ -149,17 +163,6 @@ void bench_net_close(bench_net *n)
 }
 
 /* ---- steps ---- */
-
-/* Of all steps. */
-static adj_status draw_images(bench_net *n)
-{
-    const adj_type t = adj_node_type(n->m.images);
-    void *x = adj_set_in_place(n->exec, n->m.images);
-    if (x == NULL)
-        return adj_error_set(&n->m.error, ADJ_EARG, "%s", adj_exec_message(n->exec));
-    adj_draw(t.dtype, x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
-    return ADJ_OK;
-}
 
 static adj_status bench_net_step(bench_net *n)
 {
@@ -181,19 +184,19 @@ static size_t peak_rss(void)
     return getrusage(RUSAGE_SELF, &r) == 0 ? (size_t)r.ru_maxrss * 1024 : 0;
 }
 
-/* The times of the plan's parts in the last run. 0: there is no room for more. */
+/* The times of the plan's substeps in the last run. 0: there is no room for more. */
 static int add_steps(const bench_net *n, samples *steps)
 {
     int added = 1;
-    for (int i = 0; i < adj_exec_part_count(n->exec); i++)
-        added &= samples_add(&steps[i], adj_exec_part_at(n->exec, i).seconds);
+    for (int i = 0; i < adj_exec_substep_count(n->exec); i++)
+        added &= samples_add(&steps[i], adj_exec_substep_at(n->exec, i).seconds);
     return added && steps->n < MAX_PROFILED;
 }
 
 adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps)
 {
     samples s = {0};
-    adj_status status = draw_images(n);
+    adj_status status = ADJ_OK;
     for (int i = 0; i < BENCH_WARM_UP && status == ADJ_OK; i++)
         status = bench_net_step(n);
     double end = seconds_now() + o->seconds;

@@ -133,7 +133,6 @@ static adj_status plan_one(adj_exec *e, const adj_exec_opts *o, slices *s, slice
                                           .quarantine = o->debug.quarantine,
                                           .canaries = o->debug.canaries,
                                           .no_sharing = o->debug.no_sharing,
-                                          .profile = o->debug.profile,
                                           .before_kernel = is_first ? o->debug.before_kernel : NULL,
                                           .user = o->debug.user}};
     if ((p->plan = adj_alloc(&a, sizeof *p->plan)) == NULL)
@@ -317,6 +316,24 @@ static const adj_node *whole_node(const slices *s, const adj_node *n)
     return NULL;
 }
 
+void time_slices(slices *of)
+{
+    for (int t = 0; t < of->n_thread; t++)
+        of->thread[t].plan->profile = 1;
+}
+
+/* Of what all steps took on all threads, the k-th one's. */
+static double share_of_step(const slices *s, int k)
+{
+    double all = 0, its = 0;
+    for (int t = 0; t < s->n_thread; t++) {
+        its += s->thread[t].seconds[k];
+        for (int i = 0; i < s->thread[t].plan->n_step; i++)
+            all += s->thread[t].seconds[i];
+    }
+    return all > 0 ? its / all : 0;
+}
+
 adj_step_info step_of_slices(const step *s, int k, const adj_node **value)
 {
     const slices *of = s->prep.state;
@@ -324,13 +341,12 @@ adj_step_info step_of_slices(const step *s, int k, const adj_node **value)
     const int is_for_each = plan->step[k].invariance == RUN_VARIANT;
     adj_step_info info = adj_exec_step_at(plan, k);
     *value = info.node != NULL ? whole_node(of, info.node) : NULL;
+    info.node = NULL;
     info.name = *value != NULL ? adj_node_name(*value) : "";
     info.flop *= is_for_each ? (double)of->n_slice : 1;
     info.bytes *= is_for_each ? (size_t)of->n_slice : 1;
     info.slices = (int)of->n_slice;
-    info.seconds = 0;
-    for (int t = 0; t < of->n_thread; t++)
-        info.seconds += of->thread[t].seconds[k] / of->n_thread;
+    info.seconds = s->seconds * share_of_step(of, k);
     return info;
 }
 

@@ -84,7 +84,7 @@ static adj_status run_slice(const slices *s, const adj_call *c, int thread, int6
         if (s->out_is_batch[i])
             point(&p->out[i], (char *)c->out[i] + (size_t)slice * stride_of(s, g->out[i]->type));
     const adj_status status = run_steps(p->plan);
-    for (int i = 0; i < p->plan->n_step; i++)
+    for (int i = 0; i < p->plan->n_step && status == ADJ_OK && p->plan->profile; i++)
         p->seconds[i] += p->plan->step[i].seconds;
     return status;
 }
@@ -110,7 +110,6 @@ static void begin(const slices *s, const adj_call *c, int thread)
         p->plan->invariant_seen = 0;
     p->version = version;
     p->plan->overrun = 0;
-    memset(p->seconds, 0, (size_t)p->plan->n_step * sizeof *p->seconds);
     if (p->plan->canaries)
         draw_canaries(p->plan, NONE);
     for (int i = 0; i < s->group.n_in; i++)
@@ -197,9 +196,19 @@ static int run_alone(const slices *s, const adj_call *c)
     return NONE;
 }
 
+/* Of all threads': fewer may run. */
+static void clear_seconds(const slices *s)
+{
+    for (int t = 0; t < s->n_thread; t++)
+        memset(s->thread[t].seconds, 0,
+               (size_t)s->thread[t].plan->n_step * sizeof *s->thread[t].seconds);
+}
+
 static adj_status run(const adj_call *c)
 {
     const slices *s = c->state;
+    if (s->thread[0].plan->profile)
+        clear_seconds(s);
     const int failed = s->n_slice > 1 ? run_team(s, c) : run_alone(s, c);
     if (failed == NONE)
         return ADJ_OK;

@@ -14,7 +14,7 @@ typedef struct { /* one thread's */
     places *in, *out; /* by the group's in, and out */
     uint64_t version; /* of what is kept: invariant_version of the plan that the group is part of */
     adj_status status; /* of the last run's slices */
-    double *seconds;   /* of each of its steps, in all of them */
+    double *seconds;   /* of each of its steps, in all slices of the last run */
 } slice_plan;
 
 struct slices {

@@ -46,8 +46,10 @@ size_t keep_slices(const step *s, size_t at);
 void drop_slices(slices *s);
 /* The plan of the first thread's slice; NULL: the step has no slices. */
 const adj_exec *plan_of_slice(const step *s);
-/* The k-th step of that plan, in all slices of the last run, if the plan that they are part of is
- * timed. *value: what it computes as a node of that plan's graph; NULL: it is of slices alone. */
+/* Lets the slices' steps be timed. */
+void time_slices(slices *of);
+/* The k-th step of that plan, in all slices of the last run, but for its node. *value: what it
+ * computes as a node of the graph that the slices' group is of; NULL: it is of slices alone. */
 adj_step_info step_of_slices(const step *s, int k, const adj_node **value);
 /* Did a kernel write outside its memory in the last run? */
 int was_slice_overrun(const slices *s);

@@ -30,17 +30,19 @@ typedef struct {
 static adj_status add_batch(const evaluation *v, const adj_dataset *d, int64_t first,
                             int64_t *right, adj_error *error)
 {
-    float *x = adj_set_in_place(v->e, v->images);
-    if (x != NULL && adj_batch(d, NULL, first, v->shape, x, v->labels, error) < 0)
+    void *x;
+    const float *scores;
+    adj_status status = adj_set_in_place(v->e, v->images, &x);
+    if (status == ADJ_OK && adj_batch(d, NULL, first, v->shape, x, v->labels, error) < 0)
         return error->status;
-    adj_status status = x != NULL ? adj_run(v->e) : ADJ_EARG;
-    const float *scores = status == ADJ_OK ? adj_data(v->e, v->logits) : NULL;
-    if (scores != NULL)
-        *right += adj_count_right(v->shape.dim[0], v->classes, scores, v->labels);
-    else
-        status = adj_error_set(error, status != ADJ_OK ? status : ADJ_EARG, "%s",
-                               adj_exec_message(v->e));
-    return status;
+    if (status == ADJ_OK)
+        status = adj_run(v->e);
+    if (status == ADJ_OK && (scores = adj_data(v->e, v->logits)) == NULL)
+        status = ADJ_EARG;
+    if (status != ADJ_OK)
+        return adj_error_set(error, status, "%s", adj_exec_message(v->e));
+    *right += adj_count_right(v->shape.dim[0], v->classes, scores, v->labels);
+    return ADJ_OK;
 }
 
 /* Types that a batch and its scores have. */

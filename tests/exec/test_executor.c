@@ -283,35 +283,63 @@ Test(executor, data_in_place)
 /* What is written where adj_set_in_place says is what adj_set would have copied there. */
 Test(executor, set_in_place)
 {
-    adj_graph *g = adj_graph_new(), *other = adj_graph_new();
+    adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
-    adj_node *unused = adj_input(g, "unused", ADJ_F32, vec3);
-    adj_node *y = adj_mul(x, adj_scale(p, 2)),
-             *c = adj_const(g, ADJ_F32, vec3, (const float[]){1, 2, 3});
-    adj_node *foreign = adj_input(other, "x", ADJ_F32, vec3);
+    adj_node *y = adj_mul(x, adj_scale(p, 2));
     adj_exec *e = exec_of(g, 1, &y, NULL);
     for (int run = 0; run < 3; run++) {
-        float *in = adj_set_in_place(e, x), got[3];
-        for (int i = 0; i < 3; i++)
-            in[i] = (float)(i + run);
-        if (run == 1) /* what follows from parameters alone is computed anew */
-            *(float *)adj_set_in_place(e, p) = 5;
+        const float in[] = {(float)run, (float)(run + 1), (float)(run + 2)};
+        float got[3];
+        void *at;
+        cr_assert_eq(adj_set_in_place(e, x, &at), ADJ_OK);
+        cr_assert_eq((uintptr_t)at % 64, 0);
+        memcpy(at, in, sizeof in);
+        if (run == 1) { /* a part of it; what follows from parameters alone is computed anew */
+            cr_assert_eq(adj_set_in_place(e, p, &at), ADJ_OK);
+            *(float *)at = 5;
+        }
         cr_assert_eq(adj_run(e), ADJ_OK);
-        const float want[] = {(float)(10 * run), (float)(4 * (run + 1)), (float)(4 * (run + 2))};
+        const float want[] = {10 * in[0], 4 * in[1], 4 * in[2]};
         cr_assert_arr_eq((const float *)adj_data(e, y), want, 12);
         cr_assert_eq(adj_get(e, x, got, 12), ADJ_OK);
-        cr_assert_arr_eq(got, ((const float[]){(float)run, (float)(run + 1), (float)(run + 2)}),
-                         12);
+        cr_assert_arr_eq(got, in, 12);
     }
-    cr_assert_null(adj_set_in_place(e, unused));
-    cr_assert_not_null(strstr(adj_exec_message(e), "\"unused\" has no value here"));
-    const adj_node *const wrong[] = {c, y, foreign};
-    for (int i = 0; i < 3; i++) {
-        cr_assert_null(adj_set_in_place(e, wrong[i]));
-        cr_assert_not_null(strstr(adj_exec_message(e), "cannot be set (expected an input"));
-    }
-    cr_assert_null(adj_set_in_place(e, NULL));
-    cr_assert_null(adj_set_in_place(NULL, x));
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+static void expect_not_in_place(adj_exec *e, const adj_node *n, adj_status status, const char *why)
+{
+    void *at = &at;
+    cr_expect_eq(adj_set_in_place(e, n, &at), status);
+    cr_expect_null(at);
+    cr_expect_not_null(strstr(adj_exec_message(e), why), "%s", adj_exec_message(e));
+}
+
+Test(executor, what_is_not_set_in_place)
+{
+    adj_graph *g = adj_graph_new(), *other = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *y = adj_scale(x, 2);
+    adj_node *unused = adj_input(g, "unused", ADJ_F32, vec3);
+    adj_node *c = adj_const(g, ADJ_F32, vec3, (const float[]){1, 2, 3});
+    adj_node *foreign = adj_input(other, "x", ADJ_F32, vec3);
+    adj_node *empty = adj_input(g, "empty", ADJ_F32, (adj_shape){1, {0}}), *z = adj_relu(empty);
+    adj_node *both[] = {y, z};
+    adj_exec *e = exec_of(g, 2, both, NULL), *failed;
+    void *at;
+    expect_not_in_place(e, unused, ADJ_EARG, "\"unused\" has no value here");
+    expect_not_in_place(e, c, ADJ_EARG, "cannot be set (expected an input");
+    expect_not_in_place(e, y, ADJ_EARG, "cannot be set (expected an input");
+    expect_not_in_place(e, foreign, ADJ_EARG, "cannot be set (expected an input");
+    expect_not_in_place(e, NULL, ADJ_EARG, "the node is NULL");
+    cr_expect_eq(adj_set_in_place(e, x, NULL), ADJ_EARG);
+    cr_expect_eq(adj_set_in_place(NULL, x, &at), ADJ_EARG);
+    cr_expect_eq(adj_set_in_place(e, empty, &at), ADJ_OK);
+    const adj_exec_opts wrong = {.n_fetch = 1, .fetch = &y, .backend = "none"};
+    const adj_status status = adj_exec_new(g, &wrong, &failed);
+    cr_assert_neq(status, ADJ_OK);
+    expect_not_in_place(failed, x, status, "none");
+    adj_exec_free(failed);
     adj_exec_free(e);
     adj_graph_free(g);
     adj_graph_free(other);

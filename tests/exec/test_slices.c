@@ -206,26 +206,32 @@ static double seconds_of_steps(const adj_exec *e)
 }
 
 /* What slices run is listed in their step's place, as the user's nodes. */
-Test(slices, parts_of_steps)
+static void expect_substeps(int64_t batch, int threads)
 {
-    net n = new_net("resnet8", 8, ADJ_NHWC);
+    net n = new_net("resnet8", batch, ADJ_NHWC);
     int n_conv, convs = 0, sliced = 0;
     double flop = 0, seconds = 0;
     const double all = conv_flop(n.g, &n_conv);
-    adj_exec *e = plan_net(&n, (adj_exec_opts){.slices = 1, .threads = 2, .debug.profile = 1});
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    const int count = adj_exec_part_count(e);
+    adj_exec *e =
+        plan_net(&n, (adj_exec_opts){.slices = 1, .threads = threads, .debug.profile = 1});
+    for (int run = 0; run < 2; run++)
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    const int count = adj_exec_substep_count(e);
     for (int i = 0; i < count; i++) {
-        const adj_step_info s = adj_exec_part_at(e, i);
+        const adj_step_info s = adj_exec_substep_at(e, i);
         seconds += s.seconds;
         cr_expect_str_neq(s.backend, "slices");
         if (strcmp(s.op, "conv2d") != 0)
             continue;
         const adj_node *y = s.n_node == 1 ? s.node : s.node->in[0], *x = y->in[0]; /* and a bias */
+        const size_t images = adj_type_bytes(y->type) + adj_type_bytes(x->type),
+                     filter = adj_type_bytes(y->in[1]->type);
         cr_expect(y->graph == n.g && strcmp(y->op->name, "conv2d") == 0);
         cr_expect_str_eq(s.name, adj_node_name(s.node));
-        cr_expect_geq(s.bytes, adj_type_bytes(s.node->type) + adj_type_bytes(x->type));
+        cr_expect(s.bytes >= images + filter &&
+                  s.bytes <= images + 8 * filter * (size_t)(s.slices > 0 ? s.slices : 1));
         cr_expect_gt(s.seconds, 0);
+        cr_expect(s.slices == 0 || (s.slices >= threads && batch % s.slices == 0), "%d", s.slices);
         flop += s.flop - (s.n_node - 1) * (double)adj_shape_elems(y->type.shape);
         convs++;
         sliced += s.slices > 0;
@@ -233,16 +239,35 @@ Test(slices, parts_of_steps)
     cr_expect_eq(convs, n_conv);
     cr_expect_eq(flop, all);
     cr_expect(sliced > n_conv / 2, "%d", sliced);
-    cr_expect(seconds > 0 && seconds <= seconds_of_steps(e));
-    cr_expect_str_eq(adj_exec_part_at(e, count).op, "");
-    cr_expect_str_eq(adj_exec_part_at(e, -1).op, "");
+    cr_expect_float_eq(seconds, seconds_of_steps(e), 1e-9 * seconds);
+    cr_expect_str_eq(adj_exec_substep_at(e, count).op, "");
+    cr_expect_str_eq(adj_exec_substep_at(e, -1).op, "");
     adj_exec_free(e);
-    e = plan_net(&n, (adj_exec_opts){.slices = -1});
-    cr_expect_eq(adj_exec_part_count(e), adj_exec_step_count(e));
-    for (int i = 0; i < adj_exec_step_count(e); i++)
-        cr_expect(adj_exec_part_at(e, i).node == adj_exec_step_at(e, i).node &&
-                  adj_exec_part_at(e, i).slices == 0);
-    adj_exec_free(e);
+    adj_graph_free(n.g);
+}
+
+Test(slices, substeps)
+{
+    expect_substeps(8, 2);
+    expect_substeps(7, 3);
+    cr_expect_eq(adj_exec_substep_count(NULL), 0);
+}
+
+/* Nothing is timed unasked, and a plan without slices has the same steps. */
+Test(slices, substeps_that_are_steps)
+{
+    net n = new_net("resnet8", 8, ADJ_NHWC);
+    for (int slices = -1; slices <= 1; slices += 2) {
+        adj_exec *e = plan_net(&n, (adj_exec_opts){.slices = slices});
+        cr_assert_eq(adj_run(e), ADJ_OK);
+        for (int i = 0; i < adj_exec_substep_count(e); i++)
+            cr_expect_eq(adj_exec_substep_at(e, i).seconds, 0);
+        cr_expect(slices > 0 || adj_exec_substep_count(e) == adj_exec_step_count(e));
+        for (int i = 0; i < adj_exec_step_count(e) && slices < 0; i++)
+            cr_expect(adj_exec_substep_at(e, i).node == adj_exec_step_at(e, i).node &&
+                      adj_exec_substep_at(e, i).slices == 0);
+        adj_exec_free(e);
+    }
     adj_graph_free(n.g);
 }
 

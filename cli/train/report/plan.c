@@ -17,22 +17,39 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* sample[part * max_runs + run], sorted by the end; the number of runs in *runs. */
-static adj_status time_steps(adj_exec *e, int max_runs, double seconds, double *sample, int *runs)
+typedef struct { /* of some runs of a plan */
+    int n_step, max_runs, runs;
+    double *seconds; /* [step * max_runs + run]: of substeps, each one's sorted by the end */
+} step_times;
+
+/* Another plan of the executor's may have been taken. */
+static int make_room(step_times *t, const adj_exec *e)
 {
-    int n = adj_exec_part_count(e);
+    free(t->seconds);
+    t->n_step = adj_exec_substep_count(e);
+    t->runs = 0;
+    t->seconds = calloc((size_t)t->n_step * (size_t)t->max_runs + 1, sizeof *t->seconds);
+    return t->seconds != NULL;
+}
+
+static adj_status time_steps(adj_exec *e, double seconds, step_times *t)
+{
     adj_status status = adj_run(e);
     double began = seconds_now();
-    *runs = 0;
-    while (status == ADJ_OK && *runs < max_runs &&
-           (*runs == 0 || seconds_now() - began < seconds)) {
+    int threads = 0;
+    while (status == ADJ_OK && t->runs < t->max_runs &&
+           (t->runs == 0 || seconds_now() - began < seconds)) {
         status = adj_run(e);
-        for (int i = 0; i < n; i++)
-            sample[i * max_runs + *runs] = adj_exec_part_at(e, i).seconds;
-        ++*runs;
+        if (adj_exec_stats(e).threads != threads && !make_room(t, e))
+            return ADJ_ENOMEM;
+        threads = adj_exec_stats(e).threads;
+        for (int i = 0; i < t->n_step; i++)
+            t->seconds[i * t->max_runs + t->runs] = adj_exec_substep_at(e, i).seconds;
+        t->runs++;
     }
-    for (int i = 0; i < n; i++)
-        qsort(&sample[(ptrdiff_t)i * max_runs], (size_t)*runs, sizeof *sample, by_value);
+    for (int i = 0; i < t->n_step; i++)
+        qsort(&t->seconds[(ptrdiff_t)i * t->max_runs], (size_t)t->runs, sizeof *t->seconds,
+              by_value);
     return status;
 }
 
@@ -174,16 +191,16 @@ static int by_seconds(const void *a, const void *b)
 
 /* 0: out of memory. */
 static int fill(report_plan *p, const adj_graph *g, const layer_map *m, const adj_exec *e,
-                const double *sample, int max_runs)
+                const step_times *t)
 {
-    size_t n = (size_t)adj_exec_part_count(e) + 1;
+    size_t n = (size_t)t->n_step + 1;
     p->kernel = calloc(n, sizeof *p->kernel);
     p->fallback = calloc(n, sizeof *p->fallback);
     if (p->kernel == NULL || p->fallback == NULL || !list_layers(p, g, m))
         return 0;
-    for (int i = 0; i < adj_exec_part_count(e); i++) {
-        const adj_step_info s = adj_exec_part_at(e, i);
-        double seconds = sample[i * max_runs + p->runs / 2];
+    for (int i = 0; i < t->n_step; i++) {
+        const adj_step_info s = adj_exec_substep_at(e, i);
+        double seconds = t->seconds[i * t->max_runs + t->runs / 2];
         p->seconds += seconds;
         add_time(p, m, &s, seconds);
         if (!add_kernel(p, &s, seconds) || !add_fallback(p, &s, seconds))
@@ -198,21 +215,22 @@ adj_status plan_measure(report_plan *p, const adj_node *loss, adj_exec *e, int m
                         double seconds)
 {
     const adj_graph *g = loss->graph;
-    const adj_exec_info info = adj_exec_stats(e);
-    double *sample = calloc((size_t)(adj_exec_part_count(e) * max_runs) + 1, sizeof *sample);
+    step_times t = {.max_runs = max_runs};
     layer_map m = {0};
-    adj_status status = sample != NULL && layer_map_make(&m, g, loss) == 0 ? ADJ_OK : ADJ_ENOMEM;
+    adj_status status = layer_map_make(&m, g, loss) == 0 ? ADJ_OK : ADJ_ENOMEM;
     if (status == ADJ_OK)
-        status = time_steps(e, max_runs, seconds, sample, &p->runs);
-    if (status == ADJ_OK && !fill(p, g, &m, e, sample, max_runs))
+        status = time_steps(e, seconds, &t);
+    if (status == ADJ_OK && !fill(p, g, &m, e, &t))
         status = ADJ_ENOMEM;
-    p->steps = info.steps;
+    const adj_exec_info info = adj_exec_stats(e);
+    p->runs = t.runs;
+    p->steps = t.n_step;
     p->naive_steps = info.naive_steps;
     p->reorders = info.reorders;
     p->arena_bytes = info.arena_bytes;
     p->storage_bytes = info.storage_bytes;
     layer_map_free(&m);
-    free(sample);
+    free(t.seconds);
     return status;
 }
 
