@@ -170,11 +170,11 @@ static int rule_at(int i, adj_rule *rule)
     if (i < 0 || i >= conv_rule_count())
         return 0;
     const conv_rule *r = conv_rule_at(i);
-    const int is_fast = r->prefers == FAST_DIRECT_COMPETES || r->prefers == WINOGRAD_FIRST;
+    const int is_of_fast_math = r->prefers == FAST_DIRECT_COMPETES || r->prefers == WINOGRAD_FIRST;
     *rule = (adj_rule){.name = r->name,
                        .measured = r->measured,
                        .holds = rule_holds(r, this_machine()),
-                       .math = is_fast ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
+                       .math = is_of_fast_math ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
                        .cases = r->cases};
     return 1;
 }

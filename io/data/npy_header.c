@@ -28,7 +28,7 @@ static int accept(parser *p, const char *word)
     return 1;
 }
 
-static int refuse(parser *p, const char *why)
+static int set_error(parser *p, const char *why)
 {
     if (p->wrong == NULL)
         p->wrong = why;
@@ -40,13 +40,13 @@ static int parse_descr(parser *p)
 {
     static const char kinds[] = "uifb";
     if (!accept(p, "'"))
-        return refuse(p, "its type is no plain number (expected such as '|u1' or '<f4')");
+        return set_error(p, "its type is no plain number (expected such as '|u1' or '<f4')");
     char order = *p->at, kind = order != '\0' ? p->at[1] : '\0';
     char digit = kind != '\0' ? p->at[2] : '\0';
     if (strchr("<>|=", order) == NULL || strchr(kinds, kind) == NULL ||
         strchr("1248", digit) == NULL || order == '\0' || kind == '\0' || digit == '\0' ||
         p->at[3] != '\'')
-        return refuse(p, "its type is no plain number (expected such as '|u1' or '<f4')");
+        return set_error(p, "its type is no plain number (expected such as '|u1' or '<f4')");
     p->at += 4;
     p->a->kind = kind;
     p->a->bytes = digit - '0';
@@ -57,19 +57,20 @@ static int parse_descr(parser *p)
 static int parse_order(parser *p)
 {
     if (accept(p, "True"))
-        return refuse(p, "is in Fortran's order (expected C's: save numpy.ascontiguousarray(a))");
-    return accept(p, "False") || refuse(p, "fortran_order is neither True nor False");
+        return set_error(p,
+                         "is in Fortran's order (expected C's: save numpy.ascontiguousarray(a))");
+    return accept(p, "False") || set_error(p, "fortran_order is neither True nor False");
 }
 
 static int parse_size(parser *p, int64_t *size)
 {
     skip_spaces(p);
     if (*p->at < '0' || *p->at > '9')
-        return refuse(p, "its shape is no list of sizes");
+        return set_error(p, "its shape is no list of sizes");
     for (*size = 0; *p->at >= '0' && *p->at <= '9'; p->at++)
         if (__builtin_mul_overflow(*size, 10, size) ||
             __builtin_add_overflow(*size, *p->at - '0', size))
-            return refuse(p, "its shape is too large");
+            return set_error(p, "its shape is too large");
     return 1;
 }
 
@@ -77,16 +78,16 @@ static int parse_size(parser *p, int64_t *size)
 static int parse_shape(parser *p)
 {
     if (!accept(p, "("))
-        return refuse(p, "its shape is no list of sizes");
+        return set_error(p, "its shape is no list of sizes");
     p->a->rank = 0;
     while (!accept(p, ")")) {
         if (p->a->rank == NPY_MAX_RANK)
-            return refuse(p, "its rank is above 4");
+            return set_error(p, "its rank is above 4");
         if (!parse_size(p, &p->a->size[p->a->rank++]))
             return 0;
         if (!accept(p, ",")) {
             if (p->a->rank < 2 || !accept(p, ")"))
-                return refuse(p, "its shape is no list of sizes");
+                return set_error(p, "its shape is no list of sizes");
             break;
         }
     }
@@ -104,11 +105,11 @@ static int parse_entry(parser *p)
     for (int i = 0; i < 3; i++)
         if (accept(p, entries[i].key)) {
             if (p->seen & 1 << i || !accept(p, ":"))
-                return refuse(p, "the header is corrupt");
+                return set_error(p, "the header is corrupt");
             p->seen |= 1 << i;
             return entries[i].parse(p);
         }
-    return refuse(p, "the header has an unknown entry");
+    return set_error(p, "the header has an unknown entry");
 }
 
 const char *io_npy_parse(const char *text, npy_array *a, int *swapped)
@@ -120,7 +121,7 @@ const char *io_npy_parse(const char *text, npy_array *a, int *swapped)
     while (p.wrong == NULL && !accept(&p, "}"))
         if (parse_entry(&p) && !accept(&p, ",")) {
             if (!accept(&p, "}"))
-                refuse(&p, "the header is corrupt");
+                set_error(&p, "the header is corrupt");
             break;
         }
     skip_spaces(&p);
