@@ -37,6 +37,13 @@ typedef enum {
     FUSED_SCALE, /* k0 x */
     FUSED_SQUARE,
     FUSED_SQRT,
+    FUSED_EXP,
+    FUSED_CLIP, /* k3 above k2, k1 below k0 */
+    FUSED_HARD_SIGMOID,
+    FUSED_HARD_SWISH,
+    FUSED_ELU,
+    FUSED_GELU_ERF,
+    FUSED_GELU_TANH,
     FUSED_ADD,
     FUSED_SUB,
     FUSED_MUL,
@@ -44,6 +51,14 @@ typedef enum {
     FUSED_RELU_GRAD,
     FUSED_RELU6_GRAD,
     FUSED_LEAKY_RELU_GRAD,
+    FUSED_CLIP_GRAD, /* from k0 to k2 */
+    FUSED_HARD_SIGMOID_GRAD,
+    FUSED_HARD_SWISH_GRAD,
+    FUSED_ELU_GRAD,
+    FUSED_GELU_ERF_GRAD,
+    FUSED_GELU_TANH_GRAD,
+    FUSED_PRELU,
+    FUSED_PRELU_GRAD,
     FUSED_NORM,      /* (x - p0) p1 + p2 */
     FUSED_NORM_GRAD, /* p1 (dy - p3 - (x - p0) p2) */
     FUSED_SELECT,    /* k0 is 1 or 0 */
@@ -151,6 +166,8 @@ typedef struct {
 
 /* NULL: op is never part of a group. */
 const fused_kind *fused_kind_of(const adj_op *op);
+/* Its kind's, or that of the form which the node's attributes name. */
+fused_code fused_code_of(const adj_node *n);
 /* The operand that gives the group its shape. */
 adj_shape fused_shape(const adj_node *n);
 /* Can n be part of a group of that shape? */

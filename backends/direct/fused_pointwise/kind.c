@@ -10,6 +10,13 @@ static const fused_kind kinds[] = {
     {&adj_op_scale, FUSED_SCALE, "f", 0, 0},
     {&adj_op_square, FUSED_SQUARE, "f", 0, 0},
     {&adj_op_sqrt, FUSED_SQRT, "f", 0, 0},
+    {&adj_op_exp, FUSED_EXP, "f", 0, 0},
+    {&adj_op_clip, FUSED_CLIP, "f", 0, 0},
+    {&adj_op_hard_sigmoid, FUSED_HARD_SIGMOID, "f", 0, 0},
+    {&adj_op_hard_swish, FUSED_HARD_SWISH, "f", 0, 0},
+    {&adj_op_elu, FUSED_ELU, "f", 0, 0},
+    {&adj_op_gelu, FUSED_GELU_ERF, "f", 0, 0},
+    {&adj_op_prelu, FUSED_PRELU, "fb", 0, 0},
     {&adj_op_add, FUSED_ADD, "bb", 0, 0},
     {&adj_op_sub, FUSED_SUB, "bb", 0, 0},
     {&adj_op_mul, FUSED_MUL, "bb", 0, 0},
@@ -18,6 +25,12 @@ static const fused_kind kinds[] = {
     {&adj_op_relu_grad, FUSED_RELU_GRAD, "ff", 0, 0},
     {&adj_op_relu6_grad, FUSED_RELU6_GRAD, "ff", 0, 0},
     {&adj_op_leaky_relu_grad, FUSED_LEAKY_RELU_GRAD, "ff", 0, 0},
+    {&adj_op_clip_grad, FUSED_CLIP_GRAD, "ff", 0, 0},
+    {&adj_op_hard_sigmoid_grad, FUSED_HARD_SIGMOID_GRAD, "ff", 0, 0},
+    {&adj_op_hard_swish_grad, FUSED_HARD_SWISH_GRAD, "ff", 0, 0},
+    {&adj_op_elu_grad, FUSED_ELU_GRAD, "ff", 0, 0},
+    {&adj_op_gelu_grad, FUSED_GELU_ERF_GRAD, "ff", 0, 0},
+    {&adj_op_prelu_grad, FUSED_PRELU_GRAD, "ffb", 0, 0},
     {&adj_op_batch_norm, FUSED_NORM, "fppp", 3, 0},
     {&adj_op_batch_norm_grad, FUSED_NORM_GRAD, "fppfp", 4, 0},
     {&adj_op_select, FUSED_SELECT, "pff", 0, 0},
@@ -38,6 +51,17 @@ const fused_kind *fused_kind_of(const adj_op *op)
     return NULL;
 }
 
+fused_code fused_code_of(const adj_node *n)
+{
+    const fused_code code = fused_kind_of(n->op)->code;
+    if (code != FUSED_GELU_ERF && code != FUSED_GELU_ERF_GRAD)
+        return code;
+    const int is_grad = code == FUSED_GELU_ERF_GRAD;
+    if (((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_TANH)
+        return is_grad ? FUSED_GELU_TANH_GRAD : FUSED_GELU_TANH;
+    return code;
+}
+
 adj_shape fused_shape(const adj_node *n)
 {
     const fused_kind *kind = fused_kind_of(n->op);
@@ -53,9 +77,12 @@ static int repeats_along_rows(adj_shape s, adj_shape full)
     return n == 1 || (n == last_dim(full) && n == last_dim(s));
 }
 
-/* Ops that know channels keep them last only in NHWC. */
+/* Ops that know channels keep them last only in NHWC. One slope for all knows none. */
 static int channels_last(const adj_node *n)
 {
+    if (n->op == &adj_op_prelu || n->op == &adj_op_prelu_grad)
+        return adj_shape_elems(n->in[n->n_in - 1]->type.shape) == 1 ||
+               ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
     if (n->op == &adj_op_bias_add || n->op == &adj_op_bias_add_grad ||
         n->op == &adj_op_batch_norm_stats)
         return ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;

@@ -1,14 +1,26 @@
-/* loops.c - the loops of loops.h: one, inlined for each code; compiled once per instruction set. */
+/* loops.c - the loops of loops.h: one, inlined for each code; compiled once per instruction set,
+ * and with -fno-trapping-math, or gcc would keep a product or quotient that is not always chosen
+ * behind a branch, and the loop would not be vectorised. */
 #include <math.h>
 #include <string.h>
 
-#include "backends/direct/element.h"
+#include "functions.h"
 #include "loops.h"
 
-/* An element of the result. All operands are read before a choice, or it would not vectorise. */
+/* The first two constants: of elu they are one double. */
+ALWAYS double as_double(const float k[])
+{
+    double v;
+    memcpy(&v, k, sizeof v);
+    return v;
+}
+
+/* An element of the result. All operands are read before a choice, or it would not vectorise.
+ * What rounds more than once does so in double, and in the order of the naive kernel. */
 ALWAYS float value_of(const fused_code code, float a, float b, float c, const float k[])
 {
-    const float positive = a <= 0 ? 0 : a; /* a NaN stays */
+    const float positive = a <= 0 ? 0 : a;              /* a NaN stays */
+    const double x = (double)a, dy = x, at = (double)b; /* a gradient, and the x where it is */
     switch (code) {
     case FUSED_RELU: return positive;
     case FUSED_RELU6: return positive > 6 ? 6 : positive;
@@ -16,6 +28,13 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_SCALE: return k[0] * a;
     case FUSED_SQUARE: return a * a;
     case FUSED_SQRT: return sqrtf(a);
+    case FUSED_EXP: return (float)exponential(x);
+    case FUSED_CLIP: return clip(a, k);
+    case FUSED_HARD_SIGMOID: return (float)hard_sigmoid(x);
+    case FUSED_HARD_SWISH: return (float)hard_swish(x);
+    case FUSED_ELU: return (float)elu(x, as_double(k));
+    case FUSED_GELU_ERF: return (float)gelu_erf(x);
+    case FUSED_GELU_TANH: return (float)gelu_tanh(x);
     case FUSED_ADD: return a + b;
     case FUSED_SUB: return a - b;
     case FUSED_MUL: return a * b;
@@ -23,6 +42,14 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_RELU_GRAD: return b > 0 ? a : 0; /* of dy and y, as the next two */
     case FUSED_RELU6_GRAD: return ((b > 0) & (b < 6)) ? a : 0;
     case FUSED_LEAKY_RELU_GRAD: return b > 0 ? a : k[0] * a;
+    case FUSED_CLIP_GRAD: return ((b >= k[0]) & (b <= k[2])) ? a : 0; /* of dy and x, to PRELU */
+    case FUSED_HARD_SIGMOID_GRAD: return ((b > -3) & (b < 3)) ? a / 6 : 0;
+    case FUSED_HARD_SWISH_GRAD: return (float)hard_swish_grad(dy, at);
+    case FUSED_ELU_GRAD: return (float)elu_grad(dy, at, as_double(k));
+    case FUSED_GELU_ERF_GRAD: return (float)(dy * gelu_erf_slope(at));
+    case FUSED_GELU_TANH_GRAD: return (float)(dy * gelu_tanh_slope(at));
+    case FUSED_PRELU: return a > 0 ? a : b * a;      /* x, slope */
+    case FUSED_PRELU_GRAD: return b > 0 ? a : c * a; /* dy, x, slope */
     case FUSED_SELECT: return k[0] != 0 ? a : b;
     case FUSED_MOMENTUM: return k[0] * a + b + k[1] * c;   /* v, g, p; mu, decay */
     case FUSED_SGD_STEP: return a - k[0] * (b + k[1] * a); /* p, d; lr, decay */
@@ -53,6 +80,13 @@ void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
     case FUSED_SCALE: loop(FUSED_SCALE, a); break;
     case FUSED_SQUARE: loop(FUSED_SQUARE, a); break;
     case FUSED_SQRT: loop(FUSED_SQRT, a); break;
+    case FUSED_EXP: loop(FUSED_EXP, a); break;
+    case FUSED_CLIP: loop(FUSED_CLIP, a); break;
+    case FUSED_HARD_SIGMOID: loop(FUSED_HARD_SIGMOID, a); break;
+    case FUSED_HARD_SWISH: loop(FUSED_HARD_SWISH, a); break;
+    case FUSED_ELU: loop(FUSED_ELU, a); break;
+    case FUSED_GELU_ERF: loop(FUSED_GELU_ERF, a); break;
+    case FUSED_GELU_TANH: loop(FUSED_GELU_TANH, a); break;
     case FUSED_ADD: loop(FUSED_ADD, a); break;
     case FUSED_SUB: loop(FUSED_SUB, a); break;
     case FUSED_MUL: loop(FUSED_MUL, a); break;
@@ -60,6 +94,14 @@ void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
     case FUSED_RELU_GRAD: loop(FUSED_RELU_GRAD, a); break;
     case FUSED_RELU6_GRAD: loop(FUSED_RELU6_GRAD, a); break;
     case FUSED_LEAKY_RELU_GRAD: loop(FUSED_LEAKY_RELU_GRAD, a); break;
+    case FUSED_CLIP_GRAD: loop(FUSED_CLIP_GRAD, a); break;
+    case FUSED_HARD_SIGMOID_GRAD: loop(FUSED_HARD_SIGMOID_GRAD, a); break;
+    case FUSED_HARD_SWISH_GRAD: loop(FUSED_HARD_SWISH_GRAD, a); break;
+    case FUSED_ELU_GRAD: loop(FUSED_ELU_GRAD, a); break;
+    case FUSED_GELU_ERF_GRAD: loop(FUSED_GELU_ERF_GRAD, a); break;
+    case FUSED_GELU_TANH_GRAD: loop(FUSED_GELU_TANH_GRAD, a); break;
+    case FUSED_PRELU: loop(FUSED_PRELU, a); break;
+    case FUSED_PRELU_GRAD: loop(FUSED_PRELU_GRAD, a); break;
     case FUSED_SELECT: loop(FUSED_SELECT, a); break;
     case FUSED_MOMENTUM: loop(FUSED_MOMENTUM, a); break;
     case FUSED_SGD_STEP: loop(FUSED_SGD_STEP, a); break;

@@ -109,6 +109,17 @@ static void adam_constants(const adj_call *c, const adj_node *n, float *k)
     k[4] = (float)a->decay;
 }
 
+/* Comparing with a bound that is no float is comparing with the next float on its inner side. Where
+ * min is larger than max, every x is below the one or above the other, and max is the result. */
+static void clip_constants(const adj_clip_attrs *a, float *k)
+{
+    const float min = (float)a->min, max = (float)a->max;
+    k[0] = (double)min < a->min ? nextafterf(min, INFINITY) : min;
+    k[1] = a->min > a->max ? max : min;
+    k[2] = (double)max > a->max ? nextafterf(max, -INFINITY) : max;
+    k[3] = max;
+}
+
 static void constants(const adj_call *c, const fused_node *d, float *k)
 {
     const adj_node *n = d->node;
@@ -117,6 +128,10 @@ static void constants(const adj_call *c, const fused_node *d, float *k)
     else if (n->op == &adj_op_scale || d->code == FUSED_LEAKY_RELU ||
              d->code == FUSED_LEAKY_RELU_GRAD)
         k[0] = (float)((const adj_value_attrs *)n->attrs)->value;
+    else if (d->code == FUSED_ELU || d->code == FUSED_ELU_GRAD)
+        memcpy(k, &((const adj_value_attrs *)n->attrs)->value, sizeof(double));
+    else if (d->code == FUSED_CLIP || d->code == FUSED_CLIP_GRAD)
+        clip_constants(n->attrs, k);
     else if (d->code == FUSED_SELECT)
         k[0] = load(c, n, 0, 0) != 0;
     else if (d->code == FUSED_EMA) {

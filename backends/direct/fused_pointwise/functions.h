@@ -1,0 +1,197 @@
+/* functions.h - e^x, e^x - 1, gelu and its slope, of one element, for loops that are vectorised: no
+ * branch, no call, nothing but arithmetic, comparisons and shifts.
+ *
+ * They take and give doubles, though the elements are floats. So the last rounding, to float, is
+ * the only one that shows: what a float takes for infinite or subnormal, exactly representable
+ * squares, and a tail that is tiny next to 1 need no care of their own.
+ *
+ * The polynomials and rational functions were fitted for this file by the algorithm of Remez in 50
+ * digits (mpmath), to the smallest relative error on their interval, which stands beside each; the
+ * coefficients are rounded to double. */
+#ifndef DIRECT_FUSED_POINTWISE_FUNCTIONS_H
+#define DIRECT_FUSED_POINTWISE_FUNCTIONS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "backends/direct/element.h"
+
+/* ---- exponentials ---- */
+
+/* Between them e^x is a normal double. */
+static const double min_exponent = -708, max_exponent = 709;
+static const double ln2 = 0.6931471805599453, per_ln2 = 1.4426950408889634;
+
+/* e^x = scale (1 + rest), scale being a power of two. */
+typedef struct {
+    double scale, rest;
+} power;
+
+/* Of x between these limits; of others anything. x = n ln 2 + r, |r| <= ln 2 / 2, and rest = e^r -
+ * 1 = r + r^2 q(r), with q of degree 8: error 2^-49. Added to 1.5 2^52 a quotient is rounded to n,
+ * which is the sum's last bits then, and with 1023 more, moved up, the exponent of a double. */
+ALWAYS power power_of(double x)
+{
+    const double rounder = 0x1.8p52 + 1023;
+    const double sum = x * per_ln2 + rounder, r = x - (sum - rounder) * ln2;
+    uint64_t bits;
+    power p;
+    memcpy(&bits, &sum, sizeof bits);
+    bits <<= 52;
+    memcpy(&p.scale, &bits, sizeof bits);
+    double q = 2.755419179125099e-07;
+    q = q * r + 2.7630667636965157e-06;
+    q = q * r + 2.4801695874983178e-05;
+    q = q * r + 0.00019841195900302929;
+    q = q * r + 0.0013888888764842255;
+    q = q * r + 0.008333333362687635;
+    q = q * r + 0.04166666666710374;
+    q = q * r + 0.16666666666630475;
+    q = q * r + 0.4999999999999964;
+    p.rest = r + r * r * q;
+    return p;
+}
+
+ALWAYS double exponential(double x)
+{
+    const power p = power_of(x);
+    const double y = p.scale * p.rest + p.scale, positive = x < min_exponent ? 0 : y;
+    return x > max_exponent ? HUGE_VAL : positive;
+}
+
+/* e^x - 1 of x <= 0, where the result's sign is that of x: 1 - 1 would lose that of -0. */
+ALWAYS double exponential_less_1(double x)
+{
+    const power p = power_of(x);
+    const double y = copysign(p.scale * p.rest + (p.scale - 1), x);
+    return x < min_exponent ? -1 : y;
+}
+
+/* ---- gelu, as in ops/gelu.c ---- */
+
+/* Where gelu is 0 or x: beyond, the formulas would multiply 0 by infinity. */
+static const double far = 64;
+
+/* Between 0 and 15 Mills' ratio of the normal distribution by sqrt(2 pi): P(-t) = e^(-t^2 / 2)
+ * R(t). Error 2^-33. All coefficients are positive, so nothing cancels, and there is no pole. */
+ALWAYS double mills_ratio(double t)
+{
+    double p = 0.0008970145981414499, q = 0.002248484747765642;
+    p = p * t + 0.011714835161558659;
+    p = p * t + 0.07162522556979037;
+    p = p * t + 0.25131773256939044;
+    p = p * t + 0.5083731385539282;
+    p = p * t + 0.4999999999553855;
+    q = q * t + 0.02936456023450015;
+    q = q * t + 0.18179165507414144;
+    q = q * t + 0.659228540434553;
+    q = q * t + 1.4505015180946352;
+    q = q * t + 1.8146308293935898;
+    q = q * t + 1;
+    return p / q;
+}
+
+/* gelu's slope at -t is P(-t) - t p(t) = e^(-t^2 / 2) (R(t) - t / sqrt(2 pi)). It is 0 at t = root:
+ * the second factor is (root - t) S(t), S > 0, and right near the root as well. Between 0 and 20
+ * the error of S is 2^-32; `rest` is what the root has beyond a double. */
+ALWAYS double slope_ratio(double t)
+{
+    const double root = 0.7517915246935645, rest = -1.4956759177009883e-17;
+    double p = 0.002665878103279419, q = 0.006682367060822101;
+    p = p * t + 0.03208160334562173;
+    p = p * t + 0.17405436098867672;
+    p = p * t + 0.523643962895249;
+    p = p * t + 0.8731491553242094;
+    p = p * t + 0.6650779952518205;
+    q = q * t + 0.07539279105473784;
+    q = q * t + 0.38251901887263934;
+    q = q * t + 1.0599100297716868;
+    q = q * t + 1.5784654158994351;
+    q = q * t + 1;
+    return (root - t + rest) * p / q;
+}
+
+/* |x|, but where nothing changes in a float any more; e^(-t^2 / 2) is not 0 there. */
+ALWAYS double distance(double x)
+{
+    const double t = fabs(x);
+    return t > 37.5 ? 37.5 : t;
+}
+
+/* x P(x). P(x) is 1 - P(-x) where x > 0. */
+ALWAYS double gelu_erf(double x)
+{
+    const double t = distance(x), tail = exponential(-0.5 * t * t) * mills_ratio(t);
+    const double other = 1 - tail, y = x * (x > 0 ? other : tail);
+    return x < -far ? 0 : y;
+}
+
+/* Beyond 38.6 P and p are 0 in double, and their sum is 0: not -0, which this would be there. */
+ALWAYS double gelu_erf_slope(double x)
+{
+    const double t = distance(x), tail = exponential(-0.5 * t * t) * slope_ratio(t);
+    const double other = 1 - tail, slope = x > 0 ? other : tail;
+    return x < -38.6 ? 0 : slope;
+}
+
+/* Of u = k (x + a x^3). */
+static const double gelu_k = 0.7978845608028654, gelu_a = 0.044715;
+
+/* (1 + tanh(u)) / 2 = 1 / (1 + e^(-2 u)) */
+ALWAYS double gelu_tanh(double x)
+{
+    const double u = gelu_k * (x + gelu_a * x * x * x), y = x / (1 + exponential(-2 * u));
+    return x < -far ? 0 : y;
+}
+
+/* P + 2 x P (1 - P) u', u' = k (1 + 3 a x^2); 1 - P is e^(-2 u) P. */
+ALWAYS double gelu_tanh_slope(double x)
+{
+    const double square = x * x, u = gelu_k * (x + gelu_a * square * x), e = exponential(-2 * u);
+    const double p = 1 / (1 + e), du = gelu_k * (1 + 3 * gelu_a * square);
+    const double slope = p + p * (e * p) * (2 * x * du),
+                 bounded = -2 * u > max_exponent ? 0 : slope;
+    return x > far ? 1 : bounded;
+}
+
+/* ---- activations of straight and bent pieces; a NaN stays ---- */
+
+/* min(max(x, min), max) by the constants that prologue.c makes of the bounds. */
+ALWAYS float clip(float x, const float k[])
+{
+    const float raised = x < k[0] ? k[1] : x;
+    return x > k[2] ? k[3] : raised;
+}
+
+ALWAYS double hard_sigmoid(double x)
+{
+    const double y = (x + 3) / 6, positive = x <= -3 ? 0 : y;
+    return x > 3 ? 1 : positive;
+}
+
+ALWAYS double hard_swish(double x)
+{
+    const double y = x * (x + 3) / 6, bent = x <= -3 ? 0 : y;
+    return x > 3 ? x : bent;
+}
+
+ALWAYS double hard_swish_grad(double dy, double x)
+{
+    const double dx = dy * (x / 3 + 0.5), bent = x <= -3 ? 0 : dx;
+    return x >= 3 ? dy : bent;
+}
+
+ALWAYS double elu(double x, double alpha)
+{
+    const double below = alpha * exponential_less_1(x);
+    return x > 0 ? x : below;
+}
+
+ALWAYS double elu_grad(double dy, double x, double alpha)
+{
+    const double below = dy * alpha * exponential(x);
+    return x > 0 ? dy : below;
+}
+
+#endif
