@@ -1,0 +1,477 @@
+/* test_direct_activation.c - clip, hard_sigmoid, hard_swish, elu, gelu, exp and prelu in fused
+ * pointwise groups, for every instruction set: over the whole range of floats and all of both half
+ * types against libm in long double, what has bends bit by bit; zeros, infinities and NaN as naive;
+ * fused with others as alone. */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+#include "tests/isa.h"
+
+typedef long double real;
+
+/* y of x; of a gradient, of dy and x. */
+typedef struct {
+    const char *name;
+    adj_node *(*build)(adj_node *dy, adj_node *x);
+    real (*value)(real dy, real x);
+} function;
+
+/* ---- curved ---- */
+
+static const double alpha = 0.7531234567891, negative_alpha = -1.5;
+static real root_2_by_pi(void) { return sqrtl(2 / acosl(-1)); }
+
+static real exp_value(real dy, real x) { return (void)dy, expl(x); }
+static real elu_value(real dy, real x) { return (void)dy, x > 0 ? x : (real)alpha * expm1l(x); }
+static real negative_elu_value(real dy, real x)
+{
+    return (void)dy, x > 0 ? x : (real)negative_alpha * expm1l(x);
+}
+static real elu_grad_value(real dy, real x) { return x > 0 ? dy : dy * (real)alpha * expl(x); }
+
+/* Beyond 150 the result, or what it is multiplied by, is 0 or 1 even in long double. */
+static real gelu_value(real dy, real x)
+{
+    return (void)dy, x < -150 ? 0 : x * 0.5L * erfcl(-x * sqrtl(0.5L));
+}
+static real gelu_grad_value(real dy, real x)
+{
+    if (fabsl(x) > 150)
+        return x > 0 ? dy : 0 * dy;
+    return dy * (0.5L * erfcl(-x * sqrtl(0.5L)) + x * root_2_by_pi() / 2 * expl(-0.5L * x * x));
+}
+
+static real tanh_exponent(real x) { return -2 * root_2_by_pi() * (x + 0.044715L * x * x * x); }
+static real gelu_tanh_value(real dy, real x)
+{
+    return (void)dy, x < -150 ? 0 : x / (1 + expl(tanh_exponent(x)));
+}
+static real gelu_tanh_grad_value(real dy, real x)
+{
+    if (fabsl(x) > 50)
+        return x > 0 ? dy : 0 * dy;
+    const real e = expl(tanh_exponent(x)), p = 1 / (1 + e);
+    return dy * (p + 2 * x * p * (e * p) * root_2_by_pi() * (1 + 3 * 0.044715L * x * x));
+}
+
+static adj_node *exp_node(adj_node *dy, adj_node *x) { return (void)dy, adj_exp(x); }
+static adj_node *elu_node(adj_node *dy, adj_node *x) { return (void)dy, adj_elu(x, alpha); }
+static adj_node *negative_elu_node(adj_node *dy, adj_node *x)
+{
+    return (void)dy, adj_elu(x, negative_alpha);
+}
+static adj_node *gelu_node(adj_node *dy, adj_node *x)
+{
+    return (void)dy, adj_gelu(x, ADJ_GELU_ERF);
+}
+static adj_node *gelu_tanh_node(adj_node *dy, adj_node *x)
+{
+    return (void)dy, adj_gelu(x, ADJ_GELU_TANH);
+}
+static adj_node *elu_grad_node(adj_node *dy, adj_node *x) { return adj_elu_grad(dy, x, alpha); }
+static adj_node *gelu_grad_node(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_ERF);
+}
+static adj_node *gelu_tanh_grad_node(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_TANH);
+}
+
+static const function curved[] = {
+    {"exp", exp_node, exp_value},
+    {"elu", elu_node, elu_value},
+    {"elu, alpha < 0", negative_elu_node, negative_elu_value},
+    {"gelu", gelu_node, gelu_value},
+    {"gelu, tanh", gelu_tanh_node, gelu_tanh_value},
+    {"elu_grad", elu_grad_node, elu_grad_value},
+    {"gelu_grad", gelu_grad_node, gelu_grad_value},
+    {"gelu_grad, tanh", gelu_tanh_grad_node, gelu_tanh_grad_value},
+};
+enum { N_CURVED = sizeof curved / sizeof *curved };
+
+/* ---- with bends: the formulas in double, as naive rounds them ---- */
+
+static real hard_sigmoid_value(real dy, real x)
+{
+    const double v = (double)x;
+    return (void)dy, v <= -3 ? 0 : v >= 3 ? 1 : (real)((v + 3) / 6);
+}
+static real hard_swish_value(real dy, real x)
+{
+    const double v = (double)x;
+    return (void)dy, v <= -3 ? 0 : v >= 3 ? x : (real)(v * (v + 3) / 6);
+}
+static real hard_sigmoid_grad_value(real dy, real x)
+{
+    return fabsl(x) < 3 ? (real)((double)dy / 6) : 0;
+}
+static real hard_swish_grad_value(real dy, real x)
+{
+    const double v = (double)x;
+    return v <= -3 ? 0 : v >= 3 ? dy : (real)((double)dy * (v / 3 + 0.5));
+}
+
+static adj_node *hard_sigmoid_node(adj_node *dy, adj_node *x)
+{
+    return (void)dy, adj_hard_sigmoid(x);
+}
+static adj_node *hard_swish_node(adj_node *dy, adj_node *x) { return (void)dy, adj_hard_swish(x); }
+
+static const function bent[] = {
+    {"hard_sigmoid", hard_sigmoid_node, hard_sigmoid_value},
+    {"hard_swish", hard_swish_node, hard_swish_value},
+    {"hard_sigmoid_grad", adj_hard_sigmoid_grad, hard_sigmoid_grad_value},
+    {"hard_swish_grad", adj_hard_swish_grad, hard_swish_grad_value},
+};
+enum { N_BENT = sizeof bent / sizeof *bent };
+
+/* ---- values ---- */
+
+enum { EXPONENTS = 256, EACH = 40, NEAR = 64, MAX_VALUES = 1 << 16 };
+
+/* Where a function bends, is 0, overflows, vanishes or is cut off. */
+static const double places[] = {-3,
+                                3,
+                                0.7517915246935645,
+                                -0.7517915246935645,
+                                -0.7524,
+                                1,
+                                -1,
+                                88.7228,
+                                -87.3365,
+                                -103.97,
+                                -14.2,
+                                -13,
+                                -37.5,
+                                -38.6,
+                                -64,
+                                64,
+                                -10.2,
+                                -21.15,
+                                -708.4,
+                                709.8,
+                                0.3466,
+                                -0.3466,
+                                2.5,
+                                0.1};
+
+static float float_of(uint32_t bits)
+{
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* All exponents with both signs, so zeros, subnormal numbers, infinities and NaN, too; and the
+ * floats around each place. */
+static int64_t sweep(double *x)
+{
+    int64_t n = 0;
+    uint32_t random = 1;
+    for (uint32_t e = 0; e < 2 * EXPONENTS; e++)
+        for (int i = 0; i < EACH; i++) {
+            random = random * 1664525u + 1013904223u;
+            const uint32_t edges[] = {0, 1, 0x7fffff, 0x400000};
+            x[n++] = (double)float_of(e << 23 | (i < 4 ? edges[i] : random >> 9));
+        }
+    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+        float v = (float)places[k];
+        for (int i = 0; i < NEAR / 2; i++)
+            v = nextafterf(v, -INFINITY);
+        for (int i = 0; i < NEAR; i++, v = nextafterf(v, INFINITY))
+            x[n++] = (double)v;
+    }
+    return n;
+}
+
+static int64_t every_half(adj_dtype dtype, double *x)
+{
+    for (int k = 0; k < 1 << 16; k++) {
+        const uint16_t bits = (uint16_t)k;
+        x[k] = adj_load(dtype, &bits, 0);
+    }
+    return 1 << 16;
+}
+
+/* How far apart, in units of the last place of what was wanted. */
+static double units(adj_dtype dtype, double got, real want)
+{
+    const int digits = dtype == ADJ_F32 ? 24 : dtype == ADJ_F16 ? 11 : 8;
+    const int lowest = dtype == ADJ_F32 ? -149 : dtype == ADJ_F16 ? -24 : -133;
+    uint32_t rounded = 0;
+    int exponent;
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got) ? 0 : INFINITY;
+    adj_store(dtype, &rounded, 0, (double)want);
+    if (adj_load(dtype, &rounded, 0) == got)
+        return 0;
+    frexpl(want, &exponent);
+    exponent = want == 0 || exponent - digits < lowest ? lowest : exponent - digits;
+    return (double)ldexpl(fabsl((real)got - want), -exponent);
+}
+
+/* ---- plans ---- */
+
+static void expect_direct(fixture *f, adj_node *y, int steps)
+{
+    adj_exec *e = NULL;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct"};
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
+                 adj_exec_message(e));
+    cr_assert_eq(adj_exec_step_count(e), steps, "%s: %d steps", adj_node_op(y),
+                 adj_exec_step_count(e));
+    for (int i = 0; i < steps; i++)
+        cr_assert_str_eq(adj_exec_step_at(e, i).backend, "direct", "%s", adj_node_op(y));
+    adj_exec_free(e);
+}
+
+typedef void test_case(const char *isa);
+
+static void for_each_isa(test_case *run)
+{
+    unsetenv("ADJOINT_PLAN"); /* what is fused is looked at, whatever all tests are run with */
+    for (int i = 0; i < N_ISA; i++) {
+        if (!can_test(all_isas[i]))
+            continue;
+        setenv("ADJOINT_MAX_ISA", all_isas[i], 1);
+        run(all_isas[i]);
+    }
+}
+
+/* ---- tests ---- */
+
+static double x_values[MAX_VALUES], dy_values[MAX_VALUES];
+
+/* A function of n values is at most so many units off; 0: and zeros have the right sign. */
+static void expect_units(const function *t, adj_dtype dtype, int64_t n, double max, const char *isa)
+{
+    fixture f = fixture_new();
+    const adj_shape shape = {1, {n}};
+    adj_node *x = given(&f, dtype, shape, x_values);
+    adj_node *dy = given(&f, dtype, shape, dy_values);
+    adj_node *y = t->build(dy, x);
+    expect_direct(&f, y, 1);
+    double *got = evaluate(&f, y, "direct"), worst = -1;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double a = f.value[0][i], b = f.value[1][i];
+        const real want = t->value((real)b, (real)a);
+        double off = units(dtype, got[i], want);
+        if (max == 0 && !isnan(want) && !signbit(want) != !signbit(got[i]))
+            off = INFINITY;
+        if (off > worst) {
+            worst = off;
+            at = i;
+        }
+    }
+    cr_assert_leq(worst, max, "%s, %s: %g units at %.9g of %.9g: got %.9g", t->name, isa, worst,
+                  f.value[1][at], f.value[0][at], got[at]);
+    free(got);
+    fixture_free(&f);
+}
+
+/* Gradients that are large, small, of both signs. */
+static void set_dy(adj_dtype dtype)
+{
+    static const double wide[] = {1, -3.7e19, 3e38, 1e-30, 1.2345, -1e-38, 0.5},
+                        f16[] = {1, -60000, 1e-4, 3.5, -0.3};
+    for (int i = 0; i < MAX_VALUES; i++)
+        dy_values[i] = dtype == ADJ_F16 ? f16[i % 5] : wide[i % 7];
+}
+
+static void whole_range(const char *isa)
+{
+    const int64_t n = sweep(x_values);
+    set_dy(ADJ_F32);
+    for (int k = 0; k < N_CURVED; k++)
+        expect_units(&curved[k], ADJ_F32, n, 1, isa);
+    for (int k = 0; k < N_BENT; k++)
+        expect_units(&bent[k], ADJ_F32, n, 0, isa);
+}
+
+Test(direct_activation, whole_range) { for_each_isa(whole_range); }
+
+/* Computed as floats are, and rounded once more. */
+static void half_types(const char *isa)
+{
+    static const adj_dtype halves[] = {ADJ_BF16, ADJ_F16};
+    for (int d = 0; d < 2; d++) {
+        const int64_t n = every_half(halves[d], x_values);
+        set_dy(halves[d]);
+        for (int k = 0; k < N_CURVED; k++)
+            expect_units(&curved[k], halves[d], n, 0.51, isa);
+        for (int k = 0; k < N_BENT; k++)
+            expect_units(&bent[k], halves[d], n, 0.51, isa);
+    }
+}
+
+Test(direct_activation, half_types) { for_each_isa(half_types); }
+
+/* Each of these x with each of these dy, bit by bit as naive but for the last places of a curve. */
+static void expect_as_naive(const function *t, const char *isa)
+{
+    static const double x[] = {0,    -0.0, 1e-45, -1e-45, 1,   -1,  3,     -3,       6,
+                               20,   -20,  -38,   50,     -50, 100, -100,  1e30,     -1e30,
+                               3e38, -700, -1e4,  2.5,    0.1, NAN, -0.75, INFINITY, -INFINITY};
+    static const double dy[] = {0, -0.0, 1, -1, 1e-40, 3e38, NAN, INFINITY, -INFINITY};
+    enum { N_X = sizeof x / sizeof *x, N_DY = sizeof dy / sizeof *dy };
+    for (int i = 0; i < N_X * N_DY; i++) {
+        x_values[i] = x[i / N_DY];
+        dy_values[i] = dy[i % N_DY];
+    }
+    fixture f = fixture_new();
+    const adj_shape shape = {1, {N_X * N_DY}};
+    adj_node *a = given(&f, ADJ_F32, shape, x_values), *b = given(&f, ADJ_F32, shape, dy_values);
+    adj_node *y = t->build(b, a);
+    expect_direct(&f, y, 1);
+    double *got = evaluate(&f, y, "direct"), *want = evaluate(&f, y, "naive");
+    for (int i = 0; i < N_X * N_DY; i++)
+        cr_assert(units(ADJ_F32, got[i], (real)want[i]) <= 1 &&
+                      (isnan(want[i]) || !signbit(got[i]) == !signbit(want[i])),
+                  "%s, %s: of x %g and dy %g: got %.9g, naive %.9g", t->name, isa, x_values[i],
+                  dy_values[i], got[i], want[i]);
+    free(got);
+    free(want);
+    fixture_free(&f);
+}
+
+static void special_values(const char *isa)
+{
+    for (int k = 0; k < N_CURVED; k++)
+        expect_as_naive(&curved[k], isa);
+    for (int k = 0; k < N_BENT; k++)
+        expect_as_naive(&bent[k], isa);
+}
+
+Test(direct_activation, special_values) { for_each_isa(special_values); }
+
+/* The bounds are doubles: between two floats, crossed, out of a float's range, zeros. */
+static void clipping(const char *isa)
+{
+    static const double bounds[][2] = {
+        {-1, 2.5},        {0.1, 0.3},         {-0.7, -0.1},    {2, 1},
+        {0.1, -0.1},      {-INFINITY, 0.1},   {0.1, INFINITY}, {1e300, 2e300},
+        {-1e300, 1e-320}, {-INFINITY, -1e39}, {-0.0, 0},       {0, 0}};
+    for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++) {
+        const double min = bounds[k][0], max = bounds[k][1];
+        int64_t n = sweep(x_values);
+        for (int side = 0; side < 2; side++) {
+            float v = nextafterf(nextafterf((float)bounds[k][side], -INFINITY), -INFINITY);
+            for (int i = 0; i < 5; i++, v = nextafterf(v, INFINITY))
+                x_values[n++] = (double)v;
+        }
+        set_dy(ADJ_F32);
+        fixture f = fixture_new();
+        adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {n}}, x_values);
+        adj_node *dy = given(&f, ADJ_F32, (adj_shape){1, {n}}, dy_values);
+        adj_node *y = adj_clip(x, min, max), *dx = adj_clip_grad(dy, x, min, max);
+        expect_direct(&f, y, 1);
+        expect_direct(&f, dx, 1);
+        double *got = evaluate(&f, y, "direct"), *passed = evaluate(&f, dx, "direct");
+        for (int64_t i = 0; i < n; i++) {
+            const double v = f.value[0][i], raised = v < min ? min : v;
+            const float want = (float)(raised > max ? max : raised);
+            cr_assert(isnan(v) ? isnan(got[i]) : memcmp(&want, &(float){(float)got[i]}, 4) == 0,
+                      "%s: clip(%.9g, %g, %g) is %.9g", isa, v, min, max, got[i]);
+            cr_assert_eq(passed[i], v >= min && v <= max ? f.value[1][i] : 0,
+                         "%s: gradient of clip(%.9g, %g, %g): %g", isa, v, min, max, passed[i]);
+        }
+        free(got);
+        free(passed);
+        fixture_free(&f);
+    }
+}
+
+Test(direct_activation, clipping) { for_each_isa(clipping); }
+
+/* y and dx, of a slope for each channel or one for all. */
+static void prelu_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
+                     const char *isa)
+{
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}};
+    adj_node *x = given(&f, dtype, full, x_values), *dy = given(&f, dtype, full, dy_values);
+    adj_node *slope = given_random(&f, dtype, (adj_shape){1, {slopes}}, -2, 2);
+    adj_node *node[] = {adj_prelu(x, slope, ADJ_NHWC), adj_prelu_grad(dy, x, slope, ADJ_NHWC)};
+    for (int k = 0; k < 2; k++) {
+        expect_direct(&f, node[k], 1);
+        double *got = evaluate(&f, node[k], "direct");
+        for (int64_t i = 0; i < pixels * channels; i++) {
+            const double v = f.value[0][i], of = k == 0 ? v : f.value[1][i];
+            const real want = v > 0 ? of : of * f.value[2][slopes == 1 ? 0 : i % channels];
+            cr_assert(units(dtype, got[i], want) <= (dtype == ADJ_F32 ? 0 : 0.5) &&
+                          (isnan(want) || !signbit(got[i]) == !signbit(want)),
+                      "%s, %s: [%ld, %ld] at %ld, x %g: got %g, want %g", adj_node_op(node[k]), isa,
+                      (long)pixels, (long)channels, (long)i, v, got[i], (double)want);
+        }
+        free(got);
+    }
+    fixture_free(&f);
+}
+
+static void prelu(const char *isa)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {700, 3}, {641, 8}, {33, 64}, {6, 1000}, {1600, 37}};
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
+    for (int d = 0; d < 3; d++) {
+        const int64_t n = d == 0 ? sweep(x_values) : every_half(dtypes[d], x_values);
+        for (int64_t i = n; i < MAX_VALUES; i++)
+            x_values[i] = x_values[i - n];
+        set_dy(dtypes[d]);
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            prelu_of(dtypes[d], sizes[k][0], sizes[k][1], sizes[k][1], isa);
+            prelu_of(dtypes[d], sizes[k][0], sizes[k][1], 1, isa);
+        }
+    }
+}
+
+Test(direct_activation, prelu) { for_each_isa(prelu); }
+
+/* With their neighbours in one pass, and each in its own: the same bits. */
+static void with_neighbours(const char *isa)
+{
+    const adj_shape full = {4, {2, 9, 11, 24}}, vector = {1, {24}};
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, full, -4, 4),
+             *e = given_random(&f, ADJ_F32, full, -4, 4);
+    adj_node *gamma = given_random(&f, ADJ_F32, vector, 0.5, 1.5);
+    adj_node *beta = given_random(&f, ADJ_F32, vector, -1, 1);
+    adj_node *stats = given_random(&f, ADJ_F32, (adj_shape){2, {2, 24}}, 0.5, 1);
+    adj_node *norm = adj_batch_norm(x, stats, gamma, beta, 1e-5, ADJ_NHWC);
+    const struct {
+        adj_node *y;
+        int apart; /* steps */
+    } cases[] = {
+        {adj_hard_swish(norm), 2},
+        {adj_gelu(adj_add(x, e), ADJ_GELU_ERF), 2},
+        {adj_elu(adj_bias_add(x, beta, ADJ_NHWC), 0.5), 2},
+        {adj_gelu_grad(adj_mul(e, adj_exp(x)), x, ADJ_GELU_TANH), 3},
+        {adj_clip(adj_prelu(norm, gamma, ADJ_NHWC), -0.5, 2), 3},
+        {adj_hard_swish_grad(e, norm), 2},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        adj_node *y = cases[k].y;
+        expect_direct(&f, y, 1);
+        double *together = evaluate(&f, y, "direct");
+        setenv("ADJOINT_PLAN", "unfused", 1);
+        expect_direct(&f, y, cases[k].apart);
+        double *apart = evaluate(&f, y, "direct"), *naive = evaluate(&f, y, "naive");
+        unsetenv("ADJOINT_PLAN");
+        const int64_t n = adj_shape_elems(full);
+        cr_assert(memcmp(together, apart, (size_t)n * sizeof *apart) == 0, "%s: %s", isa,
+                  adj_node_op(y));
+        expect_close(together, naive, n, 1e-5, 1e-5, adj_node_op(y));
+        free(together);
+        free(apart);
+        free(naive);
+    }
+    fixture_free(&f);
+}
+
+Test(direct_activation, with_neighbours) { for_each_isa(with_neighbours); }
