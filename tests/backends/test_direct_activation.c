@@ -433,6 +433,62 @@ static void prelu(const char *isa)
 
 Test(direct_activation, prelu) { for_each_isa(prelu); }
 
+/* The slope's gradient, together with the dy that it is of: sums of integers are exact. */
+static void prelu_slope_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
+                           const char *isa)
+{
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}};
+    adj_node *x = given_integers(&f, dtype, full, -3, 3);
+    adj_node *dy = adj_neg(given_integers(&f, dtype, full, -3, 3));
+    adj_node *ds = adj_prelu_grad_slope(dy, x, slopes, ADJ_NHWC);
+    expect_direct(&f, ds, 1);
+    double *got = evaluate(&f, ds, "direct");
+    for (int64_t k = 0; k < slopes; k++) {
+        double sum = 0;
+        for (int64_t i = k; i < pixels * channels; i += slopes)
+            sum += f.value[0][i] > 0 ? 0 : -f.value[1][i] * f.value[0][i];
+        cr_assert_eq(units(dtype, got[k], (real)sum), 0, "%s: [%ld, %ld], slope %ld: %g, not %g",
+                     isa, (long)pixels, (long)channels, (long)k, got[k], sum);
+    }
+    free(got);
+    fixture_free(&f);
+}
+
+static void prelu_slope(const char *isa)
+{
+    static const int64_t sizes[][2] = {{1, 1},    {700, 3},   {641, 8},   {33, 64},
+                                       {6, 1000}, {3000, 37}, {60000, 16}};
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (int d = 0; d < 3; d++) {
+            prelu_slope_of(dtypes[d], sizes[k][0], sizes[k][1], sizes[k][1], isa);
+            prelu_slope_of(dtypes[d], sizes[k][0], sizes[k][1], 1, isa);
+        }
+}
+
+Test(direct_activation, prelu_slope) { for_each_isa(prelu_slope); }
+
+/* As many nodes as a group has, of which some are two loops. */
+Test(direct_activation, many_slopes)
+{
+    enum { NODES = 7 };
+    unsetenv("ADJOINT_PLAN");
+    fixture f = fixture_new();
+    const adj_shape full = {2, {300, 5}};
+    adj_node *x = given_integers(&f, ADJ_F32, full, -3, 3), *dy = x, *all = NULL;
+    for (int i = 0; i < NODES; i++) {
+        dy = adj_add(dy, x);
+        adj_node *ds = adj_prelu_grad_slope(dy, x, 5, ADJ_NHWC);
+        all = all == NULL ? ds : adj_sub(all, ds);
+    }
+    double *got = evaluate(&f, all, "direct"), *want = evaluate(&f, all, "naive");
+    expect_close(got, want, 5, 0, 0, "sums");
+    free(got);
+    free(want);
+    fixture_free(&f);
+}
+
 /* With their neighbours in one pass, and each in its own: the same bits. */
 static void with_neighbours(const char *isa)
 {

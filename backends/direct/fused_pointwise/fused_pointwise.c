@@ -121,6 +121,25 @@ static int result_value(fused_group *p, const adj_group *g, const adj_node *n)
     return add_value(p, v);
 }
 
+/* The node added last is a sum of products: they have a loop of their own, then comes their sum. */
+static int split_sum(fused_group *p)
+{
+    fused_node *terms = &p->node[p->n_node - 1], *sum = &p->node[p->n_node];
+    *sum = *terms;
+    terms->code = FUSED_PRELU_TERM;
+    terms->sum = -1;
+    terms->y = add_value(p, (fused_value){.at = AT_CHUNK,
+                                          .where = p->n_buffer++,
+                                          .in = -1,
+                                          .out = -1,
+                                          .dtype = ADJ_F32,
+                                          .is_read = 1});
+    sum->n_x = 1;
+    sum->x[0] = terms->y;
+    p->n_node++;
+    return terms->y >= 0;
+}
+
 static int add_node(fused_group *p, const adj_group *g, const adj_node *n, adj_shape shape)
 {
     const fused_kind *kind = fused_kind_of(n->op);
@@ -146,6 +165,8 @@ static int add_node(fused_group *p, const adj_group *g, const adj_node *n, adj_s
     else
         d->y = result_value(p, g, n);
     p->n_node++;
+    if (n->op == &adj_op_prelu_grad_slope && !split_sum(p))
+        return 0;
     for (int i = 0; i < d->n_x; i++)
         if (d->x[i] < 0)
             return 0;

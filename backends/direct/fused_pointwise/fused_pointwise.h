@@ -18,9 +18,10 @@
 
 enum {
     FUSED_NODES = 16,
-    FUSED_VALUES = 48,  /* registers: operands, results, tiled vectors */
-    FUSED_TILED = 24,   /* vectors repeated to a row */
-    FUSED_CHUNK = 2048, /* elements, about */
+    FUSED_LOOPS = 2 * FUSED_NODES, /* one for each node, or two */
+    FUSED_VALUES = 48,             /* registers: operands, results, tiled vectors */
+    FUSED_TILED = 24,              /* vectors repeated to a row */
+    FUSED_CHUNK = 2048,            /* elements, about */
     FUSED_CHANNELS = 4096,
     FUSED_SEGMENTS = 16,
     FUSED_CONSTANTS = 5,
@@ -59,9 +60,10 @@ typedef enum {
     FUSED_GELU_TANH_GRAD,
     FUSED_PRELU,
     FUSED_PRELU_GRAD,
-    FUSED_NORM,      /* (x - p0) p1 + p2 */
-    FUSED_NORM_GRAD, /* p1 (dy - p3 - (x - p0) p2) */
-    FUSED_SELECT,    /* k0 is 1 or 0 */
+    FUSED_PRELU_TERM, /* of prelu_grad_slope, whose sum is FUSED_SUM's */
+    FUSED_NORM,       /* (x - p0) p1 + p2 */
+    FUSED_NORM_GRAD,  /* p1 (dy - p3 - (x - p0) p2) */
+    FUSED_SELECT,     /* k0 is 1 or 0 */
     FUSED_MOMENTUM,
     FUSED_SGD_STEP,
     FUSED_EMA,
@@ -121,7 +123,7 @@ typedef struct fused_group {
     int64_t row, chunk;
     int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
     int n_node, n_value, n_buffer, n_tiled, n_sum;
-    fused_node node[FUSED_NODES];
+    fused_node node[FUSED_LOOPS]; /* one whose terms are to be computed before their sum is two */
     fused_value value[FUSED_VALUES];
     row_kernel_plan row_kernel; /* of all nodes */
     row_kernel *half_kernel;    /* NULL: that of the pass's instruction set */

@@ -39,6 +39,7 @@ static const fused_kind kinds[] = {
     {&adj_op_ema, FUSED_EMA, "ff", 0, 0},
     {&adj_op_adam_step, FUSED_ADAM_STEP, "fffpp", 0, 0},
     {&adj_op_bias_add_grad, FUSED_SUM, "f", 0, 1},
+    {&adj_op_prelu_grad_slope, FUSED_SUM, "ff", 0, 1},
     {&adj_op_batch_norm_grad_sums, FUSED_NORM_SUMS, "fpf", 1, 1},
     {&adj_op_batch_norm_stats, FUSED_STATS, "f", 0, 1},
 };
@@ -86,6 +87,9 @@ static int channels_last(const adj_node *n)
     if (n->op == &adj_op_bias_add || n->op == &adj_op_bias_add_grad ||
         n->op == &adj_op_batch_norm_stats)
         return ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
+    if (n->op == &adj_op_prelu_grad_slope)
+        return ((const adj_prelu_attrs *)n->attrs)->slopes == 1 ||
+               ((const adj_prelu_attrs *)n->attrs)->format == ADJ_NHWC;
     if (n->op == &adj_op_batch_norm || n->op == &adj_op_batch_norm_grad ||
         n->op == &adj_op_batch_norm_grad_sums)
         return ((const adj_batch_norm_attrs *)n->attrs)->format == ADJ_NHWC;

@@ -50,6 +50,7 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_GELU_TANH_GRAD: return (float)(dy * gelu_tanh_slope(at));
     case FUSED_PRELU: return a > 0 ? a : b * a;      /* x, slope */
     case FUSED_PRELU_GRAD: return b > 0 ? a : c * a; /* dy, x, slope */
+    case FUSED_PRELU_TERM: return b > 0 ? 0 : a * b;
     case FUSED_SELECT: return k[0] != 0 ? a : b;
     case FUSED_MOMENTUM: return k[0] * a + b + k[1] * c;   /* v, g, p; mu, decay */
     case FUSED_SGD_STEP: return a - k[0] * (b + k[1] * a); /* p, d; lr, decay */
@@ -102,6 +103,7 @@ void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
     case FUSED_GELU_TANH_GRAD: loop(FUSED_GELU_TANH_GRAD, a); break;
     case FUSED_PRELU: loop(FUSED_PRELU, a); break;
     case FUSED_PRELU_GRAD: loop(FUSED_PRELU_GRAD, a); break;
+    case FUSED_PRELU_TERM: loop(FUSED_PRELU_TERM, a); break;
     case FUSED_SELECT: loop(FUSED_SELECT, a); break;
     case FUSED_MOMENTUM: loop(FUSED_MOMENTUM, a); break;
     case FUSED_SGD_STEP: loop(FUSED_SGD_STEP, a); break;

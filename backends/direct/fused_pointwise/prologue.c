@@ -236,11 +236,17 @@ static void store_norm_sums(const fused_group *p, const adj_call *c, const fused
         sums[p->channels + k] = (float)all[p->channels + k];
 }
 
+/* For each channel; one slope's gradient is for all of them. */
 static void store_sum(const fused_group *p, const adj_call *c, const fused_node *d, void *sum)
 {
     const double *all = total(p, c, d);
-    for (int64_t k = 0; k < p->channels; k++)
-        adj_store(d->node->type.dtype, sum, k, all[k]);
+    const int64_t n = adj_shape_elems(d->node->type.shape), channels = n == 1 ? p->channels : 1;
+    for (int64_t i = 0; i < n; i++) {
+        double each = 0;
+        for (int64_t k = 0; k < channels; k++)
+            each += all[i + k];
+        adj_store(d->node->type.dtype, sum, i, each);
+    }
 }
 
 void fused_epilogue(const adj_call *c)
