@@ -94,7 +94,12 @@ static const plant plants[] = {
      "elu_grad",
      NULL,
      ONE_ROW,
-     "naive's kernel for elu_grad is wrong: differences and its formula"},
+     "naive's kernel for elu_grad is wrong: differences and direct"},
+    {{.op = "tanh"}, /* nobody else has its gradient */
+     "tanh_grad",
+     NULL,
+     ONE_ROW,
+     "naive's kernel for tanh_grad is wrong: differences and its formula"},
     {{.op = "exp"}, /* exp's gradient is made of its value: only the formula sees it */
      "exp",
      NULL,
