@@ -23,23 +23,39 @@
 static const double min_exponent = -708, max_exponent = 709;
 static const double ln2 = 0.6931471805599453, per_ln2 = 1.4426950408889634;
 
-/* e^x = scale (1 + rest), scale being a power of two. */
+/* x = n ln 2 + r, |r| <= ln 2 / 2; scale is 2^n. */
 typedef struct {
-    double scale, rest;
-} power;
+    double scale, r;
+} reduced;
 
-/* Of x between these limits; of others anything. x = n ln 2 + r, |r| <= ln 2 / 2, and rest = e^r -
- * 1 = r + r^2 q(r), with q of degree 8: error 2^-49. Added to 1.5 2^52 a quotient is rounded to n,
+/* Of x between these limits; of others anything. Added to 1.5 2^52 a quotient is rounded to n,
  * which is the sum's last bits then, and with 1023 more, moved up, the exponent of a double. */
-ALWAYS power power_of(double x)
+ALWAYS reduced reduce(double x)
 {
-    const double rounder = 0x1.8p52 + 1023;
-    const double sum = x * per_ln2 + rounder, r = x - (sum - rounder) * ln2;
+    const double rounder = 0x1.8p52 + 1023, sum = x * per_ln2 + rounder;
     uint64_t bits;
-    power p;
+    reduced e = {.r = x - (sum - rounder) * ln2};
     memcpy(&bits, &sum, sizeof bits);
     bits <<= 52;
-    memcpy(&p.scale, &bits, sizeof bits);
+    memcpy(&e.scale, &bits, sizeof bits);
+    return e;
+}
+
+/* e^r - 1 = r + r^2 q(r): q of degree 5, error 2^-32; what is made of it is rounded to float. */
+ALWAYS double less_1(double r)
+{
+    double q = 0.00019845561556095022;
+    q = q * r + 0.0013940628931463548;
+    q = q * r + 0.008333390058574003;
+    q = q * r + 0.04166636093568211;
+    q = q * r + 0.16666666366783583;
+    q = q * r + 0.500000004412193;
+    return r + r * r * q;
+}
+
+/* The same for what cancels first: q of degree 8, error 2^-49. */
+ALWAYS double less_1_in_double(double r)
+{
     double q = 2.755419179125099e-07;
     q = q * r + 2.7630667636965157e-06;
     q = q * r + 2.4801695874983178e-05;
@@ -49,22 +65,27 @@ ALWAYS power power_of(double x)
     q = q * r + 0.04166666666710374;
     q = q * r + 0.16666666666630475;
     q = q * r + 0.4999999999999964;
-    p.rest = r + r * r * q;
-    return p;
+    return r + r * r * q;
+}
+
+/* e^x between the limits. */
+ALWAYS double power(double x)
+{
+    const reduced e = reduce(x);
+    return e.scale * less_1(e.r) + e.scale;
 }
 
 ALWAYS double exponential(double x)
 {
-    const power p = power_of(x);
-    const double y = p.scale * p.rest + p.scale, positive = x < min_exponent ? 0 : y;
+    const double y = power(x), positive = x < min_exponent ? 0 : y;
     return x > max_exponent ? HUGE_VAL : positive;
 }
 
 /* e^x - 1 of x <= 0, where the result's sign is that of x: 1 - 1 would lose that of -0. */
 ALWAYS double exponential_less_1(double x)
 {
-    const power p = power_of(x);
-    const double y = copysign(p.scale * p.rest + (p.scale - 1), x);
+    const reduced e = reduce(x);
+    const double y = copysign(e.scale * less_1(e.r) + (e.scale - 1), x);
     return x < min_exponent ? -1 : y;
 }
 
@@ -122,7 +143,7 @@ ALWAYS double distance(double x)
 /* x P(x). P(x) is 1 - P(-x) where x > 0. */
 ALWAYS double gelu_erf(double x)
 {
-    const double t = distance(x), tail = exponential(-0.5 * t * t) * mills_ratio(t);
+    const double t = distance(x), tail = power(-0.5 * t * t) * mills_ratio(t);
     const double other = 1 - tail, y = x * (x > 0 ? other : tail);
     return x < -far ? 0 : y;
 }
@@ -130,7 +151,7 @@ ALWAYS double gelu_erf(double x)
 /* Beyond 38.6 P and p are 0 in double, and their sum is 0: not -0, which this would be there. */
 ALWAYS double gelu_erf_slope(double x)
 {
-    const double t = distance(x), tail = exponential(-0.5 * t * t) * slope_ratio(t);
+    const double t = distance(x), tail = power(-0.5 * t * t) * slope_ratio(t);
     const double other = 1 - tail, slope = x > 0 ? other : tail;
     return x < -38.6 ? 0 : slope;
 }
@@ -145,14 +166,17 @@ ALWAYS double gelu_tanh(double x)
     return x < -far ? 0 : y;
 }
 
-/* P + 2 x P (1 - P) u', u' = k (1 + 3 a x^2); 1 - P is e^(-2 u) P. */
+/* P + 2 x P (1 - P) u', u' = k (1 + 3 a x^2); 1 - P is e^(-2 u) P. The sum is 0 somewhere, and
+ * right near there as well. Before -2 u is out of its limits, the slope is 0 or 1. */
 ALWAYS double gelu_tanh_slope(double x)
 {
-    const double square = x * x, u = gelu_k * (x + gelu_a * square * x), e = exponential(-2 * u);
-    const double p = 1 / (1 + e), du = gelu_k * (1 + 3 * gelu_a * square);
+    const double square = x * x, u = gelu_k * (x + gelu_a * square * x);
+    const double du = gelu_k * (1 + 3 * gelu_a * square);
+    const reduced r = reduce(-2 * u);
+    const double e = r.scale * less_1_in_double(r.r) + r.scale, p = 1 / (1 + e);
     const double slope = p + p * (e * p) * (2 * x * du),
                  bounded = -2 * u > max_exponent ? 0 : slope;
-    return x > far ? 1 : bounded;
+    return x > 20 ? 1 : bounded;
 }
 
 /* ---- activations of straight and bent pieces; a NaN stays ---- */
