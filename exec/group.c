@@ -141,8 +141,8 @@ static int is_acceptable(const grouping *w, const adj_node *root, int n, int bac
             !may_compute(w->e, backend, m->op))
             return 0;
         has_root |= m == root;
-        has_forward |= m->role == ADJ_ROLE_FORWARD;
-        has_clone |= m->clone;
+        has_forward |= m->role == ADJ_ROLE_FORWARD && m->clone == 0;
+        has_clone |= m->clone != 0;
     }
     return has_root && n > 1 && !(has_forward && has_clone);
 }

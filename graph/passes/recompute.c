@@ -4,7 +4,9 @@
  * Of relu(batch_norm(conv)) the gradient reads the convolution's result and relu's. The first is
  * kept; the second can be recomputed from it by two cheap nodes (ADJ_OP_CHEAP). So gradient nodes
  * read a copy of it, a chain of copies of cheap nodes that begins with leaves and with what is kept
- * anyway. A copy comes right before its first reader, in id and therefore in time (exec/group.c).
+ * anyway. A copy comes right before its first reader, in id and therefore in time (exec/group.c);
+ * or it goes with another gradient's sums, which read the same values (fused_pointwise.c in
+ * backends/direct/).
  *
  * Nothing is recomputed that would only cause something else to be kept: each operand of a
  * copied node is a leaf, a copy, or a value that gradient nodes read and that is itself not copied.

@@ -20,7 +20,8 @@ enum {
     SUMS = 64,
     MORE = 128,
     NORM_MASK = 256,
-    CAST = 512 /* to f32, before the sum; of bf16 alone */
+    CAST = 512,     /* to f32, before the sum; of bf16 alone */
+    NORM_OUT = 1024 /* with NORM_MASK and SUMS: relu of the norm is a result, as recomputed */
 };
 
 static const int patterns[] = {NORM,
@@ -45,6 +46,7 @@ static const int patterns[] = {NORM,
                                CAST | SUM,
                                NORM_MASK | GRAD | CAST | SUM,
                                NORM_MASK | SUMS,
+                               NORM_MASK | SUMS | NORM_OUT,
                                NORM_MASK | GRAD,
                                NORM_MASK | GRAD | SUM};
 static const int64_t sizes[][2] = {/* pixels and channels */
@@ -72,6 +74,25 @@ static const double *input(const problem *s, const adj_node *n)
     return s->f.value[i];
 }
 
+/* Is d = relu_grad written nowhere, as only sums of it are wanted? */
+static int only_masks(int bits) { return (bits & ~NORM_OUT) == (NORM_MASK | SUMS); }
+
+/* What is recomputed for the gradient: relu(norm), and of another copy of the norm the sums over
+ * what it masks. Copies, all of them, as the passes make them. */
+static void add_recomputed(problem *s)
+{
+    adj_node *norm = adj_batch_norm(s->x[0], s->stats, s->gamma, s->beta, epsilon, ADJ_NHWC);
+    adj_node *const norm_in[] = {s->x[0], s->stats, s->gamma, s->beta};
+    adj_node *z = adj_node_clone(norm, norm_in, 1);
+    s->out[s->n++] = adj_node_clone(adj_relu(z), &z, 1);
+    adj_node *mask = adj_node_clone(norm, norm_in, 2);
+    adj_node *const mask_in[] = {s->b, mask};
+    adj_node *d = adj_node_clone(adj_relu_grad(s->b, mask), mask_in, 2);
+    adj_node *const sums_in[] = {s->x[0], s->stats, d};
+    adj_node *sums = adj_batch_norm_grad_sums(s->x[0], s->stats, d, epsilon, ADJ_NHWC);
+    s->out[s->n++] = adj_node_clone(sums, sums_in, 2);
+}
+
 static problem build(int bits, adj_dtype dtype, int64_t pixels, int64_t c)
 {
     problem s = {.f = fixture_new(), .bits = bits, .pixels = pixels, .c = c};
@@ -87,6 +108,10 @@ static problem build(int bits, adj_dtype dtype, int64_t pixels, int64_t c)
     s.beta = given_random(f, ADJ_F32, vector, -1, 1);
     s.sums = given_random(f, ADJ_F32, pair, -9, 9);
     adj_node *d = s.a;
+    if (bits & NORM_OUT) {
+        add_recomputed(&s);
+        return s;
+    }
     if (bits & NORM)
         d = adj_batch_norm(d, s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC);
     if (bits & NORM_MASK)
@@ -100,7 +125,7 @@ static problem build(int bits, adj_dtype dtype, int64_t pixels, int64_t c)
         d = adj_relu(d);
     if (bits & MASK)
         d = adj_relu_grad(d, s.mask);
-    if (d != s.a && bits != (NORM_MASK | SUMS))
+    if (d != s.a && !only_masks(bits))
         s.out[s.n++] = d;
     if (bits & SUM)
         s.out[s.n++] = adj_bias_add_grad(bits & CAST ? adj_cast(d, ADJ_F32) : d, ADJ_NHWC);
@@ -135,6 +160,8 @@ static double wanted(const problem *s, int64_t i)
     int64_t k = i % s->c;
     double v = input(s, s->a)[i], b = input(s, s->b)[i];
     double mean = input(s, s->stats)[k], factor = input(s, s->gamma)[k] / deviation(s, k);
+    if (s->bits & NORM_OUT)
+        return wanted_norm(s, i) > 0 ? wanted_norm(s, i) : 0;
     if (s->bits & NORM_MASK) {
         v = input(s, s->x[0])[i];
         b = wanted_norm(s, i) > 0 ? b : 0;
@@ -191,7 +218,8 @@ static void expect_values_of(const problem *s, adj_dtype dtype, double *const go
     for (int64_t i = 0; i < n; i++) {
         int is_on = s->bits & NORM_MASK && wanted_norm(s, i) > 0;
         d[i] = has_full(s) ? got[0][i] : input(s, s->bits & NORM_MASK ? s->b : s->a)[i];
-        d[i] = s->bits == (NORM_MASK | SUMS) && !is_on ? 0 : d[i];
+        if (only_masks(s->bits))
+            d[i] = is_on ? input(s, s->b)[i] : 0;
     }
     for (int i = has_full(s); i < s->n; i++)
         expect_sums(s, dtype, i, got[i], d);
@@ -306,6 +334,24 @@ Test(direct_row_kernel, sums_read_what_nothing_else_needs)
         free(got[1]);
         fixture_free(&s.f);
     }
+}
+
+/* Sums over what one norm masks, by another's mean. */
+Test(direct_row_kernel, sums_by_another_mean_than_the_mask)
+{
+    problem s = build(NORM_MASK | SUMS, ADJ_F32, 64, 16);
+    adj_node *other = given_random(&s.f, ADJ_F32, (adj_shape){2, {2, 16}}, 2.5, 3.5);
+    adj_node *mask = adj_batch_norm(s.x[0], s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC);
+    s.out[0] = adj_batch_norm_grad_sums(s.x[0], other, adj_relu_grad(s.b, mask), epsilon, ADJ_NHWC);
+    s.bits = 0;
+    double *got[4] = {NULL}, *want = evaluate(&s.f, s.out[0], "naive");
+    run(&s, 1, got);
+    for (int i = 0; i < 2 * 16; i++)
+        cr_expect_float_eq(got[0][i], want[i], 1e-4 + 1e-5 * fabs(want[i]), "%d: %g, not %g", i,
+                           got[0][i], want[i]);
+    free(want);
+    free(got[0]);
+    fixture_free(&s.f);
 }
 
 /* A cast before a sum is written where it is a result, too. */

@@ -1,9 +1,16 @@
 /* fused_pointwise.c - which nodes a fused pointwise group has, and how its pass is laid out. The
  * idea is in fused_pointwise.h. */
+#include <string.h>
+
 #include "backends/direct/arith.h"
 #include "row_kernel.h"
 
-enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
+enum {
+    ROW = 256,
+    PARALLEL = 1 << 14,
+    SEGMENT_CHUNKS = 16,
+    RECOMPUTED = 2 /* nodes: a batch norm and its relu */
+};
 
 /* ---- which nodes ---- */
 
@@ -60,6 +67,43 @@ static const adj_node *next_member(const adj_node *root, const adj_uses *uses, i
     return NULL;
 }
 
+/* The only user, if it is of that op. */
+static const adj_node *only_user(const adj_node *n, const adj_uses *uses, const adj_op *op)
+{
+    const adj_uses *u = &uses[n->id];
+    return !u->is_root && u->n_user == 1 && u->user[0]->op == op ? u->user[0] : NULL;
+}
+
+static int is_same_norm(const adj_node *a, const adj_node *b)
+{
+    int same = a->op == b->op && memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0;
+    for (int i = 0; i < b->n_in; i++)
+        same = same && a->in[i] == b->in[i];
+    return same;
+}
+
+/* A batch norm and its relu that are computed again for one gradient (graph/passes/recompute.c), of
+ * which another gradient's sums need only the mask (ops/rules/batch_norm_mask.c): both read the
+ * same x, in one pass. Adds that mask's nodes and the sums to the group; returns its size. */
+static int add_masked_sums(const adj_node *root, const adj_uses *uses, int max,
+                           const adj_node **group)
+{
+    const adj_uses *u = &uses[root->in[0]->id];
+    for (int i = 0; i < u->n_user && max >= RECOMPUTED + 3; i++) {
+        const adj_node *z = u->user[i], *mask, *sums;
+        if (z == root || z->clone == 0 || !is_same_norm(root, z) ||
+            (mask = only_user(z, uses, &adj_op_relu_grad)) == NULL || mask->in[1] != z ||
+            (sums = only_user(mask, uses, &adj_op_batch_norm_grad_sums)) == NULL ||
+            mask->in[0]->id > root->id || sums->in[0] != root->in[0] || sums->in[1] != root->in[1])
+            continue;
+        group[RECOMPUTED] = z;
+        group[RECOMPUTED + 1] = mask;
+        group[RECOMPUTED + 2] = sums;
+        return RECOMPUTED + 3;
+    }
+    return RECOMPUTED;
+}
+
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int n = 0;
@@ -69,6 +113,9 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     for (const adj_node *next = root; next != NULL && n < max && n < FUSED_NODES;
          next = next_member(root, uses, n, group))
         group[n++] = next;
+    if (n == RECOMPUTED && root->op == &adj_op_batch_norm && root->clone != 0 &&
+        group[1]->op == &adj_op_relu)
+        n = add_masked_sums(root, uses, max, group);
     return n;
 }
 

@@ -20,6 +20,8 @@ static const element elements[] = {
     /* batch_norm; one that only decides on the mask behind it */
     ['N'] = {FUSED_NORM, ROW_NORM, ROLE_NORM, {SO_FAR}},
     ['n'] = {FUSED_NORM, 0, ROLE_NORM, {SO_FAR}},
+    /* relu of n, which is written; what follows begins anew */
+    ['r'] = {FUSED_RELU, ROW_NORM_OUT, ROLE_NONE, {SO_FAR}},
     /* relu_grad by n */
     ['m'] = {FUSED_RELU_GRAD, ROW_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
     /* batch_norm_grad: behind n and m, by the same norm; alone */
@@ -34,14 +36,15 @@ static const element elements[] = {
     /* sums: bias_add_grad, batch_norm_grad_sums (P, and Q with another x), batch_norm_stats */
     ['S'] = {FUSED_SUM, ROW_SUM, ROLE_SUM, {SO_FAR}},
     ['P'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
+    ['p'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {0, SO_FAR}}, /* behind m, of n's x */
     ['Q'] = {FUSED_NORM_SUMS, ROW_MORE_NORM_SUMS, ROLE_MORE_SUMS, {4, SO_FAR}},
     ['V'] = {FUSED_STATS, ROW_STATS, ROLE_SUMS, {SO_FAR}},
 };
 
 /* Each has a loop in row_kernel.c, to which C adds nothing. */
 static const char *const patterns[] = {
-    "N",   "NR",   "NA",  "NAR", "G",    "GS",    "GCS", "M", "MS", "MCS", "MP", "MPQ", "AM",
-    "AMP", "AMPQ", "nmP", "nmg", "nmgS", "nmgCS", "P",   "S", "CS", "R",   "AR", "V"};
+    "N",   "NR",   "NA",  "NAR",   "G",   "GS",   "GCS",   "M", "MS", "MCS", "MP", "MPQ", "AM",
+    "AMP", "AMPQ", "nmp", "nrnmp", "nmg", "nmgS", "nmgCS", "P", "S",  "CS",  "R",  "AR",  "V"};
 
 typedef struct {
     const fused_group *p;
@@ -86,6 +89,13 @@ static int add_widening(matching *m, const fused_node *d)
            m->dtype == ADJ_BF16;
 }
 
+/* Can the value be the loop's result? */
+static int is_result(const matching *m, int value)
+{
+    const fused_value *v = &m->p->value[value];
+    return !m->in_memory || (v->out >= 0 && v->dtype == m->dtype);
+}
+
 static int is_node(matching *m, const element *e, int number)
 {
     const fused_node *d = &m->p->node[number];
@@ -101,31 +111,45 @@ static int is_node(matching *m, const element *e, int number)
     m->plan.node[e->role] = number;
     if (d->y < 0)
         return 1;
+    if (e->bits == ROW_NORM_OUT) {
+        m->plan.y = d->y;
+        m->so_far = -1;
+        return is_result(m, d->y);
+    }
     int was_written = m->so_far >= 0 && m->p->value[m->so_far].out >= 0;
     m->so_far = d->y;
     return !was_written;
 }
 
-/* Do both of "nmg" normalise the same, by the same? */
-static int is_one_norm(const matching *m)
+static int is_same_norm(const adj_node *a, const adj_node *b)
 {
-    const adj_node *z = m->p->node[m->plan.node[ROLE_NORM]].node;
-    const adj_node *dx = m->p->node[m->plan.node[ROLE_GRAD]].node;
-    return z->in[1] == dx->in[1] && z->in[2] == dx->in[2] &&
-           memcmp(z->attrs, dx->attrs, adj_attr_size(z->op)) == 0;
+    return a->in[1] == b->in[1] && a->in[2] == b->in[2] &&
+           (a->op != b->op || a->in[3] == b->in[3]) &&
+           memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0;
+}
+
+/* What a loop loads once for a norm of x[0] is right for those of the pattern's nodes, too, that
+ * take it as well: another norm, the gradient, the mean of sums. */
+static int have_one_norm(const matching *m, const char *pattern)
+{
+    const fused_node *node = m->p->node;
+    const int *at = m->plan.node;
+    const adj_node *norm = node[at[ROLE_NORM]].node;
+    return (strchr(pattern, 'r') == NULL || is_same_norm(norm, node[m->first].node)) &&
+           (strchr(pattern, 'g') == NULL || is_same_norm(norm, node[at[ROLE_GRAD]].node)) &&
+           (strchr(pattern, 'p') == NULL || norm->in[1] == node[at[ROLE_SUMS]].node->in[1]);
 }
 
 /* The last value is the result; but of a mask by a norm only the sums are. */
 static int set_result(matching *m)
 {
-    const fused_value *y = m->so_far >= 0 ? &m->p->value[m->so_far] : NULL;
-    if (y == NULL)
+    if (m->so_far < 0)
         return 1;
-    if (m->plan.bits == (ROW_NORM_MASK | ROW_NORM_SUMS))
-        return y->out < 0;
+    if ((m->plan.bits & ~ROW_NORM_OUT) == (ROW_NORM_MASK | ROW_NORM_SUMS))
+        return m->p->value[m->so_far].out < 0;
     m->plan.y = m->so_far;
     m->plan.bits |= ROW_OUT;
-    return !m->in_memory || (y->out >= 0 && y->dtype == m->dtype);
+    return is_result(m, m->so_far);
 }
 
 static int is_pattern(matching *m, const char *pattern)
@@ -140,7 +164,7 @@ static int is_pattern(matching *m, const char *pattern)
         if (!is_node(m, &elements[(unsigned char)pattern[i]], m->first + i))
             return 0;
     m->plan.is_half = m->dtype == ADJ_BF16;
-    return set_result(m) && (strchr(pattern, 'g') == NULL || is_one_norm(m));
+    return set_result(m) && have_one_norm(m, pattern);
 }
 
 static row_kernel_plan find(const fused_group *p, int first, int n_node, int in_memory)

@@ -154,7 +154,8 @@ ALWAYS column_state load_state(const row_kernel_args *s, ptrdiff_t i, int bits)
     for (int k = 0; k < constants; k++)
         h.k[k] = load_columns(s->constant[k] + i);
     for (int k = 0; k < row_kernel_sum_pairs(bits); k++) {
-        h.mean[k] = load_columns(s->constant[ROW_KERNEL_MEAN + k] + i);
+        if (!(bits & ROW_NORM_MASK))
+            h.mean[k] = load_columns(s->constant[ROW_KERNEL_MEAN + k] + i);
         h.first[k] = load_columns(s->sum[1 + 2 * k] + i);
         h.second[k] = load_columns(s->sum[2 + 2 * k] + i);
     }
@@ -173,57 +174,79 @@ ALWAYS void store_state(const row_kernel_args *s, ptrdiff_t i, const column_stat
         store_columns(s->sum[0] + i, h->sum);
 }
 
-ALWAYS columns compute(const row_kernel_args *s, ptrdiff_t at, const column_state *h, int bits)
+ALWAYS vector relu(vector x) { return (vector)((words)x & ~(words)(x <= 0)); } /* a NaN stays */
+
+typedef struct {
+    columns c;         /* what is summed, and written but with NORM_OUT */
+    columns norm;      /* NORM_OUT: what is written */
+    columns deviation; /* NORM_MASK: x[0] - mean */
+} computed;
+
+ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_state *h, int bits)
 {
-    columns c = load_row(s->x[0], at), other = {{{0}}};
+    computed r = {.c = load_row(s->x[0], at)};
+    columns other = {{{0}}};
     const int q = bits & ROW_NORM_MASK ? 3 : 2;
     if (bits & (ROW_GRAD | ROW_ADD | ROW_NORM_MASK))
         other = load_row(s->x[1], at);
     for (int k = 0; k < WIDE; k++) {
-        vector x = c.v[k], z = (x - h->k[0].v[k]) * h->k[1].v[k] + h->k[2].v[k];
+        vector x = r.c.v[k] - h->k[0].v[k], z = x * h->k[1].v[k] + h->k[2].v[k];
         if (bits & ROW_NORM)
-            c.v[k] = z;
+            r.c.v[k] = z;
         if (bits & ROW_NORM_MASK)
-            c.v[k] = other.v[k] = (vector)((words)other.v[k] & (words)(z > 0));
+            r.c.v[k] = other.v[k] = (vector)((words)other.v[k] & (words)(z > 0));
         if (bits & ROW_GRAD)
-            c.v[k] =
-                h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - (x - h->k[0].v[k]) * h->k[q].v[k]);
+            r.c.v[k] = h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - x * h->k[q].v[k]);
         if (bits & ROW_ADD)
-            c.v[k] += other.v[k];
-        if (bits & ROW_RELU) /* a NaN stays */
-            c.v[k] = (vector)((words)c.v[k] & ~(words)(c.v[k] <= 0));
+            r.c.v[k] += other.v[k];
+        if (bits & ROW_RELU)
+            r.c.v[k] = relu(r.c.v[k]);
+        if (bits & ROW_NORM_OUT)
+            r.norm.v[k] = relu(z);
+        r.deviation.v[k] = x;
     }
     if (bits & ROW_MASK) {
         columns y = load_row(s->x[2], at);
         for (int k = 0; k < WIDE; k++)
-            c.v[k] = (vector)((words)c.v[k] & (words)(y.v[k] > 0));
+            r.c.v[k] = (vector)((words)r.c.v[k] & (words)(y.v[k] > 0));
     }
-    return c;
+    return r;
 }
 
-ALWAYS void add_norm_sums(column_state *h, int number, columns x, columns dy)
+ALWAYS void add_norm_sums(column_state *h, int number, columns deviation, columns dy)
 {
     for (int k = 0; k < WIDE; k++) {
-        h->first[number].v[k] += dy.v[k] * (x.v[k] - h->mean[number].v[k]);
+        h->first[number].v[k] += dy.v[k] * deviation.v[k];
         h->second[number].v[k] += dy.v[k];
     }
 }
 
-ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, columns c, column_state *h, int bits)
+ALWAYS columns deviation(const column_state *h, int number, const void *x, ptrdiff_t at)
+{
+    columns c = load_row(x, at);
+    for (int k = 0; k < WIDE; k++)
+        c.v[k] -= h->mean[number].v[k];
+    return c;
+}
+
+ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, const computed *r, column_state *h,
+                     int bits)
 {
     for (int k = 0; k < WIDE; k++) {
         if (bits & ROW_SUM)
-            h->sum.v[k] += c.v[k];
+            h->sum.v[k] += r->c.v[k];
         if (bits & ROW_STATS) {
-            vector e = c.v[k] - h->mean[0].v[k];
+            vector e = r->c.v[k] - h->mean[0].v[k];
             h->first[0].v[k] += e;
             h->second[0].v[k] += e * e;
         }
     }
-    if (bits & ROW_NORM_SUMS)
-        add_norm_sums(h, 0, load_row(s->x[3], at), c);
+    if ((bits & ROW_NORM_SUMS) && (bits & ROW_NORM_MASK))
+        add_norm_sums(h, 0, r->deviation, r->c);
+    else if (bits & ROW_NORM_SUMS)
+        add_norm_sums(h, 0, deviation(h, 0, s->x[3], at), r->c);
     if (bits & ROW_MORE_NORM_SUMS)
-        add_norm_sums(h, 1, load_row(s->x[4], at), c);
+        add_norm_sums(h, 1, deviation(h, 1, s->x[4], at), r->c);
 }
 
 /* On a copy: for all that the compiler knows, y may be where the arguments are. */
@@ -234,10 +257,12 @@ ALWAYS void walk(const row_kernel_args *args, int bits)
         column_state h = load_state(&s, i, bits);
         ptrdiff_t y_at = i;
         for (ptrdiff_t at = i; at < s.rows * s.row; at += s.row, y_at += s.y_row) {
-            columns c = compute(&s, at, &h, bits);
+            computed r = compute(&s, at, &h, bits);
             if (bits & ROW_OUT)
-                c = store_row(s.y, y_at, c);
-            add_sums(&s, at, c, &h, bits);
+                r.c = store_row(s.y, y_at, r.c);
+            if (bits & ROW_NORM_OUT)
+                store_row(s.y, y_at, r.norm);
+            add_sums(&s, at, &r, &h, bits);
         }
         store_state(&s, i, &h, bits);
     }
@@ -277,6 +302,9 @@ static void run_whole(const row_kernel_args *s, int bits)
         walk(s, ROW_ADD | ROW_MASK | ROW_OUT | ROW_NORM_SUMS | ROW_MORE_NORM_SUMS);
         break;
     case ROW_NORM_MASK | ROW_NORM_SUMS: walk(s, ROW_NORM_MASK | ROW_NORM_SUMS); break;
+    case ROW_NORM_MASK | ROW_NORM_SUMS | ROW_NORM_OUT:
+        walk(s, ROW_NORM_MASK | ROW_NORM_SUMS | ROW_NORM_OUT);
+        break;
     case ROW_NORM_MASK | ROW_GRAD | ROW_OUT: walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT); break;
     case ROW_NORM_MASK | ROW_GRAD | ROW_OUT | ROW_SUM:
         walk(s, ROW_NORM_MASK | ROW_GRAD | ROW_OUT | ROW_SUM);

@@ -8,7 +8,8 @@
  *
  *   y = relu(norm(x) + a)                                     all but one may be missing
  *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing
- *   d = dy where norm(x) > 0; d's norm sums with x, or norm_grad(x, d) and its sum
+ *   d = dy where norm(x) > 0; d's norm sums with x and, if wanted, y = relu(norm(x)); or
+ *     norm_grad(x, d) and its sum
  *
  * Sums are in f32: a cast of a bf16 d before them changes nothing. */
 #ifndef DIRECT_FUSED_POINTWISE_ROW_KERNEL_H
@@ -30,7 +31,8 @@ enum {
     ROW_NORM_SUMS = 1 << 7,      /* with x[3] */
     ROW_MORE_NORM_SUMS = 1 << 8, /* with x[4] */
     ROW_STATS = 1 << 9,
-    ROW_NORM_MASK = 1 << 10 /* x[1] where norm(x[0]) > 0 */
+    ROW_NORM_MASK = 1 << 10, /* x[1] where norm(x[0]) > 0 */
+    ROW_NORM_OUT = 1 << 11   /* relu(norm(x[0])) is written to y, and sums are of what is masked */
 };
 
 /* How many pairs of sums over columns it has: those of each NORM_SUMS, or of STATS. */

@@ -312,6 +312,22 @@ Test(recompute, changes_no_bit)
     check_steps_of(network_of(model, 16), model, "onednn", ADJ_PRECISION_BF16, 0);
 }
 
+/* Where the gradient needs relu(batch_norm(x)) and another batch norm's sums its mask, one step
+ * reads x and computes both: all relus but the last, which nothing recomputes. */
+Test(recompute, goes_with_the_sums_of_what_it_masks)
+{
+    network n = network_of("mobilenet_v1", 8);
+    adj_exec *e = planned(&n, (adj_exec_opts){.backend = "direct"});
+    int both = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        const adj_step_info step = adj_exec_step_at(e, i);
+        both += step.n_node == 5 && strstr(step.impl, "fused_row_kernel") != NULL;
+    }
+    cr_expect_eq(both, 26, "got %d", both);
+    adj_exec_free(e);
+    adj_graph_free(n.g);
+}
+
 /* ---- what is computed again ---- */
 
 /* Of the op, in the executor's graph: computed for the forward pass, and for the gradient. */
