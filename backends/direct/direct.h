@@ -32,7 +32,7 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 
 typedef struct { /* the code for one instruction set */
     const char *name;
-    const direct_code *fused_pointwise;
+    const direct_code *dropout, *fused_pointwise;
     ptrdiff_t vector_bytes;
     /* [is it f64] */
     const struct gemm_code *gemm[2];
@@ -130,7 +130,7 @@ adj_status direct_reorder_run(void *state, const void *in, void *out, void *scra
 int direct_winograd_pays(const direct *d, const adj_node *n);
 
 extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_im2col,
-    direct_depthwise, direct_filter_bf16, direct_filter_gemm, direct_group_norm, direct_max_pool,
-    direct_winograd;
+    direct_depthwise, direct_dropout, direct_filter_bf16, direct_filter_gemm, direct_group_norm,
+    direct_max_pool, direct_winograd;
 
 #endif

@@ -1,5 +1,6 @@
 /* isa.c - the table of one instruction set's code. */
 #include "isa.h"
+#include "backends/direct/dropout/dropout.h"
 #include "backends/direct/filter_gemm/filter_gemm.h"
 #include "backends/direct/fused_pointwise/fused_pointwise.h"
 #include "backends/direct/gemm/gemm.h"
@@ -20,6 +21,7 @@ extern const winograd_code DIRECT(winograd_image_f32), DIRECT(winograd_image_bf1
 
 const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
+    .dropout = &DIRECT(dropout),
     .fused_pointwise = &DIRECT(fused_pointwise),
     .filter_gemm = {&DIRECT(filter_gemm_f32), &DIRECT(filter_gemm_f64)},
     .gemm = {&DIRECT(gemm_f32), &DIRECT(gemm_f64)},

@@ -1,11 +1,12 @@
-/* test_dropout.c - dropout's mask against a Philox written here, its gradient, and its independence
- * of threads. */
+/* test_dropout.c - dropout's mask against the Philox of tests/philox.h, its gradient, and its
+ * independence of threads. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "adjoint_ext.h"
 #include "harness.h"
+#include "tests/philox.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
 enum { DTYPES = 4 };
@@ -35,20 +36,6 @@ Test(dropout, numbers)
                       dtypes[i % DTYPES] == ADJ_BF16 ? 4e-3 : 1e-3, 0);
         fixture_free(&f);
     }
-}
-
-/* Philox once more, with 64-bit halves instead of words. */
-static uint32_t philox_word(uint64_t block, uint32_t step, uint64_t key, int word)
-{
-    uint64_t low = block, high = step;
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = (low & 0xffffffff) * 3528531795u, b = (high & 0xffffffff) * 3449720151u;
-        uint64_t next_low = (b << 32) | ((b >> 32) ^ (low >> 32) ^ (key & 0xffffffff));
-        high = (a << 32) | ((a >> 32) ^ (high >> 32) ^ (key >> 32));
-        low = next_low;
-        key = (((key >> 32) + 3144134277u) << 32) | (uint32_t)(key + 2654435769u);
-    }
-    return (uint32_t)((word < 2 ? low : high) >> (word % 2 * 32));
 }
 
 Test(dropout, reference)

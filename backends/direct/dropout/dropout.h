@@ -1,0 +1,22 @@
+/* dropout.h - dropout: the numbers of ops/dropout.c for many elements at a time. */
+#ifndef DIRECT_DROPOUT_H
+#define DIRECT_DROPOUT_H
+
+#include "backends/direct/direct.h"
+
+enum { DROPOUT_CHUNK = 2048 }; /* elements of a job */
+
+typedef struct {
+    direct_work work;
+    adj_dtype dtype;
+    int64_t n, first; /* elements; the number of the first */
+    uint32_t key[2];
+    int keeps_none;
+    uint32_t kept_from; /* what a word has to be at least, unless none is kept */
+    float scale;
+} dropout;
+
+/* rows.c, per instruction set */
+extern const direct_code direct_dropout_base, direct_dropout_avx2, direct_dropout_avx512;
+
+#endif

@@ -1,0 +1,103 @@
+/* rows.c - dropout of a chunk of elements; compiled once per instruction set. */
+#include "backends/direct/arith.h"
+#include "backends/direct/element.h"
+#include "dropout.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+    WORDS = 4,   /* of a block of random numbers */
+    ROUNDS = 10, /* of Philox4x32-10: see graph/rng.c */
+    LANES = VECTOR_BYTES / sizeof(uint64_t),
+    BLOCKS = DROPOUT_CHUNK / WORDS + LANES
+};
+
+/* A word for each of LANES blocks; the upper halves are anything. */
+typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint64_t pair_of_words __attribute__((may_alias));
+
+/* The products of the lower halves, by an instruction that gcc does not take for the generic form.
+ */
+ALWAYS words multiply(words a, words b)
+{
+#if !defined(__x86_64__)
+    return (a & UINT32_MAX) * (b & UINT32_MAX);
+#elif defined(ISA_avx512)
+    return (words)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#elif defined(ISA_avx2)
+    return (words)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#else
+    return (words)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#endif
+}
+
+static words all_lanes(uint32_t v) { return (words){0} + v; }
+
+/* adj_philox of LANES blocks from `block` on: to pair[0] the first two words of each, the first one
+ * in the lower half, to pair[1] the others. */
+ALWAYS void draw(const dropout *p, uint32_t step, uint64_t block, words pair[2])
+{
+    const words m0 = all_lanes(0xd2511f53u), m1 = all_lanes(0xcd9e8d57u);
+    uint32_t k0 = p->key[0], k1 = p->key[1];
+    words number = {0}, c0, c1, c2 = all_lanes(step), c3 = all_lanes(0);
+    for (int i = 0; i < LANES; i++)
+        number[i] = block + (uint64_t)i;
+    c0 = number;
+    c1 = number >> 32;
+#pragma GCC unroll 10
+    for (int round = 0; round < ROUNDS; round++) {
+        const words p0 = multiply(m0, c0), p1 = multiply(m1, c2);
+        c0 = (p1 >> 32) ^ c1 ^ all_lanes(k0);
+        c1 = p1;
+        c2 = (p0 >> 32) ^ c3 ^ all_lanes(k1);
+        c3 = p0;
+        k0 += 0x9e3779b9u;
+        k1 += 0xbb67ae85u;
+    }
+    pair[0] = (c0 & UINT32_MAX) | c1 << 32;
+    pair[1] = (c2 & UINT32_MAX) | c3 << 32;
+}
+
+/* The words of `count` blocks, at most BLOCKS - LANES + 1. */
+static void draw_all(const dropout *p, uint32_t step, uint64_t block, ptrdiff_t count,
+                     uint32_t *restrict word)
+{
+    pair_of_words first[BLOCKS], second[BLOCKS], *restrict to = (pair_of_words *)(void *)word;
+    for (ptrdiff_t i = 0; i < count; i += LANES) {
+        words pair[2];
+        draw(p, step, block + (uint64_t)i, pair);
+        memcpy(first + i, &pair[0], sizeof pair[0]);
+        memcpy(second + i, &pair[1], sizeof pair[1]);
+    }
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < count; i++) {
+        to[2 * i] = first[i];
+        to[2 * i + 1] = second[i];
+    }
+}
+
+static void run_job(const adj_call *c, ptrdiff_t job, int thread)
+{
+    (void)thread;
+    const dropout *p = c->state;
+    const ptrdiff_t size = (ptrdiff_t)adj_dtype_size(p->dtype), at = job * DROPOUT_CHUNK;
+    const ptrdiff_t n = min((ptrdiff_t)p->n - at, DROPOUT_CHUNK);
+    const int64_t number = p->first + at, skipped = number % WORDS;
+    const uint32_t kept_from = p->kept_from, all = p->keeps_none ? 0 : UINT32_MAX;
+    const float scale = p->scale;
+    _Alignas(VECTOR_BYTES) uint32_t word[WORDS * BLOCKS];
+    float x[DROPOUT_CHUNK];
+    draw_all(p, (uint32_t) * (const int32_t *)c->in[1], (uint64_t)(number / WORDS),
+             divide_up((ptrdiff_t)skipped + n, WORDS), word);
+    load_reals(p->dtype, n, x, (const char *)c->in[0] + at * size);
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint32_t kept = (0u - (word[skipped + i] >= kept_from)) & all;
+        x[i] = float_of(bits_of(x[i] * scale) & kept);
+    }
+    store_reals(p->dtype, n, (char *)c->out[0] + at * size, x);
+}
+
+const direct_code DIRECT(dropout) = {.job = run_job};
