@@ -29,7 +29,7 @@ typedef int32_t real_bits;
 #define REAL_TYPED(f) DIRECT(f##_f32)
 #endif
 
-enum { VECTOR = VECTOR_BYTES / sizeof(real) };
+enum { VECTOR = VECTOR_BYTES / sizeof(real), REAL_IS_FLOAT = sizeof(real) == sizeof(float) };
 
 /* From any element on. */
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
@@ -80,8 +80,9 @@ static inline void load_reals(adj_dtype dtype, ptrdiff_t n, real *restrict dst,
         for (ptrdiff_t i = 0; i < n; i++)
             dst[i] = (real)widen_bf16(h[i]);
     } else if (dtype == ADJ_F16) {
+        const ptrdiff_t first = REAL_IS_FLOAT ? widen_f16_vectors(n, (void *)dst, h) : 0;
 #pragma omp simd
-        for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t i = first; i < n; i++)
             dst[i] = (real)widen_f16(h[i]);
     } else
         memcpy(dst, src, (size_t)n * sizeof *dst);
@@ -96,8 +97,9 @@ static inline void store_reals(adj_dtype dtype, ptrdiff_t n, void *restrict dst,
         for (ptrdiff_t i = 0; i < n; i++)
             h[i] = round_bf16((float)src[i]);
     } else if (dtype == ADJ_F16) {
+        const ptrdiff_t first = REAL_IS_FLOAT ? round_f16_vectors(n, h, (const void *)src) : 0;
 #pragma omp simd
-        for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t i = first; i < n; i++)
             h[i] = round_f16((float)src[i]);
     } else
         memcpy(dst, src, (size_t)n * sizeof *src);

@@ -9,6 +9,13 @@
 
 #include "adjoint_ext.h"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#define HAS_F16C 1
+#else
+#define HAS_F16C 0
+#endif
+
 static inline float float_of(uint32_t bits)
 {
     float v;
@@ -60,6 +67,35 @@ static inline uint16_t round_f16(float v)
     uint32_t large = chosen(rest > 0x7f800000u, 0x7e00u, 0x7c00u);
     number = chosen(rest >= 0x477ff000u, large, number);
     return (uint16_t)((bits >> 16 & 0x8000u) | number);
+}
+
+enum { F16_VECTOR = 8 }; /* elements that an instruction converts */
+
+/* As many of n elements as make whole vectors; returns how many. x86 has the instructions with
+ * AVX2: they take a fifth of the operations above. */
+static inline ptrdiff_t widen_f16_vectors(ptrdiff_t n, float *dst, const uint16_t *src)
+{
+    ptrdiff_t i = 0;
+#if HAS_F16C
+    for (; i + F16_VECTOR <= n; i += F16_VECTOR)
+        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(src + i))));
+#else
+    (void)n, (void)dst, (void)src;
+#endif
+    return i;
+}
+
+static inline ptrdiff_t round_f16_vectors(ptrdiff_t n, uint16_t *dst, const float *src)
+{
+    ptrdiff_t i = 0;
+#if HAS_F16C
+    for (; i + F16_VECTOR <= n; i += F16_VECTOR)
+        _mm_storeu_si128((void *)(dst + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+#else
+    (void)n, (void)dst, (void)src;
+#endif
+    return i;
 }
 
 #endif
