@@ -16,7 +16,7 @@ typedef struct {
     float scale;
 } dropout;
 
-/* rows.c, per instruction set */
+/* run.c, per instruction set */
 extern const direct_code direct_dropout_base, direct_dropout_avx2, direct_dropout_avx512;
 
 #endif

@@ -1,4 +1,4 @@
-/* rows.c - dropout of a chunk of elements; compiled once per instruction set. */
+/* run.c - dropout of a chunk of elements; compiled once per instruction set. */
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
 #include "dropout.h"
