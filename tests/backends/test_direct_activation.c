@@ -95,7 +95,7 @@ static const function curved[] = {
 };
 enum { N_CURVED = sizeof curved / sizeof *curved };
 
-/* ---- with bends: the formulas in double, as naive rounds them ---- */
+/* ---- with bends, or of y: the formulas in double, as naive rounds them ---- */
 
 static real hard_sigmoid_value(real dy, real x)
 {
@@ -117,6 +117,15 @@ static real hard_swish_grad_value(real dy, real x)
     return v <= -3 ? 0 : v >= 3 ? dy : (real)((double)dy * (v / 3 + 0.5));
 }
 
+static real sigmoid_grad_value(real dy, real y)
+{
+    return (real)((double)dy * (double)y * (1 - (double)y));
+}
+static real tanh_grad_value(real dy, real y)
+{
+    return (real)((double)dy * (1 - (double)y * (double)y));
+}
+
 static adj_node *hard_sigmoid_node(adj_node *dy, adj_node *x)
 {
     return (void)dy, adj_hard_sigmoid(x);
@@ -126,6 +135,8 @@ static adj_node *hard_swish_node(adj_node *dy, adj_node *x) { return (void)dy, a
 static const function bent[] = {
     {"hard_sigmoid", hard_sigmoid_node, hard_sigmoid_value},
     {"hard_swish", hard_swish_node, hard_swish_value},
+    {"sigmoid_grad", adj_sigmoid_grad, sigmoid_grad_value},
+    {"tanh_grad", adj_tanh_grad, tanh_grad_value},
     {"hard_sigmoid_grad", adj_hard_sigmoid_grad, hard_sigmoid_grad_value},
     {"hard_swish_grad", adj_hard_swish_grad, hard_swish_grad_value},
 };

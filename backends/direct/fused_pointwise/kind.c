@@ -25,6 +25,8 @@ static const fused_kind kinds[] = {
     {&adj_op_relu_grad, FUSED_RELU_GRAD, "ff", 0, 0},
     {&adj_op_relu6_grad, FUSED_RELU6_GRAD, "ff", 0, 0},
     {&adj_op_leaky_relu_grad, FUSED_LEAKY_RELU_GRAD, "ff", 0, 0},
+    {&adj_op_sigmoid_grad, FUSED_SIGMOID_GRAD, "ff", 0, 0},
+    {&adj_op_tanh_grad, FUSED_TANH_GRAD, "ff", 0, 0},
     {&adj_op_clip_grad, FUSED_CLIP_GRAD, "ff", 0, 0},
     {&adj_op_hard_sigmoid_grad, FUSED_HARD_SIGMOID_GRAD, "ff", 0, 0},
     {&adj_op_hard_swish_grad, FUSED_HARD_SWISH_GRAD, "ff", 0, 0},

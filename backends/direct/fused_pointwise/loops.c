@@ -20,7 +20,7 @@ ALWAYS double as_double(const float k[])
 ALWAYS float value_of(const fused_code code, float a, float b, float c, const float k[])
 {
     const float positive = a <= 0 ? 0 : a;              /* a NaN stays */
-    const double x = (double)a, dy = x, at = (double)b; /* a gradient, and the x where it is */
+    const double x = (double)a, dy = x, at = (double)b; /* a gradient, and the x or y where it is */
     switch (code) {
     case FUSED_RELU: return positive;
     case FUSED_RELU6: return positive > 6 ? 6 : positive;
@@ -42,6 +42,8 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_RELU_GRAD: return b > 0 ? a : 0; /* of dy and y, as the next two */
     case FUSED_RELU6_GRAD: return ((b > 0) & (b < 6)) ? a : 0;
     case FUSED_LEAKY_RELU_GRAD: return b > 0 ? a : k[0] * a;
+    case FUSED_SIGMOID_GRAD: return (float)(dy * at * (1 - at)); /* of dy and y, too */
+    case FUSED_TANH_GRAD: return (float)(dy * (1 - at * at));
     case FUSED_CLIP_GRAD: return ((b >= k[0]) & (b <= k[2])) ? a : 0; /* of dy and x, to PRELU */
     case FUSED_HARD_SIGMOID_GRAD: return ((b > -3) & (b < 3)) ? a / 6 : 0;
     case FUSED_HARD_SWISH_GRAD: return (float)hard_swish_grad(dy, at);
@@ -95,6 +97,8 @@ void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
     case FUSED_RELU_GRAD: loop(FUSED_RELU_GRAD, a); break;
     case FUSED_RELU6_GRAD: loop(FUSED_RELU6_GRAD, a); break;
     case FUSED_LEAKY_RELU_GRAD: loop(FUSED_LEAKY_RELU_GRAD, a); break;
+    case FUSED_SIGMOID_GRAD: loop(FUSED_SIGMOID_GRAD, a); break;
+    case FUSED_TANH_GRAD: loop(FUSED_TANH_GRAD, a); break;
     case FUSED_CLIP_GRAD: loop(FUSED_CLIP_GRAD, a); break;
     case FUSED_HARD_SIGMOID_GRAD: loop(FUSED_HARD_SIGMOID_GRAD, a); break;
     case FUSED_HARD_SWISH_GRAD: loop(FUSED_HARD_SWISH_GRAD, a); break;
