@@ -37,12 +37,13 @@ static const rule rules[] = {
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
      "exec/machine/cache_size.h exec/machine/isa_level.h backends/direct/fused_pointwise "
-     "backends/direct/depthwise "
+     "backends/direct/depthwise backends/direct/dropout "
      "backends/direct/conv_bf16 backends/direct/filter_bf16 "
      "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "
      "backends/direct/im2col backends/direct/max_pool backends/direct/winograd"},
     {"backends/direct/fused_pointwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/dropout", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/im2col", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/conv_bf16", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/filter_bf16", "adjoint.h adjoint_ext.h", "backends/direct"},

@@ -95,11 +95,6 @@ static const plant plants[] = {
      NULL,
      ONE_ROW,
      "naive's kernel for elu_grad is wrong: differences and direct"},
-    {{.op = "tanh"}, /* nobody else has its gradient */
-     "tanh_grad",
-     NULL,
-     ONE_ROW,
-     "naive's kernel for tanh_grad is wrong: differences and its formula"},
     {{.op = "exp"}, /* exp's gradient is made of its value: only the formula sees it */
      "exp",
      NULL,
@@ -117,11 +112,11 @@ static const plant plants[] = {
      "naive's kernel for broadcast_to is wrong"},
     {{.op = "matmul"}, "matmul", NULL, SCALED, "naive's"},
     {{.op = "resize"}, "resize_grad", NULL, SCALED, "naive's kernel for resize_grad is wrong"},
-    {{.op = "sparse_softmax_cross_entropy"},
+    {{.op = "sparse_softmax_cross_entropy"}, /* nobody else has its gradient */
      "sparse_softmax_cross_entropy_grad",
      NULL,
      ONE_ROW,
-     "naive's kernel for sparse_softmax_cross_entropy_grad is wrong"},
+     "naive's kernel for sparse_softmax_cross_entropy_grad is wrong: differences and its formula"},
     {{.op = "sgd_step"},
      "sgd_step",
      NULL,
