@@ -1,18 +1,14 @@
-/* test_direct_activation.c - clip, hard_sigmoid, hard_swish, elu, gelu, exp and prelu in fused
- * pointwise groups, for every instruction set: over the whole range of floats and all of both half
- * types against libm in long double, what has bends bit by bit; zeros, infinities and NaN as naive;
- * fused with others as alone. */
+/* test_direct_activation.c - clip, hard_sigmoid, hard_swish, elu, gelu and exp, their gradients and
+ * those of sigmoid and tanh in fused pointwise groups, for every instruction set: over the whole
+ * range of floats and all of both half types against libm in long double, and bit by bit against
+ * the formula in double where it is arithmetic alone; zeros, infinities and NaN as naive; fused
+ * with others as alone. prelu is test_direct_prelu.c's. */
 #include <criterion/criterion.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
-#include "harness.h"
-#include "tests/isa.h"
-
-typedef long double real;
+#include "tests/backends/activation_values.h"
 
 /* y of x; of a gradient, of dy and x. */
 typedef struct {
@@ -142,102 +138,7 @@ static const function bent[] = {
 };
 enum { N_BENT = sizeof bent / sizeof *bent };
 
-/* ---- values ---- */
-
-enum { EXPONENTS = 256, EACH = 40, NEAR = 64, MAX_VALUES = 1 << 16 };
-
-/* Where a function bends, is 0, overflows, vanishes, or is computed otherwise. */
-static const double places[] = {-3,      3,        2.5,       0.1,       1,       -1,       0.3466,
-                                -0.3466, 0.751792, -0.751792, -0.752461, 88.7228, -87.3365, -103.97,
-                                -708.4,  709.8,    -10.2,     -13,       -14.2,   -21.15,   -37.5,
-                                -38.6,   -64,      64,        20};
-
-static float float_of(uint32_t bits)
-{
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-/* All exponents with both signs, so zeros, subnormal numbers, infinities and NaN, too; and the
- * floats around each place. */
-static int64_t sweep(double *x)
-{
-    int64_t n = 0;
-    uint32_t random = 1;
-    for (uint32_t e = 0; e < 2 * EXPONENTS; e++)
-        for (int i = 0; i < EACH; i++) {
-            random = random * 1664525u + 1013904223u;
-            const uint32_t edges[] = {0, 1, 0x7fffff, 0x400000};
-            x[n++] = (double)float_of(e << 23 | (i < 4 ? edges[i] : random >> 9));
-        }
-    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
-        float v = (float)places[k];
-        for (int i = 0; i < NEAR / 2; i++)
-            v = nextafterf(v, -INFINITY);
-        for (int i = 0; i < NEAR; i++, v = nextafterf(v, INFINITY))
-            x[n++] = (double)v;
-    }
-    return n;
-}
-
-static int64_t every_half(adj_dtype dtype, double *x)
-{
-    for (int k = 0; k < 1 << 16; k++) {
-        const uint16_t bits = (uint16_t)k;
-        x[k] = adj_load(dtype, &bits, 0);
-    }
-    return 1 << 16;
-}
-
-/* How far apart, in units of the last place of what was wanted. */
-static double units(adj_dtype dtype, double got, real want)
-{
-    const int digits = dtype == ADJ_F32 ? 24 : dtype == ADJ_F16 ? 11 : 8;
-    const int lowest = dtype == ADJ_F32 ? -149 : dtype == ADJ_F16 ? -24 : -133;
-    uint32_t rounded = 0;
-    int exponent;
-    if (isnan(want) || isnan(got))
-        return isnan(want) && isnan(got) ? 0 : INFINITY;
-    adj_store(dtype, &rounded, 0, (double)want);
-    if (adj_load(dtype, &rounded, 0) == got)
-        return 0;
-    frexpl(want, &exponent);
-    exponent = want == 0 || exponent - digits < lowest ? lowest : exponent - digits;
-    return (double)ldexpl(fabsl((real)got - want), -exponent);
-}
-
-/* ---- plans ---- */
-
-static void expect_direct(fixture *f, adj_node *y, int steps)
-{
-    adj_exec *e = NULL;
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct"};
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
-                 adj_exec_message(e));
-    cr_assert_eq(adj_exec_step_count(e), steps, "%s: %d steps", adj_node_op(y),
-                 adj_exec_step_count(e));
-    for (int i = 0; i < steps; i++)
-        cr_assert_str_eq(adj_exec_step_at(e, i).backend, "direct", "%s", adj_node_op(y));
-    adj_exec_free(e);
-}
-
-typedef void test_case(const char *isa);
-
-static void for_each_isa(test_case *run)
-{
-    unsetenv("ADJOINT_PLAN"); /* what is fused is looked at, whatever all tests are run with */
-    for (int i = 0; i < N_ISA; i++) {
-        if (!can_test(all_isas[i]))
-            continue;
-        setenv("ADJOINT_MAX_ISA", all_isas[i], 1);
-        run(all_isas[i]);
-    }
-}
-
 /* ---- tests ---- */
-
-static double x_values[MAX_VALUES], dy_values[MAX_VALUES];
 
 /* A function of n values is at most so many units off; 0: and zeros have the right sign. */
 static void expect_units(const function *t, adj_dtype dtype, int64_t n, double max, const char *isa)
@@ -265,15 +166,6 @@ static void expect_units(const function *t, adj_dtype dtype, int64_t n, double m
                   f.value[1][at], f.value[0][at], got[at]);
     free(got);
     fixture_free(&f);
-}
-
-/* Gradients that are large, small, of both signs. */
-static void set_dy(adj_dtype dtype)
-{
-    static const double wide[] = {1, -3.7e19, 3e38, 1e-30, 1.2345, -1e-38, 0.5},
-                        f16[] = {1, -60000, 1e-4, 3.5, -0.3};
-    for (int i = 0; i < MAX_VALUES; i++)
-        dy_values[i] = dtype == ADJ_F16 ? f16[i % 5] : wide[i % 7];
 }
 
 static void whole_range(const char *isa)
@@ -307,9 +199,10 @@ Test(direct_activation, half_types) { for_each_isa(half_types); }
 /* Each of these x with each of these dy, bit by bit as naive but for the last places of a curve. */
 static void expect_as_naive(const function *t, const char *isa)
 {
-    static const double x[] = {0,    -0.0, 1e-45, -1e-45, 1,   -1,  3,     -3,       6,
-                               20,   -20,  -38,   50,     -50, 100, -100,  1e30,     -1e30,
-                               3e38, -700, -1e4,  2.5,    0.1, NAN, -0.75, INFINITY, -INFINITY};
+    static const double x[] = {0,    -0.0,  1e-45, -1e-45, 1,        -1,       3,      -3,
+                               6,    20,    -20,   -38,    50,       -50,      100,    -100,
+                               1e30, -1e30, 3e38,  -700,   -720,     -745.1,   -745.2, -1e4,
+                               2.5,  0.1,   NAN,   -0.75,  INFINITY, -INFINITY};
     static const double dy[] = {0, -0.0, 1, -1, 1e-40, 3e38, NAN, INFINITY, -INFINITY};
     enum { N_X = sizeof x / sizeof *x, N_DY = sizeof dy / sizeof *dy };
     for (int i = 0; i < N_X * N_DY; i++) {
@@ -380,105 +273,6 @@ static void clipping(const char *isa)
 }
 
 Test(direct_activation, clipping) { for_each_isa(clipping); }
-
-/* y and dx, of a slope for each channel or one for all. */
-static void prelu_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
-                     const char *isa)
-{
-    fixture f = fixture_new();
-    const adj_shape full = {2, {pixels, channels}};
-    adj_node *x = given(&f, dtype, full, x_values), *dy = given(&f, dtype, full, dy_values);
-    adj_node *slope = given_random(&f, dtype, (adj_shape){1, {slopes}}, -2, 2);
-    adj_node *node[] = {adj_prelu(x, slope, ADJ_NHWC), adj_prelu_grad(dy, x, slope, ADJ_NHWC)};
-    for (int k = 0; k < 2; k++) {
-        expect_direct(&f, node[k], 1);
-        double *got = evaluate(&f, node[k], "direct");
-        for (int64_t i = 0; i < pixels * channels; i++) {
-            const double v = f.value[0][i], of = k == 0 ? v : f.value[1][i];
-            const real want = v > 0 ? of : of * f.value[2][slopes == 1 ? 0 : i % channels];
-            cr_assert(units(dtype, got[i], want) <= (dtype == ADJ_F32 ? 0 : 0.5) &&
-                          (isnan(want) || !signbit(got[i]) == !signbit(want)),
-                      "%s, %s: [%ld, %ld] at %ld, x %g: got %g, want %g", adj_node_op(node[k]), isa,
-                      (long)pixels, (long)channels, (long)i, v, got[i], (double)want);
-        }
-        free(got);
-    }
-    fixture_free(&f);
-}
-
-static void prelu(const char *isa)
-{
-    static const int64_t sizes[][2] = {{1, 1}, {700, 3}, {641, 8}, {33, 64}, {6, 1000}, {1600, 37}};
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
-    for (int d = 0; d < 3; d++) {
-        const int64_t n = d == 0 ? sweep(x_values) : every_half(dtypes[d], x_values);
-        for (int64_t i = n; i < MAX_VALUES; i++)
-            x_values[i] = x_values[i - n];
-        set_dy(dtypes[d]);
-        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-            prelu_of(dtypes[d], sizes[k][0], sizes[k][1], sizes[k][1], isa);
-            prelu_of(dtypes[d], sizes[k][0], sizes[k][1], 1, isa);
-        }
-    }
-}
-
-Test(direct_activation, prelu) { for_each_isa(prelu); }
-
-/* The slope's gradient, together with the dy that it is of: sums of integers are exact. */
-static void prelu_slope_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
-                           const char *isa)
-{
-    fixture f = fixture_new();
-    const adj_shape full = {2, {pixels, channels}};
-    adj_node *x = given_integers(&f, dtype, full, -3, 3);
-    adj_node *dy = adj_neg(given_integers(&f, dtype, full, -3, 3));
-    adj_node *ds = adj_prelu_grad_slope(dy, x, slopes, ADJ_NHWC);
-    expect_direct(&f, ds, 1);
-    double *got = evaluate(&f, ds, "direct");
-    for (int64_t k = 0; k < slopes; k++) {
-        double sum = 0;
-        for (int64_t i = k; i < pixels * channels; i += slopes)
-            sum += f.value[0][i] > 0 ? 0 : -f.value[1][i] * f.value[0][i];
-        cr_assert_eq(units(dtype, got[k], (real)sum), 0, "%s: [%ld, %ld], slope %ld: %g, not %g",
-                     isa, (long)pixels, (long)channels, (long)k, got[k], sum);
-    }
-    free(got);
-    fixture_free(&f);
-}
-
-static void prelu_slope(const char *isa)
-{
-    static const int64_t sizes[][2] = {{1, 1},    {700, 3},   {641, 8},   {33, 64},
-                                       {6, 1000}, {3000, 37}, {60000, 16}};
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-        for (int d = 0; d < 3; d++) {
-            prelu_slope_of(dtypes[d], sizes[k][0], sizes[k][1], sizes[k][1], isa);
-            prelu_slope_of(dtypes[d], sizes[k][0], sizes[k][1], 1, isa);
-        }
-}
-
-Test(direct_activation, prelu_slope) { for_each_isa(prelu_slope); }
-
-/* As many nodes as a group has, of which some are two loops. */
-Test(direct_activation, many_slopes)
-{
-    enum { NODES = 7 };
-    unsetenv("ADJOINT_PLAN");
-    fixture f = fixture_new();
-    const adj_shape full = {2, {300, 5}};
-    adj_node *x = given_integers(&f, ADJ_F32, full, -3, 3), *dy = x, *all = NULL;
-    for (int i = 0; i < NODES; i++) {
-        dy = adj_add(dy, x);
-        adj_node *ds = adj_prelu_grad_slope(dy, x, 5, ADJ_NHWC);
-        all = all == NULL ? ds : adj_sub(all, ds);
-    }
-    double *got = evaluate(&f, all, "direct"), *want = evaluate(&f, all, "naive");
-    expect_close(got, want, 5, 0, 0, "sums");
-    free(got);
-    free(want);
-    fixture_free(&f);
-}
 
 /* With their neighbours in one pass, and each in its own: the same bits. */
 static void with_neighbours(const char *isa)

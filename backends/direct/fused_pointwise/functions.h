@@ -1,9 +1,11 @@
-/* functions.h - e^x, e^x - 1, gelu and its slope, of one element, for loops that are vectorised: no
- * branch, no call, nothing but arithmetic, comparisons and shifts.
+/* functions.h - activations and gradients at one element, for loops that are vectorised: no branch,
+ * no call, nothing but arithmetic, comparisons and shifts. First e^x and e^x - 1, of which the
+ * curved ones are made; then gelu and its gradient, in both forms; then clip, hard_sigmoid,
+ * hard_swish, elu, and the gradients of these and of sigmoid and tanh that need more than a choice.
  *
- * They take and give doubles, though the elements are floats. So the last rounding, to float, is
- * the only one that shows: what a float takes for infinite or subnormal, exactly representable
- * squares, and a tail that is tiny next to 1 need no care of their own.
+ * All but clip take and give doubles, though the elements are floats. So the last rounding, to
+ * float, is the only one that shows: what a float takes for infinite or subnormal, exactly
+ * representable squares, and a tail that is tiny next to 1 need no care of their own.
  *
  * The polynomials and rational functions were fitted for this file by the algorithm of Remez in 50
  * digits (mpmath), to the smallest relative error on their interval, which stands beside each; the
@@ -19,22 +21,22 @@
 
 /* ---- exponentials ---- */
 
-/* Between them e^x is a normal double. */
-static const double min_exponent = -708, max_exponent = 709;
+/* Between the first two e^x is a normal double; below the third it is rounded to 0. */
+static const double min_exponent = -708, max_exponent = 709, zero_exponent = -745.1332191019412;
 static const double ln2 = 0.6931471805599453, per_ln2 = 1.4426950408889634;
 
 /* x = n ln 2 + r, |r| <= ln 2 / 2; scale is 2^n. */
 typedef struct {
     double scale, r;
-} reduced;
+} exp_parts;
 
 /* Of x between these limits; of others anything. Added to 1.5 2^52 a quotient is rounded to n,
  * which is the sum's last bits then, and with 1023 more, moved up, the exponent of a double. */
-ALWAYS reduced reduce(double x)
+ALWAYS exp_parts exp_parts_of(double x)
 {
     const double rounder = 0x1.8p52 + 1023, sum = x * per_ln2 + rounder;
     uint64_t bits;
-    reduced e = {.r = x - (sum - rounder) * ln2};
+    exp_parts e = {.r = x - (sum - rounder) * ln2};
     memcpy(&bits, &sum, sizeof bits);
     bits <<= 52;
     memcpy(&e.scale, &bits, sizeof bits);
@@ -42,7 +44,7 @@ ALWAYS reduced reduce(double x)
 }
 
 /* e^r - 1 = r + r^2 q(r): q of degree 5, error 2^-32; what is made of it is rounded to float. */
-ALWAYS double less_1(double r)
+ALWAYS double expm1_polynomial(double r)
 {
     double q = 0.00019845561556095022;
     q = q * r + 0.0013940628931463548;
@@ -54,7 +56,7 @@ ALWAYS double less_1(double r)
 }
 
 /* The same for what cancels first: q of degree 8, error 2^-49. */
-ALWAYS double less_1_in_double(double r)
+ALWAYS double expm1_polynomial_in_double(double r)
 {
     double q = 2.755419179125099e-07;
     q = q * r + 2.7630667636965157e-06;
@@ -69,23 +71,25 @@ ALWAYS double less_1_in_double(double r)
 }
 
 /* e^x between the limits. */
-ALWAYS double power(double x)
+ALWAYS double exp_in_limits(double x)
 {
-    const reduced e = reduce(x);
-    return e.scale * less_1(e.r) + e.scale;
+    const exp_parts e = exp_parts_of(x);
+    return e.scale * expm1_polynomial(e.r) + e.scale;
 }
 
+/* A subnormal e^x is e^min_exponent: both are 0 in float, and neither is, times infinity. */
 ALWAYS double exponential(double x)
 {
-    const double y = power(x), positive = x < min_exponent ? 0 : y;
+    const double y = exp_in_limits(x < min_exponent ? min_exponent : x);
+    const double positive = x < zero_exponent ? 0 : y;
     return x > max_exponent ? HUGE_VAL : positive;
 }
 
 /* e^x - 1 of x <= 0, where the result's sign is that of x: 1 - 1 would lose that of -0. */
-ALWAYS double exponential_less_1(double x)
+ALWAYS double expm1_of(double x)
 {
-    const reduced e = reduce(x);
-    const double y = copysign(e.scale * less_1(e.r) + (e.scale - 1), x);
+    const exp_parts e = exp_parts_of(x);
+    const double y = copysign(e.scale * expm1_polynomial(e.r) + (e.scale - 1), x);
     return x < min_exponent ? -1 : y;
 }
 
@@ -134,7 +138,7 @@ ALWAYS double slope_ratio(double t)
 }
 
 /* |x|, but where nothing changes in a float any more; e^(-t^2 / 2) is not 0 there. */
-ALWAYS double distance(double x)
+ALWAYS double clamped_abs(double x)
 {
     const double t = fabs(x);
     return t > 37.5 ? 37.5 : t;
@@ -143,7 +147,7 @@ ALWAYS double distance(double x)
 /* x P(x). P(x) is 1 - P(-x) where x > 0. */
 ALWAYS double gelu_erf(double x)
 {
-    const double t = distance(x), tail = power(-0.5 * t * t) * mills_ratio(t);
+    const double t = clamped_abs(x), tail = exp_in_limits(-0.5 * t * t) * mills_ratio(t);
     const double other = 1 - tail, y = x * (x > 0 ? other : tail);
     return x < -far ? 0 : y;
 }
@@ -151,10 +155,12 @@ ALWAYS double gelu_erf(double x)
 /* Beyond 38.6 P and p are 0 in double, and their sum is 0: not -0, which this would be there. */
 ALWAYS double gelu_erf_slope(double x)
 {
-    const double t = distance(x), tail = power(-0.5 * t * t) * slope_ratio(t);
+    const double t = clamped_abs(x), tail = exp_in_limits(-0.5 * t * t) * slope_ratio(t);
     const double other = 1 - tail, slope = x > 0 ? other : tail;
     return x < -38.6 ? 0 : slope;
 }
+
+ALWAYS double gelu_erf_grad(double dy, double x) { return dy * gelu_erf_slope(x); }
 
 /* Of u = k (x + a x^3). */
 static const double gelu_k = 0.7978845608028654, gelu_a = 0.044715;
@@ -172,14 +178,16 @@ ALWAYS double gelu_tanh_slope(double x)
 {
     const double square = x * x, u = gelu_k * (x + gelu_a * square * x);
     const double du = gelu_k * (1 + 3 * gelu_a * square);
-    const reduced r = reduce(-2 * u);
-    const double e = r.scale * less_1_in_double(r.r) + r.scale, p = 1 / (1 + e);
+    const exp_parts r = exp_parts_of(-2 * u);
+    const double e = r.scale * expm1_polynomial_in_double(r.r) + r.scale, p = 1 / (1 + e);
     const double slope = p + p * (e * p) * (2 * x * du),
                  bounded = -2 * u > max_exponent ? 0 : slope;
     return x > 20 ? 1 : bounded;
 }
 
-/* ---- activations of straight and bent pieces; a NaN stays ---- */
+ALWAYS double gelu_tanh_grad(double dy, double x) { return dy * gelu_tanh_slope(x); }
+
+/* ---- the others; a NaN stays ---- */
 
 /* min(max(x, min), max) by the constants that prologue.c makes of the bounds. */
 ALWAYS float clip(float x, const float k[])
@@ -208,7 +216,7 @@ ALWAYS double hard_swish_grad(double dy, double x)
 
 ALWAYS double elu(double x, double alpha)
 {
-    const double below = alpha * exponential_less_1(x);
+    const double below = alpha * expm1_of(x);
     return x > 0 ? x : below;
 }
 
@@ -217,5 +225,9 @@ ALWAYS double elu_grad(double dy, double x, double alpha)
     const double below = dy * alpha * exponential(x);
     return x > 0 ? dy : below;
 }
+
+ALWAYS double sigmoid_grad(double dy, double y) { return dy * y * (1 - y); }
+
+ALWAYS double tanh_grad(double dy, double y) { return dy * (1 - y * y); }
 
 #endif

@@ -1,16 +1,19 @@
 /* fused_pointwise.h - fused pointwise groups: connected elementwise nodes of one shape, with what
  * they need per channel and the per-channel sums of their values, in one pass over memory.
  *
- * The pass goes chunk by chunk; within a chunk each node is one vector loop, and values that
- * stay inside live in buffers of a chunk's size, in the first cache. A tensor [..., c] is seen
- * as rows of `row` elements, a multiple of c: a vector [c] is tiled to a row once, so that loops
- * know nothing of channels, and a sum per channel is a sum per column, folded modulo c at the
- * end. What does know channels, and what is most frequent, is a row kernel's (row_kernel.h).
+ * The pass goes chunk by chunk; within a chunk each node is one vector loop - prelu_grad_slope two:
+ * its terms, then their sum -, and values that stay inside live in buffers of a chunk's size, in
+ * the first cache. A tensor [..., c] is seen as rows of `row` elements, a multiple of c: a vector
+ * [c] is tiled to a row once, so that loops know nothing of channels, and a sum per channel is a
+ * sum per column, folded modulo c at the end. What does know channels, and what is most frequent,
+ * is a row kernel's (row_kernel.h).
  *
- * Arithmetic is in float; f32, bf16 and f16 differ only in how chunks are loaded and stored: what
- * leaves in a half type is read rounded within the group as well. Sums have two levels, float for
- * some rows and double above, in a fixed number of segments that are added in order: results do not
- * depend on the number of threads. */
+ * Values are floats from loop to loop, and arithmetic is in float as well, except for the curved
+ * activations, hard_sigmoid, hard_swish, and gradients, of which functions.h computes an element in
+ * double, to be rounded once. f32, bf16 and f16 differ only in how chunks are loaded and stored:
+ * what leaves in a half type is read rounded within the group as well. Sums have two levels, float
+ * for some rows and double above, in a fixed number of segments that are added in order: results do
+ * not depend on the number of threads. */
 #ifndef DIRECT_FUSED_POINTWISE_H
 #define DIRECT_FUSED_POINTWISE_H
 
@@ -18,7 +21,7 @@
 
 enum {
     FUSED_NODES = 16,
-    FUSED_LOOPS = 2 * FUSED_NODES, /* one for each node, or two */
+    FUSED_LOOPS = 2 * FUSED_NODES, /* at most: one for each node, or two */
     FUSED_VALUES = 48,             /* registers: operands, results, tiled vectors */
     FUSED_TILED = 24,              /* vectors repeated to a row */
     FUSED_CHUNK = 2048,            /* elements, about */
@@ -124,8 +127,11 @@ typedef struct fused_group {
     int64_t channels; /* 1: no node asks for them */
     int64_t row, chunk;
     int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
-    int n_node, n_value, n_buffer, n_tiled, n_sum;
-    fused_node node[FUSED_LOOPS]; /* one whose terms are to be computed before their sum is two */
+    int n_node;        /* how many loops there are in node[] */
+    int n_value, n_buffer, n_tiled, n_sum;
+    /* Loops, in order. A node of the graph is one of them, or two with the same .node: one for the
+     * terms of its sum (FUSED_PRELU_TERM), which has .y, and behind it one for the sum. */
+    fused_node node[FUSED_LOOPS];
     fused_value value[FUSED_VALUES];
     row_kernel_plan row_kernel; /* of all nodes */
     row_kernel *half_kernel;    /* NULL: that of the pass's instruction set */

@@ -80,6 +80,12 @@ static int repeats_along_rows(adj_shape s, adj_shape full)
     return n == 1 || (n == last_dim(full) && n == last_dim(s));
 }
 
+/* A sum over everything, whatever its channels. */
+static int is_one_sum(const adj_node *n)
+{
+    return n->op == &adj_op_prelu_grad_slope && ((const adj_prelu_attrs *)n->attrs)->slopes == 1;
+}
+
 /* Ops that know channels keep them last only in NHWC. One slope for all knows none. */
 static int channels_last(const adj_node *n)
 {
@@ -90,8 +96,7 @@ static int channels_last(const adj_node *n)
         n->op == &adj_op_batch_norm_stats)
         return ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
     if (n->op == &adj_op_prelu_grad_slope)
-        return ((const adj_prelu_attrs *)n->attrs)->slopes == 1 ||
-               ((const adj_prelu_attrs *)n->attrs)->format == ADJ_NHWC;
+        return is_one_sum(n) || ((const adj_prelu_attrs *)n->attrs)->format == ADJ_NHWC;
     if (n->op == &adj_op_batch_norm || n->op == &adj_op_batch_norm_grad ||
         n->op == &adj_op_batch_norm_grad_sums)
         return ((const adj_batch_norm_attrs *)n->attrs)->format == ADJ_NHWC;
@@ -106,7 +111,7 @@ static int has_type(const adj_node *v)
 int fused_needs_channels(const adj_node *n)
 {
     const fused_kind *kind = fused_kind_of(n->op);
-    if (kind == NULL)
+    if (kind == NULL || is_one_sum(n))
         return 0;
     if (kind->is_sum || kind->tiled > 0)
         return 1;

@@ -16,47 +16,53 @@ ALWAYS double as_double(const float k[])
 }
 
 /* An element of the result. All operands are read before a choice, or it would not vectorise.
- * What rounds more than once does so in double, and in the order of the naive kernel. */
+ * An activation or gradient that would round more than once is computed in double and, where it is
+ * arithmetic alone, in the order of the naive kernel. Optimisers' steps are in float. */
 ALWAYS float value_of(const fused_code code, float a, float b, float c, const float k[])
 {
-    const float positive = a <= 0 ? 0 : a;              /* a NaN stays */
-    const double x = (double)a, dy = x, at = (double)b; /* a gradient, and the x or y where it is */
+    const float positive = a <= 0 ? 0 : a; /* a NaN stays */
+    const double a64 = (double)a, b64 = (double)b;
     switch (code) {
+    /* a is x */
     case FUSED_RELU: return positive;
     case FUSED_RELU6: return positive > 6 ? 6 : positive;
     case FUSED_LEAKY_RELU: return a > 0 ? a : k[0] * a;
     case FUSED_SCALE: return k[0] * a;
     case FUSED_SQUARE: return a * a;
     case FUSED_SQRT: return sqrtf(a);
-    case FUSED_EXP: return (float)exponential(x);
+    case FUSED_EXP: return (float)exponential(a64);
     case FUSED_CLIP: return clip(a, k);
-    case FUSED_HARD_SIGMOID: return (float)hard_sigmoid(x);
-    case FUSED_HARD_SWISH: return (float)hard_swish(x);
-    case FUSED_ELU: return (float)elu(x, as_double(k));
-    case FUSED_GELU_ERF: return (float)gelu_erf(x);
-    case FUSED_GELU_TANH: return (float)gelu_tanh(x);
+    case FUSED_HARD_SIGMOID: return (float)hard_sigmoid(a64);
+    case FUSED_HARD_SWISH: return (float)hard_swish(a64);
+    case FUSED_ELU: return (float)elu(a64, as_double(k));
+    case FUSED_GELU_ERF: return (float)gelu_erf(a64);
+    case FUSED_GELU_TANH: return (float)gelu_tanh(a64);
+    /* a and b are the operands */
     case FUSED_ADD: return a + b;
     case FUSED_SUB: return a - b;
     case FUSED_MUL: return a * b;
     case FUSED_DIV: return a / b;
-    case FUSED_RELU_GRAD: return b > 0 ? a : 0; /* of dy and y, as the next two */
+    /* a is dy, b is y */
+    case FUSED_RELU_GRAD: return b > 0 ? a : 0;
     case FUSED_RELU6_GRAD: return ((b > 0) & (b < 6)) ? a : 0;
     case FUSED_LEAKY_RELU_GRAD: return b > 0 ? a : k[0] * a;
-    case FUSED_SIGMOID_GRAD: return (float)(dy * at * (1 - at)); /* of dy and y, too */
-    case FUSED_TANH_GRAD: return (float)(dy * (1 - at * at));
-    case FUSED_CLIP_GRAD: return ((b >= k[0]) & (b <= k[2])) ? a : 0; /* of dy and x, to PRELU */
+    case FUSED_SIGMOID_GRAD: return (float)sigmoid_grad(a64, b64);
+    case FUSED_TANH_GRAD: return (float)tanh_grad(a64, b64);
+    /* a is dy, b is x */
+    case FUSED_CLIP_GRAD: return ((b >= k[0]) & (b <= k[2])) ? a : 0;
     case FUSED_HARD_SIGMOID_GRAD: return ((b > -3) & (b < 3)) ? a / 6 : 0;
-    case FUSED_HARD_SWISH_GRAD: return (float)hard_swish_grad(dy, at);
-    case FUSED_ELU_GRAD: return (float)elu_grad(dy, at, as_double(k));
-    case FUSED_GELU_ERF_GRAD: return (float)(dy * gelu_erf_slope(at));
-    case FUSED_GELU_TANH_GRAD: return (float)(dy * gelu_tanh_slope(at));
-    case FUSED_PRELU: return a > 0 ? a : b * a;      /* x, slope */
-    case FUSED_PRELU_GRAD: return b > 0 ? a : c * a; /* dy, x, slope */
-    case FUSED_PRELU_TERM: return b > 0 ? 0 : a * b;
-    case FUSED_SELECT: return k[0] != 0 ? a : b;
+    case FUSED_HARD_SWISH_GRAD: return (float)hard_swish_grad(a64, b64);
+    case FUSED_ELU_GRAD: return (float)elu_grad(a64, b64, as_double(k));
+    case FUSED_GELU_ERF_GRAD: return (float)gelu_erf_grad(a64, b64);
+    case FUSED_GELU_TANH_GRAD: return (float)gelu_tanh_grad(a64, b64);
+    /* each as said beside it */
+    case FUSED_PRELU: return a > 0 ? a : b * a;            /* x, slope */
+    case FUSED_PRELU_GRAD: return b > 0 ? a : c * a;       /* dy, x, slope */
+    case FUSED_PRELU_TERM: return b > 0 ? 0 : a * b;       /* dy, x */
+    case FUSED_SELECT: return k[0] != 0 ? a : b;           /* yes, no */
     case FUSED_MOMENTUM: return k[0] * a + b + k[1] * c;   /* v, g, p; mu, decay */
     case FUSED_SGD_STEP: return a - k[0] * (b + k[1] * a); /* p, d; lr, decay */
-    case FUSED_EMA: return k[0] * a + k[1] * b;
+    case FUSED_EMA: return k[0] * a + k[1] * b;            /* average, new; beta, 1 - beta */
     case FUSED_ADAM_STEP: /* p, m, v; lr, scales of m and v, epsilon, decay */
         return a - k[0] * (k[1] * b / (sqrtf(k[2] * c) + k[3]) + k[4] * a);
     default: return a;
