@@ -59,6 +59,12 @@ int adj_position(int n, const adj_node *const list[], const adj_node *node)
     return -1;
 }
 
+const adj_node *adj_only_user(const adj_node *n, const adj_uses *uses)
+{
+    const adj_uses *u = &uses[n->id];
+    return !u->is_root && u->n_user == 1 ? u->user[0] : NULL;
+}
+
 const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses)
 {
     const adj_uses *u = &uses[n->in[0]->id];

@@ -245,6 +245,8 @@ static inline int adj_operand_position(const adj_node *n, const adj_node *operan
 {
     return adj_position(n->n_in, (const adj_node *const *)n->in, operand);
 }
+/* The only reader of a value that nothing else needs; NULL: there is no such node. */
+ADJ_API const adj_node *adj_only_user(const adj_node *n, const adj_uses *uses);
 /* The reader of n's first operand that has this op, takes that operand first too, and has n's
  * attributes; NULL: there is none. Both ops have attributes of one type. */
 ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses);

@@ -56,13 +56,13 @@ int direct_is_bias_of(const adj_node *n, const adj_node *root)
 
 int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    const adj_uses *u = &uses[root->id];
+    const adj_node *user = adj_only_user(root, uses);
     if (max < 1)
         return 0;
     group[0] = root;
-    if (max < 2 || u->n_user != 1 || u->is_root || !direct_is_bias_of(u->user[0], root))
+    if (max < 2 || user == NULL || !direct_is_bias_of(user, root))
         return 1;
-    group[1] = u->user[0];
+    group[1] = user;
     return 2;
 }
 
@@ -75,12 +75,11 @@ int direct_match_filter(const adj_node *root, const adj_uses *uses, int max, con
 {
     if (root->op != &adj_op_conv2d_backprop_filter || max < 1)
         return 0;
-    const adj_uses *u = &uses[root->id];
+    const adj_node *user = adj_only_user(root, uses);
     group[0] = root;
-    if (root->type.dtype != ADJ_BF16 || max < 2 || u->n_user != 1 || u->is_root ||
-        !direct_is_widening(u->user[0]))
+    if (root->type.dtype != ADJ_BF16 || max < 2 || user == NULL || !direct_is_widening(user))
         return 1;
-    group[1] = u->user[0];
+    group[1] = user;
     return 2;
 }
 

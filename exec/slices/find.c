@@ -75,9 +75,8 @@ static int may_be_inside(const adj_exec *e, const adj_node *n)
 /* Is the value read by a cast to f32 alone, which is in the same group? */
 static int is_only_cast(const adj_exec *e, const adj_node *n)
 {
-    const adj_uses *u = &e->uses[n->id];
-    return !u->is_root && u->n_user == 1 && is_cast_of_sums(u->user[0]) &&
-           may_be_inside(e, u->user[0]);
+    const adj_node *user = adj_only_user(n, e->uses);
+    return user != NULL && is_cast_of_sums(user) && may_be_inside(e, user);
 }
 
 static image_kind kind_of(const adj_exec *e, const adj_node *n)

@@ -39,8 +39,8 @@ static int masks_gradient(const adj_node *mask)
 /* Is a gradient through a max_pool read by its mask alone? */
 static int is_only_masked(const adj_node *d, const adj_uses *uses)
 {
-    const adj_uses *u = &uses[d->id];
-    return !u->is_root && u->n_user == 1 && masks_gradient(u->user[0]) && u->user[0]->in[0] == d;
+    const adj_node *user = adj_only_user(d, uses);
+    return user != NULL && masks_gradient(user) && user->in[0] == d;
 }
 
 /* y = max_pool(relu(v)): does nobody need more of the relu than y, gradients through y, and their

@@ -354,6 +354,24 @@ Test(direct_row_kernel, sums_by_another_mean_than_the_mask)
     fixture_free(&s.f);
 }
 
+/* The norm that is recomputed for its relu is read by another node, too. */
+Test(direct_row_kernel, a_recomputed_norm_that_others_read)
+{
+    problem s = build(NORM_MASK | SUMS | NORM_OUT, ADJ_F32, 64, 16);
+    s.out[s.n++] = adj_tanh(s.out[0]->in[0]);
+    s.bits = 0; /* no one kernel */
+    double *got[4] = {NULL};
+    run(&s, 1, got);
+    for (int64_t i = 0; i < 64 * 16; i++) {
+        const double z = wanted_norm(&s, i);
+        cr_assert_float_eq(got[0][i], z > 0 ? z : 0, 1e-5, "relu, %d: %g", (int)i, got[0][i]);
+        cr_assert_float_eq(got[2][i], tanh(z), 1e-5, "tanh, %d: %g", (int)i, got[2][i]);
+    }
+    for (int i = 0; i < s.n; i++)
+        free(got[i]);
+    fixture_free(&s.f);
+}
+
 /* A cast before a sum is written where it is a result, too. */
 Test(direct_row_kernel, a_cast_that_is_fetched)
 {

@@ -26,8 +26,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                        .n = elems,
                        .first = a->first,
                        .key = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)},
-                       .keeps_none = threshold > UINT32_MAX,
-                       .kept_from = threshold > UINT32_MAX ? 0 : (uint32_t)threshold,
+                       .kept_from = (int64_t)threshold,
                        .scale = (float)(1 / (1 - a->rate))};
     prep->alias[0].operands = 1;
     return direct_accept(d, prep, "dropout", &p, sizeof p);

@@ -11,8 +11,7 @@ typedef struct {
     adj_dtype dtype;
     int64_t n, first; /* elements; the number of the first */
     uint32_t key[2];
-    int keeps_none;
-    uint32_t kept_from; /* what a word has to be at least, unless none is kept */
+    int64_t kept_from; /* what a word has to be at least */
     float scale;
 } dropout;
 

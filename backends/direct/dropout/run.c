@@ -64,7 +64,7 @@ ALWAYS void draw(const dropout *p, uint32_t step, uint64_t block, words pair[2])
 static void draw_all(const dropout *p, uint32_t step, uint64_t block, ptrdiff_t count,
                      uint32_t *restrict word)
 {
-    pair_of_words first[BLOCKS], second[BLOCKS], *restrict to = (pair_of_words *)(void *)word;
+    pair_of_words first[BLOCKS], second[BLOCKS], *restrict dst = (pair_of_words *)(void *)word;
     for (ptrdiff_t i = 0; i < count; i += LANES) {
         words pair[2];
         draw(p, step, block + (uint64_t)i, pair);
@@ -73,8 +73,8 @@ static void draw_all(const dropout *p, uint32_t step, uint64_t block, ptrdiff_t 
     }
 #pragma omp simd
     for (ptrdiff_t i = 0; i < count; i++) {
-        to[2 * i] = first[i];
-        to[2 * i + 1] = second[i];
+        dst[2 * i] = first[i];
+        dst[2 * i + 1] = second[i];
     }
 }
 
@@ -85,16 +85,18 @@ static void run_job(const adj_call *c, ptrdiff_t job, int thread)
     const ptrdiff_t size = (ptrdiff_t)adj_dtype_size(p->dtype), at = job * DROPOUT_CHUNK;
     const ptrdiff_t n = min((ptrdiff_t)p->n - at, DROPOUT_CHUNK);
     const int64_t number = p->first + at, skipped = number % WORDS;
-    const uint32_t kept_from = p->kept_from, all = p->keeps_none ? 0 : UINT32_MAX;
+    const uint32_t kept_from = (uint32_t)p->kept_from;
+    const uint32_t any = p->kept_from > UINT32_MAX ? 0 : UINT32_MAX; /* may any be kept? */
     const float scale = p->scale;
+    const int32_t *step = c->in[1];
     _Alignas(VECTOR_BYTES) uint32_t word[WORDS * BLOCKS];
     float x[DROPOUT_CHUNK];
-    draw_all(p, (uint32_t) * (const int32_t *)c->in[1], (uint64_t)(number / WORDS),
+    draw_all(p, (uint32_t)*step, (uint64_t)(number / WORDS),
              divide_up((ptrdiff_t)skipped + n, WORDS), word);
     load_reals(p->dtype, n, x, (const char *)c->in[0] + at * size);
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
-        const uint32_t kept = (0u - (word[skipped + i] >= kept_from)) & all;
+        const uint32_t kept = (0u - (word[skipped + i] >= kept_from)) & any;
         x[i] = float_of(bits_of(x[i] * scale) & kept);
     }
     store_reals(p->dtype, n, (char *)c->out[0] + at * size, x);

@@ -1,125 +1,9 @@
-/* fused_pointwise.c - which nodes a fused pointwise group has, and how its pass is laid out. The
- * idea is in fused_pointwise.h. */
-#include <string.h>
-
+/* fused_pointwise.c - how a fused pointwise group's pass is laid out. The idea is in
+ * fused_pointwise.h. */
 #include "backends/direct/arith.h"
 #include "row_kernel.h"
 
-enum {
-    ROW = 256,
-    PARALLEL = 1 << 14,
-    SEGMENT_CHUNKS = 16,
-    RECOMPUTED = 2 /* nodes: a batch norm and its relu */
-};
-
-/* ---- which nodes ---- */
-
-static int is_sum(const adj_node *n) { return fused_kind_of(n->op)->is_sum; }
-
-/* Widens a value that was rounded: only the rounding is wanted, and a group has none inside. */
-static int is_rounding(const adj_node *u, const adj_node *x)
-{
-    return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
-}
-
-/* An operand of u that the group computes, but not for u: a sum is known only after the pass, and
- * what has to be known before it cannot come from the group at all. */
-static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const group[])
-{
-    for (int i = 0; i < u->n_in; i++) {
-        const adj_node *x = u->in[i];
-        int before = fused_kind_of(u->op)->roles[i] == 'p';
-        if (adj_position(n, group, x) >= 0 && (is_sum(x) || before || is_rounding(u, x)))
-            return x;
-    }
-    return NULL;
-}
-
-/* An operand of u that keeps it from joining the group, or the first that the group lacks; NULL:
- * all are there. What is older than the root comes from outside: it cannot depend on the group. */
-static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
-                               const adj_node *const group[])
-{
-    const adj_node *x = forbidden(u, n, group);
-    for (int i = 0; i < u->n_in && x == NULL; i++)
-        if (adj_position(n, group, u->in[i]) < 0 && u->in[i]->id > root->id &&
-            !(u->in[i]->op->flags & ADJ_OP_LEAF))
-            x = u->in[i];
-    return x;
-}
-
-/* A user of the group's values that may join it, or what such a user lacks; NULL: none. */
-static const adj_node *next_member(const adj_node *root, const adj_uses *uses, int n,
-                                   const adj_node *const group[])
-{
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < uses[group[i]->id].n_user; k++) {
-            const adj_node *u = uses[group[i]->id].user[k];
-            if (adj_position(n, group, u) >= 0)
-                continue;
-            while (fused_takes(u, fused_shape(root)) && adj_position(n, group, u) < 0) {
-                const adj_node *x = missing(u, root, n, group);
-                if (x == NULL)
-                    return u;
-                u = x;
-            }
-        }
-    return NULL;
-}
-
-/* The only user, if it is of that op. */
-static const adj_node *only_user(const adj_node *n, const adj_uses *uses, const adj_op *op)
-{
-    const adj_uses *u = &uses[n->id];
-    return !u->is_root && u->n_user == 1 && u->user[0]->op == op ? u->user[0] : NULL;
-}
-
-static int is_same_norm(const adj_node *a, const adj_node *b)
-{
-    int same = a->op == b->op && memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0;
-    for (int i = 0; i < b->n_in; i++)
-        same = same && a->in[i] == b->in[i];
-    return same;
-}
-
-/* A batch norm and its relu that are computed again for one gradient (graph/passes/recompute.c), of
- * which another gradient's sums need only the mask (ops/rules/batch_norm_mask.c): both read the
- * same x, in one pass. Adds that mask's nodes and the sums to the group; returns its size. */
-static int add_masked_sums(const adj_node *root, const adj_uses *uses, int max,
-                           const adj_node **group)
-{
-    const adj_uses *u = &uses[root->in[0]->id];
-    for (int i = 0; i < u->n_user && max >= RECOMPUTED + 3; i++) {
-        const adj_node *z = u->user[i], *mask, *sums;
-        if (z == root || z->clone == 0 || !is_same_norm(root, z) ||
-            (mask = only_user(z, uses, &adj_op_relu_grad)) == NULL || mask->in[1] != z ||
-            (sums = only_user(mask, uses, &adj_op_batch_norm_grad_sums)) == NULL ||
-            mask->in[0]->id > root->id || sums->in[0] != root->in[0] || sums->in[1] != root->in[1])
-            continue;
-        group[RECOMPUTED] = z;
-        group[RECOMPUTED + 1] = mask;
-        group[RECOMPUTED + 2] = sums;
-        return RECOMPUTED + 3;
-    }
-    return RECOMPUTED;
-}
-
-static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
-{
-    int n = 0;
-    if (!fused_kind_of(root->op) || !fused_takes(root, fused_shape(root)) ||
-        adj_shape_elems(fused_shape(root)) == 0)
-        return 0;
-    for (const adj_node *next = root; next != NULL && n < max && n < FUSED_NODES;
-         next = next_member(root, uses, n, group))
-        group[n++] = next;
-    if (n == RECOMPUTED && root->op == &adj_op_batch_norm && root->clone != 0 &&
-        group[1]->op == &adj_op_relu)
-        n = add_masked_sums(root, uses, max, group);
-    return n;
-}
-
-/* ---- how the pass is laid out ---- */
+enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
 
 static int add_value(fused_group *p, fused_value v)
 {
@@ -330,7 +214,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel direct_fused_pointwise = {.name = "fused_pointwise",
-                                           .match = match,
+                                           .match = fused_match,
                                            .prepare = prepare,
                                            .run = direct_run,
                                            .drop = direct_drop};

@@ -185,6 +185,11 @@ int fused_takes(const adj_node *n, adj_shape shape);
 /* Does it ask for the number of channels, or may rows be cut anywhere? */
 int fused_needs_channels(const adj_node *n);
 
+/* ---- match.c ---- */
+
+/* adj_kernel.match */
+int fused_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+
 /* ---- prologue.c: what is done once, before and after the pass ---- */
 
 void fused_prologue(const adj_call *c);

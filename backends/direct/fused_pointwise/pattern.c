@@ -111,14 +111,13 @@ static int is_node(matching *m, const element *e, int number)
     m->plan.node[e->role] = number;
     if (d->y < 0)
         return 1;
+    const int was_written = m->so_far >= 0 && m->p->value[m->so_far].out >= 0;
+    m->so_far = d->y;
     if (e->bits == ROW_NORM_OUT) {
         m->plan.y = d->y;
         m->so_far = -1;
-        return is_result(m, d->y);
     }
-    int was_written = m->so_far >= 0 && m->p->value[m->so_far].out >= 0;
-    m->so_far = d->y;
-    return !was_written;
+    return !was_written && (e->bits != ROW_NORM_OUT || is_result(m, d->y));
 }
 
 static int is_same_norm(const adj_node *a, const adj_node *b)

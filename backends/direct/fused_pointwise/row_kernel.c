@@ -174,7 +174,8 @@ ALWAYS void store_state(const row_kernel_args *s, ptrdiff_t i, const column_stat
         store_columns(s->sum[0] + i, h->sum);
 }
 
-ALWAYS vector relu(vector x) { return (vector)((words)x & ~(words)(x <= 0)); } /* a NaN stays */
+/* A NaN stays. */
+ALWAYS void relu(vector *y, const vector *x) { *y = (vector)((words)*x & ~(words)(*x <= 0)); }
 
 typedef struct {
     columns c;         /* what is summed, and written but with NORM_OUT */
@@ -200,9 +201,9 @@ ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_sta
         if (bits & ROW_ADD)
             r.c.v[k] += other.v[k];
         if (bits & ROW_RELU)
-            r.c.v[k] = relu(r.c.v[k]);
+            relu(&r.c.v[k], &r.c.v[k]);
         if (bits & ROW_NORM_OUT)
-            r.norm.v[k] = relu(z);
+            relu(&r.norm.v[k], &z);
         r.deviation.v[k] = x;
     }
     if (bits & ROW_MASK) {

@@ -38,8 +38,8 @@ static int takes(const adj_node *n)
 /* The relu that alone reads y; NULL: none does. */
 static const adj_node *relu_of(const adj_node *y, const adj_uses *uses)
 {
-    const adj_uses *u = &uses[y->id];
-    return !u->is_root && u->n_user == 1 && u->user[0]->op == &adj_op_relu ? u->user[0] : NULL;
+    const adj_node *user = adj_only_user(y, uses);
+    return user != NULL && user->op == &adj_op_relu ? user : NULL;
 }
 
 /* max_pool, max_pool_argmax of the same operand, relu. */

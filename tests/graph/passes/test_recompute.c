@@ -48,12 +48,26 @@ static adj_node *vgg_like(adj_graph *g, adj_format format)
     return adj_layer_dense(h, "logits", 10);
 }
 
+/* The first batch norm is read by relu, and by a convolution that passes no gradient on. */
+static adj_node *norm_read_twice(adj_graph *g)
+{
+    const adj_conv_layer layer = {.filters = 16, .kernel = {3}, .padding = ADJ_SAME};
+    const adj_batch_norm_layer norm = {.training = 1};
+    adj_node *images = adj_input(g, "images", ADJ_F32, (adj_shape){4, {BATCH, 16, 16, 3}});
+    adj_node *z = adj_layer_batch_norm(adj_layer_conv2d(images, "conv1", &layer), "norm", &norm);
+    adj_node *aside = adj_layer_conv2d(adj_stop_gradient(z), "conv2", &layer);
+    adj_node *h = adj_layer_conv2d(adj_relu(z), "conv3", &layer);
+    return adj_layer_dense(adj_add(h, aside), "logits", 10);
+}
+
 static network network_of(const char *model, int64_t batch)
 {
     network n = {.g = adj_graph_new()};
     adj_model_opts o = {.batch = batch, .training = 1};
     if (strncmp(model, "vgg like", 8) == 0)
         finish(&n, vgg_like(n.g, strstr(model, "NCHW") != NULL ? ADJ_NCHW : ADJ_NHWC));
+    else if (strcmp(model, "norm read twice") == 0)
+        finish(&n, norm_read_twice(n.g));
     else
         finish(&n, adj_model_logits(n.g, adj_model_find(model, &o), &o));
     n.images = adj_find(n.g, "images");
@@ -300,6 +314,9 @@ Test(recompute, changes_no_bit)
     check_steps("vgg like NCHW", "onednn", ADJ_PRECISION_AS_BUILT);
     check_steps("vgg like", "onednn", ADJ_PRECISION_BF16);
     check_steps("vgg like", "onednn", ADJ_PRECISION_F16);
+    check_steps("norm read twice", "direct", ADJ_PRECISION_AS_BUILT);
+    check_steps("norm read twice", "onednn", ADJ_PRECISION_AS_BUILT);
+    check_steps("norm read twice", "onednn", ADJ_PRECISION_BF16);
     check_steps("resnet8", "naive", ADJ_PRECISION_AS_BUILT);
     check_steps("resnet8", "onednn", ADJ_PRECISION_AS_BUILT);
     check_steps("resnet8", "onednn", ADJ_PRECISION_BF16);

@@ -1,0 +1,118 @@
+/* match.c - which nodes a fused pointwise group has. */
+#include <string.h>
+
+#include "fused_pointwise.h"
+
+enum { RECOMPUTED = 2, WITH_SUMS = 5 }; /* nodes: a batch norm and its relu; with masked sums */
+
+static int is_sum(const adj_node *n) { return fused_kind_of(n->op)->is_sum; }
+
+/* Widens a value that was rounded: only the rounding is wanted, and a group has none inside. */
+static int is_rounding(const adj_node *u, const adj_node *x)
+{
+    return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
+}
+
+/* An operand of u that the group computes, but not for u: a sum is known only after the pass, and
+ * what has to be known before it cannot come from the group at all. */
+static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const group[])
+{
+    for (int i = 0; i < u->n_in; i++) {
+        const adj_node *x = u->in[i];
+        int before = fused_kind_of(u->op)->roles[i] == 'p';
+        if (adj_position(n, group, x) >= 0 && (is_sum(x) || before || is_rounding(u, x)))
+            return x;
+    }
+    return NULL;
+}
+
+/* An operand of u that keeps it from joining the group, or the first that the group lacks; NULL:
+ * all are there. What is older than the root comes from outside: it cannot depend on the group. */
+static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
+                               const adj_node *const group[])
+{
+    const adj_node *x = forbidden(u, n, group);
+    for (int i = 0; i < u->n_in && x == NULL; i++)
+        if (adj_position(n, group, u->in[i]) < 0 && u->in[i]->id > root->id &&
+            !(u->in[i]->op->flags & ADJ_OP_LEAF))
+            x = u->in[i];
+    return x;
+}
+
+/* A user of the group's values that may join it, or what such a user lacks; NULL: none. */
+static const adj_node *next_member(const adj_node *root, const adj_uses *uses, int n,
+                                   const adj_node *const group[])
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < uses[group[i]->id].n_user; k++) {
+            const adj_node *u = uses[group[i]->id].user[k];
+            if (adj_position(n, group, u) >= 0)
+                continue;
+            while (fused_takes(u, fused_shape(root)) && adj_position(n, group, u) < 0) {
+                const adj_node *x = missing(u, root, n, group);
+                if (x == NULL)
+                    return u;
+                u = x;
+            }
+        }
+    return NULL;
+}
+
+/* Are both the same op of the same operands, one being a copy for a gradient? */
+static int is_copy_of(const adj_node *copy, const adj_node *n)
+{
+    int same = copy->op == n->op && memcmp(copy->attrs, n->attrs, adj_attr_size(n->op)) == 0;
+    for (int i = 0; i < n->n_in && same; i++)
+        same = copy->in[i] == n->in[i];
+    return same;
+}
+
+/* The sums over what z masks, if z is a copy of the batch norm for that alone, and the gradient
+ * that it masks is older than the batch norm; NULL: it is none such. */
+static const adj_node *masked_sums(const adj_node *z, const adj_node *norm, const adj_uses *uses)
+{
+    if (z == norm || z->clone == 0 || !is_copy_of(z, norm))
+        return NULL;
+    const adj_node *mask = adj_only_user(z, uses);
+    if (mask == NULL || mask->op != &adj_op_relu_grad || mask->in[1] != z ||
+        mask->in[0]->id > norm->id)
+        return NULL;
+    const adj_node *sums = adj_only_user(mask, uses);
+    const int is_by_norm = sums != NULL && sums->op == &adj_op_batch_norm_grad_sums &&
+                           sums->in[0] == norm->in[0] && sums->in[1] == norm->in[1];
+    return is_by_norm && sums->in[2] == mask ? sums : NULL;
+}
+
+/* A batch norm and its relu that are recomputed for one gradient (graph/passes/recompute.c), of
+ * which another gradient's sums need only the mask (ops/rules/batch_norm_mask.c): both read the
+ * same x, in one pass. Adds that mask's nodes and the sums to the group of two; returns its size.
+ * Autodiff numbers them behind the relu: none of them has been in a group before. */
+static int add_masked_sums(const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_uses *u = &uses[group[0]->in[0]->id];
+    for (int i = 0; i < u->n_user && max >= WITH_SUMS; i++) {
+        const adj_node *z = u->user[i], *sums = masked_sums(z, group[0], uses);
+        if (sums == NULL || z->id < group[1]->id)
+            continue;
+        group[RECOMPUTED] = z;
+        group[RECOMPUTED + 1] = sums->in[2];
+        group[RECOMPUTED + 2] = sums;
+        return WITH_SUMS;
+    }
+    return RECOMPUTED;
+}
+
+int fused_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    int n = 0;
+    if (!fused_kind_of(root->op) || !fused_takes(root, fused_shape(root)) ||
+        adj_shape_elems(fused_shape(root)) == 0)
+        return 0;
+    for (const adj_node *next = root; next != NULL && n < max && n < FUSED_NODES;
+         next = next_member(root, uses, n, group))
+        group[n++] = next;
+    if (n == RECOMPUTED && root->op == &adj_op_batch_norm && root->clone != 0 &&
+        group[1]->op == &adj_op_relu && adj_only_user(root, uses) == group[1])
+        n = add_masked_sums(uses, max, group);
+    return n;
+}
