@@ -75,7 +75,7 @@ static int add_node(fused_group *p, const adj_group *g, const adj_node *n, adj_s
 {
     const fused_kind *kind = fused_kind_of(n->op);
     fused_node *d = &p->node[p->n_node];
-    *d = (fused_node){.code = fused_code_of(n), .node = n, .y = -1, .sum = -1};
+    *d = (fused_node){.code = fused_code_of(kind, n), .node = n, .y = -1, .sum = -1};
     for (int i = 0; i < n->n_in; i++) {
         if (kind->roles[i] == 'p')
             continue;

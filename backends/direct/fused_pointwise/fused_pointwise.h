@@ -176,8 +176,8 @@ typedef struct {
 
 /* NULL: op is never part of a group. */
 const fused_kind *fused_kind_of(const adj_op *op);
-/* Its kind's, or that of the form which the node's attributes name. */
-fused_code fused_code_of(const adj_node *n);
+/* The kind's, which is n's, or that of the form which n's attributes name. */
+fused_code fused_code_of(const fused_kind *kind, const adj_node *n);
 /* The operand that gives the group its shape. */
 adj_shape fused_shape(const adj_node *n);
 /* Can n be part of a group of that shape? */

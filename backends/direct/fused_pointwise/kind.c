@@ -54,9 +54,9 @@ const fused_kind *fused_kind_of(const adj_op *op)
     return NULL;
 }
 
-fused_code fused_code_of(const adj_node *n)
+fused_code fused_code_of(const fused_kind *kind, const adj_node *n)
 {
-    const fused_code code = fused_kind_of(n->op)->code;
+    const fused_code code = kind->code;
     if (code != FUSED_GELU_ERF && code != FUSED_GELU_ERF_GRAD)
         return code;
     const int is_grad = code == FUSED_GELU_ERF_GRAD;
