@@ -26,14 +26,18 @@ static inline int cpu_has_bf16(void)
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
 }
 
-/* The tiles, and the system keeps them. */
+/* The tiles, and the system keeps them; or they are emulated. */
 static inline int cpu_has_tiles(void)
 {
+#if defined(EMULATED_TILES)
+    return 1;
+#else
     unsigned a, b, c, d, kept;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 22 & 5) != 5)
         return 0;
     __asm__ volatile("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
     return (kept & 0x60000) == 0x60000;
+#endif
 }
 #endif
 

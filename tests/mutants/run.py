@@ -211,11 +211,20 @@ def cpu_line(word):
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(word)), "")
 
 
-def write_document(text, lines, left_out):
+TILES = {"amx_tile", "amx_bf16"}
+
+
+def can_emulate_tiles(flags):
+    """Whether tests/emulated_tiles.h gives this CPU what it lacks."""
+    return "avx512_bf16" in flags and not flags.issuperset(TILES)
+
+
+def write_document(text, lines, left_out, emulates_tiles):
     cpu = f"{cpu_line('model name') or 'an unknown CPU'}, family {cpu_line('cpu family') or 'unknown'}"
     head = ("# Planted faults\n\nWhat `ninja mutants` found on " + datetime.date.today().isoformat() +
             f" on one machine ({cpu}; see [testing](testing.md)); written by tests/mutants/run.py.\n"
-            f"{left_out} more are for instructions that this CPU lacks, and were not planted.\n\n")
+            f"{left_out} more are for instructions that this CPU lacks, and were not planted.\n" +
+            ("AMX's tiles were emulated (tests/emulated_tiles.h).\n" if emulates_tiles else "") + "\n")
     body = text + ("\n" + "".join(f"- {' '.join(line.split())}\n" for line in lines) if lines else "")
     (ROOT / "docs" / "mutants.md").write_text(head + body, encoding="utf-8")
 
@@ -237,13 +246,16 @@ def main():
     for m, wrong in unfit:
         say(f"{m.layer}/{m.name} does not fit: {wrong}")
     flags = set(cpu_line("flags").split())
+    emulates_tiles = can_emulate_tiles(flags)
+    if emulates_tiles:
+        flags |= TILES
     for m in mutants:
         if not flags.issuperset(m.needs):
             say(f"{m.layer}/{m.name} left out: this CPU lacks {' '.join(set(m.needs) - flags)}")
     left_out = sum(not flags.issuperset(m.needs) for m in every)
     every = [m for m in every if flags.issuperset(m.needs)]
     mutants = [m for m in mutants if flags.issuperset(m.needs)]
-    store, sound = Store(o.fresh), trees.Sound()
+    store, sound = Store(o.fresh), trees.Sound(emulates_tiles)
     sound.update()
     missing = {m.name for m, wrong in unfit if "there is no tests/" in wrong}
     unsound = control(o, sound, [m for m in mutants if m.name not in missing], store)
@@ -251,7 +263,7 @@ def main():
     text, lines, trouble = report(mutants, store, unsound)
     print(text + "\n" + "\n".join(lines))
     if len(mutants) == len(every) and o.lists == mutant_list.HERE:
-        write_document(text, lines, left_out)
+        write_document(text, lines, left_out, emulates_tiles)
     return 1 if trouble else 0
 
 

@@ -14,6 +14,7 @@ from mutant_list import ROOT
 FOLDER = ROOT / "build" / "mutants"
 TESTS = pathlib.Path("build", "tests")
 OBJECTS = (".o", ".a", ".d")
+TILES = "\ntiles ="  # a variable of build.ninja
 
 
 def sources():
@@ -54,10 +55,19 @@ def is_program_of_tests(name):
 
 
 class Sound:
-    """The copy without a fault."""
+    """The copy without a fault; with AMX's tiles emulated, if asked for."""
 
-    def __init__(self):
-        self.root = FOLDER / "sound"
+    def __init__(self, emulates_tiles):
+        self.root, self.emulates_tiles = FOLDER / "sound", emulates_tiles
+
+    def _is_as(self, copy, source):
+        return copy.is_file() and copy.read_bytes() == self._content(source)
+
+    def _content(self, source):
+        content = source.read_bytes()
+        if not self.emulates_tiles or source != ROOT / "build.ninja":
+            return content
+        return content.replace(TILES.encode(), (TILES + " -include tests/emulated_tiles.h").encode())
 
     def update(self):
         """The sources as they are now. What is new in them has the time of now, else objects would seem
@@ -66,10 +76,12 @@ class Sound:
         names = sources()
         for name in names:
             source, copy = ROOT / name, self.root / name
-            if copy.is_file() and copy.read_bytes() == source.read_bytes():
+            if self._is_as(copy, source):
                 continue
             copy.parent.mkdir(parents=True, exist_ok=True)
             (shutil.copy2 if is_new else shutil.copy)(source, copy)
+            if not self._is_as(copy, source):
+                copy.write_bytes(self._content(source))
         known = set(names)
         for folder, folders, files in os.walk(self.root):
             at = pathlib.Path(folder).relative_to(self.root)
