@@ -9,7 +9,7 @@
 
 enum {
     WORDS = 4,   /* of a block of random numbers */
-    ROUNDS = 10, /* of Philox4x32-10: see graph/rng.c */
+    ROUNDS = 10, /* of Philox4x32-10 */
     LANES = VECTOR_BYTES / sizeof(uint64_t),
     BLOCKS = DROPOUT_CHUNK / WORDS + LANES
 };
@@ -35,11 +35,15 @@ ALWAYS words multiply(words a, words b)
 
 static words all_lanes(uint32_t v) { return (words){0} + v; }
 
+/* Of Philox: see graph/rng.c. */
+static const uint32_t multiplier0 = 0xd2511f53u, multiplier1 = 0xcd9e8d57u, weyl0 = 0x9e3779b9u,
+                      weyl1 = 0xbb67ae85u;
+
 /* adj_philox of LANES blocks from `block` on: to pair[0] the first two words of each, the first one
  * in the lower half, to pair[1] the others. */
 ALWAYS void draw(const dropout *p, uint32_t step, uint64_t block, words pair[2])
 {
-    const words m0 = all_lanes(0xd2511f53u), m1 = all_lanes(0xcd9e8d57u);
+    const words m0 = all_lanes(multiplier0), m1 = all_lanes(multiplier1);
     uint32_t k0 = p->key[0], k1 = p->key[1];
     words number = {0}, c0, c1, c2 = all_lanes(step), c3 = all_lanes(0);
     for (int i = 0; i < LANES; i++)
@@ -53,8 +57,8 @@ ALWAYS void draw(const dropout *p, uint32_t step, uint64_t block, words pair[2])
         c1 = p1;
         c2 = (p0 >> 32) ^ c3 ^ all_lanes(k1);
         c3 = p0;
-        k0 += 0x9e3779b9u;
-        k1 += 0xbb67ae85u;
+        k0 += weyl0;
+        k1 += weyl1;
     }
     pair[0] = (c0 & UINT32_MAX) | c1 << 32;
     pair[1] = (c2 & UINT32_MAX) | c3 << 32;
