@@ -95,4 +95,16 @@ static inline int can_test(const char *isa)
     return cpu_has(isa);
 }
 
+typedef void isa_test(const char *isa);
+
+/* Runs it for each of these instruction sets that is here, with direct held to that. */
+static inline void for_each_isa(int n, const char *const isas[], isa_test *run)
+{
+    for (int i = 0; i < n; i++)
+        if (can_test(isas[i])) {
+            setenv("ADJOINT_MAX_ISA", isas[i], 1);
+            run(isas[i]);
+        }
+}
+
 #endif

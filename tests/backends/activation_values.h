@@ -1,6 +1,6 @@
 /* activation_values.h - what tests of activations and of prelu on direct share: values over the
  * whole range of floats, every value of a half type, gradients; how far a result is from what was
- * wanted; that a plan is direct's, for every instruction set. */
+ * wanted; that a plan is direct's. */
 #ifndef ACTIVATION_VALUES_H
 #define ACTIVATION_VALUES_H
 
@@ -93,6 +93,9 @@ static inline void set_dy(adj_dtype dtype)
 
 /* ---- plans ---- */
 
+/* A suite's .init: what is fused is looked at, whatever all tests are run with. */
+static inline void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+
 static inline void expect_direct(fixture *f, adj_node *y, int steps)
 {
     adj_exec *e = NULL;
@@ -104,19 +107,6 @@ static inline void expect_direct(fixture *f, adj_node *y, int steps)
     for (int i = 0; i < steps; i++)
         cr_assert_str_eq(adj_exec_step_at(e, i).backend, "direct", "%s", adj_node_op(y));
     adj_exec_free(e);
-}
-
-typedef void test_case(const char *isa);
-
-static inline void for_each_isa(test_case *run)
-{
-    unsetenv("ADJOINT_PLAN"); /* what is fused is looked at, whatever all tests are run with */
-    for (int i = 0; i < N_ISA; i++) {
-        if (!can_test(all_isas[i]))
-            continue;
-        setenv("ADJOINT_MAX_ISA", all_isas[i], 1);
-        run(all_isas[i]);
-    }
 }
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "tests/backends/activation_values.h"
 
+TestSuite(direct_activation, .init = plan_as_usual);
+
 /* y of x; of a gradient, of dy and x. */
 typedef struct {
     const char *name;
@@ -178,7 +180,7 @@ static void whole_range(const char *isa)
         expect_units(&bent[k], ADJ_F32, n, 0, isa);
 }
 
-Test(direct_activation, whole_range) { for_each_isa(whole_range); }
+Test(direct_activation, whole_range) { for_each_isa(N_ISA, all_isas, whole_range); }
 
 /* Computed as floats are, and rounded once more. */
 static void half_types(const char *isa)
@@ -194,7 +196,7 @@ static void half_types(const char *isa)
     }
 }
 
-Test(direct_activation, half_types) { for_each_isa(half_types); }
+Test(direct_activation, half_types) { for_each_isa(N_ISA, all_isas, half_types); }
 
 /* Each of these x with each of these dy, bit by bit as naive but for the last places of a curve. */
 static void expect_as_naive(const function *t, const char *isa)
@@ -233,7 +235,7 @@ static void special_values(const char *isa)
         expect_as_naive(&bent[k], isa);
 }
 
-Test(direct_activation, special_values) { for_each_isa(special_values); }
+Test(direct_activation, special_values) { for_each_isa(N_ISA, all_isas, special_values); }
 
 /* The bounds are doubles: between two floats, crossed, out of a float's range, zeros. */
 static void clipping(const char *isa)
@@ -272,7 +274,7 @@ static void clipping(const char *isa)
     }
 }
 
-Test(direct_activation, clipping) { for_each_isa(clipping); }
+Test(direct_activation, clipping) { for_each_isa(N_ISA, all_isas, clipping); }
 
 /* With their neighbours in one pass, and each in its own: the same bits. */
 static void with_neighbours(const char *isa)
@@ -315,4 +317,4 @@ static void with_neighbours(const char *isa)
     fixture_free(&f);
 }
 
-Test(direct_activation, with_neighbours) { for_each_isa(with_neighbours); }
+Test(direct_activation, with_neighbours) { for_each_isa(N_ISA, all_isas, with_neighbours); }

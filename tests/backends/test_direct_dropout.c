@@ -65,42 +65,37 @@ static void expect_dropout(adj_dtype dtype, int64_t n, const adj_dropout_attrs *
     free(x);
 }
 
-static void in_every_isa(void (*expect)(adj_dtype dtype))
-{
-    for (int k = 0; k < N_ISA; k++)
-        for (int t = 0; t < DTYPES && can_test(all_isas[k]); t++) {
-            setenv("ADJOINT_MAX_ISA", all_isas[k], 1);
-            expect(dtypes[t]);
-        }
-}
-
 /* Also those whose block numbers pass 2^32 within a vector. */
-static void expect_every_place(adj_dtype dtype)
+static void expect_every_place(const char *isa)
 {
     static const int64_t sizes[] = {1, 3, 4, 31, 2047, 2048, 2049, 8193, MAX_N},
                          firsts[] = {0, 1, 6, 2047, (INT64_C(1) << 34) - 10, INT64_C(1) << 53};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (size_t j = 0; j < sizeof firsts / sizeof *firsts; j++)
-            expect_dropout(
-                dtype, sizes[i],
-                &(adj_dropout_attrs){.rate = 0.75, .seed = 0xdeadbeefcafe1234u, .first = firsts[j]},
-                (int)(i % 3) + 1);
+    (void)isa;
+    for (int t = 0; t < DTYPES; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (size_t j = 0; j < sizeof firsts / sizeof *firsts; j++) {
+                const adj_dropout_attrs a = {
+                    .rate = 0.75, .seed = 0xdeadbeefcafe1234u, .first = firsts[j]};
+                expect_dropout(dtypes[t], sizes[i], &a, (int)(i % 3) + 1);
+            }
 }
 
-Test(direct_dropout, every_place) { in_every_isa(expect_every_place); }
+Test(direct_dropout, every_place) { for_each_isa(N_ISA, all_isas, expect_every_place); }
 
 /* The next number below 1 keeps none; above 0 nearly all. */
-static void expect_every_rate(adj_dtype dtype)
+static void expect_every_rate(const char *isa)
 {
     static const double rates[] = {0, 0x1p-40, 0.5, 0x1.fffffffffffffp-1};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
-        if (rates[i] == 0x1p-40 && dtype != ADJ_F32)
-            continue;
-        expect_dropout(dtype, 5000, &(adj_dropout_attrs){.rate = rates[i], .seed = 3}, 2);
-    }
+    (void)isa;
+    for (int t = 0; t < DTYPES; t++)
+        for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+            if (rates[i] == 0x1p-40 && dtypes[t] != ADJ_F32)
+                continue;
+            expect_dropout(dtypes[t], 5000, &(adj_dropout_attrs){.rate = rates[i], .seed = 3}, 2);
+        }
 }
 
-Test(direct_dropout, every_rate) { in_every_isa(expect_every_rate); }
+Test(direct_dropout, every_rate) { for_each_isa(N_ISA, all_isas, expect_every_rate); }
 
 /* A threshold that is an element's word, and one between that and the next. */
 Test(direct_dropout, a_word_that_is_the_threshold)

@@ -3,6 +3,8 @@
  * slopes for channels and one for all; sums together with others. */
 #include "tests/backends/activation_values.h"
 
+TestSuite(direct_prelu, .init = plan_as_usual);
+
 /* y and dx, of a slope for each channel or one for all. */
 static void prelu_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
                      const char *isa)
@@ -44,7 +46,7 @@ static void y_and_dx(const char *isa)
     }
 }
 
-Test(direct_prelu, y_and_dx) { for_each_isa(y_and_dx); }
+Test(direct_prelu, y_and_dx) { for_each_isa(N_ISA, all_isas, y_and_dx); }
 
 /* The slope's gradient, together with the dy that it is of: sums of integers are exact. */
 static void slope_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
@@ -80,12 +82,15 @@ static void slope_gradient(const char *isa)
         }
 }
 
-Test(direct_prelu, slope_gradient) { for_each_isa(slope_gradient); }
+Test(direct_prelu, slope_gradient) { for_each_isa(N_ISA, all_isas, slope_gradient); }
 
 /* One slope knows no channels: a row may be longer than a group has them. */
 static void one_slope_of_long_rows(const char *isa) { slope_of(ADJ_F32, 64, 5000, 1, isa); }
 
-Test(direct_prelu, one_slope_of_long_rows) { for_each_isa(one_slope_of_long_rows); }
+Test(direct_prelu, one_slope_of_long_rows)
+{
+    for_each_isa(N_ISA, all_isas, one_slope_of_long_rows);
+}
 
 /* y's plan on direct begins with a group of n_node nodes. */
 static void expect_first_group(fixture *f, adj_node *y, int steps, int n_node)
@@ -123,7 +128,10 @@ static void one_slope_among_channels(const char *isa)
     fixture_free(&f);
 }
 
-Test(direct_prelu, one_slope_among_channels) { for_each_isa(one_slope_among_channels); }
+Test(direct_prelu, one_slope_among_channels)
+{
+    for_each_isa(N_ISA, all_isas, one_slope_among_channels);
+}
 
 /* As many nodes as a group has, and as many loops as these can be: a sum is two, and joined are
  * the sums by the x that they have in common. */
@@ -146,4 +154,4 @@ static void many_slopes(const char *isa)
     fixture_free(&f);
 }
 
-Test(direct_prelu, many_slopes) { for_each_isa(many_slopes); }
+Test(direct_prelu, many_slopes) { for_each_isa(N_ISA, all_isas, many_slopes); }
