@@ -61,6 +61,7 @@ static int has_multiplier(const adj_conv_geom *g) { return g->oc > g->ic; }
 static int is_below_8(const adj_conv_geom *g) { return g->oc < 8; }
 static int is_up_to_4(const adj_conv_geom *g) { return g->oc <= 4; }
 static int is_up_to_8(const adj_conv_geom *g) { return g->oc <= 8; }
+static int is_strided(const adj_conv_geom *g) { return g->sh > 1 || g->sw > 1; }
 static int is_small_of_8(const adj_conv_geom *g) { return g->oc == 8 && is_small(g); }
 static int is_large_or_dilated(const adj_conv_geom *g) { return !is_small(g); }
 
@@ -150,6 +151,7 @@ static const char zen5_xeon[] = "AMD Zen 5 and Xeon with AMX, oneDNN 2.6.3, 2026
 static const char xeon[] = "Xeon with AMX, oneDNN 2.6.3, 2026-11-24";
 static const char zen3[] = "AMD Zen 3, oneDNN 2.6.3, 2026-11-23";
 static const char on_zen4[] = "AMD Zen 4, oneDNN 2.6.3, 2026-11-25";
+static const char on_zen4_3[] = "AMD Zen 4, oneDNN 2.6.3, 3.2 and 3.7.2, 2026-11-26";
 static const char zen5_zen3[] = "AMD Zen 5 and Zen 3, oneDNN 2.6.3, 2026-11-23";
 
 /* Its vectors of 16 take the time of two of 8, which Zen 5's do not. `adjoint selftest --rules`,
@@ -400,6 +402,17 @@ static const conv_rule rows[] = {
      .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 1, 1, 32, 32},
                {&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 2, 1, 32, 32},
                {&adj_op_depthwise_conv2d_native, ADJ_BF16, 32, 24, 3, 1, 1, 32, 32}}},
+    /* In 3.7.2 brgconv_strided, first in the list, takes 30 to 250 times as long. */
+    {.name = "depthwise_input_strided",
+     .prefers = NAMED_FIRST,
+     .impl = "jit_dw",
+     .ops = DW_INPUT,
+     .dtypes = BF16,
+     .applies = is_strided,
+     .measured = on_zen4_3,
+     .cases = {{&adj_op_depthwise_conv2d_native_backprop_input, ADJ_BF16, 32, 12, 3, 2, 1, 64, 64},
+               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_BF16, 32, 48, 3, 2, 1, 16,
+                16}}},
     /* brgconv is slow on few input channels. */
     {.name = "forward_from_8_f32",
      .prefers = NAMED_FIRST,
