@@ -1,14 +1,16 @@
 /* emulated_tiles.h - AMX's tiles in plain C, for the kernels that use them: the asan variant
- * includes this before them (variants/asan.ninja), so they are tested on any CPU with avx512_bf16,
- * and AddressSanitizer sees each byte that a tile loads and stores, which it does not of the
- * instructions. What an instruction takes for an error ends the test. Formulas are those of Intel's
- * manual of the instructions (volume 2, LDTILECFG and TDPBF16PS). */
+ * (variants/asan.ninja) and mutants (tests/mutants/trees.py) include this before them, so they are
+ * tested on any CPU with avx512_bf16, and AddressSanitizer sees each byte that a tile loads and
+ * stores, which it does not of the instructions. What an instruction takes for an error ends the
+ * test. Formulas are those of Intel's manual of the instructions (volume 2, LDTILECFG and
+ * TDPBF16PS). */
 #ifndef TESTS_EMULATED_TILES_H
 #define TESTS_EMULATED_TILES_H
 
+#if defined(__x86_64__)
 #define EMULATED_TILES
-
 #include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #include <stdint.h>
@@ -68,19 +70,19 @@ static inline void emulated_zero(int i)
     memset(emulated.tile[i], 0, sizeof emulated.tile[i]);
 }
 
-static inline void emulated_load(int i, const void *from, size_t stride)
+static inline void emulated_load(int i, const void *src, size_t stride)
 {
     emulated_zero(i);
     for (int row = 0; row < emulated.rows[i]; row++)
-        memcpy(emulated.tile[i][row], (const char *)from + (size_t)row * stride,
+        memcpy(emulated.tile[i][row], (const char *)src + (size_t)row * stride,
                (size_t)emulated.row_bytes[i]);
 }
 
-static inline void emulated_store(int i, void *to, size_t stride)
+static inline void emulated_store(int i, void *dst, size_t stride)
 {
     emulated_need(i);
     for (int row = 0; row < emulated.rows[i]; row++)
-        memcpy((char *)to + (size_t)row * stride, emulated.tile[i][row],
+        memcpy((char *)dst + (size_t)row * stride, emulated.tile[i][row],
                (size_t)emulated.row_bytes[i]);
 }
 
@@ -121,9 +123,11 @@ static inline void emulated_multiply(int sums, int a, int b)
     emulated_need(sums);
     emulated_need(a);
     emulated_need(b);
+    emulated_expect(sums != a && sums != b && a != b, "a product's tiles are not three");
     emulated_expect(emulated.rows[sums] == emulated.rows[a] &&
                         emulated.row_bytes[sums] == emulated.row_bytes[b] &&
-                        emulated.row_bytes[a] == 4 * emulated.rows[b],
+                        emulated.row_bytes[a] == 4 * emulated.rows[b] &&
+                        emulated.row_bytes[sums] % 4 == 0,
                     "the tiles of a product do not fit");
     const unsigned before = _mm_getcsr(), flush_and_zero = 0x8040, round_to_nearest = 0x1f80;
     _mm_setcsr(flush_and_zero | round_to_nearest);

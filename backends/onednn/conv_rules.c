@@ -402,7 +402,7 @@ static const conv_rule rows[] = {
      .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 1, 1, 32, 32},
                {&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 2, 1, 32, 32},
                {&adj_op_depthwise_conv2d_native, ADJ_BF16, 32, 24, 3, 1, 1, 32, 32}}},
-    /* In 3.7.2 brgconv_strided, first in the list, takes 30 to 250 times as long. */
+    /* In 3.2 and 3.7.2 brgconv_strided, first in the list, takes 30 to 250 times as long. */
     {.name = "depthwise_input_strided",
      .prefers = NAMED_FIRST,
      .impl = "jit_dw",

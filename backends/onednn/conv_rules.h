@@ -34,7 +34,7 @@ typedef struct {
     adj_rule_case cases[ADJ_RULE_CASES];
 } conv_rule;
 
-/* How many rows there are, at most 32 (forced_rules), and the i-th. */
+/* How many rows there are, at most 64 (forced_rules), and the i-th. */
 int conv_rule_count(void);
 const conv_rule *conv_rule_at(int i);
 /* Is m like the machines that the row was measured on? */

@@ -20,7 +20,7 @@ typedef struct {      /* negative numbers: any */
 
 /* Rows of conv_rules.c, by their bits, that hold or do not whatever the machine is. */
 typedef struct {
-    uint32_t on, off;
+    uint64_t on, off;
 } forced_rules;
 
 typedef struct {

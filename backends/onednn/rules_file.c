@@ -29,11 +29,11 @@ void rules_describe(char *text, size_t size)
 /* ---- rules by name ---- */
 
 /* The row's bit; 0: there is no such row. */
-static uint32_t bit_of(const char *name)
+static uint64_t bit_of(const char *name)
 {
     for (int i = 0; i < conv_rule_count(); i++)
         if (strcmp(conv_rule_at(i)->name, name) == 0)
-            return UINT32_C(1) << i;
+            return UINT64_C(1) << i;
     return 0;
 }
 
@@ -43,7 +43,7 @@ static const char *read_rule(const char *line, forced_rules *rules)
     int is_on = strncmp(line, "on ", 3) == 0;
     if (!is_on && strncmp(line, "off ", 4) != 0)
         return "expected on, off or end";
-    const uint32_t bit = bit_of(line + (is_on ? 3 : 4));
+    const uint64_t bit = bit_of(line + (is_on ? 3 : 4));
     if (bit == 0)
         return "there is no such rule";
     if ((rules->on | rules->off) & bit)

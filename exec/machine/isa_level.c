@@ -6,7 +6,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Compilers do not know the tiles by name. Where tests emulate them, any CPU has them. */
+/* Compilers do not know the tiles by name. Where tests emulate them, every one
+ * that has avx512_bf16 has them. */
 static int may_use_tiles(void)
 {
 #if defined(EMULATED_TILES)

@@ -11,6 +11,7 @@
 static const machine zen5 = {20603, 0xe7, {"AuthenticAMD", 26, 2}},
                      zen5_3 = {30702, 0xe7, {"AuthenticAMD", 26, 2}},
                      zen4 = {20603, 0xe7, {"AuthenticAMD", 25, 17}},
+                     zen4_3 = {30702, 0xe7, {"AuthenticAMD", 25, 17}},
                      zen3 = {20603, 0x7, {"AuthenticAMD", 25, 1}},
                      cascade_lake = {20603, 0x67, {"GenuineIntel", 6, 85}},
                      avx2 = {20603, 0x7, {"GenuineIntel", 6, 60}},
@@ -300,11 +301,25 @@ Test(conv_rules, are_for_pixels)
     }
 }
 
+/* On Zen 4, whose depthwise input gradients in bf16 oneDNN has, its version 3 has a slow kernel
+ * first where they are strided. */
+Test(conv_rules, strided_depthwise_input_gradients_on_zen4)
+{
+    static const convolution strided = {
+        BACKWARD_DATA, ADJ_BF16, 1, 32, 12, 3, 2, 1, 64, 64, 0, 0, 0, 0};
+    adj_graph *g = adj_graph_new();
+    const adj_node *n = node_in(g, &strided);
+    const conv_rule *named_first = rule_for(n, NAMED_FIRST, zen4_3, (forced_rules){0});
+    cr_expect_null(rule_for(n, DIRECT_FIRST, zen4_3, (forced_rules){0}));
+    cr_expect_str_eq(name_of(named_first), "depthwise_input_strided");
+    adj_graph_free(g);
+}
+
 /* A row that is forced holds on any machine, or on none, for its own convolutions. */
 Test(conv_rules, can_be_forced)
 {
-    const forced_rules all_on = {.on = ~UINT32_C(0)}, all_off = {.off = ~UINT32_C(0)};
-    cr_assert_leq(conv_rule_count(), 32, "a bit for each");
+    const forced_rules all_on = {.on = ~UINT64_C(0)}, all_off = {.off = ~UINT64_C(0)};
+    cr_assert_leq(conv_rule_count(), 64, "a bit for each");
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         adj_graph *g = adj_graph_new();
         const adj_node *n = node_of(g, k);

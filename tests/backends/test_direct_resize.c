@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "candidates.h"
 #include "tests/isa.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
-enum { DTYPES = 3, MODES = 2, COORDINATES = 3, PART = 2048 /* RESIZE_BLOCK */ };
+enum { DTYPES = 3, MODES = 2, COORDINATES = 3, PART = 2048 /* RESIZE_BLOCK */, MAX_SUM = 256 };
 
 typedef struct {
     int64_t n, ih, iw, c, oh, ow;
@@ -26,13 +27,12 @@ static double weight_of(const adj_sampling *s, int64_t in, int64_t out, int64_t 
         num = 2 * o * (in - 1);
         den = out > 1 ? 2 * (out - 1) : 2;
     }
-    num = num < 0 && s->mode == ADJ_BILINEAR ? 0 : num > (in - 1) * den ? (in - 1) * den : num;
-    if (s->mode == ADJ_BILINEAR)
+    if (s->mode == ADJ_BILINEAR) {
+        num = num < 0 ? 0 : num > (in - 1) * den ? (in - 1) * den : num;
         return fmax(0, 1 - fabs((double)(num - i * den) / (double)den));
-    if (s->coordinates == ADJ_ASYMMETRIC) {
-        const int64_t exact = 2 * o * in; /* not held to the last one */
-        return i * den <= exact && exact < (i + 1) * den;
     }
+    if (s->coordinates == ADJ_ASYMMETRIC)
+        return i * den <= num && num < (i + 1) * den;
     return 2 * num >= (2 * i - 1) * den && 2 * num < (2 * i + 1) * den;
 }
 
@@ -43,7 +43,7 @@ typedef struct {
     adj_sampling s;
     adj_dtype dtype;
     int is_grad;
-    adj_shape from, to;
+    adj_shape src, dst;
     double *x; /* the operand, as the kernel sees it */
     void *data;
 } problem;
@@ -53,7 +53,7 @@ static problem build(const sizes *z, adj_sampling s, adj_dtype dtype, int is_gra
     const adj_shape small = {4, {z->n, z->ih, z->iw, z->c}},
                     large = {4, {z->n, z->oh, z->ow, z->c}};
     problem p = {*z, s, dtype, is_grad, is_grad ? large : small, is_grad ? small : large, 0, 0};
-    const int64_t n = adj_shape_elems(p.from);
+    const int64_t n = adj_shape_elems(p.src);
     p.x = malloc((size_t)n * sizeof *p.x);
     p.data = malloc((size_t)n * adj_dtype_size(dtype));
     for (int64_t i = 0; i < n; i++)
@@ -69,25 +69,24 @@ static void drop(problem *p)
     free(p->data);
 }
 
-/* The result on the direct backend, malloc'ed; why: if not NULL, how the step must be done. */
+/* The result on the direct backend, malloc'ed, of a step that impl does. */
 static void *run(const problem *p, int threads, const char *impl)
 {
     adj_graph *g = adj_graph_new();
-    adj_node *x = adj_input(g, "x", p->dtype, p->from);
+    adj_node *x = adj_input(g, "x", p->dtype, p->src);
     adj_node *y = p->is_grad ? adj_resize_grad(x, p->z.ih, p->z.iw, &p->s)
                              : adj_resize(x, p->z.oh, p->z.ow, &p->s);
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = "direct", .threads = threads, .debug.canaries = 1};
     adj_exec *e = NULL;
-    const size_t bytes = (size_t)adj_shape_elems(p->to) * adj_dtype_size(p->dtype);
+    const size_t bytes = (size_t)adj_shape_elems(p->dst) * adj_dtype_size(p->dtype);
     void *got = malloc(bytes);
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(g),
                  adj_exec_message(e));
-    cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s",
-                       adj_exec_step_at(e, 0).impl);
-    cr_assert_eq(
-        adj_set(e, x, p->data, (size_t)adj_shape_elems(p->from) * adj_dtype_size(p->dtype)),
-        ADJ_OK);
+    cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s, not a %s",
+                       adj_exec_step_at(e, 0).impl, impl);
+    cr_assert_eq(adj_set(e, x, p->data, (size_t)adj_shape_elems(p->src) * adj_dtype_size(p->dtype)),
+                 ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     cr_assert_eq(adj_get(e, y, got, bytes), ADJ_OK);
     adj_exec_free(e);
@@ -100,11 +99,11 @@ static void *run(const problem *p, int threads, const char *impl)
 /* A matrix of an axis' weights, a row for each element of the result; malloc'ed. */
 static double *weights(const problem *p, int64_t in, int64_t out)
 {
-    const int64_t from = p->is_grad ? out : in;
+    const int64_t src = p->is_grad ? out : in;
     double *w = malloc((size_t)(in * out) * sizeof *w);
     for (int64_t o = 0; o < out; o++)
         for (int64_t i = 0; i < in; i++)
-            w[p->is_grad ? i * from + o : o * from + i] = weight_of(&p->s, in, out, o, i);
+            w[p->is_grad ? i * src + o : o * src + i] = weight_of(&p->s, in, out, o, i);
     return w;
 }
 
@@ -113,33 +112,33 @@ static double *weights(const problem *p, int64_t in, int64_t out)
 static void row_of(const problem *p, int64_t image, const double *by_row, const double *by_column,
                    double *line, double *y, double *size)
 {
-    const int64_t *from = p->from.dim, *to = p->to.dim, c = p->z.c;
-    const double *x = p->x + image * from[1] * from[2] * c;
-    memset(y, 0, (size_t)(to[2] * c) * sizeof *y);
-    memset(size, 0, (size_t)(to[2] * c) * sizeof *size);
-    memset(line, 0, 2 * (size_t)(from[2] * c) * sizeof *line);
-    for (int64_t r = 0; r < from[1]; r++)
-        for (int64_t i = 0; by_row[r] != 0 && i < from[2] * c; i++) {
-            line[2 * i] += by_row[r] * x[r * from[2] * c + i];
-            line[2 * i + 1] += fabs(by_row[r] * x[r * from[2] * c + i]);
+    const int64_t *src = p->src.dim, *dst = p->dst.dim, c = p->z.c;
+    const double *x = p->x + image * src[1] * src[2] * c;
+    memset(y, 0, (size_t)(dst[2] * c) * sizeof *y);
+    memset(size, 0, (size_t)(dst[2] * c) * sizeof *size);
+    memset(line, 0, 2 * (size_t)(src[2] * c) * sizeof *line);
+    for (int64_t r = 0; r < src[1]; r++)
+        for (int64_t i = 0; by_row[r] != 0 && i < src[2] * c; i++) {
+            line[2 * i] += by_row[r] * x[r * src[2] * c + i];
+            line[2 * i + 1] += fabs(by_row[r] * x[r * src[2] * c + i]);
         }
-    for (int64_t j = 0; j < to[2]; j++)
-        for (int64_t k = 0; k < from[2]; k++)
-            for (int64_t i = 0; by_column[j * from[2] + k] != 0 && i < c; i++) {
-                y[j * c + i] += by_column[j * from[2] + k] * line[2 * (k * c + i)];
-                size[j * c + i] += by_column[j * from[2] + k] * line[2 * (k * c + i) + 1];
+    for (int64_t j = 0; j < dst[2]; j++)
+        for (int64_t k = 0; k < src[2]; k++)
+            for (int64_t i = 0; by_column[j * src[2] + k] != 0 && i < c; i++) {
+                y[j * c + i] += by_column[j * src[2] + k] * line[2 * (k * c + i)];
+                size[j * c + i] += by_column[j * src[2] + k] * line[2 * (k * c + i) + 1];
             }
 }
 
 static void expect_product(const problem *p, const void *got)
 {
-    const int64_t *to = p->to.dim, row = to[2] * p->z.c;
+    const int64_t *dst = p->dst.dim, row = dst[2] * p->z.c;
     const double u = p->dtype == ADJ_F32 ? 0 : p->dtype == ADJ_BF16 ? 0x1p-8 : 0x1p-11;
     double *by_row = weights(p, p->z.ih, p->z.oh), *by_column = weights(p, p->z.iw, p->z.ow);
-    double *line = malloc(2 * (size_t)(p->from.dim[2] * p->z.c) * sizeof *line);
+    double *line = malloc(2 * (size_t)(p->src.dim[2] * p->z.c) * sizeof *line);
     double *y = malloc((size_t)row * sizeof *y), *size = malloc((size_t)row * sizeof *size);
-    for (int64_t r = 0; r < to[0] * to[1]; r++) {
-        row_of(p, r / to[1], by_row + r % to[1] * p->from.dim[1], by_column, line, y, size);
+    for (int64_t r = 0; r < dst[0] * dst[1]; r++) {
+        row_of(p, r / dst[1], by_row + r % dst[1] * p->src.dim[1], by_column, line, y, size);
         for (int64_t i = 0; i < row; i++) {
             const double v = adj_load(p->dtype, got, r * row + i);
             const double bound = u * fabs(y[i]) + 0x1p-20 * size[i] + (u > 0 ? 0x1p-25 : 0);
@@ -158,18 +157,19 @@ static void expect_product(const problem *p, const void *got)
 }
 
 /* The number of threads changes no bit. */
-static void expect_resized(const sizes *z, adj_sampling s, adj_dtype dtype, int is_grad)
+static void expect_resized(const sizes *z, adj_sampling s, adj_dtype dtype, int is_grad,
+                           const char *impl)
 {
     problem p = build(z, s, dtype, is_grad);
-    void *got = run(&p, 1, "resize:"), *of_three = run(&p, 3, "resize:");
+    void *got = run(&p, 1, impl), *of_three = run(&p, 3, impl);
     expect_product(&p, got);
-    cr_assert_arr_eq(got, of_three, (size_t)adj_shape_elems(p.to) * adj_dtype_size(dtype));
+    cr_assert_arr_eq(got, of_three, (size_t)adj_shape_elems(p.dst) * adj_dtype_size(dtype));
     free(of_three);
     free(got);
     drop(&p);
 }
 
-static void for_each_way(const sizes *z, adj_dtype dtype)
+static void for_each_way(const sizes *z, adj_dtype dtype, const char *impl)
 {
     for (int mode = 0; mode < MODES; mode++)
         for (int coordinates = 0; coordinates < COORDINATES; coordinates++)
@@ -177,24 +177,26 @@ static void for_each_way(const sizes *z, adj_dtype dtype)
                 expect_resized(z,
                                (adj_sampling){.mode = (adj_resize_mode)mode,
                                               .coordinates = (adj_coordinates)coordinates},
-                               dtype, is_grad);
+                               dtype, is_grad, impl);
 }
 
 /* ---- tests ---- */
 
-/* Larger and smaller, by whole numbers and not, to one and from one; and rows beyond a part. */
+/* Larger and smaller, by whole numbers and not, to one and from one; rows beyond a part, and such
+ * of which most is not read. */
 static void every_size(const char *isa)
 {
     static const sizes all[] = {
-        {2, 4, 4, 16, 8, 8},  {1, 3, 5, 1, 7, 11},       {3, 9, 8, 3, 4, 3},
-        {1, 1, 1, 5, 6, 4},   {1, 6, 4, 5, 1, 1},        {2, 5, 5, 33, 5, 6},
-        {1, 2, 300, 7, 3, 1}, {1, 2, 1, 7, 1, 300},      {1, 2, 130, 17, 3, 260},
-        {1, 3, 3, 700, 2, 4}, {1, 2, 3, PART + 9, 3, 6}, {1, 30, 2, 300, 2, 50},
-        {1, 2, PART, 1, 2, 3}};
-    (void)isa;
+        {2, 4, 4, 16, 8, 8},   {1, 3, 5, 1, 7, 11},       {3, 9, 8, 3, 4, 3},
+        {1, 1, 1, 5, 6, 4},    {1, 6, 4, 5, 1, 1},        {2, 5, 5, 33, 5, 6},
+        {1, 2, 200, 7, 3, 1},  {1, 2, 1, 7, 1, 200},      {1, 2, 130, 17, 3, 260},
+        {1, 3, 3, 700, 2, 4},  {1, 2, 3, PART + 9, 3, 6}, {1, 30, 2, 300, 2, 50},
+        {1, 2, PART, 1, 2, 9}, {1, 5, 600, 3, 2, 7},      {1, 5, 90, 40, 2, 9}};
+    char impl[32];
+    snprintf(impl, sizeof impl, "resize:%s", isa);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         for (int t = 0; t < DTYPES; t++)
-            for_each_way(&all[i], dtypes[t]);
+            for_each_way(&all[i], dtypes[t], impl);
 }
 
 Test(direct_resize, every_size_and_way) { for_each_isa(N_ISA, all_isas, every_size); }
@@ -216,20 +218,50 @@ Test(direct_resize, infinity_beside)
     drop(&p);
 }
 
-/* What it refuses naive takes. */
-Test(direct_resize, what_is_left_to_naive)
+/* 256 tenths are summed along each axis, in float. */
+Test(direct_resize, the_longest_sums)
 {
-    const adj_sampling s = {.mode = ADJ_NEAREST};
-    const sizes small = {1, 2, 2, 3, 4, 4}, long_sum = {1, 1, 1, 1, 1, PART + 1},
-                large = {1, 1, 2, 1, 1, (1 << 16) + 2};
-    const struct {
-        const sizes *z;
-        adj_dtype dtype;
-        int is_grad;
-    } cases[] = {{&small, ADJ_F64, 0}, {&long_sum, ADJ_F32, 1}, {&large, ADJ_F32, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        problem p = build(cases[i].z, s, cases[i].dtype, cases[i].is_grad);
-        free(run(&p, 1, "naive"));
-        drop(&p);
-    }
+    const sizes z = {1, 1, 1, 16, MAX_SUM, MAX_SUM};
+    problem p = build(&z, (adj_sampling){.mode = ADJ_NEAREST}, ADJ_F32, 1);
+    for (int64_t i = 0; i < adj_shape_elems(p.src); i++)
+        ((float *)p.data)[i] = 0.1F;
+    float *got = run(&p, 1, "resize:");
+    const double want = (double)0.1F * MAX_SUM * MAX_SUM;
+    for (int c = 0; c < 16; c++)
+        cr_expect_float_eq((double)got[c], want, 5e-6 * want, "%g, not %g", (double)got[c], want);
+    free(got);
+    drop(&p);
+}
+
+static void expect_refused(const sizes *z, adj_dtype dtype, adj_format format, int is_grad,
+                           const char *why)
+{
+    fixture f = fixture_new();
+    const int is_nhwc = format == ADJ_NHWC;
+    const int64_t h = is_grad ? z->oh : z->ih, w = is_grad ? z->ow : z->iw;
+    const adj_shape shape =
+        is_nhwc ? (adj_shape){4, {z->n, h, w, z->c}} : (adj_shape){4, {z->n, z->c, h, w}};
+    const adj_sampling s = {.mode = ADJ_NEAREST, .format = format};
+    adj_node *x = given_random(&f, dtype, shape, -1, 1);
+    const adj_node *y =
+        is_grad ? adj_resize_grad(x, z->ih, z->iw, &s) : adj_resize(x, z->oh, z->ow, &s);
+    test_backend t = backend_open("direct");
+    outcome o = run_kernel(&f, &t, "resize", 1, &y);
+    cr_expect_eq(o.status, ADJ_ENOKERNEL, "%s", o.impl);
+    cr_expect_not_null(strstr(o.why, why), "%s, not %s", o.why, why);
+    free(o.y);
+    backend_close(&t);
+    fixture_free(&f);
+}
+
+Test(direct_resize, refused)
+{
+    enum { TOO_LARGE = (1 << 16) + 2 };
+    const sizes small = {1, 2, 2, 3, 4, 4};
+    expect_refused(&small, ADJ_F64, ADJ_NHWC, 0, "f64 or NCHW");
+    expect_refused(&small, ADJ_F32, ADJ_NCHW, 0, "f64 or NCHW");
+    expect_refused(&(sizes){1, TOO_LARGE, 1, 1, 1, 1}, ADJ_F32, ADJ_NHWC, 0, "at most 65536");
+    expect_refused(&(sizes){1, 1, 1, 1, 2, TOO_LARGE}, ADJ_F32, ADJ_NHWC, 0, "at most 65536");
+    expect_refused(&(sizes){1, 1, 2, 1, MAX_SUM + 1, 2}, ADJ_F32, ADJ_NHWC, 1, "sums at most 256");
+    expect_refused(&(sizes){1, 2, 1, 1, 2, MAX_SUM + 1}, ADJ_F32, ADJ_NHWC, 1, "sums at most 256");
 }

@@ -69,9 +69,9 @@ def state_of_tree():
 class Store:
     """Results by key, written after each."""
 
-    def __init__(self, fresh):
+    def __init__(self, fresh, emulates_tiles):
         self.path, self.lock = trees.FOLDER / "results.json", threading.Lock()
-        self.state, self.of = state_of_tree(), {}
+        self.state, self.of = state_of_tree() + (" tiles emulated" if emulates_tiles else ""), {}
         if fresh or not self.path.exists():
             return
         try:
@@ -223,7 +223,8 @@ def write_document(text, lines, left_out, emulates_tiles):
     cpu = f"{cpu_line('model name') or 'an unknown CPU'}, family {cpu_line('cpu family') or 'unknown'}"
     head = ("# Planted faults\n\nWhat `ninja mutants` found on " + datetime.date.today().isoformat() +
             f" on one machine ({cpu}; see [testing](testing.md)); written by tests/mutants/run.py.\n"
-            f"{left_out} more are for instructions that this CPU lacks, and were not planted.\n" +
+            (f"{left_out} more are for instructions that this CPU lacks, and were not planted.\n"
+             if left_out else "") +
             ("AMX's tiles were emulated (tests/emulated_tiles.h).\n" if emulates_tiles else "") + "\n")
     body = text + ("\n" + "".join(f"- {' '.join(line.split())}\n" for line in lines) if lines else "")
     (ROOT / "docs" / "mutants.md").write_text(head + body, encoding="utf-8")
@@ -246,7 +247,7 @@ def main():
     for m, wrong in unfit:
         say(f"{m.layer}/{m.name} does not fit: {wrong}")
     flags = set(cpu_line("flags").split())
-    emulates_tiles = can_emulate_tiles(flags)
+    emulates_tiles = can_emulate_tiles(flags) and any(TILES & set(m.needs) for m in every)
     if emulates_tiles:
         flags |= TILES
     for m in mutants:
@@ -255,7 +256,7 @@ def main():
     left_out = sum(not flags.issuperset(m.needs) for m in every)
     every = [m for m in every if flags.issuperset(m.needs)]
     mutants = [m for m in mutants if flags.issuperset(m.needs)]
-    store, sound = Store(o.fresh), trees.Sound(emulates_tiles)
+    store, sound = Store(o.fresh, emulates_tiles), trees.Sound(emulates_tiles)
     sound.update()
     missing = {m.name for m, wrong in unfit if "there is no tests/" in wrong}
     unsound = control(o, sound, [m for m in mutants if m.name not in missing], store)

@@ -67,7 +67,10 @@ class Sound:
         content = source.read_bytes()
         if not self.emulates_tiles or source != ROOT / "build.ninja":
             return content
-        return content.replace(TILES.encode(), (TILES + " -include tests/emulated_tiles.h").encode())
+        emulated = content.replace(TILES.encode(), (TILES + " -include tests/emulated_tiles.h").encode())
+        if emulated == content:
+            raise SystemExit("mutants: build.ninja has no variable tiles")
+        return emulated
 
     def update(self):
         """The sources as they are now. What is new in them has the time of now, else objects would seem

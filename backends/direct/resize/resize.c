@@ -4,6 +4,7 @@
 #include "backends/direct/arith.h"
 
 static const int64_t max_size = 1 << 16;       /* of rows and columns, which are listed */
+static const ptrdiff_t max_sum = 256;          /* of either, in float: naive's sums are double */
 static const int64_t parallel_above = 1 << 13; /* elements that are read or written */
 
 /* ---- what is read ---- */
@@ -59,8 +60,11 @@ static void list_outputs(const adj_resize_attrs *a, int64_t in, int64_t out, res
             if (span[i].n++ == 0)
                 span[i].first = (int32_t)o;
     }
-    for (int64_t i = 0; i < in; n += span[i++].n)
+    for (int64_t i = 0; i < in; n += span[i++].n) {
         span[i].weight = n;
+        if (span[i].n == 0 && i > 0)
+            span[i].first = span[i - 1].first + span[i - 1].n;
+    }
     for (int64_t o = 0; o < out; o++) {
         const sample s = sample_of(a, in, out, o);
         for (int64_t i = s.at; i <= s.at + (s.next > 0); i++)
@@ -79,7 +83,7 @@ static resize_axis lay_out(int is_grad, int64_t in, int64_t out, size_t *size)
     return axis;
 }
 
-static void list(resize *p, const adj_resize_attrs *a, int is_grad, const resize_axis *axis)
+static void list_axis(resize *p, const adj_resize_attrs *a, int is_grad, const resize_axis *axis)
 {
     resize_span *span = (resize_span *)resize_spans(p, axis);
     float *weight = (float *)resize_weights(p, axis);
@@ -89,27 +93,27 @@ static void list(resize *p, const adj_resize_attrs *a, int is_grad, const resize
         list_inputs(a, axis->src, axis->dst, span, weight);
 }
 
-/* The most columns that one reads. */
-static ptrdiff_t most_columns(const resize *p)
+/* The longest span. */
+static ptrdiff_t max_span(const resize *p, const resize_axis *axis)
 {
-    const resize_span *span = resize_spans(p, &p->w);
-    ptrdiff_t most = 1;
-    for (ptrdiff_t i = 0; i < p->w.dst; i++)
-        most = max(most, span[i].n);
-    return most;
+    const resize_span *span = resize_spans(p, axis);
+    ptrdiff_t longest = 1;
+    for (ptrdiff_t i = 0; i < axis->dst; i++)
+        longest = max(longest, span[i].n);
+    return longest;
 }
 
 static adj_status plan(const direct *d, const adj_node *n, resize *p, size_t size, adj_prep *prep)
 {
     const adj_resize_attrs *a = n->attrs;
     const int is_grad = n->op == &adj_op_resize_grad;
-    list(p, a, is_grad, &p->h);
-    list(p, a, is_grad, &p->w);
-    const ptrdiff_t most = most_columns(p);
-    if (most > RESIZE_BLOCK)
-        return direct_refuse(prep, "%s: direct sums at most %d columns for one", n->op->name,
-                             RESIZE_BLOCK);
-    p->channel_block = min(p->channels, RESIZE_BLOCK / most);
+    list_axis(p, a, is_grad, &p->h);
+    list_axis(p, a, is_grad, &p->w);
+    const ptrdiff_t columns = max_span(p, &p->w);
+    if (max(columns, max_span(p, &p->h)) > max_sum)
+        return direct_refuse(prep, "%s: direct sums at most %d rows and columns", n->op->name,
+                             (int)max_sum);
+    p->channel_block = min(p->channels, RESIZE_BLOCK / columns);
     return direct_accept(d, prep, "resize", p, size);
 }
 

@@ -8,7 +8,7 @@
 
 enum { RESIZE_BLOCK = 2048 }; /* elements of a part of a row: a few fit into the first cache */
 
-typedef struct { /* what an element of the result reads along an axis: none if n is 0 */
+typedef struct { /* what an element of the result reads along an axis */
     int32_t first, n;
     ptrdiff_t weight; /* the first one's place among the axis' */
 } resize_span;

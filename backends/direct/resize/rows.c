@@ -55,8 +55,6 @@ static void sum_rows(const resize *p, const char *image, const resize_span *rows
 static void sum_columns(ptrdiff_t n, const float *restrict weight, ptrdiff_t channels,
                         const float *restrict x, float *restrict dst)
 {
-    if (n == 0)
-        memset(dst, 0, (size_t)channels * sizeof *dst);
     if (n >= 2) {
 #pragma omp simd
         for (ptrdiff_t c = 0; c < channels; c++)
@@ -65,30 +63,31 @@ static void sum_columns(ptrdiff_t n, const float *restrict weight, ptrdiff_t cha
 #pragma omp simd
         for (ptrdiff_t c = 0; c < channels; c++)
             dst[c] = weight[0] * x[c];
-    }
+    } else
+        memset(dst, 0, (size_t)channels * sizeof *dst);
     for (ptrdiff_t k = 2; k < n; k++)
 #pragma omp simd
         for (ptrdiff_t c = 0; c < channels; c++)
             dst[c] += weight[k] * x[k * channels + c];
 }
 
+/* So many elements that nothing reads are read rather than a part is ended before them. */
+enum { MAX_GAP = 32 };
+
 /* The columns from `first` on whose elements, and those that they read, are a part each: the latter
  * to *reads, both with the channels that *reads has. */
 static part next_columns(const resize *p, ptrdiff_t first, part *reads)
 {
     const resize_span *span = resize_spans(p, &p->w);
-    const ptrdiff_t most = RESIZE_BLOCK / reads->channels;
+    const ptrdiff_t limit = RESIZE_BLOCK / reads->channels, max_gap = MAX_GAP / reads->channels;
     part a = {first, first, reads->channel, reads->channels};
     reads->first = span[first].first;
     reads->end = reads->first + span[first].n;
-    while (a.end < p->w.dst && a.end - first < most) {
+    for (; a.end < p->w.dst && a.end - first < limit; a.end++) {
         const resize_span *s = &span[a.end];
-        if (s->n > 0 && reads->first == reads->end)
-            reads->first = s->first;
-        if (s->n > 0 && s->first + s->n - reads->first > most)
+        if (s->first + s->n - reads->first > limit || s->first - reads->end > max_gap)
             break;
-        reads->end = s->n > 0 ? s->first + s->n : reads->end;
-        a.end++;
+        reads->end = max(reads->end, s->first + s->n);
     }
     return a;
 }
