@@ -222,7 +222,7 @@ def can_emulate_tiles(flags):
 def write_document(text, lines, left_out, emulates_tiles):
     cpu = f"{cpu_line('model name') or 'an unknown CPU'}, family {cpu_line('cpu family') or 'unknown'}"
     head = ("# Planted faults\n\nWhat `ninja mutants` found on " + datetime.date.today().isoformat() +
-            f" on one machine ({cpu}; see [testing](testing.md)); written by tests/mutants/run.py.\n"
+            f" on one machine ({cpu}; see [testing](testing.md)); written by tests/mutants/run.py.\n" +
             (f"{left_out} more are for instructions that this CPU lacks, and were not planted.\n"
              if left_out else "") +
             ("AMX's tiles were emulated (tests/emulated_tiles.h).\n" if emulates_tiles else "") + "\n")
