@@ -78,6 +78,12 @@ static void set_input(adj_exec *e, const adj_node *leaf, const double *values)
     free(data);
 }
 
+void fixture_set(const fixture *f, adj_exec *e)
+{
+    for (int i = 0; i < f->n_in; i++)
+        set_input(e, f->in[i], f->value[i]);
+}
+
 static adj_exec *planned(fixture *f, adj_node *y, const char *backend)
 {
     adj_exec *e;
@@ -85,12 +91,11 @@ static adj_exec *planned(fixture *f, adj_node *y, const char *backend)
     cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     adj_status status = adj_exec_new(f->g, &opts, &e);
     cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
-    for (int i = 0; i < f->n_in; i++)
-        set_input(e, f->in[i], f->value[i]);
+    fixture_set(f, e);
     return e;
 }
 
-static double *fetched(adj_exec *e, adj_node *y)
+double *fixture_get(adj_exec *e, const adj_node *y)
 {
     adj_type t = adj_node_type(y);
     int64_t n = adj_shape_elems(t.shape);
@@ -108,7 +113,7 @@ double *evaluate(fixture *f, adj_node *y, const char *backend)
 {
     adj_exec *e = planned(f, y, backend);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    double *v = fetched(e, y);
+    double *v = fixture_get(e, y);
     adj_exec_free(e);
     return v;
 }
@@ -152,7 +157,7 @@ static double moved(adj_exec *e, fixture *f, adj_node *y, const double *dy, int 
     set_input(e, f->in[i], f->value[i]);
     f->value[i][k] = kept;
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    double *v = fetched(e, y), sum = 0;
+    double *v = fixture_get(e, y), sum = 0;
     for (int64_t j = 0; j < adj_shape_elems(adj_node_type(y).shape); j++)
         sum += dy[j] * v[j];
     free(v);

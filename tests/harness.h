@@ -26,6 +26,11 @@ adj_node *given(fixture *f, adj_dtype dtype, adj_shape shape, const double *valu
 adj_node *given_random(fixture *f, adj_dtype dtype, adj_shape shape, double lo, double hi);
 adj_node *given_integers(fixture *f, adj_dtype dtype, adj_shape shape, int lo, int hi);
 
+/* Sets all inputs of a plan; y's elements after a run, malloc'ed, read into memory prefilled with
+ * NaN. Fail the running test when the library does. */
+void fixture_set(const fixture *f, adj_exec *e);
+double *fixture_get(adj_exec *e, const adj_node *y);
+
 /* y's elements on a backend ("naive", "onednn"), malloc'ed; fails the running test when the library
  * does. Results are read into memory prefilled with NaN. */
 double *evaluate(fixture *f, adj_node *y, const char *backend);

@@ -101,32 +101,6 @@ void row_problem_free(row_problem *s)
 
 /* ---- a run ---- */
 
-static void set_inputs(const row_problem *s, adj_exec *e)
-{
-    for (int i = 0; i < s->f.n_in; i++) {
-        adj_type t = adj_node_type(s->f.in[i]);
-        int64_t n = adj_shape_elems(t.shape);
-        char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
-        adj_convert(ADJ_F64, s->f.value[i], t.dtype, data, n);
-        adj_set(e, s->f.in[i], data, (size_t)n * adj_dtype_size(t.dtype));
-        free(data);
-    }
-}
-
-static void get_results(row_problem *s, adj_exec *e)
-{
-    for (int i = 0; i < s->n; i++) {
-        adj_type t = adj_node_type(s->out[i]);
-        int64_t n = adj_shape_elems(t.shape);
-        size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-        char *data = malloc(bytes);
-        cr_assert_eq(adj_get(e, s->out[i], data, bytes), ADJ_OK);
-        s->got[i] = malloc((size_t)n * sizeof(double));
-        adj_convert(t.dtype, data, ADJ_F64, s->got[i], n);
-        free(data);
-    }
-}
-
 static void expect_one_kernel(const row_problem *s, const adj_exec *e)
 {
     cr_assert_eq(adj_exec_step_count(e), 1, "%x: %d steps", (unsigned)s->bits,
@@ -145,14 +119,15 @@ int row_run_steps(row_problem *s, int threads, int nodes)
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(s->f.g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(s->f.g),
                  adj_exec_message(e));
-    set_inputs(s, e);
+    fixture_set(&s->f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     int steps = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++)
         steps += adj_exec_step_at(e, i).n_node == nodes;
     if (s->bits != 0)
         expect_one_kernel(s, e);
-    get_results(s, e);
+    for (int i = 0; i < s->n; i++)
+        s->got[i] = fixture_get(e, s->out[i]);
     adj_exec_free(e);
     return steps;
 }

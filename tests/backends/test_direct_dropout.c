@@ -16,8 +16,8 @@ enum { DTYPES = 3, MAX_N = 20001, STEP = -7 };
 static double number(int64_t i) { return (double)(i % 61) - 30; }
 
 /* adj_run of dropout on the direct backend; malloc'ed. */
-static void *run(adj_dtype dtype, int64_t n, const adj_dropout_attrs *attrs, int threads,
-                 const void *x)
+static void *run(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout_attrs *attrs,
+                 int threads, const void *x)
 {
     adj_graph *g = adj_graph_new();
     adj_node *in = adj_input(g, "x", dtype, (adj_shape){1, {n}});
@@ -31,7 +31,7 @@ static void *run(adj_dtype dtype, int64_t n, const adj_dropout_attrs *attrs, int
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(g),
                  adj_exec_message(e));
     if (attrs->rate > 0) /* else it is x */
-        cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, "dropout:"), "it is a %s",
+        cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s",
                            adj_exec_step_at(e, 0).impl);
     cr_assert_eq(adj_set(e, in, x, bytes), ADJ_OK);
     cr_assert_eq(adj_set(e, step, &(int32_t){STEP}, sizeof(int32_t)), ADJ_OK);
@@ -42,14 +42,17 @@ static void *run(adj_dtype dtype, int64_t n, const adj_dropout_attrs *attrs, int
     return got;
 }
 
-static void expect_dropout(adj_dtype dtype, int64_t n, const adj_dropout_attrs *a, int threads)
+static void expect_dropout(const char *isa, adj_dtype dtype, int64_t n, const adj_dropout_attrs *a,
+                           int threads)
 {
     double *x = malloc((size_t)n * sizeof *x);
     void *data = malloc((size_t)n * adj_dtype_size(dtype));
     for (int64_t i = 0; i < n; i++)
         x[i] = number(i);
     adj_convert(ADJ_F64, x, dtype, data, n);
-    void *got = run(dtype, n, a, threads, data);
+    char impl[32];
+    snprintf(impl, sizeof impl, "dropout:%s", isa);
+    void *got = run(impl, dtype, n, a, threads, data);
     const float scale = (float)(1 / (1 - a->rate));
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = a->first + i;
@@ -70,13 +73,12 @@ static void expect_every_place(const char *isa)
 {
     static const int64_t sizes[] = {1, 3, 4, 31, 2047, 2048, 2049, 8193, MAX_N},
                          firsts[] = {0, 1, 6, 2047, (INT64_C(1) << 34) - 10, INT64_C(1) << 53};
-    (void)isa;
     for (int t = 0; t < DTYPES; t++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (size_t j = 0; j < sizeof firsts / sizeof *firsts; j++) {
                 const adj_dropout_attrs a = {
                     .rate = 0.75, .seed = 0xdeadbeefcafe1234u, .first = firsts[j]};
-                expect_dropout(dtypes[t], sizes[i], &a, (int)(i % 3) + 1);
+                expect_dropout(isa, dtypes[t], sizes[i], &a, (int)(i % 3) + 1);
             }
 }
 
@@ -86,12 +88,12 @@ Test(direct_dropout, every_place) { for_each_isa(N_ISA, all_isas, expect_every_p
 static void expect_every_rate(const char *isa)
 {
     static const double rates[] = {0, 0x1p-40, 0.5, 0x1.fffffffffffffp-1};
-    (void)isa;
     for (int t = 0; t < DTYPES; t++)
         for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
             if (rates[i] == 0x1p-40 && dtypes[t] != ADJ_F32)
                 continue;
-            expect_dropout(dtypes[t], 5000, &(adj_dropout_attrs){.rate = rates[i], .seed = 3}, 2);
+            expect_dropout(isa, dtypes[t], 5000, &(adj_dropout_attrs){.rate = rates[i], .seed = 3},
+                           2);
         }
 }
 
@@ -106,7 +108,7 @@ Test(direct_dropout, a_word_that_is_the_threshold)
         x[i] = 1;
     for (int more = 0; more < 2; more++) {
         const adj_dropout_attrs a = {.rate = ((double)word + 0.5 * more) * 0x1p-32, .seed = 3};
-        float *y = run(ADJ_F32, 32, &a, 1, x);
+        float *y = run("dropout:", ADJ_F32, 32, &a, 1, x);
         kept[more] = y[22];
         free(y);
     }
@@ -120,7 +122,7 @@ Test(direct_dropout, nan_and_infinity)
     float x[64] = {0};
     for (int i = 0; i < 64; i++)
         x[i] = i % 2 == 0 ? NAN : -INFINITY;
-    float *y = run(ADJ_F32, 64, &(adj_dropout_attrs){.rate = 0.5, .seed = 1}, 1, x);
+    float *y = run("dropout:", ADJ_F32, 64, &(adj_dropout_attrs){.rate = 0.5, .seed = 1}, 1, x);
     for (int i = 0; i < 64; i++) {
         const int keep = philox_word((uint64_t)i / 4, (uint32_t)STEP, 1, i % 4) >= 1u << 31;
         cr_expect(!keep        ? y[i] == 0

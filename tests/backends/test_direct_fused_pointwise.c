@@ -33,25 +33,10 @@ static void fetch(fixture *f, int threads, fetched *out)
     adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
                  adj_exec_message(e));
-    for (int i = 0; i < f->n_in; i++) {
-        adj_type t = adj_node_type(f->in[i]);
-        int64_t n = adj_shape_elems(t.shape);
-        char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
-        adj_convert(ADJ_F64, f->value[i], t.dtype, data, n);
-        adj_set(e, f->in[i], data, (size_t)n * adj_dtype_size(t.dtype));
-        free(data);
-    }
+    fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    for (int i = 0; i < out->n; i++) {
-        adj_type t = adj_node_type(out->node[i]);
-        int64_t n = adj_shape_elems(t.shape);
-        size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-        char *data = malloc(bytes);
-        cr_assert_eq(adj_get(e, out->node[i], data, bytes), ADJ_OK);
-        out->value[i] = malloc((size_t)n * sizeof(double));
-        adj_convert(t.dtype, data, ADJ_F64, out->value[i], n);
-        free(data);
-    }
+    for (int i = 0; i < out->n; i++)
+        out->value[i] = fixture_get(e, out->node[i]);
     out->steps = adj_exec_step_count(e);
     for (int i = 0; i < out->steps; i++) /* maximum is never part of a group */
         cr_assert(strcmp(adj_exec_step_at(e, i).backend, "direct") == 0 ||

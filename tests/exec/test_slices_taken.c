@@ -191,11 +191,11 @@ Test(slices_taken, a_forged_selection)
     char *text = strdup(adj_exec_selection(tuned));
     for (char *at = text; (at = strstr(at, "slices\t")) != NULL; at++)
         at[5] = 'd';
-    adj_exec *again = plan_net(&n, (adj_exec_opts){.selection = text, .threads = 2});
-    cr_expect_eq(sliced_steps(again), 0);
+    adj_exec *second = plan_net(&n, (adj_exec_opts){.selection = text, .threads = 2});
+    cr_expect_eq(sliced_steps(second), 0);
     free(text);
     adj_exec_free(tuned);
-    adj_exec_free(again);
+    adj_exec_free(second);
     adj_graph_free(n.g);
 }
 
@@ -206,15 +206,15 @@ Test(slices_taken, a_selection_has_them)
     adj_exec *tuned = plan_net(&n, (adj_exec_opts){.tune = 1, .tune_seconds = 3, .threads = 2});
     const char *selection = adj_exec_selection(tuned);
     cr_assert_not_null(strstr(selection, "slices\t"), "%s", selection);
-    adj_exec *again = plan_net(&n, (adj_exec_opts){.selection = selection, .threads = 2});
-    cr_expect_eq(sliced_steps(again), sliced_steps(tuned));
+    adj_exec *second = plan_net(&n, (adj_exec_opts){.selection = selection, .threads = 2});
+    cr_expect_eq(sliced_steps(second), sliced_steps(tuned));
     int64_t count;
-    float *want = results_after(tuned, &n, 2, &count), *got = results_after(again, &n, 2, &count);
+    float *want = results_after(tuned, &n, 2, &count), *got = results_after(second, &n, 2, &count);
     cr_expect_arr_eq(got, want, (size_t)count * sizeof *want);
     free(want);
     free(got);
     adj_exec_free(tuned);
-    adj_exec_free(again);
+    adj_exec_free(second);
     adj_graph_free(n.g);
 }
 
