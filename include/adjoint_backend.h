@@ -71,6 +71,10 @@ typedef struct {
     char *message;          /* ADJ_WHY bytes, for a failure's sentence */
 } adj_call;
 
+/* For kernels of cross-entropies with integer labels, before they write a result: is every label of
+ * the group's first node one of its classes, or -1? If not, ADJ_EARG and the sentence. */
+ADJ_API adj_status adj_check_labels(const adj_call *c);
+
 /* A way to compute some groups. */
 typedef struct adj_kernel {
     const char *name; /* for messages */

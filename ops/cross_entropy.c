@@ -7,6 +7,9 @@
  *   g    = p - t   (the _grad)    dz = p * (dg - sum(dg * p))   dlabels = -(1-s) * dg
  * dz of the loss is TensorFlow's: p - t even where the labels do not sum to 1. A row with the
  * integer label -1 is not there: loss and gradients are 0. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "adjoint_ext.h"
 
 static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
@@ -22,6 +25,23 @@ static adj_status check_labels(const adj_node *n, int i)
                         "%s: labels has the wrong rank (got %s, expected [n])", n->op->name,
                         adj_shape_text(labels.shape).s);
     return ADJ_OK;
+}
+
+adj_status adj_check_labels(const adj_call *c)
+{
+    const adj_node *n = c->group->node[0];
+    const int64_t rows = n->in[0]->type.shape.dim[0], classes = n->in[0]->type.shape.dim[1];
+    const int32_t *label = c->in[adj_group_in(c->group, n->in[1])];
+    int64_t i = 0;
+    while (i < rows && label[i] >= -1 && label[i] < classes)
+        i++;
+    if (i == rows)
+        return ADJ_OK;
+    snprintf(c->message, ADJ_WHY,
+             "%s: labels is out of range in row %" PRId64 " (got %" PRId32
+             ", expected -1 to %" PRId64 ")",
+             n->op->name, i, label[i], classes - 1);
+    return ADJ_EARG;
 }
 
 static adj_status sparse_check(const adj_node *n)

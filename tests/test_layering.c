@@ -41,7 +41,7 @@ static const rule rules[] = {
      "backends/direct/conv_bf16 backends/direct/filter_bf16 "
      "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "
      "backends/direct/im2col backends/direct/max_pool backends/direct/resize "
-     "backends/direct/winograd"},
+     "backends/direct/softmax backends/direct/winograd"},
     {"backends/direct/fused_pointwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/dropout", "adjoint.h adjoint_ext.h", "backends/direct"},
@@ -53,6 +53,7 @@ static const rule rules[] = {
     {"backends/direct/group_norm", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/max_pool", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/resize", "adjoint.h adjoint_ext.h", "backends/direct"},
+    {"backends/direct/softmax", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "io/io.h exec/clock.h"},

@@ -32,7 +32,7 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 
 typedef struct { /* the code for one instruction set */
     const char *name;
-    const direct_code *dropout, *fused_pointwise, *resize;
+    const direct_code *dropout, *fused_pointwise, *resize, *softmax;
     ptrdiff_t vector_bytes;
     /* [is it f64] */
     const struct gemm_code *gemm[2];
@@ -131,6 +131,6 @@ int direct_winograd_pays(const direct *d, const adj_node *n);
 
 extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_im2col,
     direct_depthwise, direct_dropout, direct_filter_bf16, direct_filter_gemm, direct_group_norm,
-    direct_max_pool, direct_resize, direct_winograd;
+    direct_max_pool, direct_resize, direct_softmax, direct_winograd;
 
 #endif

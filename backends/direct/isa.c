@@ -7,6 +7,7 @@
 #include "backends/direct/group_norm/group_norm.h"
 #include "backends/direct/max_pool/max_pool.h"
 #include "backends/direct/resize/resize.h"
+#include "backends/direct/softmax/softmax.h"
 #include "backends/direct/winograd/winograd.h"
 
 extern const direct_code DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
@@ -25,6 +26,7 @@ const direct_isa DIRECT(isa) = {
     .dropout = &DIRECT(dropout),
     .fused_pointwise = &DIRECT(fused_pointwise),
     .resize = &DIRECT(resize),
+    .softmax = &DIRECT(softmax),
     .filter_gemm = {&DIRECT(filter_gemm_f32), &DIRECT(filter_gemm_f64)},
     .gemm = {&DIRECT(gemm_f32), &DIRECT(gemm_f64)},
     .vector_bytes = VECTOR_BYTES,

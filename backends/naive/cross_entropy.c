@@ -4,9 +4,7 @@
  *   loss = -sum(t[j] * log p[j])      g[j] = p[j] - t[j]
  * A class with t[j] == 0 adds nothing, even where p[j] is 0. An integer label -1 makes its row 0;
  * any other outside of 0 to k-1 is an error, found before a result is written. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "kernels.h"
 #include "row.h"
@@ -47,18 +45,6 @@ static inline A target(const losses *v, ptrdiff_t i, ptrdiff_t j)
     return v->keep * ld(v->dense + i * v->k + j) + v->spread;
 }
 
-static adj_status labels_in_range(const adj_call *c, const losses *v)
-{
-    for (ptrdiff_t i = 0; v->integer != NULL && i < v->n; i++)
-        if (v->integer[i] < -1 || v->integer[i] >= v->k) {
-            snprintf(c->message, ADJ_WHY,
-                     "%s: labels is out of range in row %td (got %" PRId32 ", expected -1 to %td)",
-                     c->group->node[0]->op->name, i, v->integer[i], v->k - 1);
-            return ADJ_EARG;
-        }
-    return ADJ_OK;
-}
-
 /* -t * log p of one class. */
 static inline A term(A z, A t, row_sums s, A log_sum)
 {
@@ -69,7 +55,7 @@ adj_status KERNEL(softmax_cross_entropy)(const adj_call *c)
 {
     const losses v = losses_of(c);
     T *y = c->out[0];
-    adj_status status = labels_in_range(c, &v);
+    adj_status status = v.integer != NULL ? adj_check_labels(c) : ADJ_OK;
     if (status != ADJ_OK)
         return status;
 
@@ -89,7 +75,7 @@ adj_status KERNEL(softmax_cross_entropy_grad)(const adj_call *c)
 {
     const losses v = losses_of(c);
     T *g = c->out[0];
-    adj_status status = labels_in_range(c, &v);
+    adj_status status = v.integer != NULL ? adj_check_labels(c) : ADJ_OK;
     if (status != ADJ_OK)
         return status;
 

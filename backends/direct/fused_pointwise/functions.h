@@ -1,7 +1,7 @@
 /* functions.h - activations and gradients at one element, for loops that are vectorised: no branch,
- * no call, nothing but arithmetic, comparisons and shifts. First e^x and e^x - 1, of which the
- * curved ones are made; then gelu and its gradient, in both forms; then clip, hard_sigmoid,
- * hard_swish, elu, and the gradients of these and of sigmoid and tanh that need more than a choice.
+ * no call, nothing but arithmetic and comparisons. First gelu and its gradient, in both forms; then
+ * clip, hard_sigmoid, hard_swish, elu, and the gradients of these and of sigmoid and tanh that need
+ * more than a choice.
  *
  * All but clip take and give doubles, though the elements are floats. So the last rounding, to
  * float, is the only one that shows: what a float takes for infinite or subnormal, exactly
@@ -14,84 +14,8 @@
 #define DIRECT_FUSED_POINTWISE_FUNCTIONS_H
 
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
 
-#include "backends/direct/element.h"
-
-/* ---- exponentials ---- */
-
-/* Between the first two e^x is a normal double; below the third it is rounded to 0. */
-static const double min_exponent = -708, max_exponent = 709, zero_exponent = -745.1332191019412;
-static const double ln2 = 0.6931471805599453, per_ln2 = 1.4426950408889634;
-
-/* x = n ln 2 + r, |r| <= ln 2 / 2; scale is 2^n. */
-typedef struct {
-    double scale, r;
-} exp_parts;
-
-/* Of x between these limits; of others anything. Added to 1.5 2^52 a quotient is rounded to n,
- * which is the sum's last bits then, and with 1023 more, moved up, the exponent of a double. */
-ALWAYS exp_parts exp_parts_of(double x)
-{
-    const double rounder = 0x1.8p52 + 1023, sum = x * per_ln2 + rounder;
-    uint64_t bits;
-    exp_parts e = {.r = x - (sum - rounder) * ln2};
-    memcpy(&bits, &sum, sizeof bits);
-    bits <<= 52;
-    memcpy(&e.scale, &bits, sizeof bits);
-    return e;
-}
-
-/* e^r - 1 = r + r^2 q(r): q of degree 5, error 2^-32; what is made of it is rounded to float. */
-ALWAYS double expm1_polynomial(double r)
-{
-    double q = 0.00019845561556095022;
-    q = q * r + 0.0013940628931463548;
-    q = q * r + 0.008333390058574003;
-    q = q * r + 0.04166636093568211;
-    q = q * r + 0.16666666366783583;
-    q = q * r + 0.500000004412193;
-    return r + r * r * q;
-}
-
-/* The same for what cancels first: q of degree 8, error 2^-49. */
-ALWAYS double expm1_polynomial_in_double(double r)
-{
-    double q = 2.755419179125099e-07;
-    q = q * r + 2.7630667636965157e-06;
-    q = q * r + 2.4801695874983178e-05;
-    q = q * r + 0.00019841195900302929;
-    q = q * r + 0.0013888888764842255;
-    q = q * r + 0.008333333362687635;
-    q = q * r + 0.04166666666710374;
-    q = q * r + 0.16666666666630475;
-    q = q * r + 0.4999999999999964;
-    return r + r * r * q;
-}
-
-/* e^x between the limits. */
-ALWAYS double exp_in_limits(double x)
-{
-    const exp_parts e = exp_parts_of(x);
-    return e.scale * expm1_polynomial(e.r) + e.scale;
-}
-
-/* A subnormal e^x is e^min_exponent: both are 0 in float, and neither is, times infinity. */
-ALWAYS double exponential(double x)
-{
-    const double y = exp_in_limits(x < min_exponent ? min_exponent : x);
-    const double positive = x < zero_exponent ? 0 : y;
-    return x > max_exponent ? HUGE_VAL : positive;
-}
-
-/* e^x - 1 of x <= 0, where the result's sign is that of x: 1 - 1 would lose that of -0. */
-ALWAYS double expm1_of(double x)
-{
-    const exp_parts e = exp_parts_of(x);
-    const double y = copysign(e.scale * expm1_polynomial(e.r) + (e.scale - 1), x);
-    return x < min_exponent ? -1 : y;
-}
+#include "backends/direct/exp_log.h"
 
 /* ---- gelu, as in ops/gelu.c ---- */
 

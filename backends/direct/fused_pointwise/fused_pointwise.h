@@ -42,6 +42,7 @@ typedef enum {
     FUSED_SQUARE,
     FUSED_SQRT,
     FUSED_EXP,
+    FUSED_LOG,
     FUSED_CLIP, /* k3 above k2, k1 below k0 */
     FUSED_HARD_SIGMOID,
     FUSED_HARD_SWISH,

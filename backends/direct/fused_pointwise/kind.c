@@ -11,6 +11,7 @@ static const fused_kind kinds[] = {
     {&adj_op_square, FUSED_SQUARE, "f", 0, 0},
     {&adj_op_sqrt, FUSED_SQRT, "f", 0, 0},
     {&adj_op_exp, FUSED_EXP, "f", 0, 0},
+    {&adj_op_log, FUSED_LOG, "f", 0, 0},
     {&adj_op_clip, FUSED_CLIP, "f", 0, 0},
     {&adj_op_hard_sigmoid, FUSED_HARD_SIGMOID, "f", 0, 0},
     {&adj_op_hard_swish, FUSED_HARD_SWISH, "f", 0, 0},

@@ -31,6 +31,7 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_SQUARE: return a * a;
     case FUSED_SQRT: return sqrtf(a);
     case FUSED_EXP: return (float)exponential(a64);
+    case FUSED_LOG: return (float)logarithm(a64);
     case FUSED_CLIP: return clip(a, k);
     case FUSED_HARD_SIGMOID: return (float)hard_sigmoid(a64);
     case FUSED_HARD_SWISH: return (float)hard_swish(a64);
@@ -90,6 +91,7 @@ void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
     case FUSED_SQUARE: loop(FUSED_SQUARE, a); break;
     case FUSED_SQRT: loop(FUSED_SQRT, a); break;
     case FUSED_EXP: loop(FUSED_EXP, a); break;
+    case FUSED_LOG: loop(FUSED_LOG, a); break;
     case FUSED_CLIP: loop(FUSED_CLIP, a); break;
     case FUSED_HARD_SIGMOID: loop(FUSED_HARD_SIGMOID, a); break;
     case FUSED_HARD_SWISH: loop(FUSED_HARD_SWISH, a); break;

@@ -1,0 +1,178 @@
+/* rows.c - a job of softmax.h: loops go along the rows, of which each has its maximum m taken out:
+ *   p = exp(z - m) / s     log p = z - m - log s     s = sum(exp(z - m))
+ * Compiled once per instruction set, and with -fno-trapping-math, as loops.c. */
+#include "backends/direct/arith.h"
+#include "backends/direct/exp_log.h"
+#include "softmax.h"
+
+typedef struct {
+    const softmax *p;
+    ptrdiff_t first, n;          /* rows */
+    const float *logits, *dense; /* [classes][SOFTMAX_ROWS]; dense: labels, or NULL */
+    float max[SOFTMAX_ROWS];
+    double *exps; /* [classes][SOFTMAX_ROWS] */
+    double sum[SOFTMAX_ROWS], log_sum[SOFTMAX_ROWS];
+    int32_t label[SOFTMAX_ROWS]; /* integers; of no row -1 */
+} block;
+
+/* ---- reading ---- */
+
+/* The rows of an operand, turned; there are others than b->n of zeros. */
+static void read_columns(const block *b, const void *operand, float *restrict line,
+                         float *restrict column)
+{
+    const ptrdiff_t k = b->p->classes;
+    load_reals(b->p->dtype, b->n * k, line,
+               (const char *)operand + tensor_bytes(b->p->dtype, b->first * k));
+    memset(line + b->n * k, 0, (size_t)((SOFTMAX_ROWS - b->n) * k) * sizeof *line);
+    for (ptrdiff_t j = 0; j < k; j++)
+        for (int r = 0; r < SOFTMAX_ROWS; r++)
+            column[j * SOFTMAX_ROWS + r] = line[r * k + j];
+}
+
+static void read_labels(block *b, const int32_t *label)
+{
+    for (int r = 0; r < SOFTMAX_ROWS; r++)
+        b->label[r] = r < b->n ? label[b->first + r] : -1;
+}
+
+/* ---- the sums ---- */
+
+static void find_max(block *b)
+{
+    float max[SOFTMAX_ROWS];
+    memcpy(max, b->logits, sizeof max);
+    for (ptrdiff_t j = 1; j < b->p->classes; j++) {
+        const float *z = b->logits + j * SOFTMAX_ROWS;
+#pragma omp simd
+        for (int r = 0; r < SOFTMAX_ROWS; r++)
+            max[r] = z[r] > max[r] ? z[r] : max[r];
+    }
+    memcpy(b->max, max, sizeof max);
+}
+
+static void sum_exps(block *b)
+{
+    double sum[SOFTMAX_ROWS] = {0};
+    for (ptrdiff_t j = 0; j < b->p->classes; j++) {
+        const float *z = b->logits + j * SOFTMAX_ROWS;
+        double *e = b->exps + j * SOFTMAX_ROWS;
+#pragma omp simd
+        for (int r = 0; r < SOFTMAX_ROWS; r++) {
+            e[r] = exponential((double)z[r] - (double)b->max[r]);
+            sum[r] += e[r];
+        }
+    }
+#pragma omp simd
+    for (int r = 0; r < SOFTMAX_ROWS; r++) {
+        b->sum[r] = sum[r];
+        b->log_sum[r] = logarithm(sum[r]);
+    }
+}
+
+/* ---- results ---- */
+
+/* The targets of class j. */
+ALWAYS void targets_of(const block *b, ptrdiff_t j, double *restrict target)
+{
+    const double keep = b->p->keep, spread = b->p->spread;
+    if (b->dense != NULL) {
+        const float *label = b->dense + j * SOFTMAX_ROWS;
+#pragma omp simd
+        for (int r = 0; r < SOFTMAX_ROWS; r++)
+            target[r] = keep * (double)label[r] + spread;
+        return;
+    }
+#pragma omp simd
+    for (int r = 0; r < SOFTMAX_ROWS; r++)
+        target[r] = (b->label[r] == (int32_t)j ? keep : 0) + spread;
+}
+
+/* A row whose label is -1 is left out. */
+ALWAYS double unless_left_out(const block *b, int r, double v)
+{
+    return b->p->is_sparse && b->label[r] < 0 ? 0 : v;
+}
+
+/* A class whose target is 0 adds nothing, even where its probability is 0. */
+static void losses(const block *b, float *restrict y)
+{
+    double loss[SOFTMAX_ROWS] = {0}, target[SOFTMAX_ROWS];
+    for (ptrdiff_t j = 0; j < b->p->classes; j++) {
+        const float *z = b->logits + j * SOFTMAX_ROWS;
+        targets_of(b, j, target);
+#pragma omp simd
+        for (int r = 0; r < SOFTMAX_ROWS; r++) {
+            const double log_p = (double)z[r] - (double)b->max[r] - b->log_sum[r];
+            const double term = -target[r] * log_p;
+            loss[r] += target[r] == 0 ? 0 : term;
+        }
+    }
+    for (int r = 0; r < SOFTMAX_ROWS; r++)
+        y[r] = (float)unless_left_out(b, r, loss[r]);
+}
+
+/* Class j of the other results. */
+ALWAYS void results_of(const block *b, softmax_result result, ptrdiff_t j, float *restrict y)
+{
+    const float *z = b->logits + j * SOFTMAX_ROWS;
+    const double *e = b->exps + j * SOFTMAX_ROWS;
+    double target[SOFTMAX_ROWS] = {0};
+    if (result == LOSS_GRAD)
+        targets_of(b, j, target);
+#pragma omp simd
+    for (int r = 0; r < SOFTMAX_ROWS; r++) {
+        const double log_p = (double)z[r] - (double)b->max[r] - b->log_sum[r];
+        const double v = result == LOG_PROBABILITY ? log_p : e[r] / b->sum[r] - target[r];
+        y[r] = (float)v;
+    }
+}
+
+/* All classes of these, as rows. */
+ALWAYS void write_rows(const block *b, softmax_result result, float *restrict line)
+{
+    const ptrdiff_t k = b->p->classes;
+    float y[SOFTMAX_ROWS];
+    for (ptrdiff_t j = 0; j < k; j++) {
+        results_of(b, result, j, y);
+        for (int r = 0; r < SOFTMAX_ROWS; r++)
+            line[r * k + j] = y[r];
+    }
+    for (int r = 0; r < b->n && b->p->is_sparse; r++)
+        if (b->label[r] < 0)
+            memset(line + r * k, 0, (size_t)k * sizeof *line);
+}
+
+static void run_job(const adj_call *c, ptrdiff_t job, int thread)
+{
+    const softmax *p = c->state;
+    char *own = direct_scratch(c, (size_t)thread * p->per_thread);
+    float *line = (void *)(own + p->line), *logits = (void *)(own + p->logit_columns),
+          *dense = (void *)(own + p->label_columns);
+    const ptrdiff_t first = job * SOFTMAX_ROWS;
+    block b = {.p = p,
+               .first = first,
+               .n = min(p->rows - first, SOFTMAX_ROWS),
+               .logits = logits,
+               .exps = (void *)(own + p->exps)};
+    read_columns(&b, c->in[p->logits], line, logits);
+    if (p->labels >= 0 && p->is_sparse)
+        read_labels(&b, c->in[p->labels]);
+    else if (p->labels >= 0) {
+        read_columns(&b, c->in[p->labels], line, dense);
+        b.dense = dense;
+    }
+    find_max(&b);
+    sum_exps(&b);
+    switch (p->result) {
+    case PROBABILITY: write_rows(&b, PROBABILITY, line); break;
+    case LOG_PROBABILITY: write_rows(&b, LOG_PROBABILITY, line); break;
+    case LOSS: losses(&b, line); break;
+    case LOSS_GRAD: write_rows(&b, LOSS_GRAD, line); break;
+    }
+    const ptrdiff_t columns = p->result == LOSS ? 1 : p->classes;
+    store_reals(p->dtype, b.n * columns,
+                (char *)c->out[0] + tensor_bytes(p->dtype, first * columns), line);
+}
+
+const direct_code DIRECT(softmax) = {.job = run_job};

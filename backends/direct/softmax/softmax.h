@@ -1,0 +1,27 @@
+/* softmax.h - softmax and log_softmax over the last axis, softmax cross-entropy and its gradient
+ * for the logits: SOFTMAX_ROWS rows at a time, one class after another, however few these are. */
+#ifndef DIRECT_SOFTMAX_H
+#define DIRECT_SOFTMAX_H
+
+#include "backends/direct/direct.h"
+
+enum { SOFTMAX_ROWS = 16 }; /* of a job */
+
+typedef enum { PROBABILITY, LOG_PROBABILITY, LOSS, LOSS_GRAD } softmax_result;
+
+typedef struct {
+    direct_work work;
+    softmax_result result;
+    adj_dtype dtype;
+    ptrdiff_t rows, classes;
+    int logits, labels;  /* among the group's operands; labels -1: there are none */
+    int is_sparse;       /* labels are integers */
+    double keep, spread; /* a target is keep * label + spread */
+    size_t per_thread;   /* bytes of the scratch: of each thread, and within these */
+    size_t exps, line, logit_columns, label_columns;
+} softmax;
+
+/* rows.c, per instruction set */
+extern const direct_code direct_softmax_base, direct_softmax_avx2, direct_softmax_avx512;
+
+#endif
