@@ -212,8 +212,6 @@ Test(compare_cli, isa)
     cr_assert_not_null(strstr(f.err, "the first is the reference"), "%s", f.err);
 }
 
-/* oneDNN issue 6035: without the quarantine a crash, a hang, wrong numbers or luck; never the end
- * of the tool. With it, right. */
 /* Its plan has nodes that equal others, which are computed anew for the gradient. */
 Test(compare_cli, isa_of_copies)
 {
@@ -226,6 +224,8 @@ Test(compare_cli, isa_of_copies)
     cr_expect_null(strstr(f.out, "the response is cut off"), "%s", f.out);
 }
 
+/* oneDNN issue 6035: without the quarantine a crash, a hang, wrong numbers or luck; never the end
+ * of the tool. With it, right. */
 Test(compare_cli, guard_survives)
 {
     const char *arguments[ARGUMENTS] = {"compare",
