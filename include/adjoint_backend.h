@@ -71,9 +71,10 @@ typedef struct {
     char *message;          /* ADJ_WHY bytes, for a failure's sentence */
 } adj_call;
 
-/* For kernels of cross-entropies with integer labels, before they write a result: is every label of
- * the group's first node one of its classes, or -1? If not, ADJ_EARG and the sentence. */
-ADJ_API adj_status adj_check_labels(const adj_call *c);
+/* For kernels of sparse cross-entropies, before they write a result: is every label one of the
+ * classes, or -1? If not, ADJ_EARG, and the sentence in c->message. The group's first node is such
+ * an op, and its labels enter the group as plain i32. */
+ADJ_API adj_status adj_call_check_labels(const adj_call *c);
 
 /* A way to compute some groups. */
 typedef struct adj_kernel {

@@ -27,15 +27,15 @@ static adj_status check_labels(const adj_node *n, int i)
     return ADJ_OK;
 }
 
-adj_status adj_check_labels(const adj_call *c)
+adj_status adj_call_check_labels(const adj_call *c)
 {
     const adj_node *n = c->group->node[0];
-    const int64_t rows = n->in[0]->type.shape.dim[0], classes = n->in[0]->type.shape.dim[1];
+    const int64_t count = n->in[0]->type.shape.dim[0], classes = n->in[0]->type.shape.dim[1];
     const int32_t *label = c->in[adj_group_in(c->group, n->in[1])];
     int64_t i = 0;
-    while (i < rows && label[i] >= -1 && label[i] < classes)
+    while (i < count && label[i] >= -1 && label[i] < classes)
         i++;
-    if (i == rows)
+    if (i == count)
         return ADJ_OK;
     snprintf(c->message, ADJ_WHY,
              "%s: labels is out of range in row %" PRId64 " (got %" PRId32

@@ -112,7 +112,7 @@ static const plant plants[] = {
      "naive's kernel for broadcast_to is wrong: differences and its formula"},
     {{.op = "matmul"}, "matmul", NULL, SCALED, "naive's"},
     {{.op = "resize"}, "resize_grad", NULL, SCALED, "naive's kernel for resize_grad is wrong"},
-    {{.op = "sparse_softmax_cross_entropy"},
+    {{.op = "sparse_softmax_cross_entropy", .in = "24,16"},
      "sparse_softmax_cross_entropy_grad",
      NULL,
      ONE_ROW,

@@ -10,24 +10,35 @@ typedef struct {
     ptrdiff_t first, n;          /* rows */
     const float *logits, *dense; /* [classes][SOFTMAX_ROWS]; dense: labels, or NULL */
     float max[SOFTMAX_ROWS];
-    double *exps; /* [classes][SOFTMAX_ROWS] */
+    double *exps; /* [classes][SOFTMAX_ROWS], where they are kept */
     double sum[SOFTMAX_ROWS], log_sum[SOFTMAX_ROWS];
-    int32_t label[SOFTMAX_ROWS]; /* integers; of no row -1 */
+    int32_t label[SOFTMAX_ROWS]; /* integers; beyond the rows -1 */
 } block;
 
 /* ---- reading ---- */
 
-/* The rows of an operand, turned; there are others than b->n of zeros. */
+/* The rows of a tensor that lie in memory without a gap, as they do in `line`. */
+static ptrdiff_t rows_at_once(const block *b) { return b->p->pitch == b->p->classes ? b->n : 1; }
+
+/* The bytes of row r in a tensor of rows. */
+static ptrdiff_t row_bytes(const block *b, ptrdiff_t r)
+{
+    return tensor_bytes(b->p->dtype, (b->first + r) * b->p->classes);
+}
+
+/* The rows of an operand, transposed. Rows beyond b->n are zeros: nothing reads what becomes of
+ * them, and zeros cost no more than others. */
 static void read_columns(const block *b, const void *operand, float *restrict line,
                          float *restrict column)
 {
-    const ptrdiff_t k = b->p->classes;
-    load_reals(b->p->dtype, b->n * k, line,
-               (const char *)operand + tensor_bytes(b->p->dtype, b->first * k));
-    memset(line + b->n * k, 0, (size_t)((SOFTMAX_ROWS - b->n) * k) * sizeof *line);
-    for (ptrdiff_t j = 0; j < k; j++)
+    const ptrdiff_t pitch = b->p->pitch, step = rows_at_once(b);
+    for (ptrdiff_t r = 0; r < b->n; r += step)
+        load_reals(b->p->dtype, step * b->p->classes, line + r * pitch,
+                   (const char *)operand + row_bytes(b, r));
+    memset(line + b->n * pitch, 0, (size_t)((SOFTMAX_ROWS - b->n) * pitch) * sizeof *line);
+    for (ptrdiff_t j = 0; j < b->p->classes; j++)
         for (int r = 0; r < SOFTMAX_ROWS; r++)
-            column[j * SOFTMAX_ROWS + r] = line[r * k + j];
+            column[j * SOFTMAX_ROWS + r] = line[r * pitch + j];
 }
 
 static void read_labels(block *b, const int32_t *label)
@@ -51,17 +62,18 @@ static void find_max(block *b)
     memcpy(b->max, max, sizeof max);
 }
 
-static void sum_exps(block *b)
+ALWAYS void sum_exps(block *b, int keep)
 {
-    double sum[SOFTMAX_ROWS] = {0};
+    double sum[SOFTMAX_ROWS] = {0}, e[SOFTMAX_ROWS];
     for (ptrdiff_t j = 0; j < b->p->classes; j++) {
         const float *z = b->logits + j * SOFTMAX_ROWS;
-        double *e = b->exps + j * SOFTMAX_ROWS;
 #pragma omp simd
         for (int r = 0; r < SOFTMAX_ROWS; r++) {
             e[r] = exponential((double)z[r] - (double)b->max[r]);
             sum[r] += e[r];
         }
+        if (keep)
+            memcpy(b->exps + j * SOFTMAX_ROWS, e, sizeof e);
     }
 #pragma omp simd
     for (int r = 0; r < SOFTMAX_ROWS; r++) {
@@ -95,8 +107,9 @@ ALWAYS double unless_left_out(const block *b, int r, double v)
 }
 
 /* A class whose target is 0 adds nothing, even where its probability is 0. */
-static void losses(const block *b, float *restrict y)
+static void write_losses(const block *b, void *result)
 {
+    float y[SOFTMAX_ROWS];
     double loss[SOFTMAX_ROWS] = {0}, target[SOFTMAX_ROWS];
     for (ptrdiff_t j = 0; j < b->p->classes; j++) {
         const float *z = b->logits + j * SOFTMAX_ROWS;
@@ -110,6 +123,7 @@ static void losses(const block *b, float *restrict y)
     }
     for (int r = 0; r < SOFTMAX_ROWS; r++)
         y[r] = (float)unless_left_out(b, r, loss[r]);
+    store_reals(b->p->dtype, b->n, (char *)result + tensor_bytes(b->p->dtype, b->first), y);
 }
 
 /* Class j of the other results. */
@@ -129,18 +143,20 @@ ALWAYS void results_of(const block *b, softmax_result result, ptrdiff_t j, float
 }
 
 /* All classes of these, as rows. */
-ALWAYS void write_rows(const block *b, softmax_result result, float *restrict line)
+ALWAYS void write_rows(const block *b, softmax_result result, float *restrict line, void *dst)
 {
-    const ptrdiff_t k = b->p->classes;
+    const ptrdiff_t k = b->p->classes, pitch = b->p->pitch, step = rows_at_once(b);
     float y[SOFTMAX_ROWS];
     for (ptrdiff_t j = 0; j < k; j++) {
         results_of(b, result, j, y);
         for (int r = 0; r < SOFTMAX_ROWS; r++)
-            line[r * k + j] = y[r];
+            line[r * pitch + j] = y[r];
     }
     for (int r = 0; r < b->n && b->p->is_sparse; r++)
         if (b->label[r] < 0)
-            memset(line + r * k, 0, (size_t)k * sizeof *line);
+            memset(line + r * pitch, 0, (size_t)k * sizeof *line);
+    for (ptrdiff_t r = 0; r < b->n; r += step)
+        store_reals(b->p->dtype, step * k, (char *)dst + row_bytes(b, r), line + r * pitch);
 }
 
 static void run_job(const adj_call *c, ptrdiff_t job, int thread)
@@ -163,16 +179,24 @@ static void run_job(const adj_call *c, ptrdiff_t job, int thread)
         b.dense = dense;
     }
     find_max(&b);
-    sum_exps(&b);
     switch (p->result) {
-    case PROBABILITY: write_rows(&b, PROBABILITY, line); break;
-    case LOG_PROBABILITY: write_rows(&b, LOG_PROBABILITY, line); break;
-    case LOSS: losses(&b, line); break;
-    case LOSS_GRAD: write_rows(&b, LOSS_GRAD, line); break;
+    case PROBABILITY:
+        sum_exps(&b, 1);
+        write_rows(&b, PROBABILITY, line, c->out[0]);
+        break;
+    case LOG_PROBABILITY:
+        sum_exps(&b, 0);
+        write_rows(&b, LOG_PROBABILITY, line, c->out[0]);
+        break;
+    case LOSS:
+        sum_exps(&b, 0);
+        write_losses(&b, c->out[0]);
+        break;
+    case LOSS_GRAD:
+        sum_exps(&b, 1);
+        write_rows(&b, LOSS_GRAD, line, c->out[0]);
+        break;
     }
-    const ptrdiff_t columns = p->result == LOSS ? 1 : p->classes;
-    store_reals(p->dtype, b.n * columns,
-                (char *)c->out[0] + tensor_bytes(p->dtype, first * columns), line);
 }
 
 const direct_code DIRECT(softmax) = {.job = run_job};

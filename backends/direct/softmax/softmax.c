@@ -3,6 +3,12 @@
 
 #include "backends/direct/arith.h"
 
+/* A row is a lane: of fewer rows, times the bytes of a vector, naive takes less time, with two
+ * threads, as it shares out rows and not SOFTMAX_ROWS of them. */
+static const ptrdiff_t min_lane_bytes = 192;
+/* From so many classes on rows have an odd number of the cache's lines: of a power of two, the same
+ * place of all rows would be in one set of the first cache. */
+static const ptrdiff_t pad_from = 256;
 static const ptrdiff_t max_classes = 1 << 14;  /* a thread keeps SOFTMAX_ROWS times as many */
 static const int64_t parallel_above = 1 << 12; /* logits */
 
@@ -30,12 +36,18 @@ static void set_labels(const adj_group *g, softmax *p)
     p->spread = smoothing / (double)p->classes;
 }
 
+static int keeps_exps(const softmax *p)
+{
+    return p->result == PROBABILITY || p->result == LOSS_GRAD;
+}
+
 static size_t lay_out(softmax *p)
 {
     const ptrdiff_t elems = SOFTMAX_ROWS * p->classes;
     size_t thread = 0, scratch = 0;
-    p->exps = reserve(&thread, elems, sizeof(double));
-    p->line = reserve(&thread, elems, sizeof(float));
+    p->pitch = p->classes < pad_from ? p->classes : round_up(p->classes, 32) + 16;
+    p->exps = reserve(&thread, keeps_exps(p) ? elems : 0, sizeof(double));
+    p->line = reserve(&thread, SOFTMAX_ROWS * p->pitch, sizeof(float));
     p->logit_columns = reserve(&thread, elems, sizeof(float));
     p->label_columns = reserve(&thread, p->labels < 0 || p->is_sparse ? 0 : elems, sizeof(float));
     p->per_thread = thread;
@@ -60,27 +72,30 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (classes < 1 || classes > max_classes)
         return direct_refuse(prep, "%s: direct takes 1 to %d classes", n->op->name,
                              (int)max_classes);
+    const ptrdiff_t rows = (ptrdiff_t)(elems / classes);
+    if (rows < divide_up(min_lane_bytes, d->isa->vector_bytes))
+        return direct_refuse(prep, "%s: direct takes %d rows at least", n->op->name,
+                             (int)divide_up(min_lane_bytes, d->isa->vector_bytes));
     softmax p = {.result = ops[i].result,
                  .dtype = logits.dtype,
-                 .rows = (ptrdiff_t)(elems / classes),
+                 .rows = rows,
                  .classes = (ptrdiff_t)classes,
                  .logits = adj_group_in(g, n->in[0])};
-    p.work = (direct_work){.code = d->isa->softmax,
-                           .jobs = divide_up(p.rows, SOFTMAX_ROWS),
-                           .threads = elems > parallel_above ? d->threads : 1};
+    p.work = (direct_work){.code = d->isa->softmax, .jobs = divide_up(rows, SOFTMAX_ROWS)};
+    p.work.threads = elems > parallel_above ? (int)min(d->threads, p.work.jobs) : 1;
     set_labels(g, &p);
     prep->scratch = lay_out(&p);
-    if (p.rows == 1) /* all but one row of the only job are thrown away */
-        prep->seconds *= 2;
     if (p.result != LOSS) /* a job is read before it is written */
         prep->alias[0].operands = 1u << p.logits;
+    if (p.result == LOSS_GRAD && p.labels >= 0 && !p.is_sparse)
+        prep->alias[0].operands |= 1u << p.labels;
     return direct_accept(d, prep, "softmax", &p, sizeof p);
 }
 
 static adj_status run(const adj_call *c)
 {
     const softmax *p = c->state;
-    const adj_status status = p->labels >= 0 && p->is_sparse ? adj_check_labels(c) : ADJ_OK;
+    const adj_status status = p->labels >= 0 && p->is_sparse ? adj_call_check_labels(c) : ADJ_OK;
     return status == ADJ_OK ? direct_run(c) : status;
 }
 

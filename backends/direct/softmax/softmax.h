@@ -1,5 +1,6 @@
 /* softmax.h - softmax and log_softmax over the last axis, softmax cross-entropy and its gradient
- * for the logits: SOFTMAX_ROWS rows at a time, one class after another, however few these are. */
+ * for the logits: SOFTMAX_ROWS rows at a time, one class after another, so that few classes fill
+ * vectors, too. */
 #ifndef DIRECT_SOFTMAX_H
 #define DIRECT_SOFTMAX_H
 
@@ -14,6 +15,7 @@ typedef struct {
     softmax_result result;
     adj_dtype dtype;
     ptrdiff_t rows, classes;
+    ptrdiff_t pitch;     /* elements from row to row in `line` */
     int logits, labels;  /* among the group's operands; labels -1: there are none */
     int is_sparse;       /* labels are integers */
     double keep, spread; /* a target is keep * label + spread */
