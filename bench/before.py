@@ -62,11 +62,11 @@ def in_turns(o, c, turns):
     both = [[], []]
     for turn in range(turns):
         for i in ((0, 1), (1, 0))[turn % 2]:
-            answer = nets.ours(tools[i], net, dtype, part, o, *more)
-            if "error" in answer:
-                say(f"{' '.join([*c[:3], *more])}: {tools[i].path}: {answer['error']}")
+            figures = nets.ours(tools[i], net, dtype, part, o, *more)
+            if "error" in figures:
+                say(f"{' '.join([*c[:3], *more])}: {tools[i].path}: {figures['error']}")
                 return None
-            both[i].append(answer)
+            both[i].append(figures)
     return [nets.combine(of) for of in both]
 
 

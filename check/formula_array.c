@@ -168,8 +168,8 @@ static void reduce_max(const adj_node *n, double *const in[], double *y)
     for (int64_t i = 0; i < node_elems(n); i++)
         y[i] = -INFINITY;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++) {
-        double *most = &y[reduced_element(n, i)];
-        *most = in[0][i] > *most || isnan(in[0][i]) ? in[0][i] : *most;
+        double *max = &y[reduced_element(n, i)];
+        *max = in[0][i] > *max || isnan(in[0][i]) ? in[0][i] : *max;
     }
 }
 

@@ -71,9 +71,9 @@ typedef struct {
     char *message;          /* ADJ_WHY bytes, for a failure's sentence */
 } adj_call;
 
-/* For kernels of sparse cross-entropies, before they write a result: is every label one of the
- * classes, or -1? If not, ADJ_EARG, and the sentence in c->message. The group's first node is such
- * an op, and its labels enter the group as plain i32. */
+/* For kernels of softmax and its cross-entropies, before they write a result: if the group's first
+ * node has integer labels, is each one of the classes, or -1? If not, ADJ_EARG, and the sentence in
+ * c->message. The labels enter the group, plain. */
 ADJ_API adj_status adj_call_check_labels(const adj_call *c);
 
 /* A way to compute some groups. */

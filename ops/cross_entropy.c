@@ -30,6 +30,8 @@ static adj_status check_labels(const adj_node *n, int i)
 adj_status adj_call_check_labels(const adj_call *c)
 {
     const adj_node *n = c->group->node[0];
+    if (n->n_in < 2 || n->in[1]->type.dtype != ADJ_I32)
+        return ADJ_OK;
     const int64_t count = n->in[0]->type.shape.dim[0], classes = n->in[0]->type.shape.dim[1];
     const int32_t *label = c->in[adj_group_in(c->group, n->in[1])];
     int64_t i = 0;

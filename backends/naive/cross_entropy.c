@@ -55,7 +55,7 @@ adj_status KERNEL(softmax_cross_entropy)(const adj_call *c)
 {
     const losses v = losses_of(c);
     T *y = c->out[0];
-    adj_status status = v.integer != NULL ? adj_call_check_labels(c) : ADJ_OK;
+    adj_status status = adj_call_check_labels(c);
     if (status != ADJ_OK)
         return status;
 
@@ -75,7 +75,7 @@ adj_status KERNEL(softmax_cross_entropy_grad)(const adj_call *c)
 {
     const losses v = losses_of(c);
     T *g = c->out[0];
-    adj_status status = v.integer != NULL ? adj_call_check_labels(c) : ADJ_OK;
+    adj_status status = adj_call_check_labels(c);
     if (status != ADJ_OK)
         return status;
 

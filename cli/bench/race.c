@@ -142,7 +142,7 @@ static void mark_planned(race *r, bench_rows *rows)
 
 /* ---- memory ---- */
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Room for the largest of each; floats are ordinary numbers in any type, two bytes of them, too. */
 static int make_memory(race *r)
@@ -153,10 +153,10 @@ static int make_memory(race *r)
         size_t bytes[N_AREA];
         bind_areas(&e->c, 0, NULL, bytes, e->in, e->out);
         for (int k = 0; k < N_AREA; k++) {
-            max[k] = larger(max[k], bytes[k]);
+            max[k] = max_of(max[k], bytes[k]);
             e->bytes += bytes[k];
         }
-        scratch = larger(scratch, e->prep.scratch);
+        scratch = max_of(scratch, e->prep.scratch);
     }
     int ok = 1;
     for (int k = 0; k < N_AREA; k++)

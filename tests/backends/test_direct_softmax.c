@@ -181,12 +181,12 @@ static void expect_every_case(const char *isa)
 
 Test(direct_softmax, every_case) { for_each_isa(N_ISA, all_isas, expect_every_case); }
 
-static void expect_most_classes(const char *isa)
+static void expect_max_classes(const char *isa)
 {
     expect_case(&(problem){.op = SOFTMAX, .dtype = ADJ_F32, .n = 12, .k = MAX_CLASSES}, isa);
 }
 
-Test(direct_softmax, the_most_classes) { for_each_isa(N_ISA, all_isas, expect_most_classes); }
+Test(direct_softmax, max_classes) { for_each_isa(N_ISA, all_isas, expect_max_classes); }
 
 /* Rows are those of the last axis. */
 static void expect_images(const char *isa)

@@ -1,9 +1,10 @@
 /* twin.c - see twin.h.
  *
- * Which values are sure? A backend may add in any order, has its own sigmoid, and need not round
- * what stays in a group to a half type. Sums of products of integers, all below 2^24, are exact in
- * any order; everything else that is not listed as unsure is computed by the same code, or rounded
- * once, and is sure if its operands are. Zeros may differ in sign, so a division by 0 is not. */
+ * Which values are sure? A backend may add in any order, has its own sigmoid and exponentials, and
+ * need not round what stays in a group to a half type. Sums of products of integers, all below
+ * 2^24, are exact in any order; everything else that is not listed as unsure is computed by the
+ * same code, or rounded once, and is sure if its operands are. Zeros may differ in sign, so a
+ * division by 0 is not. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

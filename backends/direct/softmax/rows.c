@@ -62,8 +62,9 @@ static void find_max(block *b)
     memcpy(b->max, max, sizeof max);
 }
 
-ALWAYS void sum_exps(block *b, int keep)
+static void sum_exps(block *b)
 {
+    const int keeps = softmax_keeps_exps(b->p);
     double sum[SOFTMAX_ROWS] = {0}, e[SOFTMAX_ROWS];
     for (ptrdiff_t j = 0; j < b->p->classes; j++) {
         const float *z = b->logits + j * SOFTMAX_ROWS;
@@ -72,7 +73,7 @@ ALWAYS void sum_exps(block *b, int keep)
             e[r] = exponential((double)z[r] - (double)b->max[r]);
             sum[r] += e[r];
         }
-        if (keep)
+        if (keeps)
             memcpy(b->exps + j * SOFTMAX_ROWS, e, sizeof e);
     }
 #pragma omp simd
@@ -100,10 +101,12 @@ ALWAYS void targets_of(const block *b, ptrdiff_t j, double *restrict target)
         target[r] = (b->label[r] == (int32_t)j ? keep : 0) + spread;
 }
 
-/* A row whose label is -1 is left out. */
-ALWAYS double unless_left_out(const block *b, int r, double v)
+/* A row whose label is -1 is not there: its results are 0. */
+static int is_left_out(const block *b, int r) { return b->p->is_sparse && b->label[r] < 0; }
+
+ALWAYS double log_probability(const block *b, const float *z, int r)
 {
-    return b->p->is_sparse && b->label[r] < 0 ? 0 : v;
+    return (double)z[r] - (double)b->max[r] - b->log_sum[r];
 }
 
 /* A class whose target is 0 adds nothing, even where its probability is 0. */
@@ -116,13 +119,12 @@ static void write_losses(const block *b, void *result)
         targets_of(b, j, target);
 #pragma omp simd
         for (int r = 0; r < SOFTMAX_ROWS; r++) {
-            const double log_p = (double)z[r] - (double)b->max[r] - b->log_sum[r];
-            const double term = -target[r] * log_p;
+            const double term = -target[r] * log_probability(b, z, r);
             loss[r] += target[r] == 0 ? 0 : term;
         }
     }
     for (int r = 0; r < SOFTMAX_ROWS; r++)
-        y[r] = (float)unless_left_out(b, r, loss[r]);
+        y[r] = is_left_out(b, r) ? 0 : (float)loss[r];
     store_reals(b->p->dtype, b->n, (char *)result + tensor_bytes(b->p->dtype, b->first), y);
 }
 
@@ -136,8 +138,8 @@ ALWAYS void results_of(const block *b, softmax_result result, ptrdiff_t j, float
         targets_of(b, j, target);
 #pragma omp simd
     for (int r = 0; r < SOFTMAX_ROWS; r++) {
-        const double log_p = (double)z[r] - (double)b->max[r] - b->log_sum[r];
-        const double v = result == LOG_PROBABILITY ? log_p : e[r] / b->sum[r] - target[r];
+        const double v =
+            result == LOG_PROBABILITY ? log_probability(b, z, r) : e[r] / b->sum[r] - target[r];
         y[r] = (float)v;
     }
 }
@@ -152,8 +154,8 @@ ALWAYS void write_rows(const block *b, softmax_result result, float *restrict li
         for (int r = 0; r < SOFTMAX_ROWS; r++)
             line[r * pitch + j] = y[r];
     }
-    for (int r = 0; r < b->n && b->p->is_sparse; r++)
-        if (b->label[r] < 0)
+    for (int r = 0; r < b->n; r++)
+        if (is_left_out(b, r))
             memset(line + r * pitch, 0, (size_t)k * sizeof *line);
     for (ptrdiff_t r = 0; r < b->n; r += step)
         store_reals(b->p->dtype, step * k, (char *)dst + row_bytes(b, r), line + r * pitch);
@@ -179,23 +181,12 @@ static void run_job(const adj_call *c, ptrdiff_t job, int thread)
         b.dense = dense;
     }
     find_max(&b);
+    sum_exps(&b);
     switch (p->result) {
-    case PROBABILITY:
-        sum_exps(&b, 1);
-        write_rows(&b, PROBABILITY, line, c->out[0]);
-        break;
-    case LOG_PROBABILITY:
-        sum_exps(&b, 0);
-        write_rows(&b, LOG_PROBABILITY, line, c->out[0]);
-        break;
-    case LOSS:
-        sum_exps(&b, 0);
-        write_losses(&b, c->out[0]);
-        break;
-    case LOSS_GRAD:
-        sum_exps(&b, 1);
-        write_rows(&b, LOSS_GRAD, line, c->out[0]);
-        break;
+    case PROBABILITY: write_rows(&b, PROBABILITY, line, c->out[0]); break;
+    case LOG_PROBABILITY: write_rows(&b, LOG_PROBABILITY, line, c->out[0]); break;
+    case LOSS: write_losses(&b, c->out[0]); break;
+    case LOSS_GRAD: write_rows(&b, LOSS_GRAD, line, c->out[0]); break;
     }
 }
 
