@@ -11,9 +11,22 @@ static finished f;
 
 static void run_lenet(const char *also_batch)
 {
-    const char *const arguments[] = {
-        "compare",   "--model",          "lenet",        "--runs",   "1", "--threads", "1",
-        "--configs", "naive:f64,onednn", "--also-batch", also_batch, NULL};
+    const char *const arguments[] = {"compare",
+                                     "--model",
+                                     "lenet",
+                                     "--height",
+                                     "12",
+                                     "--width",
+                                     "12",
+                                     "--runs",
+                                     "1",
+                                     "--threads",
+                                     "1",
+                                     "--configs",
+                                     "naive:f64,onednn",
+                                     "--also-batch",
+                                     also_batch,
+                                     NULL};
     planted_use_tool();
     run_tool(arguments, &f);
 }
