@@ -277,11 +277,11 @@ static void *read_all(int fd, size_t *bytes)
 }
 
 /* As adj_trial_run_with_notes's. */
-static void write_note(void *user, const char *what)
+static void write_note(void *user, const char *note)
 {
     char text[NOTE] = "";
     (void)user;
-    snprintf(text, sizeof text, "%s", what);
+    snprintf(text, sizeof text, "%s", note);
     if (pwrite(NOTE_FD, text, sizeof text, 0) < 0)
         return; /* by hand: nobody reads it */
 }

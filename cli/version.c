@@ -61,12 +61,12 @@ static void print_bandwidth(const char *of, double bytes)
         say("%s read: unknown", of);
 }
 
-static void print_number(const char *what, int n)
+static void print_number(const char *label, int n)
 {
     if (n > 0)
-        say("%s: %d", what, n);
+        say("%s: %d", label, n);
     else
-        say("%s: unknown", what);
+        say("%s: unknown", label);
 }
 
 static void print_machine(const machine_facts *m, const machine_speed *s)

@@ -75,8 +75,8 @@ static int same_inode(const struct stat *a, const struct stat *b)
 /* Whether the name is that of the open file. */
 static int is_named(int fd, const char *name)
 {
-    struct stat held, named;
-    return fstat(fd, &held) == 0 && lstat(name, &named) == 0 && same_inode(&named, &held);
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(name, &named) == 0 && same_inode(&named, &opened);
 }
 
 /* What path leads to, in *file (st_nlink 0: nothing), and the name *target that its links spell.

@@ -236,7 +236,7 @@ ADJ_API adj_status adj_trial_run(const void *request, size_t bytes, void **respo
 /* The same, and tells what is about to happen, so that a crash can be laid to it: first "planning",
  * then before each kernel runs "relu \"relu1\" by direct fused_row_kernel:avx2". */
 ADJ_API adj_status adj_trial_run_with_notes(const void *request, size_t bytes,
-                                            void (*tell)(void *user, const char *what), void *user,
+                                            void (*tell)(void *user, const char *note), void *user,
                                             void **response, size_t *response_bytes);
 
 /* How far n values are from what they should be. */

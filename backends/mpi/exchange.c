@@ -7,21 +7,21 @@
 
 enum { AT_ONCE = 1 << 30 }; /* bytes: MPI counts in int */
 
-static adj_status fail(adj_error *error, const char *what, const char *why)
+static adj_status fail(adj_error *error, const char *operation, const char *why)
 {
-    return adj_error_set(error, ADJ_EBACKEND, "%s: %s", what, why);
+    return adj_error_set(error, ADJ_EBACKEND, "%s: %s", operation, why);
 }
 
 /* code: of what was just started. */
-static adj_status finish(adj_mpi *g, int code, MPI_Request *request, const char *what,
+static adj_status finish(adj_mpi *g, int code, MPI_Request *request, const char *operation,
                          adj_error *error)
 {
     char text[ADJ_WHY] = "";
     if (code != MPI_SUCCESS) {
         mpi_sentence(code, text, sizeof text);
-        return fail(error, what, text);
+        return fail(error, operation, text);
     }
-    return mpi_wait_request(g, request, text) == ADJ_OK ? ADJ_OK : fail(error, what, text);
+    return mpi_wait_request(g, request, text) == ADJ_OK ? ADJ_OK : fail(error, operation, text);
 }
 
 adj_status mpi_all_gather(void *group, const void *mine, size_t bytes, void *all, adj_error *error)

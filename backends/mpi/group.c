@@ -53,11 +53,11 @@ static void list_backends(adj_mpi *g)
 static double waited(void *group) { return adj_mpi_waited(group); }
 static double travelled(void *group) { return ((const adj_mpi *)group)->travelled; }
 
-static adj_status fail(adj_error *error, const char *what, int code)
+static adj_status fail(adj_error *error, const char *failure, int code)
 {
     char text[200];
     mpi_sentence(code, text, sizeof text);
-    return adj_error_set(error, ADJ_EBACKEND, "adj_mpi_open: %s: %s", what, text);
+    return adj_error_set(error, ADJ_EBACKEND, "adj_mpi_open: %s: %s", failure, text);
 }
 
 /* Processes that were started by another MPI's mpirun know nothing of each other: each would train

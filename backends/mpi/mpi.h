@@ -35,11 +35,11 @@ void mpi_sentence(int error, char *text, size_t size);
 /* ---- wait.c: nobody is waited for without end ---- */
 
 /* What is waited for: 1 when it is there; an MPI error in *code. */
-typedef int mpi_test(void *what, int *code);
+typedef int mpi_test(void *user, int *code);
 /* Waits until the test says 1, and lets what flies go on. ADJ_EBACKEND and a sentence in text
  * [ADJ_WHY]: MPI failed, or a process was silent for longer than the group's patience. One that
  * only waits itself answers, and is waited for. */
-adj_status mpi_wait(adj_mpi *g, mpi_test *test, void *what, char *text);
+adj_status mpi_wait(adj_mpi *g, mpi_test *test, void *user, char *text);
 /* The same for a request. */
 adj_status mpi_wait_request(adj_mpi *g, MPI_Request *request, char *text);
 /* Answers those who ask whether this process is there; once in a while, so it may be called

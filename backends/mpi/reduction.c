@@ -299,10 +299,10 @@ adj_status reduction_start(reduction *r, void *v, char *text)
     return ADJ_OK;
 }
 
-static int has_arrived(void *what, int *code)
+static int has_arrived(void *user, int *code)
 {
     *code = MPI_SUCCESS;
-    return is_over(what);
+    return is_over(user);
 }
 
 adj_status reduction_finish(reduction *r, char *text)

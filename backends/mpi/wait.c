@@ -111,14 +111,14 @@ static adj_status failed(int code, char *text)
     return ADJ_EBACKEND;
 }
 
-adj_status mpi_wait(adj_mpi *g, mpi_test *test, void *what, char *text)
+adj_status mpi_wait(adj_mpi *g, mpi_test *test, void *user, char *text)
 {
     enum { SPIN = 200 };
     const double began = seconds_now();
     double since = began, asked = 0;
     int code = MPI_SUCCESS;
     adj_status status = ADJ_OK;
-    for (int i = 0; !test(what, &code) && status == ADJ_OK; i++) {
+    for (int i = 0; !test(user, &code) && status == ADJ_OK; i++) {
         if (code == MPI_SUCCESS)
             code = reductions_go_on(g);
         if (code != MPI_SUCCESS)

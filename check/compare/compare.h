@@ -22,7 +22,7 @@ typedef struct {
     int runs;          /* timed ones, after two that are compared; 0: one run alone */
     int threads;
     int aliases;                                /* every claim to work in place is tried */
-    void (*tell)(void *user, const char *what); /* as adj_trial_run_with_notes's; NULL */
+    void (*tell)(void *user, const char *note); /* as adj_trial_run_with_notes's; NULL */
     void *user;                                 /* tell's */
     int bare; /* without canaries and times of steps: as a user would run it */
 } trial;

@@ -292,7 +292,7 @@ adj_status adj_trial_run(const void *request, size_t bytes, void **response, siz
 }
 
 adj_status adj_trial_run_with_notes(const void *request, size_t bytes,
-                                    void (*tell)(void *user, const char *what), void *user,
+                                    void (*tell)(void *user, const char *note), void *user,
                                     void **response, size_t *response_bytes)
 {
     if (request == NULL || response == NULL || response_bytes == NULL)

@@ -140,7 +140,7 @@ static int is_group(const along *x, const adj_conv_geom *g)
 /* Numbers that a mean divides by. */
 typedef struct {
     double n;
-    const char *what;
+    const char *name;
 } divisor;
 
 static int list_divisors(const subject *s, int leaf, divisor list[])
@@ -177,10 +177,10 @@ static const char *divisor_text(const subject *s, const failure *f, const double
         if (!(list[i].n > 2) || list[i].n != floor(list[i].n))
             continue;
         if (fabs(ratio / list[i].n - 1) < 2e-3)
-            return gradcheck_text(s->report, "1/n missing, n = %g (%s)", list[i].n, list[i].what);
+            return gradcheck_text(s->report, "1/n missing, n = %g (%s)", list[i].n, list[i].name);
         if (fabs(ratio * list[i].n - 1) < 2e-3)
             return gradcheck_text(s->report, "1/n once too often, n = %g (%s)", list[i].n,
-                                  list[i].what);
+                                  list[i].name);
     }
     return NULL;
 }

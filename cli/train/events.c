@@ -33,7 +33,7 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
     say_wrapped(&e->shown.terminal,
                 "%s, %lld parameters, on %s: %lld images to train on, %lld in the %s part",
                 o->model, (long long)parameters, data_name(o->data.path), (long long)n_train,
-                (long long)n_held_out, e->held);
+                (long long)n_held_out, e->held_out_name);
     say_wrapped(&e->shown.terminal, "%s", recipe_text(recipe, text));
     if (o->flip || o->cutout > 0 || o->jitter > 0 || o->mixup > 0)
         say_wrapped(&e->shown.terminal, "augmentation: %s", augmentation_text(o, augmentation));
@@ -66,12 +66,12 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
     if (range != NULL)
         say_range(range, o->lr);
     fflush(stdout);
-    json_t *start =
-        json_pack("{s:s, s:s, s:I, s:o, s:I, s:s, s:I, s:I, s:I, s:s}", "event", "start", "model",
-                  o->model, "parameters", (json_int_t)parameters, "data",
-                  json_text(data_name(o->data.path)), "train_images", (json_int_t)train->n,
-                  "held_out", e->held, "held_out_images", (json_int_t)held_out->n, "epochs",
-                  (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "backend", o->backend);
+    json_t *start = json_pack("{s:s, s:s, s:I, s:o, s:I, s:s, s:I, s:I, s:I, s:s}", "event",
+                              "start", "model", o->model, "parameters", (json_int_t)parameters,
+                              "data", json_text(data_name(o->data.path)), "train_images",
+                              (json_int_t)train->n, "held_out", e->held_out_name, "held_out_images",
+                              (json_int_t)held_out->n, "epochs", (json_int_t)o->epochs, "seed",
+                              (json_int_t)o->seed, "backend", o->backend);
     json_object_update_new(start, recipe_json(recipe));
     json_object_update_new(start, options_json(o));
     if (log_event(e, start) != 0)
@@ -160,7 +160,7 @@ static json_t *ranks_json(const adj_fit_progress *f)
 int tell_epoch(events *e, const adj_fit_progress *f)
 {
     progress_clear(&e->shown);
-    progress_epoch(&e->shown, e->held, f);
+    progress_epoch(&e->shown, e->held_out_name, f);
     history_epoch(&e->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
                                                100 * f->held_out.accuracy, f->seconds, f->epoch});
     json_t *epoch = json_pack(
@@ -200,9 +200,9 @@ void tell_end(const events *e, const adj_trainer *t, int interrupted)
         say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best_accuracy,
                     (long long)at.best_epoch);
     if (done < at.epochs && adj_trainer_is_done(t))
-        say_wrapped(&e->shown.terminal,
-                    "ended after epoch %lld of %lld: %lld without a better %s accuracy",
-                    (long long)done, (long long)at.epochs, (long long)e->o->patience, e->held);
+        say_wrapped(
+            &e->shown.terminal, "ended after epoch %lld of %lld: %lld without a better %s accuracy",
+            (long long)done, (long long)at.epochs, (long long)e->o->patience, e->held_out_name);
     if (interrupted)
         say_wrapped(&e->shown.terminal, "%s",
                     e->o->checkpoint != NULL && !at.unsaved

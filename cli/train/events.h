@@ -10,7 +10,7 @@
 
 typedef struct {
     const train_opts *o;
-    const char *held; /* what the held-out data are: "test" or "validation" */
+    const char *held_out_name; /* what the held-out data are: "test" or "validation" */
     progress shown;
     history history;
     FILE *log, *metrics; /* NULL: there is none; metrics has the steps, too */

@@ -81,8 +81,8 @@ static void read_line(history *h, const json_t *line, int64_t epochs, double pos
     if (event != NULL && strcmp(event, "epoch") == 0 && epoch >= 1 && epoch <= (double)epochs)
         history_epoch(h, &(report_epoch){.loss = number(line, "loss"),
                                          .accuracy = number(line, "accuracy"),
-                                         .held_loss = number(line, "held_out_loss"),
-                                         .held_accuracy = number(line, "held_out_accuracy"),
+                                         .held_out_loss = number(line, "held_out_loss"),
+                                         .held_out_accuracy = number(line, "held_out_accuracy"),
                                          .seconds = number(line, "seconds"),
                                          .epoch = (int64_t)epoch});
 }

@@ -69,7 +69,7 @@ void progress_clear(const progress *p)
         fputs("\r\033[K", stdout);
 }
 
-void progress_epoch(const progress *p, const char *held, const adj_fit_progress *f)
+void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f)
 {
     int columns = columns_of(p), is_narrow = columns < NARROW;
     line_piece piece[] = {{.rank = 0},
@@ -85,11 +85,11 @@ void progress_epoch(const progress *p, const char *held, const adj_fit_progress 
              (long long)f->epoch, (long long)f->epochs);
     snprintf(piece[1].text, PIECE_TEXT, "loss %.4f", f->loss);
     snprintf(piece[2].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->accuracy);
-    snprintf(piece[3].text, PIECE_TEXT, "%s loss %.4f", held, f->held_out.loss);
+    snprintf(piece[3].text, PIECE_TEXT, "%s loss %.4f", held_out_name, f->held_out.loss);
     if (is_narrow)
         snprintf(piece[4].text, PIECE_TEXT, "%.2f %%", 100 * f->held_out.accuracy);
     else
-        snprintf(piece[4].text, PIECE_TEXT, "%s accuracy %.2f %%", held,
+        snprintf(piece[4].text, PIECE_TEXT, "%s accuracy %.2f %%", held_out_name,
                  100 * f->held_out.accuracy);
     snprintf(piece[5].text, PIECE_TEXT, "%.0f images/s", f->images_per_second);
     snprintf(piece[6].text, PIECE_TEXT, "loss scale %g, %lld skipped", f->loss_scale,

@@ -22,8 +22,8 @@ void progress_step(progress *p, const adj_fit_progress *f);
 /* Takes the line away, for something else to be printed. */
 void progress_clear(const progress *p);
 
-/* After an epoch; held: what the held-out data are called, "test". */
-void progress_epoch(const progress *p, const char *held, const adj_fit_progress *f);
+/* After an epoch; held_out_name: of the held-out data, "test". */
+void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f);
 
 /* The losses of the whole training, from the first to the last. */
 void progress_curve(const progress *p, int n, const double loss[]);

@@ -34,7 +34,7 @@ typedef struct {
     report_plan plan;
     report_step range[ADJ_RANGE_STEPS];
     char filter_name[TEXT], title[TEXT], summary[2 * TEXT];
-    char held_accuracy[LABEL], held_loss[LABEL]; /* names of tiles */
+    char held_out_accuracy[LABEL], held_out_loss[LABEL]; /* names of tiles */
     char tile_text[TILES][PAGE_NUMBER], fact_text[FACTS][TEXT];
     page_fact tile[TILES], fact[FACTS];
     int n_tile, n_fact;
@@ -216,10 +216,11 @@ static void list_tiles(const results_of *r, gathered *g)
     const history *h = r->history;
     if (h->n_epoch > 0) {
         const report_epoch *last = &h->epoch[h->n_epoch - 1];
-        snprintf(g->held_accuracy, LABEL, "%s accuracy", r->held);
-        snprintf(g->held_loss, LABEL, "%s loss", r->held);
-        snprintf(next_tile(g, g->held_accuracy), PAGE_NUMBER, "%.2f %%", last->held_accuracy);
-        snprintf(next_tile(g, g->held_loss), PAGE_NUMBER, "%.4f", last->held_loss);
+        snprintf(g->held_out_accuracy, LABEL, "%s accuracy", r->held_out_name);
+        snprintf(g->held_out_loss, LABEL, "%s loss", r->held_out_name);
+        snprintf(next_tile(g, g->held_out_accuracy), PAGE_NUMBER, "%.2f %%",
+                 last->held_out_accuracy);
+        snprintf(next_tile(g, g->held_out_loss), PAGE_NUMBER, "%.4f", last->held_out_loss);
     }
     if (r->best_epoch > 0)
         snprintf(next_tile(g, "best accuracy"), PAGE_NUMBER, "%.2f %%", r->best);
@@ -241,14 +242,14 @@ static void list_facts(const results_of *r, gathered *g)
              (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
              (long long)g->card->classes);
     add_fact(g, "data", "%s: %lld images to train on, %lld in the %s part", data_name(o->data.path),
-             (long long)r->train->n, (long long)r->held_out->n, r->held);
+             (long long)r->train->n, (long long)r->held_out->n, r->held_out_name);
     add_fact(g, "epochs", "%lld", (long long)o->epochs);
     add_fact(g, "optimizer", "%s", recipe_text(&recipe, settings));
     add_fact(g, "augmentation", "%s", augmentation_text(o, augmentation));
     add_fact(g, "class weights", "%s", o->class_weights);
     add_fact(g, "seed", "%lld", (long long)o->seed);
     add_fact(g, "best epoch", "%lld, chosen by the %s part: its accuracy is no independent one",
-             (long long)r->best_epoch, r->held);
+             (long long)r->best_epoch, r->held_out_name);
     add_fact(g, "precision", "%s, %s math", o->precision, o->math);
     if (at.loss_scale > 0)
         add_fact(g, "loss scale", "%g, %lld steps skipped", at.loss_scale, (long long)at.skipped);
@@ -330,7 +331,7 @@ static adj_status write_gathered(const results_of *r, gathered *g, const char *l
     report page = {.title = g->title,
                    .summary = g->summary,
                    .command = line,
-                   .held = r->held,
+                   .held_out_name = r->held_out_name,
                    .n_tile = g->n_tile,
                    .n_fact = g->n_fact,
                    .tile = g->tile,

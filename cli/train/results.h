@@ -10,8 +10,8 @@
 typedef struct {
     const train_opts *o;
     const adj_dataset *train, *held_out;
-    const char *held;     /* what held_out is: "test" or "validation" */
-    adj_trainer *trainer; /* its training steps profile; its parameters change */
+    const char *held_out_name; /* what held_out is: "test" or "validation" */
+    adj_trainer *trainer;      /* its training steps profile; its parameters change */
     const history *history;
     const adj_range_test *range; /* of --lr auto, else NULL */
     int argc;                    /* the command line */

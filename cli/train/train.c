@@ -224,7 +224,7 @@ static int open_parts(training *t)
     const char *model = t->o->model;
     t->data = t->o->data;
     adj_dataset_part judge = part_to_judge(&t->data);
-    t->told.held = judge == ADJ_VALIDATION ? "validation" : "test";
+    t->told.held_out_name = judge == ADJ_VALIDATION ? "validation" : "test";
     int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, model, judge, t->train, &t->test);
@@ -337,7 +337,7 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
     const results_of r = {.o = t->o,
                           .train = t->train,
                           .held_out = t->test,
-                          .held = t->told.held,
+                          .held_out_name = t->told.held_out_name,
                           .trainer = t->trainer,
                           .history = &t->told.history,
                           .range = t->o->lr_auto ? &t->range : NULL,

@@ -49,15 +49,15 @@ static adj_status all_gather(const rank_state *r, const void *mine, size_t bytes
 
 enum { MAX_ITEMS = MAX_ENTRIES + 8 };
 
-/* What must be the same, as a hash and what it is. */
+/* What must be the same, as a hash, and its name in a sentence. */
 typedef struct {
-    const char *what;
+    const char *name;
     uint64_t hash;
 } item;
 
-static int add_item(item list[MAX_ITEMS], int n, const char *what, uint64_t hash)
+static int add_item(item list[MAX_ITEMS], int n, const char *name, uint64_t hash)
 {
-    list[n] = (item){what, hash};
+    list[n] = (item){name, hash};
     return n + 1;
 }
 
@@ -78,7 +78,7 @@ static adj_status compare_items(const rank_state *r, int n, const item list[], a
         for (int i = 0; i < n && status == ADJ_OK; i++)
             if (all[(size_t)k * (size_t)n + (size_t)i] != all[i])
                 status = adj_error_set(error, ADJ_EARG, "rank %d: its %s is another than rank 0's",
-                                       k, list[i].what);
+                                       k, list[i].name);
     free(all);
     return status;
 }

@@ -43,15 +43,15 @@ static char *next_word(char **at, int *mark)
 }
 
 /* Copies the next word, which is a name. */
-static adj_status read_name(const reader *r, char **at, char name[MAP_NAME], const char *what)
+static adj_status read_name(const reader *r, char **at, char name[MAP_NAME], const char *label)
 {
     int mark;
     const char *word = next_word(at, &mark);
     size_t n = (size_t)(*at - word);
     if (n == 0 || mark || (n == 1 && *word == '+'))
-        return fail(r, "%s is missing (expected ours = theirs, or ours = theirs + theirs)", what);
+        return fail(r, "%s is missing (expected ours = theirs, or ours = theirs + theirs)", label);
     if (n >= MAP_NAME)
-        return fail(r, "%s is too long (got %zu characters, expected at most %d)", what, n,
+        return fail(r, "%s is too long (got %zu characters, expected at most %d)", label, n,
                     MAP_NAME - 1);
     memcpy(name, word, n);
     name[n] = '\0';

@@ -227,12 +227,12 @@ int report_classes(FILE *f, const report *r)
         page_note(f,
                   "%lld images of the %s part by the last weights: a row for each class, a column "
                   "for each that they were taken for.",
-                  (long long)r->answers->n, r->held);
+                  (long long)r->answers->n, r->held_out_name);
     else
         page_note(f,
                   "%lld images of the %s part by the last weights. With more than %d classes (here "
                   "%d) only the pairs confused most often are listed.",
-                  (long long)r->answers->n, r->held, REPORT_MATRIX, r->answers->classes);
+                  (long long)r->answers->n, r->held_out_name, REPORT_MATRIX, r->answers->classes);
     fputs("<div class=\"sides\">\n", f);
     if (drawn)
         failed = put_matrix(f, r);

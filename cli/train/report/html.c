@@ -18,16 +18,16 @@ const char *report_class(const report *r, int64_t class, char text[PAGE_NUMBER])
 
 /* Columns of the epochs and steps, for curves. */
 typedef struct {
-    double *epoch, *loss, *accuracy, *held_loss, *held_accuracy; /* by epoch */
-    double *at, *step_loss, *lr;                                 /* by step */
+    double *epoch, *loss, *accuracy, *held_out_loss, *held_out_accuracy; /* by epoch */
+    double *at, *step_loss, *lr;                                         /* by step */
 } columns;
 
 static double *column(int n) { return malloc(((size_t)n + 1) * sizeof(double)); }
 
 static void free_columns(const columns *c)
 {
-    double *all[] = {c->epoch,         c->loss, c->accuracy,  c->held_loss,
-                     c->held_accuracy, c->at,   c->step_loss, c->lr};
+    double *all[] = {c->epoch, c->loss,      c->accuracy, c->held_out_loss, c->held_out_accuracy,
+                     c->at,    c->step_loss, c->lr};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -37,15 +37,15 @@ static int fill_columns(const report *r, columns *c)
 {
     *c = (columns){column(r->n_epoch), column(r->n_epoch), column(r->n_epoch), column(r->n_epoch),
                    column(r->n_epoch), column(r->n_step),  column(r->n_step),  column(r->n_step)};
-    if (c->epoch == NULL || c->loss == NULL || c->accuracy == NULL || c->held_loss == NULL ||
-        c->held_accuracy == NULL || c->at == NULL || c->step_loss == NULL || c->lr == NULL)
+    if (c->epoch == NULL || c->loss == NULL || c->accuracy == NULL || c->held_out_loss == NULL ||
+        c->held_out_accuracy == NULL || c->at == NULL || c->step_loss == NULL || c->lr == NULL)
         return 0;
     for (int i = 0; i < r->n_epoch; i++) {
         c->epoch[i] = (double)r->epoch[i].epoch;
         c->loss[i] = r->epoch[i].loss;
         c->accuracy[i] = r->epoch[i].accuracy;
-        c->held_loss[i] = r->epoch[i].held_loss;
-        c->held_accuracy[i] = r->epoch[i].held_accuracy;
+        c->held_out_loss[i] = r->epoch[i].held_out_loss;
+        c->held_out_accuracy[i] = r->epoch[i].held_out_accuracy;
     }
     for (int i = 0; i < r->n_step; i++) {
         c->at[i] = r->step[i].at;
@@ -74,22 +74,24 @@ static void draw_training(FILE *f, const report *r, const columns *c)
 {
     int whole = r->n_epoch > 1, by_step = r->n_step > 1, n = by_step ? r->n_step : r->n_epoch;
     const double *x = by_step ? c->at : c->epoch, *y = by_step ? c->step_loss : c->loss;
-    const chart loss = {.title = "Loss",
-                        .x_name = "epoch",
-                        .unit = "",
-                        .whole_x = whole,
-                        .log_y = is_wide(n, y, r->n_epoch, c->held_loss),
-                        .n_curve = 2,
-                        .curve = {{"training", "one", n, x, y},
-                                  {r->held, "two", r->n_epoch, c->epoch, c->held_loss}}};
-    const chart accuracy = {.title = "Accuracy",
-                            .x_name = "epoch",
-                            .unit = " %",
-                            .whole_x = 1,
-                            .y_max = 100,
-                            .n_curve = 2,
-                            .curve = {{"training", "one", r->n_epoch, c->epoch, c->accuracy},
-                                      {r->held, "two", r->n_epoch, c->epoch, c->held_accuracy}}};
+    const chart loss = {
+        .title = "Loss",
+        .x_name = "epoch",
+        .unit = "",
+        .whole_x = whole,
+        .log_y = is_wide(n, y, r->n_epoch, c->held_out_loss),
+        .n_curve = 2,
+        .curve = {{"training", "one", n, x, y},
+                  {r->held_out_name, "two", r->n_epoch, c->epoch, c->held_out_loss}}};
+    const chart accuracy = {
+        .title = "Accuracy",
+        .x_name = "epoch",
+        .unit = " %",
+        .whole_x = 1,
+        .y_max = 100,
+        .n_curve = 2,
+        .curve = {{"training", "one", r->n_epoch, c->epoch, c->accuracy},
+                  {r->held_out_name, "two", r->n_epoch, c->epoch, c->held_out_accuracy}}};
     const chart rate = {.title = "Learning rate",
                         .x_name = "epoch",
                         .unit = "",

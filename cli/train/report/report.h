@@ -10,7 +10,7 @@
 #include "score.h"
 
 typedef struct { /* after an epoch; accuracies in per cent */
-    double loss, accuracy, held_loss, held_accuracy, seconds;
+    double loss, accuracy, held_out_loss, held_out_accuracy, seconds;
     int64_t epoch; /* 1, 2, ... */
 } report_epoch;
 
@@ -72,14 +72,14 @@ typedef struct {
 
 typedef struct {
     const char *title, *summary, *command;
-    const char *held; /* what accuracy was measured on beside the training part: "test" */
+    const char *held_out_name; /* what accuracy was measured on beside the training part: "test" */
     int n_tile, n_fact;
     const page_fact *tile, *fact;
     int n_epoch, n_step, n_range;
     const report_epoch *epoch;
     const report_step *step;
     const report_step *range;      /* a range test: loss over lr */
-    const answers *answers;        /* of the held part, by the last weights */
+    const answers *answers;        /* of the held-out part, by the last weights */
     const char *const *class_name; /* NULL: their numbers */
     int n_mistake;
     const report_mistake *mistake;
