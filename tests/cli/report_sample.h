@@ -105,7 +105,7 @@ static inline report_sample *sample_report(int classes)
     s->report = (report){.title = EVIL,
                          .summary = EVIL,
                          .command = EVIL,
-                         .held = "test",
+                         .held_out_name = "test",
                          .n_tile = 2,
                          .n_fact = 2,
                          .tile = s->fact,

@@ -120,7 +120,7 @@ Test(report, hostile_texts_and_a_matrix)
 Test(report, matrix_and_tables_of_few)
 {
     static const char *const names[] = {"a", "b", "c", NULL};
-    const report r = {.title = "t", .held = "test", .answers = &few, .class_name = names};
+    const report r = {.title = "t", .held_out_name = "test", .answers = &few, .class_name = names};
     write_page(&r);
     expect_harmless();
     cr_expect_eq(count("<title>b taken for a: 2 of 3</title>"), 1);
@@ -133,7 +133,7 @@ Test(report, matrix_and_tables_of_few)
 
 Test(report, of_nothing)
 {
-    const report r = {.title = "t", .held = "test"};
+    const report r = {.title = "t", .held_out_name = "test"};
     write_page(&r);
     expect_harmless();
     cr_expect_eq(count("<svg"), 0);
@@ -268,8 +268,8 @@ Test(report, history_of_a_log)
     cr_expect_eq(h.step[0].loss, 4);
     cr_expect_eq(h.step[1].loss, 1);
     cr_assert_eq(h.n_epoch, 2);
-    cr_expect_eq(h.epoch[0].held_accuracy, 50);
-    cr_expect(isnan(h.epoch[0].held_loss));
+    cr_expect_eq(h.epoch[0].held_out_accuracy, 50);
+    cr_expect(isnan(h.epoch[0].held_out_loss));
     cr_expect_eq(h.epoch[1].loss, 1.5);
     history_free(&h);
     history_read(&h, "/nowhere/log", 2, 2.0);
