@@ -21,6 +21,7 @@ typedef struct {
     real *c;
     ptrdiff_t a_pitch, b_pitch, c_pitch;
     int add;
+    int c_is_cold; /* c is in no cache: unless a is transposed, its rows are fetched one by one */
     /* What is fetched meanwhile: so many bytes for each row of c, a line or two for each k, as a
      * core waits where it asks for many lines at once; where there are more, before a block. NULL:
      * nothing; else depth > 0. */

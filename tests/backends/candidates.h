@@ -14,6 +14,16 @@ test_backend backend_open(const char *name); /* for two threads */
 test_backend backend_open_for(const char *name, int threads);
 test_backend backend_open_math(const char *name, int threads, adj_math math);
 void backend_close(test_backend *t);
+/* Kernels are run by one thread and by three. AddressSanitizer, which makes them many times as
+ * slow, has three alone: their code is the same. */
+static inline int min_threads(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return 3;
+#else
+    return 1;
+#endif
+}
 
 typedef struct {
     adj_status status; /* of prepare, reorders and run */

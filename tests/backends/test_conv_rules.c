@@ -36,8 +36,8 @@ static const conv_rule *named(const char *name)
 }
 
 #define BF16 "forward_from_16_bf16 input_1x1_bf16 filter_16_to_16_bf16"
-#define NO_AMX "winograd_of_more"   /* on all without AMX */
-#define ZEN4 "filter_of_direct_1x1" /* there alone */
+#define NO_AMX "winograd_of_more"                         /* on all without AMX */
+#define ZEN4 "filter_of_direct_1x1 forward_of_direct_1x1" /* there alone */
 #define WINOGRAD "winograd winograd_filter"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
@@ -277,25 +277,36 @@ Test(conv_rules, are_for_the_convolutions_that_they_were_measured_for)
 /* MobileNet's pixels, which only Zen 4 has a row for. */
 Test(conv_rules, are_for_pixels)
 {
+    static const char dw[] = "filter_of_direct_1x1", y[] = "forward_of_direct_1x1", none[] = "none";
     static const struct {
         convolution c;
-        int holds;
-    } list[] = {{{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, 0, 0, 0, 0}, 1},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 128, 256, 0, 0, 0, 0}, 1},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 144, 144, 0, 0, 0, 0}, 0},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, 0, 0, 0, 0}, 0},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 40, 32, 0, 0, 0, 0}, 0},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 40, 0, 0, 0, 0}, 0},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 16, 0, 0, 0, 0}, 0},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 2, 1, 32, 32, 0, 0, 0, 0}, 0},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 3, 1, 1, 32, 32, 0, 0, 0, 0}, 0},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 1, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, 0},
-                {{FORWARD, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, 0, 0, 0, 0}, 0}};
+        const char *row;
+    } list[] = {{{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 128, 256, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 144, 144, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 40, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 40, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 32, 16, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 2, 1, 32, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 3, 1, 1, 32, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 1, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 32, 6, 1, 1, 1, 128, 128, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 32, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 32, 6, 1, 1, 1, 64, 128, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 32, 12, 1, 1, 1, 64, 48, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 32, 12, 1, 1, 1, 144, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 32, 12, 1, 1, 1, 72, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 32, 12, 1, 1, 1, 128, 72, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 32, 12, 1, 2, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 32, 12, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 1, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{BACKWARD_DATA, ADJ_F32, 0, 32, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, none}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         adj_graph *g = adj_graph_new();
         const adj_node *n = node_in(g, &list[i].c);
         const conv_rule *here = rule_for(n, DIRECT_COMPETES, zen4, (forced_rules){0});
-        cr_expect_str_eq(name_of(here), list[i].holds ? "filter_of_direct_1x1" : "none", "%zu", i);
+        cr_expect_str_eq(name_of(here), list[i].row, "%zu", i);
         cr_expect_null(rule_for(n, DIRECT_COMPETES, zen5, (forced_rules){0}), "%zu", i);
         adj_graph_free(g);
     }

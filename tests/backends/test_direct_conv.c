@@ -18,7 +18,7 @@ static void expect_row_on(oracle_conv row, const char *isa)
     row.in = row.c;
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
         conv_problem p = conv_problem_new(row, dtypes[k]);
-        for (int threads = 1; threads <= 3; threads += 2) {
+        for (int threads = min_threads(); threads <= 3; threads += 2) {
             test_backend t = direct_open_isa(isa, threads);
             for (int i = 0; i < N_OURS; i++) {
                 int n = expect_exact(&p, &t, ours[i], isa);

@@ -34,7 +34,7 @@ static void expect_row(oracle_conv row)
     row.in = row.c;
     conv_problem p = conv_problem_new(row, ADJ_BF16);
     for (int k = 0; k < N_RESULT; k++)
-        for (int threads = 1; threads <= 3; threads += 2) {
+        for (int threads = min_threads(); threads <= 3; threads += 2) {
             const int r = results[k];
             double *got = run_ours(&p.f, threads, p.result[r], p.text);
             for (int64_t i = 0; i < p.n[r]; i++)
@@ -82,7 +82,7 @@ static void expect_bias(oracle_conv row, int64_t i, double value)
         adj_store(ADJ_BF16, stored, 0, sums[k] + b[k % row.last]);
         sums[k] = adj_load(ADJ_BF16, stored, 0);
     }
-    for (int threads = 1; threads <= 3; threads += 2) {
+    for (int threads = min_threads(); threads <= 3; threads += 2) {
         test_backend t = direct_open_isa("amx", threads);
         outcome o = run_candidate(&p.f, &t, 2, group, 0);
         cr_assert(is_ours(&o), "%s: %s", p.text, o.status == ADJ_OK ? o.impl : o.why);

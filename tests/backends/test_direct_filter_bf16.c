@@ -33,7 +33,7 @@ static void expect_row_on(oracle_conv row, const char *isa)
     const adj_node *dw = p.result[ORACLE_DW];
     const oracle_sizes s = oracle_sizes_of(row);
     double *exact = oracle_convolve(&s, ORACLE_DW, p.f.value[0], p.f.value[1], p.f.value[2]);
-    for (int threads = 1; threads <= 3; threads += 2)
+    for (int threads = min_threads(); threads <= 3; threads += 2)
         for (int is_f32 = 0; is_f32 <= 1; is_f32++) {
             double *got = run_ours(&p.f, isa, threads, dw, is_f32);
             expect_close(got, is_f32 ? exact : p.want[ORACLE_DW], p.n[ORACLE_DW], 0, 0, p.text);

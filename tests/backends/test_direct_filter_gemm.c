@@ -23,7 +23,7 @@ static void expect_row_on(oracle_conv row, adj_dtype dtype, const char *isa)
 {
     row.in = row.c;
     conv_problem p = conv_problem_new(row, dtype);
-    for (int threads = 1; threads <= 3; threads += 2) {
+    for (int threads = min_threads(); threads <= 3; threads += 2) {
         double *got = run_ours(&p.f, isa, threads, p.result[ORACLE_DW]);
         expect_close(got, p.want[ORACLE_DW], p.n[ORACLE_DW], 0, 0, p.text);
         free(got);

@@ -27,7 +27,7 @@ static void expect_row_on(oracle_conv row, const char *isa)
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
         conv_problem p = conv_problem_new(row, dtypes[k]);
         for (int i = 0; i < N_RESULT; i++)
-            for (int threads = 1; p.n[results[i]] > 0 && threads <= 3; threads += 2) {
+            for (int threads = min_threads(); p.n[results[i]] > 0 && threads <= 3; threads += 2) {
                 test_backend t = direct_open_isa(isa, threads);
                 const adj_node *node = p.result[results[i]];
                 outcome o = run_ours(&p.f, &t, 1, &node, p.text);
@@ -232,7 +232,7 @@ static void expect_product(const char *isa, int64_t n, int64_t k, int64_t m, int
     adj_node *bias = given_integers(&f, ADJ_F32, (adj_shape){1, {m}}, -9, 9);
     const adj_node *node[2] = {adj_matmul(a, b, 0)};
     node[1] = adj_bias_add((adj_node *)node[0], bias, ADJ_NHWC);
-    for (int threads = 1; threads <= 3; threads += 2) {
+    for (int threads = min_threads(); threads <= 3; threads += 2) {
         test_backend t = direct_open_isa(isa, threads);
         outcome o = run_candidate(&f, &t, with_bias ? 2 : 1, node, 0);
         cr_assert_eq(o.status, ADJ_OK, "%s", o.why);

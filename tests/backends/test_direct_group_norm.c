@@ -54,7 +54,7 @@ static void expect_group(nodes *v, int n, const adj_node *const node[], const ch
 {
     const adj_node *y = node[n - 1];
     setenv("ADJOINT_MAX_ISA", isa, 1);
-    for (int threads = 1; threads <= 3; threads += 2) {
+    for (int threads = min_threads(); threads <= 3; threads += 2) {
         test_backend t = backend_open_for("direct", threads);
         outcome o = run_candidate(&v->f, &t, n, node, 0);
         cr_assert_eq(o.status, ADJ_OK, "%s", o.why);

@@ -81,7 +81,7 @@ static void expect_same(fixture *f, int n, const adj_node *const node[], const d
                         const char *isa, const char *label)
 {
     const adj_node *y = node[n - 1];
-    for (int threads = 1; threads <= 3; threads += 2) {
+    for (int threads = min_threads(); threads <= 3; threads += 2) {
         test_backend t = direct_open(isa, threads);
         outcome o = run_candidate(f, &t, n, node, 0);
         cr_assert_eq(o.status, ADJ_OK, "%s: %s", label, o.why);

@@ -58,7 +58,7 @@ static void scale(double *v, int64_t n, double by)
 static void expect_exact_with(conv_problem *p, int direction, int operand, int64_t n)
 {
     scale(p->f.value[operand], n, two_parts);
-    for (int threads = 1; threads <= 3; threads += 2) {
+    for (int threads = min_threads(); threads <= 3; threads += 2) {
         const adj_node *node = p->result[direction];
         double *got = run_ours(&p->f, threads, 1, &node, p->text);
         for (int64_t i = 0; i < p->n[direction]; i++)

@@ -225,6 +225,13 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
+/* May it be as fast as oneDNN's? Of which convolutions, and on which machines, is a rule of
+ * backends/onednn/conv_rules.c; where none holds, oneDNN's is taken of equals. */
+static int competes(const direct *d, const gemm *p, const adj_node *n)
+{
+    return d->isa != &direct_isa_base && p->is_flat && n->op == &adj_op_conv2d;
+}
+
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     const direct *d = backend;
@@ -236,7 +243,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
                              g->node[0]->op->name, GEMM_PASSES);
-    prep->seconds *= direct_any_conv;
+    if (!competes(d, &p, g->node[0]))
+        prep->seconds *= direct_any_conv;
     return direct_accept(d, prep, "gemm", &p, sizeof p);
 }
 
