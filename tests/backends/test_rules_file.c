@@ -12,7 +12,7 @@
 #include "tests/isa.h"
 
 typedef struct {
-    char backend[32], of_pixels[32], warning[ADJ_MESSAGE];
+    char backend[32], of_pixels[32], forward[32], warning[ADJ_MESSAGE];
 } plan;
 
 static void set_backend(char *to, size_t n, const adj_exec *e, const adj_node *of)
@@ -23,25 +23,29 @@ static void set_backend(char *to, size_t n, const adj_exec *e, const adj_node *o
 }
 
 /* A depthwise filter gradient with two outputs a channel, which direct computes on every machine,
- * and oneDNN would, and that of a 1x1 convolution, of which both say that they are fast, where a
- * file of that name is in ADJOINT_RULES. */
+ * and oneDNN would, and a 1x1 convolution and a filter gradient of one, of which both say that they
+ * are fast, where a file of that name is in ADJOINT_RULES. */
 static plan plan_with(const char *path)
 {
     const adj_shape filter = {4, {3, 3, 16, 2}}, of_pixels = {4, {1, 1, 32, 32}};
-    plan p = {{0}, {0}, {0}};
+    plan p = {{0}, {0}, {0}, {0}};
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 16}});
     adj_node *dy = adj_input(g, "dy", ADJ_F32, (adj_shape){4, {2, 8, 8, 32}});
     const adj_conv same = {.padding = ADJ_SAME};
     adj_node *dw = adj_depthwise_conv2d_native_backprop_filter(x, filter, dy, &same);
     adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){4, {2, 16, 16, 32}});
-    adj_node *const both[] = {dw, adj_conv2d_backprop_filter(z, of_pixels, z, &same)};
-    const adj_exec_opts o = {.n_fetch = 2, .fetch = both};
+    adj_node *u = adj_input(g, "u", ADJ_F32, (adj_shape){4, {4, 16, 16, 64}});
+    adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {1, 1, 64, 64}});
+    adj_node *const all[] = {dw, adj_conv2d_backprop_filter(z, of_pixels, z, &same),
+                             adj_conv2d(u, w, &same)};
+    const adj_exec_opts o = {.n_fetch = 3, .fetch = all};
     adj_exec *e = NULL;
     setenv("ADJOINT_RULES", path, 1);
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     set_backend(p.backend, sizeof p.backend, e, dw);
-    set_backend(p.of_pixels, sizeof p.of_pixels, e, both[1]);
+    set_backend(p.of_pixels, sizeof p.of_pixels, e, all[1]);
+    set_backend(p.forward, sizeof p.forward, e, all[2]);
     snprintf(p.warning, sizeof p.warning, "%s", adj_exec_warning(e));
     adj_exec_free(e);
     adj_graph_free(g);
@@ -125,6 +129,8 @@ Test(rules_file, is_obeyed_where_direct_competes)
         cr_skip_test("ADJOINT_MAX_ISA is base, for which there is no rule\n");
     cr_expect_str_eq(plan_with_lines("on filter_of_direct_1x1\nend 1\n").of_pixels, "direct");
     cr_expect_str_eq(plan_with_lines("off filter_of_direct_1x1\nend 1\n").of_pixels, "onednn");
+    cr_expect_str_eq(plan_with_lines("on forward_of_direct_1x1\nend 1\n").forward, "direct");
+    cr_expect_str_eq(plan_with_lines("off forward_of_direct_1x1\nend 1\n").forward, "onednn");
 }
 
 static void expect_ignored(plan p, const char *reason)
