@@ -212,8 +212,8 @@ Test(compare_cli, isa)
     cr_assert_not_null(strstr(f.err, "the first is the reference"), "%s", f.err);
 }
 
-/* Its plan has nodes that equal others, which are computed anew for the gradient: already what its
- * node 150 needs, the input gradient of a convolution before a batch norm. */
+/* Its plan has nodes that equal others, which are computed anew for the gradient: already what node
+ * 150 needs, which is the input gradient of a convolution before a batch norm. */
 Test(compare_cli, isa_of_copies)
 {
     if (!cpu_has("avx2"))
@@ -224,6 +224,8 @@ Test(compare_cli, isa_of_copies)
              &f);
     cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
     cr_expect_null(strstr(f.out, "the response is cut off"), "%s", f.out);
+    cr_expect(strstr(f.out, " batch_norm_grad  ") && strstr(f.out, " conv2d_backprop_input  "),
+              "150 is another node now: %s", f.out);
 }
 
 /* oneDNN issue 6035: without the quarantine a crash, a hang, wrong numbers or luck; never the end
