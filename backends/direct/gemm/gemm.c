@@ -225,8 +225,7 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* May it be as fast as oneDNN's? Of which convolutions, and on which machines, is a rule of
- * backends/onednn/conv_rules.c; where none holds, oneDNN's is taken of equals. */
+/* As in filter_gemm.c; dx, whose filter is transposed for each run, and matmul do not. */
 static int competes(const direct *d, const gemm *p, const adj_node *n)
 {
     return d->isa != &direct_isa_base && p->is_flat && n->op == &adj_op_conv2d;
