@@ -15,6 +15,8 @@ static const machine zen5 = {20603, 0xe7, {"AuthenticAMD", 26, 2}},
                      zen3 = {20603, 0x7, {"AuthenticAMD", 25, 1}},
                      cascade_lake = {20603, 0x67, {"GenuineIntel", 6, 85}},
                      avx2 = {20603, 0x7, {"GenuineIntel", 6, 60}},
+                     avx2_3 = {30702, 0x7, {"GenuineIntel", 6, 60}},
+                     avx = {20603, 0x3, {"GenuineIntel", 6, 42}},
                      amx = {20603, 0x3e7, {"GenuineIntel", 6, 143}},
                      amx_3 = {30702, 0xfef, {"GenuineIntel", 6, 143}},
                      fp16_3 = {30702, 0x1ef, {"", 0, 0}};
@@ -39,6 +41,8 @@ static const conv_rule *named(const char *name)
 #define NO_AMX "winograd_of_more"                         /* on all without AMX */
 #define ZEN4 "filter_of_direct_1x1 forward_of_direct_1x1" /* there alone */
 #define WINOGRAD "winograd winograd_filter"
+/* where vectors of 8 are the largest; the second only in version 2 */
+#define AVX2 "filter_of_direct_avx2 forward_of_direct_avx2"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
 #define NARROW "depthwise_up_to_4"
@@ -63,20 +67,25 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
         const machine *m;
         const char *without; /* all others hold */
     } cases[] = {
-        {"Zen 5, where they were measured", &zen5, TILES " " NARROW " " ZEN4},
-        {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3, TILES " " NARROW " " WINOGRAD " " ZEN4},
+        {"Zen 5, where they were measured", &zen5, TILES " " NARROW " " ZEN4 " " AVX2},
+        {"Zen 5, oneDNN 3: it has no Winograd", &zen5_3,
+         TILES " " NARROW " " WINOGRAD " " ZEN4 " " AVX2},
         {"AMX: other kernels for bf16", &amx,
-         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " ZEN4},
+         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " ZEN4 " " AVX2},
         {"AMX, oneDNN 3", &amx_3,
-         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " WINOGRAD " " ZEN4},
+         HELD " " NARROW " " BF16 " " NO_AMX " input_towards_few_half " WINOGRAD " " ZEN4 " " AVX2},
         {"AVX-512 with f16 and without AMX, oneDNN 3", &fp16_3,
-         TILES " " NARROW " " WINOGRAD " " ZEN4},
-        {"AVX-512 without bf16", &cascade_lake, NO_BF16 " " NARROW " " BF16 " " ZEN4},
+         TILES " " NARROW " " WINOGRAD " " ZEN4 " " AVX2},
+        {"AVX-512 without bf16", &cascade_lake, NO_BF16 " " NARROW " " BF16 " " ZEN4 " " AVX2},
         {"AVX2", &avx2, NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4},
+        {"AVX2, oneDNN 3: it has other kernels", &avx2_3,
+         NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4 " forward_of_direct_avx2"},
+        {"AVX alone", &avx, NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4 " " AVX2},
         {"Zen 3: of Zen 4's family, with AVX2", &zen3,
          NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4},
         {"Zen 4: vectors of 16 in two halves", &zen4,
-         TILES " " NARROW " filter_from_few_f32 input_1x1_towards_4_f32 depthwise_input_bf16"},
+         TILES " " NARROW
+               " filter_from_few_f32 input_1x1_towards_4_f32 depthwise_input_bf16 " AVX2},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int i = 0; i < conv_rule_count() && is_numbered_here(cases[k].m); i++) {
@@ -308,6 +317,49 @@ Test(conv_rules, are_for_pixels)
         const conv_rule *here = rule_for(n, DIRECT_COMPETES, zen4, (forced_rules){0});
         cr_expect_str_eq(name_of(here), list[i].row, "%zu", i);
         cr_expect_null(rule_for(n, DIRECT_COMPETES, zen5, (forced_rules){0}), "%zu", i);
+        adj_graph_free(g);
+    }
+}
+
+/* Where AVX2 is the largest instruction set, 3x3 of some channels and pixels in f32. */
+Test(conv_rules, are_for_vectors_of_8)
+{
+    static const char dw[] = "filter_of_direct_avx2", y[] = "forward_of_direct_avx2",
+                      none[] = "none";
+    static const struct {
+        convolution c;
+        const char *row;
+    } list[] = {{{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 128, 128, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 32, 8, 3, 1, 1, 64, 256, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 31, 8, 3, 1, 1, 64, 256, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 32, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 32, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 68, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 2, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 5, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 1, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_BF16, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F64, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 16, 32, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 128, 32, 3, 2, 1, 3, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 32, 3, 1, 1, 64, 64, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 32, 3, 2, 1, 16, 32, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 128, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 128, 128, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 256, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 60, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 8, 64, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 4, 16, 3, 1, 1, 32, 32, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 3, 16, 3, 1, 1, 32, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 2, 32, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        adj_graph *g = adj_graph_new();
+        const adj_node *n = node_in(g, &list[i].c);
+        const conv_rule *here = rule_for(n, DIRECT_COMPETES, zen3, (forced_rules){0});
+        cr_expect_str_eq(name_of(here), list[i].row, "%zu", i);
         adj_graph_free(g);
     }
 }

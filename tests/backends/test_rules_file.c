@@ -12,7 +12,8 @@
 #include "tests/isa.h"
 
 typedef struct {
-    char backend[32], of_pixels[32], forward[32], warning[ADJ_MESSAGE];
+    char backend[32], of_pixels[32], forward[32], of_rows[32], forward_rows[32];
+    char warning[ADJ_MESSAGE];
 } plan;
 
 static void set_backend(char *to, size_t n, const adj_exec *e, const adj_node *of)
@@ -23,12 +24,13 @@ static void set_backend(char *to, size_t n, const adj_exec *e, const adj_node *o
 }
 
 /* A depthwise filter gradient with two outputs a channel, which direct computes on every machine,
- * and oneDNN would, and a 1x1 convolution and a filter gradient of one, of which both say that they
+ * and oneDNN would, and convolutions and filter gradients, 1x1 and 3x3, of which both say that they
  * are fast, where a file of that name is in ADJOINT_RULES. */
 static plan plan_with(const char *path)
 {
     const adj_shape filter = {4, {3, 3, 16, 2}}, of_pixels = {4, {1, 1, 32, 32}};
-    plan p = {{0}, {0}, {0}, {0}};
+    const adj_shape of_rows = {4, {3, 3, 64, 64}};
+    plan p = {.backend = {0}};
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 16}});
     adj_node *dy = adj_input(g, "dy", ADJ_F32, (adj_shape){4, {2, 8, 8, 32}});
@@ -37,15 +39,20 @@ static plan plan_with(const char *path)
     adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){4, {2, 16, 16, 32}});
     adj_node *u = adj_input(g, "u", ADJ_F32, (adj_shape){4, {4, 16, 16, 64}});
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {1, 1, 64, 64}});
-    adj_node *const all[] = {dw, adj_conv2d_backprop_filter(z, of_pixels, z, &same),
-                             adj_conv2d(u, w, &same)};
-    const adj_exec_opts o = {.n_fetch = 3, .fetch = all};
+    adj_node *v = adj_input(g, "v", ADJ_F32, (adj_shape){4, {2, 32, 32, 64}});
+    adj_node *f = adj_input(g, "f", ADJ_F32, of_rows);
+    adj_node *const all[] = {
+        dw, adj_conv2d_backprop_filter(z, of_pixels, z, &same), adj_conv2d(u, w, &same),
+        adj_conv2d_backprop_filter(v, of_rows, v, &same), adj_conv2d(v, f, &same)};
+    const adj_exec_opts o = {.n_fetch = 5, .fetch = all};
     adj_exec *e = NULL;
     setenv("ADJOINT_RULES", path, 1);
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     set_backend(p.backend, sizeof p.backend, e, dw);
     set_backend(p.of_pixels, sizeof p.of_pixels, e, all[1]);
     set_backend(p.forward, sizeof p.forward, e, all[2]);
+    set_backend(p.of_rows, sizeof p.of_rows, e, all[3]);
+    set_backend(p.forward_rows, sizeof p.forward_rows, e, all[4]);
     snprintf(p.warning, sizeof p.warning, "%s", adj_exec_warning(e));
     adj_exec_free(e);
     adj_graph_free(g);
@@ -128,9 +135,29 @@ Test(rules_file, is_obeyed_where_direct_competes)
     if (max != NULL && strcmp(max, "base") == 0)
         cr_skip_test("ADJOINT_MAX_ISA is base, for which there is no rule\n");
     cr_expect_str_eq(plan_with_lines("on filter_of_direct_1x1\nend 1\n").of_pixels, "direct");
-    cr_expect_str_eq(plan_with_lines("off filter_of_direct_1x1\nend 1\n").of_pixels, "onednn");
+    cr_expect_str_eq(
+        plan_with_lines("off filter_of_direct_1x1\noff filter_of_direct_avx2\nend 2\n").of_pixels,
+        "onednn");
     cr_expect_str_eq(plan_with_lines("on forward_of_direct_1x1\nend 1\n").forward, "direct");
     cr_expect_str_eq(plan_with_lines("off forward_of_direct_1x1\nend 1\n").forward, "onednn");
+}
+
+/* Where its vectors are AVX2's, in 3x3, too. */
+Test(rules_file, is_obeyed_where_direct_competes_by_avx2)
+{
+    const char *max = getenv("ADJOINT_MAX_ISA");
+    need_isa("avx2");
+    need_onednn_kernels();
+    if (max != NULL && strcmp(max, "base") == 0)
+        cr_skip_test("ADJOINT_MAX_ISA is base, for which there is no rule\n");
+    setenv("ADJOINT_MAX_ISA", "avx2", 1);
+    cr_expect_str_eq(plan_with_lines("on filter_of_direct_avx2\nend 1\n").of_rows, "direct");
+    cr_expect_str_eq(plan_with_lines("off filter_of_direct_avx2\nend 1\n").of_rows, "onednn");
+    cr_expect_str_eq(plan_with_lines("on forward_of_direct_avx2\nend 1\n").forward_rows, "direct");
+    cr_expect_str_eq(plan_with_lines("off forward_of_direct_avx2\nend 1\n").forward_rows, "onednn");
+    setenv("ADJOINT_MAX_ISA", "base", 1);
+    cr_expect_str_eq(plan_with_lines("on filter_of_direct_avx2\nend 1\n").of_rows, "onednn");
+    cr_expect_str_eq(plan_with_lines("on forward_of_direct_avx2\nend 1\n").forward_rows, "onednn");
 }
 
 static void expect_ignored(plan p, const char *reason)

@@ -13,9 +13,10 @@ enum {
     GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
     SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
-    MIN_PIXELS = 256,     /* of a segment: adding up fewer costs as much as summing them */
-    JOBS = 8,             /* that there should be */
-    MAX_PIXEL_BYTES = 256 /* of dy, which is read as it lies */
+    MIN_PIXELS = 256,      /* of a segment: adding up fewer costs as much as summing them */
+    JOBS = 8,              /* that there should be */
+    MAX_PIXEL_BYTES = 256, /* of dy, which is read as it lies */
+    MIN_POSITIONS = 1024   /* that may be faster than oneDNN's */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
@@ -154,7 +155,9 @@ static adj_status run(const adj_call *c)
  * backends/onednn/conv_rules.c; where none holds, oneDNN's is taken of equals. */
 static int competes(const direct *d, const filter_gemm *p)
 {
-    return d->isa != &direct_isa_base && p->pixels > 0;
+    if (d->isa == &direct_isa_base)
+        return 0;
+    return p->pixels > 0 || (d->isa == &direct_isa_avx2 && p->n * p->y.h * p->y.w >= MIN_POSITIONS);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)

@@ -225,10 +225,13 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* As in filter_gemm.c; dx, whose filter is transposed for each run, and matmul do not. */
+/* May it be as fast as oneDNN's? As in filter_gemm.c; dx, whose filter is transposed for each run,
+ * matmul, and a filter of many channels that is read as it lies are not. */
 static int competes(const direct *d, const gemm *p, const adj_node *n)
 {
-    return d->isa != &direct_isa_base && p->is_flat && n->op == &adj_op_conv2d;
+    if (d->isa == &direct_isa_base || n->op != &adj_op_conv2d)
+        return 0;
+    return p->is_flat || (d->isa == &direct_isa_avx2 && p->is_packed);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
