@@ -331,7 +331,10 @@ Test(conv_rules, are_for_vectors_of_8)
         const char *row;
     } list[] = {{{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 128, 128, 0, 0, 0, 0}, y},
                 {{FORWARD, ADJ_F32, 0, 32, 8, 3, 1, 1, 64, 256, 0, 0, 0, 0}, y},
-                {{FORWARD, ADJ_F32, 0, 31, 8, 3, 1, 1, 64, 256, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 4, 8, 3, 1, 1, 256, 256, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 3, 8, 3, 1, 1, 256, 256, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 2, 32, 3, 1, 1, 64, 64, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 1, 32, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 32, 64, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 32, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 68, 0, 0, 0, 0}, none},

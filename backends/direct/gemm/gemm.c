@@ -15,6 +15,10 @@ enum {
     FILTER_JOBS = 16
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
+/* Positions times bytes of a filter's row, from which on packing pays before: long rows share a few
+ * sets of the first cache, and y reads a row for each element of a window. 1x1 filters fit into it
+ * as they lie. */
+static const ptrdiff_t packed_bytes = 256 << 10;
 
 /* ---- what is ours ---- */
 
@@ -140,6 +144,16 @@ static void set_parts(gemm *p)
     }
 }
 
+static int is_packed(const gemm *p)
+{
+    const ptrdiff_t positions = p->n * p->dst.h * p->dst.w, taps = p->kh * p->kw;
+    const ptrdiff_t row = p->dst.c * (ptrdiff_t)adj_dtype_size(p->dtype);
+    if (p->is_turned)
+        return 1;
+    return taps * p->src.c <= max_elements / (p->dst.c + p->lanes) &&
+           (positions >= PACKED_POSITIONS || (taps > 1 && positions >= packed_bytes / row));
+}
+
 /* In whole vectors: all of them, or those that fill none. */
 static ptrdiff_t packed_outputs(const gemm *p)
 {
@@ -196,8 +210,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratc
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
-    p->is_packed = p->is_turned || (p->n * p->dst.h * p->dst.w >= PACKED_POSITIONS &&
-                                    g.kh * g.kw * g.ic <= max_elements / (g.oc + p->lanes));
+    p->is_packed = is_packed(p);
     set_passes(p, &g);
     set_rows(p);
     set_parts(p);
