@@ -76,13 +76,14 @@ static inline void need_isa(const char *isa)
         cr_skip_test("this CPU has no %s\n", isa);
 }
 
-/* The running test is about kernels of oneDNN's own: held to SSE4.1 it has none for most gradients
- * of convolutions, and plans take direct's. */
+/* The running test is about kernels of oneDNN's own: held to SSE4.1 or AVX it has none for most
+ * gradients of convolutions, and plans take direct's. */
 static inline void need_onednn_kernels(void)
 {
     const char *max = getenv("ONEDNN_MAX_CPU_ISA");
-    if (max != NULL && strcmp(max, "SSE41") == 0)
-        cr_skip_test("oneDNN is held to SSE41, and has no kernels of its own for what is tested\n");
+    if (max != NULL && (strcmp(max, "SSE41") == 0 || strcmp(max, "AVX") == 0))
+        cr_skip_test("oneDNN is held to %s, and has no kernels of its own for what is tested\n",
+                     max);
 }
 
 /* For loops over all_isas: 0, with a line as a skipped test has, if this one is not here. The
