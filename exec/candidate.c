@@ -33,7 +33,8 @@ static double nominal_of(const candidate *c) { return c->nominal > 0 ? c->nomina
 void init_prep(const candidate *c)
 {
     const adj_layout **in = c->prep->in, **out = c->prep->out;
-    *c->prep = (adj_prep){.in = in, .out = out, .seconds = nominal_of(c)};
+    *c->prep =
+        (adj_prep){.in = in, .out = out, .invariant = c->invariant, .seconds = nominal_of(c)};
     for (int i = 0; i < c->group->n_in; i++)
         in[i] = NULL;
     for (int i = 0; i < c->group->n_out; i++)

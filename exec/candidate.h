@@ -19,9 +19,10 @@ typedef struct {
     const adj_group *group;               /* what is to be computed */
     const adj_kernel *const *kernel_list; /* what is left of the backend's; NULL: all */
     const adj_kernel *kernel;
-    int number;     /* of the kernel's candidates */
-    double nominal; /* seconds that kernels multiply; 0: not known, prep->seconds are factors */
-    adj_prep *prep; /* what it is prepared to; in and out are arrays of the caller's */
+    int number;         /* of the kernel's candidates */
+    uint32_t invariant; /* of the group's operands, as in adj_prep */
+    double nominal;     /* seconds that kernels multiply; 0: not known, prep->seconds are factors */
+    adj_prep *prep;     /* what it is prepared to; in and out are arrays of the caller's */
 } candidate;
 
 /* The values that enter n nodes, each once, in order of first use; returns how many, at most the

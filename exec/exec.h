@@ -61,7 +61,8 @@ struct adj_exec {
     int max_step, max_buffer; /* room in the arrays */
     step *step;
     buffer *buffer;
-    int *first_buffer; /* by id: head of the value's buffers, or NONE */
+    int *first_buffer;      /* by id: head of the value's buffers, or NONE */
+    invariance *invariance; /* by id; NULL: not found yet */
     slot *slot;
     leaf *leaf;
     int *leaf_of;             /* by id: index into leaf, or NONE */

@@ -9,7 +9,9 @@
 
 #include "exec.h"
 
-void find_invariant_leaves(adj_exec *e)
+static int is_collective(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) != 0; }
+
+static void find_invariant_leaves(adj_exec *e)
 {
     for (int i = 0; i < e->n_leaf; i++) {
         const leaf *l = &e->leaf[i];
@@ -20,24 +22,45 @@ void find_invariant_leaves(adj_exec *e)
         slot_of(e, e->leaf[e->update[i].leaf].buffer)->invariance = RUN_VARIANT;
 }
 
+/* Requires: that of its operands. */
+static invariance invariance_of(const adj_exec *e, const adj_node *n)
+{
+    invariance least = is_collective(n) ? RUN_VARIANT : CONSTANT;
+    if (n->op->flags & ADJ_OP_LEAF)
+        return slot_of(e, e->first_buffer[n->id])->invariance;
+    for (int k = 0; k < n->n_in; k++)
+        if (e->invariance[n->in[k]->id] < least)
+            least = e->invariance[n->in[k]->id];
+    return least;
+}
+
+adj_status find_invariant_values(adj_exec *e)
+{
+    find_invariant_leaves(e);
+    if ((e->invariance = exec_alloc(e, (size_t)e->graph->n_node, sizeof *e->invariance)) == NULL)
+        return e->status;
+    for (int id = 0; id < e->graph->n_node; id++)
+        e->invariance[id] = invariance_of(e, e->graph->node[id]);
+    return ADJ_OK;
+}
+
 int is_invariant(const adj_exec *e, const adj_node *value)
 {
-    int b = e->first_buffer[value->id];
-    return b != NONE && slot_of(e, b)->invariance == RUN_INVARIANT;
+    return e->invariance != NULL && e->invariance[value->id] == RUN_INVARIANT;
 }
 
 /* The other processes take part in every run, whatever has changed in this one. */
-static int is_collective(const step *s)
+static int has_collective(const step *s)
 {
+    int has = 0;
     for (int i = 0; i < s->group.n_node; i++)
-        if (s->group.node[i]->op->flags & ADJ_OP_COLLECTIVE)
-            return 1;
-    return 0;
+        has |= is_collective(s->group.node[i]);
+    return has;
 }
 
 void find_invariance(adj_exec *e, step *s)
 {
-    s->invariance = is_collective(s) ? RUN_VARIANT : CONSTANT;
+    s->invariance = has_collective(s) ? RUN_VARIANT : CONSTANT;
     for (int k = 0; k < s->n_in; k++)
         if (slot_of(e, s->in[k])->invariance < s->invariance)
             s->invariance = slot_of(e, s->in[k])->invariance;

@@ -278,7 +278,6 @@ static int final_buffer(adj_exec *e, const adj_node *n)
 
 adj_status plan_steps(adj_exec *e)
 {
-    find_invariant_leaves(e);
     if (tune_groups(e) != ADJ_OK)
         return e->status;
     for (int i = 0; i < e->n_group; i++)

@@ -97,11 +97,13 @@ int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layo
 /* The one that a reorder starts from: plain if there is one; NONE: value is not computed yet. */
 int source_buffer(const adj_exec *e, const adj_node *value);
 
-/* invariant.c: what is computed only when a parameter has changed. Before planning: */
-void find_invariant_leaves(adj_exec *e);
-/* While planning: of a step that reads and writes known buffers; of a value that has one. */
-void find_invariance(adj_exec *e, step *s);
+/* invariant.c: what is computed only when a parameter has changed. Requires: graph, leaves,
+ * updates. */
+adj_status find_invariant_values(adj_exec *e);
+/* 0 as well before they are found. */
 int is_invariant(const adj_exec *e, const adj_node *value);
+/* While planning: of a step that reads and writes known buffers. */
+void find_invariance(adj_exec *e, step *s);
 /* Requires: all steps. Puts the invariant ones first. */
 adj_status plan_invariants(adj_exec *e);
 /* Another number whenever a leaf has changed that invariant steps may read. */

@@ -49,11 +49,20 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
     return e->status;
 }
 
+static uint32_t invariant_operands(const adj_exec *e, const adj_group *g)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < g->n_in && i < 32; i++)
+        bits |= (uint32_t)is_invariant(e, g->in[i]) << i;
+    return bits;
+}
+
 adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
     c->nominal = nominal_seconds(&e->roofline, &s->group);
+    c->invariant = invariant_operands(e, &s->group);
     init_prep(c);
     for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
         int b = e->first_buffer[s->group.in[i]->id];

@@ -24,19 +24,18 @@ static ptrdiff_t tap_of(const conv_plain *p, ptrdiff_t i, ptrdiff_t j)
 {
     const conv_axis *h = &p->pass.h, *w = &p->pass.w;
     const ptrdiff_t row = h->filter + i * h->forward, column = w->filter + j * w->forward;
-    return (row * p->kw + column) * p->inputs * p->outputs;
+    return (row * p->kw + column) * p->of_tap;
 }
 
 /* sum[o] += the pixel, whose elements begin at x, times the tap; outputs from `output` on. */
 static void add_tap(const conv_plain *p, ptrdiff_t x, ptrdiff_t tap, ptrdiff_t output, ptrdiff_t n,
                     double sum[LANES])
 {
-    const ptrdiff_t of_input = p->is_turned ? 1 : p->outputs;
-    const ptrdiff_t of_output = p->is_turned ? p->inputs : 1;
+    tap += (output - p->first) * p->of_output;
     for (ptrdiff_t c = 0; c < p->inputs; c++)
         for (ptrdiff_t o = 0; o < n; o++)
             sum[o] += load(p->dtype, p->src, x + c) *
-                      load(p->dtype, p->filter, tap + c * of_input + (output + o) * of_output);
+                      load(p->dtype, p->filter, tap + c * p->of_input + o * p->of_output);
 }
 
 static void add_window(const conv_plain *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t output,

@@ -117,15 +117,19 @@ adj_status direct_refuse(adj_prep *prep, const char *format, ...)
     return ADJ_ENOKERNEL;
 }
 
-adj_status direct_accept(const direct *d, adj_prep *prep, const char *impl, const void *state,
-                         size_t size)
+adj_status direct_accept(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
+                         const void *state, size_t size)
 {
-    return direct_accept_as(d, prep, impl, d->isa->name, state, size);
+    return direct_accept_as(d, g, prep, impl, d->isa->name, state, size);
 }
 
-adj_status direct_accept_as(const direct *d, adj_prep *prep, const char *impl, const char *isa,
-                            const void *state, size_t size)
+adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
+                            const char *isa, const void *state, size_t size)
 {
+    for (int i = 0; i < g->n_in; i++)
+        prep->in[i] = NULL;
+    for (int i = 0; i < g->n_out; i++)
+        prep->out[i] = NULL;
     prep->state = adj_alloc(&d->allocator, size);
     if (prep->state == NULL)
         return ADJ_ENOMEM;

@@ -13,6 +13,7 @@
 struct conv_bf16_code;
 struct filter_bf16_code;
 struct filter_gemm_code;
+struct gemm;
 struct gemm_code;
 struct group_norm_code;
 struct max_pool_code;
@@ -44,6 +45,13 @@ typedef struct { /* the code for one instruction set */
     const struct max_pool_code *max_pool[2];
     const struct winograd_code *winograd_image[2], *winograd_filter[2];
 } direct_isa;
+
+struct adj_layout { /* see layouts.c */
+    adj_layout *next;
+    size_t bytes;
+    struct gemm *filter_of; /* whose products read it; NULL: it is of bytes */
+    char name[16];
+};
 
 extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
 
@@ -104,22 +112,23 @@ static inline void *direct_scratch(const adj_call *c, size_t offset)
 }
 
 /* Ends a preparation: with a reason, as printf, and ADJ_ENOKERNEL; or with a copy of the state,
- * whose implementation is printed as "impl:isa". Layouts stay as they are offered: plain, but for
- * an argmax (bytes.c). */
+ * whose implementation is printed as "impl:isa". All layouts are plain then; a kernel sets those
+ * that are others for it (layouts.c) afterwards. */
 adj_status direct_refuse(adj_prep *prep, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-adj_status direct_accept(const direct *d, adj_prep *prep, const char *impl, const void *state,
-                         size_t size);
+adj_status direct_accept(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
+                         const void *state, size_t size);
 /* The same of code that is for other instructions than d->isa: printed as "impl:isa". */
-adj_status direct_accept_as(const direct *d, adj_prep *prep, const char *impl, const char *isa,
-                            const void *state, size_t size);
+adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
+                            const char *isa, const void *state, size_t size);
 /* Runs the jobs of c->state's work. */
 adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);
 
-/* bytes.c: the layout of an i32 value of so many elements, all from 0 to 255, that has a byte for
- * each. NULL: out of memory. */
+/* layouts.c: the layout of an i32 value of so many elements, all from 0 to 255, that has a byte for
+ * each; of a filter as p's products read it. NULL: out of memory. */
 const adj_layout *direct_bytes(direct *d, int64_t elems);
+const adj_layout *direct_packed_filter(direct *d, const struct gemm *p);
 void direct_free_layouts(direct *d);
 size_t direct_layout_bytes(const adj_layout *l);
 const char *direct_layout_name(const adj_layout *l);

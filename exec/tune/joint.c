@@ -54,7 +54,7 @@ static double reorder_seconds(void *user, int value, int from, int to)
                            .backend = a.layout != NULL ? a.backend : b.backend,
                            .from = a.layout,
                            .to = is_twofold ? NULL : b.layout,
-                           .is_free = j->e->tuner->invariant[value]};
+                           .is_free = is_invariant(j->e, j->e->graph->node[value])};
     double seconds = 0;
     tune_reorder(j->e, &wanted, &seconds);
     if (is_twofold) {

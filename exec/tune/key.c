@@ -56,7 +56,7 @@ static void put_type(writer *w, adj_type t)
 static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
 {
     put_type(w, value->type);
-    if (e->tuner->invariant != NULL && e->tuner->invariant[value->id])
+    if (is_invariant(e, value))
         put(w, ":invariant");
 }
 

@@ -128,29 +128,6 @@ void tune_close(adj_exec *e)
 
 /* ---- what is to be decided ---- */
 
-/* As invariant.c will find it. */
-static adj_status find_invariant_values(adj_exec *e)
-{
-    const adj_graph *g = e->graph;
-    char *invariant = region_alloc(&e->tuner->region, (size_t)g->n_node, 1);
-    if (invariant == NULL)
-        return no_memory(e);
-    for (int id = 0; id < g->n_node; id++) {
-        const adj_node *n = g->node[id];
-        const int is_leaf = (n->op->flags & ADJ_OP_LEAF) != 0;
-        invariant[id] = (char)(is_leaf && !is_invariant(e, n) ? RUN_VARIANT
-                               : is_leaf                      ? RUN_INVARIANT
-                                                              : CONSTANT);
-        for (int k = 0; k < n->n_in; k++)
-            if (invariant[n->in[k]->id] < invariant[id])
-                invariant[id] = invariant[n->in[k]->id];
-    }
-    for (int id = 0; id < g->n_node; id++)
-        invariant[id] = invariant[id] == RUN_INVARIANT;
-    e->tuner->invariant = invariant;
-    return ADJ_OK;
-}
-
 static int find_decision(const tuner *t, const char *key)
 {
     for (int i = 0; i < t->n_decision; i++)
@@ -363,8 +340,6 @@ adj_status tune_groups(adj_exec *e)
     t->part = region_alloc(&t->region, (size_t)e->n_group, sizeof *t->part);
     if (t->part == NULL)
         return no_memory(e);
-    if (find_invariant_values(e) != ADJ_OK)
-        return e->status;
     budget_count(e);
     for (; t->next < e->n_group; t->next++)
         if (look_at(e, &e->group[t->next], &t->part[t->next]) != ADJ_OK)

@@ -73,7 +73,6 @@ struct tuner {
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
-    char *invariant; /* by node id: it follows from what no run changes */
     tune_part *part; /* by e->group */
     int n_decision, max_decision;
     tune_decision *decision;

@@ -23,7 +23,7 @@ static void release(void *user, void *p)
 test_backend backend_open_math(const char *name, int threads, adj_math math)
 {
     static const adj_allocator allocator = {allocate, release, NULL};
-    test_backend t = {NULL, NULL};
+    test_backend t = {.b = NULL};
     for (int i = 0; adj_backends[i] != NULL; i++)
         if (strcmp(adj_backends[i]->name, name) == 0)
             t.b = adj_backends[i];
@@ -210,7 +210,11 @@ static outcome run_first(fixture *f, const test_backend *t, const char *kernel, 
     const adj_layout *in_layout[MAX_VALUES], *out_layout[1];
     const adj_group g = {n, node, list_operands(n, node, in), in, 1, &node[n - 1]};
     adj_prep prep = {.in = in_layout, .out = out_layout};
-    candidate c = {.backend = t->b, .opened = t->opened, .group = &g, .prep = &prep};
+    candidate c = {.backend = t->b,
+                   .opened = t->opened,
+                   .group = &g,
+                   .invariant = t->invariant,
+                   .prep = &prep};
     outcome o = {.status = ADJ_ENOKERNEL};
     while (next_kernel(&c)) {
         if (kernel != NULL && strcmp(kernel, c.kernel->name) != 0)

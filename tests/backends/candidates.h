@@ -9,6 +9,7 @@
 typedef struct {
     const adj_backend *b;
     void *opened;
+    uint32_t invariant; /* of the operands of groups that are run, as in adj_prep; 0 when opened */
 } test_backend;
 test_backend backend_open(const char *name); /* for two threads */
 test_backend backend_open_for(const char *name, int threads);

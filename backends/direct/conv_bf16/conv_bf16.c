@@ -220,7 +220,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return direct_refuse(prep, "%s: rows too long for direct", n->op->name);
     if (is_slower(&p, geom))
         prep->seconds *= 1.2;
-    return direct_accept_as(b, prep, is_f32 ? "conv_bf16x3" : "conv_bf16", p.code->name, &p,
+    return direct_accept_as(b, g, prep, is_f32 ? "conv_bf16x3" : "conv_bf16", p.code->name, &p,
                             sizeof p);
 }
 

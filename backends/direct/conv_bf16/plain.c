@@ -7,16 +7,14 @@
 void conv_bf16_plain(const conv_bf16 *p, const conv_bf16_pass *a, conv_bf16_band b,
                      const adj_call *c)
 {
-    const conv_plain plain = {.pass = {a->h, a->w},
-                              .dtype = ADJ_F32,
-                              .kw = p->kw,
-                              .inputs = p->src.c,
-                              .outputs = p->dst.c,
-                              .is_turned = p->is_turned,
-                              .src = (const float *)c->in[p->src_in] +
-                                     b.image * p->src.h * p->src.w * p->src.c,
-                              .filter = c->in[p->filter_in],
-                              .bias = p->bias_in >= 0 ? c->in[p->bias_in] : NULL};
+    conv_plain plain = {.pass = {a->h, a->w},
+                        .dtype = ADJ_F32,
+                        .kw = p->kw,
+                        .inputs = p->src.c,
+                        .src = (const float *)c->in[p->src_in] +
+                               b.image * p->src.h * p->src.w * p->src.c,
+                        .bias = p->bias_in >= 0 ? c->in[p->bias_in] : NULL};
+    conv_plain_set_filter(&plain, c->in[p->filter_in], p->dst.c, p->is_turned);
     for (ptrdiff_t row = b.row; row < b.row + p->rows && row < a->h.dst; row++)
         for (ptrdiff_t column = 0; column < a->w.dst; column++) {
             const ptrdiff_t y = b.image * p->dst.h + a->h.first + row * a->h.step;

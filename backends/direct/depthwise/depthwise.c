@@ -280,7 +280,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return direct_refuse(prep, "%s: direct takes NHWC, kernels up to %dx%d, strides up to %d",
                              g->node[0]->op->name, DEPTHWISE_K, DEPTHWISE_K, DEPTHWISE_STRIDE);
     const char *impl = d.in_place ? "depthwise_in_place" : "depthwise_rows";
-    return direct_accept(b, prep, impl, &d, sizeof d);
+    return direct_accept(b, g, prep, impl, &d, sizeof d);
 }
 
 const adj_kernel direct_depthwise = {

@@ -29,7 +29,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                        .kept_from = (int64_t)threshold,
                        .scale = (float)(1 / (1 - a->rate))};
     prep->alias[0].operands = 1;
-    return direct_accept(d, prep, "dropout", &p, sizeof p);
+    return direct_accept(d, g, prep, "dropout", &p, sizeof p);
 }
 
 const adj_kernel direct_dropout = {

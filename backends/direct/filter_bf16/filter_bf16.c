@@ -212,7 +212,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_chunks(&p);
     set_scratch(&p, &prep->scratch);
     prep->seconds *= !is_f32 && direct_winograd_pays(b, n) ? direct_any_conv : slower(&p, geom);
-    return direct_accept_as(b, prep, is_f32 ? "filter_bf16x3" : "filter_bf16", p.code->name, &p,
+    return direct_accept_as(b, g, prep, is_f32 ? "filter_bf16x3" : "filter_bf16", p.code->name, &p,
                             sizeof p);
 }
 

@@ -173,7 +173,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              n->op->name);
     if (!competes(d, &p))
         prep->seconds *= direct_any_conv;
-    return direct_accept(d, prep, "filter_gemm", &p, sizeof p);
+    return direct_accept(d, g, prep, "filter_gemm", &p, sizeof p);
 }
 
 const adj_kernel direct_filter_gemm = {

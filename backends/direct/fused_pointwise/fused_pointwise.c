@@ -209,7 +209,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_aliases(&p, g, prep);
     const char *impl = p.row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise";
     const int by_avx512_bf16 = p.row_kernel.is_half && p.half_kernel != NULL;
-    return direct_accept_as(d, prep, impl, by_avx512_bf16 ? "avx512_bf16" : d->isa->name, &p,
+    return direct_accept_as(d, g, prep, impl, by_avx512_bf16 ? "avx512_bf16" : d->isa->name, &p,
                             sizeof p);
 }
 

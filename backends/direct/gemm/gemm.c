@@ -3,16 +3,15 @@
 #include <omp.h>
 
 #include "backends/direct/arith.h"
-#include "gemm.h"
+#include "packed_filter.h"
 
 enum {
     MAX_SIDE = 1 << 24,
-    ROW_PIXELS = 96,         /* of a flat row */
-    BAND_PIXELS = 48,        /* whose windows are gathered at a time */
-    MIN_POSITIONS = 64,      /* of a band, for which a part of the filter is read from its cache */
-    SHORT_ROW = 6,           /* measured: rows of fewer positions are gathered */
-    PACKED_POSITIONS = 2048, /* from which on packing a filter costs little beside the product */
-    FILTER_JOBS = 16
+    ROW_PIXELS = 96,        /* of a flat row */
+    BAND_PIXELS = 48,       /* whose windows are gathered at a time */
+    MIN_POSITIONS = 64,     /* of a band, for which a part of the filter is read from its cache */
+    SHORT_ROW = 6,          /* measured: rows of fewer positions are gathered */
+    PACKED_POSITIONS = 2048 /* from which on packing a filter costs little beside the product */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 /* Positions times bytes of a filter's row, from which on packing pays before: long rows share a few
@@ -151,7 +150,8 @@ static int is_packed(const gemm *p)
     if (p->is_turned)
         return 1;
     return taps * p->src.c <= max_elements / (p->dst.c + p->lanes) &&
-           (positions >= PACKED_POSITIONS || (taps > 1 && positions >= packed_bytes / row));
+           (p->by_reorder || positions >= PACKED_POSITIONS ||
+            (taps > 1 && positions >= packed_bytes / row));
 }
 
 /* In whole vectors: all of them, or those that fill none. */
@@ -182,13 +182,15 @@ static int set_scratch(gemm *p, size_t *scratch)
     *scratch = 0;
     for (int i = 0; i < p->n_pass; i++) {
         gemm_pass *a = &p->pass[i];
-        a->filter = reserve(scratch, a->elements * packed_outputs(p), element);
+        a->filter = reserve(scratch, p->by_reorder ? 0 : a->elements * packed_outputs(p), element);
     }
     p->thread = reserve(scratch, p->threads, thread);
     return 1;
 }
 
-static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratch)
+/* invariant: of the group's operands, as adj_prep's. */
+static int plan(gemm *p, const direct *d, const adj_group *group, uint32_t invariant,
+                size_t *scratch)
 {
     const adj_node *n = group->node[0];
     if (n->op == &adj_op_matmul && !is_matmul(n))
@@ -210,13 +212,16 @@ static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratc
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
+    p->by_reorder = !p->is_turned && p->filter_in < 32 && (invariant >> p->filter_in & 1);
     p->is_packed = is_packed(p);
+    p->by_reorder &= p->is_packed;
     set_passes(p, &g);
     set_rows(p);
     set_parts(p);
     p->jobs = min(p->threads, p->n * p->bands);
-    const int is_prepared = packed_outputs(p) > 0 || p->has_margin || p->is_gathered;
-    p->filter_jobs = is_prepared ? min(FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
+    const int is_prepared =
+        !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
+    p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
     return set_scratch(p, scratch);
 }
 
@@ -225,7 +230,8 @@ static int plan(gemm *p, const direct *d, const adj_group *group, size_t *scratc
 static adj_status run(const adj_call *c)
 {
     const gemm *p = c->state;
-    int is_finite = 1;
+    int is_finite = !p->by_reorder || !(p->has_margin || p->is_gathered) ||
+                    gemm_is_packed_finite(p, c->in[p->filter_in]);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
 #pragma omp for schedule(static) reduction(& : is_finite)
@@ -249,18 +255,23 @@ static int competes(const direct *d, const gemm *p, const adj_node *n)
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
-    const direct *d = backend;
+    direct *d = backend;
     gemm p;
     if (candidate > 0 || !is_ours(g))
         return ADJ_ENOKERNEL;
-    if (!plan(&p, d, g, &prep->scratch))
+    if (!plan(&p, d, g, prep->invariant, &prep->scratch))
         return direct_refuse(prep,
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
                              g->node[0]->op->name, GEMM_PASSES);
     if (!competes(d, &p, g->node[0]))
         prep->seconds *= direct_any_conv;
-    return direct_accept(d, prep, "gemm", &p, sizeof p);
+    const adj_layout *packed = p.by_reorder ? direct_packed_filter(d, &p) : NULL;
+    if (p.by_reorder && packed == NULL)
+        return ADJ_ENOMEM;
+    const adj_status status = direct_accept(d, g, prep, "gemm", &p, sizeof p);
+    prep->in[p.filter_in] = packed;
+    return status;
 }
 
 const adj_kernel direct_gemm = {

@@ -16,7 +16,8 @@
  * are one row, cut where it is worth it.
  *
  * The filter is packed into panels of a few vectors of outputs, with zeros behind the last; turned
- * and transposed for dx. Where there are few positions, y is multiplied by it as it lies, but for
+ * and transposed for dx. For y that is a reorder where it changes only when a parameter is set
+ * (packed_filter.h); elsewhere, if there are few positions, it is multiplied by as it lies, but for
  * the outputs that fill no vector.
  *
  * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
@@ -30,13 +31,13 @@
 #include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
 
-enum { GEMM_PASSES = 16 };
+enum { GEMM_PASSES = 16, GEMM_FILTER_JOBS = 16 };
 
 typedef struct {
     conv_axis h, w;
     ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
     ptrdiff_t elements;     /* of all taps */
-    size_t filter;          /* in the scratch, if packed: panels, [element][vectors] */
+    size_t filter;          /* in the scratch, if packed there: panels, [element][vectors] */
 } gemm_pass;
 
 typedef struct gemm_code {
@@ -47,10 +48,11 @@ typedef struct gemm_code {
     void (*multiply)(const adj_call *c, ptrdiff_t job, int thread, int is_finite);
 } gemm_code;
 
-typedef struct {
+typedef struct gemm {
     const gemm_code *code;
     int threads, is_turned, is_flat, is_gathered;
-    int is_packed;  /* the filter */
+    int is_packed;  /* the filter: in the scratch, in each run, */
+    int by_reorder; /* or as it enters */
     int has_margin; /* rows of src are copied */
     adj_dtype dtype;
     int src_in, filter_in, bias_in; /* among group->in; bias_in -1: none */
@@ -93,7 +95,7 @@ static inline gemm_panel gemm_panel_at(const gemm *p, ptrdiff_t i)
                  : (gemm_panel){vectors, vectors + 1};
 }
 
-/* Where a panel is in the scratch, in elements; -1: nowhere, it is read as it lies. */
+/* Where a panel is in what is packed, in elements; -1: nowhere, it is read as it lies. */
 static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_panel panel)
 {
     if (p->is_packed)

@@ -177,15 +177,28 @@ static void store_rest(const worker *s, const band *b, ptrdiff_t output)
     }
 }
 
-static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
+static panel find_panel(const worker *s, const gemm_pass *a, ptrdiff_t i)
 {
     const gemm *p = s->p;
     const gemm_panel at = gemm_panel_at(p, i);
-    panel f = {.output = at.first * VECTOR, .vectors = at.end - at.first};
-    const ptrdiff_t packed = gemm_packed_at(p, b->a, at);
-    f.pitch = packed < 0 ? p->dst.c : f.vectors * VECTOR;
-    f.filter = packed < 0 ? (const real *)s->call->in[p->filter_in] + f.output
-                          : (const real *)direct_scratch(s->call, b->a->filter) + packed;
+    const ptrdiff_t packed = gemm_packed_at(p, a, at), vectors = at.end - at.first;
+    const real *entering = s->call->in[p->filter_in];
+    panel f = {.output = at.first * VECTOR, .vectors = vectors, .pitch = vectors * VECTOR};
+    if (p->by_reorder)
+        f.filter = entering + packed;
+    else if (packed >= 0)
+        f.filter = (const real *)direct_scratch(s->call, a->filter) + packed;
+    else {
+        f.filter = entering + f.output;
+        f.pitch = p->dst.c;
+    }
+    return f;
+}
+
+static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
+{
+    const gemm *p = s->p;
+    const panel f = find_panel(s, b->a, i);
     if (p->is_gathered)
         multiply_windows(s, b, &f);
     else
@@ -207,26 +220,44 @@ static void add_bias(const worker *s, const band *b)
     }
 }
 
-/* The positions whose windows were multiplied with padding, anew without it. */
-static void mend(const worker *s, const band *b)
+/* Outputs from `first` to `end` of the positions whose windows were multiplied with padding, anew
+ * without it. */
+static void mend_outputs(const worker *s, const band *b, const conv_plain *plain, ptrdiff_t first,
+                         ptrdiff_t end)
 {
     const gemm *p = s->p;
     const gemm_pass *a = b->a;
-    const conv_plain plain = {.pass = {a->h, a->w},
-                              .dtype = p->dtype,
-                              .kw = p->kw,
-                              .inputs = p->src.c,
-                              .outputs = p->dst.c,
-                              .is_turned = p->is_turned,
-                              .src = s->src,
-                              .filter = s->call->in[p->filter_in],
-                              .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL};
     for (ptrdiff_t row = b->first; row < b->end; row++) {
         const int has_rows = !p->is_gathered || conv_is_whole(&a->h, conv_taps_inside(&a->h, row));
         for (ptrdiff_t x = 0; x < b->columns; x++)
             if (!has_rows || !conv_is_whole(&a->w, conv_taps_inside(&a->w, x)))
-                conv_plain_position(&plain, row, x, 0, p->dst.c,
+                conv_plain_position(plain, row, x, first, end,
                                     result_at(s, a, row) + x * a->w.step * p->dst.c);
+    }
+}
+
+static void mend(const worker *s, const band *b)
+{
+    const gemm *p = s->p;
+    conv_plain plain = {.pass = {b->a->h, b->a->w},
+                        .dtype = p->dtype,
+                        .kw = p->kw,
+                        .inputs = p->src.c,
+                        .src = s->src,
+                        .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL};
+    if (!p->by_reorder) {
+        conv_plain_set_filter(&plain, s->call->in[p->filter_in], p->dst.c, p->is_turned);
+        mend_outputs(s, b, &plain, 0, p->dst.c);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < gemm_panels(p); i++) {
+        const panel f = find_panel(s, b->a, i);
+        plain.filter = f.filter;
+        plain.first = f.output;
+        plain.of_tap = p->src.c * f.pitch;
+        plain.of_input = f.pitch;
+        plain.of_output = 1;
+        mend_outputs(s, b, &plain, f.output, min(f.output + f.pitch, p->dst.c));
     }
 }
 

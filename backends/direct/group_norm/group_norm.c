@@ -155,7 +155,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return direct_refuse(prep, "%s: direct takes f32 and bf16 in NHWC", op->name);
     if (p->y >= 0) /* a group is read before it is written */
         prep->alias[0] = (adj_alias){p->y, 1u << p->x | (p->dy >= 0 ? 1u << p->dy : 0)};
-    return direct_accept(d, prep, p->pixels == 1 ? "group_norm_rows" : "group_norm_image", p,
+    return direct_accept(d, g, prep, p->pixels == 1 ? "group_norm_rows" : "group_norm_image", p,
                          sizeof *p);
 }
 

@@ -132,7 +132,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
      * this tie where a rule holds it back for filter_bf16. */
     if (g->node[0]->op == &adj_op_conv2d_backprop_filter && d.dtype == ADJ_BF16)
         prep->seconds *= direct_any_conv;
-    return direct_accept(b, prep, "im2col", &d, sizeof d);
+    return direct_accept(b, g, prep, "im2col", &d, sizeof d);
 }
 
 const adj_kernel direct_im2col = {

@@ -107,14 +107,7 @@ static int plan_ring(max_pool *p, size_t *scratch)
     return !__builtin_mul_overflow(p->ring, (size_t)p->work.threads, scratch);
 }
 
-/* The bytes of an argmax among operands or results. 0: out of memory. */
-static int want_bytes(direct *d, const adj_node *argmax, const adj_layout **layout)
-{
-    *layout = direct_bytes(d, adj_shape_elems(argmax->type.shape));
-    return *layout != NULL;
-}
-
-static adj_status plan_forward(max_pool *p, direct *d, const adj_group *g, const parts *n,
+static adj_status plan_forward(max_pool *p, const direct *d, const adj_group *g, const parts *n,
                                adj_prep *prep)
 {
     const adj_node *y = n->relu != NULL ? n->relu : n->y;
@@ -130,10 +123,10 @@ static adj_status plan_forward(max_pool *p, direct *d, const adj_group *g, const
         (__builtin_mul_overflow((size_t)p->g.ic, sizeof(float), &prep->scratch) ||
          __builtin_mul_overflow(prep->scratch, (size_t)p->work.threads, &prep->scratch)))
         return ADJ_ENOKERNEL;
-    return want_bytes(d, n->argmax, &prep->out[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;
+    return ADJ_OK;
 }
 
-static adj_status plan_backward(max_pool *p, direct *d, const adj_group *g, const adj_node *n,
+static adj_status plan_backward(max_pool *p, const direct *d, const adj_group *g, const adj_node *n,
                                 adj_prep *prep)
 {
     const max_pool_code *code = d->isa->max_pool[n->type.dtype == ADJ_BF16];
@@ -141,7 +134,7 @@ static adj_status plan_backward(max_pool *p, direct *d, const adj_group *g, cons
     p->work.code = &code->backward[is_argmax(n)];
     if (is_argmax(n)) {
         p->argmax = adj_group_in(g, n->in[0]);
-        return want_bytes(d, n->in[0], &prep->in[p->argmax]) ? ADJ_OK : ADJ_ENOMEM;
+        return ADJ_OK;
     }
     p->x = adj_group_in(g, n->in[0]);
     if (!has_overlap(&p->g))
@@ -151,6 +144,22 @@ static adj_status plan_backward(max_pool *p, direct *d, const adj_group *g, cons
         return ADJ_ENOKERNEL;
     p->work.jobs = p->g.n * p->chunks;
     return ADJ_OK;
+}
+
+/* With an argmax among operands or results, which is in bytes. */
+static adj_status accept(direct *d, const adj_group *g, const parts *n, const max_pool *p,
+                         adj_prep *prep)
+{
+    const adj_layout **of = n->gradient != NULL ? prep->in : prep->out;
+    const adj_node *const *value = n->gradient != NULL ? g->in : g->out;
+    const adj_layout *bytes = NULL;
+    if (p->argmax >= 0 &&
+        (bytes = direct_bytes(d, adj_shape_elems(value[p->argmax]->type.shape))) == NULL)
+        return ADJ_ENOMEM;
+    const adj_status status = direct_accept(d, g, prep, "max_pool", p, sizeof *p);
+    if (p->argmax >= 0)
+        of[p->argmax] = bytes;
+    return status;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -173,7 +182,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     p.work.jobs = p.g.n * p.g.oh;
     adj_status status = n.gradient != NULL ? plan_backward(&p, d, g, n.gradient, prep)
                                            : plan_forward(&p, d, g, &n, prep);
-    return status == ADJ_OK ? direct_accept(d, prep, "max_pool", &p, sizeof p) : status;
+    return status == ADJ_OK ? accept(d, g, &n, &p, prep) : status;
 }
 
 const adj_kernel direct_max_pool = {

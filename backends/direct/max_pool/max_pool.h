@@ -3,8 +3,8 @@
  * Loops run over the channels of a pixel, which never mix. Results are those of naive: a NaN is the
  * maximum, and the first maximum in row-major order takes the gradient. max_pool_grad looks for it
  * again; where windows do not overlap, max_pool_argmax writes it down in the pass of max_pool, a
- * byte each (bytes.c), and max_pool_grad_argmax reads neither x nor y. A relu that alone reads the
- * pool's result is part of its pass.
+ * byte each (layouts.c), and max_pool_grad_argmax reads neither x nor y. A relu that alone reads
+ * the pool's result is part of its pass.
  *
  * dy goes to dx in one of two ways. Windows that do not overlap are written one after the other,
  * each element of dx once. Those that do are added up in float in a ring of the rows that are still

@@ -103,8 +103,9 @@ static ptrdiff_t max_span(const resize *p, const resize_axis *axis)
     return longest;
 }
 
-static adj_status plan(const direct *d, const adj_node *n, resize *p, size_t size, adj_prep *prep)
+static adj_status plan(const direct *d, const adj_group *g, resize *p, size_t size, adj_prep *prep)
 {
+    const adj_node *n = g->node[0];
     const adj_resize_attrs *a = n->attrs;
     const int is_grad = n->op == &adj_op_resize_grad;
     list_axis(p, a, is_grad, &p->h);
@@ -114,7 +115,7 @@ static adj_status plan(const direct *d, const adj_node *n, resize *p, size_t siz
         return direct_refuse(prep, "%s: direct sums at most %d rows and columns", n->op->name,
                              (int)max_sum);
     p->channel_block = min(p->channels, RESIZE_BLOCK / columns);
-    return direct_accept(d, prep, "resize", p, size);
+    return direct_accept(d, g, prep, "resize", p, size);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -145,7 +146,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (p == NULL)
         return ADJ_ENOMEM;
     *p = axes;
-    const adj_status status = plan(d, n, p, size, prep);
+    const adj_status status = plan(d, g, p, size, prep);
     adj_release(&d->allocator, p);
     return status;
 }

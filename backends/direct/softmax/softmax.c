@@ -84,7 +84,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         prep->alias[0].operands = 1u << p.logits;
     if (p.result == LOSS_GRAD && p.labels >= 0 && !p.is_sparse)
         prep->alias[0].operands |= 1u << p.labels;
-    return direct_accept(d, prep, "softmax", &p, sizeof p);
+    return direct_accept(d, g, prep, "softmax", &p, sizeof p);
 }
 
 static adj_status run(const adj_call *c)

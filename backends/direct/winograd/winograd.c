@@ -185,7 +185,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return ADJ_ENOKERNEL;
     if (!pays)
         prep->seconds *= 2; /* in any case slower than others that take it */
-    return direct_accept(d, prep, "winograd", &p, sizeof p);
+    return direct_accept(d, g, prep, "winograd", &p, sizeof p);
 }
 
 /* Called by each thread. */

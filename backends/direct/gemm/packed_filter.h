@@ -1,0 +1,20 @@
+/* packed_filter.h - a filter of y that is packed before it enters the kernel: where it changes only
+ * when a parameter is set, a reorder does that once, and neither a slice of a few images nor a
+ * single one has to.
+ *
+ * It is the panels of gemm.h, and behind them one element: the filter's products with zero, summed
+ * up, which is 0, or NaN if padding would pass on what is not finite. */
+#ifndef DIRECT_GEMM_PACKED_FILTER_H
+#define DIRECT_GEMM_PACKED_FILTER_H
+
+#include "gemm.h"
+
+/* Read both the same layout? */
+int gemm_has_same_filter(const gemm *a, const gemm *b);
+/* Of p what packing needs: what is packed is the only operand, and begins the scratch. */
+gemm gemm_of_filter(const gemm *p);
+size_t gemm_packed_bytes(const gemm *of);
+void gemm_pack_filter(const gemm *of, const void *filter, void *packed);
+int gemm_is_packed_finite(const gemm *p, const void *packed);
+
+#endif

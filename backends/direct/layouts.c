@@ -1,0 +1,95 @@
+/* layouts.c - the direct backend's layouts, and the reorders to and from plain memory:
+ *
+ *   bytes   of an i32 value whose elements are 0 to 255, as an argmax's are: a byte for each. Only
+ *           readers outside this backend need it plain.
+ *   panels  of a filter, as gemm's products read it (gemm/packed_filter.c). No kernel writes it, so
+ *           it is there beside the plain one, and nobody needs the way back. */
+#include <stdio.h>
+
+#include "backends/direct/gemm/packed_filter.h"
+
+static adj_layout *add(direct *d, adj_layout layout)
+{
+    adj_layout *l = adj_alloc(&d->allocator, sizeof *l);
+    if (l == NULL)
+        return NULL;
+    *l = layout;
+    l->next = d->layouts;
+    return d->layouts = l;
+}
+
+const adj_layout *direct_bytes(direct *d, int64_t elems)
+{
+    for (const adj_layout *l = d->layouts; l != NULL; l = l->next)
+        if (l->filter_of == NULL && l->bytes == (size_t)elems)
+            return l;
+    return add(d, (adj_layout){.name = "bytes", .bytes = (size_t)elems});
+}
+
+const adj_layout *direct_packed_filter(direct *d, const gemm *p)
+{
+    for (const adj_layout *l = d->layouts; l != NULL; l = l->next)
+        if (l->filter_of != NULL && gemm_has_same_filter(l->filter_of, p))
+            return l;
+    gemm *of = adj_alloc(&d->allocator, sizeof *of);
+    if (of == NULL)
+        return NULL;
+    *of = gemm_of_filter(p);
+    adj_layout *l = add(d, (adj_layout){.bytes = gemm_packed_bytes(of), .filter_of = of});
+    if (l == NULL)
+        adj_release(&d->allocator, of);
+    else
+        snprintf(l->name, sizeof l->name, "panels%dx%d", (int)p->vectors, (int)p->lanes);
+    return l;
+}
+
+void direct_free_layouts(direct *d)
+{
+    for (adj_layout *l = d->layouts, *next; l != NULL; l = next) {
+        next = l->next;
+        adj_release(&d->allocator, l->filter_of);
+        adj_release(&d->allocator, l);
+    }
+}
+
+size_t direct_layout_bytes(const adj_layout *l) { return l->bytes; }
+
+const char *direct_layout_name(const adj_layout *l) { return l->name; }
+
+/* ---- reorders ---- */
+
+typedef struct {
+    int64_t n; /* elements */
+    int to_bytes;
+    const gemm *filter_of; /* NULL: to or from bytes */
+} reorder;
+
+adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
+{
+    direct *d = r->backend;
+    const adj_layout *packed = r->to != NULL ? r->to : r->from;
+    *state = NULL;
+    *scratch = 0;
+    if ((r->to != NULL && r->from != NULL) || (packed->filter_of != NULL && r->to == NULL))
+        return ADJ_ENOKERNEL;
+    reorder *s = *state = adj_alloc(&d->allocator, sizeof *s);
+    if (s == NULL)
+        return ADJ_ENOMEM;
+    *s = (reorder){adj_shape_elems(r->type.shape), r->to != NULL, packed->filter_of};
+    return ADJ_OK;
+}
+
+adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch)
+{
+    const reorder *s = state;
+    (void)scratch;
+    if (s->filter_of != NULL) {
+        gemm_pack_filter(s->filter_of, in, out);
+        return ADJ_OK;
+    }
+    for (int64_t i = 0; i < s->n && s->to_bytes; i++)
+        ((uint8_t *)out)[i] = (uint8_t)((const int32_t *)in)[i];
+    for (int64_t i = 0; i < s->n && !s->to_bytes; i++)
+        ((int32_t *)out)[i] = ((const uint8_t *)in)[i];
+    return ADJ_OK;
+}
