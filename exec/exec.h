@@ -138,6 +138,8 @@ void place_slice(adj_exec *e, char *arena, char *storage);
 adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);
 /* All steps that are needed, then the updates. */
 adj_status run_steps(adj_exec *e);
+/* The first of them alone, unless they have run since a parameter was set. */
+adj_status run_invariants(adj_exec *e);
 /* One step, on whatever its operands are. */
 adj_status run_step(adj_exec *e, step *s);
 /* Between steps: what backends have started goes on, and who asks them is answered. */

@@ -35,16 +35,6 @@ static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
                       s->kind == STEP_COPY ? "copy" : e->backend[s->backend]->name, reason);
 }
 
-/* The first step that is needed: if no parameter has changed, the invariant ones are not. */
-static int first_step(adj_exec *e, uint64_t version)
-{
-    if (e->invariant_seen != version)
-        return 0;
-    for (int i = 0; i < e->n_invariant; i++)
-        e->step[i].seconds = 0;
-    return e->n_invariant;
-}
-
 void progress_backends(const adj_exec *e)
 {
     for (int i = 0; i < e->n_backend; i++)
@@ -52,10 +42,9 @@ void progress_backends(const adj_exec *e)
             e->backend[i]->progress(e->opened[i]);
 }
 
-adj_status run_steps(adj_exec *e)
+static adj_status run_range(adj_exec *e, int first, int end)
 {
-    uint64_t version = invariant_version(e);
-    for (int i = first_step(e, version); i < e->n_step; i++) {
+    for (int i = first; i < end; i++) {
         step *s = &e->step[i];
         s->call.message[0] = '\0';
         if (e->canaries)
@@ -73,9 +62,31 @@ adj_status run_steps(adj_exec *e)
             sum_results(e, s);
         if (e->canaries && check_canaries(e, i) != ADJ_OK)
             return ADJ_EBACKEND;
-        if (i + 1 == e->n_invariant)
-            e->invariant_seen = version;
     }
+    return ADJ_OK;
+}
+
+adj_status run_invariants(adj_exec *e)
+{
+    const uint64_t version = invariant_version(e);
+    if (e->invariant_seen == version) {
+        for (int i = 0; i < e->n_invariant; i++)
+            e->step[i].seconds = 0;
+        return ADJ_OK;
+    }
+    const adj_status status = run_range(e, 0, e->n_invariant);
+    if (status == ADJ_OK)
+        e->invariant_seen = version;
+    return status;
+}
+
+adj_status run_steps(adj_exec *e)
+{
+    adj_status status = run_invariants(e);
+    if (status == ADJ_OK)
+        status = run_range(e, e->n_invariant, e->n_step);
+    if (status != ADJ_OK)
+        return status;
     if (e->end_sums != NULL)
         sum_end(e);
     for (int i = 0; i < e->n_update; i++) {

@@ -115,13 +115,12 @@ static int forward_1x1_pays(const adj_conv_geom *g)
            g->oc >= 64 && g->oc <= g->ic && g->n * g->oh * g->ow >= 1024;
 }
 
-/* 3x3 in whole vectors of 8; with stride 1 fewer channels are level, as are fewer pixels, for which
- * packing the filter counts. */
+/* 3x3 in whole vectors of 8; with stride 1 fewer channels are level. From how many pixels on, direct
+ * says. */
 static int forward_by_vectors_pays(const adj_conv_geom *g)
 {
-    const int64_t pixels = g->n * g->oh * g->ow;
     return is_3x3_of(g, is_strided(g) ? 16 : 64) && g->groups == 1 && !is_dilated(g) &&
-           g->oc % 8 == 0 && pixels >= (g->oc >= 128 ? 256 : 2048);
+           g->oc % 8 == 0;
 }
 /* Of more channels it is level. */
 static int filter_by_vectors_pays(const adj_conv_geom *g)

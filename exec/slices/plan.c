@@ -241,6 +241,26 @@ static int has_passes(const slices *s)
     return plan->n_step - plan->n_invariant > 1;
 }
 
+/* Has each thread the first one's steps and places, so that it may read what that one keeps? A file
+ * of quarantined kernels may change while they are planned. */
+static int are_alike(const slices *s)
+{
+    const adj_exec *first = s->thread[0].plan;
+    int are = 1;
+    for (int t = 1; t < s->n_thread && are; t++) {
+        const adj_exec *plan = s->thread[t].plan;
+        are = plan->n_step == first->n_step && plan->n_slot == first->n_slot &&
+              plan->info.storage_bytes == first->info.storage_bytes;
+        for (int i = 0; i < first->n_step && are; i++)
+            are = plan->step[i].kernel == first->step[i].kernel &&
+                  strcmp(plan->step[i].prep.impl, first->step[i].prep.impl) == 0;
+        for (int i = 0; i < first->n_slot && are; i++)
+            are = plan->slot[i].offset == first->slot[i].offset &&
+                  plan->slot[i].bytes == first->slot[i].bytes;
+    }
+    return are;
+}
+
 slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes)
 {
     slices *s = new_slices(e, nodes);
@@ -252,7 +272,7 @@ slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nod
     const int is_taken = status == ADJ_OK && has_passes(s) && !rounds_sums(s);
     for (int t = 1; t < s->n_thread && status == ADJ_OK && is_taken; t++)
         status = plan_one(e, o, s, &s->thread[t]);
-    if (status == ADJ_OK && is_taken) {
+    if (status == ADJ_OK && is_taken && are_alike(s)) {
         lay_out(s);
         return s;
     }
@@ -271,15 +291,13 @@ static int keeps(const adj_exec *e, const slices *s)
     return all;
 }
 
-static size_t kept_bytes(const slices *s) { return aligned(s->thread[0].plan->info.storage_bytes); }
-
 size_t keep_slices(const step *s, size_t at)
 {
     if (plan_of_slice(s) == NULL)
         return 0;
     slices *of = s->prep.state;
     of->kept_at = at;
-    return of->part_of != NULL ? kept_bytes(of) * (size_t)of->n_thread : 0;
+    return of->part_of != NULL ? of->kept_bytes * (size_t)of->n_kept : 0;
 }
 
 const adj_exec *take_slices(const adj_exec *e, slices *of, step *s)
@@ -288,9 +306,11 @@ const adj_exec *take_slices(const adj_exec *e, slices *of, step *s)
     s->backend = e->n_backend;
     s->prep.state = of;
     of->part_of = keeps(e, of) ? e : NULL;
-    of->thread_bytes = of->sum_bytes + aligned(of->thread[0].plan->info.arena_bytes) +
-                       (of->part_of == NULL ? kept_bytes(of) : 0);
-    s->prep.scratch = of->thread_bytes * (size_t)of->n_thread + of->part_bytes;
+    of->thread_bytes = of->sum_bytes + aligned(of->thread[0].plan->info.arena_bytes);
+    of->kept_bytes = aligned(of->thread[0].plan->info.storage_bytes);
+    of->n_kept = e->no_sharing ? of->n_thread : 1;
+    s->prep.scratch = of->thread_bytes * (size_t)of->n_thread + of->part_bytes +
+                      (of->part_of == NULL ? of->kept_bytes * (size_t)of->n_kept : 0);
     s->prep.sums_by_threads = of->n_slice > 1; /* slices follow from it, and kernels from slices */
     snprintf(s->prep.impl, sizeof s->prep.impl, "%lldx%lld", (long long)of->n_slice,
              (long long)of->images);

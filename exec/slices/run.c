@@ -21,9 +21,18 @@ static char *sums_of(const slices *s, const adj_call *c, int thread)
     return (char *)c->scratch + (size_t)thread * s->thread_bytes;
 }
 
+/* Where the thread's plan has what follows from whole operands. */
+static char *kept_of(const slices *s, const adj_call *c, int thread)
+{
+    char *first =
+        s->part_of != NULL ? s->part_of->storage + s->kept_at : sums_of(s, c, s->n_thread);
+    return first + (size_t)(thread % s->n_kept) * s->kept_bytes;
+}
+
 static char *parts_of(const slices *s, const adj_call *c, int out)
 {
-    return sums_of(s, c, s->n_thread) + s->out_at[out];
+    const size_t kept = s->part_of == NULL ? (size_t)s->n_kept * s->kept_bytes : 0;
+    return sums_of(s, c, s->n_thread) + kept + s->out_at[out];
 }
 
 /* Where a value that is no images comes from in a slice's plan. */
@@ -89,32 +98,27 @@ static adj_status run_slice(const slices *s, const adj_call *c, int thread, int6
     return status;
 }
 
-/* Where the thread's plan keeps what follows from whole operands. */
-static char *kept_of(const slices *s, char *arena, int thread)
-{
-    const adj_exec_info *i = &s->thread[thread].plan->info;
-    return s->part_of == NULL
-               ? arena + aligned(i->arena_bytes)
-               : s->part_of->storage + s->kept_at + (size_t)thread * aligned(i->storage_bytes);
-}
-
-/* What follows from whole operands alone is computed with the first slice, where these may have
- * changed since the last run. */
-static void begin(const slices *s, const adj_call *c, int thread)
+/* What follows from whole operands alone is computed before the first slice, where these may have
+ * changed since the last run, by the thread that keeps it. */
+static adj_status begin(const slices *s, const adj_call *c, int thread)
 {
     slice_plan *p = &s->thread[thread];
     const uint64_t version = s->part_of != NULL ? invariant_version(s->part_of) : 0;
-    char *arena = sums_of(s, c, thread) + s->sum_bytes;
-    place_slice(p->plan, arena, kept_of(s, arena, thread));
+    place_slice(p->plan, sums_of(s, c, thread) + s->sum_bytes, kept_of(s, c, thread));
     if (s->part_of == NULL || p->version != version)
         p->plan->invariant_seen = 0;
     p->version = version;
     p->plan->overrun = 0;
-    if (p->plan->canaries)
-        draw_canaries(p->plan, NONE);
     for (int i = 0; i < s->group.n_in; i++)
         if (!s->in_is_batch[i])
             point(&p->in[i], (char *)c->in[i]);
+    if (thread >= s->n_kept) {
+        p->plan->invariant_seen = invariant_version(p->plan);
+        return ADJ_OK;
+    }
+    if (p->plan->canaries)
+        draw_canaries(p->plan, NONE);
+    return run_invariants(p->plan);
 }
 
 /* Thread t of n has slices first_of(t) to first_of(t + 1) - 1. */
@@ -123,7 +127,6 @@ static int64_t first_of(const slices *s, int t, int n) { return s->n_slice * t /
 static adj_status run_thread(const slices *s, const adj_call *c, int t, int n)
 {
     adj_status status = ADJ_OK;
-    begin(s, c, t);
     for (int64_t i = first_of(s, t, n); i < first_of(s, t + 1, n) && status == ADJ_OK; i++) {
         status = run_slice(s, c, t, i);
         if (status == ADJ_OK)
@@ -175,7 +178,12 @@ static int run_team(const slices *s, const adj_call *c)
     {
         const int t = omp_get_thread_num(), n = omp_get_num_threads();
         omp_set_num_threads(1); /* of what a kernel opens, in this region alone */
-        s->thread[t].status = run_thread(s, c, t, n);
+        s->thread[t].status = begin(s, c, t);
+#pragma omp barrier
+        const int has_begun = failed_thread(s, n) == NONE;
+#pragma omp barrier
+        if (has_begun)
+            s->thread[t].status = run_thread(s, c, t, n);
 #pragma omp barrier
         if (failed_thread(s, n) == NONE)
             finish(s, c, t, n);
@@ -189,7 +197,9 @@ static int run_team(const slices *s, const adj_call *c)
  * thread, too, each of theirs would create threads anew. */
 static int run_alone(const slices *s, const adj_call *c)
 {
-    s->thread[0].status = run_thread(s, c, 0, 1);
+    s->thread[0].status = begin(s, c, 0);
+    if (s->thread[0].status == ADJ_OK)
+        s->thread[0].status = run_thread(s, c, 0, 1);
     if (s->thread[0].status != ADJ_OK)
         return 0;
     finish(s, c, 0, 1);

@@ -29,11 +29,14 @@ struct slices {
      * begin: a value that is no images is added up, or one for each slice is merged. */
     size_t *out_at;
     size_t sum_bytes, part_bytes;
-    size_t thread_bytes; /* scratch memory of each thread: its sums, its plan's arena, and what that
-                            keeps unless part_of does; the parts come last */
-    const adj_exec *part_of; /* the plan whose storage keeps what follows from whole operands, from
-                                kept_at on; NULL: it is computed in every run, as they may vary */
-    size_t kept_at;
+    /* Scratch memory of each thread, its sums and its plan's arena; behind all of them what is kept
+     * unless part_of does, then the parts. */
+    size_t thread_bytes;
+    /* The plan whose storage keeps what follows from whole operands, from kept_at on; NULL: it is
+     * computed in every run, as they may vary. */
+    const adj_exec *part_of;
+    size_t kept_at, kept_bytes; /* kept_bytes: of one */
+    int n_kept; /* 1, the first thread's, which all read; with no_sharing one for each thread */
     int n_thread;
     slice_plan *thread;
 };

@@ -12,7 +12,8 @@
 #include "tests/isa.h"
 
 typedef struct {
-    char backend[32], of_pixels[32], forward[32], of_rows[32], forward_rows[32];
+    char backend[32], of_pixels[32], forward[32], of_rows[32], forward_rows[32], few_rows[32],
+        few_kept[32];
     char warning[ADJ_MESSAGE];
 } plan;
 
@@ -25,7 +26,8 @@ static void set_backend(char *to, size_t n, const adj_exec *e, const adj_node *o
 
 /* A depthwise filter gradient with two outputs a channel, which direct computes on every machine,
  * and oneDNN would, and convolutions and filter gradients, 1x1 and 3x3, of which both say that they
- * are fast, where a file of that name is in ADJOINT_RULES. */
+ * are fast, where a file of that name is in ADJOINT_RULES. And 3x3 of one small image, by a filter
+ * that may change in every run and by one that does not. */
 static plan plan_with(const char *path)
 {
     const adj_shape filter = {4, {3, 3, 16, 2}}, of_pixels = {4, {1, 1, 32, 32}};
@@ -41,10 +43,16 @@ static plan plan_with(const char *path)
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {1, 1, 64, 64}});
     adj_node *v = adj_input(g, "v", ADJ_F32, (adj_shape){4, {2, 32, 32, 64}});
     adj_node *f = adj_input(g, "f", ADJ_F32, of_rows);
-    adj_node *const all[] = {
-        dw, adj_conv2d_backprop_filter(z, of_pixels, z, &same), adj_conv2d(u, w, &same),
-        adj_conv2d_backprop_filter(v, of_rows, v, &same), adj_conv2d(v, f, &same)};
-    const adj_exec_opts o = {.n_fetch = 5, .fetch = all};
+    adj_node *t = adj_input(g, "t", ADJ_F32, (adj_shape){4, {1, 8, 8, 64}});
+    adj_node *kept = adj_param(g, "kept", ADJ_F32, of_rows, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
+    adj_node *const all[] = {dw,
+                             adj_conv2d_backprop_filter(z, of_pixels, z, &same),
+                             adj_conv2d(u, w, &same),
+                             adj_conv2d_backprop_filter(v, of_rows, v, &same),
+                             adj_conv2d(v, f, &same),
+                             adj_conv2d(t, f, &same),
+                             adj_conv2d(t, kept, &same)};
+    const adj_exec_opts o = {.n_fetch = sizeof all / sizeof *all, .fetch = all};
     adj_exec *e = NULL;
     setenv("ADJOINT_RULES", path, 1);
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
@@ -53,6 +61,8 @@ static plan plan_with(const char *path)
     set_backend(p.forward, sizeof p.forward, e, all[2]);
     set_backend(p.of_rows, sizeof p.of_rows, e, all[3]);
     set_backend(p.forward_rows, sizeof p.forward_rows, e, all[4]);
+    set_backend(p.few_rows, sizeof p.few_rows, e, all[5]);
+    set_backend(p.few_kept, sizeof p.few_kept, e, all[6]);
     snprintf(p.warning, sizeof p.warning, "%s", adj_exec_warning(e));
     adj_exec_free(e);
     adj_graph_free(g);
@@ -153,8 +163,13 @@ Test(rules_file, is_obeyed_where_direct_competes_by_avx2)
     setenv("ADJOINT_MAX_ISA", "avx2", 1);
     cr_expect_str_eq(plan_with_lines("on filter_of_direct_avx2\nend 1\n").of_rows, "direct");
     cr_expect_str_eq(plan_with_lines("off filter_of_direct_avx2\nend 1\n").of_rows, "onednn");
-    cr_expect_str_eq(plan_with_lines("on forward_of_direct_avx2\nend 1\n").forward_rows, "direct");
-    cr_expect_str_eq(plan_with_lines("off forward_of_direct_avx2\nend 1\n").forward_rows, "onednn");
+    const plan on = plan_with_lines("on forward_of_direct_avx2\nend 1\n");
+    const plan off = plan_with_lines("off forward_of_direct_avx2\nend 1\n");
+    cr_expect_str_eq(on.forward_rows, "direct");
+    cr_expect_str_eq(off.forward_rows, "onednn");
+    cr_expect_str_eq(on.few_rows, "onednn");
+    cr_expect_str_eq(on.few_kept, "direct");
+    cr_expect_str_eq(off.few_kept, "onednn");
     setenv("ADJOINT_MAX_ISA", "base", 1);
     cr_expect_str_eq(plan_with_lines("on filter_of_direct_avx2\nend 1\n").of_rows, "onednn");
     cr_expect_str_eq(plan_with_lines("on forward_of_direct_avx2\nend 1\n").forward_rows, "onednn");

@@ -107,6 +107,13 @@ static ptrdiff_t vectors_for(ptrdiff_t positions)
     return positions > 8 ? 2 : positions > 6 ? 3 : 4;
 }
 
+/* Do some threads get clearly more of so few bands than others? */
+static int is_shared_badly(const gemm *p, ptrdiff_t rows)
+{
+    const ptrdiff_t bands = p->n * divide_up(rows, p->rows);
+    return bands < 4 * p->threads && bands % p->threads != 0;
+}
+
 /* How many rows are computed together, and which rows of src they need in what form. */
 static void set_rows(gemm *p)
 {
@@ -128,6 +135,8 @@ static void set_rows(gemm *p)
     }
     const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
     p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
+    while (p->rows > 1 && is_shared_badly(p, rows))
+        p->rows = divide_up(p->rows, 2);
     p->bands = divide_up(rows, p->rows);
     p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
     p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
@@ -244,13 +253,20 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
+/* Are there enough positions for packing the filter to be worth it beside oneDNN's? */
+static int pays_packing(const gemm *p)
+{
+    const ptrdiff_t positions = p->n * p->dst.h * p->dst.w;
+    return p->is_packed && (p->by_reorder || positions >= (p->dst.c >= 128 ? 256 : 2048));
+}
+
 /* May it be as fast as oneDNN's? As in filter_gemm.c; dx, whose filter is transposed for each run,
  * matmul, and a filter of many channels that is read as it lies are not. */
 static int competes(const direct *d, const gemm *p, const adj_node *n)
 {
     if (d->isa == &direct_isa_base || n->op != &adj_op_conv2d)
         return 0;
-    return p->is_flat || (d->isa == &direct_isa_avx2 && p->is_packed);
+    return p->is_flat || (d->isa == &direct_isa_avx2 && pays_packing(p));
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
