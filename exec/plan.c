@@ -232,7 +232,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
     }
     adj_status status = ADJ_OK;
     if (g->slices != NULL) {
-        count_slice(e, take_slices(e, g->slices, &planned));
+        count_slice(e, take_slices(e, g->slices, &planned, 1));
         if (e->profile)
             time_slices(g->slices);
     } else

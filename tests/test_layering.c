@@ -22,7 +22,7 @@ static const rule rules[] = {
     {"graph", "adjoint.h adjoint_ext.h", ""},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
     {"exec", "adjoint.h adjoint_ext.h", "graph graph/passes exec/machine exec/slices"},
-    {"exec/slices", "adjoint.h adjoint_ext.h", "graph exec"},
+    {"exec/slices", "adjoint.h adjoint_ext.h", "graph exec exec/machine/job_shares.h"},
     {"exec/tune", "adjoint.h adjoint_ext.h", "graph exec exec/slices"},
     {"exec/machine", "", "exec/clock.h exec/memory_left.h"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
@@ -36,7 +36,8 @@ static const rule rules[] = {
     {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "exec/clock.h"},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "exec/machine/cache_size.h exec/machine/isa_level.h backends/direct/fused_pointwise "
+     "exec/machine/cache_size.h exec/machine/isa_level.h exec/machine/job_shares.h "
+     "backends/direct/fused_pointwise "
      "backends/direct/depthwise backends/direct/dropout "
      "backends/direct/conv_bf16 backends/direct/filter_bf16 "
      "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "

@@ -147,9 +147,12 @@ adj_status direct_run(const adj_call *c)
         for (ptrdiff_t job = 0; job < w->jobs; job++)
             w->code->job(c, job, 0);
     else {
-#pragma omp parallel for num_threads(w->threads) schedule(static)
-        for (ptrdiff_t job = 0; job < w->jobs; job++)
-            w->code->job(c, job, omp_get_thread_num());
+        job_shares shares;
+        share_jobs(&shares, w->jobs, w->threads);
+#pragma omp parallel num_threads(w->threads)
+        for (job_range r; take_jobs(&shares, omp_get_thread_num(), &r);)
+            for (ptrdiff_t job = r.first; job < r.end; job++)
+                w->code->job(c, job, omp_get_thread_num());
     }
     if (w->code->end != NULL)
         w->code->end(c);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "adjoint_ext.h"
+#include "exec/machine/job_shares.h"
 
 struct conv_bf16_code;
 struct filter_bf16_code;
@@ -121,6 +122,9 @@ adj_status direct_accept(const direct *d, const adj_group *g, adj_prep *prep, co
 /* The same of code that is for other instructions than d->isa: printed as "impl:isa". */
 adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
                             const char *isa, const void *state, size_t size);
+/* How many jobs work that can be cut anywhere is worth: enough for a thread on a slower processor
+ * to do fewer, and not so many that their beginnings count. */
+static inline ptrdiff_t direct_jobs_for(int threads) { return threads > 1 ? 16 * threads : 1; }
 /* Runs the jobs of c->state's work. */
 adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);

@@ -300,12 +300,12 @@ size_t keep_slices(const step *s, size_t at)
     return of->part_of != NULL ? of->kept_bytes * (size_t)of->n_kept : 0;
 }
 
-const adj_exec *take_slices(const adj_exec *e, slices *of, step *s)
+const adj_exec *take_slices(const adj_exec *e, slices *of, step *s, int in_plan)
 {
     s->kernel = slices_backend.kernels[0];
     s->backend = e->n_backend;
     s->prep.state = of;
-    of->part_of = keeps(e, of) ? e : NULL;
+    of->part_of = in_plan && keeps(e, of) ? e : NULL;
     of->thread_bytes = of->sum_bytes + aligned(of->thread[0].plan->info.arena_bytes);
     of->kept_bytes = aligned(of->thread[0].plan->info.storage_bytes);
     of->n_kept = e->no_sharing ? of->n_thread : 1;

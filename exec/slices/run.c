@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "exec/machine/job_shares.h"
 #include "run.h"
 
 static size_t stride_of(const slices *s, adj_type whole)
@@ -121,17 +122,27 @@ static adj_status begin(const slices *s, const adj_call *c, int thread)
     return run_invariants(p->plan);
 }
 
-/* Thread t of n has slices first_of(t) to first_of(t + 1) - 1. */
-static int64_t first_of(const slices *s, int t, int n) { return s->n_slice * t / n; }
-
-static adj_status run_thread(const slices *s, const adj_call *c, int t, int n)
+/* Those slices; is_first: the thread has run none before. */
+static adj_status run_slices(const slices *s, const adj_call *c, int t, job_range r, int is_first)
 {
     adj_status status = ADJ_OK;
-    for (int64_t i = first_of(s, t, n); i < first_of(s, t + 1, n) && status == ADJ_OK; i++) {
+    for (int64_t i = r.first; i < r.end && status == ADJ_OK; i++) {
         status = run_slice(s, c, t, i);
         if (status == ADJ_OK)
-            keep_results(s, c, t, i, i == first_of(s, t, n));
+            keep_results(s, c, t, i, is_first && i == r.first);
     }
+    return status;
+}
+
+/* Thread t of n. Sums have one order only where it always has the same slices. */
+static adj_status run_thread(const slices *s, const adj_call *c, int t, int n, job_shares *shares)
+{
+    adj_status status = ADJ_OK;
+    job_range r = {s->n_slice * t / n, s->n_slice * (t + 1) / n};
+    if (s->sum_bytes > 0)
+        return run_slices(s, c, t, r, 1);
+    while (status == ADJ_OK && take_jobs(shares, t, &r))
+        status = run_slices(s, c, t, r, 0);
     return status;
 }
 
@@ -174,6 +185,8 @@ static int failed_thread(const slices *s, int n)
 static int run_team(const slices *s, const adj_call *c)
 {
     int failed = NONE;
+    job_shares shares;
+    share_jobs(&shares, s->n_slice, s->n_thread);
 #pragma omp parallel num_threads(s->n_thread)
     {
         const int t = omp_get_thread_num(), n = omp_get_num_threads();
@@ -183,7 +196,7 @@ static int run_team(const slices *s, const adj_call *c)
         const int has_begun = failed_thread(s, n) == NONE;
 #pragma omp barrier
         if (has_begun)
-            s->thread[t].status = run_thread(s, c, t, n);
+            s->thread[t].status = run_thread(s, c, t, n, &shares);
 #pragma omp barrier
         if (failed_thread(s, n) == NONE)
             finish(s, c, t, n);
@@ -199,7 +212,7 @@ static int run_alone(const slices *s, const adj_call *c)
 {
     s->thread[0].status = begin(s, c, 0);
     if (s->thread[0].status == ADJ_OK)
-        s->thread[0].status = run_thread(s, c, 0, 1);
+        s->thread[0].status = run_slices(s, c, 0, (job_range){0, s->n_slice}, 1);
     if (s->thread[0].status != ADJ_OK)
         return 0;
     finish(s, c, 0, 1);

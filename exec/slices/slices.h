@@ -37,9 +37,10 @@ int is_batch_result(const adj_node *n);
 /* To be dropped by the caller. NULL: they cannot be planned, or there is no memory, which is an
  * error of the executor's. */
 slices *plan_slices(adj_exec *e, const adj_exec_opts *o, const sliced_nodes *nodes);
-/* Lets s, which is described, be computed so; the caller keeps the slices. Returns the plan of the
- * first thread's. */
-const adj_exec *take_slices(const adj_exec *e, slices *of, step *s);
+/* Lets s, which is described, be computed so; the caller keeps the slices. With in_plan s is a step
+ * of e, whose storage may keep what follows from parameters alone; else each run computes it.
+ * Returns the plan of the first thread's. */
+const adj_exec *take_slices(const adj_exec *e, slices *of, step *s, int in_plan);
 /* Lets what its slices keep between runs lie there in the plan's storage. Returns how many bytes;
  * 0: none, or the step has no slices. */
 size_t keep_slices(const step *s, size_t at);

@@ -49,7 +49,7 @@ static adj_status describe_way(adj_exec *e, const sliced_nodes *nodes, way *w)
     w->s.call.message = exec_alloc(e, ADJ_WHY, 1);
     if (e->status != ADJ_OK)
         return e->status;
-    (void)take_slices(e, w->of, &w->s);
+    (void)take_slices(e, w->of, &w->s, 0);
     w->c = (candidate){.backend = e->backend[w->s.backend],
                        .opened = e,
                        .index = w->s.backend,

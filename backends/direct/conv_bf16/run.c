@@ -177,6 +177,8 @@ adj_status conv_bf16_run(const adj_call *call)
 {
     const conv_bf16 *p = call->state;
     int is_finite = 1;
+    job_shares jobs;
+    share_jobs(&jobs, p->jobs, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
         if (p->parts > 1) {
@@ -197,9 +199,9 @@ adj_status conv_bf16_run(const adj_call *call)
                         .is_finite = is_finite};
         for (int k = 0; k < p->n_pass; k++)
             list_positions(&s, &p->pass[k]);
-#pragma omp for schedule(static)
-        for (ptrdiff_t job = 0; job < p->jobs; job++)
-            run_job(&s, job);
+        for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
+            for (ptrdiff_t job = r.first; job < r.end; job++)
+                run_job(&s, job);
     }
     return ADJ_OK;
 }

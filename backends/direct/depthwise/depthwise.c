@@ -154,7 +154,7 @@ static int is_worth_prefetching(const depthwise *d)
 static void set_jobs(depthwise *d)
 {
     ptrdiff_t rows = d->g.n * d->dst.h;
-    d->work.jobs = min(d->work.threads, rows * d->n_chunk);
+    d->work.jobs = min(direct_jobs_for(d->work.threads), rows * d->n_chunk);
     if (d->is_dw) {
         d->segments = min(divide_up(DEPTHWISE_SEGMENTS, d->n_chunk), max(rows, 1));
         d->work.jobs = d->segments * d->n_chunk;

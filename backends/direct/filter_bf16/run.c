@@ -261,11 +261,14 @@ adj_status filter_bf16_run(const adj_call *call)
 {
     const filter_bf16 *p = call->state;
     const ptrdiff_t tiles = p->outputs * p->columns;
+    job_shares jobs;
+    share_jobs(&jobs, p->jobs, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
-#pragma omp for schedule(static)
-        for (ptrdiff_t job = 0; job < p->jobs; job++)
-            run_job(p, call, job, omp_get_thread_num());
+        for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
+            for (ptrdiff_t job = r.first; job < r.end; job++)
+                run_job(p, call, job, omp_get_thread_num());
+#pragma omp barrier
 #pragma omp for schedule(static)
         for (ptrdiff_t i = 0; i < p->output_groups * p->input_groups * tiles; i++)
             add_up(p, call, i / tiles, i % tiles);

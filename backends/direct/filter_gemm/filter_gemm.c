@@ -139,11 +139,14 @@ static adj_status run(const adj_call *c)
     const filter_gemm *p = c->state;
     void (*const add)(const adj_call *, ptrdiff_t, int) =
         p->pixels > 0 ? p->code->add_pixels : p->code->add_segment;
+    job_shares jobs;
+    share_jobs(&jobs, p->jobs, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
-#pragma omp for schedule(static)
-        for (ptrdiff_t job = 0; job < p->jobs; job++)
-            add(c, job, omp_get_thread_num());
+        for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
+            for (ptrdiff_t job = r.first; job < r.end; job++)
+                add(c, job, omp_get_thread_num());
+#pragma omp barrier
 #pragma omp for schedule(static)
         for (ptrdiff_t part = 0; part < FILTER_GEMM_PARTS; part++)
             p->code->add_up(c, part);

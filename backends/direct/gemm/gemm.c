@@ -227,7 +227,6 @@ static int plan(gemm *p, const direct *d, const adj_group *group, uint32_t invar
     set_passes(p, &g);
     set_rows(p);
     set_parts(p);
-    p->jobs = min(p->threads, p->n * p->bands);
     const int is_prepared =
         !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
     p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
@@ -241,14 +240,15 @@ static adj_status run(const adj_call *c)
     const gemm *p = c->state;
     int is_finite = !p->by_reorder || !(p->has_margin || p->is_gathered) ||
                     gemm_is_packed_finite(p, c->in[p->filter_in]);
+    job_shares bands;
+    share_jobs(&bands, p->n * p->bands, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
 #pragma omp for schedule(static) reduction(& : is_finite)
         for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
             is_finite &= p->code->prepare_filter(c, job);
-#pragma omp for schedule(static)
-        for (ptrdiff_t job = 0; job < p->jobs; job++)
-            p->code->multiply(c, job, omp_get_thread_num(), is_finite);
+        for (job_range r; take_jobs(&bands, omp_get_thread_num(), &r);)
+            p->code->multiply(c, r, omp_get_thread_num(), is_finite);
     }
     return ADJ_OK;
 }

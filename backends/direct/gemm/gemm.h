@@ -44,8 +44,8 @@ typedef struct gemm_code {
     /* Job of filter_jobs: packs a part of the filter. Returns whether what is multiplied by zeros
      * is finite. */
     int (*prepare_filter)(const adj_call *c, ptrdiff_t job);
-    /* Job of jobs: a share of the bands. */
-    void (*multiply)(const adj_call *c, ptrdiff_t job, int thread, int is_finite);
+    /* Some of the bands of all images. */
+    void (*multiply)(const adj_call *c, job_range bands, int thread, int is_finite);
 } gemm_code;
 
 typedef struct gemm {
@@ -64,7 +64,7 @@ typedef struct gemm {
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
     ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
-    ptrdiff_t jobs, filter_jobs;
+    ptrdiff_t filter_jobs;
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
     ptrdiff_t slots;       /* of a ring of them */
     ptrdiff_t left, row; /* pixels of zeros before a copied row; its elements, 0: none is copied */

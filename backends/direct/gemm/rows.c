@@ -289,11 +289,9 @@ static void compute_band(worker *s, ptrdiff_t first, int is_finite)
     }
 }
 
-static void multiply(const adj_call *call, ptrdiff_t job, int thread, int is_finite)
+static void multiply(const adj_call *call, job_range bands, int thread, int is_finite)
 {
     const gemm *p = call->state;
-    const ptrdiff_t total = p->n * p->bands;
-    const ptrdiff_t first = total * job / p->jobs, end = total * (job + 1) / p->jobs;
     char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
     worker s = {.p = p,
                 .call = call,
@@ -302,9 +300,9 @@ static void multiply(const adj_call *call, ptrdiff_t job, int thread, int is_fin
                 .row = (const real **)(own + p->src_rows),
                 .at = (ptrdiff_t *)(own + p->at),
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
-    for (ptrdiff_t i = first; i < end; i++) {
+    for (ptrdiff_t i = bands.first; i < bands.end; i++) {
         const ptrdiff_t image = i / p->bands;
-        if (i == first || i % p->bands == 0) {
+        if (i == bands.first || i % p->bands == 0) {
             s.src = (const real *)call->in[p->src_in] + image * p->src.h * p->src.w * p->src.c;
             s.dst = (real *)call->out[0] + image * p->dst.h * p->dst.w * p->dst.c;
             row_ring_forget(&s.ring);

@@ -39,7 +39,7 @@ static int plan_dx(im2col *d, size_t *thread, size_t each)
     if (d->slots * d->row > max_elements || outputs > max_elements ||
         d->planes * d->plane > max_elements)
         return 0;
-    d->work.jobs = max(min(d->work.threads, g->n * g->ih), 1);
+    d->work.jobs = max(min(direct_jobs_for(d->work.threads), g->n * g->ih), 1);
     d->ring = reserve_ring(thread, d->slots, d->row, each);
     d->cols = reserve(thread, d->planes * d->plane, each);
     d->outputs = reserve(thread, d->dtype == ADJ_BF16 ? outputs : 0, each);

@@ -189,15 +189,13 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 /* Called by each thread. */
-static void run_image(const winograd *p, const adj_call *c)
+static void run_image(const winograd *p, const adj_call *c, job_shares *blocks)
 {
 #pragma omp for schedule(static)
     for (ptrdiff_t job = 0; job < p->src.c / WINOGRAD_LANES; job++)
         p->code->filter(p, c, job);
-#pragma omp for schedule(static)
-    for (int part = 0; part < p->threads; part++)
-        p->code->blocks(p, c, p->blocks * part / p->threads, p->blocks * (part + 1) / p->threads,
-                        part);
+    for (job_range r; take_jobs(blocks, omp_get_thread_num(), &r);)
+        p->code->blocks(p, c, r.first, r.end, omp_get_thread_num());
 }
 
 static void sum_by_all(const winograd *p, const adj_call *c)
@@ -212,17 +210,18 @@ static void sum_by_all(const winograd *p, const adj_call *c)
     }
 }
 
-static void sum_segments(const winograd *p, const adj_call *c)
+static void sum_segments(const winograd *p, const adj_call *c, job_shares *segments)
 {
-#pragma omp for schedule(static)
-    for (ptrdiff_t segment = 0; segment < p->segments; segment++)
-        p->code->segment(p, c, segment, omp_get_thread_num());
+    for (job_range r; take_jobs(segments, omp_get_thread_num(), &r);)
+        for (ptrdiff_t segment = r.first; segment < r.end; segment++)
+            p->code->segment(p, c, segment, omp_get_thread_num());
+#pragma omp barrier
 }
 
-static void run_filter(const winograd *p, const adj_call *c)
+static void run_filter(const winograd *p, const adj_call *c, job_shares *segments)
 {
     if (p->segments > 1)
-        sum_segments(p, c);
+        sum_segments(p, c, segments);
     else
         sum_by_all(p, c);
 #pragma omp for schedule(static)
@@ -233,12 +232,14 @@ static void run_filter(const winograd *p, const adj_call *c)
 static adj_status run(const adj_call *c)
 {
     const winograd *p = c->state;
+    job_shares shares; /* of segments, or blocks */
+    share_jobs(&shares, p->is_dw ? p->segments : p->blocks, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
         if (p->is_dw)
-            run_filter(p, c);
+            run_filter(p, c, &shares);
         else
-            run_image(p, c);
+            run_image(p, c, &shares);
     }
     return ADJ_OK;
 }
