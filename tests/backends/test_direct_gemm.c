@@ -388,3 +388,32 @@ Test(direct_gemm, a_filter_is_packed_once_where_no_run_changes_it)
     for (int i = 0; i < 3; i++)
         adj_graph_free(g[i]);
 }
+
+/* Few rows times a matrix that no run changes, where vectors are AVX2's. */
+Test(direct_gemm, few_rows_are_taken_unasked)
+{
+    static const struct {
+        int64_t rows;
+        int is_kept;
+        const char *backend;
+    } list[] = {{1, 1, "direct"}, {16, 1, "direct"}, {17, 1, "onednn"}, {1, 0, "onednn"}};
+    need_isa("avx2");
+    need_onednn_kernels();
+    setenv("ADJOINT_MAX_ISA", "avx2", 1);
+    unsetenv("ADJOINT_PLAN");
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        adj_graph *g = adj_graph_new();
+        const adj_shape b = {2, {64, 256}};
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {list[i].rows, 64}});
+        adj_node *w = list[i].is_kept
+                          ? adj_param(g, "w", ADJ_F32, b, (adj_init){ADJ_INIT_CONSTANT, 1, 0})
+                          : adj_input(g, "w", ADJ_F32, b);
+        adj_node *y = adj_matmul(x, w, 0);
+        adj_exec *e;
+        cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+        const char *backend = adj_exec_step_at(e, adj_exec_step_count(e) - 1).backend;
+        cr_expect_str_eq(backend, list[i].backend, "%zu", i);
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
+}

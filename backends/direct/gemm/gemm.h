@@ -44,7 +44,7 @@ typedef struct gemm_code {
     /* Job of filter_jobs: packs a part of the filter. Returns whether what is multiplied by zeros
      * is finite. */
     int (*prepare_filter)(const adj_call *c, ptrdiff_t job);
-    /* Some of the bands of all images. */
+    /* Some of the bands of all images, for the first share of the outputs, then for the next. */
     void (*multiply)(const adj_call *c, job_range bands, int thread, int is_finite);
 } gemm_code;
 
@@ -64,6 +64,8 @@ typedef struct gemm {
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
     ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
+    ptrdiff_t
+        shares; /* of the outputs, where there are few bands: a thread reads its filter alone */
     ptrdiff_t filter_jobs;
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
     ptrdiff_t slots;       /* of a ring of them */

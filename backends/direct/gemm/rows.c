@@ -12,7 +12,8 @@ typedef struct { /* a thread's */
     const real *src; /* the image's */
     real *dst;       /* the same */
     real *windows, *sums;
-    const real **row; /* of src, from first_row on */
+    conv_range panels; /* that are computed */
+    const real **row;  /* of src, from first_row on */
     ptrdiff_t first_row;
     ptrdiff_t *at; /* parts of a row of windows, from the first on */
     row_ring ring;
@@ -54,6 +55,13 @@ static inline const real *row_of(const worker *s, const gemm_pass *a, ptrdiff_t 
 static real *result_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
     return s->dst + ((a->h.first + row * a->h.step) * s->p->dst.w + a->w.first) * s->p->dst.c;
+}
+
+/* Of the panels that are computed. */
+static conv_range outputs_of(const worker *s)
+{
+    const ptrdiff_t end = gemm_panel_at(s->p, s->panels.end - 1).end * VECTOR;
+    return (conv_range){gemm_panel_at(s->p, s->panels.first).first * VECTOR, min(end, s->p->dst.c)};
 }
 
 /* Does a panel's last vector have lanes behind the outputs? */
@@ -120,7 +128,7 @@ static void multiply_rows(const worker *s, const band *b, const panel *f)
         m.depth = a->depth;
         m.a_pitch = a->w.stride * s->p->src.c;
         m.c_is_cold = s->p->is_flat;
-        if (f->output == 0 && a == s->p->pass)
+        if (f->output == outputs_of(s).first && a == s->p->pass)
             prefetch_next(s, b, row, &m);
         if (find_parts(s, a, row, &m))
             REAL_TYPED(micro_gemm)(&m);
@@ -209,21 +217,20 @@ static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
 
 static void add_bias(const worker *s, const band *b)
 {
-    const ptrdiff_t n = s->p->dst.c;
+    const conv_range outputs = outputs_of(s);
     const real *restrict bias = s->call->in[s->p->bias_in];
     real *y = result_at(s, b->a, b->first);
-    for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += n) {
+    for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += s->p->dst.c) {
         real *restrict pixel = y;
 #pragma omp simd
-        for (ptrdiff_t o = 0; o < n; o++)
+        for (ptrdiff_t o = outputs.first; o < outputs.end; o++)
             pixel[o] += bias[o];
     }
 }
 
-/* Outputs from `first` to `end` of the positions whose windows were multiplied with padding, anew
- * without it. */
-static void mend_outputs(const worker *s, const band *b, const conv_plain *plain, ptrdiff_t first,
-                         ptrdiff_t end)
+/* Those outputs of the positions whose windows were multiplied with padding, anew without it. */
+static void mend_outputs(const worker *s, const band *b, const conv_plain *plain,
+                         conv_range outputs)
 {
     const gemm *p = s->p;
     const gemm_pass *a = b->a;
@@ -231,7 +238,7 @@ static void mend_outputs(const worker *s, const band *b, const conv_plain *plain
         const int has_rows = !p->is_gathered || conv_is_whole(&a->h, conv_taps_inside(&a->h, row));
         for (ptrdiff_t x = 0; x < b->columns; x++)
             if (!has_rows || !conv_is_whole(&a->w, conv_taps_inside(&a->w, x)))
-                conv_plain_position(plain, row, x, first, end,
+                conv_plain_position(plain, row, x, outputs.first, outputs.end,
                                     result_at(s, a, row) + x * a->w.step * p->dst.c);
     }
 }
@@ -247,17 +254,17 @@ static void mend(const worker *s, const band *b)
                         .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL};
     if (!p->by_reorder) {
         conv_plain_set_filter(&plain, s->call->in[p->filter_in], p->dst.c, p->is_turned);
-        mend_outputs(s, b, &plain, 0, p->dst.c);
+        mend_outputs(s, b, &plain, outputs_of(s));
         return;
     }
-    for (ptrdiff_t i = 0; i < gemm_panels(p); i++) {
+    for (ptrdiff_t i = s->panels.first; i < s->panels.end; i++) {
         const panel f = find_panel(s, b->a, i);
         plain.filter = f.filter;
         plain.first = f.output;
         plain.of_tap = p->src.c * f.pitch;
         plain.of_input = f.pitch;
         plain.of_output = 1;
-        mend_outputs(s, b, &plain, f.output, min(f.output + f.pitch, p->dst.c));
+        mend_outputs(s, b, &plain, (conv_range){f.output, min(f.output + f.pitch, p->dst.c)});
     }
 }
 
@@ -266,7 +273,7 @@ static void compute(const worker *s, const band *b, int is_finite)
     const gemm *p = s->p;
     if (p->is_gathered)
         gather(s, b);
-    for (ptrdiff_t i = 0; i < gemm_panels(p); i++)
+    for (ptrdiff_t i = s->panels.first; i < s->panels.end; i++)
         multiply_panel(s, b, i);
     if (p->bias_in >= 0)
         add_bias(s, b);
@@ -301,8 +308,10 @@ static void multiply(const adj_call *call, job_range bands, int thread, int is_f
                 .at = (ptrdiff_t *)(own + p->at),
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
     for (ptrdiff_t i = bands.first; i < bands.end; i++) {
-        const ptrdiff_t image = i / p->bands;
+        const ptrdiff_t share = i / (p->n * p->bands), image = i / p->bands % p->n;
         if (i == bands.first || i % p->bands == 0) {
+            s.panels = (conv_range){gemm_panels(p) * share / p->shares,
+                                    gemm_panels(p) * (share + 1) / p->shares};
             s.src = (const real *)call->in[p->src_in] + image * p->src.h * p->src.w * p->src.c;
             s.dst = (real *)call->out[0] + image * p->dst.h * p->dst.w * p->dst.c;
             row_ring_forget(&s.ring);
