@@ -250,14 +250,6 @@ static int is_start(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIV
 /* One that the net itself reads is no late one: it comes where its id says. */
 static int is_late_wait(const adj_node *n) { return is_wait(n) && n->role == ADJ_ROLE_UPDATE; }
 
-static int has_collective(const adj_graph *g)
-{
-    int found = 0;
-    for (int id = 0; id < g->n_node && !found; id++)
-        found = (g->node[id]->op->flags & ADJ_OP_COLLECTIVE) != 0;
-    return found;
-}
-
 /* A start, and what updates compute for it alone, is not late but at once: while the values travel
  * other steps run, and sums of gradients take the place of these. What needs a late wait is late in
  * the order of the starts: first all that needs the first one's result and no later one's. */
@@ -350,7 +342,8 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[],
         return e->status;
     for (int i = 0; i < w.n_group; i++)
         key[i] = key_of(&w.group[i]);
-    if (has_collective(e->graph) && order_collectives(&w, key) != ADJ_OK)
+    if (has_collective(e->graph->n_node, (const adj_node *const *)e->graph->node) &&
+        order_collectives(&w, key) != ADJ_OK)
         return e->status;
     e->n_group = order(&w, key, e->group);
     return ADJ_OK;

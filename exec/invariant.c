@@ -9,7 +9,13 @@
 
 #include "exec.h"
 
-static int is_collective(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) != 0; }
+int has_collective(int n, const adj_node *const node[])
+{
+    int has = 0;
+    for (int i = 0; i < n; i++)
+        has |= (node[i]->op->flags & ADJ_OP_COLLECTIVE) != 0;
+    return has;
+}
 
 static void find_invariant_leaves(adj_exec *e)
 {
@@ -25,7 +31,7 @@ static void find_invariant_leaves(adj_exec *e)
 /* Requires: that of its operands. */
 static invariance invariance_of(const adj_exec *e, const adj_node *n)
 {
-    invariance least = is_collective(n) ? RUN_VARIANT : CONSTANT;
+    invariance least = has_collective(1, &n) ? RUN_VARIANT : CONSTANT;
     if (n->op->flags & ADJ_OP_LEAF)
         return slot_of(e, e->first_buffer[n->id])->invariance;
     for (int k = 0; k < n->n_in; k++)
@@ -49,18 +55,9 @@ int is_invariant(const adj_exec *e, const adj_node *value)
     return e->invariance != NULL && e->invariance[value->id] == RUN_INVARIANT;
 }
 
-/* The other processes take part in every run, whatever has changed in this one. */
-static int has_collective(const step *s)
-{
-    int has = 0;
-    for (int i = 0; i < s->group.n_node; i++)
-        has |= is_collective(s->group.node[i]);
-    return has;
-}
-
 void find_invariance(adj_exec *e, step *s)
 {
-    s->invariance = has_collective(s) ? RUN_VARIANT : CONSTANT;
+    s->invariance = has_collective(s->group.n_node, s->group.node) ? RUN_VARIANT : CONSTANT;
     for (int k = 0; k < s->n_in; k++)
         if (slot_of(e, s->in[k])->invariance < s->invariance)
             s->invariance = slot_of(e, s->in[k])->invariance;

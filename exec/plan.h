@@ -97,7 +97,10 @@ int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layo
 /* The one that a reorder starts from: plain if there is one; NONE: value is not computed yet. */
 int source_buffer(const adj_exec *e, const adj_node *value);
 
-/* invariant.c: what is computed only when a parameter has changed. Requires: graph, leaves,
+/* invariant.c: does one of them run only where all processes run it? They take part in every run,
+ * whatever has changed in this one, and no process may time it alone. */
+int has_collective(int n, const adj_node *const node[]);
+/* What is computed only when a parameter has changed. Requires: graph, leaves,
  * updates. */
 adj_status find_invariant_values(adj_exec *e);
 /* 0 as well before they are found. */

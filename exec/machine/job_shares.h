@@ -1,7 +1,13 @@
 /* job_shares.h - jobs shared out among threads whose processors may not be equally fast: others
  * work on some of them, or they are of two kinds. Each thread has as many neighbouring jobs as the
  * others, in order, so that they are where they would be without this header; when its own are
- * done, it takes from the end of another's. Nothing else may follow from who does what. */
+ * done, it takes from the end of another's. Nothing else may follow from who does what. There is no
+ * barrier at the end: when take_jobs says that none are left, others may be at their last ones.
+ *
+ *     share_jobs(&shares, jobs, threads);
+ * in each thread:
+ *     for (job_range r; take_jobs(&shares, thread, &r);)
+ *         ... jobs from r.first to r.end - 1 ... */
 #ifndef ADJ_JOB_SHARES_H
 #define ADJ_JOB_SHARES_H
 

@@ -308,7 +308,7 @@ const adj_exec *take_slices(const adj_exec *e, slices *of, step *s, int in_plan)
     of->part_of = in_plan && keeps(e, of) ? e : NULL;
     of->thread_bytes = of->sum_bytes + aligned(of->thread[0].plan->info.arena_bytes);
     of->kept_bytes = aligned(of->thread[0].plan->info.storage_bytes);
-    of->n_kept = e->no_sharing ? of->n_thread : 1;
+    of->n_kept = e->no_sharing || e->canaries ? of->n_thread : 1;
     s->prep.scratch = of->thread_bytes * (size_t)of->n_thread + of->part_bytes +
                       (of->part_of == NULL ? of->kept_bytes * (size_t)of->n_kept : 0);
     s->prep.sums_by_threads = of->n_slice > 1; /* slices follow from it, and kernels from slices */

@@ -1,5 +1,6 @@
 /* run.c - runs a group over the batch: each thread has slices that follow each other, and sums of
- * its own, which are added up in the threads' order. */
+ * its own, which are added up in the threads' order. Without sums it takes others' slices when its
+ * own are done. */
 #include <omp.h>
 #include <string.h>
 
@@ -119,10 +120,13 @@ static adj_status begin(const slices *s, const adj_call *c, int thread)
     }
     if (p->plan->canaries)
         draw_canaries(p->plan, NONE);
-    return run_invariants(p->plan);
+    const adj_status status = run_invariants(p->plan);
+    for (int i = 0; i < p->plan->n_invariant && p->plan->profile; i++)
+        p->seconds[i] += p->plan->step[i].seconds;
+    return status;
 }
 
-/* Those slices; is_first: the thread has run none before. */
+/* Those slices; is_first: their sums begin with the first. */
 static adj_status run_slices(const slices *s, const adj_call *c, int t, job_range r, int is_first)
 {
     adj_status status = ADJ_OK;
@@ -134,12 +138,13 @@ static adj_status run_slices(const slices *s, const adj_call *c, int t, job_rang
     return status;
 }
 
-/* Thread t of n. Sums have one order only where it always has the same slices. */
+/* Thread t of n. Sums have one order only where it always has the same slices; and before_kernel is
+ * told of the first thread's. */
 static adj_status run_thread(const slices *s, const adj_call *c, int t, int n, job_shares *shares)
 {
     adj_status status = ADJ_OK;
     job_range r = {s->n_slice * t / n, s->n_slice * (t + 1) / n};
-    if (s->sum_bytes > 0)
+    if (s->sum_bytes > 0 || s->thread[0].plan->before_kernel != NULL)
         return run_slices(s, c, t, r, 1);
     while (status == ADJ_OK && take_jobs(shares, t, &r))
         status = run_slices(s, c, t, r, 0);

@@ -36,7 +36,8 @@ struct slices {
      * computed in every run, as they may vary. */
     const adj_exec *part_of;
     size_t kept_at, kept_bytes; /* kept_bytes: of one */
-    int n_kept; /* 1, the first thread's, which all read; with no_sharing one for each thread */
+    int n_kept; /* 1, the first thread's, which all read; one for each thread where each buffer has
+                   memory of its own, or canaries, which are to blame a thread's own kernel */
     int n_thread;
     slice_plan *thread;
 };

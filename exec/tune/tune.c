@@ -214,15 +214,6 @@ static int is_open(tuner *t, const node_group *g, const tune_entry *x)
     return is_worth_it;
 }
 
-/* It runs only where all processes run it: never to be timed by one. */
-static int is_collective(const node_group *g)
-{
-    for (int i = 0; i < g->n; i++)
-        if (g->node[i]->op->flags & ADJ_OP_COLLECTIVE)
-            return 1;
-    return 0;
-}
-
 static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
 {
     tuner *t = e->tuner;
@@ -232,7 +223,7 @@ static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
         return e->status;
     *part = (tune_part){s.group, NONE};
     if ((g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW)) || is_empty(&s.group) ||
-        is_collective(g) || g->slices != NULL)
+        has_collective(g->n, g->node) || g->slices != NULL)
         return ADJ_OK;
     if (tune_key(e, "", &s.group, key) != ADJ_OK)
         return no_memory(e);

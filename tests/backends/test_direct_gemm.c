@@ -389,6 +389,30 @@ Test(direct_gemm, a_filter_is_packed_once_where_no_run_changes_it)
         adj_graph_free(g[i]);
 }
 
+/* An operand that is both sides of a product stays as it lies. */
+Test(direct_gemm, an_operand_twice)
+{
+    adj_graph *g = adj_graph_new();
+    const double w[] = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+                 want[] = {30, 36, 42, 66, 81, 96, 102, 126, 150};
+    double got[9];
+    adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){2, {3, 3}}, (adj_init){0});
+    adj_node *image = adj_reshape(p, (adj_shape){4, {1, 1, 3, 3}});
+    adj_node *const y[] = {adj_matmul(p, p, 0),
+                           adj_conv2d(image, image, &(adj_conv){.padding = ADJ_VALID})}; /* 1x1 */
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = 2, .fetch = y, .backend = "direct"};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, p, w, sizeof w), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(adj_get(e, y[i], got, sizeof got), ADJ_OK);
+        cr_expect_eq(memcmp(got, want, sizeof got), 0, "%d", i);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
 /* Few rows times a matrix that no run changes, where vectors are AVX2's. */
 Test(direct_gemm, few_rows_are_taken_unasked)
 {

@@ -89,6 +89,8 @@ static void expect_substeps(int64_t batch, int threads)
         const adj_step_info s = adj_exec_substep_at(e, i);
         seconds += s.seconds;
         cr_expect_str_neq(s.backend, "slices");
+        if (strcmp(s.op, "reorder") == 0 && s.slices > 0)
+            cr_expect_gt(s.seconds, 0, "%s", s.name); /* of a filter: before the slices */
         if (strcmp(s.op, "conv2d") != 0)
             continue;
         const adj_node *y = s.n_node == 1 ? s.node : s.node->in[0], *x = y->in[0]; /* and a bias */

@@ -125,7 +125,8 @@ static void set_rows(gemm *p)
     ptrdiff_t rows = 1, right = 0;
     p->top = p->bottom = -MAX_SIDE;
     p->is_gathered = p->n_pass == 1 && !p->is_flat && p->kh * p->kw > 1 && first->w.dst < SHORT_ROW;
-    p->vectors = p->is_gathered ? 2 : vectors_for(first->w.dst);
+    /* of flat rows, whose length is a matter of threads, of all: a layout may follow from it */
+    p->vectors = p->is_gathered ? 2 : vectors_for(p->is_flat ? p->pixels : first->w.dst);
     for (int i = 0; i < p->n_pass; i++) {
         const gemm_pass *a = &p->pass[i];
         rows = max(rows, a->h.dst);
@@ -228,7 +229,8 @@ static int plan(gemm *p, const direct *d, const adj_group *group, uint32_t invar
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
-    p->by_reorder = !p->is_turned && p->filter_in < 32 && (invariant >> p->filter_in & 1);
+    p->by_reorder = !p->is_turned && p->filter_in < 32 && (invariant >> p->filter_in & 1) &&
+                    p->filter_in != p->src_in;
     p->is_packed = is_packed(p);
     p->by_reorder &= p->is_packed;
     set_passes(p, &g);

@@ -23,7 +23,8 @@
  * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
  * product: then positions whose windows reach padding are computed as it is written (conv_plain.h).
  *
- * The order of an element's sum is that of the taps, for any number of threads. */
+ * Threads share out bands of rows, and where there are few of those the outputs, too. The order of
+ * an element's sum is that of the taps, for any number of threads. */
 #ifndef DIRECT_GEMM_H
 #define DIRECT_GEMM_H
 
@@ -51,8 +52,8 @@ typedef struct gemm_code {
 typedef struct gemm {
     const gemm_code *code;
     int threads, is_turned, is_flat, is_gathered;
-    int is_packed;  /* the filter: in the scratch, in each run, */
-    int by_reorder; /* or as it enters */
+    int is_packed;  /* the filter is in panels: */
+    int by_reorder; /* as it enters; else they are made in the scratch, in each run */
     int has_margin; /* rows of src are copied */
     adj_dtype dtype;
     int src_in, filter_in, bias_in; /* among group->in; bias_in -1: none */
@@ -64,8 +65,7 @@ typedef struct gemm {
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
     ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
-    ptrdiff_t
-        shares; /* of the outputs, where there are few bands: a thread reads its filter alone */
+    ptrdiff_t shares; /* of outputs, if there are few bands: each reads its part of the filter */
     ptrdiff_t filter_jobs;
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
     ptrdiff_t slots;       /* of a ring of them */
