@@ -115,8 +115,8 @@ static int forward_1x1_pays(const adj_conv_geom *g)
            g->oc >= 64 && g->oc <= g->ic && g->n * g->oh * g->ow >= 1024;
 }
 
-/* 3x3 in whole vectors of 8; with stride 1 fewer channels are level. From how many pixels on, direct
- * says. */
+/* 3x3 in whole vectors of 8; with stride 1 fewer channels are level. From how many pixels on,
+ * direct says. */
 static int forward_by_vectors_pays(const adj_conv_geom *g)
 {
     return is_3x3_of(g, is_strided(g) ? 16 : 64) && g->groups == 1 && !is_dilated(g) &&

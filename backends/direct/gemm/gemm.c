@@ -115,7 +115,7 @@ static ptrdiff_t vectors_for(ptrdiff_t positions)
 static int is_shared_badly(const gemm *p, ptrdiff_t rows)
 {
     const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->rows);
-    return jobs < 4 * p->threads && jobs % p->threads != 0;
+    return jobs < (ptrdiff_t)4 * p->threads && jobs % p->threads != 0;
 }
 
 /* How many rows are computed together, and which rows of src they need in what form. */
