@@ -35,16 +35,14 @@ enum { F32 = 1 << ADJ_F32, BF16 = 1 << ADJ_BF16, HALF = BF16 | 1 << ADJ_F16, ANY
 
 static int is_1x1(const adj_conv_geom *g) { return g->kh == 1 && g->kw == 1; }
 static int is_dilated(const adj_conv_geom *g) { return g->dh > 1 || g->dw > 1; }
+static int is_dense(const adj_conv_geom *g) { return g->groups == 1 && !is_dilated(g); }
 static int is_small(const adj_conv_geom *g) { return g->kh <= 3 && g->kw <= 3 && !is_dilated(g); }
 
 static int few_in_many_out(const adj_conv_geom *g)
 {
-    return g->groups == 1 && !is_dilated(g) && !is_1x1(g) && g->ic <= 8 && g->oc >= 32;
+    return is_dense(g) && !is_1x1(g) && g->ic <= 8 && g->oc >= 32;
 }
-static int towards(const adj_conv_geom *g, int64_t max)
-{
-    return g->groups == 1 && !is_dilated(g) && g->ic <= max;
-}
+static int towards(const adj_conv_geom *g, int64_t max) { return is_dense(g) && g->ic <= max; }
 static int towards_8(const adj_conv_geom *g) { return !is_1x1(g) && towards(g, 8); }
 static int towards_4(const adj_conv_geom *g) { return !is_1x1(g) && towards(g, 4); }
 static int towards_4_1x1(const adj_conv_geom *g) { return is_1x1(g) && towards(g, 4); }
@@ -73,10 +71,7 @@ static int is_3x3_of(const adj_conv_geom *g, int64_t min)
 {
     return g->kh == 3 && g->kw == 3 && g->ic >= min && g->oc >= min;
 }
-static int is_plain(const adj_conv_geom *g)
-{
-    return g->sh == 1 && g->sw == 1 && !is_dilated(g) && g->groups == 1;
-}
+static int is_plain(const adj_conv_geom *g) { return g->sh == 1 && g->sw == 1 && is_dense(g); }
 static int takes_winograd(const adj_conv_geom *g) { return is_3x3_of(g, 32) && is_plain(g); }
 /* Of 3x3 what the row before leaves out. */
 static int takes_more_winograd(const adj_conv_geom *g)
@@ -119,15 +114,13 @@ static int forward_1x1_pays(const adj_conv_geom *g)
  * direct says. */
 static int forward_by_vectors_pays(const adj_conv_geom *g)
 {
-    return is_3x3_of(g, is_strided(g) ? 16 : 64) && g->groups == 1 && !is_dilated(g) &&
-           g->oc % 8 == 0;
+    return is_3x3_of(g, is_strided(g) ? 16 : 64) && is_dense(g) && g->oc % 8 == 0;
 }
 /* Of more channels it is level. */
 static int filter_by_vectors_pays(const adj_conv_geom *g)
 {
-    return filter_1x1_pays(g) ||
-           (is_3x3_of(g, 16) && g->groups == 1 && !is_dilated(g) && g->ic <= 64 && g->oc <= 128 &&
-            g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024);
+    return filter_1x1_pays(g) || (is_3x3_of(g, 16) && is_dense(g) && g->ic <= 64 && g->oc <= 128 &&
+                                  g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024);
 }
 
 /* y; dx only of as many channels: for fewer direct has another kernel, which needs no AMX. */
@@ -139,7 +132,7 @@ static int fills_tiles(const adj_conv_geom *g) { return fills_outputs(g) && g->i
 
 static int is_3x3_for_tiles(const adj_conv_geom *g)
 {
-    return is_3x3_of(g, 1) && g->groups == 1 && !is_dilated(g) && g->oc >= 16 && g->oc <= 64 &&
+    return is_3x3_of(g, 1) && is_dense(g) && g->oc >= 16 && g->oc <= 64 &&
            g->n * g->oh * g->ow >= 1024;
 }
 static int forward_by_tiles_pays(const adj_conv_geom *g)
@@ -154,8 +147,8 @@ static int input_by_tiles_pays(const adj_conv_geom *g)
 /* Products of parts in bf16: three for one. */
 static int is_for_parts(const adj_conv_geom *g, int64_t min)
 {
-    return g->groups == 1 && !is_dilated(g) && !is_1x1(g) && g->kh <= 11 && g->kw <= 11 &&
-           g->sh <= 2 && g->sw <= 2 && g->ic >= min && g->oc >= min;
+    return is_dense(g) && !is_1x1(g) && g->kh <= 11 && g->kw <= 11 && g->sh <= 2 && g->sw <= 2 &&
+           g->ic >= min && g->oc >= min;
 }
 static int image_by_parts_pays(const adj_conv_geom *g)
 {
