@@ -1,6 +1,7 @@
 /* test_step_group.c - what a plan tells of its steps' groups: nodes of the executor's own graph,
  * and the layouts of what enters and leaves. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_ext.h"
@@ -16,6 +17,10 @@ static adj_exec *plan(adj_graph *g, const char *backend)
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     return e;
 }
+
+/* Not in slices, whatever plans all tests are run with: what is in them is another plan's. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(step_group, .init = plan_as_usual);
 
 /* The convolution's step; -1: there is none. */
 static int conv_step(const adj_exec *e)
