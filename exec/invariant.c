@@ -31,13 +31,13 @@ static void find_invariant_leaves(adj_exec *e)
 /* Requires: that of its operands. */
 static invariance invariance_of(const adj_exec *e, const adj_node *n)
 {
-    invariance least = has_collective(1, &n) ? RUN_VARIANT : CONSTANT;
+    invariance min = has_collective(1, &n) ? RUN_VARIANT : CONSTANT;
     if (n->op->flags & ADJ_OP_LEAF)
         return slot_of(e, e->first_buffer[n->id])->invariance;
     for (int k = 0; k < n->n_in; k++)
-        if (e->invariance[n->in[k]->id] < least)
-            least = e->invariance[n->in[k]->id];
-    return least;
+        if (e->invariance[n->in[k]->id] < min)
+            min = e->invariance[n->in[k]->id];
+    return min;
 }
 
 adj_status find_invariant_values(adj_exec *e)

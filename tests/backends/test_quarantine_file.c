@@ -163,6 +163,7 @@ Test(quarantine_file, hostile_files_are_refused)
 /* By the environment, by name, and not at all. */
 Test(quarantine_file, where_it_comes_from)
 {
+    plan_as_usual(); /* tuning may prefer direct's */
     rig r = plan("* * forward f32 * * tested\n", 27);
     adj_node *y = adj_graph_node_at(r.g, adj_graph_node_count(r.g) - 1);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "onednn"};

@@ -225,6 +225,7 @@ static void draw(adj_exec *e, const adj_node *leaf, uint64_t seed)
 
 Test(invariant, an_inference_casts_its_filters_once)
 {
+    unsetenv("ADJOINT_PLAN"); /* two plans that are timed apart may differ in bits */
     counter c = {0};
     const adj_allocator a = {count_alloc, count_free, &c};
     adj_graph *g = adj_graph_new();

@@ -1,0 +1,137 @@
+/* test_direct_packed_filter.c - in which plans direct's gemm has its filter packed once, and by
+ * that gets products that oneDNN has elsewhere; against naive and literal values. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "tests/isa.h"
+
+/* Slices are plans of their own, and tuning takes what is faster. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(packed_filter, .init = plan_as_usual);
+
+static const adj_shape image = {4, {2, 9, 7, 5}}, filter = {4, {3, 3, 5, 11}};
+
+typedef struct {
+    adj_exec *e;
+    adj_node *x, *w, *fetch[3];
+} inference;
+
+/* Three readers of one filter: rows of two lengths, and a gradient, which takes it as it lies. */
+static inference infer_by(adj_graph *g, const char *backend, int is_trained)
+{
+    inference i = {.x = adj_input(g, "x", ADJ_F64, image),
+                   .w = adj_param(g, "w", ADJ_F64, filter, (adj_init){ADJ_INIT_CONSTANT, 1, 0})};
+    i.fetch[0] = adj_conv2d(i.x, i.w, &(adj_conv){.padding = ADJ_SAME});
+    i.fetch[1] = adj_conv2d(i.x, i.w, &(adj_conv){.padding = ADJ_SAME, .stride = {1, 2, 2, 1}});
+    i.fetch[2] =
+        adj_conv2d_backprop_input(image, i.w, i.fetch[0], &(adj_conv){.padding = ADJ_SAME});
+    adj_updates *u = adj_updates_new(g);
+    if (is_trained)
+        adj_updates_add(u, i.w, adj_scale(i.w, 2));
+    const adj_exec_opts o = {.n_fetch = 3, .fetch = i.fetch, .updates = u, .backend = backend};
+    cr_assert_eq(adj_exec_new(g, &o, &i.e), ADJ_OK, "%s", adj_exec_message(i.e));
+    return i;
+}
+
+static void run_with(inference *i, uint64_t seed)
+{
+    double x[2 * 9 * 7 * 5], w[3 * 3 * 5 * 11];
+    for (size_t k = 0; k < sizeof x / sizeof *x; k++)
+        x[k] = (double)((k * 7 + seed) % 9) - 4;
+    for (size_t k = 0; k < sizeof w / sizeof *w; k++)
+        w[k] = (double)((k * 5 + seed) % 7) - 3;
+    cr_assert_eq(adj_set(i->e, i->x, x, sizeof x), ADJ_OK);
+    cr_assert_eq(adj_set(i->e, i->w, w, sizeof w), ADJ_OK);
+    for (int run = 0; run < 2; run++)
+        cr_assert_eq(adj_run(i->e), ADJ_OK, "%s", adj_exec_message(i->e));
+}
+
+static int packed_operands(const adj_exec *e)
+{
+    int n = 0;
+    for (int k = 0; k < adj_exec_step_count(e); k++) {
+        const adj_group *g = adj_exec_step_group(e, k);
+        for (int j = 0; g != NULL && j < g->n_in; j++)
+            n += strncmp(adj_exec_step_layout(e, k, g->in[j]), "panels", 6) == 0;
+    }
+    return n;
+}
+
+Test(packed_filter, a_filter_is_packed_once_where_no_run_changes_it)
+{
+    adj_graph *g[3] = {adj_graph_new(), adj_graph_new(), adj_graph_new()};
+    inference ours = infer_by(g[0], "direct", 0), naive = infer_by(g[1], "naive", 0);
+    cr_assert_eq(packed_operands(ours.e), 2);
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        run_with(&ours, seed);
+        run_with(&naive, seed);
+        for (int k = 0; k < 3; k++) {
+            double got[2 * 9 * 7 * 11], want[2 * 9 * 7 * 11];
+            const size_t bytes = (size_t)adj_shape_elems(ours.fetch[k]->type.shape) * sizeof *got;
+            cr_assert_eq(adj_get(ours.e, ours.fetch[k], got, bytes), ADJ_OK);
+            cr_assert_eq(adj_get(naive.e, naive.fetch[k], want, bytes), ADJ_OK);
+            cr_assert_eq(memcmp(got, want, bytes), 0, "seed %d, result %d", (int)seed, k);
+        }
+    }
+    adj_exec_free(ours.e);
+    adj_exec_free(naive.e);
+    const inference trained = infer_by(g[2], "direct", 1);
+    cr_assert_eq(packed_operands(trained.e), 0);
+    adj_exec_free(trained.e);
+    for (int i = 0; i < 3; i++)
+        adj_graph_free(g[i]);
+}
+
+/* An operand that is both sides of a product stays as it lies. */
+Test(packed_filter, an_operand_twice)
+{
+    adj_graph *g = adj_graph_new();
+    const double w[] = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+                 want[] = {30, 36, 42, 66, 81, 96, 102, 126, 150};
+    double got[9];
+    adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){2, {3, 3}}, (adj_init){0});
+    adj_node *image = adj_reshape(p, (adj_shape){4, {1, 1, 3, 3}});
+    adj_node *const y[] = {adj_matmul(p, p, 0),
+                           adj_conv2d(image, image, &(adj_conv){.padding = ADJ_VALID})}; /* 1x1 */
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = 2, .fetch = y, .backend = "direct"};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, p, w, sizeof w), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(adj_get(e, y[i], got, sizeof got), ADJ_OK);
+        cr_expect_eq(memcmp(got, want, sizeof got), 0, "%d", i);
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* Few rows times a matrix that no run changes, where vectors are AVX2's. */
+Test(packed_filter, few_rows_are_taken_unasked)
+{
+    static const struct {
+        int64_t rows;
+        int is_kept;
+        const char *backend;
+    } list[] = {{1, 1, "direct"}, {16, 1, "direct"}, {17, 1, "onednn"}, {1, 0, "onednn"}};
+    need_isa("avx2");
+    need_onednn_kernels();
+    setenv("ADJOINT_MAX_ISA", "avx2", 1);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        adj_graph *g = adj_graph_new();
+        const adj_shape b = {2, {64, 256}};
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {list[i].rows, 64}});
+        adj_node *w = list[i].is_kept
+                          ? adj_param(g, "w", ADJ_F32, b, (adj_init){ADJ_INIT_CONSTANT, 1, 0})
+                          : adj_input(g, "w", ADJ_F32, b);
+        adj_node *y = adj_matmul(x, w, 0);
+        adj_exec *e;
+        cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+        const char *backend = adj_exec_step_at(e, adj_exec_step_count(e) - 1).backend;
+        cr_expect_str_eq(backend, list[i].backend, "%zu", i);
+        adj_exec_free(e);
+        adj_graph_free(g);
+    }
+}
