@@ -44,6 +44,15 @@ int adj_exec_step_count(const adj_exec *e)
     return e != NULL && e->status == ADJ_OK ? e->n_step : 0;
 }
 
+/* Who builds a net names its layers, less often what follows them. */
+static const char *name_of_group(const adj_group *g)
+{
+    int i = g->n_node - 1;
+    while (i > 0 && adj_node_name(g->node[i])[0] == '\0')
+        i--;
+    return adj_node_name(g->node[i]);
+}
+
 adj_step_info adj_exec_step_at(const adj_exec *e, int i)
 {
     adj_step_info info = {.op = "", .name = "", .backend = "", .impl = ""};
@@ -59,7 +68,7 @@ adj_step_info adj_exec_step_at(const adj_exec *e, int i)
         info.why = s->why;
         info.n_node = s->group.n_node;
         value = s->group.node[s->group.n_node - 1];
-        info.name = adj_node_name(value);
+        info.name = name_of_group(&s->group);
         for (int k = 0; k < s->group.n_node; k++)
             info.flop += flop_of(s->group.node[k]);
     }

@@ -176,14 +176,14 @@ static adj_status place(adj_exec *e, const step *planned)
     return ADJ_OK;
 }
 
-static adj_status plan_group(adj_exec *e, const node_group *g);
+static adj_status plan_group(adj_exec *e, const node_group *g, int next);
 
 /* The nodes of a group that its kernel refused, one by one. */
-static adj_status plan_singly(adj_exec *e, const node_group *g)
+static adj_status plan_singly(adj_exec *e, const node_group *g, int next)
 {
     for (int i = 0; i < g->n; i++) {
         node_group one = {.n = 1, .node = &g->node[i], .backend = NONE};
-        if (plan_group(e, &one) != ADJ_OK)
+        if (plan_group(e, &one, next) != ADJ_OK)
             return e->status;
     }
     return ADJ_OK;
@@ -218,7 +218,8 @@ static void count_slice(adj_exec *e, const adj_exec *slice)
         memcpy(e->warning, slice->warning, sizeof e->warning);
 }
 
-static adj_status plan_group(adj_exec *e, const node_group *g)
+/* next: the number of the first group behind it. */
+static adj_status plan_group(adj_exec *e, const node_group *g, int next)
 {
     if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
         return plan_view(e, g->node[0]);
@@ -238,11 +239,12 @@ static adj_status plan_group(adj_exec *e, const node_group *g)
     } else
         status = select_kernel(e, &planned, g);
     if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)
-        return plan_singly(e, g);
+        return plan_singly(e, g, next);
     if (status != ADJ_OK)
         return e->status;
     int steps = e->n_step;
-    place(e, &planned);
+    if (take_epilogue(e, g, next, &planned) == ADJ_OK)
+        place(e, &planned);
     int owned = e->n_step > steps && e->step[e->n_step - 1].kernel != NULL;
     if (!owned)
         drop_prepared(e, &planned);
@@ -281,7 +283,7 @@ adj_status plan_steps(adj_exec *e)
     if (tune_groups(e) != ADJ_OK)
         return e->status;
     for (int i = 0; i < e->n_group; i++)
-        if (plan_group(e, &e->group[i]) != ADJ_OK)
+        if (e->group[i].n > 0 && plan_group(e, &e->group[i], i + 1) != ADJ_OK)
             return e->status;
     for (int i = 0; i < e->n_fetch; i++)
         if ((e->fetch[i] = final_buffer(e, e->image[e->fetched[i]->id])) == NONE)

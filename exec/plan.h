@@ -67,7 +67,7 @@ typedef struct {
 } update;
 
 typedef struct { /* the nodes of one step before it is planned, in id order */
-    int n;
+    int n; /* 0: another group's kernel computes them, too (epilogue.c) */
     const adj_node **node;
     const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
     int backend;
@@ -82,6 +82,9 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[],
 
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
+/* epilogue.c: lets the selected kernel compute nodes of later groups, from number `next` on, along
+ * with its own, if it can; those groups are empty then. */
+adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned);
 /* The group as a kernel gets it, and arrays for layouts. Before there is a plan: of a single
  * node. */
 adj_status describe_step(adj_exec *e, const node_group *g, step *s);

@@ -484,8 +484,8 @@ ADJ_API adj_status adj_backend_describe(const char *backend, char *text, size_t 
 
 /* One step of the plan; strings live as long as the executor. */
 typedef struct {
-    /* of the first node it computes; "reorder" or "copy" */
-    const char *op, *name;
+    const char *op;   /* of the first node it computes; "reorder" or "copy" */
+    const char *name; /* of the last node it computes that has one; "" if none has */
     /* "" for copies */
     const char *backend, *impl;
     const char *why;      /* why a preferred backend does not compute it; NULL: it does */

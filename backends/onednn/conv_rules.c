@@ -110,11 +110,13 @@ static int forward_1x1_pays(const adj_conv_geom *g)
            g->oc >= 64 && g->oc <= g->ic && g->n * g->oh * g->ow >= 1024;
 }
 
-/* 3x3 in whole vectors of 8; with stride 1 fewer channels are level. From how many pixels on,
- * direct says. */
+/* 3x3 in whole vectors of 8. With stride 1 fewer channels are level but on few pixels, where a
+ * relu that is computed along, and jobs that threads take from each other, count. From how many
+ * pixels on, direct says. */
 static int forward_by_vectors_pays(const adj_conv_geom *g)
 {
-    return is_3x3_of(g, is_strided(g) ? 16 : 64) && is_dense(g) && g->oc % 8 == 0;
+    const int64_t few_pixels = 4096, is_level = !is_strided(g) && g->n * g->oh * g->ow > few_pixels;
+    return is_3x3_of(g, is_level ? 64 : 16) && is_dense(g) && g->oc % 8 == 0;
 }
 /* Of more channels it is level. */
 static int filter_by_vectors_pays(const adj_conv_geom *g)

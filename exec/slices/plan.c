@@ -362,7 +362,8 @@ adj_step_info step_of_slices(const step *s, int k, const adj_node **value)
     adj_step_info info = adj_exec_step_at(plan, k);
     *value = info.node != NULL ? whole_node(of, info.node) : NULL;
     info.node = NULL;
-    info.name = *value != NULL ? adj_node_name(*value) : "";
+    if (info.n_node == 0) /* a leaf has another name there */
+        info.name = *value != NULL ? adj_node_name(*value) : "";
     info.flop *= is_for_each ? (double)of->n_slice : 1;
     info.bytes *= is_for_each ? (size_t)of->n_slice : 1;
     info.slices = (int)of->n_slice;

@@ -7,12 +7,13 @@
 
 enum {
     MAX_SIDE = 1 << 24,
-    ROW_PIXELS = 96,        /* of a flat row */
-    BAND_PIXELS = 48,       /* whose windows are gathered at a time */
-    MIN_POSITIONS = 64,     /* of a band, for which a part of the filter is read from its cache */
-    SHORT_ROW = 6,          /* measured: rows of fewer positions are gathered */
-    MAX_VECTORS = 4,        /* of a panel */
-    FEW_ROWS = 16,          /* of a matmul */
+    ROW_PIXELS = 96,    /* of a flat row */
+    BAND_PIXELS = 48,   /* whose windows are gathered at a time */
+    MIN_POSITIONS = 64, /* of a band, for which a part of the filter is read from its cache */
+    SHORT_ROW = 6,      /* measured: rows of fewer positions are gathered */
+    MAX_VECTORS = 4,    /* of a panel */
+    FEW_ROWS = 16,      /* of a matmul */
+    JOBS_OF_THREAD = 4,
     PACKED_POSITIONS = 2048 /* from which on packing a filter costs little beside the product */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
@@ -42,11 +43,10 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     return is_root(root) && !is_dx(root) ? direct_match_bias(root, uses, max, group) : 0;
 }
 
-static int is_ours(const adj_group *g)
+static int is_ours(const adj_group *g, direct_epilogue *e)
 {
     const adj_node *n = g->node[0];
-    return is_root(n) && (g->n_node == 1 || (g->n_node == 2 && !is_dx(n) && g->n_out == 1 &&
-                                             direct_is_bias_of(g->node[1], n)));
+    return is_root(n) && direct_read_epilogue(g, e) && (g->n_node == 1 || !is_dx(n));
 }
 
 /* ---- geometry ---- */
@@ -111,15 +111,38 @@ static ptrdiff_t vectors_for(ptrdiff_t positions)
     return positions > 8 ? 2 : positions > 6 ? 3 : MAX_VECTORS;
 }
 
-/* Do some threads get clearly more of so few bands than others? */
-static int is_shared_badly(const gemm *p, ptrdiff_t rows)
+/* ---- what threads share ---- */
+
+/* How often there are to be the jobs that there are, so that a thread whose processor is slower
+ * does fewer than others; rows: of an image. */
+static ptrdiff_t wanted_jobs(const gemm *p, ptrdiff_t rows)
 {
     const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->rows);
-    return jobs < (ptrdiff_t)4 * p->threads && jobs % p->threads != 0;
+    return p->threads > 1 ? divide_up((ptrdiff_t)JOBS_OF_THREAD * p->threads, jobs) : 1;
+}
+
+static void share_outputs(gemm *p, ptrdiff_t rows)
+{
+    p->shares = min(gemm_panels(p), wanted_jobs(p, rows));
+}
+
+/* Bands of fewer rows read the filter more often, from the second cache if it is there; parts of
+ * the outputs read src more often. */
+static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
+{
+    const ptrdiff_t filter = p->kh * p->kw * p->src.c * p->dst.c;
+    p->shares = 1;
+    if (p->is_gathered || filter * (ptrdiff_t)adj_dtype_size(p->dtype) > second_cache / 2)
+        share_outputs(p, rows);
+    while (p->rows > 1 && wanted_jobs(p, rows) > 1)
+        p->rows = divide_up(p->rows, 2);
+    if (p->shares == 1)
+        share_outputs(p, rows);
+    p->bands = divide_up(rows, p->rows);
 }
 
 /* How many rows are computed together, and which rows of src they need in what form. */
-static void set_rows(gemm *p)
+static void set_rows(gemm *p, ptrdiff_t second_cache)
 {
     const gemm_pass *first = &p->pass[0];
     ptrdiff_t rows = 1, right = 0;
@@ -140,12 +163,7 @@ static void set_rows(gemm *p)
     }
     const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
     p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
-    p->shares = 1;
-    if (is_shared_badly(p, rows))
-        p->shares = min(gemm_panels(p), p->threads);
-    while (p->rows > 1 && is_shared_badly(p, rows))
-        p->rows = divide_up(p->rows, 2);
-    p->bands = divide_up(rows, p->rows);
+    set_jobs(p, rows, second_cache);
     p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
     p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
 }
@@ -206,8 +224,8 @@ static int set_scratch(gemm *p, size_t *scratch)
 }
 
 /* invariant: of the group's operands, as adj_prep's. */
-static int plan(gemm *p, const direct *d, const adj_group *group, uint32_t invariant,
-                size_t *scratch)
+static int plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
+                uint32_t invariant, size_t *scratch)
 {
     const adj_node *n = group->node[0];
     if (n->op == &adj_op_matmul && !is_matmul(n))
@@ -223,18 +241,18 @@ static int plan(gemm *p, const direct *d, const adj_group *group, uint32_t invar
                 .dtype = n->type.dtype,
                 .src_in = adj_group_in(group, n->in[is_dx(n)]),
                 .filter_in = adj_group_in(group, n->in[!is_dx(n)]),
-                .bias_in = group->n_node == 2 ? adj_group_in(group, group->node[1]->in[1]) : -1,
+                .epilogue = *epilogue,
                 .n = g.n,
                 .kh = g.kh,
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
     p->by_reorder = !p->is_turned && p->filter_in < 32 && (invariant >> p->filter_in & 1) &&
-                    p->filter_in != p->src_in;
+                    p->filter_in != p->src_in && p->filter_in != epilogue->addend_in;
     p->is_packed = is_packed(p);
     p->by_reorder &= p->is_packed;
     set_passes(p, &g);
-    set_rows(p);
+    set_rows(p, d->second_cache);
     set_parts(p);
     const int is_prepared =
         !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
@@ -291,9 +309,10 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 {
     direct *d = backend;
     gemm p;
-    if (candidate > 0 || !is_ours(g))
+    direct_epilogue epilogue;
+    if (candidate > 0 || !is_ours(g, &epilogue))
         return ADJ_ENOKERNEL;
-    if (!plan(&p, d, g, prep->invariant, &prep->scratch))
+    if (!plan(&p, d, g, &epilogue, prep->invariant, &prep->scratch))
         return direct_refuse(prep,
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
@@ -310,5 +329,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return status;
 }
 
-const adj_kernel direct_gemm = {
-    .name = "gemm", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
+const adj_kernel direct_gemm = {.name = "gemm",
+                                .match = match,
+                                .epilogue = direct_propose_epilogue,
+                                .prepare = prepare,
+                                .run = run,
+                                .drop = direct_drop};

@@ -31,6 +31,7 @@
 #include "backends/direct/arith.h"
 #include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
+#include "backends/direct/epilogue.h"
 
 enum { GEMM_PASSES = 16, GEMM_FILTER_JOBS = 16 };
 
@@ -56,12 +57,13 @@ typedef struct gemm {
     int by_reorder; /* as it enters; else they are made in the scratch, in each run */
     int has_margin; /* rows of src are copied */
     adj_dtype dtype;
-    int src_in, filter_in, bias_in; /* among group->in; bias_in -1: none */
-    ptrdiff_t n, kh, kw;            /* images; of the filter */
-    direct_size src, dst;           /* if flat: rows of pixels, the last one shorter */
-    ptrdiff_t pixels;               /* of all rows, if flat */
-    ptrdiff_t lanes;                /* of a vector */
-    ptrdiff_t vectors;              /* of outputs in a panel, at most */
+    int src_in, filter_in; /* among group->in */
+    direct_epilogue epilogue;
+    ptrdiff_t n, kh, kw;  /* images; of the filter */
+    direct_size src, dst; /* if flat: rows of pixels, the last one shorter */
+    ptrdiff_t pixels;     /* of all rows, if flat */
+    ptrdiff_t lanes;      /* of a vector */
+    ptrdiff_t vectors;    /* of outputs in a panel, at most */
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
     ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */

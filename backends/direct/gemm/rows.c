@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/direct/conv_plain.h"
+#include "backends/direct/epilogue_vector.h"
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
 #include "filter.h"
@@ -215,18 +216,32 @@ static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
         store_rest(s, b, f.output);
 }
 
-static void add_bias(const worker *s, const band *b)
+/* ---- the epilogue ---- */
+
+static void finish_pixel(const epilogue_operands *e, conv_range outputs, real *y)
 {
+    ptrdiff_t o = outputs.first;
+    for (; o + VECTOR <= outputs.end; o += VECTOR)
+        store_vector(y + o, epilogue_vector(e, o, load_vector(y + o)));
+    for (; o < outputs.end; o++)
+        y[o] = epilogue_element(e, o, y[o]);
+}
+
+static void finish_band(const worker *s, const band *b, epilogue_operands e)
+{
+    const gemm *p = s->p;
     const conv_range outputs = outputs_of(s);
-    const real *restrict bias = s->call->in[s->p->bias_in];
     real *y = result_at(s, b->a, b->first);
-    for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += s->p->dst.c) {
-        real *restrict pixel = y;
-#pragma omp simd
-        for (ptrdiff_t o = outputs.first; o < outputs.end; o++)
-            pixel[o] += bias[o];
+    if (e.addend != NULL)
+        e.addend += y - (const real *)s->call->out[0];
+    for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += p->dst.c) {
+        finish_pixel(&e, outputs, y);
+        if (e.addend != NULL)
+            e.addend += p->dst.c;
     }
 }
+
+static const real *operand(const worker *s, int in) { return in >= 0 ? s->call->in[in] : NULL; }
 
 /* Those outputs of the positions whose windows were multiplied with padding, anew without it. */
 static void mend_outputs(const worker *s, const band *b, const conv_plain *plain,
@@ -251,7 +266,7 @@ static void mend(const worker *s, const band *b)
                         .kw = p->kw,
                         .inputs = p->src.c,
                         .src = s->src,
-                        .bias = p->bias_in >= 0 ? s->call->in[p->bias_in] : NULL};
+                        .bias = operand(s, p->epilogue.bias_in)};
     if (!p->by_reorder) {
         conv_plain_set_filter(&plain, s->call->in[p->filter_in], p->dst.c, p->is_turned);
         mend_outputs(s, b, &plain, outputs_of(s));
@@ -275,10 +290,15 @@ static void compute(const worker *s, const band *b, int is_finite)
         gather(s, b);
     for (ptrdiff_t i = s->panels.first; i < s->panels.end; i++)
         multiply_panel(s, b, i);
-    if (p->bias_in >= 0)
-        add_bias(s, b);
-    if (!is_finite)
+    epilogue_operands e = {operand(s, p->epilogue.bias_in), operand(s, p->epilogue.addend_in),
+                           p->epilogue.has_relu};
+    if (!is_finite) {
+        finish_band(s, b, (epilogue_operands){.bias = e.bias});
         mend(s, b);
+        e.bias = NULL;
+    }
+    if (e.bias != NULL || e.addend != NULL || e.has_relu)
+        finish_band(s, b, e);
 }
 
 /* Rows from `first` on of every pass of an image. */

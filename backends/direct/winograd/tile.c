@@ -1,6 +1,7 @@
 /* tile.c - see tile.h. Columns are transformed first, then rows, a vector of channels at a time.
  * Compiled once per instruction set, for f32 and bf16. */
 #include "backends/direct/arith.h"
+#include "backends/direct/epilogue_vector.h"
 #include "tile.h"
 #include "transform.h"
 
@@ -149,11 +150,12 @@ typedef struct {
 } tile_bounds;
 
 ALWAYS void write_channels(const int window, const tile_bounds *t, const float *m, ptrdiff_t step,
-                           const T *bias, T *dst)
+                           epilogue_operands e, T *dst)
 {
     vector half[TILE * MAX_WINDOW], x[MAX_WINDOW], y[TILE], b = {0};
-    if (bias != NULL)
-        b = load_vector(bias);
+    if (e.bias != NULL)
+        b = load_vector(e.bias);
+    e.bias = NULL;
 #pragma GCC unroll 8
     for (int j = 0; j < window; j++) {
 #pragma GCC unroll 8
@@ -162,39 +164,54 @@ ALWAYS void write_channels(const int window, const tile_bounds *t, const float *
         winograd_from_points(window, TILE, x, half + j, window);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < TILE; i++, dst += t->line) {
+    for (int i = 0; i < TILE; i++) {
+        const ptrdiff_t line = i * t->line;
         winograd_from_points(window, TILE, half + (ptrdiff_t)i * window, y, 1);
 #pragma GCC unroll 4
         for (int j = 0; j < TILE; j++)
-            if (i < t->bottom && j < t->right)
-                store_vector(dst + j * t->pixel, y[j] + b);
+            if (i < t->bottom && j < t->right) {
+                const ptrdiff_t at = line + j * t->pixel;
+                store_vector(dst + at, epilogue_vector(&e, at, y[j] + b));
+            }
     }
 }
 
-ALONE void write_of_3(const tile_bounds *t, const float *m, ptrdiff_t step, const T *bias, T *dst)
+ALONE void write_of_3(const tile_bounds *t, const float *m, ptrdiff_t step,
+                      const epilogue_operands *e, T *dst)
 {
-    write_channels(TILE + 2, t, m, step, bias, dst);
+    write_channels(TILE + 2, t, m, step, *e, dst);
 }
 
-ALONE void write_of_5(const tile_bounds *t, const float *m, ptrdiff_t step, const T *bias, T *dst)
+ALONE void write_of_5(const tile_bounds *t, const float *m, ptrdiff_t step,
+                      const epilogue_operands *e, T *dst)
 {
-    write_channels(TILE + 4, t, m, step, bias, dst);
+    write_channels(TILE + 4, t, m, step, *e, dst);
+}
+
+/* Of outputs from `first` on, the addend from element `at` on. */
+static epilogue_operands operands_of(const winograd *p, const adj_call *c, ptrdiff_t first,
+                                     ptrdiff_t at)
+{
+    const direct_epilogue *e = &p->epilogue;
+    return (epilogue_operands){e->bias_in >= 0 ? (const T *)c->in[e->bias_in] + first : NULL,
+                               e->addend_in >= 0 ? (const T *)c->in[e->addend_in] + at : NULL,
+                               e->has_relu};
 }
 
 void TYPED(winograd_write)(const winograd *p, const adj_call *c, ptrdiff_t tile, ptrdiff_t panel,
                            const float *m)
 {
     const direct_size *of = &p->dst;
-    const winograd_place at = winograd_place_of(p, tile);
-    const tile_bounds t = {of->h - at.row, of->w - at.column, of->w * of->c, of->c};
+    const winograd_place place = winograd_place_of(p, tile);
+    const tile_bounds t = {of->h - place.row, of->w - place.column, of->w * of->c, of->c};
     const ptrdiff_t first = panel * WINOGRAD_PANEL, width = winograd_width_of(p, panel);
-    const T *bias = p->bias_in >= 0 ? (const T *)c->in[p->bias_in] + first : NULL;
-    T *dst = (T *)c->out[0] + ((at.image * of->h + at.row) * of->w + at.column) * of->c + first;
+    const ptrdiff_t at = ((place.image * of->h + place.row) * of->w + place.column) * of->c + first;
+    T *dst = c->out[0];
     for (ptrdiff_t k = 0; k < width; k += VECTOR) {
-        const T *b = bias != NULL ? bias + k : NULL;
+        const epilogue_operands e = operands_of(p, c, first + k, at + k);
         if (p->kernel == 3)
-            write_of_3(&t, m + k, p->m_step, b, dst + k);
+            write_of_3(&t, m + k, p->m_step, &e, dst + at + k);
         else
-            write_of_5(&t, m + k, p->m_step, b, dst + k);
+            write_of_5(&t, m + k, p->m_step, &e, dst + at + k);
     }
 }

@@ -37,8 +37,7 @@ static inline winograd_squares winograd_tiles(const winograd *p, const adj_call 
  */
 void TYPED(winograd_read)(const winograd *p, const winograd_squares *s, ptrdiff_t first,
                           ptrdiff_t n, float *v);
-/* A^T M A of m[point*m_step + k], a panel's columns, + the bias, if there is one, to a tile of dst.
- */
+/* A^T M A of m[point*m_step + k], a panel's columns, and the epilogue, to a tile of dst. */
 void TYPED(winograd_write)(const winograd *p, const adj_call *c, ptrdiff_t tile, ptrdiff_t panel,
                            const float *m);
 

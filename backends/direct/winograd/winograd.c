@@ -61,14 +61,11 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     return direct_match_bias(root, uses, is_forward(root) ? max : max < 1 ? max : 1, group);
 }
 
-static int is_ours(const adj_group *g)
+static int is_ours(const adj_group *g, direct_epilogue *e)
 {
-    if (g->n_node == 1)
-        return 1;
-    if (g->n_node != 2 || g->n_out != 1)
-        return 0;
-    return (is_forward(g->node[0]) && direct_is_bias_of(g->node[1], g->node[0])) ||
-           (is_dw(g->node[0]) && direct_is_widening(g->node[1]));
+    if (direct_read_epilogue(g, e))
+        return g->n_node == 1 || is_forward(g->node[0]);
+    return g->n_node == 2 && g->n_out == 1 && is_dw(g->node[0]) && direct_is_widening(g->node[1]);
 }
 
 /* A tile's window begins pt rows before it; for dx, dy's begins kh - 1 - pt rows before. */
@@ -158,7 +155,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 {
     const direct *d = backend;
     const adj_node *n = g->node[0];
-    if (candidate > 0 || d->math != ADJ_MATH_FAST || !is_conv(n) || !is_ours(g))
+    direct_epilogue epilogue;
+    if (candidate > 0 || d->math != ADJ_MATH_FAST || !is_conv(n) || !is_ours(g, &epilogue))
         return ADJ_ENOKERNEL;
     if (!takes(n))
         return direct_refuse(prep,
@@ -175,8 +173,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                   .is_dw = is_dw(n),
                   .src_in = adj_group_in(g, n->in[is_dx(n) ? 1 : 0]),
                   .other_in = adj_group_in(g, n->in[is_dx(n) ? 0 : 1]),
-                  .bias_in =
-                      is_forward(n) && g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
+                  .epilogue = epilogue,
                   .threads = d->threads};
     set_sizes(&p, geom_of(n));
     set_blocks(&p, d->second_cache);
@@ -244,5 +241,9 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-const adj_kernel direct_winograd = {
-    .name = "winograd", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
+const adj_kernel direct_winograd = {.name = "winograd",
+                                    .match = match,
+                                    .epilogue = direct_propose_epilogue,
+                                    .prepare = prepare,
+                                    .run = run,
+                                    .drop = direct_drop};

@@ -25,6 +25,7 @@
 #include <stddef.h>
 
 #include "backends/direct/direct.h"
+#include "backends/direct/epilogue.h"
 
 enum {
     WINOGRAD_TILE = 4, /* sides */
@@ -52,10 +53,11 @@ typedef struct winograd_code {
 typedef struct winograd {
     const winograd_code *code;
     int is_dx, is_dw;
-    int src_in, other_in, bias_in; /* among group->in: other is w, or dy for dw; bias: or -1 */
-    ptrdiff_t kernel, window;      /* sides */
-    ptrdiff_t points;              /* of a window */
-    adj_dtype dtype;               /* of the result */
+    int src_in, other_in;     /* among group->in: other is w, or dy for dw */
+    direct_epilogue epilogue; /* of y */
+    ptrdiff_t kernel, window; /* sides */
+    ptrdiff_t points;         /* of a window */
+    adj_dtype dtype;          /* of the result */
     ptrdiff_t n;
     direct_size src, dst;
     ptrdiff_t top, left; /* rows and columns of a window before its tile */

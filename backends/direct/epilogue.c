@@ -1,0 +1,47 @@
+/* epilogue.c - which nodes are an epilogue: see epilogue.h. */
+#include "epilogue.h"
+
+/* What is added to `value` by n; NULL: n is no such sum. */
+static const adj_node *addend_of(const adj_node *n, const adj_node *value)
+{
+    if (n->op != &adj_op_add || (n->in[0] == value) == (n->in[1] == value))
+        return NULL;
+    const adj_node *addend = n->in[n->in[0] == value];
+    return addend->type.dtype == value->type.dtype &&
+                   adj_shape_equal(addend->type.shape, value->type.shape)
+               ? addend
+               : NULL;
+}
+
+int direct_read_epilogue(const adj_group *g, direct_epilogue *e)
+{
+    int n = 1;
+    *e = (direct_epilogue){.bias_in = -1, .addend_in = -1};
+    if (n < g->n_node && direct_is_bias_of(g->node[n], g->node[0]))
+        e->bias_in = adj_group_in(g, g->node[n++]->in[1]);
+    if (n < g->n_node && addend_of(g->node[n], g->node[n - 1]) != NULL) {
+        e->addend_in = adj_group_in(g, addend_of(g->node[n], g->node[n - 1]));
+        n++;
+    }
+    if (n < g->n_node && g->node[n]->op == &adj_op_relu && g->node[n]->in[0] == g->node[n - 1]) {
+        e->has_relu = 1;
+        n++;
+    }
+    return n == g->n_node && g->n_out == 1 && g->out[0] == g->node[n - 1];
+}
+
+int direct_propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
+                            const adj_node **nodes)
+{
+    const int is_sum =
+        last->op == &adj_op_conv2d || last->op == &adj_op_matmul || last->op == &adj_op_bias_add;
+    const adj_node *user = is_sum ? adj_only_user(last, uses) : NULL;
+    int n = 0;
+    if (user != NULL && n < max && addend_of(user, last) != NULL) {
+        nodes[n++] = user;
+        user = adj_only_user(user, uses);
+    }
+    if (user != NULL && n < max && user->op == &adj_op_relu)
+        nodes[n++] = user;
+    return n;
+}

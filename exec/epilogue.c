@@ -1,0 +1,106 @@
+/* epilogue.c - what a selected kernel computes along with its group.
+ *
+ * Groups are formed before it is known which kernel is selected, so that those of several backends
+ * compete for the same nodes. What follows a group, as a relu behind a convolution, may be more
+ * than all of them can compute along with it: a kernel that can says so when it is selected, in the
+ * group's turn. The nodes that it then takes are whole later groups, and what they read besides has
+ * been computed, so that no cycle can arise. */
+#include <string.h>
+
+#include "backends.h"
+#include "exec.h"
+
+/* What is recomputed for the gradient is not computed with forward nodes: it would be kept from
+ * then on. */
+static int is_of_same_time(const adj_node *a, const adj_node *b)
+{
+    return a->role == b->role && (a->clone != 0) == (b->clone != 0);
+}
+
+/* May that backend compute the proposed nodes at this place of the plan? */
+static int may_follow(const adj_exec *e, const node_group *g, int n, int backend)
+{
+    int may = 1;
+    for (int i = 0; i < n && may; i++) {
+        const adj_node *node = e->proposed[i];
+        may = may_compute(e, backend, node->op) && is_of_same_time(node, g->node[0]);
+        for (int k = 0; k < node->n_in && may; k++) {
+            const adj_node *x = node->in[k];
+            may = e->first_buffer[x->id] != NONE || adj_position(g->n, g->node, x) >= 0 ||
+                  adj_position(i, e->proposed, x) >= 0;
+        }
+    }
+    return may;
+}
+
+static int is_proposed(const adj_exec *e, int n, const node_group *g)
+{
+    int is = g->n > 0 && g->slices == NULL;
+    for (int i = 0; i < g->n && is; i++)
+        is = adj_position(n, e->proposed, g->node[i]) >= 0;
+    return is;
+}
+
+/* How many of the proposed nodes are those of later groups. */
+static int count_later(const adj_exec *e, int next, int n)
+{
+    int count = 0;
+    for (int i = next; i < e->n_group && count < n; i++)
+        count += is_proposed(e, n, &e->group[i]) ? e->group[i].n : 0;
+    return count;
+}
+
+static void empty_later(adj_exec *e, int next, int n)
+{
+    for (int i = next; i < e->n_group; i++)
+        if (is_proposed(e, n, &e->group[i]))
+            e->group[i].n = 0;
+}
+
+/* A group of g's nodes and the proposed ones, prepared for the kernel that g is prepared for.
+ * ADJ_ENOKERNEL: it refuses, or would be another implementation. */
+static adj_status prepare_wider(adj_exec *e, const node_group *g, int n, const step *planned,
+                                step *wider)
+{
+    node_group all = *g;
+    const adj_node **node = exec_alloc(e, (size_t)(g->n + n), sizeof(adj_node *));
+    if (node == NULL)
+        return e->status;
+    memcpy(node, g->node, (size_t)g->n * sizeof(adj_node *));
+    memcpy(node + g->n, e->proposed, (size_t)n * sizeof(adj_node *));
+    all.n = g->n + n;
+    all.node = node;
+    *wider = (step){.kind = STEP_KERNEL, .why = planned->why, .tuned = planned->tuned};
+    if (describe_step(e, &all, wider) != ADJ_OK)
+        return e->status;
+    candidate c = {.backend = e->backend[planned->backend],
+                   .opened = e->opened[planned->backend],
+                   .index = planned->backend,
+                   .kernel = planned->kernel};
+    const adj_status status = prepare_step(e, wider, &c);
+    if (status != ADJ_OK || strcmp(wider->prep.impl, planned->prep.impl) == 0)
+        return status;
+    drop_prepared(e, wider);
+    return ADJ_ENOKERNEL;
+}
+
+adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned)
+{
+    const adj_kernel *kernel = planned->kernel;
+    if (kernel->epilogue == NULL || e->no_fusion || planned->group.n_out != 1 ||
+        planned->group.out[0] != g->node[g->n - 1])
+        return ADJ_OK;
+    const int proposed =
+        kernel->epilogue(planned->group.out[0], e->uses, e->graph->n_node, e->proposed);
+    for (int n = proposed; n > 0 && e->status == ADJ_OK; n--) {
+        step wider;
+        if (count_later(e, next, n) < n || !may_follow(e, g, n, planned->backend) ||
+            prepare_wider(e, g, n, planned, &wider) != ADJ_OK)
+            continue;
+        empty_later(e, next, n);
+        drop_prepared(e, planned);
+        *planned = wider;
+        break;
+    }
+    return e->status;
+}

@@ -1,0 +1,225 @@
+/* test_direct_epilogue.c - direct's products with what follows them: bias, the sum with another
+ * value, relu, each of them or none; on integers against arithmetic in the test, bit for bit, and
+ * what is not finite against naive. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/backends/tile_cases.h"
+#include "tests/isa.h"
+
+enum { BIAS = 1, ADDEND = 2, RELU = 4, KINDS = 8, MAX_NODES = 4 };
+
+typedef struct {
+    fixture *f;
+    adj_node *y; /* the product */
+    const double *product;
+    adj_node *bias, *addend;
+    int bias_at, addend_at; /* among the fixture's values */
+} problem;
+
+/* The group, and by want its value on integers; returns how many nodes. */
+static int follow(const problem *p, int kind, const adj_node *node[MAX_NODES], double *want)
+{
+    const int64_t count = adj_shape_elems(p->y->type.shape), channels = p->bias->type.shape.dim[0];
+    adj_node *y = p->y;
+    int n = 0;
+    node[n++] = y;
+    if (kind & BIAS)
+        node[n++] = y = adj_bias_add(y, p->bias, ADJ_NHWC);
+    if (kind & ADDEND) /* on either side */
+        node[n++] = y = kind & BIAS ? adj_add(y, p->addend) : adj_add(p->addend, y);
+    if (kind & RELU)
+        node[n++] = y = adj_relu(y);
+    cr_assert_not_null(y, "%s", adj_graph_message(p->f->g));
+    for (int64_t i = 0; i < count; i++) {
+        want[i] = p->product[i];
+        want[i] += kind & BIAS ? p->f->value[p->bias_at][i % channels] : 0;
+        want[i] += kind & ADDEND ? p->f->value[p->addend_at][i] : 0;
+        want[i] = kind & RELU && want[i] < 0 ? 0 : want[i];
+    }
+    return n;
+}
+
+static void expect_kernel(fixture *f, test_backend *t, const char *kernel, int n,
+                          const adj_node *const node[], const double *want, double tolerance,
+                          const char *text)
+{
+    for (int is_kept = 0; is_kept < 2; is_kept++) {
+        t->invariant = is_kept ? UINT32_MAX : 0;
+        outcome o = run_kernel(f, t, kernel, n, node);
+        cr_assert_eq(o.status, ADJ_OK, "%s: %s", text, o.why);
+        expect_close(o.y, want, adj_shape_elems(node[n - 1]->type.shape), 0, tolerance, text);
+        free(o.y);
+    }
+}
+
+/* ---- on integers ---- */
+
+/* Winograd's algorithm errs in proportion to the products (test_direct_winograd.c), which the rest
+ * may cancel. */
+static double tolerance_of(const problem *p, adj_math math)
+{
+    const int64_t count = adj_shape_elems(p->y->type.shape);
+    double squares = 0;
+    for (int64_t i = 0; i < count; i++)
+        squares += p->product[i] * p->product[i];
+    return math == ADJ_MATH_FAST ? 6 * 1e-5 * sqrt(squares / (double)count) : 0;
+}
+
+static void expect_kinds(const problem *p, const char *isa, const char *kernel, adj_math math,
+                         const char *text)
+{
+    double *want = malloc((size_t)adj_shape_elems(p->y->type.shape) * sizeof *want);
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int threads = min_threads(); threads <= 3; threads += 2) {
+            const adj_node *node[MAX_NODES];
+            char what[240];
+            snprintf(what, sizeof what, "%s, %s, %d", text, isa, kind);
+            setenv("ADJOINT_MAX_ISA", isa, 1);
+            test_backend t = backend_open_math("direct", threads, math);
+            const int n = follow(p, kind, node, want);
+            expect_kernel(p->f, &t, kernel, n, node, want, tolerance_of(p, math), what);
+            backend_close(&t);
+        }
+    free(want);
+}
+
+static void expect_conv(oracle_conv row, adj_dtype dtype, const char *isa, const char *kernel,
+                        adj_math math)
+{
+    row.in = row.c;
+    conv_problem c = conv_problem_new(row, dtype);
+    const adj_shape shape = c.result[ORACLE_Y]->type.shape;
+    problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y]};
+    p.bias_at = 3;
+    p.bias = given_integers(&c.f, dtype, (adj_shape){1, {row.last}}, -9, 9);
+    p.addend_at = 4;
+    p.addend = given_integers(&c.f, dtype, shape, -20, 20);
+    expect_kinds(&p, isa, kernel, math, c.text);
+    conv_problem_free(&c);
+}
+
+/* Rows as they lie, gathered, flat; whole vectors of outputs and not. */
+static const oracle_conv rows[] = {
+    {.n = 2, .h = 9, .w = 11, .c = 3, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
+    {.n = 1, .h = 16, .w = 16, .c = 8, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
+    {.n = 3, .h = 4, .w = 4, .c = 16, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME},
+    {.n = 1, .h = 17, .w = 15, .c = 5, .kh = 3, .kw = 3, .last = 32, .sh = 2, .sw = 2},
+    {.n = 2, .h = 7, .w = 9, .c = 6, .kh = 1, .kw = 1, .last = 24},
+};
+
+static void on(const char *isa)
+{
+    need_isa(isa);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        expect_conv(rows[i], ADJ_F32, isa, "gemm", ADJ_MATH_EXACT);
+        expect_conv(rows[i], ADJ_F64, isa, "gemm", ADJ_MATH_EXACT);
+    }
+}
+
+Test(direct_epilogue, of_products_base) { on("base"); }
+Test(direct_epilogue, of_products_avx2) { on("avx2"); }
+Test(direct_epilogue, of_products_avx512) { on("avx512"); }
+
+static void by_winograd(const char *isa)
+{
+    static const oracle_conv tiles[] = {
+        {.n = 2, .h = 18, .w = 15, .c = 16, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
+        {.n = 2, .h = 17, .w = 21, .c = 32, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+    };
+    need_isa(isa);
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+        expect_conv(tiles[i], ADJ_F32, isa, "winograd", ADJ_MATH_FAST);
+}
+
+Test(direct_epilogue, of_winograd_avx2) { by_winograd("avx2"); }
+Test(direct_epilogue, of_winograd_avx512) { by_winograd("avx512"); }
+
+Test(direct_epilogue, of_matmul)
+{
+    enum { N = 5, K = 7, M = 19 };
+    fixture f = fixture_new();
+    adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {N, K}}, -3, 3);
+    adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){2, {K, M}}, -3, 3);
+    double product[N * M] = {0};
+    for (int i = 0; i < N * M; i++)
+        for (int k = 0; k < K; k++)
+            product[i] += f.value[0][i / M * K + k] * f.value[1][k * M + i % M];
+    problem p = {.f = &f, .y = adj_matmul(a, b, 0), .product = product, .bias_at = 2};
+    p.bias = given_integers(&f, ADJ_F32, (adj_shape){1, {M}}, -9, 9);
+    p.addend_at = 3;
+    p.addend = given_integers(&f, ADJ_F32, (adj_shape){2, {N, M}}, -20, 20);
+    expect_kinds(&p, best_isa(), "gemm", ADJ_MATH_EXACT, "matmul");
+    fixture_free(&f);
+}
+
+/* ---- what is not finite ---- */
+
+/* A NaN stays one behind relu; positions whose windows reach padding are computed anew where the
+ * filter has an Inf. */
+static void expect_special(oracle_conv row, int64_t i, double value)
+{
+    row.in = row.c;
+    conv_problem c = conv_problem_new(row, ADJ_F32);
+    adj_node *bias = given_integers(&c.f, ADJ_F32, (adj_shape){1, {row.last}}, -9, 9);
+    adj_node *addend = given_integers(&c.f, ADJ_F32, c.result[ORACLE_Y]->type.shape, -20, 20);
+    const adj_node *node[MAX_NODES] = {c.result[ORACLE_Y]};
+    adj_node *y = adj_bias_add(c.result[ORACLE_Y], bias, ADJ_NHWC);
+    node[1] = y;
+    node[2] = y = adj_add(y, addend);
+    node[3] = y = adj_relu(y);
+    c.f.value[4][0] = NAN;
+    c.f.value[4][1] = -INFINITY;
+    c.f.value[4][2] = INFINITY;
+    if (i >= 0)
+        c.f.value[1][i] = value;
+    double *want = by_naive(&c.f, y);
+    test_backend t = direct_open_isa(best_isa(), 2);
+    expect_kernel(&c.f, &t, "gemm", 4, node, want, 0, c.text);
+    backend_close(&t);
+    free(want);
+    conv_problem_free(&c);
+}
+
+Test(direct_epilogue, specials) { check_tile_biases(expect_special); }
+
+/* ---- in plans ---- */
+
+/* relu(conv2d(x, w) + bias + x), and one more that reads a value before relu. */
+Test(direct_epilogue, up_to_a_value_that_is_read_elsewhere)
+{
+    for (int is_read = 0; is_read < 2; is_read++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){4, {2, 6, 5, 4}});
+        adj_node *w = adj_param(g, "w", ADJ_F64, (adj_shape){4, {3, 3, 4, 4}},
+                                (adj_init){ADJ_INIT_CONSTANT, 1, 0});
+        adj_node *b =
+            adj_param(g, "b", ADJ_F64, (adj_shape){1, {4}}, (adj_init){ADJ_INIT_CONSTANT, -3, 0});
+        adj_node *sum = adj_add(
+            adj_bias_add(adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME}), b, ADJ_NHWC), x);
+        adj_node *const fetch[] = {adj_relu(sum), sum};
+        double value[2 * 6 * 5 * 4], got[2][2 * 6 * 5 * 4];
+        for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+            value[i] = (double)(i * 7 % 9) - 4;
+        for (int k = 0; k < 2; k++) {
+            adj_exec *e;
+            const adj_exec_opts o = {
+                .n_fetch = 1 + is_read, .fetch = fetch, .backend = k == 0 ? "direct" : "naive"};
+            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            cr_assert_eq(adj_set(e, x, value, sizeof value), ADJ_OK);
+            cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+            cr_assert_eq(adj_get(e, fetch[0], got[k], sizeof got[k]), ADJ_OK);
+            int nodes = 0;
+            for (int i = 0; i < adj_exec_step_count(e); i++)
+                if (strcmp(adj_exec_step_at(e, i).op, "conv2d") == 0)
+                    nodes = adj_exec_step_at(e, i).n_node;
+            if (k == 0)
+                cr_expect_eq(nodes, is_read ? 3 : 4, "%d nodes", nodes);
+            adj_exec_free(e);
+        }
+        cr_expect_eq(memcmp(got[0], got[1], sizeof got[0]), 0);
+        adj_graph_free(g);
+    }
+}

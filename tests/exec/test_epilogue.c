@@ -1,0 +1,198 @@
+/* test_epilogue.c - what a selected kernel computes along with its group: which nodes a plan gives
+ * it, and that none is lost. The planted kernel negates, and takes {add, relu} behind that. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "tests/reference.h"
+
+enum { SIZE = 3, NODES = 8 };
+static const adj_shape vec = {1, {SIZE}};
+
+/* ---- the planted kernel ---- */
+
+static struct {
+    int refuses; /* groups of more than one node */
+    int prepared, dropped;
+    const char *wider; /* the implementation of such groups */
+} plant;
+
+static void reset(void)
+{
+    plant.refuses = plant.prepared = plant.dropped = 0;
+    plant.wider = "plain";
+}
+
+static int propose(const adj_node *last, const adj_uses *uses, int max, const adj_node **nodes)
+{
+    const adj_node *user = adj_only_user(last, uses);
+    int n = 0;
+    if (user != NULL && n < max && user->op == &adj_op_add) {
+        nodes[n++] = user;
+        user = adj_only_user(user, uses);
+    }
+    if (user != NULL && n < max && user->op == &adj_op_relu)
+        nodes[n++] = user;
+    return n;
+}
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (g->node[0]->op != &adj_op_neg || candidate > 0 || (g->n_node > 1 && plant.refuses))
+        return ADJ_ENOKERNEL;
+    snprintf(p->impl, sizeof p->impl, "%s", g->n_node > 1 ? plant.wider : "plain");
+    p->state = &plant;
+    plant.prepared++;
+    return ADJ_OK;
+}
+
+static void drop(void *backend, void *state)
+{
+    (void)backend;
+    cr_assert_eq(state, &plant);
+    plant.dropped++;
+}
+
+static float run_node(const adj_node *n, float v, float addend)
+{
+    return n->op == &adj_op_neg ? -v : n->op == &adj_op_add ? v + addend : v > 0 ? v : 0;
+}
+
+static adj_status run(const adj_call *c)
+{
+    const adj_group *g = c->group;
+    const float *x = c->in[0], *addend = c->in[g->n_in - 1];
+    float *y = c->out[0];
+    cr_assert_eq(g->n_out, 1);
+    for (int i = 0; i < SIZE; i++) {
+        y[i] = x[i];
+        for (int k = 0; k < g->n_node; k++)
+            y[i] = run_node(g->node[k], y[i], addend[i]);
+    }
+    return ADJ_OK;
+}
+
+static const adj_kernel kernel = {
+    .name = "negate", .epilogue = propose, .prepare = prepare, .run = run, .drop = drop};
+static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_backend negating = {.version = ADJ_VERSION,
+                                     .name = "negating",
+                                     .open = open_nothing,
+                                     .close = close_nothing,
+                                     .kernels = kernels};
+
+/* ---- plans ---- */
+
+/* Slices are plans of their own, and tuning takes what is faster. */
+static void plan_as_usual(void)
+{
+    unsetenv("ADJOINT_PLAN");
+    reset();
+}
+TestSuite(epilogue, .init = plan_as_usual);
+
+/* relu(-x + addend), the addend given, or made of x or of the negated value. */
+typedef enum { GIVEN, MADE_BEFORE, MADE_AFTER, OF_ITSELF } addend_kind;
+
+typedef struct {
+    adj_graph *g;
+    adj_node *x, *given, *negated, *sum, *y;
+} net;
+
+static net new_net(addend_kind kind)
+{
+    net n = {.g = adj_graph_new()};
+    n.x = adj_input(n.g, "x", ADJ_F32, vec);
+    n.given = adj_input(n.g, "given", ADJ_F32, vec);
+    adj_node *addend = kind == MADE_BEFORE ? adj_scale(n.given, 2) : n.given;
+    n.negated = adj_neg(n.x);
+    if (kind == MADE_AFTER)
+        addend = adj_scale(n.given, 2);
+    else if (kind == OF_ITSELF)
+        addend = adj_scale(n.negated, 2);
+    n.sum = adj_add(n.negated, addend);
+    n.y = adj_relu(n.sum);
+    return n;
+}
+
+/* How many nodes the negation's step has. */
+static int nodes_of_negation(const adj_exec *e)
+{
+    int nodes = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        if (strcmp(adj_exec_step_at(e, i).op, "neg") == 0)
+            nodes = adj_exec_step_at(e, i).n_node;
+    return nodes;
+}
+
+/* Plans and runs it; expects so many nodes in the step, and the values of the definition. */
+static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *what)
+{
+    static const float x[SIZE] = {1, -2, 3}, given[SIZE] = {5, -1, 2};
+    const adj_backend *const both[] = {&negating, naive_backend(), NULL};
+    float y[SIZE];
+    adj_exec *e;
+    if (o.n_fetch == 0) {
+        o.fetch = &n.y;
+        o.n_fetch = 1;
+    }
+    o.debug.backends = both;
+    cr_assert_eq(adj_exec_new(n.g, &o, &e), ADJ_OK, "%s: %s", what, adj_exec_message(e));
+    cr_expect_eq(nodes_of_negation(e), nodes, "%s: %d nodes, expected %d", what,
+                 nodes_of_negation(e), nodes);
+    cr_assert_eq(adj_set(e, n.x, x, sizeof x), ADJ_OK);
+    cr_assert_eq(adj_set(e, n.given, given, sizeof given), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s: %s", what, adj_exec_message(e));
+    cr_assert_eq(adj_get(e, n.y, y, sizeof y), ADJ_OK);
+    for (int i = 0; i < SIZE; i++) {
+        const float addend = kind == GIVEN       ? given[i]
+                             : kind == OF_ITSELF ? -2 * x[i]
+                                                 : 2 * given[i];
+        const float v = addend - x[i];
+        cr_expect_eq(y[i], v > 0 ? v : 0, "%s: %g", what, (double)y[i]);
+    }
+    adj_exec_free(e);
+    cr_expect_eq(plant.prepared, plant.dropped, "%s", what);
+    adj_graph_free(n.g);
+    reset();
+}
+
+Test(epilogue, all_that_can_be_computed_there)
+{
+    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 3, "given");
+    expect(new_net(MADE_BEFORE), MADE_BEFORE, (adj_exec_opts){0}, 3, "made before");
+}
+
+/* Its addend is not there yet, or waits for the negation itself. */
+Test(epilogue, not_what_has_to_wait)
+{
+    expect(new_net(MADE_AFTER), MADE_AFTER, (adj_exec_opts){0}, 1, "made after");
+    expect(new_net(OF_ITSELF), OF_ITSELF, (adj_exec_opts){0}, 1, "of itself");
+}
+
+Test(epilogue, not_behind_a_value_that_is_wanted)
+{
+    net n = new_net(GIVEN);
+    adj_node *const sum[] = {n.sum, n.y};
+    expect(n, GIVEN, (adj_exec_opts){.fetch = sum, .n_fetch = 2}, 2, "the sum is fetched");
+    n = new_net(GIVEN);
+    adj_node *const negated[] = {n.negated, n.y};
+    expect(n, GIVEN, (adj_exec_opts){.fetch = negated, .n_fetch = 2}, 1, "the group's is fetched");
+}
+
+Test(epilogue, not_against_the_options)
+{
+    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){.debug.no_fusion = 1}, 1, "unfused");
+    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){.backend = "negating,relu=naive"}, 2,
+           "relu=naive");
+}
+
+Test(epilogue, not_against_the_kernel)
+{
+    plant.refuses = 1;
+    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 1, "it refuses");
+    plant.wider = "other";
+    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 1, "another implementation");
+}
