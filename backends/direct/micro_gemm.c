@@ -2,6 +2,8 @@
  * With -DSMALL_CODE there is one loop for any size: sanitizers need minutes for all. */
 #include "micro_gemm.h"
 
+#include "arith.h"
+
 #if defined(ISA_avx512)
 enum { SUMS = 24 }; /* of 32 registers */
 #else
@@ -9,6 +11,10 @@ enum { SUMS = 12 }; /* of 16 */
 #endif
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, GROUP = 3 };
 enum { LINE = 64 }; /* bytes of a cache's */
+/* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
+ * costs next to nothing where a core works for one thread, and where it works for two, as it may on
+ * rented machines, a quarter of the time. */
+enum { AT_ONCE = 4 };
 
 /* How many rows a block of so many vectors may have. */
 ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
@@ -17,56 +23,127 @@ ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
     return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
-/* How a block is computed; of c in the cache nothing is fetched, which takes a twentieth of the
- * time of short sums. */
-typedef enum { PLAIN, COLD, TRANSPOSED } block_kind;
+/* How a block is computed. All but PLAIN fetch what they are asked to, COLD the rows of c as well,
+ * which takes a twentieth of the time of short sums where they are in the cache. */
+typedef enum { PLAIN, FETCHING, COLD, TRANSPOSED } block_kind;
+
+typedef struct { /* in registers, once all that is inlined */
+    vector sum[MAX_ROWS * MAX_VECTORS];
+    const real *a[MAX_ROWS / GROUP], *column, *b; /* rows of a; transposed: columns */
+    const char *fetched;
+} block_state;
+
+/* *sum += x y, rounded once. Of the forms of that instruction gcc 12 takes such as need a move of a
+ * register for every third one, where there is a choice. */
+ALWAYS void add_product(vector *sum, vector x, vector y)
+{
+#if defined(ISA_avx512)
+    if (REAL_IS_FLOAT)
+        __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(y), "v"(x));
+    else
+        __asm__("vfmadd231pd %2, %1, %0" : "+v"(*sum) : "v"(y), "v"(x));
+#elif defined(ISA_avx2)
+    if (REAL_IS_FLOAT)
+        __asm__("vfmadd231ps %2, %1, %0" : "+x"(*sum) : "x"(y), "x"(x));
+    else
+        __asm__("vfmadd231pd %2, %1, %0" : "+x"(*sum) : "x"(y), "x"(x));
+#else
+    *sum += x * y;
+#endif
+}
 
 /* Rows of a are reached from every third one's address: there are too few registers for all. */
+ALWAYS vector element_of_a(const block_kind kind, const micro_gemm *p, const block_state *s,
+                           ptrdiff_t row, ptrdiff_t k)
+{
+    const real x = kind == TRANSPOSED ? s->column[k * p->a_pitch + row]
+                                      : s->a[row / GROUP][k + row % GROUP * p->a_pitch];
+    return x - (vector){0};
+}
+
+/* The products of column k of a with row k of b. Registers hold the sums, what there is less of,
+ * elements or vectors, and one of the others. */
+ALWAYS void add_products(const block_kind kind, const int rows, const int vectors,
+                         const micro_gemm *p, ptrdiff_t k, block_state *s)
+{
+    const int vectors_first = vectors < rows, n = vectors_first ? vectors : rows;
+    vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS];
+#pragma GCC unroll 16
+    for (ptrdiff_t i = 0; i < n; i++)
+        first[i] =
+            vectors_first ? *(const vector *)(s->b + i * VECTOR) : element_of_a(kind, p, s, i, k);
+#pragma GCC unroll 16
+    for (ptrdiff_t i = 0; i < rows + vectors - n; i++) {
+        const vector v =
+            vectors_first ? element_of_a(kind, p, s, i, k) : *(const vector *)(s->b + i * VECTOR);
+#pragma GCC unroll 16
+        for (ptrdiff_t j = 0; j < n; j++) {
+            vector *sum = &s->sum[vectors_first ? i * vectors + j : j * vectors + i];
+            if (VECTOR_BYTES == 64 && vectors == 1 && kind != TRANSPOSED)
+                *sum += v * first[j]; /* the element is read by the instruction */
+            else
+                add_product(sum, v, first[j]);
+        }
+    }
+    s->b += p->b_pitch;
+}
+
+ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row)
+{
+#pragma GCC unroll 4
+    for (ptrdiff_t j = 0; j < vectors; j++)
+        __builtin_prefetch(p->c + row * p->c_pitch + j * VECTOR, 1);
+}
+
+ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
+{
+    for (ptrdiff_t i = 0; i < p->prefetch_bytes; i += LINE)
+        __builtin_prefetch(s->fetched + i);
+    s->fetched += p->prefetch_bytes;
+}
+
+/* A part of a. */
+ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
+                     block_state *s)
+{
+    ptrdiff_t k = 0;
+#pragma GCC unroll 8
+    for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
+        s->a[i] = s->column + i * GROUP * p->a_pitch;
+    for (; kind == COLD && k < rows && k < p->depth; k++) {
+        fetch_row_of_c(vectors, p, k);
+        add_products(kind, rows, vectors, p, k, s);
+    }
+    for (; k + AT_ONCE <= p->depth; k += AT_ONCE) {
+        if (kind != PLAIN)
+            fetch_lines(p, s);
+#pragma GCC unroll 4
+        for (ptrdiff_t i = 0; i < AT_ONCE; i++)
+            add_products(kind, rows, vectors, p, k + i, s);
+    }
+    for (; k < p->depth; k++)
+        add_products(kind, rows, vectors, p, k, s);
+}
+
 ALWAYS void block(const block_kind kind, const int rows, const int vectors, const micro_gemm *p)
 {
-    const ptrdiff_t a_pitch = p->a_pitch, b_pitch = p->b_pitch, depth = p->depth;
-    const real *b = p->b;
-    const char *fetched = p->prefetch;
-    vector sum[MAX_ROWS * MAX_VECTORS];
+    block_state s = {.b = p->b, .fetched = p->prefetch};
 #pragma GCC unroll 48
     for (int i = 0; i < rows * vectors; i++)
-        sum[i] = (vector){0};
+        s.sum[i] = (vector){0};
     for (ptrdiff_t part = 0; part <= p->more; part++) {
-        const real *a[MAX_ROWS / GROUP], *column = p->a + (part > 0 ? p->more_at[part - 1] : 0);
-#pragma GCC unroll 8
-        for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
-            a[i] = column + i * GROUP * a_pitch;
-        for (ptrdiff_t k = 0, left = depth; left > 0;
-             k++, left--, b += b_pitch, column += a_pitch, fetched += p->prefetch_bytes) {
-            vector y[MAX_VECTORS];
-            __builtin_prefetch(fetched);
-            __builtin_prefetch(fetched + LINE);
-            if (kind == COLD && k < rows) {
-#pragma GCC unroll 4
-                for (ptrdiff_t j = 0; j < vectors; j++)
-                    __builtin_prefetch(p->c + k * p->c_pitch + j * VECTOR, 1);
-            }
-#pragma GCC unroll 8
-            for (ptrdiff_t j = 0; j < vectors; j++)
-                y[j] = *(const vector *)(b + j * VECTOR);
-#pragma GCC unroll 16
-            for (ptrdiff_t i = 0; i < rows; i++) {
-                real x = kind == TRANSPOSED ? column[i] : a[i / GROUP][k + i % GROUP * a_pitch];
-#pragma GCC unroll 8
-                for (ptrdiff_t j = 0; j < vectors; j++)
-                    sum[i * vectors + j] += x * y[j];
-            }
-        }
+        s.column = p->a + (part > 0 ? p->more_at[part - 1] : 0);
+        add_part(kind, rows, vectors, p, &s);
     }
     real *c = p->c;
 #pragma GCC unroll 16
     for (ptrdiff_t i = 0; i < rows; i++, c += p->c_pitch)
 #pragma GCC unroll 8
         for (ptrdiff_t j = 0; j < vectors; j++) {
-            vector *dst = (vector *)(c + j * VECTOR);
+            vector *dst = (vector *)(c + j * VECTOR), v = s.sum[i * vectors + j];
             if (p->add)
-                sum[i * vectors + j] += *dst;
-            *dst = sum[i * vectors + j];
+                v += *dst;
+            *dst = v;
         }
 }
 
@@ -111,6 +188,10 @@ static void plain_1(const micro_gemm *p) { any_block(PLAIN, 1, p); }
 static void plain_2(const micro_gemm *p) { any_block(PLAIN, 2, p); }
 static void plain_3(const micro_gemm *p) { any_block(PLAIN, 3, p); }
 static void plain_4(const micro_gemm *p) { any_block(PLAIN, 4, p); }
+static void fetching_1(const micro_gemm *p) { any_block(FETCHING, 1, p); }
+static void fetching_2(const micro_gemm *p) { any_block(FETCHING, 2, p); }
+static void fetching_3(const micro_gemm *p) { any_block(FETCHING, 3, p); }
+static void fetching_4(const micro_gemm *p) { any_block(FETCHING, 4, p); }
 static void cold_1(const micro_gemm *p) { any_block(COLD, 1, p); }
 static void cold_2(const micro_gemm *p) { any_block(COLD, 2, p); }
 static void cold_3(const micro_gemm *p) { any_block(COLD, 3, p); }
@@ -120,22 +201,22 @@ static void transposed_2(const micro_gemm *p) { any_block(TRANSPOSED, 2, p); }
 static void transposed_3(const micro_gemm *p) { any_block(TRANSPOSED, 3, p); }
 static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 
-/* For rows from `first` on. The loop always fetches something: unasked, what it reads anyway. */
+/* For rows from `first` on: each time that columns are taken at once, as much. */
 static void set_prefetch(const micro_gemm *p, ptrdiff_t first, micro_gemm *part)
 {
-    part->prefetch = (const char *)p->b;
-    part->prefetch_bytes = 0;
+    const ptrdiff_t max_lines = 8;
     if (p->prefetch == NULL)
         return;
-    const char *at = p->prefetch + first * p->prefetch_bytes;
+    const ptrdiff_t alone = p->c_is_cold ? min(part->rows, p->depth) : 0;
+    const ptrdiff_t times = (p->depth - alone) / AT_ONCE + p->depth / AT_ONCE * p->more;
     const ptrdiff_t bytes = part->rows * p->prefetch_bytes;
-    const ptrdiff_t step = bytes / (p->depth * (p->more + 1)) + 1;
-    if (step <= (ptrdiff_t)2 * LINE) {
-        part->prefetch = at;
-        part->prefetch_bytes = step;
-    } else
+    part->prefetch = p->prefetch + first * p->prefetch_bytes;
+    part->prefetch_bytes = times > 0 ? bytes / times + 1 : 0;
+    if (times == 0 || part->prefetch_bytes > max_lines * LINE) {
         for (ptrdiff_t i = 0; i < bytes; i += LINE)
-            __builtin_prefetch(at + i);
+            __builtin_prefetch(part->prefetch + i);
+        part->prefetch_bytes = 0;
+    }
 }
 
 /* Cuts p into blocks of about the same number of rows. */
@@ -143,9 +224,13 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
 {
     static void (*const loops[][MAX_VECTORS])(const micro_gemm *) = {
         [PLAIN] = {plain_1, plain_2, plain_3, plain_4},
+        [FETCHING] = {fetching_1, fetching_2, fetching_3, fetching_4},
         [COLD] = {cold_1, cold_2, cold_3, cold_4},
         [TRANSPOSED] = {transposed_1, transposed_2, transposed_3, transposed_4}};
-    const block_kind kind = p->a_is_transposed ? TRANSPOSED : p->c_is_cold ? COLD : PLAIN;
+    const block_kind kind = p->a_is_transposed    ? TRANSPOSED
+                            : p->c_is_cold        ? COLD
+                            : p->prefetch != NULL ? FETCHING
+                                                  : PLAIN;
     const ptrdiff_t max = block_rows(p->vectors), blocks = (p->rows + max - 1) / max;
     micro_gemm part = *p;
     for (ptrdiff_t i = 0; i < blocks; i++) {
