@@ -280,20 +280,22 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* Are there enough positions for packing the filter to be worth it beside oneDNN's? */
+/* Are there enough positions for packing the filter to be worth it beside oneDNN's? For dx it is
+ * transposed on the way, element by element. */
 static int pays_packing(const gemm *p)
 {
     const ptrdiff_t positions = p->n * p->dst.h * p->dst.w;
-    return p->is_packed && (p->by_reorder || positions >= (p->dst.c >= 128 ? 256 : 2048));
+    const ptrdiff_t few = p->dst.c >= 128 && !p->is_turned ? 256 : 2048;
+    return p->is_packed && (p->by_reorder || positions >= few);
 }
 
-/* May it be as fast as oneDNN's? As in filter_gemm.c; dx, whose filter is transposed for each run,
- * matmul, and a filter of many channels that is read as it lies are not. */
+/* May it be as fast as oneDNN's? As in filter_gemm.c; matmul, and a filter of many channels that is
+ * read as it lies, are not. */
 static int competes(const direct *d, const gemm *p, const adj_node *n)
 {
-    if (d->isa == &direct_isa_base || n->op != &adj_op_conv2d)
+    if (d->isa == &direct_isa_base || n->op == &adj_op_matmul)
         return 0;
-    return p->is_flat || (d->isa == &direct_isa_avx2 && pays_packing(p));
+    return (p->is_flat && !p->is_turned) || (d->isa == &direct_isa_avx2 && pays_packing(p));
 }
 
 /* Few rows times a matrix that is packed once, of which each thread reads its part: 1.3 to 1.7
