@@ -110,24 +110,26 @@ static int forward_1x1_pays(const adj_conv_geom *g)
            g->oc >= 64 && g->oc <= g->ic && g->n * g->oh * g->ow >= 1024;
 }
 
-/* 3x3 and 5x5 in whole vectors of 8. From how many pixels on, direct says. */
+/* 3x3 and 5x5, results in whole vectors of 8. From how many pixels on, direct says. */
 static int is_for_vectors(const adj_conv_geom *g, int64_t min)
 {
     const int has_kernel = g->kh == g->kw && (g->kh == 3 || g->kh == 5);
-    return has_kernel && is_dense(g) && g->ic >= min && g->oc >= min && g->ic % 8 == 0 &&
-           g->oc % 8 == 0;
+    return has_kernel && is_dense(g) && g->ic >= min && g->oc >= min;
 }
-static int forward_by_vectors_pays(const adj_conv_geom *g) { return is_for_vectors(g, 16); }
+static int forward_by_vectors_pays(const adj_conv_geom *g)
+{
+    return is_for_vectors(g, 16) && g->oc % 8 == 0;
+}
 /* Of 16 channels with stride 1 and of 5x5 it is level. */
 static int input_by_vectors_pays(const adj_conv_geom *g)
 {
-    return is_for_vectors(g, is_strided(g) ? 16 : 32) && g->kh == 3;
+    return is_for_vectors(g, is_strided(g) ? 16 : 32) && g->kh == 3 && g->ic % 8 == 0;
 }
 /* Of more channels it is level. */
 static int filter_by_vectors_pays(const adj_conv_geom *g)
 {
-    return filter_1x1_pays(g) ||
-           (is_for_vectors(g, 16) && g->ic <= 64 && g->oc <= 128 && g->n * g->oh * g->ow >= 1024);
+    return filter_1x1_pays(g) || (is_for_vectors(g, 16) && g->ic <= 64 && g->oc <= 128 &&
+                                  g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024);
 }
 
 /* y; dx only of as many channels: for fewer direct has another kernel, which needs no AMX. */

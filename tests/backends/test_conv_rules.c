@@ -41,8 +41,9 @@ static const conv_rule *named(const char *name)
 #define NO_AMX "winograd_of_more"                         /* on all without AMX */
 #define ZEN4 "filter_of_direct_1x1 forward_of_direct_1x1" /* there alone */
 #define WINOGRAD "winograd winograd_filter"
-/* where vectors of 8 are the largest; the second only in version 2 */
-#define AVX2 "filter_of_direct_avx2 forward_of_direct_avx2"
+/* where vectors of 8 are the largest; all but the first only in version 2 */
+#define AVX2 "filter_of_direct_avx2 " AVX2_2
+#define AVX2_2 "forward_of_direct_avx2 input_of_direct_avx2"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
 #define NARROW "depthwise_up_to_4"
@@ -79,7 +80,7 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
         {"AVX-512 without bf16", &cascade_lake, NO_BF16 " " NARROW " " BF16 " " ZEN4 " " AVX2},
         {"AVX2", &avx2, NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4},
         {"AVX2, oneDNN 3: it has other kernels", &avx2_3,
-         NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4 " forward_of_direct_avx2"},
+         NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4 " " AVX2_2},
         {"AVX alone", &avx, NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4 " " AVX2},
         {"Zen 3: of Zen 4's family, with AVX2", &zen3,
          NO_BF16 " " WIDE " " BF16 " " WINOGRAD " " ZEN4},
@@ -152,7 +153,8 @@ static const convolution cases[] = {
     {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, NAMED_FIRST, NULL, NULL, NULL},
     {FORWARD, ADJ_BF16, 0, 128, 32, 3, 1, 1, 16, 16, DIRECT_COMPETES, "forward_of_direct_alone",
      "forward_of_direct_amx", NULL},
-    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, DIRECT_COMPETES, NULL, NULL, NULL},
+    {FORWARD, ADJ_F32, 0, 128, 32, 3, 1, 1, 16, 16, DIRECT_COMPETES, NULL, NULL,
+     "forward_of_direct_avx2"},
     {FORWARD, ADJ_BF16, 0, 128, 8, 3, 1, 1, 64, 64, DIRECT_COMPETES, "forward_of_direct_alone",
      NULL, NULL},
     {FORWARD, ADJ_BF16, 0, 128, 32, 1, 2, 1, 16, 32, DIRECT_COMPETES, "forward_of_direct_alone",
@@ -321,12 +323,12 @@ Test(conv_rules, are_for_pixels)
     }
 }
 
-/* Where AVX2 is the largest instruction set, 3x3 of some channels in f32; gradients of some pixels.
- */
+/* Where AVX2 is the largest instruction set, 3x3 and 5x5 of some channels in f32; gradients of
+ * filters of some pixels. */
 Test(conv_rules, are_for_vectors_of_8)
 {
     static const char dw[] = "filter_of_direct_avx2", y[] = "forward_of_direct_avx2",
-                      none[] = "none";
+                      dx[] = "input_of_direct_avx2", none[] = "none";
     static const struct {
         convolution c;
         const char *row;
@@ -334,11 +336,14 @@ Test(conv_rules, are_for_vectors_of_8)
                 {{FORWARD, ADJ_F32, 0, 32, 8, 3, 1, 1, 64, 256, 0, 0, 0, 0}, y},
                 {{FORWARD, ADJ_F32, 0, 4, 8, 3, 1, 1, 256, 256, 0, 0, 0, 0}, y},
                 {{FORWARD, ADJ_F32, 0, 1, 8, 3, 1, 1, 64, 64, 0, 0, 0, 0}, y},
-                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 32, 64, 0, 0, 0, 0}, none},
-                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 32, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 16, 64, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 16, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 15, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 8, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 68, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_F32, 0, 64, 16, 3, 1, 2, 64, 64, 0, 0, 0, 0}, none},
-                {{FORWARD, ADJ_F32, 0, 64, 16, 5, 1, 1, 64, 64, 0, 0, 0, 0}, none},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 5, 1, 1, 64, 64, 0, 0, 0, 0}, y},
+                {{FORWARD, ADJ_F32, 0, 64, 16, 7, 1, 1, 64, 64, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_F32, 0, 64, 16, 1, 1, 1, 64, 64, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_BF16, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none},
                 {{FORWARD, ADJ_F64, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none},
@@ -347,6 +352,7 @@ Test(conv_rules, are_for_vectors_of_8)
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 32, 3, 1, 1, 64, 64, 0, 0, 0, 0}, dw},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 32, 3, 2, 1, 16, 32, 0, 0, 0, 0}, dw},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 128, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, 0, 0, 0, 0}, dw},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 128, 128, 0, 0, 0, 0}, none},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 256, 0, 0, 0, 0}, none},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 60, 0, 0, 0, 0}, none},
@@ -356,7 +362,13 @@ Test(conv_rules, are_for_vectors_of_8)
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 2, 32, 32, 0, 0, 0, 0}, none},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, dw},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, 0, 0, 0, 0}, none},
-                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, none}};
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, dx},
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 32, 60, 0, 0, 0, 0}, dx},
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 60, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 16, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 2, 1, 16, 32, 0, 0, 0, 0}, dx},
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, 0, 0, 0, 0}, none},
+                {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 1, 1, 1, 64, 64, 0, 0, 0, 0}, none}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         adj_graph *g = adj_graph_new();
         const adj_node *n = node_in(g, &list[i].c);
@@ -390,10 +402,12 @@ Test(conv_rules, can_be_forced)
         const adj_node *n = node_of(g, k);
         const conv_preference p = cases[k].preference;
         cr_expect_null(rule_for(n, p, zen5, all_off), "%zu", k);
-        /* by either; AMX's rows come first */
-        const char *on = cases[k].amx != NULL ? cases[k].amx : cases[k].zen5;
-        cr_expect_str_eq(name_of(rule_for(n, p, (machine){0}, all_on)), on != NULL ? on : "none",
-                         "%zu", k);
+        /* by any; AMX's rows come first */
+        const char *on = cases[k].amx != NULL    ? cases[k].amx
+                         : cases[k].zen5 != NULL ? cases[k].zen5
+                         : cases[k].avx2 != NULL ? cases[k].avx2
+                                                 : "none";
+        cr_expect_str_eq(name_of(rule_for(n, p, (machine){0}, all_on)), on, "%zu", k);
         adj_graph_free(g);
     }
 }
