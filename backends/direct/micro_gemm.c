@@ -79,8 +79,8 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
 #pragma GCC unroll 16
         for (ptrdiff_t j = 0; j < n; j++) {
             vector *sum = &s->sum[vectors_first ? i * vectors + j : j * vectors + i];
-            if (VECTOR_BYTES == 64 && vectors == 1 && kind != TRANSPOSED)
-                *sum += v * first[j]; /* the element is read by the instruction */
+            if (VECTOR_BYTES == 64 && vectors == 1)
+                *sum += v * first[j]; /* the instruction reads the element */
             else
                 add_product(sum, v, first[j]);
         }
@@ -201,12 +201,15 @@ static void transposed_2(const micro_gemm *p) { any_block(TRANSPOSED, 2, p); }
 static void transposed_3(const micro_gemm *p) { any_block(TRANSPOSED, 3, p); }
 static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 
-/* For rows from `first` on: each time that columns are taken at once, as much. */
+/* What is fetched for rows from `first` on: as much each time that columns are taken at once. */
 static void set_prefetch(const micro_gemm *p, ptrdiff_t first, micro_gemm *part)
 {
     const ptrdiff_t max_lines = 8;
-    if (p->prefetch == NULL)
+    if (p->prefetch == NULL) {
+        part->prefetch = (const char *)p->b;
+        part->prefetch_bytes = 0;
         return;
+    }
     const ptrdiff_t alone = p->c_is_cold ? min(part->rows, p->depth) : 0;
     const ptrdiff_t times = (p->depth - alone) / AT_ONCE + p->depth / AT_ONCE * p->more;
     const ptrdiff_t bytes = part->rows * p->prefetch_bytes;
