@@ -67,7 +67,7 @@ typedef struct {
 } update;
 
 typedef struct { /* the nodes of one step before it is planned, in id order */
-    int n; /* 0: another group's kernel computes them, too (epilogue.c) */
+    int n;       /* 0: another group's kernel computes them, too (epilogue.c) */
     const adj_node **node;
     const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
     int backend;
