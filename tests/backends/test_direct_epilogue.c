@@ -57,15 +57,20 @@ static void expect_kernel(fixture *f, test_backend *t, const char *kernel, int n
 
 /* ---- on integers ---- */
 
-/* Winograd's algorithm errs in proportion to the products (test_direct_winograd.c), which the rest
- * may cancel. */
-static double tolerance_of(const problem *p, adj_math math)
+static double rms_of(const problem *p)
 {
     const int64_t count = adj_shape_elems(p->y->type.shape);
     double squares = 0;
     for (int64_t i = 0; i < count; i++)
         squares += p->product[i] * p->product[i];
-    return math == ADJ_MATH_FAST ? 6 * 1e-5 * sqrt(squares / (double)count) : 0;
+    return sqrt(squares / (double)count);
+}
+
+/* Winograd's algorithm errs in proportion to the products (test_direct_winograd.c), which the rest
+ * may cancel. */
+static double tolerance_of(const problem *p, adj_math math)
+{
+    return math == ADJ_MATH_FAST ? 6 * 1e-5 * rms_of(p) : 0;
 }
 
 static void expect_kinds(const problem *p, const char *isa, const char *kernel, adj_math math,
@@ -132,6 +137,40 @@ static void by_winograd(const char *isa)
     need_isa(isa);
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
         expect_conv(tiles[i], ADJ_F32, isa, "winograd", ADJ_MATH_FAST);
+}
+
+/* In bf16 a sum is rounded before the addend comes; within what rounding may differ by. */
+Test(direct_epilogue, of_winograd_in_bf16)
+{
+    oracle_conv row = {.n = 4,
+                       .h = 16,
+                       .w = 16,
+                       .c = 32,
+                       .kh = 3,
+                       .kw = 3,
+                       .in = 32,
+                       .last = 32,
+                       .padding = ADJ_SAME};
+    need_isa("avx2");
+    conv_problem c = conv_problem_new(row, ADJ_BF16);
+    const adj_shape shape = c.result[ORACLE_Y]->type.shape;
+    problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y], .bias_at = 3};
+    p.bias = given_integers(&c.f, ADJ_BF16, (adj_shape){1, {row.last}}, -9, 9);
+    p.addend_at = 4;
+    p.addend = given_integers(&c.f, ADJ_BF16, shape, -20, 20);
+    double *want = malloc((size_t)adj_shape_elems(shape) * sizeof *want);
+    for (int kind = 0; kind < KINDS; kind++) {
+        const adj_node *node[MAX_NODES];
+        setenv("ADJOINT_MAX_ISA", "avx2", 1);
+        test_backend t = backend_open_math("direct", 2, ADJ_MATH_FAST);
+        const int n = follow(&p, kind, node, want);
+        double *rounded = by_naive(&c.f, node[n - 1]);
+        expect_kernel(&c.f, &t, "winograd", n, node, rounded, rms_of(&p) / 128, c.text);
+        free(rounded);
+        backend_close(&t);
+    }
+    free(want);
+    conv_problem_free(&c);
 }
 
 Test(direct_epilogue, of_winograd_avx2) { by_winograd("avx2"); }
