@@ -4,7 +4,7 @@
  * compete for the same nodes. What follows a group, as a relu behind a convolution, may be more
  * than all of them can compute along with it: a kernel that can says so when it is selected, in the
  * group's turn. The nodes that it then takes are whole later groups, and what they read besides has
- * been computed, so that no cycle can arise. */
+ * been computed, so that no cycle can arise. Tuning has timed the group without them. */
 #include <string.h>
 
 #include "backends.h"
@@ -17,13 +17,15 @@ static int is_of_same_time(const adj_node *a, const adj_node *b)
     return a->role == b->role && (a->clone != 0) == (b->clone != 0);
 }
 
-/* May that backend compute the proposed nodes at this place of the plan? */
+/* May that backend compute the proposed nodes at this place of the plan? What follows from
+ * parameters alone is not computed with what changes in every run. */
 static int may_follow(const adj_exec *e, const node_group *g, int n, int backend)
 {
     int may = 1;
     for (int i = 0; i < n && may; i++) {
         const adj_node *node = e->proposed[i];
-        may = may_compute(e, backend, node->op) && is_of_same_time(node, g->node[0]);
+        may = may_compute(e, backend, node->op) && is_of_same_time(node, g->node[0]) &&
+              is_invariant(e, node) == is_invariant(e, g->node[0]);
         for (int k = 0; k < node->n_in && may; k++) {
             const adj_node *x = node->in[k];
             may = e->first_buffer[x->id] != NONE || adj_position(g->n, g->node, x) >= 0 ||

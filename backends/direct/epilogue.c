@@ -21,6 +21,8 @@ int direct_read_epilogue(const adj_group *g, direct_epilogue *e)
         e->bias_in = adj_group_in(g, g->node[n++]->in[1]);
     if (n < g->n_node && addend_of(g->node[n], g->node[n - 1]) != NULL) {
         e->addend_in = adj_group_in(g, addend_of(g->node[n], g->node[n - 1]));
+        if (e->addend_in < 0)
+            return 0;
         n++;
     }
     if (n < g->n_node && g->node[n]->op == &adj_op_relu && g->node[n]->in[0] == g->node[n - 1]) {

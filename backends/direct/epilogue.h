@@ -1,6 +1,6 @@
 /* epilogue.h - what follows a convolution or matmul and is computed along with it: a bias, the sum
  * with a value of the same shape, as a block's shortcut, and relu, each of them or none, in this
- * order. Each is rounded as it is where it is a step by itself. */
+ * order. A sum and its bias are rounded once, what follows as where it is a step by itself. */
 #ifndef DIRECT_EPILOGUE_H
 #define DIRECT_EPILOGUE_H
 

@@ -266,3 +266,27 @@ Test(direct_epilogue, up_to_a_value_that_is_read_elsewhere)
         adj_graph_free(g);
     }
 }
+
+/* A matrix that is multiplied by and added stays as it lies, where it would be packed otherwise. */
+Test(direct_epilogue, a_filter_that_is_the_addend)
+{
+    static const double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, p[] = {1, 0, -1, 2, 1, 0, 0, 3, 1},
+                        want[] = {6, 11, 1, 16, 24, 2, 23, 38, 3};
+    double got[9];
+    adj_graph *g = adj_graph_new();
+    adj_node *a = adj_input(g, "x", ADJ_F64, (adj_shape){2, {3, 3}});
+    adj_node *b = adj_param(g, "p", ADJ_F64, (adj_shape){2, {3, 3}}, (adj_init){0});
+    adj_node *y = adj_relu(adj_add(adj_matmul(a, b, 0), b));
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct"};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_set(e, a, x, sizeof x), ADJ_OK);
+    cr_assert_eq(adj_set(e, b, p, sizeof p), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_get(e, y, got, sizeof got), ADJ_OK);
+    cr_expect_eq(adj_exec_step_at(e, adj_exec_step_count(e) - 1).n_node, 3);
+    for (int i = 0; i < 9; i++)
+        cr_expect_eq(got[i], want[i], "%d: %g", i, got[i]);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}

@@ -7,7 +7,7 @@
 #include "adjoint_ext.h"
 #include "tests/reference.h"
 
-enum { SIZE = 3, NODES = 8 };
+enum { SIZE = 3 };
 static const adj_shape vec = {1, {SIZE}};
 
 /* ---- the planted kernel ---- */
@@ -195,4 +195,19 @@ Test(epilogue, not_against_the_kernel)
     expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 1, "it refuses");
     plant.wider = "other";
     expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 1, "another implementation");
+}
+
+/* The negation of a parameter is not computed in every run for an input's sake. */
+Test(epilogue, not_what_changes_more_often)
+{
+    const adj_backend *const both[] = {&negating, naive_backend(), NULL};
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
+    adj_node *y = adj_add(adj_neg(p), adj_input(g, "x", ADJ_F32, vec));
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = both};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_expect_eq(nodes_of_negation(e), 1);
+    adj_exec_free(e);
+    adj_graph_free(g);
 }

@@ -78,7 +78,7 @@ static int has_sizes(const adj_conv_geom *g)
 }
 
 /* All pixels as rows of about ROW_PIXELS, as many for each thread; few of them as one row, whose
- * outputs threads share (set_rows): the filter is what takes time then, and is read once. */
+ * outputs threads share (set_jobs): the filter is what takes time then, and is read once. */
 static void flatten(gemm *p)
 {
     p->pixels = p->n * p->dst.h * p->dst.w;
@@ -113,9 +113,9 @@ static ptrdiff_t vectors_for(ptrdiff_t positions)
 
 /* ---- what threads share ---- */
 
-/* How often there are to be the jobs that there are, so that a thread whose processor is slower
- * does fewer than others; rows: of an image. */
-static ptrdiff_t wanted_jobs(const gemm *p, ptrdiff_t rows)
+/* How many times as many jobs there should be, so that a thread whose processor is slower does
+ * fewer than others; rows: of an image. */
+static ptrdiff_t times_as_many_jobs(const gemm *p, ptrdiff_t rows)
 {
     const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->rows);
     return p->threads > 1 ? divide_up((ptrdiff_t)JOBS_OF_THREAD * p->threads, jobs) : 1;
@@ -123,7 +123,7 @@ static ptrdiff_t wanted_jobs(const gemm *p, ptrdiff_t rows)
 
 static void share_outputs(gemm *p, ptrdiff_t rows)
 {
-    p->shares = min(gemm_panels(p), wanted_jobs(p, rows));
+    p->shares = min(gemm_panels(p), times_as_many_jobs(p, rows));
 }
 
 /* Bands of fewer rows read the filter more often, from the second cache if it is there; parts of
@@ -134,7 +134,7 @@ static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
     p->shares = 1;
     if (p->is_gathered || filter * (ptrdiff_t)adj_dtype_size(p->dtype) > second_cache / 2)
         share_outputs(p, rows);
-    while (p->rows > 1 && wanted_jobs(p, rows) > 1)
+    while (p->rows > 1 && times_as_many_jobs(p, rows) > 1)
         p->rows = divide_up(p->rows, 2);
     if (p->shares == 1)
         share_outputs(p, rows);
