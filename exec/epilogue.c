@@ -10,8 +10,8 @@
 #include "backends.h"
 #include "exec.h"
 
-/* What is recomputed for the gradient is not computed with forward nodes: it would be kept from
- * then on. */
+/* Are both of the forward pass, of the backward pass, recomputed for it, or of the updates? What
+ * comes late would otherwise be there, and kept, from an earlier time on. */
 static int is_of_same_time(const adj_node *a, const adj_node *b)
 {
     return a->role == b->role && (a->clone != 0) == (b->clone != 0);

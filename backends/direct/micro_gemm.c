@@ -12,8 +12,8 @@ enum { SUMS = 12 }; /* of 16 */
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, GROUP = 3 };
 enum { LINE = 64 }; /* bytes of a cache's */
 /* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
- * costs next to nothing where a core works for one thread, and where it works for two, as it may on
- * rented machines, a quarter of the time. */
+ * costs little where a core works for one thread, and up to a quarter of the time where it works
+ * for two, as it may on rented machines (AMD Zen 3, 2026-11-27, docs/performance.md). */
 enum { AT_ONCE = 4 };
 
 /* How many rows a block of so many vectors may have. */
@@ -33,8 +33,8 @@ typedef struct { /* in registers, once all that is inlined */
     const char *fetched;
 } block_state;
 
-/* *sum += x y, rounded once. Of the forms of that instruction gcc 12 takes such as need a move of a
- * register for every third one, where there is a choice. */
+/* *sum += x y; where there is an instruction for it, rounded once. Of the forms of that instruction
+ * gcc 12 takes such as need a move of a register for every third one, where there is a choice. */
 ALWAYS void add_product(vector *sum, vector x, vector y)
 {
 #if defined(ISA_avx512)
@@ -211,7 +211,7 @@ static void set_prefetch(const micro_gemm *p, ptrdiff_t first, micro_gemm *part)
         return;
     }
     const ptrdiff_t alone = p->c_is_cold ? min(part->rows, p->depth) : 0;
-    const ptrdiff_t times = (p->depth - alone) / AT_ONCE + p->depth / AT_ONCE * p->more;
+    const ptrdiff_t times = (p->depth - alone) / AT_ONCE * (p->more + 1);
     const ptrdiff_t bytes = part->rows * p->prefetch_bytes;
     part->prefetch = p->prefetch + first * p->prefetch_bytes;
     part->prefetch_bytes = times > 0 ? bytes / times + 1 : 0;

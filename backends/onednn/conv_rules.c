@@ -126,10 +126,17 @@ static int input_by_vectors_pays(const adj_conv_geom *g)
     return is_for_vectors(g, is_strided(g) ? 16 : 32) && g->kh == 3 && g->ic % 8 == 0;
 }
 /* Of more channels it is level. */
+static int has_few_channels(const adj_conv_geom *g)
+{
+    return g->ic <= 64 && g->oc <= 128 && g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024;
+}
 static int filter_by_vectors_pays(const adj_conv_geom *g)
 {
-    return filter_1x1_pays(g) || (is_for_vectors(g, 16) && g->ic <= 64 && g->oc <= 128 &&
-                                  g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024);
+    return filter_1x1_pays(g) || (is_for_vectors(g, 16) && g->kh == 3 && has_few_channels(g));
+}
+static int filter_5x5_by_vectors_pays(const adj_conv_geom *g)
+{
+    return is_for_vectors(g, 16) && g->kh == 5 && has_few_channels(g);
 }
 
 /* y; dx only of as many channels: for fewer direct has another kernel, which needs no AMX. */
@@ -408,8 +415,7 @@ static const conv_rule rows[] = {
      .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
                {&adj_op_conv2d_backprop_input, ADJ_F32, 128, 16, 3, 1, 1, 32, 32},
                {&adj_op_conv2d_backprop_input, ADJ_F32, 128, 32, 3, 2, 1, 16, 32}}},
-    /* 1.2 to 2.1 times as fast, with 3.2, too, but for 1x1, which is level there; 5x5, measured
-     * with 2.6.3 alone on 2026-11-27, 1.2 times. */
+    /* 1.2 to 2.1 times as fast, with 3.2, too, but for 1x1, which is level there. */
     {.name = "filter_of_direct_avx2",
      .prefers = DIRECT_COMPETES,
      .isa = AVX2,
@@ -421,6 +427,18 @@ static const conv_rule rows[] = {
      .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 32, 3, 1, 1, 64, 64},
                {&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 16, 3, 1, 1, 32, 32},
                {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 12, 1, 1, 1, 64, 64}}},
+    /* 1.2 times; not measured with 3.x. */
+    {.name = "filter_5x5_of_direct_avx2",
+     .prefers = DIRECT_COMPETES,
+     .first = VERSION_2,
+     .last = LAST_2,
+     .isa = AVX2,
+     .below = AVX512,
+     .ops = FILTER,
+     .dtypes = F32,
+     .applies = filter_5x5_by_vectors_pays,
+     .measured = on_zen3,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 14, 5, 1, 1, 32, 64}}},
     /* In a step of resnet20: 1.05 to 1.25 times as fast as oneDNN's, dx 1.2 to 1.9 times. With cold
      * caches y from 32 channels takes 1.1 to 1.25 times as long, and dx of 16 with stride 2 1.35
      * times: a step's caches are not as cold. */

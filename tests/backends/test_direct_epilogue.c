@@ -177,6 +177,36 @@ Test(direct_epilogue, of_winograd_in_bf16)
     conv_problem_free(&c);
 }
 
+/* The addend is what naive's sum is rounded to, so nothing is left; of a sum that is not rounded
+ * before would be its rest. Where Winograd's error decides how to round it is one unit more. */
+Test(direct_epilogue, a_sum_in_bf16_is_rounded_first)
+{
+    const adj_shape image = {4, {4, 16, 16, 32}};
+    need_isa("avx2");
+    setenv("ADJOINT_MAX_ISA", "avx2", 1);
+    fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_BF16, image, -1, 1);
+    adj_node *w = given_random(&f, ADJ_BF16, (adj_shape){4, {3, 3, 32, 32}}, -1, 1);
+    adj_node *addend = given_random(&f, ADJ_BF16, image, -1, 1);
+    adj_node *y = adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME});
+    const adj_node *node[] = {y, adj_add(y, addend)};
+    const int64_t count = adj_shape_elems(image);
+    double *rounded = by_naive(&f, y);
+    for (int64_t i = 0; i < count; i++)
+        f.value[2][i] = -rounded[i];
+    test_backend t = backend_open_math("direct", 2, ADJ_MATH_FAST);
+    outcome o = run_kernel(&f, &t, "winograd", 2, node);
+    cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+    int64_t left = 0;
+    for (int64_t i = 0; i < count; i++)
+        left += o.y[i] != 0;
+    cr_expect_lt(left, count / 20, "%ld of %ld", (long)left, (long)count);
+    free(o.y);
+    free(rounded);
+    backend_close(&t);
+    fixture_free(&f);
+}
+
 Test(direct_epilogue, of_winograd_avx2) { by_winograd("avx2"); }
 Test(direct_epilogue, of_winograd_avx512) { by_winograd("avx512"); }
 

@@ -267,26 +267,30 @@ Test(direct_gemm, products_base) { products("base"); }
 Test(direct_gemm, products_avx2) { products("avx2"); }
 Test(direct_gemm, products_avx512) { products("avx512"); }
 
-/* Sums have one order, whatever the threads. */
+/* Sums have one order, whatever the threads, and however they share a single image: a large
+ * filter's outputs, short rows, fewer panels than threads. */
 Test(direct_gemm, same_bits_for_any_threads)
 {
-    const oracle_conv row = {.n = 3,
-                             .h = 19,
-                             .w = 21,
-                             .c = 13,
-                             .kh = 5,
-                             .kw = 3,
-                             .in = 13,
-                             .last = 29,
-                             .padding = ADJ_SAME};
-    oracle_sizes s = oracle_sizes_of(row);
-    fixture f = fixture_new();
-    adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1), *w = given_random(&f, ADJ_F32, s.w, -1, 1);
-    adj_node *dy = given_random(&f, ADJ_F32, s.y, -1, 1);
-    expect_same_bits_for_any_threads(&f, adj_conv2d(x, w, &s.attrs), best_isa());
-    expect_same_bits_for_any_threads(&f, adj_conv2d_backprop_input(s.x, w, dy, &s.attrs),
-                                     best_isa());
-    fixture_free(&f);
+    static const oracle_conv list[] = {
+        {.n = 3, .h = 19, .w = 21, .c = 13, .kh = 5, .kw = 3, .last = 29, .padding = ADJ_SAME},
+        {.n = 1, .h = 8, .w = 8, .c = 160, .kh = 3, .kw = 3, .last = 256, .padding = ADJ_SAME},
+        {.n = 1, .h = 4, .w = 4, .c = 40, .kh = 3, .kw = 3, .last = 72, .padding = ADJ_SAME},
+        {.n = 1, .h = 9, .w = 30, .c = 16, .kh = 3, .kw = 3, .last = 8, .padding = ADJ_SAME},
+        {.n = 1, .h = 7, .w = 5, .c = 64, .kh = 1, .kw = 1, .last = 48},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        oracle_conv row = list[i];
+        row.in = row.c;
+        oracle_sizes s = oracle_sizes_of(row);
+        fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1);
+        adj_node *w = given_random(&f, ADJ_F32, s.w, -1, 1);
+        adj_node *dy = given_random(&f, ADJ_F32, s.y, -1, 1);
+        expect_same_bits_for_any_threads(&f, adj_conv2d(x, w, &s.attrs), best_isa());
+        expect_same_bits_for_any_threads(&f, adj_conv2d_backprop_input(s.x, w, dy, &s.attrs),
+                                         best_isa());
+        fixture_free(&f);
+    }
 }
 
 /* What is not ours is refused with the reason. */

@@ -74,9 +74,27 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-static const adj_kernel kernel = {
+/* {relu, scale}, which no kernel prepares: they are a group while the negation is planned. */
+static int match_pair(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_uses *u = &uses[root->id];
+    if (root->op != &adj_op_relu || max < 2 || u->n_user != 1 || u->user[0]->op != &adj_op_scale)
+        return 0;
+    group[0] = root;
+    group[1] = u->user[0];
+    return 2;
+}
+
+static adj_status refuse(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend, (void)g, (void)candidate, (void)p;
+    return ADJ_ENOKERNEL;
+}
+
+static const adj_kernel negate = {
     .name = "negate", .epilogue = propose, .prepare = prepare, .run = run, .drop = drop};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
+static const adj_kernel pair = {.name = "pair", .match = match_pair, .prepare = refuse, .run = run};
+static const adj_kernel *const kernels[] = {&negate, &pair, NULL};
 static const adj_backend negating = {.version = ADJ_VERSION,
                                      .name = "negating",
                                      .open = open_nothing,
@@ -93,8 +111,8 @@ static void plan_as_usual(void)
 }
 TestSuite(epilogue, .init = plan_as_usual);
 
-/* relu(-x + addend), the addend given, or made of x or of the negated value. */
-typedef enum { GIVEN, MADE_BEFORE, MADE_AFTER, OF_ITSELF } addend_kind;
+/* relu(-x + addend), the addend given, or made of what is given before the negation or after it. */
+typedef enum { GIVEN, MADE_BEFORE, MADE_AFTER } addend_kind;
 
 typedef struct {
     adj_graph *g;
@@ -110,8 +128,6 @@ static net new_net(addend_kind kind)
     n.negated = adj_neg(n.x);
     if (kind == MADE_AFTER)
         addend = adj_scale(n.given, 2);
-    else if (kind == OF_ITSELF)
-        addend = adj_scale(n.negated, 2);
     n.sum = adj_add(n.negated, addend);
     n.y = adj_relu(n.sum);
     return n;
@@ -147,9 +163,7 @@ static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const ch
     cr_assert_eq(adj_run(e), ADJ_OK, "%s: %s", what, adj_exec_message(e));
     cr_assert_eq(adj_get(e, n.y, y, sizeof y), ADJ_OK);
     for (int i = 0; i < SIZE; i++) {
-        const float addend = kind == GIVEN       ? given[i]
-                             : kind == OF_ITSELF ? -2 * x[i]
-                                                 : 2 * given[i];
+        const float addend = kind == GIVEN ? given[i] : 2 * given[i];
         const float v = addend - x[i];
         cr_expect_eq(y[i], v > 0 ? v : 0, "%s: %g", what, (double)y[i]);
     }
@@ -165,11 +179,17 @@ Test(epilogue, all_that_can_be_computed_there)
     expect(new_net(MADE_BEFORE), MADE_BEFORE, (adj_exec_opts){0}, 3, "made before");
 }
 
-/* Its addend is not there yet, or waits for the negation itself. */
 Test(epilogue, not_what_has_to_wait)
 {
     expect(new_net(MADE_AFTER), MADE_AFTER, (adj_exec_opts){0}, 1, "made after");
-    expect(new_net(OF_ITSELF), OF_ITSELF, (adj_exec_opts){0}, 1, "of itself");
+}
+
+/* relu is in a group with a node that is not proposed: it stays there. */
+Test(epilogue, no_part_of_a_group)
+{
+    net n = new_net(GIVEN);
+    adj_node *const scaled[] = {n.y, adj_scale(n.y, 3)};
+    expect(n, GIVEN, (adj_exec_opts){.fetch = scaled, .n_fetch = 2}, 2, "relu and scale");
 }
 
 Test(epilogue, not_behind_a_value_that_is_wanted)

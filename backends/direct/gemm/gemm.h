@@ -23,8 +23,10 @@
  * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
  * product: then positions whose windows reach padding are computed as it is written (conv_plain.h).
  *
- * Threads share out bands of rows, and where there are few of those the outputs, too. The order of
- * an element's sum is that of the taps, for any number of threads. */
+ * Threads share out bands of rows, and where there are few of those the outputs, too, or first if
+ * the filter is large. The order of an element's sum is that of the taps, for any number of
+ * threads.
+ */
 #ifndef DIRECT_GEMM_H
 #define DIRECT_GEMM_H
 

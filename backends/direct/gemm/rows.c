@@ -218,7 +218,7 @@ static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
 
 /* ---- the epilogue ---- */
 
-static void finish_pixel(const epilogue_operands *e, conv_range outputs, real *y)
+static void apply_to_pixel(const epilogue_operands *e, conv_range outputs, real *y)
 {
     ptrdiff_t o = outputs.first;
     for (; o + VECTOR <= outputs.end; o += VECTOR)
@@ -227,7 +227,7 @@ static void finish_pixel(const epilogue_operands *e, conv_range outputs, real *y
         y[o] = epilogue_element(e, o, y[o]);
 }
 
-static void finish_band(const worker *s, const band *b, epilogue_operands e)
+static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
 {
     const gemm *p = s->p;
     const conv_range outputs = outputs_of(s);
@@ -235,7 +235,7 @@ static void finish_band(const worker *s, const band *b, epilogue_operands e)
     if (e.addend != NULL)
         e.addend += y - (const real *)s->call->out[0];
     for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += p->dst.c) {
-        finish_pixel(&e, outputs, y);
+        apply_to_pixel(&e, outputs, y);
         if (e.addend != NULL)
             e.addend += p->dst.c;
     }
@@ -293,12 +293,12 @@ static void compute(const worker *s, const band *b, int is_finite)
     epilogue_operands e = {operand(s, p->epilogue.bias_in), operand(s, p->epilogue.addend_in),
                            p->epilogue.has_relu};
     if (!is_finite) {
-        finish_band(s, b, (epilogue_operands){.bias = e.bias});
+        apply_epilogue(s, b, (epilogue_operands){.bias = e.bias});
         mend(s, b);
         e.bias = NULL;
     }
     if (e.bias != NULL || e.addend != NULL || e.has_relu)
-        finish_band(s, b, e);
+        apply_epilogue(s, b, e);
 }
 
 /* Rows from `first` on of every pass of an image. */
