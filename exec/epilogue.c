@@ -3,8 +3,9 @@
  * Groups are formed before it is known which kernel is selected, so that those of several backends
  * compete for the same nodes. What follows a group, as a relu behind a convolution, may be more
  * than all of them can compute along with it: a kernel that can says so when it is selected, in the
- * group's turn. The nodes that it then takes are whole later groups, and what they read besides has
- * been computed, so that no cycle can arise. Tuning has timed the group without them. */
+ * group's turn. The nodes that it then takes are whole later groups, or the first of one of two
+ * nodes, and what they read besides has been computed, so that no cycle can arise. Tuning has timed
+ * the group without them. */
 #include <string.h>
 
 #include "backends.h"
@@ -35,12 +36,14 @@ static int may_follow(const adj_exec *e, const node_group *g, int n, int backend
     return may;
 }
 
-static int is_proposed(const adj_exec *e, int n, const node_group *g)
+/* How many of the group's nodes can be taken for the n proposed ones: all of them, or of two the
+ * first, which leaves a node by itself: what is left of more might be no group of any kernel's. */
+static int count_taken(const adj_exec *e, int n, const node_group *g)
 {
-    int is = g->n > 0 && g->slices == NULL;
-    for (int i = 0; i < g->n && is; i++)
-        is = adj_position(n, e->proposed, g->node[i]) >= 0;
-    return is;
+    int count = 0;
+    while (count < g->n && adj_position(n, e->proposed, g->node[count]) >= 0)
+        count++;
+    return g->slices == NULL && (count == g->n || g->n == 2) ? count : 0;
 }
 
 /* How many of the proposed nodes are those of later groups. */
@@ -48,15 +51,18 @@ static int count_later(const adj_exec *e, int next, int n)
 {
     int count = 0;
     for (int i = next; i < e->n_group && count < n; i++)
-        count += is_proposed(e, n, &e->group[i]) ? e->group[i].n : 0;
+        count += count_taken(e, n, &e->group[i]);
     return count;
 }
 
-static void empty_later(adj_exec *e, int next, int n)
+static void take_later(adj_exec *e, int next, int n)
 {
-    for (int i = next; i < e->n_group; i++)
-        if (is_proposed(e, n, &e->group[i]))
-            e->group[i].n = 0;
+    for (int i = next; i < e->n_group; i++) {
+        node_group *g = &e->group[i];
+        const int count = count_taken(e, n, g);
+        g->node += count;
+        g->n -= count;
+    }
 }
 
 /* A group of g's nodes and the proposed ones, prepared for the kernel that g is prepared for.
@@ -99,7 +105,7 @@ adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *plann
         if (count_later(e, next, n) < n || !may_follow(e, g, n, planned->backend) ||
             prepare_wider(e, g, n, planned, &wider) != ADJ_OK)
             continue;
-        empty_later(e, next, n);
+        take_later(e, next, n);
         drop_prepared(e, planned);
         *planned = wider;
         break;

@@ -13,6 +13,13 @@ static const adj_node *addend_of(const adj_node *n, const adj_node *value)
                : NULL;
 }
 
+/* Is it what stores an f32 value in a half type? */
+static int is_cast_of(const adj_node *n, const adj_node *value)
+{
+    return n->op == &adj_op_cast && n->in[0] == value && value->type.dtype == ADJ_F32 &&
+           adj_is_half(n->type.dtype);
+}
+
 int direct_read_epilogue(const adj_group *g, direct_epilogue *e)
 {
     int n = 1;
@@ -29,21 +36,41 @@ int direct_read_epilogue(const adj_group *g, direct_epilogue *e)
         e->has_relu = 1;
         n++;
     }
+    if (n < g->n_node && is_cast_of(g->node[n], g->node[n - 1]))
+        n++;
+    e->stored = g->node[n - 1]->type.dtype;
     return n == g->n_node && g->n_out == 1 && g->out[0] == g->node[n - 1];
 }
 
-int direct_propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
-                            const adj_node **nodes)
+/* What may follow of the last nodes' value; *value: what the next one would follow. */
+static int propose(const adj_node **value, const adj_uses *uses, int max, const adj_node **nodes)
 {
+    const adj_node *last = *value;
     const int is_sum =
         last->op == &adj_op_conv2d || last->op == &adj_op_matmul || last->op == &adj_op_bias_add;
     const adj_node *user = is_sum ? adj_only_user(last, uses) : NULL;
     int n = 0;
     if (user != NULL && n < max && addend_of(user, last) != NULL) {
-        nodes[n++] = user;
+        nodes[n++] = *value = user;
         user = adj_only_user(user, uses);
     }
     if (user != NULL && n < max && user->op == &adj_op_relu)
+        nodes[n++] = *value = user;
+    return n;
+}
+
+int direct_propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
+                            const adj_node **nodes)
+{
+    return propose(&last, uses, max, nodes);
+}
+
+int direct_propose_cast_epilogue(const adj_node *last, const adj_uses *uses, int max,
+                                 const adj_node **nodes)
+{
+    int n = propose(&last, uses, max, nodes);
+    const adj_node *user = adj_only_user(last, uses);
+    if (user != NULL && n < max && is_cast_of(user, last))
         nodes[n++] = user;
     return n;
 }

@@ -29,6 +29,7 @@ typedef enum { PLAIN, FETCHING, COLD, TRANSPOSED } block_kind;
 
 typedef struct { /* in registers, once all that is inlined */
     vector sum[MAX_ROWS * MAX_VECTORS];
+    vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS]; /* of a column's factors */
     const real *a[MAX_ROWS / GROUP], *column, *b; /* rows of a; transposed: columns */
     const char *fetched;
 } block_state;
@@ -67,10 +68,9 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
                          const micro_gemm *p, ptrdiff_t k, block_state *s)
 {
     const int vectors_first = vectors < rows, n = vectors_first ? vectors : rows;
-    vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS];
 #pragma GCC unroll 16
     for (ptrdiff_t i = 0; i < n; i++)
-        first[i] =
+        s->first[i] =
             vectors_first ? *(const vector *)(s->b + i * VECTOR) : element_of_a(kind, p, s, i, k);
 #pragma GCC unroll 16
     for (ptrdiff_t i = 0; i < rows + vectors - n; i++) {
@@ -80,9 +80,9 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
         for (ptrdiff_t j = 0; j < n; j++) {
             vector *sum = &s->sum[vectors_first ? i * vectors + j : j * vectors + i];
             if (VECTOR_BYTES == 64 && vectors == 1)
-                *sum += v * first[j]; /* the instruction reads the element */
+                *sum += v * s->first[j]; /* the instruction reads the element */
             else
-                add_product(sum, v, first[j]);
+                add_product(sum, v, s->first[j]);
         }
     }
     s->b += p->b_pitch;

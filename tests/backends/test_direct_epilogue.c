@@ -1,6 +1,6 @@
 /* test_direct_epilogue.c - direct's products with what follows them: bias, the sum with another
- * value, relu, each of them or none; on integers against arithmetic in the test, bit for bit, and
- * what is not finite against naive. */
+ * value, relu, a cast, each of them or none; on integers against arithmetic in the test, bit for
+ * bit, and what is not finite against naive. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,13 @@
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(direct_epilogue, .init = plan_as_usual);
 
-enum { BIAS = 1, ADDEND = 2, RELU = 4, KINDS = 8, MAX_NODES = 4 };
+enum { BIAS = 1, ADDEND = 2, RELU = 4, KINDS = 8, MAX_NODES = 5 };
+
+typedef struct { /* a type, and the bits of its fractions with the leading one */
+    adj_dtype dtype;
+    int bits;
+} half_type;
+static const half_type halves[] = {{ADJ_BF16, 8}, {ADJ_F16, 11}};
 
 typedef struct {
     fixture *f;
@@ -59,6 +65,29 @@ static void expect_kernel(fixture *f, test_backend *t, const char *kernel, int n
     }
 }
 
+/* To nearest even, of integers that the type's exponents reach. */
+static double rounded_to(double v, int bits)
+{
+    int exponent;
+    const double fraction = frexp(v, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, bits)), exponent - bits);
+}
+
+/* Stored in each half type. */
+static void expect_cast(const problem *p, test_backend *t, int n, const adj_node *node[MAX_NODES],
+                        const double *want, const char *text)
+{
+    const int64_t count = adj_shape_elems(p->y->type.shape);
+    double *rounded = malloc((size_t)count * sizeof *rounded);
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < count; i++)
+            rounded[i] = rounded_to(want[i], halves[k].bits);
+        node[n] = adj_cast((adj_node *)node[n - 1], halves[k].dtype);
+        expect_kernel(p->f, t, "gemm", n + 1, node, rounded, 0, text);
+    }
+    free(rounded);
+}
+
 /* ---- on integers ---- */
 
 static double rms_of(const problem *p)
@@ -90,6 +119,8 @@ static void expect_kinds(const problem *p, const char *isa, const char *kernel, 
             test_backend t = backend_open_math("direct", threads, math);
             const int n = follow(p, kind, node, want);
             expect_kernel(p->f, &t, kernel, n, node, want, tolerance_of(p, math), what);
+            if (p->y->type.dtype == ADJ_F32 && strcmp(kernel, "gemm") == 0)
+                expect_cast(p, &t, n, node, want, what);
             backend_close(&t);
         }
     free(want);

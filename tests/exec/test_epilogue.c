@@ -74,15 +74,17 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* {relu, scale}, which no kernel prepares: they are a group while the negation is planned. */
+/* {relu, scale} or {relu, scale, scale}, which no kernel prepares: they are a group while the
+ * negation is planned. */
 static int match_pair(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     const adj_uses *u = &uses[root->id];
-    if (root->op != &adj_op_relu || max < 2 || u->n_user != 1 || u->user[0]->op != &adj_op_scale)
+    if (root->op != &adj_op_relu || max < 3 || u->n_user != 1 || u->user[0]->op != &adj_op_scale)
         return 0;
     group[0] = root;
     group[1] = u->user[0];
-    return 2;
+    group[2] = adj_only_user(group[1], uses);
+    return group[2] != NULL ? 3 : 2;
 }
 
 static adj_status refuse(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -143,8 +145,10 @@ static int nodes_of_negation(const adj_exec *e)
     return nodes;
 }
 
-/* Plans and runs it; expects so many nodes in the step, and the values of the definition. */
-static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *what)
+/* Plans and runs it; expects so many nodes in the step, and y as so many times the values of the
+ * definition. */
+static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *what,
+                         float times)
 {
     static const float x[SIZE] = {1, -2, 3}, given[SIZE] = {5, -1, 2};
     const adj_backend *const both[] = {&negating, naive_backend(), NULL};
@@ -165,12 +169,17 @@ static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const ch
     for (int i = 0; i < SIZE; i++) {
         const float addend = kind == GIVEN ? given[i] : 2 * given[i];
         const float v = addend - x[i];
-        cr_expect_eq(y[i], v > 0 ? v : 0, "%s: %g", what, (double)y[i]);
+        cr_expect_eq(y[i], v > 0 ? times * v : 0, "%s: %g", what, (double)y[i]);
     }
     adj_exec_free(e);
     cr_expect_eq(plant.prepared, plant.dropped, "%s", what);
     adj_graph_free(n.g);
     reset();
+}
+
+static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *what)
+{
+    expect_times(n, kind, o, nodes, what, 1);
 }
 
 Test(epilogue, all_that_can_be_computed_there)
@@ -184,12 +193,25 @@ Test(epilogue, not_what_has_to_wait)
     expect(new_net(MADE_AFTER), MADE_AFTER, (adj_exec_opts){0}, 1, "made after");
 }
 
-/* relu is in a group with a node that is not proposed: it stays there. */
+/* relu is in a group with nodes that are not proposed: it stays there, but where one node is left
+ * that can be computed by itself. */
 Test(epilogue, no_part_of_a_group)
 {
     net n = new_net(GIVEN);
-    adj_node *const scaled[] = {n.y, adj_scale(n.y, 3)};
-    expect(n, GIVEN, (adj_exec_opts){.fetch = scaled, .n_fetch = 2}, 2, "relu and scale");
+    adj_node *const scaled[] = {n.y, adj_scale(adj_scale(n.y, 3), 5)};
+    expect(n, GIVEN, (adj_exec_opts){.fetch = scaled, .n_fetch = 2}, 2, "relu and two");
+}
+
+Test(epilogue, the_first_of_a_pair)
+{
+    for (int is_fetched = 0; is_fetched < 2; is_fetched++) {
+        net n = new_net(GIVEN);
+        adj_node *const scaled[] = {n.y, adj_scale(n.y, 3)};
+        const adj_exec_opts o = {.fetch = is_fetched ? scaled : &scaled[1],
+                                 .n_fetch = 1 + is_fetched};
+        n.y = is_fetched ? n.y : scaled[1];
+        expect_times(n, GIVEN, o, 3, "relu and scale", is_fetched ? 1 : 3);
+    }
 }
 
 Test(epilogue, not_behind_a_value_that_is_wanted)

@@ -206,13 +206,16 @@ static int set_scratch(gemm *p, size_t *scratch)
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
         taps > max_elements / max(packed_outputs(p), 1) ||
-        (p->is_gathered && positions > max_elements / taps) || positions > max_elements / p->lanes)
+        (p->is_gathered && positions > max_elements / taps) ||
+        positions > max_elements / p->lanes ||
+        (gemm_casts(p) && positions > max_elements / p->dst.c))
         return 0;
     p->ring = reserve_ring(&thread, p->slots, p->row, element);
     p->src_rows = reserve(&thread, p->slots, sizeof(void *));
     p->windows = reserve(&thread, p->is_gathered ? positions * taps : 0, element);
     p->at = reserve(&thread, p->kh * p->kw, sizeof(ptrdiff_t));
     p->sums = reserve(&thread, positions * p->lanes, element);
+    p->cast = reserve(&thread, gemm_casts(p) ? positions * p->dst.c : 0, element);
     p->per_thread = thread;
     *scratch = 0;
     for (int i = 0; i < p->n_pass; i++) {
@@ -333,7 +336,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 const adj_kernel direct_gemm = {.name = "gemm",
                                 .match = match,
-                                .epilogue = direct_propose_epilogue,
+                                .epilogue = direct_propose_cast_epilogue,
                                 .prepare = prepare,
                                 .run = run,
                                 .drop = direct_drop};

@@ -75,8 +75,12 @@ typedef struct gemm {
     ptrdiff_t slots;       /* of a ring of them */
     ptrdiff_t left, row; /* pixels of zeros before a copied row; its elements, 0: none is copied */
     size_t thread, per_thread;                /* offsets in the scratch: of each thread's; */
-    size_t ring, src_rows, windows, at, sums; /* in there: rows; gathered windows; parts; sums */
+    size_t ring, src_rows, windows, at, sums; /* in there: rows; gathered windows; parts; sums; */
+    size_t cast;                              /* a band's results before they are cast */
 } gemm;
+
+/* Are results stored in another type than they are computed in? */
+static inline int gemm_casts(const gemm *p) { return p->epilogue.stored != p->dtype; }
 
 /* Of a panel: which vectors of outputs, from `first` to `end`. */
 typedef struct {

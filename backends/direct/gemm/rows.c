@@ -10,8 +10,10 @@
 typedef struct { /* a thread's */
     const gemm *p;
     const adj_call *call;
-    const real *src; /* the image's */
-    real *dst;       /* the same */
+    const real *src;    /* the image's */
+    ptrdiff_t image_at; /* elements of the result before the image */
+    real *dst;          /* rows of its result, or of a band that is cast, from element dst_at on */
+    ptrdiff_t dst_at;
     real *windows, *sums;
     conv_range panels; /* that are computed */
     const real **row;  /* of src, from first_row on */
@@ -52,10 +54,15 @@ static inline const real *row_of(const worker *s, const gemm_pass *a, ptrdiff_t 
     return s->row[row - s->first_row] + (s->p->left - a->w.pad) * s->p->src.c;
 }
 
-/* Row `row` of the pass' positions, in the result. */
+/* Elements of the image's result before row `row` of the pass' positions. */
+static ptrdiff_t element_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
+{
+    return ((a->h.first + row * a->h.step) * s->p->dst.w + a->w.first) * s->p->dst.c;
+}
+
 static real *result_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
-    return s->dst + ((a->h.first + row * a->h.step) * s->p->dst.w + a->w.first) * s->p->dst.c;
+    return s->dst + (element_at(s, a, row) - s->dst_at);
 }
 
 /* Of the panels that are computed. */
@@ -128,7 +135,7 @@ static void multiply_rows(const worker *s, const band *b, const panel *f)
         micro_gemm m = sums_of(s, b, f, row - b->first);
         m.depth = a->depth;
         m.a_pitch = a->w.stride * s->p->src.c;
-        m.c_is_cold = s->p->is_flat;
+        m.c_is_cold = s->p->is_flat && !gemm_casts(s->p);
         if (f->output == outputs_of(s).first && a == s->p->pass)
             prefetch_next(s, b, row, &m);
         if (find_parts(s, a, row, &m))
@@ -233,7 +240,7 @@ static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
     const conv_range outputs = outputs_of(s);
     real *y = result_at(s, b->a, b->first);
     if (e.addend != NULL)
-        e.addend += y - (const real *)s->call->out[0];
+        e.addend += s->image_at + element_at(s, b->a, b->first);
     for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += p->dst.c) {
         apply_to_pixel(&e, outputs, y);
         if (e.addend != NULL)
@@ -283,9 +290,29 @@ static void mend(const worker *s, const band *b)
     }
 }
 
-static void compute(const worker *s, const band *b, int is_finite)
+/* A band's results, cast to the type that they are stored in. */
+static void store_cast(const worker *s, const band *b)
 {
     const gemm *p = s->p;
+    const conv_range outputs = outputs_of(s);
+    const int is_whole = outputs.end - outputs.first == p->dst.c;
+    const ptrdiff_t pixels = (b->end - b->first) * b->columns;
+    const ptrdiff_t times = is_whole ? 1 : pixels;
+    const ptrdiff_t count = is_whole ? pixels * p->dst.c : outputs.end - outputs.first;
+    const ptrdiff_t first = s->image_at + element_at(s, b->a, b->first) + outputs.first;
+    const real *y = result_at(s, b->a, b->first) + outputs.first;
+    for (ptrdiff_t i = 0; i < times; i++)
+        store_reals(p->epilogue.stored, count,
+                    (char *)s->call->out[0] +
+                        tensor_bytes(p->epilogue.stored, first + i * p->dst.c),
+                    y + i * p->dst.c);
+}
+
+static void compute(worker *s, const band *b, int is_finite)
+{
+    const gemm *p = s->p;
+    if (gemm_casts(p))
+        s->dst_at = element_at(s, b->a, b->first);
     if (p->is_gathered)
         gather(s, b);
     for (ptrdiff_t i = s->panels.first; i < s->panels.end; i++)
@@ -299,6 +326,8 @@ static void compute(const worker *s, const band *b, int is_finite)
     }
     if (e.bias != NULL || e.addend != NULL || e.has_relu)
         apply_epilogue(s, b, e);
+    if (gemm_casts(p))
+        store_cast(s, b);
 }
 
 /* Rows from `first` on of every pass of an image. */
@@ -333,7 +362,8 @@ static void multiply(const adj_call *call, job_range bands, int thread, int is_f
             s.panels = (conv_range){gemm_panels(p) * share / p->shares,
                                     gemm_panels(p) * (share + 1) / p->shares};
             s.src = (const real *)call->in[p->src_in] + image * p->src.h * p->src.w * p->src.c;
-            s.dst = (real *)call->out[0] + image * p->dst.h * p->dst.w * p->dst.c;
+            s.image_at = image * p->dst.h * p->dst.w * p->dst.c;
+            s.dst = gemm_casts(p) ? (real *)(own + p->cast) : (real *)call->out[0] + s.image_at;
             row_ring_forget(&s.ring);
         }
         compute_band(&s, i % p->bands * p->rows, is_finite);

@@ -64,7 +64,7 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
 static int is_ours(const adj_group *g, direct_epilogue *e)
 {
     if (direct_read_epilogue(g, e))
-        return g->n_node == 1 || is_forward(g->node[0]);
+        return (g->n_node == 1 || is_forward(g->node[0])) && e->stored == g->node[0]->type.dtype;
     return g->n_node == 2 && g->n_out == 1 && is_dw(g->node[0]) && direct_is_widening(g->node[1]);
 }
 
