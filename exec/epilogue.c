@@ -3,9 +3,10 @@
  * Groups are formed before it is known which kernel is selected, so that those of several backends
  * compete for the same nodes. What follows a group, as a relu behind a convolution, may be more
  * than all of them can compute along with it: a kernel that can says so when it is selected, in the
- * group's turn. The nodes that it then takes are whole later groups, or the first of one of two
- * nodes, and what they read besides has been computed, so that no cycle can arise. Tuning has timed
- * the group without them. */
+ * group's turn. The nodes that it then takes are whole later groups, or the first node of a pair,
+ * and what they read besides has been computed, so that no cycle can arise. Tuning has timed the
+ * group without them, and the pair as a whole: its second node has the kernel that it usually has.
+ */
 #include <string.h>
 
 #include "backends.h"
@@ -36,8 +37,8 @@ static int may_follow(const adj_exec *e, const node_group *g, int n, int backend
     return may;
 }
 
-/* How many of the group's nodes can be taken for the n proposed ones: all of them, or of two the
- * first, which leaves a node by itself: what is left of more might be no group of any kernel's. */
+/* How many of the group's first nodes are among the n proposed and may leave it: all, or the first
+ * of a pair, of which a node by itself is left. What is left of more might be no kernel's group. */
 static int count_taken(const adj_exec *e, int n, const node_group *g)
 {
     int count = 0;
@@ -62,6 +63,10 @@ static void take_later(adj_exec *e, int next, int n)
         const int count = count_taken(e, n, g);
         g->node += count;
         g->n -= count;
+        if (count > 0) {
+            g->kernel = NULL;
+            g->backend = NONE;
+        }
     }
 }
 

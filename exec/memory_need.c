@@ -95,13 +95,23 @@ static void find_lives(lives *l)
         dies_after(l, e->image[e->fetched[i]->id], e->n_group);
 }
 
+/* What there is of a value at least: its only reader may be computed along with it (epilogue.c), as
+ * a cast to a smaller type, of which there is the result then. */
+static size_t min_bytes(const lives *l, const adj_node *n)
+{
+    const adj_node *reader = adj_only_user(n, l->e->uses);
+    const size_t bytes = adj_type_bytes(n->type);
+    const size_t others = reader != NULL ? adj_type_bytes(reader->type) : bytes;
+    return reader != NULL && reader->op == &adj_op_cast && others < bytes ? others : bytes;
+}
+
 /* The largest sum of values that are there when a group begins, or at the end. */
 static size_t min_arena(const lives *l, size_t change[])
 {
     size_t live = 0, max = 0;
     for (int id = 0; id < l->e->graph->n_node; id++)
         if (l->varies[id] && l->born[id] != NONE && l->dies[id] > l->born[id]) {
-            size_t bytes = adj_type_bytes(l->e->graph->node[id]->type);
+            const size_t bytes = min_bytes(l, l->e->graph->node[id]);
             change[l->born[id] + 1] += bytes;
             change[l->dies[id] + 1] -= bytes; /* modulo the type's size */
         }

@@ -83,7 +83,7 @@ adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[],
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
 /* epilogue.c: lets the selected kernel compute nodes of later groups, from number `next` on, along
- * with its own, if it can; those groups are empty then. */
+ * with its own, if it can; those groups are empty then, or keep the second of two nodes. */
 adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned);
 /* The group as a kernel gets it, and arrays for layouts. Before there is a plan: of a single
  * node. */

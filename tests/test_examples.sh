@@ -20,7 +20,7 @@ run compare_backends lenet 2
 run compare_backends ds_cnn 1
 run custom_op
 run gradient_penalty
-# Sanitizers make minutes of these, and have tests of all that they train.
+# These take minutes under sanitizers; what they train has tests of its own.
 if [ -z "${SANITIZER_LOGS:-}" ]; then
     run segmentation
     run autoencoder

@@ -42,13 +42,17 @@ int direct_read_epilogue(const adj_group *g, direct_epilogue *e)
     return n == g->n_node && g->n_out == 1 && g->out[0] == g->node[n - 1];
 }
 
-/* What may follow of the last nodes' value; *value: what the next one would follow. */
+/* Has it, of all results of products, an epilogue? */
+static int has_epilogue(const adj_node *n)
+{
+    return n->op == &adj_op_conv2d || n->op == &adj_op_matmul || n->op == &adj_op_bias_add;
+}
+
+/* Proposes a sum and a relu behind *value, and moves *value to the last node that it proposed. */
 static int propose(const adj_node **value, const adj_uses *uses, int max, const adj_node **nodes)
 {
     const adj_node *last = *value;
-    const int is_sum =
-        last->op == &adj_op_conv2d || last->op == &adj_op_matmul || last->op == &adj_op_bias_add;
-    const adj_node *user = is_sum ? adj_only_user(last, uses) : NULL;
+    const adj_node *user = has_epilogue(last) ? adj_only_user(last, uses) : NULL;
     int n = 0;
     if (user != NULL && n < max && addend_of(user, last) != NULL) {
         nodes[n++] = *value = user;
@@ -68,8 +72,9 @@ int direct_propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
 int direct_propose_cast_epilogue(const adj_node *last, const adj_uses *uses, int max,
                                  const adj_node **nodes)
 {
+    const adj_node *const first = last;
     int n = propose(&last, uses, max, nodes);
-    const adj_node *user = adj_only_user(last, uses);
+    const adj_node *user = has_epilogue(first) ? adj_only_user(last, uses) : NULL;
     if (user != NULL && n < max && is_cast_of(user, last))
         nodes[n++] = user;
     return n;

@@ -29,7 +29,8 @@ typedef enum { PLAIN, FETCHING, COLD, TRANSPOSED } block_kind;
 
 typedef struct { /* in registers, once all that is inlined */
     vector sum[MAX_ROWS * MAX_VECTORS];
-    vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS]; /* of a column's factors */
+    /* A column's factors; not declared in its loop, where sanitizers mark its bounds each time. */
+    vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS];
     const real *a[MAX_ROWS / GROUP], *column, *b; /* rows of a; transposed: columns */
     const char *fetched;
 } block_state;

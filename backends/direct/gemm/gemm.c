@@ -17,6 +17,9 @@ enum {
     PACKED_POSITIONS = 2048 /* from which on packing a filter costs little beside the product */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
+/* Elements of some rows whose results are cast, which each thread has room for: a second cache's,
+ * the same on every machine, as it decides what is rounded. */
+static const ptrdiff_t max_cast = 1 << 18;
 /* Positions times bytes of a filter's row, from which on packing pays before: long rows share a few
  * sets of the first cache, and y reads a row for each element of a window. 1x1 was 0.85 to 0.9
  * times as fast packed (64 to 256 channels, 256 and 1,024 positions; Zen 3, 2026-11-26). */
@@ -255,6 +258,8 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
     p->is_packed = is_packed(p);
     p->by_reorder &= p->is_packed;
     set_passes(p, &g);
+    if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
+        return 0;
     set_rows(p, d->second_cache);
     set_parts(p);
     const int is_prepared =

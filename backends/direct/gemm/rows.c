@@ -12,8 +12,8 @@ typedef struct { /* a thread's */
     const adj_call *call;
     const real *src;    /* the image's */
     ptrdiff_t image_at; /* elements of the result before the image */
-    real *dst;          /* rows of its result, or of a band that is cast, from element dst_at on */
-    ptrdiff_t dst_at;
+    real *dst;        /* the image's result; if it is cast the thread's buffer, which begins with */
+    ptrdiff_t dst_at; /* this element of it */
     real *windows, *sums;
     conv_range panels; /* that are computed */
     const real **row;  /* of src, from first_row on */
@@ -60,6 +60,7 @@ static ptrdiff_t element_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
     return ((a->h.first + row * a->h.step) * s->p->dst.w + a->w.first) * s->p->dst.c;
 }
 
+/* Where they are, before a cast. */
 static real *result_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
     return s->dst + (element_at(s, a, row) - s->dst_at);
