@@ -8,6 +8,7 @@
 
 #include "tests/backends/tile_cases.h"
 #include "tests/isa.h"
+#include "tests/round_to.h"
 
 /* Slices are plans of their own, and unfused ones have no groups. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
@@ -15,11 +16,11 @@ TestSuite(direct_epilogue, .init = plan_as_usual);
 
 enum { BIAS = 1, ADDEND = 2, RELU = 4, KINDS = 8, MAX_NODES = 5 };
 
-typedef struct { /* a type, and the bits of its fractions with the leading one */
+typedef struct { /* a type as round_to takes it */
     adj_dtype dtype;
-    int bits;
+    int bits, min, top;
 } half_type;
-static const half_type halves[] = {{ADJ_BF16, 8}, {ADJ_F16, 11}};
+static const half_type halves[] = {{ADJ_BF16, 8, -126, 128}, {ADJ_F16, 11, -14, 16}};
 
 typedef struct {
     fixture *f;
@@ -65,14 +66,6 @@ static void expect_kernel(fixture *f, test_backend *t, const char *kernel, int n
     }
 }
 
-/* To nearest even, of integers that the type's exponents reach. */
-static double rounded_to(double v, int bits)
-{
-    int exponent;
-    const double fraction = frexp(v, &exponent);
-    return ldexp(nearbyint(ldexp(fraction, bits)), exponent - bits);
-}
-
 /* Stored in each half type. */
 static void expect_cast(const problem *p, test_backend *t, int n, const adj_node *node[MAX_NODES],
                         const double *want, const char *text)
@@ -81,7 +74,7 @@ static void expect_cast(const problem *p, test_backend *t, int n, const adj_node
     double *rounded = malloc((size_t)count * sizeof *rounded);
     for (int k = 0; k < 2; k++) {
         for (int64_t i = 0; i < count; i++)
-            rounded[i] = rounded_to(want[i], halves[k].bits);
+            rounded[i] = round_to(want[i], halves[k].bits, halves[k].min, halves[k].top);
         node[n] = adj_cast((adj_node *)node[n - 1], halves[k].dtype);
         expect_kernel(p->f, t, "gemm", n + 1, node, rounded, 0, text);
     }

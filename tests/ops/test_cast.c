@@ -2,29 +2,17 @@
 #include <math.h>
 
 #include "expect.h"
+#include "tests/round_to.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* The nearest number with `bits` bits of mantissa and no exponent below `min`, ties to even;
- * infinite from 2^top on. In long double, so that nothing is rounded before. */
-static double nearest(double v, int bits, int min, int top)
-{
-    int exponent;
-    if (v == 0 || !isfinite(v))
-        return v;
-    frexp(v, &exponent);
-    int unit = exponent - bits > min - bits + 1 ? exponent - bits : min - bits + 1;
-    double rounded = (double)(rintl(ldexpl((long double)v, -unit)) * ldexpl(1, unit));
-    return fabs(rounded) >= ldexp(1, top) ? copysign(INFINITY, v) : rounded;
-}
-
 static double as(adj_dtype dtype, double v)
 {
     switch (dtype) {
-    case ADJ_F32: return nearest(v, 24, -126, 128);
-    case ADJ_F16: return nearest(v, 11, -14, 16);
-    case ADJ_BF16: return nearest(v, 8, -126, 128);
+    case ADJ_F32: return round_to(v, 24, -126, 128);
+    case ADJ_F16: return round_to(v, 11, -14, 16);
+    case ADJ_BF16: return round_to(v, 8, -126, 128);
     case ADJ_I32:
         return isnan(v)             ? 0
                : v >= 2147483647    ? 2147483647
