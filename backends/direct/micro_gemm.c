@@ -23,9 +23,8 @@ ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
     return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
-/* How a block is computed. All but PLAIN fetch what they are asked to, COLD the rows of c as well,
- * which takes a twentieth of the time of short sums where they are in the cache. */
-typedef enum { PLAIN, FETCHING, COLD, TRANSPOSED } block_kind;
+/* How a block is computed. All but PLAIN fetch what they are asked to. */
+typedef enum { PLAIN, FETCHING, TRANSPOSED } block_kind;
 
 typedef struct { /* in registers, once all that is inlined */
     vector sum[MAX_ROWS * MAX_VECTORS];
@@ -96,9 +95,11 @@ ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row
         __builtin_prefetch(p->c + row * p->c_pitch + j * VECTOR, 1);
 }
 
+/* Mostly no more than a line, which may have been fetched. */
 ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
 {
-    for (ptrdiff_t i = 0; i < p->prefetch_bytes; i += LINE)
+    __builtin_prefetch(s->fetched);
+    for (ptrdiff_t i = LINE; __builtin_expect(i < p->prefetch_bytes, 0); i += LINE)
         __builtin_prefetch(s->fetched + i);
     s->fetched += p->prefetch_bytes;
 }
@@ -107,11 +108,12 @@ ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
 ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
                      block_state *s)
 {
+    const ptrdiff_t cold = kind == FETCHING && p->c_is_cold ? min(rows, p->depth) : 0;
     ptrdiff_t k = 0;
 #pragma GCC unroll 8
     for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
         s->a[i] = s->column + i * GROUP * p->a_pitch;
-    for (; kind == COLD && k < rows && k < p->depth; k++) {
+    for (; k < cold; k++) {
         fetch_row_of_c(vectors, p, k);
         add_products(kind, rows, vectors, p, k, s);
     }
@@ -126,6 +128,36 @@ ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, c
         add_products(kind, rows, vectors, p, k, s);
 }
 
+ALWAYS void add_rows(const int rows, const int vectors, const real *row, ptrdiff_t pitch,
+                     block_state *s)
+{
+#pragma GCC unroll 16
+    for (ptrdiff_t i = 0; i < rows; i++, row += pitch)
+#pragma GCC unroll 8
+        for (ptrdiff_t j = 0; j < vectors; j++)
+            s->sum[i * vectors + j] += *(const vector *)(row + j * VECTOR);
+}
+
+ALWAYS void apply_relu(const int sums, block_state *s)
+{
+#pragma GCC unroll 48
+    for (ptrdiff_t i = 0; i < sums; i++) {
+        const vector v = s->sum[i];
+        s->sum[i] = (vector)((vector_mask)v & ~(v <= (vector){0}));
+    }
+}
+
+ALWAYS void store_sums(const int rows, const int vectors, const micro_gemm *p, const block_state *s)
+{
+    const ptrdiff_t pitch = p->c_pitch;
+    real *c = p->c;
+#pragma GCC unroll 16
+    for (ptrdiff_t i = 0; i < rows; i++, c += pitch)
+#pragma GCC unroll 8
+        for (ptrdiff_t j = 0; j < vectors; j++)
+            *(vector *)(c + j * VECTOR) = s->sum[i * vectors + j];
+}
+
 ALWAYS void block(const block_kind kind, const int rows, const int vectors, const micro_gemm *p)
 {
     block_state s = {.b = p->b, .fetched = p->prefetch};
@@ -136,16 +168,15 @@ ALWAYS void block(const block_kind kind, const int rows, const int vectors, cons
         s.column = p->a + (part > 0 ? p->more_at[part - 1] : 0);
         add_part(kind, rows, vectors, p, &s);
     }
-    real *c = p->c;
-#pragma GCC unroll 16
-    for (ptrdiff_t i = 0; i < rows; i++, c += p->c_pitch)
-#pragma GCC unroll 8
-        for (ptrdiff_t j = 0; j < vectors; j++) {
-            vector *dst = (vector *)(c + j * VECTOR), v = s.sum[i * vectors + j];
-            if (p->add)
-                v += *dst;
-            *dst = v;
-        }
+    if (p->add)
+        add_rows(rows, vectors, p->c, p->c_pitch, &s);
+    if (kind != TRANSPOSED && p->bias != NULL)
+        add_rows(rows, vectors, p->bias, 0, &s);
+    if (kind != TRANSPOSED && p->addend != NULL)
+        add_rows(rows, vectors, p->addend, p->addend_pitch, &s);
+    if (kind != TRANSPOSED && p->has_relu)
+        apply_relu(rows * vectors, &s);
+    store_sums(rows, vectors, p, &s);
 }
 
 /* Sizes that do not fit into registers are not compiled. */
@@ -193,34 +224,26 @@ static void fetching_1(const micro_gemm *p) { any_block(FETCHING, 1, p); }
 static void fetching_2(const micro_gemm *p) { any_block(FETCHING, 2, p); }
 static void fetching_3(const micro_gemm *p) { any_block(FETCHING, 3, p); }
 static void fetching_4(const micro_gemm *p) { any_block(FETCHING, 4, p); }
-static void cold_1(const micro_gemm *p) { any_block(COLD, 1, p); }
-static void cold_2(const micro_gemm *p) { any_block(COLD, 2, p); }
-static void cold_3(const micro_gemm *p) { any_block(COLD, 3, p); }
-static void cold_4(const micro_gemm *p) { any_block(COLD, 4, p); }
 static void transposed_1(const micro_gemm *p) { any_block(TRANSPOSED, 1, p); }
 static void transposed_2(const micro_gemm *p) { any_block(TRANSPOSED, 2, p); }
 static void transposed_3(const micro_gemm *p) { any_block(TRANSPOSED, 3, p); }
 static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 
-/* What is fetched for rows from `first` on: as much each time that columns are taken at once. */
-static void set_prefetch(const micro_gemm *p, ptrdiff_t first, micro_gemm *part)
+/* Sets how much of what is fetched for the block's rows is fetched each time that columns are taken
+ * at once. Returns how many bytes for each row are fetched before the block instead. */
+static ptrdiff_t set_prefetch(micro_gemm *p)
 {
     const ptrdiff_t max_lines = 8;
-    if (p->prefetch == NULL) {
-        part->prefetch = (const char *)p->b;
-        part->prefetch_bytes = 0;
-        return;
-    }
-    const ptrdiff_t alone = p->c_is_cold ? min(part->rows, p->depth) : 0;
+    const ptrdiff_t alone = p->c_is_cold ? min(p->rows, p->depth) : 0;
     const ptrdiff_t times = (p->depth - alone) / AT_ONCE * (p->more + 1);
-    const ptrdiff_t bytes = part->rows * p->prefetch_bytes;
-    part->prefetch = p->prefetch + first * p->prefetch_bytes;
-    part->prefetch_bytes = times > 0 ? bytes / times + 1 : 0;
-    if (times == 0 || part->prefetch_bytes > max_lines * LINE) {
-        for (ptrdiff_t i = 0; i < bytes; i += LINE)
-            __builtin_prefetch(part->prefetch + i);
-        part->prefetch_bytes = 0;
-    }
+    const ptrdiff_t row_bytes = p->prefetch != NULL ? p->prefetch_bytes : 0;
+    if (p->prefetch == NULL)
+        p->prefetch = (const char *)p->b;
+    p->prefetch_bytes = times > 0 ? divide_up(p->rows * row_bytes, times) : 0;
+    if (times > 0 && p->prefetch_bytes <= max_lines * LINE)
+        return 0;
+    p->prefetch_bytes = 0;
+    return row_bytes;
 }
 
 /* Cuts p into blocks of about the same number of rows. */
@@ -229,20 +252,25 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
     static void (*const loops[][MAX_VECTORS])(const micro_gemm *) = {
         [PLAIN] = {plain_1, plain_2, plain_3, plain_4},
         [FETCHING] = {fetching_1, fetching_2, fetching_3, fetching_4},
-        [COLD] = {cold_1, cold_2, cold_3, cold_4},
         [TRANSPOSED] = {transposed_1, transposed_2, transposed_3, transposed_4}};
-    const block_kind kind = p->a_is_transposed    ? TRANSPOSED
-                            : p->c_is_cold        ? COLD
-                            : p->prefetch != NULL ? FETCHING
-                                                  : PLAIN;
-    const ptrdiff_t max = block_rows(p->vectors), blocks = (p->rows + max - 1) / max;
+    const block_kind kind = p->a_is_transposed                    ? TRANSPOSED
+                            : p->c_is_cold || p->prefetch != NULL ? FETCHING
+                                                                  : PLAIN;
+    const ptrdiff_t blocks = divide_up(p->rows, block_rows(p->vectors));
+    const ptrdiff_t rows = p->rows / max(blocks, 1), larger = p->rows - rows * blocks;
     micro_gemm part = *p;
+    part.rows = rows + (larger > 0);
+    const ptrdiff_t before = set_prefetch(&part);
     for (ptrdiff_t i = 0; i < blocks; i++) {
-        ptrdiff_t first = p->rows * i / blocks;
-        part.rows = p->rows * (i + 1) / blocks - first;
-        part.a = p->a + first * (p->a_is_transposed ? 1 : p->a_pitch);
-        part.c = p->c + first * p->c_pitch;
-        set_prefetch(p, first, &part);
+        part.rows = rows + (i < larger);
+        for (ptrdiff_t at = 0; at < part.rows * before; at += LINE)
+            __builtin_prefetch(part.prefetch + at);
         loops[kind][p->vectors - 1](&part);
+        part.a += part.rows * (p->a_is_transposed ? 1 : p->a_pitch);
+        part.c += part.rows * p->c_pitch;
+        if (p->addend != NULL)
+            part.addend += part.rows * p->addend_pitch;
+        if (p->prefetch != NULL)
+            part.prefetch += part.rows * p->prefetch_bytes;
     }
 }

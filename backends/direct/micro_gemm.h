@@ -21,6 +21,12 @@ typedef struct {
     real *c;
     ptrdiff_t a_pitch, b_pitch, c_pitch;
     int add;
+    /* Added to the sums before they are stored, first the one, to each row, and then the other;
+     * NULL: nothing. Then, if has_relu, negative ones become 0, and a NaN stays one. Not where a is
+     * transposed. */
+    const real *bias, *addend;
+    ptrdiff_t addend_pitch;
+    int has_relu;
     int c_is_cold; /* c is in no cache: unless a is transposed, its rows are fetched one by one */
     /* What is fetched meanwhile: so many bytes for each row of c, a line or two for each k, as a
      * core waits where it asks for many lines at once; where there are more, before a block. NULL:

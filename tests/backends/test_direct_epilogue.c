@@ -134,13 +134,25 @@ static void expect_conv(oracle_conv row, adj_dtype dtype, const char *isa, const
     conv_problem_free(&c);
 }
 
-/* Rows as they lie, gathered, flat; whole vectors of outputs and not. */
+/* Rows as they lie, gathered, flat, and such as lie in the padding; whole vectors of outputs and
+ * not. */
 static const oracle_conv rows[] = {
     {.n = 2, .h = 9, .w = 11, .c = 3, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
     {.n = 1, .h = 16, .w = 16, .c = 8, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
     {.n = 3, .h = 4, .w = 4, .c = 16, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME},
     {.n = 1, .h = 17, .w = 15, .c = 5, .kh = 3, .kw = 3, .last = 32, .sh = 2, .sw = 2},
     {.n = 2, .h = 7, .w = 9, .c = 6, .kh = 1, .kw = 1, .last = 24},
+    {.n = 2,
+     .h = 4,
+     .w = 9,
+     .c = 3,
+     .kh = 2,
+     .kw = 3,
+     .last = 19,
+     .dh = 2,
+     .dw = 2,
+     .padding = ADJ_EXPLICIT,
+     .pad = {4, 5, 2, 0}},
 };
 
 static void on(const char *isa)

@@ -279,9 +279,11 @@ static adj_status run(const adj_call *c)
     share_jobs(&bands, p->shares * p->n * p->bands, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
+        if (p->filter_jobs > 0) { /* else without the loop's barrier */
 #pragma omp for schedule(static) reduction(& : is_finite)
-        for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
-            is_finite &= p->code->prepare_filter(c, job);
+            for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
+                is_finite &= p->code->prepare_filter(c, job);
+        }
         for (job_range r; take_jobs(&bands, omp_get_thread_num(), &r);)
             p->code->multiply(c, r, omp_get_thread_num(), is_finite);
     }

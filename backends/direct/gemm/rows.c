@@ -20,6 +20,7 @@ typedef struct { /* a thread's */
     ptrdiff_t first_row;
     ptrdiff_t *at; /* parts of a row of windows, from the first on */
     row_ring ring;
+    epilogue_operands epilogue; /* what products compute along; its addend is the image's */
 } worker;
 
 /* Rows of a pass, of an image. */
@@ -79,17 +80,22 @@ static int is_rest(const worker *s, const panel *f)
     return f->output + f->vectors * VECTOR > s->p->dst.c;
 }
 
-/* Sums of a band's row i: in the result, or where outputs fill no vector beside it. */
+/* Sums of a band's row i: in the result with their epilogue, or where outputs fill no vector
+ * without it, elsewhere. */
 static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdiff_t i)
 {
     micro_gemm m = {.rows = b->columns, .vectors = f->vectors, .b = f->filter, .b_pitch = f->pitch};
+    const epilogue_operands *e = &s->epilogue;
     if (is_rest(s, f)) {
         m.c = s->sums + i * b->columns * VECTOR;
         m.c_pitch = VECTOR;
-    } else {
-        m.c = result_at(s, b->a, b->first + i) + f->output;
-        m.c_pitch = b->a->w.step * s->p->dst.c;
+        return m;
     }
+    m.c = result_at(s, b->a, b->first + i) + f->output;
+    m.c_pitch = m.addend_pitch = b->a->w.step * s->p->dst.c;
+    m.bias = e->bias != NULL ? e->bias + f->output : NULL;
+    m.addend = e->addend != NULL ? e->addend + element_at(s, b->a, b->first + i) + f->output : NULL;
+    m.has_relu = e->has_relu;
     return m;
 }
 
@@ -113,10 +119,16 @@ static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_
     return 1;
 }
 
-static void clear(const micro_gemm *m)
+/* What a product of nothing would. */
+static void store_no_sums(const micro_gemm *m)
 {
-    for (ptrdiff_t i = 0; i < m->rows; i++)
-        memset(m->c + i * m->c_pitch, 0, (size_t)(m->vectors * VECTOR) * sizeof *m->c);
+    for (ptrdiff_t i = 0; i < m->rows; i++) {
+        const epilogue_operands e = {
+            m->bias, m->addend != NULL ? m->addend + i * m->addend_pitch : NULL, m->has_relu};
+        for (ptrdiff_t j = 0; j < m->vectors; j++)
+            store_vector(m->c + i * m->c_pitch + j * VECTOR,
+                         epilogue_vector(&e, j * VECTOR, (vector){0}));
+    }
 }
 
 /* What the next band will read of src in the place of this row, fetched meanwhile. */
@@ -142,7 +154,7 @@ static void multiply_rows(const worker *s, const band *b, const panel *f)
         if (find_parts(s, a, row, &m))
             REAL_TYPED(micro_gemm)(&m);
         else
-            clear(&m);
+            store_no_sums(&m);
     }
 }
 
@@ -181,16 +193,22 @@ static void multiply_windows(const worker *s, const band *b, const panel *f)
 
 /* ---- a band ---- */
 
-/* The sums of outputs that fill no vector to the result. */
+/* The sums of outputs that fill no vector, with their epilogue, to the result. */
 static void store_rest(const worker *s, const band *b, ptrdiff_t output)
 {
     const ptrdiff_t n = s->p->dst.c - output, step = b->a->w.step * s->p->dst.c;
     const real *sums = s->sums;
     for (ptrdiff_t row = b->first; row < b->end; row++) {
-        real *dst = result_at(s, b->a, row) + output;
-        for (ptrdiff_t i = 0; i < b->columns; i++, sums += VECTOR, dst += step)
+        epilogue_operands e = s->epilogue;
+        real *dst = result_at(s, b->a, row);
+        if (e.addend != NULL)
+            e.addend += element_at(s, b->a, row);
+        for (ptrdiff_t i = 0; i < b->columns; i++, sums += VECTOR, dst += step) {
             for (ptrdiff_t o = 0; o < n; o++)
-                dst[o] = sums[o];
+                dst[output + o] = epilogue_element(&e, output + o, sums[o]);
+            if (e.addend != NULL)
+                e.addend += step;
+        }
     }
 }
 
@@ -224,7 +242,7 @@ static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
         store_rest(s, b, f.output);
 }
 
-/* ---- the epilogue ---- */
+/* ---- the epilogue where it comes later, as sums are mended before ---- */
 
 static void apply_to_pixel(const epilogue_operands *e, conv_range outputs, real *y)
 {
@@ -241,7 +259,7 @@ static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
     const conv_range outputs = outputs_of(s);
     real *y = result_at(s, b->a, b->first);
     if (e.addend != NULL)
-        e.addend += s->image_at + element_at(s, b->a, b->first);
+        e.addend += element_at(s, b->a, b->first);
     for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += p->dst.c) {
         apply_to_pixel(&e, outputs, y);
         if (e.addend != NULL)
@@ -250,6 +268,16 @@ static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
 }
 
 static const real *operand(const worker *s, int in) { return in >= 0 ? s->call->in[in] : NULL; }
+
+/* The image's. */
+static epilogue_operands operands_of(const worker *s)
+{
+    const direct_epilogue *e = &s->p->epilogue;
+    epilogue_operands o = {operand(s, e->bias_in), operand(s, e->addend_in), e->has_relu};
+    if (o.addend != NULL)
+        o.addend += s->image_at;
+    return o;
+}
 
 /* Those outputs of the positions whose windows were multiplied with padding, anew without it. */
 static void mend_outputs(const worker *s, const band *b, const conv_plain *plain,
@@ -266,7 +294,7 @@ static void mend_outputs(const worker *s, const band *b, const conv_plain *plain
     }
 }
 
-static void mend(const worker *s, const band *b)
+static void mend_sums(const worker *s, const band *b)
 {
     const gemm *p = s->p;
     conv_plain plain = {.pass = {b->a->h, b->a->w},
@@ -289,6 +317,16 @@ static void mend(const worker *s, const band *b)
         plain.of_output = 1;
         mend_outputs(s, b, &plain, (conv_range){f.output, min(f.output + f.pitch, p->dst.c)});
     }
+}
+
+/* Positions that reach padding are summed with their bias. */
+static void mend(const worker *s, const band *b)
+{
+    epilogue_operands e = operands_of(s);
+    apply_epilogue(s, b, (epilogue_operands){.bias = e.bias});
+    mend_sums(s, b);
+    e.bias = NULL;
+    apply_epilogue(s, b, e);
 }
 
 /* A band's results, cast to the type that they are stored in. */
@@ -316,17 +354,11 @@ static void compute(worker *s, const band *b, int is_finite)
         s->dst_at = element_at(s, b->a, b->first);
     if (p->is_gathered)
         gather(s, b);
+    s->epilogue = is_finite ? operands_of(s) : (epilogue_operands){0};
     for (ptrdiff_t i = s->panels.first; i < s->panels.end; i++)
         multiply_panel(s, b, i);
-    epilogue_operands e = {operand(s, p->epilogue.bias_in), operand(s, p->epilogue.addend_in),
-                           p->epilogue.has_relu};
-    if (!is_finite) {
-        apply_epilogue(s, b, (epilogue_operands){.bias = e.bias});
+    if (!is_finite)
         mend(s, b);
-        e.bias = NULL;
-    }
-    if (e.bias != NULL || e.addend != NULL || e.has_relu)
-        apply_epilogue(s, b, e);
     if (gemm_casts(p))
         store_cast(s, b);
 }
