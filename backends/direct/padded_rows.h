@@ -8,18 +8,36 @@
 typedef struct {
     ptrdiff_t height, line; /* of the image: rows; elements of one */
     ptrdiff_t left, row;    /* of a copy: zeros before it; elements of it; 0: none are copied */
+    ptrdiff_t pixel, panel; /* elements of a pixel, and how many of them are copied; 0: all */
 } padded_rows;
 
-static inline void copy_padded(const padded_rows *p, real *restrict dst, const real *restrict src)
+static inline void copy_reals(ptrdiff_t n, real *restrict dst, const real *restrict src)
 {
-    const ptrdiff_t n = min(p->line, p->row - p->left);
     ptrdiff_t i = 0;
-    memset(dst, 0, (size_t)p->left * sizeof *dst);
-    dst += p->left;
     for (; i + VECTOR <= n; i += VECTOR)
         *(vector *)(dst + i) = *(const vector *)(src + i);
     for (; i < n; i++)
         dst[i] = src[i];
+}
+
+/* The first elements of each pixel. */
+static inline void copy_panels(const padded_rows *p, ptrdiff_t pixels, real *restrict dst,
+                               const real *restrict src)
+{
+    for (ptrdiff_t x = 0; x < pixels; x++, dst += p->panel, src += p->pixel)
+        copy_reals(p->panel, dst, src);
+}
+
+static inline void copy_padded(const padded_rows *p, real *restrict dst, const real *restrict src)
+{
+    const ptrdiff_t line = p->panel > 0 ? p->line / p->pixel * p->panel : p->line;
+    const ptrdiff_t n = min(line, p->row - p->left);
+    memset(dst, 0, (size_t)p->left * sizeof *dst);
+    dst += p->left;
+    if (p->panel > 0)
+        copy_panels(p, n / p->panel, dst, src);
+    else
+        copy_reals(n, dst, src);
     memset(dst + n, 0, (size_t)(p->row - p->left - n) * sizeof *dst);
 }
 

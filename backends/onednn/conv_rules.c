@@ -125,18 +125,26 @@ static int input_by_vectors_pays(const adj_conv_geom *g)
 {
     return is_for_vectors(g, is_strided(g) ? 16 : 32) && g->kh == 3 && g->ic % 8 == 0;
 }
-/* Of more channels it is level. */
-static int has_few_channels(const adj_conv_geom *g)
+static int has_whole_vectors(const adj_conv_geom *g)
 {
-    return g->ic <= 64 && g->oc <= 128 && g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024;
+    return g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024;
+}
+static int has_few_channels(const adj_conv_geom *g) { return g->ic <= 64 && g->oc <= 128; }
+static int filter_3x3_pays(const adj_conv_geom *g)
+{
+    return is_for_vectors(g, 16) && g->kh == 3 && has_whole_vectors(g);
 }
 static int filter_by_vectors_pays(const adj_conv_geom *g)
 {
-    return filter_1x1_pays(g) || (is_for_vectors(g, 16) && g->kh == 3 && has_few_channels(g));
+    return filter_1x1_pays(g) || (filter_3x3_pays(g) && has_few_channels(g));
+}
+static int filter_by_panels_pays(const adj_conv_geom *g)
+{
+    return filter_3x3_pays(g) && !has_few_channels(g);
 }
 static int filter_5x5_by_vectors_pays(const adj_conv_geom *g)
 {
-    return is_for_vectors(g, 16) && g->kh == 5 && has_few_channels(g);
+    return is_for_vectors(g, 16) && g->kh == 5 && has_whole_vectors(g);
 }
 
 /* y; dx only of as many channels: for fewer direct has another kernel, which needs no AMX. */
@@ -427,6 +435,20 @@ static const conv_rule rows[] = {
      .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 32, 3, 1, 1, 64, 64},
                {&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 16, 3, 1, 1, 32, 32},
                {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 12, 1, 1, 1, 64, 64}}},
+    /* 1.1 to 1.6 times; not measured with 3.x. */
+    {.name = "filter_panels_of_direct_avx2",
+     .prefers = DIRECT_COMPETES,
+     .first = VERSION_2,
+     .last = LAST_2,
+     .isa = AVX2,
+     .below = AVX512,
+     .ops = FILTER,
+     .dtypes = F32,
+     .applies = filter_by_panels_pays,
+     .measured = on_zen3,
+     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 8, 3, 1, 1, 256, 256},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 8, 3, 1, 1, 128, 256}}},
     /* 1.2 times; not measured with 3.x. */
     {.name = "filter_5x5_of_direct_avx2",
      .prefers = DIRECT_COMPETES,

@@ -43,7 +43,9 @@ static const conv_rule *named(const char *name)
 #define WINOGRAD "winograd winograd_filter"
 /* where vectors of 8 are the largest; all but the first only in version 2 */
 #define AVX2 "filter_of_direct_avx2 " AVX2_2
-#define AVX2_2 "forward_of_direct_avx2 input_of_direct_avx2 filter_5x5_of_direct_avx2"
+#define AVX2_2                                                                                     \
+    "forward_of_direct_avx2 input_of_direct_avx2 filter_panels_of_direct_avx2 "                    \
+    "filter_5x5_of_direct_avx2"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
 #define NARROW "depthwise_up_to_4"
@@ -329,7 +331,7 @@ Test(conv_rules, are_for_vectors_of_8)
 {
     static const char dw[] = "filter_of_direct_avx2", y[] = "forward_of_direct_avx2",
                       dx[] = "input_of_direct_avx2", dw_5x5[] = "filter_5x5_of_direct_avx2",
-                      none[] = "none";
+                      panels[] = "filter_panels_of_direct_avx2", none[] = "none";
     static const struct {
         convolution c;
         const char *row;
@@ -354,8 +356,9 @@ Test(conv_rules, are_for_vectors_of_8)
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 128, 32, 3, 2, 1, 16, 32, 0, 0, 0, 0}, dw},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 128, 0, 0, 0, 0}, dw},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, 0, 0, 0, 0}, dw_5x5},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 128, 128, 0, 0, 0, 0}, none},
-                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 256, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 128, 128, 0, 0, 0, 0}, panels},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 256, 0, 0, 0, 0}, panels},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 15, 8, 3, 1, 1, 128, 128, 0, 0, 0, 0}, none},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 60, 0, 0, 0, 0}, none},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 1, 8, 64, 0, 0, 0, 0}, none},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 4, 16, 3, 1, 1, 32, 32, 0, 0, 0, 0}, dw},

@@ -31,6 +31,14 @@ static void expect_row_on(oracle_conv row, adj_dtype dtype, const char *isa)
     conv_problem_free(&p);
 }
 
+/* Panels of x's channels: strided, dilated, without padding, of one tap. */
+static const oracle_conv panels[] = {
+    {.n = 2, .h = 13, .w = 11, .c = 96, .kh = 3, .kw = 3, .last = 70, .sh = 2, .sw = 2},
+    {.n = 2, .h = 12, .w = 9, .c = 128, .kh = 3, .kw = 2, .last = 72, .dh = 2, .dw = 2},
+    {.n = 3, .h = 9, .w = 8, .c = 96, .kh = 1, .kw = 1, .last = 72, .sh = 2, .sw = 2},
+    {.n = 2, .h = 9, .w = 8, .c = 160, .kh = 3, .kw = 3, .last = 200, .padding = ADJ_SAME},
+};
+
 /* Groups of outputs: even ones with a vector that is not filled, and of 112 the last one smaller,
  * where dy is read as it lies; bands of an image. Pads beyond all that a row of windows reads. */
 static const oracle_conv more[] = {
@@ -85,6 +93,10 @@ static void listed(const char *isa)
         expect_row_on(more[i], ADJ_F32, isa);
         expect_row_on(more[i], ADJ_F64, isa);
     }
+    for (size_t i = 0; i < sizeof panels / sizeof *panels; i++) {
+        expect_row_on(panels[i], ADJ_F32, isa);
+        expect_row_on(panels[i], ADJ_F64, isa);
+    }
 }
 
 Test(direct_filter_gemm, listed_base) { listed("base"); }
@@ -129,6 +141,23 @@ Test(direct_filter_gemm, specials_avx512)
 {
     need_isa("avx512");
     check_tile_specials(expect_special, "avx512");
+}
+
+/* In the second panel of x and the second group of outputs, at a corner; both are in one job. */
+Test(direct_filter_gemm, specials_of_panels)
+{
+    const oracle_conv row = {.n = 2,
+                             .h = 6,
+                             .w = 5,
+                             .c = 96,
+                             .in = 96,
+                             .kh = 3,
+                             .kw = 3,
+                             .last = 200,
+                             .padding = ADJ_SAME};
+    expect_special(row, best_isa(), 0, 40, NAN);
+    expect_special(row, best_isa(), 2, 190, INFINITY);
+    expect_special(row, best_isa(), 2, 3, NAN);
 }
 
 /* ---- sums ---- */

@@ -9,13 +9,15 @@
 
 enum {
     MAX_SIDE = 1 << 20,
-    BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache */
+    BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache, */
+    PANEL_BAND_BYTES = 8 << 10, /* a quarter beside a panel of x */
+    PANEL_BYTES = 128,          /* of a pixel */
     GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
     SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
     MIN_PIXELS = 256,      /* of a segment: adding up fewer costs as much as summing them */
     JOBS = 8,              /* that there should be */
-    MAX_PIXEL_BYTES = 256, /* of dy, which is read as it lies */
+    MAX_PIXEL_BYTES = 256, /* of x or dy, which is read as it lies */
     MIN_POSITIONS = 1024   /* that may be faster than oneDNN's */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
@@ -24,6 +26,15 @@ static int has_sizes(const adj_conv_geom *g)
 {
     return direct_conv_has_sizes(g, MAX_SIDE) && g->kh <= max_elements / g->kw &&
            g->kh * g->kw <= max_elements / g->ic;
+}
+
+static void set_panels(filter_gemm *p, ptrdiff_t element)
+{
+    const ptrdiff_t panel = PANEL_BYTES / element;
+    if (p->x.c * element > MAX_PIXEL_BYTES && p->x.c % panel == 0)
+        p->panel = panel;
+    p->panels = p->x.c / p->panel;
+    p->elements /= p->panels;
 }
 
 /* As many vectors of outputs in each group, whose sums stay in the second cache. */
@@ -41,12 +52,12 @@ static void set_bands(filter_gemm *p, ptrdiff_t element)
 {
     const ptrdiff_t vectors = min(p->group, FILTER_GEMM_VECTORS);
     const ptrdiff_t line = p->y.w * vectors * p->lanes * element;
-    p->rows = min(max(BAND_BYTES / line, 1), p->y.h);
+    p->rows = min(max((p->panels > 1 ? PANEL_BAND_BYTES : BAND_BYTES) / line, 1), p->y.h);
     p->bands = divide_up(p->y.h, p->rows);
     p->rows = divide_up(p->y.h, p->bands);
-    const ptrdiff_t sums = p->elements * p->group * p->groups * p->lanes * element;
+    const ptrdiff_t sums = p->elements * p->panels * p->group * p->groups * p->lanes * element;
     p->segments = min(max(SEGMENT_BYTES / sums, 1), min(MAX_SEGMENTS, p->n * p->bands));
-    p->jobs = p->segments * p->groups;
+    p->jobs = p->segments * p->groups * p->panels;
 }
 
 /* Does a position of dy read that of x, and nothing else? */
@@ -61,7 +72,6 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
     const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
     const ptrdiff_t of_vector = p->elements * p->lanes * element;
     p->pixels = p->n * p->y.h * p->y.w;
-    p->is_packed = p->y.c % p->lanes != 0 || p->y.c * element > MAX_PIXEL_BYTES;
     p->segments = 1;
     while (p->segments < MAX_SEGMENTS && p->pixels >= 2 * p->segments * MIN_PIXELS &&
            2 * p->segments * vectors * of_vector <= SEGMENT_BYTES)
@@ -77,27 +87,25 @@ static void set_rows(filter_gemm *p)
 {
     const conv_axis *h = &p->a.h, *w = &p->a.w;
     p->parts = w->dilation == 1 ? 1 : w->taps;
-    p->depth = w->taps / p->parts * p->x.c;
+    p->depth = w->taps / p->parts * p->panel;
     p->slots = conv_reach(h, p->rows);
-    p->row = conv_reaches_padding(w) ? conv_reach(w, p->y.w) * p->x.c : 0;
-    p->left = min(w->pad * p->x.c, p->row);
+    p->row = conv_reaches_padding(w) || p->panels > 1 ? conv_reach(w, p->y.w) * p->panel : 0;
+    p->left = min(w->pad * p->panel, p->row);
 }
 
 /* 0: too large. */
 static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
 {
-    const ptrdiff_t line = p->group * p->lanes;
-    /* of a band, and what is copied of each: the group's outputs, or a product's */
-    const ptrdiff_t pixels = p->pixels > 0 ? p->band_pixels : p->rows * p->y.w;
-    const ptrdiff_t copied = p->pixels > 0 ? FILTER_GEMM_VECTORS * p->lanes : line;
+    const ptrdiff_t line = p->group * p->lanes, product = FILTER_GEMM_VECTORS * p->lanes;
+    const ptrdiff_t pixels = p->pixels > 0 ? p->band_pixels : p->rows * p->y.w; /* of a band */
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
-        p->elements > max_elements / line || pixels > max_elements / copied)
+        p->elements > max_elements / line || pixels > max_elements / product)
         return 0;
     p->ring = reserve_ring(&thread, p->slots, p->row, (size_t)element);
     p->x_rows = reserve(&thread, p->slots, sizeof(void *));
     p->at = reserve(&thread, p->rows, sizeof(ptrdiff_t));
-    p->outputs = reserve(&thread, p->is_packed ? pixels * copied : 0, (size_t)element);
+    p->outputs = reserve(&thread, p->is_packed ? pixels * product : 0, (size_t)element);
     p->per_thread = thread;
     *scratch = 0;
     p->sums = reserve(scratch, p->jobs * p->elements * line, (size_t)element);
@@ -121,10 +129,13 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
                        .lanes = d->isa->vector_bytes / element,
                        .elements = geom->kh * geom->kw * geom->ic};
     direct_set_sizes(geom, 0, &p->x, &p->y);
+    p->panel = p->x.c;
+    p->panels = 1;
+    p->is_packed = p->y.c % p->lanes != 0 || p->y.c * element > MAX_PIXEL_BYTES;
     if (has_pixels(&p->a.h) && has_pixels(&p->a.w))
         set_pixels(p, element);
     else {
-        p->is_packed = p->y.c % p->lanes != 0;
+        set_panels(p, element);
         set_groups(p, element);
         set_bands(p, element);
         set_rows(p);

@@ -6,13 +6,13 @@
  *
  * where .. runs over the elements of a row of taps. In NHWC they lie side by side in x, so that the
  * left matrix is x itself, transposed, whose columns overlap, and nothing is gathered. Rows of x
- * that are read beyond their ends are copied with zeros around them. For some rows of dy at a time,
- * a band that stays in the first cache, all taps are summed.
+ * that are read beyond their ends are copied with zeros around them; where x has many channels, a
+ * panel of them at a time, as pixels of so many bytes share a few sets of the first cache. For some
+ * rows of dy at a time, a band that stays in that cache, all taps are summed.
  *
  * Of a 1x1 convolution without strides and padding the pixels of all images are one sequence, cut
- * into segments and these into bands (pixels.c). Of many outputs those of a product are copied to
- * one place first: pixels of so many bytes share a few sets of the first cache. What the next band
- * reads is fetched meanwhile.
+ * into segments and these into bands (pixels.c). What the next band reads is fetched meanwhile. Of
+ * many outputs, here as there, those of a product are copied to one place first.
  *
  * Zeros of the padding times an Inf or NaN of dy would be NaN in taps that do not read it: the taps
  * of such a band are summed one by one, over the columns that they read.
@@ -48,11 +48,11 @@ typedef struct {
     ptrdiff_t lanes; /* of a vector */
     int is_packed;   /* dy is copied to whole vectors: outputs do not fill them, or are many */
     /* A band: some rows of dy, of which there are so many in an image. A job: a segment of all
-     * bands and a group of outputs, in vectors. */
-    ptrdiff_t rows, bands, segments, group, groups, jobs;
+     * bands, a group of outputs, in vectors, and a panel of x's channels. */
+    ptrdiff_t rows, bands, segments, group, groups, panel, panels, jobs;
     ptrdiff_t pixels, band_pixels; /* of the sequence, and of a band at most; else 0 */
     ptrdiff_t parts, depth;        /* of a row of taps: how many, and elements of one */
-    ptrdiff_t elements;            /* of all taps */
+    ptrdiff_t elements;            /* of all taps, of a panel */
     ptrdiff_t slots;               /* of a ring of rows of x */
     ptrdiff_t left, row; /* elements: zeros before a copied one; of it, 0: none is copied */
     size_t sums, thread, per_thread;  /* offsets in the scratch: of all jobs'; of each thread's; */

@@ -6,6 +6,7 @@
 
 #include "backends/direct/arith.h"
 #include "backends/direct/micro_gemm.h"
+#include "dy_panel.h"
 
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
@@ -13,23 +14,6 @@ typedef struct { /* a thread's part of a job */
     ptrdiff_t outputs, pitch; /* of the group: how many; of its sums, in whole vectors */
     real *dy_panel, *sums;
 } worker;
-
-/* Outputs from `first` on, in so many vectors, with zeros behind the last. */
-static void pack_dy(const worker *s, conv_range band, ptrdiff_t first, ptrdiff_t vectors)
-{
-    const ptrdiff_t n = min(s->outputs - first, vectors * VECTOR);
-    real *dst = s->dy_panel;
-    for (ptrdiff_t pixel = band.first; pixel < band.end; pixel++, dst += vectors * VECTOR) {
-        const real *src = s->dy + pixel * s->p->y.c + first;
-        if (n == vectors * VECTOR)
-            for (ptrdiff_t k = 0; k < n; k += VECTOR)
-                *(vector *)(dst + k) = *(const vector *)(src + k);
-        else {
-            memcpy(dst, src, (size_t)n * sizeof *dst);
-            memset(dst + n, 0, (size_t)(vectors * VECTOR - n) * sizeof *dst);
-        }
-    }
-}
 
 /* Part i of n of so many elements is fetched while the product runs. */
 static void fetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i, ptrdiff_t n)
@@ -71,7 +55,8 @@ static void add_band(const worker *s, conv_range band, conv_range next)
                         .c_pitch = s->pitch,
                         .add = 1};
         if (p->is_packed) {
-            pack_dy(s, band, v * VECTOR, m.vectors);
+            pack_dy(p->y.c, band.end - band.first, s->outputs - v * VECTOR, m.vectors, s->dy_panel,
+                    m.b);
             m.b = s->dy_panel;
             m.b_pitch = m.vectors * VECTOR;
         }

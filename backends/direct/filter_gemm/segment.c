@@ -3,12 +3,13 @@
 
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
+#include "dy_panel.h"
 #include "filter_gemm.h"
 #include "pixels.h"
 
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
-    const real *x, *dy;  /* the image's */
+    const real *x, *dy;  /* the image's; x: from the panel's first channel on */
     ptrdiff_t output, n; /* outputs: the group's first; how many there are of it */
     ptrdiff_t pitch;     /* of the job's sums: outputs in whole vectors */
     const real **row;    /* of x, from first_row on */
@@ -18,7 +19,7 @@ typedef struct { /* a thread's part of a job */
     row_ring ring;
 } worker;
 
-/* Some rows of an image's dy; b: its outputs from the group's first on. */
+/* Some rows of an image's dy; b: its outputs from the group's, or a product's, first on. */
 typedef struct {
     ptrdiff_t first, end;
     const real *b;
@@ -42,13 +43,34 @@ static const real *row_at(const worker *s, ptrdiff_t row, ptrdiff_t i)
 /* The group's outputs in vectors. */
 static ptrdiff_t vectors_of(const worker *s) { return divide_up(s->n, VECTOR); }
 
+/* The outputs of a product. */
+static ptrdiff_t product_vectors(const worker *s, ptrdiff_t vector)
+{
+    return min(vectors_of(s) - vector, FILTER_GEMM_VECTORS);
+}
+
+/* The band with a product's outputs. */
+static band band_of_product(const worker *s, const band *of, ptrdiff_t vector)
+{
+    const ptrdiff_t vectors = product_vectors(s, vector);
+    band b = *of;
+    b.b += vector * VECTOR;
+    if (s->p->is_packed) {
+        pack_dy(s->p->y.c, (b.end - b.first) * s->p->y.w, s->n - vector * VECTOR, vectors,
+                s->outputs, b.b);
+        b.b = s->outputs;
+        b.b_pitch = vectors * VECTOR;
+    }
+    return b;
+}
+
 /* Outputs of a product, and the sums of an element for them. */
 static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrdiff_t element)
 {
     return (micro_gemm){.a_is_transposed = 1,
-                        .a_pitch = s->p->a.w.stride * s->p->x.c,
-                        .vectors = min(vectors_of(s) - vector, FILTER_GEMM_VECTORS),
-                        .b = b->b + vector * VECTOR,
+                        .a_pitch = s->p->a.w.stride * s->p->panel,
+                        .vectors = product_vectors(s, vector),
+                        .b = b->b,
                         .b_pitch = b->b_pitch,
                         .c = s->sums + element * s->pitch + vector * VECTOR,
                         .c_pitch = s->pitch,
@@ -66,20 +88,19 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
     m.rows = p->depth;
     m.depth = p->y.w;
     m.b += (b.first - all->first) * p->y.w * m.b_pitch;
-    m.a = row_at(s, b.first, i) + k * p->a.w.dilation * p->x.c;
+    m.a = row_at(s, b.first, i) + k * p->a.w.dilation * p->panel;
     for (ptrdiff_t row = b.first + 1; row < b.end; row++)
         s->at[m.more++] = row_at(s, row, i) - row_at(s, b.first, i);
     m.more_at = s->at;
     REAL_TYPED(micro_gemm)(&m);
 }
 
-static void add_band(const worker *s, const band *b)
+static void add_band(const worker *s, const band *b, ptrdiff_t vector)
 {
     const filter_gemm *p = s->p;
-    for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS)
-        for (ptrdiff_t i = 0; i < p->a.h.taps; i++)
-            for (ptrdiff_t k = 0; k < p->parts; k++)
-                add_part(s, b, v, i, k);
+    for (ptrdiff_t i = 0; i < p->a.h.taps; i++)
+        for (ptrdiff_t k = 0; k < p->parts; k++)
+            add_part(s, b, vector, i, k);
 }
 
 /* ---- bands of dy with an Inf or NaN ---- */
@@ -93,66 +114,70 @@ static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_
     const conv_range columns = conv_positions_inside(w, j);
     if (columns.first >= columns.end)
         return;
-    micro_gemm m = product(s, all, vector, (i * w->taps + j) * p->x.c);
-    m.rows = p->x.c;
+    micro_gemm m = product(s, all, vector, (i * w->taps + j) * p->panel);
+    m.rows = p->panel;
     m.depth = columns.end - columns.first;
-    m.a = row_at(s, row, i) + (columns.first * w->stride + j * w->dilation) * p->x.c;
+    m.a = row_at(s, row, i) + (columns.first * w->stride + j * w->dilation) * p->panel;
     m.b += ((row - all->first) * p->y.w + columns.first) * m.b_pitch;
     REAL_TYPED(micro_gemm)(&m);
 }
 
-static void add_band_of_any(const worker *s, const band *all)
+static void add_band_of_any(const worker *s, const band *all, ptrdiff_t vector)
 {
     const filter_gemm *p = s->p;
     for (ptrdiff_t i = 0; i < p->a.h.taps; i++) {
         const conv_range b = rows_of(&p->a.h, all, i);
         for (ptrdiff_t row = b.first; row < b.end; row++)
             for (ptrdiff_t j = 0; j < p->a.w.taps; j++)
-                for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS)
-                    add_tap(s, all, v, row, i, j);
+                add_tap(s, all, vector, row, i, j);
     }
 }
 
 /* ---- jobs ---- */
 
-/* The group's outputs of n pixels in whole vectors. */
-static void pack_outputs(const worker *s, const real *dy, ptrdiff_t n)
+/* Are the group's outputs of these pixels of dy? */
+static int are_outputs_finite(const worker *s, const real *dy, ptrdiff_t pixels)
 {
-    real *dst = s->outputs;
-    for (ptrdiff_t i = 0; i < n; i++, dy += s->p->y.c, dst += s->pitch) {
-        memcpy(dst, dy, (size_t)s->n * sizeof *dst);
-        memset(dst + s->n, 0, (size_t)(s->pitch - s->n) * sizeof *dst);
-    }
+    if (s->n == s->p->y.c)
+        return are_finite(dy, pixels * s->n);
+    for (ptrdiff_t i = 0; i < pixels; i++)
+        if (!are_finite(dy + i * s->p->y.c + s->output, s->n))
+            return 0;
+    return 1;
 }
 
 static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_gemm *p = s->p;
     const conv_axis *h = &p->a.h;
-    const padded_rows rows = {
-        .height = p->x.h, .line = p->x.w * p->x.c, .left = p->left, .row = p->row};
+    const padded_rows rows = {.height = p->x.h,
+                              .line = p->x.w * p->x.c,
+                              .left = p->left,
+                              .row = p->row,
+                              .pixel = p->x.c,
+                              .panel = p->panels > 1 ? p->panel : 0};
     const ptrdiff_t pixels = (end - first) * p->y.w;
     const real *dy = s->dy + first * p->y.w * p->y.c;
-    band b = {first, end, dy + s->output, p->y.c};
+    const band b = {first, end, dy + s->output, p->y.c};
     s->first_row = first * h->stride - h->pad;
     find_padded_rows(&rows, &s->ring, s->x, s->first_row, s->first_row + conv_reach(h, end - first),
                      s->row);
-    if (p->is_packed) {
-        pack_outputs(s, b.b, pixels);
-        b.b = s->outputs;
-        b.b_pitch = s->pitch;
+    const int is_finite = p->row == 0 || are_outputs_finite(s, dy, pixels);
+    for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS) {
+        const band of_product = band_of_product(s, &b, v);
+        if (is_finite)
+            add_band(s, &of_product, v);
+        else
+            add_band_of_any(s, &of_product, v);
     }
-    if (p->row == 0 || are_finite(dy, pixels * p->y.c))
-        add_band(s, &b);
-    else
-        add_band_of_any(s, &b);
 }
 
 static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 {
     const filter_gemm *p = call->state;
     char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
-    const ptrdiff_t group = job / p->segments, segment = job % p->segments;
+    const ptrdiff_t segment = job % p->segments, panel = job / p->segments % p->panels;
+    const ptrdiff_t group = job / (p->segments * p->panels);
     const ptrdiff_t units = p->n * p->bands, pitch = p->group * VECTOR;
     const ptrdiff_t first = units * segment / p->segments;
     const ptrdiff_t end = units * (segment + 1) / p->segments;
@@ -169,7 +194,8 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     for (ptrdiff_t i = first; i < end; i++) {
         const ptrdiff_t image = i / p->bands, row = i % p->bands * p->rows;
         if (i == first || row == 0) {
-            s.x = (const real *)call->in[p->x_in] + image * p->x.h * p->x.w * p->x.c;
+            s.x = (const real *)call->in[p->x_in] + image * p->x.h * p->x.w * p->x.c +
+                  panel * p->panel;
             s.dy = (const real *)call->in[p->dy_in] + image * p->y.h * p->y.w * p->y.c;
             row_ring_forget(&s.ring);
         }
@@ -192,14 +218,18 @@ static void add_vector(const filter_gemm *p, const real *sums, real *dst, ptrdif
 static void add_up(const adj_call *call, ptrdiff_t part)
 {
     const filter_gemm *p = call->state;
-    const ptrdiff_t end = p->elements * (part + 1) / FILTER_GEMM_PARTS, pitch = p->group * VECTOR;
-    for (ptrdiff_t e = p->elements * part / FILTER_GEMM_PARTS; e < end; e++)
+    const ptrdiff_t elements = p->elements * p->panels, pitch = p->group * VECTOR;
+    const ptrdiff_t end = elements * (part + 1) / FILTER_GEMM_PARTS;
+    for (ptrdiff_t e = elements * part / FILTER_GEMM_PARTS; e < end; e++) {
+        const ptrdiff_t panel = e % p->x.c / p->panel;
+        const ptrdiff_t at = e / p->x.c * p->panel + e % p->panel; /* in the panel */
         for (ptrdiff_t o = 0; o < p->y.c; o += VECTOR) {
-            const ptrdiff_t job = o / pitch * p->segments;
+            const ptrdiff_t job = (o / pitch * p->panels + panel) * p->segments;
             const real *sums = (const real *)direct_scratch(call, p->sums) +
-                               (job * p->elements + e) * pitch + o % pitch;
+                               (job * p->elements + at) * pitch + o % pitch;
             add_vector(p, sums, (real *)call->out[0] + e * p->y.c + o, min(p->y.c - o, VECTOR));
         }
+    }
 }
 
 const filter_gemm_code TYPED(filter_gemm) = {add_segment, TYPED(filter_gemm_add_pixels), add_up};
