@@ -64,6 +64,12 @@ static inline vector load_vector(const T *at) { return *(const vector *)at; }
 static inline void store_vector(T *at, vector v) { *(vector *)at = v; }
 #endif
 
+/* A NaN stays one. */
+static inline vector relu_vector(vector v)
+{
+    return (vector)((vector_mask)v & ~(v <= (vector){0}));
+}
+
 /* Bytes of n elements of a tensor. */
 static inline ptrdiff_t tensor_bytes(adj_dtype dtype, ptrdiff_t n)
 {

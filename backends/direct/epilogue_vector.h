@@ -30,7 +30,7 @@ static inline vector epilogue_vector(const epilogue_operands *e, ptrdiff_t at, v
     if (e->addend != NULL)
         v = rounded_vector(v) + load_vector(e->addend + at);
     if (e->has_relu)
-        v = (vector)((vector_mask)v & ~(v <= (vector){0}));
+        v = relu_vector(v);
     return v;
 }
 

@@ -95,7 +95,7 @@ ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row
         __builtin_prefetch(p->c + row * p->c_pitch + j * VECTOR, 1);
 }
 
-/* Mostly no more than a line, which may have been fetched. */
+/* Mostly no more than a line, which may have been fetched; of nothing one that is there. */
 ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
 {
     __builtin_prefetch(s->fetched);
@@ -141,10 +141,8 @@ ALWAYS void add_rows(const int rows, const int vectors, const real *row, ptrdiff
 ALWAYS void apply_relu(const int sums, block_state *s)
 {
 #pragma GCC unroll 48
-    for (ptrdiff_t i = 0; i < sums; i++) {
-        const vector v = s->sum[i];
-        s->sum[i] = (vector)((vector_mask)v & ~(v <= (vector){0}));
-    }
+    for (ptrdiff_t i = 0; i < sums; i++)
+        s->sum[i] = relu_vector(s->sum[i]);
 }
 
 ALWAYS void store_sums(const int rows, const int vectors, const micro_gemm *p, const block_state *s)

@@ -125,26 +125,24 @@ static int input_by_vectors_pays(const adj_conv_geom *g)
 {
     return is_for_vectors(g, is_strided(g) ? 16 : 32) && g->kh == 3 && g->ic % 8 == 0;
 }
-static int has_whole_vectors(const adj_conv_geom *g)
+static int is_filter_for_vectors(const adj_conv_geom *g, int64_t k)
 {
-    return g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024;
+    return g->kh == k && is_for_vectors(g, 16) && g->oc % 8 == 0 && g->n * g->oh * g->ow >= 1024;
 }
 static int has_few_channels(const adj_conv_geom *g) { return g->ic <= 64 && g->oc <= 128; }
-static int filter_3x3_pays(const adj_conv_geom *g)
-{
-    return is_for_vectors(g, 16) && g->kh == 3 && has_whole_vectors(g);
-}
+/* Of more channels direct takes panels. */
+static int has_panels(const adj_conv_geom *g) { return g->ic > 64 && g->ic % 32 == 0; }
 static int filter_by_vectors_pays(const adj_conv_geom *g)
 {
-    return filter_1x1_pays(g) || (filter_3x3_pays(g) && has_few_channels(g));
+    return filter_1x1_pays(g) || (is_filter_for_vectors(g, 3) && has_few_channels(g));
 }
 static int filter_by_panels_pays(const adj_conv_geom *g)
 {
-    return filter_3x3_pays(g) && !has_few_channels(g);
+    return (is_filter_for_vectors(g, 3) || is_filter_for_vectors(g, 5)) && has_panels(g);
 }
 static int filter_5x5_by_vectors_pays(const adj_conv_geom *g)
 {
-    return is_for_vectors(g, 16) && g->kh == 5 && has_whole_vectors(g);
+    return is_filter_for_vectors(g, 5) && has_few_channels(g);
 }
 
 /* y; dx only of as many channels: for fewer direct has another kernel, which needs no AMX. */
@@ -448,7 +446,7 @@ static const conv_rule rows[] = {
      .measured = on_zen3,
      .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
                {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 8, 3, 1, 1, 256, 256},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 8, 3, 1, 1, 128, 256}}},
+               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 5, 1, 1, 128, 128}}},
     /* 1.2 times; not measured with 3.x. */
     {.name = "filter_5x5_of_direct_avx2",
      .prefers = DIRECT_COMPETES,

@@ -31,19 +31,42 @@ static void expect_row_on(oracle_conv row, adj_dtype dtype, const char *isa)
     conv_problem_free(&p);
 }
 
-/* Panels of x's channels: strided, dilated, without padding, of one tap. */
+/* Panels of x's channels: groups of outputs, one with a vector that is not filled; strided,
+ * dilated, without padding, with padding beyond all that a row reads, of one tap. */
 static const oracle_conv panels[] = {
+    {.n = 2, .h = 21, .w = 19, .c = 96, .kh = 3, .kw = 3, .last = 119, .padding = ADJ_SAME},
+    {.n = 2, .h = 11, .w = 9, .c = 96, .kh = 3, .kw = 3, .last = 112, .padding = ADJ_SAME},
+    {.n = 1,
+     .h = 9,
+     .w = 9,
+     .c = 96,
+     .kh = 3,
+     .kw = 3,
+     .last = 24,
+     .dh = 2,
+     .dw = 3,
+     .padding = ADJ_SAME},
+    {.n = 2,
+     .h = 3,
+     .w = 1,
+     .c = 96,
+     .kh = 1,
+     .kw = 1,
+     .last = 8,
+     .sw = 101,
+     .padding = ADJ_EXPLICIT,
+     .pad = {0, 0, 100, 0}},
     {.n = 2, .h = 13, .w = 11, .c = 96, .kh = 3, .kw = 3, .last = 70, .sh = 2, .sw = 2},
     {.n = 2, .h = 12, .w = 9, .c = 128, .kh = 3, .kw = 2, .last = 72, .dh = 2, .dw = 2},
     {.n = 3, .h = 9, .w = 8, .c = 96, .kh = 1, .kw = 1, .last = 72, .sh = 2, .sw = 2},
     {.n = 2, .h = 9, .w = 8, .c = 160, .kh = 3, .kw = 3, .last = 200, .padding = ADJ_SAME},
 };
 
-/* Groups of outputs: even ones with a vector that is not filled, and of 112 the last one smaller,
- * where dy is read as it lies; bands of an image. Pads beyond all that a row of windows reads. */
+/* Groups of outputs, the last one smaller, where dy is read as it lies (with vectors of 8, of 16);
+ * bands of an image. Pads beyond all that a row of windows reads. */
 static const oracle_conv more[] = {
-    {.n = 2, .h = 21, .w = 19, .c = 96, .kh = 3, .kw = 3, .last = 119, .padding = ADJ_SAME},
-    {.n = 2, .h = 11, .w = 9, .c = 96, .kh = 3, .kw = 3, .last = 112, .padding = ADJ_SAME},
+    {.n = 2, .h = 21, .w = 19, .c = 100, .kh = 3, .kw = 3, .last = 56, .padding = ADJ_SAME},
+    {.n = 2, .h = 11, .w = 9, .c = 100, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
     {.n = 2,
      .h = 3,
      .w = 1,
@@ -143,7 +166,7 @@ Test(direct_filter_gemm, specials_avx512)
     check_tile_specials(expect_special, "avx512");
 }
 
-/* In the second panel of x and the second group of outputs, at a corner; both are in one job. */
+/* In the second panel of x and in both groups of outputs, at a corner. */
 Test(direct_filter_gemm, specials_of_panels)
 {
     const oracle_conv row = {.n = 2,
@@ -168,6 +191,9 @@ static const oracle_conv many_pixels = {
 static const oracle_conv pixels = {
     .n = 25, .h = 30, .w = 33, .c = 16, .kh = 1, .kw = 1, .last = 80, .padding = ADJ_SAME};
 
+static const oracle_conv of_panels = {
+    .n = 9, .h = 12, .w = 13, .c = 96, .kh = 3, .kw = 3, .last = 200, .padding = ADJ_SAME};
+
 /* 24,750 terms of one sign, some hundred of a band one after the other: measured 0.9e-7 to 1.8e-7
  * by instruction set; all in one row would be off by more than the bound. */
 static void expect_errors(oracle_conv of)
@@ -187,6 +213,7 @@ Test(direct_filter_gemm, errors)
 {
     expect_errors(many_pixels);
     expect_errors(pixels);
+    expect_errors(of_panels);
 }
 
 static void expect_same_bits(oracle_conv of)
@@ -200,6 +227,7 @@ Test(direct_filter_gemm, same_bits_for_any_threads)
 {
     expect_same_bits(many_pixels);
     expect_same_bits(pixels);
+    expect_same_bits(of_panels);
 }
 
 Test(direct_filter_gemm, refused)

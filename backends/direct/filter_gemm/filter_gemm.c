@@ -11,13 +11,13 @@ enum {
     MAX_SIDE = 1 << 20,
     BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache, */
     PANEL_BAND_BYTES = 8 << 10, /* a quarter beside a panel of x */
-    PANEL_BYTES = 128,          /* of a pixel */
+    PANEL_BYTES = 128,          /* of a pixel: two lines of a cache */
     GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
     SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
     MIN_PIXELS = 256,      /* of a segment: adding up fewer costs as much as summing them */
     JOBS = 8,              /* that there should be */
-    MAX_PIXEL_BYTES = 256, /* of x or dy, which is read as it lies */
+    MAX_PIXEL_BYTES = 256, /* of dy, and of x in panels, which is read as it lies */
     MIN_POSITIONS = 1024   /* that may be faster than oneDNN's */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
@@ -28,6 +28,7 @@ static int has_sizes(const adj_conv_geom *g)
            g->kh * g->kw <= max_elements / g->ic;
 }
 
+/* Channels that fill no whole panels are read as they lie, too. */
 static void set_panels(filter_gemm *p, ptrdiff_t element)
 {
     const ptrdiff_t panel = PANEL_BYTES / element;
@@ -89,7 +90,8 @@ static void set_rows(filter_gemm *p)
     p->parts = w->dilation == 1 ? 1 : w->taps;
     p->depth = w->taps / p->parts * p->panel;
     p->slots = conv_reach(h, p->rows);
-    p->row = conv_reaches_padding(w) || p->panels > 1 ? conv_reach(w, p->y.w) * p->panel : 0;
+    p->has_margin = conv_reaches_padding(w);
+    p->row = p->has_margin || p->panels > 1 ? conv_reach(w, p->y.w) * p->panel : 0;
     p->left = min(w->pad * p->panel, p->row);
 }
 
@@ -105,7 +107,7 @@ static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
     p->ring = reserve_ring(&thread, p->slots, p->row, (size_t)element);
     p->x_rows = reserve(&thread, p->slots, sizeof(void *));
     p->at = reserve(&thread, p->rows, sizeof(ptrdiff_t));
-    p->outputs = reserve(&thread, p->is_packed ? pixels * product : 0, (size_t)element);
+    p->packed = reserve(&thread, p->is_packed ? pixels * product : 0, (size_t)element);
     p->per_thread = thread;
     *scratch = 0;
     p->sums = reserve(scratch, p->jobs * p->elements * line, (size_t)element);

@@ -6,9 +6,9 @@
  *
  * where .. runs over the elements of a row of taps. In NHWC they lie side by side in x, so that the
  * left matrix is x itself, transposed, whose columns overlap, and nothing is gathered. Rows of x
- * that are read beyond their ends are copied with zeros around them; where x has many channels, a
- * panel of them at a time, as pixels of so many bytes share a few sets of the first cache. For some
- * rows of dy at a time, a band that stays in that cache, all taps are summed.
+ * that are read beyond their ends are copied with zeros around them. Where x has many channels, all
+ * rows are copied, a panel of channels at a time: pixels of so many bytes share a few sets of the
+ * first cache. For some rows of dy at a time, a band that stays in that cache, all taps are summed.
  *
  * Of a 1x1 convolution without strides and padding the pixels of all images are one sequence, cut
  * into segments and these into bands (pixels.c). What the next band reads is fetched meanwhile. Of
@@ -47,6 +47,7 @@ typedef struct {
     conv_axes a;
     ptrdiff_t lanes; /* of a vector */
     int is_packed;   /* dy is copied to whole vectors: outputs do not fill them, or are many */
+    int has_margin;  /* rows of x are read beyond their ends */
     /* A band: some rows of dy, of which there are so many in an image. A job: a segment of all
      * bands, a group of outputs, in vectors, and a panel of x's channels. */
     ptrdiff_t rows, bands, segments, group, groups, panel, panels, jobs;
@@ -55,8 +56,8 @@ typedef struct {
     ptrdiff_t elements;            /* of all taps, of a panel */
     ptrdiff_t slots;               /* of a ring of rows of x */
     ptrdiff_t left, row; /* elements: zeros before a copied one; of it, 0: none is copied */
-    size_t sums, thread, per_thread;  /* offsets in the scratch: of all jobs'; of each thread's; */
-    size_t ring, x_rows, at, outputs; /* in there: rows; parts; dy in whole vectors */
+    size_t sums, thread, per_thread; /* offsets in the scratch: of all jobs'; of each thread's; */
+    size_t ring, x_rows, at, packed; /* in there: rows; parts; dy in whole vectors */
 } filter_gemm;
 
 #endif

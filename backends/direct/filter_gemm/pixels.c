@@ -6,13 +6,13 @@
 
 #include "backends/direct/arith.h"
 #include "backends/direct/micro_gemm.h"
-#include "dy_panel.h"
+#include "pack_outputs.h"
 
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
     const real *x, *dy;       /* dy: from the group's first output on */
     ptrdiff_t outputs, pitch; /* of the group: how many; of its sums, in whole vectors */
-    real *dy_panel, *sums;
+    real *packed, *sums;
 } worker;
 
 /* Part i of n of so many elements is fetched while the product runs. */
@@ -55,9 +55,10 @@ static void add_band(const worker *s, conv_range band, conv_range next)
                         .c_pitch = s->pitch,
                         .add = 1};
         if (p->is_packed) {
-            pack_dy(p->y.c, band.end - band.first, s->outputs - v * VECTOR, m.vectors, s->dy_panel,
-                    m.b);
-            m.b = s->dy_panel;
+            const product_outputs o = {m.b, band.end - band.first, s->outputs - v * VECTOR,
+                                       m.vectors};
+            pack_outputs(p, &o, s->packed);
+            m.b = s->packed;
             m.b_pitch = m.vectors * VECTOR;
         }
         fetch_next(s, next, i, products, &m);
@@ -79,7 +80,7 @@ void TYPED(filter_gemm_add_pixels)(const adj_call *call, ptrdiff_t job, int thre
                       .dy = (const real *)call->in[p->dy_in] + group * pitch,
                       .outputs = min(p->y.c - group * pitch, pitch),
                       .pitch = pitch,
-                      .dy_panel = (real *)(own + p->outputs),
+                      .packed = (real *)(own + p->packed),
                       .sums = (real *)direct_scratch(call, p->sums) + job * p->elements * pitch};
     memset(s.sums, 0, (size_t)(p->elements * pitch) * sizeof *s.sums);
     for (ptrdiff_t i = 0; i < bands; i++) {

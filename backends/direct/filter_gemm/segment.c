@@ -3,7 +3,7 @@
 
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
-#include "dy_panel.h"
+#include "pack_outputs.h"
 #include "filter_gemm.h"
 #include "pixels.h"
 
@@ -15,7 +15,7 @@ typedef struct { /* a thread's part of a job */
     const real **row;    /* of x, from first_row on */
     ptrdiff_t first_row;
     ptrdiff_t *at;
-    real *outputs, *sums;
+    real *packed, *sums;
     row_ring ring;
 } worker;
 
@@ -56,9 +56,10 @@ static band band_of_product(const worker *s, const band *of, ptrdiff_t vector)
     band b = *of;
     b.b += vector * VECTOR;
     if (s->p->is_packed) {
-        pack_dy(s->p->y.c, (b.end - b.first) * s->p->y.w, s->n - vector * VECTOR, vectors,
-                s->outputs, b.b);
-        b.b = s->outputs;
+        const product_outputs o = {b.b, (b.end - b.first) * s->p->y.w, s->n - vector * VECTOR,
+                                   vectors};
+        pack_outputs(s->p, &o, s->packed);
+        b.b = s->packed;
         b.b_pitch = vectors * VECTOR;
     }
     return b;
@@ -162,7 +163,7 @@ static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
     s->first_row = first * h->stride - h->pad;
     find_padded_rows(&rows, &s->ring, s->x, s->first_row, s->first_row + conv_reach(h, end - first),
                      s->row);
-    const int is_finite = p->row == 0 || are_outputs_finite(s, dy, pixels);
+    const int is_finite = !p->has_margin || are_outputs_finite(s, dy, pixels);
     for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS) {
         const band of_product = band_of_product(s, &b, v);
         if (is_finite)
@@ -187,7 +188,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
                 .pitch = pitch,
                 .row = (const real **)(own + p->x_rows),
                 .at = (ptrdiff_t *)(own + p->at),
-                .outputs = (real *)(own + p->outputs),
+                .packed = (real *)(own + p->packed),
                 .sums = (real *)direct_scratch(call, p->sums) + job * p->elements * pitch,
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
     memset(s.sums, 0, (size_t)(p->elements * pitch) * sizeof *s.sums);

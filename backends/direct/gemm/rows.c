@@ -1,6 +1,4 @@
 /* rows.c - rows of a pass' positions: see gemm.h. Compiled once per instruction set and type. */
-#include <string.h>
-
 #include "backends/direct/conv_plain.h"
 #include "backends/direct/epilogue_vector.h"
 #include "backends/direct/micro_gemm.h"
@@ -253,8 +251,11 @@ static void apply_to_pixel(const epilogue_operands *e, conv_range outputs, real 
         y[o] = epilogue_element(e, o, y[o]);
 }
 
+/* Of a pass of all columns: no gradient has an epilogue. */
 static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
 {
+    if (e.bias == NULL && e.addend == NULL && !e.has_relu)
+        return;
     const gemm *p = s->p;
     const conv_range outputs = outputs_of(s);
     real *y = result_at(s, b->a, b->first);
