@@ -88,6 +88,12 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
     s->b += p->b_pitch;
 }
 
+/* The first columns, taken one by one, with each of which a row of c is fetched. */
+ALWAYS ptrdiff_t cold_columns(const micro_gemm *p, ptrdiff_t rows)
+{
+    return p->c_is_cold ? min(rows, p->depth) : 0;
+}
+
 ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row)
 {
 #pragma GCC unroll 4
@@ -108,7 +114,7 @@ ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
 ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
                      block_state *s)
 {
-    const ptrdiff_t cold = kind == FETCHING && p->c_is_cold ? min(rows, p->depth) : 0;
+    const ptrdiff_t cold = kind == FETCHING ? cold_columns(p, rows) : 0;
     ptrdiff_t k = 0;
 #pragma GCC unroll 8
     for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
@@ -232,8 +238,7 @@ static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 static ptrdiff_t set_prefetch(micro_gemm *p)
 {
     const ptrdiff_t max_lines = 8;
-    const ptrdiff_t alone = p->c_is_cold ? min(p->rows, p->depth) : 0;
-    const ptrdiff_t times = (p->depth - alone) / AT_ONCE * (p->more + 1);
+    const ptrdiff_t times = (p->depth - cold_columns(p, p->rows)) / AT_ONCE * (p->more + 1);
     const ptrdiff_t row_bytes = p->prefetch != NULL ? p->prefetch_bytes : 0;
     if (p->prefetch == NULL)
         p->prefetch = (const char *)p->b;
@@ -255,12 +260,12 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
                             : p->c_is_cold || p->prefetch != NULL ? FETCHING
                                                                   : PLAIN;
     const ptrdiff_t blocks = divide_up(p->rows, block_rows(p->vectors));
-    const ptrdiff_t rows = p->rows / max(blocks, 1), larger = p->rows - rows * blocks;
+    const ptrdiff_t rows = p->rows / max(blocks, 1), remainder = p->rows - rows * blocks;
     micro_gemm part = *p;
-    part.rows = rows + (larger > 0);
+    part.rows = rows + (remainder > 0);
     const ptrdiff_t before = set_prefetch(&part);
     for (ptrdiff_t i = 0; i < blocks; i++) {
-        part.rows = rows + (i < larger);
+        part.rows = rows + (i < remainder);
         for (ptrdiff_t at = 0; at < part.rows * before; at += LINE)
             __builtin_prefetch(part.prefetch + at);
         loops[kind][p->vectors - 1](&part);

@@ -17,7 +17,7 @@ enum {
     MAX_SEGMENTS = 16,
     MIN_PIXELS = 256,      /* of a segment: adding up fewer costs as much as summing them */
     JOBS = 8,              /* that there should be */
-    MAX_PIXEL_BYTES = 256, /* of dy, and of x in panels, which is read as it lies */
+    MAX_PIXEL_BYTES = 256, /* above, dy is copied, and x cut into panels */
     MIN_POSITIONS = 1024   /* that may be faster than oneDNN's */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
