@@ -1,18 +1,52 @@
-/* counter.h - an allocator that counts, and fails at the n-th call. */
+/* counter.h - an allocator that counts, fails at the n-th call, and tells calls apart by where they
+ * come from. */
 #ifndef TESTS_COUNTER_H
 #define TESTS_COUNTER_H
 
+#include <execinfo.h>
+#include <stdint.h>
 #include <stdlib.h>
+
+enum { MAX_CALLS = 20000 };
 
 typedef struct {
     long calls, live, fail_at; /* fail_at 0: never */
+    uint64_t *stack;           /* of each call, from 1 to MAX_CALLS; NULL: not kept */
 } counter;
+
+/* A hash of the return addresses. */
+static inline uint64_t call_stack(void)
+{
+    enum { MAX_DEPTH = 64 };
+    const uint64_t offset = 14695981039346656037U, prime = 1099511628211U; /* FNV-1a's */
+    void *at[MAX_DEPTH];
+    const int depth = backtrace(at, MAX_DEPTH);
+    uint64_t hash = offset;
+    for (int i = 0; i < depth; i++)
+        hash = (hash ^ (uintptr_t)at[i]) * prime;
+    return hash;
+}
+
+/* Is no call before, or none after, from where this one is? What is allocated there more often
+ * fails at least twice, early and late. */
+static inline int is_first_or_last_from_there(const counter *c, long call)
+{
+    int before = 0, after = 0;
+    for (long i = 1; i <= c->calls; i++)
+        if (c->stack[i] == c->stack[call]) {
+            before |= i < call;
+            after |= i > call;
+        }
+    return !before || !after;
+}
 
 static inline void *count_alloc(void *user, size_t bytes)
 {
     counter *c = user;
     if (++c->calls == c->fail_at)
         return NULL;
+    if (c->stack != NULL && c->calls <= MAX_CALLS)
+        c->stack[c->calls] = call_stack();
     c->live++;
     return malloc(bytes);
 }

@@ -16,8 +16,9 @@ set -u
 # What measures time, or acts at certain times, runs alone, after the others.
 alone="test_bench test_bench_raw test_tune"
 # What takes long is begun first, until BUILD/tests/times says what takes long here.
-long="test_gradcheck_faults test_checkpoint test_selftest test_selftest_planted test_compare
-    test_compare_again test_direct_fused_pointwise test_gradcheck test_cli test_loss_scale test_examples"
+long="test_compare test_cli test_examples test_gradcheck_cli test_direct_gemm test_direct_filter_gemm
+    test_checkpoint test_settings test_gradcheck test_slices_taken test_terminal test_fusion
+    test_selftest_planted test_recompute test_deb test_children"
 
 # The number after a word of Criterion's closing line in a program's output.
 count() {
