@@ -39,12 +39,15 @@ def contenders(tool, peers, net, dtype, parts, o):
 
 
 def combine(turns):
-    """One figure of several turns: the median of medians, the least minimum."""
+    """One figure of several turns: the median of medians, the least minimum, and rates of the former."""
     good = [t for t in turns if "median_ms" in t]
     if not good:
         return {"error": turns[0].get("error", "no figure") if turns else "no figure"}
     result = dict(good[-1])
     result["median_ms"] = statistics.median(t["median_ms"] for t in good)
+    for rate in ("images_per_s", "gflops"):
+        if rate in result:
+            result[rate] *= good[-1]["median_ms"] / result["median_ms"]
     result["min_ms"] = min(t["min_ms"] for t in good)
     result["turns_ms"] = [t["median_ms"] for t in good]
     if "plan_ms" in result:

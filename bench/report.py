@@ -91,17 +91,19 @@ def net_floors(run, f):
                    gain(net, "bf16", OURS, "train"))
     for (dtype, math_mode), least in floors.TRAIN_ALL.items():
         for net, floor in least.items():
-            f.at_least(f"{net}, {dtype} training, math={math_mode}, against the best of all peers", floor,
+            f.at_least(f"{net}, {dtype} training, math={math_mode}, against the best of all peers",
+                       floors.of(floor, run["machine"]["cpu"]),
                        gain(net, dtype, FAST if math_mode == "fast" else OURS, "train", peer=""))
     for part in PARTS[1:]:
         for net in floors.NETS:
             for dtype in ("f32", "bf16"):
                 f.at_least(f"{net}, {dtype} {TITLES[part].lower()} against the best of all peers",
                            floors.INFER_ALL, gain(net, dtype, OURS, part, peer=""))
-    for net, floor in floors.STEP_TO_RAW.items():
-        f.at_most(f"{net}, f32 step against its convolutions alone", floor,
-                  divide(own(run, net, "f32", "train"),
-                         run["raw"].get(f"{net} f32", {}).get("fastest_ms")))
+    for dtype, most in floors.STEP_TO_RAW.items():
+        for net, floor in most.items():
+            f.at_most(f"{net}, {dtype} step against its convolutions alone", floor,
+                      divide(own(run, net, dtype, "train"),
+                             run["raw"].get(f"{net} {dtype}", {}).get("fastest_ms")))
     for plan, most in floors.REGRET.items():
         for key, by_plan in run["regret"].items():
             figures = by_plan[plan]

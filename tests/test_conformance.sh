@@ -18,7 +18,7 @@ if [ -z "$(files '*')" ]; then
     exit 1
 fi
 status=0
-for backend in ${BACKENDS:-naive onednn}; do
+for backend in ${BACKENDS:-naive direct onednn}; do
     echo "backend $backend"
     # shellcheck disable=SC2046 # a list of names without spaces
     "$build/tests/conformance" --backend "$backend" --summary $(files '*') || status=1

@@ -5,13 +5,13 @@
 
 #include "element.h"
 
-/* Where its operands are for some outputs; without those that are NULL or 0. */
+/* The operands for some outputs, from the first on; NULL or 0: there is none. */
 typedef struct {
     const T *bias, *addend;
     int has_relu;
 } epilogue_operands;
 
-/* As it is when it has been stored. */
+/* Rounded to T, and widened again: what a step by itself would have read. */
 static inline vector rounded_vector(vector v)
 {
 #ifdef ELEM_bf16
@@ -22,7 +22,7 @@ static inline vector rounded_vector(vector v)
     return v;
 }
 
-/* Of the sums of outputs from `at` on. A NaN stays one. */
+/* v: sums of the outputs from `at` on, which bias and addend are indexed by. A NaN stays one. */
 static inline vector epilogue_vector(const epilogue_operands *e, ptrdiff_t at, vector v)
 {
     if (e->bias != NULL)

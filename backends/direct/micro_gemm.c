@@ -9,7 +9,8 @@ enum { SUMS = 24 }; /* of 32 registers */
 #else
 enum { SUMS = 12 }; /* of 16 */
 #endif
-enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, GROUP = 3 };
+/* Rows of a are reached from every third one's address: there are too few registers for all. */
+enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, ROWS_PER_ADDRESS = 3 };
 enum { LINE = 64 }; /* bytes of a cache's */
 /* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
  * costs little where a core works for one thread, and up to a quarter of the time where it works
@@ -23,14 +24,16 @@ ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
     return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
-/* How a block is computed. All but PLAIN fetch what they are asked to. */
+/* How a block is computed. FETCHING and TRANSPOSED fetch p->prefetch meanwhile; FETCHING also rows
+ * of c, if c_is_cold. */
 typedef enum { PLAIN, FETCHING, TRANSPOSED } block_kind;
 
 typedef struct { /* in registers, once all that is inlined */
     vector sum[MAX_ROWS * MAX_VECTORS];
     /* A column's factors; not declared in its loop, where sanitizers mark its bounds each time. */
     vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS];
-    const real *a[MAX_ROWS / GROUP], *column, *b; /* rows of a; transposed: columns */
+    /* A part of a; rows of it; the row of b that is next. */
+    const real *part, *a[MAX_ROWS / ROWS_PER_ADDRESS], *b;
     const char *fetched;
 } block_state;
 
@@ -53,17 +56,17 @@ ALWAYS void add_product(vector *sum, vector x, vector y)
 #endif
 }
 
-/* Rows of a are reached from every third one's address: there are too few registers for all. */
 ALWAYS vector element_of_a(const block_kind kind, const micro_gemm *p, const block_state *s,
                            ptrdiff_t row, ptrdiff_t k)
 {
-    const real x = kind == TRANSPOSED ? s->column[k * p->a_pitch + row]
-                                      : s->a[row / GROUP][k + row % GROUP * p->a_pitch];
+    const real x = kind == TRANSPOSED
+                       ? s->part[k * p->a_pitch + row]
+                       : s->a[row / ROWS_PER_ADDRESS][k + row % ROWS_PER_ADDRESS * p->a_pitch];
     return x - (vector){0};
 }
 
-/* The products of column k of a with row k of b. Registers hold the sums, what there is less of,
- * elements or vectors, and one of the others. */
+/* The products of column k of a with row k of b. Of the column's elements and the row's vectors the
+ * fewer are loaded first and stay in registers; of the others each is loaded when it is used. */
 ALWAYS void add_products(const block_kind kind, const int rows, const int vectors,
                          const micro_gemm *p, ptrdiff_t k, block_state *s)
 {
@@ -80,7 +83,7 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
         for (ptrdiff_t j = 0; j < n; j++) {
             vector *sum = &s->sum[vectors_first ? i * vectors + j : j * vectors + i];
             if (VECTOR_BYTES == 64 && vectors == 1)
-                *sum += v * s->first[j]; /* the instruction reads the element */
+                *sum += v * s->first[j]; /* written so, the load of the element is part of it */
             else
                 add_product(sum, v, s->first[j]);
         }
@@ -101,7 +104,8 @@ ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row
         __builtin_prefetch(p->c + row * p->c_pitch + j * VECTOR, 1);
 }
 
-/* Mostly no more than a line, which may have been fetched; of nothing one that is there. */
+/* Mostly no more than a line. Where nothing is asked for that is a line of b: fetching what is in
+ * the cache costs less than a branch (set_prefetch). */
 ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
 {
     __builtin_prefetch(s->fetched);
@@ -117,8 +121,8 @@ ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, c
     const ptrdiff_t cold = kind == FETCHING ? cold_columns(p, rows) : 0;
     ptrdiff_t k = 0;
 #pragma GCC unroll 8
-    for (ptrdiff_t i = 0; i < MAX_ROWS / GROUP; i++)
-        s->a[i] = s->column + i * GROUP * p->a_pitch;
+    for (ptrdiff_t i = 0; i < MAX_ROWS / ROWS_PER_ADDRESS; i++)
+        s->a[i] = s->part + i * ROWS_PER_ADDRESS * p->a_pitch;
     for (; k < cold; k++) {
         fetch_row_of_c(vectors, p, k);
         add_products(kind, rows, vectors, p, k, s);
@@ -169,7 +173,7 @@ ALWAYS void block(const block_kind kind, const int rows, const int vectors, cons
     for (int i = 0; i < rows * vectors; i++)
         s.sum[i] = (vector){0};
     for (ptrdiff_t part = 0; part <= p->more; part++) {
-        s.column = p->a + (part > 0 ? p->more_at[part - 1] : 0);
+        s.part = p->a + (part > 0 ? p->more_at[part - 1] : 0);
         add_part(kind, rows, vectors, p, &s);
     }
     if (p->add)

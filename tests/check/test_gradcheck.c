@@ -39,6 +39,7 @@ Test(gradcheck, no_false_alarm)
     static const adj_gradcheck_method methods[] = {ADJ_GRADCHECK_AUTO, ADJ_GRADCHECK_AUTO,
                                                    ADJ_GRADCHECK_DIRECTIONAL,
                                                    ADJ_GRADCHECK_RICHARDSON};
+    static const char *const backends[] = {"onednn", "naive", "direct"};
     for (int seed = 1; seed <= repeats(SOUND_SEEDS); seed++)
         for (int i = 0; op_name_at(i) != NULL; i++) {
             adj_gradcheck_opts o = {.seed = (uint64_t)seed,
@@ -46,8 +47,35 @@ Test(gradcheck, no_false_alarm)
                                     .threads = 1,
                                     .method = methods[(seed / 8) % 4],
                                     .order = seed % 40 == 0 ? 2 : 1,
-                                    .backend = seed / 4 % 2 ? "naive" : "onednn"};
+                                    .backend = backends[seed / 4 % 3]};
             const op_args args = {.op = op_name_at(i), .dtype = dtypes[seed % 4]};
+            expect_sound(&args, &o);
+        }
+}
+
+/* Convolutions as direct's kernels take them: whole panels and rest, few channels and many,
+ * phases of strides, gathered windows; gemm, filter_gemm, im2col and the depthwise ones. */
+Test(gradcheck, convolutions_of_direct)
+{
+    static const op_args cases[] = {
+        {.op = "conv2d", .in = "2,9,9,12", .filter = "1,1,12,8"},
+        {.op = "conv2d", .in = "1,6,7,16", .filter = "3,3,16,24"},
+        {.op = "conv2d", .in = "1,9,8,5", .filter = "3,3,5,19", .strides = "1,2,2,1"},
+        {.op = "conv2d", .in = "2,12,5,3", .filter = "5,5,3,16"},
+        {.op = "conv2d", .in = "1,4,4,72", .filter = "3,3,72,8"},
+        {.op = "conv2d", .in = "1,9,9,6", .filter = "3,3,6,8", .dilations = "1,2,2,1"},
+        {.op = "conv2d", .in = "1,8,8,8", .filter = "3,3,4,8"},
+        {.op = "depthwise_conv2d_native", .in = "1,9,9,16", .filter = "3,3,16,1"},
+        {.op = "depthwise_conv2d_native",
+         .in = "1,9,9,5",
+         .filter = "3,3,5,2",
+         .strides = "1,2,2,1"}};
+    static const char *const dtypes[] = {"f32", "f64", "bf16"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+            adj_gradcheck_opts o = {.seed = 1 + i, .draws = 3, .threads = 1, .backend = "direct"};
+            op_args args = cases[i];
+            args.dtype = dtypes[k];
             expect_sound(&args, &o);
         }
 }

@@ -184,22 +184,31 @@ Test(fusion, training_steps_on_integers_to_the_last_bit)
         const char *name;
         network build;
     } nets[] = {{"lenet", lenet_like}, {"resnet", resnet_like}, {"mobilenet", mobilenet_like}};
+    enum { UNFUSED, FUSED, SLICED, DIRECT, DIRECT_F64, N_WAYS };
+    static const struct {
+        const char *how;
+        adj_dtype dtype;
+        adj_exec_opts opts;
+    } ways[N_WAYS] = {[UNFUSED] = {"unfused", ADJ_F32, {.debug.no_fusion = 1}},
+                      [FUSED] = {"fused", ADJ_F32, {0}},
+                      [SLICED] = {"in slices", ADJ_F32, {.slices = 1}},
+                      [DIRECT] = {"fused by direct", ADJ_F32, {.backend = "direct"}},
+                      [DIRECT_F64] = {"by direct in f64", ADJ_F64, {.backend = "direct"}}};
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
         const adj_exec_opts naive = {.backend = "naive", .debug.no_fusion = 1};
         trained exact = train(nets[i].build, ADJ_F64, naive);
-        trained fused = train(nets[i].build, ADJ_F32, (adj_exec_opts){0});
-        trained unfused = train(nets[i].build, ADJ_F32, (adj_exec_opts){.debug.no_fusion = 1});
-        trained sliced = train(nets[i].build, ADJ_F32, (adj_exec_opts){.slices = 1});
-        expect_same(&unfused, &exact, nets[i].name, "unfused");
-        expect_same(&fused, &exact, nets[i].name, "fused");
-        expect_same(&sliced, &exact, nets[i].name, "in slices");
-        cr_assert_eq(unfused.together, 1);
-        cr_assert(fused.together > 1, "%s", nets[i].name);
-        cr_assert(sliced.together > fused.together, "%s", nets[i].name);
+        int together[N_WAYS];
+        for (int k = 0; k < N_WAYS; k++) {
+            trained t = train(nets[i].build, ways[k].dtype, ways[k].opts);
+            expect_same(&t, &exact, nets[i].name, ways[k].how);
+            together[k] = t.together;
+            free(t.value);
+        }
+        cr_assert_eq(together[UNFUSED], 1);
+        cr_assert(together[FUSED] > 1, "%s", nets[i].name);
+        cr_assert(together[DIRECT] > 1 && together[DIRECT_F64] > 1, "%s", nets[i].name);
+        cr_assert(together[SLICED] > together[FUSED], "%s", nets[i].name);
         free(exact.value);
-        free(fused.value);
-        free(unfused.value);
-        free(sliced.value);
     }
 }
 

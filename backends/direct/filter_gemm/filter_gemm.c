@@ -1,6 +1,6 @@
-/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut. With an
- * instruction set on every machine alike, whatever its caches and number of threads: where bands
- * and segments end decides the last bits. */
+/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut. That
+ * depends on the instruction set and on nothing else of a machine, neither its caches nor its
+ * number of threads: where bands and segments end decides the last bits. */
 #include "filter_gemm.h"
 
 #include <omp.h>
@@ -9,14 +9,14 @@
 
 enum {
     MAX_SIDE = 1 << 20,
-    BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache, */
-    PANEL_BAND_BYTES = 8 << 10, /* a quarter beside a panel of x */
+    BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache */
+    PANEL_BAND_BYTES = 8 << 10, /* of the same beside a panel of x: a quarter */
     PANEL_BYTES = 128,          /* of a pixel: two lines of a cache */
     GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
     SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
     MIN_PIXELS = 256,      /* of a segment: adding up fewer costs as much as summing them */
-    JOBS = 8,              /* that there should be */
+    MIN_JOBS = 8,          /* where segments are long enough */
     MAX_PIXEL_BYTES = 256, /* above, dy is copied, and x cut into panels */
     MIN_POSITIONS = 1024   /* that may be faster than oneDNN's */
 };
@@ -77,7 +77,7 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
     while (p->segments < MAX_SEGMENTS && p->pixels >= 2 * p->segments * MIN_PIXELS &&
            2 * p->segments * vectors * of_vector <= SEGMENT_BYTES)
         p->segments *= 2;
-    p->group = min(vectors * p->segments / JOBS, GROUP_BYTES / of_vector);
+    p->group = min(vectors * p->segments / MIN_JOBS, GROUP_BYTES / of_vector);
     p->group = min(max(p->group, FILTER_GEMM_VECTORS), vectors);
     p->groups = divide_up(vectors, p->group);
     p->jobs = p->segments * p->groups;
@@ -107,7 +107,7 @@ static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
     p->ring = reserve_ring(&thread, p->slots, p->row, (size_t)element);
     p->x_rows = reserve(&thread, p->slots, sizeof(void *));
     p->at = reserve(&thread, p->rows, sizeof(ptrdiff_t));
-    p->packed = reserve(&thread, p->is_packed ? pixels * product : 0, (size_t)element);
+    p->packed = reserve(&thread, p->packs_dy ? pixels * product : 0, (size_t)element);
     p->per_thread = thread;
     *scratch = 0;
     p->sums = reserve(scratch, p->jobs * p->elements * line, (size_t)element);
@@ -133,7 +133,7 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
     direct_set_sizes(geom, 0, &p->x, &p->y);
     p->panel = p->x.c;
     p->panels = 1;
-    p->is_packed = p->y.c % p->lanes != 0 || p->y.c * element > MAX_PIXEL_BYTES;
+    p->packs_dy = p->y.c % p->lanes != 0 || p->y.c * element > MAX_PIXEL_BYTES;
     if (has_pixels(&p->a.h) && has_pixels(&p->a.w))
         set_pixels(p, element);
     else {

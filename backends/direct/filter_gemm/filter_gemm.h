@@ -46,16 +46,17 @@ typedef struct {
     direct_size x, y;
     conv_axes a;
     ptrdiff_t lanes; /* of a vector */
-    int is_packed;   /* dy is copied to whole vectors: outputs do not fill them, or are many */
+    int packs_dy;    /* dy is copied to whole vectors: outputs do not fill them, or are many */
     int has_margin;  /* rows of x are read beyond their ends */
     /* A band: some rows of dy, of which there are so many in an image. A job: a segment of all
      * bands, a group of outputs, in vectors, and a panel of x's channels. */
     ptrdiff_t rows, bands, segments, group, groups, panel, panels, jobs;
-    ptrdiff_t pixels, band_pixels; /* of the sequence, and of a band at most; else 0 */
-    ptrdiff_t parts, depth;        /* of a row of taps: how many, and elements of one */
-    ptrdiff_t elements;            /* of all taps, of a panel */
-    ptrdiff_t slots;               /* of a ring of rows of x */
-    ptrdiff_t left, row; /* elements: zeros before a copied one; of it, 0: none is copied */
+    ptrdiff_t pixels, band_pixels;   /* of the sequence, and of a band at most; else 0 */
+    ptrdiff_t parts, depth;          /* of a row of taps: how many, and elements of one */
+    ptrdiff_t elements;              /* of all taps, of a panel */
+    ptrdiff_t slots;                 /* of a ring of rows of x */
+    ptrdiff_t left;                  /* elements of zeros before a copied row */
+    ptrdiff_t row;                   /* elements of one; 0: none is copied */
     size_t sums, thread, per_thread; /* offsets in the scratch: of all jobs'; of each thread's; */
     size_t ring, x_rows, at, packed; /* in there: rows; parts; dy in whole vectors */
 } filter_gemm;

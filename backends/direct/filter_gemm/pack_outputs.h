@@ -9,25 +9,33 @@
 #include "filter_gemm.h"
 
 typedef struct {
-    const real *dy; /* the first pixel's first output */
     ptrdiff_t pixels;
-    ptrdiff_t outputs, vectors; /* that there are from the first on; that are packed */
+    ptrdiff_t left;    /* outputs from b on, some of which may be another product's */
+    ptrdiff_t vectors; /* of this one */
+    const real *b;     /* in dy: the first pixel's first output */
+    ptrdiff_t b_pitch;
 } product_outputs;
 
-/* To [pixel][vectors]; lanes behind the last output are 0. */
-static inline void pack_outputs(const filter_gemm *p, const product_outputs *o, real *packed)
+/* Copies them if the kernel does so at all, and o->b is the copy then: [pixel][vectors], in which
+ * lanes behind the last output are 0. */
+static inline void pack_outputs(const filter_gemm *p, real *packed, product_outputs *o)
 {
-    const ptrdiff_t line = o->vectors * VECTOR, n = min(o->outputs, line);
-    const real *src = o->dy;
-    for (ptrdiff_t i = 0; i < o->pixels; i++, packed += line, src += p->y.c) {
+    if (!p->packs_dy)
+        return;
+    const ptrdiff_t line = o->vectors * VECTOR, n = min(o->left, line);
+    const real *src = o->b;
+    real *dst = packed;
+    for (ptrdiff_t i = 0; i < o->pixels; i++, dst += line, src += o->b_pitch) {
         if (n == line)
             for (ptrdiff_t k = 0; k < n; k += VECTOR)
-                *(vector *)(packed + k) = *(const vector *)(src + k);
+                *(vector *)(dst + k) = *(const vector *)(src + k);
         else {
-            memcpy(packed, src, (size_t)n * sizeof *packed);
-            memset(packed + n, 0, (size_t)(line - n) * sizeof *packed);
+            memcpy(dst, src, (size_t)n * sizeof *dst);
+            memset(dst + n, 0, (size_t)(line - n) * sizeof *dst);
         }
     }
+    o->b = packed;
+    o->b_pitch = line;
 }
 
 #endif

@@ -43,24 +43,23 @@ static void add_band(const worker *s, conv_range band, conv_range next)
     const ptrdiff_t vectors = divide_up(s->outputs, VECTOR);
     const ptrdiff_t products = divide_up(vectors, FILTER_GEMM_VECTORS);
     for (ptrdiff_t v = 0, i = 0; v < vectors; v += FILTER_GEMM_VECTORS, i++) {
+        product_outputs o = {.pixels = band.end - band.first,
+                             .left = s->outputs - v * VECTOR,
+                             .vectors = min(vectors - v, FILTER_GEMM_VECTORS),
+                             .b = s->dy + band.first * p->y.c + v * VECTOR,
+                             .b_pitch = p->y.c};
+        pack_outputs(p, s->packed, &o);
         micro_gemm m = {.a = s->x + band.first * p->x.c,
                         .a_is_transposed = 1,
                         .a_pitch = p->x.c,
                         .rows = p->x.c,
-                        .depth = band.end - band.first,
-                        .vectors = min(vectors - v, FILTER_GEMM_VECTORS),
-                        .b = s->dy + band.first * p->y.c + v * VECTOR,
-                        .b_pitch = p->y.c,
+                        .depth = o.pixels,
+                        .vectors = o.vectors,
+                        .b = o.b,
+                        .b_pitch = o.b_pitch,
                         .c = s->sums + v * VECTOR,
                         .c_pitch = s->pitch,
                         .add = 1};
-        if (p->is_packed) {
-            const product_outputs o = {m.b, band.end - band.first, s->outputs - v * VECTOR,
-                                       m.vectors};
-            pack_outputs(p, &o, s->packed);
-            m.b = s->packed;
-            m.b_pitch = m.vectors * VECTOR;
-        }
         fetch_next(s, next, i, products, &m);
         REAL_TYPED(micro_gemm)(&m);
     }

@@ -9,10 +9,10 @@
 
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
-    const real *x, *dy;  /* the image's; x: from the panel's first channel on */
-    ptrdiff_t output, n; /* outputs: the group's first; how many there are of it */
-    ptrdiff_t pitch;     /* of the job's sums: outputs in whole vectors */
-    const real **row;    /* of x, from first_row on */
+    const real *x, *dy;        /* the image's; x: from the panel's first channel on */
+    ptrdiff_t output, outputs; /* the group's first; how many it has */
+    ptrdiff_t pitch;           /* of the job's sums: outputs in whole vectors */
+    const real **row;          /* of x, from first_row on */
     ptrdiff_t first_row;
     ptrdiff_t *at;
     real *packed, *sums;
@@ -41,7 +41,7 @@ static const real *row_at(const worker *s, ptrdiff_t row, ptrdiff_t i)
 }
 
 /* The group's outputs in vectors. */
-static ptrdiff_t vectors_of(const worker *s) { return divide_up(s->n, VECTOR); }
+static ptrdiff_t vectors_of(const worker *s) { return divide_up(s->outputs, VECTOR); }
 
 /* The outputs of a product. */
 static ptrdiff_t product_vectors(const worker *s, ptrdiff_t vector)
@@ -52,17 +52,13 @@ static ptrdiff_t product_vectors(const worker *s, ptrdiff_t vector)
 /* The band with a product's outputs. */
 static band band_of_product(const worker *s, const band *of, ptrdiff_t vector)
 {
-    const ptrdiff_t vectors = product_vectors(s, vector);
-    band b = *of;
-    b.b += vector * VECTOR;
-    if (s->p->is_packed) {
-        const product_outputs o = {b.b, (b.end - b.first) * s->p->y.w, s->n - vector * VECTOR,
-                                   vectors};
-        pack_outputs(s->p, &o, s->packed);
-        b.b = s->packed;
-        b.b_pitch = vectors * VECTOR;
-    }
-    return b;
+    product_outputs o = {.pixels = (of->end - of->first) * s->p->y.w,
+                         .left = s->outputs - vector * VECTOR,
+                         .vectors = product_vectors(s, vector),
+                         .b = of->b + vector * VECTOR,
+                         .b_pitch = of->b_pitch};
+    pack_outputs(s->p, s->packed, &o);
+    return (band){of->first, of->end, o.b, o.b_pitch};
 }
 
 /* Outputs of a product, and the sums of an element for them. */
@@ -123,7 +119,7 @@ static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_
     REAL_TYPED(micro_gemm)(&m);
 }
 
-static void add_band_of_any(const worker *s, const band *all, ptrdiff_t vector)
+static void add_band_tap_by_tap(const worker *s, const band *all, ptrdiff_t vector)
 {
     const filter_gemm *p = s->p;
     for (ptrdiff_t i = 0; i < p->a.h.taps; i++) {
@@ -139,10 +135,10 @@ static void add_band_of_any(const worker *s, const band *all, ptrdiff_t vector)
 /* Are the group's outputs of these pixels of dy? */
 static int are_outputs_finite(const worker *s, const real *dy, ptrdiff_t pixels)
 {
-    if (s->n == s->p->y.c)
-        return are_finite(dy, pixels * s->n);
+    if (s->outputs == s->p->y.c)
+        return are_finite(dy, pixels * s->outputs);
     for (ptrdiff_t i = 0; i < pixels; i++)
-        if (!are_finite(dy + i * s->p->y.c + s->output, s->n))
+        if (!are_finite(dy + i * s->p->y.c + s->output, s->outputs))
             return 0;
     return 1;
 }
@@ -169,7 +165,7 @@ static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
         if (is_finite)
             add_band(s, &of_product, v);
         else
-            add_band_of_any(s, &of_product, v);
+            add_band_tap_by_tap(s, &of_product, v);
     }
 }
 
@@ -184,7 +180,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     const ptrdiff_t end = units * (segment + 1) / p->segments;
     worker s = {.p = p,
                 .output = group * pitch,
-                .n = min(p->y.c - group * pitch, pitch),
+                .outputs = min(p->y.c - group * pitch, pitch),
                 .pitch = pitch,
                 .row = (const real **)(own + p->x_rows),
                 .at = (ptrdiff_t *)(own + p->at),

@@ -181,7 +181,7 @@ static void set_parts(gemm *p)
     }
 }
 
-static int is_packed(const gemm *p)
+static int packs_filter(const gemm *p)
 {
     const ptrdiff_t positions = p->n * p->dst.h * p->dst.w, taps = p->kh * p->kw;
     const ptrdiff_t row = p->dst.c * (ptrdiff_t)adj_dtype_size(p->dtype);
@@ -255,7 +255,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
     p->by_reorder = !p->is_turned && p->filter_in < 32 && (invariant >> p->filter_in & 1) &&
                     p->filter_in != p->src_in && p->filter_in != epilogue->addend_in;
-    p->is_packed = is_packed(p);
+    p->is_packed = packs_filter(p);
     p->by_reorder &= p->is_packed;
     set_passes(p, &g);
     if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
@@ -295,7 +295,7 @@ static adj_status run(const adj_call *c)
 static int pays_packing(const gemm *p)
 {
     const ptrdiff_t positions = p->n * p->dst.h * p->dst.w;
-    const ptrdiff_t few = p->dst.c >= 128 && !p->is_turned ? 256 : 2048;
+    const ptrdiff_t few = p->dst.c >= 128 && !p->is_turned ? 256 : PACKED_POSITIONS;
     return p->is_packed && (p->by_reorder || positions >= few);
 }
 

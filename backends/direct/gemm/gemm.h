@@ -41,7 +41,7 @@ typedef struct {
     conv_axis h, w;
     ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
     ptrdiff_t elements;     /* of all taps */
-    size_t filter;          /* in the scratch, if packed there: panels, [element][vectors] */
+    size_t filter;          /* offset in the scratch, if packed there: panels, [element][vectors] */
 } gemm_pass;
 
 typedef struct gemm_code {
@@ -61,7 +61,8 @@ typedef struct gemm {
     adj_dtype dtype;
     int src_in, filter_in; /* among group->in */
     direct_epilogue epilogue;
-    ptrdiff_t n, kh, kw;  /* images; of the filter */
+    ptrdiff_t n;          /* images */
+    ptrdiff_t kh, kw;     /* of the filter */
     direct_size src, dst; /* if flat: rows of pixels, the last one shorter */
     ptrdiff_t pixels;     /* of all rows, if flat */
     ptrdiff_t lanes;      /* of a vector */
@@ -73,7 +74,8 @@ typedef struct gemm {
     ptrdiff_t filter_jobs;
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
     ptrdiff_t slots;       /* of a ring of them */
-    ptrdiff_t left, row; /* pixels of zeros before a copied row; its elements, 0: none is copied */
+    ptrdiff_t left;        /* pixels of zeros before a copied row */
+    ptrdiff_t row;         /* elements of one; 0: none is copied */
     size_t thread, per_thread;                /* offsets in the scratch: of each thread's; */
     size_t ring, src_rows, windows, at, sums; /* in there: rows; gathered windows; parts; sums; */
     size_t cast;                              /* a band's results before they are cast */
