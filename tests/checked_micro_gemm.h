@@ -1,18 +1,16 @@
-/* checked_micro_gemm.c - micro_gemm.c as it ships, for AddressSanitizer: what a product reads and
- * writes is checked before, row by row. A check of each access would take half of the time of all
- * tests where plans take these products, and of a loop for any size of the block, as checks of the
- * unrolled ones take minutes to compile. */
+/* checked_micro_gemm.h - included ahead of backends/direct/micro_gemm.c where that is compiled for
+ * AddressSanitizer as it ships: what a product reads and writes is checked before, row by row.
+ * Checks of each access would take half of the time of all tests, of a loop for any size of the
+ * block at that: those of the unrolled ones take minutes to compile. */
+#ifndef TESTS_CHECKED_MICRO_GEMM_H
+#define TESTS_CHECKED_MICRO_GEMM_H
+
 #include <sanitizer/asan_interface.h>
 
+#include "backends/direct/arith.h"
 #include "backends/direct/micro_gemm.h"
 
 static void unchecked(const micro_gemm *p);
-
-#pragma push_macro("REAL_TYPED")
-#undef REAL_TYPED
-#define REAL_TYPED(name) unchecked
-#include "backends/direct/micro_gemm.c"
-#pragma pop_macro("REAL_TYPED")
 
 /* Rows of so many elements, `pitch` from one to the next. Ends the program where one is not to be
  * touched. */
@@ -21,7 +19,7 @@ static void check(const real *first, ptrdiff_t rows, ptrdiff_t elements, ptrdiff
 {
     const size_t bytes = (size_t)elements * sizeof(real);
     for (ptrdiff_t i = 0; i < rows; i++) {
-        void *at = __asan_region_is_poisoned((void *)(uintptr_t)(first + i * pitch), bytes);
+        void *at = __asan_region_is_poisoned((void *)(first + i * pitch), bytes);
         if (at != NULL)
             __asan_report_error(__builtin_return_address(0), __builtin_frame_address(0),
                                 __builtin_frame_address(0), at, is_written, sizeof(real));
@@ -46,3 +44,9 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
         check(p->addend, p->rows, outputs, p->addend_pitch, 0);
     unchecked(p);
 }
+
+/* So the source defines what the function above calls. */
+#undef REAL_TYPED
+#define REAL_TYPED(name) unchecked
+
+#endif
