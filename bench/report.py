@@ -99,8 +99,8 @@ def net_floors(run, f):
             for dtype in ("f32", "bf16"):
                 f.at_least(f"{net}, {dtype} {TITLES[part].lower()} against the best of all peers",
                            floors.INFER_ALL, gain(net, dtype, OURS, part, peer=""))
-    for dtype, most in floors.STEP_TO_RAW.items():
-        for net, floor in most.items():
+    for dtype, by_net in floors.STEP_TO_RAW.items():
+        for net, floor in by_net.items():
             f.at_most(f"{net}, {dtype} step against its convolutions alone", floor,
                       divide(own(run, net, dtype, "train"),
                              run["raw"].get(f"{net} {dtype}", {}).get("fastest_ms")))

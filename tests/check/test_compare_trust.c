@@ -204,7 +204,7 @@ static void run_out_of_memory(const char *config, int guard)
                      all.calls, c.live);
         failed++;
     }
-    cr_assert_gt(failed, 200);
+    cr_assert_gt(failed, 100); /* how many places there are is a matter of inlining, too */
 }
 
 Test(compare_trust, out_of_memory_naive) { run_out_of_memory("naive", 0); }
