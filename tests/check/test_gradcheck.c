@@ -58,7 +58,7 @@ Test(gradcheck, no_false_alarm)
 Test(gradcheck, convolutions_of_direct)
 {
     static const op_args cases[] = {
-        {.op = "conv2d", .in = "2,9,9,12", .filter = "1,1,12,8"},
+        {.op = "conv2d", .in = "2,24,24,12", .filter = "1,1,12,8"},
         {.op = "conv2d", .in = "1,6,7,16", .filter = "3,3,16,24"},
         {.op = "conv2d", .in = "1,9,8,5", .filter = "3,3,5,19", .strides = "1,2,2,1"},
         {.op = "conv2d", .in = "2,12,5,3", .filter = "5,5,3,16"},
