@@ -48,10 +48,14 @@ give_tiles_to_all() {
 build_kernel() {
     archive=$(find /usr/src -name 'linux-source-*.tar.xz' | sort -V | tail -n 1)
     need "${archive:-linux-source}" flex bison bc
+    rm -rf "$dir/linux"
     mkdir -p "$dir/linux"
     tar -C "$dir/linux" --strip-components=1 -xf "$archive"
     give_tiles_to_all "$dir/linux"
     make -s -C "$dir/linux" tinyconfig >/dev/null
+    for option in SLOB KERNEL_XZ CC_OPTIMIZE_FOR_SIZE; do # tinyconfig's choices instead of some of these
+        "$dir/linux/scripts/config" --file "$dir/linux/.config" --disable "$option"
+    done
     for option in $options; do
         "$dir/linux/scripts/config" --file "$dir/linux/.config" --enable "$option"
     done
