@@ -68,23 +68,23 @@ static void div_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = adj_neg(adj_sum_to(adj_mul(quotient, y), b->type.shape));
 }
 
-/* dy goes to a where chosen is 1, to b where it is 0. */
-static void choose(adj_node *y, adj_node *dy, adj_node *chosen, adj_node *dx[])
+/* dy goes to a where mask is 1, to b where it is 0. */
+static void split_gradient(adj_node *y, adj_node *dy, adj_node *mask, adj_node *dx[])
 {
-    adj_node *rest = chosen != NULL ? adj_sub(adj_fill_like(chosen, 1), chosen) : NULL;
+    adj_node *rest = mask != NULL ? adj_sub(adj_fill_like(mask, 1), mask) : NULL;
 
-    dx[0] = adj_sum_to(adj_relu_grad(dy, chosen), y->in[0]->type.shape);
+    dx[0] = adj_sum_to(adj_relu_grad(dy, mask), y->in[0]->type.shape);
     dx[1] = adj_sum_to(adj_relu_grad(dy, rest), y->in[1]->type.shape);
 }
 
 static void maximum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    choose(y, dy, adj_greater_equal(y->in[0], y->in[1]), dx);
+    split_gradient(y, dy, adj_greater_equal(y->in[0], y->in[1]), dx);
 }
 
 static void minimum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    choose(y, dy, adj_greater_equal(y->in[1], y->in[0]), dx);
+    split_gradient(y, dy, adj_greater_equal(y->in[1], y->in[0]), dx);
 }
 
 /* x * 1 is x when nothing is broadcast; x + 0 is not (-0 + 0 is 0). */

@@ -31,10 +31,10 @@ static void write_2x2(const window *v, const T *restrict x, const T *restrict dy
         float m0 = ld(x[c]), m1 = max(m0, v1), m2 = max(m1, v2);
         int32_t at3 = is_new_max(v3, m2), at2 = is_new_max(v2, m1) & ~at3;
         int32_t at1 = is_new_max(v1, m0) & ~at2 & ~at3, at0 = ~(at1 | at2 | at3);
-        dx[c] = st_exact(choose(at0, d, 0));
-        dx1[c] = st_exact(choose(at1, d, 0));
-        dx2[c] = st_exact(choose(at2, d, 0));
-        dx3[c] = st_exact(choose(at3, d, 0));
+        dx[c] = st_exact(blend(at0, d, 0));
+        dx1[c] = st_exact(blend(at1, d, 0));
+        dx2[c] = st_exact(blend(at2, d, 0));
+        dx3[c] = st_exact(blend(at3, d, 0));
     }
 }
 
@@ -150,7 +150,7 @@ static void add_where(ptrdiff_t channels, float *restrict dx, const float *restr
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
-        dx[c] += choose(mask(at[c] == pixel), dy[c], 0);
+        dx[c] += blend(mask(at[c] == pixel), dy[c], 0);
 }
 
 static void maximum_any(const window *v, ptrdiff_t channels, float floor, const T *x, T *restrict y)

@@ -56,7 +56,7 @@ static inline window window_at(const adj_conv_geom *g, span h, span w)
  * comparisons, and does not vectorise. */
 static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
 
-static inline float choose(int32_t first, float a, float b)
+static inline float blend(int32_t first, float a, float b)
 {
     return float_of((bits_of(a) & (uint32_t)first) | (bits_of(b) & ~(uint32_t)first));
 }
@@ -69,7 +69,7 @@ static inline int32_t is_new_max(float v, float maximum)
 
 static inline float max(float maximum, float v)
 {
-    return choose(is_new_max(v, maximum), v, maximum);
+    return blend(is_new_max(v, maximum), v, maximum);
 }
 
 /* A sum of one element, which naive begins at +0 as well: -0 becomes +0. */
@@ -93,7 +93,7 @@ static inline void note_max(ptrdiff_t channels, float *restrict maximum, int32_t
         float v = ld(x[c]), m = maximum[c];
         int32_t is_new = is_new_max(v, m);
         at[c] = (pixel & is_new) | (at[c] & ~is_new);
-        maximum[c] = choose(is_new, v, m);
+        maximum[c] = blend(is_new, v, m);
     }
 }
 
@@ -102,7 +102,7 @@ static inline void write_where(ptrdiff_t channels, T *restrict dx, const float *
 {
 #pragma omp simd
     for (ptrdiff_t c = 0; c < channels; c++)
-        dx[c] = st_exact(choose(mask(at[c] == pixel), summed(dy[c]), 0));
+        dx[c] = st_exact(blend(mask(at[c] == pixel), summed(dy[c]), 0));
 }
 
 static inline int32_t number_of(const window *v, ptrdiff_t i, ptrdiff_t j)
