@@ -44,8 +44,8 @@ static const conv_rule *named(const char *name)
 /* where vectors of 8 are the largest; all but the first only in version 2 */
 #define AVX2 "filter_of_direct_avx2 " AVX2_2
 #define AVX2_2                                                                                     \
-    "forward_of_direct_avx2 input_of_direct_avx2 filter_panels_of_direct_avx2 "                    \
-    "filter_5x5_of_direct_avx2"
+    "forward_of_direct_avx2 input_of_direct_avx2 filter_of_many_1x1_of_direct_avx2 "               \
+    "filter_panels_of_direct_avx2 filter_5x5_of_direct_avx2"
 /* where vectors of 16 differ from those of 8 */
 #define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
 #define NARROW "depthwise_up_to_4"
@@ -331,6 +331,7 @@ Test(conv_rules, are_for_vectors_of_8)
 {
     static const char dw[] = "filter_of_direct_avx2", y[] = "forward_of_direct_avx2",
                       dx[] = "input_of_direct_avx2", dw_5x5[] = "filter_5x5_of_direct_avx2",
+                      many[] = "filter_of_many_1x1_of_direct_avx2",
                       panels[] = "filter_panels_of_direct_avx2", none[] = "none";
     static const struct {
         convolution c;
@@ -369,6 +370,15 @@ Test(conv_rules, are_for_vectors_of_8)
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 16, 3, 1, 2, 32, 32, 0, 0, 0, 0}, none},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 12, 1, 1, 1, 64, 64, 0, 0, 0, 0}, dw},
                 {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 24, 1, 1, 1, 16, 32, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 128, 256, 0, 0, 0, 0}, dw},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 144, 256, 0, 0, 0, 0}, many},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 3, 1, 1, 1, 256, 256, 0, 0, 0, 0}, many},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 14, 1, 1, 1, 384, 32, 0, 0, 0, 0}, many},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 14, 1, 1, 1, 400, 400, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 28, 3, 1, 1, 1, 256, 256, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 14, 1, 1, 1, 264, 256, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 14, 1, 1, 1, 256, 40, 0, 0, 0, 0}, none},
+                {{BACKWARD_WEIGHTS, ADJ_F32, 0, 32, 14, 1, 2, 1, 256, 256, 0, 0, 0, 0}, none},
                 {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 64, 64, 0, 0, 0, 0}, dx},
                 {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 32, 60, 0, 0, 0, 0}, dx},
                 {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 60, 32, 0, 0, 0, 0}, none},
