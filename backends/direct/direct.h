@@ -47,10 +47,18 @@ typedef struct { /* the code for one instruction set */
     const struct winograd_code *winograd_image[2], *winograd_filter[2];
 } direct_isa;
 
+typedef struct { /* how a kernel packs its filter; `of` is its state, or what of it decides that */
+    size_t state_bytes;
+    int (*is_same)(const void *of, const void *other); /* do both read the same layout? */
+    size_t (*bytes)(const void *of);
+    void (*pack)(const void *of, const void *filter, void *packed);
+} direct_packing;
+
 struct adj_layout { /* see layouts.c */
     adj_layout *next;
     size_t bytes;
-    struct gemm *filter_of; /* whose products read it; NULL: it is of bytes */
+    const direct_packing *packing; /* of a filter; NULL: it is of bytes */
+    void *packed_of;
     char name[16];
 };
 
@@ -130,9 +138,13 @@ adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);
 
 /* layouts.c: the layout of an i32 value of so many elements, all from 0 to 255, that has a byte for
- * each; of a filter as p's products read it. NULL: out of memory. */
+ * each; of a filter that is packed before it enters a kernel. NULL: out of memory. */
 const adj_layout *direct_bytes(direct *d, int64_t elems);
-const adj_layout *direct_packed_filter(direct *d, const struct gemm *p);
+const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing, const void *of,
+                                       const char *name);
+/* May the filter, number `in` of the group's operands, be packed before it enters the kernel:
+ * because no run changes it (adj_prep.invariant), and nothing else of the group reads it? */
+int direct_is_kept(const adj_group *g, const adj_prep *prep, int in);
 void direct_free_layouts(direct *d);
 size_t direct_layout_bytes(const adj_layout *l);
 const char *direct_layout_name(const adj_layout *l);

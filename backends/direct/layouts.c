@@ -2,11 +2,13 @@
  *
  *   bytes   of an i32 value whose elements are 0 to 255, as an argmax's are: a byte for each. Only
  *           readers outside this backend need it plain.
- *   panels  of a filter, as gemm's products read it (gemm/packed_filter.c). No kernel writes it, so
- *           it is there beside the plain one, and nobody needs the way back. */
+ *   packed  of a filter, as a kernel's products read it (gemm/packed_filter.c,
+ *           winograd/packed_filter.c), under the kernel's name for it. No kernel writes it, so it
+ * is there beside the plain one, and nobody needs the way back. */
 #include <stdio.h>
+#include <string.h>
 
-#include "backends/direct/gemm/packed_filter.h"
+#include "direct.h"
 
 static adj_layout *add(direct *d, adj_layout layout)
 {
@@ -21,33 +23,44 @@ static adj_layout *add(direct *d, adj_layout layout)
 const adj_layout *direct_bytes(direct *d, int64_t elems)
 {
     for (const adj_layout *l = d->layouts; l != NULL; l = l->next)
-        if (l->filter_of == NULL && l->bytes == (size_t)elems)
+        if (l->packing == NULL && l->bytes == (size_t)elems)
             return l;
     return add(d, (adj_layout){.name = "bytes", .bytes = (size_t)elems});
 }
 
-const adj_layout *direct_packed_filter(direct *d, const gemm *p)
+const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing, const void *of,
+                                       const char *name)
 {
     for (const adj_layout *l = d->layouts; l != NULL; l = l->next)
-        if (l->filter_of != NULL && gemm_has_same_filter(l->filter_of, p))
+        if (l->packing == packing && packing->is_same(l->packed_of, of))
             return l;
-    gemm *of = adj_alloc(&d->allocator, sizeof *of);
-    if (of == NULL)
+    void *copy = adj_alloc(&d->allocator, packing->state_bytes);
+    if (copy == NULL)
         return NULL;
-    *of = gemm_of_filter(p);
-    adj_layout *l = add(d, (adj_layout){.bytes = gemm_packed_bytes(of), .filter_of = of});
+    memcpy(copy, of, packing->state_bytes);
+    adj_layout *l =
+        add(d, (adj_layout){.bytes = packing->bytes(of), .packing = packing, .packed_of = copy});
     if (l == NULL)
-        adj_release(&d->allocator, of);
+        adj_release(&d->allocator, copy);
     else
-        snprintf(l->name, sizeof l->name, "panels%dx%d", (int)p->vectors, (int)p->lanes);
+        snprintf(l->name, sizeof l->name, "%s", name);
     return l;
+}
+
+int direct_is_kept(const adj_group *g, const adj_prep *prep, int in)
+{
+    int readers = 0;
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i]->n_in; k++)
+            readers += g->node[i]->in[k] == g->in[in];
+    return in < 32 && (prep->invariant >> in & 1) && readers == 1;
 }
 
 void direct_free_layouts(direct *d)
 {
     for (adj_layout *l = d->layouts, *next; l != NULL; l = next) {
         next = l->next;
-        adj_release(&d->allocator, l->filter_of);
+        adj_release(&d->allocator, l->packed_of);
         adj_release(&d->allocator, l);
     }
 }
@@ -61,21 +74,22 @@ const char *direct_layout_name(const adj_layout *l) { return l->name; }
 typedef struct {
     int64_t n; /* elements */
     int to_bytes;
-    const gemm *filter_of; /* NULL: to or from bytes */
+    const adj_layout *packed; /* NULL: to or from bytes */
 } reorder;
 
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
 {
     direct *d = r->backend;
-    const adj_layout *packed = r->to != NULL ? r->to : r->from;
+    const adj_layout *ours = r->to != NULL ? r->to : r->from;
     *state = NULL;
     *scratch = 0;
-    if ((r->to != NULL && r->from != NULL) || (packed->filter_of != NULL && r->to == NULL))
+    if ((r->to != NULL && r->from != NULL) || (ours->packing != NULL && r->to == NULL))
         return ADJ_ENOKERNEL;
     reorder *s = *state = adj_alloc(&d->allocator, sizeof *s);
     if (s == NULL)
         return ADJ_ENOMEM;
-    *s = (reorder){adj_shape_elems(r->type.shape), r->to != NULL, packed->filter_of};
+    *s = (reorder){adj_shape_elems(r->type.shape), r->to != NULL,
+                   ours->packing != NULL ? ours : NULL};
     return ADJ_OK;
 }
 
@@ -83,8 +97,8 @@ adj_status direct_reorder_run(void *state, const void *in, void *out, void *scra
 {
     const reorder *s = state;
     (void)scratch;
-    if (s->filter_of != NULL) {
-        gemm_pack_filter(s->filter_of, in, out);
+    if (s->packed != NULL) {
+        s->packed->packing->pack(s->packed->packed_of, in, out);
         return ADJ_OK;
     }
     for (int64_t i = 0; i < s->n && s->to_bytes; i++)

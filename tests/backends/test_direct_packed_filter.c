@@ -1,6 +1,8 @@
-/* test_direct_packed_filter.c - in which plans direct's gemm has its filter packed once, and by
- * that gets products that oneDNN has elsewhere; against naive and literal values. */
+/* test_direct_packed_filter.c - in which plans direct's gemm and Winograd's algorithm have their
+ * filters packed once, and by that get what oneDNN, or gemm, has elsewhere; against naive and
+ * literal values. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,13 +50,14 @@ static void run_with(inference *i, uint64_t seed)
         cr_assert_eq(adj_run(i->e), ADJ_OK, "%s", adj_exec_message(i->e));
 }
 
-static int packed_operands(const adj_exec *e)
+/* Operands in a layout whose name begins so. */
+static int packed_operands(const adj_exec *e, const char *layout)
 {
     int n = 0;
     for (int k = 0; k < adj_exec_step_count(e); k++) {
         const adj_group *g = adj_exec_step_group(e, k);
         for (int j = 0; g != NULL && j < g->n_in; j++)
-            n += strncmp(adj_exec_step_layout(e, k, g->in[j]), "panels", 6) == 0;
+            n += strncmp(adj_exec_step_layout(e, k, g->in[j]), layout, strlen(layout)) == 0;
     }
     return n;
 }
@@ -63,7 +66,7 @@ Test(packed_filter, a_filter_is_packed_once_where_no_run_changes_it)
 {
     adj_graph *g[3] = {adj_graph_new(), adj_graph_new(), adj_graph_new()};
     inference ours = infer_by(g[0], "direct", 0), naive = infer_by(g[1], "naive", 0);
-    cr_assert_eq(packed_operands(ours.e), 2);
+    cr_assert_eq(packed_operands(ours.e, "panels"), 2);
     for (uint64_t seed = 0; seed < 3; seed++) {
         run_with(&ours, seed);
         run_with(&naive, seed);
@@ -78,7 +81,7 @@ Test(packed_filter, a_filter_is_packed_once_where_no_run_changes_it)
     adj_exec_free(ours.e);
     adj_exec_free(naive.e);
     const inference trained = infer_by(g[2], "direct", 1);
-    cr_assert_eq(packed_operands(trained.e), 0);
+    cr_assert_eq(packed_operands(trained.e, "panels"), 0);
     adj_exec_free(trained.e);
     for (int i = 0; i < 3; i++)
         adj_graph_free(g[i]);
@@ -133,5 +136,131 @@ Test(packed_filter, few_rows_are_taken_unasked)
         cr_expect_str_eq(backend, list[i].backend, "%zu", i);
         adj_exec_free(e);
         adj_graph_free(g);
+    }
+}
+
+/* ---- Winograd's ---- */
+
+typedef struct {
+    adj_graph *g;
+    adj_exec *e;
+    adj_node *x, *w, *fetch[2]; /* y and dx, of y */
+} winograd_plan;
+
+/* As many channels in as out: the filters of both are of one size. 3x3: of two panels. */
+static winograd_plan winograd_by(const char *backend, adj_math math, int side, int kernel,
+                                 int is_trained)
+{
+    winograd_plan p = {.g = adj_graph_new()};
+    const int channels = kernel == 3 ? 80 : 32;
+    const adj_shape x = {4, {1, side, side, channels}},
+                    w = {4, {kernel, kernel, channels, channels}};
+    const adj_conv same = {.padding = ADJ_SAME};
+    p.x = adj_input(p.g, "x", ADJ_F32, x);
+    p.w = adj_param(p.g, "w", ADJ_F32, w, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
+    p.fetch[0] = adj_conv2d(p.x, p.w, &same);
+    p.fetch[1] = adj_conv2d_backprop_input(x, p.w, p.fetch[0], &same);
+    adj_updates *u = adj_updates_new(p.g);
+    if (is_trained)
+        adj_updates_add(u, p.w, adj_scale(p.w, 2));
+    const adj_exec_opts o = {
+        .n_fetch = 2, .fetch = p.fetch, .updates = u, .backend = backend, .math = math};
+    cr_assert_eq(adj_exec_new(p.g, &o, &p.e), ADJ_OK, "%s", adj_exec_message(p.e));
+    return p;
+}
+
+static void winograd_free(winograd_plan *p)
+{
+    adj_exec_free(p->e);
+    adj_graph_free(p->g);
+}
+
+static void set_sevenths(const winograd_plan *p, const adj_node *n, int seed)
+{
+    const int64_t elems = adj_shape_elems(n->type.shape);
+    float *v = malloc((size_t)elems * sizeof *v);
+    for (int64_t i = 0; i < elems; i++)
+        v[i] = (float)((i * 37 + seed * 11 + i / 41) % 23 - 11) / 7;
+    cr_assert_eq(adj_set(p->e, n, v, (size_t)elems * sizeof *v), ADJ_OK);
+    free(v);
+}
+
+/* Both results, one behind the other. */
+static float *run_winograd(const winograd_plan *p, int seed, int64_t n[2])
+{
+    for (int k = 0; k < 2; k++)
+        n[k] = adj_shape_elems(p->fetch[k]->type.shape);
+    float *got = malloc((size_t)(n[0] + n[1]) * sizeof *got);
+    set_sevenths(p, p->x, seed);
+    set_sevenths(p, p->w, seed + 1);
+    cr_assert_eq(adj_run(p->e), ADJ_OK, "%s", adj_exec_message(p->e));
+    for (int k = 0; k < 2; k++)
+        cr_assert_eq(adj_get(p->e, p->fetch[k], got + k * n[0], (size_t)n[k] * sizeof *got),
+                     ADJ_OK);
+    return got;
+}
+
+/* Errors are relative to the whole result: see test_direct_winograd.c. */
+static void expect_near(const float *got, const float *want, int64_t n, double bound,
+                        const char *label)
+{
+    double size = 0;
+    for (int64_t i = 0; i < n; i++)
+        size += (double)want[i] * (double)want[i];
+    for (int64_t i = 0; i < n; i++)
+        cr_assert_leq(fabs((double)got[i] - (double)want[i]), bound * sqrt(size / (double)n),
+                      "%s: [%d] is %g, not %g", label, (int)i, (double)got[i], (double)want[i]);
+}
+
+static void expect_as_each_time(int kernel, const char *isa)
+{
+    winograd_plan kept = winograd_by("direct", ADJ_MATH_FAST, 32, kernel, 0),
+                  trained = winograd_by("direct", ADJ_MATH_FAST, 32, kernel, 1),
+                  naive = winograd_by("naive", ADJ_MATH_EXACT, 32, kernel, 0);
+    cr_assert_eq(packed_operands(kept.e, "points"), 2, "%s %d", isa, kernel);
+    cr_assert_eq(packed_operands(trained.e, "points"), 0, "%s %d", isa, kernel);
+    for (int seed = 0; seed < 2; seed++) { /* packed anew when it is set */
+        int64_t n[2];
+        float *ours = run_winograd(&kept, seed, n), *each_time = run_winograd(&trained, seed, n);
+        float *want = run_winograd(&naive, seed, n);
+        cr_expect_eq(memcmp(ours, each_time, (size_t)(n[0] + n[1]) * sizeof *ours), 0);
+        expect_near(ours, want, n[0], 6e-5, "y");
+        expect_near(ours + n[0], want + n[0], n[1], 12e-5, "dx, whose operand is inexact as well");
+        free(ours);
+        free(each_time);
+        free(want);
+    }
+    winograd_free(&kept);
+    winograd_free(&trained);
+    winograd_free(&naive);
+}
+
+static void expect_transformed_once(const char *isa)
+{
+    expect_as_each_time(3, isa);
+    expect_as_each_time(5, isa);
+}
+
+Test(packed_filter, winograds_is_transformed_once_where_no_run_changes_it)
+{
+    static const char *const isas[] = {"avx2", "avx512"}; /* others' vectors are too small for it */
+    for_each_isa(2, isas, expect_transformed_once);
+}
+
+/* With vectors of AVX2 it pays for fewer tiles then: 16, not 64. */
+Test(packed_filter, winograds_is_worth_fewer_tiles)
+{
+    static const struct {
+        int side, is_trained, tiles_pay;
+    } list[] = {{32, 1, 1}, {29, 1, 1}, {28, 1, 0}, {28, 0, 1}, {13, 0, 1}, {12, 0, 0}};
+    need_isa("avx2");
+    setenv("ADJOINT_MAX_ISA", "avx2", 1);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        winograd_plan p = winograd_by("direct", ADJ_MATH_FAST, list[i].side, 3, list[i].is_trained);
+        int by_winograd = 0;
+        for (int k = 0; k < adj_exec_step_count(p.e); k++)
+            by_winograd += strncmp(adj_exec_step_at(p.e, k).impl, "winograd", 8) == 0;
+        cr_expect_eq(by_winograd, 2 * list[i].tiles_pay, "%zu", i);
+        winograd_free(&p);
     }
 }

@@ -229,9 +229,8 @@ static int set_scratch(gemm *p, size_t *scratch)
     return 1;
 }
 
-/* invariant: of the group's operands, as adj_prep's. */
 static int plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
-                uint32_t invariant, size_t *scratch)
+                adj_prep *prep)
 {
     const adj_node *n = group->node[0];
     if (n->op == &adj_op_matmul && !is_matmul(n))
@@ -253,8 +252,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
-    p->by_reorder = !p->is_turned && p->filter_in < 32 && (invariant >> p->filter_in & 1) &&
-                    p->filter_in != p->src_in && p->filter_in != epilogue->addend_in;
+    p->by_reorder = !p->is_turned && direct_is_kept(group, prep, p->filter_in);
     p->is_packed = packs_filter(p);
     p->by_reorder &= p->is_packed;
     set_passes(p, &g);
@@ -265,7 +263,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
     const int is_prepared =
         !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
     p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
-    return set_scratch(p, scratch);
+    return set_scratch(p, &prep->scratch);
 }
 
 /* ---- the kernel ---- */
@@ -324,7 +322,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     direct_epilogue epilogue;
     if (candidate > 0 || !is_ours(g, &epilogue))
         return ADJ_ENOKERNEL;
-    if (!plan(&p, d, g, &epilogue, prep->invariant, &prep->scratch))
+    if (!plan(&p, d, g, &epilogue, prep))
         return direct_refuse(prep,
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
@@ -333,7 +331,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         prep->seconds *= 0.8;
     else if (!competes(d, &p, g->node[0]))
         prep->seconds *= direct_any_conv;
-    const adj_layout *packed = p.by_reorder ? direct_packed_filter(d, &p) : NULL;
+    const adj_layout *packed = p.by_reorder ? gemm_packed_filter(d, &p) : NULL;
     if (p.by_reorder && packed == NULL)
         return ADJ_ENOMEM;
     const adj_status status = direct_accept(d, g, prep, "gemm", &p, sizeof p);

@@ -2,14 +2,17 @@
 #include "packed_filter.h"
 
 #include <math.h>
+#include <stdio.h>
 
-int gemm_has_same_filter(const gemm *a, const gemm *b)
+static int is_same(const void *of, const void *other)
 {
+    const gemm *a = of, *b = other;
     return a->dtype == b->dtype && a->kh == b->kh && a->kw == b->kw && a->src.c == b->src.c &&
            a->dst.c == b->dst.c && a->lanes == b->lanes && a->vectors == b->vectors;
 }
 
-gemm gemm_of_filter(const gemm *p)
+/* Of p what packing needs: what is packed is the only operand, and begins the scratch. */
+static gemm of_filter(const gemm *p)
 {
     return (gemm){
         .code = p->code,
@@ -33,20 +36,32 @@ static ptrdiff_t packed_elements(const gemm *p)
     return p->pass[0].elements * round_up(p->dst.c, p->lanes);
 }
 
-size_t gemm_packed_bytes(const gemm *of)
+static size_t packed_bytes(const void *of)
 {
-    return (size_t)(packed_elements(of) + 1) * adj_dtype_size(of->dtype);
+    const gemm *p = of;
+    return (size_t)(packed_elements(p) + 1) * adj_dtype_size(p->dtype);
 }
 
-void gemm_pack_filter(const gemm *of, const void *filter, void *packed)
+static void pack(const void *of, const void *filter, void *packed)
 {
-    const adj_call call = {.state = (void *)of, .in = &filter, .scratch = packed};
+    const gemm *p = of;
+    const adj_call call = {.state = (void *)p, .in = &filter, .scratch = packed};
     int is_finite = 1;
-#pragma omp parallel for schedule(static) num_threads(of->threads) if (of->threads > 1)            \
+#pragma omp parallel for schedule(static) num_threads(p->threads) if (p->threads > 1)            \
     reduction(& : is_finite)
-    for (ptrdiff_t job = 0; job < of->filter_jobs; job++)
-        is_finite &= of->code->prepare_filter(&call, job);
-    adj_store(of->dtype, packed, packed_elements(of), is_finite ? 0 : NAN);
+    for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
+        is_finite &= p->code->prepare_filter(&call, job);
+    adj_store(p->dtype, packed, packed_elements(p), is_finite ? 0 : NAN);
+}
+
+static const direct_packing packing = {sizeof(gemm), is_same, packed_bytes, pack};
+
+const adj_layout *gemm_packed_filter(direct *d, const gemm *p)
+{
+    const gemm of = of_filter(p);
+    char name[16];
+    snprintf(name, sizeof name, "panels%dx%d", (int)p->vectors, (int)p->lanes);
+    return direct_packed_filter(d, &packing, &of, name);
 }
 
 int gemm_is_packed_finite(const gemm *p, const void *packed)

@@ -9,12 +9,8 @@
 
 #include "gemm.h"
 
-/* Read both the same layout? */
-int gemm_has_same_filter(const gemm *a, const gemm *b);
-/* Of p what packing needs: what is packed is the only operand, and begins the scratch. */
-gemm gemm_of_filter(const gemm *p);
-size_t gemm_packed_bytes(const gemm *of);
-void gemm_pack_filter(const gemm *of, const void *filter, void *packed);
+/* NULL: out of memory. */
+const adj_layout *gemm_packed_filter(direct *d, const gemm *p);
 int gemm_is_packed_finite(const gemm *p, const void *packed);
 
 #endif

@@ -83,14 +83,14 @@ static winograd_prefetch dst_of(const winograd *p, const adj_call *c, ptrdiff_t 
 static void multiply(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t panel,
                      const winograd_prefetch *src, float *v)
 {
-    const float *u = (const float *)c->scratch + start_of(p, panel);
+    const float *u = (const float *)(p->by_reorder ? c->in[p->other_in] : c->scratch);
     const ptrdiff_t width = winograd_width_of(p, panel);
     const winograd_prefetch dst = dst_of(p, c, block, panel);
     for (ptrdiff_t point = 0; point < p->points; point++) {
         const micro_gemm product = {.rows = winograd_tiles_in(p, block),
                                     .depth = p->src.c,
                                     .a = v + point * p->v_step,
-                                    .b = u + point * p->src.c * width,
+                                    .b = u + start_of(p, panel) + point * p->src.c * width,
                                     .c = v + p->points * p->v_step + point * p->m_step,
                                     .a_pitch = p->src.c,
                                     .b_pitch = width,

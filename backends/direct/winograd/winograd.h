@@ -54,6 +54,7 @@ typedef struct winograd {
     const winograd_code *code;
     int is_dx, is_dw;
     int src_in, other_in;     /* among group->in: other is w, or dy for dw */
+    int by_reorder;           /* w is u as it enters (packed_filter.h) */
     direct_epilogue epilogue; /* of y */
     ptrdiff_t kernel, window; /* sides */
     ptrdiff_t points;         /* of a window */
@@ -69,8 +70,8 @@ typedef struct winograd {
     ptrdiff_t tiles_per_copy, copy_floats; /* whose pixels are copied at once; and for these */
     /* Elements from a point to the next of u, v and m; dw: m is dy, transformed. */
     ptrdiff_t u_step, v_step, m_step;
-    /* In the scratch, in floats: u is at 0; each thread's copy; then each thread's v and m, which
-     * are so many, or, where all threads work on one block, one for all. */
+    /* In the scratch, in floats: u is at 0, unless it enters; each thread's copy; then each
+     * thread's v and m, which are so many, or, where all threads work on one block, one for all. */
     size_t copies_at, v_at, v_floats;
 } winograd;
 
