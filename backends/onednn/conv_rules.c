@@ -51,6 +51,8 @@ static int towards_8_1x1(const adj_conv_geom *g)
     return g->groups == 1 && is_1x1(g) && g->ic <= 8;
 }
 static int from_8(const adj_conv_geom *g) { return g->groups == 1 && g->ic <= 8; }
+static int from_8_1x1(const adj_conv_geom *g) { return from_8(g) && is_1x1(g); }
+static int from_8_not_1x1(const adj_conv_geom *g) { return from_8(g) && !is_1x1(g); }
 static int from_16(const adj_conv_geom *g) { return g->groups == 1 && g->ic <= 16; }
 static int to_8(const adj_conv_geom *g) { return g->groups == 1 && g->oc <= 8; }
 static int from_16_to_16(const adj_conv_geom *g)
@@ -560,11 +562,20 @@ static const conv_rule rows[] = {
      .impl = "jit:",
      .ops = FORWARD,
      .dtypes = F32,
-     .applies = from_8,
+     .applies = from_8_not_1x1,
      .measured = zen5_xeon,
      .cases = {{&adj_op_conv2d, ADJ_F32, 64, 28, 5, 1, 1, 1, 32},
-               {&adj_op_conv2d, ADJ_F32, 128, 32, 3, 1, 1, 3, 16},
-               {&adj_op_conv2d, ADJ_F32, 32, 48, 1, 1, 1, 8, 16}}},
+               {&adj_op_conv2d, ADJ_F32, 128, 32, 3, 1, 1, 3, 16}}},
+    /* Without AVX-512 jit_1x1 is first, which takes 0.8 to 1.05 times as long as jit (Zen 3). */
+    {.name = "forward_1x1_from_8_f32",
+     .prefers = NAMED_FIRST,
+     .impl = "jit:",
+     .isa = AVX512,
+     .ops = FORWARD,
+     .dtypes = F32,
+     .applies = from_8_1x1,
+     .measured = zen5_xeon,
+     .cases = {{&adj_op_conv2d, ADJ_F32, 32, 48, 1, 1, 1, 8, 16}}},
     {.name = "forward_from_16_bf16",
      .prefers = NAMED_FIRST,
      .impl = "jit_bf16:",

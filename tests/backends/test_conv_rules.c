@@ -47,7 +47,7 @@ static const conv_rule *named(const char *name)
     "forward_of_direct_avx2 input_of_direct_avx2 filter_of_many_1x1_of_direct_avx2 "               \
     "filter_panels_of_direct_avx2 filter_5x5_of_direct_avx2"
 /* where vectors of 16 differ from those of 8 */
-#define WIDE "input_1x1_towards_4_f32 depthwise_below_8"
+#define WIDE "input_1x1_towards_4_f32 depthwise_below_8 forward_1x1_from_8_f32"
 #define NARROW "depthwise_up_to_4"
 /* only with AMX */
 #define TILES "forward_of_direct_amx input_of_direct_amx image_by_parts filter_by_parts"
@@ -144,6 +144,9 @@ static const convolution cases[] = {
     /* LeNet's first convolution: one channel, 5x5, batch 64 */
     {FORWARD, ADJ_F32, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_8_f32",
      "forward_from_8_f32", "forward_from_8_f32"},
+    /* MobileNet's first 1x1 */
+    {FORWARD, ADJ_F32, 0, 32, 48, 1, 1, 1, 8, 16, NAMED_FIRST, "forward_1x1_from_8_f32",
+     "forward_1x1_from_8_f32", NULL},
     {FORWARD, ADJ_BF16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, "forward_from_16_bf16", NULL, NULL},
     {FORWARD, ADJ_F16, 0, 64, 28, 5, 1, 1, 1, 32, NAMED_FIRST, NULL, NULL, NULL},
     {BACKWARD_WEIGHTS, ADJ_F32, 0, 64, 28, 5, 1, 1, 1, 32, DIRECT_FIRST, "filter_from_few_f32",
