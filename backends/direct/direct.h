@@ -14,7 +14,6 @@
 struct conv_bf16_code;
 struct filter_bf16_code;
 struct filter_gemm_code;
-struct gemm;
 struct gemm_code;
 struct group_norm_code;
 struct max_pool_code;
@@ -47,8 +46,8 @@ typedef struct { /* the code for one instruction set */
     const struct winograd_code *winograd_image[2], *winograd_filter[2];
 } direct_isa;
 
-typedef struct { /* how a kernel packs its filter; `of` is its state, or what of it decides that */
-    size_t state_bytes;
+typedef struct { /* how a kernel packs its filter; `of`: what of its state packing needs */
+    size_t of_bytes;
     int (*is_same)(const void *of, const void *other); /* do both read the same layout? */
     size_t (*bytes)(const void *of);
     void (*pack)(const void *of, const void *filter, void *packed);
@@ -144,7 +143,7 @@ const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing,
                                        const char *name);
 /* May the filter, number `in` of the group's operands, be packed before it enters the kernel:
  * because no run changes it (adj_prep.invariant), and nothing else of the group reads it? */
-int direct_is_kept(const adj_group *g, const adj_prep *prep, int in);
+int direct_packs_once(const adj_group *g, const adj_prep *prep, int in);
 void direct_free_layouts(direct *d);
 size_t direct_layout_bytes(const adj_layout *l);
 const char *direct_layout_name(const adj_layout *l);

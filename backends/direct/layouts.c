@@ -4,7 +4,7 @@
  *           readers outside this backend need it plain.
  *   packed  of a filter, as a kernel's products read it (gemm/packed_filter.c,
  *           winograd/packed_filter.c), under the kernel's name for it. No kernel writes it, so it
- * is there beside the plain one, and nobody needs the way back. */
+ *           is there beside the plain one, and nobody needs the way back. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,10 +34,10 @@ const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing,
     for (const adj_layout *l = d->layouts; l != NULL; l = l->next)
         if (l->packing == packing && packing->is_same(l->packed_of, of))
             return l;
-    void *copy = adj_alloc(&d->allocator, packing->state_bytes);
+    void *copy = adj_alloc(&d->allocator, packing->of_bytes);
     if (copy == NULL)
         return NULL;
-    memcpy(copy, of, packing->state_bytes);
+    memcpy(copy, of, packing->of_bytes);
     adj_layout *l =
         add(d, (adj_layout){.bytes = packing->bytes(of), .packing = packing, .packed_of = copy});
     if (l == NULL)
@@ -47,7 +47,7 @@ const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing,
     return l;
 }
 
-int direct_is_kept(const adj_group *g, const adj_prep *prep, int in)
+int direct_packs_once(const adj_group *g, const adj_prep *prep, int in)
 {
     int readers = 0;
     for (int i = 0; i < g->n_node; i++)

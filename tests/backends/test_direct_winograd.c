@@ -77,19 +77,31 @@ static void expect_near(const double *got, const double *want, int64_t n, double
     cr_assert_leq(worst, 6 * bound * sqrt(size / (double)n), "%s: worst %g", label, worst);
 }
 
-/* The outcome of the only candidate, which is ours. */
+/* The outcome of the only candidate, which is ours; the same to the last bit whether the filter of
+ * y or dx may change in every run or is transformed once for many. */
 static double *run_ours(problem *p, const char *isa, int threads, int n,
                         const adj_node *const node[])
 {
     test_backend t = direct_open(isa, threads);
+    const int is_dw = node[0]->op == &adj_op_conv2d_backprop_filter;
     char impl[64];
+    outcome o[2];
     snprintf(impl, sizeof impl, "winograd:%s", isa);
-    outcome o = run_candidate(&p->f, &t, n, node, 0);
-    cr_assert_eq(o.status, ADJ_OK, "%s %s: %s", p->text, node[0]->op->name, o.why);
-    cr_assert_str_eq(o.impl, impl);
-    cr_assert_eq(run_candidate(&p->f, &t, n, node, 1).status, ADJ_ENOKERNEL);
+    for (int is_kept = 0; is_kept < 2; is_kept++) {
+        t.invariant = is_kept ? UINT32_MAX : 0;
+        o[is_kept] = run_candidate(&p->f, &t, n, node, 0);
+        cr_assert_eq(o[is_kept].status, ADJ_OK, "%s %s: %s", p->text, node[0]->op->name,
+                     o[is_kept].why);
+        cr_assert_str_eq(o[is_kept].impl, impl);
+        cr_assert_eq(strstr(o[is_kept].layouts, "points") != NULL, is_kept && !is_dw, "%s: %s",
+                     p->text, o[is_kept].layouts);
+        cr_assert_eq(run_candidate(&p->f, &t, n, node, 1).status, ADJ_ENOKERNEL);
+    }
+    cr_assert_eq(memcmp(o[0].y, o[1].y, (size_t)elements(node[n - 1]) * sizeof *o[0].y), 0,
+                 "%s %s: transformed once it has other bits", p->text, node[0]->op->name);
+    free(o[1].y);
     backend_close(&t);
-    return o.y;
+    return o[0].y;
 }
 
 static void expect_row(oracle_conv row, const char *isa)
@@ -286,6 +298,32 @@ static void expect_nan(adj_dtype dtype, const char *isa)
 }
 
 Test(direct_winograd, nan_is_not_lost) { expect_nan(ADJ_F32, best_isa()); }
+
+static void expect_added(const char *isa)
+{
+    problem p = problem_new(
+        (oracle_conv){.n = 3, .h = 3, .w = 16, .c = 16, .last = 16, .padding = ADJ_SAME}, ADJ_F32);
+    adj_node *sum = adj_add(p.result[ORACLE_Y], p.w);
+    const adj_node *group[] = {p.result[ORACLE_Y], sum};
+    double *want = by_naive(&p.f, sum);
+    test_backend t = direct_open(isa, 2);
+    t.invariant = UINT32_MAX;
+    outcome o = run_kernel(&p.f, &t, "winograd", 2, group);
+    cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+    cr_expect_null(strstr(o.layouts, "points"), "%s", o.layouts);
+    expect_near(o.y, want, elements(sum), bound_of(&p), isa);
+    free(o.y);
+    free(want);
+    backend_close(&t);
+    fixture_free(&p.f);
+}
+
+/* A filter that is also what is added to y is read as it lies by both. */
+Test(direct_winograd, a_filter_that_is_added_as_well)
+{
+    static const char *const isas[] = {"avx2", "avx512"};
+    for_each_isa(2, isas, expect_added);
+}
 
 Test(direct_winograd, nan_is_not_lost_in_bf16)
 {

@@ -267,14 +267,15 @@ ALWAYS void walk_strip(const row_kernel_args *s, ptrdiff_t i, ptrdiff_t first, p
     store_state(s, i, &h, bits);
 }
 
-/* How many rows of a strip are taken before the next strip: of a row of several strips, a few, so
- * that memory is read nearly as it lies. All at once took 1.1 to 1.3 times as long with 128
- * channels (f32, AMD Zen 3, 2026-11-27); of half types and with AVX-512, whose registers hold a
- * strip's constants and sums, nothing else was measured. */
+/* How many rows of a strip are taken before the next strip: all, but of rows of two strips, where
+ * they would be every other four lines of memory, a few. All at once took 1.1 to 2.2 times as long
+ * with 128 channels, and 0.8 to 1 times with 192, 256, 384 and 1,024 (AVX2, f32; AMD Zen 3,
+ * 2026-11-27). Half types are level; other instruction sets were not measured. */
 ALWAYS ptrdiff_t rows_at_once(const row_kernel_args *s)
 {
     const ptrdiff_t few = 8;
-    return s->width > ROW_KERNEL_WIDTH && !IS_HALF && VECTOR_BYTES < 64 ? few : s->rows;
+    const int is_every_other = s->width == (ptrdiff_t)2 * ROW_KERNEL_WIDTH;
+    return is_every_other && !IS_HALF && VECTOR_BYTES == 32 ? few : s->rows;
 }
 
 /* On a copy: for all that the compiler knows, y may be where the arguments are. */

@@ -3,8 +3,8 @@
  * over a chunk, these are for a few whole groups.
  *
  * A row kernel goes down rows, WIDTH columns wide; what belongs to a column - constants, sums - is
- * loaded once. Where fewer columns are left at the end of a row, the same loop goes over its last
- * WIDTH, of which only those count. There are three forms:
+ * loaded once, or once for a few rows. Where fewer columns are left at the end of a row, the same
+ * loop goes over its last WIDTH, of which only those count. There are three forms:
  *
  *   y = relu(norm(x) + a)                                     all but one may be missing
  *   d = mask(a + b), or norm_grad(x, d); d's sums             all but one may be missing

@@ -252,7 +252,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
                 .kw = g.kw};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
-    p->by_reorder = !p->is_turned && direct_is_kept(group, prep, p->filter_in);
+    p->by_reorder = !p->is_turned && direct_packs_once(group, prep, p->filter_in);
     p->is_packed = packs_filter(p);
     p->by_reorder &= p->is_packed;
     set_passes(p, &g);

@@ -1,6 +1,8 @@
 /* packed_filter.c - see packed_filter.h. */
 #include "packed_filter.h"
 
+#include <stdio.h>
+
 static int is_same(const void *of, const void *other)
 {
     const winograd *a = of, *b = other;
@@ -27,15 +29,15 @@ static const direct_packing packing = {sizeof(winograd), is_same, packed_bytes, 
 
 const adj_layout *winograd_packed_filter(direct *d, const winograd *p)
 {
-    /* What packing needs: the filter is the only operand, and u begins the scratch. */
+    /* The filter is the only operand, and u begins the scratch. */
     const winograd of = {.code = p->code,
                          .is_dx = p->is_dx,
                          .kernel = p->kernel,
-                         .window = p->window,
                          .points = p->points,
                          .src.c = p->src.c,
                          .dst.c = p->dst.c,
-                         .panels = p->panels,
                          .threads = p->threads};
-    return direct_packed_filter(d, &packing, &of, "points");
+    char name[16];
+    snprintf(name, sizeof name, "points%d%s", (int)p->points, p->is_dx ? "dx" : "");
+    return direct_packed_filter(d, &packing, &of, name);
 }

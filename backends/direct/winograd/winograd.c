@@ -7,11 +7,11 @@
 enum {
     MAX_CHANNELS = 1024,
     MAX_SIDE = 1 << 16,
-    /* Measured: from so many tiles on it is faster than a direct convolution; and where the filter
-     * enters transformed (AVX2, f32: with 16 vgg6's inference of 1 to 8 images takes 0.82 to 0.95
-     * times as long as with 64, with 4 that of one image 1.7 times; Zen 3, 2026-11-27). */
+    /* Measured: from so many tiles on it is faster than a direct convolution; and y where the
+     * filter enters transformed (AVX2, f32: with 16 vgg6's inference of 1 to 8 images takes 0.82 to
+     * 0.95 times as long as with 64, with 4 that of one image 1.7 times; Zen 3, 2026-11-27). */
     MIN_TILES = 64,
-    MIN_TILES_KEPT = 16,
+    MIN_TILES_PACKED = 16,
     COPY_FLOATS = 3 << 11,
     /* y, dx: tiles of a block, at most and in multiples: rows of the product in registers */
     MAX_BLOCK = 24,
@@ -157,10 +157,10 @@ static int pays(const direct *d, const adj_node *n, ptrdiff_t min_tiles)
 
 int direct_winograd_pays(const direct *d, const adj_node *n) { return pays(d, n, MIN_TILES); }
 
-static ptrdiff_t min_tiles(const direct *d, const winograd *p)
+static ptrdiff_t min_tiles_of(const direct *d, const winograd *p)
 {
-    const int was_measured = d->isa == &direct_isa_avx2 && p->dtype == ADJ_F32;
-    return p->by_reorder && was_measured ? MIN_TILES_KEPT : MIN_TILES;
+    const int was_measured = d->isa == &direct_isa_avx2 && p->dtype == ADJ_F32 && !p->is_dx;
+    return p->by_reorder && was_measured ? MIN_TILES_PACKED : MIN_TILES;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -184,8 +184,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                   .other_in = adj_group_in(g, n->in[is_dx(n) ? 0 : 1]),
                   .epilogue = epilogue,
                   .threads = d->threads};
-    p.by_reorder = !p.is_dw && direct_is_kept(g, prep, p.other_in);
-    const int is_faster = pays(d, n, min_tiles(d, &p));
+    p.by_reorder = !p.is_dw && direct_packs_once(g, prep, p.other_in);
+    const int is_faster = pays(d, n, min_tiles_of(d, &p));
     /* or a plan would not look for kernels in f32, where no other takes bf16 */
     if (is_bf16 && !is_faster)
         return direct_refuse(prep, "%s: Winograd's algorithm does not pay in bf16", n->op->name);

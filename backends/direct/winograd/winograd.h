@@ -13,7 +13,8 @@
  * where * multiplies two matrices point by point: the sums are 36, or 64, products of matrices.
  * What is outside a tensor is 0 when read and not written.
  *
- * y and dx: the filter is transformed; then a job is a block of tiles, small enough for its windows
+ * y and dx: the filter is transformed, by a reorder where it changes only when a parameter is set
+ * (packed_filter.h), else in each run; then a job is a block of tiles, small enough for its windows
  * (v) and its products with up to 64 columns of the filter (m) to stay in the second cache.
  * dw: with few channels tiles are cut into segments, and a thread adds a segment's products (u) in
  * its own cache, block by block. With many, whose sums are large, all threads transform a block of
