@@ -106,6 +106,46 @@ Test(memory, out_of_memory_naive) { run_out_of_memory("naive", 0); }
 Test(memory, out_of_memory_onednn) { run_out_of_memory(NULL, 0); }
 Test(memory, out_of_memory_in_slices) { run_out_of_memory(NULL, 1); }
 
+/* An inference, whose filters are packed once: one by Winograd's algorithm, where there is AVX2,
+ * and one by gemm. */
+static adj_status plan_packed_filters(counter *c)
+{
+    const adj_allocator a = {count_alloc, count_free, c};
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 32, 32, 16}});
+    adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 16}}, (adj_init){0});
+    adj_node *y[] = {adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME}),
+                     adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME, .stride = {1, 2, 2, 1}})};
+    adj_exec *e = NULL;
+    const adj_exec_opts o = {.n_fetch = 2, .fetch = y, .backend = "direct", .math = ADJ_MATH_FAST};
+    adj_status status = adj_graph_status(g);
+    if (status == ADJ_OK)
+        status = adj_exec_new(g, &o, &e);
+    if (status == ADJ_OK) {
+        const float image[32 * 32 * 16] = {1};
+        cr_assert_eq(adj_set(e, x, image, sizeof image), ADJ_OK);
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return status;
+}
+
+Test(memory, out_of_memory_of_packed_filters)
+{
+    counter c = {0};
+    cr_assert_eq(plan_packed_filters(&c), ADJ_OK);
+    cr_assert_eq(c.live, 0);
+    const long total = c.calls;
+    for (long n = 1; n <= total; n++) {
+        c = (counter){.fail_at = n};
+        const adj_status status = plan_packed_filters(&c);
+        cr_assert_eq(status, ADJ_ENOMEM, "allocation %ld of %ld failed, status: %s", n, total,
+                     adj_status_name(status));
+        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
+    }
+}
+
 /* A chain of elementwise nodes needs one buffer, or two when something else is read later. */
 Test(memory, the_arena_is_small)
 {
