@@ -177,11 +177,11 @@ if ! mkdir "$dir/running"; then
     exit 1
 fi
 bochs=
-finish() {
+clean_up() {
     [ -z "$bochs" ] || kill "$bochs" 2>/dev/null || true
     rmdir "$dir/running"
 }
-trap finish EXIT
+trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 write_init "$@" | make_disk "$@"
 make_boot

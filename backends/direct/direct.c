@@ -123,6 +123,17 @@ adj_status direct_accept(const direct *d, const adj_group *g, adj_prep *prep, co
     return direct_accept_as(d, g, prep, impl, d->isa->name, state, size);
 }
 
+adj_status direct_accept_packed(const direct *d, const adj_group *g, adj_prep *prep,
+                                const char *impl, const void *state, size_t size, int in,
+                                const adj_layout *layout)
+{
+    if (layout == NULL)
+        return ADJ_ENOMEM;
+    const adj_status status = direct_accept(d, g, prep, impl, state, size);
+    prep->in[in] = layout;
+    return status;
+}
+
 adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
                             const char *isa, const void *state, size_t size)
 {

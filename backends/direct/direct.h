@@ -129,6 +129,10 @@ adj_status direct_accept(const direct *d, const adj_group *g, adj_prep *prep, co
 /* The same of code that is for other instructions than d->isa: printed as "impl:isa". */
 adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
                             const char *isa, const void *state, size_t size);
+/* The same with operand `in` of the group in that layout; NULL: there was no memory for it. */
+adj_status direct_accept_packed(const direct *d, const adj_group *g, adj_prep *prep,
+                                const char *impl, const void *state, size_t size, int in,
+                                const adj_layout *layout);
 /* How many jobs work that can be cut anywhere is worth: enough for a thread on a slower processor
  * to do fewer, and not so many that their beginnings count. */
 static inline ptrdiff_t direct_jobs_for(int threads) { return threads > 1 ? 16 * threads : 1; }

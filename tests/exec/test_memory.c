@@ -26,8 +26,7 @@ static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)
 /* A step of a small network - conv, bias, relu, loss, their gradient, an optimiser - built,
  * differentiated, planned and run with one allocator; the status it ended with. Whatever runs out,
  * what is there can be freed; and a plan that failed alone can be made again. */
-static adj_status small_network(counter *c, const char *backend, int slices, long *calls_before_run,
-                                long *calls_after_run)
+static adj_status small_network(counter *c, const char *backend, int slices)
 {
     adj_allocator a = {count_alloc, count_free, c};
     adj_graph_opts go = {.allocator = &a};
@@ -63,7 +62,7 @@ static adj_status small_network(counter *c, const char *backend, int slices, lon
         status = adj_graph_status(g);
     if (status == ADJ_OK) {
         float image[72] = {1, 2, 3, 4}, rate = 0.1F, value;
-        *calls_before_run = c->calls;
+        const long calls_before_run = c->calls;
         adj_set(e, x, image, sizeof image);
         adj_set(e, labels, (int32_t[]){0, 2}, 8);
         adj_set(e, lr, &rate, 4);
@@ -72,7 +71,7 @@ static adj_status small_network(counter *c, const char *backend, int slices, lon
         cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
         cr_assert_eq(adj_get(e, loss, &value, 4), ADJ_OK);
         cr_assert(value > 0 && value < 100);
-        *calls_after_run = c->calls;
+        cr_assert_eq(c->calls, calls_before_run, "adj_run allocated");
     } else
         cr_assert(e == NULL || adj_exec_message(e)[0] != '\0');
     adj_exec_free(e);
@@ -80,31 +79,9 @@ static adj_status small_network(counter *c, const char *backend, int slices, lon
     return status;
 }
 
-static void run_out_of_memory(const char *backend, int slices)
-{
-    counter c = {0};
-    long before = 0, after = -1;
-    cr_assert_eq(small_network(&c, backend, slices, &before, &after), ADJ_OK);
-    cr_assert_eq(before, after, "adj_run allocated");
-    cr_assert_eq(c.live, 0);
-    long total = c.calls;
-    for (long n = 1; n <= total; n++) {
-        c = (counter){.fail_at = n};
-        adj_status status = small_network(&c, backend, slices, &before, &after);
-        cr_assert_eq(status, ADJ_ENOMEM, "allocation %ld of %ld failed, status: %s", n, total,
-                     adj_status_name(status));
-        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
-    }
-}
-
-/* Allocations are counted here, and tuning makes as many as it has time for: no other plans,
- * whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(memory, .init = plan_as_usual);
-
-Test(memory, out_of_memory_naive) { run_out_of_memory("naive", 0); }
-Test(memory, out_of_memory_onednn) { run_out_of_memory(NULL, 0); }
-Test(memory, out_of_memory_in_slices) { run_out_of_memory(NULL, 1); }
+static adj_status by_naive(counter *c) { return small_network(c, "naive", 0); }
+static adj_status by_onednn(counter *c) { return small_network(c, NULL, 0); }
+static adj_status in_slices(counter *c) { return small_network(c, NULL, 1); }
 
 /* An inference, whose filters are packed once: one by Winograd's algorithm, where there is AVX2,
  * and one by gemm. */
@@ -131,20 +108,31 @@ static adj_status plan_packed_filters(counter *c)
     return status;
 }
 
-Test(memory, out_of_memory_of_packed_filters)
+/* At each of its allocations: of what is tried with a counting allocator. */
+static void run_out_of_memory(adj_status (*trial)(counter *c))
 {
     counter c = {0};
-    cr_assert_eq(plan_packed_filters(&c), ADJ_OK);
+    cr_assert_eq(trial(&c), ADJ_OK);
     cr_assert_eq(c.live, 0);
     const long total = c.calls;
     for (long n = 1; n <= total; n++) {
         c = (counter){.fail_at = n};
-        const adj_status status = plan_packed_filters(&c);
+        const adj_status status = trial(&c);
         cr_assert_eq(status, ADJ_ENOMEM, "allocation %ld of %ld failed, status: %s", n, total,
                      adj_status_name(status));
         cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
     }
 }
+
+/* Allocations are counted here, and tuning makes as many as it has time for: no other plans,
+ * whatever all tests are run with. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(memory, .init = plan_as_usual);
+
+Test(memory, out_of_memory_naive) { run_out_of_memory(by_naive); }
+Test(memory, out_of_memory_onednn) { run_out_of_memory(by_onednn); }
+Test(memory, out_of_memory_in_slices) { run_out_of_memory(in_slices); }
+Test(memory, out_of_memory_of_packed_filters) { run_out_of_memory(plan_packed_filters); }
 
 /* A chain of elementwise nodes needs one buffer, or two when something else is read later. */
 Test(memory, the_arena_is_small)

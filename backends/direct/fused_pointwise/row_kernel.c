@@ -250,9 +250,9 @@ ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, const computed *r, 
         add_norm_sums(h, 1, deviation(h, 1, s->x[4], at), r->c);
 }
 
-/* Some rows of a strip of columns. */
-ALWAYS void walk_strip(const row_kernel_args *s, ptrdiff_t i, ptrdiff_t first, ptrdiff_t end,
-                       int bits)
+/* ROW_KERNEL_WIDTH columns, from i on, of some rows. */
+ALWAYS void walk_columns(const row_kernel_args *s, ptrdiff_t i, ptrdiff_t first, ptrdiff_t end,
+                         int bits)
 {
     column_state h = load_state(s, i, bits);
     ptrdiff_t at = first * s->row + i, y_at = first * s->y_row + i;
@@ -267,7 +267,7 @@ ALWAYS void walk_strip(const row_kernel_args *s, ptrdiff_t i, ptrdiff_t first, p
     store_state(s, i, &h, bits);
 }
 
-/* How many rows of a strip are taken before the next strip: all, but of rows of two strips, where
+/* How many rows are taken before the next WIDTH columns: all, but of rows of twice as many, where
  * they would be every other four lines of memory, a few. All at once took 1.1 to 2.2 times as long
  * with 128 channels, and 0.8 to 1 times with 192, 256, 384 and 1,024 (AVX2, f32; AMD Zen 3,
  * 2026-11-27). Half types are level; other instruction sets were not measured. */
@@ -285,7 +285,7 @@ ALWAYS void walk(const row_kernel_args *args, int bits)
     const ptrdiff_t at_once = rows_at_once(&s);
     for (ptrdiff_t first = 0; first < s.rows; first += at_once)
         for (ptrdiff_t i = 0; i < s.width; i += ROW_KERNEL_WIDTH)
-            walk_strip(&s, i, first, min(first + at_once, s.rows), bits);
+            walk_columns(&s, i, first, min(first + at_once, s.rows), bits);
 }
 
 #ifdef SMALL_CODE

@@ -331,12 +331,10 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         prep->seconds *= 0.8;
     else if (!competes(d, &p, g->node[0]))
         prep->seconds *= direct_any_conv;
-    const adj_layout *packed = p.by_reorder ? gemm_packed_filter(d, &p) : NULL;
-    if (p.by_reorder && packed == NULL)
-        return ADJ_ENOMEM;
-    const adj_status status = direct_accept(d, g, prep, "gemm", &p, sizeof p);
-    prep->in[p.filter_in] = packed;
-    return status;
+    if (!p.by_reorder)
+        return direct_accept(d, g, prep, "gemm", &p, sizeof p);
+    return direct_accept_packed(d, g, prep, "gemm", &p, sizeof p, p.filter_in,
+                                gemm_packed_filter(d, &p));
 }
 
 const adj_kernel direct_gemm = {.name = "gemm",

@@ -144,23 +144,27 @@ static int beats_bf16(const direct *d, const adj_node *n)
     return d->conv_bf16_code == NULL && (d->bf16_code == NULL || is_dw(n) || is_large);
 }
 
-/* Small vectors gain nothing over oneDNN; few tiles do not pay for the transformed filter. */
-static int pays(const direct *d, const adj_node *n, ptrdiff_t min_tiles)
+/* Small vectors gain nothing over oneDNN. */
+static int may_be_faster(const direct *d, const adj_node *n)
 {
-    if (d->math != ADJ_MATH_FAST || d->isa == &direct_isa_base || !takes(n) ||
-        (n->type.dtype == ADJ_BF16 && !beats_bf16(d, n)))
-        return 0;
-    winograd p = {.is_dx = is_dx(n)};
-    set_sizes(&p, geom_of(n));
-    return p.tiles >= min_tiles;
+    return d->math == ADJ_MATH_FAST && d->isa != &direct_isa_base && takes(n) &&
+           (n->type.dtype != ADJ_BF16 || beats_bf16(d, n));
 }
 
-int direct_winograd_pays(const direct *d, const adj_node *n) { return pays(d, n, MIN_TILES); }
-
-static ptrdiff_t min_tiles_of(const direct *d, const winograd *p)
+/* Few tiles do not pay for the transformed filter. */
+static ptrdiff_t min_tiles(const direct *d, const winograd *p)
 {
     const int was_measured = d->isa == &direct_isa_avx2 && p->dtype == ADJ_F32 && !p->is_dx;
     return p->by_reorder && was_measured ? MIN_TILES_PACKED : MIN_TILES;
+}
+
+int direct_winograd_pays(const direct *d, const adj_node *n)
+{
+    winograd p = {.is_dx = is_dx(n)};
+    if (!may_be_faster(d, n))
+        return 0;
+    set_sizes(&p, geom_of(n));
+    return p.tiles >= min_tiles(d, &p);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -185,23 +189,21 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                   .epilogue = epilogue,
                   .threads = d->threads};
     p.by_reorder = !p.is_dw && direct_packs_once(g, prep, p.other_in);
-    const int is_faster = pays(d, n, min_tiles_of(d, &p));
+    set_sizes(&p, geom_of(n));
+    const int is_faster = may_be_faster(d, n) && p.tiles >= min_tiles(d, &p);
     /* or a plan would not look for kernels in f32, where no other takes bf16 */
     if (is_bf16 && !is_faster)
         return direct_refuse(prep, "%s: Winograd's algorithm does not pay in bf16", n->op->name);
-    set_sizes(&p, geom_of(n));
     set_blocks(&p, d->second_cache);
     set_copies(&p);
     if (!set_scratch(&p, &prep->scratch))
         return ADJ_ENOKERNEL;
     if (!is_faster)
         prep->seconds *= 2; /* in any case slower than others that take it */
-    const adj_layout *packed = p.by_reorder ? winograd_packed_filter(d, &p) : NULL;
-    if (p.by_reorder && packed == NULL)
-        return ADJ_ENOMEM;
-    const adj_status status = direct_accept(d, g, prep, "winograd", &p, sizeof p);
-    prep->in[p.other_in] = packed;
-    return status;
+    if (!p.by_reorder)
+        return direct_accept(d, g, prep, "winograd", &p, sizeof p);
+    return direct_accept_packed(d, g, prep, "winograd", &p, sizeof p, p.other_in,
+                                winograd_packed_filter(d, &p));
 }
 
 /* Called by each thread. */
