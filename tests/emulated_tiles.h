@@ -9,10 +9,10 @@
 
 #if defined(__x86_64__)
 #define EMULATED_TILES
-#include <immintrin.h>
 #endif
 
 #if defined(__AVX512F__)
+#include <immintrin.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
