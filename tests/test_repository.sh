@@ -33,8 +33,8 @@ not_listed() {
     sort -u | comm -23 - "$findings"
 }
 for source in $(find graph ops backends exec check io cli examples bench tests -name '*.c' ! -path 'tests/golden/*' 2>/dev/null |
-    not_listed sources.ninja tests.ninja variants/*.ninja); do
-    echo "test_repository: $source is compiled by none of sources.ninja, tests.ninja and variants/*.ninja"
+    not_listed build.ninja sources.ninja tests.ninja variants/*.ninja); do
+    echo "test_repository: $source is compiled by none of build.ninja, sources.ninja, tests.ninja and variants/*.ninja"
     status=1
 done
 # Whatever is built is also used: an object stands in a library's or program's list, a test in the list

@@ -62,9 +62,9 @@ static adj_status make_steps(const pool *c, const_pd d, adj_prep *p)
                               .name = pd_name(d),
                               .channels_last = 1};
     const char *reason = quarantined(c->o, &i);
-    const step_arg forward[] = {
+    const primitive_arg forward[] = {
         {DNNL_ARG_SRC, AT_IN, 0, c->x}, {DNNL_ARG_DST, AT_OUT, 0, c->y}, {0}};
-    const step_arg backward[] = {
+    const primitive_arg backward[] = {
         {DNNL_ARG_DIFF_DST, AT_IN, 0, c->y}, {DNNL_ARG_DIFF_SRC, AT_OUT, 0, c->x}, {0}};
     if (reason != NULL) {
         snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s", c->node->op->name,
@@ -72,7 +72,7 @@ static adj_status make_steps(const pool *c, const_pd d, adj_prep *p)
         return ADJ_ENOKERNEL;
     }
     p->in[0] = p->out[0] = NULL;
-    return steps_prepare(c->o, c->node, d, c->backward ? backward : forward, p);
+    return primitives_prepare(c->o, c->node, d, c->backward ? backward : forward, p);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -100,4 +100,4 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel onednn_avg_pool = {
-    .name = "avg_pool", .prepare = prepare, .run = steps_run, .drop = steps_drop};
+    .name = "avg_pool", .prepare = prepare, .run = primitives_run, .drop = primitives_drop};

@@ -302,18 +302,18 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
 
 static adj_status make_steps(const conv *c, const_pd d, adj_prep *p)
 {
-    step_arg list[N_ROLE + 1] = {{0}};
+    primitive_arg list[N_ROLE + 1] = {{0}};
     int n = 0;
 
     for (int r = 0; r < N_ROLE; r++) {
         if (c->value[r] == NULL)
             continue;
         int is_result = r == (int)c->result;
-        list[n++] = (step_arg){args[r][is_gradient(c, (role)r)], is_result ? AT_OUT : AT_IN,
-                               is_result ? 0 : (size_t)adj_group_in(c->group, c->value[r]),
-                               layout_in(c, d, (role)r)};
+        list[n++] = (primitive_arg){args[r][is_gradient(c, (role)r)], is_result ? AT_OUT : AT_IN,
+                                    is_result ? 0 : (size_t)adj_group_in(c->group, c->value[r]),
+                                    layout_in(c, d, (role)r)};
     }
-    return steps_prepare(c->o, c->group->node[0], d, list, p);
+    return primitives_prepare(c->o, c->group->node[0], d, list, p);
 }
 
 /* The rules say whose kernels are faster, `adjoint selftest --rules` by how much: mostly 1.2 to 3
@@ -361,5 +361,5 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 const adj_kernel onednn_conv = {.name = "convolution",
                                 .match = match,
                                 .prepare = prepare,
-                                .run = steps_run,
-                                .drop = steps_drop};
+                                .run = primitives_run,
+                                .drop = primitives_drop};

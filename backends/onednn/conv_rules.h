@@ -28,7 +28,7 @@ typedef struct {
     int isa, below;          /* dnnl_cpu_isa_t: CPUs that have the one and not the other; 0: open */
     const cpu_kind *not_on;  /* where it was measured wrong; NULL: nowhere */
     const cpu_kind *only_on; /* where alone it holds; NULL: anywhere */
-    unsigned ops, dtypes;    /* bits: of the convolutions, by conv_rules.c; 1 << adj_dtype */
+    unsigned ops, dtypes;    /* bits: of the convolutions, by conv_rules_rows.h; 1 << adj_dtype */
     int (*applies)(const adj_conv_geom *g);
     const char *measured; /* where, when */
     adj_rule_case cases[ADJ_RULE_CASES];

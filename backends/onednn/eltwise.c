@@ -28,9 +28,9 @@ static adj_status make_steps(onednn *o, const adj_group *g, int function, const_
     eltwise_request r = {functions[function].kind, data, functions[function].alpha, 0};
     pd_query q = {o->engine, o->attr};
     int backward = functions[function].backward;
-    const step_arg forward_args[] = {
+    const primitive_arg forward_args[] = {
         {DNNL_ARG_SRC, AT_IN, 0, data}, {DNNL_ARG_DST, AT_OUT, 0, data}, {0}};
-    const step_arg backward_args[] = {
+    const primitive_arg backward_args[] = {
         {DNNL_ARG_DIFF_DST, AT_IN, (size_t)adj_group_in(g, n->in[0]), data},
         {DNNL_ARG_SRC, AT_IN, (size_t)adj_group_in(g, n->in[n->n_in - 1]), data},
         {DNNL_ARG_DIFF_SRC, AT_OUT, 0, data},
@@ -43,9 +43,10 @@ static adj_status make_steps(onednn *o, const adj_group *g, int function, const_
     const_pd d = backward ? gradient : forward;
     if (made == dnnl_success && is_reference(d))
         made = dnnl_unimplemented;
-    adj_status status = made == dnnl_success
-                            ? steps_prepare(o, n, d, backward ? backward_args : forward_args, p)
-                            : onednn_refuse(made, n->op->name, p->why);
+    adj_status status =
+        made == dnnl_success
+            ? primitives_prepare(o, n, d, backward ? backward_args : forward_args, p)
+            : onednn_refuse(made, n->op->name, p->why);
     if (gradient != NULL)
         dnnl_primitive_desc_destroy(gradient);
     if (forward != NULL)
@@ -85,4 +86,4 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel onednn_eltwise = {
-    .name = "eltwise", .prepare = prepare, .run = steps_run, .drop = steps_drop};
+    .name = "eltwise", .prepare = prepare, .run = primitives_run, .drop = primitives_drop};

@@ -151,26 +151,26 @@ adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
     const_md source = from != NULL ? from->memory : to->plain;
     const_md target = to != NULL ? to->memory : from->plain;
     int by_plain = from != NULL && to != NULL && !same_memory(from->plain, to->plain);
-    step_arg in = {DNNL_ARG_FROM, AT_IN, 0, source}, out = {DNNL_ARG_TO, AT_OUT, 0, target};
+    primitive_arg in = {DNNL_ARG_FROM, AT_IN, 0, source}, out = {DNNL_ARG_TO, AT_OUT, 0, target};
     dnnl_status_t status;
 
     *state = NULL;
     *scratch = 0;
-    steps *s = steps_new(r->backend);
+    primitives *s = primitives_new(r->backend);
     if (s == NULL)
         return ADJ_ENOMEM;
     if (by_plain) {
-        size_t at = steps_scratch(scratch, dnnl_memory_desc_get_size(from->plain));
-        step_arg there = {DNNL_ARG_TO, AT_SCRATCH, at, from->plain};
-        step_arg back = {DNNL_ARG_FROM, AT_SCRATCH, at, to->plain};
-        status = steps_add_reorder(s, &in, &there, scratch);
+        size_t at = primitives_scratch(scratch, dnnl_memory_desc_get_size(from->plain));
+        primitive_arg there = {DNNL_ARG_TO, AT_SCRATCH, at, from->plain};
+        primitive_arg back = {DNNL_ARG_FROM, AT_SCRATCH, at, to->plain};
+        status = primitives_add_reorder(s, &in, &there, scratch);
         if (status == dnnl_success)
-            status = steps_add_reorder(s, &back, &out, scratch);
+            status = primitives_add_reorder(s, &back, &out, scratch);
     } else {
-        status = steps_add_reorder(s, &in, &out, scratch);
+        status = primitives_add_reorder(s, &in, &out, scratch);
     }
     if (status != dnnl_success) {
-        steps_drop(r->backend, s);
+        primitives_drop(r->backend, s);
         return status == dnnl_out_of_memory ? ADJ_ENOMEM : ADJ_EBACKEND;
     }
     *state = s;
@@ -179,10 +179,10 @@ adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
 
 adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch)
 {
-    return steps_run(&(adj_call){.state = state,
-                                 .in = (const void *const[]){in},
-                                 .out = (void *const[]){out},
-                                 .scratch = scratch});
+    return primitives_run(&(adj_call){.state = state,
+                                      .in = (const void *const[]){in},
+                                      .out = (void *const[]){out},
+                                      .scratch = scratch});
 }
 
-void layout_reorder_drop(void *backend, void *state) { steps_drop(backend, state); }
+void layout_reorder_drop(void *backend, void *state) { primitives_drop(backend, state); }

@@ -85,15 +85,16 @@ static adj_status make_steps(const matmul *m, const_pd d, adj_prep *p)
     p->out[0] = NULL;
     p->in[adj_group_in(g, m->b)] = layout;
 
-    step_arg args[5] = {
+    primitive_arg args[5] = {
         {DNNL_ARG_SRC, AT_IN, (size_t)adj_group_in(g, m->a), m->a_plain},
         {DNNL_ARG_WEIGHTS, AT_IN, (size_t)adj_group_in(g, m->b), b},
         {DNNL_ARG_DST, AT_OUT, 0, m->y_plain},
     };
     if (m->bias != NULL)
-        args[3] = (step_arg){DNNL_ARG_BIAS, AT_IN, (size_t)adj_group_in(g, m->bias), m->bias_plain};
+        args[3] =
+            (primitive_arg){DNNL_ARG_BIAS, AT_IN, (size_t)adj_group_in(g, m->bias), m->bias_plain};
     p->sums_by_threads = 1; /* where there is less than a block for each, sums are shared out */
-    return steps_prepare(m->o, g->node[0], d, args, p);
+    return primitives_prepare(m->o, g->node[0], d, args, p);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -121,5 +122,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return status;
 }
 
-const adj_kernel onednn_matmul = {
-    .name = "matmul", .match = match, .prepare = prepare, .run = steps_run, .drop = steps_drop};
+const adj_kernel onednn_matmul = {.name = "matmul",
+                                  .match = match,
+                                  .prepare = prepare,
+                                  .run = primitives_run,
+                                  .drop = primitives_drop};

@@ -1,7 +1,7 @@
 /* onednn.h - what the files of the oneDNN backend share.
  *
- * Everything is created while planning: preparing a node makes primitives and memory objects
- * ("steps"), running it only points the memory objects at buffers and executes. */
+ * Everything is created while planning: preparing a node makes primitives and memory objects,
+ * running it only points the memory objects at buffers and executes. */
 #ifndef ONEDNN_H
 #define ONEDNN_H
 
@@ -18,7 +18,7 @@ typedef struct {      /* negative numbers: any */
     char reason[96];
 } quarantine_row;
 
-/* Rows of conv_rules.c, by their bits, that hold or do not whatever the machine is. */
+/* Rows for convolutions (conv_rules.h), a bit each, that hold or do not on any machine. */
 typedef struct {
     uint64_t on, off;
 } forced_rules;
@@ -86,7 +86,7 @@ adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
 adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch);
 void layout_reorder_drop(void *backend, void *state);
 
-/* ---- steps.c: primitives that are ready to run ---- */
+/* ---- primitives.c: primitives that are ready to run ---- */
 
 typedef enum { AT_IN, AT_OUT, AT_SCRATCH } place;
 typedef struct {
@@ -94,23 +94,23 @@ typedef struct {
     place at;
     size_t where; /* position in group->in or group->out, or offset in the scratch */
     const_md memory;
-} step_arg;
+} primitive_arg;
 
-typedef struct steps steps;
+typedef struct primitives primitives;
 /* Makes room in *scratch (bytes so far) and returns its offset. */
-size_t steps_scratch(size_t *scratch, size_t bytes);
+size_t primitives_scratch(size_t *scratch, size_t bytes);
 /* An empty list; NULL when out of memory. */
-steps *steps_new(onednn *o);
-/* A reorder between the memories of two arguments as the next step; its scratchpad is taken from
+primitives *primitives_new(onednn *o);
+/* A reorder between the memories of two arguments as the next one; its scratchpad is taken from
  * *scratch. */
-dnnl_status_t steps_add_reorder(steps *s, const step_arg *from, const step_arg *to,
-                                size_t *scratch);
-adj_status steps_run(const adj_call *c);
-void steps_drop(void *backend, void *state); /* state may be NULL */
-/* The common end of a prepare: the steps that run d, which p gets with their scratch and d's name.
- * On failure a status and p->why. */
-adj_status steps_prepare(onednn *o, const adj_node *n, const_pd d, const step_arg *args,
-                         adj_prep *p);
+dnnl_status_t primitives_add_reorder(primitives *s, const primitive_arg *from,
+                                     const primitive_arg *to, size_t *scratch);
+adj_status primitives_run(const adj_call *c);
+void primitives_drop(void *backend, void *state); /* state may be NULL */
+/* The common end of a prepare: the primitives that run d, which p gets with their scratch and d's
+ * name. On failure a status and p->why. */
+adj_status primitives_prepare(onednn *o, const adj_node *n, const_pd d, const primitive_arg *args,
+                              adj_prep *p);
 
 /* ---- fuse.c: what follows a node in its group ---- */
 

@@ -168,7 +168,7 @@ static adj_status run(const adj_call *c)
 }
 
 /* May it be as fast as oneDNN's? Of which convolutions, and on which machines, is a rule of
- * backends/onednn/conv_rules.c; where none holds, oneDNN's is taken of equals. */
+ * backends/onednn/conv_rules_direct.c; where none holds, oneDNN's is taken of equals. */
 static int competes(const direct *d, const filter_gemm *p)
 {
     if (d->isa == &direct_isa_base)
