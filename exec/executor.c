@@ -1,5 +1,4 @@
 /* executor.c - an executor as its user meets it: options in, made or refused, messages, freed. */
-#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,88 +56,6 @@ adj_exec_info adj_exec_stats(const adj_exec *e) { return e != NULL ? e->info : (
 
 /* ---- making one ---- */
 
-static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
-{
-    if (g == NULL || o == NULL)
-        return set_error(e, ADJ_EARG, "adj_exec_new: %s is NULL", g == NULL ? "graph" : "options");
-    if (g->status != ADJ_OK)
-        return set_error(e, g->status, "%s", g->message);
-    if (o->n_fetch < 0 || (o->n_fetch > 0 && o->fetch == NULL))
-        return set_error(e, ADJ_EARG, "adj_exec_new: fetch is wrong (got n_fetch %d)", o->n_fetch);
-    for (int i = 0; i < o->n_fetch; i++)
-        if (o->fetch[i] == NULL || o->fetch[i]->graph != g)
-            return set_error(e, ADJ_EARG, "adj_exec_new: fetch[%d] is %s", i,
-                             o->fetch[i] == NULL ? "NULL" : "of another graph");
-    if (o->updates != NULL && o->updates->graph != g)
-        return set_error(e, ADJ_EARG, "adj_exec_new: updates are of another graph");
-    if (o->n_fetch + adj_updates_count(o->updates) == 0)
-        return set_error(e, ADJ_EARG, "adj_exec_new: nothing to compute (no fetch, no updates)");
-    if (o->threads < 0 || o->threads > 4096)
-        return set_error(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",
-                         o->threads);
-    if (o->precision != ADJ_PRECISION_AS_BUILT && o->precision != ADJ_PRECISION_BF16 &&
-        o->precision != ADJ_PRECISION_F16)
-        return set_error(
-            e, ADJ_EARG,
-            "adj_exec_new: precision is wrong (got %d, expected as built, bf16 or f16)",
-            (int)o->precision);
-    if (o->loss_scale != 0 && !(o->loss_scale > 0 && isnormal((float)o->loss_scale)))
-        return set_error(e, ADJ_EARG,
-                         "adj_exec_new: loss_scale is wrong (got %g, expected a positive number, "
-                         "or 0 for the default)",
-                         o->loss_scale);
-    if (o->math != ADJ_MATH_EXACT && o->math != ADJ_MATH_FAST)
-        return set_error(e, ADJ_EARG,
-                         "adj_exec_new: math is wrong (got %d, expected exact or fast)",
-                         (int)o->math);
-    if (o->yield != ADJ_YIELD_NEVER && o->yield != ADJ_YIELD_SAME_BITS &&
-        o->yield != ADJ_YIELD_ALWAYS)
-        return set_error(e, ADJ_EARG,
-                         "adj_exec_new: yield is wrong (got %d, expected never, same bits or "
-                         "always)",
-                         (int)o->yield);
-    return ADJ_OK;
-}
-
-/* Of tuning that ADJOINT_PLAN asks for: there may be thousands of small plans. */
-static const double plan_tune_seconds = 0.05;
-
-static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_exec_opts *o)
-{
-    if (length == 7 && memcmp(word, "unfused", length) == 0) {
-        o->debug.no_fusion = 1;
-        return ADJ_OK;
-    }
-    if (length == 6 && memcmp(word, "slices", length) == 0) {
-        o->slices = 1;
-        return ADJ_OK;
-    }
-    if (length == 4 && memcmp(word, "tune", length) == 0) {
-        if (!o->tune)
-            o->tune_seconds = plan_tune_seconds;
-        o->tune = 1;
-        return ADJ_OK;
-    }
-    return set_error(e, ADJ_EARG,
-                     "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused, "
-                     "tune or slices)",
-                     (int)(length < 64 ? length : 64), word);
-}
-
-/* What ADJOINT_PLAN adds, so that programs that set no options, tests above all, can be run with
- * other plans. */
-static adj_status read_environment(adj_exec *e, adj_exec_opts *o)
-{
-    const char *word = getenv("ADJOINT_PLAN");
-    while (word != NULL && word[0] != '\0') {
-        size_t length = strcspn(word, ",");
-        if (read_word(e, word, length, o) != ADJ_OK)
-            return e->status;
-        word += length + (word[length] == ',');
-    }
-    return ADJ_OK;
-}
-
 /* A string of the options in *to. */
 static adj_status keep_text(adj_exec *e, const char *text, const char **to)
 {
@@ -188,10 +105,10 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->region.allocator = a;
     if (!is_whole)
         return set_error(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
-    if (check_options(e, g, opts) != ADJ_OK)
+    if (check_exec_options(e, g, opts) != ADJ_OK)
         return e->status;
     adj_exec_opts o = *opts;
-    if (read_environment(e, &o) != ADJ_OK)
+    if (read_exec_environment(e, &o) != ADJ_OK)
         return e->status;
     if (omp_in_parallel())
         return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");

@@ -1,8 +1,8 @@
-/* checked_micro_gemm.c - in the place of backends/direct/micro_gemm.c under AddressSanitizer: what a
- * product reads and writes is checked, row by row, and then the release's computes it, whose names
- * begin with "shipped_" there (rule shipped). Checks of each access would take half of the time of
- * all tests, of a loop for any size of the block at that: those of the unrolled ones take minutes to
- * compile. */
+/* checked_micro_gemm.c - in the place of backends/direct/micro_gemm.c under AddressSanitizer: what
+ * a product reads and writes is checked, row by row, and then the release's computes it, whose
+ * names begin with "shipped_" there (rule shipped). Checks of each access would take half of the
+ * time of all tests, of a loop for any size of the block at that: those of the unrolled ones take
+ * minutes to compile. */
 #include <sanitizer/asan_interface.h>
 
 #include "backends/direct/arith.h"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_repository.sh - what the sources must not hold: paths of somebody's machine, addresses of
-# package hosts, open ends; and every source is listed in sources.ninja or tests.ninja, with its object.
+# package hosts, open ends; and every source is listed in a .ninja file, with its object.
 set -u
 status=0
 if [ ! -f sources.ninja ]; then

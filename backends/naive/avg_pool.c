@@ -41,7 +41,7 @@ static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t i
 static adj_status run(const adj_call *c, int is_grad)
 {
     const pool_call p = pool_call_of(c);
-    const steps from = is_grad ? p.y : p.x, to = is_grad ? p.x : p.y;
+    const strides from = is_grad ? p.y : p.x, to = is_grad ? p.x : p.y;
     const ptrdiff_t h = is_grad ? p.k.ih : p.k.oh, w = is_grad ? p.k.iw : p.k.ow;
     const T *x = operand(c, 0);
     ptrdiff_t rows = p.k.n * h;

@@ -10,29 +10,30 @@
 
 enum { BLOCK = 64, PARALLEL_ABOVE = 1 << 15 }; /* multiply-adds worth waking other threads for */
 
-/* Element [n, h, w, c] of an image is n*n_step + h*h_step + w*w_step + c*c_step from its start. */
+/* Element [n, h, w, c] of an image is n*n_stride + h*h_stride + w*w_stride + c*c_stride from its
+ * start. */
 typedef struct {
     ptrdiff_t n, h, w, c;
-} steps;
+} strides;
 
-static inline steps steps_of(int64_t format, int64_t h, int64_t w, int64_t c)
+static inline strides strides_of(int64_t format, int64_t h, int64_t w, int64_t c)
 {
     if (format == ADJ_NCHW)
-        return (steps){c * h * w, w, 1, h * w};
-    return (steps){h * w * c, w * c, c, 1};
+        return (strides){c * h * w, w, 1, h * w};
+    return (strides){h * w * c, w * c, c, 1};
 }
 
 typedef struct {
     adj_conv_geom k;
-    steps in, out; /* of the images at the input's and the output's side */
+    strides in, out; /* of the images at the input's and the output's side */
 } conv_call;
 
 static inline conv_call conv_call_of(const adj_call *c)
 {
     const adj_conv_attrs *a = c->group->node[0]->attrs;
     adj_conv_geom k = a->geom;
-    return (conv_call){k, steps_of(k.format, k.ih, k.iw, k.ic),
-                       steps_of(k.format, k.oh, k.ow, k.oc)};
+    return (conv_call){k, strides_of(k.format, k.ih, k.iw, k.ic),
+                       strides_of(k.format, k.oh, k.ow, k.oc)};
 }
 
 /* Position in the input of output position i and filter position j; < 0: there is none. */

@@ -14,7 +14,7 @@ static void block(const operands *p, const ptrdiff_t pixel[3], ptrdiff_t set, pt
                   ptrdiff_t count)
 {
     const adj_conv_geom *k = &p->v.k;
-    steps in = p->v.in, out = p->v.out;
+    strides in = p->v.in, out = p->v.out;
     const lanes l = lanes_of(k);
     ptrdiff_t channels = k->ic / k->groups, o = set * l.set + first * l.step;
     const T *x = p->x + pixel[0] * in.n + (set * l.c_set + first * l.c_step) * in.c;

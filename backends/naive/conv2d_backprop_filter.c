@@ -15,7 +15,7 @@ static void block(const operands *p, const ptrdiff_t tap[3], ptrdiff_t set, ptrd
                   ptrdiff_t count)
 {
     const adj_conv_geom *k = &p->v.k;
-    steps in = p->v.in, out = p->v.out;
+    strides in = p->v.in, out = p->v.out;
     const lanes l = lanes_of(k);
     ptrdiff_t channels = k->ic / k->groups, o = set * l.set + first * l.step;
     const T *x = p->x + (set * l.c_set + first * l.c_step + tap[2]) * in.c;

@@ -47,7 +47,7 @@ static void block(const operands *p, const ptrdiff_t pixel[3], ptrdiff_t set, pt
                   ptrdiff_t count)
 {
     const adj_conv_geom *k = &p->v.k;
-    steps in = p->v.in, out = p->v.out;
+    strides in = p->v.in, out = p->v.out;
     const channel_lanes l = channel_lanes_of(k);
     ptrdiff_t channels = k->ic / k->groups, of_group = k->oc / k->groups;
     ptrdiff_t output = set * l.o_set + first * l.o_step;

@@ -9,15 +9,15 @@ enum { PARALLEL_POOL = 1 << 12 }; /* windows worth waking other threads for */
 typedef struct {
     adj_conv_geom k;
     ptrdiff_t kc;
-    steps x, y;
+    strides x, y;
 } pool_call;
 
 static inline pool_call pool_call_of(const adj_call *c)
 {
     const adj_pool_attrs *a = c->group->node[0]->attrs;
     adj_conv_geom k = a->geom;
-    return (pool_call){k, a->kc, steps_of(k.format, k.ih, k.iw, k.ic),
-                       steps_of(k.format, k.oh, k.ow, k.oc)};
+    return (pool_call){k, a->kc, strides_of(k.format, k.ih, k.iw, k.ic),
+                       strides_of(k.format, k.oh, k.ow, k.oc)};
 }
 
 typedef struct {

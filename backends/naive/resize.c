@@ -73,7 +73,7 @@ typedef struct {
     int adjoint;
     int64_t channels;
     const T *src; /* the image */
-    steps from, to;
+    strides from, to;
 } image;
 
 /* The sums for up to BLOCK channels at row i, column j of the result. */
@@ -103,8 +103,8 @@ static adj_status run(const adj_call *c, int adjoint)
     const adj_resize_attrs *a = node->attrs;
     const int64_t *dim = node->type.shape.dim;
     const int64_t channels = dim[a->format == ADJ_NCHW ? 1 : 3];
-    const steps in = steps_of(a->format, a->ih, a->iw, channels);
-    const steps out = steps_of(a->format, a->oh, a->ow, channels);
+    const strides in = strides_of(a->format, a->ih, a->iw, channels);
+    const strides out = strides_of(a->format, a->oh, a->ow, channels);
     const int64_t h = adjoint ? a->ih : a->oh, w = adjoint ? a->iw : a->ow, rows = dim[0] * h;
     const T *x = operand(c, 0);
     T *y = c->out[0];

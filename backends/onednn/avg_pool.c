@@ -54,7 +54,7 @@ static void free_descriptors(pool *c)
     md_free(&c->o->allocator, c->x);
 }
 
-static adj_status make_steps(const pool *c, const_pd d, adj_prep *p)
+static adj_status make_primitives(const pool *c, const_pd d, adj_prep *p)
 {
     const implementation i = {.task = c->backward ? TASK_AVG_POOL_BACKWARD : TASK_AVG_POOL,
                               .geom = c->geom,
@@ -93,7 +93,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     dnnl_status_t found = describe(&c);
     if (found == dnnl_success)
         found = query(&c);
-    status = found == dnnl_success ? make_steps(&c, backward ? c.gradient : c.forward, p)
+    status = found == dnnl_success ? make_primitives(&c, backward ? c.gradient : c.forward, p)
                                    : onednn_refuse(found, n->op->name, p->why);
     free_descriptors(&c);
     return status;

@@ -300,7 +300,7 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
     return ADJ_OK;
 }
 
-static adj_status make_steps(const conv *c, const_pd d, adj_prep *p)
+static adj_status make_primitives(const conv *c, const_pd d, adj_prep *p)
 {
     primitive_arg list[N_ROLE + 1] = {{0}};
     int n = 0;
@@ -342,7 +342,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (status == ADJ_OK)
         status = agree(&c, d, p);
     if (status == ADJ_OK)
-        status = make_steps(&c, d, p);
+        status = make_primitives(&c, d, p);
     if (status == ADJ_OK) {
         int gemm = strstr(pd_name(d), "gemm") != NULL;
         if (gemm)

@@ -1,6 +1,6 @@
 /* conv_rules.c - see conv_rules.h.
  *
- * Rows are in two tables, conv_rules_direct.c and conv_rules_impl.c. One holds for a class of
+ * Rows are in two tables, conv_rules_direct.c and conv_rules_impl.c. A row holds for a class of
  * convolutions on machines like those that it was measured on; where none holds, oneDNN's own order
  * stands. Its bounds are open where the reason is the same on every machine: oneDNN has slow code
  * for the class, or none; or a kernel for 8 channels does not take the time of one for 16. They are
@@ -13,7 +13,7 @@
 
 #include "conv_rules_rows.h"
 
-/* In the order of the bits. */
+/* In the order of their bits (conv_rules_rows.h). */
 static const adj_op *const ops[] = {
     &adj_op_conv2d,
     &adj_op_conv2d_backprop_input,

@@ -4,6 +4,9 @@
 
 /* ---- classes of convolutions ---- */
 
+static int is_dilated(const adj_conv_geom *g) { return g->dh > 1 || g->dw > 1; }
+static int is_dense(const adj_conv_geom *g) { return g->groups == 1 && !is_dilated(g); }
+static int is_plain(const adj_conv_geom *g) { return g->sh == 1 && g->sw == 1 && is_dense(g); }
 static int is_small(const adj_conv_geom *g) { return g->kh <= 3 && g->kw <= 3 && !is_dilated(g); }
 
 static int few_in_many_out(const adj_conv_geom *g)

@@ -29,7 +29,8 @@ static int winograd_filter_pays(const adj_conv_geom *g)
 
 /* ---- the rows ---- */
 
-/* All by `adjoint bench --op ... --all` on 2 threads. */
+/* All by `adjoint bench --op ... --all` on 2 threads (Zen 3: 1); on the Xeon by `adjoint bench
+ * --raw` of lenet, whose convolutions in f32 take 1.02 times what the fastest candidates take. */
 static const char zen5[] = "AMD Zen 5, oneDNN 2.6.3, 2026-11-21";
 static const char zen5_xeon[] = "AMD Zen 5 and Xeon with AMX, oneDNN 2.6.3, 2026-11-22";
 static const char on_zen4_3[] = "AMD Zen 4, oneDNN 2.6.3, 3.2 and 3.7.2, 2026-11-26";

@@ -27,12 +27,6 @@ enum { F32 = 1 << ADJ_F32, BF16 = 1 << ADJ_BF16, HALF = BF16 | 1 << ADJ_F16, ANY
 /* Classes of convolutions that rows of both are for. */
 
 static inline int is_1x1(const adj_conv_geom *g) { return g->kh == 1 && g->kw == 1; }
-static inline int is_dilated(const adj_conv_geom *g) { return g->dh > 1 || g->dw > 1; }
-static inline int is_dense(const adj_conv_geom *g) { return g->groups == 1 && !is_dilated(g); }
-static inline int is_plain(const adj_conv_geom *g)
-{
-    return g->sh == 1 && g->sw == 1 && is_dense(g);
-}
 static inline int is_strided(const adj_conv_geom *g) { return g->sh > 1 || g->sw > 1; }
 
 static inline int is_3x3_of(const adj_conv_geom *g, int64_t min)

@@ -21,8 +21,8 @@ static const struct {
 };
 enum { N_FUNCTION = sizeof functions / sizeof *functions };
 
-static adj_status make_steps(onednn *o, const adj_group *g, int function, const_md data,
-                             adj_prep *p)
+static adj_status make_primitives(onednn *o, const adj_group *g, int function, const_md data,
+                                  adj_prep *p)
 {
     const adj_node *n = g->node[0];
     eltwise_request r = {functions[function].kind, data, functions[function].alpha, 0};
@@ -74,7 +74,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     md data = NULL;
     int64_t elems = adj_shape_elems(n->type.shape), step = 1;
     dnnl_status_t made = md_new(&o->allocator, &data, 1, &elems, onednn_type(n->type.dtype), &step);
-    status = made == dnnl_success ? make_steps(o, g, function, data, p)
+    status = made == dnnl_success ? make_primitives(o, g, function, data, p)
                                   : onednn_refuse(made, n->op->name, p->why);
     md_free(&o->allocator, data);
     if (status != ADJ_OK)

@@ -70,7 +70,7 @@ static dnnl_status_t find(const matmul *m, int candidate, pd *out)
     return dnnl_unimplemented;
 }
 
-static adj_status make_steps(const matmul *m, const_pd d, adj_prep *p)
+static adj_status make_primitives(const matmul *m, const_pd d, adj_prep *p)
 {
     const adj_group *g = m->group;
     const_md b = dnnl_primitive_desc_query_md(d, dnnl_query_weights_md, 0);
@@ -114,8 +114,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     dnnl_status_t found = describe(&m);
     if (found == dnnl_success)
         found = find(&m, candidate, &d);
-    status =
-        found == dnnl_success ? make_steps(&m, d, p) : onednn_refuse(found, n->op->name, p->why);
+    status = found == dnnl_success ? make_primitives(&m, d, p)
+                                   : onednn_refuse(found, n->op->name, p->why);
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
     free_descriptors(&m);

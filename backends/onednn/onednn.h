@@ -18,7 +18,7 @@ typedef struct {      /* negative numbers: any */
     char reason[96];
 } quarantine_row;
 
-/* Rows for convolutions (conv_rules.h), a bit each, that hold or do not on any machine. */
+/* Rows for convolutions (conv_rules.h), a bit each, that hold, or do not, whatever the machine. */
 typedef struct {
     uint64_t on, off;
 } forced_rules;
@@ -103,7 +103,7 @@ size_t primitives_scratch(size_t *scratch, size_t bytes);
 primitives *primitives_new(onednn *o);
 /* A reorder between the memories of two arguments as the next one; its scratchpad is taken from
  * *scratch. */
-dnnl_status_t primitives_add_reorder(primitives *s, const primitive_arg *from,
+dnnl_status_t primitives_add_reorder(primitives *all, const primitive_arg *from,
                                      const primitive_arg *to, size_t *scratch);
 adj_status primitives_run(const adj_call *c);
 void primitives_drop(void *backend, void *state); /* state may be NULL */

@@ -1,12 +1,14 @@
 /* bench.c - adjoint bench: how long whole steps of a model take, or the kernels of an op.
  *
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
+#include "bench.h"
+
 #include <math.h>
 
-#include "bench.h"
 #include "cli/command.h"
 #include "cli/mpirun.h"
 #include "cli/output.h"
+#include "json.h"
 
 /* ---- options ---- */
 

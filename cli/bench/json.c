@@ -1,5 +1,6 @@
 /* json.c - what adjoint bench measured as one JSON object, and a step's trace. */
-#include "bench.h"
+#include "json.h"
+
 #include "cli/json.h"
 
 /* Adds the members of more, which is freed. 0 on success. */

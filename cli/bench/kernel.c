@@ -1,14 +1,16 @@
 /* kernel.c - one node's kernels by themselves: a candidate is prepared as the plan would,
  * given operands in the layouts it asks for, and run again and again on one set of buffers (warm),
  * or on sets that together exceed the last-level cache (cold), as in a step of a large net. */
+#include "kernel.h"
+
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
 #include "cli/command.h"
 #include "exec/backend_option.h"
+#include "exec/clock.h"
 #include "exec/machine/machine.h"
 
 enum { MAX_BACKENDS = 16, MAX_SETS = 4096 };

@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
 #include "cli/command.h"
 #include "cli/op/graph.h"
+#include "kernel.h"
+#include "step.h"
 
 /* ---- one node in a graph of its own ---- */
 

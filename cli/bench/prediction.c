@@ -1,4 +1,5 @@
 /* prediction.c - see prediction.h. */
+
 #include "prediction.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
 /* profile.c - where a step's time goes: a row for each step of the plan, or for each that slices
  * run in its place, and sums by op. Each row's time is the median over many runs, so rows add up to
  * a step that was never disturbed. */
+#include "profile.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
 #include "graph/printable.h"
 
 int bench_counts_flop(const adj_step_info *s) { return s->flop > 4 * (double)s->bytes; }

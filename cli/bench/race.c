@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "exec/clock.h"
+#include "kernel.h"
 
 enum { MAX_ROUNDS = 30, CACHE_LINE = 64 };
 

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/output.h"
+#include "json.h"
 
 enum { TURNS = 3, MIN_RUNS = 3 };
 

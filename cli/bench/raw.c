@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "adjoint_check.h"
-#include "bench.h"
 #include "cli/command.h"
+#include "exec/clock.h"
+#include "kernel.h"
+#include "step.h"
 
 enum { MAX_COLD = 64 << 20 };
 

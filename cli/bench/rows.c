@@ -1,11 +1,13 @@
 /* rows.c - kernels alone as rows: the planned and the fastest of each node, their sums, the table.
  */
+#include "rows.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "json.h"
 
 /* ---- rows ---- */
 

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/output.h"
+#include "exec/clock.h"
 #include "prediction.h"
+#include "profile.h"
 
 enum { MAX_SCALES = 32 };
 

@@ -1,10 +1,12 @@
 /* step.c - whole steps of a model, as a user's program makes them that writes its images in place:
  * adj_set of the labels, adj_run, adj_get of the loss (inference: of the logits). */
+#include "step.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "bench.h"
+#include "exec/clock.h"
 
 enum { MAX_PROFILED = 400 };
 

@@ -10,9 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/bench/bench.h"
+#include "cli/bench/kernel.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "exec/clock.h"
 #include "exec/machine/machine.h"
 #include "selftest.h"
 

@@ -198,16 +198,16 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     list_settings(&there, stored);
     for (int i = 0; i < SETTINGS && status == CONTINUE; i++)
         status = read_entry(o->checkpoint, *file, &stored[i]);
-    const freedom least = o->epochs > there.epochs ? TO_PROLONG : ALWAYS;
+    const freedom min_freedom = o->epochs > there.epochs ? TO_PROLONG : ALWAYS;
     for (int i = 0; i < SETTINGS && status == CONTINUE; i++)
-        if (is_set(&given[i].o) && given[i].may_change < least)
+        if (is_set(&given[i].o) && given[i].may_change < min_freedom)
             status = agree(o->checkpoint, &given[i].o, &stored[i].o);
     if (status != CONTINUE)
         return status;
     warn_of_threads(o, &there);
     there.begun_epochs = there.epochs;
     for (int i = 0; i < SETTINGS; i++)
-        if (is_set(&given[i].o) && given[i].may_change >= least)
+        if (is_set(&given[i].o) && given[i].may_change >= min_freedom)
             (void)option_store(&stored[i].o, entry_of(&given[i].o, number).value);
     *o = there;
     return status;

@@ -7,6 +7,7 @@
 /* batch_norm_fold.c: adj_op.fold of batch_norm. */
 adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[]);
 /* batch_norm_mask.c: adj_op.save_for_backward of batch_norm_grad_sums and batch_norm_grad. */
-adj_node *batch_norm_mask_again(const adj_node *n, adj_node *const in[], const adj_uses *uses);
+adj_node *batch_norm_rematerialise_mask(const adj_node *n, adj_node *const in[],
+                                        const adj_uses *uses);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
+#include "exec/clock.h"
 #include "tests/reference.h"
 #include "tests/temporary.h"
 

@@ -16,8 +16,8 @@ enum { PER_LAYER = 2400, ALL = 1 << 20 };
 /* ---- a backend of two processes, both of which this one is ---- */
 
 static struct {
-    int flying, most, progress, fails; /* fails: the wait of that number, from 1 */
-    int waited, asked;                 /* asked: for progress, whether something flies or not */
+    int flying, max_flying, progress, fails; /* fails: the wait of that number, from 1 */
+    int waited, asked; /* asked: for progress, whether something flies or not */
 } link;
 
 static void progress(void *backend)
@@ -49,7 +49,7 @@ static adj_status run(const adj_call *c)
     for (int64_t i = 0; i < elems; i++)
         y[i] = is_wait ? -x[i] : -2 * x[i];
     link.flying += is_wait ? -1 : 1;
-    link.most = link.flying > link.most ? link.flying : link.most;
+    link.max_flying = link.flying > link.max_flying ? link.flying : link.max_flying;
     link.waited += is_wait;
     return is_wait && link.waited == link.fails ? ADJ_EBACKEND : ADJ_OK;
 }
@@ -192,7 +192,7 @@ Test(overlap, starts_early_and_waits_late)
         at = next;
     }
     cr_assert_eq(take_step(&n, 0), ADJ_OK, "%s", adj_exec_message(n.e));
-    cr_expect_eq(link.most, all);
+    cr_expect_eq(link.max_flying, all);
     cr_expect_eq(link.flying, 0);
     cr_expect_geq(link.progress, LAYERS * 2);
     net_free(&n);

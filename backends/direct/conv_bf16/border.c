@@ -20,15 +20,15 @@ static __m512 add_pair(__m512 sum, const char *x, const char *filter)
     return _mm512_fmadd_ps(_mm512_set1_ps(widen_bf16(pair[1])), high, sum);
 }
 
-/* from: the position's elements; filter: a block's tiles. */
-static __m512 sum_of(const conv_bf16_pass *p, const char *from, const char *filter,
+/* src: the position's elements; filter: a block's tiles. */
+static __m512 sum_of(const conv_bf16_pass *p, const char *src, const char *filter,
                      ptrdiff_t channels, conv_range h, conv_range w)
 {
     const ptrdiff_t of_segment = p->whole + (p->rest > 0);
     __m512 sum = _mm512_setzero_ps();
     for (ptrdiff_t i = h.first; i < h.end; i++)
         for (ptrdiff_t e = w.first * channels * 2; e < w.end * channels * 2; e += PAIR)
-            sum = add_pair(sum, from + p->segment_at[i] + e,
+            sum = add_pair(sum, src + p->segment_at[i] + e,
                            filter + (i * of_segment + e / ROW) * TILE + e % ROW / PAIR * ROW);
     return sum;
 }
@@ -36,13 +36,12 @@ static __m512 sum_of(const conv_bf16_pass *p, const char *from, const char *filt
 static void mend_position(const conv_bf16_product *p, ptrdiff_t k, ptrdiff_t channels, conv_range h,
                           conv_range w)
 {
-    const char *from = p->src + p->tile_at[k / LANES] + k % LANES * p->pass->position;
+    const char *src = p->src + p->tile_at[k / LANES] + k % LANES * p->pass->position;
     _Alignas(64) float sum[LANES] = {0};
     for (ptrdiff_t o = 0; o < p->outputs; o++) {
         if (o % LANES == 0)
-            _mm512_store_ps(sum,
-                            sum_of(p->pass, from, p->filter + o / LANES * p->pass->steps * TILE,
-                                   channels, h, w));
+            _mm512_store_ps(sum, sum_of(p->pass, src, p->filter + o / LANES * p->pass->steps * TILE,
+                                        channels, h, w));
         const float bias =
             p->bias != NULL ? widen_bf16(((const uint16_t *)(const void *)p->bias)[o]) : 0;
         ((uint16_t *)(void *)(p->dst + p->dst_at[k]))[o] = round_bf16(sum[o % LANES] + bias);

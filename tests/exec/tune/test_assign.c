@@ -180,7 +180,7 @@ static double took(const plan *x, const int chosen[CHOICES])
     return sum + make(x, there, x->end[0], 0) + make(x, there, x->end[1], 0);
 }
 
-static double least(const plan *x)
+static double min_seconds(const plan *x)
 {
     double best = HUGE_VAL;
     int chosen[CHOICES];
@@ -205,8 +205,8 @@ Test(assign, random_plans)
         draw(&x);
         cr_assert_eq(assign_cheapest(&x.p, &heap, chosen, &seconds), ADJ_OK);
         cr_assert_float_eq(took(&x, chosen), seconds, 1e-9, "plan %u: the sum is another", drawn);
-        cr_assert_float_eq(least(&x), seconds, 1e-9, "plan %u: %g, there is %g", drawn, seconds,
-                           least(&x));
+        cr_assert_float_eq(min_seconds(&x), seconds, 1e-9, "plan %u: %g, there is %g", drawn,
+                           seconds, min_seconds(&x));
         seed = drawn + 1;
     }
 }

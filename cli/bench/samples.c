@@ -1,7 +1,8 @@
-/* time.c - what many times say: median, minimum, quartiles. */
-#include <stdlib.h>
+/* samples.c - what many times say: median, minimum, quartiles. */
 
-#include "bench.h"
+#include "samples.h"
+
+#include <stdlib.h>
 
 enum { MAX_SAMPLES = 1 << 20 };
 

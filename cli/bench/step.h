@@ -1,0 +1,48 @@
+/* step.h - whole steps of a model. */
+#ifndef CLI_BENCH_STEP_H
+#define CLI_BENCH_STEP_H
+
+#include "bench.h"
+#include "cli/model.h"
+#include "samples.h"
+
+enum { BENCH_WARM_UP = 3 }; /* steps before those that are timed */
+
+typedef struct {
+    model_graph m; /* updates NULL: inference */
+    adj_exec *exec;
+    adj_node *fetch; /* the loss, or the logits */
+    void *y;         /* the value of what is fetched */
+    size_t y_bytes;
+    int32_t *label;
+    double plan_seconds, flop; /* to build, differentiate and plan; nominal, of what is computed */
+    int usage;                 /* the failure is the caller's */
+} bench_net;
+
+typedef struct {
+    spread time;
+    double loss; /* the last; NAN: inference */
+    size_t peak_rss;
+} bench_step_time;
+
+/* n is to be closed in every case; on failure its error says why. */
+adj_status bench_net_open(bench_net *n, const bench_opts *o);
+void bench_net_close(bench_net *n);
+/* The graph alone. */
+adj_status bench_net_build(bench_net *n, const bench_opts *o);
+/* Plans anew: n->exec is replaced, which has no images yet. */
+adj_status bench_net_plan(bench_net *n, const bench_opts *o);
+/* Draws its images. */
+adj_status bench_net_draw(bench_net *n);
+/* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times
+ * of each are added, and there is an end to them earlier; NULL: none. */
+adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps);
+/* A plan for the fetch and the updates under the options. *e is to be freed in every case. */
+adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
+                     adj_exec **e, adj_error *error);
+/* by id: 1 for what the roots need. NULL: out of memory. Free it. */
+char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
+                   const adj_updates *updates);
+double bench_flop(const adj_node *n);
+
+#endif
