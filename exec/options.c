@@ -1,5 +1,4 @@
-/* options.c - what is asked of an executor: are its options right, and what the environment adds.
- */
+/* options.c - what is asked of an executor: its options, checked, and what the environment adds. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -63,8 +63,8 @@ static inline uint16_t round_f16(float v)
 }
 
 #if defined(__F16C__)
-/* x86 has instructions with AVX2, here by the compilers' builtins: half a second for <immintrin.h>,
- * for each file and instruction set, would be a fifth of the time of compiling all. */
+/* x86 has instructions with AVX2, here by the compilers' builtins: <immintrin.h> takes half a
+ * second to compile, for each file and instruction set. */
 enum { F16_VECTOR = 8, F16_TO_NEAREST_EVEN = 0 }; /* elements that one converts; how it rounds */
 typedef int16_t f16_vector __attribute__((vector_size(2 * F16_VECTOR), aligned(2), may_alias));
 typedef float f32_vector __attribute__((vector_size(4 * F16_VECTOR), aligned(4), may_alias));

@@ -1,5 +1,4 @@
 /* prediction.c - see prediction.h. */
-
 #include "prediction.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* samples.c - what many times say: median, minimum, quartiles. */
-
 #include "samples.h"
 
 #include <stdlib.h>
