@@ -93,17 +93,25 @@ static void expect_substeps(int64_t batch, int threads)
             cr_expect_gt(s.seconds, 0, "%s", s.name); /* of a filter: before the slices */
         if (strcmp(s.op, "conv2d") != 0)
             continue;
-        const adj_node *y = s.n_node == 1 ? s.node : s.node->in[0], *x = y->in[0]; /* and a bias */
+        const adj_node *y = s.node,
+                       *named = NULL; /* or what is computed along: a bias, statistics */
+        for (flop += s.flop;; y = y->in[0]) {
+            named = named == NULL && adj_node_name(y)[0] != '\0' ? y : named;
+            if (strcmp(y->op->name, "conv2d") == 0)
+                break;
+            flop -= (double)adj_shape_elems(y->type.shape) *
+                    (strcmp(y->op->name, "batch_norm_stats") == 0 && s.slices > 0 ? s.slices : 1);
+        }
+        const adj_node *x = y->in[0];
         const size_t images = adj_type_bytes(y->type) + adj_type_bytes(x->type),
                      filter = adj_type_bytes(y->in[1]->type);
-        cr_expect(y->graph == n.g && strcmp(y->op->name, "conv2d") == 0);
-        cr_expect_str_eq(s.name, adj_node_name(s.node));
+        cr_expect_eq(y->graph, n.g);
+        cr_expect_str_eq(s.name, adj_node_name(named));
         /* Layouts of whole vectors have up to 16 channels for three. */
         cr_expect(s.bytes >= images + filter &&
                   s.bytes <= 6 * (images + filter * (size_t)(s.slices > 0 ? s.slices : 1)));
         cr_expect_gt(s.seconds, 0);
         cr_expect(s.slices == 0 || (s.slices >= threads && batch % s.slices == 0), "%d", s.slices);
-        flop += s.flop - (s.n_node - 1) * (double)adj_shape_elems(y->type.shape);
         convs++;
         sliced += s.slices > 0;
     }

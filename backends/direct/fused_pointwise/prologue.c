@@ -8,9 +8,9 @@
 
 void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end)
 {
-    int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
-    *begin = chunks * segment / p->work.jobs * p->chunk;
-    *end = chunks * (segment + 1) / p->work.jobs * p->chunk;
+    int64_t bands = (p->n + p->band - 1) / p->band;
+    *begin = bands * segment / p->work.jobs * p->band;
+    *end = bands * (segment + 1) / p->work.jobs * p->band;
     *end = *end < p->n ? *end : p->n;
 }
 
@@ -160,9 +160,8 @@ static void broadcast(const fused_group *p, const adj_call *c, const fused_value
     repeat(p, y);
 }
 
-void fused_prologue(const adj_call *c)
+void fused_prologue(const adj_call *c, const fused_group *p)
 {
-    const fused_group *p = c->state;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_TILED)
             broadcast(p, c, &p->value[i]);
@@ -179,6 +178,7 @@ void fused_prologue(const adj_call *c)
 static void set_moments(const fused_group *p, double *part, double n)
 {
     double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels, share = 1 / n;
+#pragma omp simd
     for (int64_t k = 0; k < p->channels; k++) {
         double rest = m2[k] - mean[k] * mean[k] * share;
         mean[k] = shift[k] + mean[k] * share;
@@ -190,10 +190,14 @@ static void set_moments(const fused_group *p, double *part, double n)
 static void join_moments(const fused_group *p, double *all, const double *part, double n,
                          double share)
 {
-    for (int64_t k = 0; k < p->channels; k++) {
+    const int64_t c = p->channels;
+    const double *m2_part = part + c;
+    double *m2 = all + c;
+#pragma omp simd
+    for (int64_t k = 0; k < c; k++) {
         double delta = part[k] - all[k];
         all[k] += delta * share;
-        all[p->channels + k] += part[p->channels + k] + delta * delta * n * share;
+        m2[k] += m2_part[k] + delta * delta * n * share;
     }
 }
 
@@ -249,9 +253,8 @@ static void store_sum(const fused_group *p, const adj_call *c, const fused_node 
     }
 }
 
-void fused_epilogue(const adj_call *c)
+void fused_epilogue(const adj_call *c, const fused_group *p)
 {
-    const fused_group *p = c->state;
     for (int i = 0; i < p->n_node; i++) {
         const fused_node *d = &p->node[i];
         int out = d->sum >= 0 ? adj_group_out(c->group, d->node) : -1;

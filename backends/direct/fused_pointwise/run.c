@@ -3,6 +3,7 @@
 
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
+#include "bands.h"
 #include "loops.h"
 #include "row_kernel.h"
 
@@ -13,13 +14,12 @@ enum {
 
 /* ---- the pass ---- */
 
-typedef struct { /* the chunk being computed */
+typedef struct { /* the elements being computed */
     const fused_group *p;
     const adj_call *c;
     char *buffers, *columns; /* this thread's */
-    int64_t first;
+    int64_t first, end;      /* end: the segment's */
     ptrdiff_t n;
-    int64_t rows; /* summed in float since the last flush */
 } pass;
 
 static float *buffer(const pass *s, int where) { return (float *)s->buffers + where * s->p->chunk; }
@@ -126,17 +126,18 @@ static void run_rows(const pass *s, const row_kernel_plan *plan)
         kernel(&t, plan->bits);
 }
 
-/* A segment's first chunk tells what to subtract before squaring: its own mean per channel. */
-static void set_shift(const pass *s, const row_kernel_plan *stats)
+/* A segment's first rows tell what to subtract before squaring: their own mean per channel. */
+static void set_shift(pass s, const row_kernel_plan *stats)
 {
-    const fused_group *p = s->p;
-    columns sums = columns_of(s, &p->node[stats->node[ROLE_SUMS]]);
+    const fused_group *p = s.p;
+    s.n = min(s.n, p->row);
+    columns sums = columns_of(&s, &p->node[stats->node[ROLE_SUMS]]);
     float *shift = sums.sum[2];
-    double share = (double)p->channels / (double)s->n;
+    double share = (double)p->channels / (double)s.n;
     row_kernel_plan plan = *stats;
     plan.bits = ROW_SUM;
     plan.node[ROLE_SUM] = plan.node[ROLE_SUMS];
-    run_rows(s, &plan);
+    run_rows(&s, &plan);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
         for (int64_t i = k; i < p->sum_width; i += p->channels)
@@ -172,7 +173,7 @@ static void run_loop(const pass *s, const fused_node *d)
 static void run_node(const pass *s, const fused_node *d, int is_first)
 {
     if (d->code == FUSED_STATS && is_first)
-        set_shift(s, &d->row_kernel);
+        set_shift(*s, &d->row_kernel);
     if (d->row_kernel.bits != 0)
         run_rows(s, &d->row_kernel);
     else
@@ -190,11 +191,10 @@ static void run_node(const pass *s, const fused_node *d, int is_first)
 
 /* Asks for a part of the next chunk, so that memory is read while this one is computed: a chunk is
  * too short for the processor to see a stream in it. */
-static void prefetch_ahead(const pass *s, int part, int64_t end)
+static void prefetch_ahead(const pass *s, int part)
 {
     const fused_group *p = s->p;
-    int64_t first = s->first + p->chunk, parts = p->n_node;
-    int64_t n = end - first < p->chunk ? end - first : p->chunk;
+    int64_t first = s->first + s->n, parts = p->n_node, n = min(s->end - first, p->chunk);
     for (int i = 0; i < p->n_value && n > 0; i++) {
         const fused_value *v = &p->value[i];
         if (v->at != AT_CHUNK || v->in < 0)
@@ -206,7 +206,7 @@ static void prefetch_ahead(const pass *s, int part, int64_t end)
     }
 }
 
-static void run_chunk(const pass *s, int is_first, int64_t end)
+static void run_nodes(const pass *s, int is_first)
 {
     const fused_group *p = s->p;
     for (int i = 0; i < p->n_value; i++)
@@ -214,7 +214,7 @@ static void run_chunk(const pass *s, int is_first, int64_t end)
             load_reals(p->value[i].dtype, s->n, buffer(s, p->value[i].where),
                        (const uint16_t *)s->c->in[p->value[i].in] + s->first);
     for (int i = 0; i < p->n_node; i++) {
-        prefetch_ahead(s, i, end);
+        prefetch_ahead(s, i);
         run_node(s, &p->node[i], is_first);
     }
 }
@@ -228,20 +228,36 @@ static void flush_all(const pass *s)
             flush(s, &s->p->node[i]);
 }
 
-/* The segment by one row kernel: as many rows at a time as are summed in float, or as stay in the
- * cache from one column to the next; of one column without sums all. */
-static void run_segment(pass *s, int64_t end)
+/* How much is computed at once: by nodes a chunk; by a row kernel as many rows as are summed in
+ * float, or as stay in the cache from one column to the next, of one column without sums all. */
+static int64_t elements_at_once(const fused_group *p)
+{
+    const int is_one_column = p->sum_width <= ROW_KERNEL_WIDTH;
+    if (p->row_kernel.bits == 0)
+        return p->chunk;
+    return p->n_sum == 0 && is_one_column ? p->n : FLUSH * p->row;
+}
+
+/* From s->first up to `end`: band number `number` of the segment. Where sums are flushed does not
+ * depend on how much is computed at once: a chunk's rows are a part of FLUSH. */
+static void run_band(pass *s, int64_t end, int64_t number)
 {
     const fused_group *p = s->p;
-    const int is_one_column = p->sum_width <= ROW_KERNEL_WIDTH;
-    const int64_t at_once = p->n_sum == 0 && is_one_column ? p->n : FLUSH * p->row;
-    s->n = min(end - s->first, p->chunk);
-    if ((p->row_kernel.bits & ROW_STATS) && s->n > 0)
-        set_shift(s, &p->row_kernel);
-    for (; s->first < end; s->first += s->n) {
-        s->n = min(end - s->first, at_once);
-        run_rows(s, &p->row_kernel);
+    const int64_t begin = s->first, at_once = elements_at_once(p);
+    const int64_t bands_summed = max(FLUSH / divide_up(p->band, p->row), 1);
+    if (number > 0 && number % bands_summed == 0)
         flush_all(s);
+    s->n = min(end - begin, p->chunk);
+    if ((p->row_kernel.bits & ROW_STATS) && number == 0)
+        set_shift(*s, &p->row_kernel);
+    for (; s->first < end; s->first += s->n) {
+        if (s->first > begin && (s->first - begin) % (FLUSH * p->row) == 0)
+            flush_all(s);
+        s->n = min(end - s->first, at_once);
+        if (p->row_kernel.bits != 0)
+            run_rows(s, &p->row_kernel);
+        else
+            run_nodes(s, number == 0 && s->first == begin);
     }
 }
 
@@ -267,29 +283,54 @@ static void keep_sums(const pass *s, int segment)
     }
 }
 
+static pass pass_of(const adj_call *c, const fused_group *p, int thread)
+{
+    const size_t sums = (size_t)(thread * p->n_sum);
+    return (pass){.p = p,
+                  .c = c,
+                  .buffers = direct_scratch(c, p->buffers + p->buffers_each * (size_t)thread),
+                  .columns = direct_scratch(c, p->columns + p->columns_each * sums)};
+}
+
 static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
 {
     const fused_group *p = c->state;
-    int64_t begin, end;
-    pass s = {.p = p, .c = c};
-    s.buffers = direct_scratch(c, p->buffers + p->buffers_each * (size_t)thread);
-    s.columns = direct_scratch(c, p->columns + p->columns_each * (size_t)(thread * p->n_sum));
-    fused_bounds(p, (int)segment, &begin, &end);
+    pass s = pass_of(c, p, thread);
+    fused_bounds(p, (int)segment, &s.first, &s.end);
     start_sums(&s);
-    s.first = begin;
-    if (p->row_kernel.bits != 0)
-        run_segment(&s, end);
-    for (; s.first < end; s.first += p->chunk) {
-        s.n = (ptrdiff_t)(end - s.first < p->chunk ? end - s.first : p->chunk);
-        run_chunk(&s, s.first == begin, end);
-        s.rows += p->chunk / p->row;
-        if (s.rows >= FLUSH) {
-            flush_all(&s);
-            s.rows = 0;
-        }
-    }
+    for (int64_t number = 0; s.first < s.end; number++)
+        run_band(&s, p->n_sum > 0 ? min(s.first + p->band, s.end) : s.end, number);
     keep_sums(&s, (int)segment);
 }
 
+static void run_prologue(const adj_call *c) { fused_prologue(c, c->state); }
+
+static void run_epilogue(const adj_call *c) { fused_epilogue(c, c->state); }
+
 const direct_code DIRECT(fused_pointwise) = {
-    .begin = fused_prologue, .job = run_job, .end = fused_epilogue};
+    .begin = run_prologue, .job = run_job, .end = run_epilogue};
+
+/* ---- bands of what another kernel computes ---- */
+
+static void start_part(const adj_call *c, const fused_group *p, int thread)
+{
+    const pass s = pass_of(c, p, thread);
+    start_sums(&s);
+}
+
+static void add_band(const adj_call *c, const fused_group *p, int thread, int64_t band,
+                     int64_t number)
+{
+    pass s = pass_of(c, p, thread);
+    s.first = band * p->band;
+    s.end = s.first + p->band;
+    run_band(&s, s.end, number);
+}
+
+static void keep_part(const adj_call *c, const fused_group *p, int thread, ptrdiff_t part)
+{
+    const pass s = pass_of(c, p, thread);
+    keep_sums(&s, (int)part);
+}
+
+const fused_bands_code DIRECT(fused_bands) = {start_part, add_band, keep_part};

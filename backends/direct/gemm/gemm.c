@@ -14,6 +14,7 @@ enum {
     MAX_VECTORS = 4,    /* of a panel */
     FEW_ROWS = 16,      /* of a matmul */
     JOBS_OF_THREAD = 4,
+    PARTS_OF_THREAD = 16,   /* the last ones are waited for */
     PACKED_POSITIONS = 2048 /* from which on packing a filter costs little beside the product */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
@@ -46,10 +47,25 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     return is_root(root) && !is_dx(root) ? direct_match_bias(root, uses, max, group) : 0;
 }
 
-static int is_ours(const adj_group *g, direct_epilogue *e)
+/* How many of the group's nodes products compute with their epilogue; 0: it is none of ours. */
+static int count_own(const adj_group *g, direct_epilogue *e)
 {
     const adj_node *n = g->node[0];
-    return is_root(n) && direct_read_epilogue(g, e) && (g->n_node == 1 || !is_dx(n));
+    if (!is_root(n))
+        return 0;
+    if (direct_read_epilogue(g, e) && (g->n_node == 1 || !is_dx(n)))
+        return g->n_node;
+    if (!is_dx(n))
+        return direct_read_bias(g, e);
+    *e = (direct_epilogue){.bias_in = -1, .addend_in = -1, .stored = n->type.dtype};
+    return 1;
+}
+
+static int propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
+                            const adj_node **nodes)
+{
+    const int n = direct_propose_cast_epilogue(last, uses, max, nodes);
+    return n > 0 ? n : fused_propose_bands(last, uses, max, nodes);
 }
 
 /* ---- geometry ---- */
@@ -80,15 +96,26 @@ static int has_sizes(const adj_conv_geom *g)
            g->kh * g->kw <= max_elements / g->ic && g->kh * g->kw <= max_elements / g->oc;
 }
 
+/* The largest divisor of n that is not above max. */
+static ptrdiff_t part_of(ptrdiff_t n, ptrdiff_t max)
+{
+    ptrdiff_t part = min(n, max);
+    while (n % part > 0)
+        part--;
+    return part;
+}
+
 /* All pixels as rows of about ROW_PIXELS, as many for each thread; few of them as one row, whose
- * outputs threads share (set_jobs): the filter is what takes time then, and is read once. */
+ * outputs threads share (set_jobs): the filter is what takes time then, and is read once. With a
+ * fused group rows are parts of its bands. */
 static void flatten(gemm *p)
 {
     p->pixels = p->n * p->dst.h * p->dst.w;
     ptrdiff_t rows = divide_up(p->pixels, ROW_PIXELS);
     if (rows > 1 || p->dst.c < MAX_VECTORS * p->lanes * p->threads)
         rows = min(round_up(rows, p->threads), p->pixels);
-    p->dst.w = p->src.w = divide_up(p->pixels, rows);
+    p->dst.w = p->src.w =
+        p->has_fused ? part_of(p->fused.band / p->dst.c, ROW_PIXELS) : divide_up(p->pixels, rows);
     p->dst.h = p->src.h = divide_up(p->pixels, p->dst.w);
     p->n = 1;
     p->pass[0].h.src = p->pass[0].h.dst = p->dst.h;
@@ -142,10 +169,35 @@ static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
     if (p->shares == 1)
         share_outputs(p, rows);
     p->bands = divide_up(rows, p->rows);
+    p->jobs = p->shares * p->n * p->bands;
 }
 
-/* How many rows are computed together, and which rows of src they need in what form. */
-static void set_rows(gemm *p, ptrdiff_t second_cache)
+/* The fused group's bands are of some of ours each, of all outputs. Ours are of all passes, which
+ * share a number of rows of the result. 0: they do not fit. */
+static int set_fused_jobs(gemm *p, ptrdiff_t rows)
+{
+    const ptrdiff_t step = p->pass[0].h.step, line = p->dst.w * p->dst.c;
+    const ptrdiff_t fused_rows = p->fused.band / line;
+    if (p->fused.band % line > 0 || fused_rows % step > 0 || rows * step != p->dst.h ||
+        (p->is_flat && p->dst.w < ROW_PIXELS / 3))
+        return 0;
+    for (int i = 0; i < p->n_pass; i++)
+        if (p->pass[i].h.dst != rows)
+            return 0;
+    p->shares = 1;
+    const ptrdiff_t wanted = p->rows;
+    p->rows = part_of(min(fused_rows / step, rows), wanted);
+    p->bands = rows / p->rows;
+    p->fused_bands = fused_rows / step / p->rows;
+    p->jobs = p->fused.work.jobs;
+    const ptrdiff_t least = max((ptrdiff_t)JOBS_OF_THREAD * p->threads,
+                                min((ptrdiff_t)PARTS_OF_THREAD * p->threads, FUSED_SEGMENTS));
+    return 2 * p->rows >= wanted && (p->threads == 1 || p->jobs >= least);
+}
+
+/* How many rows are computed together, and which rows of src they need in what form. 0: they are
+ * not the fused group's. */
+static int set_rows(gemm *p, ptrdiff_t second_cache)
 {
     const gemm_pass *first = &p->pass[0];
     ptrdiff_t rows = 1, right = 0;
@@ -166,9 +218,13 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
     }
     const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
     p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
-    set_jobs(p, rows, second_cache);
+    if (p->has_fused && !set_fused_jobs(p, rows))
+        return 0;
+    if (!p->has_fused)
+        set_jobs(p, rows, second_cache);
     p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
     p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
+    return 1;
 }
 
 /* Parts are rows of taps, or with dilated columns single taps. */
@@ -229,8 +285,8 @@ static int set_scratch(gemm *p, size_t *scratch)
     return 1;
 }
 
-static int plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
-                adj_prep *prep)
+static int plan(gemm *p, const direct *d, const adj_group *group, int n_own,
+                const direct_epilogue *epilogue, adj_prep *prep)
 {
     const adj_node *n = group->node[0];
     if (n->op == &adj_op_matmul && !is_matmul(n))
@@ -247,6 +303,8 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
                 .src_in = adj_group_in(group, n->in[is_dx(n)]),
                 .filter_in = adj_group_in(group, n->in[!is_dx(n)]),
                 .epilogue = *epilogue,
+                .has_fused = n_own < group->n_node,
+                .fused_code = d->isa->fused_bands,
                 .n = g.n,
                 .kh = g.kh,
                 .kw = g.kw};
@@ -255,15 +313,22 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
     p->by_reorder = !p->is_turned && direct_packs_once(group, prep, p->filter_in);
     p->is_packed = packs_filter(p);
     p->by_reorder &= p->is_packed;
+    if (p->has_fused && !fused_lay_out_bands(&p->fused, d, group, n_own))
+        return 0;
     set_passes(p, &g);
     if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
         return 0;
-    set_rows(p, d->second_cache);
+    if (!set_rows(p, d->second_cache))
+        return 0;
     set_parts(p);
     const int is_prepared =
         !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
     p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
-    return set_scratch(p, &prep->scratch);
+    if (!set_scratch(p, &prep->scratch))
+        return 0;
+    if (p->has_fused)
+        fused_reserve_bands(&p->fused, &prep->scratch);
+    return 1;
 }
 
 /* ---- the kernel ---- */
@@ -273,8 +338,10 @@ static adj_status run(const adj_call *c)
     const gemm *p = c->state;
     int is_finite = !p->by_reorder || !(p->has_margin || p->is_gathered) ||
                     gemm_is_packed_finite(p, c->in[p->filter_in]);
-    job_shares bands;
-    share_jobs(&bands, p->shares * p->n * p->bands, p->threads);
+    job_shares jobs;
+    share_jobs(&jobs, p->jobs, p->threads);
+    if (p->has_fused)
+        fused_prologue(c, &p->fused);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
         if (p->filter_jobs > 0) { /* else without the loop's barrier */
@@ -282,9 +349,11 @@ static adj_status run(const adj_call *c)
             for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
                 is_finite &= p->code->prepare_filter(c, job);
         }
-        for (job_range r; take_jobs(&bands, omp_get_thread_num(), &r);)
+        for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
             p->code->multiply(c, r, omp_get_thread_num(), is_finite);
     }
+    if (p->has_fused)
+        fused_epilogue(c, &p->fused);
     return ADJ_OK;
 }
 
@@ -320,9 +389,10 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     direct *d = backend;
     gemm p;
     direct_epilogue epilogue;
-    if (candidate > 0 || !is_ours(g, &epilogue))
+    const int n_own = count_own(g, &epilogue);
+    if (candidate > 0 || n_own == 0)
         return ADJ_ENOKERNEL;
-    if (!plan(&p, d, g, &epilogue, prep))
+    if (!plan(&p, d, g, n_own, &epilogue, prep))
         return direct_refuse(prep,
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
@@ -339,7 +409,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 const adj_kernel direct_gemm = {.name = "gemm",
                                 .match = match,
-                                .epilogue = direct_propose_cast_epilogue,
+                                .epilogue = propose_epilogue,
                                 .prepare = prepare,
                                 .run = run,
                                 .drop = direct_drop};

@@ -23,9 +23,12 @@
  * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
  * product: then positions whose windows reach padding are computed as it is written (conv_plain.h).
  *
- * Threads share out bands of rows, and where there are few of those the outputs, too, or first if
- * the filter is large. The order of an element's sum is that of the taps, for any number of
- * threads.
+ * What follows element by element is computed in a product's registers (epilogue.h), or is a fused
+ * group that reads each band while it is in the cache (fused_pointwise/bands.h).
+ *
+ * Threads share out bands of rows, or the fused group's parts, and where there are few of those the
+ * outputs, too, or first if the filter is large. The order of an element's sum is that of the taps,
+ * for any number of threads.
  */
 #ifndef DIRECT_GEMM_H
 #define DIRECT_GEMM_H
@@ -34,6 +37,7 @@
 #include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
 #include "backends/direct/epilogue.h"
+#include "backends/direct/fused_pointwise/bands.h"
 
 enum { GEMM_PASSES = 16, GEMM_FILTER_JOBS = 16 };
 
@@ -48,8 +52,8 @@ typedef struct gemm_code {
     /* Job of filter_jobs: packs a part of the filter. Returns whether what is multiplied by zeros
      * is finite. */
     int (*prepare_filter)(const adj_call *c, ptrdiff_t job);
-    /* Some of the bands of all images, for the first share of the outputs, then for the next. */
-    void (*multiply)(const adj_call *c, job_range bands, int thread, int is_finite);
+    /* Some of the jobs. */
+    void (*multiply)(const adj_call *c, job_range jobs, int thread, int is_finite);
 } gemm_code;
 
 typedef struct gemm {
@@ -61,6 +65,9 @@ typedef struct gemm {
     adj_dtype dtype;
     int src_in, filter_in; /* among group->in */
     direct_epilogue epilogue;
+    int has_fused; /* what else follows is a fused group that reads bands: */
+    fused_group fused;
+    const fused_bands_code *fused_code;
     ptrdiff_t n;          /* images */
     ptrdiff_t kh, kw;     /* of the filter */
     direct_size src, dst; /* if flat: rows of pixels, the last one shorter */
@@ -71,6 +78,10 @@ typedef struct gemm {
     gemm_pass pass[GEMM_PASSES];
     ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
     ptrdiff_t shares; /* of outputs, if there are few bands: each reads its part of the filter */
+    ptrdiff_t fused_bands; /* that are one of the fused group's */
+    /* Bands of all images, for the first share of the outputs, then for the next; or the fused
+     * group's parts. */
+    ptrdiff_t jobs;
     ptrdiff_t filter_jobs;
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
     ptrdiff_t slots;       /* of a ring of them */

@@ -8,11 +8,12 @@
 typedef struct { /* a thread's */
     const gemm *p;
     const adj_call *call;
+    ptrdiff_t number;   /* of the share and image; -1: none yet */
     const real *src;    /* the image's */
     ptrdiff_t image_at; /* elements of the result before the image */
     real *dst;        /* the image's result; if it is cast the thread's buffer, which begins with */
     ptrdiff_t dst_at; /* this element of it */
-    real *windows, *sums;
+    real *cast, *windows, *sums;
     conv_range panels; /* that are computed */
     const real **row;  /* of src, from first_row on */
     ptrdiff_t first_row;
@@ -379,29 +380,63 @@ static void compute_band(worker *s, ptrdiff_t first, int is_finite)
     }
 }
 
-static void multiply(const adj_call *call, job_range bands, int thread, int is_finite)
+/* Panels and image number `number`: the images of the first share of the outputs, then of the next.
+ */
+static void enter_image(worker *s, ptrdiff_t number)
+{
+    const gemm *p = s->p;
+    const ptrdiff_t share = number / p->n, image = number % p->n;
+    s->number = number;
+    s->panels =
+        (conv_range){gemm_panels(p) * share / p->shares, gemm_panels(p) * (share + 1) / p->shares};
+    s->src = (const real *)s->call->in[p->src_in] + image * p->src.h * p->src.w * p->src.c;
+    s->image_at = image * p->dst.h * p->dst.w * p->dst.c;
+    s->dst = gemm_casts(p) ? s->cast : (real *)s->call->out[0] + s->image_at;
+    row_ring_forget(&s->ring);
+}
+
+/* Band number `number` of all images. */
+static void compute_numbered(worker *s, ptrdiff_t number, int is_finite)
+{
+    const ptrdiff_t bands = s->p->bands;
+    if (number / bands != s->number)
+        enter_image(s, number / bands);
+    compute_band(s, number % bands * s->p->rows, is_finite);
+}
+
+/* A part of the fused group's pass, which reads each of its bands when that has been computed. */
+static void compute_part(worker *s, ptrdiff_t part, int thread, int is_finite)
+{
+    const gemm *p = s->p;
+    const ptrdiff_t bands = p->n * p->bands / p->fused_bands;
+    const ptrdiff_t first = bands * part / p->jobs, end = bands * (part + 1) / p->jobs;
+    p->fused_code->start(s->call, &p->fused, thread);
+    for (ptrdiff_t i = first; i < end; i++) {
+        for (ptrdiff_t k = 0; k < p->fused_bands; k++)
+            compute_numbered(s, i * p->fused_bands + k, is_finite);
+        p->fused_code->band(s->call, &p->fused, thread, i, i - first);
+    }
+    p->fused_code->keep(s->call, &p->fused, thread, part);
+}
+
+static void multiply(const adj_call *call, job_range jobs, int thread, int is_finite)
 {
     const gemm *p = call->state;
     char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
     worker s = {.p = p,
                 .call = call,
+                .number = -1,
+                .cast = (real *)(own + p->cast),
                 .windows = (real *)(own + p->windows),
                 .sums = (real *)(own + p->sums),
                 .row = (const real **)(own + p->src_rows),
                 .at = (ptrdiff_t *)(own + p->at),
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
-    for (ptrdiff_t i = bands.first; i < bands.end; i++) {
-        const ptrdiff_t share = i / (p->n * p->bands), image = i / p->bands % p->n;
-        if (i == bands.first || i % p->bands == 0) {
-            s.panels = (conv_range){gemm_panels(p) * share / p->shares,
-                                    gemm_panels(p) * (share + 1) / p->shares};
-            s.src = (const real *)call->in[p->src_in] + image * p->src.h * p->src.w * p->src.c;
-            s.image_at = image * p->dst.h * p->dst.w * p->dst.c;
-            s.dst = gemm_casts(p) ? (real *)(own + p->cast) : (real *)call->out[0] + s.image_at;
-            row_ring_forget(&s.ring);
-        }
-        compute_band(&s, i % p->bands * p->rows, is_finite);
-    }
+    for (ptrdiff_t i = jobs.first; i < jobs.end; i++)
+        if (p->has_fused)
+            compute_part(&s, i, thread, is_finite);
+        else
+            compute_numbered(&s, i, is_finite);
 }
 
 const gemm_code TYPED(gemm) = {TYPED(gemm_prepare_filter), multiply};
