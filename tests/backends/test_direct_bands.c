@@ -461,6 +461,19 @@ Test(direct_bands, a_matmul_is_a_step_of_its_own)
     fixture_free(&p.c.f);
 }
 
+/* The first reader waits for something; the second one's statistics are computed along. */
+Test(direct_bands, of_several_readers_one_that_waits_for_nothing)
+{
+    problem p = problem_new(rows[0], ORACLE_Y, ADJ_F32);
+    adj_node *newer = adj_square(adj_tanh(like(&p, -1, 1)));
+    adj_node *first = adj_relu_grad(p.product, newer);
+    p.out[p.n_out++] = p.product;
+    p.out[p.n_out++] = adj_batch_norm_stats(p.product, ADJ_NHWC);
+    p.out[p.n_out++] = first;
+    expect_one_step(&p, 2, expect_statistics);
+    problem_free(&p);
+}
+
 /* f64 has no row kernels; of few bands threads share out the outputs. */
 Test(direct_bands, other_types_and_few_bands_are_steps_of_their_own)
 {

@@ -8,8 +8,8 @@ enum {
     ROW = 256,
     PARALLEL = 1 << 14,
     SEGMENT_BANDS = 4,
-    BAND_ELEMENTS = 4096, /* at least, about; and as many pixels: */
-    BAND_PIXELS = 64
+    MIN_BAND_ELEMENTS = 4096, /* about; and as many pixels: */
+    MIN_BAND_PIXELS = 64
 };
 
 static int add_value(fused_group *p, fused_value v)
@@ -150,7 +150,8 @@ static int64_t near_divisor(int64_t n, int64_t wanted)
 static int64_t band_of_images(const fused_group *p, adj_shape s)
 {
     const int64_t rows = s.dim[1], line = s.dim[2] * s.dim[3];
-    const int64_t wanted = max(divide_up(BAND_ELEMENTS, line), divide_up(BAND_PIXELS, s.dim[2]));
+    const int64_t wanted =
+        max(divide_up(MIN_BAND_ELEMENTS, line), divide_up(MIN_BAND_PIXELS, s.dim[2]));
     const int64_t band = line * (wanted < rows ? near_divisor(rows, wanted)
                                                : rows * near_divisor(s.dim[0], wanted / rows));
     return band < p->chunk / 2 ? p->chunk : band;
@@ -248,7 +249,7 @@ static int takes_all(const adj_group *g, int first)
 
 /* The product is the first result; or what is computed of it is, and takes its place, if nothing
  * reads it after that has been written. */
-static int place_product(fused_group *p, const adj_group *g)
+static int has_place_for_product(const fused_group *p, const adj_group *g)
 {
     const row_kernel_plan *plan = &p->row_kernel;
     if (adj_group_out(g, p->product) == 0)
@@ -277,7 +278,7 @@ int fused_lay_out_bands(fused_group *p, const direct *d, const adj_group *g, int
     *p = (fused_group){.product = product};
     p->product_value = add_value(p, (fused_value){.at = AT_OUT, .where = 0, .in = -1, .out = -1});
     p->value[p->product_value].dtype = product->type.dtype;
-    if (!lay_out(p, d, g, n_own) || p->row_kernel.bits == 0 || !place_product(p, g) ||
+    if (!lay_out(p, d, g, n_own) || p->row_kernel.bits == 0 || !has_place_for_product(p, g) ||
         !saves_passes(p, g))
         return 0;
     p->n_buffer = 0; /* what stays inside is in registers */

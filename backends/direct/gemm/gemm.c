@@ -114,8 +114,8 @@ static void flatten(gemm *p)
     ptrdiff_t rows = divide_up(p->pixels, ROW_PIXELS);
     if (rows > 1 || p->dst.c < MAX_VECTORS * p->lanes * p->threads)
         rows = min(round_up(rows, p->threads), p->pixels);
-    p->dst.w = p->src.w =
-        p->has_fused ? part_of(p->fused.band / p->dst.c, ROW_PIXELS) : divide_up(p->pixels, rows);
+    p->dst.w = p->src.w = gemm_has_fused(p) ? part_of(p->fused.band / p->dst.c, ROW_PIXELS)
+                                            : divide_up(p->pixels, rows);
     p->dst.h = p->src.h = divide_up(p->pixels, p->dst.w);
     p->n = 1;
     p->pass[0].h.src = p->pass[0].h.dst = p->dst.h;
@@ -218,9 +218,9 @@ static int set_rows(gemm *p, ptrdiff_t second_cache)
     }
     const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
     p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
-    if (p->has_fused && !set_fused_jobs(p, rows))
+    if (gemm_has_fused(p) && !set_fused_jobs(p, rows))
         return 0;
-    if (!p->has_fused)
+    if (!gemm_has_fused(p))
         set_jobs(p, rows, second_cache);
     p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
     p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
@@ -303,8 +303,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, int n_own,
                 .src_in = adj_group_in(group, n->in[is_dx(n)]),
                 .filter_in = adj_group_in(group, n->in[!is_dx(n)]),
                 .epilogue = *epilogue,
-                .has_fused = n_own < group->n_node,
-                .fused_code = d->isa->fused_bands,
+                .fused_code = n_own < group->n_node ? d->isa->fused_bands : NULL,
                 .n = g.n,
                 .kh = g.kh,
                 .kw = g.kw};
@@ -313,7 +312,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, int n_own,
     p->by_reorder = !p->is_turned && direct_packs_once(group, prep, p->filter_in);
     p->is_packed = packs_filter(p);
     p->by_reorder &= p->is_packed;
-    if (p->has_fused && !fused_lay_out_bands(&p->fused, d, group, n_own))
+    if (gemm_has_fused(p) && !fused_lay_out_bands(&p->fused, d, group, n_own))
         return 0;
     set_passes(p, &g);
     if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
@@ -326,7 +325,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, int n_own,
     p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
     if (!set_scratch(p, &prep->scratch))
         return 0;
-    if (p->has_fused)
+    if (gemm_has_fused(p))
         fused_reserve_bands(&p->fused, &prep->scratch);
     return 1;
 }
@@ -340,7 +339,7 @@ static adj_status run(const adj_call *c)
                     gemm_is_packed_finite(p, c->in[p->filter_in]);
     job_shares jobs;
     share_jobs(&jobs, p->jobs, p->threads);
-    if (p->has_fused)
+    if (gemm_has_fused(p))
         fused_prologue(c, &p->fused);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
@@ -352,7 +351,7 @@ static adj_status run(const adj_call *c)
         for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
             p->code->multiply(c, r, omp_get_thread_num(), is_finite);
     }
-    if (p->has_fused)
+    if (gemm_has_fused(p))
         fused_epilogue(c, &p->fused);
     return ADJ_OK;
 }

@@ -65,9 +65,8 @@ typedef struct gemm {
     adj_dtype dtype;
     int src_in, filter_in; /* among group->in */
     direct_epilogue epilogue;
-    int has_fused; /* what else follows is a fused group that reads bands: */
+    const fused_bands_code *fused_code; /* NULL: no fused group reads bands */
     fused_group fused;
-    const fused_bands_code *fused_code;
     ptrdiff_t n;          /* images */
     ptrdiff_t kh, kw;     /* of the filter */
     direct_size src, dst; /* if flat: rows of pixels, the last one shorter */
@@ -94,6 +93,9 @@ typedef struct gemm {
 
 /* Are results stored in another type than they are computed in? */
 static inline int gemm_casts(const gemm *p) { return p->epilogue.stored != p->dtype; }
+
+/* Does a fused group follow, which reads bands? */
+static inline int gemm_has_fused(const gemm *p) { return p->fused_code != NULL; }
 
 /* Of a panel: which vectors of outputs, from `first` to `end`. */
 typedef struct {

@@ -433,7 +433,7 @@ static void multiply(const adj_call *call, job_range jobs, int thread, int is_fi
                 .at = (ptrdiff_t *)(own + p->at),
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
     for (ptrdiff_t i = jobs.first; i < jobs.end; i++)
-        if (p->has_fused)
+        if (gemm_has_fused(p))
             compute_part(&s, i, thread, is_finite);
         else
             compute_numbered(&s, i, is_finite);
