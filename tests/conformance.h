@@ -16,7 +16,7 @@ typedef struct {
     adj_node *node;
     adj_node *other;    /* what will do as well; NULL: nothing else */
     const json_t *want; /* {"shape", "data"} */
-    const char *what;
+    const char *label;
 } case_result;
 
 /* An op's second result. */
@@ -59,8 +59,8 @@ adj_shape case_sizes(conformance_case *c, const char *name);
 int case_conv(conformance_case *c, adj_conv *a);
 int case_pool(conformance_case *c, adj_pool *a);
 int case_format(conformance_case *c, adj_format *format);
-void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *what);
-int case_malformed(conformance_case *c, const char *what, const char *name); /* returns 0 */
+void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *label);
+int case_malformed(conformance_case *c, const char *problem, const char *name); /* returns 0 */
 
 /* The value of a key of "inputs" or "attrs", which is known from then on; conformance_keys.c. */
 const json_t *case_read(conformance_case *c, const char *object, const char *key);

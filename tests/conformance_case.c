@@ -9,10 +9,10 @@
 
 enum { MAX_LIST = 64 };
 
-int case_malformed(conformance_case *c, const char *what, const char *name)
+int case_malformed(conformance_case *c, const char *problem, const char *name)
 {
     if (!c->malformed)
-        snprintf(c->text, sizeof c->text, "malformed case: %s: %s", what, name);
+        snprintf(c->text, sizeof c->text, "malformed case: %s: %s", problem, name);
     c->malformed = 1;
     return 0;
 }
@@ -155,10 +155,10 @@ int case_format(conformance_case *c, adj_format *format)
     return status == ADJ_OK;
 }
 
-void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *what)
+void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *label)
 {
     if (c->n_result < CASE_RESULTS)
-        c->result[c->n_result++] = (case_result){.node = node, .want = want, .what = what};
+        c->result[c->n_result++] = (case_result){.node = node, .want = want, .label = label};
 }
 
 /* ---- running ---- */
@@ -232,7 +232,7 @@ static int compare(conformance_case *c, const case_result *r, const json_t *want
 
     if (!same_shape(shape, json_object_get(want, "shape")) || (int64_t)json_array_size(data) != n) {
         char *text = json_dumps(json_object_get(want, "shape"), JSON_ENCODE_ANY);
-        snprintf(c->text, sizeof c->text, "%s: got shape %s, want %s", r->what,
+        snprintf(c->text, sizeof c->text, "%s: got shape %s, want %s", r->label,
                  adj_shape_text(shape).s, text != NULL ? text : "none");
         free(text);
         return 0;
@@ -247,7 +247,7 @@ static int compare(conformance_case *c, const case_result *r, const json_t *want
     }
     if (wrong > 0)
         snprintf(c->text, sizeof c->text, "%s: %ld of %ld wrong, worst at %ld: got %.9g, want %.9g",
-                 r->what, (long)wrong, (long)n, (long)worst, got[worst],
+                 r->label, (long)wrong, (long)n, (long)worst, got[worst],
                  number(json_array_get(data, (size_t)worst)));
     return wrong == 0;
 }
@@ -334,10 +334,10 @@ case_verdict case_run(const json_t *json, const adj_exec_opts *how)
         case_malformed(&c, "nothing expected", "");
     for (int i = 0; i < c.n_result && c.refused == ADJ_OK; i++)
         if (c.result[i].node == NULL)
-            case_malformed(&c, "NULL without an error", c.result[i].what);
+            case_malformed(&c, "NULL without an error", c.result[i].label);
         else if (!json_is_object(c.result[i].want) && error == NULL &&
                  !json_is_object(json_object_get(json, "alt_expected")))
-            case_malformed(&c, "no tensor is expected", c.result[i].what);
+            case_malformed(&c, "no tensor is expected", c.result[i].label);
     if (!c.malformed && c.refused == ADJ_OK)
         passed = execute(&c, how);
     if (c.refused == ADJ_EARG || c.refused == ADJ_ESHAPE || c.refused == ADJ_EDTYPE)

@@ -26,11 +26,11 @@ static _Thread_local struct {
     _Alignas(64) char tile[N_EMULATED][EMULATED_ROWS][EMULATED_ROW];
 } emulated;
 
-static inline void emulated_expect(int holds, const char *what)
+static inline void emulated_expect(int holds, const char *condition)
 {
     if (holds)
         return;
-    fprintf(stderr, "emulated tiles: %s\n", what);
+    fprintf(stderr, "emulated tiles: %s\n", condition);
     abort();
 }
 

@@ -119,7 +119,7 @@ double *evaluate(fixture *f, adj_node *y, const char *backend)
 }
 
 void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
-                  const char *what)
+                  const char *label)
 {
     int64_t worst = -1, wrong = 0;
     double excess = 0;
@@ -135,7 +135,7 @@ void expect_close(const double *got, const double *want, int64_t n, double rtol,
             excess = over;
         }
     }
-    cr_assert_eq(wrong, 0, "%s: %ld of %ld wrong, worst at %ld: got %.9g, want %.9g", what,
+    cr_assert_eq(wrong, 0, "%s: %ld of %ld wrong, worst at %ld: got %.9g, want %.9g", label,
                  (long)wrong, (long)n, (long)worst, got[worst < 0 ? 0 : worst],
                  want[worst < 0 ? 0 : worst]);
 }
@@ -185,9 +185,9 @@ void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, 
                 (moved(forward, f, y, seed, i, k, step) - moved(forward, f, y, seed, i, k, -step)) /
                 (2 * step);
         double *got = evaluate(f, dx[i], backend);
-        char what[64];
-        snprintf(what, sizeof what, "gradient of %s wrt input %d", adj_node_op(y), i);
-        expect_close(got, numeric, n, rtol, atol, what);
+        char label[64];
+        snprintf(label, sizeof label, "gradient of %s wrt input %d", adj_node_op(y), i);
+        expect_close(got, numeric, n, rtol, atol, label);
         free(got);
         free(numeric);
     }

@@ -38,7 +38,7 @@ double *evaluate(fixture *f, adj_node *y, const char *backend);
 /* Fails the running test unless |got - want| <= atol + rtol * |want| everywhere (two NaNs are
  * equal); names the worst element. */
 void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
-                  const char *what);
+                  const char *label);
 /* evaluate(y) against literal numbers. */
 void expect_values(fixture *f, adj_node *y, const char *backend, const double *want, double rtol,
                    double atol);

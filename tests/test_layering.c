@@ -104,10 +104,10 @@ typedef struct {
     char message[4096];
 } report;
 
-static void complain(report *r, const char *path, int line, const char *what)
+static void complain(report *r, const char *path, int line, const char *included)
 {
     size_t n = strlen(r->message);
-    snprintf(r->message + n, sizeof r->message - n, "\n  %s:%d includes %s", path, line, what);
+    snprintf(r->message + n, sizeof r->message - n, "\n  %s:%d includes %s", path, line, included);
     r->wrong++;
 }
 

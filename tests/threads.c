@@ -33,10 +33,10 @@ typedef struct {
 
 static int passed, failed;
 
-static void expect(int holds, const char *what, const char *model, const char *backend)
+static void expect(int holds, const char *label, const char *model, const char *backend)
 {
     if (!holds)
-        printf("FAIL %s: %s on %s\n", what, model, backend);
+        printf("FAIL %s: %s on %s\n", label, model, backend);
     passed += holds;
     failed += !holds;
 }

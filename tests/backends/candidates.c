@@ -76,11 +76,11 @@ static char *operand(const memory *m, int i)
 }
 
 /* The guards around so many bytes of a value are untouched. */
-static void expect_guards(const char *value, size_t bytes, const char *what)
+static void expect_guards(const char *value, size_t bytes, const char *label)
 {
     for (size_t i = 0; i < GUARD; i++)
         cr_assert(value[-1 - (ptrdiff_t)i] == (char)0xff && value[bytes + i] == (char)0xff,
-                  "%s: written outside a buffer", what);
+                  "%s: written outside a buffer", label);
 }
 
 static void expect_memory_guards(const memory *m, const candidate *c)
@@ -256,7 +256,7 @@ double *by_naive(fixture *f, const adj_node *y)
 }
 
 int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
-                      double rtol, double atol, const char *what)
+                      double rtol, double atol, const char *label)
 {
     int64_t elements = adj_shape_elems(node[n - 1]->type.shape);
     double *want = by_naive(f, node[n - 1]);
@@ -266,8 +266,9 @@ int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *
         outcome o = run_candidate(f, t, n, node, candidate);
         if (o.status == ADJ_ENOKERNEL)
             break;
-        cr_assert_eq(o.status, ADJ_OK, "%s: %s", what, o.why);
-        snprintf(text, sizeof text, "%s, candidate %d, %s, %s", what, candidate, o.impl, o.layouts);
+        cr_assert_eq(o.status, ADJ_OK, "%s: %s", label, o.why);
+        snprintf(text, sizeof text, "%s, candidate %d, %s, %s", label, candidate, o.impl,
+                 o.layouts);
         expect_close(o.y, want, elements, rtol, atol, text);
         free(o.y);
     }

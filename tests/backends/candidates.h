@@ -44,6 +44,6 @@ outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
 double *by_naive(fixture *f, const adj_node *y);
 /* Every candidate of t for the group against naive; returns how many there are. */
 int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
-                      double rtol, double atol, const char *what);
+                      double rtol, double atol, const char *label);
 
 #endif

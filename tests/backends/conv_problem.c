@@ -63,19 +63,19 @@ void conv_problem_free(conv_problem *p)
     fixture_free(&p->f);
 }
 
-int expect_exact(conv_problem *p, const test_backend *t, int which, const char *isa)
+int expect_exact(conv_problem *p, const test_backend *t, int direction, const char *isa)
 {
     int candidate = 0;
-    for (; p->n[which] > 0; candidate++) {
-        const adj_node *node = p->result[which];
+    for (; p->n[direction] > 0; candidate++) {
+        const adj_node *node = p->result[direction];
         outcome o = run_candidate(&p->f, t, 1, &node, candidate);
         if (o.status == ADJ_ENOKERNEL)
             break;
         cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
         cr_assert_not_null(strstr(o.impl, isa), "%s", o.impl);
-        for (int64_t i = 0; i < p->n[which]; i++)
-            cr_assert(o.y[i] == p->want[which][i], "%s %s %s: [%ld] is %g, not %g", o.impl,
-                      node->op->name, p->text, (long)i, o.y[i], p->want[which][i]);
+        for (int64_t i = 0; i < p->n[direction]; i++)
+            cr_assert(o.y[i] == p->want[direction][i], "%s %s %s: [%ld] is %g, not %g", o.impl,
+                      node->op->name, p->text, (long)i, o.y[i], p->want[direction][i]);
         free(o.y);
     }
     return candidate;

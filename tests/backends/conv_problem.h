@@ -19,7 +19,7 @@ void conv_problem_free(conv_problem *p);
 /* The direct backend for one instruction set. */
 test_backend direct_open_isa(const char *isa, int threads);
 /* All candidates of t for a direction, whose names must contain isa; returns how many there are. */
-int expect_exact(conv_problem *p, const test_backend *t, int which, const char *isa);
+int expect_exact(conv_problem *p, const test_backend *t, int direction, const char *isa);
 /* The direct backend's first candidate for y gives the same bits on one thread and on up to eight.
  */
 void expect_same_bits_for_any_threads(fixture *f, const adj_node *y, const char *isa);

@@ -66,7 +66,7 @@ static int is_among(const char *list, const char *name)
 Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
 {
     static const struct {
-        const char *what;
+        const char *label;
         const machine *m;
         const char *without; /* all others hold */
     } cases[] = {
@@ -94,7 +94,7 @@ Test(conv_rules, hold_on_machines_like_those_they_were_measured_on)
         for (int i = 0; i < conv_rule_count() && is_numbered_here(cases[k].m); i++) {
             const conv_rule *r = conv_rule_at(i);
             cr_expect_eq(rule_holds(r, *cases[k].m), !is_among(cases[k].without, r->name), "%s: %s",
-                         cases[k].what, r->name);
+                         cases[k].label, r->name);
         }
 }
 

@@ -20,7 +20,7 @@ static const double epsilon = 0.25;
 
 typedef struct {
     conv_problem c;
-    enum oracle_result which;
+    enum oracle_result direction;
     adj_node *product;
     int64_t n, channels;
     int n_out;
@@ -28,12 +28,12 @@ typedef struct {
     double *got[MAX_OUT];
 } problem;
 
-static problem problem_new(oracle_conv row, enum oracle_result which, adj_dtype dtype)
+static problem problem_new(oracle_conv row, enum oracle_result direction, adj_dtype dtype)
 {
     row.in = row.c;
-    problem p = {.c = conv_problem_new(row, dtype), .which = which};
-    p.product = p.c.result[which];
-    p.n = p.c.n[which];
+    problem p = {.c = conv_problem_new(row, dtype), .direction = direction};
+    p.product = p.c.result[direction];
+    p.n = p.c.n[direction];
     p.channels = p.product->type.shape.dim[3];
     return p;
 }
@@ -158,7 +158,7 @@ static void expect_statistics(const problem *p, const char *text)
 {
     const double *y = p->got[0], *stats = p->got[1];
     const int64_t c = p->channels, m = p->n / c;
-    expect_close(y, p->c.want[p->which], p->n, 0, 0, text);
+    expect_close(y, p->c.want[p->direction], p->n, 0, 0, text);
     for (int64_t k = 0; k < c; k++) {
         double mean = 0, variance = 0;
         for (int64_t i = k; i < p->n; i += c)
@@ -223,9 +223,9 @@ static void expect_masked_by_norm(const problem *p, const char *text)
     for (int64_t i = 0; i < p->n; i++) {
         const int64_t k = i % p->channels;
         const int is_on = (x[i] - mean[k]) * 2 * gamma[k] + beta[k] > 0;
-        masked[i] = is_on ? p->c.want[p->which][i] : 0;
+        masked[i] = is_on ? p->c.want[p->direction][i] : 0;
     }
-    expect_close(p->got[0], p->c.want[p->which], p->n, 0, 0, text);
+    expect_close(p->got[0], p->c.want[p->direction], p->n, 0, 0, text);
     expect_norm_sums(p, masked, z->in[0], z->in[1], p->got[1], text);
     free(masked);
 }
@@ -251,7 +251,7 @@ static void expect_masked_sum(const problem *p, const char *text)
     const double *y = values_of(p, d->in[1]), *other = values_of(p, t->in[t->in[0] == p->product]);
     double *masked = malloc((size_t)p->n * sizeof *masked);
     for (int64_t i = 0; i < p->n; i++)
-        masked[i] = y[i] > 0 ? p->c.want[p->which][i] + other[i] : 0;
+        masked[i] = y[i] > 0 ? p->c.want[p->direction][i] + other[i] : 0;
     expect_close(p->got[0], masked, p->n, 0, 0, text);
     expect_norm_sums(p, masked, sums->in[0], sums->in[1], p->got[1], text);
     free(masked);
@@ -278,7 +278,7 @@ static void expect_bias_sum(const problem *p, const char *text)
     for (int64_t k = 0; k < c; k++) {
         double sum = 0;
         for (int64_t i = k; i < p->n; i += c) {
-            const double want = y[i] > 0 ? p->c.want[p->which][i] : 0;
+            const double want = y[i] > 0 ? p->c.want[p->direction][i] : 0;
             cr_assert_eq(p->got[0][i], want, "%s: %d: %g", text, (int)i, p->got[0][i]);
             sum += want;
         }
@@ -301,7 +301,7 @@ static void expect_mask(const problem *p, const char *text)
 {
     const double *y = values_of(p, p->out[0]->in[1]);
     for (int64_t i = 0; i < p->n; i++) {
-        const double want = y[i] > 0 ? p->c.want[p->which][i] : 0;
+        const double want = y[i] > 0 ? p->c.want[p->direction][i] : 0;
         cr_assert_eq(p->got[0][i], want, "%s: %d: %g", text, (int)i, p->got[0][i]);
     }
 }

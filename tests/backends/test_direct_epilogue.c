@@ -106,14 +106,14 @@ static void expect_kinds(const problem *p, const char *isa, const char *kernel, 
     for (int kind = 0; kind < KINDS; kind++)
         for (int threads = min_threads(); threads <= 3; threads += 2) {
             const adj_node *node[MAX_NODES];
-            char what[240];
-            snprintf(what, sizeof what, "%s, %s, %d", text, isa, kind);
+            char label[240];
+            snprintf(label, sizeof label, "%s, %s, %d", text, isa, kind);
             setenv("ADJOINT_MAX_ISA", isa, 1);
             test_backend t = backend_open_math("direct", threads, math);
             const int n = follow(p, kind, node, want);
-            expect_kernel(p->f, &t, kernel, n, node, want, tolerance_of(p, math), what);
+            expect_kernel(p->f, &t, kernel, n, node, want, tolerance_of(p, math), label);
             if (p->y->type.dtype == ADJ_F32 && strcmp(kernel, "gemm") == 0)
-                expect_cast(p, &t, n, node, want, what);
+                expect_cast(p, &t, n, node, want, label);
             backend_close(&t);
         }
     free(want);

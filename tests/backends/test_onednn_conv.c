@@ -36,18 +36,18 @@ static double half_unit(adj_dtype dtype) { return dtype == ADJ_BF16 ? 0x1p-8 : 0
 
 static int expect_row(const conv_row *r, conv_direction direction, adj_dtype dtype, conv_fill fill)
 {
-    char what[256];
+    char label[256];
     fixture f = fixture_new();
     test_backend onednn = backend_open("onednn");
     const adj_node *y = conv_node(&f, r, direction, ADJ_NHWC, dtype, fill);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-    conv_text(r, y, ADJ_NHWC, what, sizeof what);
+    conv_text(r, y, ADJ_NHWC, label, sizeof label);
     double terms = conv_terms(r, direction), rtol = 0, atol = 0;
     if (fill == REALS) { /* f32 sums of terms below 1: each partial sum rounds */
         rtol = 4 * half_unit(dtype);
         atol = terms * terms * FLT_EPSILON / 4 + half_unit(dtype) * 1e-3;
     }
-    int n = expect_candidates(&f, &onednn, 1, &y, rtol, atol, what);
+    int n = expect_candidates(&f, &onednn, 1, &y, rtol, atol, label);
     backend_close(&onednn);
     fixture_free(&f);
     return n;
@@ -78,15 +78,15 @@ Test(onednn_conv, agrees_on_random_data)
 /* In NCHW through an executor, which computes it in NHWC. */
 Test(onednn_conv, agrees_in_nchw)
 {
-    char what[256];
+    char label[256];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int direction = FORWARD; direction < N_DIRECTION; direction++) {
             fixture f = fixture_new();
             adj_node *y = conv_node(&f, &rows[i], direction, ADJ_NCHW, ADJ_F32, INTEGERS);
             cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-            conv_text(&rows[i], y, ADJ_NCHW, what, sizeof what);
+            conv_text(&rows[i], y, ADJ_NCHW, label, sizeof label);
             double *want = evaluate(&f, y, "naive"), *got = evaluate(&f, y, "onednn");
-            expect_close(got, want, adj_shape_elems(y->type.shape), 0, 0, what);
+            expect_close(got, want, adj_shape_elems(y->type.shape), 0, 0, label);
             free(want);
             free(got);
             fixture_free(&f);
@@ -97,7 +97,7 @@ Test(onednn_conv, agrees_in_nchw)
 static void expect_group(const conv_row *r, adj_dtype dtype)
 {
     const adj_node *group[3];
-    char what[256];
+    char label[256];
     int n = 0;
     fixture f = fixture_new();
     test_backend onednn = backend_open("onednn");
@@ -106,9 +106,9 @@ static void expect_group(const conv_row *r, adj_dtype dtype)
     adj_node *b = given_integers(&f, dtype, (adj_shape){1, {y->type.shape.dim[3]}}, -9, 9);
     group[n++] = y = adj_bias_add(y, b, ADJ_NHWC);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-    conv_text(r, group[0], ADJ_NHWC, what, sizeof what);
-    int found = expect_candidates(&f, &onednn, n, group, 0, 0, what);
-    cr_assert(found > 0 || dtype != ADJ_F32, "%s: no fused implementation", what);
+    conv_text(r, group[0], ADJ_NHWC, label, sizeof label);
+    int found = expect_candidates(&f, &onednn, n, group, 0, 0, label);
+    cr_assert(found > 0 || dtype != ADJ_F32, "%s: no fused implementation", label);
     backend_close(&onednn);
     fixture_free(&f);
 }

@@ -37,11 +37,11 @@ static int describe(fixture *f, const test_backend *t, const adj_node *y, int i,
 /* Each candidate first of all in a backend of its own must be what it was among the others. */
 static void expect_names(const conv_row *row, conv_direction direction, adj_dtype dtype)
 {
-    char what[256], among[MAX_CANDIDATES][TEXT], alone[TEXT];
+    char label[256], among[MAX_CANDIDATES][TEXT], alone[TEXT];
     fixture f = fixture_new();
     test_backend t = backend_open("onednn");
     const adj_node *y = conv_node(&f, row, direction, ADJ_NHWC, dtype, INTEGERS);
-    conv_text(row, y, ADJ_NHWC, what, sizeof what);
+    conv_text(row, y, ADJ_NHWC, label, sizeof label);
     double *want = by_naive(&f, y);
     int n = 0;
     while (n < MAX_CANDIDATES && describe(&f, &t, y, n, among[n], want))
@@ -49,8 +49,8 @@ static void expect_names(const conv_row *row, conv_direction direction, adj_dtyp
     backend_close(&t);
     for (int i = 0; i < n; i++) {
         t = backend_open("onednn");
-        cr_expect(describe(&f, &t, y, i, alone, want), "%s: candidate %d is gone", what, i);
-        cr_expect_str_eq(alone, among[i], "%s: candidate %d is %s, was %s", what, i, alone,
+        cr_expect(describe(&f, &t, y, i, alone, want), "%s: candidate %d is gone", label, i);
+        cr_expect_str_eq(alone, among[i], "%s: candidate %d is %s, was %s", label, i, alone,
                          among[i]);
         backend_close(&t);
     }

@@ -43,12 +43,12 @@ static void expect_direction(const conv_row *rows, size_t n, adj_dtype dtype,
                              conv_direction direction)
 {
     for (size_t i = 0; i < n; i++) {
-        char what[256];
+        char label[256];
         fixture f = fixture_new();
         test_backend onednn = backend_open("onednn");
         const adj_node *y = conv_node(&f, &rows[i], direction, ADJ_NHWC, dtype, INTEGERS);
-        conv_text(&rows[i], y, ADJ_NHWC, what, sizeof what);
-        expect_candidates(&f, &onednn, 1, &y, 0, 0, what);
+        conv_text(&rows[i], y, ADJ_NHWC, label, sizeof label);
+        expect_candidates(&f, &onednn, 1, &y, 0, 0, label);
         backend_close(&onednn);
         fixture_free(&f);
     }

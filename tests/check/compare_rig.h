@@ -201,16 +201,16 @@ static inline const adj_compare_row *row_of(const rig *r, const adj_node *n)
 }
 
 /* No row but relu's fails; those that it feeds say so. */
-static inline void expect_only_relu(const rig *r, const char *what)
+static inline void expect_only_relu(const rig *r, const char *label)
 {
-    cr_assert_eq(adj_comparison_failed_count(r->c), 1, "%s: %d failed", what,
+    cr_assert_eq(adj_comparison_failed_count(r->c), 1, "%s: %d failed", label,
                  adj_comparison_failed_count(r->c));
     for (int i = 0; i < adj_comparison_row_count(r->c); i++) {
         const adj_compare_row *row = adj_comparison_row_at(r->c, i);
-        cr_assert_eq(row->verdict != ADJ_VERDICT_PASS, row->node == r->relu, "%s: %s", what,
+        cr_assert_eq(row->verdict != ADJ_VERDICT_PASS, row->node == r->relu, "%s: %s", label,
                      adj_node_op(row->node));
         if (adj_node_operand_count(row->node) > 0 && adj_node_operand_at(row->node, 0) == r->relu)
-            cr_assert_eq(row->blame, ADJ_BLAME_UPSTREAM, "%s", what);
+            cr_assert_eq(row->blame, ADJ_BLAME_UPSTREAM, "%s", label);
     }
 }
 

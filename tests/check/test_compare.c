@@ -338,12 +338,12 @@ typedef struct {
     int n, n_planning, n_relu;
 } told;
 
-static void hear(void *user, const char *what)
+static void hear(void *user, const char *stage)
 {
     told *t = user;
-    cr_expect(t->n++ > 0 || strcmp(what, "planning") == 0, "%s", what);
-    t->n_planning += strcmp(what, "planning") == 0;
-    t->n_relu += strcmp(what, "relu by naive naive:f32") == 0;
+    cr_expect(t->n++ > 0 || strcmp(stage, "planning") == 0, "%s", stage);
+    t->n_planning += strcmp(stage, "planning") == 0;
+    t->n_relu += strcmp(stage, "relu by naive naive:f32") == 0;
 }
 
 static adj_status told_elsewhere(void *user, const char *isa, const void *request, size_t bytes,

@@ -30,7 +30,7 @@ static adj_node *simplify(const adj_node *n, adj_node *const in[])
 }
 
 /* Checks a copy of the node's op whose values are near a kink. */
-static void expect_kinks(const adj_node *n, const char *what, double where, int kinks,
+static void expect_kinks(const adj_node *n, const char *label, double where, int kinks,
                          adj_gradcheck_result result, adj_gradcheck_method method)
 {
     static adj_op op;
@@ -45,12 +45,12 @@ static void expect_kinks(const adj_node *n, const char *what, double where, int 
     adj_node *y = adj_node_new(n->graph, &op, n->n_in, n->in, n->attrs);
     cr_assert_eq(adj_gradcheck_node(y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
     const adj_gradcheck_row *w = adj_gradcheck_row_at(r, 0);
-    cr_expect_eq(w->result, result, "%s, %d at %g, method %d: %s", what, kinks, where, (int)method,
+    cr_expect_eq(w->result, result, "%s, %d at %g, method %d: %s", label, kinks, where, (int)method,
                  adj_gradcheck_result_name(w->result));
-    cr_expect_eq(w->kinks, kinks, "%s, %d at %g, method %d: counted %d", what, kinks, where,
+    cr_expect_eq(w->kinks, kinks, "%s, %d at %g, method %d: counted %d", label, kinks, where,
                  (int)method, (int)w->kinks);
-    cr_expect_eq(w->considered, N, "%s", what);
-    cr_expect_eq(adj_gradcheck_verdict(r), result, "%s, %d at %g", what, kinks, where);
+    cr_expect_eq(w->considered, N, "%s", label);
+    cr_expect_eq(adj_gradcheck_verdict(r), result, "%s, %d at %g", label, kinks, where);
     adj_gradcheck_free(r);
 }
 
@@ -64,13 +64,13 @@ static const struct {
               {21, ADJ_GRADCHECK_INCONCLUSIVE},
               {N, ADJ_GRADCHECK_INCONCLUSIVE}};
 
-static void expect_shares(const adj_node *n, const char *what, double where)
+static void expect_shares(const adj_node *n, const char *label, double where)
 {
     static const adj_gradcheck_method methods[] = {
         ADJ_GRADCHECK_DIRECTIONAL, ADJ_GRADCHECK_ELEMENTWISE, ADJ_GRADCHECK_RICHARDSON};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
         for (int m = 0; m < 3; m++)
-            expect_kinks(n, what, where, shares[i].kinks, shares[i].result, methods[m]);
+            expect_kinks(n, label, where, shares[i].kinks, shares[i].result, methods[m]);
 }
 
 Test(gradcheck_kinks, ops_of_one_operand)

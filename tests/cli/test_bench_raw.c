@@ -28,9 +28,9 @@ static adj_status prepare_spin(void *backend, const adj_group *g, int number, ad
     if (g->n_node != 1 || strcmp(n->op->name, "conv2d") != 0 || number >= N_SPIN)
         return ADJ_ENOKERNEL;
     int swapped = strcmp(adj_node_name(n->in[1]), "block1/conv2/w") == 0 && number != HOPELESS;
-    int which = swapped ? 1 - number : number;
-    snprintf(p->impl, sizeof p->impl, "%s", spins[which].name);
-    p->state = &runs[which];
+    int index = swapped ? 1 - number : number;
+    snprintf(p->impl, sizeof p->impl, "%s", spins[index].name);
+    p->state = &runs[index];
     return ADJ_OK;
 }
 

@@ -217,10 +217,10 @@ Test(compare_shrink, what_one_op_does_not_show)
 Test(compare_shrink, bounded)
 {
     const adj_compare_opts opts = options();
-    const compared_opts what = {.op = {.op = "relu", .in = "8,9,8,9"}};
+    const compared_opts subject = {.op = {.op = "relu", .in = "8,9,8,9"}};
     compared g;
     op_line l;
-    cr_assert_eq(compared_open(&g, &what), ADJ_OK);
+    cr_assert_eq(compared_open(&g, &subject), ADJ_OK);
     cr_assert(op_line_of(g.root[0], &l));
     compared_close(&g);
     shrinking s = {&opts, ADJ_VERDICT_FAIL, ADJ_BLAME_KERNEL, 100, 4, 0};
@@ -244,13 +244,13 @@ Test(compare_shrink, every_op_as_a_line)
 {
     for (int i = 0; op_name_at(i) != NULL; i++)
         for (int nchw = 0; nchw < 2; nchw++) {
-            const compared_opts what = {.op = {.op = op_name_at(i),
-                                               .data_format = nchw ? "NCHW" : NULL,
-                                               .padding = "VALID"}};
+            const compared_opts subject = {.op = {.op = op_name_at(i),
+                                                  .data_format = nchw ? "NCHW" : NULL,
+                                                  .padding = "VALID"}};
             compared g, h;
             op_line l;
             op_text text;
-            cr_assert_eq(compared_open(&g, &what), ADJ_OK, "%s: %s", op_name_at(i),
+            cr_assert_eq(compared_open(&g, &subject), ADJ_OK, "%s: %s", op_name_at(i),
                          g.m.error.message);
             if (op_line_of(g.root[0], &l)) {
                 const compared_opts again = {.op = op_line_args(&l, &text)};

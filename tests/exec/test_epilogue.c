@@ -147,7 +147,7 @@ static int nodes_of_negation(const adj_exec *e)
 
 /* Plans and runs it; expects so many nodes in the step, and y as so many times the values of the
  * definition. */
-static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *what,
+static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *label,
                          float times)
 {
     static const float x[SIZE] = {1, -2, 3}, given[SIZE] = {5, -1, 2};
@@ -159,27 +159,27 @@ static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, co
         o.n_fetch = 1;
     }
     o.debug.backends = both;
-    cr_assert_eq(adj_exec_new(n.g, &o, &e), ADJ_OK, "%s: %s", what, adj_exec_message(e));
-    cr_expect_eq(nodes_of_negation(e), nodes, "%s: %d nodes, expected %d", what,
+    cr_assert_eq(adj_exec_new(n.g, &o, &e), ADJ_OK, "%s: %s", label, adj_exec_message(e));
+    cr_expect_eq(nodes_of_negation(e), nodes, "%s: %d nodes, expected %d", label,
                  nodes_of_negation(e), nodes);
     cr_assert_eq(adj_set(e, n.x, x, sizeof x), ADJ_OK);
     cr_assert_eq(adj_set(e, n.given, given, sizeof given), ADJ_OK);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s: %s", what, adj_exec_message(e));
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s: %s", label, adj_exec_message(e));
     cr_assert_eq(adj_get(e, n.y, y, sizeof y), ADJ_OK);
     for (int i = 0; i < SIZE; i++) {
         const float addend = kind == GIVEN ? given[i] : 2 * given[i];
         const float v = addend - x[i];
-        cr_expect_eq(y[i], v > 0 ? times * v : 0, "%s: %g", what, (double)y[i]);
+        cr_expect_eq(y[i], v > 0 ? times * v : 0, "%s: %g", label, (double)y[i]);
     }
     adj_exec_free(e);
-    cr_expect_eq(plant.prepared, plant.dropped, "%s", what);
+    cr_expect_eq(plant.prepared, plant.dropped, "%s", label);
     adj_graph_free(n.g);
     reset();
 }
 
-static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *what)
+static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *label)
 {
-    expect_times(n, kind, o, nodes, what, 1);
+    expect_times(n, kind, o, nodes, label, 1);
 }
 
 Test(epilogue, all_that_can_be_computed_there)

@@ -56,13 +56,13 @@ static char *read_file(const char *name)
 
 enum { AS_TEXT, AS_DOT, AS_PLAN };
 
-static void write_file(const char *name, int what, const model *m)
+static void write_file(const char *name, int format, const model *m)
 {
     FILE *f = fopen(name, "wb");
     cr_assert_not_null(f);
-    if (what == AS_TEXT)
+    if (format == AS_TEXT)
         adj_print(f, 3, m->root);
-    else if (what == AS_DOT)
+    else if (format == AS_DOT)
         adj_print_dot(f, 3, m->root);
     else {
         adj_exec *e;
@@ -78,13 +78,13 @@ static void write_file(const char *name, int what, const model *m)
     fclose(f);
 }
 
-static void compare(int what, const char *name, int clutter)
+static void compare(int format, const char *name, int clutter)
 {
     char golden[64], made[64];
     snprintf(golden, sizeof golden, "tests/golden/%s", name);
     snprintf(made, sizeof made, "build/%s.%d", name, clutter);
     model m = build(clutter);
-    write_file(made, what, &m);
+    write_file(made, format, &m);
     char *want = read_file(golden), *got = read_file(made);
     cr_assert_str_eq(got, want, "%s differs from %s", made, golden);
     free(want);

@@ -12,14 +12,14 @@ TestSuite(slices_taken, .init = plan_as_usual);
 /* ---- what can be cut ---- */
 
 /* steps: how many of the plan run so; -1: any number, as types differ from CPU to CPU. */
-static void expect_as_whole(fixture *f, adj_node *y, int steps, const char *what)
+static void expect_as_whole(fixture *f, adj_node *y, int steps, const char *label)
 {
     static double want[MAX_VALUES], got[MAX_VALUES];
     values_of(f, y, (adj_exec_opts){.backend = "naive"}, want);
     const int n = values_of(f, y, (adj_exec_opts){.slices = 1}, got);
     const double rtol = adj_node_type(f->in[0]).dtype == ADJ_BF16 ? 1e-2 : 1e-4;
-    cr_expect(n == steps || steps < 0, "%s: %d steps", what, n);
-    expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), rtol, 1e-4, what);
+    cr_expect(n == steps || steps < 0, "%s: %d steps", label, n);
+    expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), rtol, 1e-4, label);
 }
 
 /* Nodes that are not what a slice's part of them is: a filter that is as long as the batch and is

@@ -258,10 +258,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static uint8_t copy[LONGEST];
     bytes in = {data, data + size, 0};
     int n, mode = pick(&in, 3);
-    unsigned which = take(&in);
+    unsigned choice = take(&in);
     const message *all = genuine(&n);
     if (mode == 0) {
-        const message *m = &all[which % (unsigned)n];
+        const message *m = &all[choice % (unsigned)n];
         must(m->n <= sizeof copy);
         memcpy(copy, m->bytes, m->n);
         size_t left = patch(in, copy, m->n);
@@ -274,8 +274,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else if (mode == 1) {
         run_request(in.at, (size_t)(in.end - in.at));
     } else {
-        wire w = {.wrong = 1 + (int)(which % 16), .patches = in};
-        compare(&w, which & 16 ? "onednn" : "naive:bf16:nchw");
+        wire w = {.wrong = 1 + (int)(choice % 16), .patches = in};
+        compare(&w, choice & 16 ? "onednn" : "naive:bf16:nchw");
     }
     return 0;
 }

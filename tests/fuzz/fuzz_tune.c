@@ -188,15 +188,15 @@ static void put_header(text *t, int of_another)
 
 static void put_line(text *t, const char *line) { put(t, line, strcspn(line, "\n") + 1); }
 
-static void put_entry(text *t, char what, int i)
+static void put_entry(text *t, char kind, int i)
 {
     static const char fields[] = "bkcuiy";
     const char *at = s.entry[i % (s.n_entry < NAMED ? s.n_entry : NAMED)];
-    if (what == 'l') {
+    if (kind == 'l') {
         put_line(t, at);
         return;
     }
-    for (const char *f = fields; *f != what; f++)
+    for (const char *f = fields; *f != kind; f++)
         at += strcspn(at, "\t") + 1;
     put(t, at, strcspn(at, "\t\n"));
 }
@@ -206,23 +206,23 @@ static void expand(text *t, const uint8_t *data, size_t size)
     t->n = 0;
     for (size_t i = 0; i < size; i++) {
         int left = (int)(size - i > 2 ? 2 : size - i - 1);
-        char what = data[i] == '@' && left >= 1 ? (char)data[i + 1] : '\0';
+        char kind = data[i] == '@' && left >= 1 ? (char)data[i + 1] : '\0';
         int digit = left >= 2 && data[i + 2] >= '0' && data[i + 2] <= '9';
-        if (what == 'h' || what == 'o')
-            put_header(t, what == 'o');
-        else if (what == 's')
+        if (kind == 'h' || kind == 'o')
+            put_header(t, kind == 'o');
+        else if (kind == 's')
             put_line(t, s.speed);
-        else if (what == 'e')
+        else if (kind == 'e')
             put_line(t, s.end);
-        else if (what == '@')
+        else if (kind == '@')
             put(t, "@", 1);
-        else if (what != '\0' && strchr("lbkcuiy", what) != NULL && digit)
-            put_entry(t, what, data[i + 2] - '0');
+        else if (kind != '\0' && strchr("lbkcuiy", kind) != NULL && digit)
+            put_entry(t, kind, data[i + 2] - '0');
         else {
             put(t, (const char *)&data[i], 1);
             continue;
         }
-        i += strchr("hose@", what) != NULL ? 1 : 2;
+        i += strchr("hose@", kind) != NULL ? 1 : 2;
     }
 }
 

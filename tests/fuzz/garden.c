@@ -29,7 +29,7 @@ adj_node *any_value(garden *t)
 }
 
 /* Sizes that fit each other, as one another's views and as operands of one op. */
-static adj_shape usual_shape(int64_t rank, int which)
+static adj_shape usual_shape(int64_t rank, int index)
 {
     static const int64_t sizes[ADJ_MAX_RANK][4][ADJ_MAX_RANK] = {
         {{8}, {2}, {16}, {4}},
@@ -41,15 +41,15 @@ static adj_shape usual_shape(int64_t rank, int which)
     };
     adj_shape s = {.rank = rank};
     for (int i = 0; i < rank; i++)
-        s.dim[i] = sizes[rank - 1][which % 4][i];
+        s.dim[i] = sizes[rank - 1][index % 4][i];
     return s;
 }
 
 adj_shape any_shape(garden *t, int64_t rank)
 {
-    unsigned what = take(&t->in);
-    if (what < 176)
-        return rank > 0 ? usual_shape(rank, (int)what) : (adj_shape){0};
+    unsigned choice = take(&t->in);
+    if (choice < 176)
+        return rank > 0 ? usual_shape(rank, (int)choice) : (adj_shape){0};
     adj_shape s = {.rank = rank};
     for (int i = 0; i < rank; i++) {
         int v = pick(&t->in, 32);

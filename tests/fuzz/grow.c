@@ -66,14 +66,14 @@ static void grow_diamond(garden *t)
     adj_node *x = value_of(t, -1, -1);
     adj_node *y = f[pick(&t->in, 6)](x);
     adj_node *z = g[pick(&t->in, 5)](y, x);
-    unsigned what = take(&t->in);
-    if (what & 1)
+    unsigned choice = take(&t->in);
+    if (choice & 1)
         keep(t, y);
-    if (what & 2)
-        z = g[pick(&t->in, 5)](what & 4 ? x : y, z);
+    if (choice & 2)
+        z = g[pick(&t->in, 5)](choice & 4 ? x : y, z);
     keep(t, z);
-    if (what & 8)
-        keep(t, g[pick(&t->in, 5)](like(t, z), what & 16 ? x : y));
+    if (choice & 8)
+        keep(t, g[pick(&t->in, 5)](like(t, z), choice & 16 ? x : y));
 }
 
 /* x's elements in another shape. */

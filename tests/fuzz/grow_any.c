@@ -22,16 +22,16 @@ void grow_any(garden *t)
             ops[n++] = *op;
     const char *name = ops[pick(&t->in, n)]->name;
     adj_node *x = t->wild ? any_value(t) : value_of(t, -1, 1 + pick(&t->in, 4));
-    unsigned what = take(&t->in);
+    unsigned choice = take(&t->in);
     op_case c = {.g = t->g,
                  .dtype = adj_node_type(x).dtype,
                  .in = adj_node_type(x).shape,
-                 .format = what & 1 ? ADJ_NCHW : ADJ_NHWC,
-                 .lists = {.padding = what & 2 ? "VALID" : "SAME",
-                           .data_format = what & 1 ? "NCHW" : "NHWC"},
+                 .format = choice & 1 ? ADJ_NCHW : ADJ_NHWC,
+                 .lists = {.padding = choice & 2 ? "VALID" : "SAME",
+                           .data_format = choice & 1 ? "NCHW" : "NHWC"},
                  .operand = suitable,
                  .user = t};
-    if (what >= 128) /* else all attributes are what they usually are */
+    if (choice >= 128) /* else all attributes are what they usually are */
         for (c.n_attr = pick(&t->in, 4); c.used_attrs < c.n_attr; c.used_attrs++)
             c.attr[c.used_attrs] = t->wild ? (double)any_number(&t->in) : pick(&t->in, 9) * 0.5 - 1;
     c.used_attrs = 0;

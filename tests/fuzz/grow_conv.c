@@ -18,13 +18,13 @@ static void bend(garden *t, int64_t *list, int n)
 
 static adj_conv any_conv(garden *t)
 {
-    unsigned what = take(&t->in);
-    adj_conv a = {.format = what & 1 ? ADJ_NCHW : ADJ_NHWC,
-                  .padding = what & 2   ? ADJ_SAME
-                             : what & 4 ? ADJ_EXPLICIT
-                                        : ADJ_VALID};
+    unsigned choice = take(&t->in);
+    adj_conv a = {.format = choice & 1 ? ADJ_NCHW : ADJ_NHWC,
+                  .padding = choice & 2   ? ADJ_SAME
+                             : choice & 4 ? ADJ_EXPLICIT
+                                          : ADJ_VALID};
     axes x = axes_of(a.format);
-    if (what & 8) {
+    if (choice & 8) {
         for (int i = 0; i < 4; i++)
             a.stride[i] = a.dilation[i] = 1;
         a.stride[x.h] = 1 + pick(&t->in, 3);
@@ -99,40 +99,40 @@ void grow_conv(garden *t)
 
 void grow_block(garden *t)
 {
-    unsigned what = take(&t->in);
-    adj_conv a = {.format = what & 1 ? ADJ_NCHW : ADJ_NHWC, .padding = ADJ_SAME};
+    unsigned choice = take(&t->in);
+    adj_conv a = {.format = choice & 1 ? ADJ_NCHW : ADJ_NHWC, .padding = ADJ_SAME};
     adj_node *x = value_of(t, -1, 4);
     adj_type type = adj_node_type(x);
-    int64_t c = type.shape.dim[axes_of(a.format).c], k = what & 2 ? 3 : 1;
-    int64_t o = what & 4 ? c : what & 8 ? 16 : 8;
+    int64_t c = type.shape.dim[axes_of(a.format).c], k = choice & 2 ? 3 : 1;
+    int64_t o = choice & 4 ? c : choice & 8 ? 16 : 8;
     if (c > 16 || o > 16)
         return;
     adj_node *y = adj_conv2d(x, new_leaf(t, type.dtype, (adj_shape){4, {k, k, c, o}}), &a);
-    if (what & 16)
+    if (choice & 16)
         keep(t, y);
     adj_node *sum = y;
-    if (what & 32)
+    if (choice & 32)
         y = adj_bias_add(y, new_leaf(t, type.dtype, (adj_shape){1, {o}}), a.format);
-    if (what & 64)
+    if (choice & 64)
         y = adj_relu(y);
-    if (what & 128) /* a shortcut, or a second reader of the convolution */
-        y = adj_add(o == c && what & 2 ? x : sum, y);
+    if (choice & 128) /* a shortcut, or a second reader of the convolution */
+        y = adj_add(o == c && choice & 2 ? x : sum, y);
     keep(t, y);
 }
 
 static adj_pool any_pool(garden *t)
 {
-    unsigned what = take(&t->in);
-    adj_pool a = {.format = what & 1 ? ADJ_NCHW : ADJ_NHWC,
-                  .padding = what & 2   ? ADJ_SAME
-                             : what & 4 ? ADJ_EXPLICIT
-                                        : ADJ_VALID};
+    unsigned choice = take(&t->in);
+    adj_pool a = {.format = choice & 1 ? ADJ_NCHW : ADJ_NHWC,
+                  .padding = choice & 2   ? ADJ_SAME
+                             : choice & 4 ? ADJ_EXPLICIT
+                                          : ADJ_VALID};
     axes x = axes_of(a.format);
     for (int i = 0; i < 4; i++)
         a.ksize[i] = 1;
     a.ksize[x.h] = 1 + pick(&t->in, 3);
     a.ksize[x.w] = 1 + pick(&t->in, 3);
-    if (what & 8) {
+    if (choice & 8) {
         for (int i = 0; i < 4; i++)
             a.stride[i] = 1;
         a.stride[x.h] = 1 + pick(&t->in, 3);

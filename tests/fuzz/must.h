@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static inline void must_hold(int holds, const char *what, const char *file, int line)
+static inline void must_hold(int holds, const char *condition, const char *file, int line)
 {
     if (holds)
         return;
-    fprintf(stderr, "%s:%d: %s\n", file, line, what);
+    fprintf(stderr, "%s:%d: %s\n", file, line, condition);
     abort();
 }
 
 /* A macro for its text, as assert is one. */
-#define must(what) must_hold((what), #what, __FILE__, __LINE__)
+#define must(condition) must_hold((condition), #condition, __FILE__, __LINE__)
 
 #endif

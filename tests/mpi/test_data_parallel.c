@@ -202,7 +202,7 @@ static void take_step(training *t, int step, int first, int n)
     check(adj_run(t->e) == ADJ_OK, "%s", adj_exec_message(t->e));
 }
 
-static void compare(const training *a, const training *b, const char *what)
+static void compare(const training *a, const training *b, const char *label)
 {
     for (int i = 0; i < adj_exec_param_count(a->e); i++) {
         const adj_node *p = adj_exec_param_at(a->e, i);
@@ -219,14 +219,14 @@ static void compare(const training *a, const training *b, const char *what)
         adj_get(b->e, q, w, bytes);
         for (int64_t k = 0; k < n; k++)
             apart = fmax(apart, fabs(v[k] - w[k]));
-        check(apart < 1e-12, "%s: %s is %g away", what, adj_node_name(p), apart);
+        check(apart < 1e-12, "%s: %s is %g away", label, adj_node_name(p), apart);
         free(v);
         free(w);
     }
 }
 
 static void train(const adj_mpi *group, const adj_optimiser_opts *optimiser, sharing s,
-                  const char *what)
+                  const char *label)
 {
     const int rank = adj_mpi_rank(group), size = adj_mpi_size(group);
     const int shards = s.shards > 0 ? s.shards : 1;
@@ -236,7 +236,7 @@ static void train(const adj_mpi *group, const adj_optimiser_opts *optimiser, sha
         take_step(&part, step, rank * PER_PROCESS, PER_PROCESS);
         take_step(&whole, step, 0, PER_PROCESS * size);
     }
-    compare(&part, &whole, what);
+    compare(&part, &whole, label);
     training_free(&part);
     training_free(&whole);
 }

@@ -98,12 +98,12 @@ static const optimiser_case cases[] = {
 };
 
 static void expect_params(adj_exec *e, adj_node *p, adj_node *q, const double want[N_ALL],
-                          const char *what)
+                          const char *label)
 {
     double *at_p = get_values(e, p), *at_q = get_values(e, q);
 
-    expect_close(at_p, want, N_P, 1e-12, 1e-14, what);
-    expect_close(at_q, want + N_P, N_Q, 1e-12, 1e-14, what);
+    expect_close(at_p, want, N_P, 1e-12, 1e-14, label);
+    expect_close(at_q, want + N_P, N_Q, 1e-12, 1e-14, label);
     free(at_p);
     free(at_q);
 }

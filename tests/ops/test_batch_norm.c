@@ -201,21 +201,21 @@ Test(batch_norm, sums_adjoint)
 }
 
 /* Inputs x, dy, gamma, beta, stats or sums; which: the node whose gradient is checked. */
-static adj_node *piece(fixture *f, int which, adj_shape s, adj_format format)
+static adj_node *piece(fixture *f, int result, adj_shape s, adj_format format)
 {
     int64_t c = s.dim[format == ADJ_NCHW ? 1 : s.rank - 1];
     adj_shape channels = {1, {c}}, rows = {2, {2, c}};
     adj_node *x = given_random(f, ADJ_F64, s, -1, 2);
-    if (which == 0)
+    if (result == 0)
         return adj_batch_norm_stats(x, format);
-    adj_node *stats = which == 1 || which > 4 ? adj_batch_norm_stats(x, format)
-                                              : given_random(f, ADJ_F64, rows, 0.5, 1.5);
+    adj_node *stats = result == 1 || result > 4 ? adj_batch_norm_stats(x, format)
+                                                : given_random(f, ADJ_F64, rows, 0.5, 1.5);
     adj_node *gamma = given_random(f, ADJ_F64, channels, 0.5, 2);
     adj_node *dy = given_random(f, ADJ_F64, s, -1, 1), *dx[2];
     adj_node *y =
         adj_batch_norm(x, stats, gamma, given_random(f, ADJ_F64, channels, -1, 1), eps, format);
     adj_node *const of[] = {x, gamma};
-    switch (which) {
+    switch (result) {
     case 1: /* training */
     case 2: /* running statistics */ return y;
     case 3: return adj_batch_norm_grad_sums(x, stats, dy, eps, format);
@@ -224,7 +224,7 @@ static adj_node *piece(fixture *f, int which, adj_shape s, adj_format format)
                                    format);
     default: /* second order: 5: of dx, 6: of dgamma */
         cr_assert_eq(adj_grad(y, dy, 2, of, dx), ADJ_OK, "%s", adj_graph_message(f->g));
-        return dx[which - 5];
+        return dx[result - 5];
     }
 }
 

@@ -189,14 +189,14 @@ Test(elementwise_binary, second_derivative_against_differences)
 {
     for (int i = 0; i < N_SMALL; i++)
         for (int k = 2; k < N_DIFFERENTIABLE; k++) /* of add and sub it is 0 */
-            for (int which = 0; which < 2; which++) {
+            for (int operand = 0; operand < 2; operand++) {
                 fixture f = fixture_new();
                 adj_node *a = given_random(&f, ADJ_F64, broadcasts[i].a, 2, 3), *dx[2];
                 adj_node *b = given_random(&f, ADJ_F64, broadcasts[i].b, 1.25, 1.75);
                 adj_node *dy = given_random(&f, ADJ_F64, broadcasts[i].y, -1, 1);
                 adj_node *in[] = {a, b};
                 cr_assert_eq(adj_grad(ops[k].build(a, b), dy, 2, in, dx), ADJ_OK);
-                expect_gradient(&f, dx[which], "naive", 1e-5, 1e-7, 1e-8);
+                expect_gradient(&f, dx[operand], "naive", 1e-5, 1e-7, 1e-8);
                 fixture_free(&f);
             }
 }

@@ -361,7 +361,7 @@ Test(group_norm, not_finite)
 /* ---- gradients ---- */
 
 /* Inputs x, gamma, dy, beta; which: the node whose gradient is checked. */
-static adj_node *piece(fixture *f, int which, const problem *p)
+static adj_node *piece(fixture *f, int result, const problem *p)
 {
     adj_node *x = given_random(f, ADJ_F64, p->s, -1, 2), *dx[2];
     adj_node *gamma = given_random(f, ADJ_F64, (adj_shape){1, {p->c}}, 0.5, 2);
@@ -369,7 +369,7 @@ static adj_node *piece(fixture *f, int which, const problem *p)
     adj_node *beta = given_random(f, ADJ_F64, (adj_shape){1, {p->c}}, -1, 1);
     adj_node *y = adj_group_norm(x, gamma, beta, p->groups, eps, p->format);
     adj_node *const of[] = {x, gamma};
-    switch (which) {
+    switch (result) {
     case 0: return y;
     case 1: return adj_group_norm_grad_sums(x, dy, p->groups, eps, p->format);
     case 2: return adj_group_norm_grad(x, gamma, dy, p->groups, eps, p->format);

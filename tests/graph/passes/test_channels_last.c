@@ -14,11 +14,11 @@ static const adj_conv same = {.padding = ADJ_SAME, .format = ADJ_NCHW};
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(channels_last, .init = plan_as_usual);
 
-static void expect_same(fixture *f, adj_node *y, const char *what)
+static void expect_same(fixture *f, adj_node *y, const char *label)
 {
-    cr_assert_not_null(y, "%s: %s", what, adj_graph_message(f->g));
+    cr_assert_not_null(y, "%s: %s", label, adj_graph_message(f->g));
     double *want = evaluate(f, y, "naive"), *got = evaluate(f, y, "onednn");
-    expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), 0, 0, what);
+    expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), 0, 0, label);
     free(want);
     free(got);
 }

@@ -105,7 +105,7 @@ Test(loss_scale, tiny_gradients)
 }
 
 /* <got, want> / <want, want> of each value fetched. */
-static void expect_own_size(const subject *s, const char *what)
+static void expect_own_size(const subject *s, const char *label)
 {
     static const double scales[] = {1, 1024, 100, 0x1p-3};
     float *want = fetched(s, "naive", ADJ_PRECISION_AS_BUILT, 0);
@@ -126,7 +126,7 @@ static void expect_own_size(const subject *s, const char *what)
                 if (square > 1e-12) /* not a bias before a batch norm: its gradient is rounding */
                     cr_expect(product > 0.85 * square && product < 1.15 * square &&
                                   error < 0.05 * square,
-                              "%s on %s, scale %g: %d is %g times as large, error %g", what,
+                              "%s on %s, scale %g: %d is %g times as large, error %g", label,
                               backends[k], scales[j], i, product / square, sqrt(error / square));
             }
             free(got);

@@ -107,7 +107,7 @@ static adj_exec *planned(const network *n, adj_exec_opts o)
 }
 
 /* Parameters, optimiser state and running statistics, and the loss. */
-static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const char *what)
+static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const char *label)
 {
     for (int i = -1; i < adj_exec_param_count(a); i++) {
         adj_node *p = i < 0 ? n->loss : adj_exec_param_at(a, i);
@@ -116,7 +116,7 @@ static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const c
         void *x = malloc(bytes), *y = malloc(bytes);
         cr_assert_eq(adj_get(a, p, x, bytes), ADJ_OK);
         cr_assert_eq(adj_get(b, p, y, bytes), ADJ_OK);
-        cr_expect_arr_eq(x, y, bytes, "%s: %s differs", what, adj_node_name(p));
+        cr_expect_arr_eq(x, y, bytes, "%s: %s differs", label, adj_node_name(p));
         free(x);
         free(y);
     }
@@ -142,12 +142,12 @@ static int runs_in_f32(const adj_exec *e)
     return found;
 }
 
-static void expect_near(const network *n, adj_exec *a, adj_exec *b, const char *what)
+static void expect_near(const network *n, adj_exec *a, adj_exec *b, const char *label)
 {
     float x, y;
     cr_assert_eq(adj_get(a, n->loss, &x, sizeof x), ADJ_OK);
     cr_assert_eq(adj_get(b, n->loss, &y, sizeof y), ADJ_OK);
-    cr_expect(fabsf(x - y) < 1e-2F * fabsf(x), "%s: a loss of %g and of %g", what, x, y);
+    cr_expect(fabsf(x - y) < 1e-2F * fabsf(x), "%s: a loss of %g and of %g", label, x, y);
 }
 
 /* The memory that the plan with copies needs, as a share of the one without. */
@@ -180,7 +180,7 @@ static double distance(adj_exec *a, adj_exec *b)
 /* A half type loses so much in a deep network that two good plans differ visibly: no more, then,
  * than naive in that type differs from f32. */
 static void expect_naives_error(const network *n, adj_exec *a, adj_precision precision,
-                                const char *what)
+                                const char *label)
 {
     adj_exec *f32 = planned(n, (adj_exec_opts){.backend = "naive"});
     adj_exec *half = planned(n, (adj_exec_opts){.backend = "naive", .precision = precision});
@@ -189,7 +189,7 @@ static void expect_naives_error(const network *n, adj_exec *a, adj_precision pre
         step(n, half, i);
     }
     double got = distance(a, f32), naive = distance(half, f32);
-    cr_expect(got < 2 * naive, "%s: %g from f32, naive is %g", what, got, naive);
+    cr_expect(got < 2 * naive, "%s: %g from f32, naive is %g", label, got, naive);
     adj_exec_free(half);
     adj_exec_free(f32);
 }
@@ -199,25 +199,25 @@ static void expect_naives_error(const network *n, adj_exec *a, adj_precision pre
 static void check_steps_of(network n, const char *model, const char *backend,
                            adj_precision precision, int recompute)
 {
-    char what[128];
+    char label[128];
     adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = -1};
-    snprintf(what, sizeof what, "%s, %s, precision %d", model, backend, (int)precision);
+    snprintf(label, sizeof label, "%s, %s, precision %d", model, backend, (int)precision);
     adj_exec *plain = planned(&n, o);
     o.recompute = recompute;
     adj_exec *again = planned(&n, o);
     if (recompute == 0 && !runs_in_f32(plain))
-        cr_assert_gt(adj_exec_stats(again).recomputed, 0, "%s: nothing is compared", what);
+        cr_assert_gt(adj_exec_stats(again).recomputed, 0, "%s: nothing is compared", label);
     for (int i = 0; i < STEPS; i++) {
         step(&n, plain, i);
         step(&n, again, i);
     }
     if (precision == ADJ_PRECISION_AS_BUILT || !runs_in_f32(plain))
-        expect_same_bits(&n, plain, again, what);
+        expect_same_bits(&n, plain, again, label);
     else
-        expect_naives_error(&n, again, precision, what);
+        expect_naives_error(&n, again, precision, label);
     if (precision == ADJ_PRECISION_F16)
-        expect_near(&n, plain, again, what);
-    cr_expect(share(again, plain) <= 1, "%s: %g of the memory", what, share(again, plain));
+        expect_near(&n, plain, again, label);
+    cr_expect(share(again, plain) <= 1, "%s: %g of the memory", label, share(again, plain));
     adj_exec_free(again);
     adj_exec_free(plain);
     adj_graph_free(n.g);

@@ -63,7 +63,7 @@ Test(ranks, refused_by_name)
     enum { VERSION, SETTINGS, KERNELS, NOTHING };
     static const struct {
         int call, number;
-        const char *what;
+        const char *label;
     } cases[] = {{VERSION, 0, "version of the library"}, {SETTINGS, 0, "training data"},
                  {SETTINGS, 1, "held-out data"},         {SETTINGS, 2, "model"},
                  {KERNELS, 0, "choice of kernels"},      {NOTHING, 0, NULL}};
@@ -81,9 +81,9 @@ Test(ranks, refused_by_name)
         adj_error error = {0};
         char expected[100];
         const adj_status status = adj_trainer_new(&net, d, d, &o, &t, &error);
-        if (cases[i].what != NULL) {
+        if (cases[i].label != NULL) {
             snprintf(expected, sizeof expected, "rank 1: its %s is another than rank 0's",
-                     cases[i].what);
+                     cases[i].label);
             cr_expect_eq(status, ADJ_EARG);
             cr_expect_str_eq(error.message, expected);
             cr_expect_null(t);

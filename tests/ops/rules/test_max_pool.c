@@ -172,33 +172,33 @@ static int keeps_argmax(const test_case *t)
 }
 
 /* Nothing is computed twice, and relu is behind the pool where nobody else needs it. */
-static void expect_shape(const test_case *t, const char *graph, const char *what)
+static void expect_shape(const test_case *t, const char *graph, const char *label)
 {
     char pool_of_relu[64];
     int gradients = t->variant == FORWARD_ALONE ? 0 : t->variant == SECOND_ORDER ? 2 : 1;
-    cr_assert_eq(count(graph, "= relu("), 1, "%s\n%s", what, graph);
-    cr_expect_eq(count(graph, "= max_pool("), 1, "%s\n%s", what, graph);
-    cr_expect_eq(count(graph, "= max_pool_grad"), gradients, "%s\n%s", what, graph);
-    cr_expect_eq(count(graph, "= max_pool_grad_argmax("), keeps_argmax(t), "%s\n%s", what, graph);
+    cr_assert_eq(count(graph, "= relu("), 1, "%s\n%s", label, graph);
+    cr_expect_eq(count(graph, "= max_pool("), 1, "%s\n%s", label, graph);
+    cr_expect_eq(count(graph, "= max_pool_grad"), gradients, "%s\n%s", label, graph);
+    cr_expect_eq(count(graph, "= max_pool_grad_argmax("), keeps_argmax(t), "%s\n%s", label, graph);
     snprintf(pool_of_relu, sizeof pool_of_relu, "= max_pool(%%%d)",
              number_of(strstr(planned(graph), "= relu(")));
     if (t->dtype != ADJ_F16) /* there is a cast between them */
-        cr_expect_eq(count(graph, pool_of_relu), !hides_relu(t), "%s\n%s", what, graph);
+        cr_expect_eq(count(graph, pool_of_relu), !hides_relu(t), "%s\n%s", label, graph);
 }
 
 static void expect_case(const test_case *t)
 {
-    char what[160], *graph, *plain;
+    char label[160], *graph, *plain;
     layer l = layer_new(t);
     int64_t n;
     double *want = run(&l, "naive", &n, &plain), *got = run(&l, NULL, &n, &graph);
-    name_case(t, what, sizeof what);
+    name_case(t, label, sizeof label);
     for (int64_t i = 0; i < n; i++)
         cr_assert((isnan(got[i]) && isnan(want[i])) ||
                       (got[i] == want[i] && signbit(got[i]) == signbit(want[i])),
-                  "%s: [%ld] is %g, not %g\n%s", what, (long)i, got[i], want[i], graph);
-    cr_expect_eq(count(plain, "argmax"), 0, "%s", what);
-    expect_shape(t, graph, what);
+                  "%s: [%ld] is %g, not %g\n%s", label, (long)i, got[i], want[i], graph);
+    cr_expect_eq(count(plain, "argmax"), 0, "%s", label);
+    expect_shape(t, graph, label);
     free(want), free(got), free(graph), free(plain);
     adj_graph_free(l.g);
 }

@@ -1,0 +1,285 @@
+/* plan.c - how a product of gemm.h is cut: its passes, the rows that are computed together, what
+ * threads share, what lies where in the scratch. */
+#include "plan.h"
+
+#include "backends/direct/arith.h"
+
+enum {
+    MAX_SIDE = 1 << 24,
+    ROW_PIXELS = 96,    /* of a flat row */
+    BAND_PIXELS = 48,   /* whose windows are gathered at a time */
+    MIN_POSITIONS = 64, /* of a band, for which a part of the filter is read from its cache */
+    SHORT_ROW = 6,      /* measured: rows of fewer positions are gathered */
+    MAX_VECTORS = 4,    /* of a panel */
+    JOBS_OF_THREAD = 4,
+    PARTS_OF_THREAD = 16 /* the last ones are waited for */
+};
+static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
+/* Elements of some rows whose results are cast, which each thread has room for: a second cache's,
+ * the same on every machine, as it decides what is rounded. */
+static const ptrdiff_t max_cast = 1 << 18;
+/* Positions times bytes of a filter's row, from which on packing pays before: long rows share a few
+ * sets of the first cache, and y reads a row for each element of a window. 1x1 was 0.85 to 0.9
+ * times as fast packed (64 to 256 channels, 256 and 1,024 positions; Zen 3, 2026-11-26). */
+static const ptrdiff_t packed_bytes = 256 << 10;
+
+/* ---- geometry ---- */
+
+static adj_conv_geom geom_of_matmul(const adj_node *n)
+{
+    const adj_shape a = n->in[0]->type.shape;
+    return (adj_conv_geom){.format = ADJ_NHWC,
+                           .n = 1,
+                           .ih = 1,
+                           .iw = a.dim[0],
+                           .ic = a.dim[1],
+                           .oh = 1,
+                           .ow = a.dim[0],
+                           .oc = n->type.shape.dim[1],
+                           .kh = 1,
+                           .kw = 1,
+                           .sh = 1,
+                           .sw = 1,
+                           .dh = 1,
+                           .dw = 1,
+                           .groups = 1};
+}
+
+static int has_sizes(const adj_conv_geom *g)
+{
+    return direct_conv_has_sizes(g, MAX_SIDE) && g->kh <= max_elements / g->kw &&
+           g->kh * g->kw <= max_elements / g->ic && g->kh * g->kw <= max_elements / g->oc;
+}
+
+/* The largest divisor of n that is not above max. */
+static ptrdiff_t part_of(ptrdiff_t n, ptrdiff_t max)
+{
+    ptrdiff_t part = min(n, max);
+    while (n % part > 0)
+        part--;
+    return part;
+}
+
+/* All pixels as rows of about ROW_PIXELS, as many for each thread; few of them as one row, whose
+ * outputs threads share (set_jobs): the filter is what takes time then, and is read once. With a
+ * fused group rows are parts of its bands. */
+static void flatten(gemm *p)
+{
+    p->pixels = p->n * p->dst.h * p->dst.w;
+    ptrdiff_t rows = divide_up(p->pixels, ROW_PIXELS);
+    if (rows > 1 || p->dst.c < MAX_VECTORS * p->lanes * p->threads)
+        rows = min(round_up(rows, p->threads), p->pixels);
+    p->dst.w = p->src.w = gemm_has_fused(p) ? part_of(p->fused.band / p->dst.c, ROW_PIXELS)
+                                            : divide_up(p->pixels, rows);
+    p->dst.h = p->src.h = divide_up(p->pixels, p->dst.w);
+    p->n = 1;
+    p->pass[0].h.src = p->pass[0].h.dst = p->dst.h;
+    p->pass[0].w.src = p->pass[0].w.dst = p->dst.w;
+}
+
+static void set_passes(gemm *p, const adj_conv_geom *g)
+{
+    p->n_pass = (int)conv_passes(g, p->is_turned);
+    for (int i = 0; i < p->n_pass; i++) {
+        const conv_axes a = conv_axes_of(g, p->is_turned, i);
+        p->pass[i] = (gemm_pass){.h = a.h, .w = a.w, .elements = a.h.taps * a.w.taps * p->src.c};
+    }
+    p->is_flat = g->kh == 1 && g->kw == 1 && g->sh == 1 && g->sw == 1 && g->pt == 0 && g->pl == 0 &&
+                 g->oh == g->ih && g->ow == g->iw;
+    if (p->is_flat)
+        flatten(p);
+}
+
+/* More positions in a block are fewer reads of the filter, more vectors fewer of src. */
+static ptrdiff_t vectors_for(ptrdiff_t positions)
+{
+    return positions > 8 ? 2 : positions > 6 ? 3 : MAX_VECTORS;
+}
+
+/* ---- what threads share ---- */
+
+/* How many times as many jobs there should be, so that a thread whose processor is slower does
+ * fewer than others; rows: of an image. */
+static ptrdiff_t times_as_many_jobs(const gemm *p, ptrdiff_t rows)
+{
+    const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->rows);
+    return p->threads > 1 ? divide_up((ptrdiff_t)JOBS_OF_THREAD * p->threads, jobs) : 1;
+}
+
+static void share_outputs(gemm *p, ptrdiff_t rows)
+{
+    p->shares = min(gemm_panels(p), times_as_many_jobs(p, rows));
+}
+
+/* Bands of fewer rows read the filter more often, from the second cache if it is there; parts of
+ * the outputs read src more often. */
+static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
+{
+    const ptrdiff_t filter = p->kh * p->kw * p->src.c * p->dst.c;
+    p->shares = 1;
+    if (p->is_gathered || filter * (ptrdiff_t)adj_dtype_size(p->dtype) > second_cache / 2)
+        share_outputs(p, rows);
+    while (p->rows > 1 && times_as_many_jobs(p, rows) > 1)
+        p->rows = divide_up(p->rows, 2);
+    if (p->shares == 1)
+        share_outputs(p, rows);
+    p->bands = divide_up(rows, p->rows);
+    p->jobs = p->shares * p->n * p->bands;
+}
+
+/* The fused group's bands are of some of ours each, of all outputs. Ours are of all passes, which
+ * share a number of rows of the result. 0: they do not fit. */
+static int set_fused_jobs(gemm *p, ptrdiff_t rows)
+{
+    const ptrdiff_t step = p->pass[0].h.step, line = p->dst.w * p->dst.c;
+    const ptrdiff_t fused_rows = p->fused.band / line;
+    if (p->fused.band % line > 0 || fused_rows % step > 0 || rows * step != p->dst.h ||
+        (p->is_flat && p->dst.w < ROW_PIXELS / 3))
+        return 0;
+    for (int i = 0; i < p->n_pass; i++)
+        if (p->pass[i].h.dst != rows)
+            return 0;
+    p->shares = 1;
+    const ptrdiff_t wanted = p->rows;
+    p->rows = part_of(min(fused_rows / step, rows), wanted);
+    p->bands = rows / p->rows;
+    p->fused_bands = fused_rows / step / p->rows;
+    p->jobs = p->fused.work.jobs;
+    const ptrdiff_t least = max((ptrdiff_t)JOBS_OF_THREAD * p->threads,
+                                min((ptrdiff_t)PARTS_OF_THREAD * p->threads, FUSED_SEGMENTS));
+    return 2 * p->rows >= wanted && (p->threads == 1 || p->jobs >= least);
+}
+
+/* How many rows are computed together, and which rows of src they need in what form. 0: they are
+ * not the fused group's. */
+static int set_rows(gemm *p, ptrdiff_t second_cache)
+{
+    const gemm_pass *first = &p->pass[0];
+    ptrdiff_t rows = 1, right = 0;
+    p->top = p->bottom = -MAX_SIDE;
+    p->is_gathered = p->n_pass == 1 && !p->is_flat && p->kh * p->kw > 1 && first->w.dst < SHORT_ROW;
+    /* of flat rows, whose length is a matter of threads, of all: a layout may follow from it */
+    p->vectors = p->is_gathered ? 2 : vectors_for(p->is_flat ? p->pixels : first->w.dst);
+    for (int i = 0; i < p->n_pass; i++) {
+        const gemm_pass *a = &p->pass[i];
+        rows = max(rows, a->h.dst);
+        if (a->h.taps == 0 || a->w.taps == 0)
+            continue;
+        p->top = max(p->top, a->h.pad);
+        p->bottom = max(p->bottom, (a->h.taps - 1) * a->h.dilation - a->h.pad);
+        p->left = max(p->left, a->w.pad);
+        right = max(right, conv_reach(&a->w, a->w.dst) - a->w.pad);
+        p->has_margin |= conv_reaches_padding(&a->w);
+    }
+    const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
+    p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
+    if (gemm_has_fused(p) && !set_fused_jobs(p, rows))
+        return 0;
+    if (!gemm_has_fused(p))
+        set_jobs(p, rows, second_cache);
+    p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
+    p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
+    return 1;
+}
+
+/* Parts are rows of taps, or with dilated columns single taps. */
+static void set_parts(gemm *p)
+{
+    for (int i = 0; i < p->n_pass; i++) {
+        gemm_pass *a = &p->pass[i];
+        a->parts = a->w.dilation == 1 ? min(a->w.taps, 1) : a->w.taps;
+        a->depth = a->parts > 0 ? a->w.taps / a->parts * p->src.c : 0;
+    }
+}
+
+static int packs_filter(const gemm *p)
+{
+    const ptrdiff_t positions = p->n * p->dst.h * p->dst.w, taps = p->kh * p->kw;
+    const ptrdiff_t row = p->dst.c * (ptrdiff_t)adj_dtype_size(p->dtype);
+    if (p->is_turned)
+        return 1;
+    return taps * p->src.c <= max_elements / (p->dst.c + p->lanes) &&
+           (p->by_reorder || positions >= GEMM_PACKED_POSITIONS ||
+            (taps > 1 && positions >= packed_bytes / row));
+}
+
+/* In whole vectors: all of them, or those that fill none. */
+static ptrdiff_t packed_outputs(const gemm *p)
+{
+    if (p->is_packed)
+        return round_up(p->dst.c, p->lanes);
+    return p->dst.c % p->lanes > 0 ? p->lanes : 0;
+}
+
+/* 0: too large. */
+static int set_scratch(gemm *p, size_t *scratch)
+{
+    const size_t element = adj_dtype_size(p->dtype);
+    const ptrdiff_t positions = p->rows * p->pass[0].w.dst;
+    const ptrdiff_t taps = p->kh * p->kw * p->src.c;
+    size_t thread = 0;
+    if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
+        taps > max_elements / max(packed_outputs(p), 1) ||
+        (p->is_gathered && positions > max_elements / taps) ||
+        positions > max_elements / p->lanes ||
+        (gemm_casts(p) && positions > max_elements / p->dst.c))
+        return 0;
+    p->ring = reserve_ring(&thread, p->slots, p->row, element);
+    p->src_rows = reserve(&thread, p->slots, sizeof(void *));
+    p->windows = reserve(&thread, p->is_gathered ? positions * taps : 0, element);
+    p->at = reserve(&thread, p->kh * p->kw, sizeof(ptrdiff_t));
+    p->sums = reserve(&thread, positions * p->lanes, element);
+    p->cast = reserve(&thread, gemm_casts(p) ? positions * p->dst.c : 0, element);
+    p->per_thread = thread;
+    *scratch = 0;
+    for (int i = 0; i < p->n_pass; i++) {
+        gemm_pass *a = &p->pass[i];
+        a->filter = reserve(scratch, p->by_reorder ? 0 : a->elements * packed_outputs(p), element);
+    }
+    p->thread = reserve(scratch, p->threads, thread);
+    return 1;
+}
+
+int gemm_plan(gemm *p, const direct *d, const adj_group *group, int n_own,
+              const direct_epilogue *epilogue, adj_prep *prep)
+{
+    const adj_node *n = group->node[0];
+    const int is_dx = n->op == &adj_op_conv2d_backprop_input;
+    const adj_conv_geom g =
+        n->op == &adj_op_matmul ? geom_of_matmul(n) : ((const adj_conv_attrs *)n->attrs)->geom;
+    if (!has_sizes(&g) || conv_passes(&g, is_dx) > GEMM_PASSES)
+        return 0;
+    const int is_f64 = n->type.dtype == ADJ_F64;
+    *p = (gemm){.code = d->isa->gemm[is_f64],
+                .threads = direct_conv_threads(d, n),
+                .is_turned = is_dx,
+                .dtype = n->type.dtype,
+                .src_in = adj_group_in(group, n->in[is_dx]),
+                .filter_in = adj_group_in(group, n->in[!is_dx]),
+                .epilogue = *epilogue,
+                .fused_code = n_own < group->n_node ? d->isa->fused_bands : NULL,
+                .n = g.n,
+                .kh = g.kh,
+                .kw = g.kw};
+    direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
+    p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
+    p->by_reorder = !p->is_turned && direct_packs_once(group, prep, p->filter_in);
+    p->is_packed = packs_filter(p);
+    p->by_reorder &= p->is_packed;
+    if (gemm_has_fused(p) && !fused_lay_out_bands(&p->fused, d, group, n_own))
+        return 0;
+    set_passes(p, &g);
+    if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
+        return 0;
+    if (!set_rows(p, d->second_cache))
+        return 0;
+    set_parts(p);
+    const int is_prepared =
+        !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
+    p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
+    if (!set_scratch(p, &prep->scratch))
+        return 0;
+    if (gemm_has_fused(p))
+        fused_reserve_bands(&p->fused, &prep->scratch);
+    return 1;
+}
