@@ -389,7 +389,11 @@ Test(conv_rules, are_for_vectors_of_8)
         {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 60, 32, 0, 0, 0, 0}, none},
         {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 1, 1, 16, 32, 0, 0, 0, 0}, none},
         {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 3, 2, 1, 16, 32, 0, 0, 0, 0}, dx},
-        {{BACKWARD_DATA, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, 0, 0, 0, 0}, none},
+        {{BACKWARD_DATA, ADJ_F32, 0, 64, 14, 5, 1, 1, 32, 64, 0, 0, 0, 0}, dx},
+        {{BACKWARD_DATA, ADJ_F32, 0, 64, 28, 5, 1, 1, 16, 16, 0, 0, 0, 0}, dx},
+        {{BACKWARD_DATA, ADJ_F32, 0, 64, 28, 5, 1, 1, 16, 8, 0, 0, 0, 0}, none},
+        {{BACKWARD_DATA, ADJ_F32, 0, 64, 28, 5, 1, 1, 20, 32, 0, 0, 0, 0}, none},
+        {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 7, 1, 1, 64, 64, 0, 0, 0, 0}, none},
         {{BACKWARD_DATA, ADJ_F32, 0, 64, 16, 1, 1, 1, 64, 64, 0, 0, 0, 0}, none}};
     expect_on_zen3(sizeof list / sizeof *list, list);
 }
