@@ -235,3 +235,34 @@ Test(direct_conv, bf16_filters_of_few_channels_are_left_to_onednn)
     adj_exec_free(e);
     fixture_free(&f);
 }
+
+/* Which of direct's kernels a plan takes for a filter gradient of three channels. */
+static const char *planned_filter_gradient(fixture *f, int64_t images, char *impl, size_t size)
+{
+    adj_exec *e = NULL;
+    adj_node *x = given_integers(f, ADJ_F32, (adj_shape){4, {images, 16, 16, 3}}, -3, 3);
+    adj_node *dy = given_integers(f, ADJ_F32, (adj_shape){4, {images, 16, 16, 32}}, -3, 3);
+    adj_node *dw = adj_conv2d_backprop_filter(x, (adj_shape){4, {3, 3, 3, 32}}, dy,
+                                              &(adj_conv){.padding = ADJ_SAME});
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &dw, .backend = "direct"};
+    cr_assert_not_null(dw, "%s", adj_graph_message(f->g));
+    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        if (strcmp(adj_exec_step_at(e, i).op, "conv2d_backprop_filter") == 0)
+            snprintf(impl, size, "%s", adj_exec_step_at(e, i).impl);
+    adj_exec_free(e);
+    return impl;
+}
+
+/* filter_gemm was measured to be faster from 1,024 positions on. */
+Test(direct_conv, filters_of_few_channels_by_vectors_of_8)
+{
+    char impl[ADJ_WHY] = "";
+    need_isa("avx2");
+    setenv("ADJOINT_MAX_ISA", "avx2", 1);
+    unsetenv("ADJOINT_PLAN"); /* tune would time them */
+    fixture f = fixture_new();
+    cr_expect_str_eq(planned_filter_gradient(&f, 4, impl, sizeof impl), "filter_gemm:avx2");
+    cr_expect_str_eq(planned_filter_gradient(&f, 3, impl, sizeof impl), "im2col:avx2");
+    fixture_free(&f);
+}
