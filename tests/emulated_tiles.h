@@ -26,11 +26,11 @@ static _Thread_local struct {
     _Alignas(64) char tile[N_EMULATED][EMULATED_ROWS][EMULATED_ROW];
 } emulated;
 
-static inline void emulated_expect(int holds, const char *condition)
+static inline void emulated_expect(int holds, const char *fault)
 {
     if (holds)
         return;
-    fprintf(stderr, "emulated tiles: %s\n", condition);
+    fprintf(stderr, "emulated tiles: %s\n", fault);
     abort();
 }
 

@@ -15,12 +15,12 @@ static const char *const image_name = "train-images-idx3-ubyte", *const label_na
                                                                      "train-labels-idx1-ubyte";
 
 /* One side of the pair replaced by other bytes. */
-static void put_pair(const folder *f, int index, const void *bytes, size_t n)
+static void put_pair(const folder *f, int number, const void *bytes, size_t n)
 {
-    put_file(in_folder(f, image_name).s, index == 0 ? bytes : images,
-             index == 0 ? n : sizeof images);
-    put_file(in_folder(f, label_name).s, index == 1 ? bytes : labels,
-             index == 1 ? n : sizeof labels);
+    put_file(in_folder(f, image_name).s, number == 0 ? bytes : images,
+             number == 0 ? n : sizeof images);
+    put_file(in_folder(f, label_name).s, number == 1 ? bytes : labels,
+             number == 1 ? n : sizeof labels);
 }
 
 static void expect_good(const folder *f)
@@ -139,7 +139,7 @@ Test(idx, gz_members_and_what_follows)
 
 typedef struct {
     const char *word;
-    int index, at; /* file; where the bytes are replaced */
+    int number, at; /* of the file; where the bytes are replaced */
     size_t n;
     uint8_t bytes[13];
 } lie;
@@ -183,10 +183,10 @@ Test(idx, lies)
         uint8_t bytes[2][sizeof images];
         memcpy(bytes[0], images, sizeof images);
         memcpy(bytes[1], labels, sizeof labels);
-        memcpy(bytes[lies[i].index] + lies[i].at, lies[i].bytes, lies[i].n);
-        put_pair(&f, lies[i].index, bytes[lies[i].index],
-                 lies[i].index == 0 ? sizeof images : sizeof labels);
-        expect_refused(&f, lies[i].index == 0 ? image_name : label_name,
+        memcpy(bytes[lies[i].number] + lies[i].at, lies[i].bytes, lies[i].n);
+        put_pair(&f, lies[i].number, bytes[lies[i].number],
+                 lies[i].number == 0 ? sizeof images : sizeof labels);
+        expect_refused(&f, lies[i].number == 0 ? image_name : label_name,
                        i == 1 ? "offset 0: " : lies[i].word);
     }
     folder_remove(&f);

@@ -200,7 +200,7 @@ Test(batch_norm, sums_adjoint)
     }
 }
 
-/* Inputs x, dy, gamma, beta, stats or sums; which: the node whose gradient is checked. */
+/* Inputs x, dy, gamma, beta, stats or sums; result: the node whose gradient is checked. */
 static adj_node *piece(fixture *f, int result, adj_shape s, adj_format format)
 {
     int64_t c = s.dim[format == ADJ_NCHW ? 1 : s.rank - 1];

@@ -360,7 +360,7 @@ Test(group_norm, not_finite)
 
 /* ---- gradients ---- */
 
-/* Inputs x, gamma, dy, beta; which: the node whose gradient is checked. */
+/* Inputs x, gamma, dy, beta; result: the node whose gradient is checked. */
 static adj_node *piece(fixture *f, int result, const problem *p)
 {
     adj_node *x = given_random(f, ADJ_F64, p->s, -1, 2), *dx[2];
