@@ -408,10 +408,12 @@ static void compute_numbered(worker *s, ptrdiff_t number, int is_finite)
 static void compute_part(worker *s, ptrdiff_t part, int thread, int is_finite)
 {
     const gemm *p = s->p;
-    const ptrdiff_t bands = p->n * p->bands / p->fused_bands;
-    const ptrdiff_t first = bands * part / p->jobs, end = bands * (part + 1) / p->jobs;
+    int64_t first, end; /* elements, then bands */
+    fused_bounds(&p->fused, (int)part, &first, &end);
+    first /= p->fused.band;
+    end /= p->fused.band;
     p->fused_code->start(s->call, &p->fused, thread);
-    for (ptrdiff_t i = first; i < end; i++) {
+    for (int64_t i = first; i < end; i++) {
         for (ptrdiff_t k = 0; k < p->fused_bands; k++)
             compute_numbered(s, i * p->fused_bands + k, is_finite);
         p->fused_code->band(s->call, &p->fused, thread, i, i - first);
