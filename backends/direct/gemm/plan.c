@@ -145,9 +145,9 @@ static int set_fused_jobs(gemm *p, ptrdiff_t rows)
     p->bands = rows / p->rows;
     p->fused_bands = fused_rows / step / p->rows;
     p->jobs = p->fused.work.jobs;
-    const ptrdiff_t least = max((ptrdiff_t)JOBS_OF_THREAD * p->threads,
-                                min((ptrdiff_t)PARTS_OF_THREAD * p->threads, FUSED_SEGMENTS));
-    return 2 * p->rows >= wanted && (p->threads == 1 || p->jobs >= least);
+    const ptrdiff_t min_jobs = max((ptrdiff_t)JOBS_OF_THREAD * p->threads,
+                                   min((ptrdiff_t)PARTS_OF_THREAD * p->threads, FUSED_SEGMENTS));
+    return 2 * p->rows >= wanted && (p->threads == 1 || p->jobs >= min_jobs);
 }
 
 /* How many rows are computed together, and which rows of src they need in what form. 0: they are
