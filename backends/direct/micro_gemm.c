@@ -24,8 +24,8 @@ ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
     return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
-/* How a block is computed. FETCHING and TRANSPOSED fetch p->prefetch meanwhile; FETCHING also rows
- * of c, if c_is_cold. */
+/* How a block is computed. FETCHING and TRANSPOSED fetch p->prefetch meanwhile; PLAIN and FETCHING
+ * rows of c, if c_is_cold. */
 typedef enum { PLAIN, FETCHING, TRANSPOSED } block_kind;
 
 typedef struct { /* in registers, once all that is inlined */
@@ -91,7 +91,7 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
     s->b += p->b_pitch;
 }
 
-/* The first columns, taken one by one, with each of which a row of c is fetched. */
+/* The first part's first columns, taken one by one, with each of which a row of c is fetched. */
 ALWAYS ptrdiff_t cold_columns(const micro_gemm *p, ptrdiff_t rows)
 {
     return p->c_is_cold ? min(rows, p->depth) : 0;
@@ -114,11 +114,10 @@ ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
     s->fetched += p->prefetch_bytes;
 }
 
-/* A part of a. */
+/* A part of a, with whose first `cold` columns rows of c are fetched. */
 ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
-                     block_state *s)
+                     ptrdiff_t cold, block_state *s)
 {
-    const ptrdiff_t cold = kind == FETCHING ? cold_columns(p, rows) : 0;
     ptrdiff_t k = 0;
 #pragma GCC unroll 8
     for (ptrdiff_t i = 0; i < MAX_ROWS / ROWS_PER_ADDRESS; i++)
@@ -174,7 +173,8 @@ ALWAYS void block(const block_kind kind, const int rows, const int vectors, cons
         s.sum[i] = (vector){0};
     for (ptrdiff_t part = 0; part <= p->more; part++) {
         s.part = p->a + (part > 0 ? p->more_at[part - 1] : 0);
-        add_part(kind, rows, vectors, p, &s);
+        const ptrdiff_t cold = kind != TRANSPOSED && part == 0 ? cold_columns(p, rows) : 0;
+        add_part(kind, rows, vectors, p, cold, &s);
     }
     if (p->add)
         add_rows(rows, vectors, p->c, p->c_pitch, &s);
@@ -242,7 +242,8 @@ static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 static ptrdiff_t set_prefetch(micro_gemm *p)
 {
     const ptrdiff_t max_lines = 8;
-    const ptrdiff_t times = (p->depth - cold_columns(p, p->rows)) / AT_ONCE * (p->more + 1);
+    const ptrdiff_t cold = cold_columns(p, p->rows);
+    const ptrdiff_t times = (p->depth - cold) / AT_ONCE + p->depth / AT_ONCE * p->more;
     const ptrdiff_t row_bytes = p->prefetch != NULL ? p->prefetch_bytes : 0;
     if (p->prefetch == NULL)
         p->prefetch = (const char *)p->b;
@@ -260,9 +261,9 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
         [PLAIN] = {plain_1, plain_2, plain_3, plain_4},
         [FETCHING] = {fetching_1, fetching_2, fetching_3, fetching_4},
         [TRANSPOSED] = {transposed_1, transposed_2, transposed_3, transposed_4}};
-    const block_kind kind = p->a_is_transposed                    ? TRANSPOSED
-                            : p->c_is_cold || p->prefetch != NULL ? FETCHING
-                                                                  : PLAIN;
+    const block_kind kind = p->a_is_transposed    ? TRANSPOSED
+                            : p->prefetch != NULL ? FETCHING
+                                                  : PLAIN;
     const ptrdiff_t blocks = divide_up(p->rows, block_rows(p->vectors));
     const ptrdiff_t rows = p->rows / max(blocks, 1), remainder = p->rows - rows * blocks;
     micro_gemm part = *p;

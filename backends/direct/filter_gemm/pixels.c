@@ -6,6 +6,7 @@
 
 #include "backends/direct/arith.h"
 #include "backends/direct/micro_gemm.h"
+#include "fetch_next.h"
 #include "pack_outputs.h"
 
 typedef struct { /* a thread's part of a job */
@@ -15,29 +16,18 @@ typedef struct { /* a thread's part of a job */
     real *packed, *sums;
 } worker;
 
-/* Part i of n of so many elements is fetched while the product runs. */
-static void fetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i, ptrdiff_t n)
-{
-    const ptrdiff_t first = elements * i / n, end = elements * (i + 1) / n;
-    m->prefetch = (const char *)(at + first);
-    m->prefetch_bytes = divide_up((end - first) * (ptrdiff_t)sizeof(real), m->rows);
-}
-
-/* While product i of n runs, its share of what the next band reads is fetched: of x, then of dy,
- * unless that is other groups', too. With one product memory is read in order anyway. */
-static void fetch_next(const worker *s, conv_range next, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
+/* Other groups' outputs are not fetched with this one's. */
+static next_band find_next(const worker *s, conv_range next)
 {
     const filter_gemm *p = s->p;
     const ptrdiff_t pixels = next.end - next.first;
-    const ptrdiff_t proportional = min(max(n * p->x.c / (p->x.c + p->y.c), 1), n - 1);
-    const ptrdiff_t of_x = p->groups > 1 ? n : proportional;
-    if (n > 1 && i < of_x)
-        fetch_part(m, s->x + next.first * p->x.c, pixels * p->x.c, i, of_x);
-    else if (n > 1 && n > of_x)
-        fetch_part(m, s->dy + next.first * p->y.c, pixels * p->y.c, i - of_x, n - of_x);
+    return (next_band){.x = s->x + next.first * p->x.c,
+                       .dy = s->dy + next.first * p->y.c,
+                       .of_x = pixels * p->x.c,
+                       .of_dy = p->groups > 1 ? 0 : pixels * p->y.c};
 }
 
-static void add_band(const worker *s, conv_range band, conv_range next)
+static void add_band(const worker *s, conv_range band, const next_band *next)
 {
     const filter_gemm *p = s->p;
     const ptrdiff_t vectors = divide_up(s->outputs, VECTOR);
@@ -60,7 +50,7 @@ static void add_band(const worker *s, conv_range band, conv_range next)
                         .c = s->sums + v * VECTOR,
                         .c_pitch = s->pitch,
                         .add = 1};
-        fetch_next(s, next, i, products, &m);
+        fetch_next(next, i, products, &m);
         REAL_TYPED(micro_gemm)(&m);
     }
 }
@@ -84,7 +74,8 @@ void TYPED(filter_gemm_add_pixels)(const adj_call *call, ptrdiff_t job, int thre
     memset(s.sums, 0, (size_t)(p->elements * pitch) * sizeof *s.sums);
     for (ptrdiff_t i = 0; i < bands; i++) {
         const conv_range band = {first + n * i / bands, first + n * (i + 1) / bands};
-        const conv_range next = {band.end, min(2 * band.end - band.first, p->pixels)};
-        add_band(&s, band, next);
+        const next_band next =
+            find_next(&s, (conv_range){band.end, min(2 * band.end - band.first, p->pixels)});
+        add_band(&s, band, &next);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
+#include "fetch_next.h"
 #include "pack_outputs.h"
 #include "filter_gemm.h"
 #include "pixels.h"
@@ -10,6 +11,7 @@
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
     const real *x, *dy;        /* the image's; x: from the panel's first channel on */
+    ptrdiff_t x_end, dy_end;   /* the image's rows and those behind them */
     ptrdiff_t output, outputs; /* the group's first; how many it has */
     ptrdiff_t pitch;           /* of the job's sums: outputs in whole vectors */
     const real **row;          /* of x, from first_row on */
@@ -17,6 +19,7 @@ typedef struct { /* a thread's part of a job */
     ptrdiff_t *at;
     real *packed, *sums;
     row_ring ring;
+    next_band next;
 } worker;
 
 /* Some rows of an image's dy; b: its outputs from the group's, or a product's, first on. */
@@ -89,6 +92,9 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
     for (ptrdiff_t row = b.first + 1; row < b.end; row++)
         s->at[m.more++] = row_at(s, row, i) - row_at(s, b.first, i);
     m.more_at = s->at;
+    const ptrdiff_t parts = p->a.h.taps * p->parts; /* products of the same outputs */
+    fetch_next(&s->next, vector / FILTER_GEMM_VECTORS * parts + i * p->parts + k,
+               divide_up(vectors_of(s), FILTER_GEMM_VECTORS) * parts, &m);
     REAL_TYPED(micro_gemm)(&m);
 }
 
@@ -143,6 +149,22 @@ static int are_outputs_finite(const worker *s, const real *dy, ptrdiff_t pixels)
     return 1;
 }
 
+/* The rows behind this band's, be they the next image's. Where a job has some of the channels or
+ * outputs alone, nothing is fetched, as others' would be with them. */
+static next_band find_next(const worker *s, ptrdiff_t first, ptrdiff_t end)
+{
+    const filter_gemm *p = s->p;
+    const conv_axis *h = &p->a.h;
+    const ptrdiff_t line = p->x.w * p->x.c, dy_line = p->y.w * p->y.c;
+    const ptrdiff_t row = min(max(s->first_row + conv_reach(h, end - first), 0), p->x.h);
+    next_band b = {.x = s->x + row * line, .dy = s->dy + end * dy_line};
+    if (p->panels == 1)
+        b.of_x = min((end - first) * h->stride, s->x_end - row) * line;
+    if (p->groups == 1)
+        b.of_dy = min(end - first, s->dy_end - end) * dy_line;
+    return b;
+}
+
 static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_gemm *p = s->p;
@@ -159,6 +181,7 @@ static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
     s->first_row = first * h->stride - h->pad;
     find_padded_rows(&rows, &s->ring, s->x, s->first_row, s->first_row + conv_reach(h, end - first),
                      s->row);
+    s->next = find_next(s, first, end);
     const int is_finite = !p->has_margin || are_outputs_finite(s, dy, pixels);
     for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS) {
         const band of_product = band_of_product(s, &b, v);
@@ -194,6 +217,8 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
             s.x = (const real *)call->in[p->x_in] + image * p->x.h * p->x.w * p->x.c +
                   panel * p->panel;
             s.dy = (const real *)call->in[p->dy_in] + image * p->y.h * p->y.w * p->y.c;
+            s.x_end = (p->n - image) * p->x.h;
+            s.dy_end = (p->n - image) * p->y.h;
             row_ring_forget(&s.ring);
         }
         add_rows(&s, row, min(row + p->rows, p->y.h));
