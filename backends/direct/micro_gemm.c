@@ -12,6 +12,8 @@ enum { SUMS = 12 }; /* of 16 */
 /* Rows of a are reached from every third one's address: there are too few registers for all. */
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, ROWS_PER_ADDRESS = 3 };
 enum { LINE = 64 }; /* bytes of a cache's */
+/* Lines of c that are asked for at once: a core waits where there are many. */
+enum { MAX_COLD_LINES = 8 };
 /* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
  * costs little where a core works for one thread, and up to a quarter of the time where it works
  * for two, as it may on rented machines (AMD Zen 3, 2026-11-27, docs/performance.md). */
@@ -91,17 +93,30 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
     s->b += p->b_pitch;
 }
 
-/* The first part's first columns, taken one by one, with each of which a row of c is fetched. */
-ALWAYS ptrdiff_t cold_columns(const micro_gemm *p, ptrdiff_t rows)
+ALWAYS ptrdiff_t lines_of_row(ptrdiff_t vectors) { return divide_up(vectors * VECTOR_BYTES, LINE); }
+
+/* The first columns, taken one by one, with each of which a row of c is fetched: where c is cold,
+ * and of more lines than may be asked for before. */
+ALWAYS ptrdiff_t cold_columns(const micro_gemm *p, ptrdiff_t rows, ptrdiff_t vectors)
 {
-    return p->c_is_cold ? min(rows, p->depth) : 0;
+    return p->c_is_cold && rows * lines_of_row(vectors) > MAX_COLD_LINES ? min(rows, p->depth) : 0;
 }
 
 ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row)
 {
+    const char *c = (const char *)(p->c + row * p->c_pitch);
 #pragma GCC unroll 4
-    for (ptrdiff_t j = 0; j < vectors; j++)
-        __builtin_prefetch(p->c + row * p->c_pitch + j * VECTOR, 1);
+    for (ptrdiff_t i = 0; i < lines_of_row(vectors); i++)
+        __builtin_prefetch(c + i * LINE, 1);
+}
+
+ALWAYS void fetch_c(const int rows, const int vectors, const micro_gemm *p)
+{
+    if (!p->c_is_cold || rows * lines_of_row(vectors) > MAX_COLD_LINES)
+        return;
+#pragma GCC unroll 8
+    for (ptrdiff_t i = 0; i < rows; i++)
+        fetch_row_of_c(vectors, p, i);
 }
 
 /* Mostly no more than a line. Where nothing is asked for that is a line of b: fetching what is in
@@ -171,9 +186,11 @@ ALWAYS void block(const block_kind kind, const int rows, const int vectors, cons
 #pragma GCC unroll 48
     for (int i = 0; i < rows * vectors; i++)
         s.sum[i] = (vector){0};
+    if (kind != TRANSPOSED)
+        fetch_c(rows, vectors, p);
     for (ptrdiff_t part = 0; part <= p->more; part++) {
         s.part = p->a + (part > 0 ? p->more_at[part - 1] : 0);
-        const ptrdiff_t cold = kind != TRANSPOSED && part == 0 ? cold_columns(p, rows) : 0;
+        const ptrdiff_t cold = kind != TRANSPOSED && part == 0 ? cold_columns(p, rows, vectors) : 0;
         add_part(kind, rows, vectors, p, cold, &s);
     }
     if (p->add)
@@ -242,7 +259,7 @@ static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 static ptrdiff_t set_prefetch(micro_gemm *p)
 {
     const ptrdiff_t max_lines = 8;
-    const ptrdiff_t cold = cold_columns(p, p->rows);
+    const ptrdiff_t cold = cold_columns(p, p->rows, p->vectors);
     const ptrdiff_t times = (p->depth - cold) / AT_ONCE + p->depth / AT_ONCE * p->more;
     const ptrdiff_t row_bytes = p->prefetch != NULL ? p->prefetch_bytes : 0;
     if (p->prefetch == NULL)
