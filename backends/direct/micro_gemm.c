@@ -12,8 +12,9 @@ enum { SUMS = 12 }; /* of 16 */
 /* Rows of a are reached from every third one's address: there are too few registers for all. */
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, ROWS_PER_ADDRESS = 3 };
 enum { LINE = 64 }; /* bytes of a cache's */
-/* Lines of c that are asked for at once: a core waits where there are many. */
-enum { MAX_COLD_LINES = 8 };
+/* Of a block's lines of c so many are asked for at once, all of AVX2's: a core waits where there
+ * are many (AVX-512's 24 on a Zen 4, 2026-11-26). */
+enum { MAX_COLD_LINES = 12 };
 /* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
  * costs little where a core works for one thread, and up to a quarter of the time where it works
  * for two, as it may on rented machines (AMD Zen 3, 2026-11-27, docs/performance.md). */
@@ -93,13 +94,18 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
     s->b += p->b_pitch;
 }
 
+/* Those that begin in a row: where the row does not begin with a line it has part of one more. */
 ALWAYS ptrdiff_t lines_of_row(ptrdiff_t vectors) { return divide_up(vectors * VECTOR_BYTES, LINE); }
 
-/* The first columns, taken one by one, with each of which a row of c is fetched: where c is cold,
- * and of more lines than may be asked for before. */
+ALWAYS int is_fetched_at_once(ptrdiff_t rows, ptrdiff_t vectors)
+{
+    return rows * lines_of_row(vectors) <= MAX_COLD_LINES;
+}
+
+/* The first columns, taken one by one, with each of which a row of c is fetched if it is cold. */
 ALWAYS ptrdiff_t cold_columns(const micro_gemm *p, ptrdiff_t rows, ptrdiff_t vectors)
 {
-    return p->c_is_cold && rows * lines_of_row(vectors) > MAX_COLD_LINES ? min(rows, p->depth) : 0;
+    return p->c_is_cold && !is_fetched_at_once(rows, vectors) ? min(rows, p->depth) : 0;
 }
 
 ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row)
@@ -112,9 +118,9 @@ ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row
 
 ALWAYS void fetch_c(const int rows, const int vectors, const micro_gemm *p)
 {
-    if (!p->c_is_cold || rows * lines_of_row(vectors) > MAX_COLD_LINES)
+    if (!p->c_is_cold || !is_fetched_at_once(rows, vectors))
         return;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (ptrdiff_t i = 0; i < rows; i++)
         fetch_row_of_c(vectors, p, i);
 }

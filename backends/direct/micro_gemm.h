@@ -27,7 +27,8 @@ typedef struct {
     const real *bias, *addend;
     ptrdiff_t addend_pitch;
     int has_relu;
-    int c_is_cold; /* c is in no cache: unless a is transposed, its rows are fetched */
+    /* c is in no cache: unless a is transposed, its first `depth` rows are fetched. */
+    int c_is_cold;
     /* What is fetched meanwhile: so many bytes for each row of c, a line or two for each k, as a
      * core waits where it asks for many lines at once; where there are more, before a block. NULL:
      * nothing; else depth > 0. */

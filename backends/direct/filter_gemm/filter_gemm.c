@@ -15,11 +15,10 @@ enum {
     GROUP_BYTES = 256 << 10,    /* of a job's sums, about: half of Zen 3's second cache */
     SEGMENT_BYTES = 2400 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
-    MIN_PIXELS = 256,       /* of a segment: adding up fewer costs as much as summing them */
-    MIN_JOBS = 8,           /* where segments are long enough */
-    MAX_PIXEL_BYTES = 256,  /* above, dy is copied, and x cut into panels */
-    MIN_COPIED_BYTES = 256, /* of dy's rows, too: such pixels share a quarter of the cache's sets */
-    MIN_POSITIONS = 1024    /* that may be faster than oneDNN's */
+    MIN_PIXELS = 256,      /* of a segment: adding up fewer costs as much as summing them */
+    MIN_JOBS = 8,          /* where segments are long enough */
+    MAX_PIXEL_BYTES = 256, /* above, dy is copied, and x cut into panels */
+    MIN_POSITIONS = 1024   /* that may be faster than oneDNN's */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
@@ -138,7 +137,8 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
     if (has_pixels(&p->a.h) && has_pixels(&p->a.w))
         set_pixels(p, element);
     else {
-        p->packs_dy |= p->y.c * element >= MIN_COPIED_BYTES;
+        /* Such pixels share a quarter of the first cache's sets, and are read for each tap. */
+        p->packs_dy |= p->y.c * element == MAX_PIXEL_BYTES;
         set_panels(p, element);
         set_groups(p, element);
         set_bands(p, element);

@@ -11,8 +11,8 @@
  * first cache. For some rows of dy at a time, a band that stays in that cache, all taps are summed.
  *
  * Of a 1x1 convolution without strides and padding the pixels of all images are one sequence, cut
- * into segments and these into bands (pixels.c). What the next band reads is fetched meanwhile. Of
- * many outputs, here as there, those of a product are copied to one place first.
+ * into segments and these into bands (pixels.c). Of many outputs, here as there, those of a product
+ * are copied to one place first. What the next band reads is prefetched meanwhile.
  *
  * Zeros of the padding times an Inf or NaN of dy would be NaN in taps that do not read it: the taps
  * of such a band are summed one by one, over the columns that they read.

@@ -6,8 +6,8 @@
 
 #include "backends/direct/arith.h"
 #include "backends/direct/micro_gemm.h"
-#include "fetch_next.h"
 #include "pack_outputs.h"
+#include "prefetch_next.h"
 
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
@@ -16,15 +16,17 @@ typedef struct { /* a thread's part of a job */
     real *packed, *sums;
 } worker;
 
-/* Other groups' outputs are not fetched with this one's. */
+/* Other groups' outputs are not prefetched with this one's. */
 static next_band find_next(const worker *s, conv_range next)
 {
     const filter_gemm *p = s->p;
     const ptrdiff_t pixels = next.end - next.first;
-    return (next_band){.x = s->x + next.first * p->x.c,
-                       .dy = s->dy + next.first * p->y.c,
-                       .of_x = pixels * p->x.c,
-                       .of_dy = p->groups > 1 ? 0 : pixels * p->y.c};
+    next_band b = {.x = s->x + next.first * p->x.c, .of_x = pixels * p->x.c};
+    if (p->groups == 1) {
+        b.dy = s->dy + next.first * p->y.c;
+        b.of_dy = pixels * p->y.c;
+    }
+    return b;
 }
 
 static void add_band(const worker *s, conv_range band, const next_band *next)
@@ -50,7 +52,7 @@ static void add_band(const worker *s, conv_range band, const next_band *next)
                         .c = s->sums + v * VECTOR,
                         .c_pitch = s->pitch,
                         .add = 1};
-        fetch_next(next, i, products, &m);
+        prefetch_next(next, i, products, &m);
         REAL_TYPED(micro_gemm)(&m);
     }
 }

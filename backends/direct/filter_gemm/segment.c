@@ -3,15 +3,15 @@
 
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
-#include "fetch_next.h"
 #include "pack_outputs.h"
+#include "prefetch_next.h"
 #include "filter_gemm.h"
 #include "pixels.h"
 
 typedef struct { /* a thread's part of a job */
     const filter_gemm *p;
     const real *x, *dy;        /* the image's; x: from the panel's first channel on */
-    ptrdiff_t x_end, dy_end;   /* the image's rows and those behind them */
+    ptrdiff_t x_end, dy_end;   /* rows from the image's first to the tensor's end */
     ptrdiff_t output, outputs; /* the group's first; how many it has */
     ptrdiff_t pitch;           /* of the job's sums: outputs in whole vectors */
     const real **row;          /* of x, from first_row on */
@@ -92,9 +92,10 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
     for (ptrdiff_t row = b.first + 1; row < b.end; row++)
         s->at[m.more++] = row_at(s, row, i) - row_at(s, b.first, i);
     m.more_at = s->at;
-    const ptrdiff_t parts = p->a.h.taps * p->parts; /* products of the same outputs */
-    fetch_next(&s->next, vector / FILTER_GEMM_VECTORS * parts + i * p->parts + k,
-               divide_up(vectors_of(s), FILTER_GEMM_VECTORS) * parts, &m);
+    /* Products of the same outputs; the share of one that reads padding alone is left out. */
+    const ptrdiff_t parts = p->a.h.taps * p->parts;
+    prefetch_next(&s->next, vector / FILTER_GEMM_VECTORS * parts + i * p->parts + k,
+                  divide_up(vectors_of(s), FILTER_GEMM_VECTORS) * parts, &m);
     REAL_TYPED(micro_gemm)(&m);
 }
 
@@ -149,19 +150,24 @@ static int are_outputs_finite(const worker *s, const real *dy, ptrdiff_t pixels)
     return 1;
 }
 
-/* The rows behind this band's, be they the next image's. Where a job has some of the channels or
- * outputs alone, nothing is fetched, as others' would be with them. */
+/* The rows behind this band's, of the next image behind its last one. A panel's channels and a
+ * group's outputs are not prefetched, as others' would be with them, nor x where windows leave rows
+ * out. */
 static next_band find_next(const worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_gemm *p = s->p;
     const conv_axis *h = &p->a.h;
     const ptrdiff_t line = p->x.w * p->x.c, dy_line = p->y.w * p->y.c;
     const ptrdiff_t row = min(max(s->first_row + conv_reach(h, end - first), 0), p->x.h);
-    next_band b = {.x = s->x + row * line, .dy = s->dy + end * dy_line};
-    if (p->panels == 1)
+    next_band b = {0};
+    if (p->panels == 1 && h->stride <= conv_reach(h, 1)) {
+        b.x = s->x + row * line;
         b.of_x = min((end - first) * h->stride, s->x_end - row) * line;
-    if (p->groups == 1)
+    }
+    if (p->groups == 1) {
+        b.dy = s->dy + end * dy_line;
         b.of_dy = min(end - first, s->dy_end - end) * dy_line;
+    }
     return b;
 }
 

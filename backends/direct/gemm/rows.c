@@ -147,7 +147,7 @@ static void multiply_rows(const worker *s, const band *b, const panel *f)
         micro_gemm m = sums_of(s, b, f, row - b->first);
         m.depth = a->depth;
         m.a_pitch = a->w.stride * s->p->src.c;
-        m.c_is_cold = !gemm_casts(s->p);
+        m.c_is_cold = !gemm_casts(s->p) && !is_rest(s, f);
         if (f->output == outputs_of(s).first && a == s->p->pass)
             prefetch_next(s, b, row, &m);
         if (find_parts(s, a, row, &m))

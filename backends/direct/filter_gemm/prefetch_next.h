@@ -1,0 +1,39 @@
+/* prefetch_next.h - what the next band reads is prefetched while this one's products run
+ * (filter_gemm.h). */
+#ifndef DIRECT_FILTER_GEMM_PREFETCH_NEXT_H
+#define DIRECT_FILTER_GEMM_PREFETCH_NEXT_H
+
+#include "backends/direct/arith.h"
+#include "backends/direct/micro_gemm.h"
+
+/* Elements that the next band reads first, about; 0 of those of which nothing is prefetched. */
+typedef struct {
+    const real *x, *dy;
+    ptrdiff_t of_x, of_dy;
+} next_band;
+
+/* Part i of n of so many elements. */
+static inline void prefetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i,
+                                 ptrdiff_t n)
+{
+    const ptrdiff_t first = elements * i / n, end = elements * (i + 1) / n;
+    m->prefetch = (const char *)(at + first);
+    m->prefetch_bytes = divide_up((end - first) * (ptrdiff_t)sizeof(real), m->rows);
+}
+
+/* Product i of n prefetches its share: of x, then of dy. With one product memory is read in order
+ * anyway. */
+static inline void prefetch_next(const next_band *b, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
+{
+    const ptrdiff_t all = b->of_x + b->of_dy;
+    if (n <= 1 || all == 0)
+        return;
+    const ptrdiff_t proportional = min(max(n * b->of_x / all, 1), n - 1);
+    const ptrdiff_t times_x = b->of_dy == 0 ? n : b->of_x == 0 ? 0 : proportional;
+    if (i < times_x)
+        prefetch_part(m, b->x, b->of_x, i, times_x);
+    else
+        prefetch_part(m, b->dy, b->of_dy, i - times_x, n - times_x);
+}
+
+#endif
