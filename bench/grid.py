@@ -131,7 +131,8 @@ def summary(answer):
         to = cells[direction_of(row["op"])]
         if row["us"] is None:
             continue
-        found = {"ms": 1e-3 * row["us"], "impl": row["implementation"], "backend": row["backend"]}
+        found = {"ms": 1e-3 * row["us"], "min_ms": 1e-3 * row["min_us"], "impl": row["implementation"],
+                 "backend": row["backend"]}
         if row["planned"]:
             to["planned"] = found
         best = to.get(row["backend"])
