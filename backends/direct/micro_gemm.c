@@ -12,8 +12,8 @@ enum { SUMS = 12 }; /* of 16 */
 /* Rows of a are reached from every third one's address: there are too few registers for all. */
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, ROWS_PER_ADDRESS = 3 };
 enum { LINE = 64 }; /* bytes of a cache's */
-/* Of a block's lines of c so many are asked for at once, all of AVX2's: a core waits where there
- * are many (AVX-512's 24 on a Zen 4, 2026-11-26). */
+/* A block with up to so many lines of c, as any of AVX2's, asks for them at once if c is cold: a
+ * core waits for more (AVX-512's 24 on a Zen 4, 2026-11-26). */
 enum { MAX_COLD_LINES = 12 };
 /* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
  * costs little where a core works for one thread, and up to a quarter of the time where it works

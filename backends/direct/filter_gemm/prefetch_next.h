@@ -28,11 +28,12 @@ static inline void prefetch_next(const next_band *b, ptrdiff_t i, ptrdiff_t n, m
     const ptrdiff_t all = b->of_x + b->of_dy;
     if (n <= 1 || all == 0)
         return;
-    const ptrdiff_t proportional = min(max(n * b->of_x / all, 1), n - 1);
-    const ptrdiff_t times_x = b->of_dy == 0 ? n : b->of_x == 0 ? 0 : proportional;
-    if (i < times_x)
+    ptrdiff_t times_x = n * b->of_x / all;
+    if (b->of_x > 0 && b->of_dy > 0)
+        times_x = min(max(times_x, 1), n - 1);
+    if (times_x > 0 && i < times_x)
         prefetch_part(m, b->x, b->of_x, i, times_x);
-    else
+    else if (n > times_x)
         prefetch_part(m, b->dy, b->of_dy, i - times_x, n - times_x);
 }
 
