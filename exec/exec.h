@@ -126,11 +126,11 @@ static inline void bind_call(const adj_exec *e, step *s, void *scratch)
  * none. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
 
-/* options.c: the first of the options that is wrong is the executor's error. */
-adj_status check_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
-/* What ADJOINT_PLAN adds, so that programs that set no options, tests above all, can be run with
- * other plans. */
-adj_status read_exec_environment(adj_exec *e, adj_exec_opts *o);
+/* options.c: *o is opts with what ADJOINT_PLAN adds, so that programs that set no options, tests
+ * above all, can be run with other plans. The first option that is wrong is the executor's error.
+ */
+adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *opts,
+                             adj_exec_opts *o);
 
 /* executor.c: the plan that the options ask for, once they are checked; region, tuned_threads and
  * all that is not of the options are set. */

@@ -105,10 +105,8 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->region.allocator = a;
     if (!is_whole)
         return set_error(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
-    if (check_exec_options(e, g, opts) != ADJ_OK)
-        return e->status;
-    adj_exec_opts o = *opts;
-    if (read_exec_environment(e, &o) != ADJ_OK)
+    adj_exec_opts o;
+    if (read_exec_options(e, g, opts, &o) != ADJ_OK)
         return e->status;
     if (omp_in_parallel())
         return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");

@@ -5,7 +5,7 @@
 
 #include "exec.h"
 
-adj_status check_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
+static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
     if (g == NULL || o == NULL)
         return set_error(e, ADJ_EARG, "adj_exec_new: %s is NULL", g == NULL ? "graph" : "options");
@@ -73,7 +73,7 @@ static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_ex
                      (int)(length < 64 ? length : 64), word);
 }
 
-adj_status read_exec_environment(adj_exec *e, adj_exec_opts *o)
+static adj_status read_environment(adj_exec *e, adj_exec_opts *o)
 {
     const char *word = getenv("ADJOINT_PLAN");
     while (word != NULL && word[0] != '\0') {
@@ -83,4 +83,13 @@ adj_status read_exec_environment(adj_exec *e, adj_exec_opts *o)
         word += length + (word[length] == ',');
     }
     return ADJ_OK;
+}
+
+adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *opts,
+                             adj_exec_opts *o)
+{
+    if (check_options(e, g, opts) != ADJ_OK)
+        return e->status;
+    *o = *opts;
+    return read_environment(e, o);
 }
