@@ -2,8 +2,8 @@
 #ifndef CLI_CRASH_H
 #define CLI_CRASH_H
 
-/* From now on a signal that ends the tool is told with this line, which stays, and ends it still.
- */
+/* From now on a signal that ends the tool is reported with this line, which stays, and ends it
+ * still. */
 void announce_crashes(const char *line);
 
 #endif

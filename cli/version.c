@@ -177,7 +177,7 @@ int command_version(int argc, char **argv)
         {"--json", "FILE", JSON_HELP, .text = &json, .bare = "-"},
         {0}};
     const remark examples[] = {
-        {"adjoint version", "What to say when a fault is told."},
+        {"adjoint version", "What to say when a fault is reported."},
         {"adjoint version --machine", "What this machine can reach, by all threads."},
         {"adjoint version --json | jq .caches", "The caches' sizes in bytes."},
         {NULL, NULL}};

@@ -27,9 +27,9 @@ ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
     return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
-/* How a block is computed. FETCHING and TRANSPOSED fetch p->prefetch meanwhile; PLAIN and FETCHING
- * rows of c, if c_is_cold. */
-typedef enum { PLAIN, FETCHING, TRANSPOSED } block_kind;
+/* How a block is computed. PREFETCHING and TRANSPOSED prefetch p->prefetch meanwhile; PLAIN and
+ * PREFETCHING rows of c, if c_is_cold. */
+typedef enum { PLAIN, PREFETCHING, TRANSPOSED } block_kind;
 
 typedef struct { /* in registers, once all that is inlined */
     vector sum[MAX_ROWS * MAX_VECTORS];
@@ -37,7 +37,7 @@ typedef struct { /* in registers, once all that is inlined */
     vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS];
     /* A part of a; rows of it; the row of b that is next. */
     const real *part, *a[MAX_ROWS / ROWS_PER_ADDRESS], *b;
-    const char *fetched;
+    const char *prefetch; /* what is prefetched next */
 } block_state;
 
 /* *sum += x y; where there is an instruction for it, rounded once. Of the forms of that instruction
@@ -97,18 +97,18 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
 /* Those that begin in a row: where the row does not begin with a line it has part of one more. */
 ALWAYS ptrdiff_t lines_of_row(ptrdiff_t vectors) { return divide_up(vectors * VECTOR_BYTES, LINE); }
 
-ALWAYS int is_fetched_at_once(ptrdiff_t rows, ptrdiff_t vectors)
+ALWAYS int is_prefetched_at_once(ptrdiff_t rows, ptrdiff_t vectors)
 {
     return rows * lines_of_row(vectors) <= MAX_COLD_LINES;
 }
 
-/* The first columns, taken one by one, with each of which a row of c is fetched if it is cold. */
+/* The first columns, taken one by one, with each of which a row of a cold c is prefetched. */
 ALWAYS ptrdiff_t cold_columns(const micro_gemm *p, ptrdiff_t rows, ptrdiff_t vectors)
 {
-    return p->c_is_cold && !is_fetched_at_once(rows, vectors) ? min(rows, p->depth) : 0;
+    return p->c_is_cold && !is_prefetched_at_once(rows, vectors) ? min(rows, p->depth) : 0;
 }
 
-ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row)
+ALWAYS void prefetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row)
 {
     const char *c = (const char *)(p->c + row * p->c_pitch);
 #pragma GCC unroll 4
@@ -116,26 +116,26 @@ ALWAYS void fetch_row_of_c(const int vectors, const micro_gemm *p, ptrdiff_t row
         __builtin_prefetch(c + i * LINE, 1);
 }
 
-ALWAYS void fetch_c(const int rows, const int vectors, const micro_gemm *p)
+ALWAYS void prefetch_c(const int rows, const int vectors, const micro_gemm *p)
 {
-    if (!p->c_is_cold || !is_fetched_at_once(rows, vectors))
+    if (!p->c_is_cold || !is_prefetched_at_once(rows, vectors))
         return;
 #pragma GCC unroll 12
     for (ptrdiff_t i = 0; i < rows; i++)
-        fetch_row_of_c(vectors, p, i);
+        prefetch_row_of_c(vectors, p, i);
 }
 
-/* Mostly no more than a line. Where nothing is asked for that is a line of b: fetching what is in
- * the cache costs less than a branch (set_prefetch). */
-ALWAYS void fetch_lines(const micro_gemm *p, block_state *s)
+/* Mostly no more than a line. Where nothing is asked for that is a line of b: prefetching what is
+ * in the cache costs less than a branch (set_prefetch). */
+ALWAYS void prefetch_lines(const micro_gemm *p, block_state *s)
 {
-    __builtin_prefetch(s->fetched);
+    __builtin_prefetch(s->prefetch);
     for (ptrdiff_t i = LINE; __builtin_expect(i < p->prefetch_bytes, 0); i += LINE)
-        __builtin_prefetch(s->fetched + i);
-    s->fetched += p->prefetch_bytes;
+        __builtin_prefetch(s->prefetch + i);
+    s->prefetch += p->prefetch_bytes;
 }
 
-/* A part of a, with whose first `cold` columns rows of c are fetched. */
+/* A part of a, with whose first `cold` columns rows of c are prefetched. */
 ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
                      ptrdiff_t cold, block_state *s)
 {
@@ -144,12 +144,12 @@ ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, c
     for (ptrdiff_t i = 0; i < MAX_ROWS / ROWS_PER_ADDRESS; i++)
         s->a[i] = s->part + i * ROWS_PER_ADDRESS * p->a_pitch;
     for (; k < cold; k++) {
-        fetch_row_of_c(vectors, p, k);
+        prefetch_row_of_c(vectors, p, k);
         add_products(kind, rows, vectors, p, k, s);
     }
     for (; k + AT_ONCE <= p->depth; k += AT_ONCE) {
         if (kind != PLAIN)
-            fetch_lines(p, s);
+            prefetch_lines(p, s);
 #pragma GCC unroll 4
         for (ptrdiff_t i = 0; i < AT_ONCE; i++)
             add_products(kind, rows, vectors, p, k + i, s);
@@ -188,12 +188,12 @@ ALWAYS void store_sums(const int rows, const int vectors, const micro_gemm *p, c
 
 ALWAYS void block(const block_kind kind, const int rows, const int vectors, const micro_gemm *p)
 {
-    block_state s = {.b = p->b, .fetched = p->prefetch};
+    block_state s = {.b = p->b, .prefetch = p->prefetch};
 #pragma GCC unroll 48
     for (int i = 0; i < rows * vectors; i++)
         s.sum[i] = (vector){0};
     if (kind != TRANSPOSED)
-        fetch_c(rows, vectors, p);
+        prefetch_c(rows, vectors, p);
     for (ptrdiff_t part = 0; part <= p->more; part++) {
         s.part = p->a + (part > 0 ? p->more_at[part - 1] : 0);
         const ptrdiff_t cold = kind != TRANSPOSED && part == 0 ? cold_columns(p, rows, vectors) : 0;
@@ -251,17 +251,17 @@ static void plain_1(const micro_gemm *p) { any_block(PLAIN, 1, p); }
 static void plain_2(const micro_gemm *p) { any_block(PLAIN, 2, p); }
 static void plain_3(const micro_gemm *p) { any_block(PLAIN, 3, p); }
 static void plain_4(const micro_gemm *p) { any_block(PLAIN, 4, p); }
-static void fetching_1(const micro_gemm *p) { any_block(FETCHING, 1, p); }
-static void fetching_2(const micro_gemm *p) { any_block(FETCHING, 2, p); }
-static void fetching_3(const micro_gemm *p) { any_block(FETCHING, 3, p); }
-static void fetching_4(const micro_gemm *p) { any_block(FETCHING, 4, p); }
+static void prefetching_1(const micro_gemm *p) { any_block(PREFETCHING, 1, p); }
+static void prefetching_2(const micro_gemm *p) { any_block(PREFETCHING, 2, p); }
+static void prefetching_3(const micro_gemm *p) { any_block(PREFETCHING, 3, p); }
+static void prefetching_4(const micro_gemm *p) { any_block(PREFETCHING, 4, p); }
 static void transposed_1(const micro_gemm *p) { any_block(TRANSPOSED, 1, p); }
 static void transposed_2(const micro_gemm *p) { any_block(TRANSPOSED, 2, p); }
 static void transposed_3(const micro_gemm *p) { any_block(TRANSPOSED, 3, p); }
 static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 
-/* Sets how much of what is fetched for the block's rows is fetched each time that columns are taken
- * at once. Returns how many bytes for each row are fetched before the block instead. */
+/* Sets how much of what is prefetched for the block's rows is prefetched each time that columns are
+ * taken at once. Returns how many bytes for each row are prefetched before the block instead. */
 static ptrdiff_t set_prefetch(micro_gemm *p)
 {
     const ptrdiff_t max_lines = 8;
@@ -282,10 +282,10 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
 {
     static void (*const loops[][MAX_VECTORS])(const micro_gemm *) = {
         [PLAIN] = {plain_1, plain_2, plain_3, plain_4},
-        [FETCHING] = {fetching_1, fetching_2, fetching_3, fetching_4},
+        [PREFETCHING] = {prefetching_1, prefetching_2, prefetching_3, prefetching_4},
         [TRANSPOSED] = {transposed_1, transposed_2, transposed_3, transposed_4}};
     const block_kind kind = p->a_is_transposed    ? TRANSPOSED
-                            : p->prefetch != NULL ? FETCHING
+                            : p->prefetch != NULL ? PREFETCHING
                                                   : PLAIN;
     const ptrdiff_t blocks = divide_up(p->rows, block_rows(p->vectors));
     const ptrdiff_t rows = p->rows / max(blocks, 1), remainder = p->rows - rows * blocks;

@@ -27,9 +27,10 @@ typedef struct {
     const real *bias, *addend;
     ptrdiff_t addend_pitch;
     int has_relu;
-    /* c is in no cache: unless a is transposed, its first `depth` rows are fetched. */
+    /* c is in no cache: unless a is transposed its rows are prefetched, of a large block the first
+     * `depth` at most. */
     int c_is_cold;
-    /* What is fetched meanwhile: so many bytes for each row of c, a line or two for each k, as a
+    /* What is prefetched meanwhile: so many bytes for each row of c, a line or two for each k, as a
      * core waits where it asks for many lines at once; where there are more, before a block. NULL:
      * nothing; else depth > 0. */
     const char *prefetch;

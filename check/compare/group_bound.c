@@ -9,7 +9,7 @@
  *   linear                f(|x| + e) - f(|x|) on absolute values
  *   batch norm's sums     by formula
  * For everything else, where e is small beside x, a multiple of the largest change when x is moved
- * by e this way and that; else infinite: such a result is not judged. */
+ * by e this way and that; else infinite: such a result is reported only. */
 #include <math.h>
 #include <string.h>
 

@@ -335,8 +335,8 @@ static int write_text(FILE *f, void *user)
     return ferror(f);
 }
 
-/* For the user alone, as the XDG base directory specification wants it. What cannot be made is told
- * when the file is written. */
+/* For the user alone, as the XDG base directory specification wants it. What cannot be made is
+ * reported when the file is written. */
 static void make_folders(char *path)
 {
     for (char *c = path + 1; *c != '\0'; c++)

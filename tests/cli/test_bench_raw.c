@@ -105,7 +105,7 @@ Test(bench_raw, untuned)
     cr_expect_eq(count_rows(j, "middling", "planned_count"), 2);
     cr_expect_eq(count_rows(j, "fast", "planned_count"), 0);
     cr_expect_eq(count_rows(j, "fast", "fastest"), 2);
-    cr_expect_eq(count_rows(j, "hopeless", "count"), 0, "only planned and fastest are told");
+    cr_expect_eq(count_rows(j, "hopeless", "count"), 0, "only planned and fastest are reported");
     cr_expect(number(j, "planned_ms") >= 2 * 6 && number(j, "fastest_ms") >= 2 * 2);
     cr_expect(number(j, "regret") > 1.5 && number(j, "regret") < 4, "%g", number(j, "regret"));
     cr_expect_float_eq(number(j, "regret"), number(j, "planned_ms") / number(j, "fastest_ms"),
@@ -154,7 +154,7 @@ Test(bench_raw, bound)
     json_decref(j);
 }
 
-/* A kernel that fails is told and not compared. */
+/* A kernel that fails is reported and not compared. */
 Test(bench_raw, failing)
 {
     fails = 1;

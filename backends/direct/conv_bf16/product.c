@@ -8,7 +8,7 @@ enum {
     ROW = CONV_BF16_STEP,
     TILE = CONV_BF16_TILE,
     TILES = CONV_BF16_TILES, /* of positions, which share the filter's */
-    AHEAD = 4 << 10          /* bytes: dst is fetched so far ahead of what is stored */
+    AHEAD = 4 << 10          /* bytes: dst is prefetched so far ahead of what is stored */
 };
 
 /* Accumulators are tiles 0 to 3; 4 and 5 the operands; 6 and 7 those of a segment's last step. */

@@ -130,7 +130,7 @@ static void store_no_sums(const micro_gemm *m)
     }
 }
 
-/* What the next band will read of src in the place of this row, fetched meanwhile. */
+/* What the next band will read of src in the place of this row, prefetched meanwhile. */
 static void prefetch_next(const worker *s, const band *b, ptrdiff_t row, micro_gemm *m)
 {
     const gemm *p = s->p;
