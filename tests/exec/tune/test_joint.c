@@ -21,13 +21,13 @@ static void wait_ms(double ms) { nanosleep(&(struct timespec){0, (long)(1e6 * ms
 /* relu writes the layout, sigmoid reads it; candidate 0 does neither. */
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
-    static int is_fast[] = {0, 1};
+    static int is_quick[] = {0, 1};
     (void)backend;
     const int is_relu = strcmp(g->node[0]->op->name, "relu") == 0;
     if (candidate > 1 || g->n_node > 1 ||
         (!is_relu && strcmp(g->node[0]->op->name, "sigmoid") != 0))
         return ADJ_ENOKERNEL;
-    p->state = &is_fast[candidate];
+    p->state = &is_quick[candidate];
     p->in[0] = candidate == 1 && !is_relu ? &reversed : NULL;
     p->out[0] = candidate == 1 && is_relu ? &reversed : NULL;
     strcpy(p->impl, candidate == 1 ? "fast" : "slow");
@@ -36,14 +36,14 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 static adj_status run(const adj_call *c)
 {
-    const int is_fast = *(const int *)c->state;
+    const int is_quick = *(const int *)c->state;
     const int is_relu = strcmp(c->group->node[0]->op->name, "relu") == 0;
     const float *x = c->in[0];
     float *y = c->out[0];
-    wait_ms(is_fast ? 1 : 3);
+    wait_ms(is_quick ? 1 : 3);
     for (int i = 0; i < N; i++) {
-        const float v = x[is_fast && !is_relu ? N - 1 - i : i];
-        y[is_fast && is_relu ? N - 1 - i : i] = is_relu ? fmaxf(v, 0) : 1 / (1 + expf(-v));
+        const float v = x[is_quick && !is_relu ? N - 1 - i : i];
+        y[is_quick && is_relu ? N - 1 - i : i] = is_relu ? fmaxf(v, 0) : 1 / (1 + expf(-v));
     }
     return ADJ_OK;
 }
