@@ -43,7 +43,7 @@ static adj_status add_entry(file_list *list, const char *folder, const char *nam
     adj_status status = ADJ_OK;
     if (is_image_name(name) && !is_folder(path))
         status = append(list, path, error);
-    else if (name[0] != '.' && depth < MAX_DEPTH && is_folder(path))
+    else if (!is_ignored_name(name) && depth < MAX_DEPTH && is_folder(path))
         status = add_folder(list, path, depth + 1, error);
     free(path);
     return status;
@@ -74,7 +74,8 @@ adj_status files_add(file_list *list, const char *path, adj_error *error)
     adj_status status = add_folder(list, path, 0, error);
     if (status == ADJ_OK && list->n == before)
         status =
-            adj_error_set(error, ADJ_EIO, "%s: no .png, .jpg or .jpeg file in this folder", path);
+            adj_error_set(error, ADJ_EIO,
+                          "%s: no images in this folder (expected files " IMAGE_ENDINGS ")", path);
     return status;
 }
 

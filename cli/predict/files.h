@@ -9,9 +9,8 @@ typedef struct {
     int64_t n, room;
 } file_list;
 
-/* Adds the path; of a folder the files in it and below whose names end as those of PNG and JPEG
- * files do, in the order of their bytes. A folder without such is a failure. What lies too deep is
- * left out. */
+/* Adds the path; of a folder, the images in it and below by name (io/data/image_name.h), in the
+ * order of their bytes. A folder without images is a failure. Images too deep are left out. */
 adj_status files_add(file_list *list, const char *path, adj_error *error);
 void files_free(file_list *list);
 

@@ -19,8 +19,8 @@ struct image_files {
 
 /* ---- listing ---- */
 
-/* Sorted names of what is in a folder and is not hidden: folders or images. 0: out of memory or
- * unreadable (errno). */
+/* Collects the sorted names of a folder's images or of its folders, but for ignored ones. Returns 0
+ * if memory is short or the folder is unreadable (errno). */
 static int list(const char *folder, int want_folders, string_list *names)
 {
     char path[PATH_MAX];
@@ -30,7 +30,7 @@ static int list(const char *folder, int want_folders, string_list *names)
     if (d == NULL)
         return 0;
     for (struct dirent *e; is_good && (e = readdir(d)) != NULL;) {
-        if (e->d_name[0] == '.' || !io_join(path, folder, e->d_name))
+        if (is_ignored_name(e->d_name) || !io_join(path, folder, e->d_name))
             continue;
         if (want_folders ? e->d_type != DT_REG && is_folder(path) : is_image_name(e->d_name))
             is_good = strings_add(names, e->d_name, "");
@@ -132,8 +132,8 @@ static adj_status add_classes(dataset *d, const char *folder, const string_list 
             status = add_class(d, path, (int32_t)label, &room);
         if (status == ADJ_OK && is_train && d->public.n == before)
             status = io_dataset_fail(d, ADJ_EIO,
-                                     "data: %s: no images in this folder (expected files "
-                                     ".png, .jpg or .jpeg)",
+                                     "data: %s: no images in this folder (expected "
+                                     "files " IMAGE_ENDINGS ")",
                                      path);
     }
     strings_free(&here);

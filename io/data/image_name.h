@@ -1,25 +1,45 @@
-/* image_name.h - which names in a folder are those of folders and of images: the same for data sets
- * and for the tool's lists of files. */
+/* image_name.h - which names in a folder are images, folders or neither. Data sets of folders and
+ * the tool's lists of files follow these rules alone. */
 #ifndef IO_DATA_IMAGE_NAME_H
 #define IO_DATA_IMAGE_NAME_H
 
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-/* Also a link to one. */
+/* The endings that is_image_name accepts, for messages. */
+#define IMAGE_ENDINGS ".png, .jpg, .jpeg, .jpe, .jfif or .webp"
+
+/* True if path is a folder or a link to one. */
 static inline int is_folder(const char *path)
 {
     struct stat s;
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-/* Whether the name ends as those of PNG and JPEG files do. */
+/* True if name is hidden or written by an operating system beside the user's files, such as the
+ * ._photo.png and __MACOSX of a macOS archive: neither an image nor a class. */
+static inline int is_ignored_name(const char *name)
+{
+    static const char *const names[] = {"__MACOSX", "Thumbs.db", "desktop.ini"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return 1;
+    return name[0] == '.';
+}
+
+/* True if name ends as image files do, in any case, and is not ignored. */
 static inline int is_image_name(const char *name)
 {
+    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp"};
     const char *end = strrchr(name, '.');
-    return end != NULL && (strcasecmp(end, ".png") == 0 || strcasecmp(end, ".jpg") == 0 ||
-                           strcasecmp(end, ".jpeg") == 0);
+    if (end == NULL || is_ignored_name(name))
+        return 0;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (strcasecmp(end, endings[i]) == 0)
+            return 1;
+    return 0;
 }
 
 #endif

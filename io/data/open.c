@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "folder.h"
+#include "image_name.h"
 #include "layouts.h"
 
 enum { DIGITS_SEED = 1 };
@@ -63,8 +64,9 @@ static adj_status refuse_path(dataset *d, const char *path)
         return io_dataset_fail(d, ADJ_EIO, "data: %.200s: %s", path, strerror(errno));
     return io_dataset_fail(
         d, ADJ_EIO,
-        "data: %.200s: no data set found (expected a folder with one folder of .png and .jpg files "
-        "for each class, or such in train/, val/ and test/; with IDX files such as "
+        "data: %.200s: no data set found (expected a folder with one folder of images "
+        "(" IMAGE_ENDINGS
+        ") for each class, or such in train/, val/ and test/; with IDX files such as "
         "train-images-idx3-ubyte; with CIFAR's .bin files; or a file .npz with x_train and "
         "y_train)",
         path);

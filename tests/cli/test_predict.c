@@ -69,6 +69,8 @@ Test(predict, one_and_many)
     cr_expect_str_eq(r.out, line);
 
     /* a folder: by name, and only images; both are 3 x 2 pixels */
+    put_file(in_folder(&f, "._grey.png").s, "Mac OS X", 8);
+    put_file(in_folder(&f, "Thumbs.db").s, grey_png, sizeof grey_png);
     PREDICT("--weights", weights.s, f.path);
     cr_expect_eq(r.status, 0, "%s", r.err);
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n", grey.s, rgb.s);
@@ -153,8 +155,8 @@ Test(predict, what_is_missing)
     cr_expect(r.status == 1 && strstr(r.err, "/nowhere/w: offset 0: No such file"), "%s", r.err);
     cr_assert_eq(mkdir(empty.s, 0700), 0);
     PREDICT("--weights", weights.s, empty.s);
-    cr_expect(r.status == 1 && strstr(r.err, "no .png, .jpg or .jpeg file in this folder"), "%s",
-              r.err);
+    cr_expect(r.status == 1 && strstr(r.err, "no images in this folder (expected files .png, "),
+              "%s", r.err);
     rmdir(empty.s);
     const file_name bare = in_folder(&f, "bare"), grey = in_folder(&f, "grey.png");
     put_file(grey.s, grey_png, sizeof grey_png);

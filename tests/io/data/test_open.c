@@ -400,6 +400,28 @@ Test(open, folder_of_classes)
     remove_all(&f);
 }
 
+/* An archive made on macOS has ._NAME beside each file and __MACOSX beside the classes. */
+Test(open, names_in_a_folder)
+{
+    static const char *const images[] = {"1.jpe", "2.JFIF", "3.Jpg", "4.jpeg", "5.PNG"},
+                             *const others[] = {"._5.png",     ".hidden.jpg", "Thumbs.db",
+                                                "desktop.ini", "6.gif",       "png"};
+    folder f = folder_new(), a = sub_folder(&f, "a"), b = sub_folder(&f, "b");
+    folder mac = sub_folder(&f, "__MACOSX"), git = sub_folder(&f, ".git");
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+        put(&a, images[i], rgb_png, sizeof rgb_png);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        put(&a, others[i], "not an image", 12);
+    put(&b, "1.png", rgb_png, sizeof rgb_png);
+    put(&mac, "1.png", rgb_png, sizeof rgb_png);
+    put(&git, "1.png", rgb_png, sizeof rgb_png);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->n == 6 && d->classes == 2, "%d images, %d classes", (int)d->n, d->classes);
+    cr_expect_str_eq(d->class_names[0], "a");
+    adj_dataset_free(d);
+    remove_all(&f);
+}
+
 Test(open, folder_of_parts)
 {
     folder f = folder_new(), train = sub_folder(&f, "train"), test = sub_folder(&f, "test"),
@@ -445,7 +467,7 @@ Test(open, unreadable_folder)
 Test(open, nothing_there)
 {
     folder f = folder_new();
-    expect_refused(f.path, ADJ_TRAIN, NULL, "one folder of .png and .jpg files for each class");
+    expect_refused(f.path, ADJ_TRAIN, NULL, "one folder of images (.png, .jpg, .jpeg, ");
     expect_refused("no such folder", ADJ_TRAIN, NULL, "no such folder: No such file or directory");
     put(&f, "a.npz", "PK", 2);
     expect_refused(in_folder(&f, "a.npz").s, ADJ_TRAIN, NULL, "no data set found");
