@@ -66,7 +66,8 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
             return failed(adj_exec_message(e));
     }
 
-    adj_copy_params(test, e);
+    if (adj_copy_params(test, e))
+        return failed(adj_exec_message(test));
     adj_batch(test_set, NULL, 0, shape, x, label, NULL);
     adj_set(test, images, x, sizeof x);
     adj_set(test, labels, label, sizeof label);

@@ -58,7 +58,8 @@ int main(void)
             if (adj_run(train) || adj_get(train, loss, &loss_now, sizeof loss_now))
                 return failed(adj_exec_message(train));
         }
-        adj_copy_params(test, train); /* by name */
+        if (adj_copy_params(test, train)) /* by name */
+            return failed(adj_exec_message(test));
         if (adj_evaluate(test, images, logits, test_set, &right, &error))
             return failed(error.message);
         printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", epoch + 1, loss_now,

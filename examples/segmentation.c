@@ -84,7 +84,8 @@ int main(void)
 
     /* On new pictures: of each class, what was found and is, over what was found or is. */
     int64_t both[CLASSES] = {0}, either[CLASSES] = {0};
-    adj_copy_params(test, train);
+    if (adj_copy_params(test, train))
+        return failed(adj_exec_message(test));
     for (int k = 0; k < TEST; k++) {
         draw_batch(&state, x, label);
         adj_set(test, images, x, sizeof x);

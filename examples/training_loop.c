@@ -97,7 +97,8 @@ int main(void)
             if (!isfinite(now[0]))
                 return failed("the loss is not finite");
         }
-        adj_copy_params(test, train);
+        if (adj_copy_params(test, train))
+            return failed(adj_exec_message(test));
         if (adj_evaluate(test, adj_find(for_test, "images"), predicted, test_set, &right, &error))
             return failed(error.message);
         accuracy = (double)right / TEST;

@@ -163,7 +163,7 @@ adj_node *adj_exec_param_at(const adj_exec *e, int i)
     return NULL;
 }
 
-/* What `from` holds under the name of l; NULL: nothing. */
+/* Returns what `from` holds under the name of l, or NULL if it holds nothing of that name. */
 static const leaf *same_leaf(const leaf *l, const adj_exec *from)
 {
     const adj_node *same =
@@ -183,6 +183,50 @@ static adj_status check_copy(adj_exec *to, const leaf *l, const leaf *source)
                       adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
 }
 
+/* True if leaf i is a parameter, or a state that the executor reads without updating it: its value
+ * comes from elsewhere. */
+static int is_given(const adj_exec *e, int i)
+{
+    if (e->leaf[i].node->op == &adj_op_param)
+        return 1;
+    for (int u = 0; u < e->n_update; u++)
+        if (e->update[u].leaf == i)
+            return 0;
+    return (e->leaf[i].node->op->flags & ADJ_OP_KEPT) != 0;
+}
+
+enum { LISTED = 3, NAMES = 200 };
+
+/* Writes the names of what e is given and `other` does not hold: "a", "b", "c" and 2 more. Returns
+ * how many there are. */
+static int list_missing(const adj_exec *e, const adj_exec *other, char text[NAMES])
+{
+    size_t used = 0;
+    int n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < e->n_leaf; i++) {
+        if (!is_given(e, i) || same_leaf(&e->leaf[i], other) != NULL)
+            continue;
+        if (n++ < LISTED)
+            used += (size_t)snprintf(text + used, NAMES - used, "%s\"%.40s\"", n > 1 ? ", " : "",
+                                     e->leaf[i].node->name);
+    }
+    if (n > LISTED)
+        snprintf(text + used, NAMES - used, " and %d more", n - LISTED);
+    return n;
+}
+
+/* What stays at its initial value would look like a trained parameter. */
+static adj_status check_names(adj_exec *to, const adj_exec *from)
+{
+    char missing[NAMES], others[NAMES];
+    if (list_missing(to, from, missing) == 0)
+        return ADJ_OK;
+    const int n = list_missing(from, to, others);
+    return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from lacks %s%s%s%s",
+                      missing, n > 0 ? " (it alone has " : "", others, n > 0 ? ")" : "");
+}
+
 adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
 {
     if (to == NULL || from == NULL)
@@ -191,6 +235,9 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
         return to->status;
     if (from->status != ADJ_OK)
         return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from has failed");
+    adj_status status = check_names(to, from);
+    if (status != ADJ_OK)
+        return status;
     for (int i = 0; i < to->n_leaf; i++) { /* all is checked before anything is copied */
         const leaf *source = same_leaf(&to->leaf[i], from);
         if (source != NULL && check_copy(to, &to->leaf[i], source) != ADJ_OK)

@@ -466,7 +466,10 @@ ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
  * only from parameters and states that no update assigns, and constants, is computed anew only when
  * one of these has been set. */
 ADJ_API adj_status adj_run(adj_exec *e);
-/* By name: every parameter and state of `to` that `from` has too. ADJ_ESHAPE if types differ. */
+/* Copies parameters and states by name. `from` must hold every parameter of `to`, and every state
+ * that `to` does not update itself: ADJ_EARG lists those that it lacks. ADJ_ESHAPE if the types of
+ * two of the same name differ. On failure nothing is copied. `from` may hold more, as an
+ * optimizer's states. */
 ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);
 /* The parameters and states that the executor holds, as nodes of the user's graph. */
 ADJ_API int adj_exec_param_count(const adj_exec *e);

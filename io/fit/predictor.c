@@ -128,17 +128,20 @@ int predictor_select(adj_predictor *p, const char *selection)
     return 1;
 }
 
-static adj_status copy_parameters(adj_exec *to, const adj_exec *from, adj_error *error)
+static adj_status copy_parameters(const adj_predictor *p, adj_exec *to, const adj_exec *from,
+                                  adj_error *error)
 {
     adj_status status = adj_copy_params(to, from);
-    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "%s", adj_exec_message(to));
+    return status == ADJ_OK
+               ? ADJ_OK
+               : adj_error_set(error, status, "net %.80s: %s", p->name, adj_exec_message(to));
 }
 
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error)
 {
     adj_status status = make_network(p, EVALUATION, batch, error);
     if (status == ADJ_OK)
-        status = copy_parameters(p->planned[EVALUATION].n.exec, from, error);
+        status = copy_parameters(p, p->planned[EVALUATION].n.exec, from, error);
     if (status != ADJ_OK)
         return status;
     p->home = p->planned[EVALUATION].n.exec;
@@ -152,7 +155,7 @@ adj_status predictor_network(adj_predictor *p, int kind, int64_t batch, network 
     planned *k = &p->planned[kind];
     adj_status status = make_network(p, kind, batch, error);
     if (status == ADJ_OK && k->version != p->version)
-        status = copy_parameters(k->n.exec, p->home, error);
+        status = copy_parameters(p, k->n.exec, p->home, error);
     if (status == ADJ_OK)
         k->version = p->version;
     *n = &k->n;

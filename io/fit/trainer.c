@@ -166,8 +166,8 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
         status = open_loader(t, error);
     if (status == ADJ_OK)
         status = make_predictor(t, &net, error);
-    /* planned for at once: a long training should not fail at its end */
-    if (status == ADJ_OK && t->held_out != NULL && adj_trainer_predictor(t, error) == NULL)
+    /* Planned at once, with or without held-out data: a long training must not fail at its end. */
+    if (status == ADJ_OK && adj_trainer_predictor(t, error) == NULL)
         status = ADJ_ENOMEM;
     return status == ADJ_OK ? ranks_agree_on_kernels(t, error) : status;
 }

@@ -1,0 +1,80 @@
+/* test_refused.c - what adj_fit refuses before its first step, because it would fail, or leave
+ * weights that were never trained, at the end. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "adjoint_fit.h"
+#include "io/folder.h"
+
+enum { N = 12, SIDE = 4, CLASSES = 2 };
+
+static adj_dataset *make_data(void)
+{
+    static uint8_t images[N * SIDE * SIDE];
+    static int32_t labels[N];
+    adj_dataset *d;
+    for (int i = 0; i < N; i++) {
+        labels[i] = i % CLASSES;
+        memset(images + (ptrdiff_t)i * SIDE * SIDE, 40 + 100 * labels[i], (size_t)SIDE * SIDE);
+    }
+    cr_assert_eq(adj_dataset_new(N, SIDE, SIDE, 1, CLASSES, images, labels, 1, &d), ADJ_OK);
+    return d;
+}
+
+static int count_steps(void *user, const adj_fit_progress *now)
+{
+    (void)now;
+    ++*(int *)user;
+    return 0;
+}
+
+/* Trains until it is refused; the sentence. */
+static adj_error refused(const adj_net *net, const adj_dataset *train, const adj_dataset *held_out,
+                         adj_fit_opts o)
+{
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    int steps = 0;
+    o.epochs = 2;
+    o.batch = 4;
+    o.backend = "naive";
+    o.threads = 1;
+    o.on_step = count_steps;
+    o.user = &steps;
+    cr_expect_neq(adj_fit(net, train, held_out, &o, &p, &error), ADJ_OK, "it is trained");
+    cr_expect_null(p);
+    cr_expect_eq(steps, 0, "%d steps were made", steps);
+    return error;
+}
+
+/* ---- names that depend on what the graph is built for ---- */
+
+static adj_node *renamed(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)user;
+    x = adj_relu(adj_layer_dense(x, training ? "train/hidden" : "test/hidden", 3));
+    return adj_layer_dense(x, "logits", classes);
+}
+
+static adj_node *resized(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)user;
+    x = adj_relu(adj_layer_dense(x, "hidden", training ? 3 : 5));
+    return adj_layer_dense(x, "logits", classes);
+}
+
+Test(refused, parameters_of_other_names_in_evaluation)
+{
+    adj_dataset *d = make_data();
+    const adj_net net = {.name = "mine", .build = renamed}, other = {.build = resized};
+    static const char expected[] =
+        "net mine: adj_copy_params: the executor to copy from lacks \"test/hidden/w\", "
+        "\"test/hidden/b\" (it alone has \"train/hidden/w\", \"train/hidden/b\")";
+    /* without held-out data, too: the evaluation graph is the one whose parameters are kept */
+    cr_expect_str_eq(refused(&net, d, d, (adj_fit_opts){0}).message, expected);
+    cr_expect_str_eq(refused(&net, d, NULL, (adj_fit_opts){0}).message, expected);
+    cr_expect_str_eq(refused(&other, d, NULL, (adj_fit_opts){0}).message,
+                     "net net: adj_copy_params: \"hidden/w\" differs in type (got f32 [16, 3], "
+                     "expected f32 [16, 5])");
+    adj_dataset_free(d);
+}
