@@ -35,38 +35,55 @@ adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, ima
     return status;
 }
 
+void io_image_free(image *x)
+{
+    free(x->bytes);
+    free(x->floats);
+    *x = (image){0};
+}
+
 /* ---- after decoding ---- */
 
-/* Turned so that its first row is the top and its first column the left side. EXIF's numbers: 2, 3,
- * 7 and 8 are read from the right, 3, 4, 6 and 7 from below, 5 to 8 by columns. */
+/* Turns x so that its first row is the top and its first column the left side. EXIF's numbers: 2,
+ * 3, 7 and 8 are read from the right, 3, 4, 6 and 7 from below, 5 to 8 by columns. */
 static adj_status turn(image *x, int orientation, const char *name, adj_error *error)
 {
     const int from_right = (orientation >= 2 && orientation <= 3) || orientation >= 7;
     const int from_below =
         orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     int64_t h = x->size.h, w = x->size.w, c = x->size.c;
-    image y = {.size = orientation >= 5 ? (image_size){w, h, c} : x->size};
+    const image_size size = orientation >= 5 ? (image_size){w, h, c} : x->size;
+    const size_t pixel = (size_t)c * (x->floats != NULL ? sizeof *x->floats : sizeof *x->bytes);
+    const char *from = x->floats != NULL ? (const char *)x->floats : (const char *)x->bytes;
 
     if (orientation == 1)
         return ADJ_OK;
-    y.pixels = calloc((size_t)size_elems(y.size), 1);
-    if (y.pixels == NULL)
+    char *turned = malloc((size_t)(h * w) * pixel), *to = turned;
+    if (turned == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
-    for (int64_t oh = 0; oh < y.size.h; oh++)
-        for (int64_t ow = 0; ow < y.size.w; ow++) {
+    for (int64_t oh = 0; oh < size.h; oh++)
+        for (int64_t ow = 0; ow < size.w; ow++, to += pixel) {
             int64_t row = orientation >= 5 ? ow : oh, column = orientation >= 5 ? oh : ow;
             row = from_below ? h - 1 - row : row;
             column = from_right ? w - 1 - column : column;
-            for (int64_t k = 0; k < c; k++)
-                y.pixels[(oh * y.size.w + ow) * c + k] = x->pixels[(row * w + column) * c + k];
+            memcpy(to, from + (size_t)(row * w + column) * pixel, pixel);
         }
-    free(x->pixels);
+    const image y = {.bytes = x->floats == NULL ? (uint8_t *)turned : NULL,
+                     .floats = x->floats != NULL ? (float *)turned : NULL,
+                     .size = size};
+    io_image_free(x);
     *x = y;
     return ADJ_OK;
 }
 
-/* The nearest whole number to (a v + (255 - a) b) / 255, in place; of a grey image b is the luma.
- */
+/* Lays v over b: (a v + (255 - a) b) / 255, of bytes the nearest whole number. */
+static uint8_t lay_byte(int v, int a, int b)
+{
+    return (uint8_t)((a * v + (255 - a) * b + 127) / 255);
+}
+static float lay_float(float v, float a, float b) { return (a * v + (255 - a) * b) / 255; }
+
+/* Lays the image over the background, in place; of a grey image, over its luma. */
 static void drop_alpha(image *x, const uint8_t background[3])
 {
     int64_t c = x->size.c, colours = c - 1, pixels = x->size.h * x->size.w;
@@ -75,12 +92,14 @@ static void drop_alpha(image *x, const uint8_t background[3])
     if (colours == 1)
         under[0] =
             (uint8_t)(0.299 * background[0] + 0.587 * background[1] + 0.114 * background[2] + 0.5);
-    for (int64_t i = 0; i < pixels; i++) {
-        int a = x->pixels[i * c + colours];
-        for (int64_t k = 0; k < colours; k++)
-            x->pixels[i * colours + k] =
-                (uint8_t)((a * x->pixels[i * c + k] + (255 - a) * under[k] + 127) / 255);
-    }
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t k = 0; k < colours; k++) {
+            const int64_t from = i * c + k, alpha = i * c + colours, to = i * colours + k;
+            if (x->bytes != NULL)
+                x->bytes[to] = lay_byte(x->bytes[from], x->bytes[alpha], under[k]);
+            else
+                x->floats[to] = lay_float(x->floats[from], x->floats[alpha], under[k]);
+        }
     x->size.c = colours;
 }
 
@@ -98,10 +117,6 @@ adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
         status = turn(result, header.orientation, name, error);
     if (status == ADJ_OK && background != NULL && (result->size.c == 2 || result->size.c == 4))
         drop_alpha(result, background);
-    if (status != ADJ_OK) {
-        free(result->pixels);
-        *result = (image){0};
-    }
     return status;
 }
 
@@ -163,7 +178,7 @@ static adj_status fit(const image *x, const char *name, const adj_image_opts *o,
         return adj_error_set(
             error, ADJ_EIO, "image: %.300s: size (got %lldx%lld, expected %lldx%lld)", name,
             (long long)x->size.h, (long long)x->size.w, (long long)o->h, (long long)o->w);
-    const any_image from = {.bytes = x->pixels, .size = x->size};
+    const any_image from = {.bytes = x->bytes, .floats = x->floats, .size = x->size};
     return io_fit(&from, pixels, to)
                ? ADJ_OK
                : adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
@@ -172,19 +187,18 @@ static adj_status fit(const image *x, const char *name, const adj_image_opts *o,
 adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const adj_image_opts *o,
                             float *pixels, int *resized, adj_error *error)
 {
-    image x;
+    image x = {0};
     name = name != NULL ? name : "image";
     adj_status status = check(o, pixels, error);
     if (status == ADJ_OK && bytes == NULL)
         status = adj_error_set(error, ADJ_EARG, "image: %.300s: the bytes are missing", name);
     if (status == ADJ_OK)
         status = io_image_decode(bytes, n, name, o->c == 4 ? NULL : o->background, &x, error);
-    if (status != ADJ_OK)
-        return status;
-    if (resized != NULL)
+    if (status == ADJ_OK && resized != NULL)
         *resized = x.size.h != o->h || x.size.w != o->w;
-    status = fit(&x, name, o, pixels, error);
-    free(x.pixels);
+    if (status == ADJ_OK)
+        status = fit(&x, name, o, pixels, error);
+    io_image_free(&x);
     return status;
 }
 

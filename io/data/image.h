@@ -19,12 +19,17 @@ typedef struct {
 adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                            adj_error *error);
 
+/* Pixels [h, w, c] in pixel units: bytes, or floats where the file has 16 bits. The other is NULL.
+ */
 typedef struct {
-    uint8_t *pixels; /* [h, w, c], the caller's to free */
+    uint8_t *bytes;
+    float *floats;
     image_size size;
 } image;
+void io_image_free(image *x);
 
-/* Decoded and turned. Alpha is laid over background (R, G, B), or kept where it is NULL. */
+/* Decodes and turns. Alpha is laid over background (R, G, B), or kept where it is NULL. *result is
+ * to be freed in every case. */
 adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
                            const uint8_t *background, image *result, adj_error *error);
 
@@ -36,7 +41,8 @@ adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error
 int io_is_png(const uint8_t *bytes, size_t n);
 adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                          adj_error *error);
-/* Not turned, alpha kept: 1 to 4 channels. */
+/* Not turned, alpha kept: 1 to 4 channels. *result is empty before, and to be freed in every case.
+ */
 adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                          adj_error *error);
 

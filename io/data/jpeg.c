@@ -110,10 +110,10 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
     int grey = colours == TJCS_GRAY;
     result->size = (image_size){h, w, grey ? 1 : 3};
     /* zeros: of a damaged image libjpeg may leave rows out */
-    result->pixels = calloc((size_t)size_elems(result->size), 1);
-    if (result->pixels == NULL)
+    result->bytes = calloc((size_t)size_elems(result->size), 1);
+    if (result->bytes == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "jpeg: %.300s: out of memory", name);
-    if (tjDecompress2(t, bytes, n, result->pixels, w, 0, h, grey ? TJPF_GRAY : TJPF_RGB,
+    if (tjDecompress2(t, bytes, n, result->bytes, w, 0, h, grey ? TJPF_GRAY : TJPF_RGB,
                       TJFLAG_LIMITSCANS) != 0 &&
         is_cut(t))
         return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: %s", name, tjGetErrorStr2(t));
@@ -126,12 +126,7 @@ adj_status io_jpeg_decode(const uint8_t *bytes, size_t n, const char *name, imag
     tjhandle t = tjInitDecompress();
     if (t == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "jpeg: %.300s: out of memory", name);
-    *result = (image){0};
     adj_status status = decompress(t, bytes, n, name, result, error);
-    if (status != ADJ_OK) {
-        free(result->pixels);
-        *result = (image){0};
-    }
     tjDestroy(t);
     return status;
 }

@@ -1,5 +1,10 @@
-/* png.c - PNG by libpng's simplified interface: 8 bits a channel, whatever the file has. */
+/* png.c - PNG by libpng's row interface: the samples as stored, as grey or RGB with or without
+ * alpha.
+ *
+ * Palettes and 1, 2 and 4 bits are expanded to 8, tRNS becomes alpha, Adam7 is resolved. gAMA,
+ * iCCP, sRGB, cHRM and all other ancillary chunks are passed over: samples are not transformed. */
 #include <png.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,39 +59,140 @@ adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image
     return ADJ_OK;
 }
 
-/* After png_image_begin_read_...: the pixels as the file's channels. */
-static adj_status finish(png_image *p, const char *name, image *result, adj_error *error)
+/* ---- the pixels ---- */
+
+typedef struct {
+    png_structp png;
+    png_infop info;
+    const uint8_t *bytes;
+    size_t n, at;      /* the file, and where libpng is in it */
+    size_t stored_row; /* bytes of a row in the file, before deflate */
+    int passes;        /* over the rows: 7 of Adam7, else 1 */
+    image *result;
+    char message[128]; /* libpng's, of its error */
+} reader;
+
+static void on_error(png_structp png, png_const_charp message)
 {
-    p->flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* as other programs read them: not as linear light */
-    p->format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
-    result->size = (image_size){p->height, p->width, PNG_IMAGE_PIXEL_CHANNELS(p->format)};
-    result->pixels = malloc((size_t)size_elems(result->size));
-    if (result->pixels == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "png: %.300s: out of memory", name);
-    if (png_image_finish_read(p, NULL, result->pixels, 0, NULL))
-        return ADJ_OK;
-    free(result->pixels);
-    *result = (image){0};
-    return adj_error_set(error, ADJ_EIO, "png: %.300s: %s", name, p->message);
+    reader *r = png_get_error_ptr(png);
+    snprintf(r->message, sizeof r->message, "%s", message);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message)
+{
+    (void)png;
+    (void)message;
+}
+
+static void on_read(png_structp png, png_bytep to, size_t n)
+{
+    reader *r = png_get_io_ptr(png);
+    if (n > r->n - r->at)
+        png_error(png, "the file ends before its last pixel");
+    memcpy(to, r->bytes + r->at, n);
+    r->at += n;
+}
+
+/* Sets all but PLTE and tRNS to be passed over, and reads up to the pixels. */
+static void read_info(reader *r)
+{
+    static const png_byte transparency[] = "tRNS";
+
+    png_set_user_limits(r->png, ADJ_MAX_SIDE, ADJ_MAX_SIDE);
+    png_set_benign_errors(r->png, 1); /* are warnings */
+    png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_AS_DEFAULT, transparency, 1);
+    png_read_info(r->png, r->info);
+    r->stored_row = png_get_rowbytes(r->png, r->info);
+    png_set_expand(r->png);
+    r->passes = png_set_interlace_handling(r->png);
+    png_read_update_info(r->png, r->info);
+    r->result->size =
+        (image_size){png_get_image_height(r->png, r->info), png_get_image_width(r->png, r->info),
+                     png_get_channels(r->png, r->info)};
+}
+
+static void read_rows(reader *r)
+{
+    const image *x = r->result;
+    const size_t row = (size_t)(x->size.w * x->size.c);
+
+    for (int pass = 0; pass < r->passes; pass++)
+        for (size_t i = 0; i < (size_t)x->size.h; i++)
+            png_read_row(r->png,
+                         x->bytes != NULL ? x->bytes + i * row : (png_bytep)(x->floats + i * row),
+                         NULL);
+}
+
+/* Calls one of the two above. Returns 0 if libpng failed, with its message. */
+static int is_done(reader *r, void (*step)(reader *r))
+{
+    if (setjmp(png_jmpbuf(r->png)) != 0)
+        return 0;
+    step(r);
+    return 1;
+}
+
+/* Makes floats of each row's 16-bit samples, which lie in its first half. From the last to the
+ * first: a float takes the room of samples behind its own. */
+static void widen(image *x)
+{
+    const size_t row = (size_t)(x->size.w * x->size.c);
+    for (size_t i = 0; i < (size_t)x->size.h; i++) {
+        float *to = x->floats + i * row;
+        const uint8_t *from = (const uint8_t *)to;
+        for (size_t k = row; k-- > 0;)
+            to[k] = (float)(from[2 * k] << 8 | from[2 * k + 1]) / 257;
+    }
+}
+
+/* Takes memory for the pixels. */
+static adj_status allocate(const reader *r, const char *name, adj_error *error)
+{
+    enum { MAX_RATIO = 1032 }; /* of deflate: a header that says more lies, and gets no memory */
+    image *x = r->result;
+    const size_t samples = (size_t)size_elems(x->size);
+
+    if (r->stored_row * (size_t)x->size.h / MAX_RATIO > r->n)
+        return adj_error_set(error, ADJ_EIO,
+                             "png: %.300s: size %lldx%lld: the file is too short for that", name,
+                             (long long)x->size.h, (long long)x->size.w);
+    if (png_get_bit_depth(r->png, r->info) == 16)
+        x->floats = malloc(samples * sizeof *x->floats);
+    else
+        x->bytes = malloc(samples);
+    return x->bytes != NULL || x->floats != NULL
+               ? ADJ_OK
+               : adj_error_set(error, ADJ_ENOMEM, "png: %.300s: out of memory", name);
+}
+
+static adj_status decode(reader *r, const char *name, adj_error *error)
+{
+    int is_read = is_done(r, read_info);
+    adj_status status = is_read ? allocate(r, name, error) : ADJ_OK;
+    if (status != ADJ_OK)
+        return status;
+    if (!is_read || !is_done(r, read_rows))
+        return adj_error_set(error, ADJ_EIO, "png: %.300s: %s", name, r->message);
+    if (r->result->floats != NULL)
+        widen(r->result);
+    return ADJ_OK;
 }
 
 adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                          adj_error *error)
 {
-    /* deflate makes at most 1032 bytes of one, and a byte is at most 8 pixels: a header that says
-     * more than that lies, and no memory is taken for it. */
-    enum { MAX_PIXELS = 1032 * 8 };
-    png_image p = {.version = PNG_IMAGE_VERSION};
+    reader r = {.bytes = bytes, .n = n, .result = result};
+    r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning);
+    r.info = r.png != NULL ? png_create_info_struct(r.png) : NULL;
+    adj_status status = ADJ_ENOMEM;
 
-    if (!png_image_begin_read_from_memory(&p, bytes, n))
-        return adj_error_set(error, ADJ_EIO, "png: %.300s: %s", name, p.message);
-    const char *why = io_image_refused(p.height, p.width);
-    if (why == NULL && (uint64_t)p.height * p.width / MAX_PIXELS > n)
-        why = "the file is too short for that";
-    adj_status status = why != NULL
-                            ? adj_error_set(error, ADJ_EIO, "png: %.300s: size %ux%u: %s", name,
-                                            (unsigned)p.height, (unsigned)p.width, why)
-                            : finish(&p, name, result, error);
-    png_image_free(&p);
+    if (r.info != NULL) {
+        png_set_read_fn(r.png, &r, on_read);
+        status = decode(&r, name, error);
+    } else
+        adj_error_set(error, ADJ_ENOMEM, "png: %.300s: out of memory", name);
+    png_destroy_read_struct(&r.png, &r.info, NULL);
     return status;
 }

@@ -43,7 +43,6 @@ Test(image, kinds_of_png)
          palette_alpha_over_black,
          3,
          {0}},
-        {"16 bits", grey16_png, sizeof grey16_png, grey16_pixels, 1, {0}},
         {"one bit", bit_png, sizeof bit_png, bits, 1, {0}},
         {"grey jpeg", grey_jpeg, sizeof grey_jpeg, grey_jpeg_pixels, 1, {0}},
     };
