@@ -1,12 +1,13 @@
 /* custom_op.c - an op of one's own, outside the library: softsign, x / (1 + |x|). What it is -
  * shape rule, gradient rule, builder - is one adj_op; how it is computed is a kernel in a backend
  * that is queried before the library's. The gradient is made of ops that exist, so it needs no
- * kernel, and has gradients itself.
+ * kernel, and has gradients itself. adj_gradcheck compares the rule with differences of the kernel.
  *
  *   cc custom_op.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out */
 #include <math.h>
 #include <string.h>
 
+#include "adjoint_check.h"
 #include "adjoint_ext.h"
 
 /* ---- the op ---- */
@@ -102,6 +103,15 @@ int main(void)
         worst = fmax(worst, fabs(twice[i] - second(at[i])));
     }
     printf("largest error %.2g\n", worst);
+
+    /* Checks softsign and every op of its gradient, to the second order. */
+    adj_gradcheck_report *report;
+    const adj_gradcheck_opts check = {.order = 2, .debug.backends = backends};
+    const adj_status checked = adj_gradcheck(sum, &check, &report);
+    adj_gradcheck_print(stdout, report);
+    if (checked != ADJ_OK || adj_gradcheck_verdict(report) != ADJ_GRADCHECK_PASS)
+        worst = INFINITY;
+    adj_gradcheck_free(report);
     adj_exec_free(e);
     adj_graph_free(g);
     return worst < 1e-14 ? 0 : 1;

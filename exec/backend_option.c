@@ -6,6 +6,14 @@
 
 enum { MAX_OPS = 256 };
 
+int is_own_op(const adj_op *op)
+{
+    for (const adj_op *const *o = adj_ops; *o != NULL; o++)
+        if (*o == op)
+            return 0;
+    return 1;
+}
+
 static int is_word(const char *name, const char *word, size_t length)
 {
     return strlen(name) == length && memcmp(name, word, length) == 0;

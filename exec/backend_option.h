@@ -10,6 +10,8 @@
  * and says what there is. */
 adj_status next_backend_part(const char **option, const adj_backend *const *list,
                              const char *prefix, const adj_op **op, int *backend, adj_error *error);
+/* True if the op is the caller's own, not the library's. */
+int is_own_op(const adj_op *op);
 /* Is every part right? */
 adj_status check_backend_option(const char *option, const adj_backend *const *list,
                                 const char *prefix, adj_error *error);

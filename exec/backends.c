@@ -1,8 +1,8 @@
 /* backends.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
  *
  * The backend that the options name is queried first, then those after it in the list; the last,
- * naive, computes everything. For what a group of processes computes together all are queried: one
- * that knows the others may be anywhere in the list, and no other would be right. */
+ * naive, computes every op of the library. All backends are queried for an op of the caller's own
+ * and for what a group of processes computes together: the one that knows it may be anywhere. */
 #include <string.h>
 
 #include "backend_option.h"
@@ -63,7 +63,9 @@ adj_status adj_backend_describe(const char *backend, char *text, size_t size)
 
 int backend_for(const adj_exec *e, const adj_op *op, int k)
 {
-    int first = op->flags & ADJ_OP_COLLECTIVE ? 0 : e->preferred;
+    int first = e->preferred;
+    if (first > 0 && (op->flags & ADJ_OP_COLLECTIVE || is_own_op(op)))
+        first = 0;
     for (int i = 0; i < e->n_op_backend; i++)
         if (e->op_backend[i].op == op)
             first = e->op_backend[i].backend;

@@ -17,12 +17,17 @@ extern "C" {
  *
  * adj_gradcheck takes every differentiable node that a value depends on, by itself: new inputs of
  * its operands' types, random values, and three answers to "what is v' J u":
- *   numeric     differences of the forward value, in float64 on naive
- *   reference   the gradient graph in float64 on naive
+ *   numeric     differences of the forward value, in float64 on the reference
+ *   reference   the gradient graph in float64 on the reference
  *   analytic    the gradient graph in the node's own types on the backend under test
  * numeric against reference judges the gradient rule, analytic against reference (element by
  * element) the kernels. After a failure other backends compute the nodes on the way, so that it
  * says whose fault it is: the rule's, a kernel's, or the reference's own.
+ *
+ * The reference is naive. An op of the caller's own is computed by the caller's backends
+ * (debug.backends): in float64, or in float32 where they do not compute it in float64. Differences
+ * in float32 take a step of 2^-7.7 and accept a relative error of 1e-3; the row's reason says so. A
+ * node that no backend computes is ADJ_GRADCHECK_NOT_CHECKED.
  *
  * Steps of optimisers (sgd_step, momentum, adam_step, ema, next_step) have no gradient: five of
  * each are compared with its formula in float64. */
@@ -42,7 +47,8 @@ typedef enum {
     ADJ_GRADCHECK_PASS,         /* within the tolerance */
     ADJ_GRADCHECK_FAIL,         /* further off */
     ADJ_GRADCHECK_INCONCLUSIVE, /* too close to kinks to tell */
-    ADJ_GRADCHECK_SKIPPED /* nothing to check: an integer operand, no gradient by definition */
+    ADJ_GRADCHECK_SKIPPED,    /* nothing to check: an integer operand, no gradient by definition */
+    ADJ_GRADCHECK_NOT_CHECKED /* no backend computes it, or checking failed before it */
 } adj_gradcheck_result;
 
 /* Where the fault of a row that failed was made. */
@@ -103,8 +109,9 @@ typedef struct {
     const char *blame;              /* whose fault it is, a sentence */
     adj_gradcheck_fault fault;      /* the same */
     const char *repro;              /* a command line that repeats the check */
-    const char *reason;             /* why it was skipped, or is inconclusive; or that it passed on
-                                       another implementation than debug.impl asks for */
+    const char *reason;             /* why it was skipped, not checked or is inconclusive; of one
+                                       that passed: on another implementation than debug.impl asks
+                                       for, or by differences in float32 */
     int repeatable;                 /* the backward pass gave the same bits twice */
     adj_gradcheck_result result;    /* what came out */
 } adj_gradcheck_row;
@@ -150,8 +157,9 @@ ADJ_API int adj_gradcheck_row_count(const adj_gradcheck_report *r);
 ADJ_API const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
 /* How many rows have that result. */
 ADJ_API int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
-/* FAIL if any row failed; else INCONCLUSIVE if any was, if nothing was checked, or on no
- * implementation that debug.impl asks for; else PASS. */
+/* FAIL if any row failed; else NOT_CHECKED if any row was not, or if checking failed; else
+ * INCONCLUSIVE if any was, if there was nothing to check, or on no implementation that debug.impl
+ * asks for; else PASS. */
 ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
 /* The table, what is known about each failure, and a summary. */
@@ -223,8 +231,8 @@ typedef struct {
     /* Called before each piece of work, which label names; may be NULL. */
     void (*progress)(void *user, int done, int of, const char *label);
     void *user; /* handed to elsewhere and progress */
-    /* Of the executors: quarantine; backends, which the reference does without. The configurations
-     * say the rest. */
+    /* Of the executors: quarantine and backends. The reference is naive, with the backends of this
+     * list that are not built in for the caller's own ops. The configurations say the rest. */
     adj_exec_debug debug;
 } adj_compare_opts;
 
@@ -349,7 +357,8 @@ ADJ_API int adj_comparison_row_count(const adj_comparison *c);
 ADJ_API const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i);
 /* The op of its node, or its group. */
 ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
-/* How many rows, and how many configurations' whole runs, are not ADJ_VERDICT_PASS. */
+/* How many rows are not ADJ_VERDICT_PASS; one more if comparing itself failed, as where no backend
+ * computes an op for the reference: what could not be compared does not count as passed. */
 ADJ_API int adj_comparison_failed_count(const adj_comparison *c);
 /* How many configurations' whole runs are not ADJ_VERDICT_PASS. */
 ADJ_API int adj_comparison_whole_failed_count(const adj_comparison *c);

@@ -84,7 +84,9 @@ static const rule rules[] = {
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "cli cli/page cli/train/report exec/clock.h exec/machine graph/printable.h"},
     {"cli/train/report", "adjoint.h adjoint_ext.h", "cli/page exec/clock.h graph/printable.h"},
-    {"examples", "adjoint.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
+    {"examples",
+     "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
+     "adjoint_io.h",
      ""},
 };
 

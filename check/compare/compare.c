@@ -305,7 +305,10 @@ const char *adj_compare_row_name(const adj_compare_row *row)
     return row == NULL ? "" : row->group[0] != '\0' ? row->group : adj_node_op(row->node);
 }
 
-int adj_comparison_failed_count(const adj_comparison *c) { return c != NULL ? c->n_failed : 0; }
+int adj_comparison_failed_count(const adj_comparison *c)
+{
+    return c == NULL ? 0 : c->n_failed + (c->status != ADJ_OK);
+}
 
 int adj_comparison_whole_failed_count(const adj_comparison *c)
 {

@@ -2,6 +2,7 @@
  * to find what should come out (node_bound.c: how far from that a result is still right). */
 #include <math.h>
 
+#include "check/reference.h"
 #include "compare.h"
 
 enum { INTEGERS = 3 };
@@ -39,8 +40,11 @@ adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, 
                       region *p, trial *t)
 {
     const adj_graph_opts opts = {.allocator = &p->allocator};
+    const adj_backend *const *backends = b->opts->debug.backends;
+    if (c == b->reference && reference_backends(backends, p, &backends) != ADJ_OK)
+        return *t = (trial){0}, ADJ_ENOMEM;
     *t = (trial){.config = c,
-                 .backends = c == b->reference ? NULL : b->opts->debug.backends,
+                 .backends = backends,
                  .quarantine = b->opts->debug.quarantine,
                  .g = adj_graph_new_with(ADJ_VERSION, &opts),
                  .fetch = region_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),

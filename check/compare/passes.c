@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/reference.h"
 #include "compare.h"
 
 /* Of the largest magnitude in a result; f64 carries far less from sums in another order. */
@@ -17,6 +18,8 @@ adj_status watch_open(const trial *t, region *p, watch *w)
         if ((w->value[i] = region_alloc(p, (size_t)node_elems(t->fetch[i]) + 1, sizeof(double))) ==
             NULL)
             return ADJ_ENOMEM;
+    if (reference_backends(t->backends, p, &w->backends) != ADJ_OK)
+        return ADJ_ENOMEM;
     return w->value != NULL ? adj_compare_config_parse("naive:f64", &w->f64, NULL) : ADJ_ENOMEM;
 }
 
@@ -56,12 +59,14 @@ static adj_status rebuild(const watch *w, const adj_graph *g, adj_node *const im
     return ADJ_OK;
 }
 
-static adj_status run_as_built(const trial *t, double *const value[])
+static adj_status run_as_built(const trial *t, const adj_backend *const *backends,
+                               double *const value[])
 {
     const adj_exec_opts opts = {.n_fetch = t->n_fetch,
                                 .fetch = t->fetch,
                                 .backend = "naive",
                                 .threads = t->threads,
+                                .debug.backends = backends,
                                 .debug.no_fusion = 1,
                                 .debug.no_sharing = 1, /* whose faults are memory.c's */
                                 .debug.no_passes = 1};
@@ -159,7 +164,7 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
     if (w->status == ADJ_OK)
         w->status = rebuild(w, g, image, &p, &f64);
     if (w->status == ADJ_OK)
-        w->status = run_as_built(&f64, value);
+        w->status = run_as_built(&f64, w->backends, value);
     if (w->status == ADJ_OK && w->is_begun)
         compare_results(w, pass, value);
     for (int i = 0; i < n && w->status == ADJ_OK && !w->is_begun; i++)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/backend_option.h"
 #include "gradcheck.h"
 
 enum { MARGIN = 64 }; /* of a sum's rounding */
@@ -37,7 +38,8 @@ static adj_status open_trail(subject *s, const twin *t, int leaf, int is_naive, 
     adj_exec_opts opts = {.n_fetch = made->n,
                           .fetch = made->node,
                           .threads = s->report->about.threads,
-                          .backend = "naive"};
+                          .backend = "naive",
+                          .debug.backends = s->backends};
     if (!is_naive) {
         opts.backend = o->backend;
         opts.debug = o->debug;
@@ -178,6 +180,13 @@ const char *wrong_reference(subject *s, int leaf)
                           c.node->op->name, c.votes.other.backend, c.votes.other.impl);
 }
 
+static const char *reference_name(const subject *s)
+{
+    if (!is_own_op(s->node->op))
+        return "naive float64";
+    return s->wide == ADJ_F32 ? "the reference's float32" : "the reference's float64";
+}
+
 /* Differences and naive's backward pass disagree. */
 static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
@@ -193,9 +202,10 @@ static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_faul
     }
     *fault = ADJ_FAULT_RULE;
     return gradcheck_text(s->report,
-                          "naive float64 backward disagrees with numeric as well -> fault is in "
+                          "%s backward disagrees with numeric as well -> fault is in "
                           "the gradient rule of %s%s",
-                          s->order == 2 ? "the gradient of " : "", s->node->op->name);
+                          reference_name(s), s->order == 2 ? "the gradient of " : "",
+                          s->node->op->name);
 }
 
 /* ---- is the kernel wrong? ---- */
@@ -386,9 +396,9 @@ static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fau
                               faulty->op->name, step.backend, step.impl, c.votes.other.backend,
                               c.votes.other.impl, c.like.text);
     return gradcheck_text(s->report,
-                          "naive float64 backward agrees with numeric -> fault is in backend %s's "
+                          "%s backward agrees with numeric -> fault is in backend %s's "
                           "kernel for %s (%s)%s",
-                          step.backend, faulty->op->name, step.impl, like.text);
+                          reference_name(s), step.backend, faulty->op->name, step.impl, like.text);
 }
 
 const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault)

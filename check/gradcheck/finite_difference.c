@@ -1,4 +1,4 @@
-/* finite_difference.c - what a derivative is, by differences of forward values in float64.
+/* finite_difference.c - a derivative by differences of the reference's forward values.
  *
  * D(h) = <dy, (f(x + h v) - f(x - h v)) / 2h>. Its error is O(h^2) of truncation, none where f is
  * linear, and of rounding: about eps <|dy|, |f|> / h. The first is estimated by |D(h) - D(h/2)|. */
@@ -6,13 +6,11 @@
 
 #include "gradcheck.h"
 
-static const double eps = 0x1p-52;
-
 double step_for(const subject *s, int leaf, int richardson)
 {
     if (leaf_is_linear(s, leaf))
         return 1;
-    return (richardson ? 0x1p-6 : cbrt(eps)) *
+    return (richardson ? 0x1p-6 : cbrt(reference_eps(s))) *
            fmax(1, max_magnitude(s->x[leaf], leaf_elems(s, leaf)));
 }
 
@@ -24,6 +22,7 @@ static adj_status difference(subject *s, int leaf, double h, estimate *e)
         status = forward_at(s, leaf, -h, s->y_low);
     if (status != ADJ_OK)
         return status;
+    const double eps = reference_eps(s);
     double sum = 0, size = 0;
     for (int64_t i = 0; i < s->n_y; i++) {
         if (s->mask[i])
@@ -75,6 +74,7 @@ adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e)
 /* Ops with kinks are straight between them: two slopes that differ have a kink between them. */
 adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
 {
+    const double eps = reference_eps(s), bend = 1.65 * cbrt(eps); /* 1e-5 in float64 */
     *n = 0;
     adj_status status = forward_at(s, -1, 0, s->y_mid);
     if (status == ADJ_OK)
@@ -84,7 +84,7 @@ adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
     for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
         double up = (s->y_high[i] - s->y_mid[i]) / h, down = (s->y_mid[i] - s->y_low[i]) / h;
         double rounding = 256 * eps * (fabs(s->y_mid[i]) + 1) / h;
-        s->mask[i] = !(fabs(up - down) <= 1e-5 * (fabs(up) + fabs(down)) + rounding);
+        s->mask[i] = !(fabs(up - down) <= bend * (fabs(up) + fabs(down)) + rounding);
         *n += s->mask[i];
     }
     return status;

@@ -23,8 +23,9 @@ static void name_row(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_r
     row->attrs = gradcheck_text(r, "%s", text + (text[0] == ' '));
 }
 
-static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
-                       const char *why)
+/* Adds a row without numbers: SKIPPED or NOT_CHECKED. */
+static adj_status leave_out(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
+                            adj_gradcheck_result result, const char *why)
 {
     adj_gradcheck_row *row = gradcheck_row(r);
     if (row == NULL)
@@ -33,8 +34,14 @@ static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *w
     row->wrt = wrt;
     row->order = order;
     row->reason = why;
-    row->result = ADJ_GRADCHECK_SKIPPED;
+    row->result = result;
     return r->status;
+}
+
+static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
+                       const char *why)
+{
+    return leave_out(r, n, wrt, order, ADJ_GRADCHECK_SKIPPED, why);
 }
 
 /* A row only if it fails. */
@@ -73,7 +80,9 @@ const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e)
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
     adj_gradcheck_report *r = s->report;
-    const char *other_impl = gradcheck_other_impl(r, s->tested.backward);
+    const char *remark = gradcheck_other_impl(r, s->tested.backward);
+    if (remark[0] == '\0' && s->wide == ADJ_F32)
+        remark = "by differences in float32: no backend computes it in float64";
     if (repeat_with_reals(s) == ADJ_OK)
         check_value(s);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
@@ -95,7 +104,7 @@ static adj_status check_open_subject(subject *s, const char *prefix)
         if (check_leaf(s, leaf, row) == ADJ_OK)
             judge_ties(s, leaf, row);
         if (row->result == ADJ_GRADCHECK_PASS)
-            row->reason = other_impl;
+            row->reason = remark;
     }
     return r->status;
 }
@@ -129,6 +138,9 @@ static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int 
                       "no gradient rule for what it is made of");
     else if (status == ADJ_OK && s.wrong_type != NULL)
         status = fail_type(r, n, order, s.wrong_type);
+    else if (status == ADJ_OK && s.unchecked != NULL)
+        status = leave_out(r, n, prefix[0] != '\0' ? prefix : "-", order, ADJ_GRADCHECK_NOT_CHECKED,
+                           s.unchecked);
     else if (status == ADJ_OK)
         status = check_open_subject(&s, prefix);
     subject_close(&s);
@@ -142,7 +154,8 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
     for (int leaf = 0; leaf < first.n_leaf && status == ADJ_OK; leaf++) {
         double value;
         const adj_node *dx = first.tested.dx[leaf];
-        if (first.wrong_type == NULL && dx != NULL && !adj_is_fill(dx, &value))
+        if (first.wrong_type == NULL && first.unchecked == NULL && dx != NULL &&
+            !adj_is_fill(dx, &value))
             status = check_subject(r, n, 2, leaf, operand_name(n, first.slot[leaf]));
     }
     subject_close(&first);

@@ -39,10 +39,13 @@ typedef struct {
 typedef struct {
     adj_gradcheck_report *report;
     const adj_node *node;
-    region region; /* of everything below */
-    int order;
-    int n_leaf;      /* of the node; of order 2, the last is dy */
-    const int *slot; /* by leaf: the operand it stands for; -1: dy */
+    region region;  /* of everything below */
+    int order, of;  /* of: the leaf that order 2 differentiates dx of */
+    adj_dtype wide; /* of the reference's floats: F64; F32, see open_reference */
+    const adj_backend *const *backends; /* of the reference; NULL: the built-in ones */
+    const char *unchecked;              /* why no executor could be made; NULL: all were */
+    int n_leaf;                         /* of the node; of order 2, the last is dy */
+    const int *slot;                    /* by leaf: the operand it stands for; -1: dy */
     twin tested, reference;
     char *linear, *kinks; /* by leaf: is y linear in it; may it have kinks along it? */
     int64_t n_y, max;     /* elements of y; of the largest of y and the leaves */
@@ -245,6 +248,8 @@ adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, cons
 /* gradcheck.c: "" where a kernel of the executor has the name that debug.impl asks for, if it asks
  * for one, and counts that; else says what ran instead: the last step. */
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);
+/* How far apart the reference's floats are near 1. */
+double reference_eps(const subject *s);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */

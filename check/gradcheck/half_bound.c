@@ -67,7 +67,8 @@ static adj_status group_of(subject *s, const adj_node *const *dx, region *p, gra
 
 adj_status half_bound(subject *s, int leaf, const double **bound)
 {
-    const adj_compare_opts opts = {.threads = s->report->opts.threads};
+    const adj_compare_opts opts = {.threads = s->report->opts.threads,
+                                   .debug.backends = s->report->opts.debug.backends};
     const adj_compare_config tested = {.name = "tested"};
     adj_compare_config f64;
     const adj_node *dx = s->tested.dx[leaf];

@@ -128,12 +128,14 @@ static adj_status compare_kernels(leaf_check *c)
     return ADJ_OK;
 }
 
-/* How far the reference may be from the numeric value: float64 rounding and truncation. */
+/* How far the reference may be from the numeric value: rounding and truncation. */
 double check_rule_tolerance(const leaf_check *c, estimate e, double size)
 {
     const adj_gradcheck_opts *o = &c->s->report->opts;
     if (o->rtol > 0 || o->atol > 0)
         return o->atol + o->rtol * size + 2 * e.uncertainty;
+    if (c->s->wide == ADJ_F32)
+        return 2 * e.uncertainty + 1e-3 * size;
     return 2 * e.uncertainty + (o->method == ADJ_GRADCHECK_RICHARDSON ? 1e-9 : 1e-7) * size;
 }
 

@@ -102,6 +102,9 @@ adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r)
 {
     if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL) > 0)
         return ADJ_GRADCHECK_FAIL;
+    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED) > 0 || r == NULL ||
+        r->status != ADJ_OK)
+        return ADJ_GRADCHECK_NOT_CHECKED;
     if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE) > 0 || is_unmatched(r) ||
         adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS) == 0)
         return ADJ_GRADCHECK_INCONCLUSIVE;
@@ -115,6 +118,7 @@ const char *adj_gradcheck_result_name(adj_gradcheck_result result)
     case ADJ_GRADCHECK_FAIL: return "FAIL";
     case ADJ_GRADCHECK_INCONCLUSIVE: return "INCONCLUSIVE";
     case ADJ_GRADCHECK_SKIPPED: return "SKIPPED";
+    case ADJ_GRADCHECK_NOT_CHECKED: return "NOT CHECKED";
     }
     return "no result";
 }
@@ -141,10 +145,16 @@ static widths widths_of(const adj_gradcheck_report *r)
     return w;
 }
 
+/* True if no number was compared. */
+static int is_empty(const adj_gradcheck_row *w)
+{
+    return w->result == ADJ_GRADCHECK_SKIPPED || w->result == ADJ_GRADCHECK_NOT_CHECKED;
+}
+
 static void print_result(FILE *f, const adj_gradcheck_row *w)
 {
     fputs(adj_gradcheck_result_name(w->result), f);
-    if (w->result == ADJ_GRADCHECK_SKIPPED)
+    if (is_empty(w))
         put_text(f, " (%s)", w->reason);
     else if (w->kinks > 0)
         fprintf(f, " (%lld at a kink, %.1f %%)", (long long)w->kinks,
@@ -194,7 +204,7 @@ static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
 {
     put_text(f, " %-*s %s%s%s%*s  %-14s ", width.name, w->name, w->op,
              w->attrs[0] != '\0' ? " " : "", w->attrs, width.op - row_op_width(w), "", w->wrt);
-    if (w->result == ADJ_GRADCHECK_SKIPPED)
+    if (is_empty(w))
         fprintf(f, "%-13s %8s %9s %9s %9s %6s  ", "-", "-", "-", "-", "-", "-");
     else
         fprintf(f, "%-13s %8lld %9.2g %9.2g %9.2g %6lld  ", w->method, (long long)w->elems,
@@ -202,7 +212,7 @@ static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
     print_result(f, w);
     if (w->result == ADJ_GRADCHECK_FAIL)
         print_failure(f, w);
-    else if (w->result != ADJ_GRADCHECK_SKIPPED && w->reason[0] != '\0')
+    else if (!is_empty(w) && w->reason[0] != '\0')
         put_text(f, "   %s\n", w->reason);
 }
 
@@ -224,7 +234,9 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
         }
         print_row(f, w, width);
     }
-    if (r->n_row == 0)
+    if (r->status != ADJ_OK)
+        put_text(f, " checking failed: %s\n", r->message);
+    else if (r->n_row == 0)
         fprintf(f, " nothing to check\n");
     fprintf(f, " repeatability: backward run twice, bit-identical: %s",
             r->about.repeatable ? "yes" : "NO");
@@ -233,10 +245,11 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
     fputc('\n', f);
     if (is_unmatched(r))
         put_text(f, " no kernel has a name that contains \"%s\"\n", r->opts.debug.impl);
-    fprintf(f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped\n",
-            r->n_row - adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED),
-            adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),
+    const int skipped = adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED);
+    const int not_checked = adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED);
+    fprintf(f,
+            "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped, %d not checked\n",
+            r->n_row - skipped - not_checked, adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),
             adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
-            adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE),
-            adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED));
+            adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE), skipped, not_checked);
 }

@@ -5,6 +5,7 @@
  * than for any. Element-wise nodes take anything, and so get a leaf for each operand. */
 #include <string.h>
 
+#include "check/reference.h"
 #include "gradcheck.h"
 
 static int is_leaf(const adj_node *n, int k)
@@ -43,33 +44,33 @@ int adj_gradcheck_same(const adj_node *a, const adj_node *b)
 
 /* ---- twins ---- */
 
-/* The node's attributes; for the reference, a type that is among them is f64 as well. */
-static const void *twin_attrs(const adj_node *n, int reference, adj_dtype_attrs *wide)
+/* The node's attributes; a float type that is among them becomes *to. NULL: none does. */
+static const void *twin_attrs(const adj_node *n, const adj_dtype *to, adj_dtype_attrs *wide)
 {
     const adj_dtype_attrs *a = n->attrs;
-    if (!reference || (n->op != &adj_op_cast && n->op != &adj_op_label_count) ||
+    if (to == NULL || (n->op != &adj_op_cast && n->op != &adj_op_label_count) ||
         !adj_is_float((adj_dtype)a->dtype))
         return n->attrs;
-    *wide = (adj_dtype_attrs){.dtype = ADJ_F64};
+    *wide = (adj_dtype_attrs){.dtype = *to};
     return wide;
 }
 
-static adj_dtype twin_dtype(adj_dtype dtype, int reference)
+static adj_dtype twin_dtype(adj_dtype dtype, const adj_dtype *to)
 {
-    return reference && adj_is_float(dtype) ? ADJ_F64 : dtype;
+    return to != NULL && adj_is_float(dtype) ? *to : dtype;
 }
 
 /* image: by operand of root, the first place of one that appears twice. */
 static adj_node *copy_node(adj_graph *g, const adj_node *root, const adj_node *n,
-                           adj_node *const image[], adj_node *in[], int reference)
+                           adj_node *const image[], adj_node *in[], const adj_dtype *to)
 {
     adj_dtype_attrs wide;
     for (int i = 0; i < n->n_in; i++)
         in[i] = image[adj_operand_position(root, n->in[i])];
-    return adj_node_new(g, n->op, n->n_in, in, twin_attrs(n, reference, &wide));
+    return adj_node_new(g, n->op, n->n_in, in, twin_attrs(n, to, &wide));
 }
 
-static void build_leaves(subject *s, twin *t, adj_node *image[], int reference)
+static void build_leaves(subject *s, twin *t, adj_node *image[], const adj_dtype *to)
 {
     const adj_node *n = s->node;
     int leaf = 0;
@@ -79,7 +80,7 @@ static void build_leaves(subject *s, twin *t, adj_node *image[], int reference)
         char name[32];
         snprintf(name, sizeof name, "in%d", k);
         adj_type type = n->in[k]->type;
-        image[k] = adj_input(t->graph, name, twin_dtype(type.dtype, reference), type.shape);
+        image[k] = adj_input(t->graph, name, twin_dtype(type.dtype, to), type.shape);
         t->leaf[leaf++] = image[k];
     }
 }
@@ -108,7 +109,8 @@ static void raise_order(twin *t, int n_leaf, int of, adj_node *x[], adj_node *dx
     build_gradient(t, n_leaf + 1, x, dx);
 }
 
-static adj_status build_twin(subject *s, twin *t, int reference, int of)
+/* to: what every float becomes; NULL: as the node has them. */
+static adj_status build_twin(subject *s, twin *t, const adj_dtype *to)
 {
     const adj_node *n = s->node;
     int n_first = s->n_leaf - (s->order == 2);
@@ -124,19 +126,19 @@ static adj_status build_twin(subject *s, twin *t, int reference, int of)
     if (image == NULL || in == NULL || dx == NULL || t->leaf == NULL || t->dx == NULL ||
         t->graph == NULL)
         return ADJ_ENOMEM;
-    build_leaves(s, t, image, reference);
+    build_leaves(s, t, image, to);
     for (uint32_t id = 0; id < n->id && t->graph->status == ADJ_OK; id++) {
         int k = adj_operand_position(n, n->graph->node[id]);
         if (k >= 0 && is_inner_operand(n, k))
-            image[k] = copy_node(t->graph, n, n->in[k], image, in, reference);
+            image[k] = copy_node(t->graph, n, n->in[k], image, in, to);
     }
-    t->y = copy_node(t->graph, n, n, image, in, reference);
+    t->y = copy_node(t->graph, n, n, image, in, to);
     if (t->y != NULL)
         t->dy = adj_input(t->graph, "dy", t->y->type.dtype, t->y->type.shape);
     if (t->graph->status == ADJ_OK)
         build_gradient(t, n_first, in, dx);
     if (t->graph->status == ADJ_OK && s->order == 2)
-        raise_order(t, n_first, of, in, dx);
+        raise_order(t, n_first, s->of, in, dx);
     return t->graph->status;
 }
 
@@ -147,7 +149,8 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, in
 {
     const adj_gradcheck_opts *o = &s->report->opts;
     adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *fetch);
-    adj_exec_opts opts = {.threads = threads, .fetch = fetch, .backend = "naive"};
+    adj_exec_opts opts = {
+        .threads = threads, .fetch = fetch, .backend = "naive", .debug.backends = s->backends};
     if (fetch == NULL)
         return ADJ_ENOMEM;
     if (!backward)
@@ -160,12 +163,45 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, in
         opts.debug = o->debug;
     }
     adj_status status = adj_exec_new(t->graph, &opts, e);
-    if (status != ADJ_OK)
+    if (status == ADJ_ENOKERNEL) {
+        const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
+        s->unchecked = gradcheck_text(s->report, "%s", colon != NULL ? colon + 2 : message);
+    } else if (status != ADJ_OK) {
         gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                        *e != NULL ? adj_exec_message(*e) : "out of memory");
+    }
     return status;
 }
 
+static void close_twin(twin *t)
+{
+    adj_exec_free(t->forward);
+    adj_exec_free(t->backward);
+    adj_exec_free(t->single);
+    adj_graph_free(t->graph);
+    *t = (twin){0};
+}
+
+/* In float64; in float32 where the caller's backends do not compute the caller's op in float64. */
+static adj_status open_reference(subject *s)
+{
+    const int threads = s->report->about.threads;
+    adj_status status = open_exec(s, &s->reference, 1, 1, threads, &s->reference.backward);
+    if (status == ADJ_OK)
+        status = open_exec(s, &s->reference, 1, 0, threads, &s->reference.forward);
+    if (status != ADJ_ENOKERNEL || s->wide == ADJ_F32)
+        return status;
+    close_twin(&s->reference);
+    s->wide = ADJ_F32;
+    const char *why = s->unchecked;
+    status = build_twin(s, &s->reference, &s->wide);
+    if (status == ADJ_OK)
+        status = open_reference(s);
+    s->unchecked = status == ADJ_OK ? NULL : why;
+    return status;
+}
+
+/* ADJ_OK with s->unchecked set where a kernel is missing. */
 static adj_status open_execs(subject *s)
 {
     int threads = s->report->about.threads;
@@ -173,11 +209,11 @@ static adj_status open_execs(subject *s)
     if (status == ADJ_OK && threads > 1)
         status = open_exec(s, &s->tested, 0, 1, 1, &s->tested.single);
     if (status == ADJ_OK)
-        status = open_exec(s, &s->reference, 1, 1, threads, &s->reference.backward);
-    if (status == ADJ_OK)
-        status = open_exec(s, &s->reference, 1, 0, threads, &s->reference.forward);
-    return status;
+        status = open_reference(s);
+    return status == ADJ_ENOKERNEL ? ADJ_OK : status;
 }
+
+double reference_eps(const subject *s) { return s->wide == ADJ_F64 ? 0x1p-52 : 0x1p-23; }
 
 double *reals(subject *s, int64_t n)
 {
@@ -272,13 +308,15 @@ static adj_status analyse(subject *s)
 adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
                         int of)
 {
-    *s = (subject){.report = r, .node = node, .order = order};
+    *s = (subject){.report = r, .node = node, .order = order, .of = of, .wide = ADJ_F64};
     s->region.allocator = r->region.allocator;
     adj_status status = list_leaves(s);
     if (status == ADJ_OK)
-        status = build_twin(s, &s->tested, 0, of);
+        status = reference_backends(r->opts.debug.backends, &s->region, &s->backends);
     if (status == ADJ_OK)
-        status = build_twin(s, &s->reference, 1, of);
+        status = build_twin(s, &s->tested, NULL);
+    if (status == ADJ_OK)
+        status = build_twin(s, &s->reference, &s->wide);
     if (status == ADJ_ENOGRAD || (status == ADJ_OK && s->tested.y == NULL))
         return ADJ_ENOGRAD;
     const adj_graph *failed = s->tested.graph != NULL && s->tested.graph->status != ADJ_OK
@@ -301,14 +339,6 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
         return gradcheck_fail(r, status, "gradcheck of %s: %s", node->op->name,
                               adj_status_name(status));
     return ADJ_OK;
-}
-
-static void close_twin(twin *t)
-{
-    adj_exec_free(t->forward);
-    adj_exec_free(t->backward);
-    adj_exec_free(t->single);
-    adj_graph_free(t->graph);
 }
 
 void subject_close(subject *s)

@@ -93,6 +93,8 @@ adj_status bound_open(subject *s, int leaf, bound *b)
         all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
     double safety = linear ? SAFETY_LINEAR : SAFETY;
     b->relative = safety * (c.kernels * c.unit + c.terms * unit_acc);
+    if (s->wide == ADJ_F32) /* the reference rounds as well */
+        b->relative += safety * (c.kernels + c.terms) * 0x1p-24;
     b->magnitude = all[leaf];
     b->kernels = c.kernels;
     adj_dtype dtype = s->tested.dx[leaf]->type.dtype; /* f64's subnormal numbers are kept */

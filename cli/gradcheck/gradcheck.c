@@ -1,6 +1,7 @@
 /* gradcheck.c - adjoint gradcheck: are the gradients of a model, or of one op, right?
  *
- * Exit status: 0 all pass, 1 a gradient is wrong (or checking failed), 2 inconclusive, 3 usage. */
+ * Exit status: 0 all pass, 1 a gradient is wrong (or checking failed), 2 inconclusive or not
+ * checked, 3 usage. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
     const remark statuses[] = {
-        {"2", "no clear answer: too many values at kinks, or too little precision"}, {NULL, NULL}};
+        {"2", "no clear answer: too many values at kinks, too little precision, or not checked"},
+        {NULL, NULL}};
     const remark examples[] = {
         {"adjoint gradcheck --model lenet", "Every node of the model that has a gradient."},
         {"adjoint gradcheck --op conv2d --in 1,8,9,9 --filter 3,3,8,2 --data-format NCHW",
@@ -317,6 +319,7 @@ static int write_junit(FILE *f, const void *source)
                 o->title, adj_gradcheck_row_count(r),
                 adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
                 adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED) +
+                    adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED) +
                     adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
     for (int i = 0; i < adj_gradcheck_row_count(r); i++)
         put_case(f, adj_gradcheck_row_at(r, i));
