@@ -97,14 +97,21 @@ static double half_to_double(uint16_t bits, const adj_dtype_traits *t)
     return bits & 0x8000 ? -v : v;
 }
 
+/* The data of a file may begin at any address: elements are copied, never read in place. */
 double adj_load(adj_dtype dtype, const void *data, int64_t i)
 {
+    const char *at = (const char *)data + i * (int64_t)adj_dtype_size(dtype);
+    float single;
+    double real;
+    int32_t whole;
+    uint16_t half;
+
     switch (dtype) {
-    case ADJ_F32: return (double)((const float *)data)[i];
-    case ADJ_F64: return ((const double *)data)[i];
-    case ADJ_I32: return ((const int32_t *)data)[i];
+    case ADJ_F32: return memcpy(&single, at, sizeof single), (double)single;
+    case ADJ_F64: return memcpy(&real, at, sizeof real), real;
+    case ADJ_I32: return memcpy(&whole, at, sizeof whole), whole;
     case ADJ_F16:
-    case ADJ_BF16: return half_to_double(((const uint16_t *)data)[i], &types[dtype]);
+    case ADJ_BF16: return memcpy(&half, at, sizeof half), half_to_double(half, &types[dtype]);
     }
     return NAN;
 }
@@ -121,12 +128,40 @@ static int32_t to_i32(double v)
 
 void adj_store(adj_dtype dtype, void *data, int64_t i, double value)
 {
+    char *at = (char *)data + i * (int64_t)adj_dtype_size(dtype);
+    const float single = dtype == ADJ_F32 ? (float)value : 0;
+    const int32_t whole = dtype == ADJ_I32 ? to_i32(value) : 0;
+    uint16_t half;
+
     switch (dtype) {
-    case ADJ_F32: ((float *)data)[i] = (float)value; break;
-    case ADJ_F64: ((double *)data)[i] = value; break;
-    case ADJ_I32: ((int32_t *)data)[i] = to_i32(value); break;
+    case ADJ_F32: memcpy(at, &single, sizeof single); break;
+    case ADJ_F64: memcpy(at, &value, sizeof value); break;
+    case ADJ_I32: memcpy(at, &whole, sizeof whole); break;
     case ADJ_F16:
-    case ADJ_BF16: ((uint16_t *)data)[i] = half_from_double(value, &types[dtype]); break;
+    case ADJ_BF16:
+        half = half_from_double(value, &types[dtype]);
+        memcpy(at, &half, sizeof half);
+        break;
+    }
+}
+
+static void widen(const char *v, char *converted, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float single;
+        memcpy(&single, v + 4 * i, 4);
+        const double real = (double)single;
+        memcpy(converted + 8 * i, &real, 8);
+    }
+}
+
+static void narrow(const char *v, char *converted, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double real;
+        memcpy(&real, v + 8 * i, 8);
+        const float single = (float)real;
+        memcpy(converted + 4 * i, &single, 4);
     }
 }
 
@@ -137,11 +172,9 @@ void adj_convert(adj_dtype from, const void *v, adj_dtype to, void *converted, i
     if (from == to)
         memcpy(converted, v, (size_t)n * adj_dtype_size(to));
     else if (from == ADJ_F32 && to == ADJ_F64)
-        for (int64_t i = 0; i < n; i++)
-            ((double *)converted)[i] = (double)((const float *)v)[i];
+        widen(v, converted, n);
     else if (from == ADJ_F64 && to == ADJ_F32)
-        for (int64_t i = 0; i < n; i++)
-            ((float *)converted)[i] = (float)((const double *)v)[i];
+        narrow(v, converted, n);
     else
         for (int64_t i = 0; i < n; i++)
             adj_store(to, converted, i, adj_load(from, v, i));

@@ -69,7 +69,8 @@ typedef struct {
     const char *name; /* not empty, and no other's */
     adj_elem elem;    /* what its elements are */
     adj_shape shape;  /* rank 0: a scalar */
-    const void *data; /* row-major; adj_shape_elems(shape) elements */
+    const void *data; /* row-major; adj_shape_elems(shape) elements, at any address: read them
+                         by adj_tensor_value, or copy them */
 } adj_tensor;
 
 /* A tensor of values as an executor has them. */

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "adjoint_ext.h"
 #include "adjoint_io.h"
 #include "io/folder.h"
 
@@ -87,6 +88,48 @@ Test(safetensors, reads_literal_bytes)
     file = make("{}", 0); /* no tensors: an empty file of its kind */
     t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
     cr_expect_eq(adj_tensors_count(t), 0);
+    adj_tensors_free(t);
+    folder_remove(&f);
+}
+
+/* A byte comes first, so that every other tensor begins at an odd address. The values are NumPy's:
+ * numpy.frombuffer(bytes(range(29)), dtype, 1, offset). */
+Test(safetensors, tensors_at_odd_addresses)
+{
+    static const char header[] =
+        "{\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+        "\"d\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[1,9]},"
+        "\"f\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[9,13]},"
+        "\"i\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[13,17]},"
+        "\"h\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[17,19]},"
+        "\"b\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[19,21]},"
+        "\"l\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[21,29]}}";
+    static const struct {
+        adj_dtype dtype;
+        double value;
+    } want[] = {{ADJ_F64, 5.447603722011605e-270},
+                {ADJ_F32, 1.0711190335780294e-31},
+                {ADJ_I32, 269422093},
+                {ADJ_F16, 0.0007405281066894531},
+                {ADJ_BF16, 7.421603396319279e-27}};
+    folder f = folder_new();
+    file_bytes file = make(header, 29);
+    adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
+
+    for (int i = 0; i < 5; i++) {
+        const adj_tensor x = adj_tensors_at(t, i + 1);
+        double real;
+        float single;
+        cr_expect_eq(adj_tensor_value(&x, 0), want[i].value, "%d: %.17g", i,
+                     adj_tensor_value(&x, 0));
+        adj_convert(want[i].dtype, x.data, ADJ_F32, &single, 1);
+        cr_expect_eq(single, (float)want[i].value, "%d: %.9g", i, (double)single);
+        adj_convert(want[i].dtype, x.data, ADJ_F64, &real, 1);
+        cr_expect_eq(real, want[i].value, "%d: %.17g", i, real);
+    }
+    const adj_tensor last = adj_tensors_at(t, 6);
+    cr_expect_eq(adj_tensor_value(&last, 0), 2025241152513840661.0, "%.17g",
+                 adj_tensor_value(&last, 0));
     adj_tensors_free(t);
     folder_remove(&f);
 }
