@@ -60,7 +60,8 @@ static const rule rules[] = {
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "io/io.h exec/clock.h"},
     {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h", "exec/clock.h"},
-    {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h", "io io/data/npy.h io/data/unzip.h"},
+    {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
+     "io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "io io/tensors"},
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
@@ -96,7 +97,7 @@ static const struct {
 } confined[] = {
     {"<oneapi/dnnl", "backends/onednn"}, {"<dnnl", "backends/onednn"},
     {"<zlib.h>", "io cli/page"},         {"<png.h>", "io/data"},
-    {"<turbojpeg.h>", "io/data"},        {"<zip.h>", "io"},
+    {"<turbojpeg.h>", "io/data"},        {"<zip.h>", "io/data"},
     {"<jansson.h>", "io cli"},           {"<criterion", ""},
     {"<mpi.h>", "backends/mpi"},
 };

@@ -19,7 +19,8 @@ int io_cifar_has(const char *folder, adj_dataset_part part);
 adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part);
 
 /* where: an archive, or a folder with one or with .npy files. An archive that cannot be read, or
- * has no part, passes for a training part: its reader says why. */
+ * has no part, passes for a training part, and any part is there while memory is out: the reader
+ * says why. */
 int io_numpy_has(const char *where, adj_dataset_part part);
 adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part);
 

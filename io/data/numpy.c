@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zip.h>
 
 #include "layouts.h"
 #include "npy.h"
 #include "unzip.h"
+#include "zipped.h"
 
 /* Names of a part's arrays, the first pair of which both are there. */
 static const struct {
@@ -66,15 +66,15 @@ static int find_archive(char path[PATH_MAX], const char *where)
     return best[0] != '\0' && io_join(path, where, best);
 }
 
-static int open_place(place *p, const char *where)
+static adj_status open_place(place *p, const char *where, adj_error *error)
 {
     *p = (place){.folder = NULL};
-    if (!find_archive(p->path, where)) {
+    *error = (adj_error){0};
+    if (!find_archive(p->path, where))
         p->folder = where;
-        return 1;
-    }
-    p->archive = zip_open(p->path, ZIP_RDONLY, NULL);
-    return p->archive != NULL;
+    else
+        p->archive = zipped_open(p->path, error);
+    return error->status;
 }
 
 static void close_place(place *p)
@@ -94,59 +94,47 @@ static int name_of(const place *p, const char *key, char path[PATH_MAX])
     return 1;
 }
 
+/* -1: out of memory. */
 static int has_array(const place *p, const char *key)
 {
     char name[PATH_MAX];
     if (!name_of(p, key, name))
         return 0;
-    return p->archive != NULL ? zip_name_locate(p->archive, name, 0) >= 0 : access(name, F_OK) == 0;
+    return p->archive != NULL ? zipped_has(p->archive, name) : access(name, F_OK) == 0;
 }
 
-/* The index into keys; -1: the part is not there. */
+enum { NO_KEYS = -1, NO_MEMORY = -2 };
+
+/* The index into keys; NO_KEYS: the part is not there. */
 static int find_keys(const place *p, adj_dataset_part part)
 {
-    for (int i = 0; i < (int)(sizeof keys / sizeof keys[0]); i++)
-        if (keys[i].part == part && has_array(p, keys[i].images) && has_array(p, keys[i].labels))
+    for (int i = 0; i < (int)(sizeof keys / sizeof keys[0]); i++) {
+        if (keys[i].part != part)
+            continue;
+        const int images = has_array(p, keys[i].images), labels = has_array(p, keys[i].labels);
+        if (images < 0 || labels < 0)
+            return NO_MEMORY;
+        if (images && labels)
             return i;
-    return -1;
+    }
+    return NO_KEYS;
 }
 
 int io_numpy_has(const char *where, adj_dataset_part part)
 {
     char path[PATH_MAX];
     place p;
-    const int is_open = open_place(&p, where);
-    int has = is_open && find_keys(&p, part) >= 0;
+    adj_error error;
+    const adj_status status = open_place(&p, where, &error);
+    const int found = status == ADJ_OK ? find_keys(&p, part) : NO_KEYS;
+    int has = status == ADJ_ENOMEM || found == NO_MEMORY || found >= 0;
     if (!has && part == ADJ_TRAIN && find_archive(path, where))
-        has = !is_open || find_keys(&p, ADJ_TEST) < 0;
+        has = status != ADJ_OK || find_keys(&p, ADJ_TEST) == NO_KEYS;
     close_place(&p);
     return has;
 }
 
 /* ---- reading arrays ---- */
-
-static int64_t read_zipped(void *from, void *to, int64_t n)
-{
-    int64_t got = 0, more = 1;
-    while (got < n && more > 0) {
-        more = zip_fread(from, (char *)to + got, (zip_uint64_t)(n - got));
-        got += more > 0 ? more : 0;
-    }
-    return more < 0 ? -1 : got; /* what a wrong checksum makes of it */
-}
-
-static int64_t read_plain(void *from, void *to, int64_t n)
-{
-    int64_t got = 0;
-    while (got < n) { /* unzip_read takes less than 4 GB at a time */
-        int64_t want = n - got < INT32_MAX ? n - got : INT32_MAX;
-        int64_t more = unzip_read(from, (char *)to + got, want);
-        got += more;
-        if (more < want)
-            break;
-    }
-    return got;
-}
 
 static adj_status read_array(const place *p, const char *key, npy_array *a, adj_error *error)
 {
@@ -161,7 +149,7 @@ static adj_status read_array(const place *p, const char *key, npy_array *a, adj_
         zip_file_t *f = zip_fopen(p->archive, name, 0);
         if (f == NULL)
             return adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(p->archive));
-        adj_status status = io_npy_read(&(npy_stream){read_zipped, f, full}, a, error);
+        adj_status status = io_npy_read(&(npy_stream){zipped_read, f, full}, a, error);
         zip_fclose(f);
         return status;
     }
@@ -171,7 +159,7 @@ static adj_status read_array(const place *p, const char *key, npy_array *a, adj_
     unzip *u = unzip_open(fd);
     if (u == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "npy: out of memory");
-    adj_status status = io_npy_read(&(npy_stream){read_plain, u, name}, a, error);
+    adj_status status = io_npy_read(&(npy_stream){unzip_read, u, name}, a, error);
     unzip_close(u);
     return status;
 }
@@ -297,12 +285,15 @@ static adj_status read_pair(dataset *d, const place *p, int k)
 adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part)
 {
     place p;
-    adj_status status;
-    int k = -1;
+    adj_error error;
+    int k = NO_KEYS;
+    adj_status status = open_place(&p, where, &error);
 
-    if (!open_place(&p, where))
-        status = io_dataset_fail(d, ADJ_EIO, "npz: %s: is no whole archive", p.path);
-    else if ((k = find_keys(&p, part)) < 0)
+    if (status != ADJ_OK)
+        status = io_dataset_fail(d, status, "%s", error.message);
+    else if ((k = find_keys(&p, part)) == NO_MEMORY)
+        status = io_dataset_fail(d, ADJ_ENOMEM, "npz: %s: out of memory", where);
+    else if (k == NO_KEYS)
         status = io_dataset_fail(d, ADJ_EIO,
                                  "npz: %s: no arrays of this part (expected such as x_train and "
                                  "y_train, x_test and y_test, x and y, images and labels)",

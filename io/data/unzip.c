@@ -76,7 +76,8 @@ static void inflate_some(unzip *u)
     }
 }
 
-int64_t unzip_read(unzip *u, void *to, int64_t n)
+/* n fits z.avail_out. */
+static int64_t read_piece(unzip *u, void *to, int64_t n)
 {
     u->z.next_out = to;
     u->z.avail_out = (uInt)n;
@@ -89,4 +90,15 @@ int64_t unzip_read(unzip *u, void *to, int64_t n)
     if (u->z.avail_out > 0 && u->inside && u->wrong == NULL)
         u->wrong = "the compressed file ends early";
     return n - u->z.avail_out;
+}
+
+int64_t unzip_read(void *from, void *to, int64_t n)
+{
+    enum { PIECE = 1 << 30 };
+    int64_t got = 0, want = 0;
+    for (int64_t more = 0; got < n && more == want; got += more) {
+        want = n - got < PIECE ? n - got : PIECE;
+        more = read_piece(from, (char *)to + got, want);
+    }
+    return got;
 }

@@ -20,8 +20,8 @@ typedef struct {
 
 /* Takes fd over, and closes it on failure too; NULL: out of memory. */
 unzip *unzip_open(int fd);
-/* Reads up to n bytes (n < 2^32); fewer at the end of the data, or when something is wrong. */
-int64_t unzip_read(unzip *u, void *to, int64_t n);
+/* Reads up to n bytes from an unzip *; fewer at the end of the data, or when something is wrong. */
+int64_t unzip_read(void *from, void *to, int64_t n);
 void unzip_close(unzip *u);
 
 #endif

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zip.h>
 
 #include "io/data/npy.h"
 #include "io/data/unzip.h"
+#include "io/data/zipped.h"
 #include "tensors.h"
 
 enum { MAX_ARRAYS = 100000 };
@@ -21,27 +21,6 @@ static void name_after(const char *path, const char *ending, char name[256])
 }
 
 /* ---- NumPy ---- */
-
-static int64_t read_stream(void *from, void *to, int64_t n)
-{
-    int64_t got = 0, more = 1;
-    while (got < n && more > 0) {
-        int64_t want = n - got < INT32_MAX ? n - got : INT32_MAX;
-        more = unzip_read(from, (char *)to + got, want);
-        got += more;
-    }
-    return got;
-}
-
-static int64_t read_member(void *from, void *to, int64_t n)
-{
-    int64_t got = 0, more = 1;
-    while (got < n && more > 0) {
-        more = zip_fread(from, (char *)to + got, (zip_uint64_t)(n - got));
-        got += more > 0 ? more : 0;
-    }
-    return more < 0 ? -1 : got;
-}
 
 static int elem_of(const npy_array *a, adj_elem *elem)
 {
@@ -85,33 +64,39 @@ static adj_status read_npy(adj_tensors *t, const char *path, unzip *u, adj_error
 {
     char name[256];
     name_after(path, ".npy", name);
-    return add_array(t, &(npy_stream){read_stream, u, path}, name, error);
+    return add_array(t, &(npy_stream){unzip_read, u, path}, name, error);
 }
 
 static adj_status read_npz(adj_tensors *t, const char *path, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    zip_t *z = zip_open(path, ZIP_RDONLY, NULL);
-    zip_int64_t n = z != NULL ? zip_get_num_entries(z, 0) : 0;
-
-    if (z == NULL || n > MAX_ARRAYS)
-        status = adj_error_set(error, ADJ_EIO, "npz: %.300s: is no archive that can be read", path);
+    zip_t *z = zipped_open(path, error);
+    if (z == NULL)
+        return error->status;
+    zip_int64_t n = zip_get_num_entries(z, 0);
+    if (n > MAX_ARRAYS)
+        status =
+            adj_error_set(error, ADJ_EIO, "npz: %.300s: has %lld members (expected at most %d)",
+                          path, (long long)n, MAX_ARRAYS);
     for (zip_int64_t i = 0; i < n && status == ADJ_OK; i++) {
         const char *member = zip_get_name(z, (zip_uint64_t)i, 0);
-        size_t length = member != NULL ? strlen(member) : 0;
+        if (member == NULL) {
+            status = adj_error_set(error, ADJ_ENOMEM, "npz: %.300s: out of memory", path);
+            break;
+        }
+        const size_t length = strlen(member);
         if (length < 5 || strcmp(member + length - 4, ".npy") != 0)
             continue;
         char name[256], full[400];
         snprintf(full, sizeof full, "%.200s: %.150s", path, member);
         snprintf(name, sizeof name, "%.*s", (int)(length - 4 < 250 ? length - 4 : 250), member);
         zip_file_t *f = zip_fopen_index(z, (zip_uint64_t)i, 0);
-        status = f != NULL ? add_array(t, &(npy_stream){read_member, f, full}, name, error)
+        status = f != NULL ? add_array(t, &(npy_stream){zipped_read, f, full}, name, error)
                            : adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(z));
         if (f != NULL)
             zip_fclose(f);
     }
-    if (z != NULL)
-        zip_discard(z);
+    zip_discard(z);
     return status;
 }
 
@@ -146,7 +131,7 @@ static adj_status read_idx(adj_tensors *t, const char *path, unzip *u, adj_error
         if (more == NULL)
             break;
         data = more;
-        have += read_stream(u, data + have, want - have);
+        have += unzip_read(u, data + have, want - have);
         if (have < want || want == bytes)
             break;
     }
