@@ -51,6 +51,9 @@ typedef struct {
     int64_t resized;           /* images whose files had another size than h x w */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
+    /* What a folder of images holds that is not read, one line: "40 files with other endings (.bmp
+     * 40), folder misc without images"; "": nothing. */
+    char left_out[ADJ_MESSAGE];
 } adj_dataset;
 
 /* All that make a data set: *d is a handle to ask for the message even on failure (NULL only when
@@ -94,7 +97,9 @@ typedef struct {
                               each class of the training part, drawn by seed, becomes it */
     uint64_t seed;         /* of the split and of what limit takes */
     /* Another part of the same data, usually the training part: this one takes its sizes, classes,
-     * names, mean and deviation. NULL: they are this part's own. */
+     * names, mean and deviation, which is all that is read of it. A folder's classes are found by
+     * name; where like has none, by number, or by order if there is a folder for each. NULL: they
+     * are this part's own. */
     const adj_dataset *like;
 } adj_dataset_opts;
 
@@ -118,7 +123,9 @@ typedef enum {
  *           x_train, y_train, x_test, y_test, x_val, y_val (or train_images, train_labels and so
  * on), or x and y, images and labels, arr_0 and arr_1 for the training part. Images are u1, f4 or
  *           f8 of the shapes of IDX; floats that all lie in 0 .. 1 are multiplied by 255
- *   FOLDER  DIR/CLASS/ with PNG and JPEG files, or such in DIR/train/, DIR/val/ and DIR/test/ */
+ *   FOLDER  DIR/CLASS/ with image files, or such in DIR/train/, DIR/val/ and DIR/test/; also
+ *           training, valid, validation, testing, in any case. The classes are the class folders of
+ *           the training part that hold images in any part */
 ADJ_API adj_data_layout adj_dataset_layout(const char *path);
 
 /* Whether the data at path have the part as such, not as a split of the training part. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "folder.h"
+#include "image_name.h"
 #include "layouts.h"
 
 static adj_status check_options(dataset *d, const adj_dataset_opts *o)
@@ -212,6 +213,16 @@ static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
     return ADJ_OK;
 }
 
+/* Only a folder can have none. */
+static adj_status no_images(dataset *d, const char *where)
+{
+    if (d->public.left_out[0] == '\0')
+        return io_dataset_fail(d, ADJ_EIO, "data: %.200s: no images", where);
+    return io_dataset_fail(
+        d, ADJ_EIO, "data: %.80s: no images (left out: %.280s; expected files " IMAGE_ENDINGS ")",
+        where, d->public.left_out);
+}
+
 adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part part,
                              const adj_dataset_opts *options)
 {
@@ -220,7 +231,7 @@ adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part par
 
     adj_status status = check_options(d, o);
     if (status == ADJ_OK && d->public.n == 0)
-        status = io_dataset_fail(d, ADJ_EIO, "data: %s: no images", where);
+        status = no_images(d, where);
     if (status == ADJ_OK)
         status = settle_classes(d, where, o);
     if (status == ADJ_OK)

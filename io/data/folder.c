@@ -1,14 +1,13 @@
 /* folder.c - see folder.h. */
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "class_folders.h"
 #include "folder.h"
 #include "image.h"
-#include "image_name.h"
 #include "layouts.h"
+#include "part_folder.h"
 #include "string_list.h"
 
 /* The files of a data set, their paths in its order. */
@@ -17,127 +16,17 @@ struct image_files {
     adj_image_opts options; /* how they are read */
 };
 
-/* ---- listing ---- */
-
-/* Collects the sorted names of a folder's images or of its folders, but for ignored ones. Returns 0
- * if memory is short or the folder is unreadable (errno). */
-static int list(const char *folder, int want_folders, string_list *names)
-{
-    char path[PATH_MAX];
-    int is_good = 1;
-    DIR *d = opendir(folder);
-
-    if (d == NULL)
-        return 0;
-    for (struct dirent *e; is_good && (e = readdir(d)) != NULL;) {
-        if (is_ignored_name(e->d_name) || !io_join(path, folder, e->d_name))
-            continue;
-        if (want_folders ? e->d_type != DT_REG && is_folder(path) : is_image_name(e->d_name))
-            is_good = strings_add(names, e->d_name, "");
-    }
-    closedir(d);
-    return is_good && strings_sort(names);
-}
-
-/* The part's folder of class folders; 0: there is none. */
-static int find_part(char path[PATH_MAX], const char *folder, adj_dataset_part part)
-{
-    static const char *const names[][3] = {
-        [ADJ_TRAIN] = {"train"}, [ADJ_TEST] = {"test"}, [ADJ_VALIDATION] = {"val", "validation"}};
-
-    for (int i = 0; names[part][i] != NULL; i++)
-        if (io_join(path, folder, names[part][i]) && is_folder(path))
-            return 1;
-    if (part != ADJ_TRAIN || strlen(folder) >= PATH_MAX)
-        return 0;
-    memcpy(path, folder, strlen(folder) + 1);
-    return 1;
-}
-
-/* A part that may not be read is there: reading it says so. */
 int io_folder_has(const char *folder, adj_dataset_part part)
 {
     char path[PATH_MAX];
-    string_list classes = {0};
-    int is_there = find_part(path, folder, part);
-    int has = is_there && (list(path, 1, &classes) ? classes.n > 0 : errno == EACCES);
-    strings_free(&classes);
-    return has;
+    part_folders parts;
+    io_find_parts(folder, &parts);
+    return io_find_part(folder, &parts, part, path);
 }
 
 static adj_status out_of_memory(dataset *d)
 {
     return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
-}
-
-static adj_status add_label(dataset *d, int64_t *room, int32_t label)
-{
-    if (d->public.n == INT32_MAX)
-        return io_dataset_fail(d, ADJ_EIO, "data: more than %d images", INT32_MAX);
-    if (d->public.n == *room) {
-        *room = 2 * *room + 1024;
-        int32_t *labels = realloc(d->labels, (size_t)*room * sizeof *labels);
-        if (labels == NULL)
-            return out_of_memory(d);
-        d->labels = labels;
-    }
-    d->labels[d->public.n++] = label;
-    return ADJ_OK;
-}
-
-/* After list. */
-static adj_status cannot_list(dataset *d, const char *folder)
-{
-    return io_dataset_fail(d, errno == ENOMEM ? ADJ_ENOMEM : ADJ_EIO, "data: %.300s: %s", folder,
-                           strerror(errno));
-}
-
-/* The images of one class. */
-static adj_status add_class(dataset *d, const char *folder, int32_t label, int64_t *room)
-{
-    char path[PATH_MAX];
-    string_list names = {0};
-    adj_status status = list(folder, 0, &names) ? ADJ_OK : cannot_list(d, folder);
-
-    for (int64_t i = 0; i < names.n && status == ADJ_OK; i++) {
-        if (!io_join(path, folder, strings_at(&names, i)))
-            status = io_dataset_fail(d, ADJ_EIO, "data: %s: the name is too long", folder);
-        else if (!strings_add(&d->files->paths, path, ""))
-            status = out_of_memory(d);
-        else
-            status = add_label(d, room, label);
-    }
-    strings_free(&names);
-    return status;
-}
-
-/* Every class folder of a part has its place among the classes. */
-static adj_status add_classes(dataset *d, const char *folder, const string_list *classes,
-                              int is_train)
-{
-    char path[PATH_MAX];
-    string_list here = {0};
-    int64_t room = 0;
-    adj_status status = list(folder, 1, &here) ? ADJ_OK : cannot_list(d, folder);
-
-    for (int64_t i = 0; i < here.n && status == ADJ_OK; i++) {
-        const char *name = strings_at(&here, i);
-        int64_t label = strings_find(classes, name), before = d->public.n;
-        if (label < 0)
-            status = io_dataset_fail(d, ADJ_EIO, "data: %s: %.80s is no class of the training part",
-                                     folder, name);
-        else if (!io_join(path, folder, name))
-            status = io_dataset_fail(d, ADJ_EIO, "data: %s: the name is too long", folder);
-        else
-            status = add_class(d, path, (int32_t)label, &room);
-        if (status == ADJ_OK && is_train && d->public.n == before)
-            status = io_dataset_fail(d, ADJ_EIO,
-                                     "data: %s: no images in this folder (expected "
-                                     "files " IMAGE_ENDINGS ")",
-                                     path);
-    }
-    strings_free(&here);
-    return status;
 }
 
 static void free_files(void *user)
@@ -153,42 +42,14 @@ static adj_status read_file(void *user, int64_t i, float *pixels, adj_error *err
     return adj_image_read(strings_at(&files->paths, i), &files->options, pixels, NULL, error);
 }
 
-static adj_status read_classes(dataset *d, const char *folder, string_list *classes)
-{
-    char path[PATH_MAX];
-
-    if (!find_part(path, folder, ADJ_TRAIN))
-        return io_dataset_fail(d, ADJ_EIO, "data: %.300s: the name is too long", folder);
-    if (!list(path, 1, classes))
-        return cannot_list(d, path);
-    if (classes->n > ADJ_MAX_CLASSES)
-        return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: number of classes (got %lld, expected 2 to %d)", path,
-                               (long long)classes->n, ADJ_MAX_CLASSES);
-    char *text = malloc(classes->used + 1);
-    if (text == NULL)
-        return out_of_memory(d);
-    memcpy(text, classes->text, classes->used);
-    return io_dataset_set_names(d, text, (int)classes->n);
-}
-
 adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
 {
-    char path[PATH_MAX];
-    string_list classes = {0};
-
     d->files = calloc(1, sizeof *d->files);
     if (d->files == NULL)
         return out_of_memory(d);
     io_dataset_use_source(d,
                           &(adj_source){.read = read_file, .free = free_files, .user = d->files});
-    adj_status status = read_classes(d, folder, &classes);
-    if (status == ADJ_OK && !find_part(path, folder, part))
-        status = io_dataset_fail(d, ADJ_EIO, "data: %s: cannot be read", folder);
-    if (status == ADJ_OK)
-        status = add_classes(d, path, &classes, part == ADJ_TRAIN);
-    strings_free(&classes);
-    return status;
+    return io_list_classes(d, folder, part, &d->files->paths);
 }
 
 void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept)

@@ -1,7 +1,5 @@
-/* folder.h - a folder of class folders with PNG and JPEG files: DIR/CLASS/, or such in DIR/train/,
- * DIR/val/ (or validation/) and DIR/test/. The classes are those of the training part, sorted by
- * their bytes. Files are listed and their headers read when the data set is opened, decoded when
- * they are wanted. */
+/* folder.h - a folder of class folders with image files (class_folders.h, part_folder.h). Files are
+ * listed and their headers read when the data set is opened, decoded when they are wanted. */
 #ifndef IO_DATA_FOLDER_H
 #define IO_DATA_FOLDER_H
 

@@ -37,7 +37,8 @@ enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 static int find_layout(const char *path)
 {
     for (int i = 0; i < LAYOUTS; i++) {
-        if (layouts[i].has(path, ADJ_TRAIN) || layouts[i].has(path, ADJ_TEST))
+        if (layouts[i].has(path, ADJ_TRAIN) || layouts[i].has(path, ADJ_TEST) ||
+            layouts[i].has(path, ADJ_VALIDATION))
             return i;
         if (path == NULL || strcmp(path, "digits") == 0)
             break;
@@ -92,6 +93,7 @@ adj_status adj_dataset_open(const char *path, adj_dataset_part part,
     if (i < 0)
         return refuse_path(d, where);
     d->own_validation = layouts[i].has(path, ADJ_VALIDATION);
+    d->like = options != NULL ? options->like : NULL;
     adj_dataset_part read = part;
     if (part == ADJ_VALIDATION && !d->own_validation) {
         if (options == NULL || !(options->val_split > 0))

@@ -1,0 +1,119 @@
+/* left_out.c - see left_out.h. */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "left_out.h"
+
+/* Copies a name's ending in lower case. An ending that is too long passes for none. */
+static void take_ending(const char *name, char text[LEFT_OUT_ENDING])
+{
+    const char *dot = strrchr(name, '.');
+    size_t n = dot != NULL && dot != name ? strlen(dot) : 0;
+
+    n = n < LEFT_OUT_ENDING ? n : 0;
+    for (size_t i = 0; i < n; i++)
+        text[i] = (char)tolower((unsigned char)dot[i]);
+    text[n] = '\0';
+}
+
+void left_out_file(left_out *l, const char *name)
+{
+    char ending[LEFT_OUT_ENDING];
+    int i = 0;
+
+    l->files++;
+    take_ending(name, ending);
+    while (i < l->n_ending && strcmp(l->ending[i].text, ending) != 0)
+        i++;
+    if (i == LEFT_OUT_ENDINGS)
+        return;
+    if (i == l->n_ending)
+        memcpy(l->ending[l->n_ending++].text, ending, sizeof ending);
+    l->ending[i].n++;
+}
+
+void left_out_folder(left_out *l, left_out_reason reason, const char *name)
+{
+    char *names = l->folder[reason].names;
+    const size_t used = strlen(names), dots = strlen(", ...") + 1;
+
+    l->folder[reason].n++;
+    if (used > 0 && strcmp(names + used - 3, "...") == 0)
+        return;
+    if (used + strlen(name) + 2 + dots <= LEFT_OUT_NAMES)
+        snprintf(names + used, LEFT_OUT_NAMES - used, "%s%s", used > 0 ? ", " : "", name);
+    else
+        snprintf(names + used, LEFT_OUT_NAMES - used, "%s...", used > 0 ? ", " : "");
+}
+
+/* ---- the line ---- */
+
+__attribute__((format(printf, 2, 3))) static void append(char text[ADJ_MESSAGE], const char *format,
+                                                         ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, ADJ_MESSAGE - used, format, args);
+    va_end(args);
+}
+
+static const char *comma(const char *text) { return text[0] != '\0' ? ", " : ""; }
+
+/* True if ending i is more frequent than ending k, or as frequent and first by name. */
+static int goes_before(const left_out *l, int i, int k)
+{
+    const int64_t more = l->ending[i].n - l->ending[k].n;
+    return more > 0 || (more == 0 && strcmp(l->ending[i].text, l->ending[k].text) < 0);
+}
+
+/* Appends the endings, the most frequent first. */
+static void append_endings(const left_out *l, char text[ADJ_MESSAGE])
+{
+    enum { SHOWN = 4 };
+    int is_shown[LEFT_OUT_ENDINGS] = {0};
+    int64_t rest = l->files;
+
+    append(text, "%lld file%s with other endings (", (long long)l->files, l->files > 1 ? "s" : "");
+    for (int k = 0; k < SHOWN && k < l->n_ending; k++) {
+        int best = -1;
+        for (int i = 0; i < l->n_ending; i++)
+            if (!is_shown[i] && (best < 0 || goes_before(l, i, best)))
+                best = i;
+        is_shown[best] = 1;
+        rest -= l->ending[best].n;
+        append(text, "%s%s %lld", k > 0 ? ", " : "",
+               l->ending[best].text[0] != '\0' ? l->ending[best].text : "none",
+               (long long)l->ending[best].n);
+    }
+    if (rest > 0)
+        append(text, ", others %lld", (long long)rest);
+    append(text, ")");
+}
+
+static void append_count(char text[ADJ_MESSAGE], int64_t n, const char *one, const char *many)
+{
+    if (n > 0)
+        append(text, "%s%lld %s", comma(text), (long long)n, n > 1 ? many : one);
+}
+
+void left_out_text(const left_out *l, char text[ADJ_MESSAGE])
+{
+    static const char *const reasons[FOLDER_REASONS] = {"without images", "without class folders",
+                                                        "beside the folders of the parts"};
+
+    text[0] = '\0';
+    if (l->files > 0)
+        append_endings(l, text);
+    append_count(text, l->ignored, "hidden or system name", "hidden or system names");
+    append_count(text, l->outside, "file outside class folders", "files outside class folders");
+    append_count(text, l->inside, "folder inside class folders", "folders inside class folders");
+    for (int i = 0; i < FOLDER_REASONS; i++)
+        if (l->folder[i].n == 1)
+            append(text, "%sfolder %s %s", comma(text), l->folder[i].names, reasons[i]);
+        else if (l->folder[i].n > 1)
+            append(text, "%s%lld folders %s (%s)", comma(text), (long long)l->folder[i].n,
+                   reasons[i], l->folder[i].names);
+}

@@ -1,0 +1,30 @@
+/* part_folder.h - which folder of a data set holds a part: DIR/train/, DIR/val/ and DIR/test/ by
+ * their names, else DIR itself is the training part. */
+#ifndef IO_DATA_PART_FOLDER_H
+#define IO_DATA_PART_FOLDER_H
+
+#include <dirent.h>
+#include <limits.h>
+
+#include "data.h"
+
+typedef struct {
+    char name[ADJ_VALIDATION + 1][NAME_MAX + 1]; /* by part; "": the part has no folder */
+} part_folders;
+
+/* Returns the part whose folders have this name, in any case: train, training, test, testing, val,
+ * valid or validation; -1 for another name. */
+int io_part_of_name(const char *name);
+/* True if e, in folder, is a folder and not ignored; then path is where it is. */
+int io_is_class_folder(const char *folder, const struct dirent *e, char path[PATH_MAX]);
+/* True if an image, by its name, lies in folder itself; also if folder cannot be read, which
+ * reading it says. */
+int io_has_images(const char *folder);
+/* Finds the folders in folder that have a part's name and folders in them; of several for one part
+ * the first in the order above. */
+void io_find_parts(const char *folder, part_folders *p);
+/* True if folder has the part; then path is where its class folders are. */
+int io_find_part(const char *folder, const part_folders *p, adj_dataset_part part,
+                 char path[PATH_MAX]);
+
+#endif

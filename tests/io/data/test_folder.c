@@ -1,0 +1,223 @@
+/* test_folder.c - which files of a folder make a part and its classes, and what is said of the
+ * others. The expected sentences and numbers are counted by hand. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "adjoint_data.h"
+#include "io/data/files.h"
+#include "io/folder.h"
+
+/* Files of the folder, with the folders that they are in: images by their endings, else text. */
+static folder tree(const char *const files[])
+{
+    folder f = folder_new();
+    for (int i = 0; files[i] != NULL; i++) {
+        file_name path = in_folder(&f, files[i]);
+        for (char *slash = strchr(path.s + strlen(f.path) + 1, '/'); slash != NULL;
+             slash = strchr(slash + 1, '/')) {
+            *slash = '\0';
+            (void)mkdir(path.s, 0700);
+            *slash = '/';
+        }
+        if (strstr(path.s, ".png") != NULL)
+            put_file(path.s, rgb_png, sizeof rgb_png);
+        else if (path.s[strlen(path.s) - 1] != '/')
+            put_file(path.s, "x", 1);
+    }
+    return f;
+}
+
+static void remove_all(const folder *f)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -r '%s'", f->path);
+    cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
+}
+
+static adj_dataset *open_part(const folder *f, adj_dataset_part part, const adj_dataset *like)
+{
+    adj_dataset *d = NULL;
+    const adj_dataset_opts o = {.like = like};
+    cr_assert_eq(adj_dataset_open(f->path, part, &o, &d), ADJ_OK, "%s", d->message);
+    return d;
+}
+
+static void expect_refused(const folder *f, adj_dataset_part part, const adj_dataset *like,
+                           const char *sentence)
+{
+    adj_dataset *d = NULL;
+    const adj_dataset_opts o = {.like = like};
+    cr_expect_neq(adj_dataset_open(f->path, part, &o, &d), ADJ_OK, "%s", sentence);
+    cr_expect_not_null(strstr(d->message, sentence), "no \"%s\" in: %s", sentence, d->message);
+    adj_dataset_free(d);
+}
+
+/* names: of all classes, with commas. */
+static void expect_classes(const adj_dataset *d, int64_t n, const char *names)
+{
+    char got[200] = "";
+    for (int i = 0; i < d->classes; i++) {
+        strcat(got, i > 0 ? "," : "");
+        strcat(got, d->class_names[i]);
+    }
+    cr_expect_eq(d->n, n, "%d images", (int)d->n);
+    cr_expect_str_eq(got, names);
+}
+
+#define TREE(...) tree((const char *[]){__VA_ARGS__, NULL})
+
+Test(folder, left_out_of_classes)
+{
+    folder f = TREE("cat/1.png", "cat/2.png", "cat/a.bmp", "cat/b.BMP", "cat/c.bmp", "cat/d.txt",
+                    "cat/README", "cat/.hidden", "cat/more/1.png", "dog/1.png", "dog/e.bmp",
+                    "dog/Thumbs.db", "misc/f.gif", "empty/", "notes.txt", ".git/1.png");
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    expect_classes(d, 3, "cat,dog");
+    cr_expect_str_eq(d->left_out,
+                     "7 files with other endings (.bmp 4, none 1, .gif 1, .txt 1), 3 hidden or "
+                     "system names, 1 file outside class folders, 1 folder inside class folders, "
+                     "2 folders without images (empty, misc)");
+    adj_dataset_free(d);
+    remove_all(&f);
+
+    f = TREE("a/1.png", "b/1.png");
+    d = open_part(&f, ADJ_TRAIN, NULL);
+    cr_expect_str_eq(d->left_out, "");
+    adj_dataset_free(d);
+    remove_all(&f);
+
+    f = TREE("a/1.png", "b/1.png", "c/1.q", "c/2.r", "c/3.s", "c/4.t", "c/5.u", "c/6.u");
+    d = open_part(&f, ADJ_TRAIN, NULL);
+    cr_expect_str_eq(d->left_out, "6 files with other endings (.u 2, .q 1, .r 1, .s 1, others 1), "
+                                  "folder c without images");
+    adj_dataset_free(d);
+    remove_all(&f);
+}
+
+/* The training part says what lies beside the folders of the parts. */
+Test(folder, left_out_of_parts)
+{
+    folder f = TREE("train/a/1.png", "train/b/1.png", "val/a/1.png", "val/a/x.bmp", "val/x.csv",
+                    "valid/a/1.png", "test/1.png", "extra/a/1.png", "labels.csv", "__MACOSX/x");
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    cr_expect_str_eq(d->left_out,
+                     "1 hidden or system name, 1 file outside class folders, folder test without "
+                     "class folders, 2 folders beside the folders of the parts (extra, valid)");
+    cr_expect_not(adj_dataset_has_part(f.path, ADJ_TEST));
+    adj_dataset *val = open_part(&f, ADJ_VALIDATION, d);
+    cr_expect_str_eq(val->left_out,
+                     "1 file with other endings (.bmp 1), 1 file outside class folders");
+    adj_dataset_free(val);
+    adj_dataset_free(d);
+    remove_all(&f);
+}
+
+Test(folder, names_of_parts)
+{
+    static const char *const names[][2] = {
+        {"TRAIN", "Valid"}, {"Training", "VAL"}, {"train", "Validation"}};
+    for (int i = 0; i < 3; i++) {
+        char a[40], b[40], c[40];
+        snprintf(a, sizeof a, "%s/a/1.png", names[i][0]);
+        snprintf(b, sizeof b, "%s/b/1.png", names[i][0]);
+        snprintf(c, sizeof c, "%s/b/1.png", names[i][1]);
+        folder f = TREE(a, b, c, "Testing/a/1.png", "Testing/a/2.png");
+        adj_dataset *train = open_part(&f, ADJ_TRAIN, NULL);
+        expect_classes(train, 2, "a,b");
+        cr_expect_str_empty(train->left_out);
+        adj_dataset *val = open_part(&f, ADJ_VALIDATION, train);
+        cr_expect(val->n == 1 && val->labels[0] == 1);
+        adj_dataset *test = open_part(&f, ADJ_TEST, train);
+        cr_expect(test->n == 2 && test->labels[0] == 0);
+        adj_dataset_free(test);
+        adj_dataset_free(val);
+        adj_dataset_free(train);
+        remove_all(&f);
+    }
+}
+
+/* Classes beside val/ are the training part; images in test/ alone have no class. */
+Test(folder, classes_beside_parts)
+{
+    folder f = TREE("a/1.png", "b/1.png", "val/b/1.png", "test/1.png");
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    expect_classes(d, 2, "a,b");
+    cr_expect_str_eq(d->left_out, "folder test without class folders");
+    adj_dataset_free(d);
+    d = open_part(&f, ADJ_VALIDATION, NULL);
+    expect_classes(d, 1, "a,b");
+    cr_expect_eq(d->labels[0], 1);
+    adj_dataset_free(d);
+    remove_all(&f);
+
+    f = TREE("test/a/1.png", "test/b/1.png", "notes/x.txt");
+    cr_expect_not(adj_dataset_has_part(f.path, ADJ_TRAIN));
+    d = open_part(&f, ADJ_TEST, NULL);
+    expect_classes(d, 2, "a,b");
+    adj_dataset_free(d);
+    remove_all(&f);
+}
+
+/* A class without images in the training part stays if another part has some. */
+Test(folder, classes_without_images)
+{
+    folder f = TREE("train/a/1.png", "train/b/1.png", "train/c/", "train/d/x.txt", "test/c/1.png",
+                    "test/d/", "test/e/");
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    expect_classes(d, 2, "a,b,c");
+    cr_expect_str_eq(d->left_out,
+                     "1 file with other endings (.txt 1), 2 folders without images (c, d)");
+    adj_dataset *test = open_part(&f, ADJ_TEST, NULL);
+    expect_classes(test, 1, "a,b,c");
+    cr_expect_eq(test->labels[0], 2);
+    adj_dataset_free(test);
+    adj_dataset_free(d);
+    put_file(in_folder(&f, "test/e/1.png").s, rgb_png, sizeof rgb_png);
+    expect_refused(&f, ADJ_TEST, NULL, "/test: unknown class e (expected a, b, c)");
+    remove_all(&f);
+
+    f = TREE("a/1.png", "b/x.bmp");
+    expect_refused(&f, ADJ_TRAIN, NULL, "number of classes (got 1, expected 2 ");
+    remove_all(&f);
+    f = TREE("a/1.bmp", "b/x.bmp");
+    expect_refused(&f, ADJ_TRAIN, NULL,
+                   ": no images (left out: 2 files with other endings (.bmp 2), 2 folders without "
+                   "images (a, b); expected files .png, ");
+    remove_all(&f);
+}
+
+/* Labels are those of the classes that like names, in whatever order. */
+Test(folder, classes_by_name)
+{
+    static const char *const names[] = {"owl", "cat", "dog"};
+    const adj_dataset like = {.h = 2, .w = 3, .c = 3, .classes = 3, .class_names = names};
+    folder f = TREE("dog/1.png", "owl/1.png", "owl/2.png", "none/");
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, &like);
+    expect_classes(d, 3, "owl,cat,dog");
+    cr_expect(d->labels[0] == 2 && d->labels[1] == 0 && d->labels[2] == 0);
+    adj_dataset_free(d);
+    put_file(in_folder(&f, "none/1.png").s, rgb_png, sizeof rgb_png);
+    expect_refused(&f, ADJ_TRAIN, &like, "unknown class none (expected owl, cat, dog)");
+    remove_all(&f);
+}
+
+/* Without names a folder's number is the label; other names need a folder for each class. */
+Test(folder, classes_by_number)
+{
+    const adj_dataset like = {.h = 2, .w = 3, .c = 3, .classes = 12};
+    folder f = TREE("2/1.png", "10/1.png");
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, &like);
+    cr_expect(d->n == 2 && d->classes == 12 && d->class_names == NULL);
+    cr_expect(d->labels[0] == 10 && d->labels[1] == 2, "%d %d", d->labels[0], d->labels[1]);
+    adj_dataset_free(d);
+    remove_all(&f);
+
+    f = TREE("a/1.png", "b/1.png", "12/1.png");
+    expect_refused(&f, ADJ_TRAIN, &like, "class folders (got 3, expected one for each of 12 ");
+    const adj_dataset three = {.h = 2, .w = 3, .c = 3, .classes = 3};
+    d = open_part(&f, ADJ_TRAIN, &three);
+    cr_expect(d->n == 3 && d->labels[0] == 0 && d->labels[2] == 2);
+    adj_dataset_free(d);
+    remove_all(&f);
+}
