@@ -110,6 +110,7 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
         e->fetched[i] = o->fetch[i];
     for (int i = 0; i < e->n_update; i++) {
         e->update[i].leaf = e->leaf_of[e->image[adj_updates_leaf_at(o->updates, i)->id]->id];
+        e->leaf[e->update[i].leaf].is_assigned = 1;
         e->update[i].next =
             (int)e->image[adj_updates_next_at(o->updates, i)->id]->id; /* a buffer once planned */
     }

@@ -96,6 +96,12 @@ adj_status no_memory(adj_exec *e);
 
 /* To where the next value may begin. */
 static inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+/* What a slot takes up: its bytes, and canaries on both sides if there are any. */
+enum { CANARY = 64 }; /* bytes on each side */
+static inline size_t slot_footprint(const adj_exec *e, const slot *s)
+{
+    return aligned(s->bytes) + (e->canaries ? 2 * CANARY : 0);
+}
 static inline slot *slot_of(const adj_exec *e, int buffer)
 {
     return &e->slot[e->buffer[buffer].slot];
@@ -152,7 +158,6 @@ adj_status run_step(adj_exec *e, step *s);
 void progress_backends(const adj_exec *e);
 
 /* canary.c: words before and after every slot, that no kernel may touch. */
-enum { CANARY = 64 };                            /* bytes on each side */
 void draw_canaries(const adj_exec *e, int step); /* NONE: those of kept slots */
 adj_status check_canaries(adj_exec *e, int step);
 /* Whose value the slot holds first: `conv2d "conv1"`, or `conv2d` without a name; or "scratch". */

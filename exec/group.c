@@ -18,69 +18,115 @@ typedef struct {
     adj_exec *e;
     int n;            /* nodes */
     int *of;          /* by id: the group's number; NONE for leaves */
-    int *waits;       /* by group: operands that are not computed yet */
-    int *ready;       /* a queue of groups */
+    int *waits;       /* by group: operands and their readers that are not computed yet */
+    int *ready;       /* room for groups */
     int *place, *at;  /* by group: its place in the order; by place: the group, or NONE */
     int *mark, stamp; /* by group: the search that has seen it; negative: that was for it */
     int n_group;
     node_group *group;
-    int *turn; /* by group: which start of a collective it is, from 1; 0: none. NULL: there are none
-                */
+    int64_t *turn; /* by group: the number of the collective that it starts, from 1; 0: none. NULL:
+                      the graph has none */
 } grouping;
 
-/* The place in w->ready of the group with the smallest key. All processes have to start the same
- * collectives in the same order, though other steps of theirs may have another: one whose turn has
- * not come waits, unless nothing else is left. */
-static int pick(const grouping *w, const int64_t *key, int n_ready, int turn)
+/* ---- the order of the steps ---- */
+
+/* Groups by their keys; of equal keys the smaller number comes first. */
+typedef struct {
+    const int64_t *key; /* by group */
+    int n, *group;      /* a binary heap */
+} heap;
+
+static int comes_before(const heap *h, int a, int b)
 {
-    int best = NONE, early = 0;
-    for (int i = 0; i < n_ready; i++) {
-        const int group = w->ready[i];
-        if (w->turn != NULL && w->turn[group] > turn)
-            early = w->turn[w->ready[early]] > turn && w->turn[w->ready[early]] < w->turn[group]
-                        ? early
-                        : i;
-        else if (best == NONE || key[group] < key[w->ready[best]])
-            best = i;
+    return h->key[a] != h->key[b] ? h->key[a] < h->key[b] : a < b;
+}
+
+static void push(heap *h, int group)
+{
+    int i = h->n++;
+    for (; i > 0 && comes_before(h, group, h->group[(i - 1) / 2]); i = (i - 1) / 2)
+        h->group[i] = h->group[(i - 1) / 2];
+    h->group[i] = group;
+}
+
+static int pop(heap *h)
+{
+    const int first = h->group[0], last = h->group[--h->n];
+    int i = 0;
+    for (int child = 1; child < h->n; child = 2 * i + 1) {
+        child += child + 1 < h->n && comes_before(h, h->group[child + 1], h->group[child]);
+        if (comes_before(h, last, h->group[child]))
+            break;
+        h->group[i] = h->group[child];
+        i = child;
     }
-    return best != NONE ? best : early;
+    h->group[i] = last;
+    return first;
+}
+
+/* Groups whose operands are all computed. All processes start the same collectives in the same
+ * order, though other steps of theirs may have another: one whose turn has not come waits, unless
+ * nothing else is left. */
+typedef struct {
+    heap now, waiting; /* by the caller's key; by turn */
+    int64_t turn;      /* of the next collective, from 1 */
+} ready_groups;
+
+static void add_ready(ready_groups *r, int group)
+{
+    const int64_t *turn = r->waiting.key;
+    push(turn != NULL && turn[group] > r->turn ? &r->waiting : &r->now, group);
+}
+
+static int take_ready(ready_groups *r)
+{
+    const int64_t *turn = r->waiting.key;
+    while (r->waiting.n > 0 && turn[r->waiting.group[0]] <= r->turn)
+        push(&r->now, pop(&r->waiting));
+    const int taken = pop(r->now.n > 0 ? &r->now : &r->waiting);
+    r->turn += turn != NULL && turn[taken] > 0;
+    return taken;
+}
+
+/* Counts for each group the pairs of an operand and a reader that it waits for. */
+static void count_waits(grouping *w)
+{
+    memset(w->waits, 0, (size_t)w->n_group * sizeof *w->waits);
+    for (int id = 0; id < w->n; id++)
+        for (int i = 0; w->of[id] != NONE && i < w->e->uses[id].n_user; i++) {
+            const int to = w->of[w->e->uses[id].user[i]->id];
+            w->waits[to] += to != w->of[id];
+        }
 }
 
 /* Writes the groups to out in topological order, of several that are ready the one with the
  * smallest key first; returns how many there are. */
 static int order(grouping *w, const int64_t *key, node_group *out)
 {
-    const adj_graph *g = w->e->graph;
-    int n_ready = 0, done = 0, turn = 1;
-
-    memset(w->waits, 0, (size_t)w->n_group * sizeof *w->waits);
-    for (int id = 0; id < w->n; id++)
-        for (int k = 0; w->of[id] != NONE && k < g->node[id]->n_in; k++) {
-            int from = w->of[g->node[id]->in[k]->id];
-            w->waits[w->of[id]] += from != NONE && from != w->of[id];
-        }
+    ready_groups r = {.now = {.key = key, .group = w->ready},
+                      .waiting = {.key = w->turn, .group = w->at},
+                      .turn = 1};
+    int done = 0;
+    count_waits(w);
     for (int i = 0; i < w->n_group; i++)
         if (w->group[i].n > 0 && w->waits[i] == 0)
-            w->ready[n_ready++] = i;
-    while (n_ready > 0) {
-        const int best = pick(w, key, n_ready, turn), taken = w->ready[best];
-        turn += w->turn != NULL && w->turn[taken] > 0;
-        w->ready[best] = w->ready[--n_ready];
+            add_ready(&r, i);
+    while (r.now.n + r.waiting.n > 0) {
+        const int taken = take_ready(&r);
         out[done++] = w->group[taken];
         for (int m = 0; m < w->group[taken].n; m++) {
-            const adj_node *value = w->group[taken].node[m];
-            const adj_uses *u = &w->e->uses[value->id];
+            const adj_uses *u = &w->e->uses[w->group[taken].node[m]->id];
             for (int i = 0; i < u->n_user; i++) {
-                int to = w->of[u->user[i]->id], reads = 0;
-                for (int k = 0; k < u->user[i]->n_in; k++)
-                    reads += u->user[i]->in[k] == value;
-                if (to != taken && (w->waits[to] -= reads) == 0)
-                    w->ready[n_ready++] = to;
+                const int to = w->of[u->user[i]->id];
+                if (to != taken && --w->waits[to] == 0)
+                    add_ready(&r, to);
             }
         }
     }
     return done;
 }
+
+/* ---- groups ---- */
 
 /* Marks with the stamp the groups that need one of n nodes, directly or not, up to a place. 0: the
  * nodes' own groups, which are marked with -stamp, are among them. */

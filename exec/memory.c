@@ -1,7 +1,8 @@
 /* memory.c - lifetimes, what is computed in place, and where everything lies in the arena.
  *
  * Best fit by size: the largest slot first, each at the lowest-waste gap among the slots placed so
- * far whose lifetimes overlap its own; in another order where that leaves gaps. */
+ * far whose lifetimes overlap its own; in another order where that leaves gaps. That takes a time
+ * quadratic in the number of slots, so many slots are placed by time instead (place_by_time.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,12 +17,6 @@ static void read_at(adj_exec *e, int b, int step)
     s->last_read = step > s->last_read ? step : s->last_read;
 }
 
-/* What a slot takes up: its bytes, and canaries on both sides if there are any. */
-static size_t footprint(const adj_exec *e, const slot *s)
-{
-    return aligned(s->bytes) + (e->canaries ? 2 * CANARY : 0);
-}
-
 /* n_step stands for "after the run": what is fetched or becomes a leaf's next value. */
 static void find_last_reads(adj_exec *e)
 {
@@ -32,15 +27,6 @@ static void find_last_reads(adj_exec *e)
         read_at(e, e->fetch[i], e->n_step);
     for (int i = 0; i < e->n_update; i++)
         read_at(e, e->update[i].next, e->n_step);
-}
-
-/* Itself or as a view. */
-static int is_fetched(const adj_exec *e, int b)
-{
-    for (int i = 0; i < e->n_fetch; i++)
-        if (e->buffer[e->fetch[i]].slot == e->buffer[b].slot)
-            return 1;
-    return 0;
 }
 
 /* Reorders and copies compute nothing. */
@@ -63,26 +49,44 @@ static int first_update_step(const adj_exec *e)
     return i;
 }
 
-/* The update that assigns from's leaf the value in `to`, and may be made by computing right into
- * the leaf. */
-static update *update_in_place(adj_exec *e, int from, int to)
+/* What finds the update that may be made by computing right into its leaf. */
+typedef struct {
+    char *is_fetched; /* by slot, as the plan made them: itself or as a view */
+    int *update;      /* by buffer of a leaf: the update that assigns it; else NONE */
+    int first_step;   /* before it none may be made so */
+} in_place_updates;
+
+static adj_status find_in_place_updates(adj_exec *e, in_place_updates *u)
 {
-    for (int i = 0; i < e->n_update; i++) {
-        update *u = &e->update[i];
-        if (u->next == to && e->leaf[u->leaf].buffer == from && !u->in_place && !is_fetched(e, to))
-            return u;
-    }
-    return NULL;
+    u->is_fetched = exec_alloc(e, (size_t)e->n_slot, 1);
+    u->update = exec_alloc(e, (size_t)e->n_buffer, sizeof *u->update);
+    if (e->status != ADJ_OK)
+        return e->status;
+    u->first_step = first_update_step(e);
+    for (int i = 0; i < e->n_fetch; i++)
+        u->is_fetched[e->buffer[e->fetch[i]].slot] = 1;
+    for (int b = 0; b < e->n_buffer; b++)
+        u->update[b] = NONE;
+    for (int i = 0; i < e->n_update; i++)
+        u->update[e->leaf[e->update[i].leaf].buffer] = i;
+    return ADJ_OK;
 }
 
-/* Lets the result of step i, which is in `to`, take over `from`. */
+/* Returns the update that assigns from's leaf the value in `to`, whose slot is still its own, and
+ * may be made by computing right into the leaf; or NULL. */
+static update *update_in_place(adj_exec *e, const in_place_updates *all, int from, int to)
+{
+    update *u = all->update[from] != NONE ? &e->update[all->update[from]] : NULL;
+    return u != NULL && u->next == to && !u->in_place && !all->is_fetched[e->buffer[to].slot]
+               ? u
+               : NULL;
+}
+
+/* Lets the result in `to` take over the slot of `from`, with its views. */
 static void take_over(adj_exec *e, int from, int to)
 {
     slot *left = slot_of(e, to), *shared = slot_of(e, from);
-    for (int b = 0; b < e->n_buffer; b++) /* the result's views move with it */
-        if (slot_of(e, b) == left && b != to)
-            e->buffer[b].slot = e->buffer[from].slot;
-    e->buffer[to].slot = e->buffer[from].slot;
+    join_slots(e, to, from);
     shared->last_read = left->last_read > shared->last_read ? left->last_read : shared->last_read;
     left->bytes = 0; /* nobody's from now on */
 }
@@ -113,12 +117,12 @@ static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
 
 /* Lets a result of step i take over one of the operands in the mask: the leaf that it updates, else
  * the first that can be had. */
-static void share_slot(adj_exec *e, int i, adj_alias alias, int first_update)
+static void share_slot(adj_exec *e, int i, adj_alias alias, const in_place_updates *updates)
 {
     const step *s = &e->step[i];
     int to = s->out[alias.out];
-    for (int k = 0; k < s->n_in && k < 32 && i >= first_update; k++) {
-        update *u = alias.operands >> k & 1 ? update_in_place(e, s->in[k], to) : NULL;
+    for (int k = 0; k < s->n_in && k < 32 && i >= updates->first_step; k++) {
+        update *u = alias.operands >> k & 1 ? update_in_place(e, updates, s->in[k], to) : NULL;
         if (u != NULL && share_slot_with(e, i, s->in[k], to, u))
             return;
     }
@@ -127,12 +131,16 @@ static void share_slot(adj_exec *e, int i, adj_alias alias, int first_update)
             return;
 }
 
-static void share_slots(adj_exec *e, int first_update)
+static adj_status share_slots(adj_exec *e)
 {
+    in_place_updates updates;
+    if (find_in_place_updates(e, &updates) != ADJ_OK)
+        return e->status;
     for (int i = 0; i < e->n_step; i++)
         for (int a = 0; a < ADJ_MAX_ALIASES && e->step[i].kind == STEP_KERNEL; a++)
             if (e->step[i].prep.alias[a].operands != 0)
-                share_slot(e, i, e->step[i].prep.alias[a], first_update);
+                share_slot(e, i, e->step[i].prep.alias[a], &updates);
+    return ADJ_OK;
 }
 
 static void extend(slot *s, int first, int last)
@@ -189,7 +197,7 @@ static size_t best_gap(const adj_exec *e, slot *const neighbour[], int n, size_t
             min_gap = start - end;
             best = end;
         }
-        size_t stop = start + footprint(e, neighbour[i]);
+        size_t stop = start + slot_footprint(e, neighbour[i]);
         end = stop > end ? stop : end;
     }
     return min_gap != SIZE_MAX ? best : end;
@@ -205,8 +213,8 @@ static adj_status find_live_bytes(adj_exec *e)
         return e->status;
     for (int k = 0; k < e->n_slot; k++)
         if (in_arena(&e->slot[k])) { /* modulo the size of the type, as sums are */
-            change[e->slot[k].first] += footprint(e, &e->slot[k]);
-            change[e->slot[k].last + 1] -= footprint(e, &e->slot[k]);
+            change[e->slot[k].first] += slot_footprint(e, &e->slot[k]);
+            change[e->slot[k].last + 1] -= slot_footprint(e, &e->slot[k]);
         }
     for (int i = 0; i <= e->n_step; i++) {
         sum += change[i];
@@ -231,9 +239,9 @@ static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
         for (int k = 0; k < i; k++)
             if (p->placed[k]->first <= s->last && s->first <= p->placed[k]->last)
                 p->neighbour[m++] = p->placed[k];
-        s->offset = best_gap(e, p->neighbour, m, footprint(e, s));
+        s->offset = best_gap(e, p->neighbour, m, slot_footprint(e, s));
         insert_by_offset(p->placed, i, s);
-        size_t end = s->offset + footprint(e, s);
+        size_t end = s->offset + slot_footprint(e, s);
         if (end > bytes) {
             bytes = end;
             *highest = i;
@@ -242,8 +250,8 @@ static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
     return bytes;
 }
 
-/* The largest first; while that wastes more than a hundredth, the slot that found no room below the
- * others is placed before them, some times over, and the best is taken. */
+/* Places the largest slot first. While that wastes more than a hundredth, the slot that found no
+ * room below the others is placed before them, some times over, and the best is taken. */
 static adj_status place_slots(adj_exec *e)
 {
     placing p = {.order = exec_alloc(e, (size_t)e->n_slot, sizeof *p.order),
@@ -255,11 +263,13 @@ static adj_status place_slots(adj_exec *e)
     for (int i = 0; i < e->n_slot; i++)
         if (in_arena(&e->slot[i]))
             p.order[p.n++] = &e->slot[i];
+    if (p.n >= MANY_SLOTS)
+        return place_by_time(e, p.n, p.order,
+                             memcpy(p.placed, p.order, (size_t)p.n * sizeof *p.order));
     qsort(p.order, (size_t)p.n, sizeof *p.order, by_size);
     e->info.arena_bytes = p.n > 0 ? SIZE_MAX : 0;
     const size_t enough = e->info.live_bytes + e->info.live_bytes / 100;
-    const int attempts = p.n < MANY_SLOTS ? ATTEMPTS : 1; /* each is quadratic */
-    for (int k = 0; k < attempts && e->info.arena_bytes > enough; k++) {
+    for (int k = 0; k < ATTEMPTS && e->info.arena_bytes > enough; k++) {
         int highest = 0;
         size_t bytes = place_in_order(e, &p, &highest);
         for (int i = 0; i < e->n_slot && bytes < e->info.arena_bytes; i++)
@@ -283,15 +293,16 @@ static void keep_all(adj_exec *e)
         if (in_arena(&e->slot[i])) {
             extend(&e->slot[i], 0, e->n_step);
             e->slot[i].offset = e->info.arena_bytes;
-            e->info.arena_bytes += footprint(e, &e->slot[i]);
+            e->info.arena_bytes += slot_footprint(e, &e->slot[i]);
         }
     e->info.live_bytes = e->info.arena_bytes;
 }
 
 static int overlap(const adj_exec *e, const slot *a, const slot *b)
 {
-    return a->first <= b->last && b->first <= a->last && a->offset < b->offset + footprint(e, b) &&
-           b->offset < a->offset + footprint(e, a);
+    return a->first <= b->last && b->first <= a->last &&
+           a->offset < b->offset + slot_footprint(e, b) &&
+           b->offset < a->offset + slot_footprint(e, a);
 }
 
 /* Canaries would be laid to kernels that have nothing to do with it. */
@@ -315,8 +326,8 @@ static adj_status check_placing(adj_exec *e)
 adj_status plan_memory(adj_exec *e)
 {
     find_last_reads(e);
-    if (!e->no_sharing)
-        share_slots(e, first_update_step(e));
+    if (!e->no_sharing && share_slots(e) != ADJ_OK)
+        return e->status;
     for (int i = 0; i < e->n_fetch && e->slice != NULL; i++)
         if (e->slice[i])
             slot_of(e, e->fetch[i])->kept = slot_of(e, e->fetch[i])->foreign = 1;
@@ -330,7 +341,7 @@ adj_status plan_memory(adj_exec *e)
     for (int i = 0; i < e->n_slot; i++)
         if (e->slot[i].kept && !e->slot[i].foreign) {
             e->slot[i].offset = e->info.storage_bytes;
-            e->info.storage_bytes += footprint(e, &e->slot[i]);
+            e->info.storage_bytes += slot_footprint(e, &e->slot[i]);
         }
     for (int i = 0; i < e->n_step; i++)
         e->info.storage_bytes += keep_slices(&e->step[i], e->info.storage_bytes);

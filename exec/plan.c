@@ -31,6 +31,7 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
                   .layout = layout,
                   .backend = layout != NULL ? backend : NONE,
                   .slot = e->n_slot,
+                  .sharer = i,
                   .next = e->first_buffer[value->id]};
     e->first_buffer[value->id] = i;
     e->slot[e->n_slot++] = (slot){.bytes = value_bytes(e, value->type, layout, backend),
@@ -39,6 +40,18 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
                                   .last = NONE,
                                   .kept = kept};
     return i;
+}
+
+void join_slots(adj_exec *e, int b, int into)
+{
+    int i = b;
+    do {
+        e->buffer[i].slot = e->buffer[into].slot;
+        i = e->buffer[i].sharer;
+    } while (i != b);
+    const int next = e->buffer[b].sharer; /* two rings become one */
+    e->buffer[b].sharer = e->buffer[into].sharer;
+    e->buffer[into].sharer = next;
 }
 
 static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
@@ -197,7 +210,7 @@ static adj_status plan_view(adj_exec *e, const adj_node *view)
     if (to == NONE)
         return e->status;
     e->n_slot--; /* the newest: its own */
-    e->buffer[to].slot = e->buffer[from].slot;
+    join_slots(e, to, from);
     return ADJ_OK;
 }
 
@@ -263,13 +276,15 @@ static int copy_of(adj_exec *e, int from)
     return s->out[0] = new_buffer(e, e->buffer[from].value, NULL, NONE, 0);
 }
 
-/* Will an update assign the leaf that this buffer shows, itself or as a view? */
+/* True if an update assigns the leaf that this buffer shows, itself or as a view. */
 static int is_assigned(const adj_exec *e, int b)
 {
-    for (int i = 0; i < e->n_update; i++)
-        if (e->buffer[e->leaf[e->update[i].leaf].buffer].slot == e->buffer[b].slot)
-            return 1;
-    return 0;
+    const adj_node *n = e->buffer[b].value;
+    while (n->op->flags & ADJ_OP_VIEW)
+        n = n->in[0];
+    const int i = e->leaf_of[n->id];
+    return i != NONE && e->leaf[i].is_assigned &&
+           e->buffer[e->leaf[i].buffer].slot == e->buffer[b].slot;
 }
 
 static int final_buffer(adj_exec *e, const adj_node *n)

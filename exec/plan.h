@@ -31,7 +31,8 @@ typedef struct {
     const adj_layout *layout; /* NULL: plain */
     int backend;              /* whose layout it is; NONE for plain */
     int slot;
-    int next; /* another buffer of the same value, or NONE */
+    int next;   /* another buffer of the same value, or NONE */
+    int sharer; /* the next buffer in the same slot, in a ring: itself where it is the only one */
 } buffer;
 
 typedef enum { STEP_KERNEL, STEP_REORDER, STEP_COPY } step_kind;
@@ -57,6 +58,7 @@ typedef struct {
     const adj_node *node; /* of the private graph */
     adj_node *user;       /* the same in the user's graph */
     int buffer;
+    int is_assigned;  /* an update assigns it */
     uint64_t version; /* grows with every change; 0: never set */
 } leaf;
 
@@ -94,6 +96,9 @@ int is_empty(const adj_group *g);
 /* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
 
+/* Moves b, and all buffers that share its slot, into the slot of `into`. */
+void join_slots(adj_exec *e, int b, int into);
+
 size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend);
 const char *layout_text(const adj_exec *e, const adj_layout *layout, int backend);
 /* The buffer that holds value in layout; NONE: there is none yet. */
@@ -123,6 +128,9 @@ adj_status check_values(adj_exec *e);
 
 /* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
+/* place_by_time.c: gives n slots of the arena their offsets in the order in which they are needed.
+ * Sorts the lists, which hold the same slots. Sets the arena's size. */
+adj_status place_by_time(adj_exec *e, int n, slot *begun[], slot *ended[]);
 
 /* inspect.c: adds up what a run reads and writes. Requires: all steps. */
 void count_moved_bytes(adj_exec *e);

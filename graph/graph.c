@@ -1,4 +1,4 @@
-/* graph.c - the graph: versions, the first error, memory; looking at nodes, by id and by name. */
+/* graph.c - the graph: versions, the first error, memory; looking at nodes by id. */
 #include <string.h>
 
 #include "graph.h"
@@ -122,27 +122,4 @@ int adj_node_operand_count(const adj_node *n) { return n != NULL ? n->n_in : 0; 
 adj_node *adj_node_operand_at(const adj_node *n, int i)
 {
     return n != NULL && i >= 0 && i < n->n_in ? n->in[i] : NULL;
-}
-
-adj_node *adj_find(const adj_graph *g, const char *name)
-{
-    adj_node *labelled = NULL;
-    for (int i = 0; g != NULL && name != NULL && i < g->n_node; i++) {
-        adj_node *n = g->node[i];
-        if (n->name == NULL || strcmp(n->name, name) != 0)
-            continue;
-        if (n->op->flags & ADJ_OP_LEAF)
-            return n;
-        labelled = labelled != NULL ? labelled : n;
-    }
-    return labelled;
-}
-
-adj_node *adj_label(adj_node *n, const char *name)
-{
-    if (n == NULL || n->name != NULL || name == NULL || name[0] == '\0')
-        return n;
-    if ((n->name = region_string(&n->graph->region, name)) == NULL)
-        adj_fail(n->graph, ADJ_ENOMEM, "adj_label: out of memory");
-    return n;
 }

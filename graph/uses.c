@@ -12,16 +12,20 @@ void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], c
             needed[g->node[id]->in[k]->id] = 1;
 }
 
-/* One counting pass sizes the lists, one fills them. */
-static int list_users(const adj_graph *g, const char *needed, region *p, adj_uses *uses)
+/* Lists the users of each node: one counting pass sizes the lists, one fills them. last_user has
+ * room for an id for each node, by which a user that reads an operand twice is listed once. */
+static int list_users(const adj_graph *g, const char *needed, region *p, int *last_user,
+                      adj_uses *uses)
 {
     for (int fill = 0; fill < 2; fill++) {
+        memset(last_user, -1, (size_t)g->n_node * sizeof *last_user);
         for (int id = 0; id < g->n_node; id++) {
             const adj_node *user = g->node[id];
             for (int k = 0; k < user->n_in && needed[id]; k++) {
                 adj_uses *u = &uses[user->in[k]->id];
-                if (adj_position(k, (const adj_node *const *)user->in, user->in[k]) >= 0)
-                    continue; /* it reads that twice */
+                if (last_user[user->in[k]->id] == id)
+                    continue;
+                last_user[user->in[k]->id] = id;
                 if (fill)
                     ((const adj_node **)u->user)[u->n_user] = user;
                 u->n_user++;
@@ -41,10 +45,11 @@ adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[]
 {
     adj_uses *uses = region_alloc(p, (size_t)g->n_node, sizeof *uses);
     char *needed = region_alloc(p, (size_t)g->n_node, 1);
-    if (uses == NULL || needed == NULL)
+    int *last_user = region_alloc(p, (size_t)g->n_node, sizeof *last_user);
+    if (uses == NULL || needed == NULL || last_user == NULL)
         return NULL;
     mark_needed(g, n_root, root, needed);
-    if (!list_users(g, needed, p, uses))
+    if (!list_users(g, needed, p, last_user, uses))
         return NULL;
     for (int i = 0; i < n_root; i++)
         uses[root[i]->id].is_root = 1;

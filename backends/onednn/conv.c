@@ -81,10 +81,11 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     int i = row_of(root->op);
     if (i == N_OP || max < 1)
         return 0;
+    int n = tail_match(root, uses, max, group);
+    if (n <= 1 || (group[1]->op == &adj_op_bias_add && ops[i].result != Y))
+        return n > 1 ? 1 : n;
     /* no backend is open yet: what a file of rules says of it, prepare sees to */
-    int yields = rule_for(root, DIRECT_FIRST, this_machine(), (forced_rules){0, 0}) != NULL;
-    int n = tail_match(root, uses, yields ? 1 : max, group);
-    return n > 1 && group[1]->op == &adj_op_bias_add && ops[i].result != Y ? 1 : n;
+    return rule_for(root, DIRECT_FIRST, this_machine(), (forced_rules){0, 0}) != NULL ? 1 : n;
 }
 
 /* Which candidates come first. */

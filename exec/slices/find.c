@@ -4,6 +4,8 @@
  * too, but who reads it has to wait until it is there: the next level begins. So a level is the
  * number of such waits on the way from the leaves, and nodes of one level that hand images to each
  * other are a group. As nothing leads back to an earlier level, no cycle arises among groups. */
+#include <string.h>
+
 #include "exec/backends.h"
 #include "find.h"
 
@@ -203,12 +205,20 @@ static int is_taken_one_way(const slice_search *s, const sliced_nodes *nodes, co
     return !as_images || !as_whole;
 }
 
+/* True if each operand of a member is taken one way. A value is looked at once for all its readers.
+ */
 static int can_be_cut(const slice_search *s, const sliced_nodes *nodes)
 {
+    const int group = (int)nodes->node[0]->id;
     int can = 1;
     for (int i = 0; i < nodes->n && can; i++)
-        for (int k = 0; k < nodes->node[i]->n_in && can; k++)
-            can = is_taken_one_way(s, nodes, nodes->node[i]->in[k]);
+        for (int k = 0; k < nodes->node[i]->n_in && can; k++) {
+            const adj_node *value = nodes->node[i]->in[k];
+            if (s->checked[value->id] == group)
+                continue;
+            s->checked[value->id] = group;
+            can = is_taken_one_way(s, nodes, value);
+        }
     return can;
 }
 
@@ -232,10 +242,12 @@ adj_status find_sliced_nodes(adj_exec *e, int large, sliced_nodes **list, int *n
     s.level = exec_alloc(e, count, sizeof *s.level);
     s.group = exec_alloc(e, count, sizeof *s.group);
     s.size = exec_alloc(e, count, sizeof *s.size);
+    s.checked = exec_alloc(e, count, sizeof *s.checked);
     sliced_nodes *all = exec_alloc(e, count, sizeof *all);
     const adj_node **node = exec_alloc(e, count, sizeof(adj_node *));
     if (e->status != ADJ_OK)
         return e->status;
+    memset(s.checked, NONE, count * sizeof *s.checked);
     find_levels(&s);
     delay_clones(&s);
     join_nodes(&s);

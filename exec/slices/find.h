@@ -11,6 +11,7 @@ typedef struct {
     int *level;
     int *group; /* by id: its first node's id; while groups are joined, one on the way there */
     int *size;  /* by a group's first node */
+    int *checked; /* by id of a value: the last group that can_be_cut looked at it for, or NONE */
 } slice_search;
 
 /* Is it one of them? Requires: all groups. */

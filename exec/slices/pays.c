@@ -63,15 +63,15 @@ static int is_first_reader(const slice_search *s, const sliced_nodes *nodes, con
     return u->user[i] == n && adj_operand_position(n, n->in[k]) == k;
 }
 
-/* Is there no later member that reads the value? */
+/* True if no later member reads the value. Users are in the order of their ids. */
 static int is_last_reader(const slice_search *s, const sliced_nodes *nodes, const adj_node *n,
                           const adj_node *value)
 {
     const adj_uses *u = &s->e->uses[value->id];
-    int is_last = 1;
-    for (int i = 0; i < u->n_user; i++)
-        is_last &= !is_member(s, nodes, u->user[i]) || u->user[i]->id <= n->id;
-    return is_last;
+    int i = u->n_user - 1;
+    while (i >= 0 && !is_member(s, nodes, u->user[i]))
+        i--;
+    return i < 0 || u->user[i]->id <= n->id;
 }
 
 /* Bytes of one image of all that is there at a time, in the order of the nodes: operands and the

@@ -255,3 +255,36 @@ Test(memory, huge_pages)
     cr_expect_eq(asked_bytes_of(3 * HUGE_BYTES / 2 / 4), 0);
     cr_expect_geq(asked_bytes_of(8 * HUGE_BYTES / 4), 6 * HUGE_BYTES);
 }
+
+enum { MANY = 2500, LENGTH = 100 };
+
+/* Value i holds i + 1 everywhere, and is there until its sum has been taken; the sums, which are
+ * smaller, lie where values were. */
+Test(memory, many_values_share_a_small_arena)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {LENGTH}}), *value[MANY], *sum[MANY];
+    for (int i = 0; i < MANY; i++)
+        value[i] = adj_scale(x, i + 1);
+    for (int i = MANY - 1; i >= 0; i--)
+        sum[i] = adj_reduce_sum(value[i], (adj_axes){.n = ADJ_ALL, .keep_dims = 1});
+    adj_node *all = adj_concat(MANY, sum, 0);
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &all,
+                             .backend = "naive",
+                             .debug = {.no_fusion = 1, .no_passes = 1, .canaries = 1}};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    const adj_exec_info info = adj_exec_stats(e);
+    cr_expect_leq(info.arena_bytes, info.live_bytes + info.live_bytes / 10);
+    void *at;
+    cr_assert_eq(adj_set_in_place(e, x, &at), ADJ_OK);
+    for (int i = 0; i < LENGTH; i++)
+        ((float *)at)[i] = 1;
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    const float *got = adj_data(e, all);
+    for (int i = 0; i < MANY; i++)
+        cr_assert_eq((double)got[i], LENGTH * (i + 1.0), "value %d", i);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}

@@ -1,6 +1,7 @@
 /* test_graph.c - nodes are shared, the first error stays, names are unique, gradients accumulate.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +113,17 @@ Test(graph, versions_names_and_null)
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3);
     cr_assert_eq(adj_find(g, "x"), x);
     cr_assert_eq(adj_find(g, "none"), NULL);
-    cr_assert_eq(adj_label(adj_relu(x), "r"), adj_find(g, "r"));
+    adj_node *first = adj_neg(x), *r = adj_label(adj_relu(x), "r");
+    cr_assert_eq(adj_find(g, "r"), r);
+    cr_assert_eq(adj_label(first, "r"), adj_find(g, "r"), "the smallest id comes first");
+    for (int i = 0; i < 200; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "s%d", i);
+        adj_node *s = adj_label(adj_scale(x, 2 + i), name);
+        cr_assert_eq(adj_find(g, name), s);
+    }
+    cr_assert_eq(adj_find(g, "x"), x);
+    cr_assert_eq(adj_find(g, "r"), first);
     cr_assert_null(adj_input(g, "x", ADJ_F32, vec3));
     expect_error(g, ADJ_EARG, (const char *const[]){"input", "\"x\"", "taken", NULL});
     adj_graph_free(g);

@@ -39,7 +39,9 @@ static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
     return x;
 }
 
-/* A user of the group's values that may join it, or what such a user lacks; NULL: none. */
+/* Returns a user of the group's values that may join it, or an operand that such a user lacks; NULL
+ * if there is none. A user that lacks a longer chain of operands than the group has room for is
+ * passed over. */
 static const adj_node *next_member(const adj_node *root, const adj_uses *uses, int n,
                                    const adj_node *const group[])
 {
@@ -48,7 +50,9 @@ static const adj_node *next_member(const adj_node *root, const adj_uses *uses, i
             const adj_node *u = uses[group[i]->id].user[k];
             if (adj_position(n, group, u) >= 0)
                 continue;
-            while (fused_takes(u, fused_shape(root)) && adj_position(n, group, u) < 0) {
+            for (int room = FUSED_NODES - n;
+                 room > 0 && fused_takes(u, fused_shape(root)) && adj_position(n, group, u) < 0;
+                 room--) {
                 const adj_node *x = missing(u, root, n, group);
                 if (x == NULL)
                     return u;

@@ -1,0 +1,108 @@
+/* place_by_time.c - offsets of many slots: one walk through the steps.
+ *
+ * A slot is placed when its first step comes, in the smallest hole that takes it, and leaves a hole
+ * behind its last step. Holes are few where lifetimes nest, as those of a forward and a backward
+ * pass do, so the walk takes about n log n. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec.h"
+
+typedef struct {
+    size_t start, bytes;
+} hole;
+
+typedef struct {
+    hole *list; /* by offset; no two touch */
+    int n;
+    size_t end; /* of the arena */
+} holes;
+
+/* The order of the first steps; of one step the largest slot first. */
+static int by_first(const void *a, const void *b)
+{
+    const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x > y) - (x < y);
+}
+
+static int by_last(const void *a, const void *b)
+{
+    const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
+    return x->last != y->last ? (x->last < y->last ? -1 : 1) : (x > y) - (x < y);
+}
+
+static void remove_hole(holes *h, int i)
+{
+    h->n--;
+    memmove(h->list + i, h->list + i + 1, (size_t)(h->n - i) * sizeof *h->list);
+}
+
+/* Adds a hole and joins it with those that it touches. */
+static void add_hole(holes *h, size_t start, size_t bytes)
+{
+    int low = 0, high = h->n;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (h->list[middle].start < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const int joins_next = low < h->n && h->list[low].start == start + bytes;
+    const int joins_last = low > 0 && h->list[low - 1].start + h->list[low - 1].bytes == start;
+    if (joins_next)
+        bytes += h->list[low].bytes;
+    if (joins_last)
+        h->list[low - 1].bytes += bytes;
+    if (joins_next && joins_last)
+        remove_hole(h, low);
+    if (joins_last)
+        return;
+    if (!joins_next) {
+        memmove(h->list + low + 1, h->list + low, (size_t)(h->n - low) * sizeof *h->list);
+        h->n++;
+    }
+    h->list[low] = (hole){start, bytes};
+}
+
+/* Returns the offset of so many bytes: in the smallest hole that takes them, else at the end. */
+static size_t take_bytes(holes *h, size_t bytes)
+{
+    int best = NONE;
+    for (int i = 0; i < h->n; i++)
+        if (h->list[i].bytes >= bytes && (best == NONE || h->list[i].bytes < h->list[best].bytes))
+            best = i;
+    if (best == NONE) {
+        const int last = h->n - 1;
+        const int ends = last >= 0 && h->list[last].start + h->list[last].bytes == h->end;
+        const size_t start = ends ? h->list[last].start : h->end;
+        h->n -= ends;
+        h->end = start + bytes;
+        return start;
+    }
+    hole *taken = &h->list[best];
+    const size_t start = taken->start;
+    taken->start += bytes;
+    taken->bytes -= bytes;
+    if (taken->bytes == 0)
+        remove_hole(h, best);
+    return start;
+}
+
+adj_status place_by_time(adj_exec *e, int n, slot *begun[], slot *ended[])
+{
+    holes h = {.list = exec_alloc(e, (size_t)n + 1, sizeof *h.list)};
+    if (h.list == NULL)
+        return e->status;
+    qsort(begun, (size_t)n, sizeof *begun, by_first);
+    qsort(ended, (size_t)n, sizeof *ended, by_last);
+    for (int i = 0, k = 0; i < n; i++) {
+        for (; ended[k]->last < begun[i]->first; k++)
+            add_hole(&h, ended[k]->offset, slot_footprint(e, ended[k]));
+        begun[i]->offset = take_bytes(&h, slot_footprint(e, begun[i]));
+    }
+    e->info.arena_bytes = h.end;
+    return ADJ_OK;
+}
