@@ -167,6 +167,13 @@ typedef struct {
     int64_t interval; /* 0: 2000; a short training may want a shorter one */
 } adj_loss_scale;
 
+/* Settings of the parameters whose names match, as one of PyTorch's parameter groups. */
+typedef struct {
+    const char *pattern; /* as of adj_name_matches, "bn?" */
+    double weight_decay; /* in place of the optimizer's; 0: none */
+    double rate;         /* factor of the learning rate; 0: 1 */
+} adj_param_group;
+
 /* PyTorch's conventions. All zero: plain gradient descent. */
 typedef struct {
     adj_optimiser_kind kind;      /* ADJ_SGD, unless it is set */
@@ -183,6 +190,11 @@ typedef struct {
     /* Read during the call; NULL: gradients have their own size. For ADJ_PRECISION_F16, with
      * adj_exec_opts.loss_scale = 1: one scale is enough. */
     const adj_loss_scale *loss_scale;
+    /* A parameter has the settings of the first group that matches its name; without one, the
+     * optimizer's. clip_norm is of all gradients together. Read during the call. A group that
+     * matches no trained parameter is an error. NULL: no groups. */
+    const adj_param_group *groups;
+    int n_groups;
 } adj_optimiser_opts;
 
 /* Adds gradients and next values; lr is a scalar input of any float type. The updates are the

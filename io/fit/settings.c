@@ -37,6 +37,19 @@ static double usual_rate(const adj_optimiser_opts *o)
     return o->momentum == 0 ? 0.05 : 0.01;
 }
 
+static void set_groups(settings *s, const adj_optimiser_opts *o)
+{
+    uint64_t sum = fnv_start;
+    for (int i = 0; i < o->n_groups && o->groups != NULL; i++) {
+        const adj_param_group *group = &o->groups[i];
+        const double numbers[] = {group->weight_decay, group->rate != 0 ? group->rate : 1};
+        const char *pattern = group->pattern != NULL ? group->pattern : "";
+        sum = fnv(fnv(sum, pattern, strlen(pattern) + 1), numbers, sizeof numbers);
+    }
+    snprintf(s->groups_sum, sizeof s->groups_sum, "%016llx", (unsigned long long)sum);
+    s->groups = o->n_groups > 0 ? s->groups_sum : "none";
+}
+
 static void set_optimiser(settings *s, const adj_optimiser_opts *o, double lr)
 {
     s->optimizer = optimiser_name(o);
@@ -48,6 +61,7 @@ static void set_optimiser(settings *s, const adj_optimiser_opts *o, double lr)
     s->epsilon = o->epsilon;
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip_norm;
+    set_groups(s, o);
     s->lr = lr != 0 ? lr : usual_rate(o);
 }
 
@@ -237,6 +251,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"epsilon", .real = &s->epsilon, .high = 1},
         {"weight_decay", .real = &s->weight_decay, .high = 1e6},
         {"clip_norm", .real = &s->clip_norm, .high = 1e30},
+        {"groups", .text = &s->groups, .is_optional = 1},
         {"weighting", .text = &s->weighting},
         {"smoothing", .real = &s->smoothing, .high = 1},
         {"flip", .integer = &s->flip, .high = 1},

@@ -12,7 +12,8 @@ typedef struct {
     const char *model, *backend, *freeze; /* freeze: "none" */
     const char *optimizer;                /* its name, or "other" */
     const char *weighting;                /* a checksum of class weights, or "none" */
-    char weights_sum[20];
+    const char *groups;                   /* a checksum of parameter groups, or "none" */
+    char weights_sum[20], groups_sum[20];
     int64_t precision, math, schedule;
     int64_t height, width, channels, classes;
     int64_t epochs, batch, seed, threads;

@@ -33,10 +33,33 @@ static adj_node *state_of(adj_node *p, const char *part)
     return name.s[0] != 0 ? nn_state(adj_node_graph(p), name.s, t.dtype, t.shape, 0) : NULL;
 }
 
+/* Returns the first group that matches the parameter, or NULL if none does. */
+static const adj_param_group *group_of(const adj_optimiser_opts *o, const adj_node *p)
+{
+    for (int i = 0; i < o->n_groups; i++)
+        if (adj_name_matches(o->groups[i].pattern, adj_node_name(p)))
+            return &o->groups[i];
+    return NULL;
+}
+
+static double decay_of(const optimiser *s, const adj_node *p)
+{
+    const adj_param_group *group = group_of(&s->o, p);
+    return group != NULL ? group->weight_decay : s->o.weight_decay;
+}
+
+/* The rate of p, of p's type. */
+static adj_node *rate_of(const optimiser *s, const adj_node *p)
+{
+    const adj_param_group *group = group_of(&s->o, p);
+    const double factor = group != NULL ? nn_or_default(group->rate, 1) : 1;
+    return nn_cast(factor != 1 ? adj_scale(s->lr, factor) : s->lr, adj_node_type(p).dtype);
+}
+
 /* v' = mu v + dp + decay p;  p' = p - lr v', or with nesterov p - lr (dp + decay p + mu v'). */
 static void step_sgd(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
-    double mu = s->o.momentum, decay = s->o.weight_decay;
+    double mu = s->o.momentum, decay = decay_of(s, p);
 
     if (mu == 0) {
         assign(s, p, adj_sgd_step(p, dp, lr, decay));
@@ -52,13 +75,13 @@ static void step_sgd(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr
 /* m' and v': averages of the gradient and of its square. */
 static void step_adam(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
-    int decoupled = s->o.kind == ADJ_ADAMW;
+    const double decay = decay_of(s, p);
     adj_adam_attrs a = {.beta1 = s->o.beta1, .beta2 = s->o.beta2, .epsilon = s->o.epsilon};
 
-    if (decoupled)
-        a.decay = s->o.weight_decay;
-    else if (s->o.weight_decay != 0)
-        dp = adj_add(dp, adj_scale(p, s->o.weight_decay));
+    if (s->o.kind == ADJ_ADAMW)
+        a.decay = decay;
+    else if (decay != 0)
+        dp = adj_add(dp, adj_scale(p, decay));
     adj_node *m = state_of(p, "adam_m"), *v = state_of(p, "adam_v");
     adj_node *next_m = adj_ema(m, dp, a.beta1), *next_v = adj_ema(v, adj_square(dp), a.beta2);
     assign(s, m, next_m);
@@ -101,7 +124,7 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
         assign(s, step, s->t);
     }
     for (int i = 0; i < n && adj_graph_status(g) == ADJ_OK; i++) {
-        adj_node *lr = nn_cast(s->lr, adj_node_type(params[i]).dtype);
+        adj_node *lr = rate_of(s, params[i]);
         if (s->o.kind == ADJ_SGD)
             step_sgd(s, params[i], dx[i], lr);
         else
@@ -109,6 +132,42 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
     }
     if (s->scaling.scale != NULL)
         nn_update_loss_scale(&s->scaling, s->updates);
+}
+
+/* Of the groups alone: whether they match is known later. */
+static adj_status check_groups(adj_graph *g, const adj_optimiser_opts *o)
+{
+    if (o->n_groups < 0 || (o->n_groups > 0 && o->groups == NULL))
+        return adj_fail(g, ADJ_EARG, "adj_optimiser: groups is %s (n_groups is %d)",
+                        o->groups == NULL ? "NULL" : "given", o->n_groups);
+    for (int i = 0; i < o->n_groups; i++) {
+        const adj_param_group *group = &o->groups[i];
+        if (group->pattern == NULL)
+            return adj_fail(g, ADJ_EARG, "adj_optimiser: groups[%d].pattern is NULL", i);
+        if (!(group->weight_decay >= 0 && group->rate >= 0))
+            return adj_fail(g, ADJ_EARG,
+                            "adj_optimiser: groups[%d]: weight_decay or rate is negative (got %g "
+                            "and %g)",
+                            i, group->weight_decay, group->rate);
+    }
+    return ADJ_OK;
+}
+
+/* A misspelled pattern would leave the parameters that it means with other settings. */
+static adj_status match_groups(adj_graph *g, const adj_optimiser_opts *o, int n,
+                               adj_node *const params[])
+{
+    for (int i = 0; i < o->n_groups; i++) {
+        int found = 0;
+        for (int k = 0; k < n && !found; k++)
+            found = adj_name_matches(o->groups[i].pattern, adj_node_name(params[k]));
+        if (!found)
+            return adj_fail(g, ADJ_EARG,
+                            "adj_optimiser: groups[%d] matches no trained parameter (got pattern "
+                            "\"%s\")",
+                            i, o->groups[i].pattern);
+    }
+    return ADJ_OK;
 }
 
 /* The negation lets no NaN through. */
@@ -131,6 +190,8 @@ static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
                         "adj_optimiser: epsilon, weight_decay or clip_norm is negative (got %g, %g "
                         "and %g)",
                         o->epsilon, o->weight_decay, o->clip_norm);
+    if (check_groups(g, o) != ADJ_OK)
+        return ADJ_EARG;
     return o->loss_scale != NULL ? nn_check_loss_scale(g, o->loss_scale) : ADJ_OK;
 }
 
@@ -189,6 +250,7 @@ adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opt
     if (dx == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_optimiser: out of memory");
     else if ((n = keep_trained(g, &s.o, n, params)) >= 0 &&
+             match_groups(g, &s.o, n, params) == ADJ_OK &&
              add_gradients(&s, loss, n, params, dx) == ADJ_OK) {
         adj_role role = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
         add_steps(&s, g, n, params, dx);

@@ -78,3 +78,43 @@ Test(refused, parameters_of_other_names_in_evaluation)
                      "expected f32 [16, 5])");
     adj_dataset_free(d);
 }
+
+/* ---- a checkpoint of other parameter groups ---- */
+
+static adj_node *plain(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)training;
+    (void)user;
+    return adj_layer_dense(x, "logits", classes);
+}
+
+Test(refused, other_parameter_groups_than_the_checkpoint)
+{
+    folder f = folder_new();
+    const file_name file = in_folder(&f, "checkpoint");
+    adj_dataset *d = make_data();
+    const adj_net net = {.name = "mine", .build = plain};
+    const adj_param_group groups[] = {{.pattern = "*/b"}, {.pattern = "*/w", .rate = 2}};
+    const adj_optimiser_opts one = {.weight_decay = 0.1, .groups = groups, .n_groups = 1},
+                             two = {.weight_decay = 0.1, .groups = groups, .n_groups = 2},
+                             none = {.weight_decay = 0.1};
+    adj_fit_opts o = {.epochs = 2,
+                      .batch = 4,
+                      .backend = "naive",
+                      .threads = 1,
+                      .checkpoint = file.s,
+                      .optimiser = &one};
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_assert_eq(adj_fit(&net, d, NULL, &o, &p, &error), ADJ_OK, "%s", error.message);
+    adj_predictor_free(p);
+    o.resume = 1;
+    cr_expect_eq(adj_fit(&net, d, NULL, &o, &p, &error), ADJ_OK, "%s", error.message);
+    adj_predictor_free(p);
+    o.optimiser = &two;
+    cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "its groups is another"));
+    o.optimiser = &none;
+    cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "(got none, expected "));
+    adj_dataset_free(d);
+    folder_remove(&f);
+}
