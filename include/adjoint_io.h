@@ -112,9 +112,9 @@ typedef struct adj_tensors adj_tensors;
 /* Reads and checks a whole file, its checksums too if it has any. *t is a handle to ask for the
  * message even on failure (NULL only when out of memory) and must be freed in every case. */
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
-/* The same of a file of any kind that we know, told by its first bytes: safetensors; NumPy's .npy,
+/* Reads a file of any of these kinds, recognized by its first bytes: safetensors; NumPy's .npy,
  * whose tensor has the file's name, and .npz; IDX, plain or gzip. Only safetensors have metadata.
- */
+ * The message about another program's file, such as PyTorch's or Keras's, says how to export it. */
 ADJ_API adj_status adj_tensors_open(const char *path, adj_tensors **t);
 /* What is wrong with the file; "" if nothing. It is t's. */
 ADJ_API const char *adj_tensors_message(const adj_tensors *t);
@@ -176,11 +176,11 @@ typedef struct {
     void *user;                                             /* handed to report */
 } adj_weights_opts;
 
-/* Sets every parameter and state of the executor from the tensor of its name and shape; floats of
- * another type are rounded to its own. One that is missing or does not fit is an error
- * (ADJ_EIO, ADJ_ESHAPE), and then none is set; tensors that the executor does not know are passed
- * over. If the file has none of its states of training (adj_is_training_state) these are set to
- * what they begin with. options may be NULL. */
+/* Sets every parameter and state of the executor from the file's tensor of its name and shape
+ * (path: as adj_tensors_open takes it); floats of another type are rounded to its own. One that is
+ * missing or does not fit is an error (ADJ_EIO, ADJ_ESHAPE), and then none is set; tensors that the
+ * executor does not know are passed over. If the file has none of its states of training
+ * (adj_is_training_state) these are set to what they begin with. options may be NULL. */
 ADJ_API adj_status adj_weights_load_with(adj_exec *e, const char *path,
                                          const adj_weights_opts *options, adj_error *error);
 /* The same from tensors that have been read. */

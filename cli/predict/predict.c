@@ -211,7 +211,7 @@ static int check_standard(const predict_opts *o, int n, const char *const image[
 static int parse(predict_opts *o, int argc, char **argv, const char **image, int *n)
 {
     const option options[] = {
-        {"--weights", "FILE", "a safetensors file as train --out writes it; - is standard input",
+        {"--weights", "FILE", "weights, safetensors or .npz; - is standard input",
          .text = &o->weights},
         {"--top", "K", "the K most probable classes; default: 1", .integer = &o->top,
          .range = {1, ADJ_MAX_CLASSES}},

@@ -21,7 +21,7 @@ typedef struct {
 static int parse(eval_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--weights", "FILE", "a file written by train --out; - is standard input",
+        {"--weights", "FILE", "weights, safetensors or .npz; - is standard input",
          .text = &o->weights},
         {"--model", "NAME", "one of adjoint models; default: what the file says", .text = &o->model,
          .names = model_name_at},

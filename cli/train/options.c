@@ -190,7 +190,7 @@ enum { FILE_OPTIONS = 10 };
 static void list_file_options(train_opts *o, option list[])
 {
     const option all[FILE_OPTIONS] = {
-        {"--weights", "FILE", "to begin with: a safetensors file; - is standard input",
+        {"--weights", "FILE", "initial weights, safetensors or .npz; - is standard input",
          .text = &o->weights},
         {"--map", "NAME", "whose names these weights have: pytorch, keras or a map file",
          .text = &o->map},

@@ -330,7 +330,7 @@ adj_status adj_predictor_load(const char *path, const adj_net *net,
     if (p == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "predictor: expected the name of a file, and room");
     *p = NULL;
-    adj_status status = adj_tensors_read(path, &file);
+    adj_status status = adj_tensors_open(path, &file);
     if (status != ADJ_OK) {
         adj_error_set(error, status, "%s", adj_tensors_message(file));
         adj_tensors_free(file);

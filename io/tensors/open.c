@@ -6,6 +6,7 @@
 #include "io/data/npy.h"
 #include "io/data/unzip.h"
 #include "io/data/zipped.h"
+#include "file_kind.h"
 #include "tensors.h"
 
 enum { MAX_ARRAYS = 100000 };
@@ -208,9 +209,14 @@ adj_status adj_tensors_open(const char *path, adj_tensors **out)
         read_unzipped(t, path, is_npy, &error);
     for (int i = 0; i < t->n && error.status != ADJ_OK; i++)
         free(t->entry[i].own);
+    if (error.status == ADJ_OK && t->n == 0) {
+        adj_error_set(&error, ADJ_EIO, "%.200s: has no tensors", path);
+        can_read = 0;
+    }
     if (error.status != ADJ_OK) {
         t->n = 0;
-        snprintf(t->message, sizeof t->message, "%s", error.message);
+        if (can_read || !file_kind_sentence(path, t->message))
+            snprintf(t->message, sizeof t->message, "%s", error.message);
     }
     return error.status;
 }

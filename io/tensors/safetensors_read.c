@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file_kind.h"
 #include "safetensors.h"
 #include "tensors.h"
 
@@ -311,5 +312,7 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     t->path = NULL;
     if (status != ADJ_OK)
         t->n = 0;
+    if (status == ADJ_EIO && t->header == NULL) /* of another kind, perhaps */
+        (void)file_kind_sentence(path, t->message);
     return status;
 }

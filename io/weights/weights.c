@@ -254,7 +254,7 @@ adj_status adj_weights_load_with(adj_exec *e, const char *path, const adj_weight
                                  adj_error *error)
 {
     adj_tensors *t = NULL;
-    adj_status status = adj_tensors_read(path, &t);
+    adj_status status = adj_tensors_open(path, &t);
 
     if (status != ADJ_OK)
         adj_error_set(error, status, "%s", adj_tensors_message(t));

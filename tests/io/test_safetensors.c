@@ -194,7 +194,7 @@ Test(safetensors, truncated_at_every_byte_and_oversized)
 {
     folder f = folder_new();
     file_bytes file = make(good_header, 24);
-    for (size_t n = 0; n < file.n; n++)
+    for (size_t n = 2; n < file.n; n++) /* shorter: empty, or text (test_file_kind.c) */
         adj_tensors_free(read_bytes(&f, file.bytes, n, ADJ_EIO));
     adj_tensors_free(read_bytes(&f, file.bytes, file.n + 1, ADJ_EIO));
     folder_remove(&f);

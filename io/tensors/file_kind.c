@@ -1,0 +1,128 @@
+/* file_kind.c - see file_kind.h. Other programs' formats are recognized, never read. */
+#include <string.h>
+#include <unistd.h>
+
+#include "file_kind.h"
+#include "io/io.h"
+
+enum { START = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30 };
+
+typedef struct {
+    const char *is, *cure; /* cure: "" if none is known */
+} kind;
+
+#define FROM_TORCH "export with safetensors.torch.save_file(model.state_dict(), \"w.safetensors\")"
+#define FROM_KERAS                                                                                 \
+    "export with numpy.savez(\"w.npz\", **{v.path: v.numpy() for v in model.weights})"
+
+/* Files that begin with these bytes from offset at on. */
+static const struct {
+    size_t at, n;
+    const char *bytes;
+    kind kind;
+} signatures[] = {
+    {0, 14, "\200\2\212\nl\374\234F\371 j\250P\31", {"an old PyTorch pickle", FROM_TORCH}},
+    {0, 8, "\x89HDF\r\n\x1a\n", {"HDF5, as Keras writes .h5", FROM_KERAS}},
+    {0,
+     9,
+     "\0\0\6\x08\1\x1a\2\x08\1",
+     {"the index of a TensorFlow checkpoint",
+      "export its variables with tf.train.load_checkpoint and numpy.savez"}},
+    {0, 8, "\x89PNG\r\n\x1a\n", {"a PNG image", ""}},
+    {0, 3, "\xff\xd8\xff", {"a JPEG image", ""}},
+    {8, 4, "WEBP", {"a WEBP image", ""}},
+    {0, 2, "\x1f\x8b", {"gzip of something else", "unpack it with gunzip or tar"}},
+    {0, 4, "GGUF", {"GGUF", "export as safetensors with the program that wrote it"}},
+    {4, 4, "TFL3", {"a TensorFlow Lite model", "export from the model that it was made of"}},
+    {0, 4, "\177ELF", {"an ELF program or library", ""}},
+    {0, 19, "version https://git", {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
+};
+
+static const kind empty = {"an empty file", ""}, text = {"text", ""}, json = {"JSON text", ""},
+                  pickle = {"a Python pickle", "export with numpy.savez"},
+                  onnx = {"an ONNX model",
+                          "export with numpy.savez(\"w.npz\", **{t.name: numpy_helper.to_array(t) "
+                          "for t in model.graph.initializer})"},
+                  saved_model = {"a TensorFlow SavedModel",
+                                 "export with numpy.savez(\"w.npz\", **{v.name: v.numpy() for v in "
+                                 "model.variables})"},
+                  zip = {"a zip archive without .npy files", "unpack it"},
+                  torch_zip = {"a PyTorch archive", FROM_TORCH},
+                  keras_zip = {"a Keras 3 .keras archive", FROM_KERAS};
+
+/* Returns the kind of an archive, by its first member. */
+static const kind *zip_kind(const uint8_t *start, size_t n)
+{
+    const size_t length = start[ZIP_NAME_LENGTH] | (size_t)start[ZIP_NAME_LENGTH + 1] << 8;
+    const char *name = (const char *)start + ZIP_NAME;
+    if (memcmp(start, "PK\3\4", 4) != 0 || n < ZIP_NAME + length + 2)
+        return &zip;
+    if (memcmp(name + length, "FB", 2) == 0) /* its padding, an extra field */
+        return &torch_zip;
+    const int is_metadata = length == 13 && memcmp(name, "metadata.json", 13) == 0,
+              is_config = length == 11 && memcmp(name, "config.json", 11) == 0;
+    return is_metadata || is_config ? &keras_zip : &zip;
+}
+
+/* True if the bytes are printable, or UTF-8's beyond ASCII. */
+static int is_text(const uint8_t *start, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (start[i] == 0x7f || start[i] > 0xf4 ||
+            (start[i] < ' ' && (start[i] < '\t' || start[i] > '\r')))
+            return 0;
+    return 1;
+}
+
+/* Returns the kind of a file that fewer bytes tell: they could also be a damaged safetensors
+ * file's, so that this is excluded first. */
+static const kind *guess_kind(const uint8_t *start, size_t n)
+{
+    if (n < 9 || memcmp(start + 4, "\0\0\0\0{", 5) == 0)
+        return NULL;
+    if (start[0] == 0x80 && start[1] >= 2 && start[1] <= 5)
+        return &pickle;
+    /* protobufs: a version in field 1, then field 2, or one of the fields 2 to 8 */
+    if (memcmp(start, "\x08\x01\x12", 3) == 0)
+        return &saved_model;
+    if (start[0] == 8 && start[1] >= 2 && start[1] < 32 && start[2] != 0 &&
+        strchr("\x12\x1a\"(2:B", start[2]) != NULL)
+        return &onnx;
+    return NULL;
+}
+
+/* Returns the kind of a file that begins with these bytes, or NULL. */
+static const kind *find_kind(const uint8_t start[START + 1], size_t n)
+{
+    if (n == 0)
+        return &empty;
+    for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
+        if (n >= signatures[i].at + signatures[i].n &&
+            memcmp(start + signatures[i].at, signatures[i].bytes, signatures[i].n) == 0)
+            return &signatures[i].kind;
+    if (memcmp(start, "PK\3\4", 4) == 0 || memcmp(start, "PK\5\6", 4) == 0)
+        return zip_kind(start, n);
+    if (!is_text(start, n))
+        return guess_kind(start, n);
+    const size_t spaces = strspn((const char *)start, " \t\r\n");
+    return start[spaces] == '{' || start[spaces] == '[' ? &json : &text;
+}
+
+int file_kind_sentence(const char *path, char message[ADJ_MESSAGE])
+{
+    uint8_t start[START + 1] = {0};
+    int fd;
+    int64_t size;
+
+    if (io_open(path, &fd, &size) != NULL)
+        return 0;
+    const ssize_t n = read(fd, start, START);
+    close(fd);
+    const kind *k = n >= 0 ? find_kind(start, (size_t)n) : NULL;
+    if (k == NULL)
+        return 0;
+    snprintf(message, ADJ_MESSAGE,
+             "%.200s: not a file of tensors (got %s, expected safetensors, .npz, .npy or IDX)%s%s",
+             path, k->is, k->cure[0] != '\0' ? "; " : "", k->cure);
+    return 1;
+}

@@ -1,0 +1,11 @@
+/* file_kind.h - what a file is that has no tensors for us: by its first bytes. */
+#ifndef IO_FILE_KIND_H
+#define IO_FILE_KIND_H
+
+#include "adjoint_io.h"
+
+/* Writes a sentence that names the file, what it is and how its tensors are exported. Returns 0,
+ * without a sentence, if the file cannot be read or is of no kind in the table. */
+int file_kind_sentence(const char *path, char message[ADJ_MESSAGE]);
+
+#endif

@@ -1,0 +1,163 @@
+/* test_file_kind.c - other programs' files as weights: what they are and how to export them.
+ *
+ * The bytes are what these wrote: PyTorch 2.15 (torch.save of Linear(2, 3).state_dict(), the same
+ * with _use_new_zipfile_serialization=False, torch.jit.script(...).save), pickle.dump, Keras 3.15
+ * (save to .keras and .h5), TensorFlow 2.21 (saved_model.save, Checkpoint.write, TFLiteConverter),
+ * onnx.save with and without a producer's name, Pillow, gzip, and numpy.savez of nothing. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "adjoint_fit.h"
+#include "cli/child.h"
+#include "io/folder.h"
+
+typedef struct {
+    const char *bytes;
+    size_t n;
+    const char *is, *cure; /* cure: NULL if there is none */
+} sample;
+
+#define BYTES(literal) literal, sizeof(literal) - 1
+
+static const char torch[] = "safetensors.torch.save_file(model.state_dict()",
+                  keras[] = "numpy.savez(\"w.npz\", **{v.path", onnx[] = "model.graph.initializer";
+
+static const sample starts[] = {
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\30\0a/data.pklFB\24\0ZZZZ"),
+     "a PyTorch archive", torch},
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\15\0\25\0script/data/0FB\21\0ZZ"),
+     "a PyTorch archive", torch},
+    {BYTES("\200\2\212\12l\374\234F\371 j\250P\31.\200\2M\351\3.\200\2}"), "an old PyTorch pickle",
+     torch},
+    {BYTES("\200\4\225\250\0\0\0\0\0\0\0}\224\214\1a\224\214\26numpy._core.m"), "a Python pickle",
+     "numpy.savez"},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0\354Q\226p@\0\0\0@\0\0\0\15\0\0\0metadata.json{\"keras_ver"),
+     "a Keras 3 .keras archive", keras},
+    {BYTES("\211HDF\15\12\32\12\0\0\0\0\0\10\10\0"), "HDF5", keras},
+    {BYTES("\10\16:e\12\21\12\1x\12\1w\22\1y\"\6MatMul\22"), "an ONNX model", onnx},
+    {BYTES("\10\16\22\7pytorch:e\12\21\12\1x\12\1w\22\1y"), "an ONNX model", onnx},
+    {BYTES("\211PNG\15\12\32\12\0\0\0\15IHDR"), "a PNG image", NULL},
+    {BYTES("\377\330\377\340\0\20JFIF\0\1\1\0\0\1"), "a JPEG image", NULL},
+    {BYTES("RIFF$\0\0\0WEBPVP8 "), "a WEBP image", NULL},
+    {BYTES("\37\213\10\10cV\13k\2\377x\0\313H\315\311"), "gzip", "gunzip"},
+    {BYTES("\10\1\22\357V\12\271\14\22\211\14\12^\12\20AssignVariableOp\22"),
+     "a TensorFlow SavedModel", "model.variables"},
+    {BYTES("\0\0\6\10\1\32\2\10\1\0\34\15_CHECKPOINTABLE_OBJE"),
+     "the index of a TensorFlow checkpoint", "tf.train.load_checkpoint"},
+    {BYTES("\34\0\0\0TFL3\24\0 \0\34\0\30\0"), "a TensorFlow Lite model", "export from the model"},
+    {BYTES("GGUF\3\0\0\0\0\0\0\0\0\0\0\0"), "GGUF", "export as safetensors"},
+    {BYTES("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0"), "an ELF program", NULL},
+    {BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a"), "a pointer of Git LFS",
+     "git lfs pull"},
+    {BYTES(" {\"a\": [1, 2, 3]}\n"), "JSON text", NULL},
+    {BYTES("hello, world\n"), "text", NULL},
+    {BYTES("a\n"), "text", NULL},
+    {BYTES(""), "an empty file", NULL},
+};
+
+/* Whole archives of one member, as Python's zipfile writes them: with PyTorch's padding, with
+ * Keras's first name, with another. */
+static const sample archives[] = {
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\10\0a/data.pklFB\4\0ZZZZ"
+           "\200\2}.PK\1\2\24\3\24\0\0\0\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\10\0\0\0\0\0"
+           "\0\0\0\0\200\1\0\0\0\0a/data.pklFB\4\0ZZZZPK\5\6\0\0\0\0\1\0\1\0@\0\0\0\64\0\0\0\0\0"),
+     "a PyTorch archive", torch},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0IE\224\341\31\0\0\0\31\0\0\0\15\0\0\0metadata.json{\"keras_"
+           "version\": \"3.12\"}PK\1\2\24\3\24\0\0\0\0\0\0\0!\0IE\224\341\31\0\0\0\31\0\0\0\15\0\0"
+           "\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0metadata.jsonPK\5\6\0\0\0\0\1\0\1\0;\0\0\0D\0\0\0\0\0"),
+     "a Keras 3 .keras archive", keras},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0a.txtaPK\1\2\24\3\24\0"
+           "\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0a.txt"
+           "PK\5\6\0\0\0\0\1\0\1\0\63\0\0\0$\0\0\0\0\0"),
+     "a zip archive without .npy files", "unpack it"},
+    {BYTES("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), "a zip archive without .npy files", NULL},
+};
+
+static void expect_sentence(const sample *s, const char *path, const char *message)
+{
+    char got[80];
+    snprintf(got, sizeof got, "not a file of tensors (got %s", s->is);
+    cr_expect_not_null(strstr(message, path), "%s", message);
+    cr_expect_not_null(strstr(message, got), "%s: %s", s->is, message);
+    cr_expect_not_null(strstr(message, "expected safetensors, .npz, .npy or IDX)"), "%s", message);
+    cr_expect_null(strstr(message, "offset"), "%s", message);
+    if (s->cure != NULL)
+        cr_expect_not_null(strstr(message, s->cure), "%s: %s", s->is, message);
+}
+
+/* The readers of any file, of safetensors alone, and of weights say the same. */
+static void expect_refused(const sample *s, const char *path)
+{
+    adj_tensors *t = NULL;
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_expect_eq(adj_tensors_open(path, &t), ADJ_EIO, "%s", s->is);
+    expect_sentence(s, path, adj_tensors_message(t));
+    cr_expect_eq(adj_tensors_count(t), 0);
+    adj_tensors_free(t);
+    cr_expect_eq(adj_tensors_read(path, &t), ADJ_EIO, "%s", s->is);
+    expect_sentence(s, path, adj_tensors_message(t));
+    adj_tensors_free(t);
+    cr_expect_eq(adj_predictor_load(path, &(adj_net){.name = "lenet"}, NULL, &p, &error), ADJ_EIO);
+    expect_sentence(s, path, error.message);
+}
+
+Test(file_kind, first_bytes)
+{
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w");
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        put_file(path.s, starts[i].bytes, starts[i].n);
+        if (strncmp(starts[i].bytes, "PK", 2) != 0) {
+            expect_refused(&starts[i], path.s);
+            continue;
+        }
+        adj_tensors *t = NULL; /* cut, so that it is no archive for adj_tensors_open */
+        cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_EIO);
+        expect_sentence(&starts[i], path.s, adj_tensors_message(t));
+        adj_tensors_free(t);
+    }
+    folder_remove(&f);
+}
+
+Test(file_kind, archives_without_arrays)
+{
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.npz");
+    for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
+        put_file(path.s, archives[i].bytes, archives[i].n);
+        expect_refused(&archives[i], path.s);
+    }
+    folder_remove(&f);
+}
+
+/* Every command that takes such a file fails with that sentence. */
+Test(file_kind, commands)
+{
+    static finished r;
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.pt"), out = in_folder(&f, "o.safetensors"),
+                    image = in_folder(&f, "i.png");
+    const char *const lines[][8] = {
+        {"inspect", path.s},
+        {"convert", path.s, out.s},
+        {"train", "--data", "digits", "--limit", "64", "--weights", path.s},
+        {"eval", "--data", "digits", "--weights", path.s},
+        {"predict", "--weights", path.s, image.s},
+    };
+    put_file(path.s, archives[0].bytes, archives[0].n);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        run_tool(lines[i], &r);
+        cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.err);
+        expect_sentence(&archives[0], path.s, r.err);
+    }
+    /* legal, with nothing in it */
+    put_file(path.s, "\2\0\0\0\0\0\0\0{}", 10);
+    for (size_t i = 0; i < 2; i++) {
+        run_tool(lines[i], &r);
+        cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.out);
+        cr_expect_not_null(strstr(r.err, "w.pt: is safetensors without tensors"), "%s", r.err);
+    }
+    cr_expect_eq(files_in(&f), 1);
+    folder_remove(&f);
+}
