@@ -19,7 +19,7 @@ for option in "$@"; do
 done
 
 packages="gcc libc6-dev ninja-build pkg-config libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev
-    libpng-dev libturbojpeg0-dev libzip-dev"
+    libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev"
 if [ -n "$dev" ]; then
     packages="$packages clang clang-tidy clang-format cppcheck valgrind libomp-dev python3 g++ cmake doxygen dpkg-dev"
 fi
@@ -38,7 +38,7 @@ known() {
 # Everything needed to build and test, whoever installed it.
 complete() {
     command -v cc >/dev/null && command -v ninja >/dev/null && command -v pkg-config >/dev/null &&
-        pkg-config --exists criterion zlib jansson libpng libturbojpeg libzip &&
+        pkg-config --exists criterion zlib jansson libpng libturbojpeg libwebp libzip &&
         echo '#include <oneapi/dnnl/dnnl.h>' | cc -fopenmp -E - >/dev/null 2>&1
 }
 
@@ -46,8 +46,8 @@ elsewhere() {
     cat >&2 <<END
 setup.sh: this is neither Debian nor Ubuntu. Please install
   a C11 compiler with OpenMP (gcc), ninja, pkg-config,
-  oneDNN 2.x or 3.x built on OpenMP, zlib, jansson, libpng, TurboJPEG (libjpeg-turbo) and libzip, with their
-  headers,
+  oneDNN 2.x or 3.x built on OpenMP, zlib, jansson, libpng, TurboJPEG (libjpeg-turbo), libwebp and libzip,
+  with their headers,
   and for the tests Criterion 2.3 or newer, with its headers;
 for --mpi an MPI with its compiler (mpicc);
 for development also clang with its sanitizer runtime and libomp, clang-tidy, clang-format, cppcheck

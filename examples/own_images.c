@@ -1,4 +1,4 @@
-/* own_images.c - a net of one's own on images of one's own: DIR/CLASS/ with PNG and JPEG files is
+/* own_images.c - a net of one's own on images of one's own: DIR/CLASS/ with image files is
  * learnt, a fifth of it held out; the weights are saved, loaded again and asked about one image.
  *
  *   cc own_images.c $(pkg-config --cflags --libs adjoint_io) && ./a.out DIR WEIGHTS IMAGE */

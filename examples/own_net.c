@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     adj_error error;
     float probability[10];
 
-    /* adj_dataset_new takes images of your own; adj_dataset_open folders of PNG and JPEG files. */
+    /* adj_dataset_new takes images of your own; adj_dataset_open folders of image files. */
     if (adj_dataset_digits(ADJ_TRAIN, 3000, 1, &train) ||
         adj_dataset_digits(ADJ_TEST, 500, 1, &test))
         return failed("the digits cannot be drawn");

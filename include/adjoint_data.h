@@ -160,10 +160,10 @@ typedef struct {
     uint8_t background[3];  /* red, green, blue: what an alpha channel lies over */
 } adj_image_opts;
 
-/* Reads a PNG or JPEG file, known by its first bytes, turns it as its EXIF orientation says and
- * brings it to the size and channels of the options: pixels [h, w, c] in pixel units. Pixels are as
- * stored, whatever gAMA, iCCP, sRGB and cHRM say; 16-bit samples are divided by 257. *resized (may
- * be NULL): whether its size was another. */
+/* Reads a PNG, JPEG or WEBP file, known by its first bytes, turns it as its EXIF orientation says
+ * and brings it to the size and channels of the options: pixels [h, w, c] in pixel units. Pixels
+ * are as stored, whatever gAMA, iCCP, sRGB and cHRM say; 16-bit samples are divided by 257.
+ * *resized (may be NULL): whether its size was another. */
 ADJ_API adj_status adj_image_read(const char *path, const adj_image_opts *options, float *pixels,
                                   int *resized, adj_error *error);
 /* The same of n bytes in memory; name stands in the sentence of a failure. */

@@ -81,7 +81,7 @@ Architecture: $architecture
 Maintainer: $maintainer
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f 1)
 Depends: $depends
-Suggests: libdnnl-dev, libjansson-dev, libpng-dev, libturbojpeg0-dev, libzip-dev, zlib1g-dev
+Suggests: libdnnl-dev, libjansson-dev, libpng-dev, libturbojpeg0-dev, libwebp-dev, libzip-dev, zlib1g-dev
 Section: science
 Priority: optional
 Description: small convolutional networks on a CPU: C library and tool

@@ -13,7 +13,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 packages=ninja-build,pkg-config,mount,gcc-aarch64-linux-gnu,libc6-dev-arm64-cross,qemu-user-static
-for package in libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev libpng-dev libturbojpeg0-dev libzip-dev; do
+for package in libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev; do
     packages=$packages,$package:arm64
 done
 

@@ -47,6 +47,6 @@ needed() {
 }
 needed "$BUILD/libadjoint.so.$abi" | grep -vE '^(libc|libm|libgomp|libdnnl)\.so\.' >"$findings"
 [ ! -s "$findings" ] || complain "libadjoint needs more than libc, libm, libgomp and libdnnl"
-needed "$BUILD/libadjoint_io.so.$abi" | grep -vE '^(libc|libm|libgomp|libz|libjansson|libpng16|libturbojpeg|libzip|libadjoint)\.so\.' >"$findings"
-[ ! -s "$findings" ] || complain "libadjoint_io needs more than libc, libm, libgomp, libz, libjansson, libpng, libturbojpeg, libzip and libadjoint"
+needed "$BUILD/libadjoint_io.so.$abi" | grep -vE '^(libc|libm|libgomp|libz|libjansson|libpng16|libturbojpeg|libwebp|libzip|libadjoint)\.so\.' >"$findings"
+[ ! -s "$findings" ] || complain "libadjoint_io needs more than libc, libm, libgomp, libz, libjansson, libpng, libturbojpeg, libwebp, libzip and libadjoint"
 exit $status

@@ -228,14 +228,14 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
     const remark examples[] = {
         {"adjoint predict --weights lenet.safetensors seven.png", "The class and its probability."},
         {"adjoint predict --weights best.safetensors --json photos | jq .class",
-         "Every PNG and JPEG in the folder photos, one JSON object a file."},
+         "Every image in the folder photos, one JSON object a file."},
         {"adjoint predict --weights best.safetensors --top 3 - <cat.jpg",
          "An image on standard input, and its three most probable classes."},
         {NULL, NULL}};
     const usage u = {.command = "predict",
                      .summary =
-                         "Tells what PNG and JPEG images show: files, folders of them, - for "
-                         "the standard input.",
+                         "Tells what PNG, JPEG and WEBP images show: files, folders of them, "
+                         "- for the standard input.",
                      .options = options,
                      .arguments = "IMAGE...",
                      .argument = image,

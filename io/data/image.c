@@ -1,4 +1,4 @@
-/* image.c - an image file of either format, turned, its alpha laid over a colour; and the public
+/* image.c - an image file of any format, turned, its alpha laid over a colour; and the public
  * reader of single images. */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,17 +16,33 @@ const char *io_image_refused(int64_t h, int64_t w)
                : NULL;
 }
 
-static adj_status refuse_format(const char *name, adj_error *error)
+/* The formats, each known by a file's first bytes. */
+typedef struct {
+    int (*is)(const uint8_t *bytes, size_t n);
+    adj_status (*header)(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+                         adj_error *error);
+    adj_status (*decode)(const uint8_t *bytes, size_t n, const char *name, image *result,
+                         adj_error *error);
+} format;
+
+static const format *find_format(const uint8_t *bytes, size_t n)
 {
-    return adj_error_set(error, ADJ_EIO, "image: %.300s: is neither PNG nor JPEG", name);
+    static const format formats[] = {{io_is_png, io_png_header, io_png_decode},
+                                     {io_is_jpeg, io_jpeg_header, io_jpeg_decode},
+                                     {io_is_webp, io_webp_header, io_webp_decode}};
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i].is(bytes, n))
+            return &formats[i];
+    return NULL;
 }
 
 adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                            adj_error *error)
 {
-    adj_status status = io_is_png(bytes, n)    ? io_png_header(bytes, n, name, header, error)
-                        : io_is_jpeg(bytes, n) ? io_jpeg_header(bytes, n, name, header, error)
-                                               : refuse_format(name, error);
+    const format *f = find_format(bytes, n);
+    if (f == NULL)
+        return adj_error_set(error, ADJ_EIO, "image: %.300s: is neither PNG, JPEG nor WEBP", name);
+    adj_status status = f->header(bytes, n, name, header, error);
     if (status == ADJ_OK && header->orientation >= 5) {
         int64_t h = header->size.h;
         header->size.h = header->size.w;
@@ -111,8 +127,7 @@ adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
     adj_status status = io_image_header(bytes, n, name, &header, error);
     if (status != ADJ_OK) /* the bytes are all there are */
         return status == ADJ_EARG && error != NULL ? (error->status = ADJ_EIO) : ADJ_EIO;
-    status = io_is_png(bytes, n) ? io_png_decode(bytes, n, name, result, error)
-                                 : io_jpeg_decode(bytes, n, name, result, error);
+    status = find_format(bytes, n)->decode(bytes, n, name, result, error);
     if (status == ADJ_OK)
         status = turn(result, header.orientation, name, error);
     if (status == ADJ_OK && background != NULL && (result->size.c == 2 || result->size.c == 4))

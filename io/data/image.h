@@ -1,4 +1,4 @@
-/* image.h - PNG and JPEG files, from their bytes to pixels. */
+/* image.h - PNG, JPEG and WEBP files, from their bytes to pixels. */
 #ifndef IO_DATA_IMAGE_H
 #define IO_DATA_IMAGE_H
 
@@ -50,6 +50,12 @@ int io_is_jpeg(const uint8_t *bytes, size_t n);
 adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                           adj_error *error);
 adj_status io_jpeg_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
+                          adj_error *error);
+
+int io_is_webp(const uint8_t *bytes, size_t n);
+adj_status io_webp_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+                          adj_error *error);
+adj_status io_webp_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                           adj_error *error);
 
 /* The orientation in a TIFF header and its first directory, as EXIF has it; 1 if there is none. */

@@ -1,4 +1,4 @@
-/* fuzz_image.c - the readers of PNG and JPEG, EXIF with them, against arbitrary bytes.
+/* fuzz_image.c - the readers of PNG, JPEG and WEBP, EXIF with them, against arbitrary bytes.
  *
  * Input: one byte of options (1 to 4 channels; 4: only the size 5x6), the file. */
 #include <string.h>

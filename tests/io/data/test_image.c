@@ -1,9 +1,10 @@
-/* test_image.c - PNG and JPEG files, by EXIF orientation, cut and damaged. */
+/* test_image.c - PNG, JPEG and WEBP files, by EXIF orientation, cut and damaged. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "adjoint_data.h"
 #include "io/data/files.h"
+#include "io/data/webp_files.h"
 #include "io/folder.h"
 
 enum { ROOM = 64 };
@@ -57,6 +58,44 @@ Test(image, kinds_of_png)
                      "%s", error.message);
         cr_expect_eq(resized, 0);
         expect_pixels(c->name, got, c->pixels, (size_t)(6 * c->channels));
+    }
+}
+
+/* Lossy files: every fifth pixel of every fifth row, to within 1. */
+Test(image, kinds_of_webp)
+{
+    static const struct {
+        const char *name;
+        const uint8_t *file;
+        size_t size;
+        int64_t h, w, c, step;
+        const uint8_t *pixels;
+        float tolerance;
+    } cases[] = {
+        {"lossless", lossless_webp, sizeof lossless_webp, 2, 3, 3, 1, lossless_pixels, 0},
+        {"with alpha", lossless_alpha_webp, sizeof lossless_alpha_webp, 2, 3, 4, 1,
+         lossless_alpha_pixels, 0},
+        {"turned", turned_webp, sizeof turned_webp, 3, 2, 3, 1, turned_pixels, 0},
+        {"lossy", lossy_webp, sizeof lossy_webp, 16, 24, 3, 5, lossy_pixels, 1},
+        {"lossy with alpha", lossy_alpha_webp, sizeof lossy_alpha_webp, 16, 24, 4, 5,
+         lossy_alpha_pixels, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const adj_image_opts o = {
+            .h = cases[i].h, .w = cases[i].w, .c = cases[i].c, .resize = ADJ_RESIZE_ERROR};
+        const uint8_t *expected = cases[i].pixels;
+        float got[16 * 24 * 4];
+        adj_error error = {0};
+        cr_assert_eq(
+            adj_image_decode(cases[i].file, cases[i].size, cases[i].name, &o, got, NULL, &error),
+            ADJ_OK, "%s", error.message);
+        for (int64_t y = 0; y < o.h; y += cases[i].step)
+            for (int64_t x = 0; x < o.w; x += cases[i].step)
+                for (int64_t c = 0; c < o.c; c++, expected++)
+                    cr_expect_float_eq(got[(y * o.w + x) * o.c + c], (float)*expected,
+                                       cases[i].tolerance, "%s (%d, %d)[%d]: %g, expected %d",
+                                       cases[i].name, (int)y, (int)x, (int)c,
+                                       got[(y * o.w + x) * o.c + c], *expected);
     }
 }
 
@@ -127,6 +166,11 @@ Test(image, truncated_at_every_byte)
     expect_refused_when_cut(rgb_png, sizeof rgb_png, 12); /* without IEND all pixels are there */
     expect_refused_when_cut(palette_alpha_png, sizeof palette_alpha_png, 12);
     expect_refused_when_cut(rgb_jpeg, sizeof rgb_jpeg, 3);
+    expect_refused_when_cut(lossless_webp, sizeof lossless_webp, 0);
+    expect_refused_when_cut(lossless_alpha_webp, sizeof lossless_alpha_webp, 0);
+    expect_refused_when_cut(turned_webp, sizeof turned_webp, 0);
+    expect_refused_when_cut(lossy_webp, sizeof lossy_webp, 0);
+    expect_refused_when_cut(lossy_alpha_webp, sizeof lossy_alpha_webp, 0);
 }
 
 static void expect_message(const void *bytes, size_t n, const char *word)
@@ -140,12 +184,16 @@ static void expect_message(const void *bytes, size_t n, const char *word)
 Test(image, refused)
 {
     static const uint8_t large[] = {0, 0, 0x27, 0, 0, 0, 0x27, 0};
-    uint8_t file[sizeof rgb_png];
+    uint8_t file[sizeof rgb_png], webp[sizeof lossy_webp];
     float got[ROOM];
     adj_error error = {0};
 
-    expect_message("GIF89a", 6, "is neither PNG nor JPEG");
+    memcpy(webp, lossy_webp, sizeof webp);
+    memset(webp + 23, 0, 3); /* the start code of VP8 */
+    expect_message(webp, sizeof webp, "the header is corrupt");
+    expect_message("GIF89a", 6, "is neither PNG, JPEG nor WEBP");
     expect_message(cmyk_jpeg, sizeof cmyk_jpeg, "CMYK");
+    expect_message(animated_webp, sizeof animated_webp, "is an animation (expected one image)");
     memcpy(file, rgb_png, sizeof file);
     memset(file + 16, 0x7f, 4); /* the width */
     expect_message(file, sizeof file, "too large");

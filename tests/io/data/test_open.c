@@ -6,6 +6,7 @@
 
 #include "adjoint_data.h"
 #include "io/data/files.h"
+#include "io/data/webp_files.h"
 #include "io/folder.h"
 
 static adj_dataset *open_part(const char *path, adj_dataset_part part, const adj_dataset_opts *o)
@@ -377,7 +378,7 @@ Test(open, folder_of_classes)
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png has 1 channel, ");
     adj_dataset_free(open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 3}));
     put(&b, "y.png", "not an image", 12);
-    expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG nor JPEG");
+    expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG, JPEG nor WEBP");
     put(&b, "z.png", "nor this", 8);
     put(&a, "0.png", rgb_png, 20);
     expect_refused(
@@ -416,6 +417,34 @@ Test(open, names_in_a_folder)
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 6 && d->classes == 2, "%d images, %d classes", (int)d->n, d->classes);
     cr_expect_str_eq(d->class_names[0], "a");
+    adj_dataset_free(d);
+    remove_all(&f);
+}
+
+/* EXIF data, which say that the image is turned, come after the pixels: here beyond what is read of
+ * a file for its header. */
+Test(open, folder_of_webp)
+{
+    enum { JUNK = 100000, EXIF = sizeof turned_webp - sizeof lossless_webp - 18 };
+    static uint8_t file[sizeof turned_webp + 8 + JUNK];
+    const size_t pixels = sizeof turned_webp - EXIF, all = sizeof file - 8;
+    folder f = folder_new(), a = sub_folder(&f, "a"), b = sub_folder(&f, "b");
+
+    memcpy(file, turned_webp, pixels);
+    memcpy(file + pixels, "JUNK", 4);
+    for (size_t i = 0; i < 4; i++) { /* lengths, least significant byte first */
+        file[4 + i] = (uint8_t)(all >> 8 * i);
+        file[pixels + 4 + i] = (uint8_t)(JUNK >> 8 * i);
+    }
+    memcpy(file + pixels + 8 + JUNK, turned_webp + pixels, EXIF);
+    put(&a, "1.webp", file, sizeof file);
+    put(&b, "1.WEBP", lossless_webp, sizeof lossless_webp);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->n == 2 && d->h == 3 && d->w == 2 && d->c == 3 && d->resized == 1);
+    float expected[18];
+    for (int i = 0; i < 18; i++)
+        expected[i] = turned_pixels[i];
+    expect_floats(d, 0, expected, 18);
     adj_dataset_free(d);
     remove_all(&f);
 }
