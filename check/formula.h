@@ -11,6 +11,10 @@ int formula_is_step(const adj_op *op);
 /* value[i] for the operands' values; n has a formula. size, for a step, or NULL: the sum of
  * the magnitudes of the terms that are added up for it. */
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size);
+/* Sets size[i] to the sum of the magnitudes of value[i]'s terms and returns 1, for an op whose
+ * terms cancel for the absolute values of its operands as well: the gradient of a group norm of few
+ * values. Returns 0 for all others. */
+int formula_terms(const adj_node *n, double *const operand[], double *size);
 /* Formulas are slow: may this one be asked about any node? */
 int formula_is_cheap(const adj_node *n);
 /* Is it made of differences, which no infinity has? */

@@ -111,9 +111,14 @@ static int64_t channel(const group *g, int64_t i)
 /* The first of its elements from i on; end: there is none. */
 static int64_t next(const group *g, int64_t i)
 {
-    while (i < g->end && (channel(g, i) < g->first || channel(g, i) >= g->last))
-        i++;
-    return i;
+    const int64_t channels = g->shape.dim[g->format == ADJ_NCHW ? 1 : g->shape.rank - 1];
+    const int64_t inner = g->format == ADJ_NCHW ? (g->end - g->begin) / channels : 1;
+    if (i >= g->end || (channel(g, i) >= g->first && channel(g, i) < g->last))
+        return i;
+    if (channel(g, i) < g->first)
+        return i + (g->first - channel(g, i)) * inner - (i - g->begin) % inner;
+    i += channels - channel(g, i) + g->first; /* of the next pixel */
+    return g->format == ADJ_NHWC && i < g->end ? i : g->end;
 }
 
 static group group_at(const adj_node *n, const double *x, int64_t image, int64_t number)
@@ -178,6 +183,28 @@ static void grad_of_group(const group *g, double *const in[], double *y)
         const double xhat = (in[0][i] - g->mean) * g->s;
         y[i] = g->s * (in[1][channel(g, i)] * in[2][i] - mean - xhat * mean_xhat);
     }
+}
+
+static void terms_of_group(const group *g, double *const in[], double *y)
+{
+    double mean = 0, mean_xhat = 0;
+    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1)) {
+        const double w = fabs(in[1][channel(g, i)] * in[2][i]);
+        mean += w / g->m;
+        mean_xhat += w * fabs(in[0][i] - g->mean) * g->s / g->m;
+    }
+    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1)) {
+        const double xhat = fabs(in[0][i] - g->mean) * g->s;
+        y[i] = g->s * (fabs(in[1][channel(g, i)] * in[2][i]) + mean + xhat * mean_xhat);
+    }
+}
+
+int formula_terms(const adj_node *n, double *const operand[], double *size)
+{
+    if (n->op != &adj_op_group_norm_grad)
+        return 0;
+    over_groups(n, operand, size, terms_of_group);
+    return 1;
 }
 
 static void group_norm(const adj_node *n, double *const in[], double *y)

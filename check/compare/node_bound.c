@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/formula.h"
 #include "compare.h"
 #include "exec/machine/isa_level.h"
 
@@ -51,6 +52,26 @@ static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const
     return run_node(b, n, v, b->reference, p, o);
 }
 
+/* magnitude[i] = max(magnitude[i], the sum of the magnitudes of y[i]'s terms), where the op has a
+ * formula for these. */
+static adj_status gather_terms(const runner *b, const adj_node *n, void *const operand[], region *p,
+                               double *magnitude)
+{
+    double *v[MAX_IN], *size = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *size);
+    for (int k = 0; k < n->n_in; k++) {
+        const adj_dtype dtype = config_dtype(b->reference, n->in[k]->type.dtype);
+        v[k] = convert(p, dtype, operand[k], ADJ_F64, node_elems(n->in[k]));
+        if (v[k] == NULL)
+            return ADJ_ENOMEM;
+    }
+    if (size == NULL)
+        return ADJ_ENOMEM;
+    if (formula_terms(n, v, size))
+        for (int64_t i = 0; i < node_elems(n); i++)
+            magnitude[i] = fmax(magnitude[i], size[i]);
+    return ADJ_OK;
+}
+
 static adj_status magnitudes(const runner *b, const adj_node *n, void *const operand[], region *p,
                              double *magnitude)
 {
@@ -68,7 +89,8 @@ static adj_status magnitudes(const runner *b, const adj_node *n, void *const ope
     if (status == ADJ_OK && linear_in(n) != 0 &&
         (status = run_magnitudes(b, n, operand, -1, p, &o)) == ADJ_OK)
         gather(n, &o, dtype, 0, magnitude);
-    return status;
+    return status == ADJ_OK && n->op->cancels_in != 0 ? gather_terms(b, n, operand, p, magnitude)
+                                                      : status;
 }
 
 /* The most terms in a sum of the result. */

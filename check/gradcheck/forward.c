@@ -7,15 +7,15 @@
 #include "check/formula.h"
 #include "gradcheck.h"
 
-/* Of each operand: the leaf's values; NULL: one is no leaf, or no memory. */
-static double **operands_of(subject *s)
+double **leaf_operands(subject *s, const adj_node *y)
 {
-    const adj_node *y = s->reference.y;
     double **v = region_alloc(&s->region, (size_t)y->n_in + 1, sizeof *v);
     for (int k = 0; v != NULL && k < y->n_in; k++) {
         for (int leaf = 0; leaf < s->n_leaf; leaf++)
             if (s->reference.leaf[leaf] == y->in[k])
                 v[k] = s->x[leaf];
+        if (y->in[k] == s->reference.dy)
+            v[k] = s->dy;
         if (v[k] == NULL)
             return NULL;
     }
@@ -32,7 +32,7 @@ adj_status check_forward(subject *s, adj_gradcheck_row *row)
     const adj_node *y = s->reference.y;
     if (s->order != 1 || !formula_exists(y) || !formula_is_cheap(y) || !adj_is_float(y->type.dtype))
         return ADJ_OK;
-    double **operand = operands_of(s), *value = reals(s, s->n_y);
+    double **operand = leaf_operands(s, y), *value = reals(s, s->n_y);
     if (operand == NULL || value == NULL)
         return value == NULL ? ADJ_ENOMEM : ADJ_OK;
     adj_status status = forward_at(s, -1, 0, s->y_mid);

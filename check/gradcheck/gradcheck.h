@@ -258,6 +258,9 @@ const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
 /* forward.c: how far naive's value in float64 may be from the formula's, whose largest magnitude is
  * max: differences make the formulas of some gradients, so they are right to about 1e-9. */
 double formula_tolerance(const adj_node *n, double max);
+/* Values of each operand of y, a node of the reference's graph; NULL: one is no leaf, or no memory.
+ */
+double **leaf_operands(subject *s, const adj_node *y);
 /* naive's value against the op's formula, on the values drawn; row fails or stays. */
 adj_status check_forward(subject *s, adj_gradcheck_row *row);
 /* update.c: a step of an optimiser against its formula; fills the row. */

@@ -4,12 +4,14 @@
  * b_i|, u the rounding unit of the result and u_acc that of the accumulator. A gradient that takes
  * N kernels rounds N results and adds up L = the sum of their L. Where the node is linear, S is the
  * gradient of the absolute values. Elsewhere intermediate values may be larger than the result and
- * cancel: S is then at least the largest of |dx| and |dy|, and the bound is taken several times. So
+ * cancel: S is then at least the largest of |dx|, |dy| and of the magnitudes of what cancels inside
+ * one kernel (formula_terms), and the bound is taken several times. So
  * it is where the node is linear, but a kernel on the way is not in what another one has rounded:
  * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. And
  * so where terms cancel inside a kernel (adj_op.cancels_in): those of absolute values do, too. */
 #include <math.h>
 
+#include "check/formula.h"
 #include "gradcheck.h"
 
 enum { SAFETY_LINEAR = 2, SAFETY = 16 };
@@ -73,6 +75,16 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
     return ADJ_OK;
 }
 
+/* The largest sum of the magnitudes of an element's terms, where one kernel makes dx and its terms
+ * cancel (formula_terms); else 0. */
+static double max_terms(subject *s, int leaf)
+{
+    const adj_node *dx = s->reference.dx[leaf];
+    double **operand = leaf_operands(s, dx), *size = reals(s, node_elems(dx));
+    const int has_terms = operand != NULL && size != NULL && formula_terms(dx, operand, size);
+    return has_terms ? max_magnitude(size, node_elems(dx)) : 0;
+}
+
 adj_status bound_open(subject *s, int leaf, bound *b)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
@@ -88,7 +100,8 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int linear = leaf_is_linear(s, leaf) && !c.bends;
     double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
     if (!linear)
-        min = fmax(max_magnitude(s->dx_ref[leaf], n), max_magnitude(s->dy, s->n_y));
+        min = fmax(fmax(max_magnitude(s->dx_ref[leaf], n), max_magnitude(s->dy, s->n_y)),
+                   max_terms(s, leaf));
     for (int64_t i = 0; i < n; i++)
         all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
     double safety = linear ? SAFETY_LINEAR : SAFETY;

@@ -50,7 +50,7 @@ static nodes nodes_of(const row *r, adj_dtype t, double low, double high)
 
 /* The last node of the group, by direct with one thread and with three. */
 static void expect_group(nodes *v, int n, const adj_node *const node[], const char *isa,
-                         const double *want, double tolerance)
+                         const double *want, double rtol, double atol)
 {
     const adj_node *y = node[n - 1];
     setenv("ADJOINT_MAX_ISA", isa, 1);
@@ -62,7 +62,7 @@ static void expect_group(nodes *v, int n, const adj_node *const node[], const ch
         char label[320];
         snprintf(label, sizeof label, "%s of %d nodes by %s, x %s", y->op->name, n, o.impl,
                  adj_shape_text(v->x->type.shape).s);
-        expect_close(o.y, want, adj_shape_elems(y->type.shape), tolerance, tolerance, label);
+        expect_close(o.y, want, adj_shape_elems(y->type.shape), rtol, atol, label);
         free(o.y);
         backend_close(&t);
     }
@@ -72,7 +72,7 @@ static void expect_naive(nodes *v, int n, const adj_node *const node[], const ch
                          double tolerance)
 {
     double *want = by_naive(&v->f, node[n - 1]);
-    expect_group(v, n, node, isa, want, tolerance);
+    expect_group(v, n, node, isa, want, tolerance, tolerance);
     free(want);
 }
 
@@ -111,6 +111,69 @@ Test(direct_group_norm, large_mean)
         expect_naive(&v, 2, (const adj_node *[]){v.sums, v.dx}, isa, 1e-5);
         fixture_free(&v.f);
     }
+}
+
+/* ---- values whose squares float does not hold ---- */
+
+enum { N_X = 12, N_C = 6 };
+static const double plain_x[N_X] = {1, -2.5, .75, 3, .5, -1.25, 2, .25, -1.5, -.5, 4, 1.75};
+static const double wide_gamma[N_C] = {1, -.5, 2, .75, 1.5, -1};
+static const double wide_beta[N_C] = {.25, -1, .5, 2, -.75, 1};
+static const double wide_dy[N_X] = {.5, -1, .25, 2, -.75, 1.5, -.25, .5, 1.25, -1, .75, .125};
+/* By NumPy in float64, with epsilon 0 and two groups: xhat = (x - mean) / std over rows {2, 6} or
+ * an image {1, 2, 1, 6}; y = xhat gamma + beta, w = gamma dy, dx = (w - mean(w) - xhat mean(w
+ * xhat)) / std, sums of dy xhat and of dy. y and the sums do not depend on the scale of x, dx is
+ * divided by it. */
+static const struct {
+    adj_shape shape;
+    double y[N_X], dx[N_X], sums[2 * N_C];
+} scaled[] = {{{2, {2, 6}},
+               {1.03406256, -0.294343696, 1.7545001, 2.96758243, -0.965018317, 2.14676436,
+                1.47474487, -1, -1.94948974, 1.08144135, 1.08711731, 1},
+               {0, 0, 0, 0.134018266, -0.325472932, 0.191454666, 0.320766514, -0.641533028,
+                0.320766514, 0.0567011515, 0.0567011515, -0.113402303},
+               {0.0858450623, 1.41131261, -1.37411858, 3.80496468, 1.02606781, -1.72014654, 0.25,
+                -0.5, 1.5, 1, 0, 1.625}},
+              {{4, {1, 2, 1, 6}},
+               {0.901750536, -0.18531183, 1.4776258, 2.70577438, -1.35494947, 2.34433214,
+                1.55350107, -1.08146882, -1.45525161, 1.29422562, 1.46814804, 0.731133571},
+               {0.16197635, -0.595034781, 0.107904126, 0.360648142, -0.301799867, 0.0209208316,
+                -0.110547657, -0.489053223, 0.924755185, 0.199490252, -0.140641977, -0.138617381},
+               {0, 1.71084516, -1.09982903, 2.8230975, 1.41154875, -1.98288991, 0.25, -0.5, 1.5, 1,
+                0, 1.625}}};
+
+/* x of the first group is scaled by 2^power; only: the second one is not. */
+static void expect_scaled(int i, int power, int only, const char *isa)
+{
+    double x[N_X], dx[N_X];
+    nodes v = {.f = fixture_new()};
+    for (int k = 0; k < N_X; k++) {
+        const int by = only && k % N_C >= N_C / 2 ? 0 : power;
+        x[k] = ldexp(plain_x[k], by);
+        dx[k] = ldexp(scaled[i].dx[k], -by);
+    }
+    v.x = given(&v.f, ADJ_F32, scaled[i].shape, x);
+    v.gamma = given(&v.f, ADJ_F32, (adj_shape){1, {N_C}}, wide_gamma);
+    v.beta = given(&v.f, ADJ_F32, (adj_shape){1, {N_C}}, wide_beta);
+    v.dy = given(&v.f, ADJ_F32, scaled[i].shape, wide_dy);
+    v.y = adj_group_norm(v.x, v.gamma, v.beta, 2, 0, ADJ_NHWC);
+    v.sums = adj_group_norm_grad_sums(v.x, v.dy, 2, 0, ADJ_NHWC);
+    v.dx = adj_group_norm_grad(v.x, v.gamma, v.dy, 2, 0, ADJ_NHWC);
+    const double atol = ldexp(2e-6, only && power > 0 ? 0 : -power); /* the larger dx's */
+    expect_group(&v, 1, (const adj_node *[]){v.y}, isa, scaled[i].y, 1e-6, 1e-6);
+    expect_group(&v, 1, (const adj_node *[]){v.sums}, isa, scaled[i].sums, 1e-6, 1e-6);
+    expect_group(&v, 2, (const adj_node *[]){v.sums, v.dx}, isa, dx, 2e-6, atol);
+    fixture_free(&v.f);
+}
+
+/* x from 2^-100 to 2^125, which is 4.25e37 times what is above. */
+Test(direct_group_norm, large_and_small_values)
+{
+    static const int powers[] = {-100, -70, 0, 28, 62, 64, 66, 100, 125};
+    for (int i = 0; i < N_ISA; i++)
+        for (size_t k = 0; k < sizeof powers / sizeof *powers && cpu_has(all_isas[i]); k++)
+            for (int n = 0; n < 4; n++)
+                expect_scaled(n / 2, powers[k], n % 2, all_isas[i]);
 }
 
 /* ---- in a plan ---- */

@@ -7,7 +7,8 @@
  *
  * Arithmetic is in float. The mean is a sum m / n that need not be exact, `shift`, and what the
  * second walk finds the mean of x - shift to be, `delta`: x - shift is nearly exact where the mean
- * is large, so that nothing cancels. Long sums are cut into pieces that are added in double.
+ * is large, so that nothing cancels. Long sums are cut into pieces that are added in double. A
+ * group whose squares float does not hold is computed in double (wide.h).
  *
  * A job is a segment of the rows, or whole groups of an image. Each writes its part of the sums for
  * gamma and beta; parts are added in order, and their number does not depend on the threads. */
@@ -36,16 +37,19 @@ typedef struct group_norm {
 } group_norm;
 
 typedef struct {
-    float shift, delta, s; /* mean = shift + delta, s = 1 / sqrt(var + epsilon) */
+    float shift, delta, s; /* mean = shift + delta, s = 1 / sqrt(var + epsilon); s = 0: wide.h's */
 } group_norm_stats;
 
-/* From the sums of x - shift and its square over m elements. */
+/* From the sums of x - shift and its square over m elements. s within 2^-30 .. 2^30 leaves room for
+ * the products of the gradients; a sum that has overflowed is not within. */
 static inline group_norm_stats group_norm_stats_of(float shift, double sum, double square, double m,
                                                    double epsilon)
 {
     double delta = sum / m, var = square / m - delta * delta;
     var = var < 0 ? 0 : var; /* a NaN stays */
-    return (group_norm_stats){shift, (float)delta, (float)(1 / sqrt(var + epsilon))};
+    const double s = 1 / sqrt(var + epsilon);
+    const int is_plain = s >= 0x1p-30 && s <= 0x1p30;
+    return (group_norm_stats){shift, (float)delta, is_plain ? (float)s : 0};
 }
 
 /* The end of every gradient: adds up the parts of the sums. */

@@ -3,6 +3,7 @@
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
 #include "group_norm.h"
+#include "wide.h"
 
 enum { LINES = 4, FLUSH = 128 }; /* pixels: loaded together; summed in float */
 
@@ -108,28 +109,72 @@ static void find_stats(const chunk *k, const T *x)
     add_pixels(k, x, NULL);
 }
 
+/* ---- ranges of channels: all of a chunk's, unless one of its groups is wide ---- */
+
+/* Operands and result, at the chunk's first pixel and channel. */
+typedef struct {
+    const T *x, *dy;
+    const float *gamma, *beta;
+    T *to;
+} operands;
+
+/* Channels begin .. end: of groups that are not wide, or of one that is. */
+typedef void over_channels(const chunk *k, const operands *o, ptrdiff_t begin, ptrdiff_t end);
+
+/* A group that wide.h computes: its shift is NaN. */
+static int is_wide(const chunk *k, ptrdiff_t at) { return isnan(k->shift[at]); }
+
+/* Groups are independent, so the result may lie over an operand. */
+static void over_groups(const chunk *k, const operands *o, over_channels *plain,
+                        over_channels *wide)
+{
+    int n_wide = 0;
+    for (ptrdiff_t at = 0; at < k->channels; at += k->p->rest)
+        n_wide += is_wide(k, at);
+    if (n_wide == 0)
+        plain(k, o, 0, k->channels);
+    for (ptrdiff_t at = 0; at < k->channels && n_wide > 0; at += k->p->rest)
+        (is_wide(k, at) ? wide : plain)(k, o, at, at + k->p->rest);
+}
+
 /* ---- forward: y = (x - shift) * scale0 + scale1 ---- */
+
+static void write_y(const chunk *k, const operands *o, ptrdiff_t begin, ptrdiff_t end)
+{
+    const float *shift = k->shift, *scale = k->scale[0], *offset = k->scale[1];
+    const T *x = o->x;
+    T *y = o->to;
+    for (ptrdiff_t pixel = 0; pixel < k->p->pixels;
+         pixel++, x += k->p->channels, y += k->p->channels)
+#pragma omp simd
+        for (ptrdiff_t i = begin; i < end; i++)
+            y[i] = st((ld(x[i]) - shift[i]) * scale[i] + offset[i]);
+}
+
+static void write_wide_y(const chunk *k, const operands *o, ptrdiff_t begin, ptrdiff_t end)
+{
+    (void)end;
+    wide_forward(k->p, o->x + begin, o->gamma + begin, o->beta + begin, o->to + begin);
+}
 
 static void forward(const adj_call *c, ptrdiff_t job, int thread)
 {
     const chunk k = chunk_of(c, job, thread);
-    const float *gamma = (const float *)c->in[k.p->gamma] + k.first,
-                *beta = (const float *)c->in[k.p->beta] + k.first, *shift = k.shift;
-    const T *x = (const T *)c->in[k.p->x] + k.start;
-    T *y = (T *)c->out[k.p->y] + k.start;
-    find_stats(&k, x);
+    const operands o = {.x = (const T *)c->in[k.p->x] + k.start,
+                        .gamma = (const float *)c->in[k.p->gamma] + k.first,
+                        .beta = (const float *)c->in[k.p->beta] + k.first,
+                        .to = (T *)c->out[k.p->y] + k.start};
+    find_stats(&k, o.x);
     for (ptrdiff_t at = 0; at < k.channels; at += k.p->rest) {
         const group_norm_stats t = stats_at(&k, at);
         for (ptrdiff_t i = at; i < at + k.p->rest; i++) {
-            k.scale[0][i] = t.s * gamma[i];
-            k.scale[1][i] = beta[i] - t.delta * (t.s * gamma[i]);
+            k.scale[0][i] = t.s * o.gamma[i];
+            k.scale[1][i] = o.beta[i] - t.delta * (t.s * o.gamma[i]);
         }
+        if (!(t.s > 0))
+            k.shift[at] = NAN;
     }
-    const float *scale = k.scale[0], *offset = k.scale[1];
-    for (ptrdiff_t pixel = 0; pixel < k.p->pixels; pixel++, x += k.p->channels, y += k.p->channels)
-#pragma omp simd
-        for (ptrdiff_t i = 0; i < k.channels; i++)
-            y[i] = st((ld(x[i]) - shift[i]) * scale[i] + offset[i]);
+    over_groups(&k, &o, write_y, write_wide_y);
 }
 
 /* ---- gradients ---- */
@@ -153,47 +198,74 @@ static void set_scales(const chunk *k, const float *gamma, const group_norm_stat
     }
 }
 
-static void write_dx(const chunk *k, const T *x, const T *dy, T *dx)
+static void write_dx(const chunk *k, const operands *o, ptrdiff_t begin, ptrdiff_t end)
 {
     const float *shift = k->shift, *of_dy = k->scale[0], *of_x = k->scale[1], *rest = k->scale[2];
     const ptrdiff_t stride = k->p->channels;
+    const T *x = o->x, *dy = o->dy;
+    T *dx = o->to;
     for (ptrdiff_t pixel = 0; pixel < k->p->pixels;
          pixel++, x += stride, dy += stride, dx += stride)
 #pragma omp simd
-        for (ptrdiff_t i = 0; i < k->channels; i++)
+        for (ptrdiff_t i = begin; i < end; i++)
             dx[i] = st(ld(dy[i]) * of_dy[i] + (ld(x[i]) - shift[i]) * of_x[i] + rest[i]);
 }
 
-static void write_part(const adj_call *c, const chunk *k, const group_norm_stats *t, ptrdiff_t at)
+static void write_wide_dx(const chunk *k, const operands *o, ptrdiff_t begin, ptrdiff_t end)
 {
-    float *dgamma = (float *)direct_scratch(c, k->p->part) + k->n * 2 * k->p->channels + k->first,
-          *dbeta = dgamma + k->p->channels;
-    for (ptrdiff_t i = at; i < at + k->p->rest; i++) {
-        dgamma[i] = (float)((k->total[1][i] - (double)t->delta * k->total[0][i]) * (double)t->s);
-        dbeta[i] = (float)k->total[0][i];
+    (void)end;
+    wide_dx(k->p, o->x + begin, o->gamma + begin, o->dy + begin, o->to + begin);
+}
+
+/* The group's sums for gamma and beta, from those of dy and dy * (x - shift). */
+static void write_part(const adj_call *c, const chunk *k, const operands *o,
+                       const group_norm_stats *t, ptrdiff_t at)
+{
+    double *of_dy = k->total[0] + at, *of_x = k->total[1] + at;
+    if (is_wide(k, at)) {
+        memset(of_dy, 0, (size_t)k->p->rest * sizeof *of_dy);
+        memset(of_x, 0, (size_t)k->p->rest * sizeof *of_x);
+        wide_sums(k->p, o->x + at, o->dy + at, of_x, of_dy);
+    } else {
+        for (ptrdiff_t i = 0; i < k->p->rest; i++)
+            of_x[i] = (of_x[i] - (double)t->delta * of_dy[i]) * (double)t->s;
+    }
+    float *dgamma =
+        (float *)direct_scratch(c, k->p->part) + k->n * 2 * k->p->channels + k->first + at;
+    for (ptrdiff_t i = 0; i < k->p->rest; i++) {
+        dgamma[i] = (float)of_x[i];
+        dgamma[k->p->channels + i] = (float)of_dy[i];
     }
 }
 
 static void backward(const adj_call *c, ptrdiff_t job, int thread)
 {
     const chunk k = chunk_of(c, job, thread);
-    const T *x = (const T *)c->in[k.p->x] + k.start, *dy = (const T *)c->in[k.p->dy] + k.start;
-    find_stats(&k, x);
-    for (ptrdiff_t at = 0; at < k.channels; at += k.p->rest) {
+    const group_norm *p = k.p;
+    operands o = {.x = (const T *)c->in[p->x] + k.start, .dy = (const T *)c->in[p->dy] + k.start};
+    find_stats(&k, o.x);
+    for (ptrdiff_t at = 0; at < k.channels; at += p->rest) {
         const group_norm_stats t = stats_at(&k, at);
         k.scale[1][at] = t.delta;
         k.scale[2][at] = t.s;
     }
-    add_pixels(&k, x, dy);
-    for (ptrdiff_t at = 0; at < k.channels; at += k.p->rest) {
-        const group_norm_stats t = {k.shift[at], k.scale[1][at], k.scale[2][at]};
-        if (k.p->sums >= 0)
-            write_part(c, &k, &t, at);
-        if (k.p->y >= 0)
-            set_scales(&k, (const float *)c->in[k.p->gamma] + k.first, &t, at);
+    add_pixels(&k, o.x, o.dy);
+    if (p->y >= 0) {
+        o.gamma = (const float *)c->in[p->gamma] + k.first;
+        o.to = (T *)c->out[p->y] + k.start;
     }
-    if (k.p->y >= 0)
-        write_dx(&k, x, dy, (T *)c->out[k.p->y] + k.start);
+    for (ptrdiff_t at = 0; at < k.channels; at += p->rest) {
+        const group_norm_stats t = {k.shift[at], k.scale[1][at], k.scale[2][at]};
+        if (!(t.s > 0) || !isfinite(sum_of(k.total[0] + at, p->rest)) ||
+            !isfinite(sum_of(k.total[1] + at, p->rest)))
+            k.shift[at] = NAN;
+        if (p->y >= 0)
+            set_scales(&k, o.gamma, &t, at);
+        if (p->sums >= 0)
+            write_part(c, &k, &o, &t, at);
+    }
+    if (p->y >= 0)
+        over_groups(&k, &o, write_dx, write_wide_dx);
 }
 
 const group_norm_code TYPED(group_norm_image) = {{NULL, forward, NULL},

@@ -3,6 +3,7 @@
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
 #include "group_norm.h"
+#include "wide.h"
 
 enum { PIECE = 1024, FLUSH = 64 }; /* elements, and rows, summed in float */
 
@@ -55,17 +56,26 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
         for (ptrdiff_t g = 0; g < p->groups; g++) {
             const ptrdiff_t first = g * p->rest, start = n * p->channels + first;
             const T *x = (const T *)c->in[p->x] + start;
-            normalise(p->rest, x, stats_of(x, p->rest, p->epsilon), gamma + first, beta + first,
-                      (T *)c->out[p->y] + start);
+            const group_norm_stats t = stats_of(x, p->rest, p->epsilon);
+            T *y = (T *)c->out[p->y] + start;
+            if (t.s > 0)
+                normalise(p->rest, x, t, gamma + first, beta + first, y);
+            else
+                wide_forward(p, x, gamma + first, beta + first, y);
         }
 }
 
 /* ---- gradients ---- */
 
-static void write_dx(ptrdiff_t n, const T *x, group_norm_stats t, const float *gamma, const T *dy,
-                     T *dx)
+static void write_dx(const group_norm *p, const T *x, group_norm_stats t, const float *gamma,
+                     const T *dy, T *dx)
 {
+    const ptrdiff_t n = p->rest;
     const sums of_w = sums_of(1, n, x, t, gamma, dy);
+    if (!(t.s > 0) || !isfinite(of_w.sum) || !isfinite(of_w.product)) {
+        wide_dx(p, x, gamma, dy, dx);
+        return;
+    }
     const float mean = (float)(of_w.sum / (double)n), along = (float)(of_w.product / (double)n);
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -100,10 +110,12 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
             const ptrdiff_t first = g * p->rest, start = n * p->channels + first;
             const T *x = (const T *)c->in[p->x] + start, *dy = (const T *)c->in[p->dy] + start;
             const group_norm_stats t = stats_of(x, p->rest, p->epsilon);
-            if (p->sums >= 0)
+            if (p->sums >= 0 && t.s > 0)
                 add_to_sums(p->rest, x, t, dy, sum + first, sum + p->channels + first);
+            else if (p->sums >= 0)
+                wide_sums(p, x, dy, totals + first, totals + p->channels + first);
             if (p->y >= 0)
-                write_dx(p->rest, x, t, (const float *)c->in[p->gamma] + first, dy,
+                write_dx(p, x, t, (const float *)c->in[p->gamma] + first, dy,
                          (T *)c->out[p->y] + start);
         }
         if ((n - begin) % FLUSH == FLUSH - 1 || n == end - 1)
