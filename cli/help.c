@@ -13,21 +13,36 @@ static const remark all_statuses[] = {
     {NULL, NULL},
 };
 
-static const remark variables[] = {
-    {"ADJOINT_MAX_ISA",
-     "base, avx2, avx512, avx512_bf16 or amx: the newest instructions that adjoint's own kernels "
-     "use"},
-    {"ADJOINT_PLAN",
-     "adds \"unfused\", \"slices\" or \"tune\", or several with commas, to every plan"},
-    {"ADJOINT_QUARANTINE",
-     "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},
-    {"ADJOINT_RULES",
-     "the file of rules by which plans choose kernels, as selftest --rules writes it"},
-    {"ADJOINT_TUNE",
-     "the file that keeps what tuning finds, where --tune-file names none; off: no tuning"},
-    {"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"},
-    {"XDG_CACHE_HOME", "the folder of caches; default: ~/.cache"},
-    {"OMP_NUM_THREADS", "OpenMP's number of threads, the default of --threads"},
+/* words: what the value may be, several with commas if is_list is 1; NULL: anything. */
+static const struct {
+    remark help;
+    const char *words;
+    int is_list;
+} variables[] = {
+    {{"ADJOINT_MAX_ISA",
+      "base, avx2, avx512, avx512_bf16 or amx: the newest instructions that adjoint's own kernels "
+      "use"},
+     "base avx2 avx512 avx512_bf16 amx",
+     0},
+    {{"ADJOINT_PLAN",
+      "adds \"unfused\", \"slices\" or \"tune\", or several with commas, to every plan"},
+     "unfused slices tune",
+     1},
+    {{"ADJOINT_QUARANTINE",
+      "the file of oneDNN's implementations not to be used, as selftest writes it; off: none"},
+     NULL,
+     0},
+    {{"ADJOINT_RULES",
+      "the file of rules by which plans choose kernels, as selftest --rules writes it"},
+     NULL,
+     0},
+    {{"ADJOINT_TUNE",
+      "the file that keeps what tuning finds, where --tune-file names none; off: no tuning"},
+     NULL,
+     0},
+    {{"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"}, NULL, 0},
+    {{"XDG_CACHE_HOME", "the folder of caches; default: ~/.cache"}, NULL, 0},
+    {{"OMP_NUM_THREADS", "OpenMP's number of threads, the default of --threads"}, NULL, 0},
 };
 enum { N_VARIABLE = sizeof variables / sizeof *variables };
 
@@ -52,9 +67,29 @@ const remark *status_at(const usage *u, int i)
 const remark *variable_at(const usage *u, int i)
 {
     for (int k = 0; k < N_VARIABLE && u->variables != NULL; k++)
-        if (word_index(u->variables, variables[k].term) >= 0 && i-- == 0)
-            return &variables[k];
+        if (word_index(u->variables, variables[k].help.term) >= 0 && i-- == 0)
+            return &variables[k].help;
     return NULL;
+}
+
+int check_variables(const usage *u)
+{
+    for (int k = 0; k < N_VARIABLE && u->variables != NULL; k++) {
+        const char *name = variables[k].help.term, *words = variables[k].words;
+        const char *value = words != NULL ? getenv(name) : NULL;
+        if (value == NULL || word_index(u->variables, name) < 0)
+            continue;
+        while (*value != '\0') {
+            char word[64], list[WORD_LIST];
+            const size_t length = variables[k].is_list ? strcspn(value, ",") : strlen(value);
+            snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 63), value);
+            if (word_index(words, word) < 0)
+                return complain(u->command, EXIT_USAGE, "%s: got \"%s\", expected %s", name, word,
+                                list_words(words, list));
+            value += length + (value[length] == ',');
+        }
+    }
+    return CONTINUE;
 }
 
 static const remark some_statuses[] = {

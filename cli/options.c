@@ -214,5 +214,5 @@ int parse_options(const usage *u, int argc, char **argv)
     int status = CONTINUE;
     for (int i = 1; i < argc && status == CONTINUE; i++)
         status = take_word(u, argv, &i);
-    return status;
+    return status == CONTINUE ? check_variables(u) : status;
 }

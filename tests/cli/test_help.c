@@ -137,6 +137,41 @@ Test(help, version)
     json_decref(j);
 }
 
+/* A variable with an unknown value stops every command that it counts for, before any work. */
+Test(help, variables_with_unknown_values)
+{
+    static const char max_isa[] =
+        "ADJOINT_MAX_ISA: got \"sse\", expected base, avx2, avx512, avx512_bf16 or amx\n";
+    static const char plan[] = "ADJOINT_PLAN: got \"fused\", expected unfused, slices or tune\n";
+    static const struct {
+        const char *name, *value, *command, *message; /* message: NULL if there is none */
+    } rows[] = {
+        {"ADJOINT_MAX_ISA", "sse", "version", max_isa},
+        {"ADJOINT_MAX_ISA", "sse", "gradcheck", max_isa},
+        {"ADJOINT_MAX_ISA", "sse", "train", max_isa},
+        {"ADJOINT_MAX_ISA", "avx2", "version", NULL},
+        {"ADJOINT_MAX_ISA", "", "version", NULL},
+        {"ADJOINT_MAX_ISA", "sse", "ops", NULL}, /* does not count there */
+        {"ADJOINT_PLAN", "fused", "compare", plan},
+        {"ADJOINT_PLAN", "unfused,fused", "bench", plan},
+        {"ADJOINT_PLAN", "fused", "eval", plan},
+        {"ADJOINT_PLAN", "fused", "version", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char expected[200] = "";
+        if (rows[i].message != NULL)
+            snprintf(expected, sizeof expected, "adjoint %s: %s", rows[i].command, rows[i].message);
+        setenv(rows[i].name, rows[i].value, 1);
+        run_tool((const char *[]){rows[i].command, NULL}, &f);
+        unsetenv(rows[i].name);
+        cr_expect_eq(f.status, rows[i].message != NULL ? 3 : 0, "row %zu: %d", i, f.status);
+        cr_expect_str_eq(f.err, expected, "row %zu", i);
+    }
+    setenv("ADJOINT_PLAN", "unfused,slices", 1);
+    run_tool((const char *[]){"gradcheck", "--op", "relu", "--neighbours", "0", NULL}, &f);
+    cr_expect_eq(f.status, 0, "%s", f.err);
+}
+
 static int is_positive_or_null(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);
