@@ -40,10 +40,9 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
     if (strcmp(o->class_weights, "none") != 0)
         say_wrapped(&e->shown.terminal, "class weights: %s", o->class_weights);
     if (plan.timed > 0)
-        say_wrapped(
-            &e->shown.terminal,
-            "the fastest kernels were found in %.1f s and are kept (--no-tune: none are timed)",
-            plan.timed_seconds);
+        say_wrapped(&e->shown.terminal,
+                    "the fastest kernels were found in %.1f s (--no-tune: none are timed)",
+                    plan.timed_seconds);
     if (frozen > 0)
         say_wrapped(&e->shown.terminal, "%d parameter tensors are frozen by %s", frozen, o->freeze);
 }

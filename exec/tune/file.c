@@ -16,7 +16,6 @@
  * a forged one does is to select slow kernels, or to share out time badly. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +24,7 @@
 #include "exec/new_file.h"
 #include "tune.h"
 
-enum { MAX_BYTES = 8 << 20, MAX_ENTRIES = 10000, FIELDS = 6 };
+enum { MAX_BYTES = 8 << 20 };
 
 __attribute__((format(printf, 2, 3))) static void warn(adj_exec *e, const char *format, ...)
 {
@@ -45,7 +44,7 @@ tune_entry *tune_find(const tuner *t, const char *key)
     return NULL;
 }
 
-static tune_entry *new_entry(tuner *t)
+tune_entry *tune_new_entry(tuner *t)
 {
     tune_entry *list = region_grow(&t->region, t->entry, t->n_entry, &t->max_entry, sizeof *list);
     if (list == NULL)
@@ -61,7 +60,7 @@ adj_status tune_add(tuner *t, const tune_entry *entry)
     copy.impl = region_string(&t->region, entry->impl);
     if (copy.key == NULL || copy.impl == NULL)
         return ADJ_ENOMEM;
-    if (old == NULL && (old = new_entry(t)) == NULL)
+    if (old == NULL && (old = tune_new_entry(t)) == NULL)
         return ADJ_ENOMEM;
     *old = copy;
     return ADJ_OK;
@@ -95,125 +94,6 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
     return wrong;
 }
 
-/* A whole number without sign from 0 to max; -1: it is none. */
-static long number(const char *text, long max)
-{
-    char *end;
-    errno = 0;
-    long v = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
-    return v >= 0 && *end == '\0' && errno == 0 && v <= max ? v : -1;
-}
-
-static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_status *status)
-{
-    char *field[FIELDS];
-    for (int i = 0; i < FIELDS; i++) {
-        field[i] = line;
-        line += strcspn(line, "\t");
-        if (line == field[i] || (*line == '\t') != (i < FIELDS - 1))
-            return "has not six fields";
-        if (*line == '\t')
-            *line++ = '\0';
-    }
-    if (strlen(field[4]) >= TUNE_IMPL || strlen(field[5]) >= TUNE_KEY)
-        return "is too long";
-    long candidate = number(field[2], MAX_CANDIDATES);
-    char *end;
-    double us = strtod(field[3], &end);
-    if (candidate < 0 || *end != '\0' || !(us >= 0 && us < 1e12))
-        return "has a number out of range";
-    const int is_late = strcmp(field[0], "-") == 0 && strcmp(field[1], "-") == 0;
-    const double too_few = is_late ? strtod(field[4], &end) : 0;
-    if (is_late && (*end != '\0' || !(too_few > 0 && too_few < 1e7)))
-        return "has a number out of range";
-    tune_entry *entry = new_entry(t);
-    if (entry == NULL)
-        *status = ADJ_ENOMEM;
-    else if (is_late)
-        *entry = (tune_entry){.key = field[5],
-                              .impl = "",
-                              .seconds = 1e-6 * us,
-                              .too_few = too_few,
-                              .origin = origin};
-    else /* the strings are the text's, which the region keeps */
-        *entry = (tune_entry){.key = field[5],
-                              .backend = field[0],
-                              .kernel = field[1],
-                              .candidate = (int)candidate,
-                              .impl = field[4],
-                              .seconds = 1e-6 * us,
-                              .origin = origin};
-    return NULL;
-}
-
-static const char speed[] = "speed\t";
-
-static int is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/* Operations or bytes a second: far below any machine's, and large enough to be divided by. */
-static const double min_speed = 1e6;
-
-/* The line at *text, which is put behind it. */
-static const char *read_speed(tuner *t, char **text)
-{
-    enum { F32, BF16, F16, L2, L3, MEMORY, N };
-    double v[N];
-    char *end = *text + strlen(speed);
-    const long threads = is_digit(*end) ? strtol(end, &end, 10) : 0;
-    for (int i = 0; i < N; i++) {
-        if (*end != '\t' || !is_digit(end[1]))
-            return "has not seven numbers";
-        v[i] = strtod(end + 1, &end);
-        if (v[i] != 0 && !(v[i] >= min_speed && v[i] < 1e18))
-            return "has a number out of range";
-    }
-    *text = end + (*end == '\n');
-    if (*end != '\n' || threads < 1 || threads > INT_MAX || v[F32] == 0)
-        return "has a number out of range";
-    t->speed = (machine_speed){.threads = (int)threads,
-                               .f32 = {1, v[F32], ""},
-                               .bf16 = {v[BF16] > 0, v[BF16], ""},
-                               .f16 = {v[F16] > 0, v[F16], ""},
-                               .l2 = v[L2],
-                               .l3 = v[L3],
-                               .memory = v[MEMORY]};
-    return NULL;
-}
-
-/* Everything but tabs and ends of lines is printable. */
-static int is_text(const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if ((c < ' ' && c != '\t' && c != '\n') || c >= 0x7f)
-            return 0;
-    }
-    return 1;
-}
-
-/* The lines behind the header. */
-static const char *read_lines(tuner *t, char *line, tune_origin origin, int *n_line,
-                              adj_status *status)
-{
-    const char *wrong = NULL;
-    int n = 0;
-    while (wrong == NULL && *status == ADJ_OK) {
-        char *next = strchr(line, '\n');
-        ++*n_line;
-        if (next == NULL)
-            return "the end is missing";
-        *next++ = '\0';
-        if (strncmp(line, "end ", 4) == 0)
-            return number(line + 4, MAX_ENTRIES) == n && *next == '\0' ? NULL
-                                                                       : "the count is wrong";
-        if (n++ == MAX_ENTRIES)
-            return "there are too many lines";
-        wrong = read_entry(t, line, origin, status);
-        line = next;
-    }
-    return wrong;
-}
-
 adj_status tune_read_selection(adj_exec *e, const char *text)
 {
     tuner *t = e->tuner;
@@ -222,14 +102,14 @@ adj_status tune_read_selection(adj_exec *e, const char *text)
     if (text == NULL || text[0] == '\0')
         return ADJ_OK;
     size_t size = strlen(text);
-    const char *wrong = size > MAX_BYTES       ? "is too long"
-                        : !is_text(text, size) ? "is not text"
-                                               : NULL;
+    const char *wrong = size > MAX_BYTES            ? "is too long"
+                        : !tune_is_text(text, size) ? "is not text"
+                                                    : NULL;
     char *copy = wrong == NULL ? region_string(&t->region, text) : NULL;
     if (wrong == NULL && copy == NULL)
         return ADJ_ENOMEM;
     if (wrong == NULL)
-        wrong = read_lines(t, copy, FROM_SELECTION, &line, &status);
+        wrong = tune_read_lines(t, copy, FROM_SELECTION, &line, &status);
     if (wrong == NULL)
         return status;
     warn(e, "the selection of kernels is ignored: line %d: %s", line, wrong);
@@ -240,12 +120,28 @@ adj_status tune_read_selection(adj_exec *e, const char *text)
 /* Whether it was once written here. Another file is never replaced, whatever it is called. */
 static int is_ours(const char *text) { return strncmp(text, TUNE_BEGIN, strlen(TUNE_BEGIN)) == 0; }
 
+/* A whole file of this machine: its entries behind those that are there, and its speed. Returns
+ * what is wrong with it, or NULL; *line: where, 0 if it is not about a line. */
+static const char *read_file(tuner *t, char *text, size_t size, int *line, adj_status *status)
+{
+    const size_t header = strlen(t->header);
+    if (!tune_is_text(text, size))
+        return "is not text";
+    if (size < header || memcmp(text, t->header, header) != 0)
+        return "was made for another CPU or another version of adjoint or its backends";
+    for (size_t i = 0; i < header; i++)
+        *line += text[i] == '\n';
+    text += header;
+    const char *wrong = tune_read_speed(t, &text, line);
+    return wrong != NULL ? wrong : tune_read_lines(t, text, FROM_FILE, line, status);
+}
+
 adj_status tune_read(adj_exec *e)
 {
     tuner *t = e->tuner;
     adj_status status = ADJ_OK;
     char *text;
-    size_t size = 0, header = strlen(t->header);
+    size_t size = 0;
     const char *wrong = load(t, &text, &size, &status);
     int line = 0, before = t->n_entry;
 
@@ -256,21 +152,8 @@ adj_status tune_read(adj_exec *e)
         return ADJ_OK;
     if (wrong == NULL && !t->may_write)
         wrong = "is no tune file, and stays as it is";
-    if (wrong == NULL && !is_text(text, size))
-        wrong = "is not text";
-    if (wrong == NULL && (size < header || memcmp(text, t->header, header) != 0))
-        wrong = "was made for another CPU or another version of adjoint or its backends";
-    if (wrong == NULL) {
-        for (size_t i = 0; i < header; i++)
-            line += text[i] == '\n';
-        char *rest = text + header;
-        if (strncmp(rest, speed, strlen(speed)) == 0) {
-            line++;
-            wrong = read_speed(t, &rest);
-        }
-        if (wrong == NULL)
-            wrong = read_lines(t, rest, FROM_FILE, &line, &status);
-    }
+    if (wrong == NULL)
+        wrong = read_file(t, text, size, &line, &status);
     if (wrong != NULL && line > 0)
         warn(e, "tune file %.200s is ignored: line %d: %s", t->path, line, wrong);
     else if (wrong != NULL)
@@ -290,45 +173,66 @@ static int writes_entry(const tune_entry *entry)
     return (entry->kernel != NULL || entry->too_few > 0) && entry->origin != FROM_SELECTION;
 }
 
-/* A type without arithmetic of its own has no speed. */
-static void write_speed(FILE *f, const machine_speed *s)
+/* Returns the entry among the first n that is written under the key, or NULL. It begins to look at
+ * *from, where the file's next entry is if nobody else has written. */
+static tune_entry *find_written(const tuner *t, int n, const char *key, int *from)
 {
-    const double v[] = {s->f32.flops,
-                        s->bf16.is_native > 0 ? s->bf16.flops : 0,
-                        s->f16.is_native > 0 ? s->f16.flops : 0,
-                        s->l2,
-                        s->l3,
-                        s->memory};
-    if (s->threads < 1 || v[0] < min_speed)
-        return;
-    fprintf(f, "%s%d", speed, s->threads);
-    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        fprintf(f, "\t%.4g", v[i] < min_speed ? 0 : v[i]);
-    fputc('\n', f);
+    for (int i = 0; i < n; i++) {
+        tune_entry *x = &t->entry[(*from + i) % n];
+        if (writes_entry(x) && strcmp(x->key, key) == 0) {
+            *from = (*from + i + 1) % n;
+            return x;
+        }
+    }
+    return NULL;
 }
 
-static void write_entry(FILE *f, const tune_entry *x)
+/* Adds what other processes have written since this one read the file. Its own winners stay. The
+ * file is locked. */
+static adj_status merge_file(tuner *t)
 {
-    if (x->kernel == NULL)
-        fprintf(f, "-\t-\t0\t%.1f\t%.9g\t%s\n", 1e6 * x->seconds, x->too_few, x->key);
-    else
-        fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate,
-                1e6 * x->seconds, x->impl, x->key);
+    const machine_speed own = t->speed;
+    const int n = t->n_entry;
+    adj_status status = ADJ_OK;
+    char *text;
+    size_t size = 0;
+    int line = 0, from = 0;
+    const char *wrong = load(t, &text, &size, &status);
+    if (status != ADJ_OK || wrong != NULL || text == NULL)
+        return status;
+    if (size > 0 && !is_ours(text))
+        return ADJ_EIO;
+    wrong = read_file(t, text, size, &line, &status);
+    const int end = wrong == NULL ? t->n_entry : n;
+    if (own.threads > 0 || wrong != NULL)
+        t->speed = own;
+    t->n_entry = n;
+    for (int i = n; i < end; i++) {
+        const tune_entry theirs = t->entry[i];
+        tune_entry *ours = find_written(t, n, theirs.key, &from);
+        if (ours == NULL)
+            t->entry[t->n_entry++] = theirs;
+        else if (ours->kernel == NULL && theirs.kernel != NULL)
+            *ours = theirs;
+    }
+    return status;
 }
 
 static int write_text(FILE *f, void *user)
 {
-    const tuner *t = user;
-    int n = 0, skip = -MAX_ENTRIES; /* the newest are last, and kept */
+    tuner *t = user;
+    if (merge_file(t) != ADJ_OK)
+        return -1;
+    int n = 0, skip = -TUNE_ENTRIES; /* the newest are last, and kept */
     for (int i = 0; i < t->n_entry; i++)
         skip += writes_entry(&t->entry[i]);
     fputs(t->header, f);
-    write_speed(f, &t->speed);
+    tune_write_speed(f, &t->speed);
     for (int i = 0; i < t->n_entry; i++) {
         const tune_entry *x = &t->entry[i];
         if (!writes_entry(x) || skip-- > 0)
             continue;
-        write_entry(f, x);
+        tune_write_entry(f, x);
         n++;
     }
     fprintf(f, "end %d\n", n);
@@ -355,7 +259,7 @@ void tune_write(adj_exec *e)
         return;
     if (t->makes_folders)
         make_folders(t->path);
-    if (new_file_write(t->path, 0, write_text, t, &why) != ADJ_OK)
+    if (new_file_write(t->path, 1, write_text, t, &why) != ADJ_OK)
         warn(e, "tune file %.200s cannot be written: %s", t->path, why);
 }
 
@@ -370,7 +274,7 @@ const char *tune_selection(adj_exec *e)
         return NULL;
     for (int i = 0; i < t->n_entry; i++)
         if (t->entry[i].used) {
-            write_entry(f, &t->entry[i]);
+            tune_write_entry(f, &t->entry[i]);
             n++;
         }
     if (n > 0)

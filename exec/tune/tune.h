@@ -8,7 +8,8 @@
 
 #define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
-enum { MAX_CANDIDATES = 64 }; /* of one kernel that are timed */
+enum { MAX_CANDIDATES = 64 };  /* of one kernel that are timed */
+enum { TUNE_ENTRIES = 10000 }; /* at most, in a file */
 
 typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;
 
@@ -116,6 +117,22 @@ const char *tune_selection(adj_exec *e);
 tune_entry *tune_find(const tuner *t, const char *key);
 /* Adds an entry or replaces the key's; strings are copied. */
 adj_status tune_add(tuner *t, const tune_entry *entry);
+
+/* Returns room for an entry behind the others, or NULL if there is no memory. */
+tune_entry *tune_new_entry(tuner *t);
+
+/* ---- lines.c: what is read and written ---- */
+
+/* True if everything but tabs and ends of lines is printable. */
+int tune_is_text(const char *text, size_t size);
+/* Reads the line of the machine's speed, if *text begins with one, and puts *text behind it.
+ * Returns what is wrong with it, or NULL, as all that read here; *line counts the lines. */
+const char *tune_read_speed(tuner *t, char **text, int *line);
+/* Reads entries behind those of the table, up to the last line. */
+const char *tune_read_lines(tuner *t, char *text, tune_origin origin, int *line,
+                            adj_status *status);
+void tune_write_speed(FILE *f, const machine_speed *s);
+void tune_write_entry(FILE *f, const tune_entry *x);
 
 /* ---- budget.c: how long a race may take ---- */
 

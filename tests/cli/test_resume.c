@@ -159,6 +159,7 @@ Test(resume, kernels_are_timed_once_and_kept)
     unlink(file.s);
     cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
     cr_expect_not_null(strstr(r.err, "cannot be written"), "%s", r.err);
+    cr_expect(strstr(r.out, found) != NULL && strstr(r.out, "kept") == NULL, "%s", r.out);
     run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", NULL}, &r);
     cr_expect(r.status == 0 && r.err[0] == '\0' && strstr(r.out, found) == NULL, "%s", r.err);
     folder_remove(&cache);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "planted.h"
@@ -235,6 +236,33 @@ Test(tune, other_files_stay)
         char *text = read_text(&n);
         cr_expect_str_eq(text, others[i]);
         free(text);
+    }
+    remove_folder();
+}
+
+/* Another process, which tunes a plan of another size and writes its winners to the same file. */
+static void tune_elsewhere(void)
+{
+    int status;
+    const pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0)
+        _exit(plan(tuned(), 128).timed == 2 ? 0 : 1);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert_eq(status, 0);
+}
+
+/* It writes while this one is between reading the file and writing it. */
+Test(tune, winners_of_two_processes_are_merged)
+{
+    make_folder();
+    before_next_run = tune_elsewhere;
+    cr_expect_eq(plan(tuned(), 64).timed, 2);
+    cr_expect_null(before_next_run);
+    for (int64_t n = 64; n <= 128; n += 64) {
+        const outcome o = plan(tuned(), n);
+        cr_expect(o.timed == 0 && o.cached == 1, "%lld: %d timed, %d cached", (long long)n, o.timed,
+                  o.cached);
     }
     remove_folder();
 }
