@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_docs.sh - the documents: the README is short, every relative link leads somewhere, every option in
-# a command line exists, every builder is in docs/arguments.md, and the tutorial's listings compile and
+# a command line exists, every builder is in docs/arguments.md and in adjoint ops, and the tutorial's listings compile and
 # run as they stand. $BUILD: a release build folder.
 set -eu
 top=$(mktemp -d)
@@ -40,6 +40,13 @@ grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\
     grep -qE "\b$builder\b" docs/arguments.md || echo "$builder"
 done >"$top/missing"
 [ ! -s "$top/missing" ] || complain "docs/arguments.md lacks $(tr '\n' ' ' <"$top/missing")"
+
+# Leaves are no ops to run.
+"$BUILD/adjoint" ops | sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' >"$top/ops"
+printf '%s\n' input param state const >>"$top/ops"
+grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\*adj_//' |
+    grep -vxF -f "$top/ops" >"$top/missing" || true
+[ ! -s "$top/missing" ] || complain "adjoint ops lacks $(tr '\n' ' ' <"$top/missing")"
 
 # Each listing names its file: ```c file=train.c
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }

@@ -1,4 +1,5 @@
-/* list.c - adjoint ops: the ops with operands, attributes and element types. */
+/* list.c - adjoint ops: the ops with operands, attributes and element types; and the builders of
+ * adjoint_ops.h that make other ops. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,37 @@ static const adj_op *listed(int *i)
             return op;
     }
     return NULL;
+}
+
+/* A builder without an op of its own name: its operands, and the ops that it makes. */
+typedef struct {
+    const char *name, *operands, *made_of;
+} composition;
+
+static const composition compositions[] = {
+    {"conv2d_transpose", "x w output_shape", "conv2d_backprop_input"},
+    {"global_avg_pool", "x", "reduce_mean"},
+    {"layer_norm", "x gamma beta", "reshape group_norm"},
+    {"separable_conv2d", "x depthwise pointwise", "depthwise_conv2d_native conv2d"},
+};
+enum { N_COMPOSITION = sizeof compositions / sizeof *compositions };
+
+/* Returns the composition of that name, or NULL if there is none. */
+static const composition *composition_find(const char *name)
+{
+    for (int i = 0; i < N_COMPOSITION; i++)
+        if (strcmp(compositions[i].name, name) == 0)
+            return &compositions[i];
+    return NULL;
+}
+
+/* The i-th name that may be asked for; NULL past the last. */
+static const char *listed_name_at(int i)
+{
+    int n = 0;
+    while (op_name_at(n) != NULL)
+        n++;
+    return i < n ? op_name_at(i) : i < n + N_COMPOSITION ? compositions[i - n].name : NULL;
 }
 
 /* Whether a plan of the op on example operands of that type can be made: a backend is asked. */
@@ -112,6 +144,22 @@ static void print_op(const adj_op *op)
             print_attr(a);
 }
 
+/* "a b c" as "a, b, c". */
+static void print_list(const char *words)
+{
+    for (; *words != '\0'; words++)
+        printf("%s%c", *words == ' ' ? "," : "", *words);
+}
+
+static void print_composition(const composition *c)
+{
+    printf("%s(", c->name);
+    print_list(c->operands);
+    printf("): ");
+    print_list(c->made_of);
+    putchar('\n');
+}
+
 static json_t *attr_json(const adj_attr *a)
 {
     json_t *o = json_pack("{s:s}", "name", a->name);
@@ -149,15 +197,56 @@ static json_t *op_json(const adj_op *op)
                      types, "gradient_of", op->forward != NULL ? op->forward->name : NULL);
 }
 
-/* source: the only op; NULL: all. */
+static json_t *words_json(const char *words)
+{
+    json_t *list = json_array();
+    while (*words != '\0') {
+        const size_t n = strcspn(words, " ");
+        json_array_append_new(list, json_stringn(words, n));
+        words += n + (words[n] == ' ');
+    }
+    return list;
+}
+
+static json_t *composition_json(const composition *c)
+{
+    return json_pack("{s:s, s:o, s:b, s:[], s:[], s:o}", "name", c->name, "operands",
+                     words_json(c->operands), "any_number_of_operands", 0, "attributes", "dtypes",
+                     "made_of", words_json(c->made_of));
+}
+
+/* True if the name is asked for; wanted NULL: all are. */
+static int is_wanted(const char *wanted, const char *name)
+{
+    return wanted == NULL || strcmp(wanted, name) == 0;
+}
+
+/* source: the only name; NULL: all. */
 static int write_ops(FILE *f, const void *source)
 {
-    const adj_op *only = source, *op = NULL;
+    const char *only = source;
+    const adj_op *op = NULL;
     json_t *list = json_array();
     for (int i = 0; (op = listed(&i)) != NULL;)
-        if (only == NULL || op == only)
+        if (is_wanted(only, op->name))
             json_array_append_new(list, op_json(op));
+    for (int i = 0; i < N_COMPOSITION; i++)
+        if (is_wanted(only, compositions[i].name))
+            json_array_append_new(list, composition_json(&compositions[i]));
     return json_write(f, list, JSON_PAGE, 0);
+}
+
+static void print_ops(const char *only)
+{
+    const adj_op *op = NULL;
+    for (int i = 0; (op = listed(&i)) != NULL;)
+        if (is_wanted(only, op->name))
+            print_op(op);
+    if (only == NULL)
+        printf("\nbuilders that are made of other ops (adj_NAME in C):\n");
+    for (int i = 0; i < N_COMPOSITION; i++)
+        if (is_wanted(only, compositions[i].name))
+            print_composition(&compositions[i]);
 }
 
 int command_ops(int argc, char **argv)
@@ -171,26 +260,23 @@ int command_ops(int argc, char **argv)
     const usage u = {.command = "ops",
                      .summary = "Lists the ops: operands, the element types that they are computed "
                                 "in, and attributes as options of adjoint op, gradcheck, compare "
-                                "and bench say them. Numbers of --attr stand in this order.",
+                                "and bench say them. Numbers of --attr stand in this order. Then "
+                                "the builders of adjoint_ops.h that make other ops, with these.",
                      .options = options,
                      .arguments = "[NAME]",
                      .argument = &name,
                      .max_arguments = 1,
                      .n_argument = &n,
-                     .names = op_name_at,
+                     .names = listed_name_at,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
     adj_error error = {0};
-    const adj_op *op = NULL;
     if (status != CONTINUE)
         return status;
-    if (name != NULL && op_check_name(name, &error) != ADJ_OK)
+    if (name != NULL && composition_find(name) == NULL && op_check_name(name, &error) != ADJ_OK)
         return complain("ops", EXIT_USAGE, "%s", error.message);
-    const adj_op *only = name != NULL ? op_find(name) : NULL;
     if (json != NULL)
-        return write_only("ops", &(output_file){"--json", json, OUTPUT_OR_STDOUT}, write_ops, only);
-    for (int i = 0; (op = listed(&i)) != NULL;)
-        if (only == NULL || op == only)
-            print_op(op);
+        return write_only("ops", &(output_file){"--json", json, OUTPUT_OR_STDOUT}, write_ops, name);
+    print_ops(name);
     return EXIT_OK;
 }

@@ -102,7 +102,10 @@ Test(help, ops)
                      "conv2d(input, filter) f32 f64 f16 bf16\n"
                      "    --strides --dilations --padding --explicit-paddings --data-format\n");
     run_tool((const char *[]){"ops", "--json=-", NULL}, &f);
-    json_t *j = printed(), *matmul = named(j, "matmul"), *concat = named(j, "concat");
+    json_t *j = printed(), *transposed = named(j, "conv2d_transpose");
+    cr_expect_eq(json_array_size(json_object_get(transposed, "operands")), 3);
+    cr_expect_eq(json_array_size(json_object_get(transposed, "made_of")), 1);
+    json_t *matmul = named(j, "matmul"), *concat = named(j, "concat");
     json_t *operands = json_object_get(matmul, "operands");
     cr_expect_eq(json_array_size(operands), 2);
     cr_expect_str_eq(json_string_value(json_array_get(operands, 1)), "b");
@@ -115,6 +118,15 @@ Test(help, ops)
     json_decref(j);
     run_tool((const char *[]){"ops", NULL}, &f);
     cr_expect_null(strstr(f.out, "\nparam("), "a leaf is no op to run");
+    cr_expect_not_null(strstr(f.out, "\nbuilders that are made of other ops (adj_NAME in C):\n"
+                                     "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n"
+                                     "global_avg_pool(x): reduce_mean\n"
+                                     "layer_norm(x, gamma, beta): reshape, group_norm\n"
+                                     "separable_conv2d(x, depthwise, pointwise): "
+                                     "depthwise_conv2d_native, conv2d\n"));
+    run_tool((const char *[]){"ops", "conv2d_transpose", NULL}, &f);
+    cr_expect_eq(f.status, 0);
+    cr_expect_str_eq(f.out, "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n");
     run_tool((const char *[]){"ops", "rely", NULL}, &f);
     cr_expect_eq(f.status, 3);
     cr_expect_not_null(strstr(f.err, "unknown op rely (did you mean relu?)"), "%s", f.err);
