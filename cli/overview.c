@@ -3,7 +3,7 @@
 
 const command commands[] = {
     {"train", "trains a model on images", command_train},
-    {"eval", "the test accuracy of weights in a file", command_eval},
+    {"eval", "the accuracy of weights in a file on a data set", command_eval},
     {"predict", "what images show, by weights in a file", command_predict},
     {"models", "lists the models", command_models},
     {"gradcheck", "checks gradients against numbers made another way", command_gradcheck},

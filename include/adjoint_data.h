@@ -97,9 +97,9 @@ typedef struct {
                               each class of the training part, drawn by seed, becomes it */
     uint64_t seed;         /* of the split and of what limit takes */
     /* Another part of the same data, usually the training part: this one takes its sizes, classes,
-     * names, mean and deviation, which is all that is read of it. A folder's classes are found by
-     * name; where like has none, by number, or by order if there is a folder for each. NULL: they
-     * are this part's own. */
+     * names, mean and deviation. Of these h, classes and deviation[0] may be 0, which leaves the
+     * size, the classes or both moments this part's own, as NULL does. A folder's classes are found
+     * by name; where like has none, by number, or by order if there is a folder for each. */
     const adj_dataset *like;
 } adj_dataset_opts;
 

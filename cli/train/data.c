@@ -16,10 +16,10 @@ void list_data_options(data_opts *o, option list[DATA_OPTIONS])
          .range = {1, 4}},
         {"--resize", "R", "auto (default), or error: refuses images of another size",
          .text = &o->resize, .words = RESIZE_WORDS},
-        {"--limit", "N", "no more images of a part: of every class its share, always the same ones",
+        {"--limit", "N", "images of a part at most, of each class its share; default: all",
          .integer = &o->limit, .range = {1, 1e9}},
         {"--val-split", "X",
-         "this part of the training images, 0 to 0.9, always the same ones, judges the training",
+         "fraction of each class held out of the training part for validation, 0 to 0.9",
          .real = &o->val_split, .range = {0, 0.9}},
         {0},
     };
@@ -126,15 +126,24 @@ int fit_model(const char *command, const data_opts *o, const char *model, const 
 
 adj_dataset_part part_to_judge(data_opts *o)
 {
+    const double usual = 0.2;
     if (o->val_split > 0 || adj_dataset_has_part(o->path, ADJ_VALIDATION))
         return ADJ_VALIDATION;
     if (adj_dataset_has_part(o->path, ADJ_TEST) ||
         adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* which is refused when it is opened */
         return ADJ_TEST;
-    o->val_split = 0.2;
-    say_wrapped(NULL, "%s has no test part: a fifth of the images judges the training",
-                data_name(o->path));
+    o->val_split = usual;
+    say_wrapped(NULL,
+                "note: %s has no validation or test part: %.0f %% of each class are held out for "
+                "validation (--val-split %g, also in eval)",
+                data_name(o->path), 100 * usual, usual);
     return ADJ_VALIDATION;
+}
+
+const char *part_name(adj_dataset_part part)
+{
+    static const char *const names[] = {"train", "test", "validation"};
+    return names[part];
 }
 
 const char *data_name(const char *path)

@@ -33,9 +33,11 @@ int open_data(const char *command, const data_opts *o, const char *model, adj_da
  * fit and is resized; --resize error refuses it. */
 int fit_model(const char *command, const data_opts *o, const char *model, const adj_dataset *d,
               adj_model_opts *options);
-/* The part that tells how good a training is: validation if the data have such or --val-split makes
- * one, else test; where there is neither, a fifth of the training images, and o says so. */
+/* Returns the part by which a training is judged: validation if the data have it or --val-split
+ * makes it, else test. Where there is neither, o gets a split for validation and a note says so. */
 adj_dataset_part part_to_judge(data_opts *o);
+/* "train", "test" or "validation". */
+const char *part_name(adj_dataset_part part);
 const char *data_name(const char *path);
 
 #endif

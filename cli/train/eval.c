@@ -1,4 +1,4 @@
-/* eval.c - adjoint eval: reads weights and prints the test accuracy. */
+/* eval.c - adjoint eval: reads weights and prints their accuracy on a part of a data set. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,12 +7,16 @@
 #include "cli/command.h"
 #include "cli/standard.h"
 #include "data.h"
+#include "found.h"
 #include "cli/model.h"
 #include "train.h"
 
+#define PART_WORDS "train test validation all" /* in the order of adj_dataset_part, then all */
+enum { ALL_PARTS = ADJ_VALIDATION + 1 };
+
 typedef struct {
     data_opts data;
-    const char *weights, *map, *model, *backend, *yield;
+    const char *weights, *map, *model, *part, *backend, *yield;
     int64_t threads, no_tune;
     char cache[CACHE_PATH];
     char size[48]; /* of the card's images, as an option */
@@ -28,6 +32,10 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
          .text = &o->map},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
+        {"--part", "P",
+         "train, test, validation or all; default: validation with --val-split, else test, "
+         "validation or all, whichever is there first",
+         .text = &o->part, .words = PART_WORDS},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
@@ -44,7 +52,7 @@ static int parse(eval_opts *o, int argc, char **argv)
          "Of what adjoint train wrote, on the test images in the folder mnist."},
         {NULL, NULL}};
     const usage u = {.command = "eval",
-                     .summary = "Prints the test accuracy of weights in a file.",
+                     .summary = "Prints the accuracy of weights in a file on a data set.",
                      .options = options,
                      .more = more,
                      .variables = TUNED_VARIABLES,
@@ -66,43 +74,137 @@ static int has_own_size(const adj_model_card *card)
                          card->width == (o.width > 0 ? o.width : m->width));
 }
 
-/* The data as the net was trained on them. The training part has the classes, and where the file
- * does not say them, mean and deviation. */
-static int open_test(eval_opts *o, const adj_model_card *card, adj_dataset **train,
-                     adj_dataset **test)
+/* The parts that are evaluated. */
+typedef struct {
+    int part; /* an adj_dataset_part, or ALL_PARTS */
+    int n;
+    adj_dataset *data[ALL_PARTS];
+    const char *word[ALL_PARTS]; /* of each part */
+    adj_dataset *train; /* of which weights without a card have mean and deviation; NULL: none */
+} eval_data;
+
+static void close_parts(eval_data *e)
+{
+    for (int i = 0; i < e->n; i++)
+        adj_dataset_free(e->data[i]);
+    adj_dataset_free(e->train);
+}
+
+/* With --val-split train holds out validation images, whatever else there is. */
+static int choose_part(const eval_opts *o)
+{
+    if (o->part != NULL)
+        return word_index(PART_WORDS, o->part);
+    if (o->data.val_split > 0)
+        return ADJ_VALIDATION;
+    if (adj_dataset_has_part(o->data.path, ADJ_TEST))
+        return ADJ_TEST;
+    return adj_dataset_has_part(o->data.path, ADJ_VALIDATION) ? ADJ_VALIDATION : ALL_PARTS;
+}
+
+/* True if the net may have been trained on the embedded digits. */
+static int knows_digits(const adj_model_card *card)
+{
+    if (card->classes != 10)
+        return 0;
+    for (int i = 0; card->class_names != NULL && i < 10; i++)
+        if (card->class_names[i][0] != '0' + i || card->class_names[i][1] != '\0')
+            return 0;
+    return 1;
+}
+
+/* Classes, mean and deviation are the card's. What the card lacks is the training part's. */
+static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
+                     adj_dataset *like)
+{
+    like->classes = (int)card->classes;
+    like->class_names = card->class_names;
+    for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
+        like->mean[i] = (float)card->mean[i];
+        like->deviation[i] = (float)card->deviation[i];
+    }
+    if (card->deviation[0] > 0 || !adj_dataset_has_part(o->data.path, ADJ_TRAIN))
+        return CONTINUE;
+    int status = open_data("eval", &o->data, card->model, ADJ_TRAIN, NULL, &e->train);
+    if (status != CONTINUE)
+        return status;
+    memcpy(like->mean, e->train->mean, sizeof like->mean);
+    memcpy(like->deviation, e->train->deviation, sizeof like->deviation);
+    if (like->class_names == NULL && e->train->classes == like->classes)
+        like->class_names = e->train->class_names;
+    return CONTINUE;
+}
+
+static int open_part(const eval_opts *o, const adj_model_card *card, adj_dataset_part part,
+                     const adj_dataset *like, eval_data *e)
 {
     adj_model_opts fitted = {0};
+    adj_dataset **d = &e->data[e->n];
+    e->word[e->n++] = part_name(part);
+    int status = open_data("eval", &o->data, card->model, part, like, d);
+    return status == CONTINUE ? fit_model("eval", &o->data, card->model, *d, &fitted) : status;
+}
+
+/* Opens what is evaluated as images of the net's size, channels and classes. */
+static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
+{
+    adj_dataset like = {0};
+
+    if (o->data.path == NULL && !knows_digits(card))
+        return complain("eval", EXIT_USAGE,
+                        "--data PATH is missing: the embedded digits have 10 classes, 0 to 9; the "
+                        "net has %lld others",
+                        (long long)card->classes);
     if (strcmp(o->data.size, data_defaults.size) == 0 && !has_own_size(card)) {
         snprintf(o->size, sizeof o->size, "%lldx%lld", (long long)card->height,
                  (long long)card->width);
         o->data.size = o->size;
     }
-    adj_dataset_part part = part_to_judge(&o->data);
-    int status = CONTINUE;
-    if (part == ADJ_VALIDATION || adj_dataset_has_part(o->data.path, ADJ_TRAIN))
-        status = open_data("eval", &o->data, card->model, ADJ_TRAIN, NULL, train);
-    if (status == CONTINUE)
-        status = open_data("eval", &o->data, card->model, part, *train, test);
-    return status == CONTINUE ? fit_model("eval", &o->data, card->model, *test, &fitted) : status;
+    if (o->data.channels == 0)
+        o->data.channels = card->channels;
+    e->part = choose_part(o);
+    if (e->part == ALL_PARTS)
+        o->data.val_split = 0;
+    int status = open_like(o, card, e, &like);
+    for (int part = ADJ_TRAIN; part < ALL_PARTS && status == CONTINUE; part++)
+        if (part == e->part ||
+            (e->part == ALL_PARTS && adj_dataset_has_part(o->data.path, (adj_dataset_part)part)))
+            status = open_part(o, card, (adj_dataset_part)part, &like, e);
+    if (e->part == ALL_PARTS && e->n == 0) /* opening says what is wrong */
+        status = open_part(o, card, ADJ_TRAIN, &like, e);
+    if (e->part == ALL_PARTS && e->n == 1)
+        e->word[0] = "all";
+    return status;
 }
 
-static int evaluate(const eval_opts *o, adj_predictor *p, const adj_dataset *test)
+/* Sums the scores of all parts. */
+static int evaluate(const eval_opts *o, adj_predictor *p, const eval_data *e)
 {
-    adj_score s;
+    const char *word = e->part == ALL_PARTS ? "" : e->word[0];
+    const char *space = e->part == ALL_PARTS ? "" : " ";
+    adj_score s, all = {0};
     adj_error error = {0};
 
-    if (adj_predictor_evaluate(p, test, &s, NULL, &error) != ADJ_OK)
-        return complain("eval", EXIT_FAILED, "%s: %s", o->weights, error.message);
-    say("%s on %s: test loss %.4f  test accuracy %.2f %% (%lld of %lld)",
-        adj_predictor_card(p)->model, data_name(o->data.path), s.loss, 100 * s.accuracy,
-        (long long)s.right, (long long)s.count);
+    for (int i = 0; i < e->n; i++) {
+        if (adj_predictor_evaluate(p, e->data[i], &s, NULL, &error) != ADJ_OK)
+            return complain("eval", EXIT_FAILED, "%s: %s", o->weights, error.message);
+        all.loss += s.loss * (double)s.count;
+        all.right += s.right;
+        all.count += s.count;
+    }
+    all.loss /= (double)all.count;
+    all.accuracy = (double)all.right / (double)all.count;
+    say("%s on %s%s: %s%sloss %.4f  %s%saccuracy %.2f %% (%lld of %lld)",
+        adj_predictor_card(p)->model, e->part == ALL_PARTS ? "all of " : "",
+        data_name(o->data.path), word, space, all.loss, word, space, 100 * all.accuracy,
+        (long long)all.right, (long long)all.count);
     return EXIT_OK;
 }
 
 int command_eval(int argc, char **argv)
 {
     eval_opts o = {.data = data_defaults, .yield = "same-bits"};
-    adj_dataset *test = NULL, *train = NULL;
+    eval_data data = {0};
     adj_predictor *p = NULL;
     adj_error error = {0};
     int status = parse(&o, argc, argv);
@@ -127,11 +229,12 @@ int command_eval(int argc, char **argv)
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
-    status = open_test(&o, adj_predictor_card(p), &train, &test);
-    if (status == CONTINUE)
-        status = evaluate(&o, p, test);
-    adj_dataset_free(test);
-    adj_dataset_free(train);
+    status = open_parts(&o, adj_predictor_card(p), &data);
+    if (status == CONTINUE) {
+        say_found(o.data.path, data.n, (const adj_dataset *const *)data.data, data.word);
+        status = evaluate(&o, p, &data);
+    }
+    close_parts(&data);
     adj_predictor_free(p);
     return status;
 }

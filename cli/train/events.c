@@ -8,6 +8,7 @@
 #include "cli/recipe.h"
 #include "events.h"
 #include "exec/clock.h"
+#include "found.h"
 #include "log.h"
 #include "range.h"
 #include "settings.h"
@@ -22,18 +23,18 @@ static int log_event(events *e, json_t *object)
 
 /* ---- before the first step ---- */
 
-static void say_start(const events *e, const adj_trainer *t, int64_t parameters, int64_t n_train,
-                      int64_t n_held_out, const adj_recipe *recipe)
+static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
+                      const adj_dataset *const part[2], const adj_recipe *recipe)
 {
+    const char *const words[] = {part_name(ADJ_TRAIN), e->held_out_name};
     const train_opts *o = e->o;
     const int frozen = adj_trainer_frozen(t);
     const adj_exec_info plan = adj_exec_stats(adj_trainer_exec(t));
     char text[RECIPE_TEXT], augmentation[AUGMENTATION_TEXT];
 
-    say_wrapped(&e->shown.terminal,
-                "%s, %lld parameters, on %s: %lld images to train on, %lld in the %s part",
-                o->model, (long long)parameters, data_name(o->data.path), (long long)n_train,
-                (long long)n_held_out, e->held_out_name);
+    say_found(o->data.path, 2, part, words);
+    say_empty_classes(part[0]);
+    say_wrapped(&e->shown.terminal, "%s, %lld parameters", o->model, (long long)parameters);
     say_wrapped(&e->shown.terminal, "%s", recipe_text(recipe, text));
     if (o->flip || o->cutout > 0 || o->jitter > 0 || o->mixup > 0)
         say_wrapped(&e->shown.terminal, "augmentation: %s", augmentation_text(o, augmentation));
@@ -61,7 +62,9 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
     const train_opts *o = e->o;
     const int64_t parameters = adj_trainable_elems(adj_trainer_loss(t));
 
-    say_start(e, t, parameters, train->n, held_out->n, recipe);
+    const adj_dataset *const part[] = {train, held_out};
+
+    say_start(e, t, parameters, part, recipe);
     if (range != NULL)
         say_range(range, o->lr);
     fflush(stdout);

@@ -224,7 +224,7 @@ static int open_parts(training *t)
     const char *model = t->o->model;
     t->data = t->o->data;
     adj_dataset_part judge = part_to_judge(&t->data);
-    t->told.held_out_name = judge == ADJ_VALIDATION ? "validation" : "test";
+    t->told.held_out_name = part_name(judge);
     int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, model, judge, t->train, &t->test);

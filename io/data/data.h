@@ -28,7 +28,7 @@ typedef struct {
     float *floats;
     const uint8_t *stored_images; /* images, or the caller's */
     image_size stored;
-    const adj_dataset *like;   /* adj_dataset_opts.like, while the data set is opened */
+    const adj_dataset *like;   /* adj_dataset_opts.like, if it has classes */
     struct image_files *files; /* of a folder: the images, one file each */
     int own_validation;        /* the data have a validation part: the training part is whole */
     int has_moments;           /* mean and deviation are known */

@@ -103,15 +103,15 @@ static adj_status settle_classes(dataset *d, const char *where, const adj_datase
     for (int64_t i = 0; i < d->public.n; i++)
         largest = d->labels[i] > largest ? d->labels[i] : largest;
 
-    if (o->like != NULL && o->like->class_names != NULL) {
+    if (d->like != NULL && d->like->class_names != NULL) {
         adj_status status =
-            d->names == NULL ? copy_names(d, o->like) : compare_names(d, where, o->like);
+            d->names == NULL ? copy_names(d, d->like) : compare_names(d, where, d->like);
         if (status != ADJ_OK)
             return status;
     }
     int classes = d->public.classes > 0 ? d->public.classes : largest + 1;
-    if (o->like != NULL)
-        classes = o->like->classes;
+    if (d->like != NULL)
+        classes = d->like->classes;
     else if (o->classes > 0)
         classes = o->classes;
     if (classes < 2 || classes > ADJ_MAX_CLASSES)
@@ -179,7 +179,7 @@ static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
 
 image_size io_wanted_size(image_size own, const adj_dataset_opts *o)
 {
-    if (o->like != NULL)
+    if (o->like != NULL && o->like->h > 0)
         return (image_size){o->like->h, o->like->w, o->like->c};
     return (image_size){o->h > 0 ? o->h : own.h, o->w > 0 ? o->w : own.w, o->c > 0 ? o->c : own.c};
 }
@@ -206,7 +206,7 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
 
 static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
 {
-    if (o->like == NULL)
+    if (o->like == NULL || !(o->like->deviation[0] > 0))
         return d->has_moments ? ADJ_OK : io_dataset_measure(d);
     memcpy(d->public.mean, o->like->mean, sizeof d->public.mean);
     memcpy(d->public.deviation, o->like->deviation, sizeof d->public.deviation);

@@ -171,7 +171,7 @@ static adj_status settle_size(dataset *d, const image_size *sizes, const adj_dat
     image_size to = io_wanted_size(sizes[0], o);
     const string_list *paths = &d->files->paths;
 
-    if (o->like == NULL && o->c == 0 && settle_channels(d, sizes) != ADJ_OK)
+    if ((o->like == NULL || o->like->h == 0) && o->c == 0 && settle_channels(d, sizes) != ADJ_OK)
         return ADJ_EIO;
     for (int64_t i = 0; i < paths->n; i++) {
         if (sizes[i].h == to.h && sizes[i].w == to.w)

@@ -76,7 +76,9 @@ static adj_status refuse_path(dataset *d, const char *path)
 static adj_status refuse_part(dataset *d, const char *path, adj_dataset_part part)
 {
     static const char *const names[] = {"training", "test", "validation"};
-    return io_dataset_fail(d, ADJ_EARG, "data: %.300s: has no %s part", path, names[part]);
+    return io_dataset_fail(
+        d, ADJ_EARG, "data: %.300s: has no %s part%s", path, names[part],
+        part == ADJ_VALIDATION ? " (a validation split takes one from the training part)" : "");
 }
 
 adj_status adj_dataset_open(const char *path, adj_dataset_part part,
@@ -93,7 +95,8 @@ adj_status adj_dataset_open(const char *path, adj_dataset_part part,
     if (i < 0)
         return refuse_path(d, where);
     d->own_validation = layouts[i].has(path, ADJ_VALIDATION);
-    d->like = options != NULL ? options->like : NULL;
+    d->like = options != NULL && options->like != NULL && options->like->classes > 0 ? options->like
+                                                                                     : NULL;
     adj_dataset_part read = part;
     if (part == ADJ_VALIDATION && !d->own_validation) {
         if (options == NULL || !(options->val_split > 0))

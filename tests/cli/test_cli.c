@@ -178,7 +178,7 @@ static void train(const folder *f, const char *log, const char *out, const char 
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_expect_null(strchr(r.out, '\r')); /* plain lines: this is no terminal */
-    cr_expect_not_null(strstr(r.out, "90 images to train on, 43 in the test part"));
+    cr_expect_not_null(strstr(r.out, ": train 90 images in 10 classes (9 each), test 43\n"));
     cr_expect_not_null(strstr(r.out, "epoch  3/3  loss "));
     cr_expect_not_null(strstr(r.out, "best: "));
 }
@@ -444,6 +444,6 @@ Test(cli, terminal_has_one_line)
     for (size_t i = 0; i < n; i++)
         lines += shown[i] == '\n';
     lines -= strstr(shown, "other processes keep ") != NULL; /* while tests run beside it */
-    cr_expect_eq(lines, 5, "start, settings, two epochs, best: %s", shown);
+    cr_expect_eq(lines, 6, "data, model, settings, two epochs, best: %s", shown);
     folder_remove(&f);
 }

@@ -2,35 +2,12 @@
  * what --size and --channels make of the model, what --resize error refuses. The expected numbers
  * are counted by hand. */
 #include <criterion/criterion.h>
-#include <png.h>
-#include <sys/stat.h>
 
+#include "cli/png_folder.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 
 static finished r;
-
-/* n images of h x w pixels with c channels in the folder, which is made; their names begin so. */
-static void put_class(const folder *f, const char *class, const char *name, int n, unsigned h,
-                      unsigned w, int c)
-{
-    static uint8_t pixels[32 * 32 * 3];
-    const file_name path = in_folder(f, class);
-    char command[900];
-    snprintf(command, sizeof command, "mkdir -p '%s'", path.s);
-    cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
-    for (int i = 0; i < n; i++) {
-        png_image image = {.version = PNG_IMAGE_VERSION,
-                           .width = w,
-                           .height = h,
-                           .format = c == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB};
-        for (unsigned k = 0; k < h * w * (unsigned)c; k++)
-            pixels[k] =
-                (uint8_t)(37 * k + 11 * (unsigned)i + 100 * (class[strlen(class) - 1] == 'b'));
-        snprintf(command, sizeof command, "%s/%s%d.png", path.s, name, i);
-        cr_assert(png_image_write_to_file(&image, command, 0, pixels, 0, NULL));
-    }
-}
 
 /* Ten images of class a and six of b, 12 x 12, grey. */
 static folder ten_and_six(void)
@@ -39,13 +16,6 @@ static folder ten_and_six(void)
     put_class(&f, "data/a", "", 10, 12, 12, 1);
     put_class(&f, "data/b", "", 6, 12, 12, 1);
     return f;
-}
-
-static void remove_all(const folder *f)
-{
-    char command[100];
-    snprintf(command, sizeof command, "rm -r '%s'", f->path);
-    cr_expect_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
 }
 
 /* One epoch on the folder's data. */
@@ -76,10 +46,10 @@ Test(data_options, val_split)
 {
     folder f = ten_and_six();
     expect_counts(&f, WORDS(SMALL), 13, 3); /* a fifth: 2 and 1.2 */
-    cr_expect_not_null(strstr(r.out, "has no test part: a fifth of the images judges"), "%s",
-                       r.out);
+    cr_expect_not_null(strstr(r.out, "has no validation or test part: 20 % of each class are"),
+                       "%s", r.out);
     expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 8, 8);
-    cr_expect_null(strstr(r.out, "a fifth"), "%s", r.out);
+    cr_expect_null(strstr(r.out, "20 %"), "%s", r.out);
     expect_counts(&f, WORDS("--val-split", "0.25", SMALL), 11, 5); /* 2.5 and 1.5 */
     expect_counts(&f, WORDS("--val-split", "0.9", SMALL), 2, 14);
     expect_counts(&f, WORDS("--val-split", "0.01", SMALL), 14, 2);

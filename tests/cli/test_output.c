@@ -165,7 +165,7 @@ Test(output, paths)
     cr_assert_eq(symlink(dir.path, wild), 0);
     run_harmlessly((const char *[]){"train", "--model", "lenet5", "--data", wild, "--backend",
                                     "naive", "--epochs", "1", NULL},
-                   0, "\\xe2\\x80\\xae\\x0a: 90 images to train on");
+                   0, "\\xe2\\x80\\xae\\x0a: train 90 images in 10 classes");
     folder_remove(&dir);
 }
 

@@ -1,0 +1,185 @@
+/* test_eval.c - what eval evaluates: which part, which classes, images of which channels; and what
+ * train and eval say of the data. Numbers of images are counted by hand; eval's accuracy is the one
+ * that train's log has of the same images. */
+#include <criterion/criterion.h>
+
+#include "cli/png_folder.h"
+#include "cli/small_data.h"
+#include "cli/train_log.h"
+
+static finished r;
+
+#define WORDS(...)                                                                                 \
+    (const char *[]) { __VA_ARGS__, NULL }
+
+/* One epoch of a small net on folder/data, its weights to folder/w.safetensors. */
+static json_t *train(const folder *f, const char *const more[])
+{
+    const file_name data = in_folder(f, "data"), w = in_folder(f, "w.safetensors");
+    const char *words[ARGUMENTS] = {"--epochs", "1", "--batch", "8",      "--data", data.s,
+                                    "--size",   "8", "--model", "lenet5", "--out",  w.s};
+    for (int i = 0; more[i] != NULL; i++)
+        words[12 + i] = more[i];
+    json_t *log = train_with(f, words, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    return log;
+}
+
+static void eval(const folder *f, const char *data, const char *const more[])
+{
+    const file_name path = in_folder(f, data), w = in_folder(f, "w.safetensors");
+    const char *words[ARGUMENTS] = {"eval", "--weights", w.s, "--threads", "1", "--data", path.s};
+    for (int i = 0; more[i] != NULL; i++)
+        words[7 + i] = more[i];
+    run_tool(words, &r);
+}
+
+/* What eval of the data with these options prints, one word of it a line break aside. */
+static void expect_eval(const folder *f, const char *data, const char *const more[],
+                        const char *const said[])
+{
+    eval(f, data, more);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    for (char *c = r.out; *c != '\0'; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    for (int i = 0; said[i] != NULL; i++)
+        cr_expect_not_null(strstr(r.out, said[i]), "no \"%s\" in: %s", said[i], r.out);
+}
+
+static void expect_failure(const folder *f, const char *data, const char *const more[], int status,
+                           const char *said)
+{
+    eval(f, data, more);
+    cr_expect_eq(r.status, status, "%s", r.out);
+    cr_expect_not_null(strstr(r.err, said), "no \"%s\" in: %s", said, r.err);
+}
+
+Test(eval, parts_of_a_folder)
+{
+    folder f = folder_new();
+    put_class(&f, "data/a", "", 10, 12, 12, 1);
+    put_class(&f, "data/b", "", 6, 12, 12, 1);
+    json_t *log = train(&f, WORDS("--val-split", "0.25"));
+    char same[100];
+    snprintf(same, sizeof same, "validation loss %.4f  validation accuracy %.2f %% (%.0f of 5)",
+             log_event_number(log, "epoch", 0, "held_out_loss"),
+             log_event_number(log, "epoch", 0, "held_out_accuracy"),
+             log_event_number(log, "epoch", 0, "held_out_accuracy") * 0.05);
+    json_decref(log);
+    /* a folder without parts is taken whole; what train held out is found again */
+    expect_eval(&f, "data", WORDS("--part", "all"),
+                WORDS("all 16 images in 2 classes (a 10, b 6)"));
+    expect_eval(&f, "data", (const char *[]){NULL},
+                WORDS("all 16 images in 2 classes (a 10, b 6)", "lenet5 on all of ", ": loss ",
+                      "  accuracy ", " of 16)"));
+    cr_expect_null(strstr(r.out, "test"), "%s", r.out);
+    expect_eval(&f, "data", WORDS("--val-split", "0.25"),
+                WORDS("validation 5 images in 2 classes (a 3, b 2)", same));
+    expect_eval(&f, "data", WORDS("--val-split", "0.25", "--part", "train"),
+                WORDS("train 11 images in 2 classes (a 7, b 4)", "train accuracy ", " of 11)"));
+    expect_failure(&f, "data", WORDS("--part", "test"), 1, "has no test part");
+    expect_failure(&f, "data", WORDS("--part", "validation"), 1, "has no validation part (a val");
+    expect_failure(&f, "data", WORDS("--part", "both"), 3, "--part: got \"both\"");
+
+    put_class(&f, "parts/Training/a", "", 3, 12, 12, 1);
+    put_class(&f, "parts/Training/b", "", 2, 12, 12, 1);
+    put_class(&f, "parts/valid/a", "", 4, 12, 12, 1);
+    put_class(&f, "parts/valid/b", "", 5, 12, 12, 1);
+    expect_eval(
+        &f, "parts", (const char *[]){NULL},
+        WORDS("validation 9 images in 2 classes (a 4, b 5)", "validation accuracy ", " of 9)"));
+    expect_eval(&f, "parts", WORDS("--part", "all"),
+                WORDS("train 5 images in 2 classes (a 3, b 2), validation 9", " of 14)"));
+    put_class(&f, "parts/test/a", "", 1, 12, 12, 1);
+    put_class(&f, "parts/test/b", "", 1, 12, 12, 1);
+    expect_eval(&f, "parts", (const char *[]){NULL}, WORDS("test accuracy ", " of 2)"));
+    expect_eval(&f, "parts", WORDS("--part", "train"), WORDS("train accuracy ", " of 5)"));
+    expect_eval(&f, "parts", WORDS("--part", "validation"), WORDS(" of 9)"));
+    expect_eval(&f, "parts", WORDS("--part", "all"), WORDS(" of 16)"));
+    remove_all(&f);
+}
+
+/* The model knows a, b and c; the images of b are far brighter than those of a and c. */
+Test(eval, classes_by_name)
+{
+    folder f = folder_new();
+    put_class(&f, "data/a", "", 8, 12, 12, 1);
+    put_class(&f, "data/b", "", 8, 12, 12, 1);
+    put_class(&f, "data/c", "", 8, 12, 12, 1);
+    json_decref(train(&f, WORDS("--val-split", "0.25")));
+    char right[2][40];
+    for (int i = 0; i < 2; i++) { /* a model that says b of all images, or of none */
+        put_class(&f, i == 0 ? "two/b" : "three/b", "", 8, 12, 12, 1);
+        put_class(&f, i == 0 ? "two/c" : "three/c", "", 8, 12, 12, 1);
+        if (i == 1)
+            put_class(&f, "three/a", "", 0, 12, 12, 1);
+        expect_eval(&f, i == 0 ? "two" : "three", (const char *[]){NULL},
+                    WORDS("all 16 images in 2 of 3 classes (b 8, c 8)"));
+        snprintf(right[i], sizeof right[i], "%s", strstr(r.out, "accuracy"));
+    }
+    cr_expect_str_eq(right[0], right[1]);
+    cr_expect_not_null(strstr(r.out, "left out of all: folder a without images"), "%s", r.out);
+    put_class(&f, "two/zebra", "", 1, 12, 12, 1);
+    expect_failure(&f, "two", (const char *[]){NULL}, 1,
+                   "/two: unknown class zebra (expected a, b, c)");
+    expect_eval(&f, "data", WORDS("--part", "all"), WORDS(" of 24)"));
+    /* colours are brought to the net's channels */
+    put_class(&f, "colours/a", "", 2, 12, 12, 3);
+    put_class(&f, "colours/b", "", 2, 12, 12, 1);
+    expect_eval(&f, "colours", (const char *[]){NULL}, WORDS(" of 4)"));
+    /* the embedded digits have other classes */
+    const file_name w = in_folder(&f, "w.safetensors");
+    run_tool(WORDS("eval", "--weights", w.s), &r);
+    cr_expect_eq(r.status, 3);
+    cr_expect_not_null(strstr(r.err, "--data PATH is missing: the embedded digits have 10 classes"),
+                       "%s", r.err);
+    remove_all(&f);
+}
+
+Test(eval, what_train_found)
+{
+    folder f = folder_new();
+    put_class(&f, "data/train/cat", "", 4, 12, 12, 1);
+    put_class(&f, "data/train/dog", "", 5, 12, 12, 1);
+    put_class(&f, "data/train/misc", "", 0, 12, 12, 1);
+    put_class(&f, "data/train/owl", "", 0, 12, 12, 1);
+    put_class(&f, "data/val/dog", "", 2, 12, 12, 1);
+    put_class(&f, "data/val/owl", "", 1, 12, 12, 1);
+    put_file(in_folder(&f, "data/train/cat/1.bmp").s, "x", 1);
+    put_file(in_folder(&f, "data/val/notes.txt").s, "x", 1);
+    json_decref(train(&f, (const char *[]){NULL}));
+    for (char *c = r.out; *c != '\0'; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    static const char *const said[] = {
+        "/data: train 9 images in 2 of 3 classes (cat 4, dog 5), validation 3 in 2 of 3 classes",
+        "left out of train: 1 file with other endings (.bmp 1), 2 folders without images (misc, "
+        "owl)",
+        "left out of validation: 1 file outside class folders",
+        "note: class owl has no images to train on"};
+    for (int i = 0; i < 4; i++)
+        cr_expect_not_null(strstr(r.out, said[i]), "no \"%s\" in: %s", said[i], r.out);
+    remove_all(&f);
+}
+
+/* EMNIST's letters have the labels 1 to 26. */
+Test(eval, labels_from_one)
+{
+    folder f = folder_new();
+    uint8_t x[16 + 9] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1};
+    uint8_t y[8 + 9] = {0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3, 1, 2, 3, 1, 2, 3};
+    put_file(in_folder(&f, "train-images-idx3-ubyte").s, x, sizeof x);
+    put_file(in_folder(&f, "train-labels-idx1-ubyte").s, y, sizeof y);
+    const char *words[] = {"--epochs", "1", "--size", "8", "--model", "lenet5", NULL};
+    json_decref(train_with(&f, words, &r));
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    for (char *c = r.out; *c != '\0'; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    cr_expect_not_null(strstr(r.out,
+                              ": train 6 images in 3 of 4 classes (2 each), validation 3 in 3 "
+                              "of 4 classes "),
+                       "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "note: class 0 has no images: labels count from 0, so there "
+                                     "are 4 classes; labels less by 1 make 3"),
+                       "%s", r.out);
+    folder_remove(&f);
+}
