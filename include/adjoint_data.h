@@ -116,7 +116,7 @@ typedef enum {
 /* What lies at path, by the names of the files there:
  *   DIGITS  NULL or "digits": adj_dataset_digits with seed 1
  *   IDX     a folder with [PREFIX-]train-images-idx3-ubyte (or .idx3-ubyte, idx4), ...-labels-idx1-
- *           ubyte and t10k- or test- for the test part, each plain or with .gz
+ *           ubyte (QMNIST: idx2-int) and t10k- or test- for the test part, each plain or with .gz
  *   CIFAR   a folder with CIFAR-10's data_batch_1.bin ... and test_batch.bin, or CIFAR-100's
  *           train.bin and test.bin (fine labels)
  *   NUMPY   a file .npz, or a folder with one or with a pair of .npy: images and labels by the keys
@@ -141,9 +141,10 @@ ADJ_API adj_status adj_dataset_open(const char *path, adj_dataset_part part,
  * train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte. Ten classes, with the
  * mean and deviation of MNIST's training images. */
 ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **d);
-/* A pair of IDX files of unsigned bytes, [n, h, w] or [n, h, w, c] and [n], plain or gzip whatever
- * their names; of rank 4 the last size is the channels if it is 1, 3 or 4, else the second is, as
- * [n, c, h, w]. A label of classes or more is refused; classes == 0: told from the labels. */
+/* Opens a pair of IDX files, plain or gzip whatever their names: images of unsigned bytes [n, h, w]
+ * or [n, h, w, c], and labels, bytes [n] or QMNIST's int32 [n, m], whose column 0 counts; of rank 4
+ * the last size is the channels if it is 1, 3 or 4, else the second is, as [n, c, h, w]. A label of
+ * classes or more is refused; classes == 0: told from the labels. */
 ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
                                    adj_dataset **d);
 /* 28x28 digits drawn from strokes, warped, in varying pens and with noise. Image i of a part (train

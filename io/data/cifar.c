@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "layouts.h"
@@ -48,6 +49,41 @@ static const cifar_kind *find_kind(const char *folder, adj_dataset_part part)
 int io_cifar_has(const char *folder, adj_dataset_part part)
 {
     return find_kind(folder, part) != NULL;
+}
+
+/* True if path is a file that begins as Python's pickle does, from protocol 2 on. */
+static int is_pickle(const char *path)
+{
+    uint8_t start[2] = {0};
+    struct stat s;
+    FILE *f = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? fopen(path, "rb") : NULL;
+    if (f == NULL)
+        return 0;
+    const size_t n = fread(start, 1, sizeof start, f);
+    fclose(f);
+    return n == sizeof start && start[0] == 0x80 && start[1] >= 2 && start[1] <= 5;
+}
+
+adj_status io_cifar_refuse_pickle(dataset *d, const char *where)
+{
+    static const char *const names[] = {"",
+                                        "data_batch_1",
+                                        "test_batch",
+                                        "train",
+                                        "test",
+                                        "cifar-10-batches-py/data_batch_1",
+                                        "cifar-100-python/train"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (snprintf(path, PATH_MAX, "%s%s%s", where, i > 0 ? "/" : "", names[i]) < PATH_MAX &&
+            is_pickle(path))
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "data: %.200s: is a Python pickle, which is not read (expected "
+                                   "the binary version of CIFAR, cifar-10-binary.tar.gz or "
+                                   "cifar-100-binary.tar.gz unpacked, or an .npz of the arrays)",
+                                   path);
+    return ADJ_OK;
 }
 
 /* ---- records ---- */

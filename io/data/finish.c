@@ -216,6 +216,8 @@ static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
 /* Only a folder can have none. */
 static adj_status no_images(dataset *d, const char *where)
 {
+    if (io_cifar_refuse_pickle(d, where) != ADJ_OK)
+        return ADJ_EIO;
     if (d->public.left_out[0] == '\0')
         return io_dataset_fail(d, ADJ_EIO, "data: %.200s: no images", where);
     return io_dataset_fail(

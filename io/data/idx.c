@@ -1,9 +1,10 @@
 /* idx.c - a reader for IDX, the format of MNIST and its likes, plain or gzip.
  *
- * A file is 00 00 TT RR (TT the element type, 08 unsigned byte; RR the rank), RR big-endian 32-bit
- * sizes, then the bytes, and nothing else. Nothing in it is believed: sizes are multiplied in
- * checked arithmetic and limited, and memory grows with the bytes that were really read. Offsets in
- * messages count the uncompressed bytes. */
+ * A file is 00 00 TT RR (TT the element type, 08 unsigned byte or 0C int32; RR the rank), RR
+ * big-endian 32-bit sizes, then the elements, big-endian, and nothing else. Labels are bytes [n],
+ * or QMNIST's int32 [n, 8], whose column 0 is the class. Nothing in it is believed: sizes are
+ * multiplied in checked arithmetic and limited, and memory grows with the bytes that were really
+ * read. Offsets in messages count the uncompressed bytes. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@ typedef struct {
     dataset *owner; /* of the message */
     const char *path;
     unzip *file;
-    int rank; /* of an image file 3 or 4, of labels 1 */
+    int rank, elem; /* of an image file 3 or 4, of labels 1 or 2; bytes of an element */
     int64_t offset, size[IDX_MAX_RANK], bytes;
 } idx_file;
 
@@ -65,19 +66,23 @@ static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *part)
                 part, (long long)(f->offset + n));
 }
 
-/* Images have a rank of 3 or 4, labels one of 1. */
+/* Images have a rank of 3 or 4, labels one of 1 or, as int32, 2. */
 static adj_status read_magic(idx_file *f, int is_images)
 {
     uint8_t magic[4];
     adj_status status = read_bytes(f, magic, 4, "magic number");
     if (status != ADJ_OK)
         return status;
+    const int is_bytes = magic[2] == 8, is_ints = magic[2] == 12;
     f->rank = magic[3];
-    if (magic[0] == 0 && magic[1] == 0 && magic[2] == 8 &&
-        (is_images ? f->rank == 3 || f->rank == 4 : f->rank == 1))
+    f->elem = is_ints ? 4 : 1;
+    if (magic[0] == 0 && magic[1] == 0 &&
+        (is_images ? is_bytes && (f->rank == 3 || f->rank == 4)
+                   : (is_bytes && f->rank == 1) || (is_ints && f->rank == 2)))
         return ADJ_OK;
     return fail(f, ADJ_EIO, 0, "wrong magic number (got %02x%02x%02x%02x, expected %s)", magic[0],
-                magic[1], magic[2], magic[3], is_images ? "00000803 or 00000804" : "00000801");
+                magic[1], magic[2], magic[3],
+                is_images ? "00000803 or 00000804" : "00000801 or 00000c02");
 }
 
 /* The sizes behind the magic number. Fills f->size and f->bytes. */
@@ -86,7 +91,7 @@ static adj_status read_sizes(idx_file *f)
     uint8_t size[4];
     adj_status status;
 
-    f->bytes = 1;
+    f->bytes = f->elem;
     for (int i = 0; i < f->rank; i++) {
         int64_t at = f->offset;
         if ((status = read_bytes(f, size, 4, "header")) != ADJ_OK)
@@ -152,18 +157,31 @@ static adj_status read_idx(idx_file *f, const char *part, int is_images, uint8_t
 
 /* ---- a pair of images and labels ---- */
 
-/* With d->public.classes 0 they tell how many classes there are. */
+static int64_t label_at(const idx_file *f, const uint8_t *label)
+{
+    if (f->elem == 1)
+        return label[0];
+    return (int32_t)((uint32_t)label[0] << 24 | (uint32_t)label[1] << 16 | (uint32_t)label[2] << 8 |
+                     label[3]);
+}
+
+/* Takes the first element of each row. Without d->public.classes labels may be any number of a
+ * class. */
 static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
 {
-    int64_t n = f->size[0];
+    const int64_t n = f->size[0], row = f->bytes / n, header = 4 + 4 * f->rank;
+    const int64_t classes = d->public.classes > 0 ? d->public.classes : ADJ_MAX_CLASSES;
+
     d->labels = malloc((size_t)n * sizeof *d->labels);
     if (d->labels == NULL)
         return fail(f, ADJ_ENOMEM, -1, "out of memory");
     for (int64_t i = 0; i < n; i++) {
-        if (d->public.classes > 0 && bytes[i] >= d->public.classes)
-            return fail(f, ADJ_EIO, 8 + i, "label out of range (got %d, expected 0 to %d)",
-                        bytes[i], d->public.classes - 1);
-        d->labels[i] = bytes[i];
+        const int64_t label = label_at(f, bytes + i * row);
+        if (label < 0 || label >= classes)
+            return fail(f, ADJ_EIO, header + i * row,
+                        "label out of range (got %lld, expected 0 to %lld)", (long long)label,
+                        (long long)classes - 1);
+        d->labels[i] = (int32_t)label;
     }
     return ADJ_OK;
 }
@@ -231,9 +249,8 @@ static int parse_rest(const char *text, idx_name *n)
         return 0;
     if (!skip(&text, "-idx") && !skip(&text, ".idx"))
         return 0;
-    if (!skip(&text, "1") && !skip(&text, "3") && !skip(&text, "4"))
-        return 0;
-    if (!skip(&text, "-ubyte"))
+    if (!skip(&text, "1-ubyte") && !skip(&text, "3-ubyte") && !skip(&text, "4-ubyte") &&
+        (n->is_images || !skip(&text, "2-int")))
         return 0;
     n->is_packed = skip(&text, ".gz");
     return *text == '\0';

@@ -63,6 +63,8 @@ static adj_status refuse_path(dataset *d, const char *path)
     struct stat s;
     if (stat(path, &s) != 0)
         return io_dataset_fail(d, ADJ_EIO, "data: %.200s: %s", path, strerror(errno));
+    if (io_cifar_refuse_pickle(d, path) != ADJ_OK)
+        return ADJ_EIO;
     return io_dataset_fail(
         d, ADJ_EIO,
         "data: %.200s: no data set found (expected a folder with one folder of images "

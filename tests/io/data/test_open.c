@@ -193,6 +193,44 @@ Test(open, the_digits)
     adj_dataset_free(same);
 }
 
+/* QMNIST: int32 [n, 8], big-endian, whose column 0 is the class and column 2 the writer, as its
+ * authors describe the files. */
+Test(open, qmnist)
+{
+    static const uint8_t x[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6};
+    uint8_t y[12 + 3 * 32] = {0, 0, 12, 2, 0, 0, 0, 3, 0, 0, 0, 8};
+    static const uint8_t class[] = {7, 0, 9};
+    folder f = folder_new();
+    for (int i = 0; i < 3; i++) {
+        y[12 + 32 * i + 3] = class[i];
+        y[12 + 32 * i + 4 + 3] = 4; /* NIST's series, and the writer */
+        y[12 + 32 * i + 8 + 2] = 1;
+        y[12 + 32 * i + 8 + 3] = (uint8_t)(100 + i);
+    }
+    put(&f, "qmnist-train-images-idx3-ubyte", x, sizeof x);
+    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
+    put(&f, "qmnist-test-images-idx3-ubyte", x, sizeof x);
+    put(&f, "qmnist-test-labels-idx2-int", y, sizeof y);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect(d->n == 3 && d->h == 1 && d->w == 2 && d->classes == 10 && d->images[5] == 6);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(d->labels[i], class[i]);
+    adj_dataset *test = open_part(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d});
+    cr_expect(test->n == 3 && test->labels[2] == 9);
+    adj_dataset_free(test);
+    adj_dataset_free(d);
+    y[12 + 32] = 0xff; /* negative: the offset is that of the second row */
+    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
+    expect_refused(f.path, ADJ_TRAIN, NULL,
+                   "labels-idx2-int: offset 44: label out of range (got -16777216, expected 0 to ");
+    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y - 1);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "the file ends within its labels");
+    y[3] = 1; /* int32 of rank 1 */
+    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "(got 00000c01, expected 00000801 or 00000c02)");
+    folder_remove(&f);
+}
+
 /* ---- CIFAR ---- */
 
 static void put_cifar(const folder *f, const char *name, int label_bytes, int n)
@@ -239,6 +277,34 @@ Test(open, cifar)
     cr_expect(d->classes == 100 && d->labels[0] == 98 && d->labels[1] == 99 &&
               d->class_names == NULL);
     adj_dataset_free(d);
+    folder_remove(&f);
+}
+
+/* Python's version: pickle.dumps({b"labels": [0]}, 2) and pickle.dumps({"fine": [0]}, 4), by
+ * CPython 3.11. */
+Test(open, cifar_pickles)
+{
+    static const uint8_t two[] =
+        "\x80\x02}q\0c_codecs\nencode\nq\x01X\x06\0\0\0labelsq\x02X\x06\0\0"
+        "\0latin1q\x03\x86q\x04Rq\x05]q\x06K\0as.",
+                         four[] = "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94\x8c\x04"
+                                  "fine\x94]\x94K\0as.";
+    folder f = folder_new(), py = sub_folder(&f, "cifar-10-batches-py");
+    put(&py, "data_batch_1", two, sizeof two - 1);
+    put(&py, "batches.meta", two, sizeof two - 1);
+    expect_refused(f.path, ADJ_TRAIN, NULL,
+                   "/cifar-10-batches-py/data_batch_1: is a Python pickle, which is not read "
+                   "(expected the binary version of CIFAR, cifar-10-binary.tar.gz or ");
+    expect_refused(py.path, ADJ_TEST, NULL, "data_batch_1: is a Python pickle");
+    expect_refused(in_folder(&py, "batches.meta").s, ADJ_TRAIN, NULL, "is a Python pickle");
+    put_cifar(&py, "test_batch.bin", 1, 1); /* beside the binary files nothing is wrong */
+    adj_dataset_free(open_part(py.path, ADJ_TEST, NULL));
+    remove_all(&f);
+    f = folder_new();
+    put(&f, "train", four, sizeof four - 1);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "/train: is a Python pickle");
+    put(&f, "train", "no pickle", 9);
+    expect_refused(f.path, ADJ_TRAIN, NULL, "no data set found");
     folder_remove(&f);
 }
 
