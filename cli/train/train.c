@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "data.h"
 #include "events.h"
 #include "exec/clock.h"
+#include "interrupt.h"
 #include "log.h"
 #include "out.h"
 #include "range.h"
@@ -48,23 +48,6 @@ typedef struct {
     mpirun_group group;
     int agreed; /* how it ends all ranks know */
 } training;
-
-/* Only the signal handler writes it. */
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number) { interrupted = number; }
-
-/* The first one stops after the step, the second at once. Under nohup SIGHUP stays ignored. */
-static void catch_interrupts(void)
-{
-    struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
-    struct sigaction before;
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &a, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit fails, as on a full disk */
-}
 
 static int unknown_optimizer(const char *name)
 {
@@ -114,13 +97,13 @@ static int open_files(training *t)
 static int on_step(void *user, const adj_fit_progress *now)
 {
     training *t = user;
-    return (is_first(t) && tell_step(&t->told, now) != 0) || interrupted;
+    return (is_first(t) && tell_step(&t->told, now) != 0) || interrupt_signal();
 }
 
 static int on_epoch(void *user, const adj_fit_progress *now)
 {
     training *t = user;
-    return (is_first(t) && tell_epoch(&t->told, now) != 0) || interrupted;
+    return (is_first(t) && tell_epoch(&t->told, now) != 0) || interrupt_signal();
 }
 
 /* ---- before the first step ---- */
@@ -327,7 +310,7 @@ static int diverged(const adj_fit_progress *at)
 static int is_stopped(const training *t, adj_status ended)
 {
     const int is_cut_short = ended == ADJ_OK && !adj_trainer_is_done(t->trainer);
-    return interrupted != 0 || (is_cut_short && !t->told.failed);
+    return interrupt_signal() != 0 || (is_cut_short && !t->told.failed);
 }
 
 /* The last that is done: measuring the plan changes the parameters. */
@@ -397,12 +380,12 @@ static int run(training *t, int argc, char **argv)
 
     t->told.shown = progress_start(
         mpirun_size(&t->group) > 1 ? none : terminal_open((int)t->o->plain), t->o->batch);
+    interrupt_catch(is_first(t));
     if (is_first(t)) {
         read_history(t);
         if (begin(t) != CONTINUE)
             return EXIT_FAILED;
     }
-    catch_interrupts();
     adj_status ended = adj_trainer_run(t->trainer, &why);
     const adj_fit_progress at = adj_trainer_progress(t->trainer);
     progress_clear(&t->told.shown);
@@ -414,7 +397,8 @@ static int run(training *t, int argc, char **argv)
                         why.message);
     if (is_first(t))
         status = finish(t, &at, ended, &why, argc, argv);
-    return status == EXIT_OK && interrupted ? EXIT_SIGNAL + interrupted : status;
+    const int signal = interrupt_signal();
+    return status == EXIT_OK && signal != 0 ? EXIT_SIGNAL + signal : status;
 }
 
 /* No more than a checkpoint may say. */

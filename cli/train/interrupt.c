@@ -1,0 +1,42 @@
+/* interrupt.c - see interrupt.h. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+
+static volatile sig_atomic_t first, has_note, is_terminal;
+
+/* Calls only functions that are safe in a signal handler. */
+static void on_signal(int number)
+{
+    static const char note[] =
+        "\nnote: stopping after this step; press Ctrl-C again to stop without saving\n";
+    const int before = errno;
+    if (first != 0) {
+        signal(number, SIG_DFL);
+        raise(number); /* it takes effect when this handler returns */
+        return;
+    }
+    first = number;
+    signal(SIGPIPE, SIG_IGN); /* Ctrl-C has ended the reader as well; weights are saved still */
+    const size_t skipped = is_terminal ? 0 : 1; /* the cursor stands behind ^C or the progress */
+    if (has_note && write(STDERR_FILENO, note + skipped, sizeof note - 1 - skipped) < 0)
+        has_note = 0;
+    errno = before;
+}
+
+void interrupt_catch(int prints)
+{
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    has_note = prints;
+    is_terminal = isatty(STDERR_FILENO);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &a, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit fails, as on a full disk */
+}
+
+int interrupt_signal(void) { return first; }
