@@ -54,6 +54,10 @@ typedef struct {
     /* What a folder of images holds that is not read, one line: "40 files with other endings (.bmp
      * 40), folder misc without images"; "": nothing. */
     char left_out[ADJ_MESSAGE];
+    /* n_broken sentences, one for each image file that cannot be read: those that
+     * adj_dataset_opts.skip_broken left out, else those that made opening fail. */
+    const char *const *broken;
+    int64_t n_broken;
 } adj_dataset;
 
 /* All that make a data set: *d is a handle to ask for the message even on failure (NULL only when
@@ -101,6 +105,13 @@ typedef struct {
      * size, the classes or both moments this part's own, as NULL does. A folder's classes are found
      * by name; where like has none, by number, or by order if there is a folder for each. */
     const adj_dataset *like;
+    int skip_broken; /* image files that cannot be read are left out; 0: they are a failure. Then
+                        files of a part with like are read for 3 s at most when it is opened, and
+                        those beyond when they are wanted */
+    /* Called while images are read for the first time, with how many of n were, by one thread at a
+     * time; NULL: not. */
+    void (*progress)(void *user, int64_t done, int64_t n);
+    void *user; /* handed to progress */
 } adj_dataset_opts;
 
 /* How the files of a data set lie. */

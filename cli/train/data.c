@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "data.h"
+#include "exec/clock.h"
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
 
@@ -21,6 +22,8 @@ void list_data_options(data_opts *o, option list[DATA_OPTIONS])
         {"--val-split", "X",
          "fraction of each class held out of the training part for validation, 0 to 0.9",
          .real = &o->val_split, .range = {0, 0.9}},
+        {"--skip-broken", "", "leave out image files that cannot be read, and list them",
+         .flag = &o->skip_broken},
         {0},
     };
     memcpy(list, all, sizeof all);
@@ -66,16 +69,60 @@ static adj_model_opts own_size(const char *model)
     return o;
 }
 
+/* ---- opening ---- */
+
+typedef struct {
+    double next; /* seconds_now() of the next line */
+    int can_show, is_shown;
+} reading_line;
+
+/* Rewrites a line on the terminal a few times a second, once reading takes longer than one. */
+static void show_reading(void *user, int64_t done, int64_t n)
+{
+    reading_line *r = user;
+    const double now = seconds_now();
+    if (!r->can_show || now < r->next)
+        return;
+    r->next = now + 0.25;
+    r->is_shown = 1;
+    printf("\r\033[Kreading images: %lld of %lld", (long long)done, (long long)n);
+    fflush(stdout);
+}
+
+/* Lists the image files that cannot be read. */
+static void list_broken(const char *command, const adj_dataset *d)
+{
+    enum { LISTED = 20 };
+    for (int64_t i = 0; i < d->n_broken && i < LISTED; i++)
+        complain(command, EXIT_OK, "%s", d->broken[i]);
+    if (d->n_broken > LISTED)
+        complain(command, EXIT_OK, "and %lld more", (long long)d->n_broken - LISTED);
+}
+
+static int open_failed(const char *command, const data_opts *o, const adj_dataset *d)
+{
+    if (d == NULL || d->n_broken == 0 || o->skip_broken)
+        return complain(command, EXIT_FAILED, "%s", d != NULL ? d->message : "out of memory");
+    list_broken(command, d);
+    return complain(command, EXIT_FAILED,
+                    "%s: %lld image file%s cannot be read (--skip-broken leaves them out)",
+                    data_name(o->path), (long long)d->n_broken, d->n_broken > 1 ? "s" : "");
+}
+
 int open_data(const char *command, const data_opts *o, const char *model, adj_dataset_part part,
               const adj_dataset *like, adj_dataset **d)
 {
+    reading_line line = {.next = seconds_now() + 1, .can_show = terminal_open(1).lines};
     adj_dataset_opts options = {.c = o->channels,
                                 .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize),
                                 .limit = o->limit,
                                 .val_split = o->val_split,
                                 .seed = 1, /* whatever --seed is: runs with different seeds
                                               are judged by the same images, and so is eval */
-                                .like = like};
+                                .like = like,
+                                .skip_broken = (int)o->skip_broken,
+                                .progress = show_reading,
+                                .user = &line};
 
     int status = parse_size(command, o->size, &options.h, &options.w);
     if (is_stdout(o->path))
@@ -88,9 +135,16 @@ int open_data(const char *command, const data_opts *o, const char *model, adj_da
         options.h = own.height;
         options.w = own.width;
     }
-    if (adj_dataset_open(o->path, part, &options, d) == ADJ_OK)
-        return CONTINUE;
-    return complain(command, EXIT_FAILED, "%s", *d != NULL ? (*d)->message : "out of memory");
+    const adj_status opened = adj_dataset_open(o->path, part, &options, d);
+    if (line.is_shown)
+        fputs("\r\033[K", stdout);
+    if (opened != ADJ_OK)
+        return open_failed(command, o, *d);
+    list_broken(command, *d);
+    if ((*d)->n_broken > 0)
+        complain(command, EXIT_OK, "note: %s: %lld image file%s cannot be read and are left out",
+                 data_name(o->path), (long long)(*d)->n_broken, (*d)->n_broken > 1 ? "s" : "");
+    return CONTINUE;
 }
 
 int fit_model(const char *command, const data_opts *o, const char *model, const adj_dataset *d,

@@ -11,6 +11,7 @@ typedef struct {
                                   different seeds can be compared */
     const char *size, *resize; /* "32", "48x64" or "model"; a word of RESIZE_WORDS */
     int64_t channels, limit;   /* 0: as they are; all */
+    int64_t skip_broken;       /* image files that cannot be read are left out */
     double val_split;          /* this and limit draw the same images whatever --seed is */
 } data_opts;
 
@@ -20,8 +21,9 @@ typedef struct {
 /* As when no option is given. */
 extern const data_opts data_defaults;
 
-/* --size, --channels, --resize and --limit; and --val-split; the list ends without a name. */
-enum { DATA_OPTIONS = 6 };
+/* --size, --channels, --resize, --limit, --val-split, --skip-broken; the list ends without a name.
+ */
+enum { DATA_OPTIONS = 7 };
 void list_data_options(data_opts *o, option list[DATA_OPTIONS]);
 
 /* Opens a part for a model (NULL: of no known size): a folder's images get the model's size unless

@@ -211,6 +211,8 @@ static int open_parts(training *t)
     int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, model, judge, t->train, &t->test);
+    else if (t->train != NULL && t->train->n_broken > 0) /* names those of both parts */
+        (void)open_data("train", &t->data, model, judge, NULL, &t->test);
     return status == CONTINUE ? fit_model("train", &t->data, model, t->train, &t->size) : status;
 }
 

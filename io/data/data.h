@@ -35,7 +35,9 @@ typedef struct {
     int32_t *labels;
     const char **names; /* public.class_names: into name_text */
     char *name_text;
-    adj_source source; /* public.source */
+    char **broken;            /* public.broken */
+    struct reading *readings; /* of a folder\'s headers, until io_dataset_measure */
+    adj_source source;        /* public.source */
 } dataset;
 
 /* A new one, also as *out. ADJ_EARG: out is NULL; ADJ_ENOMEM: *out is. */
@@ -51,9 +53,10 @@ void io_dataset_use_source(dataset *d, const adj_source *source);
  * wanted: as they are, or through adj_dataset_read. */
 void io_dataset_use_memory(dataset *d, image_size wanted);
 
-/* Mean and deviation of all its images by channel; reads them all, on OpenMP's threads. The same
- * for any number of threads. */
-adj_status io_dataset_measure(dataset *d);
+/* Reads every image once, on OpenMP's threads. Sets mean and deviation by channel, the same for any
+ * number of threads; where they are known, only finds broken images, and only for a few seconds.
+ * Broken ones are a failure or, with o->skip_broken, left out (broken.h). */
+adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_known);
 
 /* The same mean and deviation for all channels. */
 void io_dataset_set_moments(dataset *d, float mean, float deviation);

@@ -43,6 +43,9 @@ void adj_dataset_free(adj_dataset *public)
     free(d->labels);
     free(d->names);
     free(d->name_text);
+    for (int64_t i = 0; i < d->public.n_broken; i++)
+        free(d->broken[i]);
+    free(d->broken);
     free(d);
 }
 
@@ -192,7 +195,7 @@ adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int class
         d->stored_images = d->images;
     }
     io_dataset_use_memory(d, d->stored);
-    return io_dataset_measure(d);
+    return io_dataset_measure(d, &(adj_dataset_opts){0}, 0);
 }
 
 adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **out)
@@ -213,7 +216,7 @@ adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **out)
     if (status != ADJ_OK)
         return status;
     if (source->mean == NULL || source->deviation == NULL)
-        return io_dataset_measure(d);
+        return io_dataset_measure(d, &(adj_dataset_opts){0}, 0);
     for (int64_t i = 0; i < source->c; i++) {
         d->public.mean[i] = source->mean[i];
         d->public.deviation[i] = source->deviation[i];

@@ -206,11 +206,13 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
 
 static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
 {
-    if (o->like == NULL || !(o->like->deviation[0] > 0))
-        return d->has_moments ? ADJ_OK : io_dataset_measure(d);
-    memcpy(d->public.mean, o->like->mean, sizeof d->public.mean);
-    memcpy(d->public.deviation, o->like->deviation, sizeof d->public.deviation);
-    return ADJ_OK;
+    const int is_given = o->like != NULL && o->like->deviation[0] > 0;
+    const int is_known = is_given || d->has_moments;
+    if (is_given) {
+        memcpy(d->public.mean, o->like->mean, sizeof d->public.mean);
+        memcpy(d->public.deviation, o->like->deviation, sizeof d->public.deviation);
+    }
+    return is_known && d->files == NULL ? ADJ_OK : io_dataset_measure(d, o, is_known);
 }
 
 /* Only a folder can have none. */

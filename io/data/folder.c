@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "broken.h"
 #include "class_folders.h"
 #include "folder.h"
 #include "image.h"
@@ -13,6 +14,7 @@
 /* The files of a data set, their paths in its order. */
 struct image_files {
     string_list paths;
+    image_size *sizes;      /* of each, as its header says; NULL before headers are read */
     adj_image_opts options; /* how they are read */
 };
 
@@ -33,6 +35,7 @@ static void free_files(void *user)
 {
     struct image_files *files = user;
     strings_free(&files->paths);
+    free(files->sizes);
     free(files);
 }
 
@@ -52,13 +55,29 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
     return io_list_classes(d, folder, part, &d->files->paths);
 }
 
+/* Counts the images of another size than the data set's, once that is settled. */
+static void count_resized(dataset *d)
+{
+    const image_size *sizes = d->files->sizes;
+    d->public.resized = 0;
+    for (int64_t i = 0; sizes != NULL && d->public.h > 0 && i < d->files->paths.n; i++)
+        d->public.resized += sizes[i].h != d->public.h || sizes[i].w != d->public.w;
+}
+
 void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept)
 {
     string_list *paths = &d->files->paths;
-    for (int64_t j = 0; j < kept; j++)
+    image_size *sizes = d->files->sizes;
+    for (int64_t j = 0; j < kept; j++) {
         paths->at[j] = paths->at[keep[j]];
+        if (sizes != NULL)
+            sizes[j] = sizes[keep[j]];
+    }
     paths->n = kept;
+    count_resized(d);
 }
+
+const char *io_folder_path(const dataset *d, int64_t i) { return strings_at(&d->files->paths, i); }
 
 /* ---- headers ---- */
 
@@ -75,7 +94,8 @@ static adj_status read_header(const char *path, image_header *header, adj_error 
 
     if (why != NULL) {
         free(bytes);
-        return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
+        return adj_error_set(error, bytes != NULL ? ADJ_EIO : ADJ_ENOMEM, "image: %.300s: %s", path,
+                             why);
     }
     ssize_t got;
     while (n < FIRST_BYTES && (got = read(fd, bytes + n, FIRST_BYTES - n)) > 0)
@@ -92,114 +112,91 @@ static adj_status read_header(const char *path, image_header *header, adj_error 
     return status;
 }
 
-/* Of all files, in threads; a size of 0: it could not be read. */
-static void read_headers(const string_list *paths, image_size *sizes)
+/* Reads the headers of all files, in threads. */
+static void read_headers(const string_list *paths, image_size *sizes, reading *each)
 {
 #pragma omp parallel for schedule(dynamic, 16)
     for (int64_t i = 0; i < paths->n; i++) {
-        image_header header;
-        if (read_header(strings_at(paths, i), &header, NULL) == ADJ_OK)
-            sizes[i] = header.size;
-    }
-}
-
-/* A path's last two names: the class and the file. */
-static const char *short_name(const char *path)
-{
-    const char *at = path + strlen(path);
-    for (int slashes = 0; at > path; at--)
-        if (at[-1] == '/' && ++slashes == 2)
-            break;
-    return at;
-}
-
-enum { MAX_TOLD = 3, TOLD_BYTES = 80 }; /* file names behind the first, and bytes of each */
-
-/* Fails with why file first cannot be read; of the others behind it that cannot, how many they are
- * and the names of a few. */
-static adj_status tell_broken(dataset *d, const image_size *sizes, int64_t first, const char *why)
-{
-    const string_list *paths = &d->files->paths;
-    char names[MAX_TOLD * (TOLD_BYTES + 3)] = "";
-    int64_t others = 0;
-    size_t used = 0;
-
-    for (int64_t i = first + 1; i < paths->n; i++)
-        if (sizes[i].h == 0 && others++ < MAX_TOLD)
-            used +=
-                (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", used > 0 ? ", " : "",
-                                 TOLD_BYTES, short_name(strings_at(paths, i)));
-    if (others == 0)
-        return io_dataset_fail(d, ADJ_EIO, "%s", why);
-    return io_dataset_fail(d, ADJ_EIO, "%s, and %lld more of %lld files cannot be read: %s%s", why,
-                           (long long)others, (long long)paths->n, names,
-                           others > MAX_TOLD ? ", ..." : "");
-}
-
-/* The first file, by number, that cannot be read is read again, for the reason. */
-static adj_status check_headers(dataset *d, image_size *sizes)
-{
-    const string_list *paths = &d->files->paths;
-    for (int64_t i = 0; i < paths->n; i++) {
-        image_header header;
+        image_header header = {0};
         adj_error error = {0};
-        if (sizes[i].h > 0)
-            continue;
-        if (read_header(strings_at(paths, i), &header, &error) != ADJ_OK)
-            return tell_broken(d, sizes, i, error.message);
+        const adj_status status = read_header(strings_at(paths, i), &header, &error);
+        if (status != ADJ_OK)
+            io_reading_set(&each[i], status == ADJ_EARG ? ADJ_EIO : status, &error);
         sizes[i] = header.size;
     }
-    return ADJ_OK;
 }
 
-static adj_status settle_channels(dataset *d, const image_size *sizes)
+/* Returns the first file whose header was read. */
+static int64_t first_file(const dataset *d)
 {
-    const string_list *paths = &d->files->paths;
-    for (int64_t i = 1; i < paths->n; i++)
-        if (sizes[i].c != sizes[0].c)
+    int64_t i = 0;
+    while (d->readings[i].status != ADJ_OK)
+        i++;
+    return i;
+}
+
+static adj_status settle_channels(dataset *d)
+{
+    const image_size *sizes = d->files->sizes;
+    const int64_t first = first_file(d);
+    for (int64_t i = first + 1; i < d->public.n; i++)
+        if (d->readings[i].status == ADJ_OK && sizes[i].c != sizes[first].c)
             return io_dataset_fail(d, ADJ_EIO,
                                    "data: %.160s has %lld channel%s, %.160s has %lld (expected the "
                                    "same in all files, or a given number of channels: 1, 3 or 4)",
-                                   strings_at(paths, i), (long long)sizes[i].c,
-                                   sizes[i].c > 1 ? "s" : "", strings_at(paths, 0),
-                                   (long long)sizes[0].c);
+                                   io_folder_path(d, i), (long long)sizes[i].c,
+                                   sizes[i].c > 1 ? "s" : "", io_folder_path(d, first),
+                                   (long long)sizes[first].c);
     return ADJ_OK;
 }
 
-static adj_status settle_size(dataset *d, const image_size *sizes, const adj_dataset_opts *o)
+static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
 {
-    image_size to = io_wanted_size(sizes[0], o);
-    const string_list *paths = &d->files->paths;
+    const image_size *sizes = d->files->sizes, to = io_wanted_size(sizes[first_file(d)], o);
 
-    if ((o->like == NULL || o->like->h == 0) && o->c == 0 && settle_channels(d, sizes) != ADJ_OK)
+    if ((o->like == NULL || o->like->h == 0) && o->c == 0 && settle_channels(d) != ADJ_OK)
         return ADJ_EIO;
-    for (int64_t i = 0; i < paths->n; i++) {
-        if (sizes[i].h == to.h && sizes[i].w == to.w)
-            continue;
-        d->public.resized++;
-        if (o->resize == ADJ_RESIZE_ERROR)
+    for (int64_t i = 0; i < d->public.n; i++)
+        if (o->resize == ADJ_RESIZE_ERROR && d->readings[i].status == ADJ_OK &&
+            (sizes[i].h != to.h || sizes[i].w != to.w))
             return io_dataset_fail(d, ADJ_EIO,
                                    "data: %.300s: size (got %lldx%lld, expected %lldx%lld)",
-                                   strings_at(paths, i), (long long)sizes[i].h,
+                                   io_folder_path(d, i), (long long)sizes[i].h,
                                    (long long)sizes[i].w, (long long)to.h, (long long)to.w);
-    }
     d->public.h = to.h;
     d->public.w = to.w;
     d->public.c = to.c;
     d->files->options = (adj_image_opts){.h = to.h, .w = to.w, .c = to.c};
     memcpy(d->files->options.background, o->background, sizeof o->background);
+    count_resized(d);
     return ADJ_OK;
+}
+
+/* Reads the headers to d->readings. Fails if memory is short or no header could be read. */
+static adj_status show_headers(dataset *d)
+{
+    const int64_t n = d->public.n;
+    int64_t good = 0;
+
+    d->readings = calloc((size_t)n, sizeof *d->readings);
+    d->files->sizes = calloc((size_t)n, sizeof *d->files->sizes);
+    if (d->readings == NULL || d->files->sizes == NULL)
+        return out_of_memory(d);
+    read_headers(&d->files->paths, d->files->sizes, d->readings);
+    for (int64_t i = 0; i < n; i++)
+        good += d->readings[i].status == ADJ_OK;
+    return good > 0 ? ADJ_OK : io_settle_broken(d, d->readings, 0);
 }
 
 adj_status io_folder_show(dataset *d, const adj_dataset_opts *o)
 {
-    image_size *sizes = calloc((size_t)d->public.n, sizeof *sizes);
-    if (sizes == NULL)
-        return out_of_memory(d);
-    read_headers(&d->files->paths, sizes);
-    adj_status status = check_headers(d, sizes);
+    const int64_t n = d->public.n;
+    adj_status status = show_headers(d);
     if (status == ADJ_OK)
-        status = settle_size(d, sizes, o);
-    free(sizes);
+        status = settle_size(d, o);
+    if (status != ADJ_OK) {
+        io_readings_free(d->readings, n);
+        d->readings = NULL;
+    }
     return status;
 }

@@ -7,9 +7,11 @@
 
 int io_folder_has(const char *folder, adj_dataset_part part);
 adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part);
+/* Returns the name of file i. */
+const char *io_folder_path(const dataset *d, int64_t i);
 /* Only these files stay. */
 void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept);
-/* Reads the headers; settles the size and the source. */
+/* Reads the headers to d->readings; settles the size and the source. */
 adj_status io_folder_show(dataset *d, const adj_dataset_opts *o);
 
 #endif

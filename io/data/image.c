@@ -137,11 +137,6 @@ adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
 
 /* ---- files ---- */
 
-static adj_status refuse_file(const char *path, const char *why, adj_error *error)
-{
-    return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
-}
-
 adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error *error)
 {
     int fd;
@@ -151,11 +146,13 @@ adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error
     *bytes = NULL;
     *n = 0;
     if (why != NULL)
-        return refuse_file(path, why, error);
+        return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
     if (size > IMAGE_MAX_BYTES)
         why = "the file is too large (expected at most 512 MB)";
-    else if ((*bytes = malloc((size_t)size + 1)) == NULL)
-        why = "out of memory";
+    else if ((*bytes = malloc((size_t)size + 1)) == NULL) {
+        close(fd);
+        return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", path);
+    }
     while (why == NULL && *n < (size_t)size) {
         ssize_t got = read(fd, *bytes + *n, (size_t)size - *n);
         if (got == 0)
@@ -169,7 +166,7 @@ adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error
         return ADJ_OK;
     free(*bytes);
     *bytes = NULL;
-    return refuse_file(path, why, error);
+    return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
 }
 
 /* ---- single images ---- */

@@ -1,16 +1,25 @@
-/* statistics.c - mean and standard deviation of a data set's pixels, by channel.
+/* statistics.c - every image of a data set read once: mean and standard deviation of the pixels by
+ * channel, and which images cannot be read.
  *
  * Every image has its own sums, which are added in the order of the images: the result does not
  * depend on the number of threads. */
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 
-#include "data.h"
+#include "broken.h"
+#include "exec/clock.h"
 
 typedef struct {
     double sum[ADJ_MAX_CHANNELS], squares[ADJ_MAX_CHANNELS];
-    int known;
 } sums;
+
+/* The outcome for each image. */
+typedef struct {
+    reading *readings;
+    sums *sums; /* NULL: not wanted */
+    double end; /* no image is begun after this time, seconds_now() */
+} pass;
 
 static sums sums_of(const float *image, int64_t pixels, int64_t channels)
 {
@@ -25,60 +34,58 @@ static sums sums_of(const float *image, int64_t pixels, int64_t channels)
     return s;
 }
 
-/* Of the images from first on, until one cannot be read: returns its number, n if there is none. */
-static int64_t measure_serially(const adj_dataset *d, int64_t first, float *image, sums *each,
-                                adj_error *error)
+/* Reads image i into room (NULL: there was no memory), unless its header could not be read. */
+static void read_one(const adj_dataset *d, int64_t i, float *room, pass *p)
 {
-    int64_t i = first;
-    for (; i < d->n && adj_dataset_read(d, i, image, error) == ADJ_OK; i++)
-        each[i] = sums_of(image, d->h * d->w, d->c);
-    return i;
+    adj_error error = {0};
+    if (p->readings[i].status != ADJ_OK)
+        return;
+    const adj_status status = room != NULL ? adj_dataset_read(d, i, room, &error) : ADJ_ENOMEM;
+    if (status != ADJ_OK)
+        io_reading_set(&p->readings[i], status, &error);
+    else if (p->sums != NULL)
+        p->sums[i] = sums_of(room, d->h * d->w, d->c);
 }
 
-/* Of all images, in threads; each counts for itself whether it was read. */
-static void measure_in_threads(const adj_dataset *d, sums *each)
+/* Reads all images, in threads. */
+static void read_all(const adj_dataset *d, const adj_dataset_opts *o, pass *p)
 {
+    int64_t done = 0;
+    omp_lock_t lock; /* of done and progress */
+    omp_init_lock(&lock);
 #pragma omp parallel
     {
-        float *image = malloc((size_t)(d->h * d->w * d->c) * sizeof *image);
-        int go_on = image != NULL;
-#pragma omp for schedule(dynamic, 16)
+        float *room = malloc((size_t)(d->h * d->w * d->c) * sizeof *room);
+#pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < d->n; i++) {
-            go_on = go_on && adj_dataset_read(d, i, image, NULL) == ADJ_OK;
-            if (go_on) {
-                each[i] = sums_of(image, d->h * d->w, d->c);
-                each[i].known = 1;
-            }
+            if (seconds_now() > p->end)
+                continue;
+            read_one(d, i, room, p);
+            if (o->progress == NULL)
+                continue;
+            omp_set_lock(&lock);
+            o->progress(o->user, ++done, d->n);
+            omp_unset_lock(&lock);
         }
-        free(image);
+        free(room);
     }
+    omp_destroy_lock(&lock);
 }
 
-/* The error is that of the first image, by number, that cannot be read. */
-static adj_status measure_images(const adj_dataset *d, sums *each, adj_error *error)
+/* Of the images that were read. */
+static void set_moments(dataset *d, const pass *p)
 {
-    float *image = malloc((size_t)(d->h * d->w * d->c) * sizeof *image);
-    if (image == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "data: out of memory");
-    measure_in_threads(d, each);
-    int64_t first = 0;
-    while (first < d->n && each[first].known)
-        first++;
-    first = measure_serially(d, first, image, each, error);
-    free(image);
-    return first < d->n ? error->status : ADJ_OK;
-}
-
-static void set_moments(dataset *d, const sums *each)
-{
-    double pixels = (double)d->public.n * (double)(d->public.h * d->public.w);
-
+    const int64_t n = d->public.n;
     for (int64_t c = 0; c < d->public.c; c++) {
-        double sum = 0, squares = 0;
-        for (int64_t i = 0; i < d->public.n; i++) {
-            sum += each[i].sum[c];
-            squares += each[i].squares[c];
+        double sum = 0, squares = 0, images = 0;
+        for (int64_t i = 0; i < n; i++) {
+            if (p->readings[i].status != ADJ_OK)
+                continue;
+            sum += p->sums[i].sum[c];
+            squares += p->sums[i].squares[c];
+            images++;
         }
+        const double pixels = images * (double)(d->public.h * d->public.w);
         double mean = sum / pixels, variance = squares / pixels - mean * mean;
         d->public.mean[c] = (float)mean;
         /* of constant images it is rounding or 0: nothing to divide by */
@@ -86,17 +93,34 @@ static void set_moments(dataset *d, const sums *each)
     }
 }
 
-adj_status io_dataset_measure(dataset *d)
+/* Returns the time at which reading ends. Where moments are known or a header is broken already,
+ * only more broken images are looked for: a few seconds, if that is all the caller needs. */
+static double end_of(const dataset *d, const adj_dataset_opts *o, int is_known)
 {
-    adj_error error = {0};
-    sums *each = calloc((size_t)d->public.n, sizeof *each);
-    if (each == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
-    adj_status status = measure_images(&d->public, each, &error);
-    if (status == ADJ_OK)
-        set_moments(d, each);
-    else
-        io_dataset_fail(d, status, "%s", error.message);
-    free(each);
+    enum { CHECK_SECONDS = 3 };
+    int is_short = is_known;
+    for (int64_t i = 0; d->readings != NULL && i < d->public.n && !is_short; i++)
+        is_short = d->readings[i].status != ADJ_OK;
+    return is_short && !o->skip_broken ? seconds_now() + CHECK_SECONDS : INFINITY;
+}
+
+adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_known)
+{
+    const int64_t n = d->public.n;
+    pass p = {.readings = d->readings != NULL ? d->readings : calloc((size_t)n, sizeof *p.readings),
+              .sums = is_known ? NULL : calloc((size_t)n, sizeof *p.sums),
+              .end = end_of(d, o, is_known)};
+    adj_status status = ADJ_ENOMEM;
+
+    if (p.readings != NULL && (is_known || p.sums != NULL)) {
+        read_all(&d->public, o, &p);
+        if (!is_known)
+            set_moments(d, &p);
+        status = io_settle_broken(d, p.readings, o->skip_broken);
+    } else
+        io_dataset_fail(d, status, "data: out of memory");
+    io_readings_free(p.readings, n);
+    d->readings = NULL;
+    free(p.sums);
     return status;
 }

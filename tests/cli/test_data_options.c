@@ -157,6 +157,67 @@ Test(data_options, colours)
     remove_all(&f);
 }
 
+/* Overwrites an image with its first 60 bytes, which hold the header. */
+static void cut(const folder *f, const char *name)
+{
+    const file_name path = in_folder(f, name);
+    cr_assert_eq(truncate(path.s, 60), 0, "%s", path.s);
+}
+
+static void expect_in_err(const char *word)
+{
+    cr_expect_not_null(strstr(r.err, word), "no \"%s\" in: %s", word, r.err);
+}
+
+/* Cut files of both parts are named before the first step, or left out. */
+Test(data_options, broken_files)
+{
+    folder f = folder_new();
+    const file_name w = in_folder(&f, "w.safetensors"), data = in_folder(&f, "data");
+    put_class(&f, "data/train/a", "", 5, 8, 8, 1);
+    put_class(&f, "data/train/b", "", 5, 8, 8, 1);
+    put_class(&f, "data/val/a", "", 3, 8, 8, 1);
+    put_class(&f, "data/val/b", "", 25, 8, 8, 1);
+    cut(&f, "data/val/a/1.png");
+    cut(&f, "data/val/a/2.png");
+    json_t *log = train(&f, WORDS(SMALL));
+    cr_expect_eq(r.status, 1);
+    cr_expect_eq(json_array_size(log), 0, "a step was done");
+    json_decref(log);
+    expect_in_err("/val/a/1.png: ");
+    expect_in_err("/val/a/2.png: ");
+    expect_in_err("2 image files cannot be read (--skip-broken leaves them out)");
+    cut(&f, "data/train/b/4.png");
+    json_decref(train(&f, WORDS(SMALL)));
+    cr_expect_eq(r.status, 1);
+    expect_in_err("/train/b/4.png: ");
+    expect_in_err("/val/a/2.png: ");
+
+    expect_counts(&f, WORDS("--skip-broken", "--out", w.s, SMALL), 9, 26);
+    expect_in_err("/train/b/4.png: ");
+    expect_in_err("/val/a/2.png: ");
+    expect_in_err("note: ");
+    expect_in_err("2 image files cannot be read and are left out");
+    put_class(&f, "data/train/b", "", 5, 8, 8, 1); /* whole again */
+    run_tool((const char *[]){"eval", "--weights", w.s, "--data", data.s, NULL}, &r);
+    cr_expect_eq(r.status, 1, "%s", r.out);
+    expect_in_err("/val/a/1.png: ");
+    run_tool((const char *[]){"eval", "--skip-broken", "--weights", w.s, "--data", data.s, NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, " of 26)"), "%s", r.out);
+    for (int i = 0; i < 23; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "data/val/b/%d.png", i);
+        cut(&f, name);
+    }
+    run_tool((const char *[]){"eval", "--weights", w.s, "--data", data.s, NULL}, &r);
+    cr_expect_eq(r.status, 1, "%s", r.out);
+    expect_in_err("and 5 more\n");
+    expect_in_err("25 image files cannot be read");
+    remove_all(&f);
+}
+
 /* One image of another size among all. */
 Test(data_options, resize_error)
 {

@@ -454,7 +454,7 @@ Test(open, folder_of_classes)
     put(&b, "zy.png", "nor this", 8);
     put(&b, "zz.png", "nor this", 8);
     expect_refused(f.path, ADJ_TRAIN, NULL,
-                   ", and 4 more of 8 files cannot be read: b/y.png, b/z.png, b/zy.png, ...");
+                   ", and 4 more of 8 files cannot be read: b/y.png, b/z.png, b/zy.png, b/zz.png");
     for (int i = 0; i < 4; i++)
         unlink(in_folder(i < 3 ? &b : &a, (const char *[]){"z.png", "zy.png", "zz.png", "0.png"}[i])
                    .s);

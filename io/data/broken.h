@@ -1,0 +1,23 @@
+/* broken.h - images of a data set that cannot be read: named together, or left out. */
+#ifndef IO_DATA_BROKEN_H
+#define IO_DATA_BROKEN_H
+
+#include "data.h"
+
+/* The outcome of reading one image; ADJ_OK also if it was not tried. */
+typedef struct reading {
+    adj_status status;
+    char *why; /* the sentence, NULL if there was no memory for it */
+} reading;
+
+/* Stores a failure. */
+void io_reading_set(reading *r, adj_status status, const adj_error *error);
+void io_readings_free(reading *each, int64_t n);
+
+/* Returns ADJ_OK if all n images of d were read; else lists the others in public.broken. Without
+ * skip, fails with a sentence that names the first ones. With it, leaves them out; fails if none is
+ * left of a class that had images, unless d takes its classes from another part. A lack of memory
+ * always fails. Called once for a data set. */
+adj_status io_settle_broken(dataset *d, const reading each[], int skip);
+
+#endif
