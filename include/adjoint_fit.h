@@ -127,15 +127,16 @@ typedef struct {
 
 /* Handed to the callbacks. */
 typedef struct {
-    int64_t epoch, epochs;    /* the one at work, counted from 1; how many there will be */
-    int64_t step, steps;      /* of it: done, and all */
-    int64_t images;           /* that counted in it so far */
-    double lr;                /* of the last step */
-    double step_loss;         /* of the last step, before its update */
-    double loss, accuracy;    /* means over these images; accuracy 0 .. 1 */
-    double seconds;           /* of its steps, in this process */
-    double images_per_second; /* of these steps */
-    double waited;            /* seconds of them in which a step waited for its batch */
+    int64_t epoch, epochs;     /* the one at work, counted from 1; how many there will be */
+    int64_t batch, accumulate; /* images in a batch, batches in a step: as cut to the data */
+    int64_t step, steps;       /* of it: done, and all */
+    int64_t images;            /* that counted in it so far */
+    double lr;                 /* of the last step */
+    double step_loss;          /* of the last step, before its update */
+    double loss, accuracy;     /* means over these images; accuracy 0 .. 1 */
+    double seconds;            /* of its steps, in this process */
+    double images_per_second;  /* of these steps */
+    double waited;             /* seconds of them in which a step waited for its batch */
     /* At the end of an epoch, else all zero: of the held-out data. */
     adj_score held_out;
     int64_t best_epoch;   /* by its held-out accuracy so far, the first of equals; 0: none yet */
@@ -151,7 +152,8 @@ typedef struct {
 /* All zero is the default. What is pointed to outlives the training. */
 typedef struct {
     int64_t epochs; /* 0: 10 */
-    int64_t batch;  /* images in a step; 0: 64 */
+    int64_t batch;  /* images in a step; 0: 64. At most all training images, rounded up to a
+                       multiple of shards. A checkpoint has this number, and resuming compares it */
     int64_t seed;   /* of initial values, order and augmentation; not negative */
     const adj_optimiser_opts *optimiser; /* NULL: gradient descent with momentum 0.9. Its list
                                             trained is not read: freeze makes it */
@@ -208,8 +210,8 @@ typedef struct {
      * - every number of ranks that leaves each a power of two of them, or 1, gives the same bits.
      */
     int64_t shards;
-    int64_t
-        accumulate; /* a step takes the gradients of so many batches, in the memory of one; 0: 1 */
+    int64_t accumulate;    /* a step takes the gradients of so many batches, in the memory of one;
+                              0: 1.    At most the batches of an epoch */
     int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */
     size_t bucket_bytes;   /* as in adj_data_parallel_opts */
     adj_wire wire; /* the same; a checkpoint does not have what rounding has left for later */

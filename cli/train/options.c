@@ -120,7 +120,8 @@ enum { LEARNING_OPTIONS = 15 };
 static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + DATA_OPTIONS])
 {
     const option all[LEARNING_OPTIONS] = {
-        {"--batch", "N", "images in a step *", .integer = &o->batch, .range = {1, 100000}},
+        {"--batch", "N", "images in a step, at most all training images *", .integer = &o->batch,
+         .range = {1, 100000}},
         {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw *", .text = &o->optimizer,
          .names = optimizer_name_at},
         {"--lr", "X", "the highest learning rate *; auto: a range test finds one",

@@ -174,6 +174,24 @@ static void set_schedule(training *t)
         t->schedule.period = o->begun_period;
 }
 
+/* Takes over what the trainer has cut to the number of training images. */
+static void tell_cut(training *t)
+{
+    const adj_fit_progress cut = adj_trainer_progress(t->trainer);
+    train_opts *o = t->o;
+
+    if (cut.batch < o->batch)
+        complain("train", EXIT_OK,
+                 "note: --batch is cut to %lld: there are %lld training images (got %lld)",
+                 (long long)cut.batch, (long long)t->train->n, (long long)o->batch);
+    if (cut.accumulate < o->accumulate)
+        complain("train", EXIT_OK,
+                 "note: --accumulate is cut to %lld: there are %lld training images (got %lld)",
+                 (long long)cut.accumulate, (long long)t->train->n, (long long)o->accumulate);
+    o->batch = t->recipe.batch = cut.batch;
+    o->accumulate = cut.accumulate;
+}
+
 static int open_trainer(training *t)
 {
     const train_opts *o = t->o;
@@ -196,6 +214,7 @@ static int open_trainer(training *t)
     checkpoint_data(t->o, &t->notes);
     if (adj_trainer_new(&net, t->train, t->test, &options, &t->trainer, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", error.message);
+    tell_cut(t);
     const char *warning = adj_trainer_warning(t->trainer);
     if (warning[0] != '\0')
         complain("train", EXIT_OK, "%s", warning);

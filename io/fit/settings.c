@@ -158,7 +158,17 @@ static adj_status check_shards(const settings *s, int ranks, adj_error *error)
     return ADJ_OK;
 }
 
-adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o,
+/* A step of more than all n training images would compute fillers. */
+static void cut_batch(settings *s, int64_t n)
+{
+    const int64_t all = batches(n, s->shards) * s->shards;
+    if (s->batch > all)
+        s->batch = all;
+    if (s->accumulate > batches(n, s->batch))
+        s->accumulate = batches(n, s->batch);
+}
+
+adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error)
 {
     static const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
@@ -188,7 +198,11 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
     adj_status status = set_loss_scale(s, o, error);
     if (status == ADJ_OK)
         status = check(s, error);
-    return status == ADJ_OK ? check_shards(s, ranks, error) : status;
+    if (status == ADJ_OK)
+        status = check_shards(s, ranks, error);
+    if (status == ADJ_OK)
+        cut_batch(s, n);
+    return status;
 }
 
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps)

@@ -49,8 +49,6 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
                        .ranks = ranks_size(&t->ranks) > 1 ? o->ranks : NULL};
 }
 
-static int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1) / batch; }
-
 static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts *plan,
                              adj_error *error)
 {
@@ -152,7 +150,7 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     if (status == ADJ_OK)
         status = fit_net(&net, t->train, error);
     if (status == ADJ_OK)
-        status = settings_complete(&t->set, &net, &t->o, error);
+        status = settings_complete(&t->set, &net, &t->o, t->train->n, error);
     if (status != ADJ_OK)
         return status;
     t->optimiser = t->o.optimiser != NULL ? *t->o.optimiser : momentum;
@@ -274,6 +272,8 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
     return (adj_fit_progress){
         .epoch = at->epoch + 1,
         .epochs = t->set.epochs,
+        .batch = t->set.batch,
+        .accumulate = t->set.accumulate,
         .step = at->step,
         .steps = t->steps,
         .images = at->count,

@@ -63,6 +63,8 @@ struct adj_trainer {
     rank_state ranks;
 };
 
+/* Batches that n images fill. */
+static inline int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1) / batch; }
 /* Images in a step, and the shards that they are cut into. */
 static inline int64_t step_images(const settings *s) { return s->batch * s->accumulate; }
 static inline int64_t step_shards(const settings *s) { return s->shards * s->accumulate; }
@@ -70,8 +72,9 @@ static inline int64_t step_shards(const settings *s) { return s->shards * s->acc
 /* data_sum of the training data, made once. */
 uint64_t trainer_data_sum(adj_trainer *t);
 
-/* What the options and the net leave open is filled in. ADJ_EARG: what they say is not possible. */
-adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o,
+/* Fills in what the options and the net leave open, and cuts the batch to n training images.
+ * ADJ_EARG: what they say is not possible. */
+adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error);
 /* Plans steps and evaluation with these kernels (adj_exec_opts.selection), and times nothing. */
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,

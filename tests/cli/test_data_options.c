@@ -87,6 +87,31 @@ Test(data_options, limit)
     remove_all(&f);
 }
 
+/* A batch is no larger than the training images after split and limit; --resume compares it so. */
+Test(data_options, batch_is_cut)
+{
+    folder f = ten_and_six();
+    const file_name file = in_folder(&f, "run.ckpt");
+    json_t *log =
+        train(&f, WORDS("--limit", "8", "--batch", "5000", "--checkpoint", file.s, SMALL));
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_eq(log_number(log, 0, "batch"), 8);
+    json_decref(log);
+    cr_expect_not_null(
+        strstr(r.err, "train: note: --batch is cut to 8: there are 8 training images (got 5000)"),
+        "%s", r.err);
+    log = train(&f, WORDS("--limit", "8", "--batch", "4", "--accumulate", "9", SMALL));
+    json_decref(log);
+    cr_expect_not_null(strstr(r.err, "note: --accumulate is cut to 2: there are 8"), "%s", r.err);
+    const file_name data = in_folder(&f, "data");
+    run_tool(WORDS("train", "--data", data.s, "--checkpoint", file.s, "--resume", "--epochs", "2",
+                   "--threads", "1"),
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_null(strstr(r.err, "is cut to"), "%s", r.err);
+    remove_all(&f);
+}
+
 /* The mean of the training images, which depends on which they are. */
 static void mean_of(const folder *f, const char *seed, char mean[100])
 {
