@@ -121,14 +121,11 @@ static void watch_neighbours(events *e)
     const double others = from.at > 0 ? cpu_neighbours(&from, &e->watched) : 0;
     if (others < 0.5 || (double)e->o->threads + others < processors + 0.5)
         return;
-    const int left = processors - (int)(others + 0.5);
+    char text[ADVICE_TEXT];
     e->neighbours_reported = 1;
     progress_clear(&e->shown);
-    say_wrapped(&e->shown.terminal,
-                "other processes keep %.1f of %d processors busy, and a step waits for its slowest "
-                "thread: --threads %d%s or OMP_WAIT_POLICY set to passive may be faster",
-                others, processors, left > 1 ? left : 1,
-                strcmp(e->o->yield, "always") == 0 ? "" : ", --yield always");
+    say_wrapped(&e->shown.terminal, "%s",
+                cpu_advice(others, processors, strcmp(e->o->yield, "always") == 0, text));
 }
 
 /* metrics has the means of a few steps at a time. */

@@ -1,7 +1,11 @@
 /* log.c - see log.h. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/json.h"
 #include "log.h"
@@ -21,12 +25,40 @@ static int ends_in_a_line(const char *path)
     return last == '\n';
 }
 
+/* True if another process holds the file: two trainings would mix their lines. A pipe or a device
+ * has no lock, nor have all file systems. */
+static int is_locked(int fd)
+{
+    struct stat s;
+    return fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && flock(fd, LOCK_EX | LOCK_NB) != 0 &&
+           errno == EWOULDBLOCK;
+}
+
+/* The file, locked, and emptied if its lines are not to stay; -1 with errno on failure. */
+static int open_file(const char *path, int append)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (fd < 0)
+        return -1;
+    const int locked = is_locked(fd);
+    if (!locked && (append || ftruncate(fd, 0) == 0 || errno == EINVAL)) /* EINVAL: a pipe */
+        return fd;
+    const int why = locked ? EWOULDBLOCK : errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
 FILE *log_open(const char *path, int append)
 {
     int whole = !append || ends_in_a_line(path);
-    FILE *f = fopen(path, append ? "a" : "w");
-    if (f == NULL)
+    const int fd = open_file(path, append);
+    FILE *f = fd >= 0 ? fdopen(fd, "a") : NULL;
+    if (f == NULL) {
+        if (fd >= 0)
+            close(fd);
         return NULL;
+    }
     if (setvbuf(f, NULL, _IONBF, 0) != 0) {
         fclose(f);
         return NULL;
@@ -34,6 +66,11 @@ FILE *log_open(const char *path, int append)
     if (!whole)
         fputc('\n', f); /* a failure is the next line's */
     return f;
+}
+
+const char *log_open_error(void)
+{
+    return errno == EWOULDBLOCK ? "another training writes it" : strerror(errno);
 }
 
 int log_line(FILE *f, json_t *object)

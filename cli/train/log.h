@@ -5,8 +5,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* append: behind what is there, on a line of its own. NULL with errno on failure. */
+/* Opens and locks the file. append: behind what is there, on a line of its own. NULL with errno on
+ * failure, which log_open_error then says in words: another process may hold the file. */
 FILE *log_open(const char *path, int append);
+const char *log_open_error(void);
 /* Writes the object as a line at once, in one piece, so that who is killed leaves whole lines; and
  * frees it. f == NULL: only that. 0 on success. */
 int log_line(FILE *f, json_t *object);

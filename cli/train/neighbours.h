@@ -17,6 +17,11 @@ cpu_times cpu_times_now(void);
 /* The processors that others took on average between the two; 0: none, or that is not known. */
 double cpu_neighbours(const cpu_times *from, const cpu_times *to);
 
+enum { ADVICE_TEXT = 240 };
+/* Writes what may be faster while others keep so many of the processors busy: fewer threads, and
+ * waiting without spinning, where the environment does not say how threads wait. */
+const char *cpu_advice(double others, int processors, int always_yields, char text[ADVICE_TEXT]);
+
 /* For tests. Of a file as /proc/stat, in ticks of which a second has so many. */
 double cpu_busy(FILE *stat, const cpu_set_t *ours, double ticks);
 

@@ -87,10 +87,10 @@ static int open_files(training *t)
     if (is_stdout(o->log))
         t->told.log = t->output;
     else if (o->log != NULL && (t->told.log = log_open(o->log, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, strerror(errno));
+        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, log_open_error());
     if (t->out.metrics != NULL &&
         (t->told.metrics = log_open(t->out.metrics, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, strerror(errno));
+        return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, log_open_error());
     return CONTINUE;
 }
 

@@ -14,7 +14,7 @@
 #include "trainer.h"
 
 static const char format_key[] = "checkpoint", format_version[] = "adjoint 2";
-enum { PLACES = 7, SUMS = 3 };
+enum { PLACES = 8, SUMS = 3 };
 
 static void list_places(position *p, const settings *s, int64_t steps, int64_t n,
                         entry list[PLACES])
@@ -27,6 +27,7 @@ static void list_places(position *p, const settings *s, int64_t steps, int64_t n
         {"images", .integer = &p->count, .high = (double)n},
         {"best_epoch", .integer = &p->best_epoch, .high = (double)s->epochs},
         {"best_accuracy", .real = &p->best, .high = 1},
+        {"held_out_accuracy", .real = &p->accuracy, .high = 1, .is_optional = 1},
     };
     memcpy(list, all, sizeof all);
 }

@@ -215,6 +215,7 @@ adj_status adj_trainer_load(adj_trainer *t, const char *path, const adj_weights_
     if (t == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "fit: expected a trainer and a file's name");
     t->done++;
+    t->at.accuracy = 0;
     return adj_weights_load_with(t->steps_net.exec, path, options, error);
 }
 
@@ -257,7 +258,7 @@ adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error)
         if (predictor_take(t->predictor, t->steps_net.exec, batch, error) != ADJ_OK)
             return NULL;
         t->taken = t->done;
-        t->predictor->card.accuracy = 0; /* not known of these */
+        t->predictor->card.accuracy = t->at.step == 0 ? 100 * t->at.accuracy : 0; /* 0: unknown */
     }
     return t->predictor;
 }
@@ -408,6 +409,7 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
     p->ranks = NULL;
     if (status != ADJ_OK)
         return status;
+    at->accuracy = score->accuracy;
     p->card.accuracy = 100 * score->accuracy;
     *is_best = at->best_epoch == 0 || score->accuracy > at->best;
     if (*is_best) {
@@ -433,7 +435,10 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
     t->step_rate = settings_rate(&t->set, at->epoch, t->steps - 1, t->steps);
     t->last = adj_trainer_progress(t);
     t->last.held_out = score;
-    *at = (position){.epoch = at->epoch + 1, .best_epoch = at->best_epoch, .best = at->best};
+    *at = (position){.epoch = at->epoch + 1,
+                     .best_epoch = at->best_epoch,
+                     .best = at->best,
+                     .accuracy = at->accuracy};
     t->seconds = t->waited = 0;
     t->images = 0;
     if (!is_best || t->o.best == NULL)

@@ -38,6 +38,7 @@ typedef struct {
     int64_t right, count;
     int64_t best_epoch; /* counted from 1; 0: none yet */
     double best;        /* its accuracy, 0 .. 1 */
+    double accuracy;    /* held-out, 0 .. 1, of the last epoch that is done; 0: not known */
 } position;
 
 struct adj_trainer {

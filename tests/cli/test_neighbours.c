@@ -56,3 +56,19 @@ Test(neighbours, here)
     const cpu_times to = cpu_times_now();
     cr_expect(to.own >= from.own && to.busy >= from.busy);
 }
+
+/* Whoever has set how threads wait is not told to. */
+Test(neighbours, advice)
+{
+    char text[ADVICE_TEXT];
+    unsetenv("OMP_WAIT_POLICY");
+    cr_expect_str_eq(
+        cpu_advice(2.4, 8, 0, text),
+        "other processes keep 2.4 of 8 processors busy, and a step waits for its "
+        "slowest thread: --threads 6, --yield always or OMP_WAIT_POLICY=passive may be "
+        "faster");
+    cr_expect_not_null(strstr(cpu_advice(7.6, 8, 1, text), ": --threads 1 or OMP_WAIT_POLICY=pas"));
+    setenv("OMP_WAIT_POLICY", "active", 1);
+    cr_expect_not_null(strstr(cpu_advice(1, 2, 0, text), ": --threads 1 or --yield always may be"));
+    cr_expect_not_null(strstr(cpu_advice(1, 2, 1, text), ": --threads 1 may be faster"));
+}

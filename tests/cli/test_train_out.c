@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -118,6 +119,20 @@ Test(train_out, report_of_yielding)
     folder_remove(&f);
 }
 
+/* The card of a run that was resumed when it was done still says how good it is. */
+static void expect_same_accuracy(const char *a, const char *b)
+{
+    adj_tensors *left = NULL, *right = NULL;
+    cr_assert_eq(adj_tensors_read(a, &left), ADJ_OK);
+    cr_assert_eq(adj_tensors_read(b, &right), ADJ_OK);
+    const char *expected = adj_tensors_metadata(right, "accuracy");
+    const char *got = adj_tensors_metadata(left, "accuracy");
+    cr_assert_not_null(expected);
+    cr_expect(got != NULL && strcmp(got, expected) == 0, "%s, expected %s", got, expected);
+    adj_tensors_free(left);
+    adj_tensors_free(right);
+}
+
 Test(train_out, folder_and_resumption, .timeout = 300)
 {
     folder f = small_data();
@@ -158,6 +173,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     cr_expect_eq(r.status, 0, "%s", r.err);
     again = within(&half, "weights.safetensors");
     cr_expect(same_tensors(again.s, in[0].s));
+    expect_same_accuracy(again.s, in[0].s);
     again = within(&half, "metrics.jsonl");
     count_events(again.s, events);
     cr_expect(events[START] == 2 && events[STEP] == 8 && events[EPOCH] == 4 && events[RESUME] == 1);
@@ -254,6 +270,39 @@ Test(train_out, files_in_the_folder_are_checked)
     cr_expect_not_null(strstr(r.err, "report.html: is not a regular file"), "%s", r.err);
     cr_expect_eq(files_in(&out), 1);
     rmdir(page.s);
+    folder_remove(&out);
+    folder_remove(&f);
+}
+
+/* Of a training that writes to the same folder, or log: nothing of it is lost. */
+Test(train_out, one_training_at_a_time)
+{
+    static const char line[] = "{\"event\":\"start\"}\n";
+    folder f = small_data(), out = folder_new();
+    const file_name metrics = in_folder(&out, "metrics.jsonl"), log = in_folder(&out, "log"),
+                    weights = in_folder(&out, "weights.safetensors");
+    put_file(metrics.s, line, sizeof line - 1);
+    put_file(log.s, line, sizeof line - 1);
+    const int held[] = {open(metrics.s, O_RDONLY), open(log.s, O_RDONLY)};
+    cr_assert(flock(held[0], LOCK_EX) == 0 && flock(held[1], LOCK_EX) == 0);
+
+    train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "--out: "), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "metrics.jsonl: another training writes it"), "%s", r.err);
+    cr_expect_str_eq(read_text(metrics.s), line);
+    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log", log.s, NULL},
+             &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "--log: "), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "another training writes it"), "%s", r.err);
+    cr_expect_str_eq(read_text(log.s), line);
+    cr_expect_neq(access(weights.s, F_OK), 0);
+    close(held[0]);
+    close(held[1]);
+    train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_null(strstr(read_text(metrics.s), line));
     folder_remove(&out);
     folder_remove(&f);
 }
