@@ -1,6 +1,7 @@
 /* data.c - see data.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -76,7 +77,8 @@ typedef struct {
     int can_show, is_shown;
 } reading_line;
 
-/* Rewrites a line on the terminal a few times a second, once reading takes longer than one. */
+/* Rewrites a line on the terminal a few times a second, once reading takes longer than one. It goes
+ * to stderr: under mpirun the standard output is a terminal that nobody sees. */
 static void show_reading(void *user, int64_t done, int64_t n)
 {
     reading_line *r = user;
@@ -85,8 +87,7 @@ static void show_reading(void *user, int64_t done, int64_t n)
         return;
     r->next = now + 0.25;
     r->is_shown = 1;
-    printf("\r\033[Kreading images: %lld of %lld", (long long)done, (long long)n);
-    fflush(stdout);
+    fprintf(stderr, "\r\033[Kreading images: %lld of %lld", (long long)done, (long long)n);
 }
 
 /* Lists the image files that cannot be read. */
@@ -112,7 +113,8 @@ static int open_failed(const char *command, const data_opts *o, const adj_datase
 int open_data(const char *command, const data_opts *o, const char *model, adj_dataset_part part,
               const adj_dataset *like, adj_dataset **d)
 {
-    reading_line line = {.next = seconds_now() + 1, .can_show = terminal_open(1).lines};
+    reading_line line = {.next = seconds_now() + 1,
+                         .can_show = terminal_open(1).lines && isatty(STDERR_FILENO)};
     adj_dataset_opts options = {.c = o->channels,
                                 .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize),
                                 .limit = o->limit,
@@ -137,7 +139,7 @@ int open_data(const char *command, const data_opts *o, const char *model, adj_da
     }
     const adj_status opened = adj_dataset_open(o->path, part, &options, d);
     if (line.is_shown)
-        fputs("\r\033[K", stdout);
+        fputs("\r\033[K", stderr);
     if (opened != ADJ_OK)
         return open_failed(command, o, *d);
     list_broken(command, *d);
