@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "backends.h"
 #include "exec.h"
 #include "exec/slices/slices.h"
@@ -14,7 +15,7 @@ adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
         return e->status;
     va_list args;
     va_start(args, format);
-    vsnprintf(e->message, sizeof e->message, format, args);
+    c_vsnprintf(e->message, sizeof e->message, format, args);
     va_end(args);
     e->status = status;
     return status;
@@ -37,7 +38,7 @@ adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(e->message, sizeof e->message, format, args);
+    c_vsnprintf(e->message, sizeof e->message, format, args);
     va_end(args);
     return status;
 }

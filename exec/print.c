@@ -1,6 +1,7 @@
 /* print.c - the plan as text, an EXPLAIN for tensors: what each step computes, by which
  * implementation, what it reads and writes in which layout and where, and why a node is not
  * computed by the preferred backend. */
+#include "base/c_locale.h"
 #include "exec.h"
 #include "exec/slices/slices.h"
 
@@ -39,7 +40,7 @@ static void print_step(FILE *f, const adj_exec *e, int i)
         }
         fprintf(f, " [%s %s]", e->backend[s->backend]->name, s->prep.impl);
         if (s->tuned > 0)
-            fprintf(f, " tuned %.3g us", 1e6 * s->tuned);
+            c_fprintf(f, " tuned %.3g us", 1e6 * s->tuned);
     } else {
         fprintf(f, "%s ", kind_name[s->kind]);
         print_node(f, e->buffer[s->out[0]].value);

@@ -1,6 +1,7 @@
 /* graph.c - the graph: versions, the first error, memory; looking at nodes by id. */
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "graph.h"
 
 static const char *const status_names[] = {
@@ -75,7 +76,7 @@ adj_status adj_error_set(adj_error *error, adj_status status, const char *format
         return status;
     va_list args;
     va_start(args, format);
-    vsnprintf(error->message, sizeof error->message, format, args);
+    c_vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
     error->status = status;
     return status;
@@ -87,7 +88,7 @@ adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
         return status;
     va_list args;
     va_start(args, format);
-    vsnprintf(g->message, sizeof g->message, format, args);
+    c_vsnprintf(g->message, sizeof g->message, format, args);
     va_end(args);
     g->status = status;
     if (g->opts.on_error != NULL)

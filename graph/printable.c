@@ -1,6 +1,7 @@
 /* printable.c - see printable.h. */
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "printable.h"
 
 enum { SENTENCE = 8192 };
@@ -76,8 +77,8 @@ void vput_escaped(FILE *f, text_form form, const char *format, va_list args)
     for (char *c = other; (c = strpbrk(c, kept[form])) != NULL;)
         *c = '\r';
     va_copy(again, args);
-    vsnprintf(text, sizeof text, format, args);
-    vsnprintf(marked, sizeof marked, other, again);
+    c_vsnprintf(text, sizeof text, format, args);
+    c_vsnprintf(marked, sizeof marked, other, again);
     va_end(again);
     for (const char *c = text; *c != '\0';) {
         if (*c != marked[c - text]) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "graph.h"
 
 static const void *place(const adj_attr *a, const void *attrs)
@@ -92,7 +93,7 @@ static void show_value(const adj_attr *a, const void *attrs, FILE *f)
         return;
     fputs(a->shown, f);
     switch (a->kind) {
-    case ADJ_ATTR_REAL: fprintf(f, "%g", real(a, attrs)); break;
+    case ADJ_ATTR_REAL: c_fprintf(f, "%g", real(a, attrs)); break;
     case ADJ_ATTR_INT: fprintf(f, "%lld", (long long)integer(a, attrs)); break;
     case ADJ_ATTR_SEED: fprintf(f, "%llu", (unsigned long long)integer(a, attrs)); break;
     case ADJ_ATTR_DTYPE: fputs(adj_dtype_name((adj_dtype)integer(a, attrs)), f); break;

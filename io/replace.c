@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "replace.h"
 
 adj_status io_refuse(const place *p, adj_status status, const char *format, ...)
@@ -15,7 +16,7 @@ adj_status io_refuse(const place *p, adj_status status, const char *format, ...)
     char sentence[ADJ_MESSAGE];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    c_vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     return adj_error_set(p->error, status, "%s%.200s%s%s", p->prefix, p->path,
                          p->path[0] != '\0' ? ": " : "", sentence);

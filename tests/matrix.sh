@@ -2,8 +2,9 @@
 # matrix.sh [SETTING...] - `ninja test` in every setting that this machine has, and a table of how it
 # went: at each level of instruction sets that oneDNN (ONEDNN_MAX_CPU_ISA) and the kernels of our own
 # (ADJOINT_MAX_ISA) may be held to; each on all cores, on one (CORE, or 0), and twice at once in one
-# build folder; then with other plans (ADJOINT_PLAN). Without names all of them; `matrix.sh --list` names them. What each printed is kept in
-# build/tests/matrix.
+# build folder; then with other plans (ADJOINT_PLAN), and with test programs that have set a locale
+# (TEST_LOCALE). Without names all of them; `matrix.sh --list` names them. What each printed is kept
+# in build/tests/matrix.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 logs=build/tests/matrix
@@ -47,6 +48,7 @@ settings() {
     for plan in unfused tune slices; do
         echo "plan-$plan env ADJOINT_PLAN=$plan ninja test"
     done
+    ! command -v localedef >/dev/null || echo "locale env TEST_LOCALE=de_DE.UTF-8 ninja test"
 }
 
 if [ "${1:-}" = --list ]; then

@@ -8,7 +8,7 @@
 # with "[SKIP]" is a part that was skipped. With SANITIZER_LOGS=DIR every sanitizer writes its reports
 # there, and a report is a failure whatever the test said: they are kept in BUILD/tests/reports.
 #
-# TIMEOUT: seconds for one program. JOBS: how many programs run at a time; one more than there are
+# TEST_LOCALE: the locale that test programs set, as de_DE.UTF-8. TIMEOUT: seconds for one program. JOBS: how many programs run at a time; one more than there are
 # cores, because some of them wait. Two runs at once, even of one build folder, do not disturb each
 # other: each has a folder of its own for what its programs print.
 set -u
@@ -47,7 +47,8 @@ if [ "$1" = --one ]; then
         export LSAN_OPTIONS="log_path=$logs/lsan:print_suppressions=0:${LSAN_OPTIONS:-}"
         export TSAN_OPTIONS="log_path=$logs/tsan:${TSAN_OPTIONS:-}"
     fi
-    timeout "${TIMEOUT:-900}" "$test" >"$output" 2>&1
+    LD_PRELOAD="${TEST_LOCALE:+$BUILD/tests/host_locale.so}${LD_PRELOAD:+:$LD_PRELOAD}" \
+        timeout "${TIMEOUT:-900}" "$test" >"$output" 2>&1
     status=$?
     seconds=$(echo "$(now) $began" | awk '{ printf "%.1f", $1 - $2 }')
     ok=1 no=0 skipped=0 note=
@@ -116,6 +117,20 @@ in_list() {
     done
     return 1
 }
+
+# TEST_LOCALE=de_DE.UTF-8: test programs run as in a host program that has set this locale, which is made
+# in the build folder.
+if [ -n "${TEST_LOCALE:-}" ]; then
+    export LOCPATH="$build/tests/locale" LANGUAGE=en
+    mkdir -p "$LOCPATH"
+    LOCPATH=$(cd "$LOCPATH" && pwd)
+    BUILD=$(cd "$build" && pwd)
+    if [ ! -d "$LOCPATH/$TEST_LOCALE" ] &&
+        ! localedef -c -i "${TEST_LOCALE%.*}" -f "${TEST_LOCALE#*.}" "$LOCPATH/$TEST_LOCALE"; then
+        echo "run.sh: localedef makes no $TEST_LOCALE here" >&2
+        exit 1
+    fi
+fi
 
 # "SECONDS NUMBER TEST" of each, as long as the last run took.
 : >"$RUN/together"

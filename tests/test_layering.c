@@ -19,24 +19,25 @@ typedef struct {
 
 static const rule rules[] = {
     {"include", "adjoint.h adjoint_ops.h adjoint_nn.h adjoint_data.h adjoint_io.h", ""},
-    {"graph", "adjoint.h adjoint_ext.h", ""},
+    {"base", "", ""},
+    {"graph", "adjoint.h adjoint_ext.h", "base"},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
-    {"exec", "adjoint.h adjoint_ext.h", "graph graph/passes exec/machine exec/slices"},
+    {"exec", "adjoint.h adjoint_ext.h", "base graph graph/passes exec/machine exec/slices"},
     {"exec/slices", "adjoint.h adjoint_ext.h", "graph exec exec/machine/job_shares.h"},
-    {"exec/tune", "adjoint.h adjoint_ext.h", "graph exec exec/slices"},
+    {"exec/tune", "adjoint.h adjoint_ext.h", "base graph exec exec/slices"},
     {"exec/machine", "", "exec/clock.h exec/memory_left.h"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "check graph exec/backend_option.h exec/clock.h exec/inspect.h exec/machine/isa_level.h"},
+     "base check graph exec/backend_option.h exec/clock.h exec/inspect.h exec/machine/isa_level.h"},
     {"check/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "check check/compare graph exec/backend_option.h exec/clock.h exec/inspect.h"},
+     "base check check/compare graph exec/backend_option.h exec/clock.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
-    {"ops/nn", "adjoint.h adjoint_nn.h", "graph/hash.h graph/nearest.h"},
+    {"ops/nn", "adjoint.h adjoint_nn.h", "base graph/hash.h graph/nearest.h"},
     {"backends", "adjoint.h adjoint_ext.h", ""},
-    {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "exec/clock.h"},
+    {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "base exec/clock.h"},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "exec/machine/cache_size.h exec/machine/isa_level.h exec/machine/job_shares.h "
+     "base exec/machine/cache_size.h exec/machine/isa_level.h exec/machine/job_shares.h "
      "backends/direct/fused_pointwise "
      "backends/direct/depthwise backends/direct/dropout "
      "backends/direct/conv_bf16 backends/direct/filter_bf16 "
@@ -57,12 +58,14 @@ static const rule rules[] = {
     {"backends/direct/resize", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/softmax", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
-    {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "exec/new_file.h"}, /* no part of the graph */
-    {"io/data", "adjoint.h adjoint_data.h", "io/io.h exec/clock.h"},
-    {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h", "exec/clock.h"},
+    {"io", "adjoint.h adjoint_nn.h adjoint_io.h",
+     "base exec/new_file.h graph/printable.h"}, /* no part of the graph */
+    {"io/data", "adjoint.h adjoint_data.h", "base io/io.h exec/clock.h"},
+    {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
+     "base exec/clock.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
-     "io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
-    {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "io io/tensors"},
+     "base io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
+    {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base io io/tensors"},
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h",

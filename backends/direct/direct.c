@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "backends/direct/conv_bf16/conv_bf16.h"
 #include "backends/direct/filter_bf16/filter_bf16.h"
 #include "direct.h"
@@ -112,7 +113,7 @@ adj_status direct_refuse(adj_prep *prep, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(prep->why, ADJ_WHY, format, args);
+    c_vsnprintf(prep->why, ADJ_WHY, format, args);
     va_end(args);
     return ADJ_ENOKERNEL;
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "base/c_locale.h"
 #include "exec/clock.h"
 #include "mpi.h"
 
@@ -76,10 +77,10 @@ static void say_silent(const adj_mpi *g, char *text)
             used += (size_t)snprintf(list + used, sizeof list - used, n > 0 ? ", %d" : "%d", i);
         n++;
     }
-    snprintf(text, ADJ_WHY,
-             n > 1 ? "ranks %s of %d have not answered for %.3g s"
-                   : "rank %s of %d has not answered for %.3g s",
-             list, g->size, g->patience);
+    c_snprintf(text, ADJ_WHY,
+               n > 1 ? "ranks %s of %d have not answered for %.3g s"
+                     : "rank %s of %d has not answered for %.3g s",
+               list, g->size, g->patience);
 }
 
 /* since: when this wait began, or the last round of questions was answered. *asked: when; 0: not

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "check/formula.h"
+#include "base/c_locale.h"
 #include "compare.h"
 #include "exec/machine/isa_level.h"
 
@@ -181,11 +182,11 @@ static void describe_bound(const bound_case *c, int is_sum, double length, expec
         return;
     }
     if (may_be_in_parts(c))
-        snprintf(terms, sizeof terms, " + %g", left_out);
-    snprintf(e->origin, sizeof e->origin, "u_%s%s |y| + %s%g u_%s%s%s %s", type,
-             is_half ? " mixed" : "", terms[0] != '\0' ? "(" : "",
-             is_sum ? length : INSIDE * (1 + length), sums, terms, terms[0] != '\0' ? ")" : "",
-             is_sum ? "sum|ab|" : "max|y|");
+        c_snprintf(terms, sizeof terms, " + %g", left_out);
+    c_snprintf(e->origin, sizeof e->origin, "u_%s%s |y| + %s%g u_%s%s%s %s", type,
+               is_half ? " mixed" : "", terms[0] != '\0' ? "(" : "",
+               is_sum ? length : INSIDE * (1 + length), sums, terms, terms[0] != '\0' ? ")" : "",
+               is_sum ? "sum|ab|" : "max|y|");
 }
 
 static void set_bounds(const runner *b, const bound_case *c, double length, double *magnitude,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "compare.h"
 #include "check/wanted_impl.h"
 
@@ -15,7 +16,7 @@ adj_status compare_fail(adj_comparison *c, adj_status status, const char *format
     if (c->status != ADJ_OK)
         return c->status;
     va_start(args, format);
-    vsnprintf(c->message, sizeof c->message, format, args);
+    c_vsnprintf(c->message, sizeof c->message, format, args);
     va_end(args);
     return c->status = status;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "check/reference.h"
 #include "compare.h"
 
@@ -133,9 +134,9 @@ static void compare_results(watch *w, const char *pass, double *const value[])
         const adj_node *n = w->trial->fetch[i];
         const double apart = distance(w->value[i], value[i], node_elems(n));
         if (apart > tolerance && w->sentence[0] == '\0')
-            snprintf(w->sentence, sizeof w->sentence,
-                     "pass %s changes %%%u %s by %.2g of its largest value", pass, n->id,
-                     n->op->name, apart);
+            c_snprintf(w->sentence, sizeof w->sentence,
+                       "pass %s changes %%%u %s by %.2g of its largest value", pass, n->id,
+                       n->op->name, apart);
         memcpy(w->value[i], value[i], (size_t)node_elems(n) * sizeof(double));
     }
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "check/formula.h"
 #include "compare.h"
 
@@ -191,8 +192,8 @@ static const char *describe(const special_case *s, const adj_compare_error *e, c
     if (s->at >= 0)
         snprintf(where, sizeof where, "on a NaN and infinities in operand %d%s%.40s%s", s->at,
                  name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "");
-    snprintf(text, size, "%s: %lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g",
-             where, (long long)e->wrong, (long long)e->n, (long long)e->at, e->got, e->expected);
+    c_snprintf(text, size, "%s: %lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g",
+               where, (long long)e->wrong, (long long)e->n, (long long)e->at, e->got, e->expected);
     return text;
 }
 

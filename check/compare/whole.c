@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "compare.h"
 
 static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
@@ -85,10 +86,11 @@ static void judge_root(comparing *r, int k, const adj_node *n, distance d, doubl
     if (!(apart > units * unit_of(config, config_dtype(config, n->type.dtype)) &&
           apart > times * max))
         return;
-    snprintf(text, sizeof text,
-             "%%%u %s is %.2g of its norm away from where it is when every node is kept; the worst "
-             "result is %.2g from the reference",
-             n->id, n->op->name, apart, max);
+    c_snprintf(
+        text, sizeof text,
+        "%%%u %s is %.2g of its norm away from where it is when every node is kept; the worst "
+        "result is %.2g from the reference",
+        n->id, n->op->name, apart, max);
     fail_whole(r, k, text);
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "pattern.h"
 
 enum { TEXT = 256 };
@@ -96,7 +97,7 @@ static void append(char text[TEXT], const char *format, ...)
     size_t used = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(text + used, TEXT - used, format, args);
+    c_vsnprintf(text + used, TEXT - used, format, args);
     va_end(args);
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "gradcheck.h"
 #include "graph/printable.h"
 
@@ -12,7 +13,7 @@ adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char
         return r->status;
     r->status = status;
     va_start(args, format);
-    vsnprintf(r->message, sizeof r->message, format, args);
+    c_vsnprintf(r->message, sizeof r->message, format, args);
     va_end(args);
     return status;
 }
@@ -22,7 +23,7 @@ const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
     char text[ADJ_MESSAGE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    c_vsnprintf(text, sizeof text, format, args);
     va_end(args);
     char *kept = region_string(&r->region, text);
     if (kept == NULL)
@@ -157,8 +158,8 @@ static void print_result(FILE *f, const adj_gradcheck_row *w)
     if (is_empty(w))
         put_text(f, " (%s)", w->reason);
     else if (w->kinks > 0)
-        fprintf(f, " (%lld at a kink, %.1f %%)", (long long)w->kinks,
-                100.0 * (double)w->kinks / (double)w->considered);
+        c_fprintf(f, " (%lld at a kink, %.1f %%)", (long long)w->kinks,
+                  100.0 * (double)w->kinks / (double)w->considered);
     else if (w->result == ADJ_GRADCHECK_PASS && w->worst_abs == 0)
         fputs(" (bit-exact)", f);
     if (!w->repeatable)
@@ -171,7 +172,7 @@ static void print_worst(FILE *f, const adj_gradcheck_row *w)
     put_text(f, "   worst: %s%s  analytic=%+.9g  numeric=%+.9g +- %.2g  ", w->wrt, w->index,
              w->analytic, w->numeric, w->uncertainty);
     if (w->numeric != 0 && isfinite(w->analytic))
-        fprintf(f, "(ratio %.4g)", w->analytic / w->numeric + 0.0); /* no -0 */
+        c_fprintf(f, "(ratio %.4g)", w->analytic / w->numeric + 0.0); /* no -0 */
     put_text(f, "\n   tolerance: %.3g = %s\n", w->tolerance, w->origin);
 }
 
@@ -180,9 +181,9 @@ static void print_pairs(FILE *f, const adj_gradcheck_row *w)
     for (int i = 0; i < w->n_pair; i++) {
         const adj_gradcheck_pair *p = &w->pair[i];
         int right = fabs(p->reference - p->numeric) <= p->tolerance;
-        fprintf(f,
-                "   direction %d: <dx, v> = %+.9g by the rule, %+.9g +- %.2g by differences: %s\n",
-                i + 1, p->reference, p->numeric, p->uncertainty, right ? "agree" : "DIFFER");
+        c_fprintf(
+            f, "   direction %d: <dx, v> = %+.9g by the rule, %+.9g +- %.2g by differences: %s\n",
+            i + 1, p->reference, p->numeric, p->uncertainty, right ? "agree" : "DIFFER");
     }
 }
 
@@ -207,8 +208,8 @@ static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
     if (is_empty(w))
         fprintf(f, "%-13s %8s %9s %9s %9s %6s  ", "-", "-", "-", "-", "-", "-");
     else
-        fprintf(f, "%-13s %8lld %9.2g %9.2g %9.2g %6lld  ", w->method, (long long)w->elems,
-                w->worst_rel, w->worst_abs, w->tolerance, (long long)w->kinks);
+        c_fprintf(f, "%-13s %8lld %9.2g %9.2g %9.2g %6lld  ", w->method, (long long)w->elems,
+                  w->worst_rel, w->worst_abs, w->tolerance, (long long)w->kinks);
     print_result(f, w);
     if (w->result == ADJ_GRADCHECK_FAIL)
         print_failure(f, w);
@@ -241,7 +242,7 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
     fprintf(f, " repeatability: backward run twice, bit-identical: %s",
             r->about.repeatable ? "yes" : "NO");
     if (r->about.threads > 1)
-        fprintf(f, "     threads 1 vs %d: max %.6g ulp", r->about.threads, r->about.thread_ulp);
+        c_fprintf(f, "     threads 1 vs %d: max %.6g ulp", r->about.threads, r->about.thread_ulp);
     fputc('\n', f);
     if (is_unmatched(r))
         put_text(f, " no kernel has a name that contains \"%s\"\n", r->opts.debug.impl);

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "exec/new_file.h"
 #include "tune.h"
 
@@ -30,7 +31,7 @@ __attribute__((format(printf, 2, 3))) static void warn(adj_exec *e, const char *
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(e->warning, sizeof e->warning, format, args);
+    c_vsnprintf(e->warning, sizeof e->warning, format, args);
     va_end(args);
 }
 

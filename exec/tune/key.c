@@ -5,6 +5,7 @@
 #include <cpuid.h>
 #endif
 
+#include "base/c_locale.h"
 #include "graph/hash.h"
 #include "tune.h"
 
@@ -34,7 +35,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     char piece[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(piece, sizeof piece, format, args);
+    c_vsnprintf(piece, sizeof piece, format, args);
     va_end(args);
     add_bytes(w, piece, strlen(piece));
     for (const char *c = piece; *c != '\0' && w->used < w->size; c++)

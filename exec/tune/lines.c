@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "tune.h"
 
 enum { FIELDS = 6 };
@@ -37,11 +38,11 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
         return "is too long";
     long candidate = number(field[2], MAX_CANDIDATES);
     char *end;
-    double us = strtod(field[3], &end);
+    double us = c_strtod(field[3], &end);
     if (candidate < 0 || *end != '\0' || !(us >= 0 && us < 1e12))
         return "has a number out of range";
     const int is_late = strcmp(field[0], "-") == 0 && strcmp(field[1], "-") == 0;
-    const double too_few = is_late ? strtod(field[4], &end) : 0;
+    const double too_few = is_late ? c_strtod(field[4], &end) : 0;
     if (is_late && (*end != '\0' || !(too_few > 0 && too_few < 1e7)))
         return "has a number out of range";
     tune_entry *entry = tune_new_entry(t);
@@ -81,7 +82,7 @@ const char *tune_read_speed(tuner *t, char **text, int *line)
     for (int i = 0; i < N; i++) {
         if (*end != '\t' || !is_digit(end[1]))
             return "has not seven numbers";
-        v[i] = strtod(end + 1, &end);
+        v[i] = c_strtod(end + 1, &end);
         if (v[i] != 0 && !(v[i] >= min_speed && v[i] < 1e18))
             return "has a number out of range";
     }
@@ -145,15 +146,15 @@ void tune_write_speed(FILE *f, const machine_speed *s)
         return;
     fprintf(f, "%s%d", speed, s->threads);
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        fprintf(f, "\t%.4g", v[i] < min_speed ? 0 : v[i]);
+        c_fprintf(f, "\t%.4g", v[i] < min_speed ? 0 : v[i]);
     fputc('\n', f);
 }
 
 void tune_write_entry(FILE *f, const tune_entry *x)
 {
     if (x->kernel == NULL)
-        fprintf(f, "-\t-\t0\t%.1f\t%.9g\t%s\n", 1e6 * x->seconds, x->too_few, x->key);
+        c_fprintf(f, "-\t-\t0\t%.1f\t%.9g\t%s\n", 1e6 * x->seconds, x->too_few, x->key);
     else
-        fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate,
-                1e6 * x->seconds, x->impl, x->key);
+        c_fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate,
+                  1e6 * x->seconds, x->impl, x->key);
 }

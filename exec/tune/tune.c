@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "graph/hash.h"
 #include "tune.h"
 
@@ -117,9 +118,9 @@ void tune_close(adj_exec *e)
         no_memory(e);
     e->info.timed_seconds = t->spent;
     if (t->left > 0 && t->runs == HUGE_VAL && e->warning[0] == '\0')
-        snprintf(e->warning, sizeof e->warning,
-                 "tune: %g seconds were too short, up to %d steps have the usual choice",
-                 t->seconds, t->left);
+        c_snprintf(e->warning, sizeof e->warning,
+                   "tune: %g seconds were too short, up to %d steps have the usual choice",
+                   t->seconds, t->left);
     tune_free_areas(e);
     region_free(&t->region);
     adj_release(&e->region.allocator, t);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "data.h"
 
 adj_status io_dataset_new(adj_dataset **out, dataset **d)
@@ -23,7 +24,7 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(d->public.message, sizeof d->public.message, format, args);
+    c_vsnprintf(d->public.message, sizeof d->public.message, format, args);
     va_end(args);
     d->public.n = 0;
     d->public.images = NULL;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "layouts.h"
 #include "unzip.h"
 
@@ -35,7 +36,7 @@ fail(idx_file *f, adj_status status, int64_t offset, const char *format, ...)
     char sentence[ADJ_MESSAGE], at[40] = "";
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    c_vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     if (offset >= 0)
         snprintf(at, sizeof at, "offset %lld: ", (long long)offset);

@@ -5,8 +5,9 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
+
+#include "base/c_locale.h"
 
 /* The endings that is_image_name accepts, for messages. */
 #define IMAGE_ENDINGS ".png, .jpg, .jpeg, .jpe, .jfif or .webp"
@@ -24,7 +25,7 @@ static inline int is_ignored_name(const char *name)
 {
     static const char *const names[] = {"__MACOSX", "Thumbs.db", "desktop.ini"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcasecmp(name, names[i]) == 0)
+        if (c_strcasecmp(name, names[i]) == 0)
             return 1;
     return name[0] == '.';
 }
@@ -37,7 +38,7 @@ static inline int is_image_name(const char *name)
     if (end == NULL || is_ignored_name(name))
         return 0;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (strcasecmp(end, endings[i]) == 0)
+        if (c_strcasecmp(end, endings[i]) == 0)
             return 1;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "left_out.h"
 
 /* Copies a name's ending in lower case. An ending that is too long passes for none. */
@@ -56,7 +57,7 @@ __attribute__((format(printf, 2, 3))) static void append(char text[ADJ_MESSAGE],
     const size_t used = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(text + used, ADJ_MESSAGE - used, format, args);
+    c_vsnprintf(text + used, ADJ_MESSAGE - used, format, args);
     va_end(args);
 }
 

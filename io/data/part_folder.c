@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "image_name.h"
 #include "layouts.h"
 #include "part_folder.h"
@@ -21,7 +22,7 @@ enum { PART_NAMES = sizeof part_names / sizeof part_names[0] };
 static int find_name(const char *name)
 {
     for (int i = 0; i < PART_NAMES; i++)
-        if (strcasecmp(name, part_names[i].name) == 0)
+        if (c_strcasecmp(name, part_names[i].name) == 0)
             return i;
     return -1;
 }

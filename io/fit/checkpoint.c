@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "trainer.h"
 
 static const char format_key[] = "checkpoint", format_version[] = "adjoint 2";
@@ -163,8 +164,8 @@ static const char *expectation(const entry *e, char text[EXPECTATION])
             return "a name";
         if (e->high > DBL_MAX)
             return "a finite number";
-        snprintf(text, EXPECTATION, "%s, %.9g to %.9g",
-                 e->integer != NULL ? "a whole number" : "a number", e->low, e->high);
+        c_snprintf(text, EXPECTATION, "%s, %.9g to %.9g",
+                   e->integer != NULL ? "a whole number" : "a number", e->low, e->high);
         return text;
     }
     for (int i = 0; e->words[i] != NULL && used < EXPECTATION; i++)
@@ -223,8 +224,8 @@ static adj_status compare_settings(settings *ours, settings *there, int prolongs
         if (strcmp(a, b) == 0)
             continue;
         if (here[i].real != NULL) {
-            snprintf(got, sizeof got, "%g", *here[i].real);
-            snprintf(expected, sizeof expected, "%g", *file[i].real);
+            c_snprintf(got, sizeof got, "%g", *here[i].real);
+            c_snprintf(expected, sizeof expected, "%g", *file[i].real);
         }
         return adj_error_set(error, ADJ_EARG, "its %s is another (got %.80s, expected %.80s)",
                              here[i].key, a, b);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "trainer.h"
 
 enum { MAX_THREADS = 1024 };
@@ -136,7 +137,7 @@ static adj_status check(settings *s, adj_error *error)
             continue;
         double v = list[i].integer != NULL ? (double)*list[i].integer : *list[i].real;
         if (!(v >= list[i].low && v <= list[i].high)) {
-            snprintf(text, sizeof text, "%g", v);
+            c_snprintf(text, sizeof text, "%g", v);
             return adj_error_set(error, ADJ_EARG, "fit: %s (got %s, expected %g to %g)",
                                  list[i].key, text, list[i].low, list[i].high);
         }
@@ -292,7 +293,7 @@ const char *entry_text(const entry *e, char number[ENTRY_TEXT])
     if (e->integer != NULL)
         snprintf(number, ENTRY_TEXT, "%lld", (long long)*e->integer);
     else
-        snprintf(number, ENTRY_TEXT, "%a", *e->real);
+        c_snprintf(number, ENTRY_TEXT, "%a", *e->real);
     return number;
 }
 
@@ -300,7 +301,7 @@ const char *entry_text(const entry *e, char number[ENTRY_TEXT])
 static int is_word(const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
-        if (iscntrl((unsigned char)*c))
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
             return 0;
     return text[0] != '\0' && strlen(text) < 200;
 }
@@ -320,7 +321,7 @@ static int store_number(const entry *e, const char *text)
     char *end = NULL;
     errno = 0;
     const long long integer = e->integer != NULL ? strtoll(text, &end, 10) : 0;
-    const double real = e->integer != NULL ? (double)integer : strtod(text, &end);
+    const double real = e->integer != NULL ? (double)integer : c_strtod(text, &end);
     if (end == text || *end != '\0' || errno != 0 || !isfinite(real) || real < e->low ||
         real > e->high)
         return 0;

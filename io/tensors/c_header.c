@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
+#include "io/json.h"
 #include "tensors.h"
 
 enum { IDENTIFIER = 256, A_LINE = 8, CONSTANTS = 3 };
@@ -82,25 +84,34 @@ static void name_all(header *h)
     }
 }
 
-/* The values of a constant among the metadata; NULL: it is not there, or no such list. */
-static json_t *find_list(const header *h, int constant)
+/* The values of a constant among the metadata in *list; NULL: it is not there, or no such list. 0:
+ * it begins as a list and cannot be read. */
+static int find_list(const header *h, int constant, json_t **list)
 {
-    json_t *list = NULL, *value;
+    const char *text = NULL;
+    json_t *value;
+    json_error_t why;
     size_t i;
-    for (int k = 0; k < h->n_metadata && list == NULL; k++)
+    for (int k = 0; k < h->n_metadata && text == NULL; k++)
         if (strcmp(h->metadata[k].key, constants[constant].key) == 0)
-            list = json_loads(h->metadata[k].value, 0, NULL);
-    int is_good = json_array_size(list) > 0;
-    json_array_foreach(list, i, value)
+            text = h->metadata[k].value;
+    if (text == NULL || text[strspn(text, " \t\r\n")] != '[')
+        return 1;
+    *list = io_json_read(text, strlen(text), 0, &why);
+    if (*list == NULL)
+        return 0;
+    int is_good = json_array_size(*list) > 0;
+    json_array_foreach(*list, i, value)
     {
         is_good &= constants[constant].is_text
                        ? json_is_string(value)
                        : json_is_number(value) && fabs(json_number_value(value)) <= (double)FLT_MAX;
     }
-    if (is_good)
-        return list;
-    json_decref(list);
-    return NULL;
+    if (!is_good) {
+        json_decref(*list);
+        *list = NULL;
+    }
+    return 1;
 }
 
 /* Text within a comment. */
@@ -122,7 +133,7 @@ static void put_real(FILE *f, double v, int is_double)
         fputs(isnan(v) ? "NAN" : v > 0 ? "INFINITY" : "-INFINITY", f);
         return;
     }
-    snprintf(text, sizeof text, is_double ? "%.17g" : "%.9g", v);
+    c_snprintf(text, sizeof text, is_double ? "%.17g" : "%.9g", v);
     fprintf(f, "%s%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "", suffix);
 }
 
@@ -177,7 +188,7 @@ static void put_literal(FILE *f, const char *text)
     fputc('"', f);
     for (; *text != '\0'; text++) {
         const unsigned char c = (unsigned char)*text;
-        if (isalnum(c) || strchr("/_-.,: ", c) != NULL)
+        if (c < 128 && (isalnum(c) || strchr("/_-.,: ", c) != NULL))
             fputc(c, f);
         else
             fprintf(f, "\\%03o", c);
@@ -281,10 +292,14 @@ adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
     h.name = calloc((size_t)n + CONSTANTS, sizeof *h.name);
     if (h.name == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "header: out of memory");
-    for (int k = 0; k < CONSTANTS; k++)
-        h.list[k] = find_list(&h, k);
+    adj_status status = ADJ_OK;
+    for (int k = 0; k < CONSTANTS && status == ADJ_OK; k++)
+        if (!find_list(&h, k, &h.list[k]))
+            status =
+                adj_error_set(error, ADJ_EARG, "header: metadata %s: is no JSON", constants[k].key);
     name_all(&h);
-    adj_status status = adj_file_replace(path, write_header, &h, error);
+    if (status == ADJ_OK)
+        status = adj_file_replace(path, write_header, &h, error);
     for (int k = 0; k < CONSTANTS; k++)
         json_decref(h.list[k]);
     free(h.name);

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "file_kind.h"
+#include "base/c_locale.h"
+#include "io/json.h"
 #include "safetensors.h"
 #include "tensors.h"
 
@@ -22,7 +24,7 @@ fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
                      (long long)offset);
     va_list args;
     va_start(args, format);
-    vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
+    c_vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
     va_end(args);
     for (char *c = t->message; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -225,7 +227,7 @@ static adj_status read_header(adj_tensors *t, const char *text, int64_t length)
     const char *name;
     json_t *value;
 
-    t->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+    t->header = io_json_read(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (t->header == NULL)
         return fail(t, ADJ_EIO, LENGTH_BYTES + error.position, "the header is not JSON: %s",
                     error.text);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "io/json.h"
 #include "safetensors.h"
 
 int is_sum_key(const char *key)
@@ -27,20 +28,31 @@ void sum_data(const void *data, int64_t bytes, char sum[SUM_TEXT])
     snprintf(sum, SUM_TEXT, "%08lx", crc32_z(0, data, (size_t)bytes) & 0xffffffffUL);
 }
 
-adj_status sum_header(const json_t *header, char sum[SUM_TEXT])
+/* The header without the keys that the sum is not of; NULL: out of memory. jansson's copy may lack
+ * what there was no memory for. */
+static json_t *summed_content(const json_t *header)
 {
     json_t *content = json_deep_copy(header), *tensor;
     const char *name;
-    char *text = NULL;
 
+    if (!json_equal(content, header)) {
+        json_decref(content);
+        return NULL;
+    }
     json_object_foreach(content, name, tensor)
     {
         if (strcmp(name, METADATA_KEY) != 0)
             json_object_del(tensor, "data_offsets");
     }
     json_object_del(json_object_get(content, METADATA_KEY), SUM_KEY);
-    if (content != NULL)
-        text = json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS);
+    return content;
+}
+
+adj_status sum_header(const json_t *header, char sum[SUM_TEXT])
+{
+    json_t *content = summed_content(header);
+    char *text = content != NULL ? io_json_text(content, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
     if (text != NULL)
         sum_data(text, (int64_t)strlen(text), sum);
     free(text);

@@ -7,15 +7,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/json.h"
 #include "io/replace.h"
 #include "safetensors.h"
 #include "tensors.h"
 
+/* NULL: out of memory. */
 static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
 {
     json_t *shape = json_array();
+    int failed = 0;
     for (int i = 0; i < t->shape.rank; i++)
-        json_array_append_new(shape, json_integer(t->shape.dim[i]));
+        failed |= json_array_append_new(shape, json_integer(t->shape.dim[i])) != 0;
+    if (failed) {
+        json_decref(shape);
+        return NULL;
+    }
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", elem_word((int)t->elem), "shape", shape,
                      "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
@@ -23,13 +30,17 @@ static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
 /* The caller's strings in metadata. */
 static adj_status add_metadata(const place *p, json_t *all, int n, const adj_metadata *metadata)
 {
-    for (int i = 0; i < n; i++)
-        if (metadata[i].key == NULL || metadata[i].value == NULL || is_sum_key(metadata[i].key) ||
-            json_object_set_new(all, metadata[i].key, json_string(metadata[i].value)) != 0)
+    for (int i = 0; i < n; i++) {
+        const char *key = metadata[i].key, *value = metadata[i].value;
+        if (key == NULL || value == NULL || is_sum_key(key) || !io_is_utf8(key) ||
+            !io_is_utf8(value))
             return io_refuse(p, ADJ_EARG,
                              "metadata %d is not two UTF-8 strings, or has the name of a "
                              "checksum",
                              i);
+        if (json_object_set_new(all, key, json_string(value)) != 0)
+            return io_out_of_memory(p);
+    }
     return ADJ_OK;
 }
 
@@ -71,8 +82,10 @@ static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, 
                 continue;
             int64_t begin = end;
             if (__builtin_add_overflow(end, adj_tensor_bytes(&t[i]), &end) ||
-                json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
+                !io_is_utf8(t[i].name))
                 return io_refuse(p, ADJ_EARG, "tensor %d: name is not UTF-8, or too much data", i);
+            if (json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
+                return io_out_of_memory(p);
             if ((status = add_sum(p, metadata, &t[i])) != ADJ_OK)
                 return status;
             order[k++] = i;
@@ -150,7 +163,7 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
         io_out_of_memory(&p);
     if (status == ADJ_OK)
         status = make_header(&p, header, n, tensors, n_metadata, metadata, order);
-    if (status == ADJ_OK && (text = json_dumps(header, JSON_COMPACT)) == NULL)
+    if (status == ADJ_OK && (text = io_json_text(header, JSON_COMPACT)) == NULL)
         status = io_out_of_memory(&p);
     if (status == ADJ_OK)
         status = replace_file(&p, text, tensors, n, order);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/json.h"
 #include "safetensors.h"
 #include "tensors.h"
 
@@ -42,11 +43,12 @@ void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape sha
         adj_error_set(error, ADJ_EARG, "tensor %.80s: there is another of this name", name);
         return NULL;
     }
-    if (json_object_set_new(t->header, name, json_null()) != 0) {
+    if (!io_is_utf8(name)) {
         adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is not UTF-8", name);
         return NULL;
     }
-    e.own = make_room(t) ? calloc((size_t)bytes + 1, 1) : NULL;
+    const int is_named = json_object_set_new(t->header, name, json_null()) == 0;
+    e.own = is_named && make_room(t) ? calloc((size_t)bytes + 1, 1) : NULL;
     if (e.own == NULL) {
         adj_error_set(error, ADJ_ENOMEM, "tensor %.80s: out of memory", name);
         return NULL;
@@ -66,8 +68,10 @@ adj_status tensors_add_metadata(adj_tensors *t, const char *key, const char *val
             return adj_error_set(error, ADJ_ENOMEM, "out of memory");
         all = json_object_get(t->header, METADATA_KEY);
     }
-    if (json_object_set_new(all, key, json_string(value)) != 0)
+    if (!io_is_utf8(key) || !io_is_utf8(value))
         return adj_error_set(error, ADJ_EARG, "metadata %.80s: is not UTF-8", key);
+    if (json_object_set_new(all, key, json_string(value)) != 0)
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     return ADJ_OK;
 }
 

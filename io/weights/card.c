@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "adjoint_io.h"
+#include "io/json.h"
 
 enum { MAX_SIDE = 32768, MAX_CLASSES = 100000, N_FORMAT = 2, N_PRECISION = 3 };
 
@@ -18,7 +20,10 @@ static json_t *list_of(const double *v, int64_t n)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < n; i++)
-        json_array_append_new(list, json_real(v[i]));
+        if (json_array_append_new(list, json_real(v[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
     return list;
 }
 
@@ -71,9 +76,8 @@ static int put_all(const adj_model_card *c, json_t *all)
 /* The value's text, malloc'ed. */
 static char *text_of(const json_t *value)
 {
-    return json_is_string(value)
-               ? strdup(json_string_value(value))
-               : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    return json_is_string(value) ? strdup(json_string_value(value))
+                                 : io_json_text(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
 /* Entries and the strings they point to, one after the other. */
@@ -154,7 +158,8 @@ static adj_status wrong(const reading *r, const char *key, const char *expected)
 static json_t *parse(const reading *r, const char *key, adj_status *status)
 {
     const char *text = adj_tensors_metadata(r->t, key);
-    json_t *value = text != NULL ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    json_error_t why;
+    json_t *value = text != NULL ? io_json_read(text, strlen(text), 0, &why) : NULL;
 
     *status = ADJ_OK;
     if (text != NULL && value == NULL)
@@ -187,7 +192,7 @@ static adj_status read_real(const reading *r, const char *key, double low, doubl
     json_t *value = parse(r, key, &status);
     double v = json_number_value(value);
 
-    snprintf(expected, sizeof expected, "a number, %g to %g", low, high);
+    c_snprintf(expected, sizeof expected, "a number, %g to %g", low, high);
     if (value != NULL && (!json_is_number(value) || !(v >= low && v <= high)))
         status = wrong(r, key, expected);
     else if (value != NULL)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "map.h"
 
 enum { MAX_FILE = 1 << 22 };
@@ -26,7 +27,7 @@ __attribute__((format(printf, 2, 3))) static adj_status fail(const reader *r, co
     char sentence[300];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    c_vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     return adj_error_set(r->error, ADJ_EIO, "map %.120s: line %d: %s", r->path, r->line, sentence);
 }

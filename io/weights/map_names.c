@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "map.h"
@@ -152,7 +153,7 @@ static void add_layer(names *n, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (n->n_layer < MAX_LAYERS)
-        vsnprintf(n->layer[n->n_layer++], MAP_NAME, format, args);
+        c_vsnprintf(n->layer[n->n_layer++], MAP_NAME, format, args);
     va_end(args);
 }
 

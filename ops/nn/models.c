@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "graph/nearest.h"
 #include "nn.h"
 
@@ -280,7 +281,7 @@ static const adj_model *find_sized(const char *name, adj_model_opts *options)
 
     if (strncmp(name, stem, sizeof stem - 1) != 0)
         return NULL;
-    double multiplier = strtod(name + sizeof stem - 1, &end);
+    double multiplier = c_strtod(name + sizeof stem - 1, &end);
     if (*end != '_' || !(multiplier > 0 && multiplier <= 8))
         return NULL;
     long size = strtol(end + 1, &end, 10);

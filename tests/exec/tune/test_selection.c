@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "host_locale.h"
 #include "planted.h"
 
 /* Candidates are counted here: no other plans, whatever all tests are run with. */
@@ -74,6 +75,27 @@ Test(selection, is_not_written_to_the_file)
     cr_expect_eq(plan(tuned(), 65).cached, 1);
     cr_expect_eq(plan(tuned(), 64).timed, 2, "the selection was written");
     remove_folder();
+}
+
+/* A host program under a locale that writes 0,5: the microseconds of a winner, the fourth field,
+ * have a point, and what was kept is found again. */
+Test(selection, under_another_locale)
+{
+    make_folder();
+    set_host_locale(folder, "de_DE", "ISO-8859-1");
+    const outcome first = plan(tuned(), 64);
+    cr_assert(first.timed == 2 && first.note[0] == '\0', "%s", first.note);
+    size_t n;
+    char *text = read_text(&n), *winner = strstr(text, "planted\ttwo\t1\t");
+    cr_assert_not_null(winner, "%s", text);
+    winner += strlen("planted\ttwo\t1\t");
+    winner += strspn(winner, "0123456789");
+    cr_expect(winner[0] == '.' && winner[2] == '\t', "%.20s", winner);
+    free(text);
+    const outcome second = plan(tuned(), 64);
+    cr_expect(second.cached == 1 && second.timed == 0 && second.note[0] == '\0', "%s", second.note);
+    cr_expect_str_eq(plan_with(first.selection).impl, "fast:1");
+    remove_host_locale(folder);
 }
 
 /* Two hundredths of ten runs are no run: there is nothing to gain. Of a million there is. */

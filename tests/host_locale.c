@@ -1,0 +1,18 @@
+/* host_locale.c - preloaded (tests/run.sh, TEST_LOCALE): test programs become host programs that
+ * have set a locale. The tool sets none and is left alone. */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((constructor)) static void set_locale(void)
+{
+    const char *name = getenv("TEST_LOCALE");
+    if (name == NULL || strncmp(program_invocation_short_name, "test_", 5) != 0)
+        return;
+    if (setlocale(LC_ALL, name) == NULL) {
+        fprintf(stderr, "host_locale: there is no locale %s\n", name);
+        abort();
+    }
+}
