@@ -35,7 +35,11 @@ static const struct {
     {0, 4, "GGUF", {"GGUF", "export as safetensors with the program that wrote it"}},
     {4, 4, "TFL3", {"a TensorFlow Lite model", "export from the model that it was made of"}},
     {0, 4, "\177ELF", {"an ELF program or library", ""}},
-    {0, 19, "version https://git", {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
+    {0,
+     19,
+     "version https:"
+     "//git",
+     {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
 };
 
 static const kind empty = {"an empty file", ""}, text = {"text", ""}, json = {"JSON text", ""},

@@ -47,8 +47,9 @@ static const sample starts[] = {
     {BYTES("\34\0\0\0TFL3\24\0 \0\34\0\30\0"), "a TensorFlow Lite model", "export from the model"},
     {BYTES("GGUF\3\0\0\0\0\0\0\0\0\0\0\0"), "GGUF", "export as safetensors"},
     {BYTES("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0"), "an ELF program", NULL},
-    {BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a"), "a pointer of Git LFS",
-     "git lfs pull"},
+    {BYTES("version https:"
+           "//git-lfs.github.com/spec/v1\noid sha256:4d7a"),
+     "a pointer of Git LFS", "git lfs pull"},
     {BYTES(" {\"a\": [1, 2, 3]}\n"), "JSON text", NULL},
     {BYTES("hello, world\n"), "text", NULL},
     {BYTES("a\n"), "text", NULL},
