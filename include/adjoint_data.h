@@ -37,6 +37,14 @@ typedef struct {
     const float *mean, *deviation; /* c of each, copied; NULL: every image is read once for them */
 } adj_source;
 
+/* The rule for an image of another size than a net's or than asked for. It is the same for every
+ * format, in training, evaluation and prediction. */
+typedef enum {
+    ADJ_RESIZE_AUTO, /* each axis: the mean of the area under a pixel where it shrinks, bilinear
+                        between the centers of pixels (half-pixel) where it grows */
+    ADJ_RESIZE_ERROR /* an image of another size is refused */
+} adj_resize_rule;
+
 /* n labelled images of h x w pixels with c channels. Made by the functions below, read-only, freed
  * by adj_dataset_free. A failed one has n == 0 and says why in message. A program may also fill one
  * in by itself over images of its own (source == NULL), and then does not free it. */
@@ -48,6 +56,8 @@ typedef struct {
     const uint8_t *images;          /* [n, h, w, c]; NULL: adj_dataset_read has them */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel, in pixel units: a
                               batch has (pixel - mean) / deviation. The deviation is never 0 */
+    adj_resize_rule resize;    /* for images of another size than h x w, and for batches of another;
+                                  a training keeps it in the model card */
     int64_t resized;           /* images whose files had another size than h x w */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
@@ -79,20 +89,13 @@ ADJ_API adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixe
 
 /* ---- data sets in files ---- */
 
-/* What is done with an image of another size than wanted. */
-typedef enum {
-    ADJ_RESIZE_AUTO, /* each axis: the mean of the area under a pixel where it shrinks, bilinear
-                        between the centres of pixels (half-pixel) where it grows */
-    ADJ_RESIZE_ERROR /* an image of another size is refused */
-} adj_resize_rule;
-
 /* All zero is the default. */
 typedef struct {
     int64_t h, w; /* of the images after reading; 0: as in the files, in a folder the first
                      image's */
     int64_t c;    /* 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha); 0: the files', and a
                      folder whose files differ is refused */
-    adj_resize_rule resize; /* of images of another size */
+    adj_resize_rule resize; /* for images of another size, of any format */
     uint8_t background[3]; /* R, G, B that transparent pixels are laid over, unless c is 4: black */
     int classes;           /* 0: told from the data: as many as names, or the largest label + 1 */
     int64_t limit;         /* > 0: no more than so many images, drawn by seed, of every class its
@@ -103,7 +106,8 @@ typedef struct {
     /* Another part of the same data, usually the training part: this one takes its sizes, classes,
      * names, mean and deviation. Of these h, classes and deviation[0] may be 0, which leaves the
      * size, the classes or both moments this part's own, as NULL does. A folder's classes are found
-     * by name; where like has none, by number, or by order if there is a folder for each. */
+     * by name; where like has none, by number, or by order if there is a folder for each. A rule
+     * that refuses images of another size holds for this part, too. */
     const adj_dataset *like;
     int skip_broken; /* image files that cannot be read are left out; 0: they are a failure. Then
                         files of a part with like are read for 3 s at most when it is opened, and
@@ -190,10 +194,10 @@ ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order
 
 /* Fills one batch for an f32 input node of the given shape [batch, h, w, c] and an i32 label node
  * [batch] with the images order[first], order[first+1], ... (order == NULL: first, first+1, ...).
- * To another size, each axis is enlarged by a whole factor and centred on background, or shrunk by
- * averaging; one channel is repeated. Behind the last image the batch is filled up with images from
- * the start and labels -1, which a loss does not count. Returns how many images count (0 when first
- * is n or more), or -1 and why if the data cannot be made to fit or be read. */
+ * Images of another size are resized, or refused, as d->resize says, exactly as adj_image_read does
+ * it; one channel is repeated. Behind the last image the batch is filled up with images from the
+ * start and labels -1, which a loss does not count. Returns how many images count (0 when first is
+ * n or more), or -1 and why if the data cannot be made to fit or be read. */
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels, adj_error *error);
 
@@ -236,14 +240,17 @@ typedef struct {
 /* All zero but batch is the default. */
 typedef struct {
     int64_t batch;       /* images */
-    int64_t h, w, c;     /* of the images in a batch; 0: the data set's. Fitted as by adj_batch */
+    int64_t h, w, c;     /* of the images in a batch; 0: the data set's. Images of another size are
+                            resized, or refused, as the data set's rule says. Colors become luma and
+                            alpha is laid over black only where mean and deviation are given */
     int threads;         /* that prepare batches ahead of adj_loader_next, at most
                             ADJ_MAX_LOADER_THREADS; 0: adj_loader_next does it. No bit of a batch depends
                             on it. One is enough where a batch takes less time than a step */
     int shuffle;         /* the images in adj_shuffle's order of (seed, epoch), else in their own */
     uint64_t seed;       /* of the order and of the augmentation */
     adj_augment augment; /* what changes training images, drawn by the seed */
-    const float *mean, *deviation; /* by channel of the data set, copied; NULL: the data set's */
+    const float *mean, *deviation; /* by channel of the batch, copied; NULL: the data set's, those
+                                      of one channel for all */
     /* The batch is cut into so many shards of equal size, 0: one, and n_shard of them are prepared,
      * from first_shard on; 0: all. What an image becomes does not depend on who prepares it; but
      * mixup mixes each shard by itself. */

@@ -28,7 +28,7 @@ typedef struct {
     adj_node *(*build)(adj_node *images, int64_t classes, int training, void *user);
     void *user;        /* given to build */
     int64_t h, w, c;   /* of images; 0: the built-in model's, else the data's. Images of another
-                          size are fitted as by adj_batch */
+                          size are resized, or refused, as adj_dataset.resize says */
     int64_t classes;   /* 0: the data's */
     double multiplier; /* as in adj_model_opts */
 } adj_net;

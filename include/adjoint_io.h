@@ -215,7 +215,8 @@ typedef struct {
     double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
     int64_t classes;                /* that it tells apart */
     const char *const *class_names; /* classes of them */
-    const char *resize;             /* the rule for images of another size: "auto" */
+    const char *resize;             /* the rule for images of another size: "auto" (adj_resize_rule)
+                                       or "error", which refuses them */
     adj_precision precision;        /* of the training */
     const char *version;            /* of the library that wrote it; set by adj_model_card_write */
     double accuracy;                /* per cent */
@@ -232,9 +233,9 @@ ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata
  * strings, which belong to t. */
 ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
                                        adj_error *error);
-/* Whether a net of that card can tell so many classes of images with so many channels by these
- * names (NULL: they have none); what the card leaves out fits, and one channel, which is repeated.
- * ADJ_ESHAPE and a sentence if not. */
+/* ADJ_OK if a net of that card can tell so many classes of images with so many channels by these
+ * names (NULL: they have none), else ADJ_ESHAPE and a sentence. What the card leaves out fits, and
+ * so do the same channels, and 1, 3 or 4, which are converted. */
 ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t channels,
                                         int64_t classes, const char *const *class_names,
                                         adj_error *error);

@@ -36,19 +36,20 @@ def read_idx(folder, name):
 
 
 def weights_of(have, want):
-    """[want, have]: which pixels of an axis make one of the batch. Enlarged by a whole factor and
-    centred on background, or the mean of those under it."""
+    """[want, have]: the weights of an axis' pixels in those of the batch. The mean of the area under a
+    pixel where the axis shrinks, bilinear between half-pixel centers where it grows."""
     w = np.zeros((want, have), np.float32)
+    scale = have / want
     for i in range(want):
         if want < have:
-            first, end = i * have // want, -(-(i + 1) * have // want)
+            for k in range(i * have // want, -(-(i + 1) * have // want)):
+                w[i, k] = (min(k + 1, (i + 1) * scale) - max(k, i * scale)) / scale
         else:
-            factor = want // have
-            inside = i - (want - have * factor) // 2
-            first, end = inside // factor, inside // factor + 1
-            if inside < 0 or inside >= have * factor:
-                continue
-        w[i, first:end] = 1 / (end - first)
+            at = min(max((i + 0.5) * scale - 0.5, 0), have - 1)
+            first = int(at)
+            w[i, first] = 1 - (at - first)
+            if at > first:
+                w[i, first + 1] = at - first
     return torch.from_numpy(w)
 
 
@@ -62,8 +63,9 @@ class Data:
         self.channels = shape[0]
         self.rows = weights_of(images.shape[1], shape[1])
         self.columns = weights_of(images.shape[2], shape[2])
-        self.mean = like.mean if like else float(images.mean())
-        self.deviation = like.deviation if like else float(images.std())
+        resized = [self.rows @ x.float() @ self.columns.T for x in self.images.split(1000)] if not like else []
+        self.mean = like.mean if like else float(torch.cat(resized).double().mean())
+        self.deviation = like.deviation if like else float(torch.cat(resized).double().std(correction=0))
 
     def batch(self, indices, shift=0):
         x = self.rows @ self.images[indices].float() @ self.columns.T

@@ -13,10 +13,10 @@ const data_opts data_defaults = {.size = "model", .resize = "auto"};
 void list_data_options(data_opts *o, option list[DATA_OPTIONS])
 {
     const option all[DATA_OPTIONS] = {
-        {"--size", "N", "of the images, N or HxW; default: the model's", .text = &o->size},
+        {"--size", "N", "image size, N or HxW; default: the model's", .text = &o->size},
         {"--channels", "N", "1, 3 or 4; default: the images' own", .integer = &o->channels,
          .range = {1, 4}},
-        {"--resize", "R", "auto (default), or error: refuses images of another size",
+        {"--resize", "R", "images of another size: auto (default) resizes, error refuses them",
          .text = &o->resize, .words = RESIZE_WORDS},
         {"--limit", "N", "images of a part at most, of each class its share; default: all",
          .integer = &o->limit, .range = {1, 1e9}},
@@ -110,33 +110,24 @@ static int open_failed(const char *command, const data_opts *o, const adj_datase
                     data_name(o->path), (long long)d->n_broken, d->n_broken > 1 ? "s" : "");
 }
 
-int open_data(const char *command, const data_opts *o, const char *model, adj_dataset_part part,
-              const adj_dataset *like, adj_dataset **d)
+int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
+              adj_dataset_part part, const adj_dataset *like, adj_dataset **d)
 {
     reading_line line = {.next = seconds_now() + 1,
                          .can_show = terminal_open(1).lines && isatty(STDERR_FILENO)};
-    adj_dataset_opts options = {.c = o->channels,
-                                .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize),
-                                .limit = o->limit,
-                                .val_split = o->val_split,
-                                .seed = 1, /* whatever --seed is: runs with different seeds
-                                              are judged by the same images, and so is eval */
-                                .like = like,
-                                .skip_broken = (int)o->skip_broken,
-                                .progress = show_reading,
-                                .user = &line};
+    adj_dataset_opts options = *takes;
+    options.limit = o->limit;
+    options.val_split = o->val_split;
+    options.seed = 1; /* whatever --seed is: runs with different seeds are judged by the same
+                         images, and so is eval */
+    options.like = like;
+    options.skip_broken = (int)o->skip_broken;
+    options.progress = show_reading;
+    options.user = &line;
 
-    int status = parse_size(command, o->size, &options.h, &options.w);
     if (is_stdout(o->path))
         return complain(command, EXIT_USAGE,
                         "--data: a file's or folder's name is expected, standard input has none");
-    if (status != CONTINUE)
-        return status;
-    if (options.h == 0 && adj_dataset_layout(o->path) == ADJ_DATA_FOLDER) {
-        adj_model_opts own = own_size(model);
-        options.h = own.height;
-        options.w = own.width;
-    }
     const adj_status opened = adj_dataset_open(o->path, part, &options, d);
     if (line.is_shown)
         fputs("\r\033[K", stderr);
@@ -149,35 +140,39 @@ int open_data(const char *command, const data_opts *o, const char *model, adj_da
     return CONTINUE;
 }
 
-int fit_model(const char *command, const data_opts *o, const char *model, const adj_dataset *d,
-              adj_model_opts *options)
+int images_for_model(const char *command, const data_opts *o, const char *model,
+                     adj_dataset_opts *takes)
 {
-    adj_model_opts own = own_size(model);
-    int is_given = strcmp(o->size, "model") != 0;
+    *takes = (adj_dataset_opts){.c = o->channels,
+                                .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
+    int status = parse_size(command, o->size, &takes->h, &takes->w);
+    if (status == CONTINUE && takes->h == 0) {
+        const adj_model_opts own = own_size(model);
+        takes->h = own.height;
+        takes->w = own.width;
+    }
+    return status;
+}
 
-    if (is_given) {
-        options->height = d->h;
-        options->width = d->w;
+adj_model_opts model_for_images(const data_opts *o, const char *model, const adj_dataset *d)
+{
+    const adj_model_opts own = own_size(model);
+    adj_model_opts options = {0};
+
+    if (strcmp(o->size, "model") != 0) {
+        options.height = d->h;
+        options.width = d->w;
     }
     if (o->channels > 0 || (d->c > 1 && d->c != own.channels))
-        options->channels = d->c;
+        options.channels = d->c;
+    return options;
+}
+
+void say_prepared(const adj_dataset *d)
+{
     if (d->resized > 0)
-        say_wrapped(NULL, "%lld of %lld images are resized to %lldx%lld", (long long)d->resized,
-                    (long long)d->n, (long long)d->h, (long long)d->w);
-    if (is_given || own.height == 0 || (d->h == own.height && d->w == own.width))
-        return CONTINUE;
-    if (strcmp(o->resize, "error") == 0)
-        return complain(command, EXIT_FAILED,
-                        "--resize error: images of %lldx%lld, but %s takes "
-                        "%lldx%lld (--size %lldx%lld makes it take these)",
-                        (long long)d->h, (long long)d->w, model, (long long)own.height,
-                        (long long)own.width, (long long)d->h, (long long)d->w);
-    say_wrapped(
-        NULL,
-        "images of %lldx%lld are fitted to %lldx%lld: centred, enlarged by a whole factor or "
-        "averaged",
-        (long long)d->h, (long long)d->w, (long long)own.height, (long long)own.width);
-    return CONTINUE;
+        say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld",
+                    (long long)d->resized, (long long)d->n, (long long)d->h, (long long)d->w);
 }
 
 adj_dataset_part part_to_judge(data_opts *o)

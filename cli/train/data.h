@@ -21,20 +21,23 @@ typedef struct {
 /* As when no option is given. */
 extern const data_opts data_defaults;
 
-/* --size, --channels, --resize, --limit, --val-split, --skip-broken; the list ends without a name.
- */
-enum { DATA_OPTIONS = 7 };
+/* --size, --channels and --resize, which a training chooses and a model card keeps; --limit,
+ * --val-split and --skip-broken. The list ends without a name. */
+enum { SIZE_OPTIONS = 3, DATA_OPTIONS = 7 };
 void list_data_options(data_opts *o, option list[DATA_OPTIONS]);
 
-/* Opens a part for a model (NULL: of no known size): a folder's images get the model's size unless
- * --size says another. like as in adj_dataset_opts. CONTINUE, or an exit status after a complaint.
- * *d is to be freed in every case. */
-int open_data(const char *command, const data_opts *o, const char *model, adj_dataset_part part,
-              const adj_dataset *like, adj_dataset **d);
-/* The options of a model that takes these images: size and channels. Says in a line what does not
- * fit and is resized; --resize error refuses it. */
-int fit_model(const char *command, const data_opts *o, const char *model, const adj_dataset *d,
-              adj_model_opts *options);
+/* The images that a model is to be trained on: --size or the model's, --channels, --resize.
+ * CONTINUE, or an exit status after a complaint. */
+int images_for_model(const char *command, const data_opts *o, const char *model,
+                     adj_dataset_opts *takes);
+/* Size and channels of a model for images that were opened so. */
+adj_model_opts model_for_images(const data_opts *o, const char *model, const adj_dataset *d);
+/* Opens a part as takes says; like as in adj_dataset_opts. CONTINUE, or an exit status after a
+ * complaint. *d is to be freed in every case. */
+int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
+              adj_dataset_part part, const adj_dataset *like, adj_dataset **d);
+/* Prints a note if images are resized. */
+void say_prepared(const adj_dataset *d);
 /* Returns the part by which a training is judged: validation if the data have it or --val-split
  * makes it, else test. Where there is neither, o gets a split for validation and a note says so. */
 adj_dataset_part part_to_judge(data_opts *o);

@@ -19,7 +19,6 @@ typedef struct {
     const char *weights, *map, *model, *part, *backend, *yield;
     int64_t threads, no_tune;
     char cache[CACHE_PATH];
-    char size[48]; /* of the card's images, as an option */
 } eval_opts;
 
 static int parse(eval_opts *o, int argc, char **argv)
@@ -54,7 +53,7 @@ static int parse(eval_opts *o, int argc, char **argv)
     const usage u = {.command = "eval",
                      .summary = "Prints the accuracy of weights in a file on a data set.",
                      .options = options,
-                     .more = more,
+                     .more = more + SIZE_OPTIONS,
                      .variables = TUNED_VARIABLES,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
@@ -65,15 +64,6 @@ static int parse(eval_opts *o, int argc, char **argv)
     return status;
 }
 
-/* Whether the net takes images of its model's size. */
-static int has_own_size(const adj_model_card *card)
-{
-    adj_model_opts o = {0};
-    const adj_model *m = adj_model_find(card->model, &o);
-    return m == NULL || (card->height == (o.height > 0 ? o.height : m->height) &&
-                         card->width == (o.width > 0 ? o.width : m->width));
-}
-
 /* The parts that are evaluated. */
 typedef struct {
     int part; /* an adj_dataset_part, or ALL_PARTS */
@@ -81,6 +71,7 @@ typedef struct {
     adj_dataset *data[ALL_PARTS];
     const char *word[ALL_PARTS]; /* of each part */
     adj_dataset *train; /* of which weights without a card have mean and deviation; NULL: none */
+    adj_dataset_opts takes; /* what the card says of images */
 } eval_data;
 
 static void close_parts(eval_data *e)
@@ -125,7 +116,7 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
     }
     if (card->deviation[0] > 0 || !adj_dataset_has_part(o->data.path, ADJ_TRAIN))
         return CONTINUE;
-    int status = open_data("eval", &o->data, card->model, ADJ_TRAIN, NULL, &e->train);
+    int status = open_data("eval", &o->data, &e->takes, ADJ_TRAIN, NULL, &e->train);
     if (status != CONTINUE)
         return status;
     memcpy(like->mean, e->train->mean, sizeof like->mean);
@@ -135,14 +126,15 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
     return CONTINUE;
 }
 
-static int open_part(const eval_opts *o, const adj_model_card *card, adj_dataset_part part,
-                     const adj_dataset *like, eval_data *e)
+static int open_part(const eval_opts *o, adj_dataset_part part, const adj_dataset *like,
+                     eval_data *e)
 {
-    adj_model_opts fitted = {0};
     adj_dataset **d = &e->data[e->n];
     e->word[e->n++] = part_name(part);
-    int status = open_data("eval", &o->data, card->model, part, like, d);
-    return status == CONTINUE ? fit_model("eval", &o->data, card->model, *d, &fitted) : status;
+    int status = open_data("eval", &o->data, &e->takes, part, like, d);
+    if (status == CONTINUE)
+        say_prepared(*d);
+    return status;
 }
 
 /* Opens what is evaluated as images of the net's size, channels and classes. */
@@ -155,13 +147,11 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
                         "--data PATH is missing: the embedded digits have 10 classes, 0 to 9; the "
                         "net has %lld others",
                         (long long)card->classes);
-    if (strcmp(o->data.size, data_defaults.size) == 0 && !has_own_size(card)) {
-        snprintf(o->size, sizeof o->size, "%lldx%lld", (long long)card->height,
-                 (long long)card->width);
-        o->data.size = o->size;
-    }
-    if (o->data.channels == 0)
-        o->data.channels = card->channels;
+    e->takes = (adj_dataset_opts){.h = card->height,
+                                  .w = card->width,
+                                  .c = card->channels,
+                                  .resize = strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR
+                                                                               : ADJ_RESIZE_AUTO};
     e->part = choose_part(o);
     if (e->part == ALL_PARTS)
         o->data.val_split = 0;
@@ -169,9 +159,9 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
     for (int part = ADJ_TRAIN; part < ALL_PARTS && status == CONTINUE; part++)
         if (part == e->part ||
             (e->part == ALL_PARTS && adj_dataset_has_part(o->data.path, (adj_dataset_part)part)))
-            status = open_part(o, card, (adj_dataset_part)part, &like, e);
+            status = open_part(o, (adj_dataset_part)part, &like, e);
     if (e->part == ALL_PARTS && e->n == 0) /* opening says what is wrong */
-        status = open_part(o, card, ADJ_TRAIN, &like, e);
+        status = open_part(o, ADJ_TRAIN, &like, e);
     if (e->part == ALL_PARTS && e->n == 1)
         e->word[0] = "all";
     return status;

@@ -227,12 +227,19 @@ static int open_parts(training *t)
     t->data = t->o->data;
     adj_dataset_part judge = part_to_judge(&t->data);
     t->told.held_out_name = part_name(judge);
-    int status = open_data("train", &t->data, model, ADJ_TRAIN, NULL, &t->train);
+    adj_dataset_opts takes;
+    int status = images_for_model("train", &t->data, model, &takes);
     if (status == CONTINUE)
-        status = open_data("train", &t->data, model, judge, t->train, &t->test);
+        status = open_data("train", &t->data, &takes, ADJ_TRAIN, NULL, &t->train);
+    if (status == CONTINUE)
+        status = open_data("train", &t->data, &takes, judge, t->train, &t->test);
     else if (t->train != NULL && t->train->n_broken > 0) /* names those of both parts */
-        (void)open_data("train", &t->data, model, judge, NULL, &t->test);
-    return status == CONTINUE ? fit_model("train", &t->data, model, t->train, &t->size) : status;
+        (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
+    if (status != CONTINUE)
+        return status;
+    say_prepared(t->train);
+    t->size = model_for_images(&t->data, model, t->train);
+    return CONTINUE;
 }
 
 /* What is for one process alone. */

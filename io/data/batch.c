@@ -1,6 +1,5 @@
 /* batch.c - images in another order, as batches of a network's input. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "data.h"
 
@@ -19,120 +18,124 @@ void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[])
     }
 }
 
-/* ---- batches ----
- *
- * Size, each axis by itself: an image is enlarged by the largest whole factor that fits, centred
- * and surrounded by background (the value of a black pixel); an axis that is too long is shrunk by
- * averaging the pixels under each new one. */
+/* ---- batches ---- */
 
-/* The image's pixels from .. to-1 that make one pixel of the batch; none: background. */
-typedef struct {
-    int64_t from, to;
-} span;
-
-static span span_for(int64_t i, int64_t have, int64_t want)
-{
-    if (want < have) /* to rounds up: every pixel is used */
-        return (span){i * have / want, ((i + 1) * have + want - 1) / want};
-    int64_t factor = want / have, inside = i - (want - have * factor) / 2;
-    if (inside < 0 || inside >= have * factor)
-        return (span){0, 0};
-    return (span){inside / factor, inside / factor + 1};
-}
-
-/* Exact for bytes: sums of whole numbers below 2^53. */
-static float mean_of(const float *image, image_size size, span rows, span columns, int64_t c)
-{
-    int64_t count = (rows.to - rows.from) * (columns.to - columns.from);
-    double sum = 0;
-
-    for (int64_t h = rows.from; h < rows.to; h++)
-        for (int64_t w = columns.from; w < columns.to; w++)
-            sum += image[(h * size.w + w) * size.c + c];
-    return count > 0 ? (float)sum / (float)count : 0;
-}
-
-void io_batch_fit(const float *image, image_size from, float *x, image_size to)
-{
-    if (same_size(from, to)) {
-        memcpy(x, image, (size_t)size_elems(to) * sizeof *x);
-        return;
-    }
-    for (int64_t oh = 0; oh < to.h; oh++) {
-        span rows = span_for(oh, from.h, to.h);
-        for (int64_t ow = 0; ow < to.w; ow++, x += to.c) {
-            span columns = span_for(ow, from.w, to.w);
-            for (int64_t oc = 0; oc < to.c; oc++)
-                x[oc] = mean_of(image, from, rows, columns, from.c == 1 ? 0 : oc);
-        }
-    }
-}
-
-void io_normalise(float *x, image_size size, int64_t channels, const float mean[],
-                  const float deviation[])
+void io_normalize(float *x, image_size size, const float mean[], const float deviation[])
 {
     for (int64_t i = 0; i < size.h * size.w; i++, x += size.c)
-        for (int64_t c = 0; c < size.c; c++) {
-            int64_t k = channels == 1 ? 0 : c;
-            x[c] = (x[c] - mean[k]) / deviation[k];
-        }
+        for (int64_t c = 0; c < size.c; c++)
+            x[c] = (x[c] - mean[c]) / deviation[c];
 }
 
-/* Image k to x; whether it could be read. */
-static int read_image(const adj_dataset *d, int64_t k, adj_shape shape, float *x, adj_error *error)
+void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], float deviation[])
 {
-    const image_size from = {d->h, d->w, d->c}, to = {shape.dim[1], shape.dim[2], shape.dim[3]};
-    float *image = malloc((size_t)size_elems(from) * sizeof *image);
-    int is_read = image != NULL && adj_dataset_read(d, k, image, error) == ADJ_OK;
+    for (int64_t c = 0; c < channels; c++) {
+        mean[c] = d->mean[d->c == 1 ? 0 : c];
+        deviation[c] = d->deviation[d->c == 1 ? 0 : c];
+    }
+}
 
-    if (is_read) {
-        io_batch_fit(image, from, x, to);
-        io_normalise(x, to, d->c, d->mean, d->deviation);
-    } else if (image == NULL)
+adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, adj_error *error)
+{
+    const char *why = NULL;
+    if (!io_can_convert(d->c, to.c) || to.c > ADJ_MAX_CHANNELS)
+        why = "expected the same number of channels, or 1, 3 or 4";
+    else if (d->c != 1 && d->c != to.c && !has_moments)
+        why = "their mean and deviation are of other channels; open the data with these channels";
+    else if (d->resize == ADJ_RESIZE_ERROR && (d->h != to.h || d->w != to.w))
+        why = "the rule for images of another size is to refuse them";
+    if (why == NULL)
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_ESHAPE,
+                         "images of %lldx%lldx%lld cannot become %lldx%lldx%lld: %s",
+                         (long long)d->h, (long long)d->w, (long long)d->c, (long long)to.h,
+                         (long long)to.w, (long long)to.c, why);
+}
+
+/* A batch under construction. */
+typedef struct {
+    const adj_dataset *d;
+    const int64_t *order;
+    int64_t first, real; /* images that count */
+    fitting fit;
+    float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
+    float *x;
+} batch;
+
+/* The image at place i; behind the last that counts, those from the start again. */
+static int64_t image_at(const batch *b, int64_t i)
+{
+    int64_t at = i < b->real ? b->first + i : (i - b->real) % b->d->n;
+    return b->order != NULL ? b->order[at] : at;
+}
+
+/* Returns 0 if the image at place i cannot be read. */
+static int read_image(const batch *b, int64_t i, float *room, adj_error *error)
+{
+    float *x = b->x + i * size_elems(b->fit.to);
+
+    if (io_read_fitted(b->d, image_at(b, i), &b->fit, room, x, error) != ADJ_OK)
+        return 0;
+    io_normalize(x, b->fit.to, b->mean, b->deviation);
+    return 1;
+}
+
+/* Room for an image of the data set, to be freed. */
+static float *new_room(const batch *b)
+{
+    return malloc((size_t)size_elems(b->fit.from) * sizeof(float));
+}
+
+/* Reads n images in threads; returns 0 if one of them cannot be read. */
+static int read_in_threads(const batch *b, int64_t n)
+{
+    int failed = 0;
+#pragma omp parallel if (n * size_elems(b->fit.to) > 1 << 16) reduction(| : failed)
+    {
+        float *room = new_room(b);
+#pragma omp for
+        for (int64_t i = 0; i < n; i++)
+            failed |= room == NULL || !read_image(b, i, room, NULL);
+        free(room);
+    }
+    return !failed;
+}
+
+/* Reads n images one by one, so that the sentence is always that of the first that fails. */
+static int read_serially(const batch *b, int64_t n, adj_error *error)
+{
+    float *room = new_room(b);
+    int is_good = room != NULL;
+
+    if (!is_good)
         adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
-    free(image);
-    return is_read;
-}
-
-static int fits(const adj_dataset *d, int64_t first, adj_shape shape)
-{
-    return d != NULL && d->n >= 1 && first >= 0 && shape.rank == 4 && adj_shape_elems(shape) >= 0 &&
-           (d->c == 1 || d->c == shape.dim[3]);
-}
-
-static int64_t refuse(const adj_dataset *d, adj_shape s, adj_error *error)
-{
-    if (d != NULL && s.rank == 4)
-        adj_error_set(error, ADJ_ESHAPE,
-                      "images of %lldx%lldx%lld cannot be made to fit the input of %lldx%lldx%lld",
-                      (long long)d->h, (long long)d->w, (long long)d->c, (long long)s.dim[1],
-                      (long long)s.dim[2], (long long)s.dim[3]);
-    else
-        adj_error_set(error, ADJ_EARG, "batch: expected a data set and a shape [batch, h, w, c]");
-    return -1;
+    for (int64_t i = 0; is_good && i < n; i++)
+        is_good = read_image(b, i, room, error);
+    free(room);
+    return is_good;
 }
 
 int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first, adj_shape shape,
                   float *x, int32_t *labels, adj_error *error)
 {
-    if (!fits(d, first, shape))
-        return refuse(d, shape, error);
+    if (d == NULL || d->n < 1 || first < 0 || shape.rank != 4 || adj_shape_elems(shape) < 1) {
+        adj_error_set(error, ADJ_EARG, "batch: expected a data set and a shape [batch, h, w, c]");
+        return -1;
+    }
+    const image_size to = {shape.dim[1], shape.dim[2], shape.dim[3]};
+    const int64_t n = shape.dim[0], left = d->n > first ? d->n - first : 0;
+    batch b = {.d = d, .order = order, .first = first, .real = left < n ? left : n, .x = x};
 
-    int64_t batch = shape.dim[0], elems = shape.dim[1] * shape.dim[2] * shape.dim[3];
-    int64_t left = d->n > first ? d->n - first : 0, real = left < batch ? left : batch;
-    int failed = 0;
-#pragma omp parallel for if (batch * elems > 1 << 16) reduction(| : failed)
-    for (int64_t i = 0; i < batch; i++) {
-        int64_t at = i < real ? first + i : (i - real) % d->n;
-        int64_t k = order != NULL ? order[at] : at;
-        failed |= !read_image(d, k, shape, x + i * elems, NULL);
-        labels[i] = i < real ? d->labels[k] : -1;
+    if (io_check_fit(d, to, 0, error) != ADJ_OK)
+        return -1;
+    io_repeat_moments(d, to.c, b.mean, b.deviation);
+    if (!io_fitting_open(&b.fit, (image_size){d->h, d->w, d->c}, to, NULL)) {
+        adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
+        return -1;
     }
-    /* one by one, so that the sentence is always the same one's */
-    for (int64_t i = 0; failed && i < batch; i++) {
-        int64_t at = i < real ? first + i : (i - real) % d->n;
-        if (!read_image(d, order != NULL ? order[at] : at, shape, x + i * elems, error))
-            return -1;
-    }
-    return real;
+    for (int64_t i = 0; i < n; i++)
+        labels[i] = i < b.real ? d->labels[image_at(&b, i)] : -1;
+    const int is_read = read_in_threads(&b, n) || read_serially(&b, n, error);
+    io_fitting_close(&b.fit);
+    return is_read ? b.real : -1;
 }

@@ -20,6 +20,56 @@ static inline int same_size(image_size a, image_size b)
     return a.h == b.h && a.w == b.w && a.c == b.c;
 }
 
+/* ---- an image for a net ---- */
+
+/* An image in memory, [h, w, c] in pixel units: floats, or bytes where floats is NULL. */
+typedef struct {
+    const uint8_t *bytes;
+    const float *floats;
+} any_image;
+
+/* New pixel i of an axis: the old ones at[i].first .. first+count-1, with the weights from
+ * weight[at[i].weight] on. */
+typedef struct {
+    int64_t first, count, weight;
+} fit_taps;
+typedef struct {
+    fit_taps *at;
+    float *weight;
+} fit_axis;
+
+/* How images of one size and number of channels become others (adj_resize_rule): gray is repeated,
+ * color becomes luma, alpha is laid over the background or, where it is missing, is 255. */
+typedef struct {
+    image_size from, to;
+    float background[3]; /* whole numbers; of gray images the luma, in [0] */
+    int resizes;         /* the axes below are there */
+    fit_axis rows, columns;
+} fitting;
+
+/* True if images with from channels can get to channels: the same, or both of 1, 3 and 4. */
+int io_can_convert(int64_t from, int64_t to);
+/* background: R, G, B; NULL: black. Returns 0 if out of memory, and then there is nothing to close.
+ */
+int io_fitting_open(fitting *f, image_size from, image_size to, const uint8_t background[3]);
+void io_fitting_close(fitting *f);
+/* x [from] to pixels [to]; several threads may share f. */
+void io_fit(const fitting *f, const any_image *x, float *pixels);
+/* Image i of d, whose size f->from is, to pixels [f->to]. room [f->from]: may be NULL where the
+ * sizes are the same. */
+adj_status io_read_fitted(const adj_dataset *d, int64_t i, const fitting *f, float *room,
+                          float *pixels, adj_error *error);
+
+/* ADJ_ESHAPE and a sentence if the images of d cannot become those of a batch. has_moments: mean
+ * and deviation of the batch's channels are known. */
+adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, adj_error *error);
+/* Copies the mean and deviation of d, those of one channel to all. */
+void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], float deviation[]);
+/* x [h, w, c] becomes (x - mean) / deviation by channel. */
+void io_normalize(float *x, image_size size, const float mean[], const float deviation[]);
+
+/* ---- a data set ---- */
+
 /* The public read-only part first, then what it owns. Images in memory are bytes or floats of the
  * size stored; where that is not the public size, they are resized as they are read. */
 typedef struct {
@@ -29,6 +79,7 @@ typedef struct {
     const uint8_t *stored_images; /* images, or the caller's */
     image_size stored;
     const adj_dataset *like;   /* adj_dataset_opts.like, if it has classes */
+    fitting fit;               /* from stored to the public size */
     struct image_files *files; /* of a folder: the images, one file each */
     int own_validation;        /* the data have a validation part: the training part is whole */
     int has_moments;           /* mean and deviation are known */
@@ -50,8 +101,8 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
  * not taken from it. */
 void io_dataset_use_source(dataset *d, const adj_source *source);
 /* Images in memory (d->stored_images or d->floats, of d->stored) become the public ones of the size
- * wanted: as they are, or through adj_dataset_read. */
-void io_dataset_use_memory(dataset *d, image_size wanted);
+ * wanted: as they are, or through adj_dataset_read. background: as for io_fitting_open. */
+adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *background);
 
 /* Reads every image once, on OpenMP's threads. Sets mean and deviation by channel, the same for any
  * number of threads; where they are known, only finds broken images, and only for a few seconds.
@@ -63,23 +114,6 @@ void io_dataset_set_moments(dataset *d, float mean, float deviation);
 /* n class names, one behind another in text, each with its final 0. The data set owns text from now
  * on. */
 adj_status io_dataset_set_names(dataset *d, char *text, int n);
-
-/* An image in memory, [h, w, c] in pixel units: bytes, or floats where bytes is NULL. */
-typedef struct {
-    const uint8_t *bytes;
-    const float *floats;
-    image_size size;
-} any_image;
-/* To pixels [to]: channels first, then size (adj_resize_rule). Alpha is dropped, or made (255).
- * Whether there was memory, which is for a few rows. */
-int io_fit(const any_image *x, float *pixels, image_size to);
-
-/* The same as adj_batch does it, and without room: each axis enlarged by a whole factor and centred
- * on black, or shrunk by averaging; one channel repeated. */
-void io_batch_fit(const float *image, image_size from, float *x, image_size to);
-/* x [h, w, c] becomes (x - mean) / deviation; if these are of one channel only, all have it. */
-void io_normalise(float *x, image_size size, int64_t channels, const float mean[],
-                  const float deviation[]);
 
 /* planes [c, pixels] to image [pixels, c], elements of elem bytes. */
 void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image);

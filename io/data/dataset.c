@@ -39,6 +39,7 @@ void adj_dataset_free(adj_dataset *public)
     dataset *d = (dataset *)public; /* its first member */
     if (d->source.free != NULL)
         d->source.free(d->source.user);
+    io_fitting_close(&d->fit);
     free(d->images);
     free(d->floats);
     free(d->labels);
@@ -86,13 +87,12 @@ static void to_floats(const uint8_t *bytes, int64_t n, float *to)
 static adj_status read_memory(void *user, int64_t i, float *pixels, adj_error *error)
 {
     const dataset *d = user;
-    const image_size to = {d->public.h, d->public.w, d->public.c};
     int64_t at = i * size_elems(d->stored);
     const any_image x = {.bytes = d->stored_images != NULL ? d->stored_images + at : NULL,
-                         .floats = d->floats != NULL ? d->floats + at : NULL,
-                         .size = d->stored};
-    return io_fit(&x, pixels, to) ? ADJ_OK
-                                  : adj_error_set(error, ADJ_ENOMEM, "data: out of memory");
+                         .floats = d->floats != NULL ? d->floats + at : NULL};
+    (void)error;
+    io_fit(&d->fit, &x, pixels);
+    return ADJ_OK;
 }
 
 void io_dataset_use_source(dataset *d, const adj_source *source)
@@ -103,17 +103,20 @@ void io_dataset_use_source(dataset *d, const adj_source *source)
     d->public.source = &d->source;
 }
 
-void io_dataset_use_memory(dataset *d, image_size wanted)
+adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *background)
 {
     d->public.h = wanted.h;
     d->public.w = wanted.w;
     d->public.c = wanted.c;
     if (d->stored_images != NULL && same_size(d->stored, wanted)) {
         d->public.images = d->stored_images;
-        return;
+        return ADJ_OK;
     }
+    if (!io_fitting_open(&d->fit, d->stored, wanted, background))
+        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
     d->public.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
     io_dataset_use_source(d, &(adj_source){.read = read_memory, .user = d});
+    return ADJ_OK;
 }
 
 adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixels, adj_error *error)
@@ -195,8 +198,8 @@ adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int class
         memcpy(d->images, images, (size_t)(n * h * w * c));
         d->stored_images = d->images;
     }
-    io_dataset_use_memory(d, d->stored);
-    return io_dataset_measure(d, &(adj_dataset_opts){0}, 0);
+    status = io_dataset_use_memory(d, d->stored, NULL);
+    return status == ADJ_OK ? io_dataset_measure(d, &(adj_dataset_opts){0}, 0) : status;
 }
 
 adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **out)

@@ -200,8 +200,7 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
                                where, (long long)own.h, (long long)own.w, (long long)size.h,
                                (long long)size.w);
     d->stored_images = d->images;
-    io_dataset_use_memory(d, size);
-    return ADJ_OK;
+    return io_dataset_use_memory(d, size, o->background);
 }
 
 static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
@@ -230,8 +229,10 @@ static adj_status no_images(dataset *d, const char *where)
 adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part part,
                              const adj_dataset_opts *options)
 {
-    static const adj_dataset_opts defaults = {0};
-    const adj_dataset_opts *o = options != NULL ? options : &defaults;
+    adj_dataset_opts all = options != NULL ? *options : (adj_dataset_opts){0};
+    const adj_dataset_opts *o = &all;
+    if (all.like != NULL && all.like->resize == ADJ_RESIZE_ERROR)
+        all.resize = ADJ_RESIZE_ERROR;
 
     adj_status status = check_options(d, o);
     if (status == ADJ_OK && d->public.n == 0)
@@ -243,6 +244,7 @@ adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part par
     if (status != ADJ_OK)
         return status;
     d->public.labels = d->labels;
+    d->public.resize = o->resize;
     status = d->files != NULL ? io_folder_show(d, o) : show_memory(d, where, o);
     return status == ADJ_OK ? settle_moments(d, o) : status;
 }

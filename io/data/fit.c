@@ -1,8 +1,12 @@
-/* fit.c - an image brought to other channels and another size.
+/* fit.c - brings an image to the channels and the size that a net takes, whatever file or memory it
+ * comes from. Every reader, batch and loader goes through io_fit, so the same pixels always give
+ * the same bits.
  *
- * Each axis by itself, as a weighted mean of pixels: where it shrinks, of the area that a new pixel
- * covers, a pixel covered in part counting in part; where it grows, of the two pixels whose centres
- * are nearest to its own (bilinear, centres at half pixels; beyond the edge, the edge). */
+ * Channels come first, then the rows, then the columns. An axis is a weighted mean of pixels: where
+ * it shrinks, of the area that a new pixel covers, a pixel covered in part counting in part; where
+ * it grows, of the two pixels whose centers are nearest (bilinear, centers at half pixels; beyond
+ * the edge, the edge). The weights are computed once for a pair of sizes; an image allocates
+ * nothing. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,18 +15,8 @@
 
 /* ---- an axis ---- */
 
-/* New pixel i: at[i].count old ones from at[i].first on, with the weights from at[i].weight on. */
-typedef struct {
-    int64_t first, count, weight;
-} taps;
-
-typedef struct {
-    taps *at;
-    float *weight;
-} axis;
-
-/* Its weights to w; returns how many. */
-static int64_t shrink(int64_t i, int64_t have, int64_t want, taps *t, float *w)
+/* Writes the weights of new pixel i to w; returns their number. */
+static int64_t shrink(int64_t i, int64_t have, int64_t want, fit_taps *t, float *w)
 {
     double scale = (double)have / (double)want, from = (double)i * scale, to = from + scale;
     int64_t end = ((i + 1) * have + want - 1) / want;
@@ -33,7 +27,7 @@ static int64_t shrink(int64_t i, int64_t have, int64_t want, taps *t, float *w)
     return end - t->first;
 }
 
-static int64_t grow(int64_t i, int64_t have, int64_t want, taps *t, float *w)
+static int64_t grow(int64_t i, int64_t have, int64_t want, fit_taps *t, float *w)
 {
     double at = ((double)i + 0.5) * (double)have / (double)want - 0.5;
     at = fmin(fmax(at, 0), (double)(have - 1));
@@ -43,14 +37,8 @@ static int64_t grow(int64_t i, int64_t have, int64_t want, taps *t, float *w)
     return w[1] > 0 ? 2 : 1;
 }
 
-static void axis_free(axis *a)
-{
-    free(a->at);
-    free(a->weight);
-}
-
-/* Whether there was memory; to be freed in every case. */
-static int axis_new(axis *a, int64_t have, int64_t want)
+/* Returns 0 if out of memory. */
+static int axis_open(fit_axis *a, int64_t have, int64_t want)
 {
     int64_t used = 0;
     a->at = calloc((size_t)want, sizeof *a->at);
@@ -58,7 +46,7 @@ static int axis_new(axis *a, int64_t have, int64_t want)
     if (a->at == NULL || a->weight == NULL)
         return 0;
     for (int64_t i = 0; i < want; i++) {
-        taps *t = &a->at[i];
+        fit_taps *t = &a->at[i];
         t->weight = used;
         t->count = (want < have ? shrink : grow)(i, have, want, t, a->weight + used);
         used += t->count;
@@ -66,37 +54,64 @@ static int axis_new(axis *a, int64_t have, int64_t want)
     return 1;
 }
 
-/* ---- rows ---- */
-
-/* One pixel; luma as in ITU-R BT.601. */
-static void convert_pixel(const float *x, int64_t from, float *y, int64_t to)
+static void axis_close(fit_axis *a)
 {
-    int64_t colours = from >= 3 ? 3 : 1;
-
-    if (to >= 3)
-        for (int64_t c = 0; c < 3; c++)
-            y[c] = x[colours == 3 ? c : 0];
-    else
-        y[0] = colours == 3 ? 0.299f * x[0] + 0.587f * x[1] + 0.114f * x[2] : x[0];
-    if (to == 2 || to == 4)
-        y[to - 1] = from == 2 || from == 4 ? x[from - 1] : 255;
+    free(a->at);
+    free(a->weight);
+    *a = (fit_axis){0};
 }
 
-/* Row r with c channels. */
-static void take_row(const any_image *x, int64_t r, int64_t c, float *row)
-{
-    int64_t own = x->size.c, first = r * x->size.w * own;
-    float pixel[ADJ_MAX_CHANNELS] = {0};
+/* ---- channels ---- */
 
-    for (int64_t i = 0; i < x->size.w; i++, row += c) {
-        for (int64_t k = 0; k < own; k++)
-            pixel[k] =
-                x->bytes != NULL ? x->bytes[first + i * own + k] : x->floats[first + i * own + k];
-        if (own == c)
-            memcpy(row, pixel, (size_t)c * sizeof *row);
-        else
-            convert_pixel(pixel, own, row, c);
-    }
+int io_can_convert(int64_t from, int64_t to)
+{
+    return from == to || ((from == 1 || from == 3 || from == 4) && (to == 1 || to == 3 || to == 4));
+}
+
+static int has_alpha(int64_t channels) { return channels == 2 || channels == 4; }
+
+/* Luma as in ITU-R BT.601. */
+static float luma(const float *x) { return 0.299f * x[0] + 0.587f * x[1] + 0.114f * x[2]; }
+
+static float lay_over(float x, float a, float under) { return (a * x + (255 - a) * under) / 255; }
+
+static void convert_pixel(const fitting *f, const float *x, float *y)
+{
+    const int64_t from = f->from.c, to = f->to.c, colors = from >= 3 ? 3 : 1;
+    float own[3] = {0};
+
+    memcpy(own, x, (size_t)colors * sizeof *own);
+    if (has_alpha(from) && !has_alpha(to))
+        for (int64_t c = 0; c < colors; c++)
+            own[c] = lay_over(own[c], x[from - 1], f->background[c]);
+    if (to >= 3)
+        for (int64_t c = 0; c < 3; c++)
+            y[c] = own[colors == 3 ? c : 0];
+    else
+        y[0] = colors == 3 ? luma(own) : own[0];
+    if (has_alpha(to))
+        y[to - 1] = has_alpha(from) ? x[from - 1] : 255;
+}
+
+/* ---- rows ---- */
+
+enum { CHUNK = 256 }; /* pixels of a row that are computed together, on the stack */
+
+/* Pixels first .. first+n-1 of row r, n <= CHUNK, with the new channels. */
+static void take(const fitting *f, const any_image *x, int64_t r, int64_t first, int64_t n,
+                 float *row)
+{
+    const int64_t c = f->from.c, at = (r * f->from.w + first) * c;
+    float bytes[CHUNK * ADJ_MAX_CHANNELS];
+    const float *own = x->floats != NULL ? x->floats + at : bytes;
+
+    for (int64_t i = 0; x->floats == NULL && i < n * c; i++)
+        bytes[i] = x->bytes[at + i];
+    if (c == f->to.c)
+        memcpy(row, own, (size_t)(n * c) * sizeof *row);
+    else
+        for (int64_t i = 0; i < n; i++)
+            convert_pixel(f, own + i * c, row + i * f->to.c);
 }
 
 static void add_scaled(const float *x, int64_t n, float weight, int is_first, float *y)
@@ -105,42 +120,88 @@ static void add_scaled(const float *x, int64_t n, float weight, int is_first, fl
         y[j] = is_first ? weight * x[j] : y[j] + weight * x[j];
 }
 
-/* The weighted sum of the rows under a new one. */
-static void fit_rows(const any_image *x, const axis *a, int64_t i, int64_t c, float *row,
+/* Pixels first .. first+n-1 of the weighted sum of the rows under new row i. */
+static void sum_rows(const fitting *f, const any_image *x, int64_t i, int64_t first, int64_t n,
                      float *sum)
 {
-    const taps *t = &a->at[i];
+    const fit_taps *t = &f->rows.at[i];
+    float row[CHUNK * ADJ_MAX_CHANNELS];
+
     for (int64_t k = 0; k < t->count; k++) {
-        take_row(x, t->first + k, c, row);
-        add_scaled(row, x->size.w * c, a->weight[t->weight + k], k == 0, sum);
+        take(f, x, t->first + k, first, n, row);
+        add_scaled(row, n * f->to.c, f->rows.weight[t->weight + k], k == 0, sum);
     }
 }
 
-static void fit_columns(const float *row, const axis *a, int64_t want, int64_t c, float *pixels)
+static int64_t chunk_from(const fitting *f, int64_t column)
 {
-    for (int64_t i = 0; i < want; i++, pixels += c) {
-        const taps *t = &a->at[i];
-        for (int64_t k = 0; k < t->count; k++)
-            add_scaled(row + (t->first + k) * c, c, a->weight[t->weight + k], k == 0, pixels);
+    return f->from.w - column < CHUNK ? f->from.w - column : CHUNK;
+}
+
+/* New row i: the sums of the rows under it are made a chunk of columns at a time. */
+static void fit_row(const fitting *f, const any_image *x, int64_t i, float *y)
+{
+    const int64_t c = f->to.c;
+    float sum[CHUNK * ADJ_MAX_CHANNELS];
+    int64_t first = 0, n = 0; /* columns in sum */
+
+    for (int64_t ow = 0; ow < f->to.w; ow++, y += c) {
+        const fit_taps *t = &f->columns.at[ow];
+        for (int64_t k = 0; k < t->count; k++) {
+            const int64_t column = t->first + k;
+            if (column < first || column >= first + n) {
+                first = column;
+                n = chunk_from(f, column);
+                sum_rows(f, x, i, first, n, sum);
+            }
+            add_scaled(sum + (column - first) * c, c, f->columns.weight[t->weight + k], k == 0, y);
+        }
     }
 }
 
-int io_fit(const any_image *x, float *pixels, image_size to)
+static void copy_row(const fitting *f, const any_image *x, int64_t i, float *y)
 {
-    axis rows = {0}, columns = {0};
-    size_t row = (size_t)(x->size.w * to.c);
-    float *room = calloc(2 * row, sizeof *room);
-    int is_good =
-        axis_new(&rows, x->size.h, to.h) && axis_new(&columns, x->size.w, to.w) && room != NULL;
+    for (int64_t w = 0; w < f->from.w; w += CHUNK)
+        take(f, x, i, w, chunk_from(f, w), y + w * f->to.c);
+}
 
-    for (int64_t i = 0; is_good && i < to.h; i++) {
-        fit_rows(x, &rows, i, to.c, room, room + row);
-        fit_columns(room + row, &columns, to.w, to.c, pixels + i * to.w * to.c);
-    }
-    free(room);
-    axis_free(&rows);
-    axis_free(&columns);
-    return is_good;
+/* ---- use ---- */
+
+int io_fitting_open(fitting *f, image_size from, image_size to, const uint8_t background[3])
+{
+    static const uint8_t black[3];
+    const uint8_t *b = background != NULL ? background : black;
+
+    *f = (fitting){.from = from, .to = to, .background = {b[0], b[1], b[2]}};
+    if (from.c < 3)
+        f->background[0] = floorf(luma(f->background) + 0.5f);
+    f->resizes = from.h != to.h || from.w != to.w;
+    if (!f->resizes || (axis_open(&f->rows, from.h, to.h) && axis_open(&f->columns, from.w, to.w)))
+        return 1;
+    io_fitting_close(f);
+    return 0;
+}
+
+void io_fitting_close(fitting *f)
+{
+    axis_close(&f->rows);
+    axis_close(&f->columns);
+}
+
+void io_fit(const fitting *f, const any_image *x, float *pixels)
+{
+    for (int64_t i = 0; i < f->to.h; i++)
+        (f->resizes ? fit_row : copy_row)(f, x, i, pixels + i * f->to.w * f->to.c);
+}
+
+adj_status io_read_fitted(const adj_dataset *d, int64_t i, const fitting *f, float *room,
+                          float *pixels, adj_error *error)
+{
+    const int as_it_is = same_size(f->from, f->to);
+    adj_status status = adj_dataset_read(d, i, as_it_is ? pixels : room, error);
+    if (status == ADJ_OK && !as_it_is)
+        io_fit(f, &(any_image){.floats = room}, pixels);
+    return status;
 }
 
 void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image)

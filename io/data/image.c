@@ -1,5 +1,5 @@
-/* image.c - an image file of any format, turned, its alpha laid over a colour; and the public
- * reader of single images. */
+/* image.c - an image file of any format, decoded and turned; and the public reader of single
+ * images. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,35 +92,8 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
     return ADJ_OK;
 }
 
-/* Lays v over b: (a v + (255 - a) b) / 255, of bytes the nearest whole number. */
-static uint8_t lay_byte(int v, int a, int b)
-{
-    return (uint8_t)((a * v + (255 - a) * b + 127) / 255);
-}
-static float lay_float(float v, float a, float b) { return (a * v + (255 - a) * b) / 255; }
-
-/* Lays the image over the background, in place; of a grey image, over its luma. */
-static void drop_alpha(image *x, const uint8_t background[3])
-{
-    int64_t c = x->size.c, colours = c - 1, pixels = x->size.h * x->size.w;
-    uint8_t under[3] = {background[0], background[1], background[2]};
-
-    if (colours == 1)
-        under[0] =
-            (uint8_t)(0.299 * background[0] + 0.587 * background[1] + 0.114 * background[2] + 0.5);
-    for (int64_t i = 0; i < pixels; i++)
-        for (int64_t k = 0; k < colours; k++) {
-            const int64_t from = i * c + k, alpha = i * c + colours, to = i * colours + k;
-            if (x->bytes != NULL)
-                x->bytes[to] = lay_byte(x->bytes[from], x->bytes[alpha], under[k]);
-            else
-                x->floats[to] = lay_float(x->floats[from], x->floats[alpha], under[k]);
-        }
-    x->size.c = colours;
-}
-
-adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
-                           const uint8_t *background, image *result, adj_error *error)
+adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
+                           adj_error *error)
 {
     image_header header = {0};
     *result = (image){0};
@@ -130,8 +103,6 @@ adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
     status = find_format(bytes, n)->decode(bytes, n, name, result, error);
     if (status == ADJ_OK)
         status = turn(result, header.orientation, name, error);
-    if (status == ADJ_OK && background != NULL && (result->size.c == 2 || result->size.c == 4))
-        drop_alpha(result, background);
     return status;
 }
 
@@ -190,10 +161,12 @@ static adj_status fit(const image *x, const char *name, const adj_image_opts *o,
         return adj_error_set(
             error, ADJ_EIO, "image: %.300s: size (got %lldx%lld, expected %lldx%lld)", name,
             (long long)x->size.h, (long long)x->size.w, (long long)o->h, (long long)o->w);
-    const any_image from = {.bytes = x->bytes, .floats = x->floats, .size = x->size};
-    return io_fit(&from, pixels, to)
-               ? ADJ_OK
-               : adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
+    fitting f;
+    if (!io_fitting_open(&f, x->size, to, o->background))
+        return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
+    io_fit(&f, &(any_image){.bytes = x->bytes, .floats = x->floats}, pixels);
+    io_fitting_close(&f);
+    return ADJ_OK;
 }
 
 adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const adj_image_opts *o,
@@ -205,7 +178,7 @@ adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const
     if (status == ADJ_OK && bytes == NULL)
         status = adj_error_set(error, ADJ_EARG, "image: %.300s: the bytes are missing", name);
     if (status == ADJ_OK)
-        status = io_image_decode(bytes, n, name, o->c == 4 ? NULL : o->background, &x, error);
+        status = io_image_decode(bytes, n, name, &x, error);
     if (status == ADJ_OK && resized != NULL)
         *resized = x.size.h != o->h || x.size.w != o->w;
     if (status == ADJ_OK)

@@ -28,10 +28,10 @@ typedef struct {
 } image;
 void io_image_free(image *x);
 
-/* Decodes and turns. Alpha is laid over background (R, G, B), or kept where it is NULL. *result is
- * to be freed in every case. */
-adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name,
-                           const uint8_t *background, image *result, adj_error *error);
+/* Decodes and turns a file; alpha is kept: 1 to 4 channels. *result is to be freed in every case.
+ */
+adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
+                           adj_error *error);
 
 /* A whole file: *bytes is the caller's to free. */
 adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error *error);

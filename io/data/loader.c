@@ -167,7 +167,7 @@ static int alloc_all(adj_loader *l)
         is_complete &= alloc_order(&l->p, &l->order[i]);
     for (int i = 0; i < n; i++) {
         l->workers[i].loader = l;
-        l->workers[i].room = malloc((size_t)size_elems(l->p.from) * sizeof(float));
+        l->workers[i].room = malloc((size_t)size_elems(l->p.fit.from) * sizeof(float));
         is_complete &= l->workers[i].room != NULL;
     }
     return is_complete;
@@ -199,8 +199,10 @@ adj_status adj_loader_new(const adj_dataset *d, const adj_loader_opts *options, 
     if (status != ADJ_OK)
         return status;
     adj_loader *l = calloc(1, sizeof *l);
-    if (l == NULL)
+    if (l == NULL) {
+        io_preparation_close(&p);
         return adj_error_set(error, ADJ_ENOMEM, "loader: out of memory");
+    }
     l->p = p;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
@@ -240,6 +242,7 @@ void adj_loader_free(adj_loader *l)
     }
     for (int i = 0; l->workers != NULL && (i == 0 || i < l->p.o.threads); i++)
         free(l->workers[i].room);
+    io_preparation_close(&l->p);
     free(l->order[0].images);
     free(l->order[1].images);
     free(l->ring);

@@ -26,16 +26,20 @@ static adj_status check_augment(const adj_augment *a, adj_error *error)
 
 static adj_status check_sizes(const preparation *p, adj_error *error)
 {
-    const image_size from = p->from, to = p->to;
+    const image_size to = p->to;
     const adj_shape batch = {4, {p->o.batch, to.h, to.w, to.c}};
     const adj_type x = {ADJ_F32, batch};
 
     if (to.h < 1 || to.h > ADJ_MAX_SIDE || to.w < 1 || to.w > ADJ_MAX_SIDE || to.c < 1 ||
-        to.c > ADJ_MAX_CHANNELS || (from.c != 1 && from.c != to.c))
+        to.c > ADJ_MAX_CHANNELS)
         return adj_error_set(error, ADJ_ESHAPE,
-                             "loader: images of %lldx%lldx%lld cannot become %lldx%lldx%lld",
-                             (long long)from.h, (long long)from.w, (long long)from.c,
-                             (long long)to.h, (long long)to.w, (long long)to.c);
+                             "loader: size of the images in a batch (got %lldx%lldx%lld, expected "
+                             "sides of 1 to %d and 1 to %d channels)",
+                             (long long)to.h, (long long)to.w, (long long)to.c, ADJ_MAX_SIDE,
+                             ADJ_MAX_CHANNELS);
+    adj_error why = {0};
+    if (io_check_fit(p->d, to, p->o.mean != NULL && p->o.deviation != NULL, &why) != ADJ_OK)
+        return adj_error_set(error, why.status, "loader: %.500s", why.message);
     if (p->o.batch < 1 || p->o.batch > INT32_MAX || adj_type_bytes(x) > PTRDIFF_MAX)
         return adj_error_set(error, ADJ_EARG, "loader: batch (got %lld, expected 1 or more)",
                              (long long)p->o.batch);
@@ -69,14 +73,12 @@ static adj_status take_shards(preparation *p, adj_error *error)
 
 static void set_moments(preparation *p)
 {
-    const float *mean = p->o.mean != NULL ? p->o.mean : p->d->mean;
-    const float *deviation = p->o.deviation != NULL ? p->o.deviation : p->d->deviation;
-
-    for (int64_t c = 0; c < p->from.c; c++) {
-        p->mean[c] = mean[c];
-        p->deviation[c] = deviation[c];
-    }
-    io_normalise(p->black, (image_size){1, 1, p->to.c}, p->from.c, p->mean, p->deviation);
+    io_repeat_moments(p->d, p->to.c, p->mean, p->deviation);
+    if (p->o.mean != NULL)
+        memcpy(p->mean, p->o.mean, (size_t)p->to.c * sizeof *p->mean);
+    if (p->o.deviation != NULL)
+        memcpy(p->deviation, p->o.deviation, (size_t)p->to.c * sizeof *p->deviation);
+    io_normalize(p->black, (image_size){1, 1, p->to.c}, p->mean, p->deviation);
 }
 
 adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
@@ -85,18 +87,22 @@ adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, prepar
     if (d == NULL || d->n < 1 || o == NULL)
         return adj_error_set(error, ADJ_EARG,
                              "loader: expected a data set with images, and options");
-    *p = (preparation){.d = d, .o = *o, .from = {d->h, d->w, d->c}};
+    *p = (preparation){.d = d, .o = *o};
     p->to = (image_size){o->h != 0 ? o->h : d->h, o->w != 0 ? o->w : d->w, o->c != 0 ? o->c : d->c};
     adj_status status = check_sizes(p, error);
     if (status == ADJ_OK)
         status = take_shards(p, error);
     if (status != ADJ_OK)
         return status;
+    if (!io_fitting_open(&p->fit, (image_size){d->h, d->w, d->c}, p->to, NULL))
+        return adj_error_set(error, ADJ_ENOMEM, "loader: out of memory");
     p->elems = size_elems(p->to);
     p->steps = (d->n + o->batch - 1) / o->batch;
     set_moments(p);
     return ADJ_OK;
 }
+
+void io_preparation_close(preparation *p) { io_fitting_close(&p->fit); }
 
 int64_t io_step_count(const preparation *p, int64_t step)
 {
@@ -123,13 +129,12 @@ adj_status io_prepare_image(const preparation *p, const int64_t *order, const ad
     float *x = b->x + i * p->elems;
 
     b->labels[i] = of_all < all ? p->d->labels[k] : -1;
-    adj_status status = adj_dataset_read(p->d, k, room, error);
+    adj_status status = io_read_fitted(p->d, k, &p->fit, room, x, error);
     if (status != ADJ_OK)
         return status;
-    io_batch_fit(room, p->from, x, p->to);
     if (a->jitter > 0)
         io_colour_jitter(a->jitter, key, p->to, x);
-    io_normalise(x, p->to, p->from.c, p->mean, p->deviation);
+    io_normalize(x, p->to, p->mean, p->deviation);
     io_move(a, key, p->o.seed, drawn, p->black, p->to, x);
     return ADJ_OK;
 }

@@ -7,16 +7,18 @@
 typedef struct {
     const adj_dataset *d;
     adj_loader_opts o; /* checked, sizes filled in; its pointers are not used */
-    image_size from, to;
+    image_size to;
+    fitting fit;          /* from the data set's images to these */
     int64_t elems, steps; /* of an image in a batch; of an epoch */
     int64_t per_shard;    /* images */
     int64_t first, n;     /* images of a batch that are prepared */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS], black[ADJ_MAX_CHANNELS];
 } preparation;
 
-/* Checks what it is given. */
+/* Checks what it is given. On failure there is nothing to close. */
 adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
                           adj_error *error);
+void io_preparation_close(preparation *p);
 
 /* How many images of a step count: of all, and of n from the first on. */
 int64_t io_step_count(const preparation *p, int64_t step);

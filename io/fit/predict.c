@@ -150,6 +150,18 @@ static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, a
     return status;
 }
 
+/* Obeys the rule of the training. */
+static adj_status check_size(const adj_predictor *p, const adj_dataset *d, adj_error *error)
+{
+    if (card_resize(&p->card) == ADJ_RESIZE_AUTO || (d->h == p->net.h && d->w == p->net.w))
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_ESHAPE,
+                         "its net refuses images of another size (got %lldx%lld, expected "
+                         "%lldx%lld)",
+                         (long long)d->h, (long long)d->w, (long long)p->net.h,
+                         (long long)p->net.w);
+}
+
 adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                   int64_t confusion[], adj_error *error)
 {
@@ -159,6 +171,8 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
                              "images, and room for a score");
     *score = (adj_score){0};
     adj_status status = adj_model_card_check(&p->card, d->c, d->classes, d->class_names, error);
+    if (status == ADJ_OK)
+        status = check_size(p, d, error);
     if (status != ADJ_OK)
         return status;
     network *n;

@@ -41,7 +41,7 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
                                .width = net->w,
                                .channels = net->c,
                                .classes = net->classes,
-                               .resize = "auto",
+                               .resize = resize_word(ADJ_RESIZE_AUTO),
                                .precision = plan->precision};
     return ADJ_OK;
 }
@@ -290,6 +290,7 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     (*p)->card.precision = card->precision;
     (*p)->card.accuracy = card->accuracy;
     (*p)->card.seed = card->seed;
+    (*p)->card.resize = resize_word(card_resize(card));
     for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
         mean[i] = (float)card->mean[i];
         deviation[i] = (float)card->deviation[i];

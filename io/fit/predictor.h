@@ -2,6 +2,8 @@
 #ifndef IO_FIT_PREDICTOR_H
 #define IO_FIT_PREDICTOR_H
 
+#include <string.h>
+
 #include "network.h"
 
 /* A network that is made when it is first needed, and given the parameters again after they
@@ -29,6 +31,17 @@ struct adj_predictor {
     adj_exec *home;   /* whose parameters are the ones; NULL: none yet */
     uint64_t version; /* of them */
 };
+
+/* The card's words for the rule for images of another size. */
+static inline const char *resize_word(adj_resize_rule rule)
+{
+    return rule == ADJ_RESIZE_ERROR ? "error" : "auto";
+}
+static inline adj_resize_rule card_resize(const adj_model_card *card)
+{
+    return card->resize != NULL && strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR
+                                                                      : ADJ_RESIZE_AUTO;
+}
 
 /* A net that is complete, without parameters. *out is NULL on failure. */
 adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **out,

@@ -108,6 +108,7 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     if (t->held_out != NULL)
         t->predictor->evaluations = t->set.epochs * batches(t->held_out->n, EVALUATION_BATCH);
     t->predictor->card.seed = t->set.seed;
+    t->predictor->card.resize = resize_word(d->resize);
     predictor_normalise(t->predictor, d->mean, d->deviation, d->c);
     return predictor_name_classes(t->predictor, d->class_names, error);
 }

@@ -8,11 +8,13 @@
 #include "adjoint_io.h"
 #include "io/json.h"
 
-enum { MAX_SIDE = 32768, MAX_CLASSES = 100000, N_FORMAT = 2, N_PRECISION = 3 };
+enum { MAX_SIDE = 32768, MAX_CLASSES = 100000, N_FORMAT = 2, N_PRECISION = 3, N_RESIZE = 2 };
 
 static const char *const formats[N_FORMAT] = {[ADJ_NHWC] = "NHWC", [ADJ_NCHW] = "NCHW"};
 static const char *const precisions[N_PRECISION] = {
     [ADJ_PRECISION_AS_BUILT] = "f32", [ADJ_PRECISION_BF16] = "bf16", [ADJ_PRECISION_F16] = "f16"};
+
+static const char *const resizes[N_RESIZE] = {"auto", "error"};
 
 /* ---- writing ---- */
 
@@ -267,7 +269,7 @@ static adj_status read_classes(reading *r)
 static adj_status read_all(reading *r)
 {
     adj_model_card *c = &r->card;
-    int format = 0, precision = 0;
+    int format = 0, precision = 0, resize = 0;
 
     c->model = adj_tensors_metadata(r->t, "model");
     c->resize = adj_tensors_metadata(r->t, "resize");
@@ -283,6 +285,8 @@ static adj_status read_all(reading *r)
         status = read_integer(r, "seed", 0, INT64_MAX, &c->seed);
     if (status == ADJ_OK && c->version != NULL) /* others say there whose file it is: "pt" */
         status = read_word(r, "format", N_FORMAT, formats, "NHWC or NCHW", &format);
+    if (status == ADJ_OK && c->version != NULL)
+        status = read_word(r, "resize", N_RESIZE, resizes, "auto or error", &resize);
     if (status == ADJ_OK)
         status = read_word(r, "precision", N_PRECISION, precisions, "f32, bf16 or f16", &precision);
     c->format = (adj_format)format;
@@ -333,7 +337,8 @@ adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card, adj_
 adj_status adj_model_card_check(const adj_model_card *card, int64_t channels, int64_t classes,
                                 const char *const *class_names, adj_error *error)
 {
-    if (card->channels > 0 && channels != 1 && card->channels != channels)
+    const int converts = (channels == 1 || channels == 3 || channels == 4) && card->channels != 2;
+    if (card->channels > 0 && card->channels != channels && !converts)
         return adj_error_set(
             error, ADJ_ESHAPE, "its net takes images of %lld channel%s (the data have %lld)",
             (long long)card->channels, card->channels > 1 ? "s" : "", (long long)channels);

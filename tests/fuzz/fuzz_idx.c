@@ -30,7 +30,7 @@ static memory_file file_of(const uint8_t *bytes, size_t n, int compress_it)
 /* What was read is as big as it says, and makes batches. */
 static void use(const adj_dataset *d)
 {
-    static float x[BATCH * 5 * 6 * 2];
+    static float x[BATCH * 5 * 6 * 3];
     int32_t labels[BATCH];
     volatile unsigned sum = 0; /* so that the bytes are read */
 
@@ -39,7 +39,7 @@ static void use(const adj_dataset *d)
         sum += d->images[i];
     for (int64_t i = 0; i < d->n; i++)
         must(d->labels[i] >= 0 && d->labels[i] < CLASSES);
-    adj_batch(d, NULL, d->n - 1, (adj_shape){4, {BATCH, 5, 6, 2}}, x, labels, NULL);
+    adj_batch(d, NULL, d->n - 1, (adj_shape){4, {BATCH, 5, 6, 3}}, x, labels, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

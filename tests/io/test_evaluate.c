@@ -84,7 +84,8 @@ Test(evaluate, whole_data_set)
                                .labels = labels,
                                .deviation = {1}};
     cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &three, &right, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "1x1x3 cannot be made to fit"), "%s", error.message);
+    cr_expect_not_null(strstr(error.message, "images of 1x1x3 cannot become 1x1x2: expected"), "%s",
+                       error.message);
 
     adj_exec *failed; /* what it failed with is the caller's to know */
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &m.scores};

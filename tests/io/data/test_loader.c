@@ -358,10 +358,10 @@ Test(loader, refused)
         {{.batch = INT64_MAX}, ADJ_EARG, "batch (got 9223372036854775807"},
         {{.batch = 1, .threads = -1}, ADJ_EARG, "threads (got -1, expected 0 to 64)"},
         {{.batch = 1, .threads = 65}, ADJ_EARG, "threads (got 65"},
-        {{.batch = 1, .h = -1}, ADJ_ESHAPE, "images of 7x5x3 cannot become -1x5x3"},
-        {{.batch = 1, .w = 1 << 16}, ADJ_ESHAPE, "cannot become 7x65536x3"},
-        {{.batch = 1, .c = 1}, ADJ_ESHAPE, "cannot become 7x5x1"},
-        {{.batch = 1, .c = 5}, ADJ_ESHAPE, "cannot become 7x5x5"},
+        {{.batch = 1, .h = -1}, ADJ_ESHAPE, "size of the images in a batch (got -1x5x3, expected"},
+        {{.batch = 1, .w = 1 << 16}, ADJ_ESHAPE, "got 7x65536x3"},
+        {{.batch = 1, .c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: their mean and"},
+        {{.batch = 1, .c = 5}, ADJ_ESHAPE, "got 7x5x5"},
     };
     adj_dataset *d = new_dataset(N, H, W, C);
     adj_loader *l = NULL;

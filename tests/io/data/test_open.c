@@ -121,6 +121,19 @@ Test(open, other_sizes)
         expect_floats(d, 1, cases[i].expected, d->h * d->w);
         adj_dataset_free(d);
     }
+    /* and of images that adj_batch resizes */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+        const adj_shape shape = {4, {2, cases[i].h, cases[i].w, 1}};
+        float x[2 * 42];
+        int32_t y[2];
+        cr_assert_eq(adj_batch(d, NULL, 0, shape, x, y, NULL), 2);
+        for (int64_t k = 0; k < adj_shape_elems(shape); k++)
+            cr_expect_float_eq(x[k] * d->deviation[0] + d->mean[0],
+                               cases[i].expected[k % (cases[i].h * cases[i].w)], 2e-4, "%lld",
+                               (long long)k);
+        adj_dataset_free(d);
+    }
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 3, .resize = ADJ_RESIZE_ERROR},
                    "(got 5x4, expected 3x4)");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = -1}, "size (got -1x0");
@@ -128,6 +141,35 @@ Test(open, other_sizes)
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 1}, "classes (got 1");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 1}, "split");
     folder_remove(&f);
+}
+
+/* 16,385 columns become 3, which are wider than what is summed at a time; literal by hand: the mean
+ * of an area whose only other pixel is 255. */
+Test(open, much_smaller)
+{
+    enum { WIDE = 16385 };
+    static uint8_t x[16 + 2 * WIDE];
+    static const uint8_t head[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0x40, 1};
+    static const uint8_t y[] = {0, 0, 8, 1, 0, 0, 0, 2, 0, 1};
+    folder f = folder_new();
+    memcpy(x, head, sizeof head);
+    x[16] = 255;                  /* the first */
+    x[16 + WIDE / 2] = 255;       /* the middle one */
+    x[16 + WIDE + WIDE - 1] = 51; /* the last of the second image */
+    put(&f, "train-images-idx3-ubyte", x, sizeof x);
+    put(&f, "train-labels-idx1-ubyte", y, sizeof y);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 2, .w = 3});
+    const float one = 255 * 3.0f / WIDE, first[] = {one, one, 0, one, one, 0};
+    const float second[] = {0, 0, one / 5, 0, 0, one / 5};
+    float got[6];
+    cr_assert_eq(adj_dataset_read(d, 0, got, NULL), ADJ_OK);
+    for (int i = 0; i < 6; i++)
+        cr_expect_float_eq(got[i], first[i], 1e-6, "%d: %g", i, got[i]);
+    cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
+    for (int i = 0; i < 6; i++)
+        cr_expect_float_eq(got[i], second[i], 1e-6, "%d: %g", i, got[i]);
+    adj_dataset_free(d);
+    remove_all(&f);
 }
 
 /* ---- splits ---- */
@@ -404,6 +446,43 @@ Test(open, numpy_files)
         expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
     }
     folder_remove(&f);
+}
+
+/* Alpha of an array is laid over the background as that of a file is: to the same bits, and within
+ * Pillow's rounding. */
+Test(open, alpha_of_arrays)
+{
+    static const struct {
+        uint8_t background[3];
+        const uint8_t *expected;
+    } cases[] = {{{0}, rgba_over_black}, {{255, 128, 0}, rgba_over_orange}};
+    const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3, 4), }";
+    uint8_t bytes[128 + 48];
+    folder f = folder_new();
+    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memset(bytes + 10, ' ', 118);
+    memcpy(bytes + 10, header, sizeof header - 1);
+    memcpy(bytes + 128, rgba_pixels, 24);
+    memcpy(bytes + 152, rgba_pixels, 24);
+    put(&f, "x.npy", bytes, sizeof bytes);
+    put(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    for (size_t i = 0; i < 2; i++) {
+        adj_dataset_opts o = {.c = 3};
+        adj_image_opts of_file = {.h = 2, .w = 3, .c = 3};
+        float got[18], from_file[18];
+        memcpy(o.background, cases[i].background, 3);
+        memcpy(of_file.background, cases[i].background, 3);
+        adj_dataset *d = open_part(f.path, ADJ_TRAIN, &o);
+        cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
+        cr_assert_eq(
+            adj_image_decode(rgba_png, sizeof rgba_png, "", &of_file, from_file, NULL, NULL),
+            ADJ_OK);
+        cr_expect_arr_eq(got, from_file, sizeof got);
+        for (int k = 0; k < 18; k++)
+            cr_expect_float_eq(got[k], cases[i].expected[k], 0.501f, "%d: %g", k, got[k]);
+        adj_dataset_free(d);
+    }
+    remove_all(&f);
 }
 
 /* ---- folders of images ---- */

@@ -208,7 +208,7 @@ static void expect_kind(const kind *k, int with_colour_chunks)
                 /* (10, 20, 30) has luma 18.15, whose nearest whole number is under a gray image */
                 const float under = is_grey ? 18 : (float)(10 * c + 10), a = expected[3];
                 const float over = (a * expected[c] + (255 - a) * under) / 255;
-                cr_assert_float_eq(rgb[3 * i + c], over, k->depth == 16 ? 1e-3 : 0.5);
+                cr_assert_float_eq(rgb[3 * i + c], over, 1e-3);
             }
         }
 }

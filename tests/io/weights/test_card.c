@@ -169,12 +169,13 @@ Test(card, fits_the_data)
     const adj_model_card none = {0};
     adj_error error;
     cr_expect_eq(adj_model_card_check(&card, 3, 3, names, &error), ADJ_OK);
-    cr_expect_eq(adj_model_card_check(&card, 1, 3, NULL, &error), ADJ_OK); /* grey is repeated */
+    cr_expect_eq(adj_model_card_check(&card, 1, 3, NULL, &error), ADJ_OK); /* gray is repeated */
+    cr_expect_eq(adj_model_card_check(&card, 4, 3, NULL, &error), ADJ_OK); /* alpha is laid over */
     cr_expect_eq(adj_model_card_check(&none, 4, 7, names, &error), ADJ_OK);
     cr_expect_eq(adj_model_card_check(&card, 3, 10, NULL, &error), ADJ_ESHAPE);
     cr_expect_str_eq(error.message, "its net tells 3 classes (the data have 10)");
-    cr_expect_eq(adj_model_card_check(&card, 4, 3, NULL, &error), ADJ_ESHAPE);
-    cr_expect_str_eq(error.message, "its net takes images of 3 channels (the data have 4)");
+    cr_expect_eq(adj_model_card_check(&card, 2, 3, NULL, &error), ADJ_ESHAPE);
+    cr_expect_str_eq(error.message, "its net takes images of 3 channels (the data have 2)");
     cr_expect_eq(adj_model_card_check(&card, 3, 3, others, &error), ADJ_ESHAPE);
     cr_expect_str_eq(error.message, "its net's class 2 is M\xc3\xa4use (in the data it is mouse)");
 }

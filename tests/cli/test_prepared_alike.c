@@ -1,0 +1,249 @@
+/* test_prepared_alike.c - the same images as NumPy arrays, IDX, CIFAR's files and PNG, of another
+ * size than the model's: train gives the same weights, eval the same loss and predict the same
+ * probabilities, to the bit, whatever file the images come from. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "adjoint_fit.h"
+#include "adjoint_io.h"
+#include "cli/child.h"
+#include "cli/same_images.h"
+
+static finished r;
+
+/* ---- what the tool makes of them ---- */
+
+static void train(const char *data, const char *out)
+{
+    run_tool((const char *[]){"train", "--data", data, "--model", "lenet", "--threads", "1",
+                              "--epochs", "2", "--batch", "8", "--out", out, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+}
+
+static void expect_same_tensors(const char *a, const char *b)
+{
+    adj_tensors *left = NULL, *right = NULL;
+    cr_assert_eq(adj_tensors_read(a, &left), ADJ_OK, "%s", adj_tensors_message(left));
+    cr_assert_eq(adj_tensors_read(b, &right), ADJ_OK, "%s", adj_tensors_message(right));
+    cr_expect_str_eq(adj_tensors_metadata(left, "mean"), adj_tensors_metadata(right, "mean"));
+    for (int i = 0; i < adj_tensors_count(left); i++) {
+        const adj_tensor x = adj_tensors_at(left, i), y = adj_tensors_at(right, i);
+        cr_expect_eq(memcmp(x.data, y.data, (size_t)adj_shape_elems(x.shape) * sizeof(float)), 0,
+                     "%s", x.name);
+    }
+    adj_tensors_free(left);
+    adj_tensors_free(right);
+}
+
+/* "test loss 2.3051  test accuracy 10.00 % (1 of 10)" */
+static void eval(const char *weights, const char *data, char line[100])
+{
+    run_tool((const char *[]){"eval", "--data", data, "--weights", weights, "--threads", "1", NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    const char *at = strstr(r.out, "test loss");
+    cr_assert_not_null(at, "%s", r.out);
+    snprintf(line, 100, "%s", at);
+}
+
+static void predict_files(const char *weights, const folder *png, float probability[][CLASSES])
+{
+    static file_name path[CLASSES * EACH_TEST];
+    const char *words[ARGUMENTS] = {"predict", "--weights", weights, "--threads",
+                                    "1",       "--json",    "--top", "10"};
+    for (int i = 0; i < images(1); i++) {
+        path[i] = png_name(png, 1, i);
+        words[8 + i] = path[i].s;
+    }
+    run_tool(words, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    const char *at = r.out;
+    for (int i = 0; i < images(1); i++) {
+        json_t *line = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+        cr_assert_not_null(line, "%s", at);
+        const json_t *top = json_object_get(line, "top");
+        for (size_t k = 0; k < CLASSES; k++) {
+            const json_t *one = json_array_get(top, k);
+            const char *name = json_string_value(json_object_get(one, "class"));
+            int class = 0;
+            while (class < CLASSES && strcmp(names[class], name) != 0)
+                class ++;
+            if (class == CLASSES)
+                class = atoi(name);
+            probability[i][class] = (float)json_real_value(json_object_get(one, "probability"));
+        }
+        json_decref(line);
+        at = strchr(at, '\n') + 1;
+    }
+}
+
+/* The library's own way to the same probabilities: images read at the card's size. */
+static void predict_data(adj_predictor *p, const char *data, float probability[][CLASSES])
+{
+    const adj_model_card *card = adj_predictor_card(p);
+    const adj_dataset_opts o = {.h = card->height, .w = card->width, .c = card->channels};
+    const int64_t elems = o.h * o.w * o.c;
+    float *x = malloc((size_t)(images(1) * elems) * sizeof *x);
+    adj_dataset *d = NULL;
+    adj_error error = {0};
+
+    cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
+    for (int i = 0; i < images(1); i++)
+        cr_assert_eq(adj_dataset_read(d, i, x + i * elems, NULL), ADJ_OK);
+    cr_assert_eq(adj_predict_floats(p, images(1), x, probability[0], &error), ADJ_OK, "%s",
+                 error.message);
+    adj_dataset_free(d);
+    free(x);
+}
+
+/* The score of images that are of the card's size when they are read, and of those that the
+ * loader resizes. */
+static void expect_same_score(adj_predictor *p, const char *data)
+{
+    const adj_model_card *card = adj_predictor_card(p);
+    adj_score score[2];
+    for (int own_size = 0; own_size < 2; own_size++) {
+        const adj_dataset_opts o = {.h = own_size ? 0 : card->height,
+                                    .w = own_size ? 0 : card->width};
+        adj_dataset *d = NULL;
+        adj_error error = {0};
+        cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
+        cr_assert_eq(adj_predictor_evaluate(p, d, &score[own_size], NULL, &error), ADJ_OK, "%s",
+                     error.message);
+        adj_dataset_free(d);
+    }
+    cr_expect(score[0].loss == score[1].loss && score[0].right == score[1].right);
+}
+
+static void expect_alike(const format *f, const char *model_size)
+{
+    static float from_files[CLASSES][CLASSES], from_data[CLASSES][CLASSES];
+    const folder data = folder_new(), png = folder_new();
+    const file_name path = f->file != NULL ? in_folder(&data, f->file) : (file_name){""};
+    const char *where = f->file != NULL ? path.s : data.path;
+    const file_name w = in_folder(&png, "data.safetensors"), v = in_folder(&png, "png.safetensors");
+    char line[100], other[100];
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+
+    f->write(&data, f->h, f->w, f->c);
+    write_png(&png, f->h, f->w, f->c);
+    train(where, w.s);
+    cr_expect_not_null(strstr(r.out, model_size), "%s", r.out);
+    train(png.path, v.s);
+    expect_same_tensors(w.s, v.s);
+    eval(w.s, where, line);
+    eval(w.s, png.path, other);
+    cr_expect_str_eq(line, other);
+    predict_files(w.s, &png, from_files);
+    const adj_predictor_opts one = {.threads = 1};
+    cr_assert_eq(adj_predictor_load(w.s, NULL, &one, &p, &error), ADJ_OK, "%s", error.message);
+    predict_data(p, where, from_data);
+    cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0, "%g and %g", from_files[0][0],
+                 from_data[0][0]);
+    expect_same_score(p, where);
+    expect_same_score(p, png.path);
+    adj_predictor_free(p);
+    remove_all(&data);
+    remove_all(&png);
+}
+
+#define RESIZED "note: 30 of 30 images are resized to 28x28"
+
+Test(prepared_alike, npz_of_bytes, .timeout = 120)
+{
+    expect_alike(&(format){20, 24, 1, write_bytes, "data.npz"}, RESIZED);
+}
+
+Test(prepared_alike, npz_of_floats_in_color, .timeout = 120)
+{
+    expect_alike(&(format){20, 31, 3, write_floats, "data.npz"}, RESIZED);
+}
+
+Test(prepared_alike, idx, .timeout = 120)
+{
+    expect_alike(&(format){20, 24, 1, write_idx, NULL}, RESIZED);
+}
+
+Test(prepared_alike, idx_in_color, .timeout = 120)
+{
+    expect_alike(&(format){31, 24, 3, write_idx, NULL}, RESIZED);
+}
+
+Test(prepared_alike, cifar, .timeout = 120)
+{
+    expect_alike(&(format){32, 32, 3, write_cifar, NULL}, RESIZED);
+}
+
+/* The rule of the training is in the card: eval and predict obey it for every format. */
+Test(prepared_alike, another_size_is_refused, .timeout = 120)
+{
+    static const char said[] = "(got 20x24, expected 28x28)";
+    const folder exact = folder_new(), idx = folder_new(), png = folder_new(), npz = folder_new();
+    const file_name w = in_folder(&exact, "w.safetensors"), array = in_folder(&npz, "data.npz"),
+                    image = png_name(&png, 1, 0);
+    const char *const others[] = {idx.path, png.path, array.s};
+    write_idx(&exact, 28, 28, 1);
+    write_idx(&idx, 20, 24, 1);
+    write_png(&png, 20, 24, 1);
+    write_bytes(&npz, 20, 24, 1);
+
+    run_tool((const char *[]){"train", "--data", exact.path, "--model", "lenet", "--epochs", "1",
+                              "--resize", "error", "--out", w.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    for (int i = 0; i < 3; i++) {
+        run_tool((const char *[]){"train", "--data", others[i], "--model", "lenet", "--resize",
+                                  "error", NULL},
+                 &r);
+        cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s: %s", others[i], r.err);
+        run_tool((const char *[]){"eval", "--data", others[i], "--weights", w.s, NULL}, &r);
+        cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s: %s", others[i], r.err);
+    }
+    run_tool((const char *[]){"predict", "--weights", w.s, image.s, NULL}, &r);
+    cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s", r.err);
+    remove_all(&exact);
+    remove_all(&idx);
+    remove_all(&png);
+    remove_all(&npz);
+}
+
+/* The library refuses batches of such a data set, and a net with such a card other data. */
+Test(prepared_alike, the_library_refuses_another_size)
+{
+    const folder exact = folder_new(), small = folder_new();
+    const adj_dataset_opts strict = {.resize = ADJ_RESIZE_ERROR};
+    const adj_net lenet = {.name = "lenet"};
+    adj_dataset *d = NULL, *other = NULL;
+    adj_predictor *p = NULL;
+    adj_loader *l = NULL;
+    adj_score score;
+    adj_error error = {0};
+    int32_t label[1];
+    static float x[28 * 28];
+    write_idx(&exact, 28, 28, 1);
+    write_idx(&small, 20, 24, 1);
+
+    cr_assert_eq(adj_dataset_open(small.path, ADJ_TRAIN, &strict, &other), ADJ_OK);
+    cr_expect_eq(adj_batch(other, NULL, 0, (adj_shape){4, {1, 28, 28, 1}}, x, label, &error), -1);
+    cr_expect_not_null(strstr(error.message, "of 20x24x1 cannot become 28x28x1: the rule"), "%s",
+                       error.message);
+    const adj_loader_opts o = {.batch = 1, .h = 28, .w = 28};
+    cr_expect_eq(adj_loader_new(other, &o, &l, NULL), ADJ_ESHAPE);
+    cr_expect_eq(adj_fit(&lenet, other, NULL, NULL, &p, NULL), ADJ_ESHAPE);
+
+    cr_assert_eq(adj_dataset_open(exact.path, ADJ_TRAIN, &strict, &d), ADJ_OK);
+    const adj_fit_opts once = {.epochs = 1};
+    cr_assert_eq(adj_fit(&lenet, d, NULL, &once, &p, &error), ADJ_OK, "%s", error.message);
+    cr_expect_str_eq(adj_predictor_card(p)->resize, "error");
+    adj_dataset_free(other);
+    cr_assert_eq(adj_dataset_open(small.path, ADJ_TRAIN, NULL, &other), ADJ_OK);
+    cr_expect_eq(adj_predictor_evaluate(p, other, &score, NULL, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "(got 20x24, expected 28x28)"), "%s", error.message);
+    adj_predictor_free(p);
+    adj_dataset_free(other);
+    adj_dataset_free(d);
+    remove_all(&exact);
+    remove_all(&small);
+}
