@@ -61,8 +61,8 @@ typedef struct {
     int64_t resized;           /* images whose files had another size than h x w */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
-    /* What a folder of images holds that is not read, one line: "40 files with other endings (.bmp
-     * 40), folder misc without images"; "": nothing. */
+    /* What a folder holds that is not read, one line: "40 files with other endings (.bmp 40),
+     * folder misc without images"; "": nothing. */
     char left_out[ADJ_MESSAGE];
     /* n_broken sentences, one for each image file that cannot be read: those that
      * adj_dataset_opts.skip_broken left out, else those that made opening fail. */
@@ -135,9 +135,9 @@ typedef enum {
  *   CIFAR   a folder with CIFAR-10's data_batch_1.bin ... and test_batch.bin, or CIFAR-100's
  *           train.bin and test.bin (fine labels)
  *   NUMPY   a file .npz, or a folder with one or with a pair of .npy: images and labels by the keys
- *           x_train, y_train, x_test, y_test, x_val, y_val (or train_images, train_labels and so
- * on), or x and y, images and labels, arr_0 and arr_1 for the training part. Images are u1, f4 or
- *           f8 of the shapes of IDX; floats that all lie in 0 .. 1 are multiplied by 255
+ *           x_train, y_train, x_test, y_test, x_val, y_val (or x_valid; train_images, train_labels
+ *           and so on), or x and y, images and labels, arr_0 and arr_1 for the training part.
+ *           Images are u1, f4 or f8 of the shapes of IDX; floats in 0 .. 1 are multiplied by 255
  *   FOLDER  DIR/CLASS/ with image files, or such in DIR/train/, DIR/val/ and DIR/test/; also
  *           training, valid, validation, testing, in any case. The classes are the class folders of
  *           the training part that hold images in any part */

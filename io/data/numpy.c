@@ -25,6 +25,10 @@ static const struct {
     {ADJ_TEST, "test_images", "test_labels"},
     {ADJ_VALIDATION, "x_val", "y_val"},
     {ADJ_VALIDATION, "val_images", "val_labels"},
+    {ADJ_VALIDATION, "x_valid", "y_valid"},
+    {ADJ_VALIDATION, "valid_images", "valid_labels"},
+    {ADJ_VALIDATION, "x_validation", "y_validation"},
+    {ADJ_VALIDATION, "validation_images", "validation_labels"},
 };
 
 /* ---- where arrays are ---- */
@@ -33,6 +37,7 @@ typedef struct {
     const char *folder; /* of .npy files; NULL: an archive */
     zip_t *archive;
     char path[PATH_MAX]; /* of the archive */
+    int archives;        /* in a folder */
 } place;
 
 static int has_magic(const char *path)
@@ -47,19 +52,22 @@ static int has_magic(const char *path)
     return n == sizeof start && memcmp(start, "PK\3\4", sizeof start) == 0;
 }
 
-/* The first archive of a folder by name, or the file itself; whether there is one. */
-static int find_archive(char path[PATH_MAX], const char *where)
+/* True if there is an archive: the file itself, or a folder's first one by name. *n: archives in
+ * the folder. */
+static int find_archive(char path[PATH_MAX], const char *where, int *n)
 {
     char best[NAME_MAX + 1] = "";
     struct stat s;
+    *n = 0;
     if (stat(where, &s) == 0 && S_ISREG(s.st_mode) && strlen(where) < PATH_MAX)
         return memcpy(path, where, strlen(where) + 1), has_magic(where);
     DIR *d = opendir(where);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        size_t n = strlen(e->d_name);
-        if (e->d_name[0] != '.' && n > 4 && strcmp(e->d_name + n - 4, ".npz") == 0 &&
-            (best[0] == '\0' || strcmp(e->d_name, best) < 0))
-            memcpy(best, e->d_name, n + 1);
+        const size_t length = strlen(e->d_name);
+        if (e->d_name[0] == '.' || length <= 4 || strcmp(e->d_name + length - 4, ".npz") != 0)
+            continue;
+        if ((*n)++ == 0 || strcmp(e->d_name, best) < 0)
+            memcpy(best, e->d_name, length + 1);
     }
     if (d != NULL)
         closedir(d);
@@ -70,7 +78,7 @@ static adj_status open_place(place *p, const char *where, adj_error *error)
 {
     *p = (place){.folder = NULL};
     *error = (adj_error){0};
-    if (!find_archive(p->path, where))
+    if (!find_archive(p->path, where, &p->archives))
         p->folder = where;
     else
         p->archive = zipped_open(p->path, error);
@@ -128,8 +136,9 @@ int io_numpy_has(const char *where, adj_dataset_part part)
     const adj_status status = open_place(&p, where, &error);
     const int found = status == ADJ_OK ? find_keys(&p, part) : NO_KEYS;
     int has = status == ADJ_ENOMEM || found == NO_MEMORY || found >= 0;
-    if (!has && part == ADJ_TRAIN && find_archive(path, where))
-        has = status != ADJ_OK || find_keys(&p, ADJ_TEST) == NO_KEYS;
+    if (!has && part == ADJ_TRAIN && find_archive(path, where, &p.archives))
+        has = status != ADJ_OK ||
+              (find_keys(&p, ADJ_TEST) == NO_KEYS && find_keys(&p, ADJ_VALIDATION) == NO_KEYS);
     close_place(&p);
     return has;
 }
@@ -300,6 +309,9 @@ adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part)
                                  where);
     else
         status = read_pair(d, &p, k);
+    if (status == ADJ_OK && p.archives > 1)
+        snprintf(d->public.left_out, sizeof d->public.left_out, "%d other .npz file%s",
+                 p.archives - 1, p.archives > 2 ? "s" : "");
     close_place(&p);
     return status;
 }

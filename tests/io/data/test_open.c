@@ -386,6 +386,32 @@ Test(open, numpy)
     folder_remove(&f);
 }
 
+/* The names of a validation part; of several archives the first is read and the others are named.
+ */
+Test(open, numpy_validation)
+{
+    static const char *const names[] = {"x_val", "x_valid", "x_validation"};
+    for (int i = 0; i < 3; i++) {
+        folder f = folder_new();
+        char x[40], y[40];
+        snprintf(x, sizeof x, "%s.npy", names[i]);
+        snprintf(y, sizeof y, "y%s.npy", names[i] + 1);
+        put(&f, x, u1_npy, sizeof u1_npy);
+        put(&f, y, i8_labels_npy, sizeof i8_labels_npy);
+        adj_dataset *d = open_part(f.path, ADJ_VALIDATION, NULL);
+        cr_expect(d->n == 2 && d->labels[1] == 3 && !adj_dataset_has_part(f.path, ADJ_TRAIN));
+        adj_dataset_free(d);
+        folder_remove(&f);
+    }
+    folder f = folder_new();
+    put(&f, "b.npz", "x", 1);
+    put(&f, "a.npz", keras_npz, sizeof keras_npz);
+    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    cr_expect_str_eq(d->left_out, "1 other .npz file");
+    adj_dataset_free(d);
+    folder_remove(&f);
+}
+
 Test(open, numpy_files)
 {
     folder f = folder_new();
