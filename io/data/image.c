@@ -41,7 +41,8 @@ adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, ima
 {
     const format *f = find_format(bytes, n);
     if (f == NULL)
-        return adj_error_set(error, ADJ_EIO, "image: %.300s: is neither PNG, JPEG nor WEBP", name);
+        return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", name,
+                             n > 0 ? "is neither PNG, JPEG nor WEBP" : "the file is empty");
     adj_status status = f->header(bytes, n, name, header, error);
     if (status == ADJ_OK && header->orientation >= 5) {
         int64_t h = header->size.h;
@@ -74,7 +75,8 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
 
     if (orientation == 1)
         return ADJ_OK;
-    char *turned = malloc((size_t)(h * w) * pixel), *to = turned;
+    void *turned = calloc((size_t)(h * w), pixel);
+    char *to = turned;
     if (turned == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
     for (int64_t oh = 0; oh < size.h; oh++)
@@ -84,8 +86,8 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
             column = from_right ? w - 1 - column : column;
             memcpy(to, from + (size_t)(row * w + column) * pixel, pixel);
         }
-    const image y = {.bytes = x->floats == NULL ? (uint8_t *)turned : NULL,
-                     .floats = x->floats != NULL ? (float *)turned : NULL,
+    const image y = {.bytes = x->floats == NULL ? turned : NULL,
+                     .floats = x->floats != NULL ? turned : NULL,
                      .size = size};
     io_image_free(x);
     *x = y;

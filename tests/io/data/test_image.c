@@ -199,6 +199,7 @@ Test(image, refused)
     memcpy(webp, lossy_webp, sizeof webp);
     memset(webp + 23, 0, 3); /* the start code of VP8 */
     expect_message(webp, sizeof webp, "the header is corrupt");
+    expect_message("", 0, "the file is empty");
     expect_message("GIF89a", 6, "is neither PNG, JPEG nor WEBP");
     expect_message(cmyk_jpeg, sizeof cmyk_jpeg, "CMYK");
     expect_message(animated_webp, sizeof animated_webp, "is an animation (expected one image)");

@@ -602,7 +602,7 @@ Test(open, folder_of_webp)
     folder f = folder_new(), a = sub_folder(&f, "a"), b = sub_folder(&f, "b");
 
     memcpy(file, turned_webp, pixels);
-    memcpy(file + pixels, "JUNK", 4);
+    memcpy(file + pixels, (uint8_t[]){'J', 'U', 'N', 'K'}, 4);
     for (size_t i = 0; i < 4; i++) { /* lengths, least significant byte first */
         file[4 + i] = (uint8_t)(all >> 8 * i);
         file[pixels + 4 + i] = (uint8_t)(JUNK >> 8 * i);
