@@ -86,9 +86,11 @@ adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
 {
     if (g == NULL || g->status != ADJ_OK)
         return status;
+    const int has_layer = g->layer != NULL && g->layer[0] != '\0';
+    const int n = has_layer ? snprintf(g->message, sizeof g->message, "%.160s: ", g->layer) : 0;
     va_list args;
     va_start(args, format);
-    c_vsnprintf(g->message, sizeof g->message, format, args);
+    c_vsnprintf(g->message + n, sizeof g->message - (size_t)n, format, args);
     va_end(args);
     g->status = status;
     if (g->opts.on_error != NULL)

@@ -48,12 +48,13 @@ struct adj_graph {
     adj_graph_opts opts;
     int n_node, capacity;
     adj_node **node;
-    uint32_t n_bucket; /* a power of two, or 0 */
-    uint32_t *bucket;  /* open addressing: node id + 1; 0: free */
-    uint32_t n_name;   /* different names of nodes */
+    uint32_t n_bucket;                    /* a power of two, or 0 */
+    uint32_t *bucket;                     /* open addressing: node id + 1; 0: free */
+    uint32_t n_name;                      /* different names of nodes */
     uint32_t n_name_bucket, *name_bucket; /* the same by name (names.c) */
-    adj_role role;     /* of the nodes being created */
-    int clone;         /* the same */
+    adj_role role;                        /* of the nodes being created */
+    const char *layer;                    /* being built, for messages; NULL: none */
+    int clone;                            /* the same */
     adj_updates *layer_updates;
 };
 

@@ -105,3 +105,12 @@ adj_role adj_graph_set_role(adj_graph *g, adj_role role)
                  (int)role, (int)ADJ_ROLE_UPDATE);
     return before;
 }
+
+const char *adj_graph_set_layer(adj_graph *g, const char *name)
+{
+    if (g == NULL)
+        return NULL;
+    const char *before = g->layer;
+    g->layer = name;
+    return before;
+}

@@ -296,6 +296,10 @@ typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
  * exists already keeps the role that it was made in. Returns the role until now, to be set again
  * afterwards. ADJ_EARG for another value. */
 ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
+/* Sets what an error of the graph begins with from now on, such as "conv3" for "conv3: conv2d:
+ * ...": the name of the layer that is being built. NULL or "": nothing. Returns the name until now,
+ * to be set again afterwards. The string is not copied. */
+ADJ_API const char *adj_graph_set_layer(adj_graph *g, const char *name);
 
 /* ---- executors ---- */
 

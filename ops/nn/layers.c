@@ -7,17 +7,28 @@
 
 #include "nn.h"
 
+adj_node *nn_in_layer(adj_node *x, const char *name, nn_build *build, const void *options)
+{
+    if (x == NULL)
+        return NULL;
+    adj_graph *g = adj_node_graph(x);
+    const char *before = adj_graph_set_layer(g, name != NULL && name[0] != '\0' ? name : "layer");
+    adj_node *y = build(x, name, options);
+    adj_graph_set_layer(g, before);
+    return y;
+}
+
 nn_name nn_join(adj_graph *g, const char *layer, const char *part)
 {
     nn_name name = {""};
 
     if (layer == NULL || layer[0] == 0) {
-        adj_fail(g, ADJ_EARG, "layer: name is missing (got \"\", expected one for its %s)", part);
+        adj_fail(g, ADJ_EARG, "name is missing (got \"\", expected one for its %s)", part);
         return name;
     }
     int n = snprintf(name.s, sizeof name.s, "%s/%s", layer, part);
     if (n < 0 || (size_t)n >= sizeof name.s) {
-        adj_fail(g, ADJ_EARG, "layer: name is too long (got %zu characters, expected at most %zu)",
+        adj_fail(g, ADJ_EARG, "name is too long (got %zu characters, expected at most %zu)",
                  strlen(layer), sizeof name.s - strlen(part) - 2);
         name.s[0] = 0;
     }
@@ -41,9 +52,6 @@ adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape sh
         return found;
     return adj_state(g, name, dtype, shape, adj_init_constant(value));
 }
-
-/* For messages: a missing name is reported with the parameter that needs it. */
-static const char *title(const char *layer) { return layer != NULL ? layer : "layer"; }
 
 static adj_dtype dtype_of(const adj_node *x) { return adj_node_type(x).dtype; }
 
@@ -94,7 +102,7 @@ static void fill_pair(const int64_t given[2], int64_t fallback, int64_t *first, 
 
 static int in_range(int64_t n) { return n >= 1 && n <= INT32_MAX; }
 
-static conv_plan plan_conv(adj_node *x, const char *layer, const adj_conv_layer *o)
+static conv_plan plan_conv(adj_node *x, const adj_conv_layer *o)
 {
     conv_plan p = {.conv = {.padding = o->padding, .format = o->format},
                    .groups = o->groups != 0 ? o->groups : 1,
@@ -112,34 +120,33 @@ static conv_plan plan_conv(adj_node *x, const char *layer, const adj_conv_layer 
         p.conv.pad[w][0] = p.conv.pad[w][1] = o->pad[1] != 0 ? o->pad[1] : o->pad[0];
     } else if (o->pad[0] != 0 || o->pad[1] != 0) {
         adj_fail(adj_node_graph(x), ADJ_EARG,
-                 "%s: pad is given without EXPLICIT padding (got %lld and %lld)", title(layer),
-                 (long long)o->pad[0], (long long)o->pad[1]);
+                 "pad is given without EXPLICIT padding (got %lld and %lld)", (long long)o->pad[0],
+                 (long long)o->pad[1]);
     }
     return p;
 }
 
 /* What the shapes of parameters are computed from must be sizes. */
-static adj_status check_conv(adj_node *x, const char *layer, const conv_plan *p, int64_t filters)
+static adj_status check_conv(adj_node *x, const conv_plan *p, int64_t filters)
 {
     adj_graph *g = adj_node_graph(x);
     adj_shape s = adj_node_type(x).shape;
 
     if (s.rank != 4)
-        return adj_fail(g, ADJ_ESHAPE, "%s: input has the wrong rank (got %lld, expected 4)", layer,
+        return adj_fail(g, ADJ_ESHAPE, "input has the wrong rank (got %lld, expected 4)",
                         (long long)s.rank);
     if (!in_range(filters))
-        return adj_fail(g, ADJ_EARG, "%s: filters is no size (got %lld, expected 1 or more)", layer,
+        return adj_fail(g, ADJ_EARG, "filters is no size (got %lld, expected 1 or more)",
                         (long long)filters);
     if (!in_range(p->kh) || !in_range(p->kw))
-        return adj_fail(g, ADJ_EARG, "%s: kernel is no size (got %lldx%lld, expected 1 or more)",
-                        layer, (long long)p->kh, (long long)p->kw);
+        return adj_fail(g, ADJ_EARG, "kernel is no size (got %lldx%lld, expected 1 or more)",
+                        (long long)p->kh, (long long)p->kw);
     if (!in_range(p->multiplier) || !in_range(p->c) || p->c > INT32_MAX / p->multiplier)
         return adj_fail(g, ADJ_EARG,
-                        "%s: multiplier or input's channels is no size (got %lld and %lld)", layer,
+                        "multiplier or input's channels is no size (got %lld and %lld)",
                         (long long)p->multiplier, (long long)p->c);
     if (p->groups < 1 || p->c % p->groups != 0)
-        return adj_fail(g, ADJ_ESHAPE,
-                        "%s: groups do not divide input's channels (got %lld of %lld)", layer,
+        return adj_fail(g, ADJ_ESHAPE, "groups do not divide input's channels (got %lld of %lld)",
                         (long long)p->groups, (long long)p->c);
     return adj_graph_status(g);
 }
@@ -153,19 +160,22 @@ static adj_node *with_bias(adj_node *y, const char *layer, int64_t n, int no_bia
     return adj_label(adj_bias_add(y, b, format), layer);
 }
 
-adj_node *adj_layer_conv2d(adj_node *x, const char *name, const adj_conv_layer *options)
+static adj_node *build_conv2d(adj_node *x, const char *name, const void *options)
 {
     const adj_conv_layer none = {0}, *o = options != NULL ? options : &none;
+    conv_plan p = plan_conv(x, o);
 
-    if (x == NULL)
-        return NULL;
-    conv_plan p = plan_conv(x, name, o);
-    if (check_conv(x, title(name), &p, o->filters) != ADJ_OK)
+    if (check_conv(x, &p, o->filters) != ADJ_OK)
         return NULL;
     int64_t c = p.c / p.groups, area = p.kh * p.kw;
     adj_init init = weights_init(o->init, o->given, area * c, area * o->filters / p.groups);
     adj_node *w = param(x, name, "w", (adj_shape){4, {p.kh, p.kw, c, o->filters}}, init);
     return with_bias(adj_conv2d(x, w, &p.conv), name, o->filters, o->no_bias, o->format);
+}
+
+adj_node *adj_layer_conv2d(adj_node *x, const char *name, const adj_conv_layer *options)
+{
+    return nn_in_layer(x, name, build_conv2d, options);
 }
 
 /* A depthwise filter sees one channel: fan_in is the kernel's area. */
@@ -178,28 +188,29 @@ static adj_node *depthwise_filter(adj_node *x, const char *name, const char *par
     return param(x, name, part, (adj_shape){4, {p->kh, p->kw, p->c, p->multiplier}}, init);
 }
 
-adj_node *adj_layer_depthwise_conv2d(adj_node *x, const char *name, const adj_conv_layer *options)
+static adj_node *build_depthwise_conv2d(adj_node *x, const char *name, const void *options)
 {
     const adj_conv_layer none = {0}, *o = options != NULL ? options : &none;
+    conv_plan p = plan_conv(x, o);
 
-    if (x == NULL)
-        return NULL;
-    conv_plan p = plan_conv(x, name, o);
-    if (check_conv(x, title(name), &p, 1) != ADJ_OK)
+    if (check_conv(x, &p, 1) != ADJ_OK)
         return NULL;
     adj_node *w = depthwise_filter(x, name, "w", &p, o);
     adj_node *y = adj_depthwise_conv2d_native(x, w, &p.conv);
     return with_bias(y, name, p.c * p.multiplier, o->no_bias, o->format);
 }
 
-adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name, const adj_conv_layer *options)
+adj_node *adj_layer_depthwise_conv2d(adj_node *x, const char *name, const adj_conv_layer *options)
+{
+    return nn_in_layer(x, name, build_depthwise_conv2d, options);
+}
+
+static adj_node *build_separable_conv2d(adj_node *x, const char *name, const void *options)
 {
     const adj_conv_layer none = {0}, *o = options != NULL ? options : &none;
+    conv_plan p = plan_conv(x, o);
 
-    if (x == NULL)
-        return NULL;
-    conv_plan p = plan_conv(x, name, o);
-    if (check_conv(x, title(name), &p, o->filters) != ADJ_OK)
+    if (check_conv(x, &p, o->filters) != ADJ_OK)
         return NULL;
     int64_t between = p.c * p.multiplier;
     adj_init init = weights_init(o->init, o->given, between, o->filters);
@@ -210,14 +221,16 @@ adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name, const adj_co
     return with_bias(y, name, o->filters, o->no_bias, o->format);
 }
 
+adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name, const adj_conv_layer *options)
+{
+    return nn_in_layer(x, name, build_separable_conv2d, options);
+}
+
 /* ---- dense ---- */
 
-adj_node *adj_layer_dense_with(adj_node *x, const char *name, const adj_dense_layer *options)
+static adj_node *build_dense(adj_node *x, const char *name, const void *options)
 {
     const adj_dense_layer none = {0}, *o = options != NULL ? options : &none;
-
-    if (x == NULL)
-        return NULL;
     adj_shape s = adj_node_type(x).shape;
     int64_t features = 1; /* the input's size is checked, so the product cannot overflow unless
                              the batch is empty */
@@ -226,15 +239,20 @@ adj_node *adj_layer_dense_with(adj_node *x, const char *name, const adj_dense_la
             features = 0;
     if (s.rank < 1 || features < 1 || !in_range(o->units)) {
         adj_fail(adj_node_graph(x), s.rank < 1 || features < 1 ? ADJ_ESHAPE : ADJ_EARG,
-                 "%s: input or units is no size (got rank %lld, %lld features, %lld units, "
+                 "input or units is no size (got rank %lld, %lld features, %lld units, "
                  "expected 1 or more of each)",
-                 title(name), (long long)s.rank, (long long)features, (long long)o->units);
+                 (long long)s.rank, (long long)features, (long long)o->units);
         return NULL;
     }
     adj_node *rows = s.rank == 2 ? x : adj_reshape(x, (adj_shape){2, {s.dim[0], features}});
     adj_init init = weights_init(o->init, o->given, features, o->units);
     adj_node *w = param(x, name, "w", (adj_shape){2, {features, o->units}}, init);
     return with_bias(adj_matmul(rows, w, 0), name, o->units, o->no_bias, ADJ_NHWC);
+}
+
+adj_node *adj_layer_dense_with(adj_node *x, const char *name, const adj_dense_layer *options)
+{
+    return nn_in_layer(x, name, build_dense, options);
 }
 
 adj_node *adj_layer_dense(adj_node *x, const char *name, int64_t units)

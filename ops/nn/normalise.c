@@ -25,17 +25,14 @@ static void update_running(adj_node *running, adj_node *stats, int64_t m, double
     adj_graph_set_role(g, role);
 }
 
-adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_norm_layer *options)
+static adj_node *build_batch_norm(adj_node *x, const char *name, const void *options)
 {
     const adj_batch_norm_layer none = {0}, *o = options != NULL ? options : &none;
-
-    if (x == NULL)
-        return NULL;
     adj_graph *g = adj_node_graph(x);
     adj_type t = adj_node_type(x);
     if (t.shape.rank != 4) {
-        adj_fail(g, ADJ_ESHAPE, "%s: input has the wrong rank (got %lld, expected 4)",
-                 name != NULL ? name : "batch_norm", (long long)t.shape.rank);
+        adj_fail(g, ADJ_ESHAPE, "input has the wrong rank (got %lld, expected 4)",
+                 (long long)t.shape.rank);
         return NULL;
     }
     int64_t c = t.shape.dim[o->format == ADJ_NCHW ? 1 : 3], n = adj_shape_elems(t.shape);
@@ -59,12 +56,15 @@ adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_no
     return adj_label(adj_batch_norm(x, stats, gamma, beta, epsilon, o->format), name);
 }
 
+adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_norm_layer *options)
+{
+    return nn_in_layer(x, name, build_batch_norm, options);
+}
+
 /* ---- dropout ---- */
 
-adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int training)
+static adj_node *build_dropout(adj_node *x, const char *name, const void *rate)
 {
-    if (x == NULL || !training)
-        return x;
     adj_graph *g = adj_node_graph(x);
     if (name == NULL || name[0] == 0) {
         adj_fail(g, ADJ_EARG, "dropout: name is missing (its mask follows from it)");
@@ -78,5 +78,10 @@ adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int trai
         adj_graph_set_role(g, role);
     }
     uint64_t seed = hash_text(HASH_START, name); /* layers of different names: different masks */
-    return adj_label(adj_dropout(x, step, rate, seed), name);
+    return adj_label(adj_dropout(x, step, *(const double *)rate, seed), name);
+}
+
+adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int training)
+{
+    return training ? nn_in_layer(x, name, build_dropout, &rate) : x;
 }

@@ -333,6 +333,35 @@ static adj_node *bn_rank(adj_graph *g) { return adj_layer_batch_norm(input(g, 2)
 static adj_node *dropout_name(adj_graph *g) { return adj_layer_dropout(input(g, 2), "", 0.5, 1); }
 static adj_node *dropout_rate(adj_graph *g) { return adj_layer_dropout(input(g, 2), "l", 1.5, 1); }
 
+/* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. */
+static const adj_conv_layer large = {.filters = 4, .kernel = {7}};
+static adj_node *large_conv(adj_graph *g) { return adj_layer_conv2d(input(g, 4), "conv3", &large); }
+static adj_node *large_depthwise(adj_graph *g)
+{
+    return adj_layer_depthwise_conv2d(input(g, 4), "dw3", &large);
+}
+static adj_node *large_separable(adj_graph *g)
+{
+    return adj_layer_separable_conv2d(input(g, 4), "sep3", &large);
+}
+static adj_node *integers(adj_graph *g)
+{
+    return adj_layer_conv2d(adj_input(g, "i", ADJ_I32, (adj_shape){4, {1, 5, 4, 4}}), "conv3",
+                            &(adj_conv_layer){.filters = 4});
+}
+static adj_node *bn_integers(adj_graph *g)
+{
+    return adj_layer_batch_norm(adj_input(g, "i", ADJ_I32, (adj_shape){4, {1, 5, 4, 4}}), "bn3",
+                                NULL);
+}
+/* A layer's name stands before no error but its own. */
+static adj_node *after_a_layer(adj_graph *g)
+{
+    const adj_pool p = {.ksize = {1, 9, 9, 1}};
+    return adj_max_pool(adj_layer_conv2d(input(g, 4), "conv3", &(adj_conv_layer){.filters = 4}),
+                        &p);
+}
+
 static const struct {
     adj_node *(*make)(adj_graph *g);
     adj_status status;
@@ -346,12 +375,17 @@ static const struct {
     {pad_with_same, ADJ_EARG, {"l: ", "pad"}},
     {no_name, ADJ_EARG, {"layer", "name"}},
     {name_twice, ADJ_EARG, {"l/w"}},
-    {long_name, ADJ_EARG, {"layer", "name"}},
+    {long_name, ADJ_EARG, {"xxx: ", "name is too long"}},
     {no_units, ADJ_EARG, {"l: ", "units"}},
     {dense_scalar, ADJ_ESHAPE, {"l: ", "input"}},
     {bn_rank, ADJ_ESHAPE, {"l: ", "input", "rank"}},
     {dropout_name, ADJ_EARG, {"dropout", "name"}},
-    {dropout_rate, ADJ_EARG, {"dropout", "rate"}},
+    {dropout_rate, ADJ_EARG, {"l: dropout", "rate"}},
+    {large_conv, ADJ_ESHAPE, {"conv3: conv2d: ", "computed output height is negative"}},
+    {large_depthwise, ADJ_ESHAPE, {"dw3: depthwise", "computed output height is negative"}},
+    {large_separable, ADJ_ESHAPE, {"sep3: ", "computed output height is negative"}},
+    {integers, ADJ_EDTYPE, {"conv3: "}},
+    {bn_integers, ADJ_EDTYPE, {"bn3: "}},
 };
 
 Test(layers, refusals)
@@ -362,6 +396,10 @@ Test(layers, refusals)
         expect_error(g, refused[i].status, refused[i].words);
         adj_graph_free(g);
     }
+    adj_graph *g = adj_graph_new();
+    cr_assert_null(after_a_layer(g));
+    cr_expect_eq(strncmp(adj_graph_message(g), "max_pool: ", 10), 0, "%s", adj_graph_message(g));
+    adj_graph_free(g);
     cr_assert_null(adj_layer_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_depthwise_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_separable_conv2d(NULL, "l", NULL));
