@@ -16,7 +16,7 @@ typedef struct {
 } data_opts;
 
 #define RESIZE_WORDS "auto error" /* in the order of adj_resize_rule */
-#define DATA_HELP "digits (default), FILE.npz, or a folder: CLASS/*.png, IDX or CIFAR files"
+#define DATA_HELP "digits (default), FILE.npz, or a folder: CLASS/ of images, IDX or CIFAR files"
 
 /* As when no option is given. */
 extern const data_opts data_defaults;
