@@ -104,6 +104,21 @@ static int knows_digits(const adj_model_card *card)
     return 1;
 }
 
+static int data_is_missing(const adj_model_card *card)
+{
+    enum { NAMES = 5 };
+    char names[160] = "";
+
+    for (int64_t i = 0; card->class_names != NULL && i < card->classes && i < NAMES; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.20s",
+                 i > 0 ? ", " : ": ", card->class_names[i]);
+    return complain("eval", EXIT_USAGE,
+                    "--data PATH is missing: without it the embedded digits are taken, 0 to 9; the "
+                    "net tells %lld classes%s%s",
+                    (long long)card->classes, names,
+                    names[0] != '\0' && card->classes > NAMES ? ", ..." : "");
+}
+
 /* Classes, mean and deviation are the card's. What the card lacks is the training part's. */
 static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
                      adj_dataset *like)
@@ -143,10 +158,7 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
     adj_dataset like = {0};
 
     if (o->data.path == NULL && !knows_digits(card))
-        return complain("eval", EXIT_USAGE,
-                        "--data PATH is missing: the embedded digits have 10 classes, 0 to 9; the "
-                        "net has %lld others",
-                        (long long)card->classes);
+        return data_is_missing(card);
     e->takes = (adj_dataset_opts){.h = card->height,
                                   .w = card->width,
                                   .c = card->channels,

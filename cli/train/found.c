@@ -76,7 +76,7 @@ static void append_part(char line[LINE], const adj_dataset *d, const char *word,
 
     append(line, "%s%s %lld", is_first ? "" : ", ", word, (long long)d->n);
     if (is_first)
-        append(line, " images");
+        append(line, d->n > 1 ? " images" : " image");
     if (present < d->classes)
         append(line, " in %d of %d classes", present, d->classes);
     else if (is_first)
@@ -117,14 +117,24 @@ void say_empty_classes(const adj_dataset *d)
     free(count);
 }
 
+/* Parts of one folder leave out the same, which is said once. */
+static void say_left_out(int n, const adj_dataset *const part[], const char *const word[])
+{
+    int is_same = 1;
+    for (int i = 1; i < n; i++)
+        is_same &= strcmp(part[i]->left_out, part[0]->left_out) == 0;
+    if (is_same && part[0]->left_out[0] != '\0')
+        say_wrapped(NULL, "left out: %s", part[0]->left_out);
+    for (int i = 0; i < n && !is_same; i++)
+        if (part[i]->left_out[0] != '\0')
+            say_wrapped(NULL, "left out of %s: %s", word[i], part[i]->left_out);
+}
+
 void say_found(const char *path, int n, const adj_dataset *const part[], const char *const word[])
 {
     char line[LINE] = "";
     for (int i = 0; i < n; i++)
         append_part(line, part[i], word[i], i == 0);
     say_wrapped(NULL, "%s: %s", data_name(path), line);
-    for (int i = 0; i < n; i++)
-        if (part[i]->left_out[0] != '\0' &&
-            (i == 0 || strcmp(part[i]->left_out, part[0]->left_out) != 0))
-            say_wrapped(NULL, "left out of %s: %s", word[i], part[i]->left_out);
+    say_left_out(n, part, word);
 }

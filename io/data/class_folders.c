@@ -103,7 +103,8 @@ static const part_folders *parts_in(const listing *p, const char *path)
 }
 
 /* Lists the class folders in path, which is the data set's or a part's, and counts what else is
- * there. Beside a folder for the training part there are none. */
+ * there. Beside a folder for the training part there are none. A folder train without class folders
+ * is a class (a vehicle), but test holds unlabeled images. */
 static int list_class_folders(const listing *p, const char *path, string_list *names, left_out *l)
 {
     const part_folders *parts = parts_in(p, path);
@@ -114,11 +115,12 @@ static int list_class_folders(const listing *p, const char *path, string_list *n
     for (int64_t i = 0; i < all.n && is_good; i++) {
         const char *name = strings_at(&all, i);
         const int part = parts != NULL ? io_part_of_name(name) : -1;
-        if (part >= 0 && parts->name[part][0] == '\0')
-            left_out_folder(l, WITHOUT_CLASSES, name);
-        else if (part >= 0 && strcmp(parts->name[part], name) == 0)
+        const int is_found = part >= 0 && parts->name[part][0] != '\0';
+        if (is_found && strcmp(parts->name[part], name) == 0)
             continue;
-        else if (part >= 0 || !has_classes)
+        if (part >= 0 && part != ADJ_TRAIN && !is_found)
+            left_out_folder(l, WITHOUT_CLASSES, name);
+        else if (is_found || !has_classes)
             left_out_folder(l, NO_PART, name);
         else
             is_good = strings_add(names, name, "");

@@ -118,7 +118,7 @@ Test(eval, classes_by_name)
         snprintf(right[i], sizeof right[i], "%s", strstr(r.out, "accuracy"));
     }
     cr_expect_str_eq(right[0], right[1]);
-    cr_expect_not_null(strstr(r.out, "left out of all: folder a without images"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "left out: folder a without images"), "%s", r.out);
     put_class(&f, "two/zebra", "", 1, 12, 12, 1);
     expect_failure(&f, "two", (const char *[]){NULL}, 1,
                    "/two: unknown class zebra (expected a, b, c)");
@@ -131,7 +131,13 @@ Test(eval, classes_by_name)
     const file_name w = in_folder(&f, "w.safetensors");
     run_tool(WORDS("eval", "--weights", w.s), &r);
     cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "--data PATH is missing: the embedded digits have 10 classes"),
+    cr_expect_not_null(
+        strstr(r.err, "--data PATH is missing: without it the embedded digits are taken, 0 to 9; "
+                      "the net tells 3 classes: a, b, c"),
+        "%s", r.err);
+    run_tool(WORDS("train", "--model", "lenet5", "--size", "8", "--weights", w.s), &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "(--data is missing: the net is for the 10 embedded digits)"),
                        "%s", r.err);
     remove_all(&f);
 }

@@ -159,6 +159,20 @@ Test(folder, classes_beside_parts)
     remove_all(&f);
 }
 
+/* A train may be a class of vehicles; a test or val without class folders is taken for none. */
+Test(folder, class_with_a_name_of_a_part)
+{
+    folder f = TREE("bus/1.png", "train/1.png", "train/2.png", "val/1.png");
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    expect_classes(d, 3, "bus,train");
+    cr_expect_str_eq(d->left_out, "folder val without class folders");
+    adj_dataset_free(d);
+    remove_all(&f);
+    f = TREE("train/1.png", "test/1.png");
+    expect_refused(&f, ADJ_TRAIN, NULL, "no data set found");
+    remove_all(&f);
+}
+
 /* A class without images in the training part stays if another part has some. */
 Test(folder, classes_without_images)
 {
