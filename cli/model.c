@@ -167,6 +167,6 @@ int command_models(int argc, char **argv)
         return status;
     if (json == NULL)
         return print_models();
-    return write_only("models", &(output_file){"--json", json, OUTPUT_OR_STDOUT}, write_models,
+    return write_only("models", &(output_file){"--json", json, OUTPUT_REPORT}, write_models,
                       NULL);
 }

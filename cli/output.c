@@ -10,14 +10,10 @@
 
 int is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
 
-static int is_replaced(const output_file *f)
-{
-    return f->kind == OUTPUT_REPLACED || f->kind == OUTPUT_REPLACED_OR_STDOUT;
-}
-
 static int is_the_output(const output_file *f)
 {
-    return (f->kind == OUTPUT_REPLACED_OR_STDOUT || f->kind == OUTPUT_OR_STDOUT) &&
+    return (f->kind == OUTPUT_REPLACED_OR_STDOUT || f->kind == OUTPUT_OR_STDOUT ||
+            f->kind == OUTPUT_REPORT) &&
            is_stdout(f->path);
 }
 
@@ -28,6 +24,14 @@ static int is_device(const char *path)
 {
     struct stat s;
     return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
+/* True if the file is written anew. What /dev/stdout and /dev/fd/N lead to is written in place. */
+static int is_replaced(const output_file *f)
+{
+    return f->kind == OUTPUT_REPLACED || f->kind == OUTPUT_REPLACED_OR_STDOUT ||
+           (f->kind == OUTPUT_REPORT && !is_device(f->path) &&
+            strncmp(f->path, "/dev/", strlen("/dev/")) != 0);
 }
 
 /* Who closes a pipe tells its reader that it has ended: so it stays open from here on, for the
@@ -124,15 +128,32 @@ int check_outputs(const char *command, int n, const output_file file[])
     return status;
 }
 
+typedef struct {
+    int (*write)(FILE *f, const void *source);
+    const void *source;
+} writer;
+
+static int write_new(FILE *f, void *user)
+{
+    const writer *w = user;
+    return w->write(f, w->source) != 0 || ferror(f);
+}
+
 int write_output(const char *command, const output_file *file,
                  int (*write)(FILE *f, const void *source), const void *source)
 {
+    writer w = {write, source};
+    adj_error error;
     if (file->path == NULL)
         return EXIT_OK;
     if (is_the_output(file))
-        return write(stdout, source) == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+        return write_new(stdout, &w) == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+    if (is_replaced(file))
+        return adj_file_replace(file->path, write_new, &w, &error) == ADJ_OK
+                   ? EXIT_OK
+                   : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
     FILE *f = fopen(file->path, "w");
-    int failed = f == NULL || write(f, source) != 0;
+    int failed = f == NULL || write_new(f, &w) != 0;
     if (f != NULL)
         failed |= fclose(f) != 0;
     return failed ? complain(command, EXIT_FAILED, "%s: %s: cannot be written", file->option,

@@ -83,8 +83,10 @@ FILE *take_stdout(void)
     FILE *output = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (output == NULL && fd >= 0)
         close(fd);
-    if (output != NULL)
+    if (output != NULL) {
+        setvbuf(output, NULL, _IONBF, 0); /* a log's lines are there when they are written */
         dup2(STDERR_FILENO, STDOUT_FILENO);
+    }
     return output;
 }
 

@@ -193,5 +193,5 @@ int command_version(int argc, char **argv)
     const description d = look(machine != 0);
     if (json == NULL)
         return print(&d), EXIT_OK;
-    return write_only("version", &(output_file){"--json", json, OUTPUT_OR_STDOUT}, write_json, &d);
+    return write_only("version", &(output_file){"--json", json, OUTPUT_REPORT}, write_json, &d);
 }

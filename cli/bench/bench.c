@@ -209,7 +209,7 @@ static int profile(const bench_opts *o, bench_net *n, bench_profile *p)
         return EXIT_OK;
     if (bench_profile_run(p, n, o) != ADJ_OK)
         return failed(n);
-    const output_file file = {"--trace", o->trace, OUTPUT_OR_STDOUT};
+    const output_file file = {"--trace", o->trace, OUTPUT_REPORT};
     return write_output("bench", &file, bench_trace, p);
 }
 
@@ -231,7 +231,7 @@ static int bench_steps(const bench_opts *o)
         bench_profile_print(stdout, &p);
     const bench_report report = {o, &n, &t, o->profile ? &p : NULL, NULL};
     if (status == EXIT_OK)
-        status = write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT},
+        status = write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT},
                               bench_json_step, &report);
     bench_profile_free(&p);
     bench_net_close(&n);
@@ -258,8 +258,8 @@ int command_bench(int argc, char **argv)
     bench_opts o;
     int status = parse(&o, argc, argv);
     if (status == CONTINUE && mpirun_rank_here() == 0) { /* which alone writes them */
-        const output_file files[] = {{"--trace", o.trace, OUTPUT_OR_STDOUT},
-                                     {"--json", o.json, OUTPUT_OR_STDOUT},
+        const output_file files[] = {{"--trace", o.trace, OUTPUT_REPORT},
+                                     {"--json", o.json, OUTPUT_REPORT},
                                      {"--tune-file", o.tune_file, OUTPUT_REPLACED}};
         status = check_outputs("bench", sizeof files / sizeof files[0], files);
     }

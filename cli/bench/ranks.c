@@ -216,11 +216,11 @@ static int report(const rank_times *r, const bench_profile *p)
         print(r);
     if (bench_prints(o) && o->profile)
         bench_profile_print(stdout, p);
-    const output_file trace = {"--trace", o->trace, OUTPUT_OR_STDOUT};
+    const output_file trace = {"--trace", o->trace, OUTPUT_REPORT};
     const int status = p->n > 0 ? write_output("bench", &trace, bench_trace, p) : EXIT_OK;
     if (status != EXIT_OK)
         return status;
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT}, write_json,
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json,
                         r);
 }
 

@@ -175,7 +175,7 @@ int bench_scale(const bench_opts *o)
     if (status == EXIT_OK && bench_prints(o))
         print(&p);
     if (status == EXIT_OK)
-        status = write_output("bench", &(output_file){"--json", o->json, OUTPUT_OR_STDOUT},
+        status = write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT},
                               write_json, &p);
     free(p.bucket);
     return status;

@@ -247,7 +247,8 @@ static int convert_file(const convert_opts *o, const input_file in[2])
 
     int status = check_outputs("convert", 1, &out);
     if (status == CONTINUE && is_stdout(out.path) && (output = take_stdout()) == NULL)
-        status = complain("convert", EXIT_FAILED, "standard output: %s", strerror(errno));
+        status = complain("convert", EXIT_FAILED, "standard output cannot be written: %s",
+                          strerror(errno));
     if (status == CONTINUE && adj_tensors_open(in[0].name, &t) != ADJ_OK)
         status =
             complain("convert", EXIT_FAILED, "%s", with_words(2, in, adj_tensors_message(t), text));

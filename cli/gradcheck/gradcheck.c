@@ -363,8 +363,8 @@ static int check(gradcheck_opts *o, const checked *c)
     if (o->method != NULL)
         options.method = (adj_gradcheck_method)word_index(methods, o->method);
     adj_gradcheck_report *r = NULL;
-    const output_file files[] = {{"--json", o->json, OUTPUT_OR_STDOUT},
-                                 {"--junit", o->junit, OUTPUT_OR_STDOUT}};
+    const output_file files[] = {{"--json", o->json, OUTPUT_REPORT},
+                                 {"--junit", o->junit, OUTPUT_REPORT}};
     int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;

@@ -276,7 +276,7 @@ int command_ops(int argc, char **argv)
     if (name != NULL && composition_find(name) == NULL && op_check_name(name, &error) != ADJ_OK)
         return complain("ops", EXIT_USAGE, "%s", error.message);
     if (json != NULL)
-        return write_only("ops", &(output_file){"--json", json, OUTPUT_OR_STDOUT}, write_ops, name);
+        return write_only("ops", &(output_file){"--json", json, OUTPUT_REPORT}, write_ops, name);
     print_ops(name);
     return EXIT_OK;
 }

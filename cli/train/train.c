@@ -270,7 +270,8 @@ static int start(training *t)
     status = check_files(t);
     if (status == CONTINUE && is_first(t) && (is_stdout(o->log) || is_stdout(o->out)) &&
         (t->output = take_stdout()) == NULL)
-        status = complain("train", EXIT_FAILED, "standard output: %s", strerror(errno));
+        status = complain("train", EXIT_FAILED, "standard output cannot be written: %s",
+                          strerror(errno));
     if (status == CONTINUE)
         status = check_model("train", o->model);
     if (status == CONTINUE)
@@ -293,8 +294,9 @@ static int resume(const training *t)
 static int log_failed(const training *t)
 {
     int is_log = t->told.log != NULL && ferror(t->told.log);
-    return complain("train", EXIT_FAILED, "%s: %s: cannot be written", is_log ? "--log" : "--out",
-                    is_log ? t->o->log : t->out.metrics);
+    const char *path = is_log ? t->o->log : t->out.metrics;
+    return complain("train", EXIT_FAILED, "%s: %s cannot be written", is_log ? "--log" : "--out",
+                    is_log && is_stdout(path) ? "standard output" : path);
 }
 
 /* ---- after the last ---- */

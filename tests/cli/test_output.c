@@ -2,10 +2,12 @@
  * command, and nothing from a file or a command line acts on the terminal. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "io/data/files.h"
 
 static finished f;
 
@@ -25,6 +27,8 @@ static void run_without_output(const char *const words[], int closed)
 #define DATA "(data)" /* stands for the folder */
 #define WEIGHTS "(weights)"
 #define OUT "(out)"
+#define IMAGE "(image)"
+#define OPERANDS "(operands)"
 
 static const struct {
     int status; /* of the command itself: 0 becomes 1 */
@@ -36,10 +40,33 @@ static const struct {
     {0, {"--version"}},
     {0, {"models"}},
     {0, {"models", "--help"}},
+    {0, {"models", "--json"}},
+    {0, {"version"}},
+    {0, {"version", "--json"}},
+    {0, {"ops"}},
+    {0, {"ops", "conv2d"}},
+    {0, {"ops", "--json"}},
+    {0, {"help", "op"}},
+    {0, {"--document", "man"}},
+    {0, {"--document", "commands"}},
+    {0, {"--document", "bash"}},
+    {0, {"--document", "zsh"}},
     {0, {"train", "--help"}},
     {0,
      {"train", "--model", "lenet5", "--data", DATA, "--backend", "naive", "--epochs", "1", "--out",
       WEIGHTS}},
+    {0,
+     {"train", "--model", "lenet5", "--data", DATA, "--backend", "naive", "--epochs", "1", "--log",
+      "-"}},
+    {0,
+     {"train", "--model", "lenet5", "--data", DATA, "--backend", "naive", "--epochs", "1", "--out",
+      "-"}},
+    {0, {"predict", "--weights", WEIGHTS, "--backend", "naive", IMAGE}},
+    {0, {"predict", "--weights", WEIGHTS, "--backend", "naive", "--json", IMAGE}},
+    {0, {"inspect", WEIGHTS}},
+    {0, {"inspect", "--json", WEIGHTS}},
+    {0, {"convert", WEIGHTS, "-", "--format", "safetensors"}},
+    {0, {"op", "relu", "--in", OPERANDS, "--out", "-"}},
     {0, {"eval", "--weights", WEIGHTS, "--data", DATA, "--backend", "naive"}},
     {0, {"gradcheck", "--op", "relu", "--in", "2,3,3,4"}},
     {0, {"gradcheck", "--op", "relu", "--in", "2,3,3,4", "--json", "-"}},
@@ -58,19 +85,43 @@ static const struct {
     {3, {"tran"}},
 };
 
+/* Files that the calls name. */
+typedef struct {
+    folder dir;
+    file_name weights, out, image, operands;
+} call_files;
+
+static call_files make_files(void)
+{
+    static const float x[] = {-1, 2};
+    const adj_tensor operand = {"x0", ADJ_ELEM_F32, {1, {2}}, x};
+    call_files c = {.dir = small_data()};
+    c.weights = in_folder(&c.dir, "weights.safetensors");
+    c.out = in_folder(&c.dir, "out");
+    c.image = in_folder(&c.dir, "image.png");
+    c.operands = in_folder(&c.dir, "operands");
+    put_file(c.image.s, grey_png, sizeof grey_png);
+    cr_assert_eq(adj_tensors_write(c.operands.s, 1, &operand, 0, NULL, NULL), ADJ_OK);
+    return c;
+}
+
+static const char *word_of(const call_files *c, const char *word)
+{
+    return strcmp(word, DATA) == 0       ? c->dir.path
+           : strcmp(word, WEIGHTS) == 0  ? c->weights.s
+           : strcmp(word, OUT) == 0      ? c->out.s
+           : strcmp(word, IMAGE) == 0    ? c->image.s
+           : strcmp(word, OPERANDS) == 0 ? c->operands.s
+                                         : word;
+}
+
 Test(output, that_cannot_be_written_is_a_failure)
 {
-    folder dir = small_data();
-    const file_name weights = in_folder(&dir, "weights.safetensors"), out = in_folder(&dir, "out");
+    const call_files c = make_files();
     for (size_t i = 0; i < 2 * sizeof calls / sizeof calls[0]; i++) {
         const char *words[ARGUMENTS] = {NULL};
-        for (int k = 0; calls[i / 2].words[k] != NULL; k++) {
-            const char *word = calls[i / 2].words[k];
-            words[k] = strcmp(word, DATA) == 0      ? dir.path
-                       : strcmp(word, WEIGHTS) == 0 ? weights.s
-                       : strcmp(word, OUT) == 0     ? out.s
-                                                    : word;
-        }
+        for (int k = 0; calls[i / 2].words[k] != NULL; k++)
+            words[k] = word_of(&c, calls[i / 2].words[k]);
         run_without_output(words, i % 2 != 0);
         int status = calls[i / 2].status;
         cr_expect_eq(f.status, status == 0 ? 1 : status, "%s %s: %d %s", words[0], words[1],
@@ -78,7 +129,66 @@ Test(output, that_cannot_be_written_is_a_failure)
         if (status == 0)
             cr_expect_not_null(strstr(f.err, "standard output cannot be written"), "%s %s: %s",
                                words[0], words[1], f.err);
-        unlink(out.s);
+        unlink(c.out.s);
+    }
+    folder_remove(&c.dir);
+}
+
+/* What a reader gets at a time ends with a line, so that a killed run leaves whole ones. */
+Test(output, a_log_is_written_line_by_line, .timeout = 120)
+{
+    static char text[1 << 16];
+    const char *words[] = {"train", "--model",  "lenet5", "--limit", "20", "--backend",
+                           "naive", "--epochs", "100000", "--log",   "-",  NULL};
+    int pipes[2];
+    cr_assert_eq(pipe2(pipes, O_CLOEXEC), 0);
+    child c = child_start(words, pipes[1]);
+    close(pipes[1]);
+    for (int i = 0; i < 20; i++) {
+        const ssize_t n = read(pipes[0], text, sizeof text);
+        cr_assert(n > 0 && text[n - 1] == '\n', "%zd bytes, the last %c", n,
+                  text[n > 0 ? n - 1 : 0]);
+    }
+    kill(c.pid, SIGKILL);
+    for (ssize_t n; (n = read(pipes[0], text, sizeof text)) > 0;)
+        cr_expect_eq(text[n - 1], '\n');
+    close(pipes[0]);
+    child_finish(&c, &f);
+}
+
+/* No file may grow beyond a few bytes: the report of before is left, and nothing beside it. */
+Test(output, a_full_disk_leaves_the_report_of_before)
+{
+    static const char *const reports[][8] = {
+        {"version", "--json"},
+        {"models", "--json"},
+        {"gradcheck", "--op", "relu", "--in", "1,2,2,1", "--junit"},
+        {"compare", "--op", "relu", "--in", "1,2,2,1", "--html"}};
+    static const char before[] = "before";
+    const folder dir = folder_new();
+    const file_name report = in_folder(&dir, "report");
+    struct rlimit all, few;
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
+    few = (struct rlimit){16, all.rlim_max};
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        const char *words[ARGUMENTS] = {NULL};
+        char text[64] = "";
+        int n = 0;
+        for (; n < 8 && reports[i][n] != NULL; n++)
+            words[n] = reports[i][n];
+        words[n] = report.s;
+        put_file(report.s, before, sizeof before);
+        cr_assert_eq(setrlimit(RLIMIT_FSIZE, &few), 0);
+        child c = child_start(words, -1);
+        setrlimit(RLIMIT_FSIZE, &all);
+        child_finish(&c, &f);
+        cr_expect_eq(f.status, 1, "%s: %d", words[0], f.status);
+        FILE *kept = fopen(report.s, "r");
+        cr_assert(kept != NULL && fread(text, 1, sizeof text, kept) == sizeof before);
+        fclose(kept);
+        cr_expect_str_eq(text, before);
+        cr_expect_eq(files_in(&dir), 1);
     }
     folder_remove(&dir);
 }
