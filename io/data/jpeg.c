@@ -82,10 +82,16 @@ adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, imag
 
 /* ---- the pixels ---- */
 
-/* A warning, such as bytes between segments, is none of ours; a file that ends early is. */
-static int is_cut(tjhandle t)
+/* Takes the failure of a call. Warnings, such as of bytes between segments, are none but for a file
+ * that ends early. */
+static adj_status take_failure(tjhandle t, const char *name, adj_error *error)
 {
-    return tjGetErrorCode(t) != TJERR_WARNING || strstr(tjGetErrorStr2(t), "remature end") != NULL;
+    const char *why = tjGetErrorStr2(t);
+    if (tjGetErrorCode(t) == TJERR_WARNING && strstr(why, "remature end") == NULL)
+        return ADJ_OK;
+    const int lacks_memory = strstr(why, "emory") != NULL; /* "Insufficient memory (case 4)" */
+    return adj_error_set(error, lacks_memory ? ADJ_ENOMEM : ADJ_EIO, "jpeg: %.300s: %s", name,
+                         lacks_memory ? "out of memory" : why);
 }
 
 static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const char *name,
@@ -95,9 +101,12 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
      * and no memory is taken for it. */
     enum { MAX_PIXELS = 1024 };
     int w, h, subsampling, colours = -1; /* stays where the bytes end before the pixels */
+    adj_status status = ADJ_OK;
 
-    if (tjDecompressHeader3(t, bytes, n, &w, &h, &subsampling, &colours) != 0 && is_cut(t))
-        return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: %s", name, tjGetErrorStr2(t));
+    if (tjDecompressHeader3(t, bytes, n, &w, &h, &subsampling, &colours) != 0)
+        status = take_failure(t, name, error);
+    if (status != ADJ_OK)
+        return status;
     if (colours < 0)
         return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: the file ends before its pixels", name);
     const char *why = io_image_refused(h, w);
@@ -114,10 +123,9 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
     if (result->bytes == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "jpeg: %.300s: out of memory", name);
     if (tjDecompress2(t, bytes, n, result->bytes, w, 0, h, grey ? TJPF_GRAY : TJPF_RGB,
-                      TJFLAG_LIMITSCANS) != 0 &&
-        is_cut(t))
-        return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: %s", name, tjGetErrorStr2(t));
-    return ADJ_OK;
+                      TJFLAG_LIMITSCANS) != 0)
+        status = take_failure(t, name, error);
+    return status;
 }
 
 adj_status io_jpeg_decode(const uint8_t *bytes, size_t n, const char *name, image *result,

@@ -68,9 +68,24 @@ typedef struct {
     size_t n, at;      /* the file, and where libpng is in it */
     size_t stored_row; /* bytes of a row in the file, before deflate */
     int passes;        /* over the rows: 7 of Adam7, else 1 */
+    int lacks_memory;  /* libpng got none */
     image *result;
     char message[128]; /* libpng's, of its error */
 } reader;
+
+static png_voidp on_malloc(png_structp png, png_alloc_size_t n)
+{
+    reader *r = png_get_mem_ptr(png);
+    void *p = malloc(n);
+    r->lacks_memory |= p == NULL;
+    return p;
+}
+
+static void on_free(png_structp png, png_voidp p)
+{
+    (void)png;
+    free(p);
+}
 
 static void on_error(png_structp png, png_const_charp message)
 {
@@ -174,7 +189,8 @@ static adj_status decode(reader *r, const char *name, adj_error *error)
     if (status != ADJ_OK)
         return status;
     if (!is_read || !is_done(r, read_rows))
-        return adj_error_set(error, ADJ_EIO, "png: %.300s: %s", name, r->message);
+        return adj_error_set(error, r->lacks_memory ? ADJ_ENOMEM : ADJ_EIO, "png: %.300s: %s", name,
+                             r->lacks_memory ? "out of memory" : r->message);
     if (r->result->floats != NULL)
         widen(r->result);
     return ADJ_OK;
@@ -184,7 +200,8 @@ adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image
                          adj_error *error)
 {
     reader r = {.bytes = bytes, .n = n, .result = result};
-    r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning);
+    r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning, &r, on_malloc,
+                                     on_free);
     r.info = r.png != NULL ? png_create_info_struct(r.png) : NULL;
     adj_status status = ADJ_ENOMEM;
 
