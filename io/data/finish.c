@@ -92,8 +92,8 @@ static adj_status compare_names(dataset *d, const char *where, const adj_dataset
     for (int i = 0; i < d->public.classes && i < like->classes; i++)
         if (strcmp(d->names[i], like->class_names[i]) != 0)
             return io_dataset_fail(d, ADJ_EIO,
-                                   "data: %s: class %d is %.80s, but %.80s in the other part",
-                                   where, i, d->names[i], like->class_names[i]);
+                                   "data: %s: name of class %d (got %.80s, expected %.80s)", where,
+                                   i, d->names[i], like->class_names[i]);
     return ADJ_OK;
 }
 

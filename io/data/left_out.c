@@ -37,16 +37,18 @@ void left_out_file(left_out *l, const char *name)
 
 void left_out_folder(left_out *l, left_out_reason reason, const char *name)
 {
+    static const char more[] = ", ...";
     char *names = l->folder[reason].names;
-    const size_t used = strlen(names), dots = strlen(", ...") + 1;
+    const size_t used = strlen(names);
+    const int is_first = l->folder[reason].n++ == 0;
 
-    l->folder[reason].n++;
-    if (used > 0 && strcmp(names + used - 3, "...") == 0)
+    if (l->folder[reason].is_cut)
         return;
-    if (used + strlen(name) + 2 + dots <= LEFT_OUT_NAMES)
-        snprintf(names + used, LEFT_OUT_NAMES - used, "%s%s", used > 0 ? ", " : "", name);
+    l->folder[reason].is_cut = used + strlen(name) + 2 + sizeof more > LEFT_OUT_NAMES;
+    if (l->folder[reason].is_cut)
+        snprintf(names + used, LEFT_OUT_NAMES - used, "%s", more + (is_first ? 2 : 0));
     else
-        snprintf(names + used, LEFT_OUT_NAMES - used, "%s...", used > 0 ? ", " : "");
+        snprintf(names + used, LEFT_OUT_NAMES - used, "%s%s", is_first ? "" : ", ", name);
 }
 
 /* ---- the line ---- */

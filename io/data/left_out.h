@@ -23,6 +23,7 @@ typedef struct {
     struct {
         int64_t n;
         char names[LEFT_OUT_NAMES]; /* of the first ones */
+        int is_cut;                 /* no more of them have room */
     } folder[FOLDER_REASONS];
 } left_out;
 

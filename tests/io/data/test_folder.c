@@ -95,6 +95,23 @@ Test(folder, left_out_of_classes)
     remove_all(&f);
 }
 
+/* Of many names those are listed that have room in 100 bytes. */
+Test(folder, many_left_out)
+{
+    folder f = TREE("a/1.png", "b/1.png");
+    for (int i = 0; i < 30; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "empty-%02d", i);
+        (void)mkdir(in_folder(&f, name).s, 0700);
+    }
+    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    cr_expect_str_eq(d->left_out,
+                     "30 folders without images (empty-00, empty-01, empty-02, empty-03, empty-04, "
+                     "empty-05, empty-06, empty-07, empty-08, ...)");
+    adj_dataset_free(d);
+    remove_all(&f);
+}
+
 /* The training part says what lies beside the folders of the parts. */
 Test(folder, left_out_of_parts)
 {
