@@ -58,6 +58,9 @@ typedef struct {
                               batch has (pixel - mean) / deviation. The deviation is never 0 */
     adj_resize_rule resize;    /* for images of another size than h x w, and for batches of another;
                                   a training keeps it in the model card */
+    int normalized;            /* the values are no pixels but a net's input as it is: mean 0 and
+                                  deviation 1, and no image file can be prepared alike
+                                  (ADJ_DATA_NUMPY); a training keeps it in the model card */
     int64_t resized;           /* images whose files had another size than h x w */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
@@ -137,7 +140,10 @@ typedef enum {
  *   NUMPY   a file .npz, or a folder with one or with a pair of .npy: images and labels by the keys
  *           x_train, y_train, x_test, y_test, x_val, y_val (or x_valid; train_images, train_labels
  *           and so on), or x and y, images and labels, arr_0 and arr_1 for the training part.
- *           Images are u1, f4 or f8 of the shapes of IDX; floats in 0 .. 1 are multiplied by 255
+ *           Images are u1, f4 or f8 of the shapes of IDX. All values of an array of floats decide:
+ *           0 .. 1: pixels divided by 255, by which they are multiplied; 0 .. 255: pixels;
+ *           -255 .. 255: already normalized (adj_dataset.normalized); others are refused. Parts of
+ *           one data set are all pixels or all normalized
  *   FOLDER  DIR/CLASS/ with image files, or such in DIR/train/, DIR/val/ and DIR/test/; also
  *           training, valid, validation, testing, in any case. The classes are the class folders of
  *           the training part that hold images in any part */
@@ -219,7 +225,8 @@ enum { ADJ_MAX_SHIFT = 8, ADJ_MAX_LOADER_THREADS = 64 };
 
 /* How training images are changed at random; all zero: not at all. In this order: jitter, on pixels
  * within 0 .. 255; flip, shift and cutout, on normalised images of the batch's size; mixup, on the
- * whole batch. What happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it
+ * whole batch. Jitter is refused for data that are already normalized; what comes in by a shift is
+ * 0 there. What happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it
  * depends neither on threads nor on the rest of the batch. Two are drawn from places instead: shift
  * from the seed and the number of images, fillers included, in all batches before this image; mixup
  * from (seed, epoch, step). */

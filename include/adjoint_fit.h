@@ -72,12 +72,12 @@ ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 /* Images that are computed at a time. */
 enum { ADJ_PREDICT_BATCH = 32 };
 /* The probabilities [n, classes] of n images [n, h, w, c] in pixel units (0 .. 255) of the card's
- * size, normalised as the card says, if it does; n may be anything from 0. The first image is
- * planned for by itself, many are computed ADJ_PREDICT_BATCH at a time: plans are made when they
- * are first needed. */
+ * size, normalised as the card says, if it does; ADJ_EARG for a net of normalized data; n may be
+ * anything from 0. The first image is planned for by itself, many are computed ADJ_PREDICT_BATCH at
+ * a time: plans are made when they are first needed. */
 ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[],
                                float probabilities[], adj_error *error);
-/* The same of images in floats. */
+/* The same of images in floats; of a net of normalized data, of values as in training. */
 ADJ_API adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
                                       float probabilities[], adj_error *error);
 
@@ -86,7 +86,8 @@ typedef struct {
     double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
     int64_t right, count;  /* images */
 } adj_score;
-/* The whole data set, normalised as the card says, else by its own mean and deviation. confusion:
+/* The whole data set, normalised as the card says, else by its own mean and deviation. Pixels for a
+ * net of normalized data are ADJ_ESHAPE, and the other way round. confusion:
  * NULL, or [classes, classes], to whose row label, column prediction 1 is added for each image. */
 ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                           int64_t confusion[], adj_error *error);

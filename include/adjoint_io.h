@@ -213,6 +213,8 @@ typedef struct {
     /* By channel, in pixel units (0 .. 255): the input is (pixel - mean) / deviation. A deviation
      * of 0: neither is known. */
     double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
+    int normalized;                 /* the input is no pixels: values as in training; mean 0,
+                                       deviation 1 (adj_dataset.normalized) */
     int64_t classes;                /* that it tells apart */
     const char *const *class_names; /* classes of them */
     const char *resize;             /* the rule for images of another size: "auto" (adj_resize_rule)

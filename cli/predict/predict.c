@@ -271,6 +271,13 @@ static int open_work(work *w, predict_opts *o)
         return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o->model == NULL ? " (--model NAME does)" : "");
     w->card = adj_predictor_card(w->p);
+    if (w->card->normalized)
+        return complain(
+            "predict", EXIT_FAILED,
+            "%s: the net was trained on values already normalized, and no image file can "
+            "be prepared alike: train on pixels (uint8, or floats in 0 to 1 or 0 to "
+            "255), or use eval on arrays of that kind",
+            o->weights);
     if (!(w->card->deviation[0] > 0))
         complain("predict", EXIT_OK,
                  "%s does not say mean and deviation: pixels go in as they are, 0 to 255",

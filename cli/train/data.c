@@ -170,6 +170,9 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
 
 void say_prepared(const adj_dataset *d)
 {
+    if (d->normalized)
+        say_wrapped(NULL, "note: the values are taken as already normalized, for some are below 0: "
+                          "they are not normalized again, and predict refuses image files");
     if (d->resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld",
                     (long long)d->resized, (long long)d->n, (long long)d->h, (long long)d->w);

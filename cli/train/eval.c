@@ -129,6 +129,7 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
         like->mean[i] = (float)card->mean[i];
         like->deviation[i] = (float)card->deviation[i];
     }
+    like->normalized = card->normalized;
     if (card->deviation[0] > 0 || !adj_dataset_has_part(o->data.path, ADJ_TRAIN))
         return CONTINUE;
     int status = open_data("eval", &o->data, &e->takes, ADJ_TRAIN, NULL, &e->train);
@@ -136,6 +137,7 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
         return status;
     memcpy(like->mean, e->train->mean, sizeof like->mean);
     memcpy(like->deviation, e->train->deviation, sizeof like->deviation);
+    like->normalized = e->train->normalized;
     if (like->class_names == NULL && e->train->classes == like->classes)
         like->class_names = e->train->class_names;
     return CONTINUE;

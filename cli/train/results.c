@@ -111,6 +111,18 @@ static adj_status gather_answers(const results_of *r, gathered *g, adj_error *er
 
 /* ---- mistakes ---- */
 
+/* Maps the smallest of n values to 0 and the largest to 255. */
+static void spread(float *x, int64_t n)
+{
+    float low = x[0], high = x[0];
+    for (int64_t i = 1; i < n; i++) {
+        low = fminf(low, x[i]);
+        high = fmaxf(high, x[i]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = high > low ? 255 * (x[i] - low) / (high - low) : 0;
+}
+
 /* Image i of d in bytes, without alpha; made smaller by a whole factor, as the means of so many
  * pixels, where it is large. p->pixels is the caller's to free. */
 static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_error *error)
@@ -130,6 +142,8 @@ static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     }
     adj_status status = adj_dataset_read(d, i, x, error);
+    if (d->normalized)
+        spread(x, d->h * d->w * d->c);
     for (int64_t k = 0; k < h * w * c && status == ADJ_OK; k++) {
         int64_t row = k / c / w * factor, column = k / c % w * factor;
         double sum = 0;

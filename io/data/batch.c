@@ -42,6 +42,8 @@ adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, ad
         why = "expected the same number of channels, or 1, 3 or 4";
     else if (d->c != 1 && d->c != to.c && !has_moments)
         why = "their mean and deviation are of other channels; open the data with these channels";
+    else if (d->normalized && d->c != to.c && to.c != 3)
+        why = "values that are already normalized have no other channels";
     else if (d->resize == ADJ_RESIZE_ERROR && (d->h != to.h || d->w != to.w))
         why = "the rule for images of another size is to refuse them";
     if (why == NULL)

@@ -199,13 +199,23 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
                                "%lldx%lld)",
                                where, (long long)own.h, (long long)own.w, (long long)size.h,
                                (long long)size.w);
+    if (d->public.normalized && own.c != size.c && (own.c != 1 || size.c != 3))
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: channels (got %lld of values that are already "
+                               "normalized, which cannot become %lld)",
+                               where, (long long)own.c, (long long)size.c);
     d->stored_images = d->images;
     return io_dataset_use_memory(d, size, o->background);
 }
 
-static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
+static adj_status settle_moments(dataset *d, const char *where, const adj_dataset_opts *o)
 {
+    static const char *const kinds[] = {"pixels", "values already normalized"};
     const int is_given = o->like != NULL && o->like->deviation[0] > 0;
+    if (is_given && !o->like->normalized != !d->public.normalized)
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: images are %s (expected %s, as in the training part)",
+                               where, kinds[d->public.normalized], kinds[!d->public.normalized]);
     const int is_known = is_given || d->has_moments;
     if (is_given) {
         memcpy(d->public.mean, o->like->mean, sizeof d->public.mean);
@@ -246,5 +256,5 @@ adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part par
     d->public.labels = d->labels;
     d->public.resize = o->resize;
     status = d->files != NULL ? io_folder_show(d, o) : show_memory(d, where, o);
-    return status == ADJ_OK ? settle_moments(d, o) : status;
+    return status == ADJ_OK ? settle_moments(d, where, o) : status;
 }

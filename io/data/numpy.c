@@ -184,7 +184,23 @@ static float float_at(const npy_array *a, int64_t i)
     return memcpy(&v, a->data + 8 * i, 8), (float)v;
 }
 
-/* Floats that all lie in 0 .. 1 are taken for pixels divided by 255. */
+/* Decides by the range of all values what they are: adj_dataset_layout has the rule. */
+static adj_status settle_range(dataset *d, float low, float high, int64_t n, const char *name)
+{
+    if (low < -255 || high > 255)
+        return io_dataset_fail(d, ADJ_EIO,
+                               "npy: %s: range of the values (got %g to %g, expected pixels in 0 "
+                               "to 1 or 0 to 255, or values already normalized)",
+                               name, (double)low, (double)high);
+    if (low < 0) {
+        d->public.normalized = 1;
+        io_dataset_set_moments(d, 0, 1);
+    }
+    for (int64_t i = 0; low >= 0 && high <= 1 && i < n; i++)
+        d->floats[i] *= 255;
+    return ADJ_OK;
+}
+
 static adj_status take_floats(dataset *d, const npy_array *a, const char *name)
 {
     int64_t n = io_npy_elems(a);
@@ -201,9 +217,7 @@ static adj_status take_floats(dataset *d, const npy_array *a, const char *name)
         low = v < low ? v : low;
         high = v > high ? v : high;
     }
-    for (int64_t i = 0; low >= 0 && high <= 1 && i < n; i++)
-        d->floats[i] *= 255;
-    return ADJ_OK;
+    return settle_range(d, low, high, n, name);
 }
 
 static adj_status take_images(dataset *d, npy_array *a, const char *name)

@@ -6,7 +6,7 @@
 
 static int is_between(double value, double min, double max) { return value >= min && value <= max; }
 
-static adj_status check_augment(const adj_augment *a, adj_error *error)
+static adj_status check_augment(const adj_augment *a, const adj_dataset *d, adj_error *error)
 {
     if (a->shift < 0 || a->shift > ADJ_MAX_SHIFT)
         return adj_error_set(error, ADJ_EARG, "loader: shift (got %lld, expected 0 to %d)",
@@ -17,6 +17,12 @@ static adj_status check_augment(const adj_augment *a, adj_error *error)
     if (!is_between(a->jitter, 0, 1000))
         return adj_error_set(error, ADJ_EARG, "loader: jitter (got %g, expected 0 to 1000)",
                              a->jitter);
+    if (a->jitter > 0 && d->normalized)
+        return adj_error_set(
+            error, ADJ_EARG,
+            "loader: jitter (got %g, expected 0: the values are already normalized, "
+            "jitter is for pixels)",
+            a->jitter);
     if (a->mixup != 0 && !is_between(a->mixup, 0.001, 1000))
         return adj_error_set(error, ADJ_EARG,
                              "loader: mixup (got %g, expected 0, or an alpha of 0.001 to 1000)",
@@ -46,7 +52,7 @@ static adj_status check_sizes(const preparation *p, adj_error *error)
     if (p->o.threads < 0 || p->o.threads > ADJ_MAX_LOADER_THREADS)
         return adj_error_set(error, ADJ_EARG, "loader: threads (got %d, expected 0 to %d)",
                              p->o.threads, ADJ_MAX_LOADER_THREADS);
-    return check_augment(&p->o.augment, error);
+    return check_augment(&p->o.augment, p->d, error);
 }
 
 /* Which images of a batch are prepared. */

@@ -54,6 +54,10 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
 adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[], float probabilities[],
                        adj_error *error)
 {
+    if (p != NULL && p->card.normalized)
+        return adj_error_set(error, ADJ_EARG,
+                             "predict: the net takes values already normalized, not pixels "
+                             "(adj_predict_floats)");
     return predict(p, n, (images){.bytes = pixels}, probabilities, error);
 }
 
@@ -150,9 +154,14 @@ static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, a
     return status;
 }
 
-/* Obeys the rule of the training. */
-static adj_status check_size(const adj_predictor *p, const adj_dataset *d, adj_error *error)
+/* Refuses images that are not prepared as those of the training. */
+static adj_status check_images(const adj_predictor *p, const adj_dataset *d, adj_error *error)
 {
+    if (p->card.deviation[0] > 0 && !p->card.normalized != !d->normalized)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             p->card.normalized
+                                 ? "its net takes values already normalized (the data are pixels)"
+                                 : "its net takes pixels (the data are already normalized)");
     if (card_resize(&p->card) == ADJ_RESIZE_AUTO || (d->h == p->net.h && d->w == p->net.w))
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,
@@ -172,7 +181,7 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
     *score = (adj_score){0};
     adj_status status = adj_model_card_check(&p->card, d->c, d->classes, d->class_names, error);
     if (status == ADJ_OK)
-        status = check_size(p, d, error);
+        status = check_images(p, d, error);
     if (status != ADJ_OK)
         return status;
     network *n;

@@ -290,6 +290,7 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     (*p)->card.precision = card->precision;
     (*p)->card.accuracy = card->accuracy;
     (*p)->card.seed = card->seed;
+    (*p)->card.normalized = card->normalized;
     (*p)->card.resize = resize_word(card_resize(card));
     for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
         mean[i] = (float)card->mean[i];

@@ -108,6 +108,7 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     if (t->held_out != NULL)
         t->predictor->evaluations = t->set.epochs * batches(t->held_out->n, EVALUATION_BATCH);
     t->predictor->card.seed = t->set.seed;
+    t->predictor->card.normalized = d->normalized;
     t->predictor->card.resize = resize_word(d->resize);
     predictor_normalise(t->predictor, d->mean, d->deviation, d->c);
     return predictor_name_classes(t->predictor, d->class_names, error);
@@ -126,6 +127,11 @@ static adj_status check_data(const adj_dataset *train, const adj_dataset *held_o
                              "fit: the held-out data have another number of classes (got %d, "
                              "expected %d)",
                              held_out->classes, train->classes);
+    if (held_out != NULL && !held_out->normalized != !train->normalized)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "fit: only the %s data are already normalized (expected both or "
+                             "neither)",
+                             train->normalized ? "training" : "held-out");
     return ADJ_OK;
 }
 

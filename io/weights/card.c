@@ -8,13 +8,21 @@
 #include "adjoint_io.h"
 #include "io/json.h"
 
-enum { MAX_SIDE = 32768, MAX_CLASSES = 100000, N_FORMAT = 2, N_PRECISION = 3, N_RESIZE = 2 };
+enum {
+    MAX_SIDE = 32768,
+    MAX_CLASSES = 100000,
+    N_FORMAT = 2,
+    N_PRECISION = 3,
+    N_RESIZE = 2,
+    N_INPUT = 2
+};
 
 static const char *const formats[N_FORMAT] = {[ADJ_NHWC] = "NHWC", [ADJ_NCHW] = "NCHW"};
 static const char *const precisions[N_PRECISION] = {
     [ADJ_PRECISION_AS_BUILT] = "f32", [ADJ_PRECISION_BF16] = "bf16", [ADJ_PRECISION_F16] = "f16"};
 
 static const char *const resizes[N_RESIZE] = {"auto", "error"};
+static const char *const inputs[N_INPUT] = {"pixels", "normalized"};
 
 /* ---- writing ---- */
 
@@ -62,6 +70,8 @@ static int put_all(const adj_model_card *c, json_t *all)
         ok &= put(all, "mean", list_of(c->mean, c->channels));
         ok &= put(all, "deviation", list_of(c->deviation, c->channels));
     }
+    if (c->normalized)
+        ok &= put(all, "adjoint.input", json_string(inputs[1]));
     if (c->classes > 0)
         ok &= put(all, "classes", json_integer(c->classes));
     if (c->class_names != NULL)
@@ -287,6 +297,9 @@ static adj_status read_all(reading *r)
         status = read_word(r, "format", N_FORMAT, formats, "NHWC or NCHW", &format);
     if (status == ADJ_OK && c->version != NULL)
         status = read_word(r, "resize", N_RESIZE, resizes, "auto or error", &resize);
+    if (status == ADJ_OK)
+        status =
+            read_word(r, "adjoint.input", N_INPUT, inputs, "pixels or normalized", &c->normalized);
     if (status == ADJ_OK)
         status = read_word(r, "precision", N_PRECISION, precisions, "f32, bf16 or f16", &precision);
     c->format = (adj_format)format;

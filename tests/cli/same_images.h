@@ -66,19 +66,22 @@ static inline void add_array(zip_t *z, const char *name, const uint8_t *bytes, s
     cr_assert_geq(zip_file_add(z, name, s, 0), 0);
 }
 
-static inline void write_npz(const folder *to, int h, int w, int c, int as_floats)
+typedef enum { BYTES, ZERO_TO_ONE, MINUS_ONE_TO_ONE } npz_kind;
+
+static inline void write_npz(const folder *to, int h, int w, int c, npz_kind kind)
 {
     static uint8_t bytes[128 + CLASSES * EACH_TRAIN * LARGEST * 4];
     zip_t *z = zip_open(in_folder(to, "data.npz").s, ZIP_CREATE, NULL);
     cr_assert_not_null(z);
     for (int is_test = 0; is_test < 2; is_test++) {
-        size_t at = npy(as_floats ? "<f4" : "|u1", is_test, c == 1 ? 3 : 4, h, w, c, bytes);
+        size_t at = npy(kind == BYTES ? "|u1" : "<f4", is_test, c == 1 ? 3 : 4, h, w, c, bytes);
         for (int i = 0; i < images(is_test); i++) {
             const uint8_t *x = pixels_of(is_test, i, h * w * c);
             for (int k = 0; k < h * w * c; k++) {
-                const float f = (float)x[k] / 255;
-                memcpy(bytes + at, as_floats ? (const void *)&f : x + k, as_floats ? 4 : 1);
-                at += as_floats ? 4 : 1;
+                const float f = kind == ZERO_TO_ONE ? (float)x[k] / 255 : (float)x[k] / 127.5f - 1;
+                memcpy(bytes + at, kind == BYTES ? (const void *)(x + k) : &f,
+                       kind == BYTES ? 1 : 4);
+                at += kind == BYTES ? 1 : 4;
             }
         }
         add_array(z, is_test ? "x_test.npy" : "x_train.npy", bytes, at);
@@ -90,10 +93,13 @@ static inline void write_npz(const folder *to, int h, int w, int c, int as_float
     cr_assert_eq(zip_close(z), 0);
 }
 
-static inline void write_bytes(const folder *to, int h, int w, int c) { write_npz(to, h, w, c, 0); }
+static inline void write_bytes(const folder *to, int h, int w, int c)
+{
+    write_npz(to, h, w, c, BYTES);
+}
 static inline void write_floats(const folder *to, int h, int w, int c)
 {
-    write_npz(to, h, w, c, 1);
+    write_npz(to, h, w, c, ZERO_TO_ONE);
 }
 
 static inline void write_idx(const folder *to, int h, int w, int c)

@@ -15,6 +15,7 @@ static const adj_model_card card = {.model = "mobilenet_v1_0.5_128",
                                     .classes = 3,
                                     .class_names = names,
                                     .resize = "auto",
+                                    .normalized = 1,
                                     .precision = ADJ_PRECISION_BF16,
                                     .accuracy = 98.75,
                                     .seed = INT64_MAX};
@@ -27,6 +28,7 @@ static const adj_metadata expected[] = {
     {"format", "NCHW"},
     {"mean", "[0.5,100.0,3.0]"},
     {"deviation", "[1.5,2.0,255.0]"},
+    {"adjoint.input", "normalized"},
     {"classes", "3"},
     {"class_names", "[\"cat\",\"dog \\\"two\\\"\",\"M\xc3\xa4use\"]"},
     {"resize", "auto"},
@@ -66,6 +68,7 @@ Test(card, there_and_back)
     cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
     cr_expect_str_eq(back->model, card.model);
     cr_expect_str_eq(back->resize, "auto");
+    cr_expect_eq(back->normalized, 1);
     cr_expect_str_eq(back->version, ADJ_VERSION_TEXT);
     cr_expect(back->multiplier == 0.5 && back->height == 128 && back->width == 96 &&
               back->channels == 3 && back->format == ADJ_NCHW && back->classes == 3 &&

@@ -1,0 +1,194 @@
+/* test_normalized.c - arrays of floats that are no pixels: train takes them as already normalized,
+ * the card says so, eval gives the held-out number again, and what cannot be prepared alike is
+ * refused. */
+#include <criterion/criterion.h>
+
+#include "adjoint_fit.h"
+#include "adjoint_io.h"
+#include "cli/child.h"
+#include "cli/same_images.h"
+
+static finished r;
+
+/* Weights, and the data of which they are. */
+typedef struct {
+    folder f;
+    file_name npz, weights;
+} trained;
+
+static trained train(npz_kind kind, int h, int w, int c)
+{
+    trained t = {.f = folder_new()};
+    t.npz = in_folder(&t.f, "data.npz");
+    t.weights = in_folder(&t.f, "w.safetensors");
+    write_npz(&t.f, h, w, c, kind);
+    run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--threads", "1",
+                              "--epochs", "2", "--batch", "8", "--out", t.weights.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    return t;
+}
+
+/* The last "test loss 2.3051  test accuracy 10.00 %" that was printed. */
+static void held_out(char line[60])
+{
+    const char *at = NULL;
+    for (const char *next = r.out; (next = strstr(next, "test loss")) != NULL; next++)
+        at = next;
+    cr_assert_not_null(at, "%s", r.out);
+    snprintf(line, 60, "%.*s", (int)strcspn(at, "%"), at);
+}
+
+static void eval(const trained *t, const char *data)
+{
+    run_tool(
+        (const char *[]){"eval", "--data", data, "--weights", t->weights.s, "--threads", "1", NULL},
+        &r);
+}
+
+Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
+{
+    static const int size[][3] = {{28, 28, 1}, {20, 24, 1}, {30, 26, 3}};
+    for (int i = 0; i < 3; i++) {
+        char line[60], again[60];
+        trained t = train(MINUS_ONE_TO_ONE, size[i][0], size[i][1], size[i][2]);
+        cr_expect_not_null(strstr(r.out, "note: the values are taken as already normalized"), "%s",
+                           r.out);
+        held_out(line);
+        eval(&t, t.npz.s);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        held_out(again);
+        cr_expect_str_eq(line, again);
+        folder_remove(&t.f);
+    }
+}
+
+static void expect_refused(int status, const char *says)
+{
+    cr_expect_eq(r.status, status, "%d", r.status);
+    cr_expect_not_null(strstr(r.err, says), "no \"%s\" in: %s", says, r.err);
+}
+
+Test(normalized, the_card_says_it, .timeout = 120)
+{
+    trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1), of_pixels = train(ZERO_TO_ONE, 28, 28, 1);
+    const folder idx = folder_new(), png = folder_new();
+    adj_tensors *w = NULL;
+    cr_assert_eq(adj_tensors_read(t.weights.s, &w), ADJ_OK);
+    cr_expect_str_eq(adj_tensors_metadata(w, "adjoint.input"), "normalized");
+    cr_expect_str_eq(adj_tensors_metadata(w, "mean"), "[0.0]");
+    cr_expect_str_eq(adj_tensors_metadata(w, "deviation"), "[1.0]");
+    adj_tensors_free(w);
+    cr_assert_eq(adj_tensors_read(of_pixels.weights.s, &w), ADJ_OK);
+    cr_expect_null(adj_tensors_metadata(w, "adjoint.input"));
+    adj_tensors_free(w);
+
+    write_idx(&idx, 28, 28, 1);
+    write_png(&png, 28, 28, 1);
+    const char *const others[] = {of_pixels.npz.s, idx.path, png.path};
+    for (int i = 0; i < 3; i++) {
+        eval(&t, others[i]);
+        expect_refused(1, "images are pixels (expected values already normalized");
+    }
+    eval(&of_pixels, t.npz.s);
+    expect_refused(1, "images are values already normalized (expected pixels");
+    run_tool((const char *[]){"predict", "--weights", t.weights.s, png_name(&png, 1, 0).s, NULL},
+             &r);
+    expect_refused(1, "values already normalized, and no image file can be prepared alike: train");
+    run_tool(
+        (const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--jitter", "0.2", NULL},
+        &r);
+    expect_refused(1, "jitter (got 0.2, expected 0: the values are already normalized");
+    run_tool(
+        (const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--channels", "4", NULL},
+        &r);
+    expect_refused(1, "channels (got 1 of values that are already normalized");
+    remove_all(&t.f);
+    remove_all(&of_pixels.f);
+    remove_all(&idx);
+    remove_all(&png);
+}
+
+/* Two images of two pixels with the labels 0 and 1. */
+static adj_status open_values(const folder *f, const float v[4], adj_dataset **d)
+{
+    static const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2), }",
+                      labels[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+    uint8_t x[128 + 16] = "\x93NUMPY\x01\x00\x76", y[128 + 2] = "\x93NUMPY\x01\x00\x76";
+    memset(x + 10, ' ', 118);
+    memset(y + 10, ' ', 118);
+    memcpy(x + 10, header, sizeof header - 1);
+    memcpy(y + 10, labels, sizeof labels - 1);
+    memcpy(x + 128, v, 16);
+    y[128] = 0;
+    y[129] = 1;
+    put_file(in_folder(f, "x.npy").s, x, sizeof x);
+    put_file(in_folder(f, "y.npy").s, y, sizeof y);
+    return adj_dataset_open(f->path, ADJ_TRAIN, NULL, d);
+}
+
+Test(normalized, the_range_decides)
+{
+    static const struct {
+        float values[4];
+        int normalized;
+        float factor; /* 0: refused */
+    } cases[] = {
+        {{0, 0.5f, 0.25f, 1}, 0, 255}, {{0, 0, 0, 0}, 0, 255},      {{0, 0.5f, 0.25f, 1.5f}, 0, 1},
+        {{0, 1, 254, 255}, 0, 1},      {{-1, 0, 0.5f, 1}, 1, 1},    {{-1e-6f, 0, 0.5f, 1}, 1, 1},
+        {{-123.68f, 0, 3, 151}, 1, 1}, {{-255, 0, 3, 255}, 1, 1},   {{0, 1, 2, 255.01f}, 0, 0},
+        {{0, 1, 2, 65535}, 0, 0},      {{-1024, 0, 1, 3000}, 0, 0}, {{-255.01f, 0, 0, 1}, 0, 0},
+    };
+    folder f = folder_new();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        adj_dataset *d = NULL;
+        float got[2];
+        const adj_status status = open_values(&f, cases[i].values, &d);
+        cr_expect_eq(status, cases[i].factor > 0 ? ADJ_OK : ADJ_EIO, "%zu: %s", i, d->message);
+        if (status == ADJ_OK) {
+            cr_expect_eq(d->normalized, cases[i].normalized, "%zu", i);
+            cr_expect_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
+            for (int k = 0; k < 2; k++)
+                cr_expect_eq(got[k], cases[i].factor * cases[i].values[2 + k], "%zu", i);
+            cr_expect(!d->normalized || (d->mean[0] == 0 && d->deviation[0] == 1));
+        } else
+            cr_expect_not_null(strstr(d->message, "range of the values (got "), "%s", d->message);
+        adj_dataset_free(d);
+    }
+    folder_remove(&f);
+}
+
+/* What a program of one's own is told. */
+Test(normalized, the_library_refuses, .timeout = 120)
+{
+    const trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1);
+    const folder idx = folder_new();
+    const uint8_t pixels[28 * 28] = {0};
+    float probability[CLASSES];
+    adj_dataset *d = NULL, *other = NULL;
+    adj_predictor *p = NULL, *q = NULL;
+    adj_score score;
+    adj_error error = {0};
+    write_idx(&idx, 28, 28, 1);
+    cr_assert_eq(adj_predictor_load(t.weights.s, NULL, NULL, &p, &error), ADJ_OK);
+    cr_expect_eq(adj_predictor_card(p)->normalized, 1);
+    cr_expect_eq(adj_predict(p, 1, pixels, probability, &error), ADJ_EARG);
+    cr_expect_not_null(strstr(error.message, "adj_predict_floats"), "%s", error.message);
+    cr_assert_eq(adj_dataset_open(t.npz.s, ADJ_TRAIN, NULL, &d), ADJ_OK);
+    cr_assert_eq(adj_dataset_open(idx.path, ADJ_TEST, NULL, &other), ADJ_OK);
+    cr_expect_eq(adj_predictor_evaluate(p, other, &score, NULL, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "(the data are pixels)"), "%s", error.message);
+    const adj_net lenet = {.name = "lenet"};
+    cr_expect_eq(adj_fit(&lenet, d, other, NULL, &q, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "only the training data are already normalized"), "%s",
+                       error.message);
+    cr_expect_eq(adj_fit(&lenet, other, d, NULL, &q, &error), ADJ_ESHAPE);
+    adj_dataset_free(other);
+    cr_expect_eq(adj_dataset_open(idx.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &other),
+                 ADJ_EIO);
+    adj_dataset_free(other);
+    adj_dataset_free(d);
+    adj_predictor_free(p);
+    remove_all(&idx);
+    remove_all(&t.f);
+}
