@@ -8,7 +8,7 @@
 /* Prints a line of what is in n parts, which the words name, and a line for each of what is left
  * out. path: as in data_opts. The first part's classes are counted one by one. */
 void say_found(const char *path, int n, const adj_dataset *const part[], const char *const word[]);
-/* Prints a note if classes of the training part have no images. */
-void say_empty_classes(const adj_dataset *train);
+/* Prints a note if classes of the training part d have no images. */
+void say_empty_classes(const adj_dataset *d);
 
 #endif

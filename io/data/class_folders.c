@@ -132,11 +132,11 @@ static int list_class_folders(const listing *p, const char *path, string_list *n
 /* True if the class has images in some part. */
 static int has_images_anywhere(const listing *p, const char *name)
 {
-    char path[PATH_MAX], class[PATH_MAX];
+    char folder[PATH_MAX], path[PATH_MAX];
     int has = 0;
     for (int part = ADJ_TRAIN; part <= ADJ_VALIDATION && !has; part++)
-        has = io_find_part(p->folder, &p->parts, (adj_dataset_part)part, path) &&
-              io_join(class, path, name) && is_folder(class) && io_has_images(class);
+        has = io_find_part(p->folder, &p->parts, (adj_dataset_part)part, folder) &&
+              io_join(path, folder, name) && is_folder(path) && io_has_images(path);
     return has;
 }
 

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
@@ -65,31 +66,26 @@ __attribute__((format(printf, 2, 3))) static void append(char text[ADJ_MESSAGE],
 
 static const char *comma(const char *text) { return text[0] != '\0' ? ", " : ""; }
 
-/* True if ending i is more frequent than ending k, or as frequent and first by name. */
-static int goes_before(const left_out *l, int i, int k)
+/* The more frequent one first, and of two as frequent the first by name. */
+static int compare(const void *a, const void *b)
 {
-    const int64_t more = l->ending[i].n - l->ending[k].n;
-    return more > 0 || (more == 0 && strcmp(l->ending[i].text, l->ending[k].text) < 0);
+    const left_out_ending *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->text, y->text);
 }
 
-/* Appends the endings, the most frequent first. */
 static void append_endings(const left_out *l, char text[ADJ_MESSAGE])
 {
     enum { SHOWN = 4 };
-    int is_shown[LEFT_OUT_ENDINGS] = {0};
+    left_out sorted = *l;
     int64_t rest = l->files;
 
+    qsort(sorted.ending, (size_t)sorted.n_ending, sizeof *sorted.ending, compare);
     append(text, "%lld file%s with other endings (", (long long)l->files, l->files > 1 ? "s" : "");
-    for (int k = 0; k < SHOWN && k < l->n_ending; k++) {
-        int best = -1;
-        for (int i = 0; i < l->n_ending; i++)
-            if (!is_shown[i] && (best < 0 || goes_before(l, i, best)))
-                best = i;
-        is_shown[best] = 1;
-        rest -= l->ending[best].n;
-        append(text, "%s%s %lld", k > 0 ? ", " : "",
-               l->ending[best].text[0] != '\0' ? l->ending[best].text : "none",
-               (long long)l->ending[best].n);
+    for (int k = 0; k < SHOWN && k < sorted.n_ending; k++) {
+        const left_out_ending *e = &sorted.ending[k];
+        rest -= e->n;
+        append(text, "%s%s %lld", k > 0 ? ", " : "", e->text[0] != '\0' ? e->text : "none",
+               (long long)e->n);
     }
     if (rest > 0)
         append(text, ", others %lld", (long long)rest);

@@ -11,14 +11,16 @@ typedef enum { WITHOUT_IMAGES, WITHOUT_CLASSES, NO_PART, FOLDER_REASONS } left_o
 enum { LEFT_OUT_ENDINGS = 16, LEFT_OUT_ENDING = 12, LEFT_OUT_NAMES = 100 };
 
 typedef struct {
-    int64_t ignored; /* names that are hidden or an operating system's */
-    int64_t outside; /* files beside class folders */
-    int64_t inside;  /* folders in class folders */
-    int64_t files;   /* in class folders, with other endings than images */
-    struct {
-        char text[LEFT_OUT_ENDING]; /* ".bmp", lower case; "": none */
-        int64_t n;
-    } ending[LEFT_OUT_ENDINGS]; /* the first ones met */
+    char text[LEFT_OUT_ENDING]; /* ".bmp", lower case; "": none */
+    int64_t n;                  /* files */
+} left_out_ending;
+
+typedef struct {
+    int64_t ignored;                          /* names that are hidden or an operating system's */
+    int64_t outside;                          /* files beside class folders */
+    int64_t inside;                           /* folders in class folders */
+    int64_t files;                            /* in class folders, with other endings than images */
+    left_out_ending ending[LEFT_OUT_ENDINGS]; /* the first ones met */
     int n_ending;
     struct {
         int64_t n;
