@@ -161,8 +161,10 @@ typedef struct {
     /* Whose names and layouts the file has. NULL: ours. "pytorch": those of a state_dict - "w" is
      * "weight", slashes are dots, the last layer is "fc", blocks of residual nets are torchvision's
      * - with filters [out, in, kh, kw], matrices [out, in], and inputs of a dense layer after an
-     * image in the order c, h, w. "keras": kernel, bias, gamma, beta, moving_mean, moving_variance
-     * (whose batch norms have an epsilon of 0.001 unless it was given: no file says it). Else the
+     * image in the order c, h, w; a prefix of nearly all names ("module.") is found by itself.
+     * "keras": kernel, bias, gamma, beta, moving_mean, moving_variance, or LAYER/vars/0; layers
+     * that Keras has numbered are taken in their order. Its batch norms have an epsilon of 0.001
+     * unless it was given: no file says it. Else the
      * name of a map file with a line for each of ours that is called otherwise or lies otherwise:
      *     conv1/w = conv1.weight, permute 2 3 1 0
      *     bn1/running = bn1.running_mean + bn1.running_var

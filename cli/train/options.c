@@ -222,7 +222,7 @@ int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset;
     const option options[] = {
-        {"--model", "NAME", "one of adjoint models; default: lenet", .text = &o->model,
+        {"--model", "NAME", "one of adjoint models; default: that of --weights, else lenet", .text = &o->model,
          .names = model_name_at},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},

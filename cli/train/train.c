@@ -443,6 +443,7 @@ int command_train(int argc, char **argv)
     train_opts o;
     training t = {.o = &o, .told = {.o = &o}};
     adj_tensors *resumed = NULL;
+    char model[MODEL_NAME];
 
     int status = parse_train(&o, argc, argv);
     if (status == CONTINUE)
@@ -452,6 +453,7 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE && o.resume)
         status = checkpoint_open(&o, &resumed);
     if (status == CONTINUE) {
+        name_model(&o, model);
         set_train_defaults(&o);
         if (o.threads == 0) /* a checkpoint says how many there were */
             o.threads = default_threads(&o);

@@ -32,6 +32,20 @@ static void tell(void *user, const adj_weight_report *r)
     }
 }
 
+void name_model(train_opts *o, char model[MODEL_NAME])
+{
+    adj_tensors *t = NULL;
+    if (o->model != NULL || o->weights == NULL || is_stdout(o->weights))
+        return;
+    const int can_read = adj_tensors_open(o->weights, &t) == ADJ_OK; /* else load_start complains */
+    const char *name = can_read ? adj_tensors_metadata(t, "model") : NULL;
+    if (name != NULL && adj_model_find(name, NULL) != NULL) {
+        snprintf(model, MODEL_NAME, "%s", name);
+        o->model = model;
+    }
+    adj_tensors_free(t);
+}
+
 int load_start(const train_opts *o, adj_trainer *trainer)
 {
     int new_head = o->head != NULL && strcmp(o->head, "new") == 0;

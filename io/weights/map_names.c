@@ -12,15 +12,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "map.h"
-
-enum { MAX_LAYERS = 8 };
-
-/* The names under which a tensor may be found: layer, separator, part. */
-typedef struct {
-    int n_layer;
-    char layer[MAX_LAYERS][MAP_NAME];
-    const char *part[MAP_SOURCES], *other; /* other: of part[0], as some call it; NULL: none */
-} names;
+#include "map_find.h"
 
 /* One parameter, and who reads it. */
 typedef struct {
@@ -229,7 +221,7 @@ static void name_torch_part(names *n, const parameter *p)
     static const char *const table[][2] = {
         {"w", "weight"}, {"b", "bias"}, {"gamma", "weight"}, {"beta", "bias"}};
 
-    n->part[0] = p->part;
+    n->part[0] = n->own_part;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(p->part, table[i][0]) == 0)
             n->part[0] = table[i][1];
@@ -246,6 +238,34 @@ static void name_torch_part(names *n, const parameter *p)
 }
 
 /* ---- Keras's names ---- */
+
+/* Returns what Keras calls the first layer of this kind in a model; the next is KIND_1. */
+static const char *keras_kind(const parameter *p)
+{
+    if (has(p->g, p->layer, "gamma"))
+        return "batch_normalization";
+    if (has(p->g, p->layer, "pointwise"))
+        return "separable_conv2d";
+    char weights[2 * MAP_NAME];
+    snprintf(weights, sizeof weights, "%s/w", p->layer);
+    const adj_node *w = adj_find(p->g, weights);
+    if (w == NULL)
+        return NULL;
+    const parameter of = parameter_of(p->g, w);
+    return is_depthwise(&of) ? "depthwise_conv2d" : is_dense(&of) ? "dense" : "conv2d";
+}
+
+/* Returns the parameter's place among its layer's variables, as "LAYER/vars/0" counts them. */
+static int keras_index(const parameter *p)
+{
+    static const char *const second[] = {"b", "beta", "pointwise"};
+    if (strcmp(p->part, "running") == 0)
+        return 2;
+    for (size_t i = 0; i < sizeof second / sizeof *second; i++)
+        if (strcmp(p->part, second[i]) == 0)
+            return strcmp(p->part, "b") == 0 && has(p->g, p->layer, "pointwise") ? 2 : 1;
+    return 0;
+}
 
 static void name_keras(names *n, const parameter *p)
 {
@@ -265,9 +285,10 @@ static void name_keras(names *n, const parameter *p)
     if (strcmp(p->layer, "logits") == 0) {
         add_layer(n, "predictions");
         add_layer(n, "fc");
-        add_layer(n, "dense");
     }
-    n->part[0] = p->part;
+    n->kind = keras_kind(p);
+    n->index = keras_index(p);
+    n->part[0] = n->own_part;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(p->part, table[i][0]) == 0)
             n->part[0] = table[i][1];
@@ -279,68 +300,43 @@ static void name_keras(names *n, const parameter *p)
     }
 }
 
-/* ---- which of the names ---- */
+/* ---- all of them ---- */
 
-/* How a name is put together around layer and part. */
-typedef struct {
-    const char *before, *between, *after;
-} form;
-static const form torch_forms[] = {{"", ".", ""}, {"module.", ".", ""}, {"model.", ".", ""}};
-static const form keras_forms[] = {{"", "/", ""}, {"", "/", ":0"}, {"", ".", ""}};
-enum { FORMS = 3 };
-
-static void put_name(char name[MAP_NAME], const form *f, const char *layer, const char *part)
+static void name_parameter(map_entry *e, names *n, adj_graph *g, const adj_node *leaf, int keras)
 {
-    snprintf(name, MAP_NAME, "%s%.100s%s%.80s%s", f->before, layer,
-             layer[0] != '\0' ? f->between : "", part, f->after);
-}
-
-/* The first that the file has; else the first of all. */
-static void choose(map_entry *e, const names *n, const form forms[FORMS], const adj_tensors *theirs)
-{
-    const char *parts[] = {n->part[0], n->other};
-    form f = forms[0];
-    int layer = 0, part = 0, found = 0;
-
-    for (int i = 0; i < n->n_layer * 2 * FORMS && !found; i++) {
-        int l = i / (2 * FORMS), k = i / FORMS % 2;
-        if (parts[k] == NULL)
-            continue;
-        put_name(e->theirs[0], &forms[i % FORMS], n->layer[l], parts[k]);
-        found = adj_tensors_find(theirs, e->theirs[0]) >= 0;
-        if (found) {
-            f = forms[i % FORMS];
-            layer = l;
-            part = k;
-        }
+    const parameter p = parameter_of(g, leaf);
+    snprintf(e->ours, sizeof e->ours, "%s", adj_node_name(leaf));
+    snprintf(n->own, sizeof n->own, "%s", p.layer);
+    snprintf(n->own_part, sizeof n->own_part, "%s", p.part);
+    if (keras) {
+        name_keras(n, &p);
+        return;
     }
-    put_name(e->theirs[0], &f, n->layer[layer], parts[part]);
-    e->n_theirs = 1;
-    if (n->part[1] != NULL)
-        put_name(e->theirs[e->n_theirs++], &f, n->layer[layer], n->part[1]);
+    name_torch_layer(n, &p);
+    name_torch_part(n, &p);
+    lay_out_torch(e, &p);
 }
 
 adj_status map_name(weight_map *m, int keras, adj_graph *g, const adj_tensors *theirs,
                     adj_error *error)
 {
-    for (int id = 0; id < adj_graph_node_count(g); id++) {
+    names *all = calloc((size_t)adj_graph_node_count(g) + 1, sizeof *all);
+    adj_status status = ADJ_OK;
+
+    if (all == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
+    for (int id = 0; id < adj_graph_node_count(g) && status == ADJ_OK; id++) {
         const adj_node *leaf = adj_graph_node_at(g, id);
         if (!(adj_node_is_param(leaf) || adj_node_is_state(leaf)) || adj_is_training_state(leaf))
             continue;
         map_entry *e = map_add(m, error);
-        if (e == NULL)
-            return ADJ_ENOMEM;
-        parameter p = parameter_of(g, leaf);
-        names n = {0};
-        snprintf(e->ours, sizeof e->ours, "%s", adj_node_name(leaf));
-        if (keras) {
-            name_keras(&n, &p);
-        } else {
-            name_torch_layer(&n, &p);
-            name_torch_part(&n, &p);
-            lay_out_torch(e, &p);
-        }
-        choose(e, &n, keras ? keras_forms : torch_forms, theirs);
+        if (e != NULL)
+            name_parameter(e, &all[m->n - 1], g, leaf, keras);
+        else
+            status = ADJ_ENOMEM;
     }
-    return ADJ_OK;
+    if (status == ADJ_OK)
+        status = map_find_names(m, all, keras, theirs, error);
+    free(all);
+    return status;
 }

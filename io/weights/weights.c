@@ -156,6 +156,22 @@ static adj_status reset_states(loading *l)
     return ADJ_OK;
 }
 
+/* Returns the built-in map that the file's names look like, or NULL. */
+static const char *likely_map(const adj_tensors *file)
+{
+    static const char *const marks[][2] = {
+        {".weight", "pytorch"}, {"/kernel", "keras"}, {"/kernel:0", "keras"}, {"/vars/0", "keras"}};
+    for (int k = 0; k < adj_tensors_count(file); k++) {
+        const char *name = adj_tensors_at(file, k).name;
+        for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+            const size_t n = strlen(name), end = strlen(marks[i][0]);
+            if (n > end && strcmp(name + n - end, marks[i][0]) == 0)
+                return marks[i][1];
+        }
+    }
+    return NULL;
+}
+
 /* Whether what was found will do. */
 static adj_status judge(const loading *l, adj_error *error)
 {
@@ -168,6 +184,11 @@ static adj_status judge(const loading *l, adj_error *error)
         if (bad == NULL && (t->fate == ADJ_WEIGHT_MISSING || t->fate == ADJ_WEIGHT_UNFIT))
             bad = t;
     }
+    const int is_nothing = bad != NULL && loaded == 0 && l->o->map == NULL && !l->o->partial;
+    const char *map = is_nothing ? likely_map(l->file) : NULL;
+    if (map != NULL)
+        return adj_error_set(error, ADJ_EIO, "weights: %.200s (expected our names, or map %s)",
+                             bad->why.message, map);
     if (bad != NULL && !l->o->partial)
         return adj_error_set(error, bad->why.status, "weights: %s", bad->why.message);
     if (bad != NULL && loaded == 0)

@@ -309,6 +309,9 @@ Test(convert, says_whose_file_it_is)
     r = TOOL("eval", "--weights", w.s, "--data", f.path);
     const double before = accuracy_of(&r);
 
+    r = TOOL("train", "--weights", w.s, "--data", f.path, "--epochs", "1");
+    cr_expect(r.status == 0 && strstr(r.out, "\nlenet5, ") != NULL, "%s%s", r.out, r.err);
+
     cr_assert_eq(TOOL("convert", w.s, p.s, "--map", "pytorch", "--to-theirs").status, 0);
     cr_expect_str_eq(entry_of(p.s, "format"), "pt");
     cr_expect_null(entry_of(p.s, "adjoint.version"));

@@ -1,0 +1,199 @@
+/* test_prefix.c - weights whose names stand in another program's wrappers: prefixes, Keras's own
+ * numbering and its files' nesting. The logits are PyTorch's, and Keras's layouts are ours. */
+#include "io/weights/net.h"
+
+enum { ROOM = 2 * DICT };
+
+typedef struct {
+    adj_tensor tensor[ROOM];
+    char name[ROOM][96];
+    int n;
+} named;
+
+static void add(named *all, const char *prefix, const adj_tensor *t)
+{
+    char *name = all->name[all->n];
+    snprintf(name, sizeof all->name[0], "%s%s", prefix, t->name);
+    all->tensor[all->n] = *t;
+    all->tensor[all->n++].name = name;
+}
+
+static void put(const named *all, const char *path)
+{
+    adj_error error = {0};
+    cr_assert_eq(adj_tensors_write(path, all->n, all->tensor, 0, NULL, &error), ADJ_OK, "%s",
+                 error.message);
+}
+
+static adj_status load(const small_net *n, const char *path, const char *map, adj_error *error)
+{
+    return adj_weights_load_with(n->e, path, &(adj_weights_opts){.map = map}, error);
+}
+
+/* torch.compile, DataParallel, both, a model that owns this one, and a head beside it. */
+Test(prefix, pytorch)
+{
+    static const char *const prefixes[][2] = {{"_orig_mod.", "_orig_mod."},
+                                              {"module.", "module."},
+                                              {"module._orig_mod.", "module._orig_mod."},
+                                              {"model.", "model."},
+                                              {"net.encoder.", "net.encoder."},
+                                              {"backbone.", ""},
+                                              {"", ""}};
+    static torch_weights w;
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.safetensors");
+    fill_torch(&w);
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        adj_error error = {0};
+        named all = {.n = 0};
+        for (int k = 0; k < DICT; k++)
+            add(&all, prefixes[i][strncmp(w.tensor[k].name, "fc2.", 4) == 0], &w.tensor[k]);
+        put(&all, path.s);
+        small_net n = net_of(ADJ_NHWC, ADJ_F32);
+        cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s: %s", prefixes[i][0],
+                     error.message);
+        expect_torch_logits(&n, 1e-5);
+        net_free(&n);
+    }
+    folder_remove(&f);
+}
+
+/* The same names twice: those without a prefix are taken; of two prefixes neither is. */
+Test(prefix, two_sets)
+{
+    static torch_weights w;
+    static const float zeros[MOST];
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.safetensors");
+    fill_torch(&w);
+    for (int has_prefix = 0; has_prefix < 2; has_prefix++) {
+        adj_error error = {0};
+        named all = {.n = 0};
+        for (int k = 0; k < DICT; k++) {
+            adj_tensor other = w.tensor[k];
+            other.data = zeros;
+            add(&all, "teacher.", &other);
+            add(&all, has_prefix ? "student." : "", &w.tensor[k]);
+        }
+        put(&all, path.s);
+        small_net n = net_of(ADJ_NHWC, ADJ_F32);
+        if (has_prefix) {
+            cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_EARG, "%s", error.message);
+            cr_expect_not_null(strstr(error.message, "two sets of weights"), "%s", error.message);
+            cr_expect(strstr(error.message, "student.*") && strstr(error.message, "teacher.*"));
+        } else {
+            cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
+            expect_torch_logits(&n, 1e-5);
+        }
+        net_free(&n);
+    }
+    folder_remove(&f);
+}
+
+/* A dictionary in an .npz, and names of a program that was not named. */
+Test(prefix, npz_and_a_missing_map)
+{
+    static torch_weights w;
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.npz");
+    adj_error error = {0};
+    named all = {.n = 0};
+    fill_torch(&w);
+    for (int k = 0; k < DICT; k++)
+        add(&all, "module.", &w.tensor[k]);
+    cr_assert_eq(adj_tensors_write_npz(path.s, all.n, all.tensor, &error), ADJ_OK);
+    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    cr_expect_eq(load(&n, path.s, NULL, &error), ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, "expected our names, or map pytorch"), "%s",
+                       error.message);
+    cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
+    expect_torch_logits(&n, 1e-5);
+    net_free(&n);
+    folder_remove(&f);
+}
+
+/* ---- Keras ---- */
+
+enum { PARTS = 11 };
+static const char *const ours[PARTS] = {"conv1/w",     "conv1/b",     "bn1/gamma", "bn1/beta",
+                                        "bn1/running", "bn1/running", "dw/w",      "fc1/w",
+                                        "fc1/b",       "logits/w",    "logits/b"};
+
+/* Names as Keras 3.15 writes them: h5py's of save_weights, of a model that was given names for some
+ * layers, of the older .h5; v.path of a second model in a process. */
+static const char *const theirs[][PARTS] = {
+    {"layers/conv2d/vars/0", "layers/conv2d/vars/1", "layers/batch_normalization/vars/0",
+     "layers/batch_normalization/vars/1", "layers/batch_normalization/vars/2",
+     "layers/batch_normalization/vars/3", "layers/depthwise_conv2d/vars/0", "layers/dense/vars/0",
+     "layers/dense/vars/1", "layers/dense_1/vars/0", "layers/dense_1/vars/1"},
+    {"conv1/vars/0", "conv1/vars/1", "bn1/vars/0", "bn1/vars/1", "bn1/vars/2", "bn1/vars/3",
+     "dw/vars/0", "fc1/vars/0", "fc1/vars/1", "fc/vars/0", "fc/vars/1"},
+    {"model_weights/conv2d/sequential/conv2d/kernel", "model_weights/conv2d/sequential/conv2d/bias",
+     "model_weights/batch_normalization/sequential/batch_normalization/gamma",
+     "model_weights/batch_normalization/sequential/batch_normalization/beta",
+     "model_weights/batch_normalization/sequential/batch_normalization/moving_mean",
+     "model_weights/batch_normalization/sequential/batch_normalization/moving_variance",
+     "model_weights/depthwise_conv2d/sequential/depthwise_conv2d/kernel",
+     "model_weights/dense/sequential/dense/kernel", "model_weights/dense/sequential/dense/bias",
+     "model_weights/dense_1/sequential/dense_1/kernel",
+     "model_weights/dense_1/sequential/dense_1/bias"},
+    {"sequential_1/conv2d_7/kernel", "sequential_1/conv2d_7/bias",
+     "sequential_1/batch_normalization_2/gamma", "sequential_1/batch_normalization_2/beta",
+     "sequential_1/batch_normalization_2/moving_mean",
+     "sequential_1/batch_normalization_2/moving_variance", "sequential_1/depthwise_conv2d/kernel",
+     "sequential_1/dense_9/kernel", "sequential_1/dense_9/bias", "sequential_1/dense_10/kernel",
+     "sequential_1/dense_10/bias"},
+    {"m/conv2d/kernel:0", "m/conv2d/bias:0", "m/bn1/gamma:0", "m/bn1/beta:0", "m/bn1/moving_mean:0",
+     "m/bn1/moving_variance:0", "m/dw/depthwise_kernel:0", "m/dense/kernel:0", "m/dense/bias:0",
+     "m/predictions/kernel:0", "m/predictions/bias:0"},
+};
+
+/* The net's parameters under these names; running statistics are two tensors. */
+static void put_keras(const small_net *from, const char *const names[PARTS], int n,
+                      const char *path)
+{
+    adj_tensor t[PARTS];
+    for (int i = 0; i < n; i++) {
+        const adj_node *p = adj_find(from->g, ours[i]);
+        t[i] = adj_tensor_of(names[i], adj_node_type(p), adj_data(from->e, p));
+        if (i == 4 || i == 5)
+            t[i] = (adj_tensor){
+                names[i], ADJ_ELEM_F32, {1, {4}}, (const float *)t[i].data + 4 * (i - 4)};
+    }
+    cr_assert_eq(adj_tensors_write(path, n, t, 0, NULL, NULL), ADJ_OK);
+}
+
+Test(prefix, keras)
+{
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "k.safetensors");
+    float want[BATCH * CLASSES], got[BATCH * CLASSES];
+    small_net from = net_of(ADJ_NHWC, ADJ_F32);
+    const float running[8] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
+    cr_assert_eq(adj_set(from.e, adj_find(from.g, "bn1/running"), running, sizeof running), ADJ_OK);
+    run_net(&from, want);
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
+        adj_error error = {0};
+        put_keras(&from, theirs[i], PARTS, path.s);
+        small_net to = net_of(ADJ_NHWC, ADJ_F32);
+        for (int k = 0; k < PARTS; k++) {
+            static const float zeros[MOST];
+            const adj_node *p = adj_find(to.g, ours[k]);
+            cr_assert_eq(adj_set(to.e, p, zeros, adj_type_bytes(adj_node_type(p))), ADJ_OK);
+        }
+        cr_expect_eq(load(&to, path.s, "keras", &error), ADJ_OK, "case %zu: %s", i, error.message);
+        run_net(&to, got);
+        cr_expect_arr_eq(got, want, sizeof want, "case %zu", i);
+        net_free(&to);
+    }
+    /* one layer of two: which it is, nothing says */
+    adj_error error = {0};
+    put_keras(&from, theirs[0], PARTS - 2, path.s);
+    small_net to = net_of(ADJ_NHWC, ADJ_F32);
+    cr_expect_eq(load(&to, path.s, "keras", &error), ADJ_EIO);
+    cr_expect_not_null(strstr(error.message, "no tensor "), "%s", error.message);
+    net_free(&to);
+    net_free(&from);
+    folder_remove(&f);
+}
