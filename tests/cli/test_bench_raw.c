@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
-#include "exec/clock.h"
 #include "tests/reference.h"
 #include "tests/temporary.h"
+#include "tests/virtual_clock.h"
 
 /* Of every forward convolution, in the order in which the backend offers them. */
 enum { MIDDLING, FAST, HOPELESS, N_SPIN };
 static const struct {
     const char *name;
-    double seconds;
-} spins[N_SPIN] = {{"middling", 6e-3}, {"fast", 2e-3}, {"hopeless", 80e-3}};
+    double ms;
+} spins[N_SPIN] = {{"middling", 6}, {"fast", 2}, {"hopeless", 80}};
 static int runs[N_SPIN];
 static int fails; /* the fast one does */
 
@@ -37,10 +37,8 @@ static adj_status prepare_spin(void *backend, const adj_group *g, int number, ad
 static adj_status run_spin(const adj_call *c)
 {
     int *run = c->state;
-    double end = seconds_now() + spins[run - runs].seconds;
+    pass_ms(spins[run - runs].ms);
     ++*run;
-    while (seconds_now() < end)
-        ;
     return fails && run == &runs[FAST] ? ADJ_EBACKEND : ADJ_OK;
 }
 

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "adjoint_ext.h"
 #include "tests/reference.h"
+#include "tests/virtual_clock.h"
 
 enum { N = 5 };
 struct adj_layout {
@@ -15,8 +15,6 @@ struct adj_layout {
 };
 static const adj_layout reversed = {"reversed"};
 static double reorder_ms;
-
-static void wait_ms(double ms) { nanosleep(&(struct timespec){0, (long)(1e6 * ms)}, NULL); }
 
 /* relu writes the layout, sigmoid reads it; candidate 0 does neither. */
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -40,7 +38,7 @@ static adj_status run(const adj_call *c)
     const int is_relu = strcmp(c->group->node[0]->op->name, "relu") == 0;
     const float *x = c->in[0];
     float *y = c->out[0];
-    wait_ms(is_quick ? 1 : 3);
+    pass_ms(is_quick ? 1 : 3);
     for (int i = 0; i < N; i++) {
         const float v = x[is_quick && !is_relu ? N - 1 - i : i];
         y[is_quick && is_relu ? N - 1 - i : i] = is_relu ? fmaxf(v, 0) : 1 / (1 + expf(-v));
@@ -65,7 +63,7 @@ static adj_status reorder_run(void *state, const void *in, void *out, void *scra
 {
     (void)state;
     (void)scratch;
-    wait_ms(reorder_ms);
+    pass_ms(reorder_ms);
     for (int i = 0; i < N; i++)
         ((float *)out)[i] = ((const float *)in)[N - 1 - i];
     return ADJ_OK;
