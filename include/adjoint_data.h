@@ -112,9 +112,9 @@ typedef struct {
      * by name; where like has none, by number, or by order if there is a folder for each. A rule
      * that refuses images of another size holds for this part, too. */
     const adj_dataset *like;
-    int skip_broken; /* image files that cannot be read are left out; 0: they are a failure. Then
-                        files of a part with like are read for 3 s at most when it is opened, and
-                        those beyond when they are wanted */
+    int skip_broken; /* image files that cannot be read are left out; 0: they are a failure. Then of
+                        a part with like, opening reads the first 200 files and those that 3 s are
+                        enough for; the others are read when they are wanted */
     /* Called while images are read for the first time, with how many of n were, by one thread at a
      * time; NULL: not. */
     void (*progress)(void *user, int64_t done, int64_t n);
