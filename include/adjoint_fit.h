@@ -60,7 +60,8 @@ typedef struct {
 ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,
                                       const adj_predictor_opts *options, adj_predictor **p,
                                       adj_error *error);
-/* Replaces the file by one with the parameters and the card; metadata are added to it. */
+/* Replaces the file by one with the parameters and the card; metadata are added to it. path NULL as
+ * in adj_tensors_write. */
 ADJ_API adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                                       const adj_metadata metadata[], adj_error *error);
 /* NULL: nothing. */
@@ -254,7 +255,7 @@ ADJ_API void adj_trainer_free(adj_trainer *t);
 ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
                                     const adj_weights_opts *options, adj_error *error);
 
-/* A checkpoint of what is done so far; to go on from one. */
+/* A checkpoint of what is done so far, path NULL as in adj_tensors_write; to go on from one. */
 ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
 /* Goes on from a checkpoint of the same training (adj_fit_opts.resume). */
 ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);

@@ -86,7 +86,8 @@ typedef struct {             /* strings kept with the tensors, such as the model
     const char *key, *value; /* UTF-8 */
 } adj_metadata;
 
-/* Replaces the file (adj_file_replace). Among its metadata are checksums of each tensor and of the
+/* Replaces the file (adj_file_replace); path NULL: checks names, metadata and sizes, and writes
+ * nothing. Among the metadata are checksums of each tensor and of the
  * header: keys that begin with "adjoint.crc32" are taken. */
 ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[],
                                      int n_metadata, const adj_metadata metadata[],
@@ -135,7 +136,8 @@ ADJ_API void adj_tensors_free(adj_tensors *t);
 
 /* ---- weights ---- */
 
-/* Writes every parameter and state that the executor holds, by name. */
+/* Writes every parameter and state that the executor holds, by name; path NULL as in
+ * adj_tensors_write. */
 ADJ_API adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                                     const adj_metadata metadata[], adj_error *error);
 /* What became of a parameter or state, or of a tensor of the file. */

@@ -1,6 +1,5 @@
 /* checkpoint.c - see checkpoint.h. What else the file says, and whether it is to be believed, is
  * adj_trainer_resume's matter. */
-#include <ctype.h>
 #include <omp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -91,11 +90,11 @@ __attribute__((format(printf, 2, 3))) static int refuse(const char *path, const 
     return complain("train", EXIT_FAILED, "--resume: %s: %s", path, sentence);
 }
 
-/* A word of the file that may be printed and used as a name, or a list of class weights. */
+/* True for a name, a list of class weights or patterns: what adj_trainer_save takes. */
 static int is_word(const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
-        if (!isgraph((unsigned char)*c))
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
             return 0;
     return text[0] != '\0';
 }

@@ -36,7 +36,7 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     o.schedule = &schedule;
     o.tune = 0;                 /* the rate does not depend on what was timed */
     o.epochs = ADJ_RANGE_STEPS; /* of a step at least */
-    o.checkpoint = NULL;
+    o.best = o.checkpoint = NULL;
     o.checkpoint_every = 0;
     o.on_step = on_step;
     o.on_epoch = NULL;

@@ -57,16 +57,21 @@ void predictor_normalise(adj_predictor *p, const float mean[], const float devia
     }
 }
 
-adj_status predictor_name_classes(adj_predictor *p, const char *const names[], adj_error *error)
+adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const names[],
+                                  adj_error *error)
 {
-    if (names == NULL)
+    if (names == NULL || n != p->net.classes)
         return ADJ_OK;
-    p->class_names = calloc((size_t)p->net.classes, sizeof *p->class_names);
+    p->class_names = calloc((size_t)n, sizeof *p->class_names);
     if (p->class_names == NULL)
         return no_memory(error);
-    for (int64_t i = 0; i < p->net.classes; i++)
+    for (int64_t i = 0; i < n; i++) {
+        if (names[i] == NULL)
+            return adj_error_set(error, ADJ_EARG, "fit: the name of class %lld is NULL",
+                                 (long long)i);
         if ((p->class_names[i] = strdup(names[i])) == NULL)
             return no_memory(error);
+    }
     p->card.class_names = (const char *const *)p->class_names;
     return ADJ_OK;
 }
@@ -170,10 +175,8 @@ adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata
     adj_metadata *card = NULL;
     int n = 0;
 
-    if (p == NULL || path == NULL || n_metadata < 0 || p->home == NULL)
-        return adj_error_set(error, ADJ_EARG,
-                             "predictor: expected one with parameters, and the "
-                             "name of a file");
+    if (p == NULL || n_metadata < 0 || p->home == NULL)
+        return adj_error_set(error, ADJ_EARG, "predictor: expected one with parameters");
     adj_status status = adj_model_card_write(&p->card, &card, &n, error);
     if (status != ADJ_OK)
         return status;
@@ -302,7 +305,7 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
         predictor_normalise(*p, zero, one, ADJ_MAX_CHANNELS);
         (*p)->card.deviation[0] = 0;
     }
-    return predictor_name_classes(*p, card->class_names, error);
+    return predictor_name_classes(*p, card->classes, card->class_names, error);
 }
 
 /* The first network, of one image, holds what the file has. */

@@ -48,8 +48,9 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
                          adj_error *error);
 /* As of a data set with c channels: one is repeated. */
 void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c);
-/* names: net.classes of them, copied; NULL: none. */
-adj_status predictor_name_classes(adj_predictor *p, const char *const names[], adj_error *error);
+/* Copies the n names. It has none if names is NULL, or if the net has another number of classes. */
+adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const names[],
+                                  adj_error *error);
 /* Its evaluation is planned anew, with these kernels. 0: out of memory. */
 int predictor_select(adj_predictor *p, const char *selection);
 /* Takes the parameters of from, which stays the caller's. batch: of the evaluation network that

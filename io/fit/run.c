@@ -9,6 +9,26 @@ static int call(int (*callback)(void *user, const adj_fit_progress *progress), c
     return callback != NULL && callback(t->o.user, &now) != 0;
 }
 
+adj_status trainer_check_contents(adj_trainer *t, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    if (ranks_rank(&t->ranks) == 0)
+        status = adj_predictor_save(t->predictor, NULL, 0, NULL, error);
+    status = ranks_share_status(&t->ranks, status, error);
+    return status == ADJ_OK && t->o.checkpoint != NULL ? adj_trainer_save(t, NULL, error) : status;
+}
+
+/* Fails if a file could not be written now. */
+static adj_status check_paths(const adj_trainer *t, adj_error *error)
+{
+    const char *const paths[] = {t->o.best, t->o.checkpoint};
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < 2 && status == ADJ_OK && ranks_rank(&t->ranks) == 0; i++)
+        if (paths[i] != NULL)
+            status = adj_file_check(paths[i], 0, error);
+    return ranks_share_status(&t->ranks, status, error);
+}
+
 static adj_status save(adj_trainer *t, adj_error *error)
 {
     adj_status status = ADJ_OK;
@@ -51,6 +71,8 @@ adj_status adj_trainer_run(adj_trainer *t, adj_error *error)
     if (t == NULL)
         return adj_error_set(error, ADJ_EARG, "fit: expected a trainer");
     adj_status status = ranks_begin(t, error);
+    if (status == ADJ_OK)
+        status = check_paths(t, error);
     while (!adj_trainer_is_done(t) && status == ADJ_OK && !stopped) {
         status = run_steps(t, &stopped, error);
         if (status == ADJ_OK && !stopped) {
@@ -77,8 +99,10 @@ adj_status adj_fit(const adj_net *net, const adj_dataset *train, const adj_datas
     if (status == ADJ_OK && options != NULL && options->resume)
         status = adj_trainer_resume(t, options->checkpoint, error);
     if (status == ADJ_OK) {
+        const uint64_t before = t->done;
         status = adj_trainer_run(t, error);
-        *p = adj_trainer_predictor(t, status == ADJ_OK ? error : NULL);
+        if (status == ADJ_OK || t->done != before)
+            *p = adj_trainer_predictor(t, status == ADJ_OK ? error : NULL);
         if (*p == NULL && status == ADJ_OK)
             status = ADJ_ENOMEM;
         if (*p != NULL)

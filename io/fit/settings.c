@@ -1,6 +1,5 @@
 /* settings.c - the settings of a training: completed, and as text. Reals are written in
  * hexadecimal: they come back bit by bit. */
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -125,7 +124,16 @@ static int default_threads(void)
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
-/* Every number is one that a checkpoint could have, too. */
+/* A word of a file that may be printed and used as a name. */
+static int is_word(const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return 0;
+    return text[0] != '\0' && strlen(text) < 200;
+}
+
+/* Every number and word is one that a checkpoint can have. */
 static adj_status check(settings *s, adj_error *error)
 {
     entry list[MAX_ENTRIES];
@@ -133,6 +141,11 @@ static adj_status check(settings *s, adj_error *error)
     int n = settings_entries(s, list);
 
     for (int i = 0; i < n; i++) {
+        if (list[i].text != NULL && !is_word(*list[i].text))
+            return adj_error_set(error, ADJ_EARG,
+                                 "fit: %s (got \"%.80s\", expected 1 to 199 bytes without control "
+                                 "characters)",
+                                 list[i].key, *list[i].text);
         if (list[i].text != NULL)
             continue;
         double v = list[i].integer != NULL ? (double)*list[i].integer : *list[i].real;
@@ -295,15 +308,6 @@ const char *entry_text(const entry *e, char number[ENTRY_TEXT])
     else
         c_snprintf(number, ENTRY_TEXT, "%a", *e->real);
     return number;
-}
-
-/* A word of a file that may be printed and used as a name. */
-static int is_word(const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return 0;
-    return text[0] != '\0' && strlen(text) < 200;
 }
 
 static int store_word(const entry *e, const char *text)

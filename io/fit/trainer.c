@@ -111,7 +111,7 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     t->predictor->card.normalized = d->normalized;
     t->predictor->card.resize = resize_word(d->resize);
     predictor_normalise(t->predictor, d->mean, d->deviation, d->c);
-    return predictor_name_classes(t->predictor, d->class_names, error);
+    return predictor_name_classes(t->predictor, d->classes, d->class_names, error);
 }
 
 static adj_status check_data(const adj_dataset *train, const adj_dataset *held_out,
@@ -174,6 +174,8 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     /* Planned at once, with or without held-out data: a long training must not fail at its end. */
     if (status == ADJ_OK && adj_trainer_predictor(t, error) == NULL)
         status = ADJ_ENOMEM;
+    if (status == ADJ_OK)
+        status = trainer_check_contents(t, error);
     return status == ADJ_OK ? ranks_agree_on_kernels(t, error) : status;
 }
 

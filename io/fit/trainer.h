@@ -77,6 +77,9 @@ uint64_t trainer_data_sum(adj_trainer *t);
  * ADJ_EARG: what they say is not possible. */
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error);
+/* What files will hold is known before the first step, but for numbers: ADJ_EARG, with a sentence,
+ * for what one of them would refuse. */
+adj_status trainer_check_contents(adj_trainer *t, adj_error *error);
 /* Plans steps and evaluation with these kernels (adj_exec_opts.selection), and times nothing. */
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,
                           adj_error *error);

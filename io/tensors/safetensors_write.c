@@ -83,7 +83,9 @@ static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, 
             int64_t begin = end;
             if (__builtin_add_overflow(end, adj_tensor_bytes(&t[i]), &end) ||
                 !io_is_utf8(t[i].name))
-                return io_refuse(p, ADJ_EARG, "tensor %d: name is not UTF-8, or too much data", i);
+                return io_refuse(p, ADJ_EARG,
+                                 "tensor %d: name is not UTF-8 (got %.80s), or too much data", i,
+                                 t[i].name);
             if (json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
                 return io_out_of_memory(p);
             if ((status = add_sum(p, metadata, &t[i])) != ADJ_OK)
@@ -151,9 +153,11 @@ static adj_status make_header(const place *p, json_t *header, int n, const adj_t
 adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[], int n_metadata,
                              const adj_metadata metadata[], adj_error *error)
 {
-    const place p = {"safetensors: ", path, error};
-    if (path == NULL || n < 0 || n_metadata < 0)
-        return adj_error_set(error, ADJ_EARG, "safetensors: bad file name or counts");
+    const place p = {"safetensors: ", path != NULL ? path : "", error};
+    if (n < 0 || n_metadata < 0)
+        return adj_error_set(error, ADJ_EARG,
+                             "safetensors: negative count (got %d tensors, %d metadata)", n,
+                             n_metadata);
     json_t *header = json_object();
     int *order = calloc((size_t)n + 1, sizeof *order);
     char *text = NULL;
@@ -165,7 +169,7 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
         status = make_header(&p, header, n, tensors, n_metadata, metadata, order);
     if (status == ADJ_OK && (text = io_json_text(header, JSON_COMPACT)) == NULL)
         status = io_out_of_memory(&p);
-    if (status == ADJ_OK)
+    if (status == ADJ_OK && path != NULL)
         status = replace_file(&p, text, tensors, n, order);
     free(text);
     free(order);

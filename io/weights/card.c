@@ -37,6 +37,20 @@ static json_t *list_of(const double *v, int64_t n)
     return list;
 }
 
+/* Names which string is not UTF-8. */
+static adj_status check_strings(const adj_model_card *c, adj_error *error)
+{
+    if (c->model != NULL && !io_is_utf8(c->model))
+        return adj_error_set(error, ADJ_EARG,
+                             "model card: the model's name is not UTF-8 (got %.80s)", c->model);
+    for (int64_t i = 0; c->class_names != NULL && i < c->classes; i++)
+        if (!io_is_utf8(c->class_names[i]))
+            return adj_error_set(error, ADJ_EARG,
+                                 "model card: the name of class %lld is not UTF-8 (got %.80s)",
+                                 (long long)i, c->class_names[i]);
+    return ADJ_OK;
+}
+
 static json_t *names_of(const adj_model_card *c)
 {
     json_t *list = json_array();
@@ -138,12 +152,14 @@ adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metad
         return adj_error_set(error, ADJ_EARG, "model card: expected a card and room for a list");
     *metadata = NULL;
     *n = 0;
+    if (check_strings(card, error) != ADJ_OK)
+        return ADJ_EARG;
     json_t *all = json_object();
     if (!put_all(card, all)) {
         json_decref(all);
         return adj_error_set(error, ADJ_EARG,
-                             "model card: a name is not UTF-8, or a number is "
-                             "not finite");
+                             "model card: a number is not finite, the resize rule is not UTF-8, "
+                             "or there is no memory");
     }
     adj_status status = pack(all, metadata, n);
     json_decref(all);

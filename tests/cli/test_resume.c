@@ -228,6 +228,22 @@ Test(resume, elsewhere_with_the_same_threads)
     folder_remove(&f);
 }
 
+/* Patterns are the user's words: what a checkpoint holds is read again. */
+Test(resume, patterns_with_spaces)
+{
+    static finished r;
+    folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint");
+    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", "--freeze",
+                              "conv1/*, conv\xc3\xa9", "--checkpoint", file.s, NULL},
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s, NULL},
+             &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    folder_remove(&f);
+}
+
 /* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
 Test(resume, disk_full)
 {

@@ -255,6 +255,39 @@ Test(train_out, nothing_is_left_of_what_failed)
     folder_remove(&f);
 }
 
+/* A folder's name that a card cannot hold is found before the first epoch. */
+Test(train_out, a_class_name_that_is_not_utf8)
+{
+    /* 1 x 1, gray: by Pillow, Image.new("L", (1, 1)).save(...) */
+    static const char png[] =
+        "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0:~\x9bU\0\0\0\nIDATx"
+        "\x9c"
+        "c`\0\0\0\2\0\1H\xaf\xa4q\0\0\0\0IEND\xae"
+        "B`\x82";
+    static const char *const classes[] = {"a", "caf\xe9"};
+    folder f = folder_new(), class[2];
+    const file_name out = in_folder(&f, "out");
+    for (int i = 0; i < 2; i++) {
+        snprintf(class[i].path, sizeof class[i].path, "%.50s/%s", f.path, classes[i]);
+        cr_assert_eq(mkdir(class[i].path, 0700), 0);
+        for (int k = 0; k < 10; k++) {
+            char name[16];
+            snprintf(name, sizeof name, "%d.png", k);
+            put_file(in_folder(&class[i], name).s, png, sizeof png - 1);
+        }
+    }
+    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--out", out.s, NULL},
+             &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "the name of class 1 is not UTF-8 (got caf\\xe9)"), "%s",
+                       r.err);
+    cr_expect_null(strstr(r.out, "epoch"), "%s", r.out);
+    cr_expect_neq(access(out.s, F_OK), 0, "a folder is left");
+    folder_remove(&class[0]);
+    folder_remove(&class[1]);
+    folder_remove(&f);
+}
+
 /* Two files of the run that are one, or one that cannot be replaced. */
 Test(train_out, files_in_the_folder_are_checked)
 {

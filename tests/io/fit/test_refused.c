@@ -118,3 +118,108 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     adj_dataset_free(d);
     folder_remove(&f);
 }
+
+/* ---- what no file could hold ---- */
+
+/* The data's second class has this name. */
+static adj_error refused_name(const char *name, adj_fit_opts o)
+{
+    const adj_net net = {.name = "mine", .build = plain};
+    const char *const names[] = {"a", name};
+    adj_dataset *d = make_data();
+    d->class_names = names;
+    const adj_error error = refused(&net, d, NULL, o);
+    adj_dataset_free(d);
+    return error;
+}
+
+Test(refused, class_names)
+{
+    cr_expect_str_eq(refused_name("caf\xe9", (adj_fit_opts){0}).message,
+                     "model card: the name of class 1 is not UTF-8 (got caf\xe9)");
+    cr_expect_str_eq(refused_name(NULL, (adj_fit_opts){0}).message,
+                     "fit: the name of class 1 is NULL");
+}
+
+static adj_node *named(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)training;
+    return adj_layer_dense(adj_relu(adj_layer_dense(x, user, 2)), "logits", classes);
+}
+
+static adj_node *reserved(adj_node *x, int64_t classes, int training, void *user)
+{
+    const adj_shape one = {1, {1}};
+    (void)training;
+    (void)user;
+    adj_node *w = adj_param(adj_node_graph(x), "__metadata__", ADJ_F32, one, (adj_init){0});
+    return adj_add(adj_layer_dense(x, "logits", classes), w);
+}
+
+Test(refused, names_of_parameters_and_of_the_net)
+{
+    adj_dataset *d = make_data();
+    const adj_net odd = {.build = named, .user = (void *)"caf\xe9"}, taken = {.build = reserved},
+                  net = {.name = "caf\xe9", .build = plain};
+    cr_expect_not_null(
+        strstr(refused(&odd, d, d, (adj_fit_opts){0}).message, "name is not UTF-8 (got caf\xe9/"));
+    cr_expect_not_null(
+        strstr(refused(&taken, d, d, (adj_fit_opts){0}).message, "bad name (got __metadata__)"));
+    cr_expect_str_eq(refused(&net, d, d, (adj_fit_opts){0}).message,
+                     "model card: the model's name is not UTF-8 (got caf\xe9)");
+    adj_dataset_free(d);
+}
+
+/* A checkpoint of it would be refused by the run that is to go on from it. */
+Test(refused, words_of_a_checkpoint)
+{
+    folder f = folder_new();
+    const file_name file = in_folder(&f, "checkpoint");
+    const adj_net net = {.name = "mine", .build = plain}, lines = {.name = "a\nb", .build = plain};
+    adj_metadata note = {"note", "\xff"};
+    const adj_fit_opts o = {.checkpoint = file.s, .n_metadata = 1, .metadata = &note};
+    char patterns[300];
+    adj_dataset *d = make_data();
+    memset(patterns, ',', sizeof patterns);
+    memcpy(patterns, "*/b", 3);
+    patterns[sizeof patterns - 1] = '\0';
+    cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "is not two UTF-8 strings"));
+    cr_expect_not_null(strstr(refused(&lines, d, NULL, (adj_fit_opts){0}).message,
+                              "fit: model (got \"a\nb\", expected 1 to 199 bytes"));
+    cr_expect_not_null(strstr(refused(&net, d, NULL, (adj_fit_opts){.freeze = patterns}).message,
+                              "fit: freeze (got \"*/b,,"));
+    cr_expect_eq(files_in(&f), 0);
+    adj_dataset_free(d);
+    folder_remove(&f);
+}
+
+Test(refused, files_that_cannot_be_written)
+{
+    folder f = folder_new();
+    const file_name nowhere = in_folder(&f, "none/best");
+    const adj_net net = {.name = "mine", .build = plain};
+    adj_dataset *d = make_data();
+    cr_expect_not_null(strstr(refused(&net, d, d, (adj_fit_opts){.best = nowhere.s}).message,
+                              "none/best: No suc"));
+    cr_expect_not_null(strstr(refused(&net, d, d, (adj_fit_opts){.checkpoint = f.path}).message,
+                              "is not a regular file"));
+    adj_dataset_free(d);
+    folder_remove(&f);
+}
+
+/* More outputs than the data have classes and names: the card has no names. */
+Test(refused, not_a_net_of_more_classes)
+{
+    const adj_net net = {.name = "mine", .build = plain, .classes = 5};
+    const char *const names[] = {"a", "b"};
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    adj_dataset *d = make_data();
+    d->class_names = names;
+    const adj_fit_opts o = {.epochs = 1, .batch = 4, .backend = "naive", .threads = 1};
+    cr_assert_eq(adj_fit(&net, d, NULL, &o, &p, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(adj_predictor_card(p)->classes, 5);
+    cr_expect_null(adj_predictor_card(p)->class_names);
+    adj_predictor_free(p);
+    adj_dataset_free(d);
+}
