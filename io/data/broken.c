@@ -84,10 +84,12 @@ static adj_status name_broken(dataset *d, const reading each[], int64_t first, i
 
 /* ---- leaving out ---- */
 
-/* Returns a class of which all images are broken, -1 if there is none, -2 if memory is short. */
+enum { NO_CLASS = -1, NO_MEMORY = -2 };
+
+/* Returns a class of which all images are broken, or one of the above. */
 static int find_lost_class(const dataset *d, const reading each[])
 {
-    int lost = -1;
+    int lost = NO_CLASS;
     char *had = calloc((size_t)d->public.classes, 1), *has = calloc((size_t)d->public.classes, 1);
     for (int64_t i = 0; had != NULL && has != NULL && i < d->public.n; i++) {
         had[d->labels[i]] = 1;
@@ -97,7 +99,7 @@ static int find_lost_class(const dataset *d, const reading each[])
         if (had[k] && !has[k])
             lost = k;
     if (had == NULL || has == NULL)
-        lost = -2;
+        lost = NO_MEMORY;
     free(had);
     free(has);
     return lost;
@@ -105,7 +107,7 @@ static int find_lost_class(const dataset *d, const reading each[])
 
 static adj_status leave_out(dataset *d, const reading each[], int64_t first, int64_t broken)
 {
-    const int lost = d->like == NULL ? find_lost_class(d, each) : -1;
+    const int lost = d->like == NULL ? find_lost_class(d, each) : NO_CLASS;
     int64_t kept = 0;
 
     if (broken == d->public.n)
@@ -114,11 +116,9 @@ static adj_status leave_out(dataset *d, const reading each[], int64_t first, int
         return io_dataset_fail(d, ADJ_EIO,
                                "data: no image of class %.80s can be read (the first: %.300s)",
                                d->names[lost], each[first].why);
-    int64_t *keep = malloc((size_t)d->public.n * sizeof *keep);
-    if (lost == -2 || keep == NULL) {
-        free(keep);
+    int64_t *keep = lost == NO_MEMORY ? NULL : malloc((size_t)d->public.n * sizeof *keep);
+    if (keep == NULL)
         return out_of_memory(d);
-    }
     for (int64_t i = 0; i < d->public.n; i++)
         if (each[i].status == ADJ_OK)
             keep[kept++] = i;

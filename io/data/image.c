@@ -97,12 +97,13 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
 adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                            adj_error *error)
 {
+    const format *f = find_format(bytes, n);
     image_header header = {0};
     *result = (image){0};
     adj_status status = io_image_header(bytes, n, name, &header, error);
-    if (status != ADJ_OK) /* the bytes are all there are */
+    if (status != ADJ_OK || f == NULL) /* the bytes are all there are */
         return status == ADJ_EARG && error != NULL ? (error->status = ADJ_EIO) : ADJ_EIO;
-    status = find_format(bytes, n)->decode(bytes, n, name, result, error);
+    status = f->decode(bytes, n, name, result, error);
     if (status == ADJ_OK)
         status = turn(result, header.orientation, name, error);
     return status;
