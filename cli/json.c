@@ -6,6 +6,20 @@
 #include "json.h"
 #include "graph/printable.h"
 
+static int out_of_memory;
+
+static void *allocate(size_t size)
+{
+    void *memory = malloc(size);
+    if (memory == NULL)
+        out_of_memory = 1;
+    return memory;
+}
+
+void json_watch_memory(void) { json_set_alloc_funcs(allocate, free); }
+
+int json_is_out_of_memory(void) { return out_of_memory; }
+
 json_t *json_text(const char *text)
 {
     if (text == NULL)
@@ -40,7 +54,13 @@ json_t *json_sizes(int64_t n, const int64_t size[])
 
 int json_write(FILE *f, json_t *j, size_t flags, int failed)
 {
-    failed |= j == NULL || json_dumpf(j, f, flags) != 0 || fputc('\n', f) == EOF || fflush(f) != 0;
+    failed |= j == NULL || out_of_memory;
+    char *text = failed ? NULL : json_dumps(j, flags);
+    failed |= text == NULL || out_of_memory || fputs(text, f) == EOF || fputc('\n', f) == EOF ||
+              fflush(f) != 0;
+    free(text);
     json_decref(j);
+    if (out_of_memory)
+        fputs("adjoint: out of memory\n", stderr);
     return failed;
 }

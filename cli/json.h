@@ -1,4 +1,7 @@
-/* json.h - what the commands' JSON shares. */
+/* json.h - what the commands' JSON shares.
+ *
+ * An object whose memory ran out may lack members, whichever call of jansson it was that failed. So
+ * jansson's allocations are watched: once one has failed, nothing is written any more. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -12,9 +15,13 @@ json_t *json_text(const char *text);
 json_t *json_number(double v);
 /* The numbers of a shape's axes. */
 json_t *json_sizes(int64_t n, const int64_t size[]);
+/* Before jansson's first call. */
+void json_watch_memory(void);
+/* True if an allocation of jansson's has failed. */
+int json_is_out_of_memory(void);
 enum { JSON_PAGE = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
-/* Writes the object at once, as json_dumpf does, and an end of a line; frees it. 0 on success; that
- * j is NULL, or what is said to have failed before, is a failure. */
+/* Writes the object at once, as json_dumpf does, and an end of a line; frees it. 0 on success; a
+ * failure is that j is NULL, that failed is not 0, and a failure of memory, which is printed. */
 int json_write(FILE *f, json_t *j, size_t flags, int failed);
 
 #endif

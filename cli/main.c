@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "help.h"
+#include "json.h"
 #include "spin.h"
 #include "graph/printable.h"
 
@@ -83,6 +84,7 @@ int main(int argc, char **argv)
 {
     spin_shortly(argv);
     open_standard();
+    json_watch_memory();
     int status = run(argc, argv);
     return close_output(status);
 }

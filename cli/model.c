@@ -167,6 +167,5 @@ int command_models(int argc, char **argv)
         return status;
     if (json == NULL)
         return print_models();
-    return write_only("models", &(output_file){"--json", json, OUTPUT_REPORT}, write_models,
-                      NULL);
+    return write_only("models", &(output_file){"--json", json, OUTPUT_REPORT}, write_models, NULL);
 }

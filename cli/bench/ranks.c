@@ -220,8 +220,7 @@ static int report(const rank_times *r, const bench_profile *p)
     const int status = p->n > 0 ? write_output("bench", &trace, bench_trace, p) : EXIT_OK;
     if (status != EXIT_OK)
         return status;
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json,
-                        r);
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json, r);
 }
 
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks)

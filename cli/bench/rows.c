@@ -157,6 +157,6 @@ int bench_rows_write(const bench_opts *o, const bench_rows *rows)
     if (bench_prints(o))
         print_rows(o, rows);
     const bench_report report = {.o = o, .rows = rows};
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT},
-                        bench_json_rows, &report);
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, bench_json_rows,
+                        &report);
 }

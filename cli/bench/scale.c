@@ -175,8 +175,8 @@ int bench_scale(const bench_opts *o)
     if (status == EXIT_OK && bench_prints(o))
         print(&p);
     if (status == EXIT_OK)
-        status = write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT},
-                              write_json, &p);
+        status =
+            write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json, &p);
     free(p.bucket);
     return status;
 }

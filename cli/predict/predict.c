@@ -95,7 +95,8 @@ static int64_t next_best(const work *w, float *probability, double *value)
     return best;
 }
 
-static void put_text(const work *w, const char *path, float *probability)
+/* 0 on success. */
+static int put_text(const work *w, const char *path, float *probability)
 {
     char number[24];
     char *line = NULL;
@@ -106,9 +107,13 @@ static void put_text(const work *w, const char *path, float *probability)
         const char *name = class_name(w, next_best(w, probability, &value), number);
         fprintf(f, "%s%s %.2f %%", i > 0 ? ", " : "", name, 100 * value);
     }
-    if (f != NULL && fclose(f) == 0)
+    const int failed = f == NULL || fclose(f) != 0;
+    if (failed)
+        complain("predict", EXIT_FAILED, "%s: out of memory", path);
+    else
         say("%s: %s", path, line);
     free(line);
+    return failed;
 }
 
 static int put_json(const work *w, const char *path, float *probability)
@@ -168,7 +173,7 @@ static int predict_batch(work *w, char *const path[], int64_t count)
         if (w->o->as_json)
             w->failed |= put_json(w, good[i], probability);
         else
-            put_text(w, good[i], probability);
+            w->failed |= put_text(w, good[i], probability);
     }
     w->done += n;
     return CONTINUE;

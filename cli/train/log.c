@@ -79,8 +79,8 @@ int log_line(FILE *f, json_t *object)
                      ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9))
                      : NULL;
     size_t n = text != NULL ? strlen(text) : 0;
-    int failed = object == NULL || (f != NULL && text == NULL);
-    if (text != NULL) {
+    int failed = object == NULL || (f != NULL && text == NULL) || json_is_out_of_memory();
+    if (text != NULL && !failed) {
         text[n] = '\n'; /* instead of the final 0: one write of the whole line */
         failed |= fwrite(text, 1, n + 1, f) != n + 1;
     }

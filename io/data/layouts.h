@@ -20,9 +20,8 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part);
 /* Refuses where if it is, or holds, one of CIFAR's files as Python's pickle. */
 adj_status io_cifar_refuse_pickle(dataset *d, const char *where);
 
-/* where: an archive, or a folder with one or with .npy files. An archive that cannot be read, or
- * has no part, passes for a training part, and any part is there while memory is out: the reader
- * says why. */
+/* where: an archive, or a folder with one or with .npy files. An archive that cannot be read passes
+ * for any part, and one that has no part for a training part: the reader says why. */
 int io_numpy_has(const char *where, adj_dataset_part part);
 adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part);
 

@@ -135,10 +135,9 @@ int io_numpy_has(const char *where, adj_dataset_part part)
     adj_error error;
     const adj_status status = open_place(&p, where, &error);
     const int found = status == ADJ_OK ? find_keys(&p, part) : NO_KEYS;
-    int has = status == ADJ_ENOMEM || found == NO_MEMORY || found >= 0;
+    int has = status != ADJ_OK || found != NO_KEYS;
     if (!has && part == ADJ_TRAIN && find_archive(path, where, &p.archives))
-        has = status != ADJ_OK ||
-              (find_keys(&p, ADJ_TEST) == NO_KEYS && find_keys(&p, ADJ_VALIDATION) == NO_KEYS);
+        has = find_keys(&p, ADJ_TEST) == NO_KEYS && find_keys(&p, ADJ_VALIDATION) == NO_KEYS;
     close_place(&p);
     return has;
 }

@@ -1,11 +1,14 @@
 /* zipped.c - see zipped.h. */
+#include <errno.h>
+
 #include "zipped.h"
 
 zip_t *zipped_open(const char *path, adj_error *error)
 {
     int why = 0;
+    errno = 0;
     zip_t *archive = zip_open(path, ZIP_RDONLY, &why);
-    if (archive == NULL && why == ZIP_ER_MEMORY)
+    if (archive == NULL && (why == ZIP_ER_MEMORY || errno == ENOMEM))
         adj_error_set(error, ADJ_ENOMEM, "npz: %.300s: out of memory", path);
     else if (archive == NULL)
         adj_error_set(error, ADJ_EIO, "npz: %.300s: is no whole archive", path);
