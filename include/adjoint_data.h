@@ -113,8 +113,8 @@ typedef struct {
      * that refuses images of another size holds for this part, too. */
     const adj_dataset *like;
     int skip_broken; /* image files that cannot be read are left out; 0: they are a failure. Then of
-                        a part with like, opening reads the first 200 files and those that 3 s are
-                        enough for; the others are read when they are wanted */
+                        a part with like, opening reads the first 200 files and more for 3 s or as
+                        long as like's took; the others are read when they are wanted */
     /* Called while images are read for the first time, with how many of n were, by one thread at a
      * time; NULL: not. */
     void (*progress)(void *user, int64_t done, int64_t n);

@@ -87,7 +87,8 @@ typedef struct {
     const char **names; /* public.class_names: into name_text */
     char *name_text;
     char **broken;            /* public.broken */
-    struct reading *readings; /* of a folder\'s headers, until io_dataset_measure */
+    struct reading *readings; /* of a folder's headers, until io_dataset_measure */
+    double seconds;           /* that reading all images took there */
     adj_source source;        /* public.source */
 } dataset;
 

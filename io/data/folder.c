@@ -45,6 +45,12 @@ static adj_status read_file(void *user, int64_t i, float *pixels, adj_error *err
     return adj_image_read(strings_at(&files->paths, i), &files->options, pixels, NULL, error);
 }
 
+double io_folder_seconds(const adj_dataset *d)
+{
+    const int is_folder = d != NULL && d->source != NULL && d->source->read == read_file;
+    return is_folder ? ((const dataset *)d)->seconds : 0; /* its first member is public */
+}
+
 adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
 {
     d->files = calloc(1, sizeof *d->files);

@@ -9,6 +9,7 @@
 
 #include "broken.h"
 #include "exec/clock.h"
+#include "folder.h"
 
 typedef struct {
     double sum[ADJ_MAX_CHANNELS], squares[ADJ_MAX_CHANNELS];
@@ -98,14 +99,17 @@ static void set_moments(dataset *d, const pass *p)
 }
 
 /* Returns the time at which reading ends. Where moments are known or a header is broken already,
- * only more broken images are looked for: a few seconds, if that is all the caller needs. */
+ * only more broken images are looked for: for a few seconds or as long as the other part took, if
+ * that is all the caller needs. */
 static double end_of(const dataset *d, const adj_dataset_opts *o, int is_known)
 {
     enum { CHECK_SECONDS = 3 };
     int is_short = is_known;
     for (int64_t i = 0; d->readings != NULL && i < d->public.n && !is_short; i++)
         is_short = d->readings[i].status != ADJ_OK;
-    return is_short && !o->skip_broken ? seconds_now() + CHECK_SECONDS : INFINITY;
+    return is_short && !o->skip_broken
+               ? seconds_now() + fmax(CHECK_SECONDS, io_folder_seconds(o->like))
+               : INFINITY;
 }
 
 adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_known)
@@ -117,7 +121,9 @@ adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_know
     adj_status status = ADJ_ENOMEM;
 
     if (p.readings != NULL && (is_known || p.sums != NULL)) {
+        const double began = seconds_now();
         read_all(&d->public, o, &p);
+        d->seconds = seconds_now() - began;
         if (!is_known)
             set_moments(d, &p);
         status = io_settle_broken(d, p.readings, o->skip_broken);
