@@ -56,7 +56,8 @@ typedef enum {
     ADJ_ELEM_U8,
     ADJ_ELEM_BOOL,    /* a byte, 0 or 1 */
     ADJ_ELEM_F8_E4M3, /* without infinities */
-    ADJ_ELEM_F8_E5M2
+    ADJ_ELEM_F8_E5M2,
+    ADJ_ELEM_UNREADABLE /* of a type, or with more axes, than the library has: no shape, no data */
 } adj_elem;
 
 /* "f32", "i64", "bool", ...: constant strings, never NULL. */
@@ -123,6 +124,9 @@ ADJ_API const char *adj_tensors_message(const adj_tensors *t);
 ADJ_API int adj_tensors_count(const adj_tensors *t);
 /* In the order of the data; name and data belong to t. All zero when i is out of range. */
 ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
+/* Returns why tensor i cannot be read, such as "C64 [2, 3]: unknown type", or NULL if it can be.
+ * The other tensors of the file are not affected; what needs this one fails. */
+ADJ_API const char *adj_tensors_unreadable(const adj_tensors *t, int i);
 /* Index of the tensor of that name; -1: none. */
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 /* NULL: no such key. */

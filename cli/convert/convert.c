@@ -186,6 +186,11 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
     c.tensor = calloc((size_t)adj_tensors_count(t) + 1, sizeof *c.tensor);
     for (int i = 0; i < adj_tensors_count(t) && c.tensor != NULL; i++) {
         adj_tensor *x = &c.tensor[c.n];
+        if (adj_tensors_unreadable(t, i) != NULL) {
+            complain("convert", EXIT_OK, "note: %s is left out (%s)", adj_tensors_at(t, i).name,
+                     adj_tensors_unreadable(t, i));
+            continue;
+        }
         *x = adj_tensors_at(t, i);
         x->name = tensor_name(in, x->name);
         c.n += o->tensor == NULL || strcmp(x->name, o->tensor) == 0;

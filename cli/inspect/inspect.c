@@ -70,6 +70,10 @@ static void print_text(const input_file *in, const adj_tensors *t)
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
         x.name = tensor_name(in, x.name);
+        if (adj_tensors_unreadable(t, i) != NULL) {
+            say("%-28s %s, cannot be read", x.name, adj_tensors_unreadable(t, i));
+            continue;
+        }
         print_tensor(&x);
         elems += adj_shape_elems(x.shape);
         bytes += adj_tensor_bytes(&x);
@@ -96,7 +100,11 @@ static int print_json(const input_file *in, const adj_tensors *t)
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
         x.name = tensor_name(in, x.name);
-        failed |= json_array_append_new(tensors, tensor_json(&x)) != 0;
+        const char *why = adj_tensors_unreadable(t, i);
+        json_t *tensor = why != NULL ? json_pack("{s:o, s:o}", "name", json_text(x.name),
+                                                 "unreadable", json_text(why))
+                                     : tensor_json(&x);
+        failed |= json_array_append_new(tensors, tensor) != 0;
     }
     for (int i = 0; i < adj_tensors_metadata_count(t); i++) {
         adj_metadata m = adj_tensors_metadata_at(t, i);

@@ -35,18 +35,25 @@ static int set_error(parser *p, const char *why)
     return 0;
 }
 
+/* Says that the array is NumPy's, and not read here. */
+static int set_unsupported(parser *p, const char *why)
+{
+    p->a->unsupported = why;
+    return set_error(p, why);
+}
+
 /* '<f4': the order of bytes (| and = say nothing of it), kind, bytes. */
 static int parse_descr(parser *p)
 {
     static const char kinds[] = "uifb";
     if (!accept(p, "'"))
-        return set_error(p, "its type is no plain number (expected such as '|u1' or '<f4')");
+        return set_unsupported(p, "its type is no plain number (expected such as '|u1' or '<f4')");
     char order = *p->at, kind = order != '\0' ? p->at[1] : '\0';
     char digit = kind != '\0' ? p->at[2] : '\0';
     if (strchr("<>|=", order) == NULL || strchr(kinds, kind) == NULL ||
         strchr("1248", digit) == NULL || order == '\0' || kind == '\0' || digit == '\0' ||
         p->at[3] != '\'')
-        return set_error(p, "its type is no plain number (expected such as '|u1' or '<f4')");
+        return set_unsupported(p, "its type is no plain number (expected such as '|u1' or '<f4')");
     p->at += 4;
     p->a->kind = kind;
     p->a->bytes = digit - '0';
@@ -57,8 +64,8 @@ static int parse_descr(parser *p)
 static int parse_order(parser *p)
 {
     if (accept(p, "True"))
-        return set_error(p,
-                         "is in Fortran's order (expected C's: save numpy.ascontiguousarray(a))");
+        return set_unsupported(
+            p, "is in Fortran's order (expected C's: save numpy.ascontiguousarray(a))");
     return accept(p, "False") || set_error(p, "fortran_order is neither True nor False");
 }
 
@@ -82,7 +89,7 @@ static int parse_shape(parser *p)
     p->a->rank = 0;
     while (!accept(p, ")")) {
         if (p->a->rank == NPY_MAX_RANK)
-            return set_error(p, "its rank is above 4");
+            return set_unsupported(p, "its rank is above 4");
         if (!parse_size(p, &p->a->size[p->a->rank++]))
             return 0;
         if (!accept(p, ",")) {

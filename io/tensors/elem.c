@@ -24,6 +24,7 @@ static const struct {
     [ADJ_ELEM_BOOL] = {"bool", "BOOL", 1},
     [ADJ_ELEM_F8_E4M3] = {"f8_e4m3", "F8_E4M3", 1},
     [ADJ_ELEM_F8_E5M2] = {"f8_e5m2", "F8_E5M2", 1},
+    [ADJ_ELEM_UNREADABLE] = {"unreadable", NULL, 0},
 };
 enum { N_ELEM = sizeof elems / sizeof elems[0] };
 

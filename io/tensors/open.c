@@ -39,15 +39,20 @@ static int elem_of(const npy_array *a, adj_elem *elem)
     return 0;
 }
 
-static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *name, adj_error *error)
+/* is_one_of_many: an array that is NumPy's and not read here refuses only itself. */
+static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *name,
+                            int is_one_of_many, adj_error *error)
 {
     npy_array a;
     adj_elem elem = ADJ_ELEM_F32;
     adj_shape shape = {0};
-    adj_status status = io_npy_read(s, &a, error);
+    adj_error why = {0};
+    adj_status status = io_npy_read(s, &a, &why);
 
+    if (status != ADJ_OK && a.unsupported != NULL && is_one_of_many)
+        return tensors_add_unreadable(t, name, a.unsupported, error);
     if (status != ADJ_OK)
-        return status;
+        return adj_error_set(error, status, "%s", why.message);
     if (!elem_of(&a, &elem))
         status = adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements are of no known type",
                                s->name);
@@ -65,7 +70,7 @@ static adj_status read_npy(adj_tensors *t, const char *path, unzip *u, adj_error
 {
     char name[256];
     name_after(path, ".npy", name);
-    return add_array(t, &(npy_stream){unzip_read, u, path}, name, error);
+    return add_array(t, &(npy_stream){unzip_read, u, path}, name, 0, error);
 }
 
 static adj_status read_npz(adj_tensors *t, const char *path, adj_error *error)
@@ -92,7 +97,7 @@ static adj_status read_npz(adj_tensors *t, const char *path, adj_error *error)
         snprintf(full, sizeof full, "%.200s: %.150s", path, member);
         snprintf(name, sizeof name, "%.*s", (int)(length - 4 < 250 ? length - 4 : 250), member);
         zip_file_t *f = zip_fopen_index(z, (zip_uint64_t)i, 0);
-        status = f != NULL ? add_array(t, &(npy_stream){zipped_read, f, full}, name, error)
+        status = f != NULL ? add_array(t, &(npy_stream){zipped_read, f, full}, name, 1, error)
                            : adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(z));
         if (f != NULL)
             zip_fclose(f);

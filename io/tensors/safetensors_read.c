@@ -16,6 +16,14 @@
 #include "safetensors.h"
 #include "tensors.h"
 
+/* Makes control characters from the file harmless. */
+static void remove_controls(char *text)
+{
+    for (char *c = text; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+}
+
 /* The sentence, with control characters from the file made harmless; returns status. */
 __attribute__((format(printf, 4, 5))) static adj_status
 fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
@@ -26,9 +34,7 @@ fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
     va_start(args, format);
     c_vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
     va_end(args);
-    for (char *c = t->message; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
+    remove_controls(t->message);
     return status;
 }
 
@@ -51,41 +57,51 @@ static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t 
     return ADJ_OK;
 }
 
-static adj_status read_elem(adj_tensors *t, const char *name, const json_t *tensor, adj_elem *elem)
+/* Notes that the tensor cannot be read: "C64 [2, 3]: unknown type". */
+static void set_unreadable(entry *e, const char *type, const json_t *shape, const char *why)
 {
-    const char *word = json_string_value(json_object_get(tensor, "dtype"));
-    char known[128];
+    char sizes[64] = "";
     size_t n = 0;
-
-    for (int i = 0; elem_word(i) != NULL; i++) {
-        if (word != NULL && strcmp(word, elem_word(i)) == 0)
-            return *elem = (adj_elem)i, ADJ_OK;
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "", elem_word(i));
-    }
-    return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: dtype (got %.20s, expected one of %s)",
-                name, word != NULL ? word : "none", known);
+    for (size_t i = 0; i < json_array_size(shape) && n < sizeof sizes; i++)
+        n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%lld", i > 0 ? ", " : "",
+                              (long long)json_integer_value(json_array_get(shape, i)));
+    snprintf(e->unreadable, sizeof e->unreadable, "%.20s [%s%s]: %s", type, sizes,
+             n < sizeof sizes ? "" : "...", why);
+    remove_controls(e->unreadable);
+    e->public.elem = ADJ_ELEM_UNREADABLE;
+    e->public.shape = (adj_shape){0};
 }
 
-static adj_status read_shape(adj_tensors *t, const char *name, const json_t *tensor, adj_shape *s)
+/* Type and shape; those that the library does not have make the tensor unreadable. */
+static adj_status read_type(adj_tensors *t, const char *name, const json_t *tensor, entry *e)
 {
+    const char *word = json_string_value(json_object_get(tensor, "dtype"));
     const json_t *list = json_object_get(tensor, "shape");
-    size_t rank = json_array_size(list);
+    const size_t rank = json_array_size(list);
+    adj_shape *s = &e->public.shape;
+    int elem = 0, is_list = json_is_array(list);
 
-    if (!json_is_array(list) || rank > ADJ_MAX_RANK)
+    if (word == NULL)
+        return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: dtype is not a string", name);
+    for (size_t i = 0; i < rank; i++)
+        is_list &= json_integer_value(json_array_get(list, i)) >= 0 &&
+                   json_is_integer(json_array_get(list, i));
+    if (!is_list)
         return fail(t, ADJ_EIO, LENGTH_BYTES,
-                    "tensor %.80s: shape is not a list of at most %d sizes", name, ADJ_MAX_RANK);
-    *s = (adj_shape){.rank = (int64_t)rank};
-    for (size_t i = 0; i < rank; i++) {
-        const json_t *size = json_array_get(list, i);
-        s->dim[i] = json_is_integer(size) ? json_integer_value(size) : -1;
+                    "tensor %.80s: shape is not a list of whole numbers from 0 on", name);
+    while (elem_word(elem) != NULL && strcmp(word, elem_word(elem)) != 0)
+        elem++;
+    e->public.elem = (adj_elem)elem;
+    if (elem_word(elem) == NULL || rank > ADJ_MAX_RANK) {
+        set_unreadable(e, word, list, rank > ADJ_MAX_RANK ? "too many axes" : "unknown type");
+        return ADJ_OK;
     }
-    if (adj_shape_elems(*s) < 0)
-        return fail(
-            t, ADJ_EIO, LENGTH_BYTES,
-            "tensor %.80s: shape has a size that is not a whole number from 0 on, or is too "
-            "large",
-            name);
-    return ADJ_OK;
+    s->rank = (int64_t)rank;
+    for (size_t i = 0; i < rank; i++)
+        s->dim[i] = json_integer_value(json_array_get(list, i));
+    return adj_shape_elems(*s) >= 0
+               ? ADJ_OK
+               : fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: shape is too large", name);
 }
 
 /* One tensor of the header: type, and data_offsets that fit both it and the file. */
@@ -94,9 +110,7 @@ static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *te
     *e = (entry){.public.name = name};
     if (!json_is_object(tensor))
         return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: is not an object", name);
-    adj_status status = read_elem(t, name, tensor, &e->public.elem);
-    if (status == ADJ_OK)
-        status = read_shape(t, name, tensor, &e->public.shape);
+    adj_status status = read_type(t, name, tensor, e);
     if (status != ADJ_OK)
         return status;
 
@@ -112,7 +126,7 @@ static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *te
                     "tensor %.80s: data_offsets out of range (got %lld to %lld, expected within "
                     "%lld bytes)",
                     name, (long long)e->begin, (long long)e->end, (long long)t->data_bytes);
-    if (adj_tensor_bytes(&e->public) != e->end - e->begin)
+    if (e->unreadable[0] == '\0' && adj_tensor_bytes(&e->public) != e->end - e->begin)
         return fail(t, ADJ_EIO, LENGTH_BYTES,
                     "tensor %.80s: data_offsets do not fit its shape (got %lld bytes, expected "
                     "%lld elements of %zu)",
@@ -187,7 +201,7 @@ static adj_status check_data_sum(adj_tensors *t, const json_t *metadata, const e
     if (expected == NULL)
         return fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: its checksum is missing",
                     e->public.name);
-    sum_data(e->public.data, e->end - e->begin, got);
+    sum_data(t->data + e->begin, e->end - e->begin, got);
     if (strcmp(got, expected) != 0)
         return fail(t, ADJ_EIO, data_at + e->begin,
                     "tensor %.80s: its data is damaged (checksum: got %s, expected %.8s)" CHANGED,
@@ -288,7 +302,8 @@ static adj_status read_file(adj_tensors *t, int fd, int64_t size)
     if (t->data == NULL)
         return fail(t, ADJ_ENOMEM, LENGTH_BYTES + length, "out of memory");
     for (int i = 0; i < t->n; i++)
-        t->entry[i].public.data = t->data + t->entry[i].begin;
+        if (t->entry[i].unreadable[0] == '\0')
+            t->entry[i].public.data = t->data + t->entry[i].begin;
     status = read_all(t, fd, t->data, t->data_bytes, LENGTH_BYTES + length);
     return status == ADJ_OK ? check_data_sums(t, LENGTH_BYTES + length) : status;
 }

@@ -59,6 +59,19 @@ void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape sha
     return e.own;
 }
 
+adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
+                                  adj_error *error)
+{
+    adj_error local = {0};
+    if (tensors_add(t, name, ADJ_ELEM_U8, (adj_shape){.rank = 0}, &local) == NULL)
+        return adj_error_set(error, local.status, "%s", local.message);
+    entry *e = &t->entry[t->n - 1];
+    e->public.elem = ADJ_ELEM_UNREADABLE;
+    e->public.data = NULL;
+    snprintf(e->unreadable, sizeof e->unreadable, "%s", why);
+    return ADJ_OK;
+}
+
 adj_status tensors_add_metadata(adj_tensors *t, const char *key, const char *value,
                                 adj_error *error)
 {
@@ -85,6 +98,12 @@ int adj_tensors_count(const adj_tensors *t) { return t != NULL ? t->n : 0; }
 adj_tensor adj_tensors_at(const adj_tensors *t, int i)
 {
     return i >= 0 && i < adj_tensors_count(t) ? t->entry[i].public : (adj_tensor){0};
+}
+
+const char *adj_tensors_unreadable(const adj_tensors *t, int i)
+{
+    const int can_be_read = i < 0 || i >= adj_tensors_count(t) || t->entry[i].unreadable[0] == '\0';
+    return can_be_read ? NULL : t->entry[i].unreadable;
 }
 
 int adj_tensors_find(const adj_tensors *t, const char *name)

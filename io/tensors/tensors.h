@@ -11,8 +11,9 @@ const char *elem_word(int i);
 
 typedef struct {
     adj_tensor public;
-    int64_t begin, end; /* in the file's data */
-    void *own;          /* data that is this tensor's alone; NULL: it lies in the file's */
+    int64_t begin, end;   /* in the file's data */
+    void *own;            /* data that is this tensor's alone; NULL: it lies in the file's */
+    char unreadable[120]; /* why; "": it can be read */
 } entry;
 
 struct adj_tensors {
@@ -31,6 +32,9 @@ adj_tensors *tensors_new(void);
  * copied. NULL: an error is set. */
 void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
                   adj_error *error);
+/* Adds a tensor that cannot be read. */
+adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
+                                  adj_error *error);
 /* ADJ_EARG if they are no UTF-8. */
 adj_status tensors_add_metadata(adj_tensors *t, const char *key, const char *value,
                                 adj_error *error);

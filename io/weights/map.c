@@ -87,7 +87,7 @@ static adj_status convert(const weight_map *m, const adj_tensors *from, int to_t
                            : map_import(&m->entry[i], from, to, error);
     for (int i = 0; i < adj_tensors_count(from) && status == ADJ_OK && keeps_others; i++) {
         adj_tensor t = adj_tensors_at(from, i);
-        if (!is_taken(m, t.name, to_theirs))
+        if (adj_tensors_unreadable(from, i) == NULL && !is_taken(m, t.name, to_theirs))
             status = copy_tensor(&t, to, error);
     }
     for (int i = 0; i < adj_tensors_metadata_count(from) && status == ADJ_OK; i++) {

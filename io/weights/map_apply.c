@@ -122,6 +122,9 @@ static adj_status gather(const map_entry *e, const adj_tensors *theirs, moving *
             return adj_error_set(error, ADJ_EIO, "the file has no tensor %.80s (for %.80s)",
                                  e->theirs[i], e->ours);
         t[i] = adj_tensors_at(theirs, k);
+        if (adj_tensors_unreadable(theirs, k) != NULL)
+            return adj_error_set(error, ADJ_ESHAPE, "tensor %.80s cannot be read (%s; for %.80s)",
+                                 e->theirs[i], adj_tensors_unreadable(theirs, k), e->ours);
         if (t[i].elem != t[0].elem || memcmp(&t[i].shape, &t[0].shape, sizeof t[0].shape) != 0)
             return adj_error_set(error, ADJ_ESHAPE,
                                  "tensors %.80s and %.80s have different types (for %.80s)",

@@ -85,6 +85,15 @@ static adj_status find(loading *l, target *t, adj_tensor *found)
     return ADJ_OK;
 }
 
+/* Says why the tensor that t needs cannot be read. ADJ_OK: it can be. */
+static adj_status check_readable(const loading *l, target *t)
+{
+    const char *why = adj_tensors_unreadable(l->file, adj_tensors_find(l->file, t->tensor));
+    return why == NULL ? ADJ_OK
+                       : adj_error_set(&t->why, ADJ_ESHAPE, "tensor %.80s cannot be read (%s)",
+                                       t->tensor, why);
+}
+
 static int is_float(adj_elem elem) { return elem <= ADJ_ELEM_BF16; }
 
 /* The tensor's values in the node's type. */
@@ -121,6 +130,8 @@ static adj_status decide(loading *l, target *t)
     }
     adj_status status = find(l, t, &from);
     t->fate = status == ADJ_EIO ? ADJ_WEIGHT_MISSING : ADJ_WEIGHT_UNFIT;
+    if (status == ADJ_OK)
+        status = check_readable(l, t);
     if (status == ADJ_OK)
         status = convert(l, t, &from);
     if (status == ADJ_OK)

@@ -32,6 +32,8 @@ static void use(const adj_tensors *t)
     volatile unsigned sum = 0;
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
+        if (adj_tensors_unreadable(t, i) != NULL)
+            continue;
         int64_t n = adj_tensor_bytes(&x);
         must(n >= 0 && n <= 1 << 20);
         for (int64_t k = 0; k < n; k++)

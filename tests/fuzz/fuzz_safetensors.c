@@ -33,6 +33,8 @@ static void use(const adj_tensors *t, int64_t longest)
     volatile unsigned sum = 0; /* so that the bytes are read */
     for (int i = 0; i < adj_tensors_count(t); i++) {
         adj_tensor x = adj_tensors_at(t, i);
+        if (adj_tensors_unreadable(t, i) != NULL)
+            continue;
         int64_t n = adj_tensor_bytes(&x);
         must(n >= 0 && n <= longest && adj_tensors_find(t, x.name) == i);
         for (int64_t k = 0; k < n; k++)

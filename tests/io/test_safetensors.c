@@ -216,6 +216,8 @@ Test(safetensors, damaged_at_every_byte)
             cr_expect(status == ADJ_OK || adj_tensors_message(t)[0] != '\0');
             for (int j = 0; j < adj_tensors_count(t); j++) {
                 adj_tensor x = adj_tensors_at(t, j);
+                if (adj_tensors_unreadable(t, j) != NULL)
+                    continue;
                 size_t bytes = (size_t)adj_tensor_bytes(&x);
                 uint8_t copy[24];
                 cr_assert_leq(bytes, sizeof copy);
@@ -246,12 +248,12 @@ static const lie lies[] = {
     {"not an object", "{\"a\":[]}", 0},
     {"not an object", "{\"__metadata__\":1}", 0},
     {"not a string", "{\"__metadata__\":{\"k\":1}}", 0},
-    {"dtype (got none", "{\"a\":{}}", 0},
-    {"dtype (got 7", "{\"a\":{\"dtype\":\"7\"}}", 0},
-    {"dtype (got none", "{\"a\":{\"dtype\":7}}", 0},
-    {"dtype (got C64", "{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8},
+    {"dtype is not a string", "{\"a\":{}}", 0},
+    {"shape is not a list", "{\"a\":{\"dtype\":\"7\"}}", 0},
+    {"dtype is not a string", "{\"a\":{\"dtype\":7}}", 0},
+    {"out of range", "{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,9]}}", 8},
+    {"shape is not a list", "{\"a\":{\"dtype\":\"C64\",\"shape\":[-1],\"data_offsets\":[0,8]}}", 8},
     {"shape", F32("1", "[0,4]"), 4},
-    {"shape", F32("[1,1,1,1,1,1,1]", "[0,4]"), 4},
     {"shape", F32("[-1]", "[0,4]"), 4},
     {"shape", F32("[1.0]", "[0,4]"), 4},
     {"shape", F32("[\"1\"]", "[0,4]"), 4},

@@ -1,0 +1,143 @@
+/* test_unreadable.c - a tensor of a type or rank that the library does not have refuses only
+ * itself: the file opens, the others load, and what needs it says why. */
+#include <jansson.h>
+
+#include "adjoint_io.h"
+#include "adjoint_nn.h"
+#include "cli/child.h"
+#include "io/folder.h"
+
+/* F4 has half a byte an element; the data are bytes 0, 1, 2, ... */
+static const char header[] =
+    "{\"c\":{\"dtype\":\"C64\",\"shape\":[2,3],\"data_offsets\":[0,48]},"
+    "\"h\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[48,49]},"
+    "\"r\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,3],\"data_offsets\":[49,52]},"
+    "\"s\\u001b\":{\"dtype\":\"\\u001b[31m\",\"shape\":[],\"data_offsets\":[52,52]},"
+    "\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[52,54]}}";
+enum { HEADER = sizeof header - 1, DATA = 54 };
+
+/* numpy.savez_compressed of NumPy 2: c complex64 [1], f float32 [2, 2] in Fortran's order, w
+ * float32 [0.5, -2]. */
+static const char npz[] =
+    "PK\3\4-\0\0\0\10\0\0\0!\0\262\233k(\377\377\377\377\377\377\377\377\5\0\24\0c.npy\1"
+    "\0\20\0\210\0\0\0\0\0\0\0G\0\0\0\0\0\0\0\233\354\27\352\33\20\311\310P\306P\255\236"
+    "\222Z\234\\\244n\245\240n\223l\241\256\243\240\236\226_TR\224\230\27\237_\224\222\12"
+    "\22wK\314)N\5\212\27g$\26\244\2\371\32\206:\232:\12\265\12\24\0.\6(\0\0PK\3\4-\0\0\0"
+    "\10\0\0\0!\0D\0\10\343\377\377\377\377\377\377\377\377\5\0\24\0f.npy\1\0\20\0\220\0"
+    "\0\0\0\0\0\0H\0\0\0\0\0\0\0\233\354\27\352\33\20\311\310P\306P\255\236\222Z\234\\"
+    "\244n\245\240n\223f\242\256\243\240\236\226_TR\224\230\27\237_\224\222\12\22\17)*M\5"
+    "\12\27g$\26\244\2\271\32F:\12F\232:\12\265\12\344\3.\6\64\0\0PK\3\4-\0\0\0\10\0\0\0!"
+    "\0b]\243\24\377\377\377\377\377\377\377\377\5\0\24\0w.npy\1\0\20\0\210\0\0\0\0\0\0\0"
+    "K\0\0\0\0\0\0\0\233\354\27\352\33\20\311\310P\306P\255\236\222Z\234\\\244n\245\240n"
+    "\223f\242\256\243\240\236\226_TR\224\230\27\237_\224\222\12\22wK\314)N\5\212\27g$\26"
+    "\244\2\371\32F:\232:\12\265\12\24\0.\6\6\6{ >\0\0PK\1\2-\3-\0\0\0\10\0\0\0!\0\262"
+    "\233k(G\0\0\0\210\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0c.npyPK\1\2-\3-\0\0\0"
+    "\10\0\0\0!\0D\0\10\343H\0\0\0\220\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1~\0\0\0f.npyPK"
+    "\1\2-\3-\0\0\0\10\0\0\0!\0b]\243\24K\0\0\0\210\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1"
+    "\375\0\0\0w.npyPK\5\6\0\0\0\0\3\0\3\0\231\0\0\0\177\1\0\0\0\0";
+
+static void put_safetensors(const char *path)
+{
+    char bytes[8 + HEADER + DATA] = {(char)(HEADER & 255), (char)(HEADER >> 8)};
+    memcpy(bytes + 8, header, HEADER);
+    for (int i = 0; i < DATA; i++)
+        bytes[8 + HEADER + i] = (char)i;
+    put_file(path, bytes, sizeof bytes);
+}
+
+Test(unreadable, safetensors)
+{
+    static const struct {
+        const char *name, *why;
+    } want[] = {{"c", "C64 [2, 3]: unknown type"},
+                {"h", "F4 [2]: unknown type"},
+                {"r", "U8 [1, 1, 1, 1, 1, 1, 1, 1, 3]: too many axes"},
+                {"s\33", "?[31m []: unknown type"}};
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.safetensors");
+    adj_tensors *t = NULL;
+    put_safetensors(path.s);
+    cr_assert_eq(adj_tensors_open(path.s, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    cr_assert_eq(adj_tensors_count(t), 5);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        const int k = adj_tensors_find(t, want[i].name);
+        cr_assert_geq(k, 0);
+        const adj_tensor x = adj_tensors_at(t, k);
+        cr_expect_str_eq(adj_tensors_unreadable(t, k), want[i].why);
+        cr_expect(x.elem == ADJ_ELEM_UNREADABLE && x.data == NULL && adj_tensor_bytes(&x) == -1);
+    }
+    const int k = adj_tensors_find(t, "w");
+    const adj_tensor w = adj_tensors_at(t, k);
+    cr_expect_null(adj_tensors_unreadable(t, k));
+    cr_expect(adj_tensor_value(&w, 0) == 52 && adj_tensor_value(&w, 1) == 53);
+    cr_expect_null(adj_tensors_unreadable(t, -1));
+    cr_expect_null(adj_tensors_unreadable(t, 5));
+    adj_tensors_free(t);
+    folder_remove(&f);
+}
+
+/* An executor with the parameter of that name, f32 [2], given what the .npz has. */
+static adj_status load(const char *parameter, const char *map, const char *path, adj_error *error)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, parameter, ADJ_F32, (adj_shape){1, {2}}, adj_init_constant(0));
+    adj_node *y = adj_add(p, p);
+    adj_exec *e = NULL;
+    float value[2] = {0};
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+    adj_status status = adj_weights_load_with(e, path, &(adj_weights_opts){.map = map}, error);
+    cr_assert_eq(adj_get(e, p, value, sizeof value), ADJ_OK);
+    cr_expect_eq(value[1], status == ADJ_OK ? -2 : 0);
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return status;
+}
+
+Test(unreadable, npz_and_loading)
+{
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.npz"), map = in_folder(&f, "m");
+    adj_error error = {0};
+    put_file(path.s, npz, sizeof npz - 1);
+    cr_expect_eq(load("w", NULL, path.s, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(load("f", NULL, path.s, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "tensor f cannot be read (is in Fortran's order"),
+                       "%s", error.message);
+    put_file(map.s, "a = w\nx = c\n", 12);
+    cr_expect_eq(load("a", map.s, path.s, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(load("x", map.s, path.s, &error), ADJ_ESHAPE);
+    cr_expect_not_null(strstr(error.message, "tensor c cannot be read (its type is no plain"), "%s",
+                       error.message);
+    folder_remove(&f);
+}
+
+Test(unreadable, commands)
+{
+    static finished r;
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.safetensors"), out = in_folder(&f, "o.npz");
+    adj_tensors *t = NULL;
+    put_safetensors(path.s);
+    run_tool((const char *[]){"inspect", path.s, NULL}, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, " C64 [2, 3]: unknown type, cannot be read\n"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "5 tensors, 2 elements, 2 bytes\n"), "%s", r.out);
+    run_tool((const char *[]){"inspect", "--json", path.s, NULL}, &r);
+    json_t *all = json_loads(r.out, 0, NULL), *list = json_object_get(all, "tensors");
+    cr_assert_eq(json_array_size(list), 5, "%s", r.out);
+    int unreadable = 0;
+    for (size_t i = 0; i < 5; i++)
+        unreadable += json_object_get(json_array_get(list, i), "unreadable") != NULL;
+    cr_expect_eq(unreadable, 4);
+    json_decref(all);
+
+    run_tool((const char *[]){"convert", path.s, out.s, NULL}, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "note: c is left out (C64 [2, 3]: unknown type)"), "%s",
+                       r.err);
+    cr_assert_eq(adj_tensors_open(out.s, &t), ADJ_OK);
+    cr_expect_eq(adj_tensors_count(t), 1);
+    cr_expect_eq(adj_tensors_find(t, "w"), 0);
+    adj_tensors_free(t);
+    folder_remove(&f);
+}
