@@ -1,10 +1,12 @@
 #!/bin/sh
-# test_out_of_memory.sh - each allocation of jansson and of libzip fails once (tests/fail_malloc.c): the tool ends
-# with 1 and what a file held before is still there, or what it writes is right, which is what it writes with
-# all memory. Of many allocations the later ones are tried in strides (REPEAT=2: in none).
+# test_out_of_memory.sh - each allocation of jansson, libzip, libpng, TurboJPEG and libwebp fails once
+# (tests/fail_malloc.c): the tool ends with 1 and what a file held before is still there, or what it writes is
+# right, which is what it writes with all memory. Of many allocations the later ones are tried in strides
+# (REPEAT=2: in none).
 set -u
 build=$(cd "${BUILD:-build}" && pwd)
 tool=$build/adjoint
+seeds=$PWD/tests/fuzz/corpus/image # each with a byte before the file
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
@@ -96,6 +98,17 @@ fail_each libjansson check.json gradcheck --op relu --in 1,2,2,1 --backend naive
 fail_each libjansson compare.json compare --op relu --in 1,2,2,1 --runs 1 --configs naive:f64,naive --json compare.json
 fail_each libzip "" eval --weights weights.safetensors --data data.npz --backend naive
 fail_each libzip new.safetensors convert data.npz new.safetensors
+
+# A good image is never left out for want of memory. (libwebp calls some of its failures corrupt data.)
+mkdir -p images/0 images/1
+tail -c +2 "$seeds/seed-grey_png" >images/0/1.png
+tail -c +2 "$seeds/seed-la_png" >images/0/2.png
+tail -c +2 "$seeds/seed-grey_jpeg" >images/1/1.jpg
+tail -c +2 "$seeds/seed-lossy_webp" >1.webp
+for library in libpng libturbojpeg; do
+    fail_each $library "" eval --weights weights.safetensors --data images --skip-broken --backend naive
+done
+fail_each libwebp "" predict --weights weights.safetensors --backend naive 1.webp
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
