@@ -274,6 +274,11 @@ static int start(training *t)
                           strerror(errno));
     if (status == CONTINUE)
         status = check_model("train", o->model);
+    if (status == CONTINUE && is_first(t) && o->out == NULL && o->checkpoint == NULL) {
+        say_wrapped(NULL,
+                    "note: weights are not saved; --out DIR saves weights, metrics and report");
+        fflush(stdout); /* what follows may take long */
+    }
     if (status == CONTINUE)
         status = open_parts(t);
     if (status == CONTINUE)

@@ -444,6 +444,6 @@ Test(cli, terminal_has_one_line)
     for (size_t i = 0; i < n; i++)
         lines += shown[i] == '\n';
     lines -= strstr(shown, "other processes keep ") != NULL; /* while tests run beside it */
-    cr_expect_eq(lines, 6, "data, model, settings, two epochs, best: %s", shown);
+    cr_expect_eq(lines, 7, "note, data, model, settings, two epochs, best: %s", shown);
     folder_remove(&f);
 }

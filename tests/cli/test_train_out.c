@@ -288,6 +288,21 @@ Test(train_out, a_class_name_that_is_not_utf8)
     folder_remove(&f);
 }
 
+/* Ten epochs into nothing are announced. */
+Test(train_out, nothing_is_saved_without_a_file)
+{
+    static const char note[] =
+        "note: weights are not saved; --out DIR saves weights, metrics and report\n";
+    folder f = small_data();
+    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", NULL}, &r);
+    cr_expect_eq(strncmp(r.out, note, sizeof note - 1), 0, "%s", r.out);
+    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--checkpoint",
+                              in_folder(&f, "checkpoint").s, NULL},
+             &r);
+    cr_expect(r.status == 0 && strstr(r.out, "note: weights") == NULL, "%s", r.out);
+    folder_remove(&f);
+}
+
 /* Two files of the run that are one, or one that cannot be replaced. */
 Test(train_out, files_in_the_folder_are_checked)
 {
