@@ -70,7 +70,7 @@ typedef struct {
     /* n_broken sentences, one for each image file that cannot be read: those that
      * adj_dataset_opts.skip_broken left out, else those that made opening fail. */
     const char *const *broken;
-    int64_t n_broken;
+    int64_t n_broken; /* how many */
 } adj_dataset;
 
 /* All that make a data set: *d is a handle to ask for the message even on failure (NULL only when

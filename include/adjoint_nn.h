@@ -194,7 +194,7 @@ typedef struct {
      * optimizer's. clip_norm is of all gradients together. Read during the call. A group that
      * matches no trained parameter is an error. NULL: no groups. */
     const adj_param_group *groups;
-    int n_groups;
+    int n_groups; /* how many */
 } adj_optimiser_opts;
 
 /* Adds gradients and next values; lr is a scalar input of any float type. The updates are the

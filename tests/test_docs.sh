@@ -73,6 +73,10 @@ listing() {
         complain "the tutorial's $program.c failed"
     }
 }
+# The front page of the API reference.
+sed -n '/^@code/,/^@endcode/p' docs/mainpage.dox | sed '1d;$d' >"$top/square.c"
+listing square "$whole"
+[ "$(cat "$top/out")" = 6 ] || complain "the front page's listing prints $(cat "$top/out"), expected 6"
 listing train "$whole"
 listing predict "$whole" one.png
 grep -q "^a 1 " "$top/out" || complain "the tutorial's predict.c takes a one for $(cat "$top/out")"

@@ -16,6 +16,14 @@ for text in 'adj_conv2d_backprop_filter' 'What a call came to' 'depthwise convol
     }
 done
 
+# The front page: what the library is, and the headers.
+for text in 'C11 library' 'adjoint_fit.h'; do
+    grep -qF "$text" "$top/docs/html/index.html" || {
+        echo "test_reference: the front page does not hold \"$text\""
+        exit 1
+    }
+done
+
 # The filter: a comment goes with all names of a list, a declaration without one is told.
 mkdir "$top/include" "$top/out"
 cp -r docs "$top"
