@@ -55,7 +55,7 @@ json_t *json_sizes(int64_t n, const int64_t size[])
 int json_write(FILE *f, json_t *j, size_t flags, int failed)
 {
     failed |= j == NULL || out_of_memory;
-    char *text = failed ? NULL : json_dumps(j, flags);
+    char *text = failed ? NULL : json_dumps(j, flags | JSON_ENSURE_ASCII);
     failed |= text == NULL || out_of_memory || fputs(text, f) == EOF || fputc('\n', f) == EOF ||
               fflush(f) != 0;
     free(text);

@@ -20,8 +20,9 @@ void json_watch_memory(void);
 /* True if an allocation of jansson's has failed. */
 int json_is_out_of_memory(void);
 enum { JSON_PAGE = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
-/* Writes the object at once, as json_dumpf does, and an end of a line; frees it. 0 on success; a
- * failure is that j is NULL, that failed is not 0, and a failure of memory, which is printed. */
+/* Writes the object at once, in ASCII, which no character can act on, and an end of a line; frees
+ * it. 0 on success; a failure is that j is NULL, that failed is not 0, and a failure of memory,
+ * which is printed. */
 int json_write(FILE *f, json_t *j, size_t flags, int failed);
 
 #endif

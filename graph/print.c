@@ -3,6 +3,7 @@
  * are told apart. */
 
 #include "graph.h"
+#include "printable.h"
 
 typedef struct {
     const adj_graph *graph;
@@ -35,18 +36,20 @@ static numbering number_needed(int n, adj_node *const root[])
 static const char role_mark[] = {
     [ADJ_ROLE_FORWARD] = ' ', [ADJ_ROLE_GRADIENT] = 'g', [ADJ_ROLE_UPDATE] = 'u'};
 
-/* Quotes and backslashes get a backslash; what would end the line is shown as a backslash and a
+/* Quotes and backslashes get a backslash; what is not for a terminal is shown as a backslash and a
  * code. DOT takes one more backslash for that to be text. */
 static void print_escaped(FILE *f, const char *s, const char *backslash)
 {
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '\n')
+    char piece[PIECE];
+    for (int n; *s != '\0'; s += n) {
+        n = printable(s, piece);
+        if (*s == '\n')
             fprintf(f, "%sn", backslash);
-        else if (c < ' ' || c == 0x7f)
-            fprintf(f, "%sx%02x", backslash, c);
+        else if (*s == '"' || *s == '\\')
+            fprintf(f, "\\%c", *s);
         else
-            fprintf(f, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+            for (const char *c = piece; *c != '\0'; c++)
+                fprintf(f, "%.*s%s", *c != '\\', c, *c == '\\' ? backslash : "");
     }
 }
 

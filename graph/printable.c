@@ -23,10 +23,15 @@ int utf8_character(const char *text, uint32_t *code)
     return *code < min[n] || surrogate || *code > 0x10ffff ? 0 : n;
 }
 
-static int acts_on_terminal(uint32_t c)
+/* True if c is a control or format character: it acts on a terminal, turns the direction of
+ * writing, ends a line, or cannot be seen. Those that join letters and signs (U+200C, U+200D) are
+ * text. */
+static int is_control(uint32_t c)
 {
-    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x180e || c == 0x200b ||
+           c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+           (c >= 0xe0000 && c <= 0xe007f);
 }
 
 /* n bytes at text as they are, or each as \xNN. A stray byte, n == 0, is one. Returns how many. */
@@ -47,7 +52,7 @@ int printable(const char *text, char piece[PIECE])
 {
     uint32_t code;
     int n = utf8_character(text, &code);
-    return copy_bytes(text, n, n > 0 && !acts_on_terminal(code), piece);
+    return copy_bytes(text, n, n > 0 && !is_control(code), piece);
 }
 
 static int printable_in_xml(const char *text, char piece[PIECE])
@@ -61,7 +66,7 @@ static int printable_in_xml(const char *text, char piece[PIECE])
         return snprintf(piece, PIECE, "%s", entities[entity - special]), 1;
     if (n == 1 && code < ' ')
         return snprintf(piece, PIECE, " "), 1;
-    int is_odd = (code >= 0x7f && code <= 0x9f) || code == 0xfffe || code == 0xffff;
+    const int is_odd = is_control(code) || code == 0xfffe || code == 0xffff;
     return copy_bytes(text, n, n > 0 && !is_odd, piece);
 }
 

@@ -1,13 +1,12 @@
 /* printable.h - what a terminal or a file for other programs may be sent of text that comes from
  * graphs, files and command lines: names, metadata, paths, reasons. What a format says itself stays
  * as it is; of its arguments
- *   for a terminal  control characters (C0, DEL, C1), those that turn the direction of writing, and
- *                   separators of lines and paragraphs become \xNN, byte by byte
- *   for CSV         the same, and a quote is doubled
- *   for XML, HTML   & < > " become entities, DEL, C1, U+FFFE and U+FFFF \xNN, other control
- *                   characters spaces
- * and bytes that are no UTF-8 become \xNN. It needs nothing of the graph's and is compiled into the
- * library and into the tool, each with its own copy. */
+ *   for a terminal  control characters (C0, DEL, C1), those that turn the direction of writing or
+ *                   cannot be seen, and separators of lines and paragraphs become \xNN, byte by
+ * byte for CSV         the same, and a quote is doubled for XML, HTML   the same, but C0 become
+ * spaces, and & < > " entities; U+FFFE and U+FFFF \xNN and bytes that are no UTF-8 become \xNN. It
+ * needs nothing of the graph's and is compiled into the library and into the tool, each with its
+ * own copy. */
 #ifndef ADJ_PRINTABLE_H
 #define ADJ_PRINTABLE_H
 

@@ -64,7 +64,7 @@ static const rule rules[] = {
     {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base exec/clock.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
-     "base io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
+     "base graph/printable.h io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base io io/tensors"},
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "

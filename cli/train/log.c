@@ -76,7 +76,7 @@ const char *log_open_error(void)
 int log_line(FILE *f, json_t *object)
 {
     char *text = f != NULL && object != NULL
-                     ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9))
+                     ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9))
                      : NULL;
     size_t n = text != NULL ? strlen(text) : 0;
     int failed = object == NULL || (f != NULL && text == NULL) || json_is_out_of_memory();

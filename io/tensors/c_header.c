@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "graph/printable.h"
 #include "io/json.h"
 #include "tensors.h"
 
@@ -117,12 +118,13 @@ static int find_list(const header *h, int constant, json_t **list)
 /* Text within a comment. */
 static void put_comment(FILE *f, const char *text)
 {
-    for (char before = 0; *text != '\0'; before = *text++)
-        fputc((unsigned char)*text < ' ' || (before == '*' && *text == '/') ||
-                      (before == '/' && *text == '*')
-                  ? '?'
-                  : *text,
-              f);
+    char piece[PIECE];
+    for (char before = 0; *text != '\0';) {
+        const int ends = (before == '*' && *text == '/') || (before == '/' && *text == '*');
+        before = *text;
+        text += printable(text, piece);
+        fputs(ends ? "?" : piece, f);
+    }
 }
 
 static void put_real(FILE *f, double v, int is_double)

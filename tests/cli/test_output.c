@@ -245,8 +245,13 @@ Test(output, names_from_a_weight_file)
     run_harmlessly(
         words, 1,
         "is of a model \\x1b[2J\\x0alenet \\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x80\\xa8 that");
-    put_tensor(file.s, "", "\\u0007a \\u009b2J \\u202e");
+    put_tensor(file.s, "", "\\u0007a \\u009B2J \\u202E");
     run_harmlessly(words, 1, "");
+    run_harmlessly((const char *[]){"inspect", file.s, NULL}, 0, "\\xe2\\x80\\xae");
+    run_harmlessly((const char *[]){"inspect", "--json", file.s, NULL}, 0,
+                   "\\u0007a \\u009B2J \\u202E");
+    run_harmlessly((const char *[]){"convert", file.s, "-", "--format", "h", NULL}, 0,
+                   "/* \\x07a \\xc2\\x9b2J \\xe2\\x80\\xae: f32 [1] */");
     const char *resume[] = {"train", "--checkpoint", file.s, "--resume", NULL};
     put_tensor(file.s, "\"__metadata__\":{\"checkpoint\":\"adjoint 2\",\"model\":\"\\u009b2J\"},",
                "w");

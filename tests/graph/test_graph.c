@@ -261,3 +261,22 @@ Test(autodiff, refuses)
     fixture_free(&f);
     fixture_free(&other);
 }
+
+/* U+202E turns the direction of writing; a quote, a backslash and an end of a line would end the
+ * text. */
+Test(graph, printed_names_act_on_nothing)
+{
+    char text[1024] = "";
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "a\xe2\x80\xae\"\\\n\x1b", ADJ_F32, vec3);
+    FILE *f = fmemopen(text, sizeof text, "w");
+    adj_print(f, 1, &x);
+    fclose(f);
+    cr_expect_not_null(strstr(text, "\"a\\xe2\\x80\\xae\\\"\\\\\\n\\x1b\"\n"), "%s", text);
+    f = fmemopen(text, sizeof text, "w");
+    adj_print_dot(f, 1, &x);
+    fclose(f);
+    cr_expect_not_null(strstr(text, "\\na\\\\xe2\\\\x80\\\\xae\\\"\\\\\\\\n\\\\x1b\\n"), "%s",
+                       text);
+    adj_graph_free(g);
+}
