@@ -62,6 +62,7 @@ typedef struct {
                                   deviation 1, and no image file can be prepared alike
                                   (ADJ_DATA_NUMPY); a training keeps it in the model card */
     int64_t resized;           /* images whose files had another size than h x w */
+    int64_t recolored;         /* gray ones that were repeated to colors, or colors made gray */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
     /* What a folder holds that is not read, one line: "40 files with other endings (.bmp 40),
@@ -96,8 +97,8 @@ ADJ_API adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixe
 typedef struct {
     int64_t h, w; /* of the images after reading; 0: as in the files, in a folder the first
                      image's */
-    int64_t c;    /* 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha); 0: the files', and a
-                     folder whose files differ is refused */
+    int64_t c;    /* 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha); 0: the files',
+                     in a folder 3 if at least half of the images are in color, else 1 */
     adj_resize_rule resize; /* for images of another size, of any format */
     uint8_t background[3]; /* R, G, B that transparent pixels are laid over, unless c is 4: black */
     int classes;           /* 0: told from the data: as many as names, or the largest label + 1 */

@@ -163,12 +163,14 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
         options.height = d->h;
         options.width = d->w;
     }
-    if (o->channels > 0 || (d->c > 1 && d->c != own.channels))
+    const int is_mixed =
+        d->recolored > 0; /* else gray would be repeated, and predict keep colors */
+    if (o->channels > 0 || is_mixed || (d->c > 1 && d->c != own.channels))
         options.channels = d->c;
     return options;
 }
 
-void say_prepared(const adj_dataset *d)
+void say_prepared(const adj_dataset *d, const char *advice)
 {
     if (d->normalized)
         say_wrapped(NULL, "note: the values are taken as already normalized, for some are below 0: "
@@ -176,6 +178,12 @@ void say_prepared(const adj_dataset *d)
     if (d->resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld",
                     (long long)d->resized, (long long)d->n, (long long)d->h, (long long)d->w);
+    if (d->recolored > 0 && d->c == 1)
+        say_wrapped(NULL, "note: %lld of %lld images are in color and become gray%s",
+                    (long long)d->recolored, (long long)d->n, advice);
+    else if (d->recolored > 0 && d->recolored < d->n)
+        say_wrapped(NULL, "note: %lld of %lld images are gray, which is repeated to colors",
+                    (long long)d->recolored, (long long)d->n);
 }
 
 adj_dataset_part part_to_judge(data_opts *o)

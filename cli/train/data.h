@@ -36,8 +36,9 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
  * complaint. *d is to be freed in every case. */
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
               adj_dataset_part part, const adj_dataset *like, adj_dataset **d);
-/* Prints a note if images are resized or no pixels. */
-void say_prepared(const adj_dataset *d);
+/* Prints notes on what is done to images: resized, gray among colors, no pixels. advice: what keeps
+ * colors, or "". */
+void say_prepared(const adj_dataset *d, const char *advice);
 /* Returns the part by which a training is judged: validation if the data have it or --val-split
  * makes it, else test. Where there is neither, o gets a split for validation and a note says so. */
 adj_dataset_part part_to_judge(data_opts *o);

@@ -237,7 +237,7 @@ static int open_parts(training *t)
         (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
-    say_prepared(t->train);
+    say_prepared(t->train, t->data.channels == 0 ? " (--channels 3 keeps colors)" : "");
     t->size = model_for_images(&t->data, model, t->train);
     return CONTINUE;
 }

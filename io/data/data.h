@@ -47,6 +47,7 @@ typedef struct {
     fit_axis rows, columns;
 } fitting;
 
+static inline int io_is_color(int64_t channels) { return channels >= 3; }
 /* True if images with from channels can get to channels: the same, or both of 1, 3 and 4. */
 int io_can_convert(int64_t from, int64_t to);
 /* background: R, G, B; NULL: black. Returns 0 if out of memory, and then there is nothing to close.

@@ -115,6 +115,7 @@ adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *b
     if (!io_fitting_open(&d->fit, d->stored, wanted, background))
         return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
     d->public.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
+    d->public.recolored = io_is_color(d->stored.c) != io_is_color(wanted.c) ? d->public.n : 0;
     io_dataset_use_source(d, &(adj_source){.read = read_memory, .user = d});
     return ADJ_OK;
 }

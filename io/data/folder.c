@@ -61,13 +61,16 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
     return io_list_classes(d, folder, part, &d->files->paths);
 }
 
-/* Counts the images of another size than the data set's, once that is settled. */
-static void count_resized(dataset *d)
+/* Counts the images of another size than the data set's, and those that gain or lose color, once
+ * that is settled. */
+static void count_changed(dataset *d)
 {
     const image_size *sizes = d->files->sizes;
-    d->public.resized = 0;
-    for (int64_t i = 0; sizes != NULL && d->public.h > 0 && i < d->files->paths.n; i++)
+    d->public.resized = d->public.recolored = 0;
+    for (int64_t i = 0; sizes != NULL && d->public.h > 0 && i < d->files->paths.n; i++) {
         d->public.resized += sizes[i].h != d->public.h || sizes[i].w != d->public.w;
+        d->public.recolored += io_is_color(sizes[i].c) != io_is_color(d->public.c);
+    }
 }
 
 void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept)
@@ -80,7 +83,7 @@ void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept)
             sizes[j] = sizes[keep[j]];
     }
     paths->n = kept;
-    count_resized(d);
+    count_changed(d);
 }
 
 const char *io_folder_path(const dataset *d, int64_t i) { return strings_at(&d->files->paths, i); }
@@ -141,27 +144,25 @@ static int64_t first_file(const dataset *d)
     return i;
 }
 
-static adj_status settle_channels(dataset *d)
+/* Returns 3 if at least half of the images are in color, else 1. */
+static int64_t most_channels(const dataset *d)
 {
-    const image_size *sizes = d->files->sizes;
-    const int64_t first = first_file(d);
-    for (int64_t i = first + 1; i < d->public.n; i++)
-        if (d->readings[i].status == ADJ_OK && sizes[i].c != sizes[first].c)
-            return io_dataset_fail(d, ADJ_EIO,
-                                   "data: %.160s has %lld channel%s, %.160s has %lld (expected the "
-                                   "same in all files, or a given number of channels: 1, 3 or 4)",
-                                   io_folder_path(d, i), (long long)sizes[i].c,
-                                   sizes[i].c > 1 ? "s" : "", io_folder_path(d, first),
-                                   (long long)sizes[first].c);
-    return ADJ_OK;
+    int64_t in_color = 0, n = 0;
+    for (int64_t i = 0; i < d->public.n; i++)
+        if (d->readings[i].status == ADJ_OK) {
+            in_color += io_is_color(d->files->sizes[i].c);
+            n++;
+        }
+    return 2 * in_color >= n ? 3 : 1;
 }
 
 static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
 {
-    const image_size *sizes = d->files->sizes, to = io_wanted_size(sizes[first_file(d)], o);
+    const image_size *sizes = d->files->sizes;
+    image_size own = sizes[first_file(d)];
+    own.c = most_channels(d);
+    const image_size to = io_wanted_size(own, o);
 
-    if ((o->like == NULL || o->like->h == 0) && o->c == 0 && settle_channels(d) != ADJ_OK)
-        return ADJ_EIO;
     for (int64_t i = 0; i < d->public.n; i++)
         if (o->resize == ADJ_RESIZE_ERROR && d->readings[i].status == ADJ_OK &&
             (sizes[i].h != to.h || sizes[i].w != to.w))
@@ -174,7 +175,7 @@ static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
     d->public.c = to.c;
     d->files->options = (adj_image_opts){.h = to.h, .w = to.w, .c = to.c};
     memcpy(d->files->options.background, o->background, sizeof o->background);
-    count_resized(d);
+    count_changed(d);
     return ADJ_OK;
 }
 

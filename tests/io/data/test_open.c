@@ -546,8 +546,15 @@ Test(open, folder_of_classes)
     adj_dataset_free(d);
 
     put(&b, "y.png", grey_png, sizeof grey_png);
-    expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png has 1 channel, ");
-    adj_dataset_free(open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 3}));
+    d = open_part(f.path, ADJ_TRAIN, NULL); /* three in color, one gray */
+    cr_expect(d->c == 3 && d->recolored == 1);
+    for (int i = 0; i < 18; i++)
+        expected[i] = grey_pixels[i / 3];
+    expect_floats(d, 3, expected, 18);
+    adj_dataset_free(d);
+    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 1});
+    cr_expect(d->c == 1 && d->recolored == 3);
+    adj_dataset_free(d);
     put(&b, "y.png", "not an image", 12);
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG, JPEG nor WEBP");
     put(&b, "z.png", "nor this", 8);
