@@ -82,6 +82,19 @@ ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels
 ADJ_API adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
                                       float probabilities[], adj_error *error);
 
+/* Computes the node of that name, such as "conv1" or "logits", for n images as adj_predict_floats
+ * takes them. *shape is the node's in a net of one image, [1, 14, 14, 32]; value, the caller's, is
+ * filled with n times as many floats, one image after the other. value NULL: *shape alone. Names
+ * are those of layers and of adj_label. Another name is ADJ_EARG, with a list of those that there
+ * are. A net is planned at the first call for a name. */
+ADJ_API adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n,
+                                       const float pixels[], adj_shape *shape, float value[],
+                                       adj_error *error);
+/* Computes the gradient of a class's logit with respect to the pixels of an image: pixels and
+ * gradient are [h, w, c] of the card's size, in pixel units. ADJ_EARG: there is no such class. */
+ADJ_API adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float pixels[],
+                                          float gradient[], adj_error *error);
+
 /* How good a net is on a data set. */
 typedef struct {
     double loss, accuracy; /* mean cross-entropy; 0 .. 1 */

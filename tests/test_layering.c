@@ -83,7 +83,7 @@ static const rule rules[] = {
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/bench exec/clock.h exec/machine"},
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli"},
-    {"cli/predict", "adjoint.h adjoint_fit.h", "cli exec/clock.h io/data/image_name.h"},
+    {"cli/predict", "adjoint.h adjoint_fit.h", "cli cli/page exec/clock.h io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "cli cli/page cli/train/report exec/clock.h exec/machine graph/printable.h"},

@@ -11,9 +11,10 @@
 #include "cli/standard.h"
 #include "exec/clock.h"
 #include "files.h"
+#include "saliency.h"
 
 typedef struct {
-    const char *weights, *map, *model, *backend, *yield;
+    const char *weights, *map, *model, *backend, *yield, *saliency;
     int64_t threads, top, as_json;
 } predict_opts;
 
@@ -168,6 +169,9 @@ static int predict_batch(work *w, char *const path[], int64_t count)
     const int64_t n = keep_good(w, path, count, good);
     if (n > 0 && adj_predict_floats(w->p, n, w->pixels, w->probabilities, &error) != ADJ_OK)
         return complain("predict", EXIT_FAILED, "%s", error.message);
+    const int status = n > 0 && w->o->saliency != NULL
+                           ? write_saliency(w->p, w->o->saliency, w->pixels, w->probabilities)
+                           : CONTINUE;
     for (int64_t i = 0; i < n; i++) {
         float *probability = w->probabilities + i * w->card->classes;
         if (w->o->as_json)
@@ -176,7 +180,7 @@ static int predict_batch(work *w, char *const path[], int64_t count)
             w->failed |= put_text(w, good[i], probability);
     }
     w->done += n;
-    return CONTINUE;
+    return status;
 }
 
 static int predict_files(work *w, const file_list *files)
@@ -222,6 +226,8 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
          .range = {1, ADJ_MAX_CLASSES}},
         {"--json", "", "one JSON object a file: file, class, probability, top",
          .flag = &o->as_json},
+        {"--saliency", "FILE", "PNG of the pixels that the class depends on; of one IMAGE",
+         .text = &o->saliency},
         {"--model", "NAME", "default: what the weights file says", .text = &o->model},
         {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
          .text = &o->map},
@@ -236,6 +242,8 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
          "Every image in the folder photos, one JSON object a file."},
         {"adjoint predict --weights best.safetensors --top 3 - <cat.jpg",
          "An image on standard input, and its three most probable classes."},
+        {"adjoint predict --weights best.safetensors --saliency why.png cat.jpg",
+         "A picture of the model's size, white where the class's logit changes most with a pixel."},
         {NULL, NULL}};
     const usage u = {.command = "predict",
                      .summary =
@@ -307,12 +315,18 @@ static int predict(predict_opts *o, int n, const char *const image[])
     file_list files = {0};
     adj_error error = {0};
 
-    int status = open_work(&w, o);
+    const output_file out = {"--saliency", o->saliency, OUTPUT_REPLACED};
+    int status = check_outputs("predict", 1, &out);
+    if (status == CONTINUE)
+        status = open_work(&w, o);
     for (int i = 0; i < n && status == CONTINUE; i++)
         if (files_add(&files, image[i], &error) != ADJ_OK) {
             complain("predict", EXIT_OK, "%s", error.message);
             w.failed = 1;
         }
+    if (status == CONTINUE && o->saliency != NULL && files.n != 1)
+        status = complain("predict", EXIT_USAGE, "--saliency is of one image (got %lld)",
+                          (long long)files.n);
     if (status == CONTINUE)
         status = predict_files(&w, &files);
     files_free(&files);

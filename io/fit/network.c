@@ -177,8 +177,41 @@ static void add_loss(network *n, const training_opts *t)
     n->loss = adj_loss_softmax_with(n->logits, n->labels, &o);
 }
 
+/* Says which nodes have a name, as far as the message has room. */
+static adj_status unknown_node(const network *n, const char *name, adj_error *error)
+{
+    char list[ADJ_MESSAGE - 160] = "";
+    size_t used = 0;
+    for (int id = 0; id < adj_graph_node_count(n->graph) && used < sizeof list; id++) {
+        const adj_node *node = adj_graph_node_at(n->graph, id);
+        if (adj_node_name(node)[0] != '\0' && !adj_node_is_param(node) && !adj_node_is_state(node))
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "",
+                                     adj_node_name(node));
+    }
+    return adj_error_set(error, ADJ_EARG, "net: no node is named %.80s (expected one of %s%s)",
+                         name, list, used < sizeof list ? "" : " ...");
+}
+
+/* Finds or makes what a prediction fetches beside the probabilities. */
+static adj_status add_inner(network *n, const plan_opts *p, adj_error *error)
+{
+    if (p->inner != NULL) {
+        n->inner = adj_find(n->graph, p->inner);
+        if (n->inner == NULL)
+            return unknown_node(n, p->inner, error);
+    }
+    if (p->gradient && n->logits != NULL) {
+        n->upstream =
+            adj_input(n->graph, "logits/upstream", ADJ_F32, adj_node_type(n->logits).shape);
+        (void)adj_grad(n->logits, n->upstream, 1, &n->images, &n->inner);
+    }
+    if (n->inner != NULL && adj_node_type(n->inner).dtype != ADJ_F32)
+        n->inner = adj_cast(n->inner, ADJ_F32);
+    return ADJ_OK;
+}
+
 static adj_status build(network *n, network_kind kind, const adj_net *net, int64_t batch,
-                        const training_opts *t, const adj_ranks *ranks, adj_error *error)
+                        const training_opts *t, const plan_opts *p, adj_error *error)
 {
     n->n_shard = 1;
     n->graph = adj_graph_new();
@@ -190,14 +223,15 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
         return status;
     n->shape = adj_node_type(n->images).shape;
     n->classes = net->classes;
-    if (kind == FOR_PREDICTION)
+    if (kind == FOR_PREDICTION) {
         n->probabilities = adj_softmax(n->logits);
-    else
+        status = add_inner(n, p, error);
+    } else
         add_loss(n, t);
     if (kind == FOR_TRAINING && t != NULL && n->loss != NULL) {
         status = add_updates(n, t, error);
         if (status == ADJ_OK && n->updates != NULL)
-            share_out(n, t, ranks);
+            share_out(n, t, p->ranks);
     }
     if (status == ADJ_OK && (status = adj_graph_status(n->graph)) != ADJ_OK)
         adj_error_set(error, status, "%s", adj_graph_message(n->graph));
@@ -212,6 +246,8 @@ static adj_node **list_fetches(const network *n, int *count)
     for (int i = 0; fetch != NULL && i < n->n_shard; i++) {
         if (n->probabilities != NULL) {
             fetch[k++] = n->probabilities;
+            if (n->inner != NULL)
+                fetch[k++] = n->inner;
             continue;
         }
         fetch[k++] = adj_shard_node(n->updates, n->loss, i);
@@ -257,7 +293,7 @@ adj_status network_open(network *n, network_kind kind, const adj_net *net, int64
                         adj_error *error)
 {
     *n = (network){0};
-    adj_status status = build(n, kind, net, batch, training, plan->ranks, error);
+    adj_status status = build(n, kind, net, batch, training, plan, error);
     if (status == ADJ_OK)
         status = make_plan(n, runs, plan, training, error);
     if (status != ADJ_OK)

@@ -17,6 +17,9 @@ typedef struct {
     const char *selection;  /* as in adj_exec_opts */
     adj_yield yield;        /* as in adj_exec_opts */
     const adj_ranks *ranks; /* NULL: this process alone */
+    /* Of a prediction: the name of a node that is fetched, too; NULL: none. */
+    const char *inner;
+    int gradient; /* of a prediction: the logits' gradient with respect to the images, too */
 } plan_opts;
 
 typedef struct {
@@ -43,6 +46,8 @@ typedef struct {
     adj_node *share;              /* of a shard in the step's loss; NULL: there is but one */
     adj_node *lr;                 /* it and updates: for training */
     adj_node *probabilities;      /* for prediction */
+    adj_node *inner;              /* f32: the node or gradient of plan_opts; NULL: none */
+    adj_node *upstream;           /* [batch, classes], of that gradient */
     adj_updates *updates;
     adj_node *loss_scale, *skipped; /* states of what follows the gradients; NULL: there is none */
     int frozen;                     /* parameters */

@@ -25,6 +25,11 @@ static void normalise(const adj_predictor *p, images from, int64_t first, int64_
         }
 }
 
+void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[])
+{
+    normalise(p, (images){.floats = pixels}, 0, n, x);
+}
+
 static adj_status predict(adj_predictor *p, int64_t n, images from, float *probabilities,
                           adj_error *error)
 {

@@ -89,6 +89,7 @@ void adj_predictor_free(adj_predictor *p)
     free(p->backend);
     free(p->tune_file);
     free(p->selection);
+    free(p->inner);
     free(p);
 }
 
@@ -107,6 +108,9 @@ static adj_status make_network(adj_predictor *p, int kind, int64_t batch, adj_er
     plan_opts plan = p->plan;
     if (kind != EVALUATION)
         plan.selection = NULL;
+    plan.inner = kind == INNER ? p->inner : NULL;
+    plan.gradient = kind == GRADIENT;
+    plan.tune &= kind != INNER && kind != GRADIENT;
     adj_status status =
         network_open(&k->n, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION, &p->net, batch,
                      kind == EVALUATION ? p->evaluations : 1, &plan, NULL, error);

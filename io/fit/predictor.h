@@ -14,7 +14,7 @@ typedef struct {
     uint64_t version;
 } planned;
 
-enum { EVALUATION, ONE, MANY, N_PLANNED };
+enum { EVALUATION, ONE, MANY, INNER, GRADIENT, N_PLANNED }; /* the last two: inner.c */
 enum { EVALUATION_BATCH = 100 }; /* images, where the data have as many */
 
 struct adj_predictor {
@@ -24,6 +24,7 @@ struct adj_predictor {
     const adj_ranks *ranks; /* that share out evaluations; NULL: this process alone */
     int64_t evaluations;    /* how often its evaluation will run; 0: not known */
     char *backend, *tune_file, *selection;
+    char *inner; /* the node that INNER fetches; NULL: none yet */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel of net */
     adj_model_card card;
     char **class_names;
@@ -56,6 +57,8 @@ int predictor_select(adj_predictor *p, const char *selection);
 /* Takes the parameters of from, which stays the caller's. batch: of the evaluation network that
  * they are put into. */
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error);
+/* Makes x of n images [n, h, w, c] in pixel units: (pixel - mean) / deviation. */
+void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[]);
 /* The network of that kind with the parameters; batch is that of its plan when it is made. */
 adj_status predictor_network(adj_predictor *p, int kind, int64_t batch, network **n,
                              adj_error *error);

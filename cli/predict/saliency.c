@@ -1,0 +1,66 @@
+/* saliency.c - see saliency.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/page/png.h"
+#include "saliency.h"
+
+static int64_t best_of(const float probabilities[], int64_t classes)
+{
+    int64_t best = 0;
+    for (int64_t k = 1; k < classes; k++)
+        if (probabilities[k] > probabilities[best])
+            best = k;
+    return best;
+}
+
+/* The gradient [pixels, c] as gray values; black if it is 0 everywhere. */
+static void draw(const float gradient[], int64_t pixels, int64_t c, uint8_t gray[])
+{
+    float largest = 0;
+    for (int64_t i = 0; i < pixels * c; i++)
+        largest = fmaxf(largest, fabsf(gradient[i]));
+    for (int64_t i = 0; i < pixels; i++) {
+        float most = 0;
+        for (int64_t k = 0; k < c; k++)
+            most = fmaxf(most, fabsf(gradient[i * c + k]));
+        gray[i] = largest > 0 && isfinite(largest) ? (uint8_t)lrintf(255 * (most / largest)) : 0;
+    }
+}
+
+static int write_bytes(FILE *f, const void *source)
+{
+    size_t n = 0;
+    uint8_t *file = png_encode(source, &n);
+    const int failed = file == NULL || fwrite(file, 1, n, f) != n;
+    free(file);
+    return failed;
+}
+
+int write_saliency(adj_predictor *p, const char *path, const float pixels[],
+                   const float probabilities[])
+{
+    const adj_model_card *card = adj_predictor_card(p);
+    const int64_t h = card->height, w = card->width, c = card->channels;
+    float *gradient = calloc((size_t)(h * w * c), sizeof *gradient);
+    uint8_t *gray = calloc((size_t)(h * w), 1);
+    adj_error error = {0};
+    int status = EXIT_OK;
+
+    if (gradient == NULL || gray == NULL)
+        status = complain("predict", EXIT_FAILED, "out of memory");
+    else if (adj_predictor_gradient(p, best_of(probabilities, card->classes), pixels, gradient,
+                                    &error) != ADJ_OK)
+        status = complain("predict", EXIT_FAILED, "--saliency: %s", error.message);
+    if (status == EXIT_OK) {
+        draw(gradient, h * w, c, gray);
+        const picture picture = {.w = w, .h = h, .c = 1, .pixels = gray};
+        status = write_output("predict", &(output_file){"--saliency", path, OUTPUT_REPLACED},
+                              write_bytes, &picture);
+    }
+    free(gray);
+    free(gradient);
+    return status == EXIT_OK ? CONTINUE : status;
+}

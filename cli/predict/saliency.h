@@ -1,0 +1,14 @@
+/* saliency.h - a picture of which pixels a class depends on. */
+#ifndef CLI_PREDICT_SALIENCY_H
+#define CLI_PREDICT_SALIENCY_H
+
+#include "adjoint_fit.h"
+
+/* Writes a gray PNG of the net's size: the gradient of the most probable class's logit with respect
+ * to the pixels, its largest absolute value over the channels, scaled so that 255 is the largest of
+ * the picture. probabilities: of the image pixels. CONTINUE, or an exit status after a complaint.
+ */
+int write_saliency(adj_predictor *p, const char *path, const float pixels[],
+                   const float probabilities[]);
+
+#endif

@@ -1,0 +1,98 @@
+/* inner.c - what is inside a predictor's net: the value of a named node, and how a logit changes
+ * with the pixels. Both are computed for one image at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "predictor.h"
+
+/* Runs the net on an image and copies its inner node. x: room for the normalized image. */
+static adj_status run(adj_predictor *p, network *n, const float pixels[], float x[], float value[],
+                      adj_error *error)
+{
+    predictor_prepare(p, 1, pixels, x);
+    adj_status status = network_run(n, &(adj_loader_batch){.x = x}, NULL, error);
+    if (status != ADJ_OK)
+        return status;
+    status = adj_get(n->exec, n->inner, value, adj_type_bytes(adj_node_type(n->inner)));
+    return status == ADJ_OK ? ADJ_OK
+                            : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
+}
+
+static float *image_of(const network *n, adj_error *error)
+{
+    float *x = calloc((size_t)adj_shape_elems(n->shape), sizeof *x);
+    if (x == NULL)
+        adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
+    return x;
+}
+
+/* Makes name the node that INNER fetches; a net that fetches another is dropped. */
+static adj_status choose_inner(adj_predictor *p, const char *name, adj_error *error)
+{
+    if (p->inner != NULL && strcmp(p->inner, name) == 0)
+        return ADJ_OK;
+    char *kept = strdup(name);
+    if (kept == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
+    free(p->inner);
+    p->inner = kept;
+    network_close(&p->planned[INNER].n);
+    p->planned[INNER] = (planned){.batch = 0};
+    return ADJ_OK;
+}
+
+adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n, const float pixels[],
+                               adj_shape *shape, float value[], adj_error *error)
+{
+    network *net;
+
+    if (p == NULL || name == NULL || shape == NULL || n < 0 ||
+        (n > 0 && value != NULL && pixels == NULL))
+        return adj_error_set(error, ADJ_EARG,
+                             "fetch: expected a predictor, a name, images and room for a shape");
+    adj_status status = choose_inner(p, name, error);
+    if (status == ADJ_OK)
+        status = predictor_network(p, INNER, 1, &net, error);
+    if (status != ADJ_OK)
+        return status;
+    *shape = adj_node_type(net->inner).shape;
+    const int64_t each = adj_shape_elems(*shape), image = adj_shape_elems(net->shape);
+    float *x = value != NULL && n > 0 ? image_of(net, error) : NULL;
+    if (x == NULL)
+        return value != NULL && n > 0 ? ADJ_ENOMEM : ADJ_OK;
+    for (int64_t i = 0; i < n && status == ADJ_OK; i++)
+        status = run(p, net, pixels + i * image, x, value + i * each, error);
+    free(x);
+    return status;
+}
+
+adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float pixels[],
+                                  float gradient[], adj_error *error)
+{
+    network *net;
+
+    if (p == NULL || pixels == NULL || gradient == NULL)
+        return adj_error_set(error, ADJ_EARG,
+                             "gradient: expected a predictor, an image and room for a gradient");
+    if (label < 0 || label >= p->net.classes)
+        return adj_error_set(error, ADJ_EARG, "gradient: class (got %lld, expected 0 to %lld)",
+                             (long long)label, (long long)p->net.classes - 1);
+    adj_status status = predictor_network(p, GRADIENT, 1, &net, error);
+    if (status != ADJ_OK)
+        return status;
+    float *x = image_of(net, error), *upstream = calloc((size_t)p->net.classes, sizeof *upstream);
+    if (x == NULL || upstream == NULL) {
+        status = adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
+    } else {
+        upstream[label] = 1;
+        status =
+            adj_set(net->exec, net->upstream, upstream, (size_t)p->net.classes * sizeof *upstream);
+        status = status == ADJ_OK ? run(p, net, pixels, x, gradient, error)
+                                  : adj_error_set(error, status, "%s", adj_exec_message(net->exec));
+    }
+    for (int64_t i = 0; i < adj_shape_elems(net->shape) && status == ADJ_OK; i++)
+        gradient[i] /= p->deviation[i % p->net.c]; /* of x = (pixel - mean) / deviation */
+    free(upstream);
+    free(x);
+    return status;
+}
