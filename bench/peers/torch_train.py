@@ -63,13 +63,15 @@ class Data:
         self.channels = shape[0]
         self.rows = weights_of(images.shape[1], shape[1])
         self.columns = weights_of(images.shape[2], shape[2])
-        resized = [self.rows @ x.float() @ self.columns.T for x in self.images.split(1000)] if not like else []
-        self.mean = like.mean if like else float(torch.cat(resized).double().mean())
-        self.deviation = like.deviation if like else float(torch.cat(resized).double().std(correction=0))
+        pixels = None if like else self.resize(self.images)
+        self.mean = like.mean if like else float(pixels.mean())
+        self.deviation = like.deviation if like else float(pixels.std(correction=0))
+
+    def resize(self, images):
+        return torch.cat([self.rows @ x.float() @ self.columns.T for x in images.split(1000)])
 
     def batch(self, indices, shift=0):
-        x = self.rows @ self.images[indices].float() @ self.columns.T
-        x = (x - self.mean) / self.deviation
+        x = (self.resize(self.images[indices]) - self.mean) / self.deviation
         if shift > 0:
             h, w = x.shape[1:]
             padded = functional.pad(x, [shift] * 4, value=-self.mean / self.deviation)

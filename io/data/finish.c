@@ -208,14 +208,21 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
     return io_dataset_use_memory(d, size, o->background);
 }
 
-static adj_status settle_moments(dataset *d, const char *where, const adj_dataset_opts *o)
+/* Pixels and values already normalized do not go together. */
+static adj_status check_kind(dataset *d, const char *where, const adj_dataset_opts *o)
 {
     static const char *const kinds[] = {"pixels", "values already normalized"};
     const int is_given = o->like != NULL && o->like->deviation[0] > 0;
-    if (is_given && !o->like->normalized != !d->public.normalized)
-        return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: images are %s (expected %s, as in the training part)",
-                               where, kinds[d->public.normalized], kinds[!d->public.normalized]);
+    if (!is_given || !o->like->normalized == !d->public.normalized)
+        return ADJ_OK;
+    return io_dataset_fail(d, ADJ_EIO,
+                           "data: %s: images are %s (expected %s, as in the training part)", where,
+                           kinds[d->public.normalized], kinds[!d->public.normalized]);
+}
+
+static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
+{
+    const int is_given = o->like != NULL && o->like->deviation[0] > 0;
     const int is_known = is_given || d->has_moments;
     if (is_given) {
         memcpy(d->public.mean, o->like->mean, sizeof d->public.mean);
@@ -248,6 +255,8 @@ adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part par
     if (status == ADJ_OK && d->public.n == 0)
         status = no_images(d, where);
     if (status == ADJ_OK)
+        status = check_kind(d, where, o);
+    if (status == ADJ_OK)
         status = settle_classes(d, where, o);
     if (status == ADJ_OK)
         status = choose(d, where, part, o);
@@ -256,5 +265,5 @@ adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part par
     d->public.labels = d->labels;
     d->public.resize = o->resize;
     status = d->files != NULL ? io_folder_show(d, o) : show_memory(d, where, o);
-    return status == ADJ_OK ? settle_moments(d, where, o) : status;
+    return status == ADJ_OK ? settle_moments(d, o) : status;
 }

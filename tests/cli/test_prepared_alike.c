@@ -97,15 +97,16 @@ static void predict_data(adj_predictor *p, const char *data, float probability[]
     free(x);
 }
 
-/* The score of images that are of the card's size when they are read, and of those that the
- * loader resizes. */
+/* The score of images that have the card's size and channels when they are read, and of those that
+ * the loader brings to them. */
 static void expect_same_score(adj_predictor *p, const char *data)
 {
     const adj_model_card *card = adj_predictor_card(p);
     adj_score score[2];
     for (int own_size = 0; own_size < 2; own_size++) {
         const adj_dataset_opts o = {.h = own_size ? 0 : card->height,
-                                    .w = own_size ? 0 : card->width};
+                                    .w = own_size ? 0 : card->width,
+                                    .c = own_size ? 0 : card->channels};
         adj_dataset *d = NULL;
         adj_error error = {0};
         cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
@@ -174,6 +175,37 @@ Test(prepared_alike, idx_in_color, .timeout = 120)
 Test(prepared_alike, cifar, .timeout = 120)
 {
     expect_alike(&(format){32, 32, 3, write_cifar, NULL}, RESIZED);
+}
+
+/* Gray data for a net in color are normalized by each channel's mean, colors for a gray net become
+ * luma: eval and predict agree, whatever file the images come from. */
+Test(prepared_alike, other_channels, .timeout = 120)
+{
+    static float from_files[CLASSES][CLASSES], from_data[CLASSES][CLASSES];
+    for (int c = 1; c <= 3; c += 2) {
+        const folder data = folder_new(), idx = folder_new(), png = folder_new();
+        const file_name w = in_folder(&data, "w.safetensors");
+        char line[100], other[100];
+        adj_predictor *p = NULL;
+        adj_error error = {0};
+        write_idx(&data, 28, 28, c);
+        write_idx(&idx, 20, 24, 4 - c);
+        write_png(&png, 20, 24, 4 - c);
+        train(data.path, w.s);
+        eval(w.s, idx.path, line);
+        eval(w.s, png.path, other);
+        cr_expect_str_eq(line, other);
+        predict_files(w.s, &png, from_files);
+        const adj_predictor_opts one = {.threads = 1};
+        cr_assert_eq(adj_predictor_load(w.s, NULL, &one, &p, &error), ADJ_OK, "%s", error.message);
+        predict_data(p, idx.path, from_data);
+        cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0);
+        expect_same_score(p, idx.path);
+        adj_predictor_free(p);
+        remove_all(&data);
+        remove_all(&idx);
+        remove_all(&png);
+    }
 }
 
 /* The rule of the training is in the card: eval and predict obey it for every format. */

@@ -107,6 +107,8 @@ static const adj_metadata lies[] = {
     {"input", "128"},
     {"input", "[\"1\",2,3]"},
     {"input", "["},
+    {"resize", "crop"},
+    {"adjoint.input", "bytes"},
     {"mean", "[1,2]"},
     {"mean", "[1e999,2,3]"},
     {"deviation", "[1,0,1]"},
