@@ -247,7 +247,10 @@ typedef struct {
  * longer an independent one; NULL: it is not evaluated, and there is no best. *p has the parameters
  * of the last step; it is there (and is the caller's) also after a failure during training, such as
  * a full disk, NULL if it could not begin. A loss that is not finite is ADJ_EARG, and so are 50
- * steps in a row that are skipped because their gradients are not. options may be NULL. */
+ * steps in a row that are skipped because their gradients are not. Refused before the first step: a
+ * net whose parameters have other names or shapes when it is not built for training (dropout's and
+ * the optimizer's states aside), names that are not UTF-8, files that cannot be written. options
+ * may be NULL. */
 ADJ_API adj_status adj_fit(const adj_net *net, const adj_dataset *train,
                            const adj_dataset *held_out, const adj_fit_opts *options,
                            adj_predictor **p, adj_error *error);

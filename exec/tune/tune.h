@@ -129,7 +129,7 @@ int tune_is_text(const char *text, size_t size);
  * Returns what is wrong with it, or NULL, as all that read here; *line counts the lines. */
 const char *tune_read_speed(tuner *t, char **text, int *line);
 /* Reads entries behind those of the table, up to the last line. */
-const char *tune_read_lines(tuner *t, char *text, tune_origin origin, int *line,
+const char *tune_read_lines(tuner *t, char *line, tune_origin origin, int *n_line,
                             adj_status *status);
 void tune_write_speed(FILE *f, const machine_speed *s);
 void tune_write_entry(FILE *f, const tune_entry *x);
