@@ -43,7 +43,7 @@ typedef struct {
 static int parse(run_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--in", "FILE", "the operands, as safetensors, by the names that adjoint ops tells",
+        {"--in", "FILE", "the operands, safetensors or .npz, by the names that adjoint ops tells",
          .text = &o->in},
         {"--out", "FILE", "the result y, as safetensors", .text = &o->out},
         {"--grad", "", "the gradient of each operand as well, as d and its name; for the file's dy",
@@ -189,7 +189,7 @@ static adj_status write_results(const char *path, const void *source, adj_error 
 static int run_file(run *r, const input_file *in, const output_file *out)
 {
     char text[ADJ_MESSAGE];
-    if (adj_tensors_read(in->name, &r->file) != ADJ_OK)
+    if (adj_tensors_open(in->name, &r->file) != ADJ_OK)
         return complain("op", EXIT_FAILED, "--in: %s",
                         with_words(1, in, adj_tensors_message(r->file), text));
     if ((r->g = adj_graph_new()) == NULL)

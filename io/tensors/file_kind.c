@@ -15,6 +15,8 @@ typedef struct {
 #define FROM_KERAS                                                                                 \
     "export with numpy.savez(\"w.npz\", **{v.path: v.numpy() for v in model.weights})"
 
+#define TO_SAFETENSORS "convert it with adjoint convert IN OUT.safetensors"
+
 /* Files that begin with these bytes from offset at on. */
 static const struct {
     size_t at, n;
@@ -22,6 +24,7 @@ static const struct {
     kind kind;
 } signatures[] = {
     {0, 14, "\200\2\212\nl\374\234F\371 j\250P\31", {"an old PyTorch pickle", FROM_TORCH}},
+    {0, 6, "\x93NUMPY", {"a NumPy array", TO_SAFETENSORS}},
     {0, 8, "\x89HDF\r\n\x1a\n", {"HDF5, as Keras writes .h5", FROM_KERAS}},
     {0,
      9,
@@ -51,6 +54,7 @@ static const kind empty = {"an empty file", ""}, text = {"text", ""}, json = {"J
                                  "export with numpy.savez(\"w.npz\", **{v.name: v.numpy() for v in "
                                  "model.variables})"},
                   zip = {"a zip archive without .npy files", "unpack it"},
+                  npz = {"a NumPy archive", TO_SAFETENSORS},
                   torch_zip = {"a PyTorch archive", FROM_TORCH},
                   keras_zip = {"a Keras 3 .keras archive", FROM_KERAS};
 
@@ -63,6 +67,8 @@ static const kind *zip_kind(const uint8_t *start, size_t n)
         return &zip;
     if (memcmp(name + length, "FB", 2) == 0) /* its padding, an extra field */
         return &torch_zip;
+    if (length > 4 && memcmp(name + length - 4, ".npy", 4) == 0)
+        return &npz;
     const int is_metadata = length == 13 && memcmp(name, "metadata.json", 13) == 0,
               is_config = length == 11 && memcmp(name, "config.json", 11) == 0;
     return is_metadata || is_config ? &keras_zip : &zip;
@@ -112,7 +118,7 @@ static const kind *find_kind(const uint8_t start[START + 1], size_t n)
     return start[spaces] == '{' || start[spaces] == '[' ? &json : &text;
 }
 
-int file_kind_sentence(const char *path, char message[ADJ_MESSAGE])
+int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE])
 {
     uint8_t start[START + 1] = {0};
     int fd;
@@ -125,8 +131,7 @@ int file_kind_sentence(const char *path, char message[ADJ_MESSAGE])
     const kind *k = n >= 0 ? find_kind(start, (size_t)n) : NULL;
     if (k == NULL)
         return 0;
-    snprintf(message, ADJ_MESSAGE,
-             "%.200s: not a file of tensors (got %s, expected safetensors, .npz, .npy or IDX)%s%s",
-             path, k->is, k->cure[0] != '\0' ? "; " : "", k->cure);
+    snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", path,
+             k->is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
     return 1;
 }

@@ -4,8 +4,9 @@
 
 #include "adjoint_io.h"
 
-/* Writes a sentence that names the file, what it is and how its tensors are exported. Returns 0,
- * without a sentence, if the file cannot be read or is of no kind in the table. */
-int file_kind_sentence(const char *path, char message[ADJ_MESSAGE]);
+/* Writes a sentence that names the file, what it is, what was expected ("safetensors") and how its
+ * tensors are exported. Returns 0, without a sentence, if the file cannot be read or is of no kind
+ * in the table. */
+int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE]);
 
 #endif

@@ -10,6 +10,7 @@
 #include "tensors.h"
 
 enum { MAX_ARRAYS = 100000 };
+static const char kinds[] = "safetensors, .npz, .npy or IDX";
 
 /* "file" of "folder/file.npy". */
 static void name_after(const char *path, const char *ending, char name[256])
@@ -203,8 +204,12 @@ adj_status adj_tensors_open(const char *path, adj_tensors **out)
     int can_read = peek(path, start, &error);
     int is_npy = memcmp(start, "\x93NUM", 4) == 0, is_zip = memcmp(start, "PK\3\4", 4) == 0,
         is_idx = start[0] == 0 && start[1] == 0 && start[2] >= 8 && start[2] <= 14 && start[3] > 0;
-    if (can_read && !is_npy && !is_zip && !is_idx)
-        return adj_tensors_read(path, out);
+    if (can_read && !is_npy && !is_zip && !is_idx) {
+        adj_status status = adj_tensors_read(path, out);
+        if (status == ADJ_EIO && (*out)->header == NULL)
+            (void)file_kind_sentence(path, kinds, (*out)->message);
+        return status;
+    }
     adj_tensors *t = *out = tensors_new();
     if (t == NULL)
         return ADJ_ENOMEM;
@@ -220,7 +225,7 @@ adj_status adj_tensors_open(const char *path, adj_tensors **out)
     }
     if (error.status != ADJ_OK) {
         t->n = 0;
-        if (can_read || !file_kind_sentence(path, t->message))
+        if (can_read || !file_kind_sentence(path, kinds, t->message))
             snprintf(t->message, sizeof t->message, "%s", error.message);
     }
     return error.status;

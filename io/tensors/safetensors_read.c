@@ -330,6 +330,6 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     if (status != ADJ_OK)
         t->n = 0;
     if (status == ADJ_EIO && t->header == NULL) /* of another kind, perhaps */
-        (void)file_kind_sentence(path, t->message);
+        (void)file_kind_sentence(path, "safetensors", t->message);
     return status;
 }

@@ -56,6 +56,15 @@ static const sample starts[] = {
     {BYTES(""), "an empty file", NULL},
 };
 
+/* NumPy's, where safetensors alone will do: numpy.savez(w=...), numpy.save. */
+static const sample numpys[] = {
+    {BYTES(
+         "PK\3\4-\0\0\0\0\0\0\0!\0v\246\221\260\377\377\377\377\377\377\377\377\5\0\24\0w.npy\1\0"),
+     "a NumPy archive", "adjoint convert IN OUT.safetensors"},
+    {BYTES("\223NUMPY\1\0v\0{'descr': '<f4', "), "a NumPy array",
+     "adjoint convert IN OUT.safetensors"},
+};
+
 /* Whole archives of one member, as Python's zipfile writes them: with PyTorch's padding, with
  * Keras's first name, with another. */
 static const sample archives[] = {
@@ -74,13 +83,17 @@ static const sample archives[] = {
     {BYTES("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), "a zip archive without .npy files", NULL},
 };
 
-static void expect_sentence(const sample *s, const char *path, const char *message)
+static const char any[] = "safetensors, .npz, .npy or IDX";
+
+static void expect_sentence(const sample *s, const char *path, const char *message,
+                            const char *expected)
 {
-    char got[80];
+    char got[80], want[80];
+    snprintf(want, sizeof want, "expected %s)", expected);
     snprintf(got, sizeof got, "not a file of tensors (got %s", s->is);
     cr_expect_not_null(strstr(message, path), "%s", message);
     cr_expect_not_null(strstr(message, got), "%s: %s", s->is, message);
-    cr_expect_not_null(strstr(message, "expected safetensors, .npz, .npy or IDX)"), "%s", message);
+    cr_expect_not_null(strstr(message, want), "%s", message);
     cr_expect_null(strstr(message, "offset"), "%s", message);
     if (s->cure != NULL)
         cr_expect_not_null(strstr(message, s->cure), "%s: %s", s->is, message);
@@ -93,14 +106,14 @@ static void expect_refused(const sample *s, const char *path)
     adj_predictor *p = NULL;
     adj_error error = {0};
     cr_expect_eq(adj_tensors_open(path, &t), ADJ_EIO, "%s", s->is);
-    expect_sentence(s, path, adj_tensors_message(t));
+    expect_sentence(s, path, adj_tensors_message(t), any);
     cr_expect_eq(adj_tensors_count(t), 0);
     adj_tensors_free(t);
     cr_expect_eq(adj_tensors_read(path, &t), ADJ_EIO, "%s", s->is);
-    expect_sentence(s, path, adj_tensors_message(t));
+    expect_sentence(s, path, adj_tensors_message(t), "safetensors");
     adj_tensors_free(t);
     cr_expect_eq(adj_predictor_load(path, &(adj_net){.name = "lenet"}, NULL, &p, &error), ADJ_EIO);
-    expect_sentence(s, path, error.message);
+    expect_sentence(s, path, error.message, any);
 }
 
 Test(file_kind, first_bytes)
@@ -115,7 +128,21 @@ Test(file_kind, first_bytes)
         }
         adj_tensors *t = NULL; /* cut, so that it is no archive for adj_tensors_open */
         cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_EIO);
-        expect_sentence(&starts[i], path.s, adj_tensors_message(t));
+        expect_sentence(&starts[i], path.s, adj_tensors_message(t), "safetensors");
+        adj_tensors_free(t);
+    }
+    folder_remove(&f);
+}
+
+Test(file_kind, numpy_is_not_safetensors)
+{
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w");
+    for (size_t i = 0; i < sizeof numpys / sizeof *numpys; i++) {
+        adj_tensors *t = NULL;
+        put_file(path.s, numpys[i].bytes, numpys[i].n);
+        cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_EIO);
+        expect_sentence(&numpys[i], path.s, adj_tensors_message(t), "safetensors");
         adj_tensors_free(t);
     }
     folder_remove(&f);
@@ -145,12 +172,13 @@ Test(file_kind, commands)
         {"train", "--data", "digits", "--limit", "64", "--weights", path.s},
         {"eval", "--data", "digits", "--weights", path.s},
         {"predict", "--weights", path.s, image.s},
+        {"op", "relu", "--in", path.s, "--out", out.s},
     };
     put_file(path.s, archives[0].bytes, archives[0].n);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         run_tool(lines[i], &r);
         cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.err);
-        expect_sentence(&archives[0], path.s, r.err);
+        expect_sentence(&archives[0], path.s, r.err, any);
     }
     /* legal, with nothing in it */
     put_file(path.s, "\2\0\0\0\0\0\0\0{}", 10);
