@@ -104,9 +104,10 @@ static const remark statuses[] = {
     {NULL, NULL}};
 static const remark examples[] = {
     {"adjoint train --out lenet.safetensors", "LeNet on digits that the program draws itself."},
-    {"adjoint train --model resnet20 --data mnist --epochs 20 --checkpoint run.ckpt",
+    {"adjoint train --model resnet20 --data mnist --checkpoint run.ckpt",
      "On the four files in the folder mnist, so that it can be resumed."},
-    {"adjoint train --checkpoint run.ckpt --resume", "Goes on after Ctrl-C or a crash."},
+    {"adjoint train --model resnet20 --data mnist --checkpoint run.ckpt --resume",
+     "Goes on after Ctrl-C or a crash."},
     {"adjoint train --data photos --flip --class-weights balanced --patience 5",
      "On a folder of images, changed at random; ends when it no longer gets better."},
     {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
@@ -222,8 +223,8 @@ int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset;
     const option options[] = {
-        {"--model", "NAME", "one of adjoint models; default: that of --weights, else lenet", .text = &o->model,
-         .names = model_name_at},
+        {"--model", "NAME", "one of adjoint models; default: that of --weights, else lenet",
+         .text = &o->model, .names = model_name_at},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
         {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,

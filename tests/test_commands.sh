@@ -1,0 +1,184 @@
+#!/bin/sh
+# test_commands.sh - every command line of README.md, docs/*.md and adjoint help (whose examples are those of the
+# manual pages) ends with the status 0 that the page implies. The lines of a page run one after the other in a folder
+# of its own, with small files under the names that the pages use. $BUILD: a release build folder.
+# --list prints the lines that are not run, with the reasons. $1: a page, to run its lines alone.
+set -eu
+command -v bash >/dev/null || {
+    echo "skipped: there is no bash, whose pipefail tells that a command in front of a pipe failed"
+    exit 77
+}
+[ -z "${SANITIZER_LOGS:-}" ] || {
+    echo "skipped: takes minutes under sanitizers; the commands have tests of their own there"
+    exit 77
+}
+binaries=$(cd "$BUILD" && pwd)
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+status=0
+
+# ---- the lines: "page TAB command" ----
+
+# Lines indented by four in a document, outside of listings; a line that ends with \ goes on.
+of_document() {
+    awk '/^```/ { listing = !listing } listing { next }
+        goes_on || /^    [^ ]/ {
+            line = $0; sub(/^ +/, "", line); sub(/ +# .*/, "", line)
+            text = goes_on ? text line : line
+            goes_on = sub(/\\$/, "", text)
+            if (!goes_on) print FILENAME "\t" text
+        }' "$1" | grep -E '	([A-Z_]+=[^ ]+ )*((build/)?adjoint|mpirun|ninja|cc|strip|git|\./[a-z]+\.sh|bench/[a-z.]+) ' || true
+}
+# Examples of a sub-command's help: indented by two.
+of_help() {
+    "$binaries/adjoint" help "$1" | sed -n '/^Examples:/,$s/^  \([^ ].*\)/adjoint help '"$1"'	\1/p'
+}
+for page in README.md docs/*.md; do
+    of_document "$page"
+done >"$top/lines"
+"$binaries/adjoint" help | sed -n '/^Examples:/,$s/^  \([^ ].*\)/adjoint help	\1/p' >>"$top/lines"
+for command in $("$binaries/adjoint" --document commands); do
+    of_help "$command"
+done >>"$top/lines"
+[ "$(wc -l <"$top/lines")" -ge 80 ] || {
+    echo "test_commands: hardly a command line was found"
+    exit 1
+}
+
+# Why a line is not run; nothing: it is.
+reason() {
+    case $1 in
+    ./setup.sh*) echo "installs packages" ;;
+    ninja*) echo "builds or installs the project; tests/test_install.sh, test_deb.sh and test_small.sh do" ;;
+    mpirun*) echo "needs an MPI; tests/mpi.sh" ;;
+    cc* | strip*) echo "compiled by tests/test_install.sh, test_docs.sh and test_small.sh" ;;
+    git* | bench/before.py*) echo "needs an older commit; tests/test_before.sh" ;;
+    *'--quarantine off'*) echo "shows a fault of oneDNN that only some CPUs have" ;;
+    *'selftest '*--full* | *'selftest --rules'*) echo "takes minutes; tests/cli/test_selftest.c" ;;
+    *'| jq'*) command -v jq >/dev/null || echo "there is no jq" ;;
+    esac
+}
+if [ "${1:-}" = --list ]; then
+    while IFS='	' read -r page line; do
+        why=$(reason "$line")
+        [ -z "$why" ] || echo "$page: $line ($why)"
+    done <"$top/lines"
+    exit 0
+fi
+
+# ---- the files that the pages name ----
+
+base=$top/base
+mkdir -p "$base/DIR/level" "$base/DIR/upright" "$base/mnist" "$base/bin"
+ln -s "$binaries" "$base/build"
+ln -s "$binaries/adjoint" "$base/bin/adjoint"
+# Level and upright stripes of 8 x 8 pixels.
+printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\010\000\000\000\010\001' \
+    '\000\000\000\000\354\164\203\046\000\000\000\020\111\104\101\124\170\332\143\370\317\360\237\001\004\240\064' \
+    '\000\047\350\003\375\023\143\373\137\000\000\000\000\111\105\116\104\256\102\140\202' >"$base/seven.png"
+printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\010\000\000\000\010\001' \
+    '\000\000\000\000\354\164\203\046\000\000\000\014\111\104\101\124\170\332\143\070\303\200\002\001\063\020\006' \
+    '\141\264\363\134\151\000\000\000\000\111\105\116\104\256\102\140\202' >"$base/upright.png"
+base64 -d >"$base/cat.jpg" <<'END'
+/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqm
+x5moq6T/wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAAP/EABgQAAIDAAAAAAAAAAAAAAAAAAAFRYTB/9oACAEBAAA/ACqCsaf/2Q==
+END
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    cp "$base/seven.png" "$base/DIR/level/$i.png"
+    cp "$base/upright.png" "$base/DIR/upright/$i.png"
+done
+cp -r "$base/DIR" "$base/photos"
+# Forty images of 28 x 28, four of each of ten labels, in IDX.
+for part in train t10k; do
+    {
+        printf '\000\000\010\003\000\000\000\050\000\000\000\034\000\000\000\034'
+        awk 'BEGIN { for (i = 0; i < 40 * 784; i++) printf "%c", 33 + (i * i + int(i / 784)) % 90 }'
+    } >"$base/mnist/$part-images-idx3-ubyte"
+    {
+        printf '\000\000\010\001\000\000\000\050'
+        for i in 1 2 3 4; do printf '\000\001\002\003\004\005\006\007\010\011'; done
+    } >"$base/mnist/$part-labels-idx1-ubyte"
+done
+
+# run FOLDER COMMAND: in that folder, which has the tool under both of its names.
+run() {
+    (cd "$1" && PATH="$1/bin:$PATH" HOME="$top" XDG_CACHE_HOME="$top/cache" ADJOINT_TUNE=off OMP_WAIT_POLICY=passive \
+        bash -o pipefail -c "$2") >"$top/out" 2>&1 </dev/null
+}
+make() {
+    run "$base" "$1" || {
+        cat "$top/out"
+        echo "test_commands: cannot make the files: $1"
+        exit 1
+    }
+}
+make "adjoint train --data DIR --epochs 1 --out mine.safetensors"
+make "adjoint train --model resnet20 --data mnist --epochs 1 --out ours.safetensors"
+make "adjoint convert ours.safetensors resnet20.safetensors --map pytorch --to-theirs"
+make "adjoint train --limit 100 --epochs 1 --out lenet.safetensors"
+make "adjoint convert lenet.safetensors w.npz"
+cp "$base/mine.safetensors" "$base/best.safetensors"
+cp "$base/resnet20.safetensors" "$base/theirs.safetensors"
+cp "$base/lenet.safetensors" "$base/digits.safetensors"
+# x.safetensors: float32 tensors of ones for conv2d (input, filter, dy) and for gelu and softmax (x0).
+tensors() {
+    header=$1
+    printf "%b" "\\$(printf '%03o' ${#header})\\000\\000\\000\\000\\000\\000\\000" | head -c 8
+    printf '%s' "$header"
+    awk -v n="$2" 'BEGIN { for (i = 0; i < n; i++) printf "\x3f\x3f\x3f\x3f" }'
+}
+tensors '{"input":{"dtype":"F32","shape":[1,4,4,1],"data_offsets":[0,64]},"filter":{"dtype":"F32","shape":[1,1,1,1],"data_offsets":[64,68]},"dy":{"dtype":"F32","shape":[1,4,4,1],"data_offsets":[68,132]}}' 33 >"$base/conv2d.safetensors"
+tensors '{"x0":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]},"dy":{"dtype":"F32","shape":[4,4],"data_offsets":[64,128]}}' 32 >"$base/x0.safetensors"
+
+# ---- running them ----
+
+# Makes a line small: fewer digits, draws, timed runs, cases and shapes. "..." stands for what a user fills in.
+shorten() {
+    short=$(printf '%s\n' "$1" | sed -E 's/IMAGE\.\.\./seven.png/; s/ \.\.\.$//; s/(adjoint gradcheck)/\1 --draws 1 --threads 1/
+        s/(adjoint compare)/\1 --runs 1 --threads 1/; s/(adjoint selftest)/\1 --cases 4/
+        s/(adjoint bench.*) --batch 128/\1 --batch 2/; s/(adjoint bench --op .*--in )[0-9]+,[0-9]+,[0-9]+,/\11,8,8,/
+        s/(adjoint bench)/\1 --seconds 0.2 --threads 1/')
+    case $short in
+    *'adjoint train'*--data*) ;;
+    *'adjoint train'*) short=$(printf '%s\n' "$short" | sed 's/adjoint train/adjoint train --limit 100/') ;;
+    *'adjoint compare'*--op*) short=$(printf '%s\n' "$short" | sed 's/adjoint compare/adjoint compare --neighbours 0/') ;;
+    *'adjoint compare'*) short=$(printf '%s\n' "$short" | sed 's/adjoint compare/adjoint compare --also-batch 0 --batch 2/') ;;
+    esac
+}
+
+n=0
+page_before=
+touch "$top/done"
+while IFS='	' read -r page line; do
+    [ -z "${1:-}" ] || [ "$page" = "$1" ] || continue
+    [ -z "$(reason "$line")" ] || continue
+    if [ "$page" != "$page_before" ]; then
+        rm -rf "$top/page"
+        cp -r "$base" "$top/page"
+        page_before=$page
+    fi
+    case $line in
+    *'op conv2d'*) cp "$base/conv2d.safetensors" "$top/page/x.safetensors" ;;
+    *) cp "$base/x0.safetensors" "$top/page/x.safetensors" ;;
+    esac
+    shorten "$line"
+    n=$((n + 1))
+    case $short in
+    *gradcheck* | *compare* | *bench*) # once: they read no files
+        ! grep -qxF -- "${short#build/}" "$top/done" || continue
+        printf '%s\n' "${short#build/}" >>"$top/done"
+        ;;
+    esac
+    start=$(date +%s)
+    run "$top/page" "$short" || {
+        status=1
+        echo "test_commands: $page: $line"
+        tail -n 5 "$top/out"
+    }
+    [ -z "${VERBOSE:-}" ] || echo "$(($(date +%s) - start)) s: $page: $short"
+done <"$top/lines"
+[ "$n" -ge 60 ] || [ -n "${1:-}" ] || {
+    echo "test_commands: $n lines were run, expected at least 60"
+    status=1
+}
+exit $status
