@@ -95,22 +95,22 @@ static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
     return add_item(list, n, "bucket_bytes", (uint64_t)o->bucket_bytes);
 }
 
-/* Threads may differ: the machines may. The data come last, as images are prepared for the model.
- */
+/* The data stand behind the model, for which they are prepared, and before the schedule, which is
+ * made for their number. Threads may differ: the machines may. */
 static int list_settings(adj_trainer *t, item list[MAX_ITEMS])
 {
     entry entries[MAX_ENTRIES];
     char number[ENTRY_TEXT];
     const int n_entry = settings_entries(&t->set, entries);
-    int n = 0;
+    int n = add_item(list, 0, "model", fnv(fnv_start, t->set.model, strlen(t->set.model)));
+    n = add_item(list, n, "training data", trainer_data_sum(t));
+    n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
     for (int i = 0; i < n_entry; i++) {
         const char *text = entry_text(&entries[i], number);
-        if (strcmp(entries[i].key, "threads") != 0)
+        if (strcmp(entries[i].key, "threads") != 0 && strcmp(entries[i].key, "model") != 0)
             n = add_item(list, n, entries[i].key, fnv(fnv_start, text, strlen(text)));
     }
-    n = add_options(list, n, &t->o);
-    n = add_item(list, n, "training data", trainer_data_sum(t));
-    return add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
+    return add_options(list, n, &t->o);
 }
 
 /* The version comes first, and alone: another has other settings. */
