@@ -114,10 +114,10 @@ static void take(const fitting *f, const any_image *x, int64_t r, int64_t first,
             convert_pixel(f, own + i * c, row + i * f->to.c);
 }
 
-static void add_scaled(const float *x, int64_t n, float weight, int is_first, float *y)
+static void add_scaled(const float *x, int64_t n, float weight, float *y)
 {
     for (int64_t j = 0; j < n; j++)
-        y[j] = is_first ? weight * x[j] : y[j] + weight * x[j];
+        y[j] += weight * x[j];
 }
 
 /* Pixels first .. first+n-1 of the weighted sum of the rows under new row i. */
@@ -127,9 +127,10 @@ static void sum_rows(const fitting *f, const any_image *x, int64_t i, int64_t fi
     const fit_taps *t = &f->rows.at[i];
     float row[CHUNK * ADJ_MAX_CHANNELS];
 
+    memset(sum, 0, (size_t)(n * f->to.c) * sizeof *sum);
     for (int64_t k = 0; k < t->count; k++) {
         take(f, x, t->first + k, first, n, row);
-        add_scaled(row, n * f->to.c, f->rows.weight[t->weight + k], k == 0, sum);
+        add_scaled(row, n * f->to.c, f->rows.weight[t->weight + k], sum);
     }
 }
 
@@ -147,6 +148,7 @@ static void fit_row(const fitting *f, const any_image *x, int64_t i, float *y)
 
     for (int64_t ow = 0; ow < f->to.w; ow++, y += c) {
         const fit_taps *t = &f->columns.at[ow];
+        memset(y, 0, (size_t)c * sizeof *y);
         for (int64_t k = 0; k < t->count; k++) {
             const int64_t column = t->first + k;
             if (column < first || column >= first + n) {
@@ -154,7 +156,7 @@ static void fit_row(const fitting *f, const any_image *x, int64_t i, float *y)
                 n = chunk_from(f, column);
                 sum_rows(f, x, i, first, n, sum);
             }
-            add_scaled(sum + (column - first) * c, c, f->columns.weight[t->weight + k], k == 0, y);
+            add_scaled(sum + (column - first) * c, c, f->columns.weight[t->weight + k], y);
         }
     }
 }

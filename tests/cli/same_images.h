@@ -40,6 +40,7 @@ static inline int images(int is_test) { return CLASSES * each(is_test); }
 /* A header of NumPy's format 1.0 and what follows it. */
 static inline size_t npy(const char *descr, int is_test, int rank, int h, int w, int c, uint8_t *to)
 {
+    static const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     char shape[80], header[119];
     int n = images(is_test);
     snprintf(shape, sizeof shape,
@@ -52,7 +53,7 @@ static inline size_t npy(const char *descr, int is_test, int rank, int h, int w,
                         "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
     header[used] = ' ';
     header[117] = '\n';
-    memcpy(to, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(to, magic, sizeof magic);
     memcpy(to + 10, header, 118);
     return 128;
 }

@@ -483,9 +483,10 @@ Test(open, alpha_of_arrays)
         const uint8_t *expected;
     } cases[] = {{{0}, rgba_over_black}, {{255, 128, 0}, rgba_over_orange}};
     const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3, 4), }";
+    static const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     uint8_t bytes[128 + 48];
     folder f = folder_new();
-    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(bytes, magic, sizeof magic);
     memset(bytes + 10, ' ', 118);
     memcpy(bytes + 10, header, sizeof header - 1);
     memcpy(bytes + 128, rgba_pixels, 24);
