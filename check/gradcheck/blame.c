@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/backend_option.h"
 #include "gradcheck.h"
 
 enum { MARGIN = 64 }; /* of a sum's rounding */
@@ -180,13 +179,6 @@ const char *wrong_reference(subject *s, int leaf)
                           c.node->op->name, c.votes.other.backend, c.votes.other.impl);
 }
 
-static const char *reference_name(const subject *s)
-{
-    if (!is_own_op(s->node->op))
-        return "naive float64";
-    return s->wide == ADJ_F32 ? "the reference's float32" : "the reference's float64";
-}
-
 /* Differences and naive's backward pass disagree. */
 static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_fault *fault)
 {
@@ -209,33 +201,6 @@ static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_faul
 }
 
 /* ---- is the kernel wrong? ---- */
-
-static int has_op(const adj_group *g, const adj_op *op)
-{
-    for (int i = 0; g != NULL && i < g->n_node; i++)
-        if (g->node[i]->op == op)
-            return 1;
-    return 0;
-}
-
-/* A node within a group, or one that is computed in another layout, is no step's by its name. */
-adj_step_info step_of(const adj_exec *e, const adj_node *n)
-{
-    adj_step_info last = {.op = "", .impl = "", .backend = ""};
-    int is_found = 0;
-    for (int i = 0; i < adj_exec_step_count(e); i++) {
-        adj_step_info step = adj_exec_step_at(e, i);
-        const int has = has_op(adj_exec_step_group(e, i), n->op);
-        if (has) /* a group's is its first node's */
-            step.op = n->op->name;
-        if (step.node == n && has)
-            return step;
-        if (has || (step.impl[0] != '\0' && !is_found))
-            last = step;
-        is_found |= has;
-    }
-    return last;
-}
 
 /* The node of the reference's graph that is the tested graph's n; NULL: there is none. */
 static const adj_node *reference_of(const subject *s, const adj_node *n)

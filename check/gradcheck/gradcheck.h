@@ -250,6 +250,8 @@ adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, cons
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);
 /* How far apart the reference's floats are near 1. */
 double reference_eps(const subject *s);
+/* "naive float64", or what computes the caller's own op. */
+const char *reference_name(const subject *s);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */

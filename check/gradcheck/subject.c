@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check/reference.h"
+#include "exec/backend_option.h"
 #include "gradcheck.h"
 
 static int is_leaf(const adj_node *n, int k)
@@ -213,7 +214,41 @@ static adj_status open_execs(subject *s)
     return status == ADJ_ENOKERNEL ? ADJ_OK : status;
 }
 
+static int has_op(const adj_group *g, const adj_op *op)
+{
+    for (int i = 0; g != NULL && i < g->n_node; i++)
+        if (g->node[i]->op == op)
+            return 1;
+    return 0;
+}
+
+/* A node within a group, or one that is computed in another layout, is no step's by its name. */
+adj_step_info step_of(const adj_exec *e, const adj_node *n)
+{
+    adj_step_info last = {.op = "", .impl = "", .backend = ""};
+    int is_found = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        adj_step_info step = adj_exec_step_at(e, i);
+        const int has = has_op(adj_exec_step_group(e, i), n->op);
+        if (has) /* a group's is its first node's */
+            step.op = n->op->name;
+        if (step.node == n && has)
+            return step;
+        if (has || (step.impl[0] != '\0' && !is_found))
+            last = step;
+        is_found |= has;
+    }
+    return last;
+}
+
 double reference_eps(const subject *s) { return s->wide == ADJ_F64 ? 0x1p-52 : 0x1p-23; }
+
+const char *reference_name(const subject *s)
+{
+    if (!is_own_op(s->node->op))
+        return "naive float64";
+    return s->wide == ADJ_F32 ? "the reference's float32" : "the reference's float64";
+}
 
 double *reals(subject *s, int64_t n)
 {
