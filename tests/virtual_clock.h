@@ -10,14 +10,14 @@
 
 static _Atomic long long virtual_ns = 1000000000;
 
-static inline void pass_ms(double ms) { virtual_ns += (long long)(1e6 * ms); }
+static inline void pass_ms(double ms) { atomic_fetch_add(&virtual_ns, (long long)(1e6 * ms)); }
 
 /* Replaces the C library's. */
 int clock_gettime(clockid_t id, struct timespec *t);
 int clock_gettime(clockid_t id, struct timespec *t)
 {
     (void)id;
-    const long long now = virtual_ns += 100;
+    const long long now = atomic_fetch_add(&virtual_ns, 100);
     *t = (struct timespec){.tv_sec = (time_t)(now / 1000000000),
                            .tv_nsec = (long)(now % 1000000000)};
     return 0;
