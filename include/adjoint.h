@@ -393,9 +393,8 @@ typedef struct {
     const char *selection;
     /* What is cheap - relu and its like, batch norm, add - is not kept for the gradient, but
      * recomputed (rematerialised) from what is kept: less memory, and the same results. 1: wherever
-     * it can be done, hardly slower, and where a half type runs in f32 kernels roundings may move.
-     * 0: where that saves time, as less leaves the caches: 12 MB and more are kept, of which 55 %
-     * or less have to be. -1: nowhere. */
+     * it can be done, hardly slower. 0: where that saves time, as less leaves the caches: 12 MB and
+     * more are kept, of which 55 % or less have to be. -1: nowhere. */
     int recompute;
     /* Groups of steps that run over the batch in slices of a few images, all of them for a slice
      * before the next one: what a convolution reads has just been written by the batch norm before

@@ -111,6 +111,19 @@ static inline void store_reals(adj_dtype dtype, ptrdiff_t n, void *restrict dst,
         memcpy(dst, src, (size_t)n * sizeof *src);
 }
 
+/* Rounds n reals to the type and back, in place: a value that stays inside a group is that of its
+ * node by itself. */
+static inline void round_reals(adj_dtype dtype, ptrdiff_t n, real *x)
+{
+    enum { PIECE = 64 };
+    uint16_t half[PIECE];
+    for (ptrdiff_t i = 0; i < n && adj_is_half(dtype); i += PIECE) {
+        const ptrdiff_t few = n - i < PIECE ? n - i : PIECE;
+        store_reals(dtype, few, half, x + i);
+        load_reals(dtype, few, x + i, half);
+    }
+}
+
 /* Adds n reals that were summed for a while to totals, and clears them. */
 static inline void flush_sums(ptrdiff_t n, real *restrict sum, double *restrict total)
 {

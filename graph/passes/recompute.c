@@ -11,16 +11,13 @@
  * Nothing is recomputed that would only cause something else to be kept: each operand of a
  * copied node is a leaf, a copy, or a value that gradient nodes read and that is itself not copied.
  * A chain is short, so that along a residual network every other sum is kept and the copies die
- * soon. Copies are the same kernels on the same values: no result changes, but where a half type
- * runs in f32 kernels (half_in_f32.c): what passes between fused nodes is not rounded to the half
- * type there, and with copies other nodes are fused.
+ * soon. Copies are the same kernels on the same values: no result changes.
  *
  * Unless the options say otherwise, it is done where it saves time: what is kept is written in the
  * forward pass, leaves the caches and comes back long after, while a copy is read where it has just
- * been written. Measured (AMD Zen 4): where about half is left of what is kept, and that is much,
- * steps take 0.84 to 0.93 times as long in f32, 0.95 to 1 in bf16 (mobilenet_v1, batches of 8 to
- * 64); where 58 % and more are left (ds_cnn, resnets: their sums are kept), or nothing leaves the
- * caches anyway, 0.98 to 1.05 times. The rule knows no machine: plans are the same everywhere. */
+ * been written. That pays where about half is left of what is kept, and that is much
+ * (mobilenet_v1); not where more is left (ds_cnn, resnets: their sums are kept), or nothing leaves
+ * the caches anyway. The rule knows no machine: plans are the same everywhere. */
 #include <string.h>
 
 #include "passes.h"
@@ -142,36 +139,7 @@ static adj_node *recompute(rewriting *w, const adj_node *n, adj_node *const in[]
     return reads ? over_copies(w, n) : rule_copy(w, n, in);
 }
 
-static int is_from_half(const adj_node *n)
-{
-    return n->op == &adj_op_cast && adj_is_half(n->in[0]->type.dtype);
-}
-
-/* Is n the cast behind a forward node in f32 whose operands are cast from a half type, or the one
- * before a gradient's, of what the forward pass has kept? */
-static int is_around_f32(const adj_node *n)
-{
-    int is_wide = 0;
-    if (n->op != &adj_op_cast || n->in[0]->op->flags & ADJ_OP_LEAF)
-        return 0;
-    const adj_node *x = n->in[0];
-    if (n->role == ADJ_ROLE_GRADIENT)
-        return is_from_half(n) && x->role == ADJ_ROLE_FORWARD;
-    for (int k = 0; k < x->n_in; k++)
-        is_wide |= is_from_half(x->in[k]);
-    return adj_is_half(n->type.dtype) && is_wide;
-}
-
-/* Does a half type run in f32 kernels, between casts? */
-static int has_wide_halves(const adj_graph *g)
-{
-    int found = 0;
-    for (int id = 0; id < g->n_node && !found; id++)
-        found = is_around_f32(g->node[id]);
-    return found;
-}
-
-/* Unasked, only of a training step with much to keep, where no result can change. */
+/* Unasked, only of a training step with much to keep. */
 static int is_wanted(const pass_target *target, const adj_graph *g)
 {
     size_t forward = 0;
@@ -181,7 +149,7 @@ static int is_wanted(const pass_target *target, const adj_graph *g)
         forward += n->role == ADJ_ROLE_FORWARD ? adj_type_bytes(n->type) : 0;
         has_gradient |= n->role == ADJ_ROLE_GRADIENT;
     }
-    const int may_pay = has_gradient && forward >= much && !has_wide_halves(g);
+    const int may_pay = has_gradient && forward >= much;
     return target->opts->recompute > 0 || (target->opts->recompute == 0 && may_pay);
 }
 

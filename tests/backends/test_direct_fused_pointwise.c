@@ -383,7 +383,7 @@ Test(direct_fused_pointwise, known_before_the_pass)
     fixture_free(&f);
 }
 
-/* A cast to bf16 and back is there to round; a group, which does not round inside, leaves it. */
+/* A cast to bf16 and back rounds, also inside a group. */
 Test(direct_fused_pointwise, casts_round)
 {
     adj_graph *g = adj_graph_new();

@@ -10,31 +10,6 @@
 #include "tests/backends/row_problem.h"
 #include "tests/isa.h"
 
-static const int patterns[] = {NORM,
-                               NORM | RELU,
-                               NORM | ADD,
-                               NORM | ADD | RELU,
-                               GRAD,
-                               GRAD | SUM,
-                               MASK,
-                               MASK | SUM,
-                               MASK | SUMS,
-                               MASK | SUMS | MORE,
-                               ADD | MASK,
-                               ADD | MASK | SUMS,
-                               ADD | MASK | SUMS | MORE,
-                               SUMS,
-                               SUM,
-                               RELU,
-                               ADD | RELU,
-                               GRAD | CAST | SUM,
-                               MASK | CAST | SUM,
-                               CAST | SUM,
-                               NORM_MASK | GRAD | CAST | SUM,
-                               NORM_MASK | SUMS,
-                               NORM_MASK | SUMS | NORM_OUT,
-                               NORM_MASK | GRAD,
-                               NORM_MASK | GRAD | SUM};
 static const int64_t sizes[][2] = {/* pixels and channels */
                                    {8, 8},     {64, 3},    {1024, 16}, {16, 12},
                                    {33, 64},   {201, 128}, {40, 96},   {1500, 32},
@@ -54,10 +29,10 @@ static void expect_pattern(int bits, adj_dtype dtype, const int64_t size[2])
 static void expect_every_pattern(const char *isa)
 {
     (void)isa;
-    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+    for (int i = 0; i < n_row_pattern; i++)
         for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
-            for (int half = (patterns[i] & CAST) != 0; half < 2; half++)
-                expect_pattern(patterns[i], half ? ADJ_BF16 : ADJ_F32, sizes[j]);
+            for (int half = (row_patterns[i] & CAST) != 0; half < 2; half++)
+                expect_pattern(row_patterns[i], half ? ADJ_BF16 : ADJ_F32, sizes[j]);
 }
 
 Test(direct_row_kernel, every_pattern_in_every_size)

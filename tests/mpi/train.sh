@@ -40,7 +40,7 @@ refused() {
 # ---- the same bits ----
 
 for model in lenet resnet8 ds_cnn; do
-    for precision in f32 bf16; do
+    for precision in f32 bf16 f16; do
         train="train --model $model --precision $precision --epochs 1 --limit 230 --batch 32 --shards 4"
         # shellcheck disable=SC2086 # words
         {

@@ -10,12 +10,13 @@
  *
  * Values are floats from loop to loop, and arithmetic is in float as well, except for the curved
  * activations, hard_sigmoid, hard_swish, and gradients, of which functions.h computes an element in
- * double, to be rounded once. f32, bf16 and f16 differ only in how chunks are loaded and stored:
- * what leaves in a half type is read rounded within the group as well. Sums have two levels, float
- * for some rows and double above, in a fixed number of segments that are added in order: results do
- * not depend on the number of threads. Of images a segment has some bands of whole rows, each of
- * which begins with the first column: so sums are the same to the bit, too, where another kernel
- * has bands read as it computes them (bands.h). */
+ * double, to be rounded once. f32, bf16 and f16 differ only in how chunks are loaded and stored.
+ * Each result is rounded to its node's type, also where it stays inside: a group gives the bits of
+ * its nodes one by one, whichever nodes it has. Sums have two levels, float for some rows and
+ * double above, in a fixed number of segments that are added in order: results do not depend on the
+ * number of threads. Of images a segment has some bands of whole rows, each of which begins with
+ * the first column: so sums are the same to the bit, too, where another kernel has bands read as it
+ * computes them (bands.h). */
 #ifndef DIRECT_FUSED_POINTWISE_H
 #define DIRECT_FUSED_POINTWISE_H
 

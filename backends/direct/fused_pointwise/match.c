@@ -7,12 +7,6 @@ enum { RECOMPUTED = 2, WITH_SUMS = 5 }; /* nodes: a batch norm and its relu; wit
 
 static int is_sum(const adj_node *n) { return fused_kind_of(n->op)->is_sum; }
 
-/* Widens a value that was rounded: only the rounding is wanted, and a group has none inside. */
-static int is_rounding(const adj_node *u, const adj_node *x)
-{
-    return u->op == &adj_op_cast && x->op == &adj_op_cast && x->type.dtype != ADJ_F32;
-}
-
 /* An operand of u that the group computes, but not for u: a sum is known only after the pass, and
  * what has to be known before it cannot come from the group at all. */
 static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const group[])
@@ -20,7 +14,7 @@ static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const
     for (int i = 0; i < u->n_in; i++) {
         const adj_node *x = u->in[i];
         int before = fused_kind_of(u->op)->roles[i] == 'p';
-        if (adj_position(n, group, x) >= 0 && (is_sum(x) || before || is_rounding(u, x)))
+        if (adj_position(n, group, x) >= 0 && (is_sum(x) || before))
             return x;
     }
     return NULL;

@@ -3,142 +3,13 @@
  * -DSMALL_CODE there is one for all: sanitizers need a minute for each. */
 #include <string.h>
 
-#if defined(__x86_64__) && defined(ISA_avx512_bf16)
-#define HAS_BF16_ROUNDING 1
-#include <immintrin.h>
-#else
-#define HAS_BF16_ROUNDING 0
-#endif
-
 #include "backends/direct/arith.h"
-#include "backends/direct/element.h"
-#include "row_kernel.h"
+#include "row_columns.h"
 
 enum {
-    WIDE = ROW_KERNEL_WIDTH / VECTOR,
     TAIL_ROWS = 16, /* at a time */
-    SIZE = sizeof(T),
-    IS_HALF = SIZE == 2
+    SIZE = sizeof(T)
 };
-
-static const uint32_t UPPER = 0xffff0000;
-
-typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
-/* Two neighbouring columns as one number: of bf16, of f32. */
-typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
-typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
-
-/* ROW_KERNEL_WIDTH columns; of bf16, the lower ones of WIDE / 2 vectors of pairs at even, the upper
- * ones at odd places: so widening and rounding move nothing from lane to lane. */
-typedef struct {
-    vector v[WIDE];
-} columns;
-
-ALWAYS columns load(const float *p)
-{
-    columns c;
-    for (int k = 0; k < WIDE; k++)
-        c.v[k] = ((const vector *)p)[k];
-    return c;
-}
-
-ALWAYS void store(float *p, columns c)
-{
-    for (int k = 0; k < WIDE; k++)
-        ((vector *)p)[k] = c.v[k];
-}
-
-/* Constants or sums of columns. */
-ALWAYS columns load_columns(const float *p)
-{
-    columns c;
-    if (!IS_HALF)
-        return load(p);
-    for (int k = 0; k < WIDE; k += 2) {
-        pairs both = ((const pairs *)p)[k / 2];
-        c.v[k] = (vector) __builtin_convertvector(both, words);
-        c.v[k + 1] = (vector) __builtin_convertvector(both >> 32, words);
-    }
-    return c;
-}
-
-ALWAYS void store_columns(float *p, columns c)
-{
-    if (!IS_HALF) {
-        store(p, c);
-        return;
-    }
-    for (int k = 0; k < WIDE; k += 2)
-        ((pairs *)p)[k / 2] = __builtin_convertvector((words)c.v[k], pairs) |
-                              __builtin_convertvector((words)c.v[k + 1], pairs) << 32;
-}
-
-#if HAS_BF16_ROUNDING
-
-/* Both rounded to nearest even, as pairs; numbers below 2^-126 become 0. */
-ALWAYS void round_pairs(words *both, const vector *even, const vector *odd)
-{
-    static const uint16_t in_pairs[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh((__m512)*odd, (__m512)*even);
-    *both = (words)_mm512_permutexvar_epi16(_mm512_loadu_si512(in_pairs), halves);
-}
-
-#else
-
-/* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
- * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs.
- * By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
-ALWAYS void round_to_bf16(words *rounded, const vector *v)
-{
-    words b = (words)*v;
-    *rounded = b + 0x7fff + (b >> 16 & 1);
-}
-
-ALWAYS void round_pairs(words *both, const vector *even, const vector *odd)
-{
-    words lower, upper;
-    round_to_bf16(&lower, even);
-    round_to_bf16(&upper, odd);
-    *both = lower >> 16 | (upper & UPPER);
-}
-
-#endif
-
-ALWAYS void widen_pairs(vector *even, vector *odd, const words *both)
-{
-    *even = (vector)(*both << 16);
-    *odd = (vector)(*both & UPPER);
-}
-
-ALWAYS columns load_row(const void *p, ptrdiff_t at)
-{
-    columns c;
-    if (!IS_HALF)
-        return load((const float *)p + at);
-    for (int k = 0; k < WIDE; k += 2) {
-        words both = ((const half_pairs *)((const uint16_t *)p + at))[k / 2];
-        widen_pairs(&c.v[k], &c.v[k + 1], &both);
-    }
-    return c;
-}
-
-/* Returns what has been written. */
-ALWAYS columns store_row(void *p, ptrdiff_t at, columns c)
-{
-    if (!IS_HALF) {
-        store((float *)p + at, c);
-        return c;
-    }
-    for (int k = 0; k < WIDE; k += 2) {
-        words both;
-        round_pairs(&both, &c.v[k], &c.v[k + 1]);
-        ((half_pairs *)((uint16_t *)p + at))[k / 2] = both;
-        widen_pairs(&c.v[k], &c.v[k + 1], &both);
-    }
-    return c;
-}
 
 typedef struct { /* of some columns */
     columns k[5], mean[2], sum, first[2], second[2];
@@ -188,6 +59,7 @@ ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_sta
     computed r = {.c = load_row(s->x[0], at)};
     columns other = {{{0}}};
     const int q = bits & ROW_NORM_MASK ? 3 : 2;
+    const float zero = IS_HALF ? 0x1p-134F : 0; /* the largest that is rounded to 0 */
     if (bits & (ROW_GRAD | ROW_ADD | ROW_NORM_MASK))
         other = load_row(s->x[1], at);
     for (int k = 0; k < WIDE; k++) {
@@ -195,16 +67,20 @@ ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_sta
         if (bits & ROW_NORM)
             r.c.v[k] = z;
         if (bits & ROW_NORM_MASK)
-            r.c.v[k] = other.v[k] = (vector)((words)other.v[k] & (words)(z > 0));
+            r.c.v[k] = other.v[k] = (vector)((words)other.v[k] & (words)(z > zero));
         if (bits & ROW_GRAD)
             r.c.v[k] = h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - x * h->k[q].v[k]);
+        if (bits & ROW_NORM_OUT)
+            relu(&r.norm.v[k], &z);
+        r.deviation.v[k] = x;
+    }
+    if ((bits & ROW_NORM) && (bits & ROW_ADD)) /* any other node inside is exact, or rounds alike */
+        round_columns(&r.c);
+    for (int k = 0; k < WIDE; k++) {
         if (bits & ROW_ADD)
             r.c.v[k] += other.v[k];
         if (bits & ROW_RELU)
             relu(&r.c.v[k], &r.c.v[k]);
-        if (bits & ROW_NORM_OUT)
-            relu(&r.norm.v[k], &z);
-        r.deviation.v[k] = x;
     }
     if (bits & ROW_MASK) {
         columns y = load_row(s->x[2], at);
@@ -267,10 +143,9 @@ ALWAYS void walk_columns(const row_kernel_args *s, ptrdiff_t i, ptrdiff_t first,
     store_state(s, i, &h, bits);
 }
 
-/* How many rows are taken before the next WIDTH columns: all, but of rows of twice as many, where
- * they would be every other four lines of memory, a few. All at once took 1.1 to 2.2 times as long
- * with 128 channels, and 0.8 to 1 times with 192, 256, 384 and 1,024 (AVX2, f32; AMD Zen 3,
- * 2026-11-27). Half types are level; other instruction sets were not measured. */
+/* Returns how many rows are computed before the next ROW_KERNEL_WIDTH columns: all. Rows of twice
+ * as many columns would be read every other four lines of memory: a few. Half types gain nothing.
+ */
 ALWAYS ptrdiff_t rows_at_once(const row_kernel_args *s)
 {
     const ptrdiff_t few = 8;

@@ -181,12 +181,12 @@ static void run_node(const pass *s, const fused_node *d, int is_first)
     if (d->y < 0)
         return;
     const fused_value *y = &s->p->value[d->y];
-    if (y->out >= 0 && y->at == AT_CHUNK) {
-        uint16_t *out = (uint16_t *)s->c->out[y->out] + s->first;
-        store_reals(y->dtype, s->n, out, buffer(s, y->where));
-        if (y->is_read)
-            load_reals(y->dtype, s->n, buffer(s, y->where), out);
-    }
+    if (y->at != AT_CHUNK)
+        return;
+    if (y->is_read)
+        round_reals(y->dtype, s->n, buffer(s, y->where));
+    if (y->out >= 0)
+        store_reals(y->dtype, s->n, (uint16_t *)s->c->out[y->out] + s->first, buffer(s, y->where));
 }
 
 /* Asks for a part of the next chunk, so that memory is read while this one is computed: a chunk is

@@ -1,0 +1,107 @@
+/* test_shard_bits.c - a training step gives the same bits for any number of shards
+ * (adj_data_parallel). Each shard has the same images, so their gradients are equal, and the mean
+ * of 1, 2 or 4 equal numbers is that number: another bit comes from shards that are computed by
+ * other kernels, or in other groups of nodes. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
+
+enum { BATCH = 4, MAX_SHARDS = 4, STEPS = 2, MAX_BYTES = 1 << 21 };
+
+typedef struct {
+    const char *model, *backend;
+    adj_precision precision;
+} setting;
+
+static void set_batch(adj_exec *e, const adj_updates *u, adj_node *images, adj_node *labels)
+{
+    static const int32_t classes[BATCH] = {1, 7, 3, 0};
+    const int64_t n = adj_shape_elems(adj_node_type(images).shape);
+    float *x = malloc((size_t)n * sizeof *x);
+    adj_draw(ADJ_F32, x, n, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
+    for (int k = 0; k < adj_shard_count(u); k++) {
+        cr_assert_eq(adj_set(e, adj_shard_node(u, images, k), x, (size_t)n * sizeof *x), ADJ_OK);
+        cr_assert_eq(adj_set(e, adj_shard_node(u, labels, k), classes, sizeof classes), ADJ_OK);
+    }
+    free(x);
+}
+
+/* Values of all parameters and states after some steps; returns their bytes. */
+static size_t train(const setting *s, int shards, char *values)
+{
+    adj_model_opts m = {.batch = BATCH, .training = 1, .height = 16, .width = 16};
+    const adj_data_parallel_opts d = {.processes = 1, .shards = shards};
+    adj_graph *g = adj_graph_new();
+    adj_node *logits = adj_model_logits(g, adj_model_find(s->model, &m), &m);
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
+    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *loss = adj_loss_softmax(logits, labels), *fetch[MAX_SHARDS];
+    adj_updates *u = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
+    u = adj_data_parallel(u, &d);
+    cr_assert_not_null(u, "%s", adj_graph_message(g));
+    for (int k = 0; k < shards; k++)
+        fetch[k] = adj_shard_node(u, loss, k);
+    const adj_exec_opts o = {.n_fetch = shards,
+                             .fetch = fetch,
+                             .updates = u,
+                             .backend = s->backend,
+                             .precision = s->precision,
+                             .threads = 1};
+    const float rate = 0.01F;
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    set_batch(e, u, adj_find(g, "images"), labels);
+    cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
+    for (int i = 0; i < STEPS; i++)
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    size_t bytes = 0;
+    for (int i = 0; i < adj_exec_param_count(e); i++) {
+        adj_node *p = adj_exec_param_at(e, i);
+        const size_t more = adj_type_bytes(adj_node_type(p));
+        cr_assert_leq(bytes + more, MAX_BYTES);
+        cr_assert_eq(adj_get(e, p, values + bytes, more), ADJ_OK);
+        bytes += more;
+    }
+    adj_exec_free(e);
+    adj_graph_free(g);
+    return bytes;
+}
+
+static void expect_same(const setting *s)
+{
+    static char whole[MAX_BYTES], shared[MAX_BYTES];
+    const size_t bytes = train(s, 1, whole);
+    for (int shards = 2; shards <= MAX_SHARDS; shards *= 2) {
+        cr_assert_eq(train(s, shards, shared), bytes);
+        cr_expect_eq(memcmp(shared, whole, bytes), 0, "%s, precision %d, %s: %d shards", s->model,
+                     (int)s->precision, s->backend, shards);
+    }
+}
+
+/* Without dropout, whose masks follow an image's number in the whole batch. */
+static void expect_all(const char *direct_isa, const char *onednn_isa)
+{
+    static const char *const models[] = {"lenet", "resnet8"};
+    static const char *const backends[] = {"onednn", "direct"};
+    static const adj_precision precisions[] = {ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16,
+                                               ADJ_PRECISION_F16};
+    setenv("ADJOINT_MAX_ISA", direct_isa, 0);
+    setenv("ONEDNN_MAX_CPU_ISA", onednn_isa, 0); /* oneDNN reads it once, in each test's process */
+    for (int m = 0; m < 2; m++)
+        for (int b = 0; b < 2; b++)
+            for (int p = 0; p < 3; p++)
+                expect_same(&(setting){models[m], backends[b], precisions[p]});
+}
+
+/* Tuning may choose other kernels for another number of shards. */
+static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(shard_bits, .init = plan_as_usual);
+
+/* What the CPU lacks of these is left out: the run is that of what it has. */
+Test(shard_bits, base) { expect_all("base", "SSE41"); }
+Test(shard_bits, avx2) { expect_all("avx2", "AVX2"); }
+Test(shard_bits, avx512) { expect_all("avx512", "AVX512_CORE"); }
+Test(shard_bits, all) { expect_all("amx", "ALL"); }
