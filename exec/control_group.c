@@ -6,31 +6,57 @@
 
 enum { LINE = 4096 };
 
-/* "0::/a/b": the group's place below the folder of all. 0: there is none. */
-static int find_group(const char *root, char line[LINE])
+/* True if the controller is one of a list "cpu,cpuacct". Version 2 has the empty list. */
+static int has_controller(const char *list, const char *controller)
 {
-    char path[CONTROL_GROUP_PATH];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *f = fopen(path, "re");
-    int found = 0;
-    while (f != NULL && !found && fgets(line, LINE, f) != NULL)
-        found = strncmp(line, "0::/", 4) == 0;
-    if (f != NULL)
-        fclose(f);
-    line[found ? strcspn(line, "\n") : 0] = '\0';
-    return found;
+    const size_t n = strlen(controller);
+    for (;; list++) {
+        const size_t length = strcspn(list, ",");
+        if (length == n && strncmp(list, controller, n) == 0)
+            return 1;
+        list += length;
+        if (*list == '\0')
+            return 0;
+    }
 }
 
-void control_groups_visit(const char *root, void (*visit)(void *user, const char *folder),
-                          void *user)
+/* Returns the path "/a/b" of a line "4:cpu,cpuacct:/a/b", or NULL if it is of another hierarchy. */
+static char *path_in(char *line, const char *controller)
+{
+    char *list = strchr(line, ':'), *path = list != NULL ? strchr(list + 1, ':') : NULL;
+    if (path == NULL || path[1] != '/')
+        return NULL;
+    *path++ = '\0';
+    path[strcspn(path, "\n")] = '\0';
+    return has_controller(list + 1, controller) ? path : NULL;
+}
+
+/* Returns the group's path below the folder of all, in line, or NULL if there is none. */
+static const char *find_group(const char *root, const char *controller, char line[LINE])
+{
+    char file[CONTROL_GROUP_PATH];
+    const char *path = NULL;
+    snprintf(file, sizeof file, "%s/proc/self/cgroup", root);
+    FILE *f = fopen(file, "re");
+    while (f != NULL && path == NULL && fgets(line, LINE, f) != NULL)
+        path = path_in(line, controller);
+    if (f != NULL)
+        fclose(f);
+    return path;
+}
+
+void control_groups_visit(const char *root, const char *controller,
+                          void (*visit)(void *user, const char *folder), void *user)
 {
     char line[LINE], folder[CONTROL_GROUP_PATH];
-    if (!find_group(root, line))
+    const char *path = find_group(root, controller, line);
+    if (path == NULL)
         return;
-    int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup", root);
-    if (top < 0 || (size_t)top + strlen(line) >= sizeof folder)
+    int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root,
+                       *controller != '\0' ? "/" : "", controller);
+    if (top < 0 || (size_t)top + strlen(path) >= sizeof folder)
         return;
-    memcpy(folder + top, line + 3, strlen(line + 3) + 1);
+    memcpy(folder + top, path, strlen(path) + 1);
     for (char *end; (end = strrchr(folder + top, '/')) != NULL; *end = '\0')
         visit(user, folder);
     visit(user, folder);

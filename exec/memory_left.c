@@ -70,25 +70,44 @@ static size_t in_group(const char *folder, const char *file, const char *key)
     return entry_of(path, key);
 }
 
+/* A version's files. */
+typedef struct {
+    const char *controller, *max, *used, *limit;
+    const char *reclaimable[3]; /* keys of memory.stat */
+} group_files;
+
+static const group_files versions[] = {
+    {"memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     "the control group's memory.limit_in_bytes",
+     {"total_inactive_file ", "total_active_file "}},
+    {"",
+     "memory.max",
+     "memory.current",
+     "the control group's memory.max",
+     {"inactive_file ", "active_file ", "slab_reclaimable "}},
+};
+
 typedef struct {
     memory_left *left;
     size_t swap;
+    const group_files *files;
 } group_limits;
 
 /* Of the control group in this folder. */
 static void lower_to_group(void *user, const char *folder)
 {
-    static const char *const reclaimable[] = {"inactive_file ", "active_file ",
-                                              "slab_reclaimable "};
     const group_limits *g = user;
-    size_t max = in_group(folder, "memory.max", ""), used = in_group(folder, "memory.current", "");
+    const group_files *f = g->files;
+    size_t max = in_group(folder, f->max, ""), used = in_group(folder, f->used, "");
     if (max == unknown || used == unknown)
         return;
-    for (size_t i = 0; i < sizeof reclaimable / sizeof *reclaimable; i++) {
-        size_t bytes = in_group(folder, "memory.stat", reclaimable[i]);
+    for (int i = 0; i < 3 && f->reclaimable[i] != NULL; i++) {
+        size_t bytes = in_group(folder, "memory.stat", f->reclaimable[i]);
         used = bytes != unknown ? difference(used, bytes) : used;
     }
-    lower(g->left, sum(difference(max, used), g->swap), "the control group's memory.max");
+    lower(g->left, sum(difference(max, used), g->swap), f->limit);
 }
 
 memory_left physical_memory_left(const char *root)
@@ -100,6 +119,8 @@ memory_left physical_memory_left(const char *root)
     swap = swap != unknown ? swap : 0;
     if (available != unknown)
         lower(&m, sum(available, swap), "the machine");
-    control_groups_visit(root, lower_to_group, &(group_limits){&m, swap});
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        control_groups_visit(root, versions[i].controller, lower_to_group,
+                             &(group_limits){&m, swap, &versions[i]});
     return m;
 }

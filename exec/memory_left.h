@@ -12,7 +12,7 @@ typedef struct {
 /* The limits of this process's address space (RLIMIT_AS, RLIMIT_DATA). What malloc keeps free may
  * be had beyond it. */
 memory_left address_space_left(void);
-/* The machine's memory and swap space, and the limits of the process's control groups (v2). Memory
+/* The machine's memory and swap space, and the limits of the process's control groups. Memory
  * that holds nothing but copies of files counts as free. root: "", or for tests a folder with a
  * proc and a sys. */
 memory_left physical_memory_left(const char *root);

@@ -7,29 +7,51 @@
 #include "control_group.h"
 #include "threads.h"
 
-/* cpu.max: "150000 100000", microseconds of processors in each period, or "max 100000". A part of a
- * processor is no thread: at a barrier the others would wait for the one that is paused. */
-static void lower_to_group(void *user, const char *folder)
+enum { LINE = 64 };
+
+/* The file's first line in text; "" if there is none. */
+static void read_line(const char *folder, const char *file, char text[LINE])
 {
-    char path[CONTROL_GROUP_PATH + 16], line[64] = "", *end;
-    long long *min = user;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    char path[CONTROL_GROUP_PATH + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
     FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return;
-    char *text = fgets(line, sizeof line, f);
-    fclose(f);
-    if (text == NULL)
-        return;
-    const long long quota = strtoll(line, &end, 10), period = strtoll(end, NULL, 10);
+    if (f == NULL || fgets(text, LINE, f) == NULL)
+        text[0] = '\0';
+    if (f != NULL)
+        fclose(f);
+}
+
+/* Lowers *min to the whole processors of a quota, both times in microseconds. A part of a processor
+ * is no thread: at a barrier the others would wait for the one that is paused. */
+static void lower_to_quota(long long *min, long long quota, long long period)
+{
     if (quota > 0 && period > 0 && (*min == 0 || quota / period < *min))
         *min = quota / period > 1 ? quota / period : 1;
+}
+
+/* Version 2: "150000 100000", or "max 100000" without a quota. */
+static void lower_to_max(void *user, const char *folder)
+{
+    char text[LINE], *end;
+    read_line(folder, "cpu.max", text);
+    const long long quota = strtoll(text, &end, 10);
+    lower_to_quota(user, quota, strtoll(end, NULL, 10));
+}
+
+/* Version 1: a file for each; -1 without a quota. */
+static void lower_to_cfs(void *user, const char *folder)
+{
+    char quota[LINE], period[LINE];
+    read_line(folder, "cpu.cfs_quota_us", quota);
+    read_line(folder, "cpu.cfs_period_us", period);
+    lower_to_quota(user, strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
 }
 
 int threads_by_quota(const char *root)
 {
     long long min = 0;
-    control_groups_visit(root, lower_to_group, &min);
+    control_groups_visit(root, "", lower_to_max, &min);
+    control_groups_visit(root, "cpu", lower_to_cfs, &min);
     return min < 1 << 20 ? (int)min : 1 << 20;
 }
 

@@ -353,7 +353,8 @@ typedef struct {
 
 /* The threads of an executor that is not told how many: OpenMP's, which are the processors that the
  * affinity mask allows unless OMP_NUM_THREADS or omp_set_num_threads says otherwise; without
- * OMP_NUM_THREADS no more than the whole processors of a control group's quota (cpu.max). */
+ * OMP_NUM_THREADS no more than the whole processors of a control group's quota (cpu.max,
+ * cpu.cfs_quota_us). */
 ADJ_API int adj_default_threads(void);
 
 /* All zero is the default but for what to compute. */

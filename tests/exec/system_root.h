@@ -1,5 +1,5 @@
 /* system_root.h - a folder in the place of /, with the /proc and the control groups of a test: /a
- * and in it /a/b. */
+ * and in it /a/b, in version 2 and for two controllers in version 1. */
 #ifndef TESTS_SYSTEM_ROOT_H
 #define TESTS_SYSTEM_ROOT_H
 
@@ -18,7 +18,12 @@ static inline folder system_root(void)
                                           "sys/fs",
                                           "sys/fs/cgroup",
                                           "sys/fs/cgroup/a",
-                                          "sys/fs/cgroup/a/b"};
+                                          "sys/fs/cgroup/a/b",
+                                          "sys/fs/cgroup/cpu",
+                                          "sys/fs/cgroup/cpu/a",
+                                          "sys/fs/cgroup/cpu/a/b",
+                                          "sys/fs/cgroup/memory",
+                                          "sys/fs/cgroup/memory/a"};
     folder root = folder_new();
     for (size_t k = 0; k < sizeof folders / sizeof *folders; k++)
         cr_assert_eq(mkdir(in_folder(&root, folders[k]).s, 0700), 0);

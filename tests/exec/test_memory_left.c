@@ -246,3 +246,22 @@ Test(memory_left, of_the_machine_and_of_control_groups)
         system_root_remove(&root);
     }
 }
+
+/* Version 1, whose groups count the caches of those within. */
+Test(memory_left, of_version_1)
+{
+    static const char *const max = "the control group's memory.limit_in_bytes";
+    folder root = system_root();
+    put_text(&root, "proc/meminfo", "MemAvailable: 5000 kB\nSwapFree: 0 kB\n");
+    put_text(&root, "proc/self/cgroup", "9:memory:/a\n0::/\n");
+    put_text(&root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put_text(&root, "sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+    put_text(&root, "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000000\n");
+    put_text(&root, "sys/fs/cgroup/memory/a/memory.usage_in_bytes", "900000\n");
+    put_text(&root, "sys/fs/cgroup/memory/a/memory.stat",
+             "inactive_file 1\ntotal_inactive_file 200000\ntotal_active_file 100000\n");
+    memory_left m = physical_memory_left(root.path);
+    cr_expect_eq(m.bytes, 400000, "%zu", m.bytes);
+    cr_expect_str_eq(m.limit, max);
+    system_root_remove(&root);
+}

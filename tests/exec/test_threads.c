@@ -39,6 +39,37 @@ Test(threads, of_quotas)
     }
 }
 
+/* Version 1: sys/fs/cgroup/cpu, and a quota of -1 where there is none. */
+Test(threads, of_quotas_of_version_1)
+{
+    static const struct {
+        const char *cgroup, *quota, *period, *outer; /* outer: a quota of 100000 microseconds */
+        int expected;
+    } rows[] = {
+        {"4:cpu,cpuacct:/a/b\n", "200000\n", "100000\n", NULL, 2},
+        {"5:cpuacct,cpu:/a/b\n0::/a\n", "350000\n", "100000\n", "-1\n", 3},
+        {"4:cpu:/a/b\n", "-1\n", "100000\n", "500000\n", 5},
+        {"4:cpu:/a/b\n", "400000\n", "100000\n", "300000\n", 3},
+        {"4:cpu:/a/b\n", "50000\n", "100000\n", NULL, 1},
+        {"4:cpu:/docker/0123\n", NULL, NULL, "200000\n", 2}, /* a container's own is outermost */
+        {"4:cpuset:/a/b\n3:cpuacct:/a/b\n", "200000\n", "100000\n", NULL, 0},
+        {"4:cpu:/a/b\n", "200000\n", NULL, NULL, 0},
+        {"4:cpu:/a/b\n", "much\n", "100000\n", NULL, 0},
+        {"4:cpu\n", "200000\n", "100000\n", "200000\n", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        folder root = system_root();
+        put_text(&root, "proc/self/cgroup", rows[i].cgroup);
+        put_text(&root, "sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", rows[i].quota);
+        put_text(&root, "sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", rows[i].period);
+        put_text(&root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", rows[i].outer);
+        put_text(&root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+        cr_expect_eq(threads_by_quota(root.path), rows[i].expected, "%zu: %d", i,
+                     threads_by_quota(root.path));
+        system_root_remove(&root);
+    }
+}
+
 /* Who sets the number knows it. */
 Test(threads, as_openmp_is_told)
 {
