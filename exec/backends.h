@@ -35,7 +35,8 @@ int has_non_reference_kernel(void *of, const adj_node *n);
 /* The next kernel that may compute the group, of the next backend if this one has none left; a
  * candidate without a backend is before the first. ADJ_ENOKERNEL: there is none left. */
 adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c);
-/* Prepares the candidate into the described step, which then has its kernel. */
+/* Prepares the candidate into the described step, which then has its kernel. With same_bits it is
+ * the kernel's first one from c->number on that does not add up by threads. */
 adj_status prepare_step(adj_exec *e, step *s, candidate *c);
 void drop_prepared(adj_exec *e, const step *s);
 /* Why the first backend does not compute the step: copied. */

@@ -201,6 +201,24 @@ static void initialise(adj_exec *e, uint64_t seed)
     }
 }
 
+/* Notes a half type that most products are not computed in: half_in_f32.c has put casts around f32
+ * kernels. */
+static void note_products_in_f32(adj_exec *e, adj_precision precision)
+{
+    int products = 0, in_f32 = 0;
+    for (int id = 0; id < e->graph->n_node; id++) {
+        const adj_node *n = e->graph->node[id];
+        products += (n->op->flags & ADJ_OP_HALF_ALWAYS) != 0;
+        in_f32 += (n->op->flags & ADJ_OP_HALF_ALWAYS) != 0 && n->type.dtype == ADJ_F32;
+    }
+    if (precision == ADJ_PRECISION_AS_BUILT || 2 * in_f32 <= products || e->warning[0] != '\0')
+        return;
+    snprintf(e->warning, sizeof e->warning,
+             "note: no kernel of this CPU computes %d of %d convolutions and products in %s: they "
+             "run in f32 between casts, so a step takes as long as in f32, or longer",
+             in_f32, products, precision == ADJ_PRECISION_F16 ? "f16" : "bf16");
+}
+
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
     int n_root = 0;
@@ -220,6 +238,7 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
     if (check_plan(e) != ADJ_OK || bind(e) != ADJ_OK)
         return e->status;
     initialise(e, o->seed);
+    note_products_in_f32(e, o->precision);
     if (e->canaries)
         draw_canaries(e, NONE);
     return ADJ_OK;

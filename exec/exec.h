@@ -34,6 +34,7 @@ struct adj_exec {
     adj_node **image; /* by the user's id; NULL: not part of this executor */
 
     int threads, profile, canaries, no_fusion, no_sharing, checksums;
+    int same_bits;     /* as in the options */
     roofline roofline; /* nominal */
     adj_math math;     /* as in the options */
     int n_op_backend;

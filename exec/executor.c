@@ -73,6 +73,7 @@ adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o
     e->no_fusion = o->debug.no_fusion;
     e->no_sharing = o->debug.no_sharing;
     e->checksums = o->debug.checksums;
+    e->same_bits = o->same_bits;
     e->before_kernel = o->debug.before_kernel;
     e->kernel_user = o->debug.user;
     if (keep_text(e, o->debug.impl, &e->impl) != ADJ_OK ||

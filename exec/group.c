@@ -347,7 +347,7 @@ static adj_status propose_slices(grouping *w, const adj_exec_opts *o)
     adj_exec *e = w->e;
     sliced_nodes *list;
     int n;
-    if (e->slice != NULL || e->no_fusion || e->impl != NULL || o->slices < 0 ||
+    if (e->slice != NULL || e->no_fusion || e->impl != NULL || e->same_bits || o->slices < 0 ||
         find_sliced_nodes(e, !o->slices, &list, &n) != ADJ_OK)
         return e->status;
     e->slices = exec_alloc(e, (size_t)n, sizeof *e->slices);

@@ -57,19 +57,30 @@ static uint32_t invariant_operands(const adj_exec *e, const adj_group *g)
     return bits;
 }
 
+/* Prepares candidate c->number for operands in the layouts that they have. */
+static adj_status prepare_number(const adj_exec *e, const candidate *c)
+{
+    init_prep(c);
+    for (int i = 0; e->first_buffer != NULL && i < c->group->n_in; i++) {
+        int b = e->first_buffer[c->group->in[i]->id];
+        if (b != NONE && e->buffer[b].backend == c->index)
+            c->prep->in[i] = e->buffer[b].layout;
+    }
+    return query_kernel(c);
+}
+
 adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
     c->nominal = nominal_seconds(&e->roofline, &s->group);
     c->invariant = invariant_operands(e, &s->group);
-    init_prep(c);
-    for (int i = 0; e->first_buffer != NULL && i < s->group.n_in; i++) {
-        int b = e->first_buffer[s->group.in[i]->id];
-        if (b != NONE && e->buffer[b].backend == c->index)
-            s->prep.in[i] = e->buffer[b].layout;
+    adj_status status = prepare_number(e, c);
+    while (status == ADJ_OK && e->same_bits && s->prep.sums_by_threads) {
+        drop_candidate(c);
+        c->number++;
+        status = prepare_number(e, c);
     }
-    adj_status status = query_kernel(c);
     if (status == ADJ_OK) {
         s->kernel = c->kernel;
         s->backend = c->index;

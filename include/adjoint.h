@@ -264,9 +264,9 @@ typedef struct {
  * this process's shards; dropout counts elements as in the whole batch. With one process this
  * accumulates gradients in the memory of one shard, unless batch norms are synchronised.
  *
- * Shards are added up as a tree, neighbours first. With kernels that do not depend on the number of
- * threads the result has the same bits for every number of processes that is S, 1, or leaves each a
- * power of two of the S shards.
+ * Shards are added up as a tree, neighbours first. With adj_exec_opts.same_bits the result has the
+ * same bits for every number of processes that is S, 1, or leaves each a power of two of the S
+ * shards.
  *
  * What is fetched is this process's own: `loss` is its first shard's, by the batch of that shard;
  * adj_shard_node has the others. The processes have the same parameters at first. Half types are
@@ -397,6 +397,9 @@ typedef struct {
      * it can be done, hardly slower. 0: where that saves time, as less leaves the caches: 12 MB and
      * more are kept, of which 55 % or less have to be. -1: nowhere. */
     int recompute;
+    /* 1: only kernels whose results have the same bits for any number of threads
+     * (adj_prep.sums_by_threads is 0), and no slices. 0: also kernels that add up by threads. */
+    int same_bits;
     /* Groups of steps that run over the batch in slices of a few images, all of them for a slice
      * before the next one: what a convolution reads has just been written by the batch norm before
      * it, and is in the cache. Sums have other orders. 1: wherever it can be done, which saves
@@ -442,8 +445,8 @@ ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exe
 ADJ_API void adj_exec_free(adj_exec *e);
 /* The sentence of what failed last, which is the executor's; "" if nothing has. */
 ADJ_API const char *adj_exec_message(const adj_exec *e);
-/* What the user should know though all went well, one line: a tune or rules file that was ignored,
- * and why; time that was too short to tune every step. "": nothing. */
+/* A non-fatal warning, one line: a tune or rules file that was ignored, and why; time that was too
+ * short to tune every step; a precision in which this CPU does not compute. "": none. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
 /* The steps that tune decided and how, a line each, for adj_exec_opts.selection; it is the
  * executor's. "": none. */

@@ -221,10 +221,11 @@ typedef struct {
      * wrong with a file that is written, and a wish to stop, all are told. */
     const adj_ranks *ranks;
     /* The batch is cut into so many shards; 0: one for each rank. A rank computes several, one
-     * after the other. With the same shards, threads and selection of kernels - none is timed then
-     * - every number of ranks that leaves each a power of two of them, or 1, gives the same bits.
-     */
+     * after the other. With the same shards and selection of kernels - none is timed then - and the
+     * same threads or same_bits, every number of ranks that leaves each a power of two of them, or
+     * 1, gives the same bits. */
     int64_t shards;
+    int same_bits;         /* for any number of threads, as in adj_exec_opts */
     int64_t accumulate;    /* a step takes the gradients of so many batches, in the memory of one;
                               0: 1.    At most the batches of an epoch */
     int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */

@@ -18,7 +18,7 @@ typedef struct {
     freedom may_change;
 } setting;
 
-enum { SETTINGS = 24 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
+enum { SETTINGS = 25 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
 
 /* The tool's own entries come first; the others are adj_trainer_save's. */
 static void list_settings(train_opts *o, setting list[SETTINGS])
@@ -50,6 +50,7 @@ static void list_settings(train_opts *o, setting list[SETTINGS])
         {{"accumulate", .integer = &o->accumulate, .range = {1, 10000}}, "accumulate", NEVER},
         {{"shards", .integer = &o->shards, .range = {1, 10000}}, "shards", NEVER},
         {{"wire", .text = &o->wire, .words = WIRE_WORDS}, "wire", NEVER},
+        {{"same-bits", .integer = &o->same_bits, .range = {0, 1}}, "same_bits", NEVER},
         {{"sync-batch-norm", .integer = &o->sync_batch_norm, .range = {0, 1}},
          "sync_batch_norm",
          NEVER},
@@ -104,7 +105,7 @@ static const char *value_before(const char *key)
 {
     if (strcmp(key, "accumulate") == 0 || strcmp(key, "shards") == 0)
         return "1";
-    if (strcmp(key, "sync_batch_norm") == 0)
+    if (strcmp(key, "sync_batch_norm") == 0 || strcmp(key, "same_bits") == 0)
         return "0";
     return strcmp(key, "wire") == 0 ? "exact" : NULL;
 }

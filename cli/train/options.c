@@ -27,6 +27,7 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
                                  .begun_epochs = UNSET,
                                  .accumulate = UNSET,
                                  .shards = UNSET,
+                                 .same_bits = UNSET,
                                  .sync_batch_norm = UNSET,
                                  .compare_every = UNSET,
                                  .seed = UNSET,
@@ -168,8 +169,8 @@ static void list_rank_options(train_opts *o, option list[])
         {"--ranks", "N", "under mpirun: refuses another number of processes", .integer = &o->ranks,
          .range = {1, 1e6}},
         {"--shards", "N",
-         "each batch is cut into N, which the ranks share out: the same bits for 1, 2, 4, ... N "
-         "ranks of the same --threads, then 1; default: one for each rank",
+         "parts of each batch, which the ranks share out: the same bits for 1, 2, 4, ... N ranks "
+         "and any number of threads; default: one for each rank",
          .integer = &o->shards, .range = {1, 10000}},
         {"--sync-batch-norm", "",
          "batch norms take the statistics of all shards: as if the batch were one",

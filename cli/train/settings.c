@@ -61,6 +61,7 @@ void set_train_defaults(train_opts *o)
     set_default(&o->epochs, 10);
     set_default(&o->seed, 1);
     set_default(&o->shards, 0);
+    set_default(&o->same_bits, o->shards > 0);
     set_default(&o->sync_batch_norm, 0);
     set_default(&o->accumulate, 1);
     set_default(&o->compare_every, 100);

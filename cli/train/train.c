@@ -148,6 +148,7 @@ static adj_fit_opts fit_options(training *t)
                           .patience = o->patience,
                           .ranks = t->group.ranks,
                           .shards = o->shards,
+                          .same_bits = (int)o->same_bits,
                           .accumulate = o->accumulate,
                           .wire = (adj_wire)word_index(WIRE_WORDS, o->wire),
                           .sync_batch_norm = (int)o->sync_batch_norm,
@@ -437,9 +438,9 @@ static int run(training *t, int argc, char **argv)
 }
 
 /* No more than a checkpoint may say. */
-static int default_threads(const train_opts *o)
+static int default_threads(void)
 {
-    const int n = o->shards > 0 ? 1 : mpirun_threads(adj_default_threads());
+    const int n = mpirun_threads(adj_default_threads());
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
@@ -461,7 +462,7 @@ int command_train(int argc, char **argv)
         name_model(&o, model);
         set_train_defaults(&o);
         if (o.threads == 0) /* a checkpoint says how many there were */
-            o.threads = default_threads(&o);
+            o.threads = default_threads();
         omp_set_num_threads((int)o.threads);
         o.no_tune |= tuning_is_off() && !o.tune && o.tune_file == NULL;
         status = start(&t);

@@ -16,6 +16,7 @@ typedef struct {
     const char *schedule;             /* a name of adj_schedule_from_name */
     const char *class_weights;        /* "none", "balanced" or a list, see class_weights.h */
     int64_t ranks, shards, accumulate, compare_every; /* ranks 0: as many as there are */
+    int64_t same_bits;                                /* 1 with --shards; as in adj_fit_opts */
     int64_t sync_batch_norm;
     const char *wire;    /* "exact" or "bf16" */
     double rank_timeout; /* seconds; 0: the library's */

@@ -296,7 +296,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
         return adj_error_set(error, ADJ_EIO, "is no checkpoint of this version of adjoint");
     there.accumulate = there.shards = 1; /* what an older file does not say */
     there.wire = ADJ_WIRE_EXACT;
-    there.sync_batch_norm = 0;
+    there.same_bits = there.sync_batch_norm = 0;
     there.groups = "none";
     adj_status status = read_entries(file, list, settings_entries(&there, list), error);
     const int prolongs = t->set.epochs > there.epochs;

@@ -271,6 +271,7 @@ static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const 
                              .tune_runs = p->tune_seconds > 0 ? runs : 0,
                              .selection = p->selection,
                              .recompute = t != NULL ? t->recompute : 0,
+                             .same_bits = p->same_bits,
                              .yield = p->yield,
                              .debug.profile = t != NULL && t->profile,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};

@@ -13,9 +13,10 @@ typedef struct {
     adj_math math;
     int tune;
     const char *tune_file;
-    double tune_seconds;    /* 0: as adj_exec_opts has it, however often the plan runs */
-    const char *selection;  /* as in adj_exec_opts */
-    adj_yield yield;        /* as in adj_exec_opts */
+    double tune_seconds;   /* 0: as adj_exec_opts has it, however often the plan runs */
+    const char *selection; /* as in adj_exec_opts */
+    adj_yield yield;       /* this and same_bits: as in adj_exec_opts */
+    int same_bits;
     const adj_ranks *ranks; /* NULL: this process alone */
     /* Of a prediction: the name of a node that is fetched, too; NULL: none. */
     const char *inner;

@@ -23,7 +23,7 @@ static void release(void *user, void *p)
 test_backend backend_open_math(const char *name, int threads, adj_math math)
 {
     static const adj_allocator allocator = {allocate, release, NULL};
-    test_backend t = {.b = NULL};
+    test_backend t = {.b = NULL, .threads = threads};
     for (int i = 0; adj_backends[i] != NULL; i++)
         if (strcmp(adj_backends[i]->name, name) == 0)
             t.b = adj_backends[i];
@@ -159,7 +159,7 @@ static double *load(const candidate *c, const memory *m)
 
 /* Scratch of its own each time, which stays until the caller frees it: no two runs have the same.
  */
-static adj_status run_in(const candidate *c, memory *m, char **scratch, char *why)
+static adj_status run_in(const candidate *c, int threads, memory *m, char **scratch, char *why)
 {
     *scratch = guarded(c->prep->scratch + 2 * GUARD);
     const adj_call call = {.group = c->group,
@@ -167,7 +167,7 @@ static adj_status run_in(const candidate *c, memory *m, char **scratch, char *wh
                            .in = m->in,
                            .out = m->out,
                            .scratch = *scratch + GUARD,
-                           .threads = 2,
+                           .threads = threads,
                            .message = why};
     const adj_status status = c->kernel->run(&call);
     expect_memory_guards(m, c);
@@ -177,10 +177,11 @@ static adj_status run_in(const candidate *c, memory *m, char **scratch, char *wh
 
 /* Twice, the second time in other memory, while what the first run had is no number any more: a
  * kernel may keep no buffer. The second run's result. */
-static outcome run_prepared(fixture *f, const candidate *c)
+static outcome run_prepared(fixture *f, const candidate *c, int threads)
 {
     memory first, second;
-    outcome o = {.status = ADJ_OK};
+    outcome o = {
+        .status = ADJ_OK, .kernel = c->kernel->name, .sums_by_threads = c->prep->sums_by_threads};
     char *scratch[2] = {NULL};
     memory_new(&first, c);
     memory_new(&second, c);
@@ -188,17 +189,19 @@ static outcome run_prepared(fixture *f, const candidate *c)
         store(f, c, &first, i);
     for (int k = 0; k < N_AREA; k++)
         memcpy(second.area[k], first.area[k], first.bytes[k]);
-    o.status = run_in(c, &first, &scratch[0], o.why);
+    o.status = run_in(c, threads, &first, &scratch[0], o.why);
     for (int k = 0; k < N_AREA; k++)
         memset(first.area[k], 0xff, first.bytes[k]);
     if (o.status == ADJ_OK)
-        o.status = run_in(c, &second, &scratch[1], o.why);
+        o.status = run_in(c, threads, &second, &scratch[1], o.why);
     if (o.status == ADJ_OK)
         o.y = load(c, &second);
     memory_free(&first);
     memory_free(&second);
     free(scratch[0]);
     free(scratch[1]);
+    memcpy(o.impl, c->prep->impl, sizeof o.impl);
+    name_layouts(c, o.layouts, sizeof o.layouts);
     return o;
 }
 
@@ -225,9 +228,7 @@ static outcome run_first(fixture *f, const test_backend *t, const char *kernel, 
                 memcpy(o.why, prep.why, sizeof o.why);
             continue;
         }
-        o = run_prepared(f, &c);
-        memcpy(o.impl, prep.impl, sizeof o.impl);
-        name_layouts(&c, o.layouts, sizeof o.layouts);
+        o = run_prepared(f, &c, t->threads);
         drop_candidate(&c);
         break;
     }
@@ -244,6 +245,27 @@ outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
                    const adj_node *const node[])
 {
     return run_first(f, t, kernel, n, node, 0);
+}
+
+void visit_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                      void (*visit)(void *user, const outcome *o), void *user)
+{
+    const adj_node *in[MAX_VALUES];
+    const adj_layout *in_layout[MAX_VALUES], *out_layout[1];
+    const adj_group g = {n, node, list_operands(n, node, in), in, 1, &node[n - 1]};
+    adj_prep prep = {.in = in_layout, .out = out_layout};
+    candidate c = {.backend = t->b,
+                   .opened = t->opened,
+                   .group = &g,
+                   .invariant = t->invariant,
+                   .prep = &prep};
+    while (next_kernel(&c))
+        for (; prepare_candidate(&c) == ADJ_OK; c.number++) {
+            outcome o = run_prepared(f, &c, t->threads);
+            visit(user, &o);
+            free(o.y);
+            drop_candidate(&c);
+        }
 }
 
 double *by_naive(fixture *f, const adj_node *y)

@@ -9,6 +9,7 @@
 typedef struct {
     const adj_backend *b;
     void *opened;
+    int threads;        /* that it was opened for, and that kernels may use */
     uint32_t invariant; /* of the operands of groups that are run, as in adj_prep; 0 when opened */
 } test_backend;
 test_backend backend_open(const char *name); /* for two threads */
@@ -29,7 +30,9 @@ static inline int min_threads(void)
 typedef struct {
     adj_status status; /* of prepare, reorders and run */
     char impl[64], why[ADJ_WHY], layouts[160];
-    double *y; /* malloc'ed, NULL unless status is ADJ_OK */
+    const char *kernel;
+    int sums_by_threads; /* as in adj_prep */
+    double *y;           /* malloc'ed, NULL unless status is ADJ_OK */
 } outcome;
 
 /* Runs the group {node[0 .. n)}, whose last node is the result and whose operands are fixture
@@ -40,6 +43,10 @@ outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *
 /* The same of the kernel of this name, its first. */
 outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
                    const adj_node *const node[]);
+/* Runs each candidate of each kernel of t that takes the group, and visits what came out, whose y
+ * is freed behind it. */
+void visit_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
+                      void (*visit)(void *user, const outcome *o), void *user);
 /* y by naive kernels alone. */
 double *by_naive(fixture *f, const adj_node *y);
 /* Every candidate of t for the group against naive; returns how many there are. */

@@ -1,5 +1,5 @@
 /* test_thread_bits.c - results do not depend on the number of threads, to the last bit, but where
- * the plan's printout says so. */
+ * the plan's printout says so; and nowhere with same_bits. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void build(fixture *f, adj_dtype dtype, int64_t channels, int depthwise, 
     y[7] = adj_avg_pool(x, &(adj_pool){.ksize = {1, 3, 3, 1}, .stride = {1, 1, 1, 1}});
 }
 
-static void expect_all(const char *backend, adj_math math, int always)
+static void expect_all(const char *backend, adj_math math, int same_bits, int always)
 {
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
     static const int64_t channels[] = {3, 16, 64};
@@ -100,7 +100,9 @@ static void expect_all(const char *backend, adj_math math, int always)
             build(&f, dtypes[d], channels[c % 3], c >= 3, y);
             for (int i = 0; i < 8; i++) {
                 cr_assert_not_null(y[i], "%s", adj_graph_message(f.g));
-                int same = expect_same(&f, y[i], (adj_exec_opts){.backend = backend, .math = math});
+                int same = expect_same(
+                    &f, y[i],
+                    (adj_exec_opts){.backend = backend, .math = math, .same_bits = same_bits});
                 cr_expect(!always || same == MAX_THREADS - 1, "%s warns", y[i]->op->name);
             }
             fixture_free(&f);
@@ -120,6 +122,7 @@ static float *train(const char *backend, int threads, adj_precision precision, i
     adj_node *loss = adj_loss_softmax(logits, labels);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .backend = backend, .threads = threads};
     o.precision = precision;
+    o.same_bits = 1;
     o.updates = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
     adj_exec *e;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
@@ -162,9 +165,14 @@ Test(thread_bits, training)
     expect_training("naive", ADJ_PRECISION_AS_BUILT);
     expect_training("direct", ADJ_PRECISION_AS_BUILT);
     expect_training("direct", ADJ_PRECISION_BF16);
+    expect_training("direct", ADJ_PRECISION_F16);
+    expect_training("onednn", ADJ_PRECISION_AS_BUILT);
+    expect_training("onednn", ADJ_PRECISION_BF16);
+    expect_training("onednn", ADJ_PRECISION_F16);
 }
 
-Test(thread_bits, naive) { expect_all("naive", ADJ_MATH_EXACT, 1); }
-Test(thread_bits, direct) { expect_all("direct", ADJ_MATH_EXACT, 1); }
-Test(thread_bits, direct_fast) { expect_all("direct", ADJ_MATH_FAST, 1); }
-Test(thread_bits, onednn) { expect_all("onednn", ADJ_MATH_EXACT, 0); }
+Test(thread_bits, naive) { expect_all("naive", ADJ_MATH_EXACT, 0, 1); }
+Test(thread_bits, direct) { expect_all("direct", ADJ_MATH_EXACT, 0, 1); }
+Test(thread_bits, direct_fast) { expect_all("direct", ADJ_MATH_FAST, 0, 1); }
+Test(thread_bits, onednn) { expect_all("onednn", ADJ_MATH_EXACT, 0, 0); }
+Test(thread_bits, onednn_same_bits) { expect_all("onednn", ADJ_MATH_EXACT, 1, 1); }

@@ -44,7 +44,7 @@ for model in lenet resnet8 ds_cnn; do
         train="train --model $model --precision $precision --epochs 1 --limit 230 --batch 32 --shards 4"
         # shellcheck disable=SC2086 # words
         {
-            "$tool" $train --out alone.safetensors >out 2>err || complain "$model: $(cat err)"
+            "$tool" $train --threads 3 --out alone.safetensors >out 2>err || complain "$model: $(cat err)"
             for n in 1 2 4; do
                 ranks $n "$tool" $train --out "ranks$n.safetensors" || complain "$model, $n ranks: $(cat err)"
             done
