@@ -4,7 +4,7 @@
 
 #include "c_locale.h"
 
-/* The C library has this locale ready: nothing is allocated, and nothing fails. */
+/* The C library keeps the locale "C" ready: newlocale allocates nothing and does not fail. */
 locale_t c_locale_begin(void)
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

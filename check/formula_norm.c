@@ -108,7 +108,7 @@ static int64_t channel(const group *g, int64_t i)
     return formula_channel(g->shape, g->format, i);
 }
 
-/* The first of its elements from i on; end: there is none. */
+/* Returns the first of the group's elements from i on, or end if there is none. */
 static int64_t next(const group *g, int64_t i)
 {
     const int64_t channels = g->shape.dim[g->format == ADJ_NCHW ? 1 : g->shape.rank - 1];
@@ -117,7 +117,7 @@ static int64_t next(const group *g, int64_t i)
         return i;
     if (channel(g, i) < g->first)
         return i + (g->first - channel(g, i)) * inner - (i - g->begin) % inner;
-    i += channels - channel(g, i) + g->first; /* of the next pixel */
+    i += channels - channel(g, i) + g->first; /* the group's first channel of the next pixel */
     return g->format == ADJ_NHWC && i < g->end ? i : g->end;
 }
 
@@ -185,6 +185,7 @@ static void grad_of_group(const group *g, double *const in[], double *y)
     }
 }
 
+/* Writes the sums of the magnitudes of grad_of_group's terms. */
 static void terms_of_group(const group *g, double *const in[], double *y)
 {
     double mean = 0, mean_xhat = 0;

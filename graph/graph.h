@@ -51,10 +51,10 @@ struct adj_graph {
     uint32_t n_bucket;                    /* a power of two, or 0 */
     uint32_t *bucket;                     /* open addressing: node id + 1; 0: free */
     uint32_t n_name;                      /* different names of nodes */
-    uint32_t n_name_bucket, *name_bucket; /* the same by name (names.c) */
+    uint32_t n_name_bucket, *name_bucket; /* a table by name (names.c) */
     adj_role role;                        /* of the nodes being created */
-    const char *layer;                    /* being built, for messages; NULL: none */
-    int clone;                            /* the same */
+    const char *layer; /* name of the layer being built, for messages; NULL: none */
+    int clone;         /* of the nodes being created */
     adj_updates *layer_updates;
 };
 

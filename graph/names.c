@@ -38,7 +38,7 @@ static int make_room(adj_graph *g)
 
 static int is_leaf(const adj_node *n) { return (n->op->flags & ADJ_OP_LEAF) != 0; }
 
-/* Lets a named node be found, unless another one of that name comes first. */
+/* Enters a named node into the table, unless another node of that name comes first. */
 static void enter(adj_graph *g, const adj_node *n)
 {
     uint32_t *bucket = find_bucket(g, n->name);

@@ -36,8 +36,8 @@ static numbering number_needed(int n, adj_node *const root[])
 static const char role_mark[] = {
     [ADJ_ROLE_FORWARD] = ' ', [ADJ_ROLE_GRADIENT] = 'g', [ADJ_ROLE_UPDATE] = 'u'};
 
-/* Quotes and backslashes get a backslash; what is not for a terminal is shown as a backslash and a
- * code. DOT takes one more backslash for that to be text. */
+/* Prints a quote or a backslash with a backslash before it, and a control character as a backslash
+ * and a code. DOT takes one more backslash for that to be text. */
 static void print_escaped(FILE *f, const char *s, const char *backslash)
 {
     char piece[PIECE];

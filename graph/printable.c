@@ -23,8 +23,8 @@ int utf8_character(const char *text, uint32_t *code)
     return *code < min[n] || surrogate || *code > 0x10ffff ? 0 : n;
 }
 
-/* True if c is a control or format character: it acts on a terminal, turns the direction of
- * writing, ends a line, or cannot be seen. Those that join letters and signs (U+200C, U+200D) are
+/* True if c is a control or format character: it acts on a terminal, changes the direction
+ * of writing, ends a line, or cannot be seen. Joiners of letters and signs (U+200C, U+200D) are
  * text. */
 static int is_control(uint32_t c)
 {

@@ -1,12 +1,14 @@
-/* printable.h - what a terminal or a file for other programs may be sent of text that comes from
- * graphs, files and command lines: names, metadata, paths, reasons. What a format says itself stays
- * as it is; of its arguments
- *   for a terminal  control characters (C0, DEL, C1), those that turn the direction of writing or
- *                   cannot be seen, and separators of lines and paragraphs become \xNN, byte by
- * byte for CSV         the same, and a quote is doubled for XML, HTML   the same, but C0 become
- * spaces, and & < > " entities; U+FFFE and U+FFFF \xNN and bytes that are no UTF-8 become \xNN. It
- * needs nothing of the graph's and is compiled into the library and into the tool, each with its
- * own copy. */
+/* printable.h - escapes text from graphs, files and command lines (names, metadata, paths, reasons)
+ * for a terminal or a file for other programs. The text of a format stays; its arguments change:
+ *
+ *   terminal    control characters (C0, DEL, C1), characters that change the direction of writing
+ *               or cannot be seen, separators of lines and paragraphs, and bytes that are no UTF-8
+ *               become \xNN, byte by byte
+ *   CSV         as for a terminal, and a quote is doubled
+ *   XML, HTML   as for a terminal, but C0 become spaces, & < > " entities, and U+FFFE and U+FFFF
+ *               \xNN
+ *
+ * It depends on base/ alone; the library and the tool have a copy each. */
 #ifndef ADJ_PRINTABLE_H
 #define ADJ_PRINTABLE_H
 

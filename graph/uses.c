@@ -12,8 +12,8 @@ void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], c
             needed[g->node[id]->in[k]->id] = 1;
 }
 
-/* Lists the users of each node: one counting pass sizes the lists, one fills them. last_user has
- * room for an id for each node, by which a user that reads an operand twice is listed once. */
+/* Lists the users of each node: one counting pass sizes the lists, one fills them. last_user is
+ * scratch, by id: a user that reads an operand twice is listed once. */
 static int list_users(const adj_graph *g, const char *needed, region *p, int *last_user,
                       adj_uses *uses)
 {

@@ -66,7 +66,7 @@ adj_status give_leaves(const trial *t, adj_exec *e);
 /* passes.c: the results of a trial's graph after each pass. */
 typedef struct {
     const trial *trial;
-    const adj_backend *const *backends; /* reference_backends of the trial's */
+    const adj_backend *const *backends; /* reference_backends of the trial's backends */
     adj_compare_config f64;
     double **value; /* by fetch: after the last graph seen */
     uint64_t hash;  /* of that graph */

@@ -53,8 +53,8 @@ static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const
     return run_node(b, n, v, b->reference, p, o);
 }
 
-/* magnitude[i] = max(magnitude[i], the sum of the magnitudes of y[i]'s terms), where the op has a
- * formula for these. */
+/* Sets magnitude[i] to max(magnitude[i], the sum of the magnitudes of y[i]'s terms), if the op has
+ * a formula for these terms. */
 static adj_status gather_terms(const runner *b, const adj_node *n, void *const operand[], region *p,
                                double *magnitude)
 {

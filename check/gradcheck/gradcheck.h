@@ -40,9 +40,9 @@ typedef struct {
     adj_gradcheck_report *report;
     const adj_node *node;
     region region;  /* of everything below */
-    int order, of;  /* of: the leaf that order 2 differentiates dx of */
-    adj_dtype wide; /* of the reference's floats: F64; F32, see open_reference */
-    const adj_backend *const *backends; /* of the reference; NULL: the built-in ones */
+    int order, of;  /* of: the leaf whose dx order 2 differentiates */
+    adj_dtype wide; /* the reference's float type: F64; F32, see open_reference */
+    const adj_backend *const *backends; /* the reference's; NULL: the built-in ones */
     const char *unchecked;              /* why no executor could be made; NULL: all were */
     int n_leaf;                         /* of the node; of order 2, the last is dy */
     const int *slot;                    /* by leaf: the operand it stands for; -1: dy */
@@ -248,7 +248,7 @@ adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, cons
 /* gradcheck.c: "" where a kernel of the executor has the name that debug.impl asks for, if it asks
  * for one, and counts that; else says what ran instead: the last step. */
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);
-/* How far apart the reference's floats are near 1. */
+/* Returns the spacing of the reference's floats above 1. */
 double reference_eps(const subject *s);
 /* "naive float64", or what computes the caller's own op. */
 const char *reference_name(const subject *s);
@@ -260,8 +260,8 @@ const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
 /* forward.c: how far naive's value in float64 may be from the formula's, whose largest magnitude is
  * max: differences make the formulas of some gradients, so they are right to about 1e-9. */
 double formula_tolerance(const adj_node *n, double max);
-/* Values of each operand of y, a node of the reference's graph; NULL: one is no leaf, or no memory.
- */
+/* Returns the values of each operand of y, a node of the reference's graph; NULL if one is neither
+ * a leaf nor dy, or if memory is short. */
 double **leaf_operands(subject *s, const adj_node *y);
 /* naive's value against the op's formula, on the values drawn; row fails or stays. */
 adj_status check_forward(subject *s, adj_gradcheck_row *row);

@@ -45,7 +45,7 @@ int adj_gradcheck_same(const adj_node *a, const adj_node *b)
 
 /* ---- twins ---- */
 
-/* The node's attributes; a float type that is among them becomes *to. NULL: none does. */
+/* Returns the node's attributes, with a float type among them replaced by *to unless to is NULL. */
 static const void *twin_attrs(const adj_node *n, const adj_dtype *to, adj_dtype_attrs *wide)
 {
     const adj_dtype_attrs *a = n->attrs;
@@ -110,7 +110,8 @@ static void raise_order(twin *t, int n_leaf, int of, adj_node *x[], adj_node *dx
     build_gradient(t, n_leaf + 1, x, dx);
 }
 
-/* to: what every float becomes; NULL: as the node has them. */
+/* Builds a copy of the node with leaves for operands. Every float type becomes *to; NULL keeps the
+ * node's own types. */
 static adj_status build_twin(subject *s, twin *t, const adj_dtype *to)
 {
     const adj_node *n = s->node;
@@ -183,7 +184,8 @@ static void close_twin(twin *t)
     *t = (twin){0};
 }
 
-/* In float64; in float32 where the caller's backends do not compute the caller's op in float64. */
+/* Opens the reference in float64, or in float32 if the caller's backends do not compute the
+ * caller's op in float64. */
 static adj_status open_reference(subject *s)
 {
     const int threads = s->report->about.threads;
@@ -202,7 +204,7 @@ static adj_status open_reference(subject *s)
     return status;
 }
 
-/* ADJ_OK with s->unchecked set where a kernel is missing. */
+/* Opens all executors. Returns ADJ_OK with s->unchecked set if a kernel is missing. */
 static adj_status open_execs(subject *s)
 {
     int threads = s->report->about.threads;

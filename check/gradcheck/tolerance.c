@@ -4,8 +4,8 @@
  * b_i|, u the rounding unit of the result and u_acc that of the accumulator. A gradient that takes
  * N kernels rounds N results and adds up L = the sum of their L. Where the node is linear, S is the
  * gradient of the absolute values. Elsewhere intermediate values may be larger than the result and
- * cancel: S is then at least the largest of |dx|, |dy| and of the magnitudes of what cancels inside
- * one kernel (formula_terms), and the bound is taken several times. So
+ * cancel: S is then at least the largest of |dx|, |dy| and of the magnitudes of terms that cancel
+ * inside one kernel (formula_terms), and the bound is taken several times. So
  * it is where the node is linear, but a kernel on the way is not in what another one has rounded:
  * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. And
  * so where terms cancel inside a kernel (adj_op.cancels_in): those of absolute values do, too. */
@@ -75,8 +75,8 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
     return ADJ_OK;
 }
 
-/* The largest sum of the magnitudes of an element's terms, where one kernel makes dx and its terms
- * cancel (formula_terms); else 0. */
+/* Returns the largest sum of the magnitudes of an element's terms, if one kernel makes dx and its
+ * terms cancel (formula_terms), else 0. */
 static double max_terms(subject *s, int leaf)
 {
     const adj_node *dx = s->reference.dx[leaf];

@@ -34,8 +34,8 @@ static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
 }
 
 /* Returns a user of the group's values that may join it, or an operand that such a user lacks; NULL
- * if there is none. A user that lacks a longer chain of operands than the group has room for is
- * passed over. */
+ * if there is none. Skips a user whose missing chain of operands is longer than the group's room.
+ */
 static const adj_node *next_member(const adj_node *root, const adj_uses *uses, int n,
                                    const adj_node *const group[])
 {

@@ -37,11 +37,12 @@ typedef struct group_norm {
 } group_norm;
 
 typedef struct {
-    float shift, delta, s; /* mean = shift + delta, s = 1 / sqrt(var + epsilon); s = 0: wide.h's */
+    float shift, delta, s; /* mean = shift + delta, s = 1 / sqrt(var + epsilon); 0: see wide.h */
 } group_norm_stats;
 
-/* From the sums of x - shift and its square over m elements. s within 2^-30 .. 2^30 leaves room for
- * the products of the gradients; a sum that has overflowed is not within. */
+/* Computes the statistics from the sums of x - shift and its square over m elements. Sets s to 0
+ * outside 2^-30 .. 2^30: products in the gradients need that room, and an overflowed sum ends
+ * there. */
 static inline group_norm_stats group_norm_stats_of(float shift, double sum, double square, double m,
                                                    double epsilon)
 {

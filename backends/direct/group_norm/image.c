@@ -118,13 +118,16 @@ typedef struct {
     T *to;
 } operands;
 
-/* Channels begin .. end: of groups that are not wide, or of one that is. */
+/* Processes channels begin .. end, which are those of groups that are not wide or of one wide
+ * group.
+ */
 typedef void over_channels(const chunk *k, const operands *o, ptrdiff_t begin, ptrdiff_t end);
 
-/* A group that wide.h computes: its shift is NaN. */
+/* True if wide.h computes the group: its shift is NaN. */
 static int is_wide(const chunk *k, ptrdiff_t at) { return isnan(k->shift[at]); }
 
-/* Groups are independent, so the result may lie over an operand. */
+/* Calls plain or wide for the channels of each group. Groups are independent, so the result may
+ * share memory with an operand. */
 static void over_groups(const chunk *k, const operands *o, over_channels *plain,
                         over_channels *wide)
 {
@@ -217,7 +220,7 @@ static void write_wide_dx(const chunk *k, const operands *o, ptrdiff_t begin, pt
     wide_dx(k->p, o->x + begin, o->gamma + begin, o->dy + begin, o->to + begin);
 }
 
-/* The group's sums for gamma and beta, from those of dy and dy * (x - shift). */
+/* Writes the group's sums for gamma and beta, from those of dy and dy * (x - shift). */
 static void write_part(const adj_call *c, const chunk *k, const operands *o,
                        const group_norm_stats *t, ptrdiff_t at)
 {

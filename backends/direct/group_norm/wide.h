@@ -1,6 +1,6 @@
-/* wide.h - one group whose squares float does not hold, in double: far from the speed of rows.c and
- * image.c, and reached only by values that their sums cannot take (group_norm_stats_of). Included
- * after element.h by both. */
+/* wide.h - group norm of one group in double, for values whose squares or sums float does not hold.
+ * It is slow: rows.c and image.c use it only where s is 0 (group_norm_stats_of) or a sum is not
+ * finite. Both include it after element.h. */
 #ifndef DIRECT_GROUP_NORM_WIDE_H
 #define DIRECT_GROUP_NORM_WIDE_H
 
@@ -12,6 +12,7 @@ typedef struct {
     double mean, s; /* s = 1 / sqrt(var + epsilon) */
 } wide_stats;
 
+/* Returns the sum of (x - shift)^power, power 1 or 2. */
 static double wide_powers(const group_norm *p, const T *x, double shift, int power)
 {
     double sum = 0;
