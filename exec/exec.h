@@ -97,8 +97,8 @@ adj_status no_memory(adj_exec *e);
 
 /* To where the next value may begin. */
 static inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-/* What a slot takes up: its bytes, and canaries on both sides if there are any. */
-enum { CANARY = 64 }; /* bytes on each side */
+enum { CANARY = 64 }; /* bytes on each side of a slot */
+/* Returns the bytes that a slot takes up: its own, and canaries on both sides if there are any. */
 static inline size_t slot_footprint(const adj_exec *e, const slot *s)
 {
     return aligned(s->bytes) + (e->canaries ? 2 * CANARY : 0);

@@ -18,8 +18,8 @@ typedef struct {
     adj_exec *e;
     int n;            /* nodes */
     int *of;          /* by id: the group's number; NONE for leaves */
-    int *waits;       /* by group: operands and their readers that are not computed yet */
-    int *ready;       /* room for groups */
+    int *waits;       /* by group: pairs of an operand that is not computed yet and its reader */
+    int *ready;       /* room for a heap of groups */
     int *place, *at;  /* by group: its place in the order; by place: the group, or NONE */
     int *mark, stamp; /* by group: the search that has seen it; negative: that was for it */
     int n_group;
@@ -30,7 +30,7 @@ typedef struct {
 
 /* ---- the order of the steps ---- */
 
-/* Groups by their keys; of equal keys the smaller number comes first. */
+/* A queue of groups, the smallest key first; of equal keys the smaller number comes first. */
 typedef struct {
     const int64_t *key; /* by group */
     int n, *group;      /* a binary heap */
@@ -65,10 +65,10 @@ static int pop(heap *h)
 }
 
 /* Groups whose operands are all computed. All processes start the same collectives in the same
- * order, though other steps of theirs may have another: one whose turn has not come waits, unless
- * nothing else is left. */
+ * order, though other steps of theirs may have another: a collective that is not the next one
+ * waits, unless nothing else is left. */
 typedef struct {
-    heap now, waiting; /* by the caller's key; by turn */
+    heap now, waiting; /* by the caller's key; by the number of the collective */
     int64_t turn;      /* of the next collective, from 1 */
 } ready_groups;
 

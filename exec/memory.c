@@ -1,7 +1,7 @@
 /* memory.c - lifetimes, what is computed in place, and where everything lies in the arena.
  *
  * Best fit by size: the largest slot first, each at the lowest-waste gap among the slots placed so
- * far whose lifetimes overlap its own; in another order where that leaves gaps. That takes a time
+ * far whose lifetimes overlap its own; in another order where that leaves gaps. The time is
  * quadratic in the number of slots, so many slots are placed by time instead (place_by_time.c). */
 #include <stdlib.h>
 #include <string.h>
@@ -49,11 +49,11 @@ static int first_update_step(const adj_exec *e)
     return i;
 }
 
-/* What finds the update that may be made by computing right into its leaf. */
+/* Tables to find the update whose result may be computed right into its leaf. */
 typedef struct {
-    char *is_fetched; /* by slot, as the plan made them: itself or as a view */
+    char *is_fetched; /* by slot, as the plan made them: its value or a view of it */
     int *update;      /* by buffer of a leaf: the update that assigns it; else NONE */
-    int first_step;   /* before it none may be made so */
+    int first_step;   /* no step before it may do so */
 } in_place_updates;
 
 static adj_status find_in_place_updates(adj_exec *e, in_place_updates *u)
@@ -72,8 +72,8 @@ static adj_status find_in_place_updates(adj_exec *e, in_place_updates *u)
     return ADJ_OK;
 }
 
-/* Returns the update that assigns from's leaf the value in `to`, whose slot is still its own, and
- * may be made by computing right into the leaf; or NULL. */
+/* Returns the update that assigns the value in `to` to from's leaf, if `to` may be computed right
+ * into the leaf, else NULL. Requires: the slot of `to` is still its own. */
 static update *update_in_place(adj_exec *e, const in_place_updates *all, int from, int to)
 {
     update *u = all->update[from] != NONE ? &e->update[all->update[from]] : NULL;
@@ -88,7 +88,7 @@ static void take_over(adj_exec *e, int from, int to)
     slot *left = slot_of(e, to), *shared = slot_of(e, from);
     join_slots(e, to, from);
     shared->last_read = left->last_read > shared->last_read ? left->last_read : shared->last_read;
-    left->bytes = 0; /* nobody's from now on */
+    left->bytes = 0; /* unused from now on */
 }
 
 /* Does the step read that memory through another buffer, a view, too? */

@@ -1,8 +1,8 @@
-/* place_by_time.c - offsets of many slots: one walk through the steps.
+/* place_by_time.c - gives many slots their offsets in one walk through the steps.
  *
- * A slot is placed when its first step comes, in the smallest hole that takes it, and leaves a hole
- * behind its last step. Holes are few where lifetimes nest, as those of a forward and a backward
- * pass do, so the walk takes about n log n. */
+ * A slot is placed at its first step, in the smallest hole that takes it, and leaves a hole after
+ * its last step. Holes are few where lifetimes nest, as those of a forward and a backward pass do:
+ * then the walk takes about n log n for n slots, else up to n times the number of holes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct {
     size_t end; /* of the arena */
 } holes;
 
-/* The order of the first steps; of one step the largest slot first. */
+/* Orders slots by their first steps; of one step the largest slot first. */
 static int by_first(const void *a, const void *b)
 {
     const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
@@ -27,6 +27,7 @@ static int by_first(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x > y) - (x < y);
 }
 
+/* Orders slots by their last steps. */
 static int by_last(const void *a, const void *b)
 {
     const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
@@ -91,17 +92,17 @@ static size_t take_bytes(holes *h, size_t bytes)
     return start;
 }
 
-adj_status place_by_time(adj_exec *e, int n, slot *begun[], slot *ended[])
+adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[])
 {
     holes h = {.list = exec_alloc(e, (size_t)n + 1, sizeof *h.list)};
     if (h.list == NULL)
         return e->status;
-    qsort(begun, (size_t)n, sizeof *begun, by_first);
-    qsort(ended, (size_t)n, sizeof *ended, by_last);
+    qsort(first, (size_t)n, sizeof *first, by_first);
+    qsort(last, (size_t)n, sizeof *last, by_last);
     for (int i = 0, k = 0; i < n; i++) {
-        for (; ended[k]->last < begun[i]->first; k++)
-            add_hole(&h, ended[k]->offset, slot_footprint(e, ended[k]));
-        begun[i]->offset = take_bytes(&h, slot_footprint(e, begun[i]));
+        for (; last[k]->last < first[i]->first; k++)
+            add_hole(&h, last[k]->offset, slot_footprint(e, last[k]));
+        first[i]->offset = take_bytes(&h, slot_footprint(e, first[i]));
     }
     e->info.arena_bytes = h.end;
     return ADJ_OK;

@@ -128,9 +128,9 @@ adj_status check_values(adj_exec *e);
 
 /* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
-/* place_by_time.c: gives n slots of the arena their offsets in the order in which they are needed.
- * Sorts the lists, which hold the same slots. Sets the arena's size. */
-adj_status place_by_time(adj_exec *e, int n, slot *begun[], slot *ended[]);
+/* place_by_time.c: gives n slots of the arena their offsets in the order of their first steps. Sets
+ * the arena's size. Both lists hold the n slots; they are sorted by first and by last step. */
+adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[]);
 
 /* inspect.c: adds up what a run reads and writes. Requires: all steps. */
 void count_moved_bytes(adj_exec *e);

@@ -183,29 +183,25 @@ static adj_status check_copy(adj_exec *to, const leaf *l, const leaf *source)
                       adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
 }
 
-/* True if leaf i is a parameter, or a state that the executor reads without updating it: its value
- * comes from elsewhere. */
-static int is_given(const adj_exec *e, int i)
+/* True if l is a parameter, or a state that the executor reads without updating it: its value comes
+ * from elsewhere. */
+static int is_given(const leaf *l)
 {
-    if (e->leaf[i].node->op == &adj_op_param)
-        return 1;
-    for (int u = 0; u < e->n_update; u++)
-        if (e->update[u].leaf == i)
-            return 0;
-    return (e->leaf[i].node->op->flags & ADJ_OP_KEPT) != 0;
+    return l->node->op == &adj_op_param ||
+           (!l->is_assigned && (l->node->op->flags & ADJ_OP_KEPT) != 0);
 }
 
 enum { LISTED = 3, NAMES = 200 };
 
-/* Writes the names of what e is given and `other` does not hold: "a", "b", "c" and 2 more. Returns
- * how many there are. */
+/* Writes the names of e's given leaves that `other` does not hold: "a", "b", "c" and 2 more.
+ * Returns their number. */
 static int list_missing(const adj_exec *e, const adj_exec *other, char text[NAMES])
 {
     size_t used = 0;
     int n = 0;
     text[0] = '\0';
     for (int i = 0; i < e->n_leaf; i++) {
-        if (!is_given(e, i) || same_leaf(&e->leaf[i], other) != NULL)
+        if (!is_given(&e->leaf[i]) || same_leaf(&e->leaf[i], other) != NULL)
             continue;
         if (n++ < LISTED)
             used += (size_t)snprintf(text + used, NAMES - used, "%s\"%.40s\"", n > 1 ? ", " : "",
@@ -216,7 +212,8 @@ static int list_missing(const adj_exec *e, const adj_exec *other, char text[NAME
     return n;
 }
 
-/* What stays at its initial value would look like a trained parameter. */
+/* Fails if `to` needs a value that `from` lacks: a parameter left at its initial value would look
+ * trained. */
 static adj_status check_names(adj_exec *to, const adj_exec *from)
 {
     char missing[NAMES], others[NAMES];

@@ -205,8 +205,7 @@ static int is_taken_one_way(const slice_search *s, const sliced_nodes *nodes, co
     return !as_images || !as_whole;
 }
 
-/* True if each operand of a member is taken one way. A value is looked at once for all its readers.
- */
+/* True if each operand of a member is taken one way. Checks a value once for all its readers. */
 static int can_be_cut(const slice_search *s, const sliced_nodes *nodes)
 {
     const int group = (int)nodes->node[0]->id;

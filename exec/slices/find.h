@@ -9,9 +9,9 @@ typedef struct {
     int n; /* nodes */
     char *kind;
     int *level;
-    int *group; /* by id: its first node's id; while groups are joined, one on the way there */
-    int *size;  /* by a group's first node */
-    int *checked; /* by id of a value: the last group that can_be_cut looked at it for, or NONE */
+    int *group;   /* by id: its first node's id; while groups are joined, one on the way there */
+    int *size;    /* by a group's first node */
+    int *checked; /* by id of a value: the last group for which can_be_cut checked it, or NONE */
 } slice_search;
 
 /* Is it one of them? Requires: all groups. */

@@ -121,8 +121,8 @@ adj_status tune_read_selection(adj_exec *e, const char *text)
 /* Whether it was once written here. Another file is never replaced, whatever it is called. */
 static int is_ours(const char *text) { return strncmp(text, TUNE_BEGIN, strlen(TUNE_BEGIN)) == 0; }
 
-/* A whole file of this machine: its entries behind those that are there, and its speed. Returns
- * what is wrong with it, or NULL; *line: where, 0 if it is not about a line. */
+/* Reads a whole file of this machine: appends its entries to the table and sets the speed. Returns
+ * what is wrong with the file, or NULL; *line: the line, 0 if no line is wrong. */
 static const char *read_file(tuner *t, char *text, size_t size, int *line, adj_status *status)
 {
     const size_t header = strlen(t->header);
@@ -174,8 +174,8 @@ static int writes_entry(const tune_entry *entry)
     return (entry->kernel != NULL || entry->too_few > 0) && entry->origin != FROM_SELECTION;
 }
 
-/* Returns the entry among the first n that is written under the key, or NULL. It begins to look at
- * *from, where the file's next entry is if nobody else has written. */
+/* Returns the entry among the first n that is written under the key, or NULL. The search starts at
+ * *from, where the file's next entry is unless another process has written. */
 static tune_entry *find_written(const tuner *t, int n, const char *key, int *from)
 {
     for (int i = 0; i < n; i++) {
@@ -188,8 +188,8 @@ static tune_entry *find_written(const tuner *t, int n, const char *key, int *fro
     return NULL;
 }
 
-/* Adds what other processes have written since this one read the file. Its own winners stay. The
- * file is locked. */
+/* Adds the entries that other processes have written since this one read the file. This process's
+ * own winners stay. Requires: the file is locked. */
 static adj_status merge_file(tuner *t)
 {
     const machine_speed own = t->speed;

@@ -1,5 +1,5 @@
-/* lines.c - winners and the machine's speed as lines of text; file.c says what a file of them is.
- */
+/* lines.c - reads and writes winners and the machine's speed as lines of text; file.c has the
+ * format of a file. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const char speed[] = "speed\t";
 
 /* ---- reading ---- */
 
-/* A whole number without sign from 0 to max; -1: it is none. */
+/* Returns the whole number without sign from 0 to max, or -1 if the text is none. */
 static long number(const char *text, long max)
 {
     char *end;
@@ -133,7 +133,7 @@ const char *tune_read_lines(tuner *t, char *line, tune_origin origin, int *n_lin
 
 /* ---- writing ---- */
 
-/* A type without arithmetic of its own has no speed. */
+/* A type without arithmetic of its own has the speed 0. */
 void tune_write_speed(FILE *f, const machine_speed *s)
 {
     const double v[] = {s->f32.flops,

@@ -121,14 +121,14 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 /* Returns room for an entry behind the others, or NULL if there is no memory. */
 tune_entry *tune_new_entry(tuner *t);
 
-/* ---- lines.c: what is read and written ---- */
+/* ---- lines.c: the lines of a tune file ---- */
 
 /* True if everything but tabs and ends of lines is printable. */
 int tune_is_text(const char *text, size_t size);
-/* Reads the line of the machine's speed, if *text begins with one, and puts *text behind it.
- * Returns what is wrong with it, or NULL, as all that read here; *line counts the lines. */
+/* The readers return what is wrong with a line, or NULL; *line counts the lines. */
+/* Reads the line of the machine's speed, if *text begins with one, and moves *text behind it. */
 const char *tune_read_speed(tuner *t, char **text, int *line);
-/* Reads entries behind those of the table, up to the last line. */
+/* Reads entries up to the last line and appends them to the table. */
 const char *tune_read_lines(tuner *t, char *line, tune_origin origin, int *n_line,
                             adj_status *status);
 void tune_write_speed(FILE *f, const machine_speed *s);
