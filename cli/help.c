@@ -13,7 +13,7 @@ static const remark all_statuses[] = {
     {NULL, NULL},
 };
 
-/* words: what the value may be, several with commas if is_list is 1; NULL: anything. */
+/* words: the accepted values, several with commas if is_list is 1; NULL: any value. */
 static const struct {
     remark help;
     const char *words;

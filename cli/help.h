@@ -12,7 +12,8 @@
 const remark *status_at(const usage *u, int i);
 /* The i-th of the environment's variables that count for the command. */
 const remark *variable_at(const usage *u, int i);
-/* Complains of the first variable that counts for the command and has an unknown value. */
+/* Complains of the first variable with an unknown value among those that the command reads.
+ * CONTINUE, or an exit status after a complaint. */
 int check_variables(const usage *u);
 /* The exit statuses and variables of all commands, as those of one without a name. */
 extern const usage whole_tool;

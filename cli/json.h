@@ -1,7 +1,7 @@
-/* json.h - what the commands' JSON shares.
+/* json.h - functions that all commands use to write JSON.
  *
- * An object whose memory ran out may lack members, whichever call of jansson it was that failed. So
- * jansson's allocations are watched: once one has failed, nothing is written any more. */
+ * A failed allocation inside jansson may leave an object without some of its members. So jansson's
+ * allocations are watched: after a failed one, no JSON is written. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -15,14 +15,14 @@ json_t *json_text(const char *text);
 json_t *json_number(double v);
 /* The numbers of a shape's axes. */
 json_t *json_sizes(int64_t n, const int64_t size[]);
-/* Before jansson's first call. */
+/* Sets jansson's allocator to one that notes failures. Call it before any other call of jansson. */
 void json_watch_memory(void);
-/* True if an allocation of jansson's has failed. */
+/* True if an allocation inside jansson has failed. */
 int json_is_out_of_memory(void);
 enum { JSON_PAGE = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
-/* Writes the object at once, in ASCII, which no character can act on, and an end of a line; frees
- * it. 0 on success; a failure is that j is NULL, that failed is not 0, and a failure of memory,
- * which is printed. */
+/* Writes the object and an end of a line, and frees the object. The text is ASCII, so that no
+ * character acts on a terminal. Returns 0 on success. Fails if j is NULL, if failed is not 0, or if
+ * memory is short, which is printed. */
 int json_write(FILE *f, json_t *j, size_t flags, int failed);
 
 #endif

@@ -26,7 +26,8 @@ static int is_device(const char *path)
     return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
 }
 
-/* True if the file is written anew. What /dev/stdout and /dev/fd/N lead to is written in place. */
+/* True if the file is replaced by a new one. A file behind /dev/stdout or /dev/fd/N is written in
+ * place. */
 static int is_replaced(const output_file *f)
 {
     return f->kind == OUTPUT_REPLACED || f->kind == OUTPUT_REPLACED_OR_STDOUT ||

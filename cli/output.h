@@ -9,8 +9,8 @@ typedef enum {
     OUTPUT_REPLACED, /* by a new file that takes its name; "-" is refused */
     OUTPUT_REPLACED_OR_STDOUT,
     OUTPUT_IN_PLACE,
-    OUTPUT_OR_STDOUT, /* in place; with _OR_STDOUT, "-" is no file but the output */
-    OUTPUT_REPORT     /* replaced, but a pipe or a device in place; "-" is the output */
+    OUTPUT_OR_STDOUT, /* in place; with _OR_STDOUT, "-" is standard output */
+    OUTPUT_REPORT     /* replaced, a pipe or a device in place; "-" is standard output */
 } output_kind;
 
 typedef struct {
@@ -31,8 +31,8 @@ int check_outputs(const char *command, int n, const output_file file[]);
 int is_stdout(const char *path);
 
 /* Lets write, which returns 0 on success, fill the file, if its option was given. EXIT_OK, or
- * EXIT_FAILED; what is wrong with a file is printed, with the output main.c says. A file that is
- * replaced stays as it is after a failure. */
+ * EXIT_FAILED; what is wrong with a file is printed, with the output main.c says. After a failure a
+ * replaced file has its old content. */
 int write_output(const char *command, const output_file *file,
                  int (*write)(FILE *f, const void *source), const void *source);
 /* The same for a command that does no other work: asked before, too. */

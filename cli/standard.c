@@ -84,7 +84,7 @@ FILE *take_stdout(void)
     if (output == NULL && fd >= 0)
         close(fd);
     if (output != NULL) {
-        setvbuf(output, NULL, _IONBF, 0); /* a log's lines are there when they are written */
+        setvbuf(output, NULL, _IONBF, 0); /* a line of a log is written at once */
         dup2(STDERR_FILENO, STDOUT_FILENO);
     }
     return output;

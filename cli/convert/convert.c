@@ -258,7 +258,7 @@ static int convert_file(const convert_opts *o, const input_file in[2])
         status =
             complain("convert", EXIT_FAILED, "%s", with_words(2, in, adj_tensors_message(t), text));
     if (status == CONTINUE && adj_tensors_count(t) == 0)
-        status = complain("convert", EXIT_FAILED, "%s: is safetensors without tensors", in[0].path);
+        status = complain("convert", EXIT_FAILED, "%s: has no tensors", in[0].path);
     if (status == CONTINUE)
         status = convert(o, in, t, output);
     adj_tensors_free(t);

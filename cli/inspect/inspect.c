@@ -129,7 +129,7 @@ static int inspect(const char *path, int as_json)
         status = complain("inspect", EXIT_FAILED, "%s",
                           with_words(1, &in, adj_tensors_message(t), text));
     else if (adj_tensors_count(t) == 0)
-        status = complain("inspect", EXIT_FAILED, "%s: is safetensors without tensors", path);
+        status = complain("inspect", EXIT_FAILED, "%s: has no tensors", path);
     else if (as_json)
         status = print_json(&in, t) ? EXIT_FAILED : EXIT_OK;
     else

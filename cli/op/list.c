@@ -1,5 +1,5 @@
-/* list.c - adjoint ops: the ops with operands, attributes and element types; and the builders of
- * adjoint_ops.h that make other ops. */
+/* list.c - adjoint ops: the ops with operands, attributes and element types, and the builders of
+ * adjoint_ops.h that are composed of other ops. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const adj_op *listed(int *i)
     return NULL;
 }
 
-/* A builder without an op of its own name: its operands, and the ops that it makes. */
+/* A builder without an op of its own: its operands, and the ops that it makes. */
 typedef struct {
     const char *name, *operands, *made_of;
 } composition;
@@ -45,7 +45,7 @@ static const composition *composition_find(const char *name)
     return NULL;
 }
 
-/* The i-th name that may be asked for; NULL past the last. */
+/* Returns the i-th name that adjoint ops accepts, or NULL past the last. */
 static const char *listed_name_at(int i)
 {
     int n = 0;
@@ -144,7 +144,7 @@ static void print_op(const adj_op *op)
             print_attr(a);
 }
 
-/* "a b c" as "a, b, c". */
+/* Prints "a b c" as "a, b, c". */
 static void print_list(const char *words)
 {
     for (; *words != '\0'; words++)
@@ -215,13 +215,13 @@ static json_t *composition_json(const composition *c)
                      "made_of", words_json(c->made_of));
 }
 
-/* True if the name is asked for; wanted NULL: all are. */
+/* True if name is the wanted one; wanted NULL: true for all. */
 static int is_wanted(const char *wanted, const char *name)
 {
     return wanted == NULL || strcmp(wanted, name) == 0;
 }
 
-/* source: the only name; NULL: all. */
+/* Writes the op or composition of the name source; NULL: all of them. */
 static int write_ops(FILE *f, const void *source)
 {
     const char *only = source;
@@ -260,8 +260,9 @@ int command_ops(int argc, char **argv)
     const usage u = {.command = "ops",
                      .summary = "Lists the ops: operands, the element types that they are computed "
                                 "in, and attributes as options of adjoint op, gradcheck, compare "
-                                "and bench say them. Numbers of --attr stand in this order. Then "
-                                "the builders of adjoint_ops.h that make other ops, with these.",
+                                "and bench say them. Numbers of --attr stand in this order. "
+                                "Lists the builders of adjoint_ops.h that are composed of other "
+                                "ops, too.",
                      .options = options,
                      .arguments = "[NAME]",
                      .argument = &name,

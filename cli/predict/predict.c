@@ -96,7 +96,7 @@ static int64_t next_best(const work *w, float *probability, double *value)
     return best;
 }
 
-/* 0 on success. */
+/* Prints the line of a file. Returns 0 on success. */
 static int put_text(const work *w, const char *path, float *probability)
 {
     char number[24];
@@ -247,7 +247,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {NULL, NULL}};
     const usage u = {.command = "predict",
                      .summary =
-                         "Tells what PNG, JPEG and WEBP images show: files, folders of them, "
+                         "Classifies PNG, JPEG and WEBP images: files, folders of them, "
                          "- for the standard input.",
                      .options = options,
                      .arguments = "IMAGE...",
@@ -287,9 +287,8 @@ static int open_work(work *w, predict_opts *o)
     if (w->card->normalized)
         return complain(
             "predict", EXIT_FAILED,
-            "%s: the net was trained on values already normalized, and no image file can "
-            "be prepared alike: train on pixels (uint8, or floats in 0 to 1 or 0 to "
-            "255), or use eval on arrays of that kind",
+            "%s: trained on normalized values, not on pixels (use eval on such arrays, or train on "
+            "uint8 or floats in 0 to 1 or 0 to 255)",
             o->weights);
     if (!(w->card->deviation[0] > 0))
         complain("predict", EXIT_OK,
@@ -325,7 +324,7 @@ static int predict(predict_opts *o, int n, const char *const image[])
             w.failed = 1;
         }
     if (status == CONTINUE && o->saliency != NULL && files.n != 1)
-        status = complain("predict", EXIT_USAGE, "--saliency is of one image (got %lld)",
+        status = complain("predict", EXIT_USAGE, "--saliency takes one image (got %lld)",
                           (long long)files.n);
     if (status == CONTINUE)
         status = predict_files(&w, &files);

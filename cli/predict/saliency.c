@@ -7,6 +7,7 @@
 #include "cli/page/png.h"
 #include "saliency.h"
 
+/* Returns the most probable class. */
 static int64_t best_of(const float probabilities[], int64_t classes)
 {
     int64_t best = 0;
@@ -16,7 +17,7 @@ static int64_t best_of(const float probabilities[], int64_t classes)
     return best;
 }
 
-/* The gradient [pixels, c] as gray values; black if it is 0 everywhere. */
+/* Draws the gradient [pixels, c] as gray values: black if it is 0 everywhere or not finite. */
 static void draw(const float gradient[], int64_t pixels, int64_t c, uint8_t gray[])
 {
     float largest = 0;

@@ -1,4 +1,4 @@
-/* saliency.h - a picture of which pixels a class depends on. */
+/* saliency.h - a picture of how much the most probable class depends on each pixel. */
 #ifndef CLI_PREDICT_SALIENCY_H
 #define CLI_PREDICT_SALIENCY_H
 

@@ -91,7 +91,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(const char *path, const 
     return complain("train", EXIT_FAILED, "--resume: %s: %s", path, sentence);
 }
 
-/* True for a name, a list of class weights or patterns: what adj_trainer_save takes. */
+/* True if the text is a name, a list of class weights or patterns that adj_trainer_save accepts. */
 static int is_word(const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)

@@ -77,8 +77,8 @@ typedef struct {
     int can_show, is_shown;
 } reading_line;
 
-/* Rewrites a line on the terminal a few times a second, once reading takes longer than one. It goes
- * to stderr: under mpirun the standard output is a terminal that nobody sees. */
+/* Shows on the terminal how many images are read: after the first second, four times a second. The
+ * line goes to stderr, since mpirun gives each rank a terminal of its own as standard output. */
 static void show_reading(void *user, int64_t done, int64_t n)
 {
     reading_line *r = user;
@@ -90,7 +90,7 @@ static void show_reading(void *user, int64_t done, int64_t n)
     fprintf(stderr, "\r\033[Kreading images: %lld of %lld", (long long)done, (long long)n);
 }
 
-/* Lists the image files that cannot be read. */
+/* Prints a line for each of the first image files that cannot be read. */
 static void list_broken(const char *command, const adj_dataset *d)
 {
     enum { LISTED = 20 };
@@ -135,7 +135,7 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
         return open_failed(command, o, *d);
     list_broken(command, *d);
     if ((*d)->n_broken > 0)
-        complain(command, EXIT_OK, "note: %s: %lld image file%s cannot be read and are left out",
+        complain(command, EXIT_OK, "note: %s: left out %lld unreadable image file%s",
                  data_name(o->path), (long long)(*d)->n_broken, (*d)->n_broken > 1 ? "s" : "");
     return CONTINUE;
 }
@@ -163,8 +163,8 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
         options.height = d->h;
         options.width = d->w;
     }
-    const int is_mixed =
-        d->recolored > 0; /* else gray would be repeated, and predict keep colors */
+    /* a model of 3 channels would be trained on repeated gray, and predict on colors */
+    const int is_mixed = d->recolored > 0;
     if (o->channels > 0 || is_mixed || (d->c > 1 && d->c != own.channels))
         options.channels = d->c;
     return options;
@@ -173,8 +173,9 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
 void say_prepared(const adj_dataset *d, const char *advice)
 {
     if (d->normalized)
-        say_wrapped(NULL, "note: the values are taken as already normalized, for some are below 0: "
-                          "they are not normalized again, and predict refuses image files");
+        say_wrapped(NULL,
+                    "note: the values are taken as already normalized: some are below 0; predict "
+                    "will refuse images");
     if (d->resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld",
                     (long long)d->resized, (long long)d->n, (long long)d->h, (long long)d->w);
@@ -182,23 +183,23 @@ void say_prepared(const adj_dataset *d, const char *advice)
         say_wrapped(NULL, "note: %lld of %lld images are in color and become gray%s",
                     (long long)d->recolored, (long long)d->n, advice);
     else if (d->recolored > 0 && d->recolored < d->n)
-        say_wrapped(NULL, "note: %lld of %lld images are gray, which is repeated to colors",
+        say_wrapped(NULL, "note: %lld of %lld images are gray and become color",
                     (long long)d->recolored, (long long)d->n);
 }
 
 adj_dataset_part part_to_judge(data_opts *o)
 {
-    const double usual = 0.2;
+    const double default_split = 0.2;
     if (o->val_split > 0 || adj_dataset_has_part(o->path, ADJ_VALIDATION))
         return ADJ_VALIDATION;
     if (adj_dataset_has_part(o->path, ADJ_TEST) ||
         adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* which is refused when it is opened */
         return ADJ_TEST;
-    o->val_split = usual;
+    o->val_split = default_split;
     say_wrapped(NULL,
-                "note: %s has no validation or test part: %.0f %% of each class are held out for "
-                "validation (--val-split %g, also in eval)",
-                data_name(o->path), 100 * usual, usual);
+                "note: %s has no validation or test part: %.0f %% of each class are held out "
+                "(eval takes them with --val-split %g)",
+                data_name(o->path), 100 * default_split, default_split);
     return ADJ_VALIDATION;
 }
 

@@ -26,23 +26,24 @@ extern const data_opts data_defaults;
 enum { SIZE_OPTIONS = 3, DATA_OPTIONS = 7 };
 void list_data_options(data_opts *o, option list[DATA_OPTIONS]);
 
-/* The images that a model is to be trained on: --size or the model's, --channels, --resize.
- * CONTINUE, or an exit status after a complaint. */
+/* Sets size, channels and resize rule of the training images: --size or the model's size,
+ * --channels,
+ * --resize. CONTINUE, or an exit status after a complaint. */
 int images_for_model(const char *command, const data_opts *o, const char *model,
                      adj_dataset_opts *takes);
-/* Size and channels of a model for images that were opened so. */
+/* Returns the size and channels of a model for the opened images d; 0: the model's own. */
 adj_model_opts model_for_images(const data_opts *o, const char *model, const adj_dataset *d);
-/* Opens a part as takes says; like as in adj_dataset_opts. CONTINUE, or an exit status after a
- * complaint. *d is to be freed in every case. */
+/* Opens a part with the size, channels and rule of takes; like as in adj_dataset_opts. CONTINUE, or
+ * an exit status after a complaint. *d is to be freed in every case. */
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
               adj_dataset_part part, const adj_dataset *like, adj_dataset **d);
-/* Prints notes on what is done to images: resized, gray among colors, no pixels. advice: what keeps
- * colors, or "". */
+/* Prints notes on images that are resized, gain or lose color, or are no pixels. advice: the option
+ * that keeps colors, or "". */
 void say_prepared(const adj_dataset *d, const char *advice);
 /* Returns the part by which a training is judged: validation if the data have it or --val-split
  * makes it, else test. Where there is neither, o gets a split for validation and a note says so. */
 adj_dataset_part part_to_judge(data_opts *o);
-/* "train", "test" or "validation". */
+/* Returns "train", "test" or "validation". */
 const char *part_name(adj_dataset_part part);
 const char *data_name(const char *path);
 

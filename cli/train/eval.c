@@ -32,8 +32,8 @@ static int parse(eval_opts *o, int argc, char **argv)
          .text = &o->map},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--part", "P",
-         "train, test, validation or all; default: validation with --val-split, else test, "
-         "validation or all, whichever is there first",
+         "train, test, validation or all; default: validation with --val-split, else the first of "
+         "test, validation and all that the data have",
          .text = &o->part, .words = PART_WORDS},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
@@ -70,8 +70,8 @@ typedef struct {
     int n;
     adj_dataset *data[ALL_PARTS];
     const char *word[ALL_PARTS]; /* of each part */
-    adj_dataset *train; /* of which weights without a card have mean and deviation; NULL: none */
-    adj_dataset_opts takes; /* what the card says of images */
+    adj_dataset *train;     /* whose mean and deviation weights without a card take; NULL: none */
+    adj_dataset_opts takes; /* the card's size, channels and resize rule */
 } eval_data;
 
 static void close_parts(eval_data *e)
@@ -81,7 +81,8 @@ static void close_parts(eval_data *e)
     adj_dataset_free(e->train);
 }
 
-/* With --val-split train holds out validation images, whatever else there is. */
+/* Returns the part to evaluate. With --val-split train has held out validation images, even of data
+ * that have a test part. */
 static int choose_part(const eval_opts *o)
 {
     if (o->part != NULL)
@@ -112,14 +113,16 @@ static int data_is_missing(const adj_model_card *card)
     for (int64_t i = 0; card->class_names != NULL && i < card->classes && i < NAMES; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.20s",
                  i > 0 ? ", " : ": ", card->class_names[i]);
-    return complain("eval", EXIT_USAGE,
-                    "--data PATH is missing: without it the embedded digits are taken, 0 to 9; the "
-                    "net tells %lld classes%s%s",
-                    (long long)card->classes, names,
-                    names[0] != '\0' && card->classes > NAMES ? ", ..." : "");
+    return complain(
+        "eval", EXIT_USAGE,
+        "--data PATH is missing: the default is the embedded digits, but the net has %lld "
+        "classes%s%s",
+        (long long)card->classes, names, names[0] != '\0' && card->classes > NAMES ? ", ..." : "");
 }
 
-/* Classes, mean and deviation are the card's. What the card lacks is the training part's. */
+/* Gives like the card's classes, mean and deviation, and the training part's where the card has
+ * none.
+ */
 static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
                      adj_dataset *like)
 {
@@ -154,7 +157,7 @@ static int open_part(const eval_opts *o, adj_dataset_part part, const adj_datase
     return status;
 }
 
-/* Opens what is evaluated as images of the net's size, channels and classes. */
+/* Opens the parts to evaluate, with images of the net's size, channels and classes. */
 static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
 {
     adj_dataset like = {0};
@@ -174,14 +177,14 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
         if (part == e->part ||
             (e->part == ALL_PARTS && adj_dataset_has_part(o->data.path, (adj_dataset_part)part)))
             status = open_part(o, (adj_dataset_part)part, &like, e);
-    if (e->part == ALL_PARTS && e->n == 0) /* opening says what is wrong */
+    if (e->part == ALL_PARTS && e->n == 0) /* to report what is wrong */
         status = open_part(o, ADJ_TRAIN, &like, e);
     if (e->part == ALL_PARTS && e->n == 1)
         e->word[0] = "all";
     return status;
 }
 
-/* Sums the scores of all parts. */
+/* Evaluates all parts and prints their common score. */
 static int evaluate(const eval_opts *o, adj_predictor *p, const eval_data *e)
 {
     const char *word = e->part == ALL_PARTS ? "" : e->word[0];

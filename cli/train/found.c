@@ -19,7 +19,7 @@ __attribute__((format(printf, 2, 3))) static void append(char line[LINE], const 
     va_end(args);
 }
 
-/* Images of each class; to be freed. NULL: out of memory. */
+/* Returns the number of images of each class, to be freed, or NULL if memory is short. */
 static int64_t *count_classes(const adj_dataset *d)
 {
     int64_t *count = calloc((size_t)d->classes, sizeof *count);
@@ -107,17 +107,18 @@ void say_empty_classes(const adj_dataset *d)
             append(line, "%s%d", n++ > 0 ? ", " : "", k);
     }
     if (missing > 0 && counts_from_one(d, count, missing))
-        say_wrapped(NULL,
-                    "note: class 0 has no images: labels count from 0, so there are %d classes; "
-                    "labels less by 1 make %d",
-                    d->classes, d->classes - 1);
+        say_wrapped(
+            NULL,
+            "note: class 0 of %d has no images; if the labels count from 1, subtract 1 for %d "
+            "classes",
+            d->classes, d->classes - 1);
     else if (missing > 0)
         say_wrapped(NULL, "note: class%s %s%s %s no images to train on", missing > 1 ? "es" : "",
                     line, missing > MAX_EMPTY ? ", ..." : "", missing > 1 ? "have" : "has");
     free(count);
 }
 
-/* Parts of one folder leave out the same, which is said once. */
+/* Prints what the parts leave out: one line if it is the same for all, else a line for each. */
 static void say_left_out(int n, const adj_dataset *const part[], const char *const word[])
 {
     int is_same = 1;

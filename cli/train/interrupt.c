@@ -6,22 +6,23 @@
 
 #include "interrupt.h"
 
-static volatile sig_atomic_t first, has_note, is_terminal;
+static volatile sig_atomic_t first_signal, has_note, is_terminal;
 
-/* Calls only functions that are safe in a signal handler. */
+/* Handles a signal; calls only functions that are safe in a signal handler. */
 static void on_signal(int number)
 {
     static const char note[] =
         "\nnote: stopping after this step; press Ctrl-C again to stop without saving\n";
     const int before = errno;
-    if (first != 0) {
+    if (first_signal != 0) {
         signal(number, SIG_DFL);
-        raise(number); /* it takes effect when this handler returns */
+        raise(number); /* takes effect when this handler returns */
         return;
     }
-    first = number;
-    signal(SIGPIPE, SIG_IGN); /* Ctrl-C has ended the reader as well; weights are saved still */
-    const size_t skipped = is_terminal ? 0 : 1; /* the cursor stands behind ^C or the progress */
+    first_signal = number;
+    signal(SIGPIPE, SIG_IGN); /* Ctrl-C ends a reader of the output, too; weights are still saved */
+    const size_t skipped =
+        is_terminal ? 0 : 1; /* a terminal's cursor is behind ^C or the progress line */
     if (has_note && write(STDERR_FILENO, note + skipped, sizeof note - 1 - skipped) < 0)
         has_note = 0;
     errno = before;
@@ -39,4 +40,4 @@ void interrupt_catch(int prints)
     signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit fails, as on a full disk */
 }
 
-int interrupt_signal(void) { return first; }
+int interrupt_signal(void) { return first_signal; }

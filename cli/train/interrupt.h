@@ -1,12 +1,12 @@
-/* interrupt.h - SIGINT, SIGTERM and SIGHUP during a training: the first one ends it after the step
- * at work, with everything saved; a second one ends the process at once. */
+/* interrupt.h - SIGINT, SIGTERM and SIGHUP during a training: the first one ends the training
+ * after the current step, with everything saved; a second one ends the process at once. */
 #ifndef CLI_TRAIN_INTERRUPT_H
 #define CLI_TRAIN_INTERRUPT_H
 
-/* Catches them from here on; under nohup SIGHUP stays ignored. prints: the first one prints a note
- * on standard error as it arrives. */
+/* Catches the three signals from here on; under nohup SIGHUP stays ignored. prints: the first
+ * signal prints a note on standard error as it arrives. */
 void interrupt_catch(int prints);
-/* The first signal that has arrived; 0: none. */
+/* Returns the number of the first signal that has arrived, or 0. */
 int interrupt_signal(void);
 
 #endif

@@ -25,8 +25,8 @@ static int ends_in_a_line(const char *path)
     return last == '\n';
 }
 
-/* True if another process holds the file: two trainings would mix their lines. A pipe or a device
- * has no lock, nor have all file systems. */
+/* Locks the file. True if another process holds it: two trainings would mix their lines. Pipes,
+ * devices and some file systems have no locks. */
 static int is_locked(int fd)
 {
     struct stat s;
@@ -34,7 +34,8 @@ static int is_locked(int fd)
            errno == EWOULDBLOCK;
 }
 
-/* The file, locked, and emptied if its lines are not to stay; -1 with errno on failure. */
+/* Opens and locks the file, and empties it unless append is set. Returns -1 with errno on failure.
+ */
 static int open_file(const char *path, int append)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
@@ -70,7 +71,7 @@ FILE *log_open(const char *path, int append)
 
 const char *log_open_error(void)
 {
-    return errno == EWOULDBLOCK ? "another training writes it" : strerror(errno);
+    return errno == EWOULDBLOCK ? "another training is writing to it" : strerror(errno);
 }
 
 int log_line(FILE *f, json_t *object)

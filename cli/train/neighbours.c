@@ -72,13 +72,13 @@ const char *cpu_advice(double others, int processors, int always_yields, char te
     const int left = processors - (int)(others + 0.5);
     const char *policy = getenv("OMP_WAIT_POLICY");
     const int waits = policy != NULL && policy[0] != '\0';
-    snprintf(text, ADVICE_TEXT,
-             "other processes keep %.1f of %d processors busy, and a step waits for its slowest "
-             "thread: --threads %d%s%s may be faster",
-             others, processors, left > 1 ? left : 1,
-             always_yields ? ""
-             : waits       ? " or --yield always"
-                           : ", --yield always",
-             waits ? "" : " or OMP_WAIT_POLICY=passive");
+    snprintf(
+        text, ADVICE_TEXT,
+        "note: other processes keep %.1f of %d processors busy: --threads %d%s%s may be faster",
+        others, processors, left > 1 ? left : 1,
+        always_yields ? ""
+        : waits       ? " or --yield always"
+                      : ", --yield always",
+        waits ? "" : " or OMP_WAIT_POLICY=passive");
     return text;
 }

@@ -101,7 +101,7 @@ static const remark statuses[] = {
     {"4", "under mpirun: another rank did not answer; all have ended"},
     {"129, 130, 143",
      "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint were written, "
-     "but not if it came twice"},
+     "but not after a second signal"},
     {NULL, NULL}};
 static const remark examples[] = {
     {"adjoint train --out lenet.safetensors", "LeNet on digits that the program draws itself."},

@@ -175,7 +175,9 @@ static void set_schedule(training *t)
         t->schedule.period = o->begun_period;
 }
 
-/* Takes over what the trainer has cut to the number of training images. */
+/* Takes over a batch and an accumulation that the trainer has cut to the training images, with
+ * notes.
+ */
 static void tell_cut(training *t)
 {
     const adj_fit_progress cut = adj_trainer_progress(t->trainer);
@@ -234,7 +236,7 @@ static int open_parts(training *t)
         status = open_data("train", &t->data, &takes, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, &takes, judge, t->train, &t->test);
-    else if (t->train != NULL && t->train->n_broken > 0) /* names those of both parts */
+    else if (t->train != NULL && t->train->n_broken > 0) /* to list those of both parts */
         (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
@@ -433,8 +435,8 @@ static int run(training *t, int argc, char **argv)
                         why.message);
     if (is_first(t))
         status = finish(t, &at, ended, &why, argc, argv);
-    const int signal = interrupt_signal();
-    return status == EXIT_OK && signal != 0 ? EXIT_SIGNAL + signal : status;
+    const int number = interrupt_signal();
+    return status == EXIT_OK && number != 0 ? EXIT_SIGNAL + number : status;
 }
 
 /* No more than a checkpoint may say. */

@@ -67,7 +67,7 @@ int load_start(const train_opts *o, adj_trainer *trainer)
         return complain("train", EXIT_FAILED, "--weights: %s%s",
                         with_words(2, in, error.message, text),
                         error.status == ADJ_ESHAPE && o->data.path == NULL
-                            ? " (--data is missing: the net is for the 10 embedded digits)"
+                            ? " (--data is missing: the default is the 10 embedded digits)"
                             : "");
     say_wrapped(NULL, "%d parameters and states from %s, %d tensors there not used", t.loaded,
                 is_stdout(o->weights) ? "standard input" : o->weights, t.unused);

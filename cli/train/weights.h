@@ -6,8 +6,8 @@
 #include "train.h"
 
 enum { MODEL_NAME = 80 };
-/* Sets o->model, if it is not set, to the built-in model that the card of --weights names, kept in
- * model. */
+/* Sets o->model, if no option has, to the built-in model that the card of --weights names; model
+ * holds the name. */
 void name_model(train_opts *o, char model[MODEL_NAME]);
 /* Gives t what o->weights has and says what became of each tensor where not all fits. CONTINUE, or
  * an exit status after a complaint. */

@@ -20,7 +20,7 @@ typedef struct {
     const char *file; /* within the folder; NULL: the folder itself */
 } format;
 
-/* Image i of a part, [h, w, c]; its class is i / (images of a class). */
+/* Returns image i of a part, [h, w, c]; its class is i / (images of a class). */
 static inline const uint8_t *pixels_of(int is_test, int i, int elems)
 {
     static uint8_t pixels[LARGEST];
@@ -37,7 +37,7 @@ static inline int images(int is_test) { return CLASSES * each(is_test); }
 
 /* ---- writers ---- */
 
-/* A header of NumPy's format 1.0 and what follows it. */
+/* Writes a header of NumPy's format 1.0. Returns its length. */
 static inline size_t npy(const char *descr, int is_test, int rank, int h, int w, int c, uint8_t *to)
 {
     static const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};

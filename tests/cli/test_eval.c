@@ -1,6 +1,6 @@
-/* test_eval.c - what eval evaluates: which part, which classes, images of which channels; and what
- * train and eval say of the data. Numbers of images are counted by hand; eval's accuracy is the one
- * that train's log has of the same images. */
+/* test_eval.c - parts, classes and channels that eval evaluates, and what train and eval print
+ * about the data. Numbers of images are counted by hand; eval's accuracy is the one that train's
+ * log has of the same images. */
 #include <criterion/criterion.h>
 
 #include "cli/png_folder.h"
@@ -34,7 +34,7 @@ static void eval(const folder *f, const char *data, const char *const more[])
     run_tool(words, &r);
 }
 
-/* What eval of the data with these options prints, one word of it a line break aside. */
+/* Expects eval with these options to print the texts, whatever lines they are wrapped to. */
 static void expect_eval(const folder *f, const char *data, const char *const more[],
                         const char *const said[])
 {
@@ -132,12 +132,13 @@ Test(eval, classes_by_name)
     run_tool(WORDS("eval", "--weights", w.s), &r);
     cr_expect_eq(r.status, 3);
     cr_expect_not_null(
-        strstr(r.err, "--data PATH is missing: without it the embedded digits are taken, 0 to 9; "
-                      "the net tells 3 classes: a, b, c"),
+        strstr(r.err,
+               "--data PATH is missing: the default is the embedded digits, but the net has 3 "
+               "classes: a, b, c"),
         "%s", r.err);
     run_tool(WORDS("train", "--model", "lenet5", "--size", "8", "--weights", w.s), &r);
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "(--data is missing: the net is for the 10 embedded digits)"),
+    cr_expect_not_null(strstr(r.err, "(--data is missing: the default is the 10 embedded digits)"),
                        "%s", r.err);
     remove_all(&f);
 }
@@ -184,8 +185,8 @@ Test(eval, labels_from_one)
                               ": train 6 images in 3 of 4 classes (2 each), validation 3 in 3 "
                               "of 4 classes "),
                        "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "note: class 0 has no images: labels count from 0, so there "
-                                     "are 4 classes; labels less by 1 make 3"),
+    cr_expect_not_null(strstr(r.out, "note: class 0 of 4 has no images; if the labels count from "
+                                     "1, subtract 1 for 3 classes"),
                        "%s", r.out);
     folder_remove(&f);
 }

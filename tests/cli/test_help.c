@@ -149,7 +149,7 @@ Test(help, version)
     json_decref(j);
 }
 
-/* A variable with an unknown value stops every command that it counts for, before any work. */
+/* A variable with an unknown value stops every command that reads it, before any work. */
 Test(help, variables_with_unknown_values)
 {
     static const char max_isa[] =

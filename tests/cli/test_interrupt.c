@@ -21,7 +21,7 @@ typedef struct {
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
 
-/* The bit of the signal in a line of /proc/PID/status. */
+/* True if the process catches the signal: its bit in /proc/PID/status is set. */
 static int is_caught(pid_t pid, int number)
 {
     char path[64], line[256];
@@ -43,8 +43,8 @@ static void expect_running(const child *c)
     cr_assert_eq(ended.si_pid, 0, "it has ended");
 }
 
-/* Returns when the training catches signals and waits for room in the pipe. output: as of
- * child_start. */
+/* Starts a training and returns when it catches signals and waits for room in the pipe. output: as
+ * of child_start. */
 static void start(training *t, const char *out, int output)
 {
     static char filler[1 << 20];
@@ -129,7 +129,7 @@ Test(interrupt, the_second_ends_at_once_without_saving)
     }
 }
 
-/* "train | tee log": Ctrl-C ends tee, too. */
+/* Ctrl-C also ends the reader in "train | tee log". */
 Test(interrupt, saves_without_a_reader_of_its_output)
 {
     static finished r;

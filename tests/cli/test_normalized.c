@@ -10,7 +10,7 @@
 
 static finished r;
 
-/* Weights, and the data of which they are. */
+/* Weights, and the data on which they were trained. */
 typedef struct {
     folder f;
     file_name npz, weights;
@@ -29,7 +29,7 @@ static trained train(npz_kind kind, int h, int w, int c)
     return t;
 }
 
-/* The last "test loss 2.3051  test accuracy 10.00 %" that was printed. */
+/* Copies the last "test loss 2.3051  test accuracy 10.00 %" that was printed. */
 static void held_out(char line[60])
 {
     const char *at = NULL;
@@ -94,7 +94,7 @@ Test(normalized, the_card_says_it, .timeout = 120)
     expect_refused(1, "images are values already normalized (expected pixels");
     run_tool((const char *[]){"predict", "--weights", t.weights.s, png_name(&png, 1, 0).s, NULL},
              &r);
-    expect_refused(1, "values already normalized, and no image file can be prepared alike: train");
+    expect_refused(1, "trained on normalized values, not on pixels (use eval on such arrays");
     run_tool(
         (const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--jitter", "0.2", NULL},
         &r);
@@ -158,7 +158,7 @@ Test(normalized, the_range_decides)
     folder_remove(&f);
 }
 
-/* What a program of one's own is told. */
+/* The library refuses pixels for a net of normalized data, and the other way round. */
 Test(normalized, the_library_refuses, .timeout = 120)
 {
     const trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1);

@@ -134,7 +134,7 @@ Test(output, that_cannot_be_written_is_a_failure)
     folder_remove(&c.dir);
 }
 
-/* What a reader gets at a time ends with a line, so that a killed run leaves whole ones. */
+/* Every read ends with a whole line, so that a killed run leaves whole lines. */
 Test(output, a_log_is_written_line_by_line, .timeout = 120)
 {
     static char text[1 << 16];
@@ -156,7 +156,7 @@ Test(output, a_log_is_written_line_by_line, .timeout = 120)
     child_finish(&c, &f);
 }
 
-/* No file may grow beyond a few bytes: the report of before is left, and nothing beside it. */
+/* No file may grow beyond a few bytes: the old report stays, and no file is left beside it. */
 Test(output, a_full_disk_leaves_the_report_of_before)
 {
     static const char *const reports[][8] = {

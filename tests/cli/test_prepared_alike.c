@@ -11,7 +11,7 @@
 
 static finished r;
 
-/* ---- what the tool makes of them ---- */
+/* ---- the tool ---- */
 
 static void train(const char *data, const char *out)
 {
@@ -36,7 +36,7 @@ static void expect_same_tensors(const char *a, const char *b)
     adj_tensors_free(right);
 }
 
-/* "test loss 2.3051  test accuracy 10.00 % (1 of 10)" */
+/* Copies eval's "test loss 2.3051  test accuracy 10.00 % (1 of 10)". */
 static void eval(const char *weights, const char *data, char line[100])
 {
     run_tool((const char *[]){"eval", "--data", data, "--weights", weights, "--threads", "1", NULL},
@@ -78,7 +78,7 @@ static void predict_files(const char *weights, const folder *png, float probabil
     }
 }
 
-/* The library's own way to the same probabilities: images read at the card's size. */
+/* Predicts by the library alone, with images read at the card's size. */
 static void predict_data(adj_predictor *p, const char *data, float probability[][CLASSES])
 {
     const adj_model_card *card = adj_predictor_card(p);
@@ -97,8 +97,8 @@ static void predict_data(adj_predictor *p, const char *data, float probability[]
     free(x);
 }
 
-/* The score of images that have the card's size and channels when they are read, and of those that
- * the loader brings to them. */
+/* Expects the same score of images that get the card's size and channels as they are read and of
+ * images that the loader brings to them. */
 static void expect_same_score(adj_predictor *p, const char *data)
 {
     const adj_model_card *card = adj_predictor_card(p);

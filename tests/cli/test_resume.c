@@ -227,7 +227,7 @@ Test(resume, elsewhere_with_the_same_threads)
     folder_remove(&f);
 }
 
-/* Patterns are the user's words: what a checkpoint holds is read again. */
+/* A checkpoint with a pattern that has spaces and UTF-8 is resumed. */
 Test(resume, patterns_with_spaces)
 {
     static finished r;

@@ -119,7 +119,7 @@ Test(train_out, report_of_yielding)
     folder_remove(&f);
 }
 
-/* The card of a run that was resumed when it was done still says how good it is. */
+/* The card of a finished run that was resumed keeps its accuracy. */
 static void expect_same_accuracy(const char *a, const char *b)
 {
     adj_tensors *left = NULL, *right = NULL;
@@ -288,7 +288,7 @@ Test(train_out, a_class_name_that_is_not_utf8)
     folder_remove(&f);
 }
 
-/* Ten epochs into nothing are announced. */
+/* A run without --out and --checkpoint begins with a note that weights are not saved. */
 Test(train_out, nothing_is_saved_without_a_file)
 {
     static const char note[] =
@@ -322,7 +322,7 @@ Test(train_out, files_in_the_folder_are_checked)
     folder_remove(&f);
 }
 
-/* Of a training that writes to the same folder, or log: nothing of it is lost. */
+/* A training whose folder or log another one holds is refused, and the other's lines stay. */
 Test(train_out, one_training_at_a_time)
 {
     static const char line[] = "{\"event\":\"start\"}\n";
@@ -337,13 +337,13 @@ Test(train_out, one_training_at_a_time)
     train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "--out: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "metrics.jsonl: another training writes it"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "metrics.jsonl: another training is writing to it"), "%s", r.err);
     cr_expect_str_eq(read_text(metrics.s), line);
     run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log", log.s, NULL},
              &r);
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "--log: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "another training writes it"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "another training is writing to it"), "%s", r.err);
     cr_expect_str_eq(read_text(log.s), line);
     cr_expect_neq(access(weights.s, F_OK), 0);
     close(held[0]);

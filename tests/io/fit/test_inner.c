@@ -256,7 +256,7 @@ Test(inner, saliency)
     run_tool(
         (const char *[]){"predict", "--weights", w.s, "--saliency", out.s, image.s, image.s, NULL},
         &r);
-    cr_expect(r.status == 3 && strstr(r.err, "--saliency is of one image (got 2)"), "%s", r.err);
+    cr_expect(r.status == 3 && strstr(r.err, "--saliency takes one image (got 2)"), "%s", r.err);
     run_tool((const char *[]){"predict", "--weights", w.s, "--saliency", "/nowhere/s.png", image.s,
                               NULL},
              &r);
