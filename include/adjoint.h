@@ -296,9 +296,9 @@ typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
  * exists already keeps the role that it was made in. Returns the role until now, to be set again
  * afterwards. ADJ_EARG for another value. */
 ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
-/* Sets what an error of the graph begins with from now on, such as "conv3" for "conv3: conv2d:
- * ...": the name of the layer that is being built. NULL or "": nothing. Returns the name until now,
- * to be set again afterwards. The string is not copied. */
+/* Sets the name of the layer that is being built, such as "conv3", as the prefix of the graph's
+ * errors: "conv3: conv2d: ...". NULL or "": no prefix. Returns the name until now, to be set again
+ * afterwards. The string is not copied. */
 ADJ_API const char *adj_graph_set_layer(adj_graph *g, const char *name);
 
 /* ---- executors ---- */
@@ -474,8 +474,8 @@ ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
  * one of these has been set. */
 ADJ_API adj_status adj_run(adj_exec *e);
 /* Copies parameters and states by name. `from` must hold every parameter of `to`, and every state
- * that `to` does not update itself: ADJ_EARG lists those that it lacks. ADJ_ESHAPE if the types of
- * two of the same name differ. On failure nothing is copied. `from` may hold more, as an
+ * that `to` does not update itself: ADJ_EARG lists those that `from` lacks. ADJ_ESHAPE if two of
+ * the same name differ in type. On failure nothing is copied. `from` may hold more, such as an
  * optimizer's states. */
 ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);
 /* The parameters and states that the executor holds, as nodes of the user's graph. */

@@ -48,7 +48,7 @@ typedef enum {
     ADJ_GRADCHECK_FAIL,         /* further off */
     ADJ_GRADCHECK_INCONCLUSIVE, /* too close to kinks to tell */
     ADJ_GRADCHECK_SKIPPED,    /* nothing to check: an integer operand, no gradient by definition */
-    ADJ_GRADCHECK_NOT_CHECKED /* no backend computes it, or checking failed before it */
+    ADJ_GRADCHECK_NOT_CHECKED /* no backend computes it, or checking failed earlier */
 } adj_gradcheck_result;
 
 /* Where the fault of a row that failed was made. */
@@ -109,11 +109,11 @@ typedef struct {
     const char *blame;              /* whose fault it is, a sentence */
     adj_gradcheck_fault fault;      /* the same */
     const char *repro;              /* a command line that repeats the check */
-    const char *reason;             /* why it was skipped, not checked or is inconclusive; of one
-                                       that passed: on another implementation than debug.impl asks
-                                       for, or by differences in float32 */
-    int repeatable;                 /* the backward pass gave the same bits twice */
-    adj_gradcheck_result result;    /* what came out */
+    const char *reason;          /* why it was skipped, not checked or is inconclusive; or that it
+                                    passed on another implementation than debug.impl asks for, or
+                                    by differences in float32 */
+    int repeatable;              /* the backward pass gave the same bits twice */
+    adj_gradcheck_result result; /* what came out */
 } adj_gradcheck_row;
 
 /* What was checked, and how. Strings live as long as the report. */
@@ -157,9 +157,9 @@ ADJ_API int adj_gradcheck_row_count(const adj_gradcheck_report *r);
 ADJ_API const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
 /* How many rows have that result. */
 ADJ_API int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
-/* FAIL if any row failed; else NOT_CHECKED if any row was not, or if checking failed; else
- * INCONCLUSIVE if any was, if there was nothing to check, or on no implementation that debug.impl
- * asks for; else PASS. */
+/* Returns FAIL if any row failed; else NOT_CHECKED if any row was not checked or checking failed;
+ * else INCONCLUSIVE if any row is, if there was nothing to check, or if no implementation that
+ * debug.impl asks for ran; else PASS. */
 ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
 /* The table, what is known about each failure, and a summary. */
@@ -357,8 +357,8 @@ ADJ_API int adj_comparison_row_count(const adj_comparison *c);
 ADJ_API const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i);
 /* The op of its node, or its group. */
 ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
-/* How many rows are not ADJ_VERDICT_PASS; one more if comparing itself failed, as where no backend
- * computes an op for the reference: what could not be compared does not count as passed. */
+/* Returns the number of rows that are not ADJ_VERDICT_PASS, plus 1 if comparing itself failed, such
+ * as when no backend computes an op for the reference: rows that are missing did not pass. */
 ADJ_API int adj_comparison_failed_count(const adj_comparison *c);
 /* How many configurations' whole runs are not ADJ_VERDICT_PASS. */
 ADJ_API int adj_comparison_whole_failed_count(const adj_comparison *c);

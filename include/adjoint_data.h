@@ -37,8 +37,8 @@ typedef struct {
     const float *mean, *deviation; /* c of each, copied; NULL: every image is read once for them */
 } adj_source;
 
-/* The rule for an image of another size than a net's or than asked for. It is the same for every
- * format, in training, evaluation and prediction. */
+/* The rule for images of another size than the one requested. It is the same for every format, in
+ * training, evaluation and prediction. */
 typedef enum {
     ADJ_RESIZE_AUTO, /* each axis: the mean of the area under a pixel where it shrinks, bilinear
                         between the centers of pixels (half-pixel) where it grows */
@@ -56,17 +56,17 @@ typedef struct {
     const uint8_t *images;          /* [n, h, w, c]; NULL: adj_dataset_read has them */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel, in pixel units: a
                               batch has (pixel - mean) / deviation. The deviation is never 0 */
-    adj_resize_rule resize;    /* for images of another size than h x w, and for batches of another;
-                                  a training keeps it in the model card */
-    int normalized;            /* the values are no pixels but a net's input as it is: mean 0 and
-                                  deviation 1, and no image file can be prepared alike
-                                  (ADJ_DATA_NUMPY); a training keeps it in the model card */
-    int64_t resized;           /* images whose files had another size than h x w */
-    int64_t recolored;         /* gray ones that were repeated to colors, or colors made gray */
+    adj_resize_rule resize; /* for images of another size than h x w, and for batches of another;
+                               a training keeps it in the model card */
+    int normalized;         /* the values are no pixels but already a net's input (ADJ_DATA_NUMPY):
+                               mean 0, deviation 1, and image files do not fit such a net; a
+                               training keeps it in the model card */
+    int64_t resized;        /* images whose files had another size than h x w */
+    int64_t recolored; /* images whose files are gray and become color, or the other way round */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
-    /* What a folder holds that is not read, one line: "40 files with other endings (.bmp 40),
-     * folder misc without images"; "": nothing. */
+    /* One line about the files and folders that are not read: "40 files with other endings (.bmp
+     * 40), folder misc without images"; "": all are. */
     char left_out[ADJ_MESSAGE];
     /* n_broken sentences, one for each image file that cannot be read: those that
      * adj_dataset_opts.skip_broken left out, else those that made opening fail. */
@@ -108,16 +108,16 @@ typedef struct {
                               each class of the training part, drawn by seed, becomes it */
     uint64_t seed;         /* of the split and of what limit takes */
     /* Another part of the same data, usually the training part: this one takes its sizes, classes,
-     * names, mean and deviation. Of these h, classes and deviation[0] may be 0, which leaves the
-     * size, the classes or both moments this part's own, as NULL does. A folder's classes are found
-     * by name; where like has none, by number, or by order if there is a folder for each. A rule
-     * that refuses images of another size holds for this part, too. */
+     * names, mean and deviation. If h, classes or deviation[0] of like is 0, this part has its own
+     * size, classes or moments, as with NULL. Class folders are matched by name; if like has no
+     * names, by number, or by order if there is a folder for each class. If like refuses images of
+     * another size, so does this part. */
     const adj_dataset *like;
-    int skip_broken; /* image files that cannot be read are left out; 0: they are a failure. Then of
-                        a part with like, opening reads the first 200 files and more for 3 s or as
-                        long as like's took; the others are read when they are wanted */
-    /* Called while images are read for the first time, with how many of n were, by one thread at a
-     * time; NULL: not. */
+    int skip_broken; /* 1: image files that cannot be read are left out; opening reads all files.
+                        0: they are a failure. Of a part with like, opening then reads the first 200
+                        files, and more for 3 s or as long as reading like took */
+    /* Called while opening reads the images, with the number read so far and all n, by one thread
+     * at a time; NULL: no calls. */
     void (*progress)(void *user, int64_t done, int64_t n);
     void *user; /* handed to progress */
 } adj_dataset_opts;
@@ -141,10 +141,10 @@ typedef enum {
  *   NUMPY   a file .npz, or a folder with one or with a pair of .npy: images and labels by the keys
  *           x_train, y_train, x_test, y_test, x_val, y_val (or x_valid; train_images, train_labels
  *           and so on), or x and y, images and labels, arr_0 and arr_1 for the training part.
- *           Images are u1, f4 or f8 of the shapes of IDX. All values of an array of floats decide:
- *           0 .. 1: pixels divided by 255, by which they are multiplied; 0 .. 255: pixels;
- *           -255 .. 255: already normalized (adj_dataset.normalized); others are refused. Parts of
- *           one data set are all pixels or all normalized
+ *           Images are u1, f4 or f8 of the shapes of IDX. The range of all floats decides: 0 .. 1
+ * are pixels divided by 255, and are multiplied by 255; 0 .. 255 are pixels; -255 .. 255 are
+ *           already normalized (adj_dataset.normalized); others are refused. Parts of one data set
+ *           are all pixels or all normalized
  *   FOLDER  DIR/CLASS/ with image files, or such in DIR/train/, DIR/val/ and DIR/test/; also
  *           training, valid, validation, testing, in any case. The classes are the class folders of
  *           the training part that hold images in any part */
@@ -186,7 +186,7 @@ typedef struct {
 /* Reads a PNG, JPEG or WEBP file, known by its first bytes, turns it as its EXIF orientation says
  * and brings it to the size and channels of the options: pixels [h, w, c] in pixel units. Pixels
  * are as stored, whatever gAMA, iCCP, sRGB and cHRM say; 16-bit samples are divided by 257.
- * *resized (may be NULL): whether its size was another. */
+ * Sets *resized (may be NULL) to 1 if the file has another size, else to 0. */
 ADJ_API adj_status adj_image_read(const char *path, const adj_image_opts *options, float *pixels,
                                   int *resized, adj_error *error);
 /* The same of n bytes in memory; name stands in the sentence of a failure. */
@@ -201,8 +201,8 @@ ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order
 
 /* Fills one batch for an f32 input node of the given shape [batch, h, w, c] and an i32 label node
  * [batch] with the images order[first], order[first+1], ... (order == NULL: first, first+1, ...).
- * Images of another size are resized, or refused, as d->resize says, exactly as adj_image_read does
- * it; one channel is repeated. Behind the last image the batch is filled up with images from the
+ * Images of another size are resized, or refused, by d->resize, exactly as adj_image_read does it;
+ * one channel is repeated. Behind the last image the batch is filled up with images from the
  * start and labels -1, which a loss does not count. Returns how many images count (0 when first is
  * n or more), or -1 and why if the data cannot be made to fit or be read. */
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
@@ -226,11 +226,11 @@ enum { ADJ_MAX_SHIFT = 8, ADJ_MAX_LOADER_THREADS = 64 };
 
 /* How training images are changed at random; all zero: not at all. In this order: jitter, on pixels
  * within 0 .. 255; flip, shift and cutout, on normalised images of the batch's size; mixup, on the
- * whole batch. Jitter is refused for data that are already normalized; what comes in by a shift is
- * 0 there. What happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it
- * depends neither on threads nor on the rest of the batch. Two are drawn from places instead: shift
- * from the seed and the number of images, fillers included, in all batches before this image; mixup
- * from (seed, epoch, step). */
+ * whole batch. Data that are already normalized refuse jitter, and a shift brings in 0. What
+ * happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it depends neither on
+ * threads nor on the rest of the batch. Two are drawn from places instead: shift from the seed and
+ * the number of images, fillers included, in all batches before this image; mixup from (seed,
+ * epoch, step). */
 typedef struct {
     int flip;       /* left and right change places, with probability 1/2 */
     int64_t shift;  /* moved by -shift .. shift pixels along each axis, all offsets alike in
@@ -249,16 +249,16 @@ typedef struct {
 typedef struct {
     int64_t batch;       /* images */
     int64_t h, w, c;     /* of the images in a batch; 0: the data set's. Images of another size are
-                            resized, or refused, as the data set's rule says. Colors become luma and
-                            alpha is laid over black only where mean and deviation are given */
+                            resized, or refused, by the data set's rule. Color becomes luma and
+                            alpha is laid over black only if mean and deviation are given */
     int threads;         /* that prepare batches ahead of adj_loader_next, at most
                             ADJ_MAX_LOADER_THREADS; 0: adj_loader_next does it. No bit of a batch depends
                             on it. One is enough where a batch takes less time than a step */
     int shuffle;         /* the images in adj_shuffle's order of (seed, epoch), else in their own */
     uint64_t seed;       /* of the order and of the augmentation */
     adj_augment augment; /* what changes training images, drawn by the seed */
-    const float *mean, *deviation; /* by channel of the batch, copied; NULL: the data set's, those
-                                      of one channel for all */
+    const float *mean, *deviation; /* by channel of the batch, copied; NULL: the data set's, where
+                                      one channel's serve all */
     /* The batch is cut into so many shards of equal size, 0: one, and n_shard of them are prepared,
      * from first_shard on; 0: all. What an image becomes does not depend on who prepares it; but
      * mixup mixes each shard by itself. */

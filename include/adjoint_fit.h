@@ -78,20 +78,20 @@ enum { ADJ_PREDICT_BATCH = 32 };
  * a time: plans are made when they are first needed. */
 ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[],
                                float probabilities[], adj_error *error);
-/* The same of images in floats; of a net of normalized data, of values as in training. */
+/* Predicts from images in floats: pixels, or for a net of normalized data values as in training. */
 ADJ_API adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
                                       float probabilities[], adj_error *error);
 
 /* Computes the node of that name, such as "conv1" or "logits", for n images as adj_predict_floats
- * takes them. *shape is the node's in a net of one image, [1, 14, 14, 32]; value, the caller's, is
- * filled with n times as many floats, one image after the other. value NULL: *shape alone. Names
- * are those of layers and of adj_label. Another name is ADJ_EARG, with a list of those that there
- * are. A net is planned at the first call for a name. */
+ * takes them. Sets *shape to the node's shape for one image, such as [1, 14, 14, 32], and fills
+ * value [n, ...], one image after the other; value NULL: sets *shape alone. Names are those of
+ * layers and of adj_label. ADJ_EARG with a list of the names for any other. The first call for a
+ * name plans a net. */
 ADJ_API adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n,
                                        const float pixels[], adj_shape *shape, float value[],
                                        adj_error *error);
 /* Computes the gradient of a class's logit with respect to the pixels of an image: pixels and
- * gradient are [h, w, c] of the card's size, in pixel units. ADJ_EARG: there is no such class. */
+ * gradient are [h, w, c] of the card's size, in pixel units. ADJ_EARG if there is no such class. */
 ADJ_API adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float pixels[],
                                           float gradient[], adj_error *error);
 
@@ -100,8 +100,8 @@ typedef struct {
     double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
     int64_t right, count;  /* images */
 } adj_score;
-/* The whole data set, normalised as the card says, else by its own mean and deviation. Pixels for a
- * net of normalized data are ADJ_ESHAPE, and the other way round. confusion:
+/* The whole data set, normalised as the card says, else by its own mean and deviation. ADJ_ESHAPE
+ * for pixels with a net of normalized data, and the other way round. confusion:
  * NULL, or [classes, classes], to whose row label, column prediction 1 is added for each image. */
 ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                           int64_t confusion[], adj_error *error);
@@ -167,8 +167,8 @@ typedef struct {
 /* All zero is the default. What is pointed to outlives the training. */
 typedef struct {
     int64_t epochs; /* 0: 10 */
-    int64_t batch;  /* images in a step; 0: 64. At most all training images, rounded up to a
-                       multiple of shards. A checkpoint has this number, and resuming compares it */
+    int64_t batch;  /* images in a step; 0: 64. Cut to the training images, rounded up to a multiple
+                       of shards. A checkpoint has the number as cut, and resuming compares it */
     int64_t seed;   /* of initial values, order and augmentation; not negative */
     const adj_optimiser_opts *optimiser; /* NULL: gradient descent with momentum 0.9. Its list
                                             trained is not read: freeze makes it */
@@ -227,7 +227,7 @@ typedef struct {
     int64_t shards;
     int same_bits;         /* for any number of threads, as in adj_exec_opts */
     int64_t accumulate;    /* a step takes the gradients of so many batches, in the memory of one;
-                              0: 1.    At most the batches of an epoch */
+                              0: 1. At most the batches of an epoch */
     int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */
     size_t bucket_bytes;   /* as in adj_data_parallel_opts */
     adj_wire wire; /* the same; a checkpoint does not have what rounding has left for later */
@@ -272,7 +272,7 @@ ADJ_API void adj_trainer_free(adj_trainer *t);
 ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
                                     const adj_weights_opts *options, adj_error *error);
 
-/* A checkpoint of what is done so far, path NULL as in adj_tensors_write; to go on from one. */
+/* Writes a checkpoint of the training so far; path NULL as in adj_tensors_write. */
 ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
 /* Goes on from a checkpoint of the same training (adj_fit_opts.resume). */
 ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);

@@ -57,7 +57,8 @@ typedef enum {
     ADJ_ELEM_BOOL,    /* a byte, 0 or 1 */
     ADJ_ELEM_F8_E4M3, /* without infinities */
     ADJ_ELEM_F8_E5M2,
-    ADJ_ELEM_UNREADABLE /* of a type, or with more axes, than the library has: no shape, no data */
+    ADJ_ELEM_UNREADABLE /* a type, or more axes, that the library does not have: no shape, no data
+                         */
 } adj_elem;
 
 /* "f32", "i64", "bool", ...: constant strings, never NULL. */
@@ -87,9 +88,9 @@ typedef struct {             /* strings kept with the tensors, such as the model
     const char *key, *value; /* UTF-8 */
 } adj_metadata;
 
-/* Replaces the file (adj_file_replace); path NULL: checks names, metadata and sizes, and writes
- * nothing. Among the metadata are checksums of each tensor and of the
- * header: keys that begin with "adjoint.crc32" are taken. */
+/* Replaces the file (adj_file_replace). path NULL: checks names, metadata and sizes, and writes
+ * nothing. Adds checksums of each tensor and of the header to the metadata, under keys that begin
+ * with "adjoint.crc32", which metadata[] must not have. */
 ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[],
                                      int n_metadata, const adj_metadata metadata[],
                                      adj_error *error);
@@ -116,7 +117,7 @@ typedef struct adj_tensors adj_tensors;
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
 /* Reads a file of any of these kinds, recognized by its first bytes: safetensors; NumPy's .npy,
  * whose tensor has the file's name, and .npz; IDX, plain or gzip. Only safetensors have metadata.
- * The message about another program's file, such as PyTorch's or Keras's, says how to export it. */
+ * For another program's file, such as PyTorch's or Keras's, the message says how to export it. */
 ADJ_API adj_status adj_tensors_open(const char *path, adj_tensors **t);
 /* What is wrong with the file; "" if nothing. It is t's. */
 ADJ_API const char *adj_tensors_message(const adj_tensors *t);
@@ -125,7 +126,7 @@ ADJ_API int adj_tensors_count(const adj_tensors *t);
 /* In the order of the data; name and data belong to t. All zero when i is out of range. */
 ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
 /* Returns why tensor i cannot be read, such as "C64 [2, 3]: unknown type", or NULL if it can be.
- * The other tensors of the file are not affected; what needs this one fails. */
+ * The other tensors of the file can be read; loading fails only if it needs this one. */
 ADJ_API const char *adj_tensors_unreadable(const adj_tensors *t, int i);
 /* Index of the tensor of that name; -1: none. */
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
@@ -167,11 +168,11 @@ typedef struct {
     /* Whose names and layouts the file has. NULL: ours. "pytorch": those of a state_dict - "w" is
      * "weight", slashes are dots, the last layer is "fc", blocks of residual nets are torchvision's
      * - with filters [out, in, kh, kw], matrices [out, in], and inputs of a dense layer after an
-     * image in the order c, h, w; a prefix of nearly all names ("module.") is found by itself.
+     * image in the order c, h, w; a prefix of at least half of the names ("module.") is recognized.
      * "keras": kernel, bias, gamma, beta, moving_mean, moving_variance, or LAYER/vars/0; layers
-     * that Keras has numbered are taken in their order. Its batch norms have an epsilon of 0.001
-     * unless it was given: no file says it. Else the
-     * name of a map file with a line for each of ours that is called otherwise or lies otherwise:
+     * that Keras has numbered are taken in their order. Keras's default epsilon of a batch norm is
+     * 0.001, which no file has. Else the name of a map file with a line for each tensor of ours
+     * that has another name or layout there:
      *     conv1/w = conv1.weight, permute 2 3 1 0
      *     bn1/running = bn1.running_mean + bn1.running_var
      * Two tensors of one shape are stacked, permute says which axis of theirs becomes each of ours,
@@ -221,7 +222,7 @@ typedef struct {
     /* By channel, in pixel units (0 .. 255): the input is (pixel - mean) / deviation. A deviation
      * of 0: neither is known. */
     double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
-    int normalized;                 /* the input is no pixels: values as in training; mean 0,
+    int normalized;                 /* the input is values as in training instead of pixels; mean 0,
                                        deviation 1 (adj_dataset.normalized) */
     int64_t classes;                /* that it tells apart */
     const char *const *class_names; /* classes of them */
@@ -243,9 +244,9 @@ ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata
  * strings, which belong to t. */
 ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
                                        adj_error *error);
-/* ADJ_OK if a net of that card can tell so many classes of images with so many channels by these
- * names (NULL: they have none), else ADJ_ESHAPE and a sentence. What the card leaves out fits, and
- * so do the same channels, and 1, 3 or 4, which are converted. */
+/* Returns ADJ_OK if a net of that card has so many classes of these names (NULL: the data have
+ * none) and takes images with so many channels, else ADJ_ESHAPE and a sentence. Fields that the
+ * card does not have fit; 1, 3 and 4 channels are converted. */
 ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t channels,
                                         int64_t classes, const char *const *class_names,
                                         adj_error *error);

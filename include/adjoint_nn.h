@@ -191,8 +191,8 @@ typedef struct {
      * adj_exec_opts.loss_scale = 1: one scale is enough. */
     const adj_loss_scale *loss_scale;
     /* A parameter has the settings of the first group that matches its name; without one, the
-     * optimizer's. clip_norm is of all gradients together. Read during the call. A group that
-     * matches no trained parameter is an error. NULL: no groups. */
+     * optimizer's. clip_norm is over the gradients of all groups. The list is read during the call.
+     * A group that matches no trained parameter is an error. NULL: no groups. */
     const adj_param_group *groups;
     int n_groups; /* how many */
 } adj_optimiser_opts;

@@ -11,9 +11,10 @@ typedef struct {
     char s[NN_NAME];
 } nn_name;
 
-/* Builds on x a layer of that name; options: what the public builder was given. */
+/* Builds a layer of that name on x. options: those of the public builder. */
 typedef adj_node *nn_build(adj_node *x, const char *name, const void *options);
-/* Calls build, with the layer's name at the beginning of any error. NULL if x is. */
+/* Calls build with the layer's name as the prefix of the graph's errors. Returns NULL if x is NULL.
+ */
 adj_node *nn_in_layer(adj_node *x, const char *name, nn_build *build, const void *options);
 /* Joins layer and part with a slash. On failure the graph has the error and the result is "". */
 nn_name nn_join(adj_graph *g, const char *layer, const char *part);

@@ -42,13 +42,14 @@ static const adj_param_group *group_of(const adj_optimiser_opts *o, const adj_no
     return NULL;
 }
 
+/* Returns the weight decay of p. */
 static double decay_of(const optimiser *s, const adj_node *p)
 {
     const adj_param_group *group = group_of(&s->o, p);
     return group != NULL ? group->weight_decay : s->o.weight_decay;
 }
 
-/* The rate of p, of p's type. */
+/* Returns the learning rate of p in p's type. */
 static adj_node *rate_of(const optimiser *s, const adj_node *p)
 {
     const adj_param_group *group = group_of(&s->o, p);
@@ -134,7 +135,7 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
         nn_update_loss_scale(&s->scaling, s->updates);
 }
 
-/* Of the groups alone: whether they match is known later. */
+/* Checks the groups' settings; match_groups checks the patterns. */
 static adj_status check_groups(adj_graph *g, const adj_optimiser_opts *o)
 {
     if (o->n_groups < 0 || (o->n_groups > 0 && o->groups == NULL))
@@ -153,7 +154,8 @@ static adj_status check_groups(adj_graph *g, const adj_optimiser_opts *o)
     return ADJ_OK;
 }
 
-/* A misspelled pattern would leave the parameters that it means with other settings. */
+/* Fails if a group matches no parameter: a misspelled pattern must not leave parameters with other
+ * settings. */
 static adj_status match_groups(adj_graph *g, const adj_optimiser_opts *o, int n,
                                adj_node *const params[])
 {
