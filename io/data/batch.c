@@ -43,9 +43,9 @@ adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, ad
     else if (d->c != 1 && d->c != to.c && !has_moments)
         why = "their mean and deviation are of other channels; open the data with these channels";
     else if (d->normalized && d->c != to.c && to.c != 3)
-        why = "values that are already normalized have no other channels";
+        why = "normalized values cannot change channels";
     else if (d->resize == ADJ_RESIZE_ERROR && (d->h != to.h || d->w != to.w))
-        why = "the rule for images of another size is to refuse them";
+        why = "the resize rule refuses another size";
     if (why == NULL)
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,
@@ -64,7 +64,8 @@ typedef struct {
     float *x;
 } batch;
 
-/* The image at place i; behind the last that counts, those from the start again. */
+/* Returns the number of the image at place i; behind the last that counts, images from the start.
+ */
 static int64_t image_at(const batch *b, int64_t i)
 {
     int64_t at = i < b->real ? b->first + i : (i - b->real) % b->d->n;
@@ -82,7 +83,7 @@ static int read_image(const batch *b, int64_t i, float *room, adj_error *error)
     return 1;
 }
 
-/* Room for an image of the data set, to be freed. */
+/* Returns room for an image of the data set, to be freed. */
 static float *new_room(const batch *b)
 {
     return malloc((size_t)size_elems(b->fit.from) * sizeof(float));

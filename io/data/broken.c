@@ -22,11 +22,6 @@ void io_readings_free(reading *each, int64_t n)
     free(each);
 }
 
-static adj_status out_of_memory(dataset *d)
-{
-    return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
-}
-
 /* ---- naming ---- */
 
 /* Appends the sentences to public.broken. Returns 0 if memory is short. */
@@ -60,7 +55,7 @@ static const char *short_name(const char *path)
 
 enum { NAMED = 5, NAME_BYTES = 50 }; /* files behind the first in a sentence, bytes of each */
 
-/* Fails with why the first broken file cannot be read, and names others behind it. */
+/* Fails with the reason of the first broken file, and names others behind it. */
 static adj_status name_broken(dataset *d, const reading each[], int64_t first, int64_t broken)
 {
     const adj_status status = each[first].status;
@@ -86,7 +81,7 @@ static adj_status name_broken(dataset *d, const reading each[], int64_t first, i
 
 enum { NO_CLASS = -1, NO_MEMORY = -2 };
 
-/* Returns a class of which all images are broken, or one of the above. */
+/* Returns a class whose images are all broken, or NO_CLASS or NO_MEMORY. */
 static int find_lost_class(const dataset *d, const reading each[])
 {
     int lost = NO_CLASS;
@@ -105,6 +100,7 @@ static int find_lost_class(const dataset *d, const reading each[])
     return lost;
 }
 
+/* Removes the broken images from d; fails if a class of d's own has none left. */
 static adj_status leave_out(dataset *d, const reading each[], int64_t first, int64_t broken)
 {
     const int lost = d->like == NULL ? find_lost_class(d, each) : NO_CLASS;
@@ -118,7 +114,7 @@ static adj_status leave_out(dataset *d, const reading each[], int64_t first, int
                                d->names[lost], each[first].why);
     int64_t *keep = lost == NO_MEMORY ? NULL : malloc((size_t)d->public.n * sizeof *keep);
     if (keep == NULL)
-        return out_of_memory(d);
+        return io_dataset_no_memory(d);
     for (int64_t i = 0; i < d->public.n; i++)
         if (each[i].status == ADJ_OK)
             keep[kept++] = i;
@@ -135,7 +131,7 @@ adj_status io_settle_broken(dataset *d, const reading each[], int skip)
     int64_t first = -1, broken = 0;
     for (int64_t i = 0; i < d->public.n; i++) {
         if (each[i].status == ADJ_ENOMEM)
-            return out_of_memory(d);
+            return io_dataset_no_memory(d);
         if (each[i].status != ADJ_OK && broken++ == 0)
             first = i;
     }
@@ -144,6 +140,6 @@ adj_status io_settle_broken(dataset *d, const reading each[], int skip)
     if (d->files == NULL)
         return io_dataset_fail(d, each[first].status, "%s", each[first].why);
     if (!list_broken(d, each, broken))
-        return out_of_memory(d);
+        return io_dataset_no_memory(d);
     return skip ? leave_out(d, each, first, broken) : name_broken(d, each, first, broken);
 }

@@ -1,4 +1,4 @@
-/* broken.h - images of a data set that cannot be read: named together, or left out. */
+/* broken.h - names the images of a data set that cannot be read, or leaves them out. */
 #ifndef IO_DATA_BROKEN_H
 #define IO_DATA_BROKEN_H
 
@@ -10,7 +10,7 @@ typedef struct reading {
     char *why; /* the sentence, NULL if there was no memory for it */
 } reading;
 
-/* Stores a failure. */
+/* Stores a failure and its sentence. */
 void io_reading_set(reading *r, adj_status status, const adj_error *error);
 void io_readings_free(reading *each, int64_t n);
 

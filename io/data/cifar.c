@@ -51,7 +51,7 @@ int io_cifar_has(const char *folder, adj_dataset_part part)
     return find_kind(folder, part) != NULL;
 }
 
-/* True if path is a file that begins as Python's pickle does, from protocol 2 on. */
+/* True if path is a file that begins like a Python pickle of protocol 2 to 5. */
 static int is_pickle(const char *path)
 {
     uint8_t start[2] = {0};
@@ -79,9 +79,9 @@ adj_status io_cifar_refuse_pickle(dataset *d, const char *where)
         if (snprintf(path, PATH_MAX, "%s%s%s", where, i > 0 ? "/" : "", names[i]) < PATH_MAX &&
             is_pickle(path))
             return io_dataset_fail(d, ADJ_EIO,
-                                   "data: %.200s: is a Python pickle, which is not read (expected "
-                                   "the binary version of CIFAR, cifar-10-binary.tar.gz or "
-                                   "cifar-100-binary.tar.gz unpacked, or an .npz of the arrays)",
+                                   "data: %.200s: is a Python pickle (expected CIFAR's binary "
+                                   "version, cifar-10-binary.tar.gz or cifar-100-binary.tar.gz "
+                                   "unpacked, or an .npz)",
                                    path);
     return ADJ_OK;
 }

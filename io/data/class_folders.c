@@ -9,17 +9,12 @@
 #include "left_out.h"
 #include "part_folder.h"
 
-static adj_status out_of_memory(dataset *d)
-{
-    return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
-}
-
 static adj_status too_long(dataset *d, const char *folder)
 {
     return io_dataset_fail(d, ADJ_EIO, "data: %.300s: the name is too long", folder);
 }
 
-/* Says why a list could not be made (errno). */
+/* Fails with the reason why the folder could not be listed (errno). */
 static adj_status cannot_list(dataset *d, const char *folder)
 {
     return io_dataset_fail(d, errno == ENOMEM ? ADJ_ENOMEM : ADJ_EIO, "data: %.300s: %s", folder,
@@ -61,8 +56,8 @@ static int list_images(const char *folder, string_list *names, left_out *l)
     return is_good && strings_sort(names);
 }
 
-/* Lists the folders in folder that are not ignored and counts what else is there; the same result
- * as above. */
+/* Lists the folders in folder that are not ignored and counts what else is there. Returns 0 if
+ * memory is short or folder is unreadable (errno). */
 static int list_folders(const char *folder, string_list *names, left_out *l)
 {
     char path[PATH_MAX];
@@ -97,14 +92,15 @@ typedef struct {
     left_out left;
 } listing;
 
+/* Returns the folders of parts in path, or NULL if path is itself the folder of a part. */
 static const part_folders *parts_in(const listing *p, const char *path)
 {
     return strcmp(p->folder, path) == 0 ? &p->parts : NULL;
 }
 
-/* Lists the class folders in path, which is the data set's or a part's, and counts what else is
- * there. Beside a folder for the training part there are none. A folder train without class folders
- * is a class (a vehicle), but test holds unlabeled images. */
+/* Lists the class folders in path, the data set's folder or a part's, and counts what else is
+ * there. The data set's folder has no classes beside a folder of the training part. A folder train
+ * without class folders is a class (a vehicle); such a folder test holds unlabeled images. */
 static int list_class_folders(const listing *p, const char *path, string_list *names, left_out *l)
 {
     const part_folders *parts = parts_in(p, path);
@@ -143,7 +139,7 @@ static int has_images_anywhere(const listing *p, const char *name)
 /* The classes that labels may name. */
 typedef struct {
     string_list names;       /* sorted; not used with like's names */
-    const adj_dataset *like; /* has names; NULL: no such */
+    const adj_dataset *like; /* has the names; NULL: names has them */
     int are_numbers;         /* a class folder's name is its label */
     int64_t n, next;         /* next: where the search in like's names goes on */
 } class_list;
@@ -161,7 +157,7 @@ static adj_status list_classes(const listing *p, const char *path, string_list *
     for (int64_t i = 0; i < all.n && status == ADJ_OK; i++)
         if (has_images_anywhere(p, strings_at(&all, i)) &&
             !strings_add(names, strings_at(&all, i), ""))
-            status = out_of_memory(d);
+            status = io_dataset_no_memory(d);
     strings_free(&all);
     if (status == ADJ_OK && names->n > ADJ_MAX_CLASSES)
         return io_dataset_fail(d, ADJ_EIO,
@@ -178,7 +174,8 @@ static int64_t number_of(const char *name, int64_t n)
     return value >= 0 && *end == '\0' && value < n ? value : -1;
 }
 
-/* Classes without names: folders are their labels, or there is one for each, in their order. */
+/* Matches class folders to classes without names: folders are named by the labels, or there is one
+ * for each class, in order. */
 static adj_status match_numbers(const listing *p, class_list *c)
 {
     dataset *d = p->d;
@@ -195,6 +192,7 @@ static adj_status match_numbers(const listing *p, class_list *c)
                            p->path, (long long)c->names.n, (long long)c->n, (long long)c->n - 1);
 }
 
+/* Finds the classes: those of like, else the training part's, which become d's names. */
 static adj_status settle_names(const listing *p, class_list *c)
 {
     dataset *d = p->d;
@@ -214,7 +212,7 @@ static adj_status settle_names(const listing *p, class_list *c)
     c->n = c->names.n;
     char *text = malloc(c->names.used + 1);
     if (text == NULL)
-        return out_of_memory(d);
+        return io_dataset_no_memory(d);
     if (c->n > 0)
         memcpy(text, c->names.text, c->names.used);
     return io_dataset_set_names(d, text, (int)c->n);
@@ -264,7 +262,7 @@ static adj_status add_label(listing *p, int32_t label)
         p->room = 2 * p->room + 1024;
         int32_t *labels = realloc(d->labels, (size_t)p->room * sizeof *labels);
         if (labels == NULL)
-            return out_of_memory(d);
+            return io_dataset_no_memory(d);
         d->labels = labels;
     }
     d->labels[d->public.n++] = label;
@@ -281,7 +279,7 @@ static adj_status add_images(listing *p, const char *folder, const string_list *
         if (!io_join(path, folder, strings_at(names, i)))
             status = too_long(p->d, folder);
         else if (!strings_add(p->paths, path, ""))
-            status = out_of_memory(p->d);
+            status = io_dataset_no_memory(p->d);
         else
             status = add_label(p, label);
     }
@@ -308,7 +306,8 @@ static adj_status add_class(listing *p, const char *name, class_list *c)
     return status;
 }
 
-/* The training part also says what lies beside the folders of parts. */
+/* Adds the classes of the part. Of the training part, also counts what lies beside the folders of
+ * parts. */
 static adj_status add_classes(listing *p, class_list *c)
 {
     string_list names = {0};
@@ -334,7 +333,7 @@ adj_status io_list_classes(dataset *d, const char *folder, adj_dataset_part part
     adj_status status = ADJ_OK;
 
     if (p == NULL)
-        return out_of_memory(d);
+        return io_dataset_no_memory(d);
     p->d = d;
     p->folder = folder;
     p->part = part;

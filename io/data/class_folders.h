@@ -1,4 +1,4 @@
-/* class_folders.h - which files of a folder are the images of a part, and of which class.
+/* class_folders.h - finds the images of a part of a folder, and their classes.
  *
  * The classes are those of d->like if there is one. Else they are the class folders of the training
  * part, in the order of their bytes, that hold images in any part. */

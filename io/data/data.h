@@ -48,25 +48,26 @@ typedef struct {
 } fitting;
 
 static inline int io_is_color(int64_t channels) { return channels >= 3; }
-/* True if images with from channels can get to channels: the same, or both of 1, 3 and 4. */
+/* True if images with `from` channels can be converted to `to` channels: the same number, or both
+ * of 1, 3 and 4. */
 int io_can_convert(int64_t from, int64_t to);
-/* background: R, G, B; NULL: black. Returns 0 if out of memory, and then there is nothing to close.
- */
+/* Computes the weights for a pair of sizes. background: R, G, B; NULL: black. Returns 0 if memory
+ * is short, and then there is nothing to close. */
 int io_fitting_open(fitting *f, image_size from, image_size to, const uint8_t background[3]);
 void io_fitting_close(fitting *f);
-/* x [from] to pixels [to]; several threads may share f. */
+/* Converts x [from] to pixels [to]; several threads may share f. */
 void io_fit(const fitting *f, const any_image *x, float *pixels);
-/* Image i of d, whose size f->from is, to pixels [f->to]. room [f->from]: may be NULL where the
+/* Reads image i of d, of the size f->from, as pixels [f->to]. room [f->from] may be NULL if both
  * sizes are the same. */
 adj_status io_read_fitted(const adj_dataset *d, int64_t i, const fitting *f, float *room,
                           float *pixels, adj_error *error);
 
-/* ADJ_ESHAPE and a sentence if the images of d cannot become those of a batch. has_moments: mean
- * and deviation of the batch's channels are known. */
+/* Fails with ADJ_ESHAPE if the images of d cannot become those of a batch. has_moments: mean and
+ * deviation of the batch's channels are known. */
 adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, adj_error *error);
 /* Copies the mean and deviation of d, those of one channel to all. */
 void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], float deviation[]);
-/* x [h, w, c] becomes (x - mean) / deviation by channel. */
+/* Normalizes x [h, w, c] in place: (x - mean) / deviation by channel. */
 void io_normalize(float *x, image_size size, const float mean[], const float deviation[]);
 
 /* ---- a data set ---- */
@@ -89,7 +90,7 @@ typedef struct {
     char *name_text;
     char **broken;            /* public.broken */
     struct reading *readings; /* of a folder's headers, until io_dataset_measure */
-    double seconds;           /* that reading all images took there */
+    double seconds;           /* that io_dataset_measure took to read the images */
     adj_source source;        /* public.source */
 } dataset;
 
@@ -98,6 +99,8 @@ adj_status io_dataset_new(adj_dataset **out, dataset **d);
 /* Keeps the sentence, empties the data set, returns status. */
 adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Fails with ADJ_ENOMEM and the sentence for it. */
+adj_status io_dataset_no_memory(dataset *d);
 
 /* The data set reads its images through source, which it owns from now on; labels and the like are
  * not taken from it. */
@@ -107,8 +110,8 @@ void io_dataset_use_source(dataset *d, const adj_source *source);
 adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *background);
 
 /* Reads every image once, on OpenMP's threads. Sets mean and deviation by channel, the same for any
- * number of threads; where they are known, only finds broken images, and only for a few seconds.
- * Broken ones are a failure or, with o->skip_broken, left out (broken.h). */
+ * number of threads. is_known: the moments are known, and images are read for a few seconds only,
+ * to find broken ones. Broken images are a failure or, with o->skip_broken, left out (broken.h). */
 adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_known);
 
 /* The same mean and deviation for all channels. */

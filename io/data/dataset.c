@@ -32,6 +32,11 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
     return status;
 }
 
+adj_status io_dataset_no_memory(dataset *d)
+{
+    return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+}
+
 void adj_dataset_free(adj_dataset *public)
 {
     if (public == NULL)
@@ -67,7 +72,7 @@ adj_status io_dataset_set_names(dataset *d, char *text, int n)
     d->name_text = text;
     d->names = calloc((size_t)n + 1, sizeof *d->names);
     if (d->names == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+        return io_dataset_no_memory(d);
     for (int i = 0; i < n; i++, text += strlen(text) + 1)
         d->names[i] = text;
     d->public.class_names = d->names;
@@ -113,7 +118,7 @@ adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *b
         return ADJ_OK;
     }
     if (!io_fitting_open(&d->fit, d->stored, wanted, background))
-        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+        return io_dataset_no_memory(d);
     d->public.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
     d->public.recolored = io_is_color(d->stored.c) != io_is_color(wanted.c) ? d->public.n : 0;
     io_dataset_use_source(d, &(adj_source){.read = read_memory, .user = d});
@@ -165,7 +170,7 @@ static adj_status take(dataset *d, const adj_source *s)
                                    (long long)i, s->labels[i], s->classes - 1);
     d->labels = malloc((size_t)s->n * sizeof *d->labels);
     if (d->labels == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+        return io_dataset_no_memory(d);
     memcpy(d->labels, s->labels, (size_t)s->n * sizeof *d->labels);
     d->stored = (image_size){s->h, s->w, s->c};
     d->public.n = s->n;
@@ -195,7 +200,7 @@ adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int class
     if (copy) {
         d->images = malloc((size_t)(n * h * w * c));
         if (d->images == NULL)
-            return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+            return io_dataset_no_memory(d);
         memcpy(d->images, images, (size_t)(n * h * w * c));
         d->stored_images = d->images;
     }

@@ -78,7 +78,7 @@ static adj_status copy_names(dataset *d, const adj_dataset *like)
         bytes += strlen(like->class_names[i]) + 1;
     char *text = calloc(bytes, 1), *end = text;
     if (text == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
+        return io_dataset_no_memory(d);
     for (int i = 0; i < like->classes; i++) {
         size_t n = strlen(like->class_names[i]) + 1;
         memcpy(end, like->class_names[i], n);
@@ -201,8 +201,8 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
                                (long long)size.w);
     if (d->public.normalized && own.c != size.c && (own.c != 1 || size.c != 3))
         return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: channels (got %lld of values that are already "
-                               "normalized, which cannot become %lld)",
+                               "data: %s: normalized values cannot change channels (got %lld, "
+                               "expected %lld)",
                                where, (long long)own.c, (long long)size.c);
     d->stored_images = d->images;
     return io_dataset_use_memory(d, size, o->background);
@@ -231,7 +231,7 @@ static adj_status settle_moments(dataset *d, const adj_dataset_opts *o)
     return is_known && d->files == NULL ? ADJ_OK : io_dataset_measure(d, o, is_known);
 }
 
-/* Only a folder can have none. */
+/* Fails for data without images, which only a folder can be. */
 static adj_status no_images(dataset *d, const char *where)
 {
     if (io_cifar_refuse_pickle(d, where) != ADJ_OK)

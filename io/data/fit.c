@@ -37,7 +37,7 @@ static int64_t grow(int64_t i, int64_t have, int64_t want, fit_taps *t, float *w
     return w[1] > 0 ? 2 : 1;
 }
 
-/* Returns 0 if out of memory. */
+/* Computes the weights of an axis. Returns 0 if memory is short. */
 static int axis_open(fit_axis *a, int64_t have, int64_t want)
 {
     int64_t used = 0;
@@ -97,7 +97,7 @@ static void convert_pixel(const fitting *f, const float *x, float *y)
 
 enum { CHUNK = 256 }; /* pixels of a row that are computed together, on the stack */
 
-/* Pixels first .. first+n-1 of row r, n <= CHUNK, with the new channels. */
+/* Writes pixels first .. first+n-1 of row r, n <= CHUNK, with the new channels. */
 static void take(const fitting *f, const any_image *x, int64_t r, int64_t first, int64_t n,
                  float *row)
 {
@@ -120,7 +120,7 @@ static void add_scaled(const float *x, int64_t n, float weight, float *y)
         y[j] += weight * x[j];
 }
 
-/* Pixels first .. first+n-1 of the weighted sum of the rows under new row i. */
+/* Writes pixels first .. first+n-1 of the weighted sum of the rows under new row i. */
 static void sum_rows(const fitting *f, const any_image *x, int64_t i, int64_t first, int64_t n,
                      float *sum)
 {
@@ -134,12 +134,13 @@ static void sum_rows(const fitting *f, const any_image *x, int64_t i, int64_t fi
     }
 }
 
+/* Returns the number of columns in the chunk that begins with column. */
 static int64_t chunk_from(const fitting *f, int64_t column)
 {
     return f->from.w - column < CHUNK ? f->from.w - column : CHUNK;
 }
 
-/* New row i: the sums of the rows under it are made a chunk of columns at a time. */
+/* Writes new row i. The sums of the rows under it are computed a chunk of columns at a time. */
 static void fit_row(const fitting *f, const any_image *x, int64_t i, float *y)
 {
     const int64_t c = f->to.c;
@@ -199,9 +200,9 @@ void io_fit(const fitting *f, const any_image *x, float *pixels)
 adj_status io_read_fitted(const adj_dataset *d, int64_t i, const fitting *f, float *room,
                           float *pixels, adj_error *error)
 {
-    const int as_it_is = same_size(f->from, f->to);
-    adj_status status = adj_dataset_read(d, i, as_it_is ? pixels : room, error);
-    if (status == ADJ_OK && !as_it_is)
+    const int is_same = same_size(f->from, f->to);
+    adj_status status = adj_dataset_read(d, i, is_same ? pixels : room, error);
+    if (status == ADJ_OK && !is_same)
         io_fit(f, &(any_image){.floats = room}, pixels);
     return status;
 }

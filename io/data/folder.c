@@ -26,11 +26,6 @@ int io_folder_has(const char *folder, adj_dataset_part part)
     return io_find_part(folder, &parts, part, path);
 }
 
-static adj_status out_of_memory(dataset *d)
-{
-    return io_dataset_fail(d, ADJ_ENOMEM, "data: out of memory");
-}
-
 static void free_files(void *user)
 {
     struct image_files *files = user;
@@ -55,14 +50,14 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
 {
     d->files = calloc(1, sizeof *d->files);
     if (d->files == NULL)
-        return out_of_memory(d);
+        return io_dataset_no_memory(d);
     io_dataset_use_source(d,
                           &(adj_source){.read = read_file, .free = free_files, .user = d->files});
     return io_list_classes(d, folder, part, &d->files->paths);
 }
 
-/* Counts the images of another size than the data set's, and those that gain or lose color, once
- * that is settled. */
+/* Counts the images of another size than the data set's, and those that gain or lose color. Before
+ * the size is settled, both are 0. */
 static void count_changed(dataset *d)
 {
     const image_size *sizes = d->files->sizes;
@@ -188,7 +183,7 @@ static adj_status show_headers(dataset *d)
     d->readings = calloc((size_t)n, sizeof *d->readings);
     d->files->sizes = calloc((size_t)n, sizeof *d->files->sizes);
     if (d->readings == NULL || d->files->sizes == NULL)
-        return out_of_memory(d);
+        return io_dataset_no_memory(d);
     read_headers(&d->files->paths, d->files->sizes, d->readings);
     for (int64_t i = 0; i < n; i++)
         good += d->readings[i].status == ADJ_OK;

@@ -7,8 +7,7 @@
 
 int io_folder_has(const char *folder, adj_dataset_part part);
 adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part);
-/* Returns the seconds that reading the files of d took; 0 if d is no folder or was not opened here.
- */
+/* Returns the seconds that opening took to read the files of d, or 0 if d is not a folder. */
 double io_folder_seconds(const adj_dataset *d);
 /* Returns the name of file i. */
 const char *io_folder_path(const dataset *d, int64_t i);

@@ -67,7 +67,7 @@ static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *part)
                 part, (long long)(f->offset + n));
 }
 
-/* Images have a rank of 3 or 4, labels one of 1 or, as int32, 2. */
+/* Reads the magic number. Images have a rank of 3 or 4, labels of 1 or, as int32, 2. */
 static adj_status read_magic(idx_file *f, int is_images)
 {
     uint8_t magic[4];
@@ -166,8 +166,8 @@ static int64_t label_at(const idx_file *f, const uint8_t *label)
                      label[3]);
 }
 
-/* Takes the first element of each row. Without d->public.classes labels may be any number of a
- * class. */
+/* Takes the first element of each row as the label. If d->public.classes is 0, labels may be up to
+ * ADJ_MAX_CLASSES - 1. */
 static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
 {
     const int64_t n = f->size[0], row = f->bytes / n, header = 4 + 4 * f->rank;

@@ -16,7 +16,7 @@ const char *io_image_refused(int64_t h, int64_t w)
                : NULL;
 }
 
-/* The formats, each known by a file's first bytes. */
+/* A format, known by a file's first bytes. */
 typedef struct {
     int (*is)(const uint8_t *bytes, size_t n);
     adj_status (*header)(const uint8_t *bytes, size_t n, const char *name, image_header *header,

@@ -19,7 +19,7 @@ typedef struct {
 adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                            adj_error *error);
 
-/* Pixels [h, w, c] in pixel units: bytes, or floats where the file has 16 bits. The other is NULL.
+/* Pixels [h, w, c] in pixel units: floats if the file has 16 bits, else bytes. The other is NULL.
  */
 typedef struct {
     uint8_t *bytes;
@@ -41,8 +41,8 @@ adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error
 int io_is_png(const uint8_t *bytes, size_t n);
 adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                          adj_error *error);
-/* Not turned, alpha kept: 1 to 4 channels. *result is empty before, and to be freed in every case.
- */
+/* Decodes without turning; alpha is kept: 1 to 4 channels. *result must be empty before, and is to
+ * be freed in every case. */
 adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                          adj_error *error);
 

@@ -1,5 +1,5 @@
-/* image_name.h - which names in a folder are images, folders or neither. Data sets of folders and
- * the tool's lists of files follow these rules alone. */
+/* image_name.h - the rules by which names in a folder are images, folders or neither. Data sets of
+ * folders and the tool's lists of files use no other rules. */
 #ifndef IO_DATA_IMAGE_NAME_H
 #define IO_DATA_IMAGE_NAME_H
 

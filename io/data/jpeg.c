@@ -82,8 +82,8 @@ adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, imag
 
 /* ---- the pixels ---- */
 
-/* Takes the failure of a call. Warnings, such as of bytes between segments, are none but for a file
- * that ends early. */
+/* Converts the failure of a call to a status. A warning, such as of bytes between segments, is
+ * ADJ_OK unless the file ends early. */
 static adj_status take_failure(tjhandle t, const char *name, adj_error *error)
 {
     const char *why = tjGetErrorStr2(t);

@@ -17,11 +17,11 @@ adj_status io_idx_read(dataset *d, const char *folder, adj_dataset_part part);
 
 int io_cifar_has(const char *folder, adj_dataset_part part);
 adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part);
-/* Refuses where if it is, or holds, one of CIFAR's files as Python's pickle. */
+/* Fails if where is, or holds, one of CIFAR's files as a Python pickle. */
 adj_status io_cifar_refuse_pickle(dataset *d, const char *where);
 
-/* where: an archive, or a folder with one or with .npy files. An archive that cannot be read passes
- * for any part, and one that has no part for a training part: the reader says why. */
+/* where: an archive, or a folder with one or with .npy files. An archive that cannot be read counts
+ * as any part, and one without parts as a training part: the reader reports why. */
 int io_numpy_has(const char *where, adj_dataset_part part);
 adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part);
 

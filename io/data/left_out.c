@@ -8,7 +8,7 @@
 #include "base/c_locale.h"
 #include "left_out.h"
 
-/* Copies a name's ending in lower case. An ending that is too long passes for none. */
+/* Copies a name's ending in lower case, or "" if there is none or it is too long. */
 static void take_ending(const char *name, char text[LEFT_OUT_ENDING])
 {
     const char *dot = strrchr(name, '.');
@@ -66,7 +66,7 @@ __attribute__((format(printf, 2, 3))) static void append(char text[ADJ_MESSAGE],
 
 static const char *comma(const char *text) { return text[0] != '\0' ? ", " : ""; }
 
-/* The more frequent one first, and of two as frequent the first by name. */
+/* Orders endings by falling frequency, and equally frequent ones by name. */
 static int compare(const void *a, const void *b)
 {
     const left_out_ending *x = a, *y = b;

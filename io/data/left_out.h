@@ -1,11 +1,11 @@
-/* left_out.h - counts what the folders of a data set hold and nobody reads, and says it in one
- * line. */
+/* left_out.h - counts the files and folders of a data set that are not read, and describes them in
+ * one line. */
 #ifndef IO_DATA_LEFT_OUT_H
 #define IO_DATA_LEFT_OUT_H
 
 #include "data.h"
 
-/* Why a folder is no class. */
+/* Reasons why a folder is no class. */
 typedef enum { WITHOUT_IMAGES, WITHOUT_CLASSES, NO_PART, FOLDER_REASONS } left_out_reason;
 
 enum { LEFT_OUT_ENDINGS = 16, LEFT_OUT_ENDING = 12, LEFT_OUT_NAMES = 100 };
@@ -16,7 +16,7 @@ typedef struct {
 } left_out_ending;
 
 typedef struct {
-    int64_t ignored;                          /* names that are hidden or an operating system's */
+    int64_t ignored;                          /* names that are hidden or of an operating system */
     int64_t outside;                          /* files beside class folders */
     int64_t inside;                           /* folders in class folders */
     int64_t files;                            /* in class folders, with other endings than images */
@@ -25,12 +25,13 @@ typedef struct {
     struct {
         int64_t n;
         char names[LEFT_OUT_NAMES]; /* of the first ones */
-        int is_cut;                 /* no more of them have room */
+        int is_cut;                 /* names has no room for more */
     } folder[FOLDER_REASONS];
 } left_out;
 
 /* Counts a file of a class folder that is neither an image nor ignored. */
 void left_out_file(left_out *l, const char *name);
+/* Counts a folder that is no class. */
 void left_out_folder(left_out *l, left_out_reason reason, const char *name);
 /* Writes the line; "" if nothing was left out. */
 void left_out_text(const left_out *l, char text[ADJ_MESSAGE]);

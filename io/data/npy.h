@@ -11,7 +11,7 @@ typedef struct {
     int bytes; /* of an element: 1, 2, 4 or 8 */
     int rank;
     int64_t size[NPY_MAX_RANK];
-    const char *unsupported; /* NumPy's, and not read here: why; NULL: it is, or is corrupt */
+    const char *unsupported; /* why a valid array is not read; NULL: it is read, or corrupt */
     uint8_t *data;           /* row-major, of this machine's byte order; the caller's to free */
 } npy_array;
 

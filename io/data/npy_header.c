@@ -35,7 +35,7 @@ static int set_error(parser *p, const char *why)
     return 0;
 }
 
-/* Says that the array is NumPy's, and not read here. */
+/* Fails for an array that is valid but that this reader does not support. */
 static int set_unsupported(parser *p, const char *why)
 {
     p->a->unsupported = why;

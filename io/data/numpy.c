@@ -52,8 +52,8 @@ static int has_magic(const char *path)
     return n == sizeof start && memcmp(start, "PK\3\4", sizeof start) == 0;
 }
 
-/* True if there is an archive: the file itself, or a folder's first one by name. *n: archives in
- * the folder. */
+/* True if there is an archive: the file itself, or the first of a folder by name. Sets *n to the
+ * number of archives in the folder. */
 static int find_archive(char path[PATH_MAX], const char *where, int *n)
 {
     char best[NAME_MAX + 1] = "";
@@ -102,7 +102,7 @@ static int name_of(const place *p, const char *key, char path[PATH_MAX])
     return 1;
 }
 
-/* -1: out of memory. */
+/* Returns 1 if the place has the array, 0 if not, -1 if memory is short. */
 static int has_array(const place *p, const char *key)
 {
     char name[PATH_MAX];
@@ -113,7 +113,7 @@ static int has_array(const place *p, const char *key)
 
 enum { NO_KEYS = -1, NO_MEMORY = -2 };
 
-/* The index into keys; NO_KEYS: the part is not there. */
+/* Returns the index into keys, or NO_KEYS if the part is not there. */
 static int find_keys(const place *p, adj_dataset_part part)
 {
     for (int i = 0; i < (int)(sizeof keys / sizeof keys[0]); i++) {
@@ -183,7 +183,7 @@ static float float_at(const npy_array *a, int64_t i)
     return memcpy(&v, a->data + 8 * i, 8), (float)v;
 }
 
-/* Decides by the range of all values what they are: adj_dataset_layout has the rule. */
+/* Decides by the range of all values whether they are pixels: adj_dataset_layout has the rule. */
 static adj_status settle_range(dataset *d, float low, float high, int64_t n, const char *name)
 {
     if (low < -255 || high > 255)

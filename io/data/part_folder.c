@@ -63,7 +63,7 @@ static int has_folders(const char *folder)
     return has;
 }
 
-/* True if name goes before the folder that was found for its part. */
+/* True if name has precedence over the folder that was found for its part. */
 static int is_preferred(const char *name, const char *found)
 {
     const int a = find_name(name), b = find_name(found);
@@ -87,8 +87,8 @@ void io_find_parts(const char *folder, part_folders *p)
         closedir(d);
 }
 
-/* True if folder itself has class folders. Beside the folders of parts one has to hold images:
- * notes are no training part. */
+/* True if folder itself has class folders. Beside folders of parts a class folder must hold images:
+ * a folder of notes is no training part. */
 static int has_classes(const char *folder, const part_folders *p)
 {
     const int is_alone = p->name[ADJ_TEST][0] == '\0' && p->name[ADJ_VALIDATION][0] == '\0';

@@ -1,4 +1,4 @@
-/* png.c - PNG by libpng's row interface: the samples as stored, as grey or RGB with or without
+/* png.c - PNG by libpng's row interface: the samples as stored, as gray or RGB with or without
  * alpha.
  *
  * Palettes and 1, 2 and 4 bits are expanded to 8, tRNS becomes alpha, Adam7 is resolved. gAMA,
@@ -109,7 +109,7 @@ static void on_read(png_structp png, png_bytep to, size_t n)
     r->at += n;
 }
 
-/* Sets all but PLTE and tRNS to be passed over, and reads up to the pixels. */
+/* Reads up to the pixels. Of the ancillary chunks only tRNS is used. */
 static void read_info(reader *r)
 {
     static const png_byte transparency[] = "tRNS";
@@ -140,8 +140,8 @@ static void read_rows(reader *r)
                          NULL);
 }
 
-/* Calls one of the two above. Returns 0 if libpng failed, with its message. */
-static int is_done(reader *r, void (*step)(reader *r))
+/* Calls read_info or read_rows. Returns 0 if libpng has failed; r has its message. */
+static int try_step(reader *r, void (*step)(reader *r))
 {
     if (setjmp(png_jmpbuf(r->png)) != 0)
         return 0;
@@ -149,8 +149,8 @@ static int is_done(reader *r, void (*step)(reader *r))
     return 1;
 }
 
-/* Makes floats of each row's 16-bit samples, which lie in its first half. From the last to the
- * first: a float takes the room of samples behind its own. */
+/* Converts each row's 16-bit samples, which lie in its first half, to floats in place. It goes from
+ * the last sample to the first, since a float overwrites samples behind its own. */
 static void widen(image *x)
 {
     const size_t row = (size_t)(x->size.w * x->size.c);
@@ -162,10 +162,12 @@ static void widen(image *x)
     }
 }
 
-/* Takes memory for the pixels. */
+/* Allocates the pixels. */
 static adj_status allocate(const reader *r, const char *name, adj_error *error)
 {
-    enum { MAX_RATIO = 1032 }; /* of deflate: a header that says more lies, and gets no memory */
+    enum {
+        MAX_RATIO = 1032
+    }; /* of deflate: a header with a larger size is wrong, and gets no memory */
     image *x = r->result;
     const size_t samples = (size_t)size_elems(x->size);
 
@@ -184,11 +186,11 @@ static adj_status allocate(const reader *r, const char *name, adj_error *error)
 
 static adj_status decode(reader *r, const char *name, adj_error *error)
 {
-    int is_read = is_done(r, read_info);
+    int is_read = try_step(r, read_info);
     adj_status status = is_read ? allocate(r, name, error) : ADJ_OK;
     if (status != ADJ_OK)
         return status;
-    if (!is_read || !is_done(r, read_rows))
+    if (!is_read || !try_step(r, read_rows))
         return adj_error_set(error, r->lacks_memory ? ADJ_ENOMEM : ADJ_EIO, "png: %.300s: %s", name,
                              r->lacks_memory ? "out of memory" : r->message);
     if (r->result->floats != NULL)

@@ -20,8 +20,7 @@ static adj_status check_augment(const adj_augment *a, const adj_dataset *d, adj_
     if (a->jitter > 0 && d->normalized)
         return adj_error_set(
             error, ADJ_EARG,
-            "loader: jitter (got %g, expected 0: the values are already normalized, "
-            "jitter is for pixels)",
+            "loader: jitter (got %g, expected 0 for values that are already normalized)",
             a->jitter);
     if (a->mixup != 0 && !is_between(a->mixup, 0.001, 1000))
         return adj_error_set(error, ADJ_EARG,

@@ -15,7 +15,7 @@ typedef struct {
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS], black[ADJ_MAX_CHANNELS];
 } preparation;
 
-/* Checks what it is given. On failure there is nothing to close. */
+/* Checks the options and prepares for batches. On failure there is nothing to close. */
 adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
                           adj_error *error);
 void io_preparation_close(preparation *p);

@@ -1,5 +1,5 @@
-/* statistics.c - every image of a data set read once: mean and standard deviation of the pixels by
- * channel, and which images cannot be read.
+/* statistics.c - reads every image of a data set once: computes mean and standard deviation of the
+ * pixels by channel, and finds images that cannot be read.
  *
  * Every image has its own sums, which are added in the order of the images: the result does not
  * depend on the number of threads. */
@@ -15,7 +15,7 @@ typedef struct {
     double sum[ADJ_MAX_CHANNELS], squares[ADJ_MAX_CHANNELS];
 } sums;
 
-/* Images that are read however long it takes: what is found in a small data set does not depend on
+/* Images that are read without a time limit, so that a small data set gives the same result every
  * time. */
 enum { READ_ALWAYS = 200 };
 
@@ -77,7 +77,7 @@ static void read_all(const adj_dataset *d, const adj_dataset_opts *o, pass *p)
     omp_destroy_lock(&lock);
 }
 
-/* Of the images that were read. */
+/* Sets mean and deviation from the images that were read. */
 static void set_moments(dataset *d, const pass *p)
 {
     const int64_t n = d->public.n;
@@ -98,9 +98,9 @@ static void set_moments(dataset *d, const pass *p)
     }
 }
 
-/* Returns the time at which reading ends. Where moments are known or a header is broken already,
- * only more broken images are looked for: for a few seconds or as long as the other part took, if
- * that is all the caller needs. */
+/* Returns the time at which reading ends. If the moments are known or a header is broken, reading
+ * only finds more broken images: it ends after a few seconds, or as long as like took, unless
+ * o->skip_broken needs all of them. */
 static double end_of(const dataset *d, const adj_dataset_opts *o, int is_known)
 {
     enum { CHECK_SECONDS = 3 };
@@ -128,7 +128,7 @@ adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_know
             set_moments(d, &p);
         status = io_settle_broken(d, p.readings, o->skip_broken);
     } else
-        io_dataset_fail(d, status, "data: out of memory");
+        io_dataset_no_memory(d);
     io_readings_free(p.readings, n);
     d->readings = NULL;
     free(p.sums);

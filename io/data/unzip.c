@@ -76,7 +76,7 @@ static void inflate_some(unzip *u)
     }
 }
 
-/* n fits z.avail_out. */
+/* Reads up to n bytes; n fits z.avail_out. */
 static int64_t read_piece(unzip *u, void *to, int64_t n)
 {
     u->z.next_out = to;

@@ -1,4 +1,5 @@
-/* zipped.h - zip archives (.npz), by libzip: a failure of memory is never taken for "not there". */
+/* zipped.h - zip archives (.npz) by libzip. A lack of memory is an error, never a missing member.
+ */
 #ifndef IO_DATA_ZIPPED_H
 #define IO_DATA_ZIPPED_H
 
@@ -6,12 +7,12 @@
 
 #include "io/io.h"
 
-/* NULL after an error, which names the file. */
+/* Opens an archive; NULL after an error, which names the file. */
 zip_t *zipped_open(const char *path, adj_error *error);
-/* Whether the archive has a member of this name; -1: out of memory. */
+/* Returns 1 if the archive has a member of this name, 0 if not, -1 if memory is short. */
 int zipped_has(zip_t *archive, const char *name);
-/* An npy_stream's read of a zip_file_t. libzip counts a read of 2^32 bytes wrong, so it reads
- * pieces. */
+/* The read function of an npy_stream, from a zip_file_t. It reads in pieces, since libzip miscounts
+ * a read of 2^32 bytes. */
 int64_t zipped_read(void *file, void *to, int64_t n);
 
 #endif

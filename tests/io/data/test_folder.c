@@ -1,5 +1,5 @@
-/* test_folder.c - which files of a folder make a part and its classes, and what is said of the
- * others. The expected sentences and numbers are counted by hand. */
+/* test_folder.c - the files of a folder that make a part and its classes, and the sentence about
+ * the others. The expected sentences and numbers are counted by hand. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -95,7 +95,7 @@ Test(folder, left_out_of_classes)
     remove_all(&f);
 }
 
-/* Of many names those are listed that have room in 100 bytes. */
+/* Names are listed as far as 100 bytes have room. */
 Test(folder, many_left_out)
 {
     folder f = TREE("a/1.png", "b/1.png");
@@ -112,7 +112,7 @@ Test(folder, many_left_out)
     remove_all(&f);
 }
 
-/* The training part says what lies beside the folders of the parts. */
+/* The training part's sentence has what lies beside the folders of the parts. */
 Test(folder, left_out_of_parts)
 {
     folder f = TREE("train/a/1.png", "train/b/1.png", "val/a/1.png", "val/a/x.bmp", "val/x.csv",
@@ -176,7 +176,7 @@ Test(folder, classes_beside_parts)
     remove_all(&f);
 }
 
-/* A train may be a class of vehicles; a test or val without class folders is taken for none. */
+/* A folder train may be a class of vehicles; a folder test or val without class folders is none. */
 Test(folder, class_with_a_name_of_a_part)
 {
     folder f = TREE("bus/1.png", "train/1.png", "train/2.png", "val/1.png");
@@ -218,7 +218,7 @@ Test(folder, classes_without_images)
     remove_all(&f);
 }
 
-/* Labels are those of the classes that like names, in whatever order. */
+/* Labels follow the order of like's class names. */
 Test(folder, classes_by_name)
 {
     static const char *const names[] = {"owl", "cat", "dog"};

@@ -11,7 +11,7 @@ enum { ROOM = 64 };
 
 static const adj_image_opts grey = {.h = 2, .w = 3, .c = 1}, colour = {.h = 2, .w = 3, .c = 3};
 
-/* off: 0, or Pillow's rounding of what is laid over a background. */
+/* off: 0, or the rounding of Pillow where alpha is laid over a background. */
 static void expect_near(const char *name, const float *got, const uint8_t *expected, size_t n,
                         float off)
 {

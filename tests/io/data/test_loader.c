@@ -297,8 +297,8 @@ Test(loader, a_reader_fails_silently)
 
 static int reads_of(uneven *u) { return __atomic_load_n(&u->reads, __ATOMIC_RELAXED); }
 
-/* In the middle of batches of 23 images every thread ends with the image that it has begun. One of
- * the cases has to show it: this thread may lose its processor before the loader is stopped. */
+/* A loader that is freed within a batch of 23 images ends every thread with its current image. One
+ * of the cases has to show it: this thread may lose its processor before the loader is stopped. */
 Test(loader, free_in_the_middle)
 {
     uneven u = {.failing = N, .slow = 20, .d = new_dataset(N, H, W, C)};

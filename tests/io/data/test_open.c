@@ -121,7 +121,7 @@ Test(open, other_sizes)
         expect_floats(d, 1, cases[i].expected, d->h * d->w);
         adj_dataset_free(d);
     }
-    /* and of images that adj_batch resizes */
+    /* adj_batch resizes images to the same values */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
         const adj_shape shape = {4, {2, cases[i].h, cases[i].w, 1}};
@@ -335,8 +335,8 @@ Test(open, cifar_pickles)
     put(&py, "data_batch_1", two, sizeof two - 1);
     put(&py, "batches.meta", two, sizeof two - 1);
     expect_refused(f.path, ADJ_TRAIN, NULL,
-                   "/cifar-10-batches-py/data_batch_1: is a Python pickle, which is not read "
-                   "(expected the binary version of CIFAR, cifar-10-binary.tar.gz or ");
+                   "/cifar-10-batches-py/data_batch_1: is a Python pickle (expected CIFAR's "
+                   "binary version, cifar-10-binary.tar.gz or ");
     expect_refused(py.path, ADJ_TEST, NULL, "data_batch_1: is a Python pickle");
     expect_refused(in_folder(&py, "batches.meta").s, ADJ_TRAIN, NULL, "is a Python pickle");
     put_cifar(&py, "test_batch.bin", 1, 1); /* beside the binary files nothing is wrong */

@@ -28,7 +28,7 @@ static unsigned scatter(unsigned i)
     return i ^ i >> 15;
 }
 
-/* Sample c of pixel (y, x), as it is stored. */
+/* Returns sample c of pixel (y, x), as it is stored. */
 static unsigned sample(const kind *k, int y, int x, int c)
 {
     unsigned all = (1u << k->depth) - 1, v = scatter((unsigned)((y * MAX_SIDE + x) * 4 + c)) & all;
@@ -140,8 +140,7 @@ static void put_palette(file *f, const kind *k)
         put_chunk(f, "tRNS", alpha, n);
 }
 
-/* A whole file; chunks that say what its colors mean are to change nothing, nor do they have to be
- * right. */
+/* Writes a whole file. Chunks about the meaning of colors change nothing, and may be wrong. */
 static void write_png(const kind *k, int with_colour_chunks, file *f)
 {
     file head = {.n = 0};
@@ -274,7 +273,7 @@ Test(png, cut_at_every_byte)
     }
 }
 
-/* A header that says more than deflate makes of so few bytes gets no memory. */
+/* A header whose size is more than deflate can pack into so few bytes gets no memory. */
 Test(png, size_that_lies)
 {
     const adj_image_opts o = {.h = 1, .w = 1, .c = 3};

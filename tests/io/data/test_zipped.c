@@ -7,7 +7,7 @@
 
 static zip_uint64_t left, largest;
 
-/* In place of libzip's: touches no memory. */
+/* Replaces libzip's function; touches no memory. */
 zip_int64_t zip_fread(zip_file_t *file, void *to, zip_uint64_t n)
 {
     (void)file;
