@@ -6,13 +6,13 @@
 #include "graph/printable.h"
 #include "json.h"
 
-/* Bytes between two quotes at most: no string or number is longer. */
+/* Returns the largest number of bytes between two quotes: no string or number is longer. */
 static size_t longest_token(const char *text, size_t n)
 {
     size_t longest = 0, run = 0;
     for (size_t i = 0; i < n; i++) {
         run = text[i] == '"' ? 0 : run + 1;
-        if (text[i] == '\\' && i + 1 < n) { /* what follows ends nothing */
+        if (text[i] == '\\' && i + 1 < n) { /* the escaped character ends nothing */
             i++;
             run++;
         }
@@ -21,9 +21,9 @@ static size_t longest_token(const char *text, size_t n)
     return longest;
 }
 
-/* jansson leaves out bytes of a token for which its buffer cannot grow. So the text is read as
- * ["-----", TEXT]: the first string, which is checked, makes the buffer large enough for the rest.
- */
+/* jansson silently drops bytes of a token if its buffer cannot grow. So the text is read as
+ * ["-----", TEXT]: the first string, whose length is checked, makes the buffer large enough for all
+ * others. */
 json_t *io_json_read(const char *text, size_t n, size_t flags, json_error_t *error)
 {
     const size_t first = longest_token(text, n) + 8, before = first + 4;

@@ -1,5 +1,5 @@
-/* inner.c - what is inside a predictor's net: the value of a named node, and how a logit changes
- * with the pixels. Both are computed for one image at a time. */
+/* inner.c - the value of a named node of a predictor's net, and the gradient of a logit with
+ * respect to the pixels. Both are computed for one image at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +18,7 @@ static adj_status run(adj_predictor *p, network *n, const float pixels[], float 
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
 }
 
+/* Returns room for a normalized image, to be freed, or NULL with an error. */
 static float *image_of(const network *n, adj_error *error)
 {
     float *x = calloc((size_t)adj_shape_elems(n->shape), sizeof *x);

@@ -177,7 +177,7 @@ static void add_loss(network *n, const training_opts *t)
     n->loss = adj_loss_softmax_with(n->logits, n->labels, &o);
 }
 
-/* Says which nodes have a name, as far as the message has room. */
+/* Fails with a list of the names of nodes, as far as the message has room. */
 static adj_status unknown_node(const network *n, const char *name, adj_error *error)
 {
     char list[ADJ_MESSAGE - 160] = "";
@@ -192,7 +192,7 @@ static adj_status unknown_node(const network *n, const char *name, adj_error *er
                          name, list, used < sizeof list ? "" : " ...");
 }
 
-/* Finds or makes what a prediction fetches beside the probabilities. */
+/* Finds the node, or adds the gradient, that a prediction fetches beside the probabilities. */
 static adj_status add_inner(network *n, const plan_opts *p, adj_error *error)
 {
     if (p->inner != NULL) {

@@ -18,9 +18,8 @@ typedef struct {
     adj_yield yield;       /* this and same_bits: as in adj_exec_opts */
     int same_bits;
     const adj_ranks *ranks; /* NULL: this process alone */
-    /* Of a prediction: the name of a node that is fetched, too; NULL: none. */
-    const char *inner;
-    int gradient; /* of a prediction: the logits' gradient with respect to the images, too */
+    const char *inner;      /* a node that a prediction fetches, too; NULL: none */
+    int gradient;           /* a prediction fetches the logits' gradient of the images, too */
 } plan_opts;
 
 typedef struct {

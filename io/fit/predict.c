@@ -159,7 +159,7 @@ static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, a
     return status;
 }
 
-/* Refuses images that are not prepared as those of the training. */
+/* Fails for images that cannot be prepared as the training's were. */
 static adj_status check_images(const adj_predictor *p, const adj_dataset *d, adj_error *error)
 {
     if (p->card.deviation[0] > 0 && !p->card.normalized != !d->normalized)

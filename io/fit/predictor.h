@@ -33,7 +33,7 @@ struct adj_predictor {
     uint64_t version; /* of them */
 };
 
-/* The card's words for the rule for images of another size. */
+/* The card's words for adj_resize_rule. */
 static inline const char *resize_word(adj_resize_rule rule)
 {
     return rule == ADJ_RESIZE_ERROR ? "error" : "auto";
@@ -49,7 +49,8 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
                          adj_error *error);
 /* As of a data set with c channels: one is repeated. */
 void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c);
-/* Copies the n names. It has none if names is NULL, or if the net has another number of classes. */
+/* Copies the n names. The card has no names if names is NULL or n is not the net's number of
+ * classes. */
 adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const names[],
                                   adj_error *error);
 /* Its evaluation is planned anew, with these kernels. 0: out of memory. */
@@ -57,7 +58,7 @@ int predictor_select(adj_predictor *p, const char *selection);
 /* Takes the parameters of from, which stays the caller's. batch: of the evaluation network that
  * they are put into. */
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error);
-/* Makes x of n images [n, h, w, c] in pixel units: (pixel - mean) / deviation. */
+/* Normalizes n images [n, h, w, c] in pixel units into x: (pixel - mean) / deviation. */
 void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[]);
 /* The network of that kind with the parameters; batch is that of its plan when it is made. */
 adj_status predictor_network(adj_predictor *p, int kind, int64_t batch, network **n,

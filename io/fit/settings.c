@@ -37,6 +37,7 @@ static double usual_rate(const adj_optimiser_opts *o)
     return o->momentum == 0 ? 0.05 : 0.01;
 }
 
+/* Sets s->groups to a checksum of the parameter groups. */
 static void set_groups(settings *s, const adj_optimiser_opts *o)
 {
     uint64_t sum = fnv_start;
@@ -124,7 +125,7 @@ static int default_threads(void)
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
-/* A word of a file that may be printed and used as a name. */
+/* True if the text has 1 to 199 bytes and no control characters. */
 static int is_word(const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
@@ -133,7 +134,7 @@ static int is_word(const char *text)
     return text[0] != '\0' && strlen(text) < 200;
 }
 
-/* Every number and word is one that a checkpoint can have. */
+/* Fails if a number or a word is one that a checkpoint cannot have. */
 static adj_status check(settings *s, adj_error *error)
 {
     entry list[MAX_ENTRIES];
@@ -172,7 +173,7 @@ static adj_status check_shards(const settings *s, int ranks, adj_error *error)
     return ADJ_OK;
 }
 
-/* A step of more than all n training images would compute fillers. */
+/* Cuts batch and accumulation to the n training images: a larger step would compute fillers. */
 static void cut_batch(settings *s, int64_t n)
 {
     const int64_t all = batches(n, s->shards) * s->shards;

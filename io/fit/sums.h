@@ -39,7 +39,7 @@ static inline uint64_t fnv_number(uint64_t sum, int64_t number)
     return sum;
 }
 
-/* Adds up to 64 images, evenly spread; one that cannot be read adds nothing. */
+/* Adds up to 64 images, evenly spread, to the checksum; skips one that cannot be read. */
 static inline uint64_t sum_of_sample(uint64_t sum, const adj_dataset *d)
 {
     const size_t elems = (size_t)(d->h * d->w * d->c);
@@ -53,8 +53,8 @@ static inline uint64_t sum_of_sample(uint64_t sum, const adj_dataset *d)
     return sum;
 }
 
-/* Images and labels. Images that are read one by one are represented by a sample, and by their mean
- * and deviation. */
+/* Returns a checksum of images and labels. Images that are not in memory are represented by a
+ * sample and by their mean and deviation. */
 static inline uint64_t data_sum(const adj_dataset *d)
 {
     uint64_t sum = fnv_number(fnv_start, d->n);

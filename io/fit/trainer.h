@@ -39,7 +39,7 @@ typedef struct {
     int64_t right, count;
     int64_t best_epoch; /* counted from 1; 0: none yet */
     double best;        /* its accuracy, 0 .. 1 */
-    double accuracy;    /* held-out, 0 .. 1, of the last epoch that is done; 0: not known */
+    double accuracy;    /* held-out accuracy after the last whole epoch, 0 .. 1; 0: unknown */
 } position;
 
 struct adj_trainer {
@@ -65,7 +65,7 @@ struct adj_trainer {
     rank_state ranks;
 };
 
-/* Batches that n images fill. */
+/* Returns the number of batches that n images fill. */
 static inline int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1) / batch; }
 /* Images in a step, and the shards that they are cut into. */
 static inline int64_t step_images(const settings *s) { return s->batch * s->accumulate; }
@@ -74,12 +74,12 @@ static inline int64_t step_shards(const settings *s) { return s->shards * s->acc
 /* data_sum of the training data, made once. */
 uint64_t trainer_data_sum(adj_trainer *t);
 
-/* Fills in what the options and the net leave open, and cuts the batch to n training images.
- * ADJ_EARG: what they say is not possible. */
+/* Sets the defaults of options and net, and cuts the batch to n training images. ADJ_EARG if a
+ * setting is out of range. */
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error);
-/* What files will hold is known before the first step, but for numbers: ADJ_EARG, with a sentence,
- * for what one of them would refuse. */
+/* Fails before the first step if a name, a word or metadata cannot be written to the weights file
+ * or the checkpoint. */
 adj_status trainer_check_contents(adj_trainer *t, adj_error *error);
 /* Plans steps and evaluation with these kernels (adj_exec_opts.selection), and times nothing. */
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,

@@ -85,8 +85,8 @@ static void name_all(header *h)
     }
 }
 
-/* The values of a constant among the metadata in *list; NULL: it is not there, or no such list. 0:
- * it begins as a list and cannot be read. */
+/* Sets *list to the values of a constant among the metadata, or leaves it NULL if there is no list
+ * of the right type. Returns 0 if the text begins as a list and cannot be read. */
 static int find_list(const header *h, int constant, json_t **list)
 {
     const char *text = NULL;
@@ -297,8 +297,8 @@ adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
     adj_status status = ADJ_OK;
     for (int k = 0; k < CONSTANTS && status == ADJ_OK; k++)
         if (!find_list(&h, k, &h.list[k]))
-            status =
-                adj_error_set(error, ADJ_EARG, "header: metadata %s: is no JSON", constants[k].key);
+            status = adj_error_set(error, ADJ_EARG, "header: metadata %s: cannot be read as JSON",
+                                   constants[k].key);
     name_all(&h);
     if (status == ADJ_OK)
         status = adj_file_replace(path, write_header, &h, error);

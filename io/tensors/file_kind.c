@@ -65,7 +65,7 @@ static const kind *zip_kind(const uint8_t *start, size_t n)
     const char *name = (const char *)start + ZIP_NAME;
     if (memcmp(start, "PK\3\4", 4) != 0 || n < ZIP_NAME + length + 2)
         return &zip;
-    if (memcmp(name + length, "FB", 2) == 0) /* its padding, an extra field */
+    if (memcmp(name + length, "FB", 2) == 0) /* PyTorch's padding, an extra field */
         return &torch_zip;
     if (length > 4 && memcmp(name + length - 4, ".npy", 4) == 0)
         return &npz;
@@ -84,8 +84,8 @@ static int is_text(const uint8_t *start, size_t n)
     return 1;
 }
 
-/* Returns the kind of a file that fewer bytes tell: they could also be a damaged safetensors
- * file's, so that this is excluded first. */
+/* Returns the kind of a file that has a short signature, or NULL. A damaged safetensors file may
+ * begin with the same bytes, so it is excluded first. */
 static const kind *guess_kind(const uint8_t *start, size_t n)
 {
     if (n < 9 || memcmp(start + 4, "\0\0\0\0{", 5) == 0)

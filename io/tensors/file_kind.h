@@ -1,4 +1,4 @@
-/* file_kind.h - what a file is that has no tensors for us: by its first bytes. */
+/* file_kind.h - recognizes by its first bytes a file that is none of the readers' formats. */
 #ifndef IO_FILE_KIND_H
 #define IO_FILE_KIND_H
 

@@ -40,7 +40,8 @@ static int elem_of(const npy_array *a, adj_elem *elem)
     return 0;
 }
 
-/* is_one_of_many: an array that is NumPy's and not read here refuses only itself. */
+/* Adds an array. is_one_of_many: a valid array that is not supported becomes an unreadable tensor.
+ */
 static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *name,
                             int is_one_of_many, adj_error *error)
 {

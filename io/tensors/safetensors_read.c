@@ -16,7 +16,7 @@
 #include "safetensors.h"
 #include "tensors.h"
 
-/* Makes control characters from the file harmless. */
+/* Replaces control characters by question marks. */
 static void remove_controls(char *text)
 {
     for (char *c = text; *c != '\0'; c++)
@@ -57,7 +57,7 @@ static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t 
     return ADJ_OK;
 }
 
-/* Notes that the tensor cannot be read: "C64 [2, 3]: unknown type". */
+/* Marks the tensor as unreadable, with a reason such as "C64 [2, 3]: unknown type". */
 static void set_unreadable(entry *e, const char *type, const json_t *shape, const char *why)
 {
     char sizes[64] = "";
@@ -72,7 +72,8 @@ static void set_unreadable(entry *e, const char *type, const json_t *shape, cons
     e->public.shape = (adj_shape){0};
 }
 
-/* Type and shape; those that the library does not have make the tensor unreadable. */
+/* Reads type and shape. A type or rank that the library does not have makes the tensor unreadable.
+ */
 static adj_status read_type(adj_tensors *t, const char *name, const json_t *tensor, entry *e)
 {
     const char *word = json_string_value(json_object_get(tensor, "dtype"));
@@ -329,7 +330,7 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     t->path = NULL;
     if (status != ADJ_OK)
         t->n = 0;
-    if (status == ADJ_EIO && t->header == NULL) /* of another kind, perhaps */
+    if (status == ADJ_EIO && t->header == NULL) /* maybe another program's file */
         (void)file_kind_sentence(path, "safetensors", t->message);
     return status;
 }

@@ -28,8 +28,8 @@ void sum_data(const void *data, int64_t bytes, char sum[SUM_TEXT])
     snprintf(sum, SUM_TEXT, "%08lx", crc32_z(0, data, (size_t)bytes) & 0xffffffffUL);
 }
 
-/* The header without the keys that the sum is not of; NULL: out of memory. jansson's copy may lack
- * what there was no memory for. */
+/* Returns a copy of the header without the keys that the sum does not cover, or NULL if memory is
+ * short. jansson's copy is compared, since it may lack members then. */
 static json_t *summed_content(const json_t *header)
 {
     json_t *content = json_deep_copy(header), *tensor;

@@ -12,7 +12,7 @@
 #include "safetensors.h"
 #include "tensors.h"
 
-/* NULL: out of memory. */
+/* Returns the header's entry for a tensor, or NULL if memory is short. */
 static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
 {
     json_t *shape = json_array();

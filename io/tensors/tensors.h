@@ -13,7 +13,7 @@ typedef struct {
     adj_tensor public;
     int64_t begin, end;   /* in the file's data */
     void *own;            /* data that is this tensor's alone; NULL: it lies in the file's */
-    char unreadable[120]; /* why; "": it can be read */
+    char unreadable[120]; /* the reason; "": it can be read */
 } entry;
 
 struct adj_tensors {
@@ -32,7 +32,7 @@ adj_tensors *tensors_new(void);
  * copied. NULL: an error is set. */
 void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
                   adj_error *error);
-/* Adds a tensor that cannot be read. */
+/* Adds a tensor that cannot be read, with the reason. */
 adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
                                   adj_error *error);
 /* ADJ_EARG if they are no UTF-8. */

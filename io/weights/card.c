@@ -37,7 +37,7 @@ static json_t *list_of(const double *v, int64_t n)
     return list;
 }
 
-/* Names which string is not UTF-8. */
+/* Fails if a name is not UTF-8. */
 static adj_status check_strings(const adj_model_card *c, adj_error *error)
 {
     if (c->model != NULL && !io_is_utf8(c->model))

@@ -1,9 +1,10 @@
 /* map_find.c - see map_find.h.
  *
  * Wrappers put a prefix before every name: torch.compile "_orig_mod.", DataParallel "module.",
- * a model that owns another "backbone.". No list of them is needed: the prefix is what stands
- * before the usual names most often. Keras numbers layers that were given no name, and files of
- * HDF5 nest names; a name that ends one tensor's alone is that tensor's. */
+ * a model that owns another "backbone.". The prefix is found by votes, without a list: it is the
+ * text that stands before expected names most often. Keras numbers layers without a given name, and
+ * HDF5 files nest names: there an expected name stands for the only tensor whose name ends with it.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 enum { MAX_PREFIXES = 256 };
 
-/* How a name is put together. */
+/* A way to join layer and part to a name. */
 typedef struct {
     const char *between, *after;
     int is_index; /* the part is a number */
@@ -24,7 +25,7 @@ typedef struct {
     int keras;
     const form *form;
     int n_form;
-    char prefix[MAP_NAME]; /* of nearly all names in the file */
+    char prefix[MAP_NAME]; /* of at least half of the names in the file, or "" */
 } search;
 
 /* One of the names of a parameter. */
@@ -34,14 +35,14 @@ typedef struct {
 
 static int count_candidates(const search *s, const names *n) { return n->n_layer * 2 * s->n_form; }
 
-/* Returns 0 if there is no i-th. */
+/* Sets *c to the i-th candidate. Returns 0 if the parameter has no such candidate. */
 static int candidate_at(const search *s, const names *n, int i, candidate *c)
 {
     *c = (candidate){i / (2 * s->n_form), i / s->n_form % 2, i % s->n_form};
     return !c->is_other || n->other != NULL;
 }
 
-/* Writes the name of source k (of two that are stacked). */
+/* Writes the name of source k; a parameter has two sources if they are stacked. */
 static void put_name(char name[MAP_NAME], const search *s, const char *prefix, const names *n,
                      const candidate *c, int k)
 {
@@ -75,6 +76,7 @@ typedef struct {
     prefix list[MAX_PREFIXES];
 } prefixes;
 
+/* Counts a parameter's vote for a prefix, once. */
 static void vote(prefixes *all, const char *text, int length, int parameter)
 {
     int i = 0;
@@ -89,6 +91,7 @@ static void vote(prefixes *all, const char *text, int length, int parameter)
     all->list[i].last = parameter;
 }
 
+/* Votes for all texts that stand before a parameter's candidates in the file. */
 static void vote_of(prefixes *all, const search *s, const names *n, int parameter)
 {
     candidate c;
@@ -138,7 +141,8 @@ static adj_status find_prefix(search *s, int n, const names all[], adj_error *er
 
 /* ---- one parameter ---- */
 
-/* Finds the only tensor whose name ends with this one, and puts its name there. */
+/* Replaces name by the name of the only tensor that ends with it. Returns 0 if there is none or
+ * more than one. */
 static int find_ending(const search *s, char name[MAP_NAME])
 {
     int found = -1;
@@ -155,7 +159,7 @@ static int find_ending(const search *s, char name[MAP_NAME])
     return 1;
 }
 
-/* Puts the name under which the file has source k. Returns 0 if it has none. */
+/* Writes the name under which the file has source k. Returns 0 if the file does not have it. */
 static int find_name(const search *s, const names *n, const candidate *c, int k,
                      char name[MAP_NAME])
 {
@@ -166,7 +170,8 @@ static int find_name(const search *s, const names *n, const candidate *c, int k,
     return adj_tensors_find(s->theirs, name) >= 0 || (s->keras && find_ending(s, name));
 }
 
-/* The first name that the file has, else the first of all. Returns 1 if it has one. */
+/* Gives e the first candidate that the file has, else the first of all. Returns 1 if the file has
+ * one. */
 static int choose(const search *s, map_entry *e, const names *n)
 {
     candidate c = {0};
@@ -225,8 +230,8 @@ static void put_numbered(char layer[MAP_NAME], const char *kind, int64_t number)
         snprintf(layer, MAP_NAME, "%s", kind);
 }
 
-/* Gives our layers of a kind, as far as they were not found, the file's numbered names of that
- * kind, both in their order; nothing if there are not as many of both. */
+/* Adds the file's numbered names of a kind to our layers of that kind that were not found, both in
+ * order. Adds none if the numbers of both differ. */
 static void name_numbered(const search *s, int n, names all[], const char found[], const char *kind)
 {
     const char *layer = NULL;

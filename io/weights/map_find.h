@@ -1,5 +1,4 @@
-/* map_find.h - the usual names of each parameter in another program, and which of them a file has.
- */
+/* map_find.h - finds the tensor in another program's file for each parameter. */
 #ifndef IO_WEIGHTS_MAP_FIND_H
 #define IO_WEIGHTS_MAP_FIND_H
 
@@ -12,13 +11,13 @@ typedef struct {
     char own[MAP_NAME], own_part[MAP_NAME]; /* our layer and part */
     int n_layer;
     char layer[MAX_LAYERS][MAP_NAME];
-    const char *part[MAP_SOURCES], *other; /* other: of part[0], as some call it; NULL: none */
-    const char *kind; /* Keras's name of such a layer that was given none; NULL: not known */
+    const char *part[MAP_SOURCES], *other; /* other: another name of part[0]; NULL: none */
+    const char *kind; /* Keras's name of such a layer without a given one; NULL: unknown */
     int index;        /* of part[0] among Keras's variables of the layer */
 } names;
 
-/* Completes the entries of m, whose names are in all, by what is in the file; theirs NULL: by the
- * first of the names. ADJ_EARG if the file has two complete sets of them. */
+/* Sets the names of the entries of m, whose candidates are in all, to those that the file has;
+ * theirs NULL: to the first candidates. ADJ_EARG if the file has two complete sets. */
 adj_status map_find_names(weight_map *m, names all[], int keras, const adj_tensors *theirs,
                           adj_error *error);
 

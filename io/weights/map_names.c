@@ -239,7 +239,7 @@ static void name_torch_part(names *n, const parameter *p)
 
 /* ---- Keras's names ---- */
 
-/* Returns what Keras calls the first layer of this kind in a model; the next is KIND_1. */
+/* Returns Keras's name of the first layer of this kind in a model; the next is KIND_1. */
 static const char *keras_kind(const parameter *p)
 {
     if (has(p->g, p->layer, "gamma"))

@@ -85,7 +85,7 @@ static adj_status find(loading *l, target *t, adj_tensor *found)
     return ADJ_OK;
 }
 
-/* Says why the tensor that t needs cannot be read. ADJ_OK: it can be. */
+/* Fails with the reason if the tensor that t needs cannot be read. */
 static adj_status check_readable(const loading *l, target *t)
 {
     const char *why = adj_tensors_unreadable(l->file, adj_tensors_find(l->file, t->tensor));
@@ -167,7 +167,7 @@ static adj_status reset_states(loading *l)
     return ADJ_OK;
 }
 
-/* Returns the built-in map that the file's names look like, or NULL. */
+/* Returns the built-in map that fits the endings of the file's names, or NULL. */
 static const char *likely_map(const adj_tensors *file)
 {
     static const char *const marks[][2] = {

@@ -1,6 +1,7 @@
-/* test_file_kind.c - other programs' files as weights: what they are and how to export them.
+/* test_file_kind.c - other programs' files as weights: the message names the kind and how to export
+ * it.
  *
- * The bytes are what these wrote: PyTorch 2.15 (torch.save of Linear(2, 3).state_dict(), the same
+ * The bytes were written by PyTorch 2.15 (torch.save of Linear(2, 3).state_dict(), the same
  * with _use_new_zipfile_serialization=False, torch.jit.script(...).save), pickle.dump, Keras 3.15
  * (save to .keras and .h5), TensorFlow 2.21 (saved_model.save, Checkpoint.write, TFLiteConverter),
  * onnx.save with and without a producer's name, Pillow, gzip, and numpy.savez of nothing. */

@@ -1,5 +1,5 @@
-/* test_locale.c - a host program under a locale that writes 0,5 for 0.5: what the library writes is
- * the text of the C locale, and what it reads is read as such. */
+/* test_locale.c - a host program under a locale that writes 0,5 for 0.5: the library
+ * writes the text of the C locale, and reads it. */
 #include <math.h>
 
 #include "adjoint_fit.h"

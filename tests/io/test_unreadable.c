@@ -1,5 +1,5 @@
 /* test_unreadable.c - a tensor of a type or rank that the library does not have refuses only
- * itself: the file opens, the others load, and what needs it says why. */
+ * itself: the file opens, the others load, and loading this tensor fails with the reason. */
 #include <jansson.h>
 
 #include "adjoint_io.h"
@@ -76,7 +76,7 @@ Test(unreadable, safetensors)
     folder_remove(&f);
 }
 
-/* An executor with the parameter of that name, f32 [2], given what the .npz has. */
+/* Loads the .npz into an executor with a parameter of that name, f32 [2]. */
 static adj_status load(const char *parameter, const char *map, const char *path, adj_error *error)
 {
     adj_graph *g = adj_graph_new();

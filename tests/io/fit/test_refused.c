@@ -1,5 +1,5 @@
-/* test_refused.c - what adj_fit refuses before its first step, because it would fail, or leave
- * weights that were never trained, at the end. */
+/* test_refused.c - trainings that adj_fit refuses before the first step, because they would fail at
+ * the end or leave weights that were never trained. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static int count_steps(void *user, const adj_fit_progress *now)
     return 0;
 }
 
-/* Trains until it is refused; the sentence. */
+/* Expects adj_fit to refuse before a step, and returns the error. */
 static adj_error refused(const adj_net *net, const adj_dataset *train, const adj_dataset *held_out,
                          adj_fit_opts o)
 {
@@ -119,7 +119,7 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     folder_remove(&f);
 }
 
-/* ---- what no file could hold ---- */
+/* ---- names and words that no file can hold ---- */
 
 /* The data's second class has this name. */
 static adj_error refused_name(const char *name, adj_fit_opts o)
@@ -170,7 +170,7 @@ Test(refused, names_of_parameters_and_of_the_net)
     adj_dataset_free(d);
 }
 
-/* A checkpoint of it would be refused by the run that is to go on from it. */
+/* A checkpoint with such words could not be resumed. */
 Test(refused, words_of_a_checkpoint)
 {
     folder f = folder_new();

@@ -91,7 +91,7 @@ Test(prefix, two_sets)
     folder_remove(&f);
 }
 
-/* A dictionary in an .npz, and names of a program that was not named. */
+/* A dictionary in an .npz, and PyTorch's names without a map. */
 Test(prefix, npz_and_a_missing_map)
 {
     static torch_weights w;
@@ -187,7 +187,7 @@ Test(prefix, keras)
         cr_expect_arr_eq(got, want, sizeof want, "case %zu", i);
         net_free(&to);
     }
-    /* one layer of two: which it is, nothing says */
+    /* one layer of two is ambiguous */
     adj_error error = {0};
     put_keras(&from, theirs[0], PARTS - 2, path.s);
     small_net to = net_of(ADJ_NHWC, ADJ_F32);
