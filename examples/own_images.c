@@ -1,5 +1,6 @@
-/* own_images.c - a net of one's own on images of one's own: DIR/CLASS/ with image files is
- * learnt, a fifth of it held out; the weights are saved, loaded again and asked about one image.
+/* own_images.c - a net of one's own on images of one's own: trains on DIR/CLASS/ with
+ * image files, a fifth of them held out; saves the weights, loads them again and predicts one
+ * image.
  *
  *   cc own_images.c $(pkg-config --cflags --libs adjoint_io) && ./a.out DIR WEIGHTS IMAGE */
 #include <stdlib.h>

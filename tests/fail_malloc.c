@@ -1,6 +1,6 @@
-/* fail_malloc.c - preloaded (tests/test_out_of_memory.sh): one allocation of a library fails, the
- * FAIL_AT-th, 1 the first, that is asked for by code whose file's name has FAIL_IN in it, or by
- * what that code calls. FAIL_DONE names a file that is made when it does. */
+/* fail_malloc.c - preloaded by tests/test_out_of_memory.sh: makes allocation number FAIL_AT, from
+ * 1, of a library fail. FAIL_IN is part of the library's file name; allocations by functions that
+ * it calls count, too. The file FAIL_DONE is made when the allocation fails. */
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>

@@ -1,5 +1,5 @@
-/* host_locale.c - preloaded (tests/run.sh, TEST_LOCALE): test programs become host programs that
- * have set a locale. The tool sets none and is left alone. */
+/* host_locale.c - preloaded by tests/run.sh (TEST_LOCALE): sets a locale in test programs, as a
+ * host program would. The tool sets no locale and is left alone. */
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 # with "[SKIP]" is a part that was skipped. With SANITIZER_LOGS=DIR every sanitizer writes its reports
 # there, and a report is a failure whatever the test said: they are kept in BUILD/tests/reports.
 #
-# TEST_LOCALE: the locale that test programs set, as de_DE.UTF-8. TIMEOUT: seconds for one program. JOBS: how many programs run at a time; one more than there are
+# TEST_LOCALE: the locale that test programs set, such as de_DE.UTF-8. TIMEOUT: seconds for one program. JOBS: how many programs run at a time; one more than there are
 # cores, because some of them wait. Two runs at once, even of one build folder, do not disturb each
 # other: each has a folder of its own for what its programs print.
 set -u
@@ -118,8 +118,8 @@ in_list() {
     return 1
 }
 
-# TEST_LOCALE=de_DE.UTF-8: test programs run as in a host program that has set this locale, which is made
-# in the build folder.
+# TEST_LOCALE=de_DE.UTF-8: makes this locale in the build folder; test programs run as in a host program that
+# has set it.
 if [ -n "${TEST_LOCALE:-}" ]; then
     export LOCPATH="$build/tests/locale" LANGUAGE=en
     mkdir -p "$LOCPATH"

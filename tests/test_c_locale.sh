@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_c_locale.sh - numbers are printed and read by base/c_locale.c alone, which knows the C locale: no other
-# object of the libraries calls a function that reads numbers or takes a list of arguments, and no source
-# has snprintf or fprintf print a floating-point number.
+# test_c_locale.sh - only base/c_locale.c prints and reads numbers, in the C locale: no other object of the
+# libraries calls a function that reads numbers or takes a va_list, and no source prints a floating-point
+# number by snprintf or fprintf.
 set -u
 status=0
 build=${BUILD:-build}

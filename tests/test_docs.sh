@@ -41,7 +41,7 @@ grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\
 done >"$top/missing"
 [ ! -s "$top/missing" ] || complain "docs/arguments.md lacks $(tr '\n' ' ' <"$top/missing")"
 
-# Leaves are no ops to run.
+# adjoint ops does not list leaves, which no command runs.
 "$BUILD/adjoint" ops | sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' >"$top/ops"
 printf '%s\n' input param state const >>"$top/ops"
 grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\*adj_//' |

@@ -1,8 +1,7 @@
 #!/bin/sh
-# test_out_of_memory.sh - each allocation of jansson, libzip, libpng, TurboJPEG and libwebp fails once
-# (tests/fail_malloc.c): the tool ends with 1 and what a file held before is still there, or what it writes is
-# right, which is what it writes with all memory. Of many allocations the later ones are tried in strides
-# (REPEAT=2: in none).
+# test_out_of_memory.sh - makes each allocation of jansson, libzip, libpng, TurboJPEG and libwebp fail once
+# (tests/fail_malloc.c). Either the tool exits with 1 and a file keeps its old content, or the output is that of
+# a run with enough memory. Later allocations are tried in strides (REPEAT=2: all of them).
 set -u
 build=$(cd "${BUILD:-build}" && pwd)
 tool=$build/adjoint
@@ -18,7 +17,7 @@ fault() {
     failed=$((failed + 1))
 }
 
-# fail_each LIBRARY FILE COMMAND...: FILE is what the tool's command writes beside its output; "": nothing.
+# fail_each LIBRARY FILE COMMAND...: FILE is a file that the tool's command writes; "": none.
 fail_each() {
     library=$1 file=$2
     shift 2
@@ -99,7 +98,7 @@ fail_each libjansson compare.json compare --op relu --in 1,2,2,1 --runs 1 --conf
 fail_each libzip "" eval --weights weights.safetensors --data data.npz --backend naive
 fail_each libzip new.safetensors convert data.npz new.safetensors
 
-# A good image is never left out for want of memory. (libwebp calls some of its failures corrupt data.)
+# A lack of memory never leaves out a good image. (libwebp reports some of its failures as corrupt data.)
 mkdir -p images/0 images/1
 tail -c +2 "$seeds/seed-grey_png" >images/0/1.png
 tail -c +2 "$seeds/seed-la_png" >images/0/2.png

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_plan_growth.sh - building and planning a graph takes n log n at most: instructions are counted by
-# valgrind, which no load of the machine changes. Four times as many nodes may take 4.8 times as many
+# test_plan_growth.sh - building and planning a graph takes n log n at most. valgrind counts instructions,
+# which do not depend on the machine's load. Four times as many nodes may take 4.8 times as many
 # instructions (1,000 to 4,000 nodes: 4 x log 4,000 / log 1,000). $BUILD: a build folder.
 set -eu
 command -v valgrind >/dev/null || {

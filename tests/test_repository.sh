@@ -26,7 +26,7 @@ check() {
 check "path of a machine" '(^|[^[:alnum:]_.$}/])/([h]ome|[r]oot|[U]sers|[w]ork)/'
 check "address of a host" '([h]ttps?|[f]tp)://[[:alnum:]]'
 check "open end" '(^|[^[:alnum:]_])([T]ODO|[F]IXME|[X]XX)([^[:alnum:]_]|$)'
-# Durations are by the monotonic clock (exec/clock.h): the other one may be set. Two files write a date.
+# Durations use the monotonic clock (exec/clock.h), since the time of day may be set. Two files write a date.
 # shellcheck disable=SC2046
 grep -nE 'CLOCK_[R]EALTIME|[g]ettimeofday|(^|[^[:alnum:]_])time\((NULL|0|&)' \
     $(files | grep '\.[ch]$' | grep -vE '^(\./)?(tests/|cli/manual\.c|cli/selftest/rules\.c)') /dev/null >"$findings" && {

@@ -1,7 +1,6 @@
 /* virtual_clock.h - a monotonic clock that a test moves: include it in the test's only file. All
  * code in the process reads it instead of the system's, so a kernel that calls pass_ms takes
- * exactly that long, whatever else the machine does. Each reading takes 100 ns, so that loops that
- * wait for a time end. */
+ * exactly that long under any load. Each reading takes 100 ns, so that loops that wait end. */
 #ifndef TESTS_VIRTUAL_CLOCK_H
 #define TESTS_VIRTUAL_CLOCK_H
 

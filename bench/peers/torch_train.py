@@ -36,8 +36,9 @@ def read_idx(folder, name):
 
 
 def weights_of(have, want):
-    """[want, have]: the weights of an axis' pixels in those of the batch. The mean of the area under a
-    pixel where the axis shrinks, bilinear between half-pixel centers where it grows."""
+    """Returns [want, have]: the weight of each of an axis' have pixels in each of the want new ones. Where
+    the axis shrinks, a new pixel is the mean of the area under it; where it grows, it is bilinear between
+    half-pixel centers."""
     w = np.zeros((want, have), np.float32)
     scale = have / want
     for i in range(want):

@@ -246,9 +246,8 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
          "A picture of the model's size, white where the class's logit changes most with a pixel."},
         {NULL, NULL}};
     const usage u = {.command = "predict",
-                     .summary =
-                         "Classifies PNG, JPEG and WEBP images: files, folders of them, "
-                         "- for the standard input.",
+                     .summary = "Classifies PNG, JPEG and WEBP images: files, folders of them, "
+                                "- for the standard input.",
                      .options = options,
                      .arguments = "IMAGE...",
                      .argument = image,

@@ -121,8 +121,7 @@ static int data_is_missing(const adj_model_card *card)
 }
 
 /* Gives like the card's classes, mean and deviation, and the training part's where the card has
- * none.
- */
+ * none. */
 static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
                      adj_dataset *like)
 {

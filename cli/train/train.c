@@ -176,8 +176,7 @@ static void set_schedule(training *t)
 }
 
 /* Takes over a batch and an accumulation that the trainer has cut to the training images, with
- * notes.
- */
+ * notes. */
 static void tell_cut(training *t)
 {
     const adj_fit_progress cut = adj_trainer_progress(t->trainer);

@@ -142,7 +142,7 @@ static const struct {
                {0, 1.71084516, -1.09982903, 2.8230975, 1.41154875, -1.98288991, 0.25, -0.5, 1.5, 1,
                 0, 1.625}}};
 
-/* x of the first group is scaled by 2^power; only: the second one is not. */
+/* Scales x by 2^power; only: in the first group alone. */
 static void expect_scaled(int i, int power, int only, const char *isa)
 {
     double x[N_X], dx[N_X];

@@ -98,11 +98,11 @@ Test(normalized, the_card_says_it, .timeout = 120)
     run_tool(
         (const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--jitter", "0.2", NULL},
         &r);
-    expect_refused(1, "jitter (got 0.2, expected 0: the values are already normalized");
+    expect_refused(1, "jitter (got 0.2, expected 0 for values that are already normalized");
     run_tool(
         (const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--channels", "4", NULL},
         &r);
-    expect_refused(1, "channels (got 1 of values that are already normalized");
+    expect_refused(1, "normalized values cannot change channels (got 1, expected 4)");
     remove_all(&t.f);
     remove_all(&of_pixels.f);
     remove_all(&idx);

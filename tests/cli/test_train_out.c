@@ -337,7 +337,8 @@ Test(train_out, one_training_at_a_time)
     train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "--out: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "metrics.jsonl: another training is writing to it"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "metrics.jsonl: another training is writing to it"), "%s",
+                       r.err);
     cr_expect_str_eq(read_text(metrics.s), line);
     run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log", log.s, NULL},
              &r);

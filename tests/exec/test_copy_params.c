@@ -1,5 +1,5 @@
-/* test_copy_params.c - which names two executors must share before parameters are copied, and the
- * sentence that lists those that they do not. */
+/* test_copy_params.c - names that two executors must share before parameters are copied, and the
+ * sentence that lists the missing ones. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -262,7 +262,7 @@ Test(autodiff, refuses)
     fixture_free(&other);
 }
 
-/* U+202E turns the direction of writing; a quote, a backslash and an end of a line would end the
+/* U+202E changes the direction of writing; a quote, a backslash and an end of a line would end the
  * text. */
 Test(graph, printed_names_act_on_nothing)
 {

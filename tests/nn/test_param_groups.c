@@ -111,7 +111,7 @@ Test(param_groups, steps_like_torch)
     }
 }
 
-/* A list of one group, whose parameters are trained or frozen. */
+/* Expects a list of groups to be refused; freeze_q: net/q is not trained. */
 static void expect_refused(const adj_param_group *groups, int n, int freeze_q,
                            const char *const words[3])
 {
@@ -125,11 +125,11 @@ static void expect_refused(const adj_param_group *groups, int n, int freeze_q,
 
 Test(param_groups, refusals)
 {
-    const adj_param_group nobody[] = {{.pattern = "net/p"}, {.pattern = "nte/*"}};
+    const adj_param_group misspelled[] = {{.pattern = "net/p"}, {.pattern = "nte/*"}};
     const adj_param_group negative = {.pattern = "*", .weight_decay = -1};
     const adj_param_group not_a_number = {.pattern = "*", .rate = NAN};
     const adj_param_group everything = {0}, frozen = {.pattern = "net/q"};
-    expect_refused(nobody, 2, 0, (const char *const[3]){"groups[1]", "\"nte/*\"", NULL});
+    expect_refused(misspelled, 2, 0, (const char *const[3]){"groups[1]", "\"nte/*\"", NULL});
     expect_refused(&frozen, 1, 1, (const char *const[3]){"groups[0]", "no trained", NULL});
     expect_refused(&negative, 1, 0, (const char *const[3]){"groups[0]", "-1", NULL});
     expect_refused(&not_a_number, 1, 0, (const char *const[3]){"groups[0]", "nan", NULL});

@@ -119,8 +119,7 @@ typedef struct {
 } operands;
 
 /* Processes channels begin .. end, which are those of groups that are not wide or of one wide
- * group.
- */
+ * group. */
 typedef void over_channels(const chunk *k, const operands *o, ptrdiff_t begin, ptrdiff_t end);
 
 /* True if wide.h computes the group: its shift is NaN. */

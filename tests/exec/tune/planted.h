@@ -13,7 +13,7 @@
 #include "tune_folder.h"
 
 static int runs;                      /* of planted kernels */
-static void (*before_next_run)(void); /* NULL: nothing is done */
+static void (*before_next_run)(void); /* called once before a run; NULL: no call */
 
 static const char *const names[] = {"slow:1", "fast:1"};
 static int in_other_order; /* the fast one is listed first */

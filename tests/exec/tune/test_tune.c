@@ -252,7 +252,7 @@ static void tune_elsewhere(void)
     cr_assert_eq(status, 0);
 }
 
-/* It writes while this one is between reading the file and writing it. */
+/* Another process writes between this one's reading and writing of the file. */
 Test(tune, winners_of_two_processes_are_merged)
 {
     make_folder();
