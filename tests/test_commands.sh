@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_commands.sh - every command line of README.md, docs/*.md and adjoint help (whose examples are those of the
-# manual pages) ends with the status 0 that the page implies. The lines of a page run one after the other in a folder
-# of its own, with small files under the names that the pages use. $BUILD: a release build folder.
+# test_commands.sh - runs every command line of README.md, docs/*.md and adjoint help, whose examples the manual
+# pages have, too, and expects status 0. The lines of a page run one after the other in a folder of its own, with
+# small files under the names that the pages use. $BUILD: a release build folder.
 # --list prints the lines that are not run, with the reasons. $1: a page, to run its lines alone.
 set -eu
 command -v bash >/dev/null || {
@@ -45,7 +45,7 @@ done >>"$top/lines"
     exit 1
 }
 
-# Why a line is not run; nothing: it is.
+# Prints why a line is not run, or nothing.
 reason() {
     case $1 in
     ./setup.sh*) echo "installs packages" ;;

@@ -250,7 +250,7 @@ adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, cons
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);
 /* Returns the spacing of the reference's floats above 1. */
 double reference_eps(const subject *s);
-/* "naive float64", or what computes the caller's own op. */
+/* Returns "naive float64", or the name of the reference for the caller's own op. */
 const char *reference_name(const subject *s);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);

@@ -43,7 +43,7 @@ typedef struct {
 static int parse(run_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--in", "FILE", "the operands, safetensors or .npz, by the names that adjoint ops tells",
+        {"--in", "FILE", "operands, safetensors or .npz, by the names that adjoint ops prints",
          .text = &o->in},
         {"--out", "FILE", "the result y, as safetensors", .text = &o->out},
         {"--grad", "", "the gradient of each operand as well, as d and its name; for the file's dy",

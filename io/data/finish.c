@@ -208,7 +208,7 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
     return io_dataset_use_memory(d, size, o->background);
 }
 
-/* Pixels and values already normalized do not go together. */
+/* Fails if one part has pixels and the other one values that are already normalized. */
 static adj_status check_kind(dataset *d, const char *where, const adj_dataset_opts *o)
 {
     static const char *const kinds[] = {"pixels", "values already normalized"};

@@ -95,8 +95,8 @@ static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
     return add_item(list, n, "bucket_bytes", (uint64_t)o->bucket_bytes);
 }
 
-/* The data stand behind the model, for which they are prepared, and before the schedule, which is
- * made for their number. Threads may differ: the machines may. */
+/* Lists the settings that ranks compare, causes first: the model, the data, which are prepared for
+ * it, then the schedule and the rest. Threads may differ, as machines may. */
 static int list_settings(adj_trainer *t, item list[MAX_ITEMS])
 {
     entry entries[MAX_ENTRIES];

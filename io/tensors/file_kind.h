@@ -4,7 +4,7 @@
 
 #include "adjoint_io.h"
 
-/* Writes a sentence that names the file, what it is, what was expected ("safetensors") and how its
+/* Writes a sentence that names the file, its kind, the expected kinds ("safetensors") and how its
  * tensors are exported. Returns 0, without a sentence, if the file cannot be read or is of no kind
  * in the table. */
 int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE]);

@@ -177,8 +177,8 @@ Test(prepared_alike, cifar, .timeout = 120)
     expect_alike(&(format){32, 32, 3, write_cifar, NULL}, RESIZED);
 }
 
-/* Gray data for a net in color are normalized by each channel's mean, colors for a gray net become
- * luma: eval and predict agree, whatever file the images come from. */
+/* Gray data for a net in color are normalized by each channel's mean, and color for a gray net
+ * becomes luma: eval and predict agree for every format of files. */
 Test(prepared_alike, other_channels, .timeout = 120)
 {
     static float from_files[CLASSES][CLASSES], from_data[CLASSES][CLASSES];

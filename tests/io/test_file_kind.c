@@ -57,7 +57,7 @@ static const sample starts[] = {
     {BYTES(""), "an empty file", NULL},
 };
 
-/* NumPy's, where safetensors alone will do: numpy.savez(w=...), numpy.save. */
+/* NumPy's files, given to a reader of safetensors alone: numpy.savez(w=...), numpy.save. */
 static const sample numpys[] = {
     {BYTES(
          "PK\3\4-\0\0\0\0\0\0\0!\0v\246\221\260\377\377\377\377\377\377\377\377\5\0\24\0w.npy\1\0"),
