@@ -201,8 +201,8 @@ static void initialise(adj_exec *e, uint64_t seed)
     }
 }
 
-/* Notes a half type that most products are not computed in: half_in_f32.c has put casts around f32
- * kernels. */
+/* Sets a warning if most products of a half type run in f32 kernels between casts (half_in_f32.c).
+ */
 static void note_products_in_f32(adj_exec *e, adj_precision precision)
 {
     int products = 0, in_f32 = 0;
@@ -213,10 +213,11 @@ static void note_products_in_f32(adj_exec *e, adj_precision precision)
     }
     if (precision == ADJ_PRECISION_AS_BUILT || 2 * in_f32 <= products || e->warning[0] != '\0')
         return;
-    snprintf(e->warning, sizeof e->warning,
-             "note: no kernel of this CPU computes %d of %d convolutions and products in %s: they "
-             "run in f32 between casts, so a step takes as long as in f32, or longer",
-             in_f32, products, precision == ADJ_PRECISION_F16 ? "f16" : "bf16");
+    snprintf(
+        e->warning, sizeof e->warning,
+        "note: %d of %d convolutions and products have no %s kernel on this CPU: they run in f32 "
+        "between casts and gain no speed",
+        in_f32, products, precision == ADJ_PRECISION_F16 ? "f16" : "bf16");
 }
 
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)

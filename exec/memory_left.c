@@ -70,7 +70,7 @@ static size_t in_group(const char *folder, const char *file, const char *key)
     return entry_of(path, key);
 }
 
-/* A version's files. */
+/* The files of a version of control groups. */
 typedef struct {
     const char *controller, *max, *used, *limit;
     const char *reclaimable[3]; /* keys of memory.stat */

@@ -9,7 +9,7 @@
 
 enum { LINE = 64 };
 
-/* The file's first line in text; "" if there is none. */
+/* Reads the file's first line into text; "" if there is none. */
 static void read_line(const char *folder, const char *file, char text[LINE])
 {
     char path[CONTROL_GROUP_PATH + 32];
@@ -29,7 +29,7 @@ static void lower_to_quota(long long *min, long long quota, long long period)
         *min = quota / period > 1 ? quota / period : 1;
 }
 
-/* Version 2: "150000 100000", or "max 100000" without a quota. */
+/* Reads version 2's file: "150000 100000", or "max 100000" without a quota. */
 static void lower_to_max(void *user, const char *folder)
 {
     char text[LINE], *end;
@@ -38,7 +38,7 @@ static void lower_to_max(void *user, const char *folder)
     lower_to_quota(user, quota, strtoll(end, NULL, 10));
 }
 
-/* Version 1: a file for each; -1 without a quota. */
+/* Reads version 1's files of quota and period; the quota is -1 if there is none. */
 static void lower_to_cfs(void *user, const char *folder)
 {
     char quota[LINE], period[LINE];

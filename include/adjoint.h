@@ -397,7 +397,7 @@ typedef struct {
      * it can be done, hardly slower. 0: where that saves time, as less leaves the caches: 12 MB and
      * more are kept, of which 55 % or less have to be. -1: nowhere. */
     int recompute;
-    /* 1: only kernels whose results have the same bits for any number of threads
+    /* 1: takes only kernels whose results have the same bits for any number of threads
      * (adj_prep.sums_by_threads is 0), and no slices. 0: also kernels that add up by threads. */
     int same_bits;
     /* Groups of steps that run over the batch in slices of a few images, all of them for a slice

@@ -225,7 +225,7 @@ typedef struct {
      * same threads or same_bits, every number of ranks that leaves each a power of two of them, or
      * 1, gives the same bits. */
     int64_t shards;
-    int same_bits;         /* for any number of threads, as in adj_exec_opts */
+    int same_bits;         /* 1: the same bits for any number of threads, as in adj_exec_opts */
     int64_t accumulate;    /* a step takes the gradients of so many batches, in the memory of one;
                               0: 1. At most the batches of an epoch */
     int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */

@@ -111,7 +111,7 @@ static inline void store_reals(adj_dtype dtype, ptrdiff_t n, void *restrict dst,
         memcpy(dst, src, (size_t)n * sizeof *src);
 }
 
-/* Rounds n reals to the type and back, in place: a value that stays inside a group is that of its
+/* Rounds n reals to the type and back, in place, so that a value inside a group has the bits of its
  * node by itself. */
 static inline void round_reals(adj_dtype dtype, ptrdiff_t n, real *x)
 {

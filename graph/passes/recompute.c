@@ -139,7 +139,7 @@ static adj_node *recompute(rewriting *w, const adj_node *n, adj_node *const in[]
     return reads ? over_copies(w, n) : rule_copy(w, n, in);
 }
 
-/* Unasked, only of a training step with much to keep. */
+/* True if the options ask for it, or leave it open for a training step with much to keep. */
 static int is_wanted(const pass_target *target, const adj_graph *g)
 {
     size_t forward = 0;

@@ -43,8 +43,8 @@ outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *
 /* The same of the kernel of this name, its first. */
 outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
                    const adj_node *const node[]);
-/* Runs each candidate of each kernel of t that takes the group, and visits what came out, whose y
- * is freed behind it. */
+/* Runs each candidate of each kernel of t that takes the group, and calls visit with its outcome,
+ * whose y is freed afterwards. */
 void visit_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
                       void (*visit)(void *user, const outcome *o), void *user);
 /* y by naive kernels alone. */

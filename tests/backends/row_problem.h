@@ -21,7 +21,7 @@ enum {
     NORM_OUT = 1024 /* with NORM_MASK and SUMS: relu of the norm is a result, as recomputed */
 };
 
-/* Those that have a row kernel. */
+/* Patterns that have a row kernel. */
 extern const int row_patterns[], n_row_pattern;
 
 static const double epsilon = 0x1p-10;

@@ -223,7 +223,7 @@ Test(direct_fused_bits, sums) { for_each_isa(N_ROW_ISA, row_isas, expect_sums); 
 
 /* ---- against arithmetic ---- */
 
-/* What half types in f32 kernels come to: the product in f32, cast, with a bias, and widened. */
+/* Half types in f32 kernels: the product in f32, cast, with a bias, and widened. */
 static void expect_casts(const char *isa)
 {
     enum { PIXELS = 100, CHANNELS = 5 };

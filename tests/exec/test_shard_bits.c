@@ -29,7 +29,7 @@ static void set_batch(adj_exec *e, const adj_updates *u, adj_node *images, adj_n
     free(x);
 }
 
-/* Values of all parameters and states after some steps; returns their bytes. */
+/* Trains some steps and copies all parameters and states to values; returns the number of bytes. */
 static size_t train(const setting *s, int shards, char *values)
 {
     adj_model_opts m = {.batch = BATCH, .training = 1, .height = 16, .width = 16};
@@ -100,7 +100,7 @@ static void expect_all(const char *direct_isa, const char *onednn_isa)
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(shard_bits, .init = plan_as_usual);
 
-/* What the CPU lacks of these is left out: the run is that of what it has. */
+/* A level that the CPU does not have runs as the highest one that it has. */
 Test(shard_bits, base) { expect_all("base", "SSE41"); }
 Test(shard_bits, avx2) { expect_all("avx2", "AVX2"); }
 Test(shard_bits, avx512) { expect_all("avx512", "AVX512_CORE"); }

@@ -114,7 +114,7 @@ int fused_needs_channels(const adj_node *n)
     const fused_kind *kind = fused_kind_of(n->op);
     if (kind == NULL)
         return 0;
-    if (is_one_sum(n)) /* for the order of its sums, which then is that of any group */
+    if (is_one_sum(n)) /* so that its sums have the same order as in any group */
         return last_dim(n->in[0]->type.shape) <= FUSED_CHANNELS;
     if (kind->is_sum || kind->tiled > 0)
         return 1;

@@ -42,7 +42,7 @@ ALWAYS void store(float *p, columns c)
         ((vector *)p)[k] = c.v[k];
 }
 
-/* Constants or sums of columns. */
+/* Loads constants or sums of columns. */
 ALWAYS columns load_columns(const float *p)
 {
     columns c;
@@ -67,9 +67,9 @@ ALWAYS void store_columns(float *p, columns c)
                               __builtin_convertvector((words)c.v[k + 1], pairs) << 32;
 }
 
-/* To nearest even; the bf16 bits are the upper ones. What would make a NaN infinite or 0, ones in
- * all of its lower bits, does not occur: operands have zeros there, constants are plain NaNs.
- * By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
+/* Rounds to nearest even; the bf16 bits are the upper ones. A NaN with ones in all of its lower
+ * bits would become infinite or 0, and does not occur: operands have zeros there, constants are
+ * plain NaNs. By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
 ALWAYS void round_to_bf16(words *rounded, const vector *v)
 {
     words b = (words)*v;
@@ -78,7 +78,7 @@ ALWAYS void round_to_bf16(words *rounded, const vector *v)
 
 #if HAS_BF16_ROUNDING
 
-/* True if avx512_bf16's instruction would make one of them 0: it flushes subnormal numbers. */
+/* True if avx512_bf16's instruction would make a number 0: it flushes subnormal numbers. */
 ALWAYS int is_flushed(const vector *even, const vector *odd)
 {
     enum { SUBNORMAL = 0x20 };
@@ -97,7 +97,7 @@ ALWAYS void round_normal_pairs(words *both, const vector *even, const vector *od
 
 #endif
 
-/* Rounds both to nearest even, as pairs. */
+/* Rounds even and odd columns to nearest even, as pairs. */
 ALWAYS void round_pairs(words *both, const vector *even, const vector *odd)
 {
     words lower, upper;
@@ -130,7 +130,7 @@ ALWAYS columns load_row(const void *p, ptrdiff_t at)
     return c;
 }
 
-/* Rounds them to the element type. */
+/* Rounds the columns to the element type. */
 ALWAYS void round_columns(columns *c)
 {
     for (int k = 0; k < WIDE && IS_HALF; k += 2) {
@@ -140,7 +140,7 @@ ALWAYS void round_columns(columns *c)
     }
 }
 
-/* Returns what has been written. */
+/* Writes the columns, rounded; returns them as written. */
 ALWAYS columns store_row(void *p, ptrdiff_t at, columns c)
 {
     if (!IS_HALF) {
