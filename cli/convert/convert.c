@@ -153,6 +153,16 @@ static adj_status write_tensors(const char *path, const void *source, adj_error 
     }
 }
 
+/* True if IN has a model card that OUT's format cannot hold. */
+static int loses_card(const contents *c)
+{
+    const format to = format_of(c->o);
+    int has_card = 0;
+    for (int i = 0; i < c->says.n; i++)
+        has_card |= strcmp(c->says.entry[i].key, "model") == 0;
+    return has_card && (to == NPZ || to == NPY);
+}
+
 static int write_contents(const contents *c, FILE *output)
 {
     const convert_opts *o = c->o;
@@ -161,6 +171,11 @@ static int write_contents(const contents *c, FILE *output)
         return complain("convert", EXIT_FAILED, "--tensor: %s has none of the name %s", o->files[0],
                         o->tensor);
     int status = replace_output("convert", &out, output, write_tensors, c);
+    if (status == EXIT_OK && loses_card(c))
+        complain("convert", EXIT_OK,
+                 "note: %s holds arrays only: the model card (model, size, mean, classes) is left "
+                 "out",
+                 is_stdout(out.path) ? "standard output" : out.path);
     if (status == EXIT_OK)
         say("%d tensors written to %s", c->n, is_stdout(out.path) ? "standard output" : out.path);
     return status;

@@ -43,7 +43,9 @@ static adj_status add_entry(file_list *list, const char *folder, const char *nam
     adj_status status = ADJ_OK;
     if (is_image_name(name) && !is_folder(path))
         status = append(list, path, error);
-    else if (!is_ignored_name(name) && depth < MAX_DEPTH && is_folder(path))
+    else if (!is_ignored_name(name) && !is_folder(path))
+        list->left_out++;
+    else if (!is_ignored_name(name) && depth < MAX_DEPTH)
         status = add_folder(list, path, depth + 1, error);
     free(path);
     return status;

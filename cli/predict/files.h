@@ -7,6 +7,7 @@
 typedef struct {
     char **path;
     int64_t n, room;
+    int64_t left_out; /* files in folders that are no images by name, but for ignored ones */
 } file_list;
 
 /* Adds the path; of a folder, the images in it and below by name (io/data/image_name.h), in the

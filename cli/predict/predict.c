@@ -11,6 +11,7 @@
 #include "cli/standard.h"
 #include "exec/clock.h"
 #include "files.h"
+#include "io/data/image_name.h"
 #include "saliency.h"
 
 typedef struct {
@@ -322,6 +323,9 @@ static int predict(predict_opts *o, int n, const char *const image[])
             complain("predict", EXIT_OK, "%s", error.message);
             w.failed = 1;
         }
+    if (status == CONTINUE && files.left_out > 0)
+        complain("predict", EXIT_OK, "note: left out %lld file%s with other endings (expected %s)",
+                 (long long)files.left_out, files.left_out > 1 ? "s" : "", IMAGE_ENDINGS);
     if (status == CONTINUE && o->saliency != NULL && files.n != 1)
         status = complain("predict", EXIT_USAGE, "--saliency takes one image (got %lld)",
                           (long long)files.n);

@@ -93,6 +93,11 @@ Test(convert, npz_and_npy)
     }
     adj_tensors_free(t);
 
+    const adj_metadata model = {"model", "lenet"};
+    cr_assert_eq(adj_tensors_write(back.s, 1, tensors, 1, &model, NULL), ADJ_OK);
+    r = TOOL("convert", back.s, npz.s);
+    cr_expect(r.status == 0 && strstr(r.err, "the model card"), "%s", r.err);
+
     r = TOOL("convert", path.s, npy.s);
     cr_expect(r.status == 1 && strstr(r.err, "--tensor NAME takes one"), "%s", r.err);
     r = TOOL("convert", path.s, npy.s, "--tensor", "bytes");

@@ -71,8 +71,10 @@ Test(predict, one_and_many)
     /* a folder: by name, and only images; both are 3 x 2 pixels */
     put_file(in_folder(&f, "._grey.png").s, "Mac OS X", 8);
     put_file(in_folder(&f, "Thumbs.db").s, grey_png, sizeof grey_png);
+    put_file(in_folder(&f, "scan.bmp").s, "BM", 2);
     PREDICT("--weights", weights.s, f.path);
     cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "note: left out "), "%s", r.err);
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n", grey.s, rgb.s);
     cr_expect_str_eq(r.out, line);
     cr_expect_not_null(strstr(r.err, "predict: 2 images, 2 of them resized to 32x32: "), "%s",

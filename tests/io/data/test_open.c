@@ -390,8 +390,8 @@ Test(open, numpy)
  */
 Test(open, numpy_validation)
 {
-    static const char *const names[] = {"x_val", "x_valid", "x_validation"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const names[] = {"x_val", "x_valid", "x_validation", "X_val"};
+    for (int i = 0; i < 4; i++) {
         folder f = folder_new();
         char x[40], y[40];
         snprintf(x, sizeof x, "%s.npy", names[i]);
