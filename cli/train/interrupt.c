@@ -20,7 +20,6 @@ static void on_signal(int number)
         return;
     }
     first_signal = number;
-    signal(SIGPIPE, SIG_IGN); /* Ctrl-C ends a reader of the output, too; weights are still saved */
     const size_t skipped =
         is_terminal ? 0 : 1; /* a terminal's cursor is behind ^C or the progress line */
     if (has_note && write(STDERR_FILENO, note + skipped, sizeof note - 1 - skipped) < 0)

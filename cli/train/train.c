@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -453,8 +454,10 @@ int command_train(int argc, char **argv)
     char model[MODEL_NAME];
 
     int status = parse_train(&o, argc, argv);
-    if (status == CONTINUE)
+    if (status == CONTINUE) {
+        signal(SIGPIPE, SIG_IGN); /* output without a reader is lost; the weights are not */
         status = mpirun_join("train", o.ranks, o.rank_timeout, &t.group);
+    }
     if (status == CONTINUE)
         status = mpirun_introduce("train", &t.group);
     if (status == CONTINUE && o.resume)

@@ -150,3 +150,36 @@ Test(interrupt, saves_without_a_reader_of_its_output)
     folder_remove(&out);
     folder_remove(&t.data);
 }
+
+/* The reader in "train | head -1" ends while the training goes on. */
+Test(interrupt, goes_on_and_saves_when_the_reader_of_its_output_ends)
+{
+    static finished r;
+    static const char lost[] = "standard output cannot be written";
+    folder data = small_data();
+    const file_name out = in_folder(&data, "out.safetensors"), log = in_folder(&data, "log");
+    int ends[2];
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    signal(SIGPIPE, SIG_DFL);
+    child c =
+        child_start((const char *[]){"train", "--data", data.path, "--model", "lenet5", "--epochs",
+                                     "3", "--threads", "1", "--log", log.s, "--out", out.s, NULL},
+                    ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+    child_finish(&c, &r);
+    cr_expect_eq(r.status, 1, "%d: %s", r.status, r.err);
+    const char *first = strstr(r.err, lost);
+    cr_expect_not_null(first, "%s", r.err);
+    cr_expect(first == NULL || strstr(first + 1, lost) == NULL, "%s", r.err);
+    cr_expect_eq(access(out.s, F_OK), 0, "no weights");
+    FILE *f = fopen(log.s, "r");
+    char line[4096];
+    int epochs = 0;
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        epochs += strstr(line, "\"event\":\"epoch\"") != NULL;
+    cr_expect_eq(epochs, 3);
+    if (f != NULL)
+        fclose(f);
+    folder_remove(&data);
+}
