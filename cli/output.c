@@ -17,7 +17,15 @@ static int is_the_output(const output_file *f)
            is_stdout(f->path);
 }
 
-static int is_file(const output_file *f) { return f->path != NULL && !is_the_output(f); }
+/* True if the path is compared with the others: an output's, or an existing input file's. */
+static int is_file(const output_file *f)
+{
+    struct stat s;
+    if (f->kind == INPUT)
+        return f->path != NULL && !is_stdout(f->path) && stat(f->path, &s) == 0 &&
+               S_ISREG(s.st_mode);
+    return f->path != NULL && !is_the_output(f);
+}
 
 /* A device may be named twice, and is itself whatever is written to it. */
 static int is_device(const char *path)
@@ -67,7 +75,7 @@ static int identify(const char *command, const output_file *f, int partial, adj_
 static int compare(const char *command, const output_file *f, const output_file *other)
 {
     adj_file_id id, of_other;
-    if (is_device(f->path))
+    if (is_device(f->path) || (f->kind == INPUT && other->kind == INPUT))
         return CONTINUE;
     int names = is_replaced(other) ? 2 : 1;
     int status = identify(command, f, 0, &id);
@@ -124,7 +132,7 @@ int check_outputs(const char *command, int n, const output_file file[])
             }
     }
     for (int i = 0; i < n && status == CONTINUE; i++)
-        if (is_file(&file[i]))
+        if (file[i].kind != INPUT && is_file(&file[i]))
             status = check(command, &file[i]);
     return status;
 }

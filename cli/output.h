@@ -1,5 +1,4 @@
-/* output.h - the files that a command writes: whether each can be written is asked before the work
- * begins, for all commands in one place. */
+/* output.h - the files that a command writes: checked before the work begins. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -10,7 +9,8 @@ typedef enum {
     OUTPUT_REPLACED_OR_STDOUT,
     OUTPUT_IN_PLACE,
     OUTPUT_OR_STDOUT, /* in place; with _OR_STDOUT, "-" is standard output */
-    OUTPUT_REPORT     /* replaced, a pipe or a device in place; "-" is standard output */
+    OUTPUT_REPORT,    /* replaced, a pipe or a device in place; "-" is standard output */
+    INPUT             /* only read: no output may be this file */
 } output_kind;
 
 typedef struct {
@@ -22,9 +22,10 @@ typedef struct {
  * replaced. path NULL: the option was not given. */
 int refuse_standard(const char *command, const char *option, const char *path);
 
-/* Prints what is wrong: an empty name and two options that name one file are wrong usage, what
- * cannot be written fails: of what is replaced all but regular files, in place a folder, or a pipe
- * that nobody reads. Pipes stay open from here on. CONTINUE or an exit status. */
+/* Prints what is wrong: an empty name, and two options that name one file, are wrong usage, unless
+ * both are inputs. What cannot be written fails: of what is replaced all but regular files, in
+ * place a folder, or a pipe that nobody reads. Pipes stay open from here on. CONTINUE or an exit
+ * status. */
 int check_outputs(const char *command, int n, const output_file file[]);
 
 /* Whether the name is the output's, or standard input's, where such is possible. */

@@ -308,16 +308,25 @@ static int open_work(work *w, predict_opts *o)
     return CONTINUE;
 }
 
+static int check_saliency(const predict_opts *o, const file_list *files)
+{
+    if (files->n != 1)
+        return complain("predict", EXIT_USAGE, "--saliency takes one image (got %lld)",
+                        (long long)files->n);
+    const output_file all[] = {{"--saliency", o->saliency, OUTPUT_REPLACED},
+                               {"--weights", o->weights, INPUT},
+                               {"--map", o->map, INPUT},
+                               {"IMAGE", files->path[0], INPUT}};
+    return check_outputs("predict", sizeof all / sizeof all[0], all);
+}
+
 static int predict(predict_opts *o, int n, const char *const image[])
 {
     work w = {.o = o};
     file_list files = {0};
     adj_error error = {0};
 
-    const output_file out = {"--saliency", o->saliency, OUTPUT_REPLACED};
-    int status = check_outputs("predict", 1, &out);
-    if (status == CONTINUE)
-        status = open_work(&w, o);
+    int status = open_work(&w, o);
     for (int i = 0; i < n && status == CONTINUE; i++)
         if (files_add(&files, image[i], &error) != ADJ_OK) {
             complain("predict", EXIT_OK, "%s", error.message);
@@ -326,9 +335,8 @@ static int predict(predict_opts *o, int n, const char *const image[])
     if (status == CONTINUE && files.left_out > 0)
         complain("predict", EXIT_OK, "note: left out %lld file%s with other endings (expected %s)",
                  (long long)files.left_out, files.left_out > 1 ? "s" : "", IMAGE_ENDINGS);
-    if (status == CONTINUE && o->saliency != NULL && files.n != 1)
-        status = complain("predict", EXIT_USAGE, "--saliency takes one image (got %lld)",
-                          (long long)files.n);
+    if (status == CONTINUE && o->saliency != NULL)
+        status = check_saliency(o, &files);
     if (status == CONTINUE)
         status = predict_files(&w, &files);
     files_free(&files);

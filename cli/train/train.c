@@ -71,7 +71,10 @@ static int check_files(training *t)
     const train_opts *o = t->o;
     const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--tune-file", o->tune_file, OUTPUT_REPLACED},
-                                 {"--log", o->log, OUTPUT_OR_STDOUT}};
+                                 {"--log", o->log, OUTPUT_OR_STDOUT},
+                                 {"--data", o->data.path, INPUT},
+                                 {"--weights", o->weights, INPUT},
+                                 {"--map", o->map, INPUT}};
     int status = out_open(&t->out, o->out);
     return status == CONTINUE && is_first(t)
                ? out_check("train", &t->out, sizeof files / sizeof files[0], files)

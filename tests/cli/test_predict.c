@@ -169,3 +169,29 @@ Test(predict, what_is_missing)
     cr_expect_str_eq(r.err, "");
     folder_remove(&f);
 }
+
+/* The picture may not replace what the command reads. */
+Test(predict, saliency_spares_its_inputs)
+{
+    folder f = small_data();
+    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png"),
+                    link_name = in_folder(&f, "link");
+    char sentence[2 * sizeof grey.s];
+    put_weights(&f, weights.s, WHOLE);
+    put_file(grey.s, grey_png, sizeof grey_png);
+    cr_assert_eq(link(grey.s, link_name.s), 0);
+    PREDICT("--weights", weights.s, "--saliency", link_name.s, grey.s);
+    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
+    snprintf(sentence, sizeof sentence, "--saliency and IMAGE name one file (%s)", grey.s);
+    cr_expect_not_null(strstr(r.err, sentence), "%s", r.err);
+    PREDICT("--weights", weights.s, "--saliency", weights.s, grey.s);
+    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
+    cr_expect_not_null(strstr(r.err, "--saliency and --weights name one file"), "%s", r.err);
+    cr_expect_str_empty(r.out);
+    char bytes[sizeof grey_png + 1];
+    FILE *file = fopen(grey.s, "rb");
+    cr_expect_eq(fread(bytes, 1, sizeof bytes, file), sizeof grey_png);
+    fclose(file);
+    cr_expect_arr_eq(bytes, grey_png, sizeof grey_png);
+    folder_remove(&f);
+}
