@@ -113,8 +113,8 @@ static const remark examples[] = {
      "On a folder of images, changed at random; ends when it no longer gets better."},
     {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
      "Two processes that each take half of every batch."},
-    {"adjoint train --log - | jq .held_out_accuracy",
-     "The log on standard output; what else is told goes to standard error."},
+    {"adjoint train --log - | jq 'select(.event == \"epoch\").held_out_accuracy'",
+     "The log on standard output; other messages on standard error."},
     {NULL, NULL}};
 
 /* How it learns, and from which changes of the images; the list ends with the data's options. */

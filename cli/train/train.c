@@ -299,7 +299,10 @@ static int resume(const training *t)
     adj_error error = {0};
     if (adj_trainer_resume(t->trainer, t->o->checkpoint, &error) == ADJ_OK)
         return CONTINUE;
-    return complain("train", EXIT_FAILED, "--resume: %s", error.message);
+    const int is_missing =
+        t->o->data.path == NULL && strstr(error.message, "trained on other data") != NULL;
+    return complain("train", EXIT_FAILED, "--resume: %s%s", error.message,
+                    is_missing ? " (--data is missing; the embedded digits were taken)" : "");
 }
 
 static int log_failed(const training *t)

@@ -242,13 +242,15 @@ static int is_possible(const adj_trainer *t, const settings *there, const positi
            there->begun <= p->epoch && (p->epoch < there->epochs || p->step == 0);
 }
 
-static adj_status check_sums(adj_trainer *t, const adj_tensors *file, const position *p,
-                             adj_error *error)
+/* Compares the sums first to end - 1; the first one, of the data, is the same for every position.
+ */
+static adj_status check_sums(adj_trainer *t, const adj_tensors *file, const position *p, int first,
+                             int end, adj_error *error)
 {
     char sums[SUMS][ENTRY_TEXT];
     if (!list_sums(t, p, sums))
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    for (int i = 0; i < SUMS; i++) {
+    for (int i = first; i < end; i++) {
         const char *text = adj_tensors_metadata(file, sum_keys[i]);
         if (text == NULL || strcmp(text, sums[i]) != 0)
             return adj_error_set(error, ADJ_EARG, "%s", sum_meanings[i]);
@@ -302,13 +304,15 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     const int prolongs = t->set.epochs > there.epochs;
     if (status == ADJ_OK)
         status = compare_settings(&t->set, &there, prolongs, error);
+    if (status == ADJ_OK) /* first: the position in other data can be out of range */
+        status = check_sums(t, file, &p, 0, 1, error);
     list_places(&p, &there, t->steps, t->train->n, places);
     if (status == ADJ_OK)
         status = read_entries(file, places, PLACES, error);
     if (status == ADJ_OK)
         status = check_epochs(&t->set, &there, &p, error);
     if (status == ADJ_OK)
-        status = check_sums(t, file, &p, error);
+        status = check_sums(t, file, &p, 1, SUMS, error);
     if (status == ADJ_OK && !is_possible(t, &there, &p))
         status = adj_error_set(error, ADJ_EIO, "its counts do not fit each other");
     if (status == ADJ_OK)

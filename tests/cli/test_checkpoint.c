@@ -381,7 +381,12 @@ Test(checkpoint, distrusted)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         expect_refused(&f, file.s, others[i].option, others[i].value, "is another there");
     put_images(&other, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 89);
-    expect_refused(&other, file.s, NULL, NULL, "trained on other data");
+    expect_refused(&other, file.s, NULL, NULL, "trained on other data\n");
+    run_tool((const char *[]){"train", "--resume", "--checkpoint", file.s, NULL}, &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "it was trained on other data (--data is missing; the "
+                                     "embedded digits were taken)\n"),
+                       "%s", r.err);
 
     static char bytes[TEXT];
     size_t n = read_file(file.s, bytes);

@@ -338,7 +338,8 @@ Test(fit, prolonged)
 {
     folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
-    adj_dataset *train = make_data(N, 1), *other = make_data(N, 5), *test = make_data(M, 2);
+    adj_dataset *train = make_data(N, 1), *other = make_data(N, 5), *few = make_data(BATCH, 5),
+                *test = make_data(M, 2);
     watched w = {.stop = 7};
     adj_fit_opts o = watching(&w);
     o.checkpoint = file.s;
@@ -350,6 +351,7 @@ Test(fit, prolonged)
     expect_not_resumed(train, &o, "its epochs is another (got 2, expected 3");
     o.epochs = 3;
     expect_not_resumed(other, &o, "trained on other data");
+    expect_not_resumed(few, &o, "trained on other data"); /* with one step, not two */
     o.augment.shift = 0;
     expect_not_resumed(train, &o, "its shift is another (got 0, expected 1)");
     o.augment.shift = 1;
@@ -368,6 +370,7 @@ Test(fit, prolonged)
                            1e-12, "step %d: %g", s, w.rate[s]);
     adj_dataset_free(test);
     adj_dataset_free(other);
+    adj_dataset_free(few);
     adj_dataset_free(train);
     folder_remove(&f);
 }
