@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adjoint_data.h"
 #include "checkpoint.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 /* When the command line may say something else than the file. */
 typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
@@ -211,4 +213,23 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
             (void)option_store(&stored[i].o, entry_of(&given[i].o, number).value);
     *o = there;
     return status;
+}
+
+void checkpoint_say_replaced(const train_opts *o)
+{
+    adj_tensors *file = NULL;
+    if (o->checkpoint == NULL || o->resume || access(o->checkpoint, F_OK) != 0)
+        return;
+    const int is_checkpoint = adj_tensors_read(o->checkpoint, &file) == ADJ_OK &&
+                              adj_tensors_metadata(file, "checkpoint") != NULL;
+    adj_tensors_free(file);
+    if (!is_checkpoint)
+        say_wrapped(NULL, "note: %s is replaced", o->checkpoint);
+    else if (o->every > 0)
+        say_wrapped(NULL, "note: %s is replaced after step %lld; --resume continues it",
+                    o->checkpoint, (long long)o->every);
+    else
+        say_wrapped(NULL, "note: %s is replaced after the first epoch; --resume continues it",
+                    o->checkpoint);
+    fflush(stdout); /* reading the data may take long */
 }

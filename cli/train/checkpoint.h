@@ -21,4 +21,7 @@ void checkpoint_data(train_opts *o, checkpoint_metadata *m);
  * every case. CONTINUE, or an exit status after a complaint. */
 int checkpoint_open(train_opts *o, adj_tensors **file);
 
+/* Prints a note if a new run replaces the file of --checkpoint. */
+void checkpoint_say_replaced(const train_opts *o);
+
 #endif

@@ -285,6 +285,8 @@ static int start(training *t)
                     "note: weights are not saved; --out DIR saves weights, metrics and report");
         fflush(stdout); /* what follows may take long */
     }
+    if (status == CONTINUE && is_first(t))
+        checkpoint_say_replaced(o);
     if (status == CONTINUE)
         status = open_parts(t);
     if (status == CONTINUE)

@@ -398,3 +398,34 @@ Test(checkpoint, distrusted)
     folder_remove(&f);
     folder_remove(&other);
 }
+
+/* Trains an epoch with --checkpoint PATH and another option, and expects this first line. */
+static void expect_first_line(const folder *f, const char *path, const char *option,
+                              const char *value, const char *line)
+{
+    finished r;
+    words w = training(f, (const char *[]){"--model", "lenet5", "--epochs", "1", "--checkpoint",
+                                           path, option, value, NULL});
+    run_tool(w.word, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_eq(strncmp(r.out, line, strlen(line)), 0, "expected %s, got %s", line, r.out);
+}
+
+Test(checkpoint, replacing_one_is_noted)
+{
+    folder f = small_data();
+    const file_name file = in_folder(&f, "run.ckpt");
+    char line[sizeof file.s + 80];
+    expect_first_line(&f, file.s, NULL, NULL, "note: 90 of 90 images are resized");
+    snprintf(line, sizeof line,
+             "note: %s is replaced after the first epoch; --resume continues it\n", file.s);
+    expect_first_line(&f, file.s, NULL, NULL, line);
+    snprintf(line, sizeof line, "note: %s is replaced after step 2; --resume continues it\n",
+             file.s);
+    expect_first_line(&f, file.s, "--checkpoint-every", "2", line);
+    expect_first_line(&f, file.s, "--resume", NULL, "note: 90 of 90 images are resized");
+    put_file(file.s, "precious", 8);
+    snprintf(line, sizeof line, "note: %s is replaced\n", file.s);
+    expect_first_line(&f, file.s, NULL, NULL, line);
+    folder_remove(&f);
+}
