@@ -1,6 +1,7 @@
 /* predict.c - adjoint predict: what images show, by weights in a file. Images are read by OpenMP's
  * threads, a batch at a time; one that cannot be read is reported, and the others go on. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,35 @@ static int64_t keep_good(work *w, char *const path[], int64_t count, const char 
     return n;
 }
 
+static int is_finite(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return 0;
+    return 1;
+}
+
+/* Reports the images whose probabilities are not finite and moves the others together. Returns
+ * how many these are. */
+static int64_t keep_finite(work *w, int64_t n, const char *good[])
+{
+    const int64_t classes = w->card->classes;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float *probability = w->probabilities + i * classes;
+        if (is_finite(probability, classes)) {
+            memmove(w->probabilities + kept * classes, probability,
+                    (size_t)classes * sizeof *probability);
+            good[kept++] = good[i];
+            continue;
+        }
+        complain("predict", EXIT_OK,
+                 "%s: the net's result is not finite: its weights hold NaN or infinities", good[i]);
+        w->failed = 1;
+    }
+    return kept;
+}
+
 static int predict_batch(work *w, char *const path[], int64_t count)
 {
     const int64_t elems = w->size.h * w->size.w * w->size.c;
@@ -167,8 +197,11 @@ static int predict_batch(work *w, char *const path[], int64_t count)
 #pragma omp parallel for schedule(dynamic) if (count > 1)
     for (int64_t i = 0; i < count; i++)
         (void)read_image(w, path[i], w->pixels + i * elems, &w->resized[i], &w->error[i]);
-    const int64_t n = keep_good(w, path, count, good);
-    if (n > 0 && adj_predict_floats(w->p, n, w->pixels, w->probabilities, &error) != ADJ_OK)
+    const int64_t n_read = keep_good(w, path, count, good);
+    const adj_status computed =
+        adj_predict_floats(w->p, n_read, w->pixels, w->probabilities, &error);
+    const int64_t n = keep_finite(w, n_read, good);
+    if (computed != ADJ_OK && n == n_read)
         return complain("predict", EXIT_FAILED, "%s", error.message);
     const int status = n > 0 && w->o->saliency != NULL
                            ? write_saliency(w->p, w->o->saliency, w->pixels, w->probabilities)

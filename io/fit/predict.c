@@ -1,4 +1,5 @@
 /* predict.c - images through a predictor: one, many, a whole data set. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,19 @@ void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], 
     normalise(p, (images){.floats = pixels}, 0, n, x);
 }
 
+/* Fails for the first image that has a probability that is not finite. */
+static adj_status check_finite(int64_t n, int64_t classes, const float *probabilities,
+                               adj_error *error)
+{
+    for (int64_t i = 0; i < n * classes; i++)
+        if (!isfinite(probabilities[i]))
+            return adj_error_set(error, ADJ_EARG,
+                                 "predict: the net's result for image %lld is not finite: its "
+                                 "weights or the image hold NaN or infinities",
+                                 (long long)(i / classes));
+    return ADJ_OK;
+}
+
 static adj_status predict(adj_predictor *p, int64_t n, images from, float *probabilities,
                           adj_error *error)
 {
@@ -53,7 +67,7 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
                    (size_t)(count * classes) * sizeof *probabilities);
     }
     free(x);
-    return status;
+    return status == ADJ_OK ? check_finite(n, classes, probabilities, error) : status;
 }
 
 adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[], float probabilities[],
@@ -136,6 +150,24 @@ static adj_status score_batches(network *n, adj_loader *l, int64_t first, int64_
     return status;
 }
 
+/* Adds the batches to score, in their order. Fails for a loss that is not finite. */
+static adj_status add_up(int64_t steps, const batch_score list[], adj_score *score,
+                         adj_error *error)
+{
+    for (int64_t step = 0; step < steps; step++) {
+        const int64_t first = score->count;
+        score->loss += list[step].loss;
+        score->right += list[step].right;
+        score->count += list[step].count;
+        if (!isfinite(list[step].loss))
+            return adj_error_set(error, ADJ_EARG,
+                                 "the net's loss for images %lld to %lld is not finite: "
+                                 "its weights or the images hold NaN or infinities",
+                                 (long long)first, (long long)score->count - 1);
+    }
+    return ADJ_OK;
+}
+
 /* Each rank's part of the batches; the sum is in their order, whoever has computed them. */
 static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, adj_score *score,
                             int64_t confusion[], adj_error *error)
@@ -150,11 +182,8 @@ static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, a
     adj_status status = score_batches(n, l, first, end, p->ranks, own, confusion, error);
     if (status == ADJ_OK && p->ranks != NULL)
         status = p->ranks->all_gather(p->ranks->group, own, (size_t)each * sizeof *own, all, error);
-    for (int64_t step = 0; step < steps && status == ADJ_OK; step++) {
-        score->loss += all[step].loss;
-        score->right += all[step].right;
-        score->count += all[step].count;
-    }
+    if (status == ADJ_OK) /* after the exchange: all ranks fail alike */
+        status = add_up(steps, all, score, error);
     free(all);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "adjoint_fit.h"
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
@@ -17,8 +18,8 @@ static const char names[] = "[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\
                             "\"n nine\"]";
 
 enum { NO_SCALE = 2, NO_NAMES = 5, WHOLE = 6 };
-/* With so many entries of the card. */
-static void put_weights(const folder *f, const char *path, int entries)
+/* With so many entries of the card; nan: logits/b of class 0. */
+static void put_weights_with(const folder *f, const char *path, int entries, int nan)
 {
     static float values[MAX_TENSORS][60000];
     const file_name trained = in_folder(f, "trained.safetensors");
@@ -40,10 +41,15 @@ static void put_weights(const folder *f, const char *path, int entries)
         tensor[i].data = values[i];
         cr_assert_leq(adj_shape_elems(tensor[i].shape), 60000);
         for (int k = 0; k < 10 && strcmp(tensor[i].name, "logits/b") == 0; k++)
-            values[i][k] = (float)log(k + 1);
+            values[i][k] = k == 0 && nan ? NAN : (float)log(k + 1);
     }
     cr_assert_eq(adj_tensors_write(path, n, tensor, entries, card, NULL), ADJ_OK);
     adj_tensors_free(t);
+}
+
+static void put_weights(const folder *f, const char *path, int entries)
+{
+    put_weights_with(f, path, entries, 0);
 }
 
 #define PREDICT(...) run_tool((const char *[]){"predict", __VA_ARGS__, NULL}, &r)
@@ -193,5 +199,63 @@ Test(predict, saliency_spares_its_inputs)
     cr_expect_eq(fread(bytes, 1, sizeof bytes, file), sizeof grey_png);
     fclose(file);
     cr_expect_arr_eq(bytes, grey_png, sizeof grey_png);
+    folder_remove(&f);
+}
+
+/* A softmax with a NaN among its logits is NaN for all classes, and so is the loss. */
+Test(predict, weights_with_nan)
+{
+    folder f = small_data();
+    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png"),
+                    rgb = in_folder(&f, "rgb.png");
+    const char *const formats[] = {"--top=3", "--json"};
+    const uint8_t pixels[3 * 32 * 32] = {0};
+    float probability[30];
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    put_weights_with(&f, weights.s, WHOLE, 1);
+    put_file(grey.s, grey_png, sizeof grey_png);
+    put_file(rgb.s, rgb_png, sizeof rgb_png);
+    for (int i = 0; i < 2; i++) {
+        PREDICT("--weights", weights.s, formats[i], grey.s, rgb.s);
+        cr_expect_eq(r.status, 1);
+        cr_expect_str_eq(r.out, "");
+        cr_expect_not_null(strstr(r.err, "grey.png: the net's result is not finite"), "%s", r.err);
+        cr_expect_not_null(strstr(r.err, "rgb.png: the net's result is not finite"), "%s", r.err);
+    }
+    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, NULL}, &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "is not finite: its weights or the images hold NaN"), "%s",
+                       r.err);
+    cr_assert_eq(adj_predictor_load(weights.s, NULL, NULL, &p, &error), ADJ_OK);
+    cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
+    cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
+                                    "weights or the image hold NaN or infinities");
+    adj_predictor_free(p);
+    folder_remove(&f);
+}
+
+/* The library computes the images beside one that holds NaN. */
+Test(predict, an_image_with_nan)
+{
+    folder f = small_data();
+    const file_name weights = in_folder(&f, "weights");
+    static float pixels[3 * 32 * 32];
+    float probability[30];
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    put_weights(&f, weights.s, WHOLE);
+    cr_assert_eq(adj_predictor_load(weights.s, NULL, NULL, &p, &error), ADJ_OK);
+    for (int i = 0; i < 32 * 32; i++)
+        pixels[32 * 32 + i] = NAN;
+    const adj_status status = adj_predict_floats(p, 3, pixels, probability, &error);
+    if (isfinite(probability[10])) /* an activation or a maximum may stop the NaN */
+        cr_expect_eq(status, ADJ_OK);
+    else
+        cr_expect(status == ADJ_EARG && strstr(error.message, "image 1 is not") != NULL, "%s",
+                  error.message);
+    cr_expect_float_eq(probability[9], 10.0 / 55, 1e-6);
+    cr_expect_float_eq(probability[29], 10.0 / 55, 1e-6);
+    adj_predictor_free(p);
     folder_remove(&f);
 }
