@@ -73,10 +73,10 @@ ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 /* Images that are computed at a time. */
 enum { ADJ_PREDICT_BATCH = 32 };
 /* The probabilities [n, classes] of n images [n, h, w, c] in pixel units (0 .. 255) of the card's
- * size, normalised as the card says, if it does; ADJ_EARG for a net of normalized data; n may be
- * anything from 0. The first image is planned for by itself, many are computed ADJ_PREDICT_BATCH at
- * a time: plans are made when they are first needed. A result that is not finite is ADJ_EARG with
- * the first such image; the probabilities of the others are computed nevertheless. */
+ * size, normalised as the card says, else as they are; ADJ_EARG for a net of normalized data; n may
+ * be anything from 0. The first image is planned for by itself, many are computed ADJ_PREDICT_BATCH
+ * at a time: plans are made when they are first needed. A result that is not finite is ADJ_EARG
+ * with the first such image; the probabilities of the others are computed nevertheless. */
 ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[],
                                float probabilities[], adj_error *error);
 /* Predicts from images in floats: pixels, or for a net of normalized data values as in training. */
@@ -101,10 +101,11 @@ typedef struct {
     double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
     int64_t right, count;  /* images */
 } adj_score;
-/* The whole data set, normalised as the card says, else by its own mean and deviation. ADJ_ESHAPE
- * for pixels with a net of normalized data, and the other way round; ADJ_EARG for a loss that is
- * not finite. confusion:
- * NULL, or [classes, classes], to whose row label, column prediction 1 is added for each image. */
+/* The whole data set, normalised as the card says. Without a mean and a deviation in the card
+ * pixels are taken as they are (0 .. 255), as adj_predict takes them. ADJ_ESHAPE for pixels with a
+ * net of normalized data, and the other way round; ADJ_EARG for a loss that is not finite.
+ * confusion: NULL, or [classes, classes], to whose row label, column prediction 1 is added for each
+ * image. */
 ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                           int64_t confusion[], adj_error *error);
 

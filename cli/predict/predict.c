@@ -324,9 +324,7 @@ static int open_work(work *w, predict_opts *o)
             "uint8 or floats in 0 to 1 or 0 to 255)",
             o->weights);
     if (!(w->card->deviation[0] > 0))
-        complain("predict", EXIT_OK,
-                 "%s does not say mean and deviation: pixels go in as they are, 0 to 255",
-                 o->weights);
+        complain("predict", EXIT_OK, RAW_PIXELS_NOTE, o->weights);
     w->size = (adj_image_opts){.h = w->card->height, .w = w->card->width, .c = w->card->channels};
     if (w->card->resize != NULL && strcmp(w->card->resize, "error") == 0)
         w->size.resize = ADJ_RESIZE_ERROR;

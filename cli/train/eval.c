@@ -70,8 +70,8 @@ typedef struct {
     int n;
     adj_dataset *data[ALL_PARTS];
     const char *word[ALL_PARTS]; /* of each part */
-    adj_dataset *train;     /* whose mean and deviation weights without a card take; NULL: none */
-    adj_dataset_opts takes; /* the card's size, channels and resize rule */
+    adj_dataset *train;          /* has the class names that the card lacks; NULL: not opened */
+    adj_dataset_opts takes;      /* the card's size, channels and resize rule */
 } eval_data;
 
 static void close_parts(eval_data *e)
@@ -120,8 +120,9 @@ static int data_is_missing(const adj_model_card *card)
         (long long)card->classes, names, names[0] != '\0' && card->classes > NAMES ? ", ..." : "");
 }
 
-/* Gives like the card's classes, mean and deviation, and the training part's where the card has
- * none. */
+/* Gives like the card's classes, mean and deviation. Without them in the card, like has the
+ * training part's class names and kind of values. Its mean and deviation only keep the parts to be
+ * evaluated from being measured: the predictor takes their pixels as they are. */
 static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
                      adj_dataset *like)
 {
@@ -235,6 +236,8 @@ int command_eval(int argc, char **argv)
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
+    if (!(adj_predictor_card(p)->deviation[0] > 0))
+        complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);
     status = open_parts(&o, adj_predictor_card(p), &data);
     if (status == CONTINUE) {
         say_found(o.data.path, data.n, (const adj_dataset *const *)data.data, data.word);

@@ -115,14 +115,13 @@ static batch_score score_batch(const network *n, const adj_loader_batch *b, int6
 static adj_status open_loader(const adj_predictor *p, const network *n, const adj_dataset *d,
                               adj_loader **l, adj_error *error)
 {
-    const int is_known = p->card.deviation[0] > 0;
     const adj_loader_opts o = {.batch = n->shape.dim[0],
                                .h = n->shape.dim[1],
                                .w = n->shape.dim[2],
                                .c = n->shape.dim[3],
                                .threads = 1,
-                               .mean = is_known ? p->mean : NULL,
-                               .deviation = is_known ? p->deviation : NULL};
+                               .mean = p->mean,
+                               .deviation = p->deviation};
     return adj_loader_new(d, &o, l, error);
 }
 

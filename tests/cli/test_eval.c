@@ -3,6 +3,8 @@
  * log has of the same images. */
 #include <criterion/criterion.h>
 
+#include "adjoint_fit.h"
+#include "adjoint_io.h"
 #include "cli/png_folder.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
@@ -189,4 +191,74 @@ Test(eval, labels_from_one)
                                      "1, subtract 1 for 3 classes"),
                        "%s", r.out);
     folder_remove(&f);
+}
+
+/* Writes the file's tensors with its model's name, size and classes alone, or with mean 0 and
+ * deviation 1, which leave pixels as they are. */
+static void put_bare(const char *from, const char *to, int with_moments)
+{
+    static adj_tensor tensor[200];
+    static const adj_metadata card[] = {{"model", "lenet5"},
+                                        {"input", "[28,28,1]"},
+                                        {"classes", "10"},
+                                        {"mean", "[0]"},
+                                        {"deviation", "[1]"}};
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK);
+    const int n = adj_tensors_count(t);
+    cr_assert_leq(n, 200);
+    for (int i = 0; i < n; i++)
+        tensor[i] = adj_tensors_at(t, i);
+    cr_assert_eq(adj_tensors_write(to, n, tensor, with_moments ? 5 : 3, card, NULL), ADJ_OK);
+    adj_tensors_free(t);
+}
+
+/* Without mean and deviation eval takes pixels as predict does. */
+Test(eval, weights_without_mean_and_deviation)
+{
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), bare = in_folder(&f, "bare"),
+                    zero = in_folder(&f, "zero");
+    static char expected[PRINTED];
+    json_decref(train_to(&f, WORDS("--model", "lenet5", "--size", "28", "--epochs", "2"), w.s));
+    put_bare(w.s, bare.s, 0);
+    put_bare(w.s, zero.s, 1);
+    run_tool(WORDS("eval", "--weights", zero.s, "--data", f.path, "--threads", "1"), &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_null(strstr(r.err, "mean and deviation"), "%s", r.err);
+    memcpy(expected, r.out, sizeof expected);
+    run_tool(WORDS("eval", "--weights", bare.s, "--data", f.path, "--threads", "1"), &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_str_eq(r.out, expected);
+    cr_expect_not_null(
+        strstr(r.err, "bare does not say mean and deviation: pixels go in as they are, 0 to 255"),
+        "%s", r.err);
+    remove_all(&f);
+}
+
+/* A checkpoint at the end of a run is evaluated like its weights file. */
+Test(eval, checkpoint_like_weights)
+{
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), checkpoint = in_folder(&f, "checkpoint"),
+                    digit = in_folder(&f, "png");
+    static char expected[2][PRINTED];
+    put_class(&f, "png", "", 3, 28, 28, 1);
+    json_decref(train_to(
+        &f, WORDS("--model", "lenet5", "--epochs", "2", "--checkpoint", checkpoint.s), w.s));
+    for (int i = 0; i < 2; i++) {
+        const char *weights = i == 0 ? w.s : checkpoint.s;
+        run_tool(WORDS("eval", "--weights", weights, "--data", f.path, "--threads", "1"), &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_str_eq(r.err, "");
+        memcpy(expected[0], i == 0 ? r.out : expected[0], PRINTED);
+        cr_expect_str_eq(r.out, expected[0]);
+        run_tool(WORDS("predict", "--weights", weights, "--threads", "1", "--json", "--top", "10",
+                       digit.s),
+                 &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        memcpy(expected[1], i == 0 ? r.out : expected[1], PRINTED);
+        cr_expect_str_eq(r.out, expected[1]);
+    }
+    remove_all(&f);
 }
