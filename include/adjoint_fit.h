@@ -43,7 +43,7 @@ typedef struct adj_predictor adj_predictor;
 typedef struct {
     const char *backend;             /* this and what follows: as in adj_exec_opts */
     int threads;                     /* 0: OpenMP's */
-    adj_precision precision;         /* of what lies between */
+    adj_precision precision;         /* ADJ_PRECISION_AS_BUILT: the card's, that of the training */
     adj_math math;                   /* exact or fast */
     int tune;                        /* candidates are timed first */
     const char *tune_file;           /* keeps what was timed */

@@ -280,7 +280,8 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     static const float zero[ADJ_MAX_CHANNELS], one[ADJ_MAX_CHANNELS] = {1, 1, 1, 1};
     const plan_opts plan = {.backend = o->backend,
                             .threads = o->threads,
-                            .precision = o->precision,
+                            .precision = o->precision != ADJ_PRECISION_AS_BUILT ? o->precision
+                                                                                : card->precision,
                             .math = o->math,
                             .tune = o->tune,
                             .tune_file = o->tune_file,

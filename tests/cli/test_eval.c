@@ -262,3 +262,29 @@ Test(eval, checkpoint_like_weights)
     }
     remove_all(&f);
 }
+
+/* eval computes in the precision of the training: it prints train's last held-out numbers. */
+Test(eval, precision_of_the_training)
+{
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors");
+    const char *const precisions[] = {"f32", "bf16", "f16"};
+    char same[100];
+    for (int i = 0; i < 3; i++) {
+        json_t *log = train_to(&f,
+                               WORDS("--model", "lenet5", "--epochs", "3", "--batch", "10",
+                                     "--backend", "naive", "--precision", precisions[i]),
+                               w.s);
+        const int last = 2;
+        snprintf(same, sizeof same, "test loss %.4f  test accuracy %.2f %%",
+                 log_event_number(log, "epoch", last, "held_out_loss"),
+                 log_event_number(log, "epoch", last, "held_out_accuracy"));
+        json_decref(log);
+        run_tool(WORDS("eval", "--weights", w.s, "--data", f.path, "--threads", "1", "--backend",
+                       "naive"),
+                 &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", precisions[i], same, r.out);
+    }
+    remove_all(&f);
+}
