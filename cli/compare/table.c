@@ -210,7 +210,8 @@ void write_table(FILE *f, const compare_source *o)
     }
     print_failures(f, c);
     print_again(f, c, o->again);
-    fprintf(f, "\n%d comparisons, %d failed", adj_comparison_row_count(c),
+    const int rows = adj_comparison_row_count(c);
+    fprintf(f, "\n%d comparison%s, %d failed", rows, rows != 1 ? "s" : "",
             adj_comparison_failed_count(c));
     if (adj_comparison_whole_failed_count(c) > 0)
         fprintf(f, "; the whole graph fails under %d of %d configurations",

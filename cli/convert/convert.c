@@ -177,7 +177,8 @@ static int write_contents(const contents *c, FILE *output)
                  "out",
                  is_stdout(out.path) ? "standard output" : out.path);
     if (status == EXIT_OK)
-        say("%d tensors written to %s", c->n, is_stdout(out.path) ? "standard output" : out.path);
+        say("%d tensor%s written to %s", c->n, c->n != 1 ? "s" : "",
+            is_stdout(out.path) ? "standard output" : out.path);
     return status;
 }
 

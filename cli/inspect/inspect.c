@@ -78,8 +78,9 @@ static void print_text(const input_file *in, const adj_tensors *t)
         elems += adj_shape_elems(x.shape);
         bytes += adj_tensor_bytes(&x);
     }
-    say("%d tensors, %lld elements, %lld bytes", adj_tensors_count(t), (long long)elems,
-        (long long)bytes);
+    const int n = adj_tensors_count(t);
+    say("%d tensor%s, %lld element%s, %lld byte%s", n, n != 1 ? "s" : "", (long long)elems,
+        elems != 1 ? "s" : "", (long long)bytes, bytes != 1 ? "s" : "");
 }
 
 static json_t *tensor_json(const adj_tensor *t)

@@ -122,7 +122,7 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
     if (text == NULL)
         text = value_before(s->key);
     if (text == NULL)
-        return refuse(path, "is no checkpoint: it has no %s", o->name);
+        return refuse(path, "is not a checkpoint: entry %s is missing", o->name);
     option_fault fault = is_word(text) ? option_store(o, text) : NO_NUMBER;
     if (fault == NO_SUCH_WORD)
         return refuse(path, "its entry %s is wrong (got %s, expected %s)", o->name, text,

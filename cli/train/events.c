@@ -45,7 +45,8 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
                     "the fastest kernels were found in %.1f s (--no-tune: none are timed)",
                     plan.timed_seconds);
     if (frozen > 0)
-        say_wrapped(&e->shown.terminal, "%d parameter tensors are frozen by %s", frozen, o->freeze);
+        say_wrapped(&e->shown.terminal, "%d parameter tensor%s frozen by %s", frozen,
+                    frozen > 1 ? "s are" : " is", o->freeze);
 }
 
 /* What the options say beside the recipe. */

@@ -218,7 +218,7 @@ static adj_status read_entry(const adj_tensors *file, const entry *e, adj_error 
     if (text == NULL && e->is_optional)
         return ADJ_OK;
     if (text == NULL)
-        return adj_error_set(error, ADJ_EIO, "is no checkpoint: it has no %s", e->key);
+        return adj_error_set(error, ADJ_EIO, "is not a checkpoint: entry %s is missing", e->key);
     if (!entry_store(e, text))
         return adj_error_set(error, ADJ_EIO, "its entry %s is wrong (got %.80s, expected %s)",
                              e->key, text, expectation(e, expected));
@@ -329,7 +329,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     const char *version = adj_tensors_metadata(file, format_key);
 
     if (version == NULL || strcmp(version, format_version) != 0)
-        return adj_error_set(error, ADJ_EIO, "is no checkpoint of this version of adjoint");
+        return adj_error_set(error, ADJ_EIO, "is not a checkpoint of this version of adjoint");
     there.accumulate = there.shards = 1; /* what an older file does not say */
     there.wire = ADJ_WIRE_EXACT;
     there.same_bits = there.sync_batch_norm = 0;

@@ -99,7 +99,7 @@ Test(compare_also, table_says_what_it_does_not_see)
     FILE *f = open_memstream(&text, &size);
     write_table(f, &source);
     fclose(f);
-    cr_expect_not_null(strstr(text, "\n1 comparisons, 0 failed (gradient rules are checked by "
+    cr_expect_not_null(strstr(text, "\n1 comparison, 0 failed (gradient rules are checked by "
                                     "adjoint gradcheck)\n"),
                        "%s", text);
     free(text);

@@ -255,7 +255,7 @@ Test(convert, train_eval_and_tune)
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.out, "  conv1/w: loaded from conv1.weight\n"), "%s", r.out);
     cr_expect_not_null(strstr(r.out, "  logits/w: new\n"), "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "are frozen by conv1/*"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "parameter tensors are frozen by conv1/*"), "%s", r.out);
     adj_tensors *old = NULL, *new = NULL;
     cr_assert_eq(adj_tensors_read(w.s, &old), ADJ_OK);
     cr_assert_eq(adj_tensors_read(v.s, &new), ADJ_OK);
@@ -267,6 +267,9 @@ Test(convert, train_eval_and_tune)
     }
     adj_tensors_free(old);
     adj_tensors_free(new);
+    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--freeze",
+             "conv1/w");
+    cr_expect_not_null(strstr(r.out, "\n1 parameter tensor is frozen by conv1/w\n"), "%s", r.out);
     r = TOOL("train", "--data", f.path, "--freeze", "nothing*");
     cr_expect_not_null(strstr(r.err, "freeze nothing*: matches no parameter"), "%s", r.err);
     r = TOOL("train", "--data", f.path, "--freeze", "*");

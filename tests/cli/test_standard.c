@@ -79,8 +79,10 @@ Test(standard, convert)
                  "cmp file.%s piped",
                  formats[i], formats[i], formats[i]);
         expect_success(&f, line);
-        cr_expect_not_null(strstr(r.err, "1 tensors written to standard output"), "%s", r.err);
+        cr_expect_not_null(strstr(r.err, "1 tensor written to standard output"), "%s", r.err);
     }
+    expect_success(&f, "$tool inspect file.safetensors");
+    cr_expect_not_null(strstr(r.out, "1 tensor, 6 elements, 24 bytes"), "%s", r.out);
     /* through all of them and back, with what the header says of the first */
     expect_success(&f, "$tool convert - - --format safetensors <t.safetensors | "
                        "$tool convert - same.safetensors && cmp same.safetensors t.safetensors");

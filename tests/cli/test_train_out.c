@@ -279,8 +279,10 @@ Test(train_out, a_class_name_that_is_not_utf8)
     run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--out", out.s, NULL},
              &r);
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "the name of class 1 is not UTF-8 (got caf\\xe9)"), "%s",
-                       r.err);
+    cr_expect_not_null(
+        strstr(r.err,
+               "the name of class 1 is not UTF-8 (got caf\\xe9; rename the class or its folder)"),
+        "%s", r.err);
     cr_expect_null(strstr(r.out, "epoch"), "%s", r.out);
     cr_expect_neq(access(out.s, F_OK), 0, "a folder is left");
     folder_remove(&class[0]);

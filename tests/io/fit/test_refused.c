@@ -136,7 +136,8 @@ static adj_error refused_name(const char *name, adj_fit_opts o)
 Test(refused, class_names)
 {
     cr_expect_str_eq(refused_name("caf\xe9", (adj_fit_opts){0}).message,
-                     "model card: the name of class 1 is not UTF-8 (got caf\xe9)");
+                     "model card: the name of class 1 is not UTF-8 (got caf\xe9; rename the class "
+                     "or its folder)");
     cr_expect_str_eq(refused_name(NULL, (adj_fit_opts){0}).message,
                      "fit: the name of class 1 is NULL");
 }
