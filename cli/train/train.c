@@ -344,8 +344,10 @@ static int save(training *t, const adj_error *why)
     return why->status == ADJ_OK ? status : complain("train", EXIT_FAILED, "%s", why->message);
 }
 
-static int diverged(const adj_fit_progress *at)
+static int diverged(const adj_fit_progress *at, const adj_error *why)
 {
+    if (at->epoch == 1 && at->step == 0)
+        return complain("train", EXIT_FAILED, "%s", why->message);
     return complain("train", EXIT_FAILED,
                     "the loss is not finite in step %lld of epoch %lld: try a smaller --lr (now "
                     "%g)",
@@ -437,7 +439,7 @@ static int run(training *t, int argc, char **argv)
     progress_clear(&t->told.shown);
     t->agreed = ended == ADJ_OK;
     if (ended != ADJ_OK && !isfinite(at.step_loss))
-        return diverged(&at);
+        return diverged(&at, &why);
     if (ended != ADJ_OK && mpirun_size(&t->group) > 1)
         return complain("train", EXIT_FAILED, "%s%s", at.unsaved ? "--checkpoint: " : "",
                         why.message);

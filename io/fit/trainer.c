@@ -319,6 +319,10 @@ int adj_trainer_is_done(const adj_trainer *t)
 
 static adj_status not_finite(const adj_trainer *t, adj_error *error)
 {
+    if (t->at.epoch == 0 && t->at.step == 0) /* no rate was used yet */
+        return adj_error_set(error, ADJ_EARG,
+                             "the loss is not finite in the first step: the weights or the images "
+                             "hold NaN, infinities or too large values");
     return adj_error_set(error, ADJ_EARG,
                          "the loss is not finite in step %lld of epoch %lld: try a smaller "
                          "learning rate (now %g)",

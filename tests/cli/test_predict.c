@@ -227,6 +227,10 @@ Test(predict, weights_with_nan)
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "is not finite: its weights or the images hold NaN"), "%s",
                        r.err);
+    run_tool((const char *[]){"train", "--weights", weights.s, "--data", f.path, NULL}, &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "the loss is not finite in the first step: the weights or "),
+                       "%s", r.err);
     cr_assert_eq(adj_predictor_load(weights.s, NULL, NULL, &p, &error), ADJ_OK);
     cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
