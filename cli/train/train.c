@@ -69,11 +69,13 @@ static int is_first(const training *t) { return mpirun_rank(&t->group) == 0; }
 static int check_files(training *t)
 {
     const train_opts *o = t->o;
+    /* The trained weights may take the place of those that the training began with. */
+    const int continues = o->weights != NULL && o->out != NULL && strcmp(o->weights, o->out) == 0;
     const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--tune-file", o->tune_file, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_OR_STDOUT},
                                  {"--data", o->data.path, INPUT},
-                                 {"--weights", o->weights, INPUT},
+                                 {"--weights", continues ? NULL : o->weights, INPUT},
                                  {"--map", o->map, INPUT}};
     int status = out_open(&t->out, o->out);
     return status == CONTINUE && is_first(t)
