@@ -34,8 +34,9 @@ json_t *io_json_read(const char *text, size_t n, size_t flags, json_error_t *err
     if (all == NULL)
         return NULL;
     memset(all, '-', before);
-    memcpy(all, "[\"", 2);
-    memcpy(all + before - 2, "\",", 2);
+    all[0] = '[';
+    all[1] = all[before - 2] = '"';
+    all[before - 1] = ',';
     memcpy(all + before, text, n);
     all[before + n] = ']';
     const locale_t locale = c_locale_begin();

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the C library's own names
 void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *old, size_t size);
+void *__libc_calloc(size_t nmemb, size_t size);
+void *__libc_realloc(void *ptr, size_t size);
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 
 static uintptr_t from, to;
 static long wanted;
@@ -66,5 +68,5 @@ static int fails(void)
 }
 
 void *malloc(size_t size) { return fails() ? NULL : __libc_malloc(size); }
-void *calloc(size_t n, size_t size) { return fails() ? NULL : __libc_calloc(n, size); }
-void *realloc(void *old, size_t size) { return fails() ? NULL : __libc_realloc(old, size); }
+void *calloc(size_t nmemb, size_t size) { return fails() ? NULL : __libc_calloc(nmemb, size); }
+void *realloc(void *ptr, size_t size) { return fails() ? NULL : __libc_realloc(ptr, size); }

@@ -12,13 +12,12 @@ static _Atomic long long virtual_ns = 1000000000;
 static inline void pass_ms(double ms) { atomic_fetch_add(&virtual_ns, (long long)(1e6 * ms)); }
 
 /* Replaces the C library's. */
-int clock_gettime(clockid_t id, struct timespec *t);
-int clock_gettime(clockid_t id, struct timespec *t)
+int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
-    (void)id;
+    (void)clock_id;
     const long long now = atomic_fetch_add(&virtual_ns, 100);
-    *t = (struct timespec){.tv_sec = (time_t)(now / 1000000000),
-                           .tv_nsec = (long)(now % 1000000000)};
+    *tp = (struct timespec){.tv_sec = (time_t)(now / 1000000000),
+                            .tv_nsec = (long)(now % 1000000000)};
     return 0;
 }
 

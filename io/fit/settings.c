@@ -43,9 +43,10 @@ static void set_groups(settings *s, const adj_optimiser_opts *o)
     uint64_t sum = fnv_start;
     for (int i = 0; i < o->n_groups && o->groups != NULL; i++) {
         const adj_param_group *group = &o->groups[i];
-        const double numbers[] = {group->weight_decay, group->rate != 0 ? group->rate : 1};
-        const char *pattern = group->pattern != NULL ? group->pattern : "";
-        sum = fnv(fnv(sum, pattern, strlen(pattern) + 1), numbers, sizeof numbers);
+        const double decay = group->weight_decay, rate = group->rate != 0 ? group->rate : 1;
+        if (group->pattern != NULL)
+            sum = fnv(sum, group->pattern, strlen(group->pattern));
+        sum = fnv(fnv(sum, &decay, sizeof decay), &rate, sizeof rate);
     }
     snprintf(s->groups_sum, sizeof s->groups_sum, "%016llx", (unsigned long long)sum);
     s->groups = o->n_groups > 0 ? s->groups_sum : "none";
