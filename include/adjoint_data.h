@@ -142,9 +142,9 @@ typedef enum {
  *           x_train, y_train, x_test, y_test, x_val, y_val (or x_valid; X_train; train_images,
  *           train_labels and so on), or x and y, images and labels, arr_0 and arr_1 for the
  *           training part. Images are u1, f4 or f8 of the shapes of IDX. The range of all floats
- *           decides: from 0 to 1 they are pixels divided by 255, from 0 to 255 pixels, from -255 to
- *           255 already normalized (adj_dataset.normalized); others are refused. Parts of one data
- *           set are all pixels or all normalized
+ *           decides: from 0 to 1 they are pixels divided by 255; from 0 to 255, with some from 128
+ *           on, pixels; from -255 to 255 already normalized (adj_dataset.normalized); others are
+ *           refused. Parts of one data set are all pixels or all normalized
  *   FOLDER  DIR/CLASS/ with image files, or such in DIR/train/, DIR/val/ and DIR/test/; also
  *           training, valid, validation, testing, in any case. The classes are the class folders of
  *           the training part that hold images in any part */

@@ -194,10 +194,13 @@ static float float_at(const npy_array *a, int64_t i)
 /* Decides by the range of all values whether they are pixels: adj_dataset_layout has the rule. */
 static adj_status settle_range(dataset *d, float low, float high, int64_t n, const char *name)
 {
-    if (low < -255 || high > 255)
+    /* Values a little above 1 may be pixels / 255 that resampling has overshot. */
+    const int is_unclear = low >= 0 && high > 1 && high < 128;
+    if (low < -255 || high > 255 || is_unclear)
         return io_dataset_fail(d, ADJ_EIO,
                                "npy: %s: range of the values (got %g to %g, expected pixels in 0 "
-                               "to 1 or 0 to 255, or values already normalized)",
+                               "to 1, or in 0 to 255 with some from 128 on, or values already "
+                               "normalized)",
                                name, (double)low, (double)high);
     if (low < 0) {
         d->public.normalized = 1;
