@@ -231,8 +231,8 @@ typedef struct {
     /* Called before each piece of work, which label names; may be NULL. */
     void (*progress)(void *user, int done, int of, const char *label);
     void *user; /* handed to elsewhere and progress */
-    /* Of the executors: quarantine and backends. The reference is naive, with the backends of this
-     * list that are not built in for the caller's own ops. The configurations say the rest. */
+    /* Executors take quarantine and backends from here, and the rest from the configurations. The
+     * reference is naive; backends of this list that are not built in serve the caller's ops. */
     adj_exec_debug debug;
 } adj_compare_opts;
 

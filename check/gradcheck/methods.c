@@ -128,7 +128,7 @@ static adj_status compare_kernels(leaf_check *c)
     return ADJ_OK;
 }
 
-/* How far the reference may be from the numeric value: rounding and truncation. */
+/* Returns how far rounding and truncation may take the reference from the numeric value. */
 double check_rule_tolerance(const leaf_check *c, estimate e, double size)
 {
     const adj_gradcheck_opts *o = &c->s->report->opts;

@@ -38,8 +38,8 @@ typedef struct {
     float *weight;
 } fit_axis;
 
-/* How images of one size and number of channels become others (adj_resize_rule): gray is repeated,
- * color becomes luma, alpha is laid over the background or, where it is missing, is 255. */
+/* The resampling of images to another size and number of channels (adj_resize_rule): gray is
+ * repeated, color becomes luma, alpha is laid over the background; a missing alpha is 255. */
 typedef struct {
     image_size from, to;
     float background[3]; /* whole numbers; of gray images the luma, in [0] */
