@@ -61,7 +61,12 @@ typedef struct {
     int normalized;         /* the values are no pixels but already a net's input (ADJ_DATA_NUMPY):
                                mean 0, deviation 1, and image files do not fit such a net; a
                                training keeps it in the model card */
-    int64_t resized;        /* images whose files had another size than h x w */
+    /* Least and greatest value of the NumPy array values_of ("data.npz: x_train"), or 0 and 0 for
+     * images that are no such array, or all 0. Their scale is 0 to 1 if high is at most 1. A
+     * training keeps low and high in the model card. */
+    float low, high;
+    char values_of[ADJ_MESSAGE];
+    int64_t resized;   /* images whose files had another size than h x w */
     int64_t recolored; /* images whose files are gray and become color, or the other way round */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
@@ -141,10 +146,11 @@ typedef enum {
  *   NUMPY   a file .npz, or a folder with one or with a pair of .npy: images and labels by the keys
  *           x_train, y_train, x_test, y_test, x_val, y_val (or x_valid; X_train; train_images,
  *           train_labels and so on), or x and y, images and labels, arr_0 and arr_1 for the
- *           training part. Images are u1, f4 or f8 of the shapes of IDX. The range of all floats
- *           decides: from 0 to 1 they are pixels divided by 255; from 0 to 255, with some from 128
- *           on, pixels; from -255 to 255 already normalized (adj_dataset.normalized); others are
- *           refused. Parts of one data set are all pixels or all normalized
+ *           training part. Images are u1, f4 or f8 of the shapes of IDX. The range of all values
+ *           decides: from 0 to 1 they are pixels divided by 255; from 0 to 255, of floats with some
+ *           from 128 on, pixels; from -255 to 255 already normalized (adj_dataset.normalized);
+ *           others are refused. All parts have one scale, that of the part like, which also
+ *           decides for floats from 0 to 255 that are all below 128
  *   FOLDER  DIR/CLASS/ with image files, or such in DIR/train/, DIR/val/ and DIR/test/; also
  *           training, valid, validation, testing, in any case. The classes are the class folders of
  *           the training part that hold images in any part */

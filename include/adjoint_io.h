@@ -224,6 +224,8 @@ typedef struct {
     double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
     int normalized;                 /* the input is values as in training instead of pixels; mean 0,
                                        deviation 1 (adj_dataset.normalized) */
+    double low, high;               /* of the training values as in their array (adj_dataset.low);
+                                       0 and 0: of images that were no array, or not known */
     int64_t classes;                /* that it tells apart */
     const char *const *class_names; /* classes of them */
     const char *resize;             /* the rule for images of another size: "auto" (adj_resize_rule)

@@ -176,6 +176,9 @@ void say_prepared(const adj_dataset *d, const char *advice)
         say_wrapped(NULL,
                     "note: the values are taken as already normalized: some are below 0; predict "
                     "will refuse images");
+    else if (d->high > 0 && d->high <= 1)
+        say_wrapped(NULL, "note: %s: values of 0 to 1 are taken as pixels divided by 255",
+                    d->values_of);
     if (d->resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld",
                     (long long)d->resized, (long long)d->n, (long long)d->h, (long long)d->w);

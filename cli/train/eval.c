@@ -133,6 +133,8 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
         like->deviation[i] = (float)card->deviation[i];
     }
     like->normalized = card->normalized;
+    like->low = (float)card->low;
+    like->high = (float)card->high;
     if (card->deviation[0] > 0 || !adj_dataset_has_part(o->data.path, ADJ_TRAIN))
         return CONTINUE;
     int status = open_data("eval", &o->data, &e->takes, ADJ_TRAIN, NULL, &e->train);
@@ -141,6 +143,9 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
     memcpy(like->mean, e->train->mean, sizeof like->mean);
     memcpy(like->deviation, e->train->deviation, sizeof like->deviation);
     like->normalized = e->train->normalized;
+    like->low = e->train->low;
+    like->high = e->train->high;
+    memcpy(like->values_of, e->train->values_of, sizeof like->values_of);
     if (like->class_names == NULL && e->train->classes == like->classes)
         like->class_names = e->train->class_names;
     return CONTINUE;

@@ -191,24 +191,65 @@ static float float_at(const npy_array *a, int64_t i)
     return memcpy(&v, a->data + 8 * i, 8), (float)v;
 }
 
+typedef enum { UNKNOWN, ZERO_TO_ONE, PIXELS, NORMALIZED } scale;
+
+static scale scale_of(float low, float high)
+{
+    if (low < 0)
+        return NORMALIZED;
+    return high > 1 ? PIXELS : high > 0 ? ZERO_TO_ONE : UNKNOWN;
+}
+
+/* Fails if the array and the part like have two scales. */
+static adj_status check_scale(dataset *d, const char *name)
+{
+    const adj_dataset *of = &d->public, *like = d->like;
+    const scale own = scale_of(of->low, of->high),
+                wanted = like != NULL ? scale_of(like->low, like->high) : UNKNOWN;
+    if (own == wanted || own == UNKNOWN || wanted == UNKNOWN)
+        return ADJ_OK;
+    return io_dataset_fail(
+        d, ADJ_EIO,
+        "npy: %.200s: scale of the values (got %g to %g, expected that of %.200s, %g to %g)", name,
+        (double)of->low, (double)of->high,
+        like->values_of[0] != '\0' ? like->values_of : "the training", (double)like->low,
+        (double)like->high);
+}
+
 /* Decides by the range of all values whether they are pixels: adj_dataset_layout has the rule. */
 static adj_status settle_range(dataset *d, float low, float high, int64_t n, const char *name)
 {
+    const int like_has_pixels = d->like != NULL && scale_of(d->like->low, d->like->high) == PIXELS;
     /* Values a little above 1 may be pixels / 255 that resampling has overshot. */
-    const int is_unclear = low >= 0 && high > 1 && high < 128;
+    const int is_unclear =
+        d->floats != NULL && low >= 0 && high > 1 && high < 128 && !like_has_pixels;
     if (low < -255 || high > 255 || is_unclear)
         return io_dataset_fail(d, ADJ_EIO,
                                "npy: %s: range of the values (got %g to %g, expected pixels in 0 "
                                "to 1, or in 0 to 255 with some from 128 on, or values already "
                                "normalized)",
                                name, (double)low, (double)high);
+    d->public.low = low;
+    d->public.high = high;
+    snprintf(d->public.values_of, sizeof d->public.values_of, "%s", name);
     if (low < 0) {
         d->public.normalized = 1;
         io_dataset_set_moments(d, 0, 1);
     }
-    for (int64_t i = 0; low >= 0 && high <= 1 && i < n; i++)
-        d->floats[i] *= 255;
-    return ADJ_OK;
+    for (int64_t i = 0; scale_of(low, high) == ZERO_TO_ONE && i < n; i++)
+        if (d->floats != NULL)
+            d->floats[i] *= 255;
+        else
+            d->images[i] *= 255;
+    return check_scale(d, name);
+}
+
+static adj_status settle_bytes(dataset *d, int64_t n, const char *name)
+{
+    uint8_t high = 0;
+    for (int64_t i = 0; i < n; i++)
+        high = d->images[i] > high ? d->images[i] : high;
+    return settle_range(d, 0, high, n, name);
 }
 
 static adj_status take_floats(dataset *d, const npy_array *a, const char *name)
@@ -247,6 +288,7 @@ static adj_status take_images(dataset *d, npy_array *a, const char *name)
     else {
         d->images = a->data;
         a->data = NULL;
+        status = settle_bytes(d, io_npy_elems(a), name);
     }
     return status == ADJ_OK ? io_dataset_take_axes(d, name, a->rank, a->size) : status;
 }

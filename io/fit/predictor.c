@@ -299,6 +299,8 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     (*p)->card.accuracy = card->accuracy;
     (*p)->card.seed = card->seed;
     (*p)->card.normalized = card->normalized;
+    (*p)->card.low = card->low;
+    (*p)->card.high = card->high;
     (*p)->card.resize = resize_word(card_resize(card));
     for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
         mean[i] = (float)card->mean[i];

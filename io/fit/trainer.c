@@ -110,6 +110,8 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
         t->predictor->evaluations = t->set.epochs * batches(t->held_out->n, EVALUATION_BATCH);
     t->predictor->card.seed = t->set.seed;
     t->predictor->card.normalized = d->normalized;
+    t->predictor->card.low = (double)d->low;
+    t->predictor->card.high = (double)d->high;
     t->predictor->card.resize = resize_word(d->resize);
     predictor_normalise(t->predictor, d->mean, d->deviation, d->c);
     return predictor_name_classes(t->predictor, d->classes, d->class_names, error);

@@ -87,6 +87,8 @@ static int put_all(const adj_model_card *c, json_t *all)
     }
     if (c->normalized)
         ok &= put(all, "adjoint.input", json_string(inputs[1]));
+    if (c->low < 0 || c->high > 0)
+        ok &= put(all, "adjoint.range", list_of((const double[]){c->low, c->high}, 2));
     if (c->classes > 0)
         ok &= put(all, "classes", json_integer(c->classes));
     if (c->class_names != NULL)
@@ -297,6 +299,7 @@ static adj_status read_all(reading *r)
 {
     adj_model_card *c = &r->card;
     int format = 0, precision = 0, resize = 0;
+    double range[2] = {0};
 
     c->model = adj_tensors_metadata(r->t, "model");
     c->resize = adj_tensors_metadata(r->t, "resize");
@@ -318,7 +321,11 @@ static adj_status read_all(reading *r)
         status =
             read_word(r, "adjoint.input", N_INPUT, inputs, "pixels or normalized", &c->normalized);
     if (status == ADJ_OK)
+        status = read_list(r, "adjoint.range", 2, -255, 255, range);
+    if (status == ADJ_OK)
         status = read_word(r, "precision", N_PRECISION, precisions, "f32, bf16 or f16", &precision);
+    c->low = range[0];
+    c->high = range[1];
     c->format = (adj_format)format;
     c->precision = (adj_precision)precision;
     return status;

@@ -85,13 +85,15 @@ Test(normalized, the_card_says_it, .timeout = 120)
 
     write_idx(&idx, 28, 28, 1);
     write_png(&png, 28, 28, 1);
-    const char *const others[] = {of_pixels.npz.s, idx.path, png.path};
-    for (int i = 0; i < 3; i++) {
+    const char *const others[] = {idx.path, png.path};
+    for (int i = 0; i < 2; i++) {
         eval(&t, others[i]);
         expect_refused(1, "images are pixels (expected values already normalized");
     }
+    eval(&t, of_pixels.npz.s);
+    expect_refused(1, "expected that of the training, -1 to 0.992157)");
     eval(&of_pixels, t.npz.s);
-    expect_refused(1, "images are values already normalized (expected pixels");
+    expect_refused(1, "expected that of the training, 0 to 0.996078)");
     run_tool((const char *[]){"predict", "--weights", t.weights.s, png_name(&png, 1, 0).s, NULL},
              &r);
     expect_refused(1, "trained on normalized values, not on pixels (use eval on such arrays");
@@ -109,22 +111,29 @@ Test(normalized, the_card_says_it, .timeout = 120)
     remove_all(&png);
 }
 
-/* Two images of two pixels with the labels 0 and 1. */
-static adj_status open_values(const folder *f, const float v[4], adj_dataset **d)
+/* Writes two images of two pixels, as bytes or floats, with the labels 0 and 1: x.npy and y.npy,
+ * with the end of names. */
+static void put_values(const folder *f, const char *end, int is_bytes, const float v[4])
 {
-    static const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2), }",
-                      labels[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+    static const char *const header[] = {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2), }",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1, 2), }"};
+    static const char labels[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
     uint8_t x[128 + 16] = "\x93NUMPY\x01\x00\x76", y[128 + 2] = "\x93NUMPY\x01\x00\x76";
+    char name[20];
     memset(x + 10, ' ', 118);
     memset(y + 10, ' ', 118);
-    memcpy(x + 10, header, sizeof header - 1);
+    memcpy(x + 10, header[is_bytes], strlen(header[is_bytes]));
     memcpy(y + 10, labels, sizeof labels - 1);
     memcpy(x + 128, v, 16);
+    for (int i = 0; i < 4 && is_bytes; i++)
+        x[128 + i] = (uint8_t)v[i];
     y[128] = 0;
     y[129] = 1;
-    put_file(in_folder(f, "x.npy").s, x, sizeof x);
-    put_file(in_folder(f, "y.npy").s, y, sizeof y);
-    return adj_dataset_open(f->path, ADJ_TRAIN, NULL, d);
+    snprintf(name, sizeof name, "x%s.npy", end);
+    put_file(in_folder(f, name).s, x, is_bytes ? 128 + 4 : sizeof x);
+    name[0] = 'y';
+    put_file(in_folder(f, name).s, y, sizeof y);
 }
 
 Test(normalized, the_range_decides)
@@ -147,7 +156,8 @@ Test(normalized, the_range_decides)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_dataset *d = NULL;
         float got[2];
-        const adj_status status = open_values(&f, cases[i].values, &d);
+        put_values(&f, "", 0, cases[i].values);
+        const adj_status status = adj_dataset_open(f.path, ADJ_TRAIN, NULL, &d);
         cr_expect_eq(status, cases[i].factor > 0 ? ADJ_OK : ADJ_EIO, "%zu: %s", i, d->message);
         if (status == ADJ_OK) {
             cr_expect_eq(d->normalized, cases[i].normalized, "%zu", i);
@@ -160,6 +170,97 @@ Test(normalized, the_range_decides)
         adj_dataset_free(d);
     }
     folder_remove(&f);
+}
+
+/* A test part has the scale of its training part, which also decides for dark images. */
+Test(normalized, the_training_part_decides)
+{
+    static const struct {
+        int is_bytes[2]; /* training, test */
+        float values[2][4];
+        float factor;     /* of the test part; 0: refused */
+        const char *says; /* of what was found and expected */
+    } cases[] = {
+        {{0, 0}, {{0, 1, 0, 0.5f}, {0, 0.25f, 0.5f, 0.5f}}, 255, NULL},
+        {{0, 0}, {{0, 1, 0, 0.5f}, {0, 1, 128, 255}}, 0, "x_test|0 to 255|x_train|0 to 1"},
+        {{0, 0}, {{0, 1, 0, 255}, {0, 0.25f, 0.5f, 1}}, 0, "x_test|0 to 1|x_train|0 to 255"},
+        {{0, 0}, {{0, 1, 0, 255}, {0, 1, 2, 100}}, 1, NULL},
+        {{0, 0}, {{0, 1, 0, 255}, {0, 0, 0, 0}}, 1, NULL},
+        {{0, 0}, {{-1, 1, 0, 1}, {0, 0.5f, 0, 1}}, 0, "x_test|0 to 1|x_train|-1 to 1"},
+        {{0, 0}, {{0, 0.5f, 0, 1}, {-1, 1, 0, 1}}, 0, "x_test|-1 to 1|x_train|0 to 1"},
+        {{1, 1}, {{0, 1, 2, 3}, {0, 9, 2, 3}}, 1, NULL},
+        {{1, 1}, {{0, 1, 0, 0}, {1, 0, 1, 1}}, 255, NULL},
+        {{1, 1}, {{0, 1, 0, 255}, {1, 0, 1, 1}}, 0, "x_test|0 to 1|x_train|0 to 255"},
+        {{1, 0}, {{0, 1, 0, 255}, {1, 0, 0.5f, 1}}, 0, "x_test|0 to 1|x_train|0 to 255"},
+        {{1, 0}, {{0, 1, 0, 255}, {1, 0, 2, 100}}, 1, NULL},
+        {{0, 1}, {{0, 1, 0, 0.5f}, {0, 1, 0, 200}}, 0, "x_test|0 to 200|x_train|0 to 1"},
+    };
+    folder f = folder_new();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        adj_dataset *d = NULL, *test = NULL;
+        float got[2];
+        put_values(&f, "_train", cases[i].is_bytes[0], cases[i].values[0]);
+        put_values(&f, "_test", cases[i].is_bytes[1], cases[i].values[1]);
+        cr_assert_eq(adj_dataset_open(f.path, ADJ_TRAIN, NULL, &d), ADJ_OK, "%s", d->message);
+        const adj_status status =
+            adj_dataset_open(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &test);
+        cr_expect_eq(status, cases[i].factor > 0 ? ADJ_OK : ADJ_EIO, "%zu: %s", i, test->message);
+        char says[60] = "";
+        snprintf(says, sizeof says, "%s", cases[i].says != NULL ? cases[i].says : "");
+        const char *at = test->message;
+        for (char *word = strtok(says, "|"); word != NULL; word = strtok(NULL, "|")) {
+            at = at != NULL ? strstr(at, word) : NULL;
+            cr_expect_not_null(at, "%zu: no \"%s\" in: %s", i, word, test->message);
+        }
+        for (int k = 0; status == ADJ_OK && k < 2; k++) {
+            cr_expect_eq(adj_dataset_read(test, 1, got, NULL), ADJ_OK);
+            cr_expect_eq(got[k], cases[i].factor * cases[i].values[1][2 + k], "%zu", i);
+        }
+        adj_dataset_free(test);
+        adj_dataset_free(d);
+    }
+    remove_all(&f);
+}
+
+/* The card keeps the range of the training part: eval, which does not open that part, decides by
+ * it. */
+Test(normalized, the_card_keeps_the_range, .timeout = 120)
+{
+    static const float black_and_white[4] = {0, 1, 1, 0}, gray[4] = {0, 3, 200, 0},
+                       dark[4] = {0, 3, 100, 0};
+    const folder f = folder_new(), test = folder_new();
+    const file_name weights = in_folder(&f, "w.safetensors");
+    trained t = {.f = test, .weights = weights};
+    const char *const train_words[] = {"train",    "--data",    f.path,  "--model", "lenet",
+                                       "--epochs", "1",         "--out", weights.s, "--batch",
+                                       "2",        "--threads", "1",     NULL};
+    adj_tensors *w = NULL;
+    put_values(&f, "_train", 1, black_and_white);
+    put_values(&f, "_test", 1, black_and_white);
+    run_tool(train_words, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(
+        strstr(r.out, "x_train: values of 0 to 1 are taken as pixels divided by 255"), "%s", r.out);
+    cr_assert_eq(adj_tensors_read(weights.s, &w), ADJ_OK);
+    cr_expect_str_eq(adj_tensors_metadata(w, "adjoint.range"), "[0.0,1.0]");
+    cr_expect_str_eq(adj_tensors_metadata(w, "mean"), "[127.5]");
+    adj_tensors_free(w);
+    put_values(&test, "_test", 1, gray);
+    eval(&t, test.path);
+    expect_refused(1, "(got 0 to 200, expected that of the training, 0 to 1)");
+
+    put_values(&f, "_train", 0, gray);
+    put_values(&f, "_test", 0, dark);
+    put_values(&test, "_test", 0, dark);
+    run_tool(train_words, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    eval(&t, test.path);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    put_values(&test, "_test", 0, black_and_white);
+    eval(&t, test.path);
+    expect_refused(1, "(got 0 to 1, expected that of the training, 0 to 200)");
+    remove_all(&f);
+    remove_all(&test);
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */

@@ -16,6 +16,8 @@ static const adj_model_card card = {.model = "mobilenet_v1_0.5_128",
                                     .class_names = names,
                                     .resize = "auto",
                                     .normalized = 1,
+                                    .low = -2.5,
+                                    .high = 2,
                                     .precision = ADJ_PRECISION_BF16,
                                     .accuracy = 98.75,
                                     .seed = INT64_MAX};
@@ -29,6 +31,7 @@ static const adj_metadata expected[] = {
     {"mean", "[0.5,100.0,3.0]"},
     {"deviation", "[1.5,2.0,255.0]"},
     {"adjoint.input", "normalized"},
+    {"adjoint.range", "[-2.5,2.0]"},
     {"classes", "3"},
     {"class_names", "[\"cat\",\"dog \\\"two\\\"\",\"M\xc3\xa4use\"]"},
     {"resize", "auto"},
@@ -69,6 +72,7 @@ Test(card, there_and_back)
     cr_expect_str_eq(back->model, card.model);
     cr_expect_str_eq(back->resize, "auto");
     cr_expect_eq(back->normalized, 1);
+    cr_expect(back->low == -2.5 && back->high == 2);
     cr_expect_str_eq(back->version, ADJ_VERSION_TEXT);
     cr_expect(back->multiplier == 0.5 && back->height == 128 && back->width == 96 &&
               back->channels == 3 && back->format == ADJ_NCHW && back->classes == 3 &&
@@ -109,6 +113,8 @@ static const adj_metadata lies[] = {
     {"input", "["},
     {"resize", "crop"},
     {"adjoint.input", "bytes"},
+    {"adjoint.range", "[0]"},
+    {"adjoint.range", "[0,256]"},
     {"mean", "[1,2]"},
     {"mean", "[1e999,2,3]"},
     {"deviation", "[1,0,1]"},
