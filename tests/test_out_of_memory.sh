@@ -5,7 +5,7 @@
 set -u
 build=$(cd "${BUILD:-build}" && pwd)
 tool=$build/adjoint
-seeds=$PWD/tests/fuzz/corpus/image # each with a byte before the file
+seeds=$build/tests/fuzz/corpus/image # each with a byte before the file
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1

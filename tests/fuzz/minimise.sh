@@ -1,5 +1,5 @@
 #!/bin/sh
-# minimise.sh NAME TARGET FOLDER... - replaces the seeds in tests/fuzz/corpus/NAME by few inputs that
+# minimise.sh NAME TARGET FOLDER... - replaces the seeds in tests/fuzz/corpus/NAME.tar.gz by few inputs that
 # reach what they and the inputs in the folders reach together (all edges, not how often), found with
 # the libFuzzer target TARGET. At most 300 files and 300 KB are kept, the smallest ones first.
 #
@@ -9,10 +9,11 @@
 set -eu
 name=$1 target=$2
 shift 2
-here=tests/fuzz/corpus/$name
 scratch=$(mktemp -d)
+here=$scratch/seeds/$name
 trap 'rm -rf "$scratch"' EXIT
 export OMP_NUM_THREADS=1
+tests/fuzz/seeds.sh unpack "$scratch/seeds"
 mkdir -p "$here" "$scratch/merged" "$scratch/kept"
 
 "$target" -set_cover_merge=1 -use_counters=0 -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
@@ -29,4 +30,5 @@ done
 # What was found as a fault (found-*) or written by hand (seed-*) stays, whether it still reaches something new or not.
 find "$here" -type f ! -name 'found-*' ! -name 'seed-*' -delete
 cp "$scratch/kept"/* "$here/"
+tests/fuzz/seeds.sh pack "$name" "$here"
 echo "$name: $files files, $bytes bytes of $(find "$scratch/merged" -type f | wc -l) files"

@@ -1,5 +1,5 @@
-/* replay.c - a fuzz target without a fuzzer: every input of its committed corpus once, with any
- * compiler. replay_NAME reads tests/fuzz/corpus/NAME, or the files that it is given. */
+/* replay.c - a fuzz target without a fuzzer: each of its seeds once, with any compiler. replay_NAME
+ * reads the folder corpus/NAME beside it, which ninja unpacks (seeds.sh), or the files that it is given. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,11 +30,14 @@ static int replay(const char *path)
     return 0;
 }
 
+/* Replays the seeds of a program whose path is FOLDER/replay_NAME. */
 static int replay_corpus(const char *program, int *n)
 {
     char path[512];
     const char *name = strstr(program, "replay_");
-    snprintf(path, sizeof path, "tests/fuzz/corpus/%s", name != NULL ? name + 7 : "");
+    if (name == NULL)
+        return fprintf(stderr, "%s is not named replay_NAME\n", program), 1;
+    snprintf(path, sizeof path, "%.*scorpus/%s", (int)(name - program), program, name + 7);
     DIR *folder = opendir(path);
     if (folder == NULL)
         return fprintf(stderr, "%s cannot be read\n", path), 1;
