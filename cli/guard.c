@@ -76,8 +76,8 @@ static char **environment(const char *isa, char names[3][64])
 
 /* ---- the child ---- */
 
-/* This program with the hidden command, between the two pipes. SIGPIPE is ignored here, but not
- * there: who writes to a dead reader is to end. */
+/* Starts this program with the hidden command, between the two pipes. SIGPIPE, which main ignores,
+ * ends the child: it has nothing to do without a reader. */
 static int spawn(worker *w, const char *command, char *const environment[], int in, int out)
 {
     char parent[24], *arguments[] = {(char *)"adjoint", (char *)command, parent, NULL};
@@ -204,10 +204,8 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
 {
     worker w = {.pid = -1, .to = -1, .from = -1, .note = -1};
     char note[NOTE];
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     int status = 0, late = 0, no_memory = 0;
     *error = (adj_error){0};
-    sigaction(SIGPIPE, &ignore, &before);
     int failed = start(&w, command, isa);
     if (failed == 0) {
         late = converse(&w, request, bytes, seconds);
@@ -218,7 +216,6 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
     close_end(&w.to);
     close_end(&w.from);
     close_end(&w.note);
-    sigaction(SIGPIPE, &before, NULL);
     if (failed != 0)
         adj_error_set(error, ADJ_EBACKEND, "no process could be started");
     else if (no_memory)

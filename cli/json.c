@@ -6,7 +6,7 @@
 #include "json.h"
 #include "graph/printable.h"
 
-static int out_of_memory;
+static int out_of_memory, is_reported;
 
 static void *allocate(size_t size)
 {
@@ -60,7 +60,8 @@ int json_write(FILE *f, json_t *j, size_t flags, int failed)
               fflush(f) != 0;
     free(text);
     json_decref(j);
-    if (out_of_memory)
+    if (out_of_memory && !is_reported)
         fputs("adjoint: out of memory\n", stderr);
+    is_reported |= out_of_memory;
     return failed;
 }

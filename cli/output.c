@@ -1,6 +1,8 @@
 /* output.c - see output.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -114,6 +116,48 @@ static int check_stdout(const char *command, int n, const output_file file[])
     return CONTINUE;
 }
 
+/* True if path, its links followed, lies in the folder or deeper. */
+static int is_below(const char *path, const char *folder)
+{
+    char *full = realpath(path, NULL), *top = realpath(folder, NULL);
+    const size_t n = top != NULL ? strlen(top) : 0;
+    const int result = full != NULL && top != NULL && strncmp(full, top, n) == 0 &&
+                       (full[n] == '/' || full[n] == '\0' || n == 1);
+    free(full);
+    free(top);
+    return result;
+}
+
+/* True if the file is empty or begins like one that a command writes: JSON, safetensors, whose JSON
+ * is behind eight bytes, HTML or a tune file. */
+static int begins_like_output(const char *path)
+{
+    static const char tune[] = "adjoint tune";
+    char bytes[16] = "";
+    FILE *f = fopen(path, "r");
+    const size_t n = f != NULL ? fread(bytes, 1, sizeof bytes, f) : sizeof bytes;
+    if (f != NULL)
+        fclose(f);
+    return n == 0 || bytes[0] == '{' || bytes[8] == '{' || bytes[0] == '<' ||
+           strncmp(bytes, tune, sizeof tune - 1) == 0;
+}
+
+/* Refuses to write into a folder of input where a file is that no command wrote. */
+static int compare_with_folder(const char *command, const output_file *f, const output_file *input)
+{
+    struct stat s;
+    if (input->path == NULL || stat(input->path, &s) != 0 || !S_ISDIR(s.st_mode) ||
+        stat(f->path, &s) != 0 || !S_ISREG(s.st_mode) || begins_like_output(f->path))
+        return CONTINUE;
+    char *folder = strdup(f->path); /* of a link as well as of its file */
+    const int is_input =
+        folder == NULL || is_below(dirname(folder), input->path) || is_below(f->path, input->path);
+    free(folder);
+    return is_input ? complain(command, EXIT_USAGE, "%s: %s: is a file of %s", f->option, f->path,
+                               input->option)
+                    : CONTINUE;
+}
+
 int check_outputs(const char *command, int n, const output_file file[])
 {
     int status = check_stdout(command, n, file);
@@ -131,9 +175,15 @@ int check_outputs(const char *command, int n, const output_file file[])
                     status = compare(command, &file[k], &file[i]);
             }
     }
-    for (int i = 0; i < n && status == CONTINUE; i++)
-        if (file[i].kind != INPUT && is_file(&file[i]))
+    for (int i = 0; i < n && status == CONTINUE; i++) {
+        if (file[i].kind == INPUT || !is_file(&file[i]))
+            continue;
+        for (int k = 0; k < n && status == CONTINUE; k++)
+            if (file[k].kind == INPUT)
+                status = compare_with_folder(command, &file[i], &file[k]);
+        if (status == CONTINUE)
             status = check(command, &file[i]);
+    }
     return status;
 }
 

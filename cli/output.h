@@ -10,7 +10,8 @@ typedef enum {
     OUTPUT_IN_PLACE,
     OUTPUT_OR_STDOUT, /* in place; with _OR_STDOUT, "-" is standard output */
     OUTPUT_REPORT,    /* replaced, a pipe or a device in place; "-" is standard output */
-    INPUT             /* only read: no output may be this file */
+    INPUT             /* a file or folder that is only read: an output may replace neither the file
+                         nor those in the folder */
 } output_kind;
 
 typedef struct {
@@ -23,9 +24,9 @@ typedef struct {
 int refuse_standard(const char *command, const char *option, const char *path);
 
 /* Prints what is wrong: an empty name, and two options that name one file, are wrong usage, unless
- * both are inputs. What cannot be written fails: of what is replaced all but regular files, in
- * place a folder, or a pipe that nobody reads. Pipes stay open from here on. CONTINUE or an exit
- * status. */
+ * both are inputs; so is an existing file of an input folder that no command wrote. What cannot be
+ * written fails: of what is replaced all but regular files, in place a folder, or a pipe that
+ * nobody reads. Pipes stay open from here on. CONTINUE or an exit status. */
 int check_outputs(const char *command, int n, const output_file file[]);
 
 /* Whether the name is the output's, or standard input's, where such is possible. */

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/json.h"
+#include "lock.h"
 #include "log.h"
 
 /* Whether a run before could not write the last line to its end. */
@@ -25,15 +25,6 @@ static int ends_in_a_line(const char *path)
     return last == '\n';
 }
 
-/* Locks the file. True if another process holds it: two trainings would mix their lines. Pipes,
- * devices and some file systems have no locks. */
-static int is_locked(int fd)
-{
-    struct stat s;
-    return fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && flock(fd, LOCK_EX | LOCK_NB) != 0 &&
-           errno == EWOULDBLOCK;
-}
-
 /* Opens and locks the file, and empties it unless append is set. Returns -1 with errno on failure.
  */
 static int open_file(const char *path, int append)
@@ -41,7 +32,7 @@ static int open_file(const char *path, int append)
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
     if (fd < 0)
         return -1;
-    const int locked = is_locked(fd);
+    const int locked = lock_open_file(fd) != 0;
     if (!locked && (append || ftruncate(fd, 0) == 0 || errno == EINVAL)) /* EINVAL: a pipe */
         return fd;
     const int why = locked ? EWOULDBLOCK : errno;
@@ -67,11 +58,6 @@ FILE *log_open(const char *path, int append)
     if (!whole)
         fputc('\n', f); /* a failure is the next line's */
     return f;
-}
-
-const char *log_open_error(void)
-{
-    return errno == EWOULDBLOCK ? "another training is writing to it" : strerror(errno);
 }
 
 int log_line(FILE *f, json_t *object)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "events.h"
 #include "exec/clock.h"
 #include "interrupt.h"
+#include "lock.h"
 #include "log.h"
 #include "out.h"
 #include "range.h"
@@ -44,6 +44,7 @@ typedef struct {
     adj_trainer *trainer;
     events told;
     out_files out;
+    file_lock weights_lock, checkpoint_lock; /* of --out FILE and --checkpoint */
     char cache[CACHE_PATH];
     FILE *output; /* standard output, where --log or --out is - */
     mpirun_group group;
@@ -83,20 +84,33 @@ static int check_files(training *t)
                : status;
 }
 
-/* Makes the folder and opens what is written from the beginning. */
+static int lock_replaced(file_lock *l, const char *option, const char *path)
+{
+    return lock_take(l, path) == 0
+               ? CONTINUE
+               : complain("train", EXIT_FAILED, "%s: %s: %s", option, path, lock_error());
+}
+
+/* Makes the folder, locks what is replaced and opens what is written from the beginning. */
 static int open_files(training *t)
 {
     const train_opts *o = t->o;
     int status = is_first(t) ? out_make(&t->out) : CONTINUE;
-    if (status != CONTINUE || !is_first(t))
+    if (!is_first(t))
+        return CONTINUE;
+    if (status == CONTINUE)
+        status = lock_replaced(&t->checkpoint_lock, "--checkpoint", o->checkpoint);
+    if (status == CONTINUE && !t->out.is_folder && !is_stdout(o->out))
+        status = lock_replaced(&t->weights_lock, "--out", o->out);
+    if (status != CONTINUE)
         return status;
     if (is_stdout(o->log))
         t->told.log = t->output;
     else if (o->log != NULL && (t->told.log = log_open(o->log, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, log_open_error());
+        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, lock_error());
     if (t->out.metrics != NULL &&
         (t->told.metrics = log_open(t->out.metrics, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, log_open_error());
+        return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, lock_error());
     return CONTINUE;
 }
 
@@ -466,10 +480,8 @@ int command_train(int argc, char **argv)
     char model[MODEL_NAME];
 
     int status = parse_train(&o, argc, argv);
-    if (status == CONTINUE) {
-        signal(SIGPIPE, SIG_IGN); /* output without a reader is lost; the weights are not */
+    if (status == CONTINUE)
         status = mpirun_join("train", o.ranks, o.rank_timeout, &t.group);
-    }
     if (status == CONTINUE)
         status = mpirun_introduce("train", &t.group);
     if (status == CONTINUE && o.resume)
@@ -494,6 +506,8 @@ int command_train(int argc, char **argv)
         fclose(t.output); /* copying to it was a success, or was not */
     if (t.told.metrics != NULL)
         fclose(t.told.metrics);
+    lock_release(&t.checkpoint_lock);
+    lock_release(&t.weights_lock);
     out_close(&t.out, status != EXIT_OK);
     history_free(&t.told.history);
     adj_trainer_free(t.trainer);

@@ -424,7 +424,7 @@ Test(checkpoint, replacing_one_is_noted)
              file.s);
     expect_first_line(&f, file.s, "--checkpoint-every", "2", line);
     expect_first_line(&f, file.s, "--resume", NULL, "note: 90 of 90 images are resized");
-    put_file(file.s, "precious", 8);
+    put_file(file.s, "{\"no\": 1}", 9);
     snprintf(line, sizeof line, "note: %s is replaced\n", file.s);
     expect_first_line(&f, file.s, NULL, NULL, line);
     folder_remove(&f);

@@ -12,15 +12,21 @@
 static finished f;
 
 enum { CLOSED = 1000 }; /* no file: it cannot take the place of the output */
+enum { FULL_DEVICE, NO_OUTPUT, NO_READER, OUTPUTS };
 
-/* Runs the tool with an output to which nothing can be written: a full device, or none at all. */
-static void run_without_output(const char *const words[], int closed)
+/* Runs the tool with an output to which nothing can be written: a full device, none at all, or a
+ * pipe whose reader has ended. */
+static void run_without_output(const char *const words[], int kind)
 {
-    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC), ends[2];
     cr_assert_geq(full, 0);
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[0]);
     fcntl(STDOUT_FILENO, F_SETFD, FD_CLOEXEC);
-    child c = child_start(words, closed ? CLOSED : full);
+    signal(SIGPIPE, SIG_DFL);
+    child c = child_start(words, kind == FULL_DEVICE ? full : kind == NO_OUTPUT ? CLOSED : ends[1]);
     child_finish(&c, &f);
+    close(ends[1]);
     close(full);
 }
 
@@ -118,12 +124,13 @@ static const char *word_of(const call_files *c, const char *word)
 Test(output, that_cannot_be_written_is_a_failure)
 {
     const call_files c = make_files();
-    for (size_t i = 0; i < 2 * sizeof calls / sizeof calls[0]; i++) {
+    for (size_t i = 0; i < OUTPUTS * sizeof calls / sizeof calls[0]; i++) {
+        const size_t n = i / OUTPUTS;
         const char *words[ARGUMENTS] = {NULL};
-        for (int k = 0; calls[i / 2].words[k] != NULL; k++)
-            words[k] = word_of(&c, calls[i / 2].words[k]);
-        run_without_output(words, i % 2 != 0);
-        int status = calls[i / 2].status;
+        for (int k = 0; calls[n].words[k] != NULL; k++)
+            words[k] = word_of(&c, calls[n].words[k]);
+        run_without_output(words, (int)(i % OUTPUTS));
+        int status = calls[n].status;
         cr_expect_eq(f.status, status == 0 ? 1 : status, "%s %s: %d %s", words[0], words[1],
                      f.status, f.err);
         if (status == 0)

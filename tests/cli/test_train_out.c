@@ -403,3 +403,65 @@ Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
     folder_remove(&out);
     folder_remove(&f);
 }
+
+/* A file that is replaced is held by its FILE.lock. A killed training leaves that unlocked. */
+Test(train_out, one_training_at_a_time_replaces_a_file)
+{
+    static const char before[] = "before";
+    static const char *const options[] = {"--checkpoint", "--out"};
+    folder f = small_data(), other = folder_new();
+    const file_name file = in_folder(&other, "w.safetensors"),
+                    lock = in_folder(&other, "w.safetensors.lock"),
+                    link = in_folder(&other, "link");
+    cr_assert_eq(symlink("w.safetensors", link.s), 0);
+    for (int i = 0; i < 2; i++) {
+        const char *const name = i == 0 ? link.s : file.s; /* --out's name would be a folder's */
+        const char *const words[] = {"train", "--data",   f.path, "--epochs",
+                                     "1",     options[i], name,   NULL};
+        put_file(file.s, before, sizeof before);
+        put_file(lock.s, "", 0);
+        const int held = open(lock.s, O_RDONLY);
+        cr_assert_eq(flock(held, LOCK_EX), 0);
+        run_tool(words, &r);
+        cr_expect_eq(r.status, 1);
+        cr_expect_not_null(strstr(r.err, options[i]), "%s", r.err);
+        cr_expect_not_null(strstr(r.err, ": another training is writing to it"), "%s", r.err);
+        cr_expect_str_eq(read_text(file.s), before);
+        close(held);
+        run_tool(words, &r);
+        cr_expect_eq(r.status, 0, "%s", r.err);
+        cr_expect_str_neq(read_text(file.s), before);
+        cr_expect_neq(access(lock.s, F_OK), 0);
+    }
+    folder_remove(&other);
+    folder_remove(&f);
+}
+
+/* A file among the images is refused, also behind a link, unless a command wrote it. */
+Test(train_out, data_are_not_written_over)
+{
+    static const char *const options[] = {"--log", "--checkpoint", "--tune-file"};
+    folder f = small_data(), other = folder_new();
+    const file_name labels = in_folder(&f, "train-labels-idx1-ubyte"),
+                    link = in_folder(&other, "link");
+    cr_assert_eq(symlink(labels.s, link.s), 0);
+    for (int i = 0; i < 6; i++) {
+        const char *const name = i % 2 == 0 ? labels.s : link.s;
+        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--tune",
+                                  options[i / 2], name, NULL},
+                 &r);
+        cr_expect_eq(r.status, 3, "%s", r.err);
+        cr_expect_not_null(strstr(r.err, options[i / 2]), "%s", r.err);
+        cr_expect_not_null(strstr(r.err, ": is a file of --data"), "%s", r.err);
+    }
+    for (int twice = 0; twice < 2; twice++) {
+        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log",
+                                  in_folder(&f, "log").s, "--checkpoint", in_folder(&f, "c").s,
+                                  "--tune", "--tune-file", in_folder(&f, "tune").s, "--out", f.path,
+                                  NULL},
+                 &r);
+        cr_expect_eq(r.status, 0, "%s", r.err);
+    }
+    folder_remove(&other);
+    folder_remove(&f);
+}
