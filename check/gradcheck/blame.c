@@ -10,8 +10,6 @@
 
 #include "gradcheck.h"
 
-enum { MARGIN = 64 }; /* of a sum's rounding */
-
 /* ---- what each node on the way comes to ---- */
 
 /* An executor that keeps what the gradient is made of. */
@@ -91,7 +89,6 @@ static double **operands_in(subject *s, const trail *t, const adj_node *n)
 typedef struct {
     const adj_node *node;
     votes votes;
-    explanation like; /* what it looks like */
 } culprit;
 
 /* Do all witnesses but that backend contradict naive about the node? */
@@ -103,14 +100,8 @@ static adj_status suspect_node(subject *s, const trail *t, const adj_node *n, co
     if (!adj_is_float(n->type.dtype) || (n->op->flags & ADJ_OP_VIEW) || alone.operand == NULL)
         return ADJ_OK;
     adj_status status = hear_witnesses(s, &alone, but, &v);
-    if (status != ADJ_OK || v.against == 0 || (v.with > 0 && !v.is_refuted))
-        return status;
-    const source naive = {NULL, "naive", NULL}, others = {NULL, NULL, NULL};
-    *found = (culprit){.node = n, .votes = v, .like = {"", ""}};
-    status = explain_node(s, &alone, &others, ADJ_F32, v.naive.value, v.tolerance, &found->like);
-    if (status == ADJ_OK && found->like.word[0] == '\0')
-        status = find_feature(s, &alone, &(suspicion){naive, others, ADJ_F64, ADJ_F32, v.tolerance},
-                              &found->like.word);
+    if (status == ADJ_OK && v.against > 0 && (v.with == 0 || v.is_refuted))
+        *found = (culprit){.node = n, .votes = v};
     return status;
 }
 
@@ -148,11 +139,11 @@ static const char *naive_text(subject *s, const culprit *c, int is_forward)
     if (is_forward)
         return gradcheck_text(s->report,
                               "naive's forward kernel for %s is wrong, and so are the differences: "
-                              "%s (%s) gives other values, which fit both gradients%s",
-                              c->node->op->name, other->backend, other->impl, c->like.text);
+                              "%s (%s) gives other values, which fit both gradients",
+                              c->node->op->name, other->backend, other->impl);
     return gradcheck_text(s->report,
-                          "naive's kernel for %s is wrong: differences and %s (%s) agree%s",
-                          c->node->op->name, other->backend, other->impl, c->like.text);
+                          "naive's kernel for %s is wrong: differences and %s (%s) agree",
+                          c->node->op->name, other->backend, other->impl);
 }
 
 /* What naive makes wrong on the way from the leaf to the gradient, if anything. */
@@ -180,7 +171,7 @@ const char *wrong_reference(subject *s, int leaf)
 }
 
 /* Differences and naive's backward pass disagree. */
-static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_fault *fault)
+static const char *blame_disagreement(subject *s, const failure *f, adj_gradcheck_fault *fault)
 {
     culprit c = {.node = NULL};
     char *forward = region_alloc(&s->region, (size_t)s->reference.graph->n_node, 1);
@@ -189,7 +180,6 @@ static const char *blame_disagreement(subject *s, failure *f, adj_gradcheck_faul
         gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     if (c.node != NULL && is_confirmed(s, f, &c)) {
         *fault = ADJ_FAULT_REFERENCE;
-        f->feature = c.like.word;
         return naive_text(s, &c, forward[c.node->id]);
     }
     *fault = ADJ_FAULT_RULE;
@@ -210,31 +200,6 @@ static const adj_node *reference_of(const subject *s, const adj_node *n)
     return same != NULL && same->op == n->op && adj_shape_equal(same->type.shape, n->type.shape)
                ? same
                : NULL;
-}
-
-/* What the faulty kernel's value looks like, and the attribute that it gets wrong. */
-static adj_status explain_kernel(subject *s, const trail *tested, const adj_node *faulty,
-                                 explanation *like)
-{
-    const adj_gradcheck_opts *o = &s->report->opts;
-    const lone_node alone = {.node = faulty, .operand = operands_in(s, tested, faulty)};
-    const source naive = {NULL, "naive", NULL};
-    const source under_test = {o->debug.backends, o->backend, o->debug.impl};
-    const adj_dtype dtype = faulty->type.dtype;
-    const double *value = value_in(s, tested, faulty);
-    testimony right = {0};
-    if (alone.operand == NULL || value == NULL || !adj_is_float(dtype))
-        return ADJ_OK;
-    adj_status status = run_alone(s, &alone, &naive, ADJ_F64, &right);
-    if (status != ADJ_OK || !right.is_there)
-        return status;
-    double tolerance = MARGIN * terms_of(faulty) * adj_traits_of(dtype)->unit *
-                       max_magnitude(right.value, node_elems(faulty));
-    status = explain_node(s, &alone, &naive, ADJ_F64, value, tolerance, like);
-    return status == ADJ_OK && like->word[0] == '\0'
-               ? find_feature(s, &alone, &(suspicion){under_test, naive, dtype, ADJ_F64, tolerance},
-                              &like->word)
-               : status;
 }
 
 /* A part of a value, or the same elements elsewhere: where it is wrong, the value is. */
@@ -290,50 +255,20 @@ static adj_status ask_other_leaves(subject *s, int leaf, const adj_node *node, c
     return status;
 }
 
-/* The wrong elements, computed by one thread. */
-static int is_right_by_one_thread(subject *s, const failure *f)
-{
-    const adj_node *dx = s->tested.dx[f->leaf];
-    adj_exec *e = s->tested.single;
-    int is_right = f->n_wrong > 0;
-    if (e == NULL)
-        return 0;
-    double *raw = reals(s, node_elems(dx));
-    adj_status status = raw != NULL ? set_values(s, e, &s->tested, 0) : ADJ_ENOMEM;
-    if (status == ADJ_OK)
-        status = adj_run(e);
-    if (status == ADJ_OK)
-        status = adj_get(e, dx, raw, adj_type_bytes(dx->type));
-    if (status == ADJ_ENOMEM)
-        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
-    if (status != ADJ_OK)
-        return 0;
-    for (int64_t i = 0; i < node_elems(dx); i++) {
-        const double right = s->dx_ref[f->leaf][i];
-        const double error = fabs(adj_load(dx->type.dtype, raw, i) - right);
-        if (f->wrong[i] && !(error <= fabs(s->dx[f->leaf][i] - right) / 16))
-            is_right = 0;
-    }
-    return is_right;
-}
-
 /* Differences and naive's backward pass agree, the gradient under test does not. Naive's kernels
  * can still be wrong, all in the same way. */
-static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fault)
+static const char *blame_kernel(subject *s, const failure *f, adj_gradcheck_fault *fault)
 {
     const adj_node *faulty = s->tested.dx[f->leaf];
     trail tested = {0}, naive = {0}, reference = {0};
     culprit c = {.node = NULL};
-    explanation like = {"", ""};
     adj_status status = open_trail(s, &s->tested, f->leaf, 0, &tested);
     if (status == ADJ_OK)
         status = open_trail(s, &s->tested, f->leaf, 1, &naive);
     if (status == ADJ_OK)
         status = open_trail(s, &s->reference, f->leaf, 1, &reference);
-    if (status == ADJ_OK) {
+    if (status == ADJ_OK)
         faulty = first_apart(s, &tested, &naive, faulty);
-        status = explain_kernel(s, &tested, faulty, &like);
-    }
     const adj_step_info step = step_of(s->tested.backward, faulty);
     const adj_node *same = reference_of(s, faulty);
     if (status == ADJ_OK && same != NULL)
@@ -347,8 +282,6 @@ static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fau
     if (status == ADJ_ENOMEM)
         gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     *fault = c.node != NULL ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL;
-    f->feature = c.node != NULL ? c.like.word : like.word;
-    f->needs_threads = c.node == NULL && is_right_by_one_thread(s, f);
     if (c.node != NULL && !is_alike)
         return gradcheck_text(s->report,
                               "naive's kernel for %s is wrong, and its gradient with respect to "
@@ -357,16 +290,16 @@ static const char *blame_kernel(subject *s, failure *f, adj_gradcheck_fault *fau
     if (c.node != NULL)
         return gradcheck_text(s->report,
                               "naive's kernels for %s and what it is the gradient of are wrong "
-                              "alike: %s (%s) and %s (%s) agree with each other%s",
+                              "alike: %s (%s) and %s (%s) agree with each other",
                               faulty->op->name, step.backend, step.impl, c.votes.other.backend,
-                              c.votes.other.impl, c.like.text);
+                              c.votes.other.impl);
     return gradcheck_text(s->report,
                           "%s backward agrees with numeric -> fault is in backend %s's "
-                          "kernel for %s (%s)%s",
-                          reference_name(s), step.backend, faulty->op->name, step.impl, like.text);
+                          "kernel for %s (%s)",
+                          reference_name(s), step.backend, faulty->op->name, step.impl);
 }
 
-const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault)
+const char *blame_text(subject *s, const failure *f, adj_gradcheck_fault *fault)
 {
     const char *text =
         f->rule_is_wrong ? blame_disagreement(s, f, fault) : blame_kernel(s, f, fault);

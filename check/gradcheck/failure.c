@@ -14,7 +14,7 @@ const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n)
     return gradcheck_text(r, "%s", line);
 }
 
-static adj_status diagnose(subject *s, failure *f, adj_gradcheck_row *row)
+static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
 {
     adj_gradcheck_report *r = s->report;
     row->blame = blame_text(s, f, &row->fault);
@@ -135,7 +135,7 @@ static adj_status confirm_worst(leaf_check *c)
 
 adj_status check_fail(leaf_check *c)
 {
-    failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong, .feature = ""};
+    failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong};
     leaf_check before = *c;
     adj_gradcheck_row row = *c->row;
     c->row->result = ADJ_GRADCHECK_FAIL;

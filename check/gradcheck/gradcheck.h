@@ -175,17 +175,13 @@ typedef struct {
     int64_t n_wrong;   /* of them */
     int64_t looked_at; /* elements; fewer than all where there are many */
     int64_t stride;    /* between these */
-    /* What blame_text finds: the attribute that the faulty kernel gets wrong; is the gradient right
-     * by one thread? */
-    const char *feature;
-    int needs_threads;
 } failure;
 /* blame.c: a sentence: whose fault it is; fault is the same as a word. */
-const char *blame_text(subject *s, failure *f, adj_gradcheck_fault *fault);
+const char *blame_text(subject *s, const failure *f, adj_gradcheck_fault *fault);
 /* Is a kernel of naive's wrong on the way to the leaf's gradient, on the values of this draw? Then
  * a sentence that says so; NULL: none is. */
 const char *wrong_reference(subject *s, int leaf);
-/* Fills in pattern and hint. */
+/* hints.c: fills in pattern and hint. */
 adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
 /* ---- witness.c: a node of the reference's graph alone, as others compute it ---- */
@@ -227,24 +223,6 @@ adj_status run_alone(subject *s, const lone_node *n, const source *by, adj_dtype
 adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes *v);
 /* Within the tolerance, all of them; a NaN is close to another. */
 int are_close(const double *a, const double *b, int64_t n, double tolerance);
-/* hypothesis.c: what the node would have to be to give value, as a sentence's end, "; as with pads
- * on the other side", and in a word; both "" where nothing fits. right: how it is computed soundly,
- * in that type. */
-typedef struct {
-    const char *text, *word;
-} explanation;
-adj_status explain_node(subject *s, const lone_node *n, const source *right, adj_dtype dtype,
-                        const double *value, double tolerance, explanation *found);
-/* A kernel, and how the same is computed soundly. */
-typedef struct {
-    source by, judge;
-    adj_dtype dtype, judge_dtype;
-    double tolerance; /* between the two */
-} suspicion;
-/* feature.c: a convolution that is wrong alone: which of its attributes makes it so?
- * "padding-top", "dilation" and their like; "": none does. */
-adj_status find_feature(subject *s, const lone_node *n, const suspicion *x, const char **name);
-
 /* gradcheck.c: "" where a kernel of the executor has the name that debug.impl asks for, if it asks
  * for one, and counts that; else says what ran instead: the last step. */
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);

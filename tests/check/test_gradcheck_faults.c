@@ -192,7 +192,7 @@ static const op_args bias = {.op = "bias_add", .in = "2,8,8,3"};
 
 static const plant plants[] = {
     {FLIPPED_SIGN, "conv2d", "conv2d_backprop_filter", "filter", "sign is flipped"},
-    {DROPPED_ROW, "conv2d", "conv2d_backprop_filter", "filter", "all with h=2 -> last kernel row"},
+    {DROPPED_ROW, "conv2d", "conv2d_backprop_filter", "filter", "all with h=2"},
     {SWAPPED_STRIDE, "conv2d", "conv2d_backprop_filter", "filter", ""},
     {FACTOR, "conv2d", "conv2d_backprop_filter", "filter", "scaled by 1.01"},
     {FLIPPED_SIGN, "conv2d", "conv2d_backprop_input", "input", "sign is flipped"},
@@ -202,7 +202,7 @@ static const plant plants[] = {
     {MISSING, "bias", "bias_add_grad", "bias", "missing"},
     {DROPPED_SHARE, "bias", "bias_add_grad", "bias", ""},
     {FLIPPED_SIGN, "conv2d", NULL, "filter", "sign is flipped"},
-    {DROPPED_ROW, "conv2d", NULL, "filter", "all with h=2 -> last kernel row"},
+    {DROPPED_ROW, "conv2d", NULL, "filter", "all with h=2"},
     {SWAPPED_STRIDE, "conv2d", NULL, "filter", ""},
     {FACTOR, "conv2d", NULL, "filter", "scaled by 1.01"},
     {ONE_ELEMENT, "wide", NULL, "input", "1 wrong of the "},

@@ -1,0 +1,159 @@
+/* test_gradcheck_hints.c - what a report says of wrong elements, word by word.
+ *
+ * Each case names the elements that a kernel gets wrong by a rule on their indices; the sentences
+ * are literals. */
+#include <math.h>
+
+#include "spoil.h"
+
+typedef int (*chosen)(const int64_t i[4], const int64_t dim[4]);
+
+static struct {
+    chosen at;
+    double factor, more; /* v * factor + more */
+} wrong;
+
+static void spoil_chosen(const adj_node *n, int threads, void *y)
+{
+    (void)threads;
+    const int64_t *d = n->type.shape.dim;
+    const int64_t elems = adj_shape_elems(n->type.shape);
+    for (int64_t k = 0; k < elems; k++) {
+        const int64_t i[4] = {k / d[3] / d[2] / d[1], k / d[3] / d[2] % d[1], k / d[3] % d[2],
+                              k % d[3]};
+        const double v = adj_load(n->type.dtype, y, k);
+        adj_store(n->type.dtype, y, k, wrong.at(i, d) ? v * wrong.factor + wrong.more : v);
+    }
+}
+
+static int all(const int64_t i[4], const int64_t d[4]) { return (void)i, (void)d, 1; }
+static int last0(const int64_t i[4], const int64_t d[4]) { return i[0] == d[0] - 1; }
+static int first1(const int64_t i[4], const int64_t d[4]) { return (void)d, i[1] == 0; }
+static int two_last2(const int64_t i[4], const int64_t d[4]) { return i[2] >= d[2] - 2; }
+static int odd1(const int64_t i[4], const int64_t d[4]) { return (void)d, i[1] % 2 == 1; }
+static int third2(const int64_t i[4], const int64_t d[4]) { return (void)d, i[2] % 3 == 0; }
+static int two_odd1(const int64_t i[4], const int64_t d[4])
+{
+    return (void)d, i[1] == 1 || i[1] == 3;
+}
+static int corner(const int64_t i[4], const int64_t d[4])
+{
+    return i[0] == d[0] - 1 && i[1] == d[1] - 1;
+}
+static int scattered(const int64_t i[4], const int64_t d[4])
+{
+    return (i[1] * d[2] + i[2]) % 7 == 3 || (i[1] == 4 && i[2] == 4);
+}
+
+typedef struct {
+    op_args args;
+    const char *kernel;
+    chosen at;
+    double factor, more;
+    const char *pattern, *hint; /* NULL: anything */
+} told;
+
+#define X "conv2d_backprop_input"
+#define W "conv2d_backprop_filter"
+#define CONV                                                                                       \
+    {                                                                                              \
+        .op = "conv2d", .in = "2,8,8,4", .filter = "3,3,4,4"                                       \
+    }
+
+static const told cases[] = {
+    {CONV, W, last0, 0.5, 0, "48 of 144 wrong, all with h=2", "scaled by 0.5"},
+    {CONV, W, first1, 0, 0, "48 of 144 wrong, all with w=0",
+     "missing: 0 where there is a gradient"},
+    {CONV, W, corner, 2, 0, "16 of 144 wrong, all with h=2, all with w=2", "scaled by 2"},
+    {CONV, W, all, -1, 0, "144 of 144 wrong", "sign is flipped"},
+    {CONV, W, all, -2, 0, "144 of 144 wrong", "scaled by -2"},
+    {CONV, W, all, 1.01, 0, NULL, "scaled by 1.01"},
+    {CONV, W, all, NAN, 0, "144 of 144 wrong", "not finite"},
+    {CONV, W, last0, 1, 1000, "48 of 144 wrong, all with h=2", ""},
+    {CONV, X, two_last2, 0.5, 0, "128 of 512 wrong, all with w=6..7", "scaled by 0.5"},
+    {CONV, X, odd1, 0.5, 0, "256 of 512 wrong, all with h=1 mod 2", "scaled by 0.5"},
+    {CONV, X, two_odd1, 0.5, 0, "128 of 512 wrong", "scaled by 0.5"},
+    {CONV, X, third2, 0.5, 0, "192 of 512 wrong, all with w=0 mod 3", "scaled by 0.5"},
+    {CONV, X, scattered, 0.5, 0, NULL, "scaled by 0.5"},
+    {{.op = "depthwise_conv2d_native", .in = "1,6,6,2", .filter = "3,3,2,4"},
+     "depthwise_conv2d_native_backprop_filter",
+     last0,
+     0.5,
+     0,
+     "24 of 72 wrong, all with h=2",
+     "scaled by 0.5"},
+};
+
+/* The words of the failing row. */
+static void expect_words(size_t i, const told *t)
+{
+    const adj_gradcheck_opts o = {
+        .seed = 5, .threads = 1, .draws = 1, .method = ADJ_GRADCHECK_DIRECTIONAL};
+    adj_graph *g = adj_graph_new();
+    int failed = 0;
+    spoiled.op = t->kernel;
+    spoiled.spoil = spoil_chosen;
+    wrong.at = t->at;
+    wrong.factor = t->factor;
+    wrong.more = t->more;
+    adj_gradcheck_report *r = check_spoiled(g, &t->args, &o);
+    for (int k = 0; k < adj_gradcheck_row_count(r); k++) {
+        const adj_gradcheck_row *w = adj_gradcheck_row_at(r, k);
+        if (w->result != ADJ_GRADCHECK_FAIL)
+            continue;
+        failed++;
+        if (t->pattern != NULL)
+            cr_expect_str_eq(w->pattern, t->pattern, "case %zu: %s", i, w->pattern);
+        if (t->hint != NULL)
+            cr_expect_str_eq(w->hint, t->hint, "case %zu: %s", i, w->hint);
+        if (t->at == scattered)
+            cr_expect_null(strstr(w->pattern, "all"), "case %zu: %s", i, w->pattern);
+    }
+    cr_expect_eq(failed, 1, "case %zu", i);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}
+
+Test(gradcheck_hints, words)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_words(i, &cases[i]);
+}
+
+/* The example of docs/checking.md is what is printed. */
+Test(gradcheck_hints, readme)
+{
+    static char readme[1 << 16];
+    const op_args args = {.op = "depthwise_conv2d_native",
+                          .in = "1,8,9,9",
+                          .filter = "3,3,8,2",
+                          .data_format = "NCHW"};
+    const adj_gradcheck_opts o = {.seed = 42, .threads = 1};
+    FILE *f = fopen("docs/checking.md", "r");
+    cr_assert_not_null(f);
+    readme[fread(readme, 1, sizeof readme - 1, f)] = '\0';
+    fclose(f);
+    spoiled.op = "depthwise_conv2d_native_backprop_filter";
+    spoiled.spoil = spoil_chosen;
+    wrong.at = last0;
+    wrong.factor = wrong.more = 0;
+
+    adj_graph *g = adj_graph_new();
+    adj_gradcheck_report *r = check_spoiled(g, &args, &o);
+    char *printed = NULL;
+    size_t size;
+    f = open_memstream(&printed, &size);
+    adj_gradcheck_print(f, r);
+    fclose(f);
+    cr_expect_eq(adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL), 1, "%s", printed);
+    int details = 0;
+    for (char *line = strtok(printed, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        if (strncmp(line, "   ", 3) == 0) {
+            cr_expect_not_null(strstr(readme, line), "not in docs/checking.md: %s", line);
+            details++;
+        }
+    cr_expect_eq(details, 4);
+    free(printed);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}
