@@ -44,7 +44,7 @@ typedef struct {
     const char *backend;             /* this and what follows: as in adj_exec_opts */
     int threads;                     /* 0: OpenMP's */
     adj_precision precision;         /* ADJ_PRECISION_AS_BUILT: the card's, that of the training */
-    adj_math math;                   /* exact or fast */
+    adj_math math;                   /* ADJ_MATH_EXACT: the card's, that of the training */
     int tune;                        /* candidates are timed first */
     const char *tune_file;           /* keeps what was timed */
     double tune_seconds;             /* as in adj_fit_opts: evaluation alone is timed for */
@@ -54,7 +54,8 @@ typedef struct {
 
 /* Reads a weights file and its model card. net may be NULL when the card names a built-in model;
  * what the net leaves open (sizes, classes) is the card's; of a file without a card, as other
- * programs write, a built-in model has as many classes as its last layer has outputs there. A net
+ * programs write, a built-in model has as many channels as its first filter takes and as many
+ * classes as its last layer has outputs there. A net
  * of another name, size or number of classes than the card's is refused (ADJ_ESHAPE). Strings of
  * net and options are copied, but for net->user. options may be NULL. On failure *p is NULL. */
 ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,

@@ -231,6 +231,7 @@ typedef struct {
     const char *resize;             /* the rule for images of another size: "auto" (adj_resize_rule)
                                        or "error", which refuses them */
     adj_precision precision;        /* of the training */
+    adj_math math;                  /* of the training */
     const char *version;            /* of the library that wrote it; set by adj_model_card_write */
     double accuracy;                /* per cent */
     int64_t seed;                   /* of the training */

@@ -9,13 +9,15 @@
 #include "cli/command.h"
 #include "cli/model.h"
 #include "cli/standard.h"
+#include "io/weights/sizes.h"
 #include "metadata.h"
 
 typedef struct {
     const char *files[2]; /* in, out */
     int n_file;
     const char *map, *model, *prefix, *tensor;
-    const char *format; /* of FORMAT_WORDS; NULL: as the name of OUT ends */
+    const char *mean, *deviation; /* lists; NULL: what IN says */
+    const char *format;           /* of FORMAT_WORDS; NULL: as the name of OUT ends */
     int64_t to_theirs;
 } convert_opts;
 
@@ -43,6 +45,12 @@ static int parse(convert_opts *o, int argc, char **argv)
         {"--to-theirs", "", "IN has our names, OUT gets theirs", .flag = &o->to_theirs},
         {"--model", "NAME", "the model whose weights they are; default: what IN says",
          .text = &o->model},
+        {"--mean", "LIST",
+         "mean of each channel for OUT's model card, of pixels in 0 to 1 as PyTorch has them: "
+         "0.485,0.456,0.406",
+         .text = &o->mean},
+        {"--deviation", "LIST", "standard deviation of each channel, likewise",
+         .text = &o->deviation},
         {"--format", "F", "of OUT: safetensors, npz, npy or h; default: as its name ends",
          .text = &o->format, .words = FORMAT_WORDS},
         {"--tensor", "NAME", "only this one; for .npy", .text = &o->tensor},
@@ -53,6 +61,9 @@ static int parse(convert_opts *o, int argc, char **argv)
         {"adjoint convert lenet.safetensors weights.h", "C arrays, for machines without files."},
         {"adjoint convert --map pytorch --model resnet20 theirs.safetensors our.npz",
          "Weights that PyTorch has written, with our names and layouts."},
+        {"adjoint convert --map pytorch --model lenet --mean 0.1307 --deviation 0.3081 theirs.npz "
+         "our.safetensors",
+         "And how pixels are normalized, for predict and eval."},
         {"adjoint convert --map pytorch --model resnet20", "Prints that map, to be changed."},
         {"adjoint convert - - --format npy --tensor conv1/w <w.npz >conv1.npy",
          "One tensor, from standard input to standard output."},
@@ -73,7 +84,13 @@ static int parse(convert_opts *o, int argc, char **argv)
         return status;
     if (o->to_theirs && o->map == NULL)
         return complain("convert", EXIT_USAGE, "--to-theirs: --map NAME is missing");
-    if (o->files[0] == NULL && o->map != NULL)
+    if ((o->mean != NULL) != (o->deviation != NULL))
+        return complain("convert", EXIT_USAGE, "--%s is missing (got --%s alone)",
+                        o->mean != NULL ? "deviation" : "mean",
+                        o->mean != NULL ? "mean" : "deviation");
+    if (o->mean != NULL && o->to_theirs)
+        return complain("convert", EXIT_USAGE, "--mean: not with --to-theirs");
+    if (o->files[0] == NULL && o->map != NULL && o->mean == NULL)
         return CONTINUE;
     if (o->files[1] == NULL)
         return complain("convert", EXIT_USAGE, "%s is missing", o->files[0] == NULL ? "IN" : "OUT");
@@ -82,6 +99,9 @@ static int parse(convert_opts *o, int argc, char **argv)
                         "OUT: expected a name that ends in .safetensors, .npz, .npy or .h, or "
                         "--format (got %s)",
                         o->files[1]);
+    if (o->mean != NULL && (format_of(o) == NPZ || format_of(o) == NPY))
+        return complain("convert", EXIT_USAGE,
+                        "--mean: OUT holds arrays only (expected .safetensors or .h)");
     return CONTINUE;
 }
 
@@ -120,12 +140,61 @@ static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
     n->card.multiplier = options.multiplier;
     n->card.height = options.height;
     n->card.width = options.width;
-    if (options.height > 0 && options.channels == 0)
-        n->card.channels = model->channels;
     n->graph = adj_graph_new();
     if (adj_model_logits(n->graph, model, &options) == NULL)
         return complain("convert", EXIT_FAILED, "%s", adj_graph_message(n->graph));
     return CONTINUE;
+}
+
+/* ---- the card ---- */
+
+/* Reads one number from low to 1 for each of n channels, in pixel units of 0 to 255. */
+static int read_channels(const char *name, const char *text, double low, int64_t n, double to[])
+{
+    const char *at = text;
+    for (int64_t i = 0; i < n; i++) {
+        char *end;
+        const double v = strtod(at, &end);
+        if (end == at || !(v >= low && v <= 1) || *end != (i + 1 < n ? ',' : '\0'))
+            return complain("convert", EXIT_USAGE,
+                            "%s: expected %lld number%s from %g to 1, one a channel (got %s)", name,
+                            (long long)n, n > 1 ? "s" : "", low, text);
+        to[i] = 255 * v;
+        at = end + 1;
+    }
+    return CONTINUE;
+}
+
+/* Adds to the card the channels that the weights have, and the mean and deviation that are given,
+ * which need a size: without another one the model's. */
+static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
+{
+    const double least = 1e-6;
+    adj_model_card *c = &n->card;
+    const adj_model *model = n->graph != NULL ? adj_model_find(c->model, NULL) : NULL;
+
+    if (model != NULL && o->mean != NULL && c->height == 0) {
+        c->height = model->height;
+        c->width = model->width;
+    }
+    if (model != NULL && c->height > 0 && c->channels == 0) {
+        const int64_t channels = weights_channels(ours, n->graph);
+        c->channels = channels > 0 ? channels : model->channels;
+    }
+    if (o->mean == NULL)
+        return CONTINUE;
+    if (c->model == NULL)
+        return complain("convert", EXIT_USAGE,
+                        "--mean: %s does not say which net it is of (--model NAME does)",
+                        o->files[0]);
+    if (c->channels < 1 || c->channels > ADJ_CARD_CHANNELS)
+        return complain("convert", EXIT_FAILED,
+                        "--mean: channels of the net (got %lld, expected 1 to %d)",
+                        (long long)c->channels, ADJ_CARD_CHANNELS);
+    const int status = read_channels("--mean", o->mean, 0, c->channels, c->mean);
+    return status == CONTINUE
+               ? read_channels("--deviation", o->deviation, least, c->channels, c->deviation)
+               : status;
 }
 
 /* What is written. */
@@ -186,7 +255,7 @@ static int write_contents(const contents *c, FILE *output)
 static adj_status describe(metadata *m, const convert_opts *o, const adj_tensors *t, const net *n,
                            adj_error *error)
 {
-    if (o->map == NULL)
+    if (o->map == NULL && o->mean == NULL)
         return metadata_as_it_is(m, t, error);
     return o->to_theirs ? metadata_theirs(m, t, o->map, error)
                         : metadata_ours(m, t, &n->card, error);
@@ -246,14 +315,17 @@ static int convert(const convert_opts *o, const input_file in[2], const adj_tens
     adj_tensors *mapped = NULL;
     adj_error error;
     char text[ADJ_MESSAGE];
-    int status = o->map != NULL ? net_build(&n, o, t) : CONTINUE;
+    int status = o->map != NULL || o->mean != NULL ? net_build(&n, o, t) : CONTINUE;
 
     if (status == CONTINUE && o->map != NULL &&
         adj_weights_convert(t, n.graph, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
         status =
             complain("convert", EXIT_FAILED, "--map: %s", with_words(2, in, error.message, text));
+    const adj_tensors *out = mapped != NULL ? mapped : t;
+    if (status == CONTINUE && !o->to_theirs)
+        status = complete_card(o, out, &n);
     if (status == CONTINUE)
-        status = write_out(o, in, mapped != NULL ? mapped : t, &n, output);
+        status = write_out(o, in, out, &n, output);
     adj_tensors_free(mapped);
     net_free(&n);
     return status;

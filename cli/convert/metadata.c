@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/weights/sizes.h"
 #include "metadata.h"
 
 static int is_among(const char *key, int n, const adj_metadata list[])
@@ -49,14 +50,6 @@ adj_status metadata_theirs(metadata *m, const adj_tensors *t, const char *map, a
     return collect(m, t, marks, strcmp(map, "pytorch") == 0, &pytorch, error);
 }
 
-/* Outputs of a built-in model's last layer; 0: there is none. */
-static int64_t count_outputs(const adj_tensors *t)
-{
-    const int i = adj_tensors_find(t, "logits/b");
-    const adj_tensor bias = i >= 0 ? adj_tensors_at(t, i) : (adj_tensor){0};
-    return bias.shape.rank == 1 ? bias.shape.dim[0] : 0;
-}
-
 /* The card's entries without those of a training, of which the file may say nothing. */
 static int drop_unknown(const adj_tensors *t, int n, adj_metadata card[])
 {
@@ -79,7 +72,7 @@ adj_status metadata_ours(metadata *m, const adj_tensors *t, const adj_model_card
     if (ours.model == NULL)
         return metadata_as_it_is(m, t, error);
     if (ours.classes == 0)
-        ours.classes = count_outputs(t);
+        ours.classes = weights_classes(t);
     adj_status status = adj_model_card_write(&ours, &m->card, &n, error);
     if (status != ADJ_OK)
         return status;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/weights/sizes.h"
 #include "predictor.h"
 
 static adj_status no_memory(adj_error *error)
@@ -42,7 +43,8 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
                                .channels = net->c,
                                .classes = net->classes,
                                .resize = resize_word(ADJ_RESIZE_AUTO),
-                               .precision = plan->precision};
+                               .precision = plan->precision,
+                               .math = plan->math};
     return ADJ_OK;
 }
 
@@ -198,34 +200,33 @@ adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata
     return status;
 }
 
-/* Outputs of a built-in model's last layer; 0: there is none. */
-static int64_t count_outputs(const adj_tensors *ours)
+/* Gives a built-in model the channels, and the card the classes, that a file without them has
+ * weights for. */
+static void infer_sizes(const adj_tensors *file, adj_net *net, adj_model_card *card,
+                        const char *map)
 {
-    const adj_tensor bias = adj_tensors_at(ours, adj_tensors_find(ours, "logits/b"));
-    return bias.shape.rank == 1 ? bias.shape.dim[0] : 0;
-}
-
-/* How many classes the built-in model of a file without a card tells apart. 0: not known. */
-static int64_t count_classes(const adj_tensors *file, const adj_net *net, const char *map)
-{
+    const char *name = net->name != NULL ? net->name : card->model;
     adj_model_opts o = {.multiplier = net->multiplier};
-    const adj_model *model = adj_model_find(net->name, &o);
-    adj_tensors *ours = NULL;
+    const adj_model *model = net->build == NULL ? adj_model_find(name, &o) : NULL;
+    adj_tensors *mapped = NULL;
 
-    if (model == NULL || map == NULL)
-        return model != NULL ? count_outputs(file) : 0;
+    if (model == NULL || (card->classes > 0 && card->channels > 0))
+        return;
     if (net->h > 0 && net->w > 0) {
         o.height = net->h;
         o.width = net->w;
     }
     o.channels = net->c;
     adj_graph *g = adj_graph_new();
-    if (adj_model_logits(g, model, &o) != NULL)
-        (void)adj_weights_convert(file, g, map, 0, &ours, NULL); /* loading says what is wrong */
-    const int64_t classes = count_outputs(ours);
-    adj_tensors_free(ours);
+    if (adj_model_logits(g, model, &o) != NULL && map != NULL)
+        (void)adj_weights_convert(file, g, map, 0, &mapped, NULL); /* loading says what is wrong */
+    const adj_tensors *ours = map != NULL ? mapped : file;
+    if (card->classes == 0)
+        card->classes = weights_classes(ours);
+    if (card->channels == 0 && net->c == 0)
+        net->c = weights_channels(ours, g);
+    adj_tensors_free(mapped);
     adj_graph_free(g);
-    return classes;
 }
 
 /* Whose net the file is of, and whether that is the one. */
@@ -282,13 +283,13 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
                             .threads = o->threads,
                             .precision = o->precision != ADJ_PRECISION_AS_BUILT ? o->precision
                                                                                 : card->precision,
-                            .math = o->math,
+                            .math = o->math != ADJ_MATH_EXACT ? o->math : card->math,
                             .tune = o->tune,
                             .tune_file = o->tune_file,
                             .tune_seconds = o->tune_seconds,
                             .yield = o->yield};
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
-    adj_net complete = net != NULL ? *net : (adj_net){0};
+    adj_net complete = *net;
 
     adj_status status = fit_to_card(&complete, card, error);
     if (status == ADJ_OK)
@@ -296,6 +297,7 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     if (status != ADJ_OK)
         return status;
     (*p)->card.precision = card->precision;
+    (*p)->card.math = card->math;
     (*p)->card.accuracy = card->accuracy;
     (*p)->card.seed = card->seed;
     (*p)->card.normalized = card->normalized;
@@ -349,10 +351,11 @@ adj_status adj_predictor_load(const char *path, const adj_net *net,
         return status;
     }
     status = adj_model_card_read(file, &card, &why);
-    if (status == ADJ_OK && card->classes == 0 && net != NULL && net->build == NULL)
-        card->classes = count_classes(file, net, o->weights != NULL ? o->weights->map : NULL);
-    if (status == ADJ_OK)
-        status = from_card(net, card, o, p, &why);
+    if (status == ADJ_OK) {
+        adj_net own = net != NULL ? *net : (adj_net){0};
+        infer_sizes(file, &own, card, o->weights != NULL ? o->weights->map : NULL);
+        status = from_card(&own, card, o, p, &why);
+    }
     if (status == ADJ_OK)
         status = set_parameters(*p, file, o->weights, &why);
     if (status != ADJ_OK) {

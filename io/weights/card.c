@@ -13,6 +13,7 @@ enum {
     MAX_CLASSES = 100000,
     N_FORMAT = 2,
     N_PRECISION = 3,
+    N_MATH = 2,
     N_RESIZE = 2,
     N_INPUT = 2
 };
@@ -20,6 +21,7 @@ enum {
 static const char *const formats[N_FORMAT] = {[ADJ_NHWC] = "NHWC", [ADJ_NCHW] = "NCHW"};
 static const char *const precisions[N_PRECISION] = {
     [ADJ_PRECISION_AS_BUILT] = "f32", [ADJ_PRECISION_BF16] = "bf16", [ADJ_PRECISION_F16] = "f16"};
+static const char *const maths[N_MATH] = {[ADJ_MATH_EXACT] = "exact", [ADJ_MATH_FAST] = "fast"};
 
 static const char *const resizes[N_RESIZE] = {"auto", "error"};
 static const char *const inputs[N_INPUT] = {"pixels", "normalized"};
@@ -97,6 +99,8 @@ static int put_all(const adj_model_card *c, json_t *all)
         ok &= put(all, "resize", json_string(c->resize));
     if ((int)c->precision >= 0 && (int)c->precision < N_PRECISION)
         ok &= put(all, "precision", json_string(precisions[c->precision]));
+    if (c->math == ADJ_MATH_FAST)
+        ok &= put(all, "math", json_string(maths[ADJ_MATH_FAST]));
     if (c->accuracy > 0)
         ok &= put(all, "accuracy", json_real(c->accuracy));
     return ok & put(all, "seed", json_integer(c->seed));
@@ -298,7 +302,7 @@ static adj_status read_classes(reading *r)
 static adj_status read_all(reading *r)
 {
     adj_model_card *c = &r->card;
-    int format = 0, precision = 0, resize = 0;
+    int format = 0, precision = 0, math = 0, resize = 0;
     double range[2] = {0};
 
     c->model = adj_tensors_metadata(r->t, "model");
@@ -324,10 +328,13 @@ static adj_status read_all(reading *r)
         status = read_list(r, "adjoint.range", 2, -255, 255, range);
     if (status == ADJ_OK)
         status = read_word(r, "precision", N_PRECISION, precisions, "f32, bf16 or f16", &precision);
+    if (status == ADJ_OK)
+        status = read_word(r, "math", N_MATH, maths, "exact or fast", &math);
     c->low = range[0];
     c->high = range[1];
     c->format = (adj_format)format;
     c->precision = (adj_precision)precision;
+    c->math = (adj_math)math;
     return status;
 }
 

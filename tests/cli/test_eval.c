@@ -288,3 +288,42 @@ Test(eval, precision_of_the_training)
     }
     remove_all(&f);
 }
+
+/* And in its math: the loss is train's to more digits than the algorithms of another math share. */
+Test(eval, math_of_the_training)
+{
+    const folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors");
+    const char *const maths[] = {"exact", "fast"};
+    for (int i = 0; i < 2; i++) {
+        json_t *log = train_to(
+            &f, WORDS("--model", "resnet20", "--epochs", "2", "--batch", "30", "--math", maths[i]),
+            w.s);
+        const double loss = log_event_number(log, "epoch", 1, "held_out_loss"),
+                     accuracy = log_event_number(log, "epoch", 1, "held_out_accuracy");
+        char same[100];
+        json_decref(log);
+        snprintf(same, sizeof same, "test loss %.4f  test accuracy %.2f %%", loss, accuracy);
+        run_tool(WORDS("eval", "--weights", w.s, "--data", f.path, "--threads", "1"), &r);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", maths[i], same, r.out);
+
+        adj_predictor *p = NULL;
+        adj_dataset *d = NULL;
+        adj_score score = {0};
+        adj_error error = {0};
+        cr_assert_eq(adj_predictor_load(w.s, NULL, &(adj_predictor_opts){.threads = 1}, &p, &error),
+                     ADJ_OK, "%s", error.message);
+        const adj_model_card *card = adj_predictor_card(p);
+        cr_expect_eq(card->math, i == 1 ? ADJ_MATH_FAST : ADJ_MATH_EXACT);
+        const adj_dataset_opts o = {.h = card->height, .w = card->width, .c = card->channels};
+        cr_assert_eq(adj_dataset_open(f.path, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
+        cr_assert_eq(adj_predictor_evaluate(p, d, &score, NULL, &error), ADJ_OK, "%s",
+                     error.message);
+        cr_expect_float_eq(score.loss, loss, 1e-8 * loss, "%s: %.9g and %.9g", maths[i], score.loss,
+                           loss);
+        adj_dataset_free(d);
+        adj_predictor_free(p);
+    }
+    remove_all(&f);
+}

@@ -1,22 +1,24 @@
 /* test_foreign_weights.c - a built-in model's weights as other programs write them: without a card,
- * and of other classes than the model's own ten. */
+ * and of other
+ * channels and classes than the model's own three and ten. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "adjoint_fit.h"
 #include "io/folder.h"
 
-enum { CLASSES = 4, ROOM = 128 };
+enum { CHANNELS = 1, CLASSES = 4, ROOM = 128 };
 static const adj_net net = {.name = "resnet8"};
 
-/* Initial weights of resnet8 for four classes, in a file that says nothing of them but that PyTorch
- * wrote it; theirs: with PyTorch's names and layouts. */
+/* Initial weights of resnet8 for gray images of four classes, in a file that says nothing of them
+ * but that PyTorch wrote it; theirs: with PyTorch's names and layouts. */
 static void put_weights(const char *path, int theirs)
 {
     const adj_metadata note = {"format", "pt"};
     adj_graph *g = adj_graph_new();
     adj_node *logits =
-        adj_model_logits(g, adj_model_find(net.name, NULL), &(adj_model_opts){.classes = CLASSES});
+        adj_model_logits(g, adj_model_find(net.name, NULL),
+                         &(adj_model_opts){.channels = CHANNELS, .classes = CLASSES});
     adj_exec *e = NULL;
     adj_tensors *file = NULL, *converted = NULL;
     adj_tensor tensor[ROOM];
@@ -38,7 +40,7 @@ static void put_weights(const char *path, int theirs)
     adj_graph_free(g);
 }
 
-Test(foreign_weights, tell_their_classes)
+Test(foreign_weights, tell_their_channels_and_classes)
 {
     folder f = folder_new();
     const file_name path = in_folder(&f, "pt.safetensors");
@@ -50,6 +52,7 @@ Test(foreign_weights, tell_their_classes)
         put_weights(path.s, theirs);
         cr_assert_eq(adj_predictor_load(path.s, &net, &o, &p, &error), ADJ_OK, "%s", error.message);
         cr_expect_eq(adj_predictor_card(p)->classes, CLASSES);
+        cr_expect_eq(adj_predictor_card(p)->channels, CHANNELS);
         adj_predictor_free(p);
         p = NULL;
         cr_expect_eq(

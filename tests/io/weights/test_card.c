@@ -19,6 +19,7 @@ static const adj_model_card card = {.model = "mobilenet_v1_0.5_128",
                                     .low = -2.5,
                                     .high = 2,
                                     .precision = ADJ_PRECISION_BF16,
+                                    .math = ADJ_MATH_FAST,
                                     .accuracy = 98.75,
                                     .seed = INT64_MAX};
 
@@ -36,6 +37,7 @@ static const adj_metadata expected[] = {
     {"class_names", "[\"cat\",\"dog \\\"two\\\"\",\"M\xc3\xa4use\"]"},
     {"resize", "auto"},
     {"precision", "bf16"},
+    {"math", "fast"},
     {"accuracy", "98.75"},
     {"seed", "9223372036854775807"},
 };
@@ -76,8 +78,8 @@ Test(card, there_and_back)
     cr_expect_str_eq(back->version, ADJ_VERSION_TEXT);
     cr_expect(back->multiplier == 0.5 && back->height == 128 && back->width == 96 &&
               back->channels == 3 && back->format == ADJ_NCHW && back->classes == 3 &&
-              back->precision == ADJ_PRECISION_BF16 && back->accuracy == 98.75 &&
-              back->seed == INT64_MAX);
+              back->precision == ADJ_PRECISION_BF16 && back->math == ADJ_MATH_FAST &&
+              back->accuracy == 98.75 && back->seed == INT64_MAX);
     for (int i = 0; i < 3; i++) {
         cr_expect_eq(back->mean[i], card.mean[i]);
         cr_expect_eq(back->deviation[i], card.deviation[i]);
@@ -133,6 +135,7 @@ static const adj_metadata lies[] = {
     {"seed", "1.5"},
     {"format", "NWHC"},
     {"precision", "f8"},
+    {"math", "slow"},
 };
 
 Test(card, is_not_believed)
