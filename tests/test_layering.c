@@ -62,7 +62,7 @@ static const rule rules[] = {
      "base exec/new_file.h graph/printable.h"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "base io/io.h exec/clock.h"},
     {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base exec/clock.h"},
+     "base exec/clock.h io/weights/sizes.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
      "base graph/printable.h io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base io io/tensors"},
@@ -82,7 +82,7 @@ static const rule rules[] = {
      "cli cli/op exec/backend_option.h exec/clock.h graph/printable.h"},
     {"cli/selftest", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/bench exec/clock.h exec/machine"},
-    {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli"},
+    {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli io/weights/sizes.h"},
     {"cli/predict", "adjoint.h adjoint_fit.h", "cli cli/page exec/clock.h io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",

@@ -61,9 +61,8 @@ static int parse(convert_opts *o, int argc, char **argv)
         {"adjoint convert lenet.safetensors weights.h", "C arrays, for machines without files."},
         {"adjoint convert --map pytorch --model resnet20 theirs.safetensors our.npz",
          "Weights that PyTorch has written, with our names and layouts."},
-        {"adjoint convert --map pytorch --model lenet --mean 0.1307 --deviation 0.3081 theirs.npz "
-         "our.safetensors",
-         "And how pixels are normalized, for predict and eval."},
+        {"adjoint convert --model lenet --mean 0.5 --deviation 0.5 w.npz w.safetensors",
+         "Adds how predict and eval normalize pixels."},
         {"adjoint convert --map pytorch --model resnet20", "Prints that map, to be changed."},
         {"adjoint convert - - --format npy --tensor conv1/w <w.npz >conv1.npy",
          "One tensor, from standard input to standard output."},
