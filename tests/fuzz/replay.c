@@ -1,5 +1,5 @@
 /* replay.c - a fuzz target without a fuzzer: each of its seeds once, with any compiler. replay_NAME
- * reads the folder corpus/NAME beside it, which ninja unpacks (seeds.sh), or the files that it is given. */
+ * reads the folder corpus/NAME beside it, which ninja unpacks (seeds.sh), or the files given. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
