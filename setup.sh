@@ -45,7 +45,7 @@ complete() {
 elsewhere() {
     cat >&2 <<END
 setup.sh: this is neither Debian nor Ubuntu. Please install
-  a C11 compiler with OpenMP (gcc), ninja, pkg-config,
+  a C11 compiler with OpenMP (gcc), ninja 1.10 or newer, pkg-config,
   oneDNN 2.x or 3.x built on OpenMP, zlib, jansson, libpng, TurboJPEG (libjpeg-turbo), libwebp and libzip,
   with their headers,
   and for the tests Criterion 2.3 or newer, with its headers;

@@ -13,7 +13,7 @@ from mutant_list import ROOT
 
 FOLDER = ROOT / "build" / "mutants"
 TESTS = pathlib.Path("build", "tests")
-OBJECTS = (".o", ".a", ".d")
+OBJECTS = (".dd", ".o", ".a", ".d")
 TILES = "\ntiles ="  # a variable of build.ninja
 
 
