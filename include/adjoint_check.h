@@ -21,8 +21,8 @@ extern "C" {
  *   reference   the gradient graph in float64 on the reference
  *   analytic    the gradient graph in the node's own types on the backend under test
  * numeric against reference judges the gradient rule, analytic against reference (element by
- * element) the kernels. After a failure other backends compute the nodes on the way, so that it
- * says whose fault it is: the rule's, a kernel's, or the reference's own.
+ * element) the kernels. After a failure the nodes on the way are compared with their ops' formulas,
+ * so that it says whose fault it is: the rule's, a kernel's, or the reference's own.
  *
  * The reference is naive. An op of the caller's own is computed by the caller's backends
  * (debug.backends): in float64, or in float32 where they do not compute it in float64. Differences
@@ -56,7 +56,7 @@ typedef enum {
     ADJ_FAULT_NONE,     /* nowhere: it passed */
     ADJ_FAULT_RULE,     /* the gradient rule */
     ADJ_FAULT_KERNEL,   /* a kernel of the backend under test */
-    ADJ_FAULT_REFERENCE /* naive's kernel: other backends and differences contradict it */
+    ADJ_FAULT_REFERENCE /* naive's kernel: the op's formula contradicts it */
 } adj_gradcheck_fault;
 
 /* All zero is the default. */
@@ -280,8 +280,7 @@ typedef enum {
     ADJ_BLAME_PLAN,     /* right alone on both, wrong within the graph: layout, memory, another
                            implementation */
     ADJ_BLAME_UPSTREAM, /* no fault of its own, but its operands were wrong */
-    ADJ_BLAME_REFERENCE /* the reference is wrong: other backends, or differences, agree with the
-                           configuration; reason says which */
+    ADJ_BLAME_REFERENCE /* the reference is wrong: the op's formula in float64 contradicts it */
 } adj_blame;
 
 /* One node, or one result of a fused group, in one configuration. */

@@ -1,9 +1,42 @@
-/* blame.c - what one row says of another: an op at which the reference is wrong, a pass that
- * changes results, a kernel that computes a node in the graph only. witness.c asks others about a
- * row by itself. */
+/* blame.c - whom a row blames beside what its own numbers show: the reference that its formula
+ * contradicts (witness.c), a pass that changes results, and what another row shows: an op at which
+ * the reference is wrong, a kernel that computes a node in the graph only. */
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "compare.h"
+
+const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e)
+{
+    char text[300];
+    c_snprintf(text, sizeof text,
+               "%s%s%lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g", where,
+               where[0] != '\0' ? ": " : "", (long long)e->wrong, (long long)e->n, (long long)e->at,
+               e->got, e->expected);
+    return report_text(c, text);
+}
+
+adj_status blame_reference(const comparing *r, const runner *b, const node_case *n,
+                           const expectation *e, const char *where, region *p, adj_compare_row *row)
+{
+    adj_compare_error error;
+    char text[400];
+    const claim c = {.node = n->node,
+                     .operand = real_operands(b, n, &r->c->config[row->config], p),
+                     .type = {e->dtype, n->node->type.shape},
+                     .value = e->expected,
+                     .bound = e->bound,
+                     .any_kind = may_be_any_kind(n->node)};
+    adj_status status = c.operand != NULL ? ask_formula(&c, p, &error) : ADJ_ENOMEM;
+    if (status != ADJ_OK || error.wrong == 0)
+        return status;
+    snprintf(text, sizeof text, "the reference is wrong, its formula in float64 says so: %s",
+             report_worst(r->c, where, &error));
+    row->verdict = ADJ_VERDICT_FAIL;
+    row->blame = ADJ_BLAME_REFERENCE;
+    row->reason = report_text(r->c, text);
+    return ADJ_OK;
+}
 
 static int has_op(const char *group, const char *op)
 {

@@ -188,14 +188,14 @@ int may_be_winograd(const adj_compare_config *c, const adj_node *n);
  * the lower precision. */
 adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
                           const adj_compare_config *as, region *p, void *operand[]);
-/* witness.c: the operands as c holds them, in float64; NULL: no memory. */
-double **real_operands(const node_case *n, const adj_compare_config *c, region *p);
+/* The same in float64; NULL: no memory. */
+double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p);
 /* spread.c. A NaN or an infinity in operands of n: where c's backend may have one besides, value
  * becomes what is expected. ADJ_ENOMEM, or ADJ_OK. */
-adj_status forgive_spread(const adj_compare_config *c, const node_case *n, adj_type type,
-                          void *value, const expectation *e, region *p);
-/* The same of the op's formula, where the reference may differ from it. */
-void forgive_formula(const adj_node *n, const expectation *e, double *value);
+adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
+                          adj_type type, void *value, const expectation *e, region *p);
+/* May a NaN stand for an infinity in n's result, and an infinity for a NaN? */
+int may_be_any_kind(const adj_node *n);
 
 /* group_bound.c: a fused group alone, node after node under the reference, which has to be
  * in f64. */
@@ -278,9 +278,24 @@ node_case case_of(const comparing *r, int k, const adj_node *n, const void *oper
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o);
-/* witness.c: of a row that failed alone on its operands n: is the reference to blame instead? Sets
- * blame and reason then. ADJ_ENOMEM or ADJ_OK. */
-adj_status ask_witnesses(const comparing *r, int k, node_case *n, adj_compare_row *row);
+/* witness.c: what the reference gives for a node. */
+typedef struct {
+    const adj_node *node;
+    double *const *operand; /* by operand, in float64 */
+    adj_type type;          /* of value */
+    const void *value;
+    const double *bound; /* by element: how far value may be off; NULL: not at all */
+    int any_kind;        /* may_be_any_kind's */
+} claim;
+/* Judges value against the op's formula; nothing is wrong where there is none. ADJ_ENOMEM, or
+ * ADJ_OK. */
+adj_status ask_formula(const claim *c, region *p, adj_compare_error *error);
+/* blame.c. The row's blame becomes the reference's if what is expected of n under the row's
+ * configuration contradicts the op's formula; where: on which values, or "". ADJ_ENOMEM, or
+ * ADJ_OK. */
+adj_status blame_reference(const comparing *r, const runner *b, const node_case *n,
+                           const expectation *e, const char *where, region *p,
+                           adj_compare_row *row);
 /* blame.c. A row that failed under a configuration of which a pass is known to be wrong: that is
  * the fault.
  */
@@ -294,6 +309,8 @@ adj_status compare_all(comparing *r);
 const char *report_text(adj_comparison *c, const char *text);
 /* nodes.c: a sentence for what e's numbers do not show at once; "". */
 const char *report_error(adj_comparison *c, const adj_compare_error *e);
+/* blame.c: how many elements are wrong, and the worst; where: on which values, or "". */
+const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e);
 /* nodes.c: what the row says where the configuration's impl is not what ran. */
 void report_impl(adj_comparison *c, const adj_compare_config *config, adj_compare_row *row);
 /* A row that nothing is known of yet. */

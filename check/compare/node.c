@@ -159,6 +159,21 @@ adj_status round_operands(const runner *b, const node_case *n, const adj_compare
     return ADJ_OK;
 }
 
+double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p)
+{
+    void *v[MAX_IN] = {NULL};
+    double **operand = region_alloc(p, (size_t)n->node->n_in + 1, sizeof *operand);
+    if (operand == NULL || round_operands(b, n, c, b->reference, p, v) != ADJ_OK)
+        return NULL;
+    for (int k = 0; k < n->node->n_in; k++) {
+        const adj_node *x = n->node->in[k];
+        operand[k] = convert(p, type_under(b->reference, x), v[k], ADJ_F64, node_elems(x));
+        if (operand[k] == NULL)
+            return NULL;
+    }
+    return operand;
+}
+
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o)
 {

@@ -231,15 +231,24 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
 }
 
 /* The numbers are wrong where the node was alone: is it the reference that is? */
-static adj_status seek_witnesses(const comparing *r, int k, adj_compare_row *row)
+static adj_status ask_about_reference(const comparing *r, int k, adj_compare_row *row)
 {
+    region p = {.allocator = r->c->region.allocator};
+    runner untimed = r->runner;
     const void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
     node_case n = case_of(r, row->wrong_on_own ? k : 0, row->node, operand, dtype);
+    expectation e;
+    outcome o;
     n.exact = r->opts->exact && !row->wrong_on_own;
+    untimed.runs = 0;
     if (row->verdict != ADJ_VERDICT_FAIL || row->blame != ADJ_BLAME_KERNEL || !row->repeats)
         return ADJ_OK;
-    return ask_witnesses(r, k, &n, row);
+    adj_status status = node_expect(&untimed, &n, &r->c->config[k], &p, &e, &o);
+    if (status == ADJ_OK && o.status == ADJ_OK)
+        status = blame_reference(r, &untimed, &n, &e, "", &p, row);
+    region_free(&p);
+    return status;
 }
 
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
@@ -257,7 +266,7 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     if (status != ADJ_OK)
         return compare_no_memory(r->c);
     blame(r, k, row);
-    if (seek_witnesses(r, k, row) != ADJ_OK)
+    if (ask_about_reference(r, k, row) != ADJ_OK)
         return compare_no_memory(r->c);
     blame_pass(r->c, row);
     r->c->n_row++;

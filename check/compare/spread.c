@@ -21,10 +21,10 @@ static const adj_op *const norms[] = {&adj_op_batch_norm_stats,     &adj_op_batc
                                       &adj_op_group_norm,           &adj_op_group_norm_grad_sums,
                                       &adj_op_group_norm_grad};
 
-static int is_norm(const adj_op *op)
+int may_be_any_kind(const adj_node *n)
 {
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-        if (norms[i] == op)
+        if (norms[i] == n->op)
             return 1;
     return 0;
 }
@@ -45,7 +45,7 @@ static leniency leniency_of(const adj_compare_config *c, const adj_node *n)
 {
     if (strcmp(c->backend, "naive") == 0)
         return AS_DEFINED;
-    if (is_norm(n->op))
+    if (may_be_any_kind(n))
         return ANY_KIND;
     if (conv_definition_of(n->op) == NULL)
         return AS_DEFINED;
@@ -65,12 +65,12 @@ static int64_t plane_of(const adj_node *n, int64_t i)
 }
 
 /* What the result is where the spread is taken into account: no number where there may be none. */
-static double *spread_of(const adj_compare_config *c, const node_case *n, const expectation *e,
-                         region *p)
+static double *spread_of(const runner *b, const adj_compare_config *c, const node_case *n,
+                         const expectation *e, region *p)
 {
     const int in_plane = leniency_of(c, n->node) == IN_PLANE;
     const int64_t elems = node_elems(n->node);
-    double **operand = real_operands(n, c, p);
+    double **operand = real_operands(b, n, c, p);
     double *value = region_alloc(p, (size_t)elems + 1, sizeof *value);
     double *plane = region_alloc(p, (size_t)elems + 1, sizeof *plane);
     if (operand == NULL || value == NULL || plane == NULL)
@@ -85,8 +85,8 @@ static double *spread_of(const adj_compare_config *c, const node_case *n, const 
 
 /* ---- both ---- */
 
-adj_status forgive_spread(const adj_compare_config *c, const node_case *n, adj_type type,
-                          void *value, const expectation *e, region *p)
+adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
+                          adj_type type, void *value, const expectation *e, region *p)
 {
     const leniency l = leniency_of(c, n->node);
     double *spread = NULL;
@@ -96,7 +96,7 @@ adj_status forgive_spread(const adj_compare_config *c, const node_case *n, adj_t
             continue;
         int may = !isfinite(rounded(type.dtype, expected));
         if (!may && l >= PADDED) {
-            if (spread == NULL && (spread = spread_of(c, n, e, p)) == NULL)
+            if (spread == NULL && (spread = spread_of(b, c, n, e, p)) == NULL)
                 return ADJ_ENOMEM;
             may = !isfinite(spread[i]);
         }
@@ -104,13 +104,4 @@ adj_status forgive_spread(const adj_compare_config *c, const node_case *n, adj_t
             adj_store(type.dtype, value, i, expected);
     }
     return ADJ_OK;
-}
-
-void forgive_formula(const adj_node *n, const expectation *e, double *value)
-{
-    for (int64_t i = 0; is_norm(n->op) && i < node_elems(n); i++) {
-        const double expected = adj_load(e->dtype, e->expected, i);
-        if (!isfinite(value[i]) && !isfinite(expected))
-            value[i] = expected;
-    }
 }

@@ -17,7 +17,10 @@ const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n)
 static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
 {
     adj_gradcheck_report *r = s->report;
-    row->blame = blame_text(s, f, &row->fault);
+    row->blame = blame_text(s, f->leaf, f->rule_is_wrong, &row->fault);
+    if (row->fault == ADJ_FAULT_KERNEL)
+        row->blame = gradcheck_text(r, "%s backward agrees with numeric -> %s", reference_name(s),
+                                    row->blame);
     if (row->wrong > 0)
         describe_wrong(s, f, row);
     row->repro = gradcheck_repro(r, s->node);

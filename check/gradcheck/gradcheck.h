@@ -176,53 +176,15 @@ typedef struct {
     int64_t looked_at; /* elements; fewer than all where there are many */
     int64_t stride;    /* between these */
 } failure;
-/* blame.c: a sentence: whose fault it is; fault is the same as a word. */
-const char *blame_text(subject *s, const failure *f, adj_gradcheck_fault *fault);
-/* Is a kernel of naive's wrong on the way to the leaf's gradient, on the values of this draw? Then
- * a sentence that says so; NULL: none is. */
-const char *wrong_reference(subject *s, int leaf);
+/* blame.c: whose fault the leaf's wrong gradient is, on the values of this draw: a sentence; fault
+ * is the same as a word. */
+const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fault *fault);
+/* The sentence where it is the reference's, of an op. */
+#define WRONG_REFERENCE                                                                            \
+    "naive's kernel for %s is wrong: its formula in float64 gives something else"
 /* hints.c: fills in pattern and hint. */
 adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
-/* ---- witness.c: a node of the reference's graph alone, as others compute it ---- */
-
-typedef struct {
-    const adj_node *node;
-    const void *attrs;      /* NULL: the node's own */
-    const adj_shape *shape; /* of the result, and from 1 on of the operands; NULL: the node's own */
-    double *const *operand; /* values, by operand */
-} lone_node;
-
-/* The backend of that name in the list, and those after it; NULL: of the built-in ones; NULL: the
- * first. */
-typedef struct {
-    const adj_backend *const *list;
-    const char *backend, *impl; /* impl: as in adj_exec_debug; NULL: any */
-} source;
-
-typedef struct {
-    int is_there; /* else it could not be computed that way */
-    double *value;
-    char backend[32], impl[64];
-} testimony;
-
-typedef struct {
-    int with, against; /* backends that give what naive does; that give something else */
-    testimony naive;
-    testimony other; /* the first of those against it, if there is one */
-    double tolerance;
-    int is_refuted; /* by the op's formula, which is exact: whoever agrees with naive is wrong too
-                     */
-} votes;
-
-/* Floats are of that type. What naive computes is there only if it is asked for by name, as it may
- * be the one that is suspected. ADJ_ENOMEM or ADJ_OK. */
-adj_status run_alone(subject *s, const lone_node *n, const source *by, adj_dtype dtype,
-                     testimony *t);
-/* Of all backends but that one; operands have to be exact in float32. */
-adj_status hear_witnesses(subject *s, const lone_node *n, const char *but, votes *v);
-/* Within the tolerance, all of them; a NaN is close to another. */
-int are_close(const double *a, const double *b, int64_t n, double tolerance);
 /* gradcheck.c: "" where a kernel of the executor has the name that debug.impl asks for, if it asks
  * for one, and counts that; else says what ran instead: the last step. */
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);
@@ -235,11 +197,8 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* The command line that repeats the check; "". */
 const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
 
-/* forward.c: how far naive's value in float64 may be from the formula's, whose largest magnitude is
- * max: differences make the formulas of some gradients, so they are right to about 1e-9. */
-double formula_tolerance(const adj_node *n, double max);
-/* Returns the values of each operand of y, a node of the reference's graph; NULL if one is neither
- * a leaf nor dy, or if memory is short. */
+/* forward.c. Returns the values of each operand of y, a node of the reference's graph; NULL if one
+ * is neither a leaf nor dy, or if memory is short. */
 double **leaf_operands(subject *s, const adj_node *y);
 /* naive's value against the op's formula, on the values drawn; row fails or stays. */
 adj_status check_forward(subject *s, adj_gradcheck_row *row);

@@ -38,17 +38,12 @@ adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row)
     }
     if (status != ADJ_OK || wrong == 0)
         return status;
-    const adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
-    const char *reference = wrong_reference(s, leaf);
     row->result = ADJ_GRADCHECK_FAIL;
-    row->fault = reference != NULL ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL;
-    if (reference == NULL)
-        reference = gradcheck_text(s->report, "fault is in backend %s's kernel for %s (%s)",
-                                   step.backend, step.op, step.impl);
+    const char *blame = blame_text(s, leaf, 0, &row->fault);
     row->blame = gradcheck_text(
         s->report, "on ties: %lld of %lld wrong, worst %s: got %.9g, expected %.9g -> %s",
         (long long)wrong, (long long)leaf_elems(s, leaf), index_text(s, leaf, worst),
-        s->dx[leaf][worst], s->dx_ref[leaf][worst], reference);
+        s->dx[leaf][worst], s->dx_ref[leaf][worst], blame);
     row->repro = gradcheck_repro(s->report, s->node);
     return status;
 }
