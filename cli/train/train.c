@@ -201,15 +201,17 @@ static void tell_cut(training *t)
 {
     const adj_fit_progress cut = adj_trainer_progress(t->trainer);
     train_opts *o = t->o;
+    const struct {
+        const char *name;
+        int64_t to, from;
+    } cuts[] = {{"batch", cut.batch, o->batch}, {"accumulate", cut.accumulate, o->accumulate}};
 
-    if (cut.batch < o->batch)
-        complain("train", EXIT_OK,
-                 "note: --batch is cut to %lld: there are %lld training images (got %lld)",
-                 (long long)cut.batch, (long long)t->train->n, (long long)o->batch);
-    if (cut.accumulate < o->accumulate)
-        complain("train", EXIT_OK,
-                 "note: --accumulate is cut to %lld: there are %lld training images (got %lld)",
-                 (long long)cut.accumulate, (long long)t->train->n, (long long)o->accumulate);
+    for (int i = 0; i < 2; i++)
+        if (cuts[i].to < cuts[i].from)
+            complain("train", EXIT_OK,
+                     "note: --%s is cut to %lld: the data have %lld training image%s (got %lld)",
+                     cuts[i].name, (long long)cuts[i].to, (long long)t->train->n,
+                     t->train->n > 1 ? "s" : "", (long long)cuts[i].from);
     o->batch = t->recipe.batch = cut.batch;
     o->accumulate = cut.accumulate;
 }

@@ -5,7 +5,7 @@
 #include "file_kind.h"
 #include "io/io.h"
 
-enum { START = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30 };
+enum { START = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30, LEAST_SAFETENSORS = 10 };
 
 typedef struct {
     const char *is, *cure; /* cure: "" if none is known */
@@ -45,8 +45,8 @@ static const struct {
      {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
 };
 
-static const kind empty = {"an empty file", ""}, text = {"text", ""}, json = {"JSON text", ""},
-                  pickle = {"a Python pickle", "export with numpy.savez"},
+static const kind empty = {"an empty file", ""}, few = {"a few bytes", ""}, text = {"text", ""},
+                  json = {"JSON text", ""}, pickle = {"a Python pickle", "export with numpy.savez"},
                   onnx = {"an ONNX model",
                           "export with numpy.savez(\"w.npz\", **{t.name: numpy_helper.to_array(t) "
                           "for t in model.graph.initializer})"},
@@ -58,13 +58,15 @@ static const kind empty = {"an empty file", ""}, text = {"text", ""}, json = {"J
                   torch_zip = {"a PyTorch archive", FROM_TORCH},
                   keras_zip = {"a Keras 3 .keras archive", FROM_KERAS};
 
-/* Returns the kind of an archive, by its first member. */
+/* Returns the kind of an archive, by its first member, or NULL if the archive ends before. */
 static const kind *zip_kind(const uint8_t *start, size_t n)
 {
     const size_t length = start[ZIP_NAME_LENGTH] | (size_t)start[ZIP_NAME_LENGTH + 1] << 8;
     const char *name = (const char *)start + ZIP_NAME;
-    if (memcmp(start, "PK\3\4", 4) != 0 || n < ZIP_NAME + length + 2)
+    if (memcmp(start, "PK\3\4", 4) != 0)
         return &zip;
+    if (n < ZIP_NAME + length + 2)
+        return NULL;
     if (memcmp(name + length, "FB", 2) == 0) /* PyTorch's padding, an extra field */
         return &torch_zip;
     if (length > 4 && memcmp(name + length - 4, ".npy", 4) == 0)
@@ -88,7 +90,7 @@ static int is_text(const uint8_t *start, size_t n)
  * begin with the same bytes, so it is excluded first. */
 static const kind *guess_kind(const uint8_t *start, size_t n)
 {
-    if (n < 9 || memcmp(start + 4, "\0\0\0\0{", 5) == 0)
+    if (n >= 9 && memcmp(start + 4, "\0\0\0\0{", 5) == 0)
         return NULL;
     if (start[0] == 0x80 && start[1] >= 2 && start[1] <= 5)
         return &pickle;
@@ -98,7 +100,7 @@ static const kind *guess_kind(const uint8_t *start, size_t n)
     if (start[0] == 8 && start[1] >= 2 && start[1] < 32 && start[2] != 0 &&
         strchr("\x12\x1a\"(2:B", start[2]) != NULL)
         return &onnx;
-    return NULL;
+    return n < LEAST_SAFETENSORS ? &few : NULL;
 }
 
 /* Returns the kind of a file that begins with these bytes, or NULL. */
@@ -129,7 +131,7 @@ int file_kind_sentence(const char *path, const char *expected, char message[ADJ_
     const ssize_t n = read(fd, start, START);
     close(fd);
     const kind *k = n >= 0 ? find_kind(start, (size_t)n) : NULL;
-    if (k == NULL)
+    if (k == NULL || (k == &npz && strstr(expected, ".npz") != NULL)) /* a damaged one */
         return 0;
     snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", path,
              k->is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);

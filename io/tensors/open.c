@@ -75,12 +75,9 @@ static adj_status read_npy(adj_tensors *t, const char *path, unzip *u, adj_error
     return add_array(t, &(npy_stream){unzip_read, u, path}, name, 0, error);
 }
 
-static adj_status read_npz(adj_tensors *t, const char *path, adj_error *error)
+static adj_status read_npz(adj_tensors *t, const char *path, zip_t *z, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    zip_t *z = zipped_open(path, error);
-    if (z == NULL)
-        return error->status;
     zip_int64_t n = zip_get_num_entries(z, 0);
     if (n > MAX_ARRAYS)
         status =
@@ -104,7 +101,6 @@ static adj_status read_npz(adj_tensors *t, const char *path, adj_error *error)
         if (f != NULL)
             zip_fclose(f);
     }
-    zip_discard(z);
     return status;
 }
 
@@ -214,8 +210,12 @@ adj_status adj_tensors_open(const char *path, adj_tensors **out)
     adj_tensors *t = *out = tensors_new();
     if (t == NULL)
         return ADJ_ENOMEM;
-    if (can_read && is_zip)
-        read_npz(t, path, &error);
+    zip_t *z = can_read && is_zip ? zipped_open(path, &error) : NULL;
+    if (z != NULL) {
+        read_npz(t, path, z, &error);
+        zip_discard(z);
+    } else if (can_read && is_zip)
+        can_read = error.status != ADJ_EIO;
     else if (can_read)
         read_unzipped(t, path, is_npy, &error);
     for (int i = 0; i < t->n && error.status != ADJ_OK; i++)

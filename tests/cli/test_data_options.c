@@ -98,11 +98,16 @@ Test(data_options, batch_is_cut)
     cr_expect_eq(log_number(log, 0, "batch"), 8);
     json_decref(log);
     cr_expect_not_null(
-        strstr(r.err, "train: note: --batch is cut to 8: there are 8 training images (got 5000)"),
+        strstr(r.err,
+               "train: note: --batch is cut to 8: the data have 8 training images (got 5000)"),
         "%s", r.err);
     log = train(&f, WORDS("--limit", "8", "--batch", "4", "--accumulate", "9", SMALL));
     json_decref(log);
-    cr_expect_not_null(strstr(r.err, "note: --accumulate is cut to 2: there are 8"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "note: --accumulate is cut to 2: the data have 8"), "%s",
+                       r.err);
+    json_decref(train(&f, WORDS("--limit", "1", "--batch", "2", SMALL)));
+    cr_expect_not_null(strstr(r.err, "cut to 1: the data have 1 training image (got 2)"), "%s",
+                       r.err);
     const file_name data = in_folder(&f, "data");
     run_tool(WORDS("train", "--data", data.s, "--checkpoint", file.s, "--resume", "--epochs", "2",
                    "--threads", "1"),

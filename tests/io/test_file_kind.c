@@ -54,6 +54,9 @@ static const sample starts[] = {
     {BYTES(" {\"a\": [1, 2, 3]}\n"), "JSON text", NULL},
     {BYTES("hello, world\n"), "text", NULL},
     {BYTES("a\n"), "text", NULL},
+    {BYTES("\200\2}q\0."), "a Python pickle", "numpy.savez"},
+    {BYTES("\1\2\3\4\5"), "a few bytes", NULL},
+    {BYTES("\0\0\0\0\0\0\0\0"), "a few bytes", NULL},
     {BYTES(""), "an empty file", NULL},
 };
 
@@ -123,14 +126,7 @@ Test(file_kind, first_bytes)
     const file_name path = in_folder(&f, "w");
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         put_file(path.s, starts[i].bytes, starts[i].n);
-        if (strncmp(starts[i].bytes, "PK", 2) != 0) {
-            expect_refused(&starts[i], path.s);
-            continue;
-        }
-        adj_tensors *t = NULL; /* cut, so that it is no archive for adj_tensors_open */
-        cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_EIO);
-        expect_sentence(&starts[i], path.s, adj_tensors_message(t), "safetensors");
-        adj_tensors_free(t);
+        expect_refused(&starts[i], path.s);
     }
     folder_remove(&f);
 }
