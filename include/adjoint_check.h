@@ -76,13 +76,8 @@ typedef struct {
     adj_exec_debug debug; /* of the executors under test */
 } adj_gradcheck_opts;
 
-/* Along one random direction v: <dx, v> of the reference, and the same by differences. */
-typedef struct {
-    double reference, numeric, uncertainty, tolerance; /* uncertainty: of numeric */
-} adj_gradcheck_pair;
-
-/* One node with respect to one operand. Strings and pairs live as long as the report; "" if there
- * is nothing to say. */
+/* One node with respect to one operand. Strings live as long as the report; "" if there is nothing
+ * to say. */
 typedef struct {
     int node;                    /* id in the user's graph */
     const char *name;            /* its label, or "%12" */
@@ -102,13 +97,11 @@ typedef struct {
     int64_t wrong;                                    /* elements beyond the tolerance */
     const char *pattern;                              /* what the wrong elements share */
     const char *hint;                                 /* sign, scale */
-    int n_pair;                     /* directions tried: a draw each; 0: element-wise */
-    const adj_gradcheck_pair *pair; /* each of them */
-    int64_t kinks;                  /* elements left out because a kink is near */
-    int64_t considered;             /* elements that were candidates, those at kinks among them */
-    const char *blame;              /* whose fault it is, a sentence */
-    adj_gradcheck_fault fault;      /* the same */
-    const char *repro;              /* a command line that repeats the check */
+    int64_t kinks;                                    /* elements left out because a kink is near */
+    int64_t considered;          /* elements that were candidates, those at kinks among them */
+    const char *blame;           /* whose fault it is, a sentence */
+    adj_gradcheck_fault fault;   /* the same */
+    const char *repro;           /* a command line that repeats the check */
     const char *reason;          /* why it was skipped, not checked or is inconclusive; or that it
                                     passed on another implementation than debug.impl asks for, or
                                     by differences in float32 */

@@ -142,8 +142,6 @@ typedef struct {
     int rule_wrong, kernel_wrong; /* in this draw */
     int exact;                    /* is this draw on integers? */
     int drawn;                    /* number of the values in use */
-    adj_gradcheck_pair *pair;     /* of the row */
-    int max_pairs;
 } leaf_check;
 
 /* An error in tolerances; NaN is as wrong as can be. */

@@ -42,15 +42,6 @@ int check_record(leaf_check *c, int64_t element, double analytic, estimate numer
     return excess > 1;
 }
 
-/* The same of a projection, which is kept as a pair. */
-static int record_pair(leaf_check *c, double sum, estimate numeric, double tolerance)
-{
-    if (c->row->n_pair < c->max_pairs)
-        c->pair[c->row->n_pair++] =
-            (adj_gradcheck_pair){sum, numeric.value, numeric.uncertainty, tolerance};
-    return check_record(c, -1, sum, numeric, tolerance);
-}
-
 /* Multiples of 1/16 that float32 can add up without rounding. */
 static int all_exact(const double *v, int64_t n)
 {
@@ -101,7 +92,7 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     for (int64_t i = 0; i < s->n_y; i++)
         s->y_high[i] -= s->y_mid[i];
     double left = check_projection(s->dy, s->y_high, s->n_y, &size);
-    c->rule_wrong = record_pair(c, right, (estimate){.value = left}, 0);
+    c->rule_wrong = check_record(c, -1, right, (estimate){.value = left}, 0);
     for (int64_t i = 0; i < n;
          i++) { /* a rule of several kernels may round a half type more often */
         double tolerance = half && b.kernels > 1 ? bound_at(&b, i, dx_ref[i]) : 0;
@@ -189,7 +180,7 @@ static adj_status check_directional(leaf_check *c, int draw)
     if (status != ADJ_OK)
         return status;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-    c->rule_wrong = record_pair(c, sum, e, check_rule_tolerance(c, e, size));
+    c->rule_wrong = check_record(c, -1, sum, e, check_rule_tolerance(c, e, size));
     return ADJ_OK;
 }
 
@@ -274,30 +265,14 @@ static const char *const method_names[] = {[ADJ_GRADCHECK_ADJOINT] = "adjoint-in
                                            [ADJ_GRADCHECK_ELEMENTWISE] = "element-wise",
                                            [ADJ_GRADCHECK_RICHARDSON] = "richardson"};
 
-/* The other pairs of a row that has failed: what one direction hides, another shows. */
-static adj_status check_other_pairs(const leaf_check *failed, int draw, int draws)
-{
-    adj_gradcheck_row row = *failed->row;
-    leaf_check c = *failed;
-    adj_status status = ADJ_OK;
-    c.row = &row;
-    for (; draw < draws && status == ADJ_OK; draw++)
-        status = check_directional(&c, draw);
-    failed->row->n_pair = row.n_pair;
-    return status;
-}
-
 adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
 {
     adj_gradcheck_method method = select_method(s, leaf);
     int draws = s->report->opts.draws > 0 ? s->report->opts.draws : DRAWS, draw = 0;
-    leaf_check c = {.s = s, .leaf = leaf, .row = row, .max_pairs = draws};
+    leaf_check c = {.s = s, .leaf = leaf, .row = row};
     adj_status status = ADJ_OK;
 
     row->elems = leaf_elems(s, leaf);
-    row->pair = c.pair = region_alloc(&s->report->region, (size_t)draws, sizeof *c.pair);
-    if (c.pair == NULL)
-        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
     for (; draw < draws && status == ADJ_OK && row->result == ADJ_GRADCHECK_PASS; draw++) {
         c.rule_wrong = c.kernel_wrong = c.exact = 0;
         status = check_draw(&c, &method, draw);
@@ -305,8 +280,6 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
         if (status == ADJ_OK && (c.rule_wrong || c.kernel_wrong))
             status = check_fail(&c);
     }
-    if (status == ADJ_OK && method != ADJ_GRADCHECK_ADJOINT && method != ADJ_GRADCHECK_ELEMENTWISE)
-        status = check_other_pairs(&c, draw, draws);
     row->index = c.element >= 0 ? index_text(s, leaf, c.element) : " along a random direction";
     if (row->result == ADJ_GRADCHECK_PASS &&
         (double)row->kinks > kink_limit * (double)row->considered) {

@@ -176,23 +176,10 @@ static void print_worst(FILE *f, const adj_gradcheck_row *w)
     put_text(f, "\n   tolerance: %.3g = %s\n", w->tolerance, w->origin);
 }
 
-static void print_pairs(FILE *f, const adj_gradcheck_row *w)
-{
-    for (int i = 0; i < w->n_pair; i++) {
-        const adj_gradcheck_pair *p = &w->pair[i];
-        int right = fabs(p->reference - p->numeric) <= p->tolerance;
-        c_fprintf(
-            f, "   direction %d: <dx, v> = %+.9g by the rule, %+.9g +- %.2g by differences: %s\n",
-            i + 1, p->reference, p->numeric, p->uncertainty, right ? "agree" : "DIFFER");
-    }
-}
-
 static void print_failure(FILE *f, const adj_gradcheck_row *w)
 {
     if (w->wrong > 0 || w->repeatable)
         print_worst(f, w);
-    if (w->n_pair > 0 && strcmp(w->method, "adjoint-int") != 0)
-        print_pairs(f, w);
     if (w->pattern[0] != '\0')
         put_text(f, "   pattern: %s%s%s\n", w->pattern, w->hint[0] != '\0' ? ";  " : "", w->hint);
     if (w->blame[0] != '\0')

@@ -226,18 +226,6 @@ static json_t *real(double v)
     return json_string(isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
 }
 
-static json_t *pairs_json(const adj_gradcheck_row *w)
-{
-    json_t *pairs = json_array();
-    for (int i = 0; i < w->n_pair; i++)
-        json_array_append_new(pairs, json_pack("{s:o, s:o, s:o, s:o}", "reference",
-                                               real(w->pair[i].reference), "numeric",
-                                               real(w->pair[i].numeric), "uncertainty",
-                                               real(w->pair[i].uncertainty), "tolerance",
-                                               real(w->pair[i].tolerance)));
-    return pairs;
-}
-
 static const char *fault_name(adj_gradcheck_fault fault)
 {
     static const char *const names[] = {[ADJ_FAULT_NONE] = "",
@@ -265,7 +253,6 @@ static json_t *row_json(const adj_gradcheck_row *w)
                  {"uncertainty", w->uncertainty}, {"tolerance", w->tolerance}};
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         json_object_set_new(o, reals[i].key, real(reals[i].value));
-    json_object_set_new(o, "pairs", pairs_json(w));
     const struct {
         const char *key, *value;
     } texts[] = {{"index", w->index}, {"origin", w->origin}, {"pattern", w->pattern},

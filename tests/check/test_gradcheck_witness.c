@@ -125,7 +125,7 @@ static const plant plants[] = {
      "adam_step",
      NULL,
      UNCORRECTED,
-     "which computes it without bias correction"},
+     "fault is in backend naive's kernel for adam_step"},
 };
 
 static void find(const plant *p, const char *backend)
