@@ -175,7 +175,8 @@ ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, 
  * classes or more is refused; classes == 0: told from the labels. */
 ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
                                    adj_dataset **d);
-/* 28x28 digits drawn from strokes, warped, in varying pens and with noise. Image i of a part (train
+/* 28x28 digits, of classes 0 to 9 by name, drawn from strokes, warped, in varying pens and with
+ * noise. Image i of a part (train
  * or test) depends on (seed, part, i) only. n == 0: 8,000 to train on, 2,000 to test. */
 ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed,
                                       adj_dataset **d);

@@ -156,6 +156,10 @@ adj_status op_check_name(const char *name, adj_error *error)
     for (; n < MAX_OPS && (names[n] = op_name_at(n)) != NULL; n++)
         if (strcmp(names[n], name) == 0)
             return ADJ_OK;
+    const op_composition *c = op_composition_find(name);
+    if (c != NULL)
+        return adj_error_set(error, ADJ_EARG, "%s is composed of %s (expected an op: adjoint ops)",
+                             name, c->made_of);
     return adj_error_set(error, ADJ_EARG, "unknown op %.100s%s", name,
                          did_you_mean(name, names, n, sizeof names[0], "adjoint ops lists them").s);
 }

@@ -7,6 +7,21 @@
 
 enum { ATTR_BYTES = 1024, MAX_OPERANDS = 8 };
 
+const op_composition op_compositions[N_COMPOSITION] = {
+    {"conv2d_transpose", "x, w, output_shape", "conv2d_backprop_input"},
+    {"global_avg_pool", "x", "reduce_mean"},
+    {"layer_norm", "x, gamma, beta", "reshape, group_norm"},
+    {"separable_conv2d", "x, depthwise, pointwise", "depthwise_conv2d_native, conv2d"},
+};
+
+const op_composition *op_composition_find(const char *name)
+{
+    for (int i = 0; i < N_COMPOSITION; i++)
+        if (strcmp(op_compositions[i].name, name) == 0)
+            return &op_compositions[i];
+    return NULL;
+}
+
 const char *op_name_at(int i)
 {
     for (const adj_op *const *op = adj_ops; *op != NULL; op++)

@@ -16,6 +16,15 @@ const char *op_operand_name(const adj_op *op, int i, char name[OPERAND_NAME]);
 /* The op of one of these names over the case's operands. */
 adj_node *op_build(op_case *c, const char *name);
 
+/* A builder without an op of its own: its operands, and the ops that it makes, "a, b". */
+typedef struct {
+    const char *name, *operands, *made_of;
+} op_composition;
+enum { N_COMPOSITION = 4 };
+extern const op_composition op_compositions[N_COMPOSITION];
+/* Returns the composition of that name, or NULL if there is none. */
+const op_composition *op_composition_find(const char *name);
+
 /* A letter for each operand: adj_op.example, or what stands for none. */
 const char *op_letters(const adj_op *op);
 /* Which of op's operands those of a maker of one of them are: from[k] for its operand k. */

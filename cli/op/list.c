@@ -23,35 +23,13 @@ static const adj_op *listed(int *i)
     return NULL;
 }
 
-/* A builder without an op of its own: its operands, and the ops that it makes. */
-typedef struct {
-    const char *name, *operands, *made_of;
-} composition;
-
-static const composition compositions[] = {
-    {"conv2d_transpose", "x w output_shape", "conv2d_backprop_input"},
-    {"global_avg_pool", "x", "reduce_mean"},
-    {"layer_norm", "x gamma beta", "reshape group_norm"},
-    {"separable_conv2d", "x depthwise pointwise", "depthwise_conv2d_native conv2d"},
-};
-enum { N_COMPOSITION = sizeof compositions / sizeof *compositions };
-
-/* Returns the composition of that name, or NULL if there is none. */
-static const composition *composition_find(const char *name)
-{
-    for (int i = 0; i < N_COMPOSITION; i++)
-        if (strcmp(compositions[i].name, name) == 0)
-            return &compositions[i];
-    return NULL;
-}
-
 /* Returns the i-th name that adjoint ops accepts, or NULL past the last. */
 static const char *listed_name_at(int i)
 {
     int n = 0;
     while (op_name_at(n) != NULL)
         n++;
-    return i < n ? op_name_at(i) : i < n + N_COMPOSITION ? compositions[i - n].name : NULL;
+    return i < n ? op_name_at(i) : i < n + N_COMPOSITION ? op_compositions[i - n].name : NULL;
 }
 
 /* Whether a plan of the op on example operands of that type can be made: a backend is asked. */
@@ -144,20 +122,9 @@ static void print_op(const adj_op *op)
             print_attr(a);
 }
 
-/* Prints "a b c" as "a, b, c". */
-static void print_list(const char *words)
+static void print_composition(const op_composition *c)
 {
-    for (; *words != '\0'; words++)
-        printf("%s%c", *words == ' ' ? "," : "", *words);
-}
-
-static void print_composition(const composition *c)
-{
-    printf("%s(", c->name);
-    print_list(c->operands);
-    printf("): ");
-    print_list(c->made_of);
-    putchar('\n');
+    printf("%s(%s): %s\n", c->name, c->operands, c->made_of);
 }
 
 static json_t *attr_json(const adj_attr *a)
@@ -197,18 +164,18 @@ static json_t *op_json(const adj_op *op)
                      types, "gradient_of", op->forward != NULL ? op->forward->name : NULL);
 }
 
+/* The words of "a, b". */
 static json_t *words_json(const char *words)
 {
     json_t *list = json_array();
-    while (*words != '\0') {
-        const size_t n = strcspn(words, " ");
+    for (size_t n; *words != '\0'; words += n + strspn(words + n, ", ")) {
+        n = strcspn(words, ",");
         json_array_append_new(list, json_stringn(words, n));
-        words += n + (words[n] == ' ');
     }
     return list;
 }
 
-static json_t *composition_json(const composition *c)
+static json_t *composition_json(const op_composition *c)
 {
     return json_pack("{s:s, s:o, s:b, s:[], s:[], s:o}", "name", c->name, "operands",
                      words_json(c->operands), "any_number_of_operands", 0, "attributes", "dtypes",
@@ -231,8 +198,8 @@ static int write_ops(FILE *f, const void *source)
         if (is_wanted(only, op->name))
             json_array_append_new(list, op_json(op));
     for (int i = 0; i < N_COMPOSITION; i++)
-        if (is_wanted(only, compositions[i].name))
-            json_array_append_new(list, composition_json(&compositions[i]));
+        if (is_wanted(only, op_compositions[i].name))
+            json_array_append_new(list, composition_json(&op_compositions[i]));
     return json_write(f, list, JSON_PAGE, 0);
 }
 
@@ -245,8 +212,8 @@ static void print_ops(const char *only)
     if (only == NULL)
         printf("\nbuilders that are made of other ops (adj_NAME in C):\n");
     for (int i = 0; i < N_COMPOSITION; i++)
-        if (is_wanted(only, compositions[i].name))
-            print_composition(&compositions[i]);
+        if (is_wanted(only, op_compositions[i].name))
+            print_composition(&op_compositions[i]);
 }
 
 int command_ops(int argc, char **argv)
@@ -274,7 +241,7 @@ int command_ops(int argc, char **argv)
     adj_error error = {0};
     if (status != CONTINUE)
         return status;
-    if (name != NULL && composition_find(name) == NULL && op_check_name(name, &error) != ADJ_OK)
+    if (name != NULL && op_composition_find(name) == NULL && op_check_name(name, &error) != ADJ_OK)
         return complain("ops", EXIT_USAGE, "%s", error.message);
     if (json != NULL)
         return write_only("ops", &(output_file){"--json", json, OUTPUT_REPORT}, write_ops, name);

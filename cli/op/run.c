@@ -79,6 +79,9 @@ static int parse(run_opts *o, int argc, char **argv)
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->args.op == NULL)
         return complain("op", EXIT_USAGE, "the op's NAME is missing (adjoint ops lists them)");
+    adj_error error = {0};
+    if (status == CONTINUE && op_check_name(o->args.op, &error) != ADJ_OK)
+        return complain("op", EXIT_USAGE, "%s", error.message);
     if (status == CONTINUE && (o->in == NULL || o->out == NULL))
         return complain("op", EXIT_USAGE, "%s FILE is missing", o->in == NULL ? "--in" : "--out");
     return status;
@@ -207,8 +210,7 @@ int command_op(int argc, char **argv)
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
-    if (op_check_name(o.args.op, &error) != ADJ_OK ||
-        check_backend_option(o.backend, adj_backends, "--backend: ", &error) != ADJ_OK)
+    if (check_backend_option(o.backend, adj_backends, "--backend: ", &error) != ADJ_OK)
         return complain("op", EXIT_USAGE, "%s", error.message);
     const output_file out = {"--out", o.out, OUTPUT_REPLACED_OR_STDOUT};
     status = check_outputs("op", 1, &out);

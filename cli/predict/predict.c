@@ -357,7 +357,7 @@ static int predict(predict_opts *o, int n, const char *const image[])
     file_list files = {0};
     adj_error error = {0};
 
-    int status = open_work(&w, o);
+    int status = CONTINUE;
     for (int i = 0; i < n && status == CONTINUE; i++)
         if (files_add(&files, image[i], &error) != ADJ_OK) {
             complain("predict", EXIT_OK, "%s", error.message);
@@ -368,6 +368,8 @@ static int predict(predict_opts *o, int n, const char *const image[])
                  (long long)files.left_out, files.left_out > 1 ? "s" : "", IMAGE_ENDINGS);
     if (status == CONTINUE && o->saliency != NULL)
         status = check_saliency(o, &files);
+    if (status == CONTINUE)
+        status = open_work(&w, o);
     if (status == CONTINUE)
         status = predict_files(&w, &files);
     files_free(&files);

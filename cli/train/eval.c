@@ -94,12 +94,12 @@ static int choose_part(const eval_opts *o)
     return adj_dataset_has_part(o->data.path, ADJ_VALIDATION) ? ADJ_VALIDATION : ALL_PARTS;
 }
 
-/* True if the net may have been trained on the embedded digits. */
+/* True if the net has the classes of the embedded digits by name. */
 static int knows_digits(const adj_model_card *card)
 {
-    if (card->classes != 10)
+    if (card->classes != 10 || card->class_names == NULL)
         return 0;
-    for (int i = 0; card->class_names != NULL && i < 10; i++)
+    for (int i = 0; i < 10; i++)
         if (card->class_names[i][0] != '0' + i || card->class_names[i][1] != '\0')
             return 0;
     return 1;
@@ -117,7 +117,8 @@ static int data_is_missing(const adj_model_card *card)
         "eval", EXIT_USAGE,
         "--data PATH is missing: the default is the embedded digits, but the net has %lld "
         "classes%s%s",
-        (long long)card->classes, names, names[0] != '\0' && card->classes > NAMES ? ", ..." : "");
+        (long long)card->classes, card->class_names != NULL ? names : " without names",
+        names[0] != '\0' && card->classes > NAMES ? ", ..." : "");
 }
 
 /* Gives like the card's classes, mean and deviation. Without them in the card, like has the

@@ -8,6 +8,7 @@
  * exactly: the same images on every machine and for any number of threads. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "glyphs.h"
 #include "layouts.h"
@@ -168,6 +169,7 @@ static void draw_digit(uint8_t pixels[PIXELS], int digit, source *r)
 
 adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t seed)
 {
+    static const char names[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
     if ((part != ADJ_TRAIN && part != ADJ_TEST) || n < 0 || n > INT32_MAX)
         return io_dataset_fail(d, ADJ_EARG, "digits: bad part or number of images (got %lld)",
                                (long long)n);
@@ -175,8 +177,13 @@ adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t
         n = part == ADJ_TRAIN ? 8000 : 2000;
     d->images = malloc((size_t)n * PIXELS);
     d->labels = malloc((size_t)n * sizeof *d->labels);
-    if (d->images == NULL || d->labels == NULL)
+    char *text = malloc(sizeof names);
+    if (d->images == NULL || d->labels == NULL || text == NULL) {
+        free(text);
         return io_dataset_fail(d, ADJ_ENOMEM, "digits: out of memory");
+    }
+    if (io_dataset_set_names(d, memcpy(text, names, sizeof names), 10) != ADJ_OK)
+        return ADJ_ENOMEM;
 
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < n; i++) {
@@ -185,7 +192,6 @@ adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t
         draw_digit(d->images + i * PIXELS, d->labels[i], &r);
     }
     d->public.n = n;
-    d->public.classes = 10;
     d->stored = (image_size){SIDE, SIDE, 1};
     io_dataset_set_moments(d, DIGIT_MEAN, DIGIT_DEVIATION);
     return ADJ_OK;

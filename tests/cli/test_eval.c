@@ -327,3 +327,23 @@ Test(eval, math_of_the_training)
     }
     remove_all(&f);
 }
+
+/* The embedded digits are the default data of a net whose classes have their names, not of any ten
+ * classes. */
+Test(eval, data_by_default)
+{
+    const folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors");
+    json_decref(train_to(&f, WORDS("--model", "lenet5", "--epochs", "1"), w.s));
+    run_tool(WORDS("eval", "--weights", w.s), &r);
+    cr_expect_eq(r.status, 3);
+    cr_expect_not_null(strstr(r.err, "but the net has 10 classes without names"), "%s", r.err);
+    run_tool(WORDS("train", "--model", "lenet5", "--epochs", "1", "--limit", "40", "--out", w.s),
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    run_tool(WORDS("eval", "--weights", w.s, "--limit", "30"), &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "(0 3, 1 3, 2 3, 3 3, 4 3, 5 3, 6 3, 7 3, 8 3, 9 3)"), "%s",
+                       r.out);
+    remove_all(&f);
+}

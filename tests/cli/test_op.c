@@ -134,6 +134,7 @@ Test(op, wrong_usage)
         {3, "--in FILE is missing", {"relu", "--out", out.s}},
         {3, "--out FILE is missing", {"relu", "--in", in.s}},
         {3, "unknown op conv2 (did you mean conv2d?)", {"conv2", "--in", in.s, "--out", out.s}},
+        {3, "conv2d_transpose is composed of conv2d_backprop_input", {"conv2d_transpose"}},
         {3, "unexpected argument \"tanh\"", {"relu", "tanh"}},
         {3, "--dtype: the file says", {"relu", "--dtype", "f16"}},
         {3, "--backend: unknown", {"relu", "--in", in.s, "--out", out.s, "--backend", "cuda"}},

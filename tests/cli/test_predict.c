@@ -176,6 +176,14 @@ Test(predict, what_is_missing)
     folder_remove(&f);
 }
 
+/* Several images are refused before the weights are read. */
+Test(predict, saliency_of_one_image)
+{
+    PREDICT("--weights", "/nowhere/w", "--saliency", "o.png", "a.png", "b.png");
+    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
+    cr_expect_not_null(strstr(r.err, "--saliency takes one image (got 2)"), "%s", r.err);
+}
+
 /* The picture may not replace what the command reads. */
 Test(predict, saliency_spares_its_inputs)
 {
