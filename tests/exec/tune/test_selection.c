@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "host_locale.h"
+#include "tests/virtual_clock.h"
+
 #include "planted.h"
 
 /* Candidates are counted here: no other plans, whatever all tests are run with. */

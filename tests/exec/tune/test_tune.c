@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/virtual_clock.h"
+
 #include "planted.h"
 
 /* ---- what is chosen ---- */

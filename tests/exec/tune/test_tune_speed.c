@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The machine itself is measured here, not the two candidates. */
+static void pass_ms(double ms) { (void)ms; }
+
 #include "planted.h"
 
 /* Candidates are counted here: no other plans, whatever all tests are run with. */
