@@ -10,8 +10,6 @@
 
 #include "map_find.h"
 
-enum { MAX_PREFIXES = 256 };
-
 /* A way to join layer and part to a name. */
 typedef struct {
     const char *between, *after;
@@ -72,27 +70,35 @@ typedef struct {
 } prefix;
 
 typedef struct {
-    int n;
-    prefix list[MAX_PREFIXES];
+    int n, room;
+    prefix *list;
 } prefixes;
 
-/* Counts a parameter's vote for a prefix, once. */
-static void vote(prefixes *all, const char *text, int length, int parameter)
+/* Counts a parameter's vote for a prefix, once. Returns 0 if memory is short. */
+static int vote(prefixes *all, const char *text, int length, int parameter)
 {
     int i = 0;
     while (i < all->n &&
            (all->list[i].length != length || strncmp(all->list[i].text, text, (size_t)length) != 0))
         i++;
-    if (i == MAX_PREFIXES)
-        return;
+    if (i == all->room) {
+        const int room = 2 * all->room + 16;
+        prefix *more = realloc(all->list, (size_t)room * sizeof *more);
+        if (more == NULL)
+            return 0;
+        all->list = more;
+        all->room = room;
+    }
     if (i == all->n)
         all->list[all->n++] = (prefix){text, length, 0, -1};
     all->list[i].votes += all->list[i].last != parameter;
     all->list[i].last = parameter;
+    return 1;
 }
 
-/* Votes for all texts that stand before a parameter's candidates in the file. */
-static void vote_of(prefixes *all, const search *s, const names *n, int parameter)
+/* Votes for all texts that stand before a parameter's candidates in the file. Returns 0 if memory
+ * is short. */
+static int vote_of(prefixes *all, const search *s, const names *n, int parameter)
 {
     candidate c;
     char name[MAP_NAME];
@@ -104,27 +110,23 @@ static void vote_of(prefixes *all, const search *s, const names *n, int paramete
         for (int k = 0; k < adj_tensors_count(s->theirs); k++) {
             const char *full = adj_tensors_at(s->theirs, k).name;
             const int length = length_before(full, name);
-            if (length >= 0)
-                vote(all, full, length, parameter);
+            if (length >= 0 && !vote(all, full, length, parameter))
+                return 0;
         }
     }
+    return 1;
 }
 
-/* Finds the prefix that stands before the names of at least half of the parameters, and of more
+/* Takes the prefix that stands before the names of at least half of the n parameters, and of more
  * than have none. */
-static adj_status find_prefix(search *s, int n, const names all[], adj_error *error)
+static adj_status choose_prefix(search *s, int n, const prefixes *p, adj_error *error)
 {
-    prefixes p = {0};
     const prefix none = {"", 0, 0, 0}, *best = &none, *equal = NULL;
 
-    s->prefix[0] = '\0';
-    vote(&p, "", 0, -1);
-    for (int i = 0; i < n; i++)
-        vote_of(&p, s, &all[i], i);
-    for (int i = 0; i < p.n; i++) {
-        equal = p.list[i].votes == best->votes ? &p.list[i] : equal;
-        if (p.list[i].votes > best->votes) {
-            best = &p.list[i];
+    for (int i = 0; i < p->n; i++) {
+        equal = p->list[i].votes == best->votes ? &p->list[i] : equal;
+        if (p->list[i].votes > best->votes) {
+            best = &p->list[i];
             equal = NULL;
         }
     }
@@ -137,6 +139,20 @@ static adj_status find_prefix(search *s, int n, const names all[], adj_error *er
                              best->length, best->text, equal->length, equal->text);
     snprintf(s->prefix, sizeof s->prefix, "%.*s", best->length, best->text);
     return ADJ_OK;
+}
+
+static adj_status find_prefix(search *s, int n, const names all[], adj_error *error)
+{
+    prefixes p = {0};
+    int ok = vote(&p, "", 0, -1);
+
+    s->prefix[0] = '\0';
+    for (int i = 0; ok && i < n; i++)
+        ok = vote_of(&p, s, &all[i], i);
+    const adj_status status = ok ? choose_prefix(s, n, &p, error)
+                                 : adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
+    free(p.list);
+    return status;
 }
 
 /* ---- one parameter ---- */
@@ -266,10 +282,12 @@ adj_status map_find_names(weight_map *m, names all[], int keras, const adj_tenso
         s.form = keras_forms;
         s.n_form = sizeof keras_forms / sizeof *keras_forms;
     }
+    const adj_status status = find_prefix(&s, m->n, all, error);
+    if (status != ADJ_OK)
+        return status;
     char *found = calloc((size_t)m->n + 1, 1);
     if (found == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
-    adj_status status = find_prefix(&s, m->n, all, error);
     for (int i = 0; i < m->n; i++)
         found[i] = (char)choose(&s, &m->entry[i], &all[i]);
     for (size_t k = 0; keras && k < sizeof kinds / sizeof *kinds; k++)
@@ -278,5 +296,5 @@ adj_status map_find_names(weight_map *m, names all[], int keras, const adj_tenso
         if (!found[i])
             (void)choose(&s, &m->entry[i], &all[i]);
     free(found);
-    return status;
+    return ADJ_OK;
 }

@@ -91,6 +91,36 @@ Test(prefix, two_sets)
     folder_remove(&f);
 }
 
+/* A prefix is found behind any number of others, each of one name. */
+Test(prefix, behind_many_others)
+{
+    enum { OTHERS = 300 };
+    static adj_tensor tensor[OTHERS + DICT];
+    static char name[OTHERS + DICT][96];
+    static torch_weights w;
+    static const float zeros[MOST];
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w.safetensors");
+    adj_error error = {0};
+    fill_torch(&w);
+    for (int i = 0; i < OTHERS + DICT; i++) {
+        tensor[i] = w.tensor[i < OTHERS ? 0 : i - OTHERS];
+        tensor[i].data = i < OTHERS ? zeros : tensor[i].data;
+        if (i < OTHERS)
+            snprintf(name[i], sizeof name[i], "block%d.%s", i, tensor[i].name);
+        else
+            snprintf(name[i], sizeof name[i], "module.%s", tensor[i].name);
+        tensor[i].name = name[i];
+    }
+    cr_assert_eq(adj_tensors_write(path.s, OTHERS + DICT, tensor, 0, NULL, &error), ADJ_OK, "%s",
+                 error.message);
+    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
+    expect_torch_logits(&n, 1e-5);
+    net_free(&n);
+    folder_remove(&f);
+}
+
 /* A dictionary in an .npz, and PyTorch's names without a map. */
 Test(prefix, npz_and_a_missing_map)
 {
