@@ -124,6 +124,16 @@ static inline void round_reals(adj_dtype dtype, ptrdiff_t n, real *x)
     }
 }
 
+/* True if no element is Inf or NaN: of these alone x - x is not 0. */
+static inline int are_finite(const real *x, ptrdiff_t n)
+{
+    int bad = 0;
+#pragma omp simd reduction(| : bad)
+    for (ptrdiff_t i = 0; i < n; i++)
+        bad |= !(x[i] - x[i] == 0);
+    return !bad;
+}
+
 /* Adds n reals that were summed for a while to totals, and clears them. */
 static inline void flush_sums(ptrdiff_t n, real *restrict sum, double *restrict total)
 {

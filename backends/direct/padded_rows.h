@@ -59,14 +59,4 @@ static inline void find_padded_rows(const padded_rows *p, const row_ring *ring, 
     }
 }
 
-/* Only of Inf and NaN is the difference not 0. */
-static inline int are_finite(const real *x, ptrdiff_t n)
-{
-    int bad = 0;
-#pragma omp simd reduction(| : bad)
-    for (ptrdiff_t i = 0; i < n; i++)
-        bad |= !(x[i] - x[i] == 0);
-    return !bad;
-}
-
 #endif

@@ -14,9 +14,9 @@
  * Each result is rounded to its node's type, also where it stays inside: a group gives the bits of
  * its nodes one by one, whichever nodes it has. Sums have two levels, float for some rows and
  * double above, in a fixed number of segments that are added in order: results do not depend on the
- * number of threads. Of images a segment has some bands of whole rows, each of which begins with
- * the first column: so sums are the same to the bit, too, where another kernel has bands read as it
- * computes them (bands.h). */
+ * number of threads. Terms that overflow a float sum are added in double (rows.c). Of images a
+ * segment has some bands of whole rows, each of which begins with the first column: so sums are the
+ * same to the bit, too, where another kernel has bands read as it computes them (bands.h). */
 #ifndef DIRECT_FUSED_POINTWISE_H
 #define DIRECT_FUSED_POINTWISE_H
 
@@ -147,7 +147,7 @@ typedef struct fused_group {
     size_t tiled;                 /* float[n_tiled][row] */
     size_t constants;             /* float[n_node][FUSED_CONSTANTS] */
     size_t columns,
-        columns_each; /* per thread and sum: double[2][sum_width], float[3][sum_width] */
+        columns_each; /* per thread and sum: double[2], float[FUSED_ACCUMULATORS] [sum_width] */
     size_t partials, partials_each; /* per segment and sum: double[3][channels] */
 } fused_group;
 
@@ -204,7 +204,8 @@ void fused_epilogue(const adj_call *c, const fused_group *p);
 
 /* ---- run.c (and loops.c), per instruction set: the pass ---- */
 
-enum { FUSED_ACCUMULATORS = 3 }; /* of a sum, floats: two sums and what is subtracted first */
+/* Floats of a sum's column: two sums, what is subtracted first, and two copies of the sums. */
+enum { FUSED_ACCUMULATORS = 7 };
 extern const direct_code direct_fused_pointwise_base, direct_fused_pointwise_avx2,
     direct_fused_pointwise_avx512;
 /* The elements of a segment: begin .. end. */

@@ -5,47 +5,13 @@
 #include "backends/direct/element.h"
 #include "bands.h"
 #include "loops.h"
+#include "pass.h"
 #include "row_kernel.h"
 
 enum {
     FLUSH = 64, /* rows that are summed in float */
     LINE = 64   /* bytes of a cache line */
 };
-
-/* ---- the pass ---- */
-
-typedef struct { /* the elements being computed */
-    const fused_group *p;
-    const adj_call *c;
-    char *buffers, *columns; /* this thread's */
-    int64_t first, end;      /* end: the segment's */
-    ptrdiff_t n;
-} pass;
-
-static float *buffer(const pass *s, int where) { return (float *)s->buffers + where * s->p->chunk; }
-
-static const float *read_from(const pass *s, const fused_value *v)
-{
-    switch (v->at) {
-    case AT_IN: return (const float *)s->c->in[v->where] + s->first;
-    case AT_OUT: return (const float *)s->c->out[v->where] + s->first;
-    case AT_TILED: return fused_tiled(s->p, s->c, v->where);
-    default: return buffer(s, v->where);
-    }
-}
-
-typedef struct { /* a sum's columns: in double, and in float since the last flush */
-    double *total[2];
-    float *sum[3]; /* the last: what is subtracted before squaring */
-} columns;
-
-static columns columns_of(const pass *s, const fused_node *d)
-{
-    int64_t n = s->p->sum_width;
-    double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
-    float *sum = (float *)(total + 2 * n);
-    return (columns){{total, total + n}, {sum, sum + n, sum + 2 * n}};
-}
 
 /* The columns of a sum, added modulo the channels. */
 static void fold(const fused_group *p, const double *column, double *channel)
@@ -62,91 +28,31 @@ static void flush(const pass *s, const fused_node *d)
     flush_sums(2 * s->p->sum_width, sums.sum[0], sums.total[0]); /* both, side by side */
 }
 
-/* ---- row kernels ---- */
-
-/* A value's elements, from the chunk's first on: as they lie in memory, or as floats. */
-static char *elements(const pass *s, int value, int is_half)
-{
-    if (value < 0)
-        return NULL;
-    const fused_value *v = &s->p->value[value];
-    if (!is_half)
-        return (char *)read_from(s, v);
-    const void *half = v->in >= 0 ? s->c->in[v->in] : s->c->out[v->out];
-    return (char *)half + s->first * 2;
-}
-
-static void point_to_sums(const pass *s, const row_kernel_plan *plan, row_kernel_args *t)
-{
-    const fused_node *node = s->p->node;
-    int bits = plan->bits;
-    if (bits & ROW_SUM)
-        t->sum[0] = columns_of(s, &node[plan->node[ROLE_SUM]]).sum[0];
-    for (int i = 0; i < row_kernel_sum_pairs(bits); i++) {
-        const fused_node *d = &node[plan->node[ROLE_SUMS + i]];
-        columns sums = columns_of(s, d);
-        t->sum[1 + 2 * i] = sums.sum[0];
-        t->sum[2 + 2 * i] = sums.sum[1];
-        t->constant[ROW_KERNEL_MEAN + i] =
-            bits & ROW_STATS ? sums.sum[2] : fused_tiled(s->p, s->c, d->tiled);
-    }
-}
-
-static void point_to_constants(const pass *s, const row_kernel_plan *plan, row_kernel_args *t)
-{
-    int n = 0;
-    const int norm = s->p->node[plan->node[ROLE_NORM]].tiled;
-    const int grad = s->p->node[plan->node[ROLE_GRAD]].tiled;
-    for (; n < 3 && (plan->bits & (ROW_NORM | ROW_NORM_MASK)); n++)
-        t->constant[n] = fused_tiled(s->p, s->c, norm + n);
-    for (int i = n == 0 ? 0 : 2; i < 4 && (plan->bits & ROW_GRAD); i++)
-        t->constant[n++] = fused_tiled(s->p, s->c, grad + i);
-}
-
-/* The chunk's whole rows, then what is left of a row behind them. */
-static void run_rows(const pass *s, const row_kernel_plan *plan)
-{
-    row_kernel *half = s->p->half_kernel != NULL ? s->p->half_kernel : DIRECT(row_kernel_bf16);
-    row_kernel *kernel = plan->is_half ? half : DIRECT(row_kernel_f32);
-    const ptrdiff_t row = s->p->sum_width, rest = s->n % row;
-    row_kernel_args t = {.rows = s->n / row, .row = row, .width = row, .y_row = row};
-    for (int i = 0; i < ROW_KERNEL_OPERANDS; i++)
-        t.x[i] = elements(s, plan->x[i], plan->is_half);
-    t.y = elements(s, plan->y, plan->is_half);
-    point_to_sums(s, plan, &t);
-    point_to_constants(s, plan, &t);
-    kernel(&t, plan->bits);
-    const ptrdiff_t skipped = (s->n - rest) * (plan->is_half ? 2 : 4);
-    for (int i = 0; i < ROW_KERNEL_OPERANDS; i++)
-        t.x[i] = t.x[i] != NULL ? t.x[i] + skipped : NULL;
-    t.y = t.y != NULL ? t.y + skipped : NULL;
-    t.rows = 1;
-    t.width = rest;
-    if (rest > 0)
-        kernel(&t, plan->bits);
-}
+/* ---- the shift of statistics ---- */
 
 /* A segment's first rows tell what to subtract before squaring: their own mean per channel. */
 static void set_shift(pass s, const row_kernel_plan *stats)
 {
     const fused_group *p = s.p;
     s.n = min(s.n, p->row);
-    columns sums = columns_of(&s, &p->node[stats->node[ROLE_SUMS]]);
+    const fused_node *d = &p->node[stats->node[ROLE_SUMS]];
+    columns sums = columns_of(&s, d);
     float *shift = sums.sum[2];
     double share = (double)p->channels / (double)s.n;
     row_kernel_plan plan = *stats;
     plan.bits = ROW_SUM;
     plan.node[ROLE_SUM] = plan.node[ROLE_SUMS];
-    run_rows(&s, &plan);
+    DIRECT(fused_run_rows)(&s, &plan);
+    flush(&s, d);
     for (int64_t k = 0; k < p->channels; k++) {
         double sum = 0;
         for (int64_t i = k; i < p->sum_width; i += p->channels)
-            sum += (double)sums.sum[0][i];
+            sum += sums.total[0][i];
         shift[k] = (float)(sum * share);
     }
     for (int64_t i = p->channels; i < p->sum_width; i++)
         shift[i] = shift[i - p->channels];
-    memset(sums.sum[0], 0, (size_t)p->sum_width * sizeof(float));
+    memset(sums.total[0], 0, (size_t)p->sum_width * sizeof(double));
 }
 
 /* ---- node by node ---- */
@@ -175,7 +81,7 @@ static void run_node(const pass *s, const fused_node *d, int is_first)
     if (d->code == FUSED_STATS && is_first)
         set_shift(*s, &d->row_kernel);
     if (d->row_kernel.bits != 0)
-        run_rows(s, &d->row_kernel);
+        DIRECT(fused_run_rows)(s, &d->row_kernel);
     else
         run_loop(s, d);
     if (d->y < 0)
@@ -255,7 +161,7 @@ static void run_band(pass *s, int64_t end, int64_t number)
             flush_all(s);
         s->n = min(end - s->first, at_once);
         if (p->row_kernel.bits != 0)
-            run_rows(s, &p->row_kernel);
+            DIRECT(fused_run_rows)(s, &p->row_kernel);
         else
             run_nodes(s, number == 0 && s->first == begin);
     }

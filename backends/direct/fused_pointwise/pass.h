@@ -1,0 +1,51 @@
+/* pass.h - the pass of a fused group over memory (run.c), as its row kernels (rows.c) see it. */
+#ifndef DIRECT_FUSED_POINTWISE_PASS_H
+#define DIRECT_FUSED_POINTWISE_PASS_H
+
+#include "backends/direct/isa.h"
+#include "fused_pointwise.h"
+
+typedef struct { /* the elements being computed */
+    const fused_group *p;
+    const adj_call *c;
+    char *buffers, *columns; /* this thread's */
+    int64_t first, end;      /* end: the segment's */
+    ptrdiff_t n;
+} pass;
+
+static inline float *buffer(const pass *s, int where)
+{
+    return (float *)s->buffers + where * s->p->chunk;
+}
+
+static inline const float *read_from(const pass *s, const fused_value *v)
+{
+    switch (v->at) {
+    case AT_IN: return (const float *)s->c->in[v->where] + s->first;
+    case AT_OUT: return (const float *)s->c->out[v->where] + s->first;
+    case AT_TILED: return fused_tiled(s->p, s->c, v->where);
+    default: return buffer(s, v->where);
+    }
+}
+
+typedef struct { /* a sum's columns: in double, and in float since the last flush */
+    double *total[2];
+    float *sum[3];               /* the last: what is subtracted before squaring */
+    float *before[2], *after[2]; /* copies of sum, for sums that float does not hold (rows.c) */
+} columns;
+
+static inline columns columns_of(const pass *s, const fused_node *d)
+{
+    int64_t n = s->p->sum_width;
+    double *total = (double *)(s->columns + s->p->columns_each * (size_t)d->sum);
+    float *sum = (float *)(total + 2 * n);
+    return (columns){.total = {total, total + n},
+                     .sum = {sum, sum + n, sum + 2 * n},
+                     .before = {sum + 3 * n, sum + 4 * n},
+                     .after = {sum + 5 * n, sum + 6 * n}};
+}
+
+/* Runs the plan's row kernel over the chunk: its whole rows, then what is left of a row. */
+void DIRECT(fused_run_rows)(const pass *s, const row_kernel_plan *plan);
+
+#endif
