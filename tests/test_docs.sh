@@ -80,6 +80,10 @@ listing square "$whole"
 listing train "$whole"
 listing predict "$whole" one.png
 grep -q "^a 1 " "$top/out" || complain "the tutorial's predict.c takes a one for $(cat "$top/out")"
+listing inside "$whole" one.png
+for said in 'conv2 [14, 14, 32]: channel ' '1 depends most on the pixel in row '; do
+    grep -qF "$said" "$top/out" || complain "the tutorial's inside.c says $(cat "$top/out"), not \"$said\""
+done
 listing finetune "$whole"
 "$BUILD/adjoint" convert "$top/digits.safetensors" "$top/weights.h" >"$top/out"
 listing deploy "$BUILD/libadjoint_small.a"
