@@ -1,7 +1,8 @@
 #!/bin/sh
 # test_commands.sh - runs every command line of README.md, docs/*.md and adjoint help, whose examples the manual
-# pages have, too, and expects status 0, and no null from jq. The lines of a page run one after the other in a
-# folder of its own, with small files under the names that the pages use. $BUILD: a release build folder.
+# pages have, too, and expects status 0, and no null from jq: indented lines, those of listings, and commands with
+# arguments within a sentence. The lines of a page run one after the other in a folder of its own, with small files
+# under the names that the pages use, the tutorial's listings among them. $BUILD: a release build folder.
 # --list prints the lines that are not run, with the reasons. $1: a page, to run its lines alone.
 set -eu
 command -v bash >/dev/null || {
@@ -19,15 +20,25 @@ status=0
 
 # ---- the lines: "page TAB command" ----
 
-# Lines indented by four in a document, outside of listings; a line that ends with \ goes on.
+commands=$("$binaries/adjoint" --document commands | tr '\n' '|')
+prefix='([A-Z_]+=[^ ]+ )*' # variables
+# Lines indented by four in a document, or of a listing from its first column; a line that ends with \ goes on.
+# Within a sentence: a command of the tool with arguments, in backquotes.
 of_document() {
-    awk '/^```/ { listing = !listing } listing { next }
-        goes_on || /^    [^ ]/ {
+    awk -v inline="^$prefix(mpirun -n [0-9N]+ )?(build/)?adjoint (${commands%|}) " '
+        /^```/ { listing = !listing; goes_on = 0; next }
+        goes_on || (listing ? /^[^ ]/ : /^    [^ ]/) {
             line = $0; sub(/^ +/, "", line); sub(/ +# .*/, "", line)
             text = goes_on ? text line : line
             goes_on = sub(/\\$/, "", text)
             if (!goes_on) print FILENAME "\t" text
-        }' "$1" | grep -E '	([A-Z_]+=[^ ]+ )*((build/)?adjoint|mpirun|ninja|cc|strip|git|\./[a-z]+\.sh|bench/[a-z.]+) ' || true
+            next
+        }
+        !listing {
+            n = split($0, span, "`")
+            for (i = 2; i < n; i += 2) if (span[i] ~ inline) print FILENAME "\t" span[i]
+        }' "$1" |
+        grep -E "	$prefix((build/)?adjoint|mpirun|ninja|cc|strip|git|\./[a-z]+\.sh|bench/[a-z.]+) " || true
 }
 # Examples of a sub-command's help: indented by two.
 of_help() {
@@ -47,11 +58,18 @@ done >>"$top/lines"
 
 # Prints why a line is not run, or nothing.
 reason() {
-    case $1 in
+    case "$1 " in
     ./setup.sh*) echo "installs packages" ;;
     ninja*) echo "builds or installs the project; tests/test_install.sh, test_deb.sh and test_small.sh do" ;;
-    mpirun*) echo "needs an MPI; tests/mpi.sh" ;;
-    cc* | strip*) echo "compiled by tests/test_install.sh, test_docs.sh and test_small.sh" ;;
+    *' ... '* | *' W '* | *' M '* | *' N '*) echo "is a pattern with words to be replaced" ;;
+    mpirun*)
+        if ! command -v mpirun >/dev/null || ! ls "$binaries"/libadjoint_mpi.so.* >/dev/null 2>&1; then
+            echo "there is no mpirun or no libadjoint_mpi; tests/mpi.sh"
+        fi
+        ;;
+    *build/small_serial/*)
+        [ -e "$binaries/small_serial/libadjoint_small.a" ] || echo "there is no small_serial library"
+        ;;
     git* | bench/before.py*) echo "needs an older commit; tests/test_before.sh" ;;
     *'--quarantine off'*) echo "shows a fault of oneDNN that only some CPUs have" ;;
     *'selftest '*--full* | *'selftest --rules'*) echo "takes minutes; tests/cli/test_selftest.c" ;;
@@ -72,6 +90,11 @@ base=$top/base
 mkdir -p "$base/DIR/level" "$base/DIR/upright" "$base/mnist" "$base/bin"
 ln -s "$binaries" "$base/build"
 ln -s "$binaries/adjoint" "$base/bin/adjoint"
+ln -s "$PWD/include" "$base/include"
+cp examples/lenet.c "$base"
+awk -v base="$base" '/^```c file=/ { file = base "/" substr($0, 11); next } /^```/ { file = "" }
+    file != "" { print >file }' docs/tutorial.md
+PREFIX=$top/usr ./install.sh "$binaries" >/dev/null
 # Level and upright stripes of 8 x 8 pixels.
 printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\010\000\000\000\010\001' \
     '\000\000\000\000\354\164\203\046\000\000\000\020\111\104\101\124\170\332\143\370\317\360\237\001\004\240\064' \
@@ -88,6 +111,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
     cp "$base/upright.png" "$base/DIR/upright/$i.png"
 done
 cp -r "$base/DIR" "$base/photos"
+cp "$base/seven.png" "$base/image.png"
 # Forty images of 28 x 28, four of each of ten labels, in IDX.
 for part in train t10k; do
     {
@@ -99,8 +123,11 @@ for part in train t10k; do
         for i in 1 2 3 4; do printf '\000\001\002\003\004\005\006\007\010\011'; done
     } >"$base/mnist/$part-labels-idx1-ubyte"
 done
+ln -s mnist "$base/cifar"
 
-# run FOLDER COMMAND: in that folder, which has the tool under both of its names.
+# run FOLDER COMMAND: in that folder, which has the tool under both of its names, with the library installed.
+export PKG_CONFIG_PATH="$top/usr/lib/pkgconfig" LD_LIBRARY_PATH="$top/usr/lib${DNNL:+:$DNNL/lib}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run() {
     (cd "$1" && PATH="$1/bin:$PATH" HOME="$top" XDG_CACHE_HOME="$top/cache" ADJOINT_TUNE=off OMP_WAIT_POLICY=passive \
         bash -o pipefail -c "$2") >"$top/out" 2>&1 </dev/null
@@ -117,6 +144,7 @@ make "adjoint train --model resnet20 --data mnist --epochs 1 --out ours.safetens
 make "adjoint convert ours.safetensors resnet20.safetensors --map pytorch --to-theirs"
 make "adjoint train --limit 100 --epochs 1 --out lenet.safetensors"
 make "adjoint convert lenet.safetensors w.npz"
+make "adjoint convert mine.safetensors weights.h"
 cp "$base/mine.safetensors" "$base/best.safetensors"
 cp "$base/resnet20.safetensors" "$base/theirs.safetensors"
 cp "$base/lenet.safetensors" "$base/digits.safetensors"
