@@ -264,18 +264,34 @@ static adj_status read_word(const reading *r, const char *key, int n, const char
     return text == NULL ? ADJ_OK : wrong(r, key, expected);
 }
 
-static adj_status read_input(reading *r)
+/* Sets height, width and channels; checkpoints of version 0.2.0 have an entry for each. */
+static adj_status read_size(const reading *r, int64_t to[3])
 {
-    adj_model_card *c = &r->card;
+    static const char *const keys[3] = {"height", "width", "channels"};
+    const int is_old = adj_tensors_metadata(r->t, "checkpoint") != NULL &&
+                       adj_tensors_metadata(r->t, "input") == NULL;
     double size[3] = {0};
     adj_status status = read_list(r, "input", 3, 1, MAX_SIDE, size);
 
-    for (int i = 0; i < 3 && status == ADJ_OK; i++)
+    for (int i = 0; i < 3 && status == ADJ_OK; i++) {
         if (size[i] != floor(size[i]))
             return wrong(r, "input", "height, width and channels");
-    c->height = (int64_t)size[0];
-    c->width = (int64_t)size[1];
-    c->channels = (int64_t)size[2];
+        to[i] = (int64_t)size[i];
+        if (is_old)
+            status = read_integer(r, keys[i], 1, MAX_SIDE, &to[i]);
+    }
+    return status;
+}
+
+static adj_status read_input(reading *r)
+{
+    adj_model_card *c = &r->card;
+    int64_t size[3] = {0};
+    adj_status status = read_size(r, size);
+
+    c->height = size[0];
+    c->width = size[1];
+    c->channels = size[2];
     if (status != ADJ_OK || c->channels < 1 || c->channels > ADJ_CARD_CHANNELS)
         return status;
     status = read_list(r, "mean", c->channels, -1e9, 1e9, c->mean);

@@ -96,6 +96,15 @@ Test(card, there_and_back)
     free(back);
     adj_tensors_free(t);
 
+    const adj_metadata old[] = {
+        {"checkpoint", "adjoint 2"}, {"height", "20"}, {"width", "24"}, {"channels", "3"}};
+    t = file_of(&f, 4, old); /* a checkpoint of version 0.2.0 */
+    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    cr_expect(back->height == 20 && back->width == 24 && back->channels == 3 &&
+              back->deviation[0] == 0);
+    free(back);
+    adj_tensors_free(t);
+
     const adj_metadata theirs = {"format", "pt"}; /* as PyTorch's programs write */
     t = file_of(&f, 1, &theirs);
     cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
