@@ -293,8 +293,6 @@ typedef struct {
      * in_plan: its result within the graph against the reference on the same operands. */
     adj_compare_error propagated, isolated, in_plan;
     char origin[96];         /* of the bound: "(u + 75 u_f32) sum|ab|" */
-    int64_t kinks;           /* of a group: elements inside it where rounding alone decides the side
-                                of a kink, such as a relu_grad's mask; their bounds reach across */
     int exact;               /* integers: equality was demanded */
     int repeats;             /* two runs gave the same bits, or other operands; else a failure */
     int canary;              /* a kernel wrote outside its memory */

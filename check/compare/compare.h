@@ -205,10 +205,9 @@ typedef struct {
     void *const *operand; /* by group->in, as the group gets them: floats in f64 */
     const adj_compare_config *config;
 } group_case;
-/* What leaves the group, by group->out. kinks: elements inside whose side of a kink rounding
- * decides. o tells what failed, as for a node. */
+/* What leaves the group, by group->out. o tells what failed, as for a node. */
 adj_status group_expect(const runner *b, const group_case *g, region *p, expectation e[],
-                        int64_t *kinks, outcome *o);
+                        outcome *o);
 
 /* A trial without nodes yet, but with room for so many leaves and fetches; its graph is to be freed
  * in every case. ADJ_ENOMEM, or ADJ_OK. */

@@ -287,21 +287,19 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
     void **operand = region_alloc(p, (size_t)g->n_in, sizeof(void *));
     expectation *e = region_alloc(p, (size_t)g->n_out, sizeof *e);
     outcome o;
-    int64_t kinks;
     adj_status status = name != NULL && operand != NULL && e != NULL ? ADJ_OK : ADJ_ENOMEM;
     const group_case alone = {g, l->r->opts->exact, operand, &config};
     config.precision = ADJ_PRECISION_AS_BUILT; /* the plan's nodes have their types already */
     if (status == ADJ_OK)
         status = read_operands(l, g, p, operand);
     if (status == ADJ_OK)
-        status = group_expect(&l->in_f64, &alone, p, e, &kinks, &o);
+        status = group_expect(&l->in_f64, &alone, p, e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = run_group(l, g, &config, operand, p, &o);
     for (int i = 0; i < g->n_out && status == ADJ_OK; i++) {
         row[i] = report_row(l->named[g->out[i]->id], name, l->k, g->out[i]->type);
         row[i].in_plan.sqnr = row[i].propagated.sqnr = NAN;
         if (o.status == ADJ_OK) {
-            row[i].kinks = kinks;
             judge_out(l->r->c, g, i, &o, &e[i], &row[i]);
             report_impl(l->r->c, &config, &row[i]);
         } else {

@@ -5,7 +5,7 @@
  * through it: a value that never leaves the group has a bound like any other. With e the bound of
  * an operand x, that is
  *   element by element    the largest |f(x +- e) - f(x)|: exact where f is monotone, and at a kink
- *                         or a mask's edge as large as the jump, which is counted
+ *                         or a mask's edge as large as the jump
  *   linear                f(|x| + e) - f(|x|) on absolute values
  *   batch norm's sums     by formula
  * For everything else, where e is small beside x, a multiple of the largest change when x is moved
@@ -26,7 +26,6 @@ typedef struct {
     region *p;      /* of what follows */
     void **value;   /* by member, in the reference's type */
     double **error; /* by member; NULL: not even a rounding */
-    int64_t *kinks;
 } members;
 
 /* A member's operands, and how unsure each is. */
@@ -88,19 +87,18 @@ static int goes_by_element(const operands *o)
     return 1;
 }
 
-/* spread[i] = the largest |f(x +- e) - f(x)|, over the corners of n_unsure operands. */
-static adj_status through_elements(const members *m, const operands *o, int n_unsure,
-                                   const int unsure[], double *spread)
+/* spread[i] = the largest |f(x +- e) - f(x)|, over the corners of the unsure operands. */
+static adj_status through_elements(const members *m, const operands *o, double *spread)
 {
     const double *y = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];
     adj_status status = ADJ_OK;
-    for (int corner = 0; corner < 1 << n_unsure && status == ADJ_OK; corner++) {
+    for (int corner = 0; corner < 1 << o->n_unsure && status == ADJ_OK; corner++) {
         region p = {.allocator = m->p->allocator};
         void *x[MAX_READ];
         outcome at;
         memcpy(x, o->x, sizeof x);
-        for (int j = 0; j < n_unsure && status == ADJ_OK; j++)
-            if ((x[unsure[j]] = moved(o, unsure[j], corner >> j & 1 ? 1 : -1, 0, &p)) == NULL)
+        for (int j = 0; j < o->n_unsure && status == ADJ_OK; j++)
+            if ((x[o->unsure[j]] = moved(o, o->unsure[j], corner >> j & 1 ? 1 : -1, 0, &p)) == NULL)
                 status = ADJ_ENOMEM;
         if (status == ADJ_OK)
             status = evaluate(m, o->n, x, &p, &at);
@@ -110,25 +108,6 @@ static adj_status through_elements(const members *m, const operands *o, int n_un
         }
         region_free(&p);
     }
-    return status;
-}
-
-/* An operand that picks a piece of y, as relu_grad's mask does: counts the elements where its error
- * alone decides which. */
-static adj_status count_kinks(const members *m, const operands *o)
-{
-    int picks[MAX_READ], n = 0;
-    if (!(o->n->op->flags & ADJ_OP_KINKS) || o->n->op->linear_in == 0)
-        return ADJ_OK;
-    for (int i = 0; i < o->n_unsure; i++)
-        if (!is_linear_in(o->n, o->unsure[i]))
-            picks[n++] = o->unsure[i];
-    double *spread = region_alloc(m->p, (size_t)node_elems(o->n) + 1, sizeof *spread);
-    adj_status status = spread == NULL ? ADJ_ENOMEM : ADJ_OK;
-    if (status == ADJ_OK && n > 0)
-        status = through_elements(m, o, n, picks, spread);
-    for (int64_t i = 0, n_elems = node_elems(o->n); status == ADJ_OK && i < n_elems; i++)
-        *m->kinks += spread[i] > 0;
     return status;
 }
 
@@ -268,10 +247,8 @@ static operands without_slight(const operands *o)
 static adj_status propagate(const members *m, const operands *o, double *spread)
 {
     const adj_op *op = o->n->op;
-    if (adj_is_float(o->n->type.dtype) && goes_by_element(o) && o->n_unsure <= MAX_UNSURE) {
-        adj_status status = through_elements(m, o, o->n_unsure, o->unsure, spread);
-        return status == ADJ_OK ? count_kinks(m, o) : status;
-    }
+    if (adj_is_float(o->n->type.dtype) && goes_by_element(o) && o->n_unsure <= MAX_UNSURE)
+        return through_elements(m, o, spread);
     if (is_linear(o->n))
         return through_linear(m, o, spread);
     if (op == &adj_op_batch_norm_stats) {
@@ -356,14 +333,13 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 }
 
 adj_status group_expect(const runner *b, const group_case *g, region *p, expectation e[],
-                        int64_t *kinks, outcome *o)
+                        outcome *o)
 {
     const adj_group *group = g->group;
     size_t n = (size_t)group->n_node;
-    members m = {.b = b, .g = g, .p = p, .kinks = kinks};
+    members m = {.b = b, .g = g, .p = p};
     m.value = region_alloc(p, n, sizeof *m.value);
     m.error = region_alloc(p, n, sizeof *m.error);
-    *kinks = 0;
     *o = (outcome){0};
     if (m.value == NULL || m.error == NULL)
         return ADJ_ENOMEM;
@@ -373,12 +349,9 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
         adj_status status = add_member(&m, i, &member, o);
         if (status != ADJ_OK || o->status != ADJ_OK)
             return status;
-        int used = member.exact ? 0
-                                : snprintf(member.origin, sizeof member.origin,
-                                           "%d nodes' bounds, propagated", group->n_node);
-        if (used > 0 && *kinks > 0)
-            snprintf(member.origin + used, sizeof member.origin - (size_t)used,
-                     "; %lld elements at kinks", (long long)*kinks);
+        if (!member.exact)
+            snprintf(member.origin, sizeof member.origin, "%d nodes' bounds, propagated",
+                     group->n_node);
         if (out >= 0)
             e[out] = member;
     }

@@ -75,7 +75,6 @@ adj_status half_bound(subject *s, int leaf, const double **bound)
     gradient_group g = {.is_known = 0};
     expectation e = {0};
     outcome o = {0};
-    int64_t kinks;
     *bound = NULL;
     adj_status status = adj_compare_config_parse("naive:f64", &f64, NULL);
     if (status == ADJ_OK)
@@ -84,7 +83,7 @@ adj_status half_bound(subject *s, int leaf, const double **bound)
         return status;
     const runner in_f64 = {.opts = &opts, .reference = &f64};
     const group_case alone = {&g.group, 0, g.operand, &tested};
-    status = group_expect(&in_f64, &alone, &s->region, &e, &kinks, &o);
+    status = group_expect(&in_f64, &alone, &s->region, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
         *bound = e.bound;
     return status;

@@ -176,8 +176,7 @@ static json_t *error_json(const adj_compare_error *e)
 
 static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 {
-    json_t *j =
-        json_pack("{s:b, s:I}", "fused", row->group[0] != '\0', "kinks", (json_int_t)row->kinks);
+    json_t *j = json_pack("{s:b}", "fused", row->group[0] != '\0');
     fact facts[FACTS];
     int failed = 0;
     list_facts(c, row, facts);

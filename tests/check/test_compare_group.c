@@ -224,10 +224,8 @@ Test(compare_group, kinks_inside)
         compared r = compare_masked(SHAKEN, configs[i], 1);
         cr_assert_not_null(r.row);
         cr_assert_str_eq(r.row->group, "add+relu_grad");
-        cr_assert_eq(r.row->kinks, ELEMS / 10, "%lld", (long long)r.row->kinks);
         cr_assert_eq(r.row->isolated.wrong, 0);
         cr_assert_gt(r.row->isolated.max_abs, 0.1, "masks did flip");
-        cr_assert_not_null(strstr(r.row->origin, "1000 elements at kinks"), "%s", r.row->origin);
         cr_assert_eq(adj_comparison_failed_count(r.c), 0);
         close_compared(&r);
         r = compare_masked(DOUBLED, configs[i], 1);
