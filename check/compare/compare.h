@@ -24,7 +24,8 @@ typedef struct {
     int aliases;                                /* every claim to work in place is tried */
     void (*tell)(void *user, const char *note); /* as adj_trial_run_with_notes's; NULL */
     void *user;                                 /* tell's */
-    int bare; /* without canaries and times of steps: as a user would run it */
+    int as_built; /* no passes, nothing fused, memory of its own for each value */
+    int bare;     /* without canaries and times of steps: as a user would run it */
 } trial;
 
 typedef struct {

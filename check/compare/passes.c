@@ -60,30 +60,6 @@ static adj_status rebuild(const watch *w, const adj_graph *g, adj_node *const im
     return ADJ_OK;
 }
 
-static adj_status run_as_built(const trial *t, const adj_backend *const *backends,
-                               double *const value[])
-{
-    const adj_exec_opts opts = {.n_fetch = t->n_fetch,
-                                .fetch = t->fetch,
-                                .backend = "naive",
-                                .threads = t->threads,
-                                .debug.backends = backends,
-                                .debug.no_fusion = 1,
-                                .debug.no_sharing = 1, /* whose faults are memory.c's */
-                                .debug.no_passes = 1};
-    adj_exec *e = NULL;
-    adj_status status = adj_exec_new(t->g, &opts, &e);
-    if (status == ADJ_OK)
-        status = give_leaves(t, e);
-    if (status == ADJ_OK)
-        status = adj_run(e);
-    for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
-        if (t->fetch[i]->type.dtype == ADJ_F64)
-            status = adj_get(e, t->fetch[i], value[i], adj_type_bytes(t->fetch[i]->type));
-    adj_exec_free(e);
-    return status;
-}
-
 /* ---- before and after ---- */
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -128,11 +104,14 @@ static double distance(const double *a, const double *b, int64_t n)
     return apart > 0 ? apart / max : 0;
 }
 
-static void compare_results(watch *w, const char *pass, double *const value[])
+/* Keeps the results, after the first graph's they are compared with those before. */
+static void take_results(watch *w, const char *pass, void *const value[])
 {
     for (int i = 0; i < w->trial->n_fetch; i++) {
         const adj_node *n = w->trial->fetch[i];
-        const double apart = distance(w->value[i], value[i], node_elems(n));
+        if (!adj_is_float(n->type.dtype))
+            continue;
+        const double apart = w->is_begun ? distance(w->value[i], value[i], node_elems(n)) : 0;
         if (apart > tolerance && w->sentence[0] == '\0')
             c_snprintf(w->sentence, sizeof w->sentence,
                        "pass %s changes %%%u %s by %.2g of its largest value", pass, n->id,
@@ -147,29 +126,22 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
     region p = {.allocator = g->region.allocator};
     const adj_compare_opts opts = {.threads = w->trial->threads};
     const runner in_f64 = {.opts = &opts, .reference = &w->f64};
-    const int n = w->trial->n_fetch;
     trial f64 = {0};
+    outcome o = {0};
     const uint64_t hash = hash_of(w->trial, g, image);
     if (w->is_begun && hash == w->hash)
         return;
     w->hash = hash;
-    double **value = region_alloc(&p, (size_t)n, sizeof *value);
     if (w->status == ADJ_OK)
-        w->status = trial_open(&in_f64, &w->f64, w->trial->n_leaf, n, &p, &f64);
-    if (w->status == ADJ_OK && value == NULL)
-        w->status = ADJ_ENOMEM;
-    for (int i = 0; i < n && w->status == ADJ_OK; i++)
-        if ((value[i] = region_alloc(&p, (size_t)node_elems(w->trial->fetch[i]) + 1,
-                                     sizeof(double))) == NULL)
-            w->status = ADJ_ENOMEM;
+        w->status = trial_open(&in_f64, &w->f64, w->trial->n_leaf, w->trial->n_fetch, &p, &f64);
     if (w->status == ADJ_OK)
         w->status = rebuild(w, g, image, &p, &f64);
+    f64.backends = w->backends;
+    f64.as_built = 1; /* faults of shared memory are memory.c's */
+    if (w->status == ADJ_OK && (w->status = trial_here(&f64, &p, &o)) == ADJ_OK)
+        w->status = o.status;
     if (w->status == ADJ_OK)
-        w->status = run_as_built(&f64, w->backends, value);
-    if (w->status == ADJ_OK && w->is_begun)
-        compare_results(w, pass, value);
-    for (int i = 0; i < n && w->status == ADJ_OK && !w->is_begun; i++)
-        memcpy(w->value[i], value[i], (size_t)node_elems(w->trial->fetch[i]) * sizeof(double));
+        take_results(w, pass, o.value);
     if (w->status != ADJ_OK && w->status != ADJ_ENOMEM && w->is_begun && w->sentence[0] == '\0')
         snprintf(w->sentence, sizeof w->sentence,
                  "the graph after pass %s cannot be run in f64: %.100s", pass,
