@@ -11,30 +11,20 @@
 #include "cli/command.h"
 #include "cli/crash.h"
 #include "cli/json.h"
-#include "cli/model.h"
-#include "cli/op/variants.h"
+#include "cli/op/graph.h"
+#include "cli/op/text.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
 #include "exec/backend_option.h"
 #include "graph/printable.h"
 
 typedef struct {
-    op_args op;
-    const char *model, *optimizer, *backend, *impl, *quarantine, *method, *json, *junit;
-    int64_t node, order, draws, seed, threads, batch, neighbours;
+    compared_opts graph;
+    const char *backend, *impl, *quarantine, *method, *json, *junit;
+    int64_t order, draws, seed, threads;
     double rtol, atol;
     const adj_node *first; /* the op as it was asked for */
 } gradcheck_opts;
-
-enum { MAX_CHECKED = 40 };
-
-/* The model's loss or one of its nodes; or the op, with other attributes and shapes around it. */
-typedef struct {
-    adj_graph *graph;
-    int n;
-    adj_node *node[MAX_CHECKED];
-    const adj_updates *updates;
-} checked;
 
 /* In the order of adj_gradcheck_method. */
 static const char methods[] = "auto adjoint directional elementwise richardson";
@@ -42,14 +32,16 @@ static const char methods[] = "auto adjoint directional elementwise richardson";
 static int parse(gradcheck_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "every node of it that has a gradient", .text = &o->model,
+        {"--model", "NAME", "every node of it that has a gradient", .text = &o->graph.model,
          .names = model_name_at},
-        {"--node", "ID", "of the model: this one alone", .integer = &o->node, .range = {0, 1e6}},
+        {"--node", "ID", "of the model: this one alone", .integer = &o->graph.node,
+         .range = {0, 1e6}},
         {"--optimizer", "NAME", "of the model, whose steps are checked as well; default: momentum",
-         .text = &o->optimizer, .names = optimizer_name_at},
-        {"--batch", "N", "of the model; default: 2", .integer = &o->batch, .range = {1, 1024}},
+         .text = &o->graph.optimizer, .names = optimizer_name_at},
+        {"--batch", "N", "of the model; default: 2", .integer = &o->graph.batch,
+         .range = {1, 1024}},
         {"--neighbours", "N", "of --op: shapes around its own; default: 8",
-         .integer = &o->neighbours, .range = {0, 8}},
+         .integer = &o->graph.neighbours, .range = {0, 8}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
         {"--quarantine", "FILE", "instead of ADJOINT_QUARANTINE's; off: none at all",
@@ -71,7 +63,7 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {0},
     };
     option op[OP_OPTIONS + 1] = {0};
-    op_args_options(&o->op, op);
+    op_args_options(&o->graph.op, op);
     const remark statuses[] = {
         {"2", "no clear answer: too many values at kinks, too little precision, or not checked"},
         {NULL, NULL}};
@@ -94,66 +86,25 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
 
 /* ---- what is checked ---- */
 
-static int build_model(const gradcheck_opts *o, checked *c)
+static int build(const gradcheck_opts *o, compared *c)
 {
-    adj_optimiser_opts optimizer = model_momentum;
-    adj_model_opts options = {.batch = o->batch, .training = 1};
-    model_graph m;
-    if (op_args_types(&o->op, &options.dtype, &options.format, &m.error) != ADJ_OK)
-        return complain("gradcheck", EXIT_USAGE, "%s", m.error.message);
-    if (o->optimizer != NULL && adj_optimiser_from_name(o->optimizer, &optimizer) != ADJ_OK)
-        return complain("gradcheck", EXIT_USAGE, "--optimizer: there is no %s", o->optimizer);
-    if (model_build(&m, c->graph, o->model, &options, &optimizer) != ADJ_OK)
-        return complain("gradcheck", EXIT_USAGE, "%s%s%s", m.model != NULL ? o->model : "",
-                        m.model != NULL ? ": " : "", m.error.message);
-    c->n = 1;
-    c->node[0] = m.loss;
-    c->updates = m.updates;
-    if (o->node >= 0 && (c->node[0] = adj_graph_node_at(c->graph, (int)o->node)) == NULL)
-        return complain("gradcheck", EXIT_USAGE, "--node: %s has nodes 0 to %d (got %d)", o->model,
-                        adj_graph_node_count(c->graph) - 1, (int)o->node);
-    return CONTINUE;
-}
-
-static void add_variant(checked *c, const op_args *args)
-{
-    if (c->n < MAX_CHECKED && op_is_possible(args))
-        c->node[c->n++] = op_args_build(args, c->graph, NULL);
-}
-
-static int build_op(const gradcheck_opts *o, checked *c)
-{
-    adj_error error;
-    op_args set;
-    op_text text;
-    c->node[c->n++] = op_args_build(&o->op, c->graph, &error);
-    if (c->node[0] == NULL)
-        return complain("gradcheck", EXIT_USAGE, "%s", error.message);
-    for (int i = 0; op_attribute_set(&o->op, i, &set); i++)
-        add_variant(c, &set);
-    for (int i = 0; i < o->neighbours && op_neighbour(c->node[0], i, &text); i++)
-        add_variant(c, &text.args);
-    return CONTINUE;
-}
-
-static int build(const gradcheck_opts *o, checked *c)
-{
+    const compared_opts *g = &o->graph;
     adj_error error;
     if (check_backend_option(o->backend, adj_backends, "--backend: ", &error) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s", error.message);
-    if ((o->model == NULL) == (o->op.op == NULL))
+    if ((g->model == NULL) == (g->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
-    const char *stray = o->model != NULL ? op_args_given(&o->op, "--dtype --data-format") : NULL;
+    const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --data-format") : NULL;
     if (stray != NULL)
         return complain("gradcheck", EXIT_USAGE, "%s goes with --op", stray);
     if (refuse_standard("gradcheck", "--quarantine", o->quarantine) != CONTINUE)
         return EXIT_USAGE;
-    if (o->model != NULL)
-        return build_model(o, c);
-    if (o->node >= 0 || o->optimizer != NULL)
+    if (g->model == NULL && (g->node >= 0 || g->optimizer != NULL))
         return complain("gradcheck", EXIT_USAGE, "%s goes with --model",
-                        o->node >= 0 ? "--node" : "--optimizer");
-    return build_op(o, c);
+                        g->node >= 0 ? "--node" : "--optimizer");
+    if (compared_open(c, g) != ADJ_OK)
+        return complain("gradcheck", c->usage ? EXIT_USAGE : EXIT_FAILED, "%s", c->m.error.message);
+    return CONTINUE;
 }
 
 /* ---- the line that repeats it ---- */
@@ -164,21 +115,21 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
     op_text text;
     size_t used = strlen(line);
     const int is_given =
-        o->model == NULL && n == o->first && op_args_given(&o->op, "--dtype") != NULL;
+        o->graph.model == NULL && n == o->first && op_args_given(&o->graph.op, "--dtype") != NULL;
     if (is_given || (op_text_of(n, &text) && op_args_repeat(&text.args, line, size))) {
         if (is_given)
-            op_args_repeat(&o->op, line, size);
+            op_args_repeat(&o->graph.op, line, size);
         repeat_number(line, size, "--neighbours", 0, 8);
-    } else if (o->model == NULL) {
-        op_args_repeat(&o->op, line, size);
+    } else if (o->graph.model == NULL) {
+        op_args_repeat(&o->graph.op, line, size);
     } else {
         line[used] = '\0';
-        repeat_option(line, size, "--model", o->model);
+        repeat_option(line, size, "--model", o->graph.model);
         repeat_number(line, size, "--node", adj_node_id(n), -1);
-        repeat_option(line, size, "--optimizer", o->optimizer);
-        repeat_option(line, size, "--data-format", o->op.data_format);
-        repeat_option(line, size, "--dtype", o->op.dtype);
-        repeat_number(line, size, "--batch", (double)o->batch, 0);
+        repeat_option(line, size, "--optimizer", o->graph.optimizer);
+        repeat_option(line, size, "--data-format", o->graph.op.data_format);
+        repeat_option(line, size, "--dtype", o->graph.op.dtype);
+        repeat_number(line, size, "--batch", (double)o->graph.batch, 0);
     }
 }
 
@@ -203,8 +154,10 @@ static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_rep
 {
     adj_gradcheck_info about = adj_gradcheck_about(r);
     put_text(f, "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s",
-             o->model != NULL ? "--model" : "--op", o->model != NULL ? o->model : o->op.op,
-             o->op.dtype != NULL ? o->op.dtype : "f32", (long long)o->seed, about.backend);
+             o->graph.model != NULL ? "--model" : "--op",
+             o->graph.model != NULL ? o->graph.model : o->graph.op.op,
+             o->graph.op.dtype != NULL ? o->graph.op.dtype : "f32", (long long)o->seed,
+             about.backend);
     if (about.version[0] != '\0')
         put_text(f, " %s (%s)", about.version, about.isa);
     fprintf(f, "  reference=%s  threads=%d\n", about.reference, about.threads);
@@ -318,7 +271,8 @@ static int write_junit(FILE *f, const void *source)
 static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
                          const output_file files[2])
 {
-    const report_source source = {r, o->model != NULL ? o->model : o->op.op, o->seed};
+    const report_source source = {r, o->graph.model != NULL ? o->graph.model : o->graph.op.op,
+                                  o->seed};
     if (!is_stdout(o->json) && !is_stdout(o->junit)) {
         print_head(stdout, o, r);
         adj_gradcheck_print(stdout, r);
@@ -333,7 +287,7 @@ static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
     }
 }
 
-static int check(gradcheck_opts *o, const checked *c)
+static int check(gradcheck_opts *o, const compared *c)
 {
     adj_gradcheck_opts options = {.order = (int)o->order,
                                   .draws = (int)o->draws,
@@ -343,7 +297,7 @@ static int check(gradcheck_opts *o, const checked *c)
                                   .backend = o->backend,
                                   .debug.impl = o->impl,
                                   .threads = (int)o->threads,
-                                  .updates = c->updates,
+                                  .updates = c->m.updates,
                                   .debug.quarantine = o->quarantine,
                                   .repro = write_repro,
                                   .user = o};
@@ -355,9 +309,9 @@ static int check(gradcheck_opts *o, const checked *c)
     int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;
-    int single = o->op.op != NULL || o->node >= 0;
-    adj_status failed = single ? adj_gradcheck_nodes(c->n, c->node, &options, &r)
-                               : adj_gradcheck(c->node[0], &options, &r);
+    int single = o->graph.op.op != NULL || o->graph.node >= 0;
+    adj_status failed = single ? adj_gradcheck_nodes(c->n_root, c->root, &options, &r)
+                               : adj_gradcheck(c->root[0], &options, &r);
     if (failed != ADJ_OK) /* an unknown backend is all that can still be wrong with the options */
         status = complain("gradcheck", failed == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
                           adj_gradcheck_message(r));
@@ -369,20 +323,20 @@ static int check(gradcheck_opts *o, const checked *c)
 
 int command_gradcheck(int argc, char **argv)
 {
-    gradcheck_opts o = {.node = -1, .order = 1, .seed = 42, .batch = 2, .neighbours = 8};
-    checked c = {0};
+    gradcheck_opts o = {
+        .graph = {.node = -1, .batch = 2, .neighbours = 8, .sets = 1, .no_gradients = 1},
+        .order = 1,
+        .seed = 42};
+    compared c = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
     announce_crashes("adjoint gradcheck: a kernel crashed; adjoint compare --guard runs each in a "
                      "process of its own, and says which it was\n");
-    c.graph = adj_graph_new();
-    if (c.graph == NULL)
-        return complain("gradcheck", EXIT_FAILED, "out of memory");
     status = build(&o, &c);
-    o.first = c.node[0];
+    o.first = c.root[0];
     if (status == CONTINUE)
         status = check(&o, &c);
-    adj_graph_free(c.graph);
+    compared_close(&c);
     return status;
 }

@@ -59,20 +59,26 @@ static adj_status only_node(compared *c, const compared_opts *o)
     adj_node *n = adj_graph_node_at(c->m.graph, (int)o->node);
     c->root[0] = n;
     c->m.updates = NULL;
-    if (n != NULL && adj_node_operand_count(n) > 0)
+    if (n != NULL && (o->no_gradients || adj_node_operand_count(n) > 0))
         return ADJ_OK;
     c->usage = 1;
-    return adj_error_set(&c->m.error, ADJ_EARG,
-                         "--node: %s has nodes 0 to %d, some are leaves (got %lld)", o->model,
-                         adj_graph_node_count(c->m.graph) - 1, (long long)o->node);
+    return adj_error_set(&c->m.error, ADJ_EARG, "--node: %s has nodes 0 to %d%s (got %lld)",
+                         o->model, adj_graph_node_count(c->m.graph) - 1,
+                         o->no_gradients ? "" : ", some are leaves", (long long)o->node);
 }
 
 static adj_status open_model(compared *c, const compared_opts *o)
 {
-    const adj_model_opts options = {
+    adj_model_opts options = {
         .batch = o->batch, .height = o->height, .width = o->width, .training = !o->infer};
+    adj_optimiser_opts optimizer = model_momentum;
+    c->usage = 1;
+    if (op_args_types(&o->op, &options.dtype, &options.format, &c->m.error) != ADJ_OK)
+        return ADJ_EARG;
+    if (o->optimizer != NULL && adj_optimiser_from_name(o->optimizer, &optimizer) != ADJ_OK)
+        return adj_error_set(&c->m.error, ADJ_EARG, "--optimizer: there is no %s", o->optimizer);
     adj_status status =
-        model_build(&c->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &model_momentum);
+        model_build(&c->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
     c->usage = c->m.model == NULL;
     if (status != ADJ_OK)
         return status;
@@ -87,8 +93,8 @@ adj_status compared_open(compared *c, const compared_opts *o)
 {
     *c = (compared){0};
     if (o->op.op != NULL) {
-        adj_status status = open_op(c, o, 1);
-        if (status == ADJ_OK || c->usage)
+        adj_status status = open_op(c, o, !o->no_gradients);
+        if (status == ADJ_OK || c->usage || o->no_gradients)
             return status;
         adj_graph_free(c->m.graph); /* no gradient: the op alone */
         return open_op(c, o, 0);

@@ -1,5 +1,5 @@
-/* graph.h - what adjoint compare compares: a training step of a model, its inference, or one op
- * with its gradients. */
+/* graph.h - what adjoint compare compares, and adjoint gradcheck checks: a training step of a
+ * model, its inference, or one op with its gradients. */
 #ifndef CLI_OP_GRAPH_H
 #define CLI_OP_GRAPH_H
 
@@ -10,8 +10,10 @@
 enum { MAX_ROOTS_OF_OP = 65, MAX_ROOTS = 8 * MAX_ROOTS_OF_OP };
 
 typedef struct {
-    const char *model; /* NULL: the op */
-    op_args op;
+    const char *model;            /* NULL: the op */
+    const char *optimizer;        /* of the model; NULL: momentum */
+    op_args op;                   /* its types are the model's, too */
+    int no_gradients;             /* of the op; a node may be a leaf */
     int64_t infer;                /* the model as predict runs it, not its training step */
     int64_t node;                 /* of the model: no more than this one needs; negative: all */
     int64_t batch, height, width; /* 0: the model's */
