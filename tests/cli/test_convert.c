@@ -50,6 +50,11 @@ Test(convert, inspect)
                                      "255, mean 85.3333\n"),
                        "%s", r.out);
     cr_expect_not_null(strstr(r.out, "4 tensors, 13 elements, 47 bytes\n"), "%s", r.out);
+    const file_name small = in_folder(&f, "small.safetensors");
+    const adj_tensor one = {"one", ADJ_ELEM_U8, {0}, "1"};
+    cr_assert_eq(adj_tensors_write(small.s, 1, &one, 0, NULL, NULL), ADJ_OK);
+    r = TOOL("inspect", small.s);
+    cr_expect_not_null(strstr(r.out, "1 tensor, 1 element, 1 byte\n"), "%s", r.out);
 
     r = TOOL("inspect", "--json", path.s);
     json_t *j = json_loads(r.out, 0, NULL), *first = NULL;

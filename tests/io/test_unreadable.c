@@ -139,5 +139,17 @@ Test(unreadable, commands)
     cr_expect_eq(adj_tensors_count(t), 1);
     cr_expect_eq(adj_tensors_find(t, "w"), 0);
     adj_tensors_free(t);
+
+    const file_name map = in_folder(&f, "map"); /* tensors that it does not name are copied */
+    put_file(map.s, "a = v\n", 6);
+    run_tool((const char *[]){"convert", path.s, out.s, "--map", map.s, "--to-theirs", NULL}, &r);
+    cr_expect_eq(r.status, 1, "%s", r.err);
+    put_file(map.s, "w = v\n", 6);
+    run_tool((const char *[]){"convert", path.s, out.s, "--map", map.s, "--to-theirs", NULL}, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_assert_eq(adj_tensors_open(out.s, &t), ADJ_OK);
+    cr_expect_eq(adj_tensors_count(t), 1);
+    cr_expect_eq(adj_tensors_find(t, "v"), 0);
+    adj_tensors_free(t);
     folder_remove(&f);
 }

@@ -390,12 +390,19 @@ Test(open, numpy)
  */
 Test(open, numpy_validation)
 {
-    static const char *const names[] = {"x_val", "x_valid", "x_validation", "X_val"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[][2] = {{"x_val", "y_val"},
+                                           {"X_val", "y_val"},
+                                           {"X_val", "Y_val"},
+                                           {"val_images", "val_labels"},
+                                           {"x_valid", "y_valid"},
+                                           {"valid_images", "valid_labels"},
+                                           {"x_validation", "y_validation"},
+                                           {"validation_images", "validation_labels"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         folder f = folder_new();
         char x[40], y[40];
-        snprintf(x, sizeof x, "%s.npy", names[i]);
-        snprintf(y, sizeof y, "y%s.npy", names[i] + 1);
+        snprintf(x, sizeof x, "%s.npy", names[i][0]);
+        snprintf(y, sizeof y, "%s.npy", names[i][1]);
         put(&f, x, u1_npy, sizeof u1_npy);
         put(&f, y, i8_labels_npy, sizeof i8_labels_npy);
         adj_dataset *d = open_part(f.path, ADJ_VALIDATION, NULL);
