@@ -75,6 +75,12 @@ static adj_status make_primitives(const pool *c, const_pd d, adj_prep *p)
     return primitives_prepare(c->o, c->node, d, c->backward ? backward : forward, p);
 }
 
+/* True if some element of x lies in several windows. */
+static int has_overlap(const adj_conv_geom *g)
+{
+    return (g->kh > g->sh && g->oh > 1) || (g->kw > g->sw && g->ow > 1);
+}
+
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     const adj_node *n = g->node[0];
@@ -95,6 +101,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         found = query(&c);
     status = found == dnnl_success ? make_primitives(&c, backward ? c.gradient : c.forward, p)
                                    : onednn_refuse(found, n->op->name, p->why);
+    /* Threads share out rows, and each begins its sums over windows with another one. */
+    p->sums_by_threads = backward && has_overlap(c.geom);
     free_descriptors(&c);
     return status;
 }

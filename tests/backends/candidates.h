@@ -11,6 +11,7 @@ typedef struct {
     void *opened;
     int threads;        /* that it was opened for, and that kernels may use */
     uint32_t invariant; /* of the operands of groups that are run, as in adj_prep; 0 when opened */
+    int same_bits;      /* 1: visit_candidates runs none with sums_by_threads; 0 when opened */
 } test_backend;
 test_backend backend_open(const char *name); /* for two threads */
 test_backend backend_open_for(const char *name, int threads);
@@ -32,7 +33,7 @@ typedef struct {
     char impl[64], why[ADJ_WHY], layouts[160];
     const char *kernel;
     int sums_by_threads; /* as in adj_prep */
-    double *y;           /* malloc'ed, NULL unless status is ADJ_OK */
+    double *y;           /* malloc'ed; NULL if it did not run, or failed */
 } outcome;
 
 /* Runs the group {node[0 .. n)}, whose last node is the result and whose operands are fixture

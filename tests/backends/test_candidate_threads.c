@@ -1,8 +1,8 @@
 /* test_candidate_threads.c - every candidate of every kernel gives the same bits on 1, 2, 3, 4 and
  * 8 threads, unless it says that its sums depend on them (adj_prep.sums_by_threads): on the machine
- * at hand, whichever of them a plan would choose. Fast math has the candidates of exact math, and
- * more. oneDNN reads its instruction sets once a process,
- * so each has a test. */
+ * at hand, whichever of them a plan would choose, for single nodes and for fused groups. Fast math
+ * has the candidates of exact math, and more. oneDNN reads its instruction sets once a process, so
+ * each has a test. */
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -13,14 +13,20 @@
 
 static const int all_threads[] = {1, 2, 3, 4, 8};
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
-enum { N_THREADS = 5, N_DTYPE = 3, MAX_SEEN = 400 };
+enum { N_THREADS = 5, N_DTYPE = 3, MAX_SEEN = 400, MAX_GROUP = 3 };
 
-/* ---- one problem ---- */
+/* A node, or a group whose last node is the result. */
+typedef struct {
+    int n;
+    const adj_node *node[MAX_GROUP];
+} group;
+
+/* ---- one group ---- */
 
 typedef struct {
     char key[320]; /* kernel, implementation, layouts */
     int sums_by_threads;
-    double *y; /* on the first number of threads that has it */
+    double *y; /* on the first number of threads that has it; NULL: not run */
 } seen;
 
 typedef struct {
@@ -44,68 +50,124 @@ static void compare(void *user, const outcome *o)
         cr_assert_lt(r->n++, MAX_SEEN);
         memcpy(s->key, key, sizeof key);
         s->sums_by_threads = o->sums_by_threads;
-        s->y = memcpy(malloc(r->bytes), o->y, r->bytes);
+        s->y = o->y != NULL ? memcpy(malloc(r->bytes), o->y, r->bytes) : NULL;
         return;
     }
     cr_expect_eq(o->sums_by_threads, s->sums_by_threads, "%s: %s: says another on %d threads",
                  r->label, key, r->threads);
-    if (!s->sums_by_threads)
+    if (s->y != NULL && o->y != NULL)
         cr_expect_eq(memcmp(s->y, o->y, r->bytes), 0, "%s: %s: other bits on %d threads", r->label,
                      key, r->threads);
 }
 
-static void expect_same_bits(fixture *f, const adj_node *y, const char *backend)
+static void describe(const group *g, char *label, size_t size)
+{
+    const adj_node *y = g->node[g->n - 1];
+    size_t at = 0;
+    for (int i = 0; i < g->n && at < size; i++)
+        at += (size_t)snprintf(label + at, size - at, "%s, ", g->node[i]->op->name);
+    if (at < size)
+        snprintf(label + at, size - at, "%s %s", adj_dtype_name(y->type.dtype),
+                 adj_shape_text(y->type.shape).s);
+}
+
+/* Returns how many candidates there are on any number of threads. */
+static int expect_same_bits(fixture *f, const group *g, const char *backend)
 {
     static record r;
-    char label[160];
-    snprintf(label, sizeof label, "%s %s %s", backend, y->op->name, adj_dtype_name(y->type.dtype));
+    const adj_node *y = g->node[g->n - 1];
+    char label[256];
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    describe(g, label, sizeof label);
     r = (record){.label = label, .bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double)};
     for (int i = 0; i < N_THREADS; i++) {
         r.threads = all_threads[i];
         omp_set_num_threads(r.threads);
         test_backend t = backend_open_math(backend, r.threads, ADJ_MATH_FAST);
-        visit_candidates(f, &t, 1, &y, compare, &r);
+        t.same_bits = 1;
+        visit_candidates(f, &t, g->n, g->node, compare, &r);
         backend_close(&t);
     }
     for (int i = 0; i < r.n; i++)
         free(r.list[i].y);
+    cr_expect(r.n > 0 || g->n > 1 || strcmp(backend, "naive") != 0, "%s: no kernel", label);
+    return r.n;
 }
 
-/* ---- problems ---- */
+/* ---- convolutions ---- */
 
-typedef struct { /* images, sides, channels; filter, stride, channels out */
-    int64_t n, h, w, c, k, stride, out;
+typedef struct { /* images, sides, channels; filter, channels out; 0: 1 */
+    int64_t n, h, w, c, k, out, stride, dilation, groups;
+    int is_depthwise;
+    adj_format format;
 } conv_case;
 
 /* Few and many images, large and small ones: threads share out images, rows or channels. */
-static const conv_case convs[] = {{5, 12, 10, 16, 3, 1, 32},
-                                  {1, 24, 20, 3, 5, 1, 16},
-                                  {8, 8, 8, 32, 3, 2, 32},
-                                  {3, 7, 7, 64, 1, 1, 64}};
+static const conv_case convs[] = {
+    {.n = 5, .h = 12, .w = 10, .c = 16, .k = 3, .out = 32},
+    {.n = 1, .h = 24, .w = 20, .c = 3, .k = 5, .out = 16},
+    {.n = 8, .h = 8, .w = 8, .c = 32, .k = 3, .stride = 2, .out = 32},
+    {.n = 3, .h = 7, .w = 7, .c = 64, .k = 1, .out = 64},
+    {.n = 2, .h = 11, .w = 9, .c = 16, .k = 3, .out = 24, .dilation = 2},
+    {.n = 3, .h = 9, .w = 8, .c = 16, .k = 3, .out = 32, .groups = 4},
+    {.n = 3, .h = 9, .w = 8, .c = 16, .k = 3, .out = 16, .format = ADJ_NCHW},
+    {.n = 5, .h = 12, .w = 10, .c = 16, .k = 3, .is_depthwise = 1},
+    {.n = 2, .h = 9, .w = 11, .c = 32, .k = 3, .stride = 2, .is_depthwise = 1},
+};
+enum { N_CONV = sizeof convs / sizeof *convs };
 
-static void expect_conv(const conv_case *a, int depthwise, adj_dtype dtype, const char *backend)
+static int64_t one(int64_t v) { return v > 0 ? v : 1; }
+
+static adj_shape image_shape(int64_t n, int64_t h, int64_t w, int64_t c, adj_format format)
 {
-    const adj_conv o = {.padding = ADJ_SAME, .stride = {1, a->stride, a->stride, 1}};
-    const adj_shape image = {4, {a->n, a->h, a->w, a->c}};
-    const adj_shape filter = {4, {a->k, a->k, a->c, depthwise ? 1 : a->out}};
+    return format == ADJ_NCHW ? (adj_shape){4, {n, c, h, w}} : (adj_shape){4, {n, h, w, c}};
+}
+
+static adj_conv conv_attributes(const conv_case *a)
+{
+    const int is_nchw = a->format == ADJ_NCHW;
+    const int64_t s = one(a->stride), d = one(a->dilation);
+    return (adj_conv){.padding = ADJ_SAME,
+                      .stride = {1, is_nchw ? 1 : s, s, is_nchw ? s : 1},
+                      .dilation = {1, is_nchw ? 1 : d, d, is_nchw ? d : 1},
+                      .format = a->format};
+}
+
+/* Expects the same bits of the three directions, with a bias and relu, and of a masked
+ * gradient. */
+static void expect_conv(const conv_case *a, adj_dtype dtype, const char *backend)
+{
+    const adj_conv o = conv_attributes(a);
+    const adj_shape image = image_shape(a->n, a->h, a->w, a->c, a->format);
+    const adj_shape filter = {4, {a->k, a->k, a->c / one(a->groups), a->is_depthwise ? 1 : a->out}};
     fixture f = fixture_new();
     adj_node *x = given_random(&f, dtype, image, -1, 1);
-    adj_node *w = given_random(&f, dtype, filter, -1, 1), *y[3];
-    y[0] = depthwise ? adj_depthwise_conv2d_native(x, w, &o) : adj_conv2d(x, w, &o);
-    adj_node *dy = given_random(&f, dtype, y[0]->type.shape, -1, 1);
-    y[1] = depthwise ? adj_depthwise_conv2d_native_backprop_input(image, w, dy, &o)
-                     : adj_conv2d_backprop_input(image, w, dy, &o);
-    y[2] = depthwise ? adj_depthwise_conv2d_native_backprop_filter(x, filter, dy, &o)
-                     : adj_conv2d_backprop_filter(x, filter, dy, &o);
-    for (int i = 0; i < 3; i++)
-        expect_same_bits(&f, y[i], backend);
+    adj_node *w = given_random(&f, dtype, filter, -1, 1);
+    adj_node *y = a->is_depthwise ? adj_depthwise_conv2d_native(x, w, &o) : adj_conv2d(x, w, &o);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    adj_node *dy = given_random(&f, dtype, y->type.shape, -1, 1);
+    adj_node *b = given_random(&f, dtype, (adj_shape){1, {a->is_depthwise ? a->c : a->out}}, -1, 1);
+    adj_node *dx = a->is_depthwise ? adj_depthwise_conv2d_native_backprop_input(image, w, dy, &o)
+                                   : adj_conv2d_backprop_input(image, w, dy, &o);
+    adj_node *dw = a->is_depthwise ? adj_depthwise_conv2d_native_backprop_filter(x, filter, dy, &o)
+                                   : adj_conv2d_backprop_filter(x, filter, dy, &o);
+    adj_node *biased = adj_bias_add(y, b, a->format);
+    const group groups[] = {{1, {y}},
+                            {1, {dx}},
+                            {1, {dw}},
+                            {2, {y, biased}},
+                            {3, {y, biased, adj_relu(biased)}},
+                            {2, {dx, adj_relu_grad(dx, x)}}};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        expect_same_bits(&f, &groups[i], backend);
     fixture_free(&f);
 }
 
 static void expect_matmuls(adj_dtype dtype, const char *backend)
 {
     static const int64_t sizes[][3] = {{64, 128, 10}, {3, 500, 7}, {4, 20000, 16}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    const size_t few = dtype == ADJ_F32 ? 0 : 1; /* the last is slow to convert */
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes - few; i++)
         for (unsigned t = 0; t < 3; t++) { /* plain, and as the gradients of both operands */
             const int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
             fixture f = fixture_new();
@@ -114,51 +176,119 @@ static void expect_matmuls(adj_dtype dtype, const char *backend)
                 given_random(&f, dtype, (adj_shape){2, {t == 1 ? k : m, t == 1 ? m : k}}, -1, 1);
             adj_node *b =
                 given_random(&f, dtype, (adj_shape){2, {t == 2 ? n : k, t == 2 ? k : n}}, -1, 1);
-            expect_same_bits(&f, adj_matmul(a, b, flag), backend);
+            adj_node *bias = given_random(&f, dtype, (adj_shape){1, {n}}, -1, 1);
+            adj_node *y = adj_matmul(a, b, flag), *biased = adj_bias_add(y, bias, ADJ_NHWC);
+            const group groups[] = {{1, {y}}, {3, {y, biased, adj_relu(biased)}}};
+            for (int j = 0; j < 2; j++)
+                expect_same_bits(&f, &groups[j], backend);
             fixture_free(&f);
         }
 }
 
-static void expect_others(adj_dtype dtype, const char *backend)
+/* ---- images: pools, resizes, norms, sums ---- */
+
+/* Sides that no block divides. */
+static void expect_images(adj_dtype dtype, adj_format format, const char *backend)
 {
-    const adj_shape image = {4, {4, 17, 16, 33}}, channels = {1, {33}};
-    const adj_pool pool = {.ksize = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
+    enum { C = 33, H = 17, W = 16 };
+    const adj_shape image = image_shape(4, H, W, C, format), channels = {1, {C}};
+    const int nchw = format == ADJ_NCHW;
+    const adj_pool pool = {.ksize = {1, nchw ? 1 : 3, 3, nchw ? 3 : 1},
+                           .stride = {1, nchw ? 1 : 2, 2, nchw ? 2 : 1},
+                           .padding = ADJ_SAME,
+                           .format = format};
+    const adj_sampling linear = {.mode = ADJ_BILINEAR, .format = format};
+    const adj_sampling nearest = {.format = format};
     fixture f = fixture_new();
     adj_node *x = given_random(&f, dtype, image, -1, 1), *e = given_random(&f, dtype, image, -1, 1);
     adj_node *gamma = given_random(&f, ADJ_F32, channels, 0.5, 1);
-    adj_node *stats = given_random(&f, ADJ_F32, (adj_shape){2, {2, 33}}, 0.5, 1);
+    adj_node *stats = given_random(&f, ADJ_F32, (adj_shape){2, {2, C}}, 0.5, 1);
     adj_node *slope = given_random(&f, dtype, channels, 0, 1);
-    adj_node *z = given_random(&f, dtype, (adj_shape){2, {300, 37}}, -1, 1);
-    adj_node *y[] = {adj_max_pool(x, &pool),
-                     adj_avg_pool(x, &pool),
-                     adj_bias_add_grad(x, ADJ_NHWC),
-                     adj_batch_norm_stats(x, ADJ_NHWC),
-                     adj_batch_norm_grad_sums(x, stats, e, 1e-5, ADJ_NHWC),
-                     adj_batch_norm(x, stats, gamma, gamma, 1e-5, ADJ_NHWC),
-                     adj_prelu_grad_slope(e, x, 33, ADJ_NHWC),
-                     adj_prelu_grad_slope(e, x, 1, ADJ_NHWC),
-                     adj_mul(x, slope),
-                     adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL}),
-                     adj_softmax(z),
-                     adj_gelu(x, ADJ_GELU_ERF)};
-    for (size_t i = 0; i < sizeof y / sizeof *y; i++) {
-        cr_assert_not_null(y[i], "%s", adj_graph_message(f.g));
-        expect_same_bits(&f, y[i], backend);
+    adj_node *pooled = adj_max_pool(x, &pool), *small = adj_resize(x, 9, 5, &linear);
+    adj_node *dp = given_random(&f, dtype, pooled->type.shape, -1, 1);
+    adj_node *ds = given_random(&f, dtype, small->type.shape, -1, 1);
+    adj_node *sums = adj_batch_norm_grad_sums(x, stats, e, 1e-5, format);
+    adj_node *norm = adj_batch_norm(x, stats, gamma, gamma, 1e-5, format);
+    adj_node *relu = adj_relu(norm), *added = adj_add(norm, e), *mask = adj_relu_grad(e, norm);
+    adj_node *d = adj_relu_grad(e, x);
+    const group groups[] = {
+        {1, {pooled}},
+        {1, {adj_avg_pool(x, &pool)}},
+        {1, {adj_max_pool_grad(x, pooled, dp, &pool)}},
+        {1, {adj_max_pool_grad_grad(x, pooled, e, &pool)}},
+        {1, {adj_avg_pool_grad(image, dp, &pool)}},
+        {1, {adj_global_avg_pool(x, format)}},
+        {1, {small}},
+        {1, {adj_resize(x, 23, 31, &nearest)}},
+        {1, {adj_resize_grad(ds, H, W, &linear)}},
+        {1, {adj_bias_add_grad(x, format)}},
+        {1, {adj_batch_norm_stats(x, format)}},
+        {1, {sums}},
+        {1, {norm}},
+        {1, {adj_batch_norm_grad(x, stats, gamma, e, stats, 1e-5, format)}},
+        {1, {adj_group_norm(x, gamma, gamma, 3, 1e-5, format)}},
+        {1, {adj_group_norm_grad_sums(x, e, 3, 1e-5, format)}},
+        {1, {adj_group_norm_grad(x, gamma, e, 3, 1e-5, format)}},
+        {1, {adj_prelu_grad_slope(e, x, C, format)}},
+        {1, {adj_prelu_grad_slope(e, x, 1, format)}},
+        {1, {adj_prelu(x, slope, format)}},
+        {1, {adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL})}},
+        {1, {adj_reduce_mean(x, (adj_axes){.n = 2, .axis = {1, 2}})}},
+        {1, {adj_gelu(x, ADJ_GELU_ERF)}},
+        {2, {norm, relu}},
+        {3, {norm, relu, adj_add(relu, e)}},
+        {3, {norm, added, adj_relu(added)}},
+        {2, {d, adj_bias_add_grad(d, format)}},
+        {2, {d, adj_batch_norm_grad_sums(x, stats, d, 1e-5, format)}},
+        {3, {norm, mask, adj_batch_norm_grad_sums(x, stats, mask, 1e-5, format)}},
+        {3, {norm, mask, adj_batch_norm_grad(x, stats, gamma, mask, stats, 1e-5, format)}},
+        {2, {added = adj_add(x, e), adj_batch_norm_stats(added, format)}}};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        const int n = expect_same_bits(&f, &groups[i], backend);
+        cr_expect(n > 0 || groups[i].n == 1 || nchw || strcmp(backend, "direct") != 0,
+                  "group %d: direct has no kernel", (int)i);
     }
+    fixture_free(&f);
+}
+
+/* ---- rows: softmax, losses, a norm ---- */
+
+static void expect_rows(adj_dtype dtype, const char *backend)
+{
+    enum { ROWS = 300, C = 37 };
+    const adj_shape shape = {2, {ROWS, C}};
+    fixture f = fixture_new();
+    adj_node *z = given_random(&f, dtype, shape, -1, 1);
+    adj_node *p = given_random(&f, dtype, shape, 0, 1);
+    adj_node *gamma = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, 0.5, 1);
+    adj_node *vector = given_random(&f, dtype, (adj_shape){1, {C}}, 0.5, 1);
+    adj_node *labels = given_integers(&f, ADJ_I32, (adj_shape){1, {ROWS}}, 0, C - 1);
+    adj_node *s = adj_softmax_cross_entropy(z, p, 0.1);
+    adj_node *t = adj_sparse_softmax_cross_entropy(z, labels, 0.1);
+    const group groups[] = {{1, {adj_softmax(z)}},
+                            {1, {adj_log_softmax(z)}},
+                            {1, {s}},
+                            {1, {t}},
+                            {1, {adj_softmax_cross_entropy_grad(z, p, 0.1)}},
+                            {1, {adj_sparse_softmax_cross_entropy_grad(z, labels, 0.1)}},
+                            {1, {adj_group_norm(z, gamma, gamma, 1, 1e-5, ADJ_NHWC)}},
+                            {1, {adj_mul(z, vector)}}};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        expect_same_bits(&f, &groups[i], backend);
     fixture_free(&f);
 }
 
 static void expect_backend(const char *backend)
 {
     for (int d = 0; d < N_DTYPE; d++) {
-        for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
-            expect_conv(&convs[i], 0, dtypes[d], backend);
-        expect_conv(&convs[0], 1, dtypes[d], backend);
+        for (int i = 0; i < N_CONV; i++)
+            expect_conv(&convs[i], dtypes[d], backend);
         expect_matmuls(dtypes[d], backend);
-        expect_others(dtypes[d], backend);
+        expect_images(dtypes[d], ADJ_NHWC, backend);
+        expect_images(dtypes[d], ADJ_NCHW, backend);
+        expect_rows(dtypes[d], backend);
     }
 }
-
 static void expect_direct(const char *isa)
 {
     (void)isa;
