@@ -74,8 +74,7 @@ static int printable_in_xml(const char *text, char piece[PIECE])
  * two differ is such a byte, which no argument can forge. */
 void vput_escaped(FILE *f, text_form form, const char *format, va_list args)
 {
-    static const char *const kept[] = {
-        [FOR_TERMINAL] = "\n", [FOR_CSV] = "\"\n", [FOR_XML] = "&<>\"\n"};
+    static const char *const kept[] = {[FOR_TERMINAL] = "\n", [FOR_XML] = "&<>\"\n"};
     char text[SENTENCE], marked[SENTENCE], other[SENTENCE], piece[PIECE];
     va_list again;
     snprintf(other, sizeof other, "%s", format);
@@ -90,8 +89,6 @@ void vput_escaped(FILE *f, text_form form, const char *format, va_list args)
             fputc(*c++, f);
             continue;
         }
-        if (form == FOR_CSV && *c == '"')
-            fputc('"', f);
         c += form == FOR_XML ? printable_in_xml(c, piece) : printable(c, piece);
         fputs(piece, f);
     }

@@ -25,7 +25,7 @@ enum { PIECE = 17 };
  * that is. */
 int printable(const char *text, char piece[PIECE]);
 
-typedef enum { FOR_TERMINAL, FOR_CSV, FOR_XML } text_form;
+typedef enum { FOR_TERMINAL, FOR_XML } text_form;
 /* As fprintf; what is longer than 8191 bytes is cut off. */
 void put_escaped(FILE *f, text_form form, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

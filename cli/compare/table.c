@@ -171,7 +171,7 @@ static void print_failures(FILE *f, const adj_comparison *c)
             print_failure(f, c, row);
     }
     if (n > MAX)
-        fprintf(f, "  and %d more (--json or --csv has all)\n", n - MAX);
+        fprintf(f, "  and %d more (--json has all)\n", n - MAX);
 }
 
 static void print_again(FILE *f, const adj_comparison *c, const reproducer *again)

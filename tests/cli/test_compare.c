@@ -37,7 +37,7 @@ Test(compare_cli, wrong_usage)
         {"--strides goes with --op", {"--model", "lenet", "--strides", "1,1,1,1"}},
         {"--precision: a configuration says it", {"--precision", "bf16"}},
         {"--quarantine: the file is read again", {"--quarantine", "-"}},
-        {"--csv and --junit both are standard output", {"--junit", "-", "--csv=-"}},
+        {"--json and --junit both are standard output", {"--junit", "-", "--json=-"}},
         {"exclude each other", {"--op", "relu"}},
         {"expected 1 to", {"--batch", "0"}},
         {"did you mean avx2?", {"--configs", "naive:f64,onednn:isa=avx22"}},
@@ -101,30 +101,8 @@ static int count(const char *text, const char *word)
     return n;
 }
 
-/* Of the line at *p, which moves to the next. */
-static int csv_columns(const char **p)
+Test(compare_cli, junit)
 {
-    int n = 1, quoted = 0;
-    for (; **p != '\0' && (quoted || **p != '\n'); ++*p) {
-        quoted ^= **p == '"';
-        n += !quoted && **p == ',';
-    }
-    *p += **p == '\n';
-    return n;
-}
-
-Test(compare_cli, csv_junit)
-{
-    run_small((const char *[]){"--csv", "-", "--configs", "naive:f64,naive", NULL});
-    cr_assert_eq(f.status, 0, "%s", f.err);
-    const char *line = f.out;
-    int columns = csv_columns(&line), lines = 0;
-    for (; *line != '\0'; lines++)
-        cr_assert_eq(csv_columns(&line), columns, "line %d", lines);
-    cr_assert_gt(lines, 40);
-    static const char *const needed[] = {"isolated_got", "in_graph_lost", "propagated_solid"};
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        cr_assert_not_null(strstr(f.out, needed[i]));
     run_small((const char *[]){"--junit", "-", "--configs", "naive:f64,naive", NULL});
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);

@@ -89,7 +89,7 @@ static const call refused[] = {
     {1, "--junit: @/none/x: No such file", {"gradcheck", CONV, "--junit", "@/none/x"}},
     {3, "--json and --junit name one file", {"gradcheck", CONV, "--json", "@/a", "--junit", "@/a"}},
     {1, "--html: @/pipe: is a pipe that nobody reads", {"compare", CONV, "--html", "@/pipe"}},
-    {1, "--csv: @: is a folder", {"compare", CONV, "--csv", "@"}},
+    {1, "--junit: @: is a folder", {"compare", CONV, "--junit", "@"}},
     {3, "--junit: the file's name is empty", {"compare", CONV, "--junit", ""}},
     {3,
      "--json and --html name one file",

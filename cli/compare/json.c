@@ -1,5 +1,4 @@
-/* csv_json.c - a comparison for programs: as CSV, a line for each row, and as one JSON object. Both
- * give a row's facts the same names. */
+/* json.c - a comparison for programs, as one JSON object. */
 #include <math.h>
 #include <stddef.h>
 
@@ -15,7 +14,7 @@ typedef struct {
     double real;
 } fact;
 
-/* ---- an error's measures; CSV leaves the first out, which is the same for all three ---- */
+/* ---- an error's measures ---- */
 
 static const struct {
     const char *name;
@@ -58,8 +57,7 @@ static fact measure_of(const adj_compare_error *e, int i)
 
 /* ---- a row's other facts ---- */
 
-/* Before and behind the errors. */
-enum { BEFORE = 14, FACTS = BEFORE + 5 };
+enum { FACTS = 19 };
 
 static void list_facts(const adj_comparison *c, const adj_compare_row *row, fact to[FACTS])
 {
@@ -88,71 +86,7 @@ static void list_facts(const adj_comparison *c, const adj_compare_row *row, fact
         to[i] = facts[i];
 }
 
-/* ---- CSV ---- */
-
-/* Quoted text; a number, or nothing for NaN and what was not measured. */
-static void csv_fact(FILE *f, const fact *v)
-{
-    if (v->kind == TEXT)
-        put_escaped(f, FOR_CSV, "\"%s\"", v->text);
-    else if (v->kind != REAL)
-        fprintf(f, "%lld", (long long)v->whole);
-    else if (v->real == v->real)
-        fprintf(f, "%.9g", v->real);
-}
-
-static void csv_row(FILE *f, const char *title, const adj_compare_row *row, const fact facts[FACTS])
-{
-    const fact what = {"what", TEXT, .text = title};
-    for (int i = 0; i < BEFORE; i++) {
-        csv_fact(f, &facts[i]);
-        fputc(',', f);
-    }
-    fprintf(f, "%lld", (long long)row->isolated.n);
-    for (int i = 0; i < ERRORS; i++)
-        for (int m = 1; m < MEASURES; m++) {
-            const fact v = measure_of(error_of(row, i), m);
-            fputc(',', f);
-            csv_fact(f, &v);
-        }
-    for (int i = BEFORE; i < FACTS; i++) {
-        fputc(',', f);
-        csv_fact(f, &facts[i]);
-    }
-    fputc(',', f);
-    csv_fact(f, &what);
-    fputc('\n', f);
-}
-
-static void csv_head(FILE *f, const fact facts[FACTS])
-{
-    for (int i = 0; i < BEFORE; i++)
-        fprintf(f, "%s,", facts[i].name);
-    fputs("elements", f);
-    for (int i = 0; i < ERRORS; i++)
-        for (int m = 1; m < MEASURES; m++)
-            fprintf(f, ",%s_%s", error_names[i], measures[m].name);
-    for (int i = BEFORE; i < FACTS; i++)
-        fprintf(f, ",%s", facts[i].name);
-    fputs(",what\n", f);
-}
-
-int write_csv(FILE *f, const void *source)
-{
-    const compare_source *o = source;
-    const adj_compare_row none = {.group = "", .reason = "", .why = ""};
-    fact facts[FACTS];
-    list_facts(o->comparison, &none, facts);
-    csv_head(f, facts);
-    for (; o != NULL; o = o->also)
-        for (int i = 0; i < adj_comparison_row_count(o->comparison); i++) {
-            list_facts(o->comparison, adj_comparison_row_at(o->comparison, i), facts);
-            csv_row(f, o->title, adj_comparison_row_at(o->comparison, i), facts);
-        }
-    return ferror(f);
-}
-
-/* ---- JSON ---- */
+/* ---- the object ---- */
 
 static int json_fact(json_t *j, const fact *v)
 {
