@@ -8,15 +8,13 @@
 #include "cli/guard.h"
 #include "cli/output.h"
 
-enum { FORMS = 3 };
-static int (*const write_form[FORMS])(FILE *f, const void *source) = {write_json, write_junit,
-                                                                      write_html};
+enum { FORMS = 2 };
+static int (*const write_form[FORMS])(FILE *f, const void *source) = {write_json, write_junit};
 
 static void list_files(const compare_opts *o, output_file files[FORMS])
 {
     files[0] = (output_file){"--json", o->json, OUTPUT_REPORT};
     files[1] = (output_file){"--junit", o->junit, OUTPUT_REPORT};
-    files[2] = (output_file){"--html", o->html, OUTPUT_REPORT};
 }
 
 /* A comparison and what is written of it. */

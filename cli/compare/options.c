@@ -15,7 +15,7 @@ static const remark examples[] = {
      "One op on integers: every bit has to be right."},
     {"adjoint compare --model resnet8 --infer --configs naive:f64,onednn:mixed:f16",
      "What predict runs: no gradients, batch norms folded into filters."},
-    {"adjoint compare --guard --html report.html", "Crashes and hangs are rows of the report."},
+    {"adjoint compare --guard --json report.json", "Crashes and hangs are rows of the report."},
     {NULL, NULL}};
 static const remark statuses[] = {
     {"2", "a configuration's impl= names no implementation that any node has"}, {NULL, NULL}};
@@ -60,7 +60,6 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--all", "", "a line for every node, not for every op", .flag = &o->all},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {"--junit", "FILE", "JUnit's XML, for CI; - is standard output", .text = &o->junit},
-        {"--html", "FILE", "a page that needs no network; - is standard output", .text = &o->html},
         {0},
     };
     option op[OP_OPTIONS + 1] = {0};

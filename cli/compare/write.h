@@ -24,6 +24,5 @@ void write_table(FILE *f, const compare_source *o);
 /* source: a compare_source. 0 on success. */
 int write_json(FILE *f, const void *source);
 int write_junit(FILE *f, const void *source);
-int write_html(FILE *f, const void *source);
 
 #endif

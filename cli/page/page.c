@@ -119,50 +119,6 @@ void page_cell_number(FILE *f, const char *class, const char *format, double v)
     fputs("</td>", f);
 }
 
-/* ---- bars on a scale ---- */
-
-enum { BAR = 92, MARGIN = 12 }; /* pixels: a bar, and beside it half of a label at its end */
-
-/* Where v is on the bar, 0 to 1. */
-static double place(const page_scale *s, double v)
-{
-    double part = v > 0 ? log(v / s->low) / log(s->high / s->low) : 0;
-    return isnan(part) || part < 0 ? 0 : part > 1 ? 1 : part;
-}
-
-void page_scale_head(FILE *f, const char *title, const page_scale *s)
-{
-    put_escaped(
-        f, FOR_XML,
-        "<th>%s<svg class=\"bar %s\" width=\"%d\" height=\"18\" viewBox=\"0 0 %d 18\" role=\"img\">"
-        "<title>scale</title>",
-        title, s->class, BAR + 2 * MARGIN, BAR + 2 * MARGIN);
-    for (int i = 0; i < s->n_tick; i++) {
-        double x = MARGIN + (double)BAR * i / (s->n_tick - 1);
-        put_escaped(f, FOR_XML,
-                    "<line class=\"grid\" x1=\"%.1f\" y1=\"14\" x2=\"%.1f\" y2=\"18\"/>"
-                    "<text x=\"%.1f\" y=\"11\" text-anchor=\"middle\" style=\"font-size:10px\">%s"
-                    "</text>",
-                    x, x, x, s->tick[i]);
-    }
-    fputs("</svg></th>", f);
-}
-
-void page_scale_cell(FILE *f, const page_scale *s, const char *format, double v, const char *colour)
-{
-    double at = MARGIN + BAR * place(s, s->at);
-    fprintf(f, "<td><span class=\"beside %s\">", colour);
-    put_number(f, format, v);
-    fprintf(f,
-            "</span><svg class=\"bar %s\" width=\"%d\" height=\"12\" viewBox=\"0 0 %d 12\" "
-            "role=\"img\"><title>%.3g</title>"
-            "<rect class=\"track\" x=\"%d\" y=\"2\" width=\"%d\" height=\"8\"/>"
-            "<rect class=\"fill %s\" x=\"%d\" y=\"2\" width=\"%.1f\" height=\"8\"/>"
-            "<line class=\"mark\" x1=\"%.1f\" y1=\"0\" x2=\"%.1f\" y2=\"12\"/></svg></td>",
-            s->class, BAR + 2 * MARGIN, BAR + 2 * MARGIN, isnan(v) ? 0 : v, MARGIN, BAR, colour,
-            MARGIN, BAR * place(s, v), at, at);
-}
-
 /* ---- numbers ---- */
 
 const char *page_whole(char text[PAGE_NUMBER], long long v)

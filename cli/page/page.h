@@ -42,20 +42,6 @@ void page_cell_name(FILE *f, const char *name, const char *below);
 void page_cell_number(FILE *f, const char *class, const char *format, double v)
     __attribute__((format(printf, 3, 0)));
 
-/* A column of numbers with bars, on a logarithmic scale from low to high with a line at the value
- * `at`. */
-typedef struct {
-    double low, high, at;
-    const char *const *tick; /* labels at equal distances, the first at low, the last at high */
-    int n_tick;
-    const char *class; /* of the bars; "more": none on a phone */
-} page_scale;
-/* The scale in the column's head. */
-void page_scale_head(FILE *f, const char *title, const page_scale *s);
-/* v NaN or not positive: no bar. colour: a class, "one", "good" or "bad". */
-void page_scale_cell(FILE *f, const page_scale *s, const char *format, double v, const char *colour)
-    __attribute__((format(printf, 3, 0)));
-
 /* ---- numbers as people read them ---- */
 
 enum { PAGE_NUMBER = 40 };

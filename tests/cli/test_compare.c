@@ -32,7 +32,7 @@ Test(compare_cli, wrong_usage)
         {"did you mean bf16?", {"--configs", "naive:f64,onednn:bf17"}},
         {"--configs: two are needed", {"--configs", "naive"}},
         {"did you mean --exact?", {"--exakt"}},
-        {"--h is not clear: it could be --help, --height or --html", {"--h", "3"}},
+        {"--h is not clear: it could be --help or --height", {"--h", "3"}},
         {"--dtype goes with --op; of a model --configs says it", {"--dtype", "bf16"}},
         {"--strides goes with --op", {"--model", "lenet", "--strides", "1,1,1,1"}},
         {"--precision: a configuration says it", {"--precision", "bf16"}},
@@ -109,30 +109,6 @@ Test(compare_cli, junit)
     cr_assert_eq(count(f.out, "<testsuite "), 2); /* the reference, and the other */
     cr_assert_gt(count(f.out, "<testcase "), 40);
     cr_assert_eq(count(f.out, "<failure"), 0);
-}
-
-Test(compare_cli, html)
-{
-    static char page[1 << 20];
-    const temporary file = temporary_file();
-    run_small((const char *[]){"--html", file.s, "--configs", "naive:f64,naive", NULL});
-    cr_assert_eq(f.status, 0, "%s", f.err);
-    FILE *read = fopen(file.s, "r");
-    cr_assert_not_null(read);
-    page[fread(page, 1, sizeof page - 1, read)] = '\0';
-    fclose(read);
-    unlink(file.s);
-    cr_assert_gt(count(page, "<svg"), 40);
-    cr_assert_eq(count(page, "<svg"), count(page, "</svg>"));
-    cr_assert_eq(count(page, "<tr>") + count(page, "<tr "), count(page, "</tr>"));
-    cr_assert_eq(count(page, "<title>"), count(page, "<svg") + 1);
-    cr_assert_gt(count(page, "<td>"), 40);
-    cr_assert_not_null(strstr(page, "<details><summary>Every node"));
-    cr_assert_lt(strstr(page, "<th class=\"l\">op</th>"), strstr(page, "<details>"));
-    cr_assert_not_null(strstr(page, "adjoint " ADJ_VERSION_TEXT ", oneDNN "));
-    static const char *const outside[] = {"http", "src=", "href=", "url(", "@import", "<script"};
-    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-        cr_assert_eq(count(page, outside[i]), 0, "the page needs %s", outside[i]);
 }
 
 /* A leaf is wrong usage; a name that no implementation has leaves the question open. */

@@ -79,7 +79,6 @@ static const struct {
     {0, {"gradcheck", "--op", "relu", "--in", "2,3,3,4", "--junit", "-"}},
     {0, {"compare", "--op", "relu", "--in", "1,2,2,2", "--runs", "1"}},
     {0, {"compare", "--op", "relu", "--in", "1,2,2,2", "--runs", "1", "--json", "-"}},
-    {0, {"compare", "--op", "relu", "--in", "1,2,2,2", "--runs", "1", "--html", "-"}},
     {0, {"bench", "--op", "relu", "--in", "1,2,2,2", "--seconds", "0.01"}},
     {0, {"bench", "--op", "relu", "--in", "1,2,2,2", "--seconds", "0.01", "--json"}},
     {0, {"bench", "--model", "lenet5", "--batch", "1", "--seconds", "0.01", "--profile"}},
@@ -169,7 +168,7 @@ Test(output, a_full_disk_leaves_the_report_of_before)
         {"version", "--json"},
         {"models", "--json"},
         {"gradcheck", "--op", "relu", "--in", "1,2,2,1", "--junit"},
-        {"compare", "--op", "relu", "--in", "1,2,2,1", "--html"}};
+        {"compare", "--op", "relu", "--in", "1,2,2,1", "--json"}};
     static const char before[] = "before";
     const folder dir = folder_new();
     const file_name report = in_folder(&dir, "report");
