@@ -107,7 +107,6 @@ const option *option_at(const usage *u, int i);
 #define JSON_HELP "the same as JSON; - or no FILE: the output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */
 #define YIELD_WORDS "never same-bits always"              /* of adj_yield */
-#define WIRE_WORDS "exact bf16"                           /* of adj_wire */
 #define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
 #define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */
 /* Where the text is among the words, 0, 1, ...; negative: nowhere. */

@@ -28,9 +28,6 @@ typedef struct {
     adj_node **reduced; /* in the order in which they are computed */
     size_t bucket;      /* bytes; 0: as usual */
     int synchronises;   /* batch norms */
-    adj_wire wire;
-    int n_error; /* what is not sent in this step, but added to the next one's */
-    adj_node **error, **next_error;
 } rewriting;
 
 /* ---- which ones ---- */
@@ -97,40 +94,6 @@ static adj_status sum_shards(rewriting *w)
 
 static adj_shape flat_shape(const adj_node *n) { return (adj_shape){1, {node_elems(n)}}; }
 
-/* The sum in numbers that bf16 has; what it loses by that is kept. */
-static adj_node *round_to_bf16(rewriting *w, adj_node *sum)
-{
-    char name[40];
-    snprintf(name, sizeof name, ADJ_WIRE_ERROR "%d", w->n_error);
-    adj_node *error =
-        adj_state(w->g, name, ADJ_F32, sum->type.shape, (adj_init){.kind = ADJ_INIT_CONSTANT});
-    adj_node *exact = adj_add(sum, error);
-    adj_node *sent = adj_cast(adj_cast(exact, ADJ_BF16), ADJ_F32);
-    w->error[w->n_error] = error;
-    w->next_error[w->n_error++] = adj_sub(exact, sent);
-    return sent;
-}
-
-/* Gradients alone: running statistics would keep what is lost. */
-static int is_rounded(const rewriting *w, int i)
-{
-    return w->wire == ADJ_WIRE_BF16 && w->has_gradient[w->reduced[i]->id] &&
-           w->shards.value[i]->type.dtype == ADJ_F32;
-}
-
-static int is_sent_with(const rewriting *w, int i, int k)
-{
-    adj_node *const *x = w->shards.value;
-    return x[i]->type.dtype == x[k]->type.dtype && is_rounded(w, i) == is_rounded(w, k);
-}
-
-static adj_node *mean_of(rewriting *w, adj_node *sum, int rounded)
-{
-    if (!rounded || sum == NULL)
-        return shards_mean(&w->shards, sum, ADJ_WIRE_EXACT);
-    return shards_mean(&w->shards, round_to_bf16(w, sum), ADJ_WIRE_BF16);
-}
-
 /* mean: in the sum's type. */
 static void set_image(rewriting *w, int i, adj_node *mean)
 {
@@ -147,7 +110,7 @@ static void reduce_packed(rewriting *w, int first, int end, adj_node *flat[])
     adj_shape begin = {1, {0}};
     for (int i = first; i < end; i++)
         flat[i - first] = adj_reshape(x[i], flat_shape(x[i]));
-    adj_node *all = mean_of(w, adj_concat(end - first, flat, 0), is_rounded(w, first));
+    adj_node *all = shards_mean(&w->shards, adj_concat(end - first, flat, 0));
     for (int i = first; i < end; i++) {
         adj_node *part = adj_slice(all, begin, flat_shape(x[i]));
         set_image(w, i, adj_reshape(part, x[i]->type.shape));
@@ -173,13 +136,13 @@ static adj_status reduce_all(rewriting *w)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     for (int i = 0, end; i < w->n_reduced; i = end) {
         size_t bytes = adj_type_bytes(x[i]->type);
-        for (end = i + 1; end < w->n_reduced && is_sent_with(w, i, end); end++) {
+        for (end = i + 1; end < w->n_reduced && x[end]->type.dtype == x[i]->type.dtype; end++) {
             bytes += adj_type_bytes(x[end]->type);
             if (bytes > bucket)
                 break;
         }
         if (end == i + 1)
-            set_image(w, i, mean_of(w, x[i], is_rounded(w, i)));
+            set_image(w, i, shards_mean(&w->shards, x[i]));
         else
             reduce_packed(w, i, end, flat);
     }
@@ -238,8 +201,6 @@ static adj_updates *rewrite(rewriting *w, const adj_updates *u)
     adj_updates *made = status == ADJ_OK ? adj_updates_new(w->g) : NULL;
     for (int i = 0; made != NULL && i < u->n; i++)
         adj_updates_add(made, u->list[i].leaf, image_of(w, u->list[i].next));
-    for (int i = 0; made != NULL && i < w->n_error; i++)
-        adj_updates_add(made, w->error[i], w->next_error[i]);
     if (made == NULL || w->g->status != ADJ_OK)
         return NULL;
     made->n_shard = w->shards.shards;
@@ -265,10 +226,6 @@ static adj_status check(adj_graph *g, const adj_data_parallel_opts *o)
                         "adj_data_parallel: shards cannot be dealt out (got %d, expected 0 or a "
                         "multiple of %d processes)",
                         o->shards, o->processes);
-    if (o->wire != ADJ_WIRE_EXACT && o->wire != ADJ_WIRE_BF16)
-        return adj_fail(g, ADJ_EARG,
-                        "adj_data_parallel: wire is wrong (got %d, expected exact or bf16)",
-                        (int)o->wire);
     return ADJ_OK;
 }
 
@@ -289,11 +246,8 @@ static adj_status alloc(rewriting *w)
     w->is_copied = region_alloc(&w->p, n, 1);
     w->is_reduced = region_alloc(&w->p, n, 1);
     w->image = region_alloc(&w->p, n, sizeof(adj_node *));
-    w->error = region_alloc(&w->p, n, sizeof(adj_node *));
-    w->next_error = region_alloc(&w->p, n, sizeof(adj_node *));
     if (!made || w->has_gradient == NULL || w->is_of_batch == NULL || w->differs == NULL ||
-        w->is_common == NULL || w->is_copied == NULL || w->is_reduced == NULL || w->image == NULL ||
-        w->error == NULL || w->next_error == NULL)
+        w->is_common == NULL || w->is_copied == NULL || w->is_reduced == NULL || w->image == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     return ADJ_OK;
 }
@@ -309,7 +263,6 @@ adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opt
     const int all = o->shards > 0 ? o->shards : o->processes, own = all / o->processes;
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
     w.synchronises = o->sync_batch_norm != 0;
-    w.wire = o->processes > 1 ? o->wire : ADJ_WIRE_EXACT;
     w.bucket = o->processes == 1 ? 1 : o->bucket_bytes; /* by itself it packs nothing */
     w.shards = (shards){.g = g,
                         .p = &w.p,

@@ -123,9 +123,9 @@ adj_node *shards_sum(adj_node *const x[], int n)
     return adj_add(left, shards_sum(x + half, n - half));
 }
 
-adj_node *shards_mean(const shards *s, adj_node *sum, adj_wire wire)
+adj_node *shards_mean(const shards *s, adj_node *sum)
 {
-    const adj_reduction_attrs a = {ADJ_REDUCE_SUM, wire};
+    const adj_reduction_attrs a = {ADJ_REDUCE_SUM};
     return adj_scale(adj_node_new1(&adj_op_all_reduce, sum, &a), 1.0 / (double)s->all);
 }
 

@@ -32,6 +32,6 @@ adj_status shards_make(shards *s);
 /* One sum of n values, in that tree and as wide. */
 adj_node *shards_sum(adj_node *const x[], int n);
 /* Of this process's sum: the mean over the shards of all. */
-adj_node *shards_mean(const shards *s, adj_node *sum, adj_wire wire);
+adj_node *shards_mean(const shards *s, adj_node *sum);
 
 #endif

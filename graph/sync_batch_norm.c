@@ -45,7 +45,7 @@ static adj_node *row(adj_node *stats, int i)
 
 static adj_node *whole_stats(const shards *s, adj_node *const x[])
 {
-    adj_node *inside = shards_mean(s, shards_sum(x, s->shards), ADJ_WIRE_EXACT);
+    adj_node *inside = shards_mean(s, shards_sum(x, s->shards));
     adj_node *mean = row(inside, 0);
     adj_node **apart = region_alloc(s->p, (size_t)s->shards, sizeof *apart);
     if (apart == NULL) {
@@ -54,7 +54,7 @@ static adj_node *whole_stats(const shards *s, adj_node *const x[])
     }
     for (int k = 0; k < s->shards; k++)
         apart[k] = adj_square(adj_sub(row(x[k], 0), mean));
-    adj_node *between = shards_mean(s, shards_sum(apart, s->shards), ADJ_WIRE_EXACT);
+    adj_node *between = shards_mean(s, shards_sum(apart, s->shards));
     adj_node *const rows[] = {mean, adj_add(row(inside, 1), between)};
     return adj_concat(2, rows, 0);
 }
@@ -63,7 +63,7 @@ adj_node *synchronised(const shards *s, const adj_node *n, adj_node *const x[])
 {
     if (n->op == &adj_op_batch_norm_stats)
         return whole_stats(s, x);
-    return shards_mean(s, shards_sum(x, s->shards), ADJ_WIRE_EXACT);
+    return shards_mean(s, shards_sum(x, s->shards));
 }
 
 /* ---- running statistics ---- */

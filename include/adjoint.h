@@ -229,10 +229,6 @@ ADJ_API adj_updates *adj_updates_new(adj_graph *g);
 ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
 /* All of a and b, in a new object; NULL operands count as empty. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
-/* As what values travel between processes: as they are; or rounded to bf16, in half the bytes. */
-typedef enum { ADJ_WIRE_EXACT, ADJ_WIRE_BF16 } adj_wire;
-/* The names of a process's own rounding errors begin so. */
-#define ADJ_WIRE_ERROR "wire_error/"
 
 /* How a training step is shared out. All zero but processes is the default. */
 typedef struct {
@@ -244,12 +240,6 @@ typedef struct {
     /* Small values are packed up to so many for one reduction; 0: 1 MiB, or an eighth of all, if
      * that is less, but no less than 32 KiB. */
     size_t bucket_bytes;
-    /* BF16: what rounding leaves out of a sum before it is sent is added to the next step's (error
-     * feedback: Seide et al., 1-bit SGD, Interspeech 2014), in states ADJ_WIRE_ERROR "N", which are
-     * each process's own. Partial sums are rounded on their way as well, so that the bits depend
-     * on the number of processes, with any number of shards. Not for gradients that may overflow,
-     * as with a loss scale: what is not finite would be in every step that follows. */
-    adj_wire wire;
     /* Batch norms take the statistics of the whole batch, which are reduced in the forward pass, as
      * are the sums of their gradients in the backward pass: all shards together are then one
      * process with the whole batch, running statistics included. The shards of a process run side

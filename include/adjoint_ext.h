@@ -383,7 +383,6 @@ typedef struct { /* resize and its gradient: from ih x iw to oh x ow, whichever 
 } adj_resize_attrs;
 typedef struct {       /* all_reduce, all_reduce_start */
     int64_t reduction; /* adj_reduction */
-    int64_t wire;      /* adj_wire */
 } adj_reduction_attrs;
 typedef struct {  /* gelu and its gradient */
     int64_t form; /* adj_gelu_form */

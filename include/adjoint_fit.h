@@ -234,7 +234,6 @@ typedef struct {
                               0: 1. At most the batches of an epoch */
     int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */
     size_t bucket_bytes;   /* as in adj_data_parallel_opts */
-    adj_wire wire; /* the same; a checkpoint does not have what rounding has left for later */
     /* Batch norms take the statistics of a whole step, of all its shards; a rank then needs the
      * memory of all of its own. As in adj_data_parallel_opts. */
     int sync_batch_norm;

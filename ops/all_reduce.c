@@ -9,14 +9,11 @@
 #include "adjoint_ext.h"
 
 static const char *const reductions[] = {"sum", NULL};
-static const char *const wires[] = {"exact", "bf16", NULL};
 
 static const adj_schema schema = {
     .size = sizeof(adj_reduction_attrs),
     .attr = {{"reduction", ADJ_ATTR_CHOICE, .offset = offsetof(adj_reduction_attrs, reduction), " ",
-              .words = reductions},
-             {"wire", ADJ_ATTR_CHOICE, .offset = offsetof(adj_reduction_attrs, wire), " wire ",
-              .words = wires}}};
+              .words = reductions}}};
 
 static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
@@ -43,5 +40,5 @@ const adj_op adj_op_all_reduce_wait = {
 
 adj_node *adj_all_reduce(adj_node *x, adj_reduction reduction)
 {
-    return adj_node_new1(&adj_op_all_reduce, x, &(adj_reduction_attrs){reduction, ADJ_WIRE_EXACT});
+    return adj_node_new1(&adj_op_all_reduce, x, &(adj_reduction_attrs){reduction});
 }

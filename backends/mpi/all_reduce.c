@@ -50,8 +50,7 @@ static adj_status prepare(void *backend, const adj_group *g, const adj_op *op, i
     prepared *s = calloc(1, sizeof *s);
     if (s == NULL)
         return ADJ_ENOMEM;
-    const adj_wire wire = (adj_wire)((const adj_reduction_attrs *)g->node[0]->attrs)->wire;
-    s->reduction = reduction_new(group, n, type.dtype == ADJ_F64, wire);
+    s->reduction = reduction_new(group, n, type.dtype == ADJ_F64);
     s->wide = is_half(type.dtype) ? malloc((size_t)n * sizeof *s->wide) : NULL;
     s->next = group->prepared;
     group->prepared = s;
@@ -61,8 +60,7 @@ static adj_status prepare(void *backend, const adj_group *g, const adj_op *op, i
     }
     p->state = s;
     p->alias[0] = (adj_alias){0, 1};
-    snprintf(p->impl, sizeof p->impl, "%s:%d%s", op->name, group->size,
-             wire == ADJ_WIRE_BF16 ? " bf16" : "");
+    snprintf(p->impl, sizeof p->impl, "%s:%d", op->name, group->size);
     return ADJ_OK;
 }
 

@@ -48,8 +48,8 @@ void mpi_answer(adj_mpi *g);
 
 /* ---- reduction.c: a sum of vectors that travels while its process does something else ---- */
 
-/* Of n elements, which are doubles or floats; those may travel as bf16. NULL: out of memory. */
-reduction *reduction_new(adj_mpi *g, int64_t n, int is_double, adj_wire wire);
+/* Of n elements, which are doubles or floats. NULL: out of memory. */
+reduction *reduction_new(adj_mpi *g, int64_t n, int is_double);
 void reduction_free(reduction *r);
 /* v becomes the sum over all processes, in the same bits for each, when it is finished: until then
  * nobody reads or writes it. Processes start their reductions in the same order. */

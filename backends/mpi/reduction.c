@@ -30,9 +30,7 @@ struct reduction {
     int is_double;
     int n_stage, at; /* the stage whose messages are under way */
     stage stage[MAX_STAGES];
-    int is_bf16;        /* on its way */
-    char *received;     /* what comes in to be added, or widened */
-    uint16_t *sent;     /* of bf16: what goes out */
+    char *received;     /* what comes in to be added */
     char *data;         /* the vector under way; NULL: none */
     int tag, n_request; /* of the stage: those not done yet */
     MPI_Request request[2];
@@ -97,31 +95,23 @@ static void go_up_and_down(reduction *r)
             add_stage(r, (stage){rank + bit, NO_RANK, 0, r->n, 0, 0, 0});
 }
 
-/* Of the vector, and of a message. */
 static size_t elem_bytes(const reduction *r)
 {
     return r->is_double ? sizeof(double) : sizeof(float);
 }
 
-static size_t message_bytes(const reduction *r)
-{
-    return r->is_bf16 ? sizeof(uint16_t) : elem_bytes(r);
-}
-
 static void drop(reduction *r)
 {
     free(r->received);
-    free(r->sent);
     free(r);
 }
 
-reduction *reduction_new(adj_mpi *g, int64_t n, int is_double, adj_wire wire)
+reduction *reduction_new(adj_mpi *g, int64_t n, int is_double)
 {
     reduction *r = calloc(1, sizeof *r);
-    int64_t received = 0, sent = 0;
+    int64_t received = 0;
     if (r == NULL)
         return NULL;
-    r->is_bf16 = wire == ADJ_WIRE_BF16 && !is_double;
     r->group = g;
     r->n = n;
     r->is_double = is_double;
@@ -133,14 +123,11 @@ reduction *reduction_new(adj_mpi *g, int64_t n, int is_double, adj_wire wire)
         exchange_halves(r);
     for (int i = 0; i < r->n_stage; i++) {
         const stage *at = &r->stage[i];
-        if ((at->adds || r->is_bf16) && at->n_in > received)
+        if (at->adds && at->n_in > received)
             received = at->n_in;
-        if (r->is_bf16 && at->n_out > sent)
-            sent = at->n_out;
     }
-    r->received = malloc((size_t)received * message_bytes(r) + 1);
-    r->sent = malloc((size_t)sent * sizeof *r->sent + 1);
-    if (r->received == NULL || r->sent == NULL) {
+    r->received = malloc((size_t)received * elem_bytes(r) + 1);
+    if (r->received == NULL) {
         drop(r);
         return NULL;
     }
@@ -162,30 +149,19 @@ void reduction_free(reduction *r)
 
 /* ---- on its way ---- */
 
-/* What goes out; of bf16 this process goes on with the rounded numbers, as the others do. */
-static const void *message_out(reduction *r, const stage *s)
-{
-    char *out = r->data + (size_t)s->out * elem_bytes(r);
-    if (!r->is_bf16)
-        return out;
-    adj_convert(ADJ_F32, out, ADJ_BF16, r->sent, s->n_out);
-    adj_convert(ADJ_BF16, r->sent, ADJ_F32, out, s->n_out);
-    return r->sent;
-}
-
 static int post_stage(reduction *r)
 {
     const stage *s = &r->stage[r->at];
-    MPI_Datatype type = r->is_double ? MPI_DOUBLE : r->is_bf16 ? MPI_UINT16_T : MPI_FLOAT;
+    MPI_Datatype type = r->is_double ? MPI_DOUBLE : MPI_FLOAT;
     int code = MPI_SUCCESS;
     r->n_request = 0;
     if (s->from != NO_RANK)
-        code = MPI_Irecv(
-            s->adds || r->is_bf16 ? r->received : r->data + (size_t)s->in * elem_bytes(r),
-            (int)s->n_in, type, s->from, r->tag, r->group->all, &r->request[r->n_request++]);
+        code =
+            MPI_Irecv(s->adds ? r->received : r->data + (size_t)s->in * elem_bytes(r), (int)s->n_in,
+                      type, s->from, r->tag, r->group->all, &r->request[r->n_request++]);
     if (s->to != NO_RANK && code == MPI_SUCCESS)
-        code = MPI_Isend(message_out(r, s), (int)s->n_out, type, s->to, r->tag, r->group->all,
-                         &r->request[r->n_request++]);
+        code = MPI_Isend(r->data + (size_t)s->out * elem_bytes(r), (int)s->n_out, type, s->to,
+                         r->tag, r->group->all, &r->request[r->n_request++]);
     return code;
 }
 
@@ -201,30 +177,15 @@ static void add_floats(float *sum, const float *x, int64_t n)
         sum[i] += x[i];
 }
 
-static void add_bf16(float *sum, const uint16_t *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const union {
-            uint32_t bits;
-            float value;
-        } wide = {.bits = (uint32_t)x[i] << 16};
-        sum[i] += wide.value;
-    }
-}
-
-/* Added, or in its place if that is not where it came in. */
+/* Adds the message; one that replaces is in its place already. */
 static void take_message(const reduction *r, const stage *s)
 {
     char *in = r->data + (size_t)s->in * elem_bytes(r);
     const void *message = r->received;
     if (s->adds && r->is_double)
         add_doubles((double *)(void *)in, message, s->n_in);
-    else if (s->adds && r->is_bf16)
-        add_bf16((float *)(void *)in, message, s->n_in);
     else if (s->adds)
         add_floats((float *)(void *)in, message, s->n_in);
-    else if (r->is_bf16 && s->from != NO_RANK)
-        adj_convert(ADJ_BF16, message, ADJ_F32, in, s->n_in);
 }
 
 static int is_over(const reduction *r) { return r->at >= r->n_stage; }

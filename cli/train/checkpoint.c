@@ -20,7 +20,7 @@ typedef struct {
     freedom may_change;
 } setting;
 
-enum { SETTINGS = 25 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
+enum { SETTINGS = 24 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
 
 /* The tool's own entries come first; the others are adj_trainer_save's. */
 static void list_settings(train_opts *o, setting list[SETTINGS])
@@ -51,7 +51,6 @@ static void list_settings(train_opts *o, setting list[SETTINGS])
         {{"batch", .integer = &o->batch, .range = {1, 100000}}, "batch", NEVER},
         {{"accumulate", .integer = &o->accumulate, .range = {1, 10000}}, "accumulate", NEVER},
         {{"shards", .integer = &o->shards, .range = {1, 10000}}, "shards", NEVER},
-        {{"wire", .text = &o->wire, .words = WIRE_WORDS}, "wire", NEVER},
         {{"same-bits", .integer = &o->same_bits, .range = {0, 1}}, "same_bits", NEVER},
         {{"sync-batch-norm", .integer = &o->sync_batch_norm, .range = {0, 1}},
          "sync_batch_norm",
@@ -109,7 +108,7 @@ static const char *value_before(const char *key)
         return "1";
     if (strcmp(key, "sync_batch_norm") == 0 || strcmp(key, "same_bits") == 0)
         return "0";
-    return strcmp(key, "wire") == 0 ? "exact" : NULL;
+    return NULL;
 }
 
 /* Stores the file's entry where the setting's option says. */

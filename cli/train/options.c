@@ -162,7 +162,7 @@ static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + 
 }
 
 /* Of processes that train together; the list ends with how it learns. */
-enum { RANK_OPTIONS = 7 };
+enum { RANK_OPTIONS = 6 };
 static void list_rank_options(train_opts *o, option list[])
 {
     const option all[RANK_OPTIONS] = {
@@ -177,8 +177,6 @@ static void list_rank_options(train_opts *o, option list[])
          .flag = &o->sync_batch_norm},
         {"--accumulate", "N", "a step takes the gradients of N batches; default: 1",
          .integer = &o->accumulate, .range = {1, 10000}},
-        {"--wire", "W", "exact (default), or bf16: gradients travel in half the bytes",
-         .text = &o->wire, .words = WIRE_WORDS},
         {"--compare-every", "N",
          "ranks compare their parameters after N steps, and after epochs; default: 100",
          .integer = &o->compare_every, .range = {1, 1e9}},

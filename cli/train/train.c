@@ -170,7 +170,6 @@ static adj_fit_opts fit_options(training *t)
                           .shards = o->shards,
                           .same_bits = (int)o->same_bits,
                           .accumulate = o->accumulate,
-                          .wire = (adj_wire)word_index(WIRE_WORDS, o->wire),
                           .sync_batch_norm = (int)o->sync_batch_norm,
                           .compare_every = o->compare_every,
                           .n_metadata = CHECKPOINT_DATA,

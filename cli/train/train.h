@@ -18,7 +18,6 @@ typedef struct {
     int64_t ranks, shards, accumulate, compare_every; /* ranks 0: as many as there are */
     int64_t same_bits;                                /* 1 with --shards; as in adj_fit_opts */
     int64_t sync_batch_norm;
-    const char *wire;    /* "exact" or "bf16" */
     double rank_timeout; /* seconds; 0: the library's */
     int64_t epochs, batch, seed, threads, every, resume, tune, no_tune, recompute, plain;
     int64_t patience; /* epochs; 0: without an end */

@@ -321,8 +321,7 @@ static int64_t begins_after(const settings *there)
 
 static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *error)
 {
-    static const adj_weights_opts exact = {.exact = 1,
-                                           .fresh = ADJ_WIRE_ERROR "*"}; /* a rank's own */
+    static const adj_weights_opts exact = {.exact = 1};
     entry list[MAX_ENTRIES], places[PLACES];
     settings there = t->set;
     position p = {0};
@@ -331,7 +330,6 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     if (version == NULL || strcmp(version, format_version) != 0)
         return adj_error_set(error, ADJ_EIO, "is not a checkpoint of this version of adjoint");
     there.accumulate = there.shards = 1; /* what an older file does not say */
-    there.wire = ADJ_WIRE_EXACT;
     there.same_bits = there.sync_batch_norm = 0;
     there.groups = "none";
     adj_status status = read_entries(file, list, settings_entries(&there, list), error);

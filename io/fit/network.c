@@ -120,7 +120,6 @@ static void share_out(network *n, const training_opts *t, const adj_ranks *ranks
                                       .rank = ranks != NULL ? ranks->rank : 0,
                                       .shards = (int)t->shards,
                                       .bucket_bytes = t->bucket_bytes,
-                                      .wire = t->wire,
                                       .sync_batch_norm = t->sync_batch_norm};
     if (t->shards > 1)
         n->updates = adj_data_parallel(n->updates, &o);

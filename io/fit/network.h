@@ -33,8 +33,7 @@ typedef struct {
     double loss_scale;           /* as in adj_exec_opts, if scale is NULL */
     const adj_loss_scale *scale; /* follows the gradients */
     int64_t shards;              /* of a step, of all processes; the network's batch is of one */
-    size_t bucket_bytes;         /* this and the wire: as in adj_data_parallel_opts */
-    adj_wire wire;
+    size_t bucket_bytes;         /* as in adj_data_parallel_opts */
     int sync_batch_norm;
 } training_opts;
 

@@ -144,13 +144,6 @@ adj_status ranks_agree_on_kernels(adj_trainer *t, adj_error *error)
     return compare_items(&t->ranks, 1, &kernels, error);
 }
 
-/* Each rank has its own errors of rounding. */
-static int is_common(const adj_exec *e, int i)
-{
-    const char *name = adj_node_name(adj_exec_param_at(e, i));
-    return strncmp(name, ADJ_WIRE_ERROR, sizeof ADJ_WIRE_ERROR - 1) != 0;
-}
-
 /* The hash of parameter i's bits to *hash. */
 static adj_status hash_param(const adj_exec *e, int i, char **room, size_t *bytes, uint64_t *hash)
 {
@@ -176,15 +169,14 @@ static adj_status other_bits(const adj_trainer *t, int param, int rank, adj_erro
                          rank, name, (long long)t->at.step, (long long)t->at.epoch + 1);
 }
 
-/* The hashes of n parameters; 0 for what is each rank's own. */
+/* The hashes of n parameters. */
 static adj_status hash_params(const adj_exec *e, int n, uint64_t hashes[])
 {
     char *room = NULL;
     size_t bytes = 0;
     adj_status status = ADJ_OK;
     for (int i = 0; i < n && status == ADJ_OK; i++)
-        if (is_common(e, i))
-            status = hash_param(e, i, &room, &bytes, &hashes[i]);
+        status = hash_param(e, i, &room, &bytes, &hashes[i]);
     free(room);
     return status;
 }

@@ -100,11 +100,6 @@ static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *
         return adj_error_set(
             error, ADJ_EARG, "fit: loss_scale, a fixed one (got %g), %s", o->loss_scale,
             is_f16 ? "and the optimiser's, of which one is enough" : "is for the precision f16");
-    if (o->wire == ADJ_WIRE_BF16 && (given != NULL || is_f16))
-        return adj_error_set(
-            error, ADJ_EARG,
-            "fit: wire (got bf16) is not for gradients with a loss scale: one step "
-            "that overflows would be in all that follow");
     s->loss_scale = o->loss_scale;
     s->scale_follows = given != NULL || (is_f16 && o->loss_scale == 0);
     if (given != NULL)
@@ -202,7 +197,6 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .batch = o->batch != 0 ? o->batch : 64,
                     .accumulate = o->accumulate != 0 ? o->accumulate : 1,
                     .shards = o->shards != 0 ? o->shards : ranks,
-                    .wire = o->wire,
                     .same_bits = o->same_bits != 0,
                     .sync_batch_norm = o->sync_batch_norm != 0,
                     .seed = o->seed,
@@ -237,7 +231,6 @@ double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t ste
 /* ---- as text ---- */
 
 static const char *const precisions[] = {"f32", "bf16", "f16", NULL};
-static const char *const wires[] = {"exact", "bf16", NULL};
 static const char *const maths[] = {"exact", "fast", NULL};
 static const char *const schedules[] = {"constant", "step", "exponential", "cosine", NULL};
 static const char *const kinds[] = {"sgd", "adam", "adamw", NULL};
@@ -256,7 +249,6 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"batch", .integer = &s->batch, .low = 1, .high = 100000},
         {"accumulate", .integer = &s->accumulate, .low = 1, .high = 10000, .is_optional = 1},
         {"shards", .integer = &s->shards, .low = 1, .high = 10000, .is_optional = 1},
-        {"wire", .integer = &s->wire, .high = 1, .words = wires, .is_optional = 1},
         {"same_bits", .integer = &s->same_bits, .high = 1, .is_optional = 1},
         {"sync_batch_norm", .integer = &s->sync_batch_norm, .high = 1, .is_optional = 1},
         {"shift", .integer = &s->shift, .high = ADJ_MAX_SHIFT},

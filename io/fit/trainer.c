@@ -67,7 +67,6 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts
         .scale = t->set.scale_follows ? &t->set.scale : NULL,
         .shards = step_shards(&t->set),
         .bucket_bytes = o->bucket_bytes,
-        .wire = o->wire,
         .sync_batch_norm = (int)t->set.sync_batch_norm};
     const int64_t images = step_images(&t->set);
 

@@ -18,7 +18,6 @@ typedef struct {
     int64_t height, width, channels, classes;
     int64_t epochs, batch, seed, threads;
     int64_t accumulate, shards;    /* batches of a step; shards of a batch */
-    int64_t wire;                  /* adj_wire */
     int64_t same_bits;             /* 1: for any number of threads */
     int64_t sync_batch_norm;       /* 1: over all shards of a step */
     int64_t begun;                 /* epochs that were done when the schedule began */

@@ -130,8 +130,6 @@ int adj_is_training_state(const adj_node *n)
 
     if (n == NULL || !adj_node_is_state(n))
         return 0;
-    if (strncmp(name, ADJ_WIRE_ERROR, sizeof ADJ_WIRE_ERROR - 1) == 0)
-        return 1;
     for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
         if (strcmp(name, wholes[i]) == 0)
             return 1;

@@ -90,42 +90,6 @@ Test(data_parallel, buckets)
         }
 }
 
-static int64_t elems_on(const adj_node *n, char *seen, adj_wire wire)
-{
-    int64_t elems = 0;
-    if (seen[adj_node_id(n)])
-        return 0;
-    seen[adj_node_id(n)] = 1;
-    if (n->op == &adj_op_all_reduce &&
-        ((const adj_reduction_attrs *)n->attrs)->wire == (int64_t)wire)
-        elems = adj_shape_elems(n->type.shape);
-    for (int k = 0; k < n->n_in; k++)
-        elems += elems_on(n->in[k], seen, wire);
-    return elems;
-}
-
-/* Gradients are rounded on their way, whose loss is made good; the statistics never. */
-Test(data_parallel, statistics_are_not_rounded)
-{
-    for (size_t bucket = 1; bucket < 2000; bucket += 300) {
-        net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
-        const adj_updates *u = adj_data_parallel(
-            n.updates, &(adj_data_parallel_opts){
-                           .processes = 3, .bucket_bytes = bucket, .wire = ADJ_WIRE_BF16});
-        int64_t elems[2] = {0};
-        cr_assert_not_null(u, "%s", adj_graph_message(n.g));
-        for (int wire = ADJ_WIRE_EXACT; wire <= ADJ_WIRE_BF16; wire++) {
-            char *seen = calloc((size_t)adj_graph_node_count(n.g), 1);
-            for (int i = 0; i < adj_updates_count(u); i++)
-                elems[wire] += elems_on(adj_updates_next_at(u, i), seen, (adj_wire)wire);
-            free(seen);
-        }
-        cr_expect_eq(elems[ADJ_WIRE_BF16], 18 + 2 + 2 + 2 + 216 + 3, "%zu", bucket);
-        cr_expect_eq(elems[ADJ_WIRE_EXACT], 2 * 2, "%zu", bucket);
-        adj_graph_free(n.g);
-    }
-}
-
 static void check_bucket(const adj_node *n, char *seen, size_t max_bytes)
 {
     if (seen[adj_node_id(n)])

@@ -129,8 +129,6 @@ ranks 2 "$tool" train --limit 100 --batch 21
 refused $? 'batch (got 21, expected a multiple of 2 shards)'
 ranks 2 "$tool" train --limit 100 --batch 30 --shards 3
 refused $? 'shards (got 3, expected a multiple of 2 ranks)'
-ranks 2 "$tool" train --limit 100 --batch 20 --precision f16 --wire bf16
-refused $? 'wire (got bf16) is not for gradients with a loss scale'
 ranks 2 "$tool" train --lr auto
 refused $? 'not with several ranks'
 ranks 2 "$tool" train --checkpoint /dev/full/x --limit 100 --batch 20
