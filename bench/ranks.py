@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import tempfile
 
+import scale
 from nets import BATCH, combine
 from programs import ROOT, TIMEOUT, say
 
@@ -87,20 +88,23 @@ def measure(tool, peers, net, o):
 
 
 def predict(tool, net, figures, o):
-    """bench --scale with the link that two ranks have measured: {"reduced_bytes", and for each number
-    of ranks predicted over measured}. It predicts what reductions cost; the step that is predicted
-    from is the one of as many ranks that share the machine, but no gradients."""
+    """scale.py with the link that two ranks have measured: {"reduced_bytes", and for each number of
+    ranks predicted over measured}. It predicts what reductions cost; the step that is predicted from
+    is the one of as many ranks that share the machine, but no gradients."""
     halves = figures.get("2 ranks, half the batch each", {})
     if "bits_per_s" not in halves:
         return {}
     say(f"{net} f32: its prediction")
-    answer = one(tool, net, BATCH[net] // RANKS, 1, o, "--scale", f"{RANKS},{MANY}", "--link",
-                 f"{halves['bits_per_s']},{halves['latency']}")
-    found = {"reduced_bytes": answer.get("reduced_bytes")}
-    for p in answer.get("predicted", []):
-        measured = figures.get(f"{p['ranks']} ranks, half the batch each", {}).get("efficiency_apart")
+    answer = together(RANKS, tool, net, BATCH[net] // RANKS, o, "--profile")
+    if "profile" not in answer:
+        return {}
+    step = scale.read_step(answer)
+    link = scale.Link(halves["bits_per_s"], halves["latency"], scale.ADDS)
+    found = {"reduced_bytes": sum(size for _, size in step.buckets)}
+    for ranks in (RANKS, MANY):
+        measured = figures.get(f"{ranks} ranks, half the batch each", {}).get("efficiency_apart")
         if measured:
-            found[str(p["ranks"])] = measured / p["efficiency"]
+            found[str(ranks)] = measured * scale.predict(step, link, ranks) / scale.predict(step, link, 1)
     return found
 
 

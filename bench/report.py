@@ -350,7 +350,7 @@ def render(run):
                   "that no rank waits; the same over a link that delays completion by a quarter of a step. "
                   "Beside apart: what two ranks of the batch each have of the speed of two that exchange "
                   "nothing, at the same time. Measured / predicted: steps of 2 and of 4 ranks (which share "
-                  "the cores if there are two), by `bench --scale` with the link that was measured, from a "
+                  "the cores if there are two), by `bench/scale.py` with the link that was measured, from a "
                   "step beside as many others. Memory: the arena beyond one rank's, over all buckets.",
                   ""]
         lines += table(("net", "1 rank of 2 threads", "1 of 1", "2 of 1", "2 of 1, twice the batch",

@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_before.sh - bench/before.py, with programs in place of both tools that say what they took.
+# test_before.sh - bench/before.py, with programs in place of both tools that say what they took; and the
+# examples within bench/scale.py, worked out by hand.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 command -v python3 >/dev/null || { echo "skipped: no python3 here"; exit 77; }
@@ -37,4 +38,5 @@ expect 2 "| lenet f32 train fast | - | - | - | - | - | - |"
 rm "$folder/now"
 env -u ONEDNN_MAX_CPU_ISA -u ADJOINT_MAX_ISA python3 bench/before.py "$folder/earlier" --tool "$folder/now" \
     2>&1 | grep -q "is no program" || { echo "test_before: a tool that is not there"; failed=1; }
+python3 -m doctest bench/scale.py || failed=1
 exit "$failed"

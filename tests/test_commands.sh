@@ -70,6 +70,7 @@ reason() {
     *build/small_serial/*)
         [ -e "$binaries/small_serial/libadjoint_small.a" ] || echo "there is no small_serial library"
         ;;
+    bench/scale.py*) echo "reads what mpirun has written; tests/mpi/bench.sh" ;;
     git* | bench/before.py*) echo "needs an older commit; tests/test_before.sh" ;;
     *'--quarantine off'*) echo "shows a fault of oneDNN that only some CPUs have" ;;
     *'selftest '*--full* | *'selftest --rules'*) echo "takes minutes; tests/cli/test_selftest.c" ;;

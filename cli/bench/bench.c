@@ -21,8 +21,6 @@ static const remark examples[] = {
      "Inference in mixed precision, for a program."},
     {"mpirun -n 2 adjoint bench --model resnet20 --threads 1",
      "Training steps of two processes together, and of one alone."},
-    {"adjoint bench --model vgg6 --scale 2,64,1024 --link 10e9,5e-6",
-     "How a training would go on many machines."},
     {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
      "Every implementation of a convolution and of its gradients."},
     {NULL, NULL}};
@@ -85,12 +83,6 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--all", "", "every candidate of every backend", .flag = &o->all},
         {"--warm", "", "kernels alone: one set of buffers, again and again", .flag = &o->warm},
         {"--cold", "", "the caches hold other data before each run (default)", .flag = &o->cold},
-        {"--scale", "LIST",
-         "numbers of ranks, 2,64: predicts the model's training step on them from one rank's",
-         .text = &o->scale},
-        {"--link", "B,S",
-         "with --scale: bits a second and seconds of latency between two ranks, 10e9,5e-6",
-         .text = &o->link},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {0},
     };
@@ -121,9 +113,6 @@ static int check_goes_with(const bench_opts *o)
         {o->slices && o->no_slices, 0, "--slices and --no-slices exclude each other"},
         {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
         {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
-        {o->scale != NULL, step && !o->infer && !o->profile && o->trace == NULL,
-         "--scale goes with a training step of --model alone"},
-        {(o->link != NULL) != (o->scale != NULL), 0, "--scale and --link go together"},
         {o->all, !step, "--all goes with --op or --raw"},
         {o->warm || o->cold, !step, "--warm and --cold go with --op or --raw"},
         {o->warm && o->cold, 0, "--warm and --cold exclude each other"},
@@ -267,7 +256,5 @@ int command_bench(int argc, char **argv)
         return status;
     if (o.op.op != NULL)
         return bench_op(&o);
-    if (o.scale != NULL)
-        return bench_scale(&o);
     return o.raw ? bench_raw(&o) : bench_together(&o);
 }

@@ -20,7 +20,6 @@ typedef struct {
     const adj_backend *const *backends;   /* NULL: the built-in ones; of ranks, and of tests */
     const adj_data_parallel_opts *shared; /* of a training step; NULL: it is one process's alone */
     int runs;                             /* that are timed; 0: for so many seconds */
-    const char *scale, *link;    /* lists: numbers of ranks; bits a second and seconds of latency */
     const char *command, *rules; /* that complains; adj_backend_opts.rules, of kernels alone */
 } bench_opts;
 
@@ -29,7 +28,6 @@ typedef struct {
 int bench_op(const bench_opts *o);
 int bench_raw(const bench_opts *o);
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks);
-int bench_scale(const bench_opts *o);
 
 /* Whether the output is for text: no option names it. */
 int bench_prints(const bench_opts *o);

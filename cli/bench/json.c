@@ -24,7 +24,7 @@ static json_t *head(const bench_opts *o)
 
 /* ---- whole steps ---- */
 
-static json_t *profile_json(const bench_profile *p)
+json_t *bench_json_profile(const bench_profile *p)
 {
     json_t *rows = json_array();
     int failed = rows == NULL;
@@ -70,7 +70,7 @@ int bench_json_step(FILE *f, const void *source)
                      "cached", info.cached, "reorders", info.reorders, "naive_steps",
                      info.naive_steps, "warning", json_text(adj_exec_warning(n->exec)),
                      "peak_rss_bytes", (json_int_t)t->peak_rss, "loss", json_number(t->loss),
-                     "profile", r->profile != NULL ? profile_json(r->profile) : NULL));
+                     "profile", r->profile != NULL ? bench_json_profile(r->profile) : NULL));
     return json_write(f, j, JSON_PAGE, failed);
 }
 

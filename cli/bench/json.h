@@ -2,6 +2,8 @@
 #ifndef CLI_BENCH_JSON_H
 #define CLI_BENCH_JSON_H
 
+#include <jansson.h>
+
 #include "profile.h"
 #include "rows.h"
 
@@ -16,6 +18,8 @@ typedef struct {
 /* source: a bench_report. */
 int bench_json_step(FILE *f, const void *source);
 int bench_json_rows(FILE *f, const void *source);
+/* The steps of a profile. NULL: out of memory. */
+json_t *bench_json_profile(const bench_profile *p);
 /* source: a bench_profile. */
 int bench_trace(FILE *f, const void *source);
 

@@ -20,6 +20,7 @@ typedef struct {
     double waited, travelled;        /* seconds of a step */
     double latency, bits_per_second; /* of the link between ranks 0 and 1 */
     adj_exec_info plan, alone_plan;
+    const bench_profile *profile; /* of rank 0's steps; NULL: none was asked for */
 } rank_times;
 
 static double per_second(const rank_times *r, const spread *t, int ranks)
@@ -184,7 +185,8 @@ static void print(const rank_times *r)
            1e3 * r->apart, efficiency_apart(r));
     printf("  reductions travel for %.3f ms, a rank waits %.3f ms: %.1f %% are hidden\n",
            1e3 * r->travelled, 1e3 * r->waited, 100 * hidden(r));
-    printf("  --link %.3g,%.3g is what rank 0 and rank 1 have\n", r->bits_per_second, r->latency);
+    printf("  from rank 0 to rank 1: %.3g bits/s, latency %.3g s\n", r->bits_per_second,
+           r->latency);
 }
 
 static int write_json(FILE *f, const void *source)
@@ -204,20 +206,23 @@ static int write_json(FILE *f, const void *source)
         1e3 * r->travelled, "hidden", hidden(r), "latency", r->latency, "bits_per_s",
         r->bits_per_second, "arena_bytes", (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
         (json_int_t)r->alone_plan.arena_bytes);
+    if (r->profile != NULL)
+        json_object_set_new(more, "profile", bench_json_profile(r->profile));
     const int failed = json_object_update(j, more);
     json_decref(more);
     return json_write(f, j, JSON_PAGE, failed);
 }
 
-static int report(const rank_times *r, const bench_profile *p)
+static int report(const rank_times *r)
 {
     const bench_opts *o = r->o;
+    const bench_profile *p = r->profile;
     if (bench_prints(o))
         print(r);
-    if (bench_prints(o) && o->profile)
+    if (bench_prints(o) && o->profile && p != NULL)
         bench_profile_print(stdout, p);
     const output_file trace = {"--trace", o->trace, OUTPUT_REPORT};
-    const int status = p->n > 0 ? write_output("bench", &trace, bench_trace, p) : EXIT_OK;
+    const int status = p != NULL ? write_output("bench", &trace, bench_trace, p) : EXIT_OK;
     if (status != EXIT_OK)
         return status;
     return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json, r);
@@ -238,8 +243,9 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
         status = complain_of(&error);
     if (status == EXIT_OK)
         status = profile(&t, &p);
+    r.profile = p.n > 0 ? &p : NULL;
     if (status == EXIT_OK && ranks->rank == 0)
-        status = report(&r, &p);
+        status = report(&r);
     bench_profile_free(&p);
     bench_net_close(&t.alone);
     bench_net_close(&t.together);

@@ -56,15 +56,6 @@ Test(bench_cli, wrong_usage)
          {"--op", "relu", "--all", "--without",
           "onednnxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},
         {"--all goes with --op", {"--model", "lenet", "--all"}},
-        {"--scale and --link go together", {"--model", "lenet", "--scale", "2"}},
-        {"--scale and --link go together", {"--model", "lenet", "--link", "1e9,0"}},
-        {"--scale goes with a training step", {"--op", "relu", "--scale", "2", "--link", "1e9,0"}},
-        {"--scale: expected up to 32 numbers of ranks, 2,8,64 (got 2,x)",
-         {"--model", "lenet", "--scale", "2,x", "--link", "1e9,0"}},
-        {"--scale: expected", {"--model", "lenet", "--scale", "0", "--link", "1e9,0"}},
-        {"--link: expected bits a second and seconds of latency, 10e9,5e-6 (got 1e9)",
-         {"--model", "lenet", "--scale", "2", "--link", "1e9"}},
-        {"--link: expected", {"--model", "lenet", "--scale", "2", "--link", "0,1"}},
         {"--tune goes with --model", {"--op", "relu", "--tune"}},
         {"--tune-file goes with --tune", {"--model", "lenet", "--tune-file", "f"}},
         {"--tune-seconds goes with --tune", {"--model", "lenet", "--tune-seconds", "1"}},
@@ -404,32 +395,4 @@ Test(bench_cli, raw)
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "27 convolutions, "), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "the untuned plan's take "), "%s", f.out);
-}
-
-/* One rank is the step by itself; more take longer, on a slow link by as much as it is slow. */
-Test(bench_cli, scale)
-{
-    run_bench((const char *const[]){"--model", "lenet", "--batch", "2", "--scale", "1,2,4,64",
-                                    "--link", "1e8,1e-5", "--json", NULL});
-    json_t *j = printed();
-    const json_t *list = json_object_get(j, "predicted");
-    const double alone = number(j, "alone_ms"), bytes = number(j, "reduced_bytes");
-    cr_assert_eq(json_array_size(list), 4);
-    /* all gradients and no statistics: 454,922 parameters of 4 bytes */
-    cr_expect_float_eq(bytes, 4 * 454922, 0);
-    cr_expect_geq(number(j, "buckets"), 2);
-    double before = 0;
-    for (size_t i = 0; i < 4; i++) {
-        const json_t *row = json_array_get(list, i);
-        const double ranks = number(row, "ranks"), step = number(row, "step_ms");
-        cr_expect_geq(step, before);
-        cr_expect(is_about(number(row, "efficiency"), alone / step));
-        cr_expect(is_about(number(row, "exposed_ms"), step - alone) || i == 0);
-        cr_expect(is_about(number(row, "images_per_s"), ranks * 2 / (1e-3 * step)));
-        before = step;
-    }
-    cr_expect(is_about(number(json_array_get(list, 0), "step_ms"), alone));
-    /* 14.6 Mbit over 100 Mbit/s, once there and once back between two: 146 ms at least */
-    cr_expect_geq(number(json_array_get(list, 1), "step_ms"), 100);
-    json_decref(j);
 }
