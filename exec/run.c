@@ -100,7 +100,7 @@ adj_status run_steps(adj_exec *e)
     return ADJ_OK;
 }
 
-adj_status adj_run(adj_exec *e)
+static adj_status check_ready(adj_exec *e)
 {
     if (e == NULL)
         return ADJ_EARG;
@@ -112,14 +112,57 @@ adj_status adj_run(adj_exec *e)
         if (!is_set(e, &e->leaf[i]))
             return call_error(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
                               adj_node_name(e->leaf[i].node));
+    return ADJ_OK;
+}
+
+/* Runs the steps; kernels run on as many threads as omp_get_max_threads() says. */
+static adj_status run_once(adj_exec *e)
+{
+    e->overrun = 0;
+    const adj_status status = run_steps(e);
+    e->last_run = status == ADJ_OK ? RUN_COMPLETED : RUN_FAILED;
+    return status;
+}
+
+adj_status adj_run_each(int n, adj_exec *const list[])
+{
+    if (n < 0 || (n > 0 && list == NULL))
+        return ADJ_EARG;
+    for (int i = 0; i < n; i++) {
+        adj_status status = check_ready(list[i]);
+        if (status == ADJ_OK && list[i]->threads != 1)
+            status = call_error(list[i], ADJ_EARG,
+                                "adj_run_each: threads of executor %d (got %d, expected 1)", i,
+                                list[i]->threads);
+        if (status != ADJ_OK)
+            return status;
+    }
+    adj_status status = ADJ_OK;
+    int failed = n;
+#pragma omp parallel for num_threads(n > 0 ? n : 1) schedule(static, 1)
+    for (int i = 0; i < n; i++) {
+        omp_set_num_threads(1); /* of the regions inside this one */
+        const adj_status own = run_once(list[i]);
+#pragma omp critical(adj_run_each)
+        if (own != ADJ_OK && i < failed) {
+            failed = i;
+            status = own;
+        }
+    }
+    return status;
+}
+
+adj_status adj_run(adj_exec *e)
+{
+    adj_status status = check_ready(e);
+    if (status != ADJ_OK)
+        return status;
     yield_before(e);
     const double start = e->yielding != NULL ? seconds_now() : 0;
     int callers = omp_get_max_threads();
     omp_set_num_threads(e->threads);
-    e->overrun = 0;
-    adj_status status = run_steps(e);
+    status = run_once(e);
     omp_set_num_threads(callers);
-    e->last_run = status == ADJ_OK ? RUN_COMPLETED : RUN_FAILED;
     if (e->yielding != NULL)
         yield_after(e, seconds_now() - start);
     return status;

@@ -463,6 +463,11 @@ ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
  * only from parameters and states that no update assigns, and constants, is computed anew only when
  * one of these has been set. */
 ADJ_API adj_status adj_run(adj_exec *e);
+/* Runs n different executors of one thread each (adj_exec_opts.threads = 1) side by side, each on a
+ * thread of its own: inference of parts of a batch, without a thread that waits for another between
+ * steps. Returns the failure of the first that fails, whose adj_exec_message says why; the others
+ * have run. ADJ_EARG, and nothing runs, for an executor of more threads. */
+ADJ_API adj_status adj_run_each(int n, adj_exec *const list[]);
 /* Copies parameters and states by name. `from` must hold every parameter of `to`, and every state
  * that `to` does not update itself: ADJ_EARG lists those that `from` lacks. ADJ_ESHAPE if two of
  * the same name differ in type. On failure nothing is copied. `from` may hold more, such as an

@@ -76,9 +76,9 @@ static const char selection_sum[] = "selection_sum";
 static void list_selections(const adj_trainer *t, const char *list[SELECTIONS])
 {
     const adj_predictor *p = t->predictor;
-    const planned *evaluation = &p->planned[EVALUATION];
+    const workers *evaluation = &p->planned[EVALUATION].w;
     list[0] = adj_exec_selection(t->steps_net.exec);
-    list[1] = evaluation->batch > 0       ? adj_exec_selection(evaluation->n.exec)
+    list[1] = evaluation->n > 0           ? adj_exec_selection(evaluation->exec[0])
               : p->plan.selection != NULL ? p->plan.selection
                                           : "";
 }

@@ -37,15 +37,15 @@ static adj_status choose_inner(adj_predictor *p, const char *name, adj_error *er
         return adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
     free(p->inner);
     p->inner = kept;
-    network_close(&p->planned[INNER].n);
-    p->planned[INNER] = (planned){.batch = 0};
+    workers_close(&p->planned[INNER].w);
+    p->planned[INNER].version = 0;
     return ADJ_OK;
 }
 
 adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n, const float pixels[],
                                adj_shape *shape, float value[], adj_error *error)
 {
-    network *net;
+    workers *w;
 
     if (p == NULL || name == NULL || shape == NULL || n < 0 ||
         (n > 0 && value != NULL && pixels == NULL))
@@ -53,9 +53,10 @@ adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n, co
                              "fetch: expected a predictor, a name, images and room for a shape");
     adj_status status = choose_inner(p, name, error);
     if (status == ADJ_OK)
-        status = predictor_network(p, INNER, 1, &net, error);
+        status = predictor_workers(p, INNER, 1, &w, error);
     if (status != ADJ_OK)
         return status;
+    network *net = w->each;
     *shape = adj_node_type(net->inner).shape;
     const int64_t each = adj_shape_elems(*shape), image = adj_shape_elems(net->shape);
     float *x = value != NULL && n > 0 ? image_of(net, error) : NULL;
@@ -70,7 +71,7 @@ adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n, co
 adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float pixels[],
                                   float gradient[], adj_error *error)
 {
-    network *net;
+    workers *w;
 
     if (p == NULL || pixels == NULL || gradient == NULL)
         return adj_error_set(error, ADJ_EARG,
@@ -78,9 +79,10 @@ adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float p
     if (label < 0 || label >= p->net.classes)
         return adj_error_set(error, ADJ_EARG, "gradient: class (got %lld, expected 0 to %lld)",
                              (long long)label, (long long)p->net.classes - 1);
-    adj_status status = predictor_network(p, GRADIENT, 1, &net, error);
+    adj_status status = predictor_workers(p, GRADIENT, 1, &w, error);
     if (status != ADJ_OK)
         return status;
+    network *net = w->each;
     float *x = image_of(net, error), *upstream = calloc((size_t)p->net.classes, sizeof *upstream);
     if (x == NULL || upstream == NULL) {
         status = adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");

@@ -349,25 +349,42 @@ static void set_shard(network *n, const adj_loader_batch *b, const step_inputs *
     set_leaf(n, n->share, i, share, status);
 }
 
-adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
+/* Says what the executor says of a failure. */
+static adj_status failed(const network *n, adj_status status, adj_error *error)
+{
+    return status == ADJ_OK ? ADJ_OK
+                            : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
+}
+
+adj_status network_set(network *n, const adj_loader_batch *b, const step_inputs *step,
                        adj_error *error)
 {
     const float rate = step != NULL ? (float)step->lr : 0;
-    adj_node *scores = n->probabilities != NULL ? n->probabilities : n->logits;
-    const int64_t n_score = n->shape.dim[0] * n->classes;
     adj_status status = ADJ_OK;
 
     for (int i = 0; i < n->n_shard; i++)
         set_shard(n, b, step, i, &status);
     set_leaf(n, n->mix, 0, &b->mix, &status);
     set_leaf(n, n->lr, 0, &rate, &status);
-    if (status == ADJ_OK)
-        status = adj_run(n->exec);
+    return failed(n, status, error);
+}
+
+adj_status network_read(network *n, adj_status status, adj_error *error)
+{
+    adj_node *scores = n->probabilities != NULL ? n->probabilities : n->logits;
+    const int64_t n_score = n->shape.dim[0] * n->classes;
+
     for (int i = 0; i < n->n_shard; i++) {
         if (n->loss != NULL)
             get_value(n, n->loss, i, &n->losses[i], &status);
         get_value(n, scores, i, n->scores + i * n_score, &status);
     }
-    return status == ADJ_OK ? ADJ_OK
-                            : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
+    return failed(n, status, error);
+}
+
+adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
+                       adj_error *error)
+{
+    const adj_status status = network_set(n, b, step, error);
+    return status == ADJ_OK ? network_read(n, adj_run(n->exec), error) : status;
 }

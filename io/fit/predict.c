@@ -44,6 +44,15 @@ static adj_status check_finite(int64_t n, int64_t classes, const float *probabil
     return ADJ_OK;
 }
 
+/* Copies the probabilities of the first count images. */
+static void copy_scores(const workers *w, int64_t count, float *probabilities)
+{
+    const int64_t classes = w->each->classes;
+    for (int i = 0; i < w->n && worker_count(w, i, count) > 0; i++)
+        memcpy(probabilities + i * w->part * classes, w->each[i].scores,
+               (size_t)(worker_count(w, i, count) * classes) * sizeof *probabilities);
+}
+
 static adj_status predict(adj_predictor *p, int64_t n, images from, float *probabilities,
                           adj_error *error)
 {
@@ -51,23 +60,25 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
         (n > 0 && (probabilities == NULL || (from.bytes == NULL && from.floats == NULL))))
         return adj_error_set(error, ADJ_EARG,
                              "predict: expected a predictor, images and room for probabilities");
-    const int64_t batch = n > 1 ? ADJ_PREDICT_BATCH : 1, classes = p->net.classes;
-    network *net;
+    const int kind = n <= 1 ? ONE : workers_for(n, &p->plan) > 1 ? MANY : FEW;
+    workers *w;
 
-    adj_status status = predictor_network(p, n > 1 ? MANY : ONE, batch, &net, error);
-    float *x = status == ADJ_OK ? calloc((size_t)adj_shape_elems(net->shape), sizeof *x) : NULL;
-    if (status == ADJ_OK && x == NULL)
-        status = adj_error_set(error, ADJ_ENOMEM, "predict: out of memory");
+    adj_status status = predictor_workers(p, kind, kind == FEW ? WHOLE_BATCH : n, &w, error);
+    if (status != ADJ_OK)
+        return status;
+    const int64_t batch = w->n * w->part, image = p->net.h * p->net.w * p->net.c;
+    float *x = calloc((size_t)(batch * image), sizeof *x);
+    if (x == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "predict: out of memory");
     for (int64_t first = 0; first < n && status == ADJ_OK; first += batch) {
         const int64_t count = n - first < batch ? n - first : batch;
         normalise(p, from, first, count, x);
-        status = network_run(net, &(adj_loader_batch){.x = x}, NULL, error);
+        status = workers_run(w, &(adj_loader_batch){.x = x}, count, error);
         if (status == ADJ_OK)
-            memcpy(probabilities + first * classes, net->scores,
-                   (size_t)(count * classes) * sizeof *probabilities);
+            copy_scores(w, count, probabilities + first * p->net.classes);
     }
     free(x);
-    return status == ADJ_OK ? check_finite(n, classes, probabilities, error) : status;
+    return status == ADJ_OK ? check_finite(n, p->net.classes, probabilities, error) : status;
 }
 
 adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[], float probabilities[],
@@ -103,22 +114,23 @@ typedef struct {
     int64_t right, count;
 } batch_score;
 
-static batch_score score_batch(const network *n, const adj_loader_batch *b, int64_t *confusion)
+static batch_score score_part(const network *n, int64_t count, const int32_t *labels,
+                              int64_t *confusion)
 {
-    for (int64_t i = 0; confusion != NULL && i < b->count; i++)
-        confusion[b->labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
-    return (batch_score){.loss = (double)n->losses[0] * (double)b->count, /* a mean over these */
-                         .right = adj_count_right(b->count, n->classes, n->scores, b->labels),
-                         .count = b->count};
+    for (int64_t i = 0; confusion != NULL && i < count; i++)
+        confusion[labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
+    return (batch_score){.loss = (double)n->losses[0] * (double)count, /* a mean over these */
+                         .right = adj_count_right(count, n->classes, n->scores, labels),
+                         .count = count};
 }
 
-static adj_status open_loader(const adj_predictor *p, const network *n, const adj_dataset *d,
+static adj_status open_loader(const adj_predictor *p, const workers *w, const adj_dataset *d,
                               adj_loader **l, adj_error *error)
 {
-    const adj_loader_opts o = {.batch = n->shape.dim[0],
-                               .h = n->shape.dim[1],
-                               .w = n->shape.dim[2],
-                               .c = n->shape.dim[3],
+    const adj_loader_opts o = {.batch = w->n * w->part,
+                               .h = p->net.h,
+                               .w = p->net.w,
+                               .c = p->net.c,
                                .threads = 1,
                                .mean = p->mean,
                                .deviation = p->deviation};
@@ -131,8 +143,9 @@ static void answer(const adj_ranks *r)
         r->answer(r->group);
 }
 
-/* Batches first to end - 1. ranks: others that wait meanwhile; or NULL. */
-static adj_status score_batches(network *n, adj_loader *l, int64_t first, int64_t end,
+/* Scores batches first to end - 1 into list [end - first][w->n], a part without images as zeros.
+ * ranks: others that wait meanwhile; or NULL. */
+static adj_status score_batches(workers *w, adj_loader *l, int64_t first, int64_t end,
                                 const adj_ranks *ranks, batch_score list[], int64_t confusion[],
                                 adj_error *error)
 {
@@ -141,24 +154,25 @@ static adj_status score_batches(network *n, adj_loader *l, int64_t first, int64_
     for (int64_t step = first; step < end && status == ADJ_OK; step++) {
         status = adj_loader_next(l, &b, error);
         if (status == ADJ_OK)
-            status = network_run(n, &b, NULL, error);
-        if (status == ADJ_OK)
-            *list++ = score_batch(n, &b, confusion);
+            status = workers_run(w, &b, b.count, error);
+        for (int i = 0; i < w->n && status == ADJ_OK; i++, list++)
+            if (worker_count(w, i, b.count) > 0)
+                *list = score_part(&w->each[i], worker_count(w, i, b.count),
+                                   b.labels + i * w->part, confusion);
         answer(ranks);
     }
     return status;
 }
 
-/* Adds the batches to score, in their order. Fails for a loss that is not finite. */
-static adj_status add_up(int64_t steps, const batch_score list[], adj_score *score,
-                         adj_error *error)
+/* Adds n parts to score, in their order. Fails for a loss that is not finite. */
+static adj_status add_up(int64_t n, const batch_score list[], adj_score *score, adj_error *error)
 {
-    for (int64_t step = 0; step < steps; step++) {
+    for (int64_t i = 0; i < n; i++) {
         const int64_t first = score->count;
-        score->loss += list[step].loss;
-        score->right += list[step].right;
-        score->count += list[step].count;
-        if (!isfinite(list[step].loss))
+        score->loss += list[i].loss;
+        score->right += list[i].right;
+        score->count += list[i].count;
+        if (!isfinite(list[i].loss))
             return adj_error_set(error, ADJ_EARG,
                                  "the net's loss for images %lld to %lld is not finite: "
                                  "its weights or the images hold NaN or infinities",
@@ -168,21 +182,23 @@ static adj_status add_up(int64_t steps, const batch_score list[], adj_score *sco
 }
 
 /* Each rank's part of the batches; the sum is in their order, whoever has computed them. */
-static adj_status score_all(const adj_predictor *p, network *n, adj_loader *l, adj_score *score,
+static adj_status score_all(const adj_predictor *p, workers *w, adj_loader *l, adj_score *score,
                             int64_t confusion[], adj_error *error)
 {
     const int64_t size = p->ranks != NULL ? p->ranks->size : 1, steps = adj_loader_steps(l);
     const int64_t rank = p->ranks != NULL ? p->ranks->rank : 0, each = (steps + size - 1) / size;
     const int64_t first = rank * each, end = first + each < steps ? first + each : steps;
-    batch_score *all = calloc((size_t)(each * (size + 1)), sizeof *all);
+    const int64_t parts = each * w->n;
+    batch_score *all = calloc((size_t)(parts * (size + 1)), sizeof *all);
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
-    batch_score *own = p->ranks != NULL ? all + each * size : all;
-    adj_status status = score_batches(n, l, first, end, p->ranks, own, confusion, error);
+    batch_score *own = p->ranks != NULL ? all + parts * size : all;
+    adj_status status = score_batches(w, l, first, end, p->ranks, own, confusion, error);
     if (status == ADJ_OK && p->ranks != NULL)
-        status = p->ranks->all_gather(p->ranks->group, own, (size_t)each * sizeof *own, all, error);
+        status =
+            p->ranks->all_gather(p->ranks->group, own, (size_t)parts * sizeof *own, all, error);
     if (status == ADJ_OK) /* after the exchange: all ranks fail alike */
-        status = add_up(steps, all, score, error);
+        status = add_up(steps * w->n, all, score, error);
     free(all);
     return status;
 }
@@ -217,17 +233,14 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
         status = check_images(p, d, error);
     if (status != ADJ_OK)
         return status;
-    network *n;
+    workers *w;
     adj_loader *l = NULL;
 
-    if (p->evaluations == 0)
-        p->evaluations = (d->n + EVALUATION_BATCH - 1) / EVALUATION_BATCH;
-    status = predictor_network(p, EVALUATION, d->n < EVALUATION_BATCH ? d->n : EVALUATION_BATCH, &n,
-                               error);
+    status = predictor_workers(p, EVALUATION, d->n, &w, error);
     if (status == ADJ_OK)
-        status = open_loader(p, n, d, &l, error);
+        status = open_loader(p, w, d, &l, error);
     if (status == ADJ_OK)
-        status = score_all(p, n, l, score, confusion, error);
+        status = score_all(p, w, l, score, confusion, error);
     adj_loader_free(l);
     score->loss = score->count > 0 ? score->loss / (double)score->count : 0;
     score->accuracy = score->count > 0 ? (double)score->right / (double)score->count : 0;

@@ -83,7 +83,7 @@ void adj_predictor_free(adj_predictor *p)
     if (p == NULL)
         return;
     for (int i = 0; i < N_PLANNED; i++)
-        network_close(&p->planned[i].n);
+        workers_close(&p->planned[i].w);
     for (int64_t i = 0; p->class_names != NULL && i < p->net.classes; i++)
         free(p->class_names[i]);
     free(p->class_names);
@@ -102,24 +102,26 @@ const adj_model_card *adj_predictor_card(const adj_predictor *p)
 
 /* ---- its networks ---- */
 
-static adj_status make_network(adj_predictor *p, int kind, int64_t batch, adj_error *error)
+static adj_status make_workers(adj_predictor *p, int kind, int64_t images, adj_error *error)
 {
-    planned *k = &p->planned[kind];
-    if (k->batch != 0)
+    workers *w = &p->planned[kind].w;
+    if (w->n != 0)
         return ADJ_OK;
     plan_opts plan = p->plan;
+    const int n = kind == EVALUATION || kind == MANY ? workers_for(images, &plan) : 1;
+    const int64_t part = n > 1 ? WORKER_BATCH : images < WHOLE_BATCH ? images : WHOLE_BATCH;
+    const int64_t runs = (images + n * part - 1) / (n * part);
     if (kind != EVALUATION)
         plan.selection = NULL;
     plan.inner = kind == INNER ? p->inner : NULL;
     plan.gradient = kind == GRADIENT;
     plan.tune &= kind != INNER && kind != GRADIENT;
     adj_status status =
-        network_open(&k->n, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION, &p->net, batch,
-                     kind == EVALUATION ? p->evaluations : 1, &plan, NULL, error);
-    if (status == ADJ_OK)
-        k->batch = batch;
-    else
-        network_close(&k->n);
+        workers_open(w, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION, &p->net, n, part,
+                     kind == EVALUATION && p->evaluations > 0 ? p->evaluations * runs : runs,
+                     &plan, error);
+    if (status != ADJ_OK)
+        workers_close(w);
     return status;
 }
 
@@ -132,8 +134,8 @@ int predictor_select(adj_predictor *p, const char *selection)
     p->plan.selection = p->selection = kept;
     p->plan.tune = 0;
     for (int i = 0; i < N_PLANNED; i++) {
-        network_close(&p->planned[i].n);
-        p->planned[i] = (planned){.batch = 0};
+        workers_close(&p->planned[i].w);
+        p->planned[i].version = 0;
     }
     p->home = NULL;
     return 1;
@@ -148,28 +150,30 @@ static adj_status copy_parameters(const adj_predictor *p, adj_exec *to, const ad
                : adj_error_set(error, status, "net %.80s: %s", p->name, adj_exec_message(to));
 }
 
-adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error)
+adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t images, adj_error *error)
 {
-    adj_status status = make_network(p, EVALUATION, batch, error);
+    const workers *w = &p->planned[EVALUATION].w;
+    adj_status status = make_workers(p, EVALUATION, images, error);
     if (status == ADJ_OK)
-        status = copy_parameters(p, p->planned[EVALUATION].n.exec, from, error);
+        status = copy_parameters(p, w->exec[0], from, error);
     if (status != ADJ_OK)
         return status;
-    p->home = p->planned[EVALUATION].n.exec;
-    p->planned[EVALUATION].version = ++p->version;
+    p->home = w->exec[0];
+    p->version++;
     return ADJ_OK;
 }
 
-adj_status predictor_network(adj_predictor *p, int kind, int64_t batch, network **n,
+adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers **w,
                              adj_error *error)
 {
     planned *k = &p->planned[kind];
-    adj_status status = make_network(p, kind, batch, error);
-    if (status == ADJ_OK && k->version != p->version)
-        status = copy_parameters(p, k->n.exec, p->home, error);
+    adj_status status = make_workers(p, kind, images, error);
+    for (int i = 0; i < k->w.n && status == ADJ_OK && k->version != p->version; i++)
+        if (k->w.exec[i] != p->home)
+            status = copy_parameters(p, k->w.exec[i], p->home, error);
     if (status == ADJ_OK)
         k->version = p->version;
-    *n = &k->n;
+    *w = &k->w;
     return status;
 }
 
@@ -321,12 +325,12 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
 static adj_status set_parameters(adj_predictor *p, const adj_tensors *file,
                                  const adj_weights_opts *options, adj_error *error)
 {
-    adj_status status = make_network(p, ONE, 1, error);
+    adj_status status = make_workers(p, ONE, 1, error);
     if (status == ADJ_OK)
-        status = adj_weights_set_with(p->planned[ONE].n.exec, file, options, error);
+        status = adj_weights_set_with(p->planned[ONE].w.exec[0], file, options, error);
     if (status != ADJ_OK)
         return status;
-    p->home = p->planned[ONE].n.exec;
+    p->home = p->planned[ONE].w.exec[0];
     p->planned[ONE].version = p->version = 1;
     return ADJ_OK;
 }

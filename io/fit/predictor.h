@@ -4,25 +4,24 @@
 
 #include <string.h>
 
-#include "network.h"
+#include "workers.h"
 
-/* A network that is made when it is first needed, and given the parameters again after they
+/* Networks that are made when they are first needed, and given the parameters again after they
  * changed. */
 typedef struct {
-    network n;
-    int64_t batch; /* 0: not made yet */
+    workers w;
     uint64_t version;
 } planned;
 
-enum { EVALUATION, ONE, MANY, INNER, GRADIENT, N_PLANNED }; /* the last two: inner.c */
-enum { EVALUATION_BATCH = 100 }; /* images, where the data have as many */
+/* Evaluation; predictions of one image, of up to WHOLE_BATCH, of more; and those of inner.c. */
+enum { EVALUATION, ONE, FEW, MANY, INNER, GRADIENT, N_PLANNED };
 
 struct adj_predictor {
     adj_net net; /* complete; its name is p's */
     char *name;
     plan_opts plan;
     const adj_ranks *ranks; /* that share out evaluations; NULL: this process alone */
-    int64_t evaluations;    /* how often its evaluation will run; 0: not known */
+    int64_t evaluations;    /* of the held-out data, as far as known; 0: one */
     char *backend, *tune_file, *selection;
     char *inner; /* the node that INNER fetches; NULL: none yet */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel of net */
@@ -55,13 +54,12 @@ adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const
                                   adj_error *error);
 /* Its evaluation is planned anew, with these kernels. 0: out of memory. */
 int predictor_select(adj_predictor *p, const char *selection);
-/* Takes the parameters of from, which stays the caller's. batch: of the evaluation network that
- * they are put into. */
-adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t batch, adj_error *error);
+/* Takes the parameters of from, which stays the caller's. images: of an evaluation. */
+adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t images, adj_error *error);
 /* Normalizes n images [n, h, w, c] in pixel units into x: (pixel - mean) / deviation. */
 void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[]);
-/* The network of that kind with the parameters; batch is that of its plan when it is made. */
-adj_status predictor_network(adj_predictor *p, int kind, int64_t batch, network **n,
+/* Sets *w to the networks of that kind with the parameters; they are made for that many images. */
+adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers **w,
                              adj_error *error);
 
 #endif

@@ -106,7 +106,7 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     if (status != ADJ_OK)
         return status;
     if (t->held_out != NULL)
-        t->predictor->evaluations = t->set.epochs * batches(t->held_out->n, EVALUATION_BATCH);
+        t->predictor->evaluations = t->set.epochs;
     t->predictor->card.seed = t->set.seed;
     t->predictor->card.normalized = d->normalized;
     t->predictor->card.low = (double)d->low;
@@ -255,18 +255,17 @@ const char *adj_trainer_warning(const adj_trainer *t)
 {
     const adj_predictor *p = t->predictor;
     const char *warning = adj_exec_warning(t->steps_net.exec);
-    if (warning[0] == '\0' && p != NULL && p->planned[EVALUATION].batch > 0)
-        warning = adj_exec_warning(p->planned[EVALUATION].n.exec);
+    if (warning[0] == '\0' && p != NULL && p->planned[EVALUATION].w.n > 0)
+        warning = adj_exec_warning(p->planned[EVALUATION].w.exec[0]);
     return warning;
 }
 
 adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error)
 {
-    const int64_t n = t->held_out != NULL ? t->held_out->n : EVALUATION_BATCH;
-    const int64_t batch = n < EVALUATION_BATCH ? n : EVALUATION_BATCH;
+    const int64_t images = t->held_out != NULL ? t->held_out->n : WHOLE_BATCH;
 
     if (t->taken != t->done) {
-        if (predictor_take(t->predictor, t->steps_net.exec, batch, error) != ADJ_OK)
+        if (predictor_take(t->predictor, t->steps_net.exec, images, error) != ADJ_OK)
             return NULL;
         t->taken = t->done;
         t->predictor->card.accuracy = t->at.step == 0 ? 100 * t->at.accuracy : 0; /* 0: unknown */

@@ -1,0 +1,31 @@
+/* workers.h - networks that compute parts of a batch side by side, one thread each. Between their
+ * steps no thread waits for another, and a part's values stay in its core's cache. A batch too small
+ * for that is computed by one network with all threads. */
+#ifndef IO_FIT_WORKERS_H
+#define IO_FIT_WORKERS_H
+
+#include "network.h"
+
+/* Images of a worker's part, and of a network with all threads at most. */
+enum { WORKER_BATCH = 16, WHOLE_BATCH = 32 };
+
+typedef struct {
+    int n;         /* networks; 0: not made yet */
+    int64_t part;  /* images of each */
+    network *each; /* [n], by their part of the batch */
+    adj_exec **exec;
+} workers;
+
+/* Returns the number of networks for that many images: one, or as many as there are threads. */
+int workers_for(int64_t images, const plan_opts *plan);
+/* Opens n networks of part images each, of one thread each unless n is 1. runs as in network_open.
+ * Only the first network is tuned; the others take its kernels. w is to be closed in every case. */
+adj_status workers_open(workers *w, network_kind kind, const adj_net *net, int n, int64_t part,
+                        int64_t runs, const plan_opts *plan, adj_error *error);
+void workers_close(workers *w);
+/* Runs them on the first count images of a batch of n * part; a part without images is not run. */
+adj_status workers_run(workers *w, const adj_loader_batch *b, int64_t count, adj_error *error);
+/* Images of worker i's part among the first count of a batch. */
+int64_t worker_count(const workers *w, int i, int64_t count);
+
+#endif
