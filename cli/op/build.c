@@ -260,66 +260,69 @@ static void read_attrs(op_case *c, const adj_op *op, char attrs[ATTR_BYTES])
             read_attr(c, op, a, attrs + a->offset);
 }
 
-/* Of operands that are not given, those that have a maker are made. */
-static adj_node *build_given(op_case *c, const adj_op *op)
+/* Operand n of those given; of those that are not, what has a maker is made. NULL without an error:
+ * there are no more of any number. */
+static adj_node *given_operand(op_case *c, const adj_op *op, int n, adj_node *const in[],
+                               const char *attrs)
 {
-    _Alignas(16) char attrs[ATTR_BYTES] = {0};
     char name[OPERAND_NAME];
-    adj_node *in[MAX_OPERANDS] = {given(c, op, 0)};
-    int n = 1;
-    if (in[0] == NULL)
-        return NULL;
-    c->dtype = in[0]->type.dtype;
-    c->in = in[0]->type.shape;
-    read_attrs(c, op, attrs);
-    if (c->error.status != ADJ_OK)
-        return NULL;
-    for (; n < MAX_OPERANDS && (op->n_in == ADJ_MANY || n < op->n_in); n++) {
-        const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
-        in[n] = c->given(c->user, op_operand_name(op, n, name));
-        if (in[n] == NULL && op->n_in == ADJ_MANY)
-            break;
-        if (in[n] == NULL)
-            in[n] = maker != NULL ? made(maker, op, in, attrs) : given(c, op, n);
-    }
-    return c->error.status == ADJ_OK ? adj_node_new(c->g, op, n, in, attrs) : NULL;
+    const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
+    adj_node *x = c->given(c->user, op_operand_name(op, n, name));
+    if (x != NULL || op->n_in == ADJ_MANY)
+        return x;
+    return maker != NULL ? made(maker, op, in, attrs) : given(c, op, n);
+}
+
+/* Operand n of the op's own example. */
+static adj_node *example_operand(op_case *c, const adj_op *op, int n, adj_node *const in[],
+                                 const char *attrs)
+{
+    const char letter = op_letters(op)[n];
+    const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
+    const int other = maker != NULL && attr_int(c, c->used_attrs, 0) != 0;
+    return maker != NULL && (letter == 'S') != other ? made(maker, op, in, attrs)
+                                                     : operand(c, type_of(c, letter, attrs));
 }
 
 static adj_node *build(op_case *c, const adj_op *op)
 {
     _Alignas(16) char attrs[ATTR_BYTES] = {0};
-    const char *letters = op_letters(op);
     adj_node *in[MAX_OPERANDS] = {NULL};
+    const int is_given = c->given != NULL;
+    const int n_in = is_given && op->n_in == ADJ_MANY ? MAX_OPERANDS
+                     : is_given || op->n_in == 0      ? op->n_in
+                                                      : (int)strlen(op_letters(op));
     int n = 0;
+    if (is_given && (in[0] = given(c, op, 0)) == NULL)
+        return NULL;
+    if (is_given) {
+        c->dtype = in[0]->type.dtype;
+        c->in = in[0]->type.shape;
+    }
     read_attrs(c, op, attrs);
     if (c->error.status != ADJ_OK)
         return NULL;
-    for (; op->n_in != 0 && letters[n] != '\0'; n++) {
-        const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
-        int other = maker != NULL && attr_int(c, c->used_attrs, 0) != 0;
-        in[n] = maker != NULL && (letters[n] == 'S') != other
-                    ? made(maker, op, in, attrs)
-                    : operand(c, type_of(c, letters[n], attrs));
+    for (; n < n_in; n++) {
+        in[n] =
+            is_given ? given_operand(c, op, n, in, attrs) : example_operand(c, op, n, in, attrs);
+        if (in[n] == NULL && op->n_in == ADJ_MANY)
+            break;
     }
-    return adj_node_new(c->g, op, n, in, attrs);
+    return c->error.status == ADJ_OK ? adj_node_new(c->g, op, n, in, attrs) : NULL;
 }
 
-/* Over what is given; of the op that it is a gradient of come the attributes and what else it
- * reads. */
-static adj_node *build_gradient_given(op_case *c, const adj_op *op)
+/* Operand n of a gradient op: given, or y's, that of the op that it is a gradient of. */
+static adj_node *gradient_operand(op_case *c, const adj_op *op, int n, adj_node *y)
 {
-    adj_node *y = build_given(c, op->forward), *in[MAX_OPERANDS] = {NULL};
     char name[OPERAND_NAME];
-    int n = 0;
-    for (; y != NULL && op->example[n] != '\0'; n++) {
-        char letter = op->example[n];
-        in[n] = c->given(c->user, op_operand_name(op, n, name));
-        if (in[n] == NULL && letter == 'y')
-            in[n] = y;
-        else if (in[n] == NULL)
-            in[n] = letter == 'X' || letter == 'Y' ? given(c, op, n) : y->in[letter - '0'];
-    }
-    return c->error.status == ADJ_OK && y != NULL ? adj_node_new(c->g, op, n, in, y->attrs) : NULL;
+    const char letter = op->example[n];
+    adj_node *x = c->given != NULL ? c->given(c->user, op_operand_name(op, n, name)) : NULL;
+    if (x != NULL)
+        return x;
+    if (letter == 'X' || letter == 'Y')
+        return c->given != NULL ? given(c, op, n)
+                                : operand(c, letter == 'Y' ? y->type : y->in[0]->type);
+    return letter == 'y' ? y : y->in[letter - '0'];
 }
 
 /* Over the operands, the result and the attributes of the op that it is a gradient of. */
@@ -328,13 +331,8 @@ static adj_node *build_gradient(op_case *c, const adj_op *op)
     adj_node *y = build(c, op->forward), *in[MAX_OPERANDS] = {NULL};
     int n = 0;
     for (; y != NULL && op->example[n] != '\0'; n++)
-        switch (op->example[n]) {
-        case 'y': in[n] = y; break;
-        case 'Y': in[n] = operand(c, y->type); break;
-        case 'X': in[n] = operand(c, y->in[0]->type); break;
-        default: in[n] = y->in[op->example[n] - '0']; break;
-        }
-    return y != NULL ? adj_node_new(c->g, op, n, in, y->attrs) : NULL;
+        in[n] = gradient_operand(c, op, n, y);
+    return c->error.status == ADJ_OK && y != NULL ? adj_node_new(c->g, op, n, in, y->attrs) : NULL;
 }
 
 static adj_node *build_leaf(op_case *c, const adj_op *op)
@@ -354,9 +352,7 @@ adj_node *op_build(op_case *c, const char *name)
     const adj_op *op = op_find(name);
     if (c->given != NULL && op->n_in == 0)
         return adj_error_set(&c->error, ADJ_EARG, "%s has no operand", name), NULL;
-    if (c->given != NULL)
-        return op->forward != NULL ? build_gradient_given(c, op) : build_given(c, op);
-    if (op->flags & ADJ_OP_LEAF)
+    if (c->given == NULL && op->flags & ADJ_OP_LEAF)
         return build_leaf(c, op);
     return op->forward != NULL ? build_gradient(c, op) : build(c, op);
 }
