@@ -185,11 +185,7 @@ int is_linear(const adj_node *n);
 /* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
  * than its own products, those of its neighbours too, and cancel. */
 int may_be_winograd(const adj_compare_config *c, const adj_node *n);
-/* The operands as c sees them, in the types of `as`. In mixed precision, alone, they are values of
- * the lower precision. */
-adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
-                          const adj_compare_config *as, region *p, void *operand[]);
-/* The same in float64; NULL: no memory. */
+/* The operands as c sees them, in float64; NULL: no memory. */
 double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p);
 /* spread.c. A NaN or an infinity in operands of n: where c's backend may have one besides, value
  * becomes what is expected. ADJ_ENOMEM, or ADJ_OK. */

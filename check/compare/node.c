@@ -135,8 +135,10 @@ static double max_of_others(const node_case *n)
     return max;
 }
 
-adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
-                          const adj_compare_config *as, region *p, void *operand[])
+/* The operands as c sees them, in the types of `as`. In mixed precision, alone, they are values of
+ * the lower precision. */
+static adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
+                                 const adj_compare_config *as, region *p, void *operand[])
 {
     double max = n->exact ? max_of_others(n) : 0;
     const adj_dtype half = mixed_type(c, n->node);

@@ -79,8 +79,6 @@ int leaf_is_linear(const subject *s, int leaf);
 const char *operand_name(const adj_node *n, int operand);
 /* "[h=2,w=0,c=5]", or "" for a scalar. */
 const char *index_text(const subject *s, int leaf, int64_t element);
-/* Is the leaf a filter, [kh, kw, in, out]? */
-int leaf_is_filter(const subject *s, int leaf);
 char axis_name(const subject *s, int leaf, int axis);
 /* Are two nodes the same check? */
 int same_subject(const adj_node *a, const adj_node *b);

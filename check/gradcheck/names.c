@@ -24,7 +24,8 @@ const char *operand_name(const adj_node *n, int operand)
     return operand < 8 ? plain[operand] : "x..";
 }
 
-int leaf_is_filter(const subject *s, int leaf)
+/* Is the leaf a filter, [kh, kw, in, out]? */
+static int leaf_is_filter(const subject *s, int leaf)
 {
     return s->slot[leaf] >= 0 && s->node->op->filter == 1 + s->slot[leaf];
 }
