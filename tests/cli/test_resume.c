@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "adjoint_io.h"
@@ -82,14 +83,27 @@ Test(resume, a_hundred_flipped_bits)
     folder_remove(&f);
 }
 
-/* Until the file is there or the child has ended. */
-static void wait_for_file(const child *c, const char *path)
+static int has_ended(const child *c)
 {
     siginfo_t ended = {0};
-    while (access(path, F_OK) != 0 && ended.si_pid == 0) {
+    cr_assert_eq(waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+    return ended.si_pid != 0;
+}
+
+/* Waits until the file is there or the child has ended. */
+static void wait_for_file(const child *c, const char *path)
+{
+    while (access(path, F_OK) != 0 && !has_ended(c))
         pause_ms(2);
-        cr_assert_eq(waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
-    }
+}
+
+/* Waits until a new file has taken the name or the child has ended. */
+static void wait_for_replacement(const child *c, const char *path)
+{
+    struct stat before, now;
+    cr_assert_eq(stat(path, &before), 0);
+    while (stat(path, &now) == 0 && now.st_ino == before.st_ino && !has_ended(c))
+        pause_ms(2);
 }
 
 /* Runs until the first checkpoint is there, then sends the signal; the exit status. */
@@ -177,7 +191,8 @@ Test(resume, nohup_is_respected)
                           -1);
     wait_for_file(&c, file.s);
     kill(c.pid, SIGHUP);
-    pause_ms(300);
+    for (int i = 0; i < 2; i++) /* the second is of an epoch that began after the signal */
+        wait_for_replacement(&c, file.s);
     kill(c.pid, SIGTERM);
     child_finish(&c, &r);
     cr_expect_eq(r.status, 143, "%d: %s", r.status, r.err);
