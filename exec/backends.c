@@ -8,7 +8,6 @@
 #include "backend_option.h"
 #include "backends.h"
 #include "exec.h"
-#include "exec/slices/slices.h"
 
 adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
 {
@@ -42,8 +41,6 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
         else
             e->op_backend[e->n_op_backend++] = part;
     }
-    e->backend[e->n_backend] = &slices_backend;
-    e->opened[e->n_backend] = e;
     return ADJ_OK;
 }
 

@@ -53,9 +53,5 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);
 /* Gives back the memory for timing until it is needed again. */
 void tune_pause(adj_exec *e);
-/* slices.c of tune/: are these nodes faster in slices, as is known, or timed if it may be? Then
- * nodes->tuned says how long they take. NONE: it is not known. Before there are groups. */
-struct sliced_nodes;
-int tune_slices(adj_exec *e, const adj_exec_opts *o, struct sliced_nodes *nodes);
 
 #endif

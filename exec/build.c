@@ -84,10 +84,8 @@ static adj_status add_leaves(adj_exec *e)
             s->data = (char *)((const adj_const_attrs *)n->attrs)->data;
             s->foreign = 1;
         }
-        if (e->slice != NULL)
-            slot_of(e, b)->foreign = 1;
         e->leaf_of[id] = e->n_leaf;
-        const int is_set = n->op == &adj_op_const || e->slice != NULL;
+        const int is_set = n->op == &adj_op_const;
         e->leaf[e->n_leaf++] = (leaf){.node = n, .buffer = b, .version = is_set};
     }
     for (int id = 0; id < e->n_user; id++)
@@ -139,15 +137,6 @@ static void point_steps(adj_exec *e)
             ((void **)s->call.out)[k] = slot_of(e, s->out[k])->data;
         bind_call(e, s, s->scratch != NONE ? e->slot[s->scratch].data : NULL);
     }
-}
-
-void place_slice(adj_exec *e, char *arena, char *storage)
-{
-    if (e->arena == arena && e->storage == storage)
-        return;
-    e->arena = arena;
-    e->storage = storage;
-    point_steps(e);
 }
 
 /* What belongs to a run of each step. */
@@ -229,13 +218,11 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
         find_invariant_values(e) != ADJ_OK || tune_open(e, o) != ADJ_OK ||
-        form_groups(e, n_root, root, o) != ADJ_OK || check_values(e) != ADJ_OK ||
+        form_groups(e, n_root, root) != ADJ_OK || check_values(e) != ADJ_OK ||
         open_progressing(e) != ADJ_OK || plan_steps(e) != ADJ_OK || plan_invariants(e) != ADJ_OK ||
         plan_memory(e) != ADJ_OK || alloc_calls(e) != ADJ_OK)
         return e->status;
     count_moved_bytes(e);
-    if (e->slice != NULL)
-        return ADJ_OK;
     if (check_plan(e) != ADJ_OK || bind(e) != ADJ_OK)
         return e->status;
     initialise(e, o->seed);

@@ -44,7 +44,7 @@ static int count_taken(const adj_exec *e, int n, const node_group *g)
     int count = 0;
     while (count < g->n && adj_position(n, e->proposed, g->node[count]) >= 0)
         count++;
-    return g->slices == NULL && (count == g->n || g->n == 2) ? count : 0;
+    return count == g->n || g->n == 2 ? count : 0;
 }
 
 /* How many of the proposed nodes are those of later groups. */

@@ -44,15 +44,12 @@ struct adj_exec {
     void *kernel_user;                  /* before_kernel's */
     const char *impl;                   /* wanted in an implementation's name; NULL: any */
     int n_backend, fallback, preferred; /* indices into backend */
-    /* Ended by NULL; the one before that, at n_backend, computes slices (slices/slices.h). */
-    const adj_backend *backend[MAX_BACKENDS + 2];
-    void *opened[MAX_BACKENDS + 1];
-    backend_state state[MAX_BACKENDS + 1];
+    const adj_backend *backend[MAX_BACKENDS + 1]; /* ended by NULL */
+    void *opened[MAX_BACKENDS];
+    backend_state state[MAX_BACKENDS];
 
     int n_group;
-    node_group *group; /* in the order they run */
-    int n_slices;
-    struct slices **slices;    /* of groups that run so */
+    node_group *group;         /* in the order they run */
     adj_uses *uses;            /* by id */
     const adj_node **proposed; /* room for what a match proposes */
     tuner *tuner;              /* while planning; NULL: no tuning */
@@ -71,9 +68,6 @@ struct adj_exec {
     const adj_node **fetched; /* the same, as nodes of the user's graph */
     update *update;
 
-    /* Of a slice's plan: is what is fetched images, by fetch? They, and leaves, lie in the memory
-     * of the plan that it is part of, as does all that it needs. NULL: it is a plan by itself. */
-    const char *slice;
     char *arena, *storage;
     char *lent; /* to a second plan: the first one's arena, taken where it is large enough */
     size_t lent_bytes;
@@ -144,8 +138,6 @@ adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opt
 adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
-/* Lets a slice's plan work in that memory. Allocates nothing. */
-void place_slice(adj_exec *e, char *arena, char *storage);
 
 /* run.c: a step's kernel, of which the options' before_kernel is told. */
 adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);

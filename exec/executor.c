@@ -6,7 +6,6 @@
 #include "base/c_locale.h"
 #include "backends.h"
 #include "exec.h"
-#include "exec/slices/slices.h"
 #include "yield.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
@@ -133,16 +132,13 @@ static void drop_steps(adj_exec *e)
 static void drop_plan(adj_exec *e)
 {
     drop_steps(e);
-    for (int i = 0; i < e->n_slices; i++)
-        drop_slices(e->slices[i]);
     for (int i = 0; i < e->n_backend; i++)
         if (e->state[i] == BACKEND_OPEN)
             e->backend[i]->close(e->opened[i]);
     adj_graph_free(e->graph);
-    if (e->arena != e->lent && e->slice == NULL)
+    if (e->arena != e->lent)
         adj_release(&e->region.allocator, e->arena);
-    if (e->slice == NULL)
-        adj_release(&e->region.allocator, e->storage);
+    adj_release(&e->region.allocator, e->storage);
     region_free(&e->region);
 }
 

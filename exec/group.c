@@ -12,7 +12,6 @@
 
 #include "backends.h"
 #include "exec.h"
-#include "exec/slices/slices.h"
 
 typedef struct {
     adj_exec *e;
@@ -333,48 +332,12 @@ static adj_status order_collectives(grouping *w, int64_t key[])
     return ADJ_OK;
 }
 
-static int takes_slices(adj_exec *e, const adj_exec_opts *o, sliced_nodes *nodes)
-{
-    if (o->slices > 0)
-        return 1;
-    const int timed = e->tuner != NULL ? tune_slices(e, o, nodes) : NONE;
-    return timed != NONE ? timed : nodes->pays;
-}
-
-/* What runs in slices: before kernels propose groups, which they do within a slice. */
-static adj_status propose_slices(grouping *w, const adj_exec_opts *o)
-{
-    adj_exec *e = w->e;
-    sliced_nodes *list;
-    int n;
-    if (e->slice != NULL || e->no_fusion || e->impl != NULL || e->same_bits || o->slices < 0 ||
-        find_sliced_nodes(e, !o->slices, &list, &n) != ADJ_OK)
-        return e->status;
-    e->slices = exec_alloc(e, (size_t)n, sizeof *e->slices);
-    for (int i = 0; i < n && e->status == ADJ_OK; i++) {
-        const adj_node *root = list[i].node[0];
-        slices *s = takes_slices(e, o, &list[i]) ? plan_slices(e, o, &list[i]) : NULL;
-        if (s == NULL)
-            continue;
-        memcpy(e->proposed, list[i].node, (size_t)list[i].n * sizeof(adj_node *));
-        node_group *group = &w->group[w->of[root->id]];
-        if (join(w, root, list[i].n, slices_backend.kernels[0], e->n_backend) == ADJ_OK &&
-            group->n > 1)
-            group->slices = e->slices[e->n_slices++] = s;
-        else
-            drop_slices(s);
-    }
-    tune_pause(e); /* whether the plan fits is looked at next */
-    return e->status;
-}
-
-adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[],
-                       const adj_exec_opts *o)
+adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
 {
     grouping w = {.e = e};
     if ((e->uses = find_uses(e->graph, n_root, root, &e->region)) == NULL)
         return no_memory(e);
-    if (start(&w) != ADJ_OK || propose_slices(&w, o) != ADJ_OK)
+    if (start(&w) != ADJ_OK)
         return e->status;
     for (int id = 0; id < w.n && !e->no_fusion; id++) {
         const adj_node *root = e->graph->node[id];

@@ -1,7 +1,6 @@
 /* inspect.c - what each step of a plan is and what it cost, and the plan itself for check/. */
 #include "candidate.h"
 #include "exec.h"
-#include "exec/slices/slices.h"
 #include "graph/hash.h"
 #include "inspect.h"
 
@@ -82,35 +81,6 @@ adj_step_info adj_exec_step_at(const adj_exec *e, int i)
     return info;
 }
 
-/* How many steps stand for one: those of its slices, or itself. */
-static int substeps_of(const step *s)
-{
-    const adj_exec *slice = plan_of_slice(s);
-    return slice != NULL ? slice->n_step : 1;
-}
-
-int adj_exec_substep_count(const adj_exec *e)
-{
-    int n = 0;
-    for (int i = 0; i < adj_exec_step_count(e); i++)
-        n += substeps_of(&e->step[i]);
-    return n;
-}
-
-adj_step_info adj_exec_substep_at(const adj_exec *e, int i)
-{
-    const int n = adj_exec_step_count(e);
-    int at = 0;
-    for (; at < n && i >= substeps_of(&e->step[at]); at++)
-        i -= substeps_of(&e->step[at]);
-    if (i < 0 || at == n || plan_of_slice(&e->step[at]) == NULL)
-        return adj_exec_step_at(e, i < 0 ? i : at);
-    const adj_node *value = NULL;
-    adj_step_info info = step_of_slices(&e->step[at], i, &value);
-    info.node = value != NULL ? user_node(e, value) : NULL;
-    return info;
-}
-
 /* NULL: it is no kernel's. */
 static const step *kernel_step(const adj_exec *e, int i)
 {
@@ -173,20 +143,12 @@ uint64_t exec_hash_kernels(const adj_exec *e)
             hash = add_word(add_word(hash, s->group.node[k]->op->name),
                             adj_shape_text(s->group.node[k]->type.shape).s);
         hash = add_word(add_word(hash, e->backend[s->backend]->name), s->prep.impl);
-        if (plan_of_slice(s) != NULL)
-            hash += exec_hash_kernels(plan_of_slice(s));
         all += mix_layouts(e, s->out, s->n_out, mix_layouts(e, s->in, s->n_in, hash));
     }
     return all;
 }
 
-int exec_was_overrun(const adj_exec *e)
-{
-    int was = e != NULL && e->overrun;
-    for (int i = 0; e != NULL && i < e->n_slices; i++)
-        was |= was_slice_overrun(e->slices[i]);
-    return was;
-}
+int exec_was_overrun(const adj_exec *e) { return e != NULL && e->overrun; }
 
 adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[])
 {

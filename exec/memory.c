@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "exec.h"
-#include "exec/slices/slices.h"
 
 enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };
 
@@ -328,9 +327,6 @@ adj_status plan_memory(adj_exec *e)
     find_last_reads(e);
     if (!e->no_sharing && share_slots(e) != ADJ_OK)
         return e->status;
-    for (int i = 0; i < e->n_fetch && e->slice != NULL; i++)
-        if (e->slice[i])
-            slot_of(e, e->fetch[i])->kept = slot_of(e, e->fetch[i])->foreign = 1;
     if (find_lifetimes(e) != ADJ_OK)
         return e->status;
     if (e->no_sharing)
@@ -343,7 +339,5 @@ adj_status plan_memory(adj_exec *e)
             e->slot[i].offset = e->info.storage_bytes;
             e->info.storage_bytes += slot_footprint(e, &e->slot[i]);
         }
-    for (int i = 0; i < e->n_step; i++)
-        e->info.storage_bytes += keep_slices(&e->step[i], e->info.storage_bytes);
     return ADJ_OK;
 }

@@ -57,10 +57,6 @@ static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_ex
         o->debug.no_fusion = 1;
         return ADJ_OK;
     }
-    if (length == 6 && memcmp(word, "slices", length) == 0) {
-        o->slices = 1;
-        return ADJ_OK;
-    }
     if (length == 4 && memcmp(word, "tune", length) == 0) {
         if (!o->tune)
             o->tune_seconds = plan_tune_seconds;
@@ -68,8 +64,8 @@ static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_ex
         return ADJ_OK;
     }
     return set_error(e, ADJ_EARG,
-                     "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused, "
-                     "tune or slices)",
+                     "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused "
+                     "or tune)",
                      (int)(length < 64 ? length : 64), word);
 }
 

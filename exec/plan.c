@@ -6,7 +6,6 @@
 
 #include "backends.h"
 #include "exec.h"
-#include "exec/slices/slices.h"
 
 size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend)
 {
@@ -222,15 +221,6 @@ int is_empty(const adj_group *g)
     return 1;
 }
 
-/* A slice's changes of layout, and what it computes slowly, are the plan's as well. */
-static void count_slice(adj_exec *e, const adj_exec *slice)
-{
-    e->info.reorders += slice->info.reorders;
-    e->info.naive_steps += slice->info.naive_steps;
-    if (e->warning[0] == '\0')
-        memcpy(e->warning, slice->warning, sizeof e->warning);
-}
-
 /* next: the number of the first group behind it. */
 static adj_status plan_group(adj_exec *e, const node_group *g, int next)
 {
@@ -244,13 +234,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g, int next)
             new_buffer(e, planned.group.out[i], NULL, NONE, 0);
         return e->status;
     }
-    adj_status status = ADJ_OK;
-    if (g->slices != NULL) {
-        count_slice(e, take_slices(e, g->slices, &planned, 1));
-        if (e->profile)
-            time_slices(g->slices);
-    } else
-        status = select_kernel(e, &planned, g);
+    const adj_status status = select_kernel(e, &planned, g);
     if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)
         return plan_singly(e, g, next);
     if (status != ADJ_OK)
@@ -307,7 +291,6 @@ adj_status plan_steps(adj_exec *e)
         if ((e->update[i].next = final_buffer(e, e->graph->node[e->update[i].next])) == NONE)
             return e->status;
     e->info.steps = e->n_step;
-    e->info.sliced = e->n_slices;
     for (int id = 0; id < e->graph->n_node; id++)
         e->info.recomputed +=
             e->graph->node[id]->clone == 1 && !(e->graph->node[id]->op->flags & ADJ_OP_VIEW);

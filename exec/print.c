@@ -3,7 +3,6 @@
  * computed by the preferred backend. */
 #include "base/c_locale.h"
 #include "exec.h"
-#include "exec/slices/slices.h"
 
 static void print_buffer(FILE *f, const adj_exec *e, int i)
 {
@@ -32,7 +31,7 @@ static void print_step(FILE *f, const adj_exec *e, int i)
 {
     static const char *const kind_name[] = {[STEP_REORDER] = "reorder", [STEP_COPY] = "copy"};
     const step *s = &e->step[i];
-    fprintf(f, "%s%4d ", e->slice != NULL ? "     " : "", i);
+    fprintf(f, "%4d ", i);
     if (s->kind == STEP_KERNEL) {
         for (int k = 0; k < s->group.n_node; k++) {
             fprintf(f, "%s", k > 0 ? " + " : "");
@@ -63,9 +62,6 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     if (s->why != NULL)
         fprintf(f, " because %s", s->why);
     fputc('\n', f);
-    const adj_exec *slice = plan_of_slice(s);
-    for (int k = 0; slice != NULL && k < slice->n_step; k++)
-        print_step(f, slice, k);
 }
 
 void adj_exec_print(FILE *f, const adj_exec *e)

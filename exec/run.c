@@ -30,8 +30,7 @@ static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
 {
     const adj_node *n = e->buffer[s->out[0]].value;
     const char *reason = s->call.message[0] != '\0' ? s->call.message : adj_status_name(status);
-    return call_error(e, status, "%s%s \"%s\" on %s: %s", e->slice == NULL ? "adj_run: " : "",
-                      n->op->name, adj_node_name(n),
+    return call_error(e, status, "adj_run: %s \"%s\" on %s: %s", n->op->name, adj_node_name(n),
                       s->kind == STEP_COPY ? "copy" : e->backend[s->backend]->name, reason);
 }
 

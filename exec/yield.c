@@ -1,7 +1,6 @@
 /* yield.c - see yield.h. */
 #include <string.h>
 
-#include "exec/slices/slices.h"
 #include "pace.h"
 #include "yield.h"
 
@@ -58,13 +57,6 @@ static int are_same_buffers(const adj_exec *e, const int x[], const adj_exec *f,
 
 static int has_same_kernels(const adj_exec *e, const adj_exec *f);
 
-/* Of the plans of their slices, if they have some. */
-static int have_same_slices(const step *a, const step *b)
-{
-    const adj_exec *e = plan_of_slice(a), *f = plan_of_slice(b);
-    return e == NULL || f == NULL ? e == f : has_same_kernels(e, f);
-}
-
 /* Step by step the same computation by the same implementation. */
 static int has_same_kernels(const adj_exec *e, const adj_exec *f)
 {
@@ -74,8 +66,7 @@ static int has_same_kernels(const adj_exec *e, const adj_exec *f)
         same = a->kind == b->kind && a->kernel == b->kernel &&
                (a->kind == STEP_COPY || a->backend == b->backend) && a->n_in == b->n_in &&
                a->n_out == b->n_out && strcmp(a->prep.impl, b->prep.impl) == 0 &&
-               are_same_nodes(a, b) && have_same_slices(a, b) &&
-               are_same_buffers(e, a->in, f, b->in, a->n_in) &&
+               are_same_nodes(a, b) && are_same_buffers(e, a->in, f, b->in, a->n_in) &&
                are_same_buffers(e, a->out, f, b->out, a->n_out);
     }
     return same;

@@ -25,9 +25,8 @@
  * Counting. x_count says how many there are, x_at(i) gives the i-th of them, 0 the first.
  *
  * Environment. Read by adj_exec_new, which fails on what it cannot take; empty is as not set:
- *   ADJOINT_PLAN        adds to all executors' options "unfused" (adj_exec_debug.no_fusion), "tune"
- *                       (for 0.05 s a plan, unless they have it) or "slices", or several with
- *                       commas. Another word: ADJ_EARG
+ *   ADJOINT_PLAN        adds to all executors' options "unfused" (adj_exec_debug.no_fusion) or
+ * "tune" (for 0.05 s a plan, unless they have it), or both with a comma. Another word: ADJ_EARG
  *   ADJOINT_MAX_ISA     the CPU's instructions that the backend "direct" uses, when a plan needs
  *                       it: up to "base", "avx2", "avx512", "avx512_bf16" or "amx". Another word:
  *                       ADJ_EARG. oneDNN's limit is its own ONEDNN_MAX_CPU_ISA
@@ -332,7 +331,7 @@ typedef struct {
      * adjoint selftest writes it. "only:FILE": no others. "off": none is left out. "": the known
      * ones. NULL: what the environment's ADJOINT_QUARANTINE says, if it does. */
     const char *quarantine;
-    int profile;   /* time every step: adj_exec_step_at, adj_exec_substep_at */
+    int profile;   /* time every step: adj_exec_step_at */
     int canaries;  /* words around all memory, looked at after every step: adj_run fails with
                       ADJ_EBACKEND when a kernel has written where it must not */
     int checksums; /* of what each step reads and writes, kept for checkers (exec/inspect.h) */
@@ -388,14 +387,8 @@ typedef struct {
      * more are kept, of which 55 % or less have to be. -1: nowhere. */
     int recompute;
     /* 1: takes only kernels whose results have the same bits for any number of threads
-     * (adj_prep.sums_by_threads is 0), and no slices. 0: also kernels that add up by threads. */
+     * (adj_prep.sums_by_threads is 0). 0: also kernels that add up by threads. */
     int same_bits;
-    /* Groups of steps that run over the batch in slices of a few images, all of them for a slice
-     * before the next one: what a convolution reads has just been written by the batch norm before
-     * it, and is in the cache. Sums have other orders. 1: wherever it can be done, which saves
-     * memory traffic. 0: where tune finds it faster (the selection has that), and in inference from
-     * about 4 MB at a time on. -1: nowhere. */
-    int slices;
     /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
      * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are
      * there twice. Where it cannot be had, or there is one thread only, it is as NEVER
@@ -415,15 +408,15 @@ typedef struct {
     size_t read_bytes, written_bytes; /* what the steps of one run move: their operands and results,
                                          once for each step; left out are scratch and steps that
                                          run only when a parameter has changed */
-    int steps, reorders, naive_steps; /* kernels that run; of these, and of a slice's, mere changes
+    int steps, reorders, naive_steps; /* kernels that run; of these, mere changes
                                          of layout; and those that the last backend computes */
-    int recomputed, sliced; /* nodes computed again for the gradient; steps that run in slices */
-    int timed;              /* candidates that tune has run */
-    double timed_seconds;   /* that it took */
-    int cached;             /* steps that the tune file decided */
-    double plan_seconds;    /* what adj_exec_new took */
-    int threads;            /* of the last run, which may have yielded some */
-    int second_threads;     /* of the plan that yields; 0: there is none */
+    int recomputed;                   /* nodes computed again for the gradient */
+    int timed;                        /* candidates that tune has run */
+    double timed_seconds;             /* that it took */
+    int cached;                       /* steps that the tune file decided */
+    double plan_seconds;              /* what adj_exec_new took */
+    int threads;                      /* of the last run, which may have yielded some */
+    int second_threads;               /* of the plan that yields; 0: there is none */
 } adj_exec_info;
 
 /* Plans the fetches and updates. The executor works on a private copy: the graph may grow
@@ -501,19 +494,11 @@ typedef struct {
     double seconds;       /* of the last run; 0 unless profiled, or when it was not needed */
     double tuned_seconds; /* what it took when tune chose it; 0: tune did not */
     adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
-    int slices;           /* adj_exec_substep_at: how many it runs for; 0: for the whole batch */
 } adj_step_info;
 /* How many steps the plan has; 0 without a plan. */
 ADJ_API int adj_exec_step_count(const adj_exec *e);
 /* The i-th of them in the order of the run; all "" and 0 when out of range. */
 ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
-/* The same, with the steps that run for each slice in place of a step that runs in slices. Their
- * flop and bytes are of all slices - bytes of weights count with each, and most of them stay in the
- * caches -, their seconds that step's, shared out by what each took on all threads: so substeps,
- * too, add up to the whole. tuned_seconds is 0. */
-ADJ_API int adj_exec_substep_count(const adj_exec *e);
-/* The i-th of them; all "" and 0 when out of range. */
-ADJ_API adj_step_info adj_exec_substep_at(const adj_exec *e, int i);
 
 #ifdef __cplusplus
 }

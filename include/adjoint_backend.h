@@ -45,8 +45,7 @@ typedef struct {            /* conversation between plan and kernel */
     const adj_layout **in;  /* by group->in: those there are; the kernel writes what it wants */
     const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
     /* Bit i: operand i changes only when a parameter is set, as the filters of an inference do: a
-     * reorder of it runs once, not in every run. In a slice's plan also: it is the same for all
-     * slices of a run, before which the reorder runs. Of the first 32. */
+     * reorder of it runs once, not in every run. Of the first 32. */
     uint32_t invariant;
     size_t scratch;                   /* bytes, 64-aligned, from the executor's arena */
     adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */

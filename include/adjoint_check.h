@@ -164,7 +164,7 @@ ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
 
 /* A way to compute a graph: "naive:f64", "onednn", "onednn:bf16", "onednn:isa=avx2",
  * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast", "onednn:unfused",
- * "onednn:slices", "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
+ * "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
  * "onednn:bf16:threads=1". */
 typedef struct {
     char name[64];    /* the text it was made from */
@@ -176,8 +176,8 @@ typedef struct {
     int has_dtype, has_format; /* 1: the next two are given */
     adj_dtype dtype;           /* every float becomes this, if has_dtype */
     adj_format format;         /* of convolutions, pools and their kind, if has_format */
-    /* Of the executor: math fast, no_fusion, slices, tune for a moment. */
-    int fast, unfused, slices, tune;
+    /* Of the executor: math fast, no_fusion, tune for a moment. */
+    int fast, unfused, tune;
     /* Mixed precision: "mixed" and "mixed:bf16" are BF16, "mixed:f16" is F16 with the loss scale
      * that adj_exec_opts has by default. A type that does not follow "mixed" is dtype. */
     adj_precision precision;

@@ -126,8 +126,6 @@ struct adj_op {
     unsigned sum_in;          /* bit i: linear in these operands together, as a sum is; 0: in each
                                  of linear_in by itself, as a product is */
     unsigned half_in;         /* bit i: operand i is of the half type when the op is; 0: all */
-    unsigned mean_in;         /* bit i: operand i is a sum over the batch, which the op divides by
-                                 how many elements of images were summed up */
     /* Checks operands (all of one graph, none NULL) and attributes (each within what the schema
      * says), completes attrs in place (SAME -> pads) and gives the result's type. On failure:
      * return adj_fail(n->graph, ...). n->id, n->type and n->attrs are not set yet. NULL: operands
@@ -153,10 +151,6 @@ struct adj_op {
      * Called where n alone reads in[0], and in[1], ... as well as in[0]->in[1], ... follow from
      * parameters that stay: what is made of these alone is computed once, not in every run. */
     adj_node *(*fold)(const adj_node *n, adj_node *const in[]);
-    /* Optional, for an op with images but no image as its result: that of a whole batch, of n's
-     * type, from those of its n_part equal parts, which lie one after the other. NULL: their sum.
-     */
-    void (*merge)(const adj_node *n, int64_t n_part, const void *part, void *whole);
     /* Optional: nominal multiplications and additions; NULL: one for each element of the result. */
     double (*flop)(const adj_node *n);
 

@@ -126,40 +126,6 @@ static void grad_grad(adj_node *y, adj_node *e, adj_node *dx[])
     dx[4] = norm_two_rows(adj_mul(minus_k_m, e0), second);
 }
 
-/* ---- parts of a batch ---- */
-
-static double at(const adj_node *n, const void *values, int64_t i)
-{
-    return n->type.dtype == ADJ_F64 ? ((const double *)values)[i] : ((const float *)values)[i];
-}
-
-static void put(const adj_node *n, void *values, int64_t i, double value)
-{
-    if (n->type.dtype == ADJ_F64)
-        ((double *)values)[i] = value;
-    else
-        ((float *)values)[i] = (float)value;
-}
-
-/* The variance is the mean of the parts' variances and the variance of their means (Chan, Golub,
- * LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979). */
-static void stats_merge(const adj_node *n, int64_t n_part, const void *part, void *whole)
-{
-    const int64_t c = n->type.shape.dim[1];
-    for (int64_t i = 0; i < c; i++) {
-        double mean = 0, var = 0;
-        for (int64_t p = 0; p < n_part; p++)
-            mean += at(n, part, 2 * c * p + i);
-        mean /= (double)n_part;
-        for (int64_t p = 0; p < n_part; p++) {
-            const double d = at(n, part, 2 * c * p + i) - mean;
-            var += at(n, part, 2 * c * p + c + i) + d * d;
-        }
-        put(n, whole, i, mean);
-        put(n, whole, c + i, var / (double)n_part);
-    }
-}
-
 /* ---- builders ---- */
 
 static adj_node *with_epsilon(const adj_op *op, adj_node *const in[], double epsilon,
@@ -218,7 +184,6 @@ const adj_op adj_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .schema = &format_schema,
                                         .infer = norm_infer,
                                         .grad = stats_grad,
-                                        .merge = stats_merge,
                                         .operand = {"x"},
                                         .images = 1};
 const adj_op adj_op_batch_norm = {.name = "batch_norm",
@@ -254,7 +219,6 @@ const adj_op adj_op_batch_norm_grad = {
     .flags = ADJ_OP_HALF,
     .sum_in = 8 | 16,
     .half_in = 1 | 8,
-    .mean_in = 16,
     .schema = &schema,
     .infer = norm_infer,
     .grad = grad_grad,

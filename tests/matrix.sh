@@ -45,7 +45,7 @@ settings() {
     level onednn-avx512-fp16 ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 $avx512 avx512_bf16 avx512_fp16
     level onednn-amx ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX $avx512 amx_bf16 amx_int8
     level least "ONEDNN_MAX_CPU_ISA=SSE41 ADJOINT_MAX_ISA=base"
-    for plan in unfused tune slices; do
+    for plan in unfused tune; do
         echo "plan-$plan env ADJOINT_PLAN=$plan ninja test"
     done
     ! command -v localedef >/dev/null || echo "locale env TEST_LOCALE=de_DE.UTF-8 ninja test"

@@ -28,9 +28,8 @@ static const struct {
     {304, "avx10_1_512_amx"},
     {304, "avx10_1_512_amx_fp16"},
 };
-static const char *const words[] = {"f32",     "f64",   "f16",   "bf16",     "nhwc",
-                                    "nchw",    "isa=",  "impl=", "threads=", "fast",
-                                    "unfused", "mixed", "tune",  "slices"};
+static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhwc",  "nchw", "isa=",
+                                    "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
 enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words, MAX_OPS = 128 };
 
 /* An isa that the oneDNN here knows. */
@@ -94,8 +93,6 @@ static int *switch_of(const char *part, adj_compare_config *c)
         return &c->fast;
     if (strcmp(part, "unfused") == 0)
         return &c->unfused;
-    if (strcmp(part, "slices") == 0)
-        return &c->slices;
     return strcmp(part, "tune") == 0 ? &c->tune : NULL;
 }
 
@@ -147,7 +144,7 @@ static adj_status read_part(const char *part, const char *before, adj_compare_co
                          part,
                          did_you_mean(part, words, N_WORD, sizeof *words,
                                       "expected a type, nhwc, nchw, isa=, impl=, threads=, fast, "
-                                      "unfused, slices, mixed or tune")
+                                      "unfused, mixed or tune")
                              .s);
 }
 

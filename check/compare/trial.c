@@ -195,7 +195,6 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .debug.no_fusion = t->config->unfused || t->as_built,
                           .debug.no_sharing = t->as_built,
                           .debug.no_passes = t->as_built,
-                          .slices = t->config->slices ? 1 : -1,
                           .tune = t->config->tune,
                           .tune_seconds = tune_seconds,
                           .debug.quarantine = t->quarantine,

@@ -68,11 +68,6 @@ static int read_options(bench_opts *o, int argc, char **argv)
          "without it where that saves time",
          .flag = &o->recompute},
         {"--no-recompute", "", "all activations are kept", .flag = &o->no_recompute},
-        {"--slices", "",
-         "steps run over a few images at a time wherever they can: less reading and writing of "
-         "memory; without it in inference on many images, but with --math fast",
-         .flag = &o->slices},
-        {"--no-slices", "", "steps run over the whole batch", .flag = &o->no_slices},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
         {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
          .text = &o->trace},
@@ -109,8 +104,6 @@ static int check_goes_with(const bench_opts *o)
         {o->recompute || o->no_recompute, step && !o->infer,
          "--recompute and --no-recompute go with a training step of --model"},
         {o->recompute && o->no_recompute, 0, "--recompute and --no-recompute exclude each other"},
-        {o->slices || o->no_slices, step, "--slices and --no-slices go with a step of --model"},
-        {o->slices && o->no_slices, 0, "--slices and --no-slices exclude each other"},
         {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
         {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
         {o->all, !step, "--all goes with --op or --raw"},
@@ -173,8 +166,6 @@ static void print_step(const bench_opts *o, const bench_net *n, const bench_step
            1e3 * n->plan_seconds, info.steps, info.reorders, info.naive_steps);
     if (info.recomputed > 0)
         printf("; %d activations recomputed", info.recomputed);
-    if (info.sliced > 0)
-        printf("; %d in slices", info.sliced);
     printf("\n");
     if (o->tune)
         printf("  tuned: %d candidates timed, %d steps from the file\n", info.timed, info.cached);

@@ -10,7 +10,7 @@ typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
     const char *model, *backend, *without, *impl, *math, *precision_word, *trace, *json, *tune_file;
     int64_t batch, threads, infer, tune, raw, all, warm, cold, profile;
-    int64_t recompute, no_recompute, slices, no_slices;
+    int64_t recompute, no_recompute;
     /* Of each measurement, of --raw altogether; of a plan's tuning, 0: the default. */
     double seconds, tune_seconds;
     adj_dtype dtype;

@@ -32,12 +32,11 @@ json_t *bench_json_profile(const bench_profile *p)
         const adj_step_info *s = &p->row[i];
         failed = json_array_append_new(
             rows,
-            json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:f, s:s}", "op", s->op,
+            json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:f, s:f, s:I, s:f, s:s}", "op", s->op,
                       "name", s->name, "node", s->node != NULL ? adj_node_id(s->node) : -1, "nodes",
-                      s->n_node, "backend", s->backend, "implementation", s->impl, "slices",
-                      s->slices, "us", 1e6 * s->seconds, "flop", s->flop, "bytes",
-                      (json_int_t)s->bytes, "rate", bench_rate(s), "unit",
-                      bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
+                      s->n_node, "backend", s->backend, "implementation", s->impl, "us",
+                      1e6 * s->seconds, "flop", s->flop, "bytes", (json_int_t)s->bytes, "rate",
+                      bench_rate(s), "unit", bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
     }
     return rows;
 }
@@ -51,26 +50,26 @@ int bench_json_step(FILE *f, const void *source)
     json_t *j = head(o);
     const spread *s = &t->time;
     const adj_exec_info info = adj_exec_stats(n->exec);
-    int failed = add(
-        j, json_pack("{s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-                     "batch", (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune,
-                     "recompute", (int)o->recompute, "slices", (int)o->slices, "no_recompute",
-                     (int)o->no_recompute, "no_slices", (int)o->no_slices, "runs", s->n,
-                     "median_ms", 1e3 * s->median, "min_ms", 1e3 * s->min, "q1_ms", 1e3 * s->q1,
-                     "q3_ms", 1e3 * s->q3, "spread", (s->q3 - s->q1) / s->median, "images_per_s",
-                     (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
+    int failed =
+        add(j, json_pack("{s:I, s:b, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+                         "batch", (json_int_t)o->batch, "infer", (int)o->infer, "tune",
+                         (int)o->tune, "recompute", (int)o->recompute, "no_recompute",
+                         (int)o->no_recompute, "runs", s->n, "median_ms", 1e3 * s->median, "min_ms",
+                         1e3 * s->min, "q1_ms", 1e3 * s->q1, "q3_ms", 1e3 * s->q3, "spread",
+                         (s->q3 - s->q1) / s->median, "images_per_s", (double)o->batch / s->median,
+                         "gflops", 1e-9 * n->flop / s->median));
     failed |= add(
-        j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
+        j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
                      "s:o, s:o*}",
                      "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes,
                      "live_bytes", (json_int_t)info.live_bytes, "storage_bytes",
                      (json_int_t)info.storage_bytes, "read_bytes", (json_int_t)info.read_bytes,
                      "written_bytes", (json_int_t)info.written_bytes, "steps", info.steps,
-                     "recomputed", info.recomputed, "sliced", info.sliced, "timed", info.timed,
-                     "cached", info.cached, "reorders", info.reorders, "naive_steps",
-                     info.naive_steps, "warning", json_text(adj_exec_warning(n->exec)),
-                     "peak_rss_bytes", (json_int_t)t->peak_rss, "loss", json_number(t->loss),
-                     "profile", r->profile != NULL ? bench_json_profile(r->profile) : NULL));
+                     "recomputed", info.recomputed, "timed", info.timed, "cached", info.cached,
+                     "reorders", info.reorders, "naive_steps", info.naive_steps, "warning",
+                     json_text(adj_exec_warning(n->exec)), "peak_rss_bytes",
+                     (json_int_t)t->peak_rss, "loss", json_number(t->loss), "profile",
+                     r->profile != NULL ? bench_json_profile(r->profile) : NULL));
     return json_write(f, j, JSON_PAGE, failed);
 }
 
@@ -141,13 +140,12 @@ int bench_trace(FILE *f, const void *source)
         double us = 1e6 * s->seconds;
         failed = json_array_append_new(
             events,
-            json_pack(
-                "{s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:s, s:s, s:i, s:i, s:f, s:I, s:f, s:s}}",
-                "name", s->name[0] != '\0' ? s->name : s->op, "cat", s->op, "ph", "X", "ts", at,
-                "dur", us, "pid", 1, "tid", 1, "args", "op", s->op, "implementation", s->impl,
-                "slices", s->slices, "node", s->node != NULL ? adj_node_id(s->node) : -1, "flop",
-                s->flop, "bytes", (json_int_t)s->bytes, "rate", bench_rate(s), "unit",
-                bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
+            json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:s, s:s, s:i, s:f, s:I, s:f, s:s}}",
+                      "name", s->name[0] != '\0' ? s->name : s->op, "cat", s->op, "ph", "X", "ts",
+                      at, "dur", us, "pid", 1, "tid", 1, "args", "op", s->op, "implementation",
+                      s->impl, "node", s->node != NULL ? adj_node_id(s->node) : -1, "flop", s->flop,
+                      "bytes", (json_int_t)s->bytes, "rate", bench_rate(s), "unit",
+                      bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
         at += us;
     }
     json_t *j = json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ns");

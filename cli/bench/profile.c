@@ -29,8 +29,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
         status = bench_net_draw(n);
     if (status != ADJ_OK)
         return status;
-    p->n = adj_exec_substep_count(n->exec);
-    p->sliced = adj_exec_stats(n->exec).sliced;
+    p->n = adj_exec_step_count(n->exec);
     p->row = calloc((size_t)p->n + 1, sizeof *p->row);
     samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
     if (p->row == NULL || steps == NULL)
@@ -38,7 +37,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     if (status == ADJ_OK)
         status = bench_net_time(n, o, &whole, steps);
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {
-        p->row[i] = adj_exec_substep_at(n->exec, i);
+        p->row[i] = adj_exec_step_at(n->exec, i);
         p->row[i].seconds = samples_spread(&steps[i]).median;
         p->plan_seconds += p->row[i].seconds;
         p->runs = whole.time.n;
@@ -60,13 +59,10 @@ void bench_profile_free(bench_profile *p)
 
 static void print_line(FILE *f, const bench_profile *p, const adj_step_info *s, const char *name)
 {
-    char slices[32] = "";
-    if (s->slices > 0)
-        snprintf(slices, sizeof slices, ", in %d slices", s->slices);
-    put_text(f, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s%s\n", name, 1e6 * s->seconds,
+    put_text(f, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds,
              1e-6 * (double)s->bytes, bench_rate(s), bench_counts_flop(s) ? "GFLOP/s" : "GB/s",
              p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
-             s->impl[0] != '\0' ? " " : "", s->impl, slices);
+             s->impl[0] != '\0' ? " " : "", s->impl);
 }
 
 static void print_steps(FILE *f, const bench_profile *p)
@@ -99,8 +95,7 @@ static void print_ops(FILE *f, const bench_profile *p)
     for (int i = 0; i < p->n && sum != NULL; i++) {
         const adj_step_info *s = &p->row[i];
         int k = 0;
-        while (k < n && (strcmp(sum[k].op, s->op) != 0 || strcmp(sum[k].impl, s->impl) != 0 ||
-                         sum[k].slices != s->slices))
+        while (k < n && (strcmp(sum[k].op, s->op) != 0 || strcmp(sum[k].impl, s->impl) != 0))
             k++;
         if (k == n) {
             sum[n++] = *s;
@@ -135,8 +130,6 @@ void bench_profile_print(FILE *f, const bench_profile *p)
     fputc('\n', f);
     print_head(f, "steps by op");
     print_ops(f, p);
-    if (p->sliced > 0)
-        fprintf(f, "in slices of a few images: most of the MB stay in the caches\n");
     fprintf(f,
             "%.1f us in the plan's steps, %.1f us a step with labels set, results copied, and the "
             "timing\n",

@@ -7,7 +7,7 @@
 #include "step.h"
 
 typedef struct {
-    int n, runs, sliced;
+    int n, runs;
     adj_step_info *row;                /* strings are the executor's; seconds: the median */
     double step_seconds, plan_seconds; /* medians: whole steps while profiling; the rows' sum */
 } bench_profile;

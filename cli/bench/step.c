@@ -22,7 +22,6 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .tune_file = o->tune_file,
                            .tune_seconds = o->tune_seconds,
                            .recompute = (int)(o->recompute - o->no_recompute),
-                           .slices = o->raw ? -1 : (int)(o->slices - o->no_slices),
                            .threads = (int)o->threads,
                            .debug.profile = o->timed_steps,
                            .debug.backends = o->backends};
@@ -186,12 +185,12 @@ static size_t peak_rss(void)
     return getrusage(RUSAGE_SELF, &r) == 0 ? (size_t)r.ru_maxrss * 1024 : 0;
 }
 
-/* The times of the plan's substeps in the last run. 0: there is no room for more. */
+/* The times of the plan's steps in the last run. 0: there is no room for more. */
 static int add_steps(const bench_net *n, samples *steps)
 {
     int added = 1;
-    for (int i = 0; i < adj_exec_substep_count(n->exec); i++)
-        added &= samples_add(&steps[i], adj_exec_substep_at(n->exec, i).seconds);
+    for (int i = 0; i < adj_exec_step_count(n->exec); i++)
+        added &= samples_add(&steps[i], adj_exec_step_at(n->exec, i).seconds);
     return added && steps->n < MAX_PROFILED;
 }
 

@@ -59,7 +59,7 @@ void budget_count(adj_exec *e)
         while (k < i && !is_same_work(&e->group[k], g))
             k++;
         int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
-        if (k < i || is_view || g->slices != NULL)
+        if (k < i || is_view)
             continue;
         t->work_left += work_of(t, g);
         t->groups_left++;

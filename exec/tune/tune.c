@@ -224,7 +224,7 @@ static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
         return e->status;
     *part = (tune_part){s.group, NONE};
     if ((g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW)) || is_empty(&s.group) ||
-        has_collective(g->n, g->node) || g->slices != NULL)
+        has_collective(g->n, g->node))
         return ADJ_OK;
     if (tune_key(e, "", &s.group, key) != ADJ_OK)
         return no_memory(e);
@@ -311,8 +311,7 @@ static adj_status decide_all(adj_exec *e)
     tuner *t = e->tuner;
     const int n_open = t->n_decision;
     for (int i = 0; i < e->n_group && n_open > 0; i++)
-        if (t->part[i].decision == NONE && e->group[i].slices == NULL &&
-            adopt_known(e, &e->group[i], &t->part[i]) != ADJ_OK)
+        if (t->part[i].decision == NONE && adopt_known(e, &e->group[i], &t->part[i]) != ADJ_OK)
             return e->status;
     int *chosen = region_alloc(&t->region, (size_t)t->n_decision, sizeof *chosen);
     if (chosen == NULL)

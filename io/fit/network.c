@@ -356,8 +356,8 @@ static adj_status failed(const network *n, adj_status status, adj_error *error)
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
 }
 
-adj_status network_set(network *n, const adj_loader_batch *b, const step_inputs *step,
-                       adj_error *error)
+static adj_status set_batch(network *n, const adj_loader_batch *b, const step_inputs *step,
+                            adj_error *error)
 {
     const float rate = step != NULL ? (float)step->lr : 0;
     adj_status status = ADJ_OK;
@@ -366,6 +366,16 @@ adj_status network_set(network *n, const adj_loader_batch *b, const step_inputs 
         set_shard(n, b, step, i, &status);
     set_leaf(n, n->mix, 0, &b->mix, &status);
     set_leaf(n, n->lr, 0, &rate, &status);
+    return failed(n, status, error);
+}
+
+adj_status network_open_batch(network *n, const int32_t *labels, float **images, adj_error *error)
+{
+    void *x = NULL;
+    adj_status status = adj_set_in_place(n->exec, n->images, &x);
+    if (labels != NULL)
+        set_leaf(n, n->labels, 0, labels, &status);
+    *images = x;
     return failed(n, status, error);
 }
 
@@ -385,6 +395,6 @@ adj_status network_read(network *n, adj_status status, adj_error *error)
 adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
                        adj_error *error)
 {
-    const adj_status status = network_set(n, b, step, error);
+    const adj_status status = set_batch(n, b, step, error);
     return status == ADJ_OK ? network_read(n, adj_run(n->exec), error) : status;
 }

@@ -75,9 +75,9 @@ typedef struct {
     double lr;
     const float *share; /* [n_shard]: by how much each shard's loss counts, 1 on average; NULL: 1 */
 } step_inputs;
-/* Sets the leaves for a batch; n->exec is then to be run. step as in network_run. */
-adj_status network_set(network *n, const adj_loader_batch *b, const step_inputs *step,
-                       adj_error *error);
+/* Sets the labels, unless they are NULL, and *images to where the next run's images are to be
+ * written. n->exec is then to be run. For one shard. */
+adj_status network_open_batch(network *n, const int32_t *labels, float **images, adj_error *error);
 /* Fills scores and losses after a run that ended with that status, which it returns. */
 adj_status network_read(network *n, adj_status status, adj_error *error);
 /* Runs it on a batch - for prediction on its images alone - and fills scores and losses. step: NULL

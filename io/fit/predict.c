@@ -7,28 +7,31 @@
 
 /* ---- images of the caller ---- */
 
-typedef struct { /* one of them is NULL */
+typedef struct { /* one of bytes and floats is NULL */
+    const adj_predictor *p;
     const uint8_t *bytes;
     const float *floats;
 } images;
 
 /* x = (pixel - mean) / deviation, for count images from first on. */
-static void normalise(const adj_predictor *p, images from, int64_t first, int64_t count, float *x)
+static void normalise(const void *source, int64_t first, int64_t count, float x[])
 {
+    const images *from = source;
+    const adj_predictor *p = from->p;
     const int64_t c = p->net.c, pixels = count * p->net.h * p->net.w,
                   at = first * p->net.h * p->net.w;
 
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t k = 0; k < c; k++) {
             const int64_t e = (at + i) * c + k;
-            const float pixel = from.bytes != NULL ? (float)from.bytes[e] : from.floats[e];
+            const float pixel = from->bytes != NULL ? (float)from->bytes[e] : from->floats[e];
             x[i * c + k] = (pixel - p->mean[k]) / p->deviation[k];
         }
 }
 
 void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[])
 {
-    normalise(p, (images){.floats = pixels}, 0, n, x);
+    normalise(&(images){.p = p, .floats = pixels}, 0, n, x);
 }
 
 /* Fails for the first image that has a probability that is not finite. */
@@ -67,17 +70,15 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
     if (status != ADJ_OK)
         return status;
     const int64_t batch = w->n * w->part, image = p->net.h * p->net.w * p->net.c;
-    float *x = calloc((size_t)(batch * image), sizeof *x);
-    if (x == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "predict: out of memory");
     for (int64_t first = 0; first < n && status == ADJ_OK; first += batch) {
         const int64_t count = n - first < batch ? n - first : batch;
-        normalise(p, from, first, count, x);
-        status = workers_run(w, &(adj_loader_batch){.x = x}, count, error);
+        const images left = {.p = p,
+                             .bytes = from.bytes != NULL ? from.bytes + first * image : NULL,
+                             .floats = from.floats != NULL ? from.floats + first * image : NULL};
+        status = workers_run(w, normalise, &left, NULL, count, error);
         if (status == ADJ_OK)
             copy_scores(w, count, probabilities + first * p->net.classes);
     }
-    free(x);
     return status == ADJ_OK ? check_finite(n, p->net.classes, probabilities, error) : status;
 }
 
@@ -143,22 +144,34 @@ static void answer(const adj_ranks *r)
         r->answer(r->group);
 }
 
+typedef struct {
+    const float *x;
+    int64_t image; /* elements */
+} loaded;
+
+static void copy_images(const void *source, int64_t first, int64_t count, float x[])
+{
+    const loaded *b = source;
+    memcpy(x, b->x + first * b->image, (size_t)(count * b->image) * sizeof *x);
+}
+
 /* Scores batches first to end - 1 into list [end - first][w->n], a part without images as zeros.
  * ranks: others that wait meanwhile; or NULL. */
 static adj_status score_batches(workers *w, adj_loader *l, int64_t first, int64_t end,
                                 const adj_ranks *ranks, batch_score list[], int64_t confusion[],
                                 adj_error *error)
 {
+    const int64_t image = adj_shape_elems(w->each->shape) / w->part;
     adj_loader_batch b;
     adj_status status = first < end ? adj_loader_seek(l, 0, first, error) : ADJ_OK;
     for (int64_t step = first; step < end && status == ADJ_OK; step++) {
         status = adj_loader_next(l, &b, error);
         if (status == ADJ_OK)
-            status = workers_run(w, &b, b.count, error);
+            status = workers_run(w, copy_images, &(loaded){b.x, image}, b.labels, b.count, error);
         for (int i = 0; i < w->n && status == ADJ_OK; i++, list++)
             if (worker_count(w, i, b.count) > 0)
-                *list = score_part(&w->each[i], worker_count(w, i, b.count),
-                                   b.labels + i * w->part, confusion);
+                *list = score_part(&w->each[i], worker_count(w, i, b.count), b.labels + i * w->part,
+                                   confusion);
         answer(ranks);
     }
     return status;

@@ -116,10 +116,9 @@ static adj_status make_workers(adj_predictor *p, int kind, int64_t images, adj_e
     plan.inner = kind == INNER ? p->inner : NULL;
     plan.gradient = kind == GRADIENT;
     plan.tune &= kind != INNER && kind != GRADIENT;
-    adj_status status =
-        workers_open(w, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION, &p->net, n, part,
-                     kind == EVALUATION && p->evaluations > 0 ? p->evaluations * runs : runs,
-                     &plan, error);
+    adj_status status = workers_open(
+        w, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION, &p->net, n, part,
+        kind == EVALUATION && p->evaluations > 0 ? p->evaluations * runs : runs, &plan, error);
     if (status != ADJ_OK)
         workers_close(w);
     return status;

@@ -20,7 +20,8 @@ adj_status workers_open(workers *w, network_kind kind, const adj_net *net, int n
     *w = (workers){.n = n, .part = part};
     w->each = calloc((size_t)w->n, sizeof *w->each);
     w->exec = calloc((size_t)w->n, sizeof(adj_exec *));
-    if (w->each == NULL || w->exec == NULL)
+    w->images = calloc((size_t)w->n, sizeof(float *));
+    if (w->each == NULL || w->exec == NULL || w->images == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
     if (w->n > 1)
         p.threads = 1;
@@ -41,6 +42,7 @@ void workers_close(workers *w)
         network_close(&w->each[i]);
     free(w->each);
     free(w->exec);
+    free(w->images);
     *w = (workers){0};
 }
 
@@ -50,23 +52,31 @@ int64_t worker_count(const workers *w, int i, int64_t count)
     return left > 0 ? smaller(left, w->part) : 0;
 }
 
-/* The part of worker i. */
-static adj_loader_batch part_of(const workers *w, int i, const adj_loader_batch *b)
-{
-    return (adj_loader_batch){.x = b->x + i * adj_shape_elems(w->each[i].shape),
-                              .labels = b->labels != NULL ? b->labels + i * w->part : NULL};
-}
-
-adj_status workers_run(workers *w, const adj_loader_batch *b, int64_t count, adj_error *error)
+/* Gives each of n networks its part of the batch. */
+static adj_status set_parts(workers *w, int n, fill_images fill, const void *source,
+                            const int32_t *labels, int64_t count, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    int n = 0;
-    for (; n < w->n && worker_count(w, n, count) > 0 && status == ADJ_OK; n++) {
-        const adj_loader_batch part = part_of(w, n, b);
-        status = network_set(&w->each[n], &part, NULL, error);
-    }
-    if (status == ADJ_OK)
-        status = w->n > 1 ? adj_run_each(n, w->exec) : adj_run(w->exec[0]);
+    float **x = w->images;
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        status = network_open_batch(&w->each[i], labels != NULL ? labels + i * w->part : NULL,
+                                    &x[i], error);
+    if (status != ADJ_OK)
+        return status;
+#pragma omp parallel for num_threads(n) schedule(static, 1)
+    for (int i = 0; i < n; i++)
+        fill(source, i * w->part, worker_count(w, i, count), x[i]);
+    return ADJ_OK;
+}
+
+adj_status workers_run(workers *w, fill_images fill, const void *source, const int32_t *labels,
+                       int64_t count, adj_error *error)
+{
+    const int n = (int)smaller(w->n, (count + w->part - 1) / w->part);
+    adj_status status = set_parts(w, n, fill, source, labels, count, error);
+    if (status != ADJ_OK)
+        return status;
+    status = w->n > 1 ? adj_run_each(n, w->exec) : adj_run(w->exec[0]);
     for (int i = 0; i < n; i++)
         status = network_read(&w->each[i], status, error);
     return status;

@@ -1,6 +1,6 @@
 /* workers.h - networks that compute parts of a batch side by side, one thread each. Between their
- * steps no thread waits for another, and a part's values stay in its core's cache. A batch too small
- * for that is computed by one network with all threads. */
+ * steps no thread waits for another, and a part's values stay in its core's cache. A batch too
+ * small for that is computed by one network with all threads. */
 #ifndef IO_FIT_WORKERS_H
 #define IO_FIT_WORKERS_H
 
@@ -14,6 +14,7 @@ typedef struct {
     int64_t part;  /* images of each */
     network *each; /* [n], by their part of the batch */
     adj_exec **exec;
+    float **images; /* [n]: where the parts of the next run are written */
 } workers;
 
 /* Returns the number of networks for that many images: one, or as many as there are threads. */
@@ -23,8 +24,13 @@ int workers_for(int64_t images, const plan_opts *plan);
 adj_status workers_open(workers *w, network_kind kind, const adj_net *net, int n, int64_t part,
                         int64_t runs, const plan_opts *plan, adj_error *error);
 void workers_close(workers *w);
-/* Runs them on the first count images of a batch of n * part; a part without images is not run. */
-adj_status workers_run(workers *w, const adj_loader_batch *b, int64_t count, adj_error *error);
+/* Writes count images, normalized, from that one of source on to x [count, h, w, c]. Threads call
+ * it for different images at a time. */
+typedef void (*fill_images)(const void *source, int64_t first, int64_t count, float x[]);
+/* Runs them on the first count images of a batch of n * part; a part without images is not run.
+ * labels: [n * part] in an evaluation, else NULL. */
+adj_status workers_run(workers *w, fill_images fill, const void *source, const int32_t *labels,
+                       int64_t count, adj_error *error);
 /* Images of worker i's part among the first count of a batch. */
 int64_t worker_count(const workers *w, int i, int64_t count);
 

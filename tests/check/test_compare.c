@@ -133,16 +133,16 @@ static adj_node *wide_network(adj_graph *g)
 /* The executor's options: more roundings, no groups, other candidates. */
 Test(compare, options_of_the_executor)
 {
-    static const char *const configs[] = {
-        "naive:f64",   "onednn:unfused", "onednn:tune",          "onednn:fast",
-        "naive:mixed", "onednn:mixed",   "onednn:mixed:unfused", "onednn:slices"};
+    static const char *const configs[] = {"naive:f64",           "onednn:unfused", "onednn:tune",
+                                          "onednn:fast",         "naive:mixed",    "onednn:mixed",
+                                          "onednn:mixed:unfused"};
     for (int exact = 0; exact < 2; exact++) {
         rig r = {.g = adj_graph_new()};
         r.loss = wide_network(r.g);
         r.updates = adj_sgd(r.loss, adj_input(r.g, "lr", ADJ_F32, (adj_shape){0}));
         adj_status status = rig_compare(
             &r, (adj_compare_opts){
-                    .n_config = 8, .config = configs, .runs = 1, .threads = 1, .exact = exact});
+                    .n_config = 7, .config = configs, .runs = 1, .threads = 1, .exact = exact});
         cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));
         int grouped = 0, inexact = 0;
         for (int i = 0; i < adj_comparison_row_count(r.c); i++) {
@@ -219,12 +219,10 @@ Test(compare, configurations_are_read)
                  ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn,max_pool=naive,relu=naive");
     cr_assert(c.has_format && !c.has_dtype);
-    cr_assert(!c.fast && !c.unfused && !c.tune && !c.slices);
+    cr_assert(!c.fast && !c.unfused && !c.tune);
     cr_assert_eq(c.precision, ADJ_PRECISION_AS_BUILT);
     cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL), ADJ_OK);
-    cr_assert(c.fast && c.unfused && c.tune && !c.slices && c.precision == ADJ_PRECISION_BF16);
-    cr_assert_eq(adj_compare_config_parse("onednn:slices", &c, NULL), ADJ_OK);
-    cr_assert(c.slices && !c.unfused);
+    cr_assert(c.fast && c.unfused && c.tune && c.precision == ADJ_PRECISION_BF16);
     static const char *const wrong[][2] = {
         {"onednm", "(got \"onednm\", expected one of onednn, direct, naive)"},
         {"onednn,max_pol=naive", "unknown op \"max_pol\" (did you mean max_pool?)"},

@@ -317,7 +317,6 @@ Test(cli, train_with_tune)
     folder_remove(&f);
 }
 
-/* In slices the sums of what is recomputed have another order. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 
 Test(cli, train_with_recompute, .init = plan_as_usual)

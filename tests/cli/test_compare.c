@@ -143,7 +143,7 @@ Test(compare_cli, isa)
     static const struct {
         const char *configs, *never;
     } cases[] = {{"naive:f64,onednn:isa=sse41", "avx"}, {"naive:f64,onednn:isa=avx2", "avx512"}};
-    unsetenv("ADJOINT_PLAN"); /* slices print no implementations, and have groups of their own */
+    unsetenv("ADJOINT_PLAN");
     for (int i = 0; i < 2; i++) {
         arguments[14] = cases[i].configs;
         run_tool(arguments, &f);

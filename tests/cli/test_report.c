@@ -166,15 +166,14 @@ static void expect_times(const report_plan *p, const adj_exec *e)
     cr_expect_float_eq(layers, p->seconds, 1e-9 * p->seconds);
     cr_expect_float_eq(kernels, p->seconds, 1e-9 * p->seconds);
     cr_expect_eq(steps, p->steps);
-    cr_expect_eq(steps, adj_exec_substep_count(e));
+    cr_expect_eq(steps, adj_exec_step_count(e));
     for (int i = 0; i < p->n_layer - 1; i++)
         cr_expect(p->layer[i].forward > 0 && p->layer[i].backward > 0, "%s", p->layer[i].name);
 }
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 
-/* Slices of several layers are one step. */
-static void layers_of_a_plan(int slices)
+Test(report, layers_of_a_plan, .init = plan_as_usual)
 {
     adj_graph *g = adj_graph_new();
     adj_node *logits = adj_model_logits(g, adj_model_find("lenet", NULL),
@@ -184,12 +183,8 @@ static void layers_of_a_plan(int slices)
              *loss = adj_loss_softmax(logits, labels);
     const adj_optimiser_opts momentum = {.momentum = 0.9};
     adj_updates *u = adj_training_updates(loss, lr, &momentum);
-    const adj_exec_opts options = {.n_fetch = 1,
-                                   .fetch = &loss,
-                                   .updates = u,
-                                   .threads = 1,
-                                   .slices = slices,
-                                   .debug.profile = 1};
+    const adj_exec_opts options = {
+        .n_fetch = 1, .fetch = &loss, .updates = u, .threads = 1, .debug.profile = 1};
     adj_exec *e = NULL;
     static const float x[4 * 28 * 28], rate = 0.01F;
     static const int32_t y[4] = {1, 2, 3, 4};
@@ -198,7 +193,6 @@ static void layers_of_a_plan(int slices)
     cr_assert_eq(adj_set(e, adj_find(g, "images"), x, sizeof x), ADJ_OK);
     cr_assert_eq(adj_set(e, labels, y, sizeof y), ADJ_OK);
     cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
-    cr_assert_eq(adj_exec_stats(e).sliced > 0, slices > 0);
     cr_assert_eq(plan_measure(&p, loss, e, 3, 10.0), ADJ_OK);
     cr_assert_eq(p.n_layer, 5);
     cr_expect_eq(p.runs, 3);
@@ -216,12 +210,6 @@ static void layers_of_a_plan(int slices)
     plan_free(&p);
     adj_exec_free(e);
     adj_graph_free(g);
-}
-
-Test(report, layers_of_a_plan, .init = plan_as_usual)
-{
-    layers_of_a_plan(-1);
-    layers_of_a_plan(1);
 }
 
 /* ---- the course ---- */

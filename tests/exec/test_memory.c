@@ -26,7 +26,7 @@ static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)
 /* A step of a small network - conv, bias, relu, loss, their gradient, an optimiser - built,
  * differentiated, planned and run with one allocator; the status it ended with. Whatever runs out,
  * what is there can be freed; and a plan that failed alone can be made again. */
-static adj_status small_network(counter *c, const char *backend, int slices)
+static adj_status small_network(counter *c, const char *backend)
 {
     adj_allocator a = {count_alloc, count_free, c};
     adj_graph_opts go = {.allocator = &a};
@@ -52,8 +52,7 @@ static adj_status small_network(counter *c, const char *backend, int slices)
     for (int i = 0; i < 3; i++)
         adj_updates_add(u, p[i], adj_sgd_step(p[i], dp[i], lr, 0));
     adj_exec *e = NULL;
-    adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend, .slices = slices};
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend};
     if (adj_graph_status(g) == ADJ_OK) {
         status = adj_exec_new(g, &o, &e);
         if (status == ADJ_ENOMEM)
@@ -79,9 +78,8 @@ static adj_status small_network(counter *c, const char *backend, int slices)
     return status;
 }
 
-static adj_status by_naive(counter *c) { return small_network(c, "naive", 0); }
-static adj_status by_onednn(counter *c) { return small_network(c, NULL, 0); }
-static adj_status in_slices(counter *c) { return small_network(c, NULL, 1); }
+static adj_status by_naive(counter *c) { return small_network(c, "naive"); }
+static adj_status by_onednn(counter *c) { return small_network(c, NULL); }
 
 /* An inference, whose filters are packed once: one by Winograd's algorithm, where there is AVX2,
  * and one by gemm. */
@@ -131,7 +129,6 @@ TestSuite(memory, .init = plan_as_usual);
 
 Test(memory, out_of_memory_naive) { run_out_of_memory(by_naive); }
 Test(memory, out_of_memory_onednn) { run_out_of_memory(by_onednn); }
-Test(memory, out_of_memory_in_slices) { run_out_of_memory(in_slices); }
 Test(memory, out_of_memory_of_packed_filters) { run_out_of_memory(plan_packed_filters); }
 
 /* A chain of elementwise nodes needs one buffer, or two when something else is read later. */

@@ -18,7 +18,6 @@ static adj_exec *plan(adj_graph *g, const char *backend)
     return e;
 }
 
-/* Not in slices, whatever plans all tests are run with: what is in them is another plan's. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(step_group, .init = plan_as_usual);
 

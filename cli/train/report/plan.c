@@ -19,14 +19,14 @@ static int by_value(const void *a, const void *b)
 
 typedef struct { /* of some runs of a plan */
     int n_step, max_runs, runs;
-    double *seconds; /* [step * max_runs + run]: of substeps, each one's sorted by the end */
+    double *seconds; /* [step * max_runs + run]: of steps, each one's sorted by the end */
 } step_times;
 
 /* Another plan of the executor's may have been taken. */
 static int make_room(step_times *t, const adj_exec *e)
 {
     free(t->seconds);
-    t->n_step = adj_exec_substep_count(e);
+    t->n_step = adj_exec_step_count(e);
     t->runs = 0;
     t->seconds = calloc((size_t)t->n_step * (size_t)t->max_runs + 1, sizeof *t->seconds);
     return t->seconds != NULL;
@@ -44,7 +44,7 @@ static adj_status time_steps(adj_exec *e, double seconds, step_times *t)
             return ADJ_ENOMEM;
         threads = adj_exec_stats(e).threads;
         for (int i = 0; i < t->n_step; i++)
-            t->seconds[i * t->max_runs + t->runs] = adj_exec_substep_at(e, i).seconds;
+            t->seconds[i * t->max_runs + t->runs] = adj_exec_step_at(e, i).seconds;
         t->runs++;
     }
     for (int i = 0; i < t->n_step; i++)
@@ -199,7 +199,7 @@ static int fill(report_plan *p, const adj_graph *g, const layer_map *m, const ad
     if (p->kernel == NULL || p->fallback == NULL || !list_layers(p, g, m))
         return 0;
     for (int i = 0; i < t->n_step; i++) {
-        const adj_step_info s = adj_exec_substep_at(e, i);
+        const adj_step_info s = adj_exec_step_at(e, i);
         double seconds = t->seconds[i * t->max_runs + t->runs / 2];
         p->seconds += seconds;
         add_time(p, m, &s, seconds);

@@ -64,9 +64,9 @@ typedef struct {
     report_layer *layer;
     report_kernel *kernel;
     report_fallback *fallback;
-    int steps, naive_steps, reorders; /* substeps, where some run in slices */
-    int runs;                         /* over which times are medians */
-    double seconds;                   /* of all steps */
+    int steps, naive_steps, reorders;
+    int runs;       /* over which times are medians */
+    double seconds; /* of all steps */
     size_t arena_bytes, storage_bytes;
 } report_plan;
 
