@@ -27,9 +27,6 @@ int command_predict(int argc, char **argv);
 int command_compare(int argc, char **argv);
 /* Hidden: one trial from stdin, its outcome to stdout (guard.c). */
 int command_trial(int argc, char **argv);
-/* Hidden: cases of selftest (selftest/child.c). */
-int command_sweep(int argc, char **argv);
-int command_selftest(int argc, char **argv);
 int command_models(int argc, char **argv);
 int command_gradcheck(int argc, char **argv);
 int command_bench(int argc, char **argv);

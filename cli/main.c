@@ -56,8 +56,6 @@ static int run(int argc, char **argv)
         name = version;
     if (strcmp(name, "--trial") == 0)
         return command_trial(argc - 1, argv + 1);
-    if (strcmp(name, "--sweep") == 0)
-        return command_sweep(argc - 1, argv + 1);
     if (strcmp(name, "--document") == 0)
         return command_document(argc - 1, argv + 1);
     for (const command *c = commands; c->name != NULL; c++)

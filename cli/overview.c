@@ -13,7 +13,6 @@ const command commands[] = {
     {"op", "runs one op, or its gradients, on tensors from a file", command_op},
     {"inspect", "names, shapes and ranges of the tensors in a file", command_inspect},
     {"convert", "tensors in files of other formats, or under other names", command_convert},
-    {"selftest", "tries this machine's oneDNN, writes a quarantine file", command_selftest},
     {"version", "versions, instruction sets, caches and threads", command_version},
     {NULL, NULL, NULL},
 };

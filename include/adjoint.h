@@ -31,13 +31,11 @@
  *                       it: up to "base", "avx2", "avx512", "avx512_bf16" or "amx". Another word:
  *                       ADJ_EARG. oneDNN's limit is its own ONEDNN_MAX_CPU_ISA
  *   ADJOINT_QUARANTINE  in place of adj_exec_debug.quarantine where that is NULL, when a plan needs
- *                       the backend "onednn": FILE, "only:FILE" or "off". ADJ_EIO if the file
- *                       cannot be read
+ *                       the backend "onednn": "off". Another word: ADJ_EARG
  *   ADJOINT_RULES       a file of rules by which plans that time nothing choose kernels, as they
- *                       were measured here (adjoint selftest --rules), when a plan needs the
- *                       backend "onednn". One that cannot be used is ignored: adj_exec_warning
- *   ADJOINT_TUNE        the tune file, where there is tuning and adj_exec_opts.tune_file is NULL;
- *                       "off": none */
+ *                       were measured here, when a plan needs the backend "onednn". One that cannot
+ * be used is ignored: adj_exec_warning ADJOINT_TUNE        the tune file, where there is tuning and
+ * adj_exec_opts.tune_file is NULL; "off": none */
 #ifndef ADJOINT_H
 #define ADJOINT_H
 
@@ -327,9 +325,8 @@ typedef struct {
     const char *impl; /* take candidates whose implementation's name contains this, if there are */
     int no_fusion;    /* every node of the graph as it was built is a step of its own */
     int no_sharing;   /* every value has memory of its own, and nothing is computed in place */
-    /* Implementations that are not to be used, beside those known to be wrong: a file of them, as
-     * adjoint selftest writes it. "only:FILE": no others. "off": none is left out. "": the known
-     * ones. NULL: what the environment's ADJOINT_QUARANTINE says, if it does. */
+    /* "off": oneDNN's implementations that are known to be wrong are used. "": they are left out.
+     * NULL: what the environment's ADJOINT_QUARANTINE says, else they are left out. */
     const char *quarantine;
     int profile;   /* time every step: adj_exec_step_at */
     int canaries;  /* words around all memory, looked at after every step: adj_run fails with

@@ -145,7 +145,7 @@ typedef struct adj_backend {
     adj_status (*open)(const adj_backend_opts *opts, void **backend); /* *backend may stay NULL */
     void (*close)(void *backend);                                     /* frees it */
     const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
-    /* Optional: version and instruction set, as a quarantine file names them. */
+    /* Optional: version and instruction set, "2.6.3 avx512_core". */
     void (*describe)(char *text, size_t size);
     /* Optional: the i-th of its rules; 0: there are no more. */
     int (*rule_at)(int i, adj_rule *rule);

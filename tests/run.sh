@@ -18,7 +18,7 @@ alone="test_bench test_bench_raw test_tune"
 # What takes long is begun first, until BUILD/tests/times says what takes long here.
 long="test_compare test_cli test_examples test_gradcheck_cli test_direct_gemm test_direct_filter_gemm
     test_checkpoint test_settings test_gradcheck test_terminal test_fusion
-    test_selftest_planted test_recompute test_deb test_children test_out_of_memory"
+    test_sweep test_recompute test_deb test_children test_out_of_memory"
 
 # The number after a word of Criterion's closing line in a program's output.
 count() {

@@ -73,7 +73,6 @@ reason() {
     bench/scale.py*) echo "reads what mpirun has written; tests/mpi/bench.sh" ;;
     git* | bench/before.py*) echo "needs an older commit; tests/test_before.sh" ;;
     *'--quarantine off'*) echo "shows a fault of oneDNN that only some CPUs have" ;;
-    *'selftest '*--full* | *'selftest --rules'*) echo "takes minutes; tests/cli/test_selftest.c" ;;
     *'| jq'*) command -v jq >/dev/null || echo "there is no jq" ;;
     esac
 }
@@ -164,7 +163,7 @@ tensors '{"x0":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]},"dy":{"dtype"
 # Makes a line small: fewer digits, draws, timed runs, cases and shapes. "..." stands for what a user fills in.
 shorten() {
     short=$(printf '%s\n' "$1" | sed -E 's/IMAGE\.\.\./seven.png/; s/ \.\.\.$//; s/(adjoint gradcheck)/\1 --draws 1 --threads 1/
-        s/(adjoint compare)/\1 --runs 1 --threads 1/; s/(adjoint selftest)/\1 --cases 4/
+        s/(adjoint compare)/\1 --runs 1 --threads 1/
         s/(adjoint bench.*) --batch 128/\1 --batch 2/; s/(adjoint bench --op .*--in )[0-9]+,[0-9]+,[0-9]+,/\11,8,8,/
         s/(adjoint bench)/\1 --seconds 0.2 --threads 1/')
     case $short in

@@ -317,10 +317,9 @@ static adj_status make_primitives(const conv *c, const_pd d, adj_prep *p)
     return primitives_prepare(c->o, c->group->node[0], d, list, p);
 }
 
-/* The rules say whose kernels are faster, `adjoint selftest --rules` by how much: mostly 1.2 to 3
- * times. Convolutions by oneDNN's matrix products are slower than direct's own of any kind, which
- * say 1.5 of themselves and win no tie: a rule is for the kernel that it was measured for. Only the
- * order counts. */
+/* The rules say whose kernels are faster, mostly 1.2 to 3 times. Convolutions by oneDNN's matrix
+ * products are slower than direct's own of any kind, which say 1.5 of themselves and win no tie: a
+ * rule is for the kernel that it was measured for. Only the order counts. */
 static const double not_preferred = 1.5, by_gemm = 2;
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)

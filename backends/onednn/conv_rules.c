@@ -5,8 +5,7 @@
  * stands. Its bounds are open where the reason is the same on every machine: oneDNN has slow code
  * for the class, or none; or a kernel for 8 channels does not take the time of one for 16. They are
  * closed where other instructions bring other kernels: those for AMX are up to 2.2 times as fast as
- * those for AVX-512 that the rows for bf16 put first. `adjoint selftest --rules` measures every row
- * on the machine at hand. */
+ * those for AVX-512 that the rows for bf16 put first. */
 #include "conv_rules.h"
 
 #include <string.h>

@@ -146,8 +146,7 @@ static const char on_zen3_later[] = "AMD Zen 3, oneDNN 2.6.3, 2026-11-28";
 static const char on_zen3_3[] = "AMD Zen 3, oneDNN 2.6.3, 3.2, 2026-11-26";
 static const char zen5_zen3[] = "AMD Zen 5 and Zen 3, oneDNN 2.6.3, 2026-11-23";
 
-/* Its vectors of 16 take the time of two of 8, which Zen 5's do not. `adjoint selftest --rules`,
- * 2 threads, oneDNN 2.6.3, 2026-11-23. */
+/* Its vectors of 16 take the time of two of 8, which Zen 5's do not. */
 static const cpu_kind zen4 = {"AuthenticAMD", 25, AVX512};
 
 static const conv_rule rows[] = {

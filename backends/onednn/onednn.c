@@ -96,7 +96,6 @@ static void close_backend(void *backend)
         md_free(&o->allocator, l->plain);
         adj_release(&o->allocator, l);
     }
-    adj_release(&o->allocator, o->row);
     if (o->attr != NULL)
         dnnl_primitive_attr_destroy(o->attr);
     if (o->stream != NULL)
@@ -107,24 +106,17 @@ static void close_backend(void *backend)
     adj_release(&allocator, o);
 }
 
-/* The quarantine: NULL is the built-in one and the file that the environment names; "off" is none,
- * "only:FILE" the file without the built-in one (adjoint selftest tries that out). */
+/* "off": what is known to be wrong is used; NULL: as the environment says. */
 static adj_status set_quarantine(onednn *o, const adj_backend_opts *opts)
 {
-    const char *file = opts->quarantine;
-    if (file == NULL)
-        file = getenv("ADJOINT_QUARANTINE");
-    if (file == NULL || file[0] == '\0')
+    const char *word = opts->quarantine;
+    if (word == NULL)
+        word = getenv("ADJOINT_QUARANTINE");
+    o->no_quarantine = word != NULL && strcmp(word, "off") == 0;
+    if (word == NULL || word[0] == '\0' || o->no_quarantine)
         return ADJ_OK;
-    if (strcmp(file, "off") == 0) {
-        o->no_quarantine = 1;
-        return ADJ_OK;
-    }
-    if (strncmp(file, "only:", 5) == 0) {
-        o->no_quarantine = 1;
-        file += 5;
-    }
-    return quarantine_read(o, file, opts->message);
+    snprintf(opts->message, ADJ_WHY, "quarantine must be off or empty (got %.60s)", word);
+    return ADJ_EARG;
 }
 
 /* A file that cannot be used is no reason not to run: it is a warning. */
@@ -189,7 +181,7 @@ const adj_backend adj_backend_onednn = {
     .open = open_backend,
     .close = close_backend,
     .kernels = kernels,
-    .describe = quarantine_describe,
+    .describe = machine_describe,
     .rule_at = rule_at,
     .describe_rules = rules_describe,
     .layout_bytes = layout_bytes,

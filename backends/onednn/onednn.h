@@ -9,15 +9,6 @@
 
 #include "version.h"
 
-enum { N_KEY = 19 };  /* numbers of a geometry that a quarantine file may name */
-typedef struct {      /* negative numbers: any */
-    int version, isa; /* 0: any */
-    int task, dtype;
-    char name[64]; /* part of an implementation's */
-    int64_t min[N_KEY], max[N_KEY];
-    char reason[96];
-} quarantine_row;
-
 /* Rows for convolutions (conv_rules.h), a bit each, that hold, or do not, whatever the machine. */
 typedef struct {
     uint64_t on, off;
@@ -43,8 +34,6 @@ typedef struct {
     int no_quarantine;
     forced_rules rules;
     adj_math math;
-    int n_row, max_row;
-    quarantine_row *row; /* from a file, beside the built-in ones */
 } onednn;
 
 /* ---- onednn.c: statuses, types, sizes ---- */
@@ -141,19 +130,13 @@ cpu_id this_cpu(void); /* cpu.c */
 machine this_machine(void);
 /* Why this implementation must not be run; NULL: it may. */
 const char *quarantined(const onednn *o, const implementation *i);
-/* The same by the built-in rows alone, on any machine. */
+/* The same on any machine. */
 const char *known_fault(const implementation *i, machine m);
-/* How many built-in rows there are, and whether one of them holds for i. */
+/* How many rows there are, and whether one of them holds for i. */
 int n_known_fault(void);
 int is_known_fault(int row_number, const implementation *i, machine m);
-
-/* ---- quarantine_file.c ---- */
-
-/* Adds the file's rows to o's. On failure message (ADJ_WHY bytes) names the line. */
-adj_status quarantine_read(onednn *o, const char *path, char *message);
-/* "2.6.3 avx512_core": what a row for this machine begins with. */
-void quarantine_describe(char *text, size_t size);
-int quarantine_holds(const quarantine_row *r, const implementation *i, machine m);
+/* "2.6.3 avx512_core": oneDNN's version and instruction set. */
+void machine_describe(char *text, size_t size);
 
 /* ---- text_file.c: files that others wrote ---- */
 

@@ -5,8 +5,7 @@
  * the fault was seen in one and the others have not been shown to be right. Where they have been,
  * the row names the one that is wrong. The caller then goes on to the next implementation or
  * layout, and in the end to another backend. A row without a last version waits for one that has
- * been checked. Rows from a file (quarantine_file.c), which may name implementations, are looked at
- * first. */
+ * been checked. tools/sweep looks for more. */
 #include <string.h>
 
 #include "onednn.h"
@@ -155,8 +154,14 @@ const char *known_fault(const implementation *i, machine m)
 
 const char *quarantined(const onednn *o, const implementation *i)
 {
-    for (int k = 0; k < o->n_row; k++)
-        if (quarantine_holds(&o->row[k], i, o->here))
-            return o->row[k].reason;
     return o->no_quarantine ? NULL : known_fault(i, o->here);
+}
+
+void machine_describe(char *text, size_t size)
+{
+    machine m = this_machine();
+    char isa[ISA_NAME];
+    isa_spell(m.isa, isa);
+    snprintf(text, size, "%d.%d.%d %s", m.version / 10000, m.version / 100 % 100, m.version % 100,
+             isa);
 }

@@ -1,5 +1,4 @@
-/* rules_file.c - which rules hold on this machine, from a text file, as adjoint selftest --rules
- * writes it:
+/* rules_file.c - which rules hold on this machine, from a text file:
  *   adjoint rules 1 onednn 2.6.3 avx2 AuthenticAMD-25-1
  *   on forward_from_8_f32
  *   off input_1x1_f32
@@ -19,7 +18,7 @@ void rules_describe(char *text, size_t size)
 {
     char version[ISA_NAME + 16];
     const cpu_id cpu = this_cpu();
-    quarantine_describe(version, sizeof version);
+    machine_describe(version, sizeof version);
     snprintf(text, size, "adjoint rules 1 onednn %s %s", version,
              cpu.vendor[0] == '\0' ? "unknown" : cpu.vendor);
     if (cpu.vendor[0] != '\0')

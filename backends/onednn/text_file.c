@@ -1,4 +1,4 @@
-/* text_file.c - small text files that others wrote: quarantine, rules. */
+/* text_file.c - small text files that others wrote: rules. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* version.c - see version.h. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,10 +317,6 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 
 /* ---- instruction sets ---- */
 
-enum { LATER = 1 << 30 };
-
-/* The first name of a set of bits is the one that is written; both majors know it if they know the
- * set. */
 static const struct {
     const char *name;
     int bits;
@@ -338,16 +333,6 @@ static const struct {
     {"avx2_vnni_2", dnnl_cpu_isa_avx2_vnni_2},
     {"avx512_core_fp16", dnnl_cpu_isa_avx512_core_fp16},
     {"avx512_core_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
-    {"avx10_1_512", dnnl_cpu_isa_avx512_core_fp16},
-    {"avx10_1_512_amx", dnnl_cpu_isa_avx512_core_amx},
-    {"avx10_1_512_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
-#else /* 3.x has them; here no machine does, as a row for such a one may stand in a file */
-    {"avx2_vnni_2", LATER},
-    {"avx512_core_fp16", LATER},
-    {"avx512_core_amx_fp16", LATER},
-    {"avx10_1_512", LATER},
-    {"avx10_1_512_amx", LATER},
-    {"avx10_1_512_amx_fp16", LATER},
 #endif
 };
 enum { N_ISA = sizeof isas / sizeof *isas };
@@ -357,21 +342,6 @@ enum { HAS_NAMES = 1 };
 enum { HAS_NAMES = 0 };
 #endif
 static const char unnamed[] = "isa_0x";
-
-int isa_of(const char *name)
-{
-    for (int i = 0; i < N_ISA; i++)
-        if (strcmp(name, isas[i].name) == 0)
-            return isas[i].bits;
-    if (strncmp(name, unnamed, strlen(unnamed)) != 0)
-        return ISA_UNKNOWN;
-    char *end;
-    name += strlen(unnamed);
-    errno = 0;
-    long bits = strtol(name, &end, 16);
-    return end != name && *end == '\0' && errno == 0 && bits > 0 && bits <= INT32_MAX ? (int)bits
-                                                                                      : ISA_UNKNOWN;
-}
 
 void isa_spell(int isa, char name[ISA_NAME])
 {

@@ -78,10 +78,7 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
                         pd *out);
 
 /* Instruction sets are sets of bits, of which a superset has them all. */
-enum { ISA_NAME = 24, ISA_UNKNOWN = -1 };
-/* The bits behind a name ("avx512_core_amx"; oneDNN's later one, "avx10_1_512_amx"; "isa_0x3e7"); a
- * name of 3.x is of a set that no machine has with 2.x. ISA_UNKNOWN: it is no name. */
-int isa_of(const char *name);
+enum { ISA_NAME = 24 };
 /* The name of what dnnl_get_effective_cpu_isa() says; "isa_0x..." if it has none here, as on
  * aarch64; "*": none. */
 void isa_spell(int isa, char name[ISA_NAME]);

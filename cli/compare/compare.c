@@ -98,8 +98,8 @@ static void describe(const compare_opts *o, const compared *g, char *title, size
              o->exact ? ", integers" : "");
 }
 
-/* Whether every backend can be opened: what is wrong with a quarantine file is one sentence, not a
- * failure of every node. */
+/* True if every backend can be opened; what is wrong is one sentence, not a failure of every node.
+ */
 static int backends_open(const compare_opts *o)
 {
     static const char *const defaults[] = {"onednn"};

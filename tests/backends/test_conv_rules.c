@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/onednn/conv_rules.h"
-#include "cli/selftest/sweep.h"
+#include "tools/cases.h"
 
 /* Versions and instruction sets as oneDNN 2.6.3's and 3.7.2's headers number them. */
 static const machine zen5 = {20603, 0xe7, {"AuthenticAMD", 26, 2}},

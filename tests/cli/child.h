@@ -25,16 +25,16 @@ typedef struct {
     FILE *out, *err;
 } child;
 
-/* Starts the tool with the NULL-ended arguments; its stdout goes to the file descriptor out, or if
- * that is negative to a temporary file. */
-static inline child child_start(const char *const arguments[], int out)
+/* Starts a program of the build folder with the NULL-ended arguments; its stdout goes to the file
+ * descriptor out, or if that is negative to a temporary file. */
+static inline child child_start_program(const char *name, const char *const arguments[], int out)
 {
     child c = {.out = temporary_stream(), .err = temporary_stream()};
     const char *build = getenv("BUILD");
     char tool[256], *argv[ARGUMENTS] = {tool};
 
     cr_assert(c.out != NULL && c.err != NULL);
-    snprintf(tool, sizeof tool, "%s/adjoint", build != NULL ? build : "build");
+    snprintf(tool, sizeof tool, "%s/%s", build != NULL ? build : "build", name);
     for (int i = 0; arguments[i] != NULL && i + 2 < ARGUMENTS; i++)
         argv[i + 1] = (char *)arguments[i];
     c.pid = fork();
@@ -47,6 +47,12 @@ static inline child child_start(const char *const arguments[], int out)
         _exit(127);
     }
     return c;
+}
+
+/* The same for the tool. */
+static inline child child_start(const char *const arguments[], int out)
+{
+    return child_start_program("adjoint", arguments, out);
 }
 
 static inline void take(FILE *f, char text[PRINTED])

@@ -1,20 +1,20 @@
-/* test_children.c - the processes that the tool starts end with it, however it ends, and do not
- * compute for a reader that is gone. */
+/* test_children.c - the processes that the tool starts end with it, however it ends. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include "cli/child.h"
-#include "io/folder.h"
 #include "tests/repeat.h"
 
 enum { DEADLINE = 5 }; /* seconds; a batch or trial below takes longer */
 
-/* The sweep's largest cases. */
-static const char *const heavy[] = {"--op",       "conv2d",   "--dtype", "f32",       "--kernel",
-                                    "7",          "--stride", "1",       "--padding", "SAME",
-                                    "--channels", "33,64",    NULL};
+static const char *const largest_cases[] = {
+    "--full",   "--op", "conv2d",    "--dtype", "f32",        "--kernel", "7",
+    "--stride", "1",    "--padding", "SAME",    "--channels", "33,64",    NULL};
+static const char *const guarded[] = {
+    "compare",   "--op",         "conv2d",  "--in",   "1,96,96,64", "--filter", "7,7,64,64",
+    "--configs", "onednn,naive", "--guard", "--runs", "1",          NULL};
 
 static void sleep_ms(int ms)
 {
@@ -63,10 +63,10 @@ static void wait_for_child(pid_t tool)
     }
 }
 
-/* Kills the tool so many times, each some time within `max` milliseconds from its start, or from
+/* Kills the program so many times, each some time within `max` milliseconds from its start, or from
  * that of its first process. */
-static void kill_at_random(int kills, const char *const words[], const char *out, int from_child,
-                           int max)
+static void kill_at_random(int kills, const char *program, const char *const words[],
+                           int from_child, int max)
 {
     unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
     int clean = 0;
@@ -74,7 +74,7 @@ static void kill_at_random(int kills, const char *const words[], const char *out
     adopt_orphans();
     for (int i = 0; i < kills; i++) {
         int ms = (int)(rand_r(&seed) % (unsigned)max);
-        child c = child_start(words, -1);
+        child c = child_start_program(program, words, -1);
         if (from_child)
             wait_for_child(c.pid);
         sleep_ms(ms);
@@ -84,29 +84,18 @@ static void kill_at_random(int kills, const char *const words[], const char *out
         int none = no_process_left();
         cr_expect(none, "a process is left (killed after %d ms)", ms);
         clean += none;
-        if (out != NULL)
-            unlink(out);
     }
     fprintf(stderr, "%d killed: no process left after %d\n", kills, clean);
 }
 
-Test(children, end_with_a_killed_selftest)
+Test(children, end_with_a_killed_sweep)
 {
-    folder dir = folder_new();
-    const file_name out = in_folder(&dir, "out");
-    const char *words[ARGUMENTS] = {"selftest", "--full", "--out", out.s};
-    memcpy(words + 4, heavy, sizeof heavy);
-    kill_at_random(repeats(5), words, out.s, 0, 600);
-    folder_remove(&dir);
+    kill_at_random(repeats(5), "tools/sweep", largest_cases, 0, 600);
 }
 
 Test(children, end_with_a_killed_compare)
 {
-    kill_at_random(repeats(2),
-                   (const char *[]){"compare", "--op", "conv2d", "--in", "1,96,96,64", "--filter",
-                                    "7,7,64,64", "--configs", "onednn,naive", "--guard", "--runs",
-                                    "1", NULL},
-                   NULL, 1, 200);
+    kill_at_random(repeats(2), "adjoint", guarded, 1, 200);
 }
 
 /* The mask of signals that the tool's child ignores, once it runs the hidden command. */
@@ -141,46 +130,10 @@ static unsigned long long ignored_by_child(pid_t tool, const char *command)
 Test(children, do_not_ignore_sigpipe)
 {
     static finished f;
-    folder dir = folder_new();
-    const file_name out = in_folder(&dir, "out");
-    const char *words[ARGUMENTS] = {"selftest", "--full", "--out", out.s};
-    memcpy(words + 4, heavy, sizeof heavy);
     adopt_orphans();
-    child c = child_start(words, -1);
-    cr_expect_eq(ignored_by_child(c.pid, "--sweep") >> (SIGPIPE - 1) & 1, 0);
+    child c = child_start(guarded, -1);
+    cr_expect_eq(ignored_by_child(c.pid, "--trial") >> (SIGPIPE - 1) & 1, 0);
     kill(c.pid, SIGKILL);
     child_finish(&c, &f);
     cr_expect(no_process_left());
-    folder_remove(&dir);
-}
-
-/* What cannot be written is noticed, and ends the work. */
-Test(children, stop_when_an_answer_cannot_be_written)
-{
-    static finished f;
-    static char text[PRINTED], request[PRINTED];
-    folder dir = folder_new();
-    const file_name out = in_folder(&dir, "out"), in = in_folder(&dir, "in");
-    const char *words[ARGUMENTS] = {"selftest", "--cases", "1", "--out", out.s};
-    memcpy(words + 5, heavy, sizeof heavy);
-    run_tool(words, &f);
-    cr_assert(f.status == 0 || f.status == 1, "%d %s", f.status, f.err);
-    FILE *file = fopen(out.s, "r");
-    cr_assert_not_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    char *part = strstr(text, "# tried 1 of "); /* how the parts of a sweep are written */
-    cr_assert_not_null(part, "%s", text);
-    part += strlen("# tried 1 of ");
-    part[strcspn(part, " \n")] = '\0';
-    snprintf(request, sizeof request, "0 4 %s %s\n", part, out.s);
-    put_file(in.s, request, strlen(request));
-
-    int full = open("/dev/full", O_WRONLY), given = open(in.s, O_RDONLY);
-    cr_assert(full >= 0 && given >= 0);
-    dup2(given, STDIN_FILENO);
-    child c = child_start((const char *[]){"--sweep", NULL}, full);
-    child_finish(&c, &f);
-    cr_expect_eq(f.status, 1, "%d %s", f.status, f.err);
-    folder_remove(&dir);
 }

@@ -47,7 +47,6 @@ static const call calls[] = {
     {3, NULL, "--checkpoint: the file is read again", {"train", "--checkpoint", "-", "--resume"}},
     {3, NULL, "--out and --log both are standard output", {"train", "--log", "-", "--out", "-"}},
     {3, NULL, "--data: a file's or folder's name is expected", {"train", "--data", "-"}},
-    {3, NULL, "--out: the file is read again", {"selftest", "--out", "-"}},
     {1,
      NULL,
      "adjoint train: unknown backend (got \"tensorflow\"",

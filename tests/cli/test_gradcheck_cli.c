@@ -68,7 +68,7 @@ static const call calls[] = {
     {0, "3 pass", NULL, {"--op", "relu", "--neighbours", "2"}},
     {2, "has a name that contains \"xyz\"", NULL, {"--op", "relu", "--impl", "xyz"}},
     {0, "axes=1,2 keep_dims", NULL, {"--op", "reduce_sum", "--neighbours", "0"}},
-    {1, NULL, "/nowhere/q", {"--op", "conv2d", "--quarantine", "/nowhere/q"}},
+    {3, NULL, "--quarantine: got \"on\", expected off", {"--op", "conv2d", "--quarantine", "on"}},
     {0, "threads 1 vs 3: max 0 ulp", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},
     {0, "reference=naive float64  threads=2", NULL, {"--op", "neg", "--threads", "2"}},
     {0, " dy/upstream ", NULL, {"--op", "relu_grad", "--order", "2"}},

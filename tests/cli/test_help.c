@@ -6,9 +6,8 @@
 
 static finished f;
 
-static const char *const names[] = {"train",   "eval",     "predict", "models", "gradcheck",
-                                    "compare", "bench",    "ops",     "op",     "inspect",
-                                    "convert", "selftest", "version"};
+static const char *const names[] = {"train", "eval", "predict", "models",  "gradcheck", "compare",
+                                    "bench", "ops",  "op",      "inspect", "convert",   "version"};
 enum { N_NAME = sizeof names / sizeof names[0] };
 
 static void expect_narrow(const char *name)
@@ -308,7 +307,7 @@ Test(help, bash_completion)
     if (!is_there("bash"))
         return;
     expect_offered("tr", "train\n");
-    expect_offered("help se", "selftest\n");
+    expect_offered("help conv", "convert\n");
     expect_offered("train --mod", "--model\n");
     expect_offered("train --model \"\"",
                    "lenet lenet5 resnet8 resnet20 mobilenet_v1 vgg6 ds_cnn\n");

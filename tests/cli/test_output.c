@@ -83,7 +83,6 @@ static const struct {
     {0, {"bench", "--op", "relu", "--in", "1,2,2,2", "--seconds", "0.01", "--json"}},
     {0, {"bench", "--model", "lenet5", "--batch", "1", "--seconds", "0.01", "--profile"}},
     {0, {"bench", "--model", "lenet5", "--batch", "1", "--seconds", "0.01", "--json"}},
-    {0, {"selftest", "--cases", "1", "--kernel", "1", "--size", "15", "--out", OUT}},
     {2, {"gradcheck", "--model", "lenet", "--node", "0"}},
     {3, {"train", "--epochs", "0"}},
     {3, {"tran"}},
@@ -273,12 +272,6 @@ Test(output, paths)
     run_harmlessly((const char *[]){"train", "--out", nowhere, NULL}, 1, "No such file");
     run_harmlessly((const char *[]){"train", "--" WILD, NULL}, 3, "unknown option --\\x1b");
     run_harmlessly((const char *[]){WILD, NULL}, 3, "unknown command");
-    run_harmlessly((const char *[]){"gradcheck", "--op", "relu", "--in", "1,1,1,2", "--quarantine",
-                                    nowhere, NULL},
-                   1, "quarantine file");
-    run_harmlessly((const char *[]){"compare", "--op", "relu", "--in", "1,1,1,2", "--quarantine",
-                                    nowhere, NULL},
-                   1, "quarantine file");
     folder dir = small_data();
     char wild[300];
     snprintf(wild, sizeof wild, "%s/" WILD "\n", dir.path);
@@ -286,23 +279,5 @@ Test(output, paths)
     run_harmlessly((const char *[]){"train", "--model", "lenet5", "--data", wild, "--backend",
                                     "naive", "--epochs", "1", NULL},
                    0, "\\xe2\\x80\\xae\\x0a: train 90 images in 10 classes");
-    folder_remove(&dir);
-}
-
-/* What is taken without timing: whatever plans all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-
-/* The reason of a row, which a table shows where an implementation is left out. */
-Test(output, reasons_of_a_quarantine_file, .init = plan_as_usual)
-{
-    folder dir = folder_new();
-    const file_name file = in_folder(&dir, "file");
-    const char *words[] = {"compare",          "--op",      "conv2d", "--in", "1,8,8,16",
-                           "--filter",         "3,3,16,16", "--runs", "1",    "--configs",
-                           "naive:f64,onednn", "--json",    "-",      NULL};
-    static const char row[] = "* * forward f32 * kh=1.. because of " C1 "\n";
-    put_file(file.s, row, sizeof row - 1);
-    setenv("ADJOINT_QUARANTINE", file.s, 1);
-    run_harmlessly(words, 0, "because of \\u009B2J \\u202E");
     folder_remove(&dir);
 }

@@ -1,12 +1,13 @@
 /* fuzz_cli.c - command lines: the words of one, each on a line, go to the command that the first
  * one names, which is run up to where the work begins (cli_stubs.c); "names" is for what takes
- * names: models, optimisers, backends. After a 0: the file that selftest goes on with. */
+ * names: models, optimisers, backends. */
+#include <stdint.h>
 #include <string.h>
 
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/train/settings.h"
-#include "fuzz/memory_file.h"
+#include "fuzz/must.h"
 
 enum { WORDS = 48, ROOM = 4096 };
 
@@ -59,38 +60,29 @@ static void try_train(int argc, char **argv)
     }
 }
 
-/* Up to what cli_stubs.c replaces; --out leads the file of selftest to the rest of the input, which
- * can be read but not replaced. */
-static void try_command(int argc, char **argv, const char *rest, size_t size)
+/* Up to what cli_stubs.c replaces. */
+static void try_command(int argc, char **argv)
 {
     static const command commands[] = {{.name = "gradcheck", .run = command_gradcheck},
                                        {.name = "compare", .run = command_compare},
-                                       {.name = "eval", .run = command_eval},
-                                       {.name = "selftest", .run = command_selftest}};
-    char out[64];
+                                       {.name = "eval", .run = command_eval}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[0], commands[i].name) != 0)
             continue;
-        memory_file f = memory_file_new(rest, size);
-        snprintf(out, sizeof out, "--out=%s", f.path);
-        for (int k = 0; k < 2 && commands[i].run == command_selftest; k++)
-            argv[argc++] = out; /* one may be taken for the value of a last option */
         int status = commands[i].run(argc, argv);
         must(status >= EXIT_OK && status <= EXIT_USAGE);
-        memory_file_free(&f);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char text[ROOM], *argv[WORDS + 3] = {NULL};
+    char text[ROOM], *argv[WORDS + 1] = {NULL};
     int argc = 0;
 
     if (size >= ROOM)
         return 0;
     memcpy(text, data, size);
     text[size] = '\0';
-    size_t line = strlen(text), rest = line < size ? line + 1 : size;
     for (char *word = text; word != NULL && argc < WORDS; argc++) {
         char *end = strchr(word, '\n');
         argv[argc] = word;
@@ -103,6 +95,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (strcmp(argv[0], "names") == 0)
         try_names(argv[argc - 1]);
     else
-        try_command(argc, argv, text + rest, size - rest);
+        try_command(argc, argv);
     return 0;
 }

@@ -1,11 +1,11 @@
-/* sweep.c - see sweep.h. The number of a case is read as digits of mixed radix, one for each
+/* cases.c - see cases.h. The number of a case is read as digits of mixed radix, one for each
  * property. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "cli/command.h"
-#include "sweep.h"
 
 enum { MAX_VALUES = 16, MAX_WORK = 45 * 1000 * 1000 /* multiplications, for larger sizes */ };
 
@@ -114,29 +114,6 @@ adj_status sweep_keep_op(sweep *s, const char *op, adj_error *error)
         did_you_mean(op, &ops[0].op, N_OP, sizeof *ops,
                      "which has conv2d, depthwise_conv2d_native and their backprops")
             .s);
-}
-
-void sweep_write(const sweep *s, char text[SWEEP_TEXT])
-{
-    int used = 0;
-    for (int p = 0; p < N_PROPERTY; p++)
-        used +=
-            snprintf(text + used, SWEEP_TEXT - (size_t)used, "%s%x", p > 0 ? "," : "", s->mask[p]);
-}
-
-int sweep_read(sweep *s, const char *text)
-{
-    const sweep all = sweep_all();
-    for (int p = 0; p < N_PROPERTY; p++) {
-        char *end;
-        unsigned long mask = strtoul(text, &end, 16);
-        if (end == text || mask == 0 || mask > all.mask[p] ||
-            *end != (p + 1 < N_PROPERTY ? ',' : '\0'))
-            return 0;
-        s->mask[p] = (unsigned)mask;
-        text = end + 1;
-    }
-    return 1;
 }
 
 /* ---- cases ---- */
@@ -274,82 +251,16 @@ adj_node *sweep_node(adj_graph *g, const sweep_case *c)
                         : adj_conv2d_backprop_filter(x, filter, dy, &c->conv);
 }
 
-/* ---- rows ---- */
-
-typedef struct {
-    int64_t min, max; /* max 0: no end */
-} range;
-
-/* The numbers between v's neighbours in the list, which are tried themselves. */
-static range around(int64_t v, const int64_t *list, int n)
+void sweep_text(const sweep_case *c, char *text, size_t size)
 {
-    range r = {1, 0};
-    for (int i = 0; i < n; i++) {
-        if (list[i] < v)
-            r.min = list[i] + 1;
-        if (list[i] > v && r.max == 0)
-            r.max = list[i] - 1;
-    }
-    return r;
-}
-
-static range around_value(int64_t v, sweep_property p)
-{
-    int64_t list[MAX_VALUES];
-    int n = values_of(p);
-    for (int i = 0; i < n; i++)
-        list[i] = strtol(properties[p].value[i], NULL, 10);
-    return around(v, list, n);
-}
-
-static int put_range(char *text, size_t size, const char *key, range r)
-{
-    int used = snprintf(text, size, "%s=%lld", key, (long long)r.min);
-    if (r.max == 0)
-        used += snprintf(text + used, size - (size_t)used, "..");
-    else if (r.max != r.min)
-        used += snprintf(text + used, size - (size_t)used, "..%lld", (long long)r.max);
-    return used;
-}
-
-/* A user's convolution is hardly ever one that was tried, so a row holds for a class: all that the
- * implementation's code is chosen and unrolled by (channels of a group, groups, kernel, stride,
- * dilation), each up to the next value that the sweep tries and judges itself. It leaves out image
- * size, batch, padding and layout: the same code runs for them, and whether an overrun or a read of
- * what was not written shows depends on them, and on luck. What is lost is little: this very
- * implementation for this class, not the others in oneDNN's list.
- * 1x1 kernels are code of their own, to which dilation means nothing. */
-void sweep_row(const sweep_case *c, const char *implementation, char *text, size_t size)
-{
-    static const char *const directions[] = {"forward", "backward_data", "backward_weights"};
-    static const char *const pools[] = {"avg_pool", "avg_pool_backward"};
-    static const int64_t outs[] = {3, 5, 8, 16, 17, 64}, multipliers[] = {1, 2, 3};
-    static const int64_t groups[] = {1, 2, 4};
-    range one = {1, 1}, kernel = c->k == 1 ? one : around_value(c->k, KERNEL);
-    range channels = around_value(c->ic / c->groups, CHANNELS);
-    range stride = around_value(c->stride, STRIDE), dilation = around_value(c->dilation, DILATION);
-    const struct {
-        const char *key;
-        range r;
-    } parts[] = {
-        {"groups", c->depthwise ? around_value(c->groups, CHANNELS) : around(c->groups, groups, 3)},
-        {"gic", c->depthwise ? one : channels},
-        {"goc", c->depthwise ? around(c->oc / c->groups, multipliers, 3)
-                             : around(c->oc / c->groups, outs, 6)},
-        {"kh", kernel},
-        {"kw", kernel},
-        {"sh", stride},
-        {"sw", stride},
-        {"dh", dilation},
-        {"dw", dilation},
-    };
-    int n = (int)(sizeof parts / sizeof *parts) - (c->k == 1 ? 2 : 0);
-    int used =
-        snprintf(text, size, "%s %s %s ", c->pool ? pools[c->direction] : directions[c->direction],
-                 adj_dtype_name(c->dtype), implementation);
-    for (int i = 0; i < n; i++) {
-        if (i > 0)
-            used += snprintf(text + used, size - (size_t)used, ",");
-        used += put_range(text + used, size - (size_t)used, parts[i].key, parts[i].r);
-    }
+    static const char *const tasks[] = {"forward", "backward_data", "backward_weights"};
+    snprintf(text, size,
+             "%s%s %s in=%lld,%lld,%lld,%lld out=%lld groups=%lld kernel=%lld stride=%lld "
+             "dilation=%lld %s",
+             c->pool ? "avg_pool " : "", tasks[c->direction], adj_dtype_name(c->dtype),
+             (long long)c->n, (long long)c->h, (long long)c->w, (long long)c->ic, (long long)c->oc,
+             (long long)c->groups, (long long)c->k, (long long)c->stride, (long long)c->dilation,
+             c->conv.padding == ADJ_VALID  ? "VALID"
+             : c->conv.padding == ADJ_SAME ? "SAME"
+                                           : "EXPLICIT");
 }
