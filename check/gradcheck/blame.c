@@ -80,11 +80,11 @@ static const adj_node *find_wrong_node(subject *s, int leaf)
 {
     const adj_node *found = NULL;
     trail t = {0};
-    if (open_trail(s, &s->reference, leaf, 1, &t) == ADJ_ENOMEM)
+    const adj_status status = open_trail(s, &s->reference, leaf, 1, &t);
+    if (status == ADJ_ENOMEM)
         gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
-    else
-        for (int i = 0; i < t.n && found == NULL && s->report->status == ADJ_OK; i++)
-            found = is_refuted(s, &t, t.node[i]) ? t.node[i] : NULL;
+    for (int i = 0; i < t.n && found == NULL && status == ADJ_OK; i++)
+        found = is_refuted(s, &t, t.node[i]) ? t.node[i] : NULL;
     adj_exec_free(t.exec);
     return found;
 }
