@@ -221,9 +221,7 @@ typedef struct {
      * which has no blocks. For sizes that pass the edges of kernels' blocks, where a whole
      * comparison takes long. */
     int alone;
-    /* Called before each piece of work, which label names; may be NULL. */
-    void (*progress)(void *user, int done, int of, const char *label);
-    void *user; /* handed to elsewhere and progress */
+    void *user; /* handed to elsewhere */
     /* Executors take quarantine and backends from here, and the rest from the configurations. The
      * reference is naive; backends of this list that are not built in serve the caller's ops. */
     adj_exec_debug debug;

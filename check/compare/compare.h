@@ -256,7 +256,6 @@ typedef struct {
         expectation e;
         region region;
     } last; /* expectation: others have the same */
-    int done, of;
 } comparing;
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
@@ -267,6 +266,8 @@ adj_status compare_whole(comparing *r, int k);
 /* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's
  * verdict, if it has no other fault. ADJ_ENOMEM, or ADJ_OK. */
 adj_status compare_special(comparing *r, int k, adj_compare_row *row);
+/* nodes.c: is a node of the same op, types and attributes compared before n? */
+int is_repeated(const comparing *r, const adj_node *n);
 /* nodes.c: n on its operands' values under configuration k. */
 node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
                   adj_dtype dtype[]);

@@ -26,13 +26,6 @@ adj_status compare_no_memory(adj_comparison *c)
     return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
 }
 
-static void report_progress(comparing *r, const char *label)
-{
-    if (r->opts->progress != NULL)
-        r->opts->progress(r->opts->user, r->done, r->of, label);
-    r->done++;
-}
-
 /* ---- one node under one configuration ---- */
 
 /* The value of a node under configuration k. */
@@ -294,11 +287,10 @@ static adj_status add_group_rows(comparing *r)
     return ADJ_OK;
 }
 
-/* One of its kind among those before it? */
-static int is_repeated(const comparing *r, int id)
+int is_repeated(const comparing *r, const adj_node *n)
 {
-    for (int i = 0; i < id; i++)
-        if (r->index[i] >= 0 && adj_gradcheck_same(r->g->node[i], r->g->node[id]))
+    for (uint32_t id = 0; id < n->id; id++)
+        if (r->index[id] >= 0 && adj_gradcheck_same(r->g->node[id], n))
             return 1;
     return 0;
 }
@@ -365,7 +357,6 @@ static void run_wholes(comparing *r)
 {
     adj_comparison *c = r->c;
     for (int k = 0; k < c->n_config && c->status == ADJ_OK; k++) {
-        report_progress(r, c->config[k].name);
         compare_whole(r, k);
         if (k == 0)
             check_reference(r);
@@ -375,19 +366,16 @@ static void run_wholes(comparing *r)
 adj_status compare_all(comparing *r)
 {
     adj_comparison *c = r->c;
-    r->of = (r->opts->alone ? 1 : c->n_config) + r->n_node * (c->n_config - 1);
     if (r->opts->alone)
         find_operands(r);
     else
         run_wholes(r);
     for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++) {
-        if (r->index[id] < 0 || (r->opts->alone && is_repeated(r, id)))
+        if (r->index[id] < 0 || (r->opts->alone && is_repeated(r, r->g->node[id])))
             continue;
-        for (int k = 1; k < c->n_config && c->status == ADJ_OK; k++) {
-            report_progress(r, adj_node_op(r->g->node[id]));
+        for (int k = 1; k < c->n_config && c->status == ADJ_OK; k++)
             if (!r->opts->alone || strcmp(c->config[k].backend, "naive") != 0)
                 compare_node(r, r->g->node[id], k);
-        }
     }
     region_free(&r->last.region);
     return c->status == ADJ_OK ? add_group_rows(r) : c->status;

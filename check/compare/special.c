@@ -259,15 +259,6 @@ static adj_status run_case(comparing *r, special_case *s, region *p, expectation
     return is_answered && !is_cheap ? blame_reference(r, s->b, &n, e, where, p, row) : status;
 }
 
-/* Was a node of the same op, types and attributes compared before? */
-static int was_tried(const comparing *r, const adj_node *n)
-{
-    for (uint32_t id = 0; id < n->id; id++)
-        if (r->index[id] >= 0 && adj_gradcheck_same(r->g->node[id], n))
-            return 1;
-    return 0;
-}
-
 adj_status compare_special(comparing *r, int k, adj_compare_row *row)
 {
     region p = {.allocator = r->c->region.allocator};
@@ -278,7 +269,7 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
     once.runs = 0;
     once.scales = 0; /* 6 and its like are no gradients: scaled, their sums overflow */
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
-        was_tried(r, n))
+        is_repeated(r, n))
         return ADJ_OK;
     for (int at = takes_large(n) ? LARGE : FINITE;
          at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {

@@ -43,7 +43,6 @@ static int graph_fails(const compared_opts *described, const adj_compare_opts *t
         opts.updates = g.m.updates;
         opts.n_value = g.m.labels != NULL;
         opts.value = &labels;
-        opts.progress = NULL;
         opts.runs = whole ? two->runs : 1;
         fails = adj_compare(g.m.graph, &opts, &c) == ADJ_OK && has_failure(c, op, verdict, blame);
     }
