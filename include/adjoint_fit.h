@@ -202,7 +202,6 @@ typedef struct {
     /* To other processes: ADJ_YIELD_NEVER, unless it is set. With ADJ_YIELD_ALWAYS no two trainings
      * need have the same bits, nor one that goes on from a checkpoint. */
     adj_yield yield;
-    int profile; /* the training steps' plan is timed: adj_exec_step_at of adj_trainer_exec */
 
     const char *checkpoint;   /* a file with all that going on needs, replaced after each epoch and
                                  when the training stops; NULL: none */

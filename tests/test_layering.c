@@ -75,7 +75,7 @@ static const rule rules[] = {
      "cli cli/op exec/backend_option.h exec/candidate.h exec/clock.h exec/machine "
      "graph/printable.h"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "cli cli/op cli/page exec/clock.h graph/printable.h"},
+     "cli cli/op exec/clock.h graph/printable.h"},
     {"cli/page", "", "graph/printable.h"},
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli cli/op exec/backend_option.h exec/clock.h graph/printable.h"},
@@ -83,8 +83,7 @@ static const rule rules[] = {
     {"cli/predict", "adjoint.h adjoint_fit.h", "cli cli/page exec/clock.h io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "cli cli/page cli/train/report exec/clock.h exec/machine graph/printable.h"},
-    {"cli/train/report", "adjoint.h adjoint_ext.h", "cli/page exec/clock.h graph/printable.h"},
+     "cli cli/page exec/clock.h exec/machine graph/printable.h"},
     {"tools", "adjoint.h adjoint_check.h", "cli exec/clock.h"},
     {"examples",
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "

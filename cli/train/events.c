@@ -134,10 +134,9 @@ int tell_step(events *e, const adj_fit_progress *f)
 {
     progress_step(&e->shown, f);
     watch_neighbours(e);
-    e->ran = 1;
     if (!history_step(&e->history, f->epoch - 1, f->step - 1, f->steps, f->step_loss, f->lr))
         return e->failed;
-    const report_step *s = &e->history.step[e->history.n_step - 1];
+    const history_step_entry *s = &e->history.step[e->history.n_step - 1];
     e->failed |=
         log_line(e->metrics, json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
                                        (json_int_t)f->epoch, "step", (json_int_t)f->step, "at",
@@ -161,8 +160,9 @@ int tell_epoch(events *e, const adj_fit_progress *f)
 {
     progress_clear(&e->shown);
     progress_epoch(&e->shown, e->held_out_name, f);
-    history_epoch(&e->history, &(report_epoch){f->loss, 100 * f->accuracy, f->held_out.loss,
-                                               100 * f->held_out.accuracy, f->seconds, f->epoch});
+    history_epoch(&e->history,
+                  &(history_epoch_entry){f->loss, 100 * f->accuracy, f->held_out.loss,
+                                         100 * f->held_out.accuracy, f->seconds, f->epoch});
     json_t *epoch = json_pack(
         "{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch", "epoch",
         (json_int_t)f->epoch, "loss", f->loss, "accuracy", 100 * f->accuracy, "held_out_loss",

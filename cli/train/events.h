@@ -15,7 +15,6 @@ typedef struct {
     history history;
     FILE *log, *metrics; /* NULL: there is none; metrics has the steps, too */
     int failed;          /* a log could not be written, which ends the run: the weights are right */
-    int ran;             /* a step was made */
     cpu_times watched;   /* since when neighbours are watched; at 0: not yet, or no longer */
     int neighbours_reported;
 } events;

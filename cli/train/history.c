@@ -14,9 +14,9 @@ static void *grow(void *list, int n, size_t size)
     return realloc(list, (n > 0 ? 2 * (size_t)n : 1) * size);
 }
 
-static void add_step(history *h, const report_step *s)
+static void add_step(history *h, const history_step_entry *s)
 {
-    report_step *list = grow(h->step, h->n_step, sizeof *list);
+    history_step_entry *list = grow(h->step, h->n_step, sizeof *list);
     h->failed |= list == NULL;
     if (list == NULL)
         return;
@@ -32,20 +32,20 @@ int history_step(history *h, int64_t epoch, int64_t step, int64_t steps, double 
     if (part == before)
         return 0;
     int known = h->n_step;
-    add_step(h, &(report_step){(double)epoch + (double)(step + 1) / (double)steps,
-                               h->sum / (double)h->count, lr});
+    add_step(h, &(history_step_entry){(double)epoch + (double)(step + 1) / (double)steps,
+                                      h->sum / (double)h->count, lr});
     h->sum = 0;
     h->count = 0;
     return h->n_step > known;
 }
 
-void history_epoch(history *h, const report_epoch *e)
+void history_epoch(history *h, const history_epoch_entry *e)
 {
     if (h->n_epoch > 0 && h->epoch[h->n_epoch - 1].epoch == e->epoch) {
         h->epoch[h->n_epoch - 1] = *e;
         return;
     }
-    report_epoch *list = grow(h->epoch, h->n_epoch, sizeof *list);
+    history_epoch_entry *list = grow(h->epoch, h->n_epoch, sizeof *list);
     h->failed |= list == NULL;
     if (list == NULL)
         return;
@@ -76,15 +76,16 @@ static void read_line(history *h, const json_t *line, int64_t epochs, double pos
     double at = number(line, "at"), epoch = number(line, "epoch");
     if (event != NULL && strcmp(event, "step") == 0 && at > 0 && at <= position) {
         forget_from(h, at);
-        add_step(h, &(report_step){at, number(line, "loss"), number(line, "lr")});
+        add_step(h, &(history_step_entry){at, number(line, "loss"), number(line, "lr")});
     }
     if (event != NULL && strcmp(event, "epoch") == 0 && epoch >= 1 && epoch <= (double)epochs)
-        history_epoch(h, &(report_epoch){.loss = number(line, "loss"),
-                                         .accuracy = number(line, "accuracy"),
-                                         .held_out_loss = number(line, "held_out_loss"),
-                                         .held_out_accuracy = number(line, "held_out_accuracy"),
-                                         .seconds = number(line, "seconds"),
-                                         .epoch = (int64_t)epoch});
+        history_epoch(h,
+                      &(history_epoch_entry){.loss = number(line, "loss"),
+                                             .accuracy = number(line, "accuracy"),
+                                             .held_out_loss = number(line, "held_out_loss"),
+                                             .held_out_accuracy = number(line, "held_out_accuracy"),
+                                             .seconds = number(line, "seconds"),
+                                             .epoch = (int64_t)epoch});
 }
 
 void history_read(history *h, const char *path, int64_t epochs, double position)

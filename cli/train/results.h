@@ -11,14 +11,13 @@ typedef struct {
     const train_opts *o;
     const adj_dataset *train, *held_out;
     const char *held_out_name; /* what held_out is: "test" or "validation" */
-    adj_trainer *trainer;      /* its training steps profile; its parameters change */
+    adj_trainer *trainer;
     const history *history;
-    const adj_range_test *range; /* of --lr auto, else NULL */
-    int argc;                    /* the command line */
+    int argc; /* the command line */
     char **argv;
     int64_t best_epoch;   /* 0: none */
     double best, seconds; /* best: per cent */
-    int interrupted, ran; /* ran: a step was made in this process */
+    int interrupted;
 } results_of;
 
 /* Replaces the file. */

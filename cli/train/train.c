@@ -161,7 +161,6 @@ static adj_fit_opts fit_options(training *t)
                           .tune_seconds = o->tune ? 0 : DEFAULT_TUNE_SECONDS,
                           .recompute = (int)o->recompute,
                           .yield = (adj_yield)word_index(YIELD_WORDS, o->yield),
-                          .profile = t->out.report != NULL,
                           .best = t->out.best,
                           .checkpoint = o->checkpoint,
                           .checkpoint_every = o->every,
@@ -378,7 +377,6 @@ static int is_stopped(const training *t, adj_status ended)
     return interrupt_signal() != 0 || (is_cut_short && !t->told.failed);
 }
 
-/* The last that is done: measuring the plan changes the parameters. */
 static int save_report(training *t, const adj_fit_progress *at, int argc, char **argv)
 {
     adj_error error = {0};
@@ -388,14 +386,12 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
                           .held_out_name = t->told.held_out_name,
                           .trainer = t->trainer,
                           .history = &t->told.history,
-                          .range = t->o->lr_auto ? &t->range : NULL,
                           .argc = argc,
                           .argv = argv,
                           .best_epoch = at->best_epoch,
                           .best = 100 * at->best_accuracy,
                           .seconds = seconds_now() - t->told.shown.started,
-                          .interrupted = is_stopped(t, ADJ_OK),
-                          .ran = t->told.ran};
+                          .interrupted = is_stopped(t, ADJ_OK)};
     if (t->out.report == NULL)
         return CONTINUE;
     if (results_write(&r, t->out.report, &error) != ADJ_OK)

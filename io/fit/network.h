@@ -28,7 +28,7 @@ typedef struct {
     const float *class_weights; /* NULL: all 1 */
     int mixes;                  /* batches have other labels, too */
     const char *freeze;         /* NULL: nothing */
-    int recompute, profile;
+    int recompute;
     int64_t seed;
     double loss_scale;           /* as in adj_exec_opts, if scale is NULL */
     const adj_loss_scale *scale; /* follows the gradients */

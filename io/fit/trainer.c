@@ -61,7 +61,6 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts
         .mixes = o->augment.mixup > 0,
         .freeze = o->freeze != NULL && strcmp(o->freeze, "none") != 0 ? o->freeze : NULL,
         .recompute = o->recompute,
-        .profile = o->profile,
         .seed = t->set.seed,
         .loss_scale = t->set.loss_scale,
         .scale = t->set.scale_follows ? &t->set.scale : NULL,
