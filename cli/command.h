@@ -78,7 +78,7 @@ typedef struct {
 
 /* Of a command that plans and runs networks. */
 #define PLAN_VARIABLES                                                                             \
-    "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_RULES ADJOINT_TUNE "                  \
+    "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_TUNE "                                \
     "ONEDNN_MAX_CPU_ISA OMP_NUM_THREADS"
 /* And keeps what it has timed. */
 #define TUNED_VARIABLES PLAN_VARIABLES " XDG_CACHE_HOME"

@@ -32,10 +32,8 @@
  *                       ADJ_EARG. oneDNN's limit is its own ONEDNN_MAX_CPU_ISA
  *   ADJOINT_QUARANTINE  in place of adj_exec_debug.quarantine where that is NULL, when a plan needs
  *                       the backend "onednn": "off". Another word: ADJ_EARG
- *   ADJOINT_RULES       a file of rules by which plans that time nothing choose kernels, as they
- *                       were measured here, when a plan needs the backend "onednn". One that cannot
- * be used is ignored: adj_exec_warning ADJOINT_TUNE        the tune file, where there is tuning and
- * adj_exec_opts.tune_file is NULL; "off": none */
+ *   ADJOINT_TUNE        the tune file, where there is tuning and adj_exec_opts.tune_file is NULL;
+ *                       "off": none */
 #ifndef ADJOINT_H
 #define ADJOINT_H
 
@@ -425,7 +423,7 @@ ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exe
 ADJ_API void adj_exec_free(adj_exec *e);
 /* The sentence of what failed last, which is the executor's; "" if nothing has. */
 ADJ_API const char *adj_exec_message(const adj_exec *e);
-/* A non-fatal warning, one line: a tune or rules file that was ignored, and why; time that was too
+/* A non-fatal warning, one line: a tune file that was ignored, and why; time that was too
  * short to tune every step; a precision in which this CPU does not compute. "": none. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
 /* The steps that tune decided and how, a line each, for adj_exec_opts.selection; it is the

@@ -110,33 +110,10 @@ typedef struct {
     const adj_allocator *allocator; /* for all memory that lasts */
     int threads;                    /* how many it may use, 1 or more */
     const char *quarantine;         /* as adj_exec_debug.quarantine */
-    /* Which of its rules hold: FILE, in place of the machines that they were measured on.
-     * "with:RULE", "without:RULE": this one holds whatever the machine is, or does not. NULL: what
-     * the environment's ADJOINT_RULES says, if it does. */
-    const char *rules;
     adj_math math;                  /* as adj_exec_opts.math */
     const struct adj_backend *self; /* the one that is opened, which may be part of more */
     char *message; /* ADJ_WHY bytes, for a failure's sentence; with ADJ_OK, for a warning */
 } adj_backend_opts;
-
-/* A convolution that a rule is for: images of equal sides, padding SAME. */
-typedef struct {
-    const adj_op *op;                 /* NULL: there is none */
-    adj_dtype dtype;                  /* of its operands */
-    int64_t n, side;                  /* images, and their height and width */
-    int64_t kernel, stride, dilation; /* along both axes */
-    int64_t in, out;                  /* channels; depthwise, out / in is the multiplier */
-} adj_rule_case;
-
-enum { ADJ_RULE_CASES = 3 };
-/* A choice among candidates for plans that time nothing, as it was measured on some machines. */
-typedef struct {
-    const char *name;           /* a word */
-    const char *measured;       /* on which machines, and when */
-    int holds;                  /* here, unless adj_backend_opts.rules says otherwise */
-    adj_math math;              /* the mode in which it matters */
-    const adj_rule_case *cases; /* up to ADJ_RULE_CASES for which it can be measured anew */
-} adj_rule;
 
 /* A backend: facts and functions, constant. */
 typedef struct adj_backend {
@@ -147,10 +124,6 @@ typedef struct adj_backend {
     const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
     /* Optional: version and instruction set, "2.6.3 avx512_core". */
     void (*describe)(char *text, size_t size);
-    /* Optional: the i-th of its rules; 0: there are no more. */
-    int (*rule_at)(int i, adj_rule *rule);
-    /* With rule_at: the line that a file of rules for this machine begins with. */
-    void (*describe_rules)(char *text, size_t size);
     /* Optional: called after every step of a run, whichever backend has computed it, so that what
      * was started goes on. Such a backend is opened for every plan, also where it computes nothing.
      */

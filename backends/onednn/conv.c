@@ -73,7 +73,7 @@ static int row_of(const adj_op *op)
 
 static const conv_rule *rule_of(const onednn *o, const adj_node *n, conv_preference preference)
 {
-    return rule_for(n, preference, o->here, o->rules);
+    return rule_for(n, preference, o->here);
 }
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
@@ -84,8 +84,7 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     int n = tail_match(root, uses, max, group);
     if (n <= 1 || (group[1]->op == &adj_op_bias_add && ops[i].result != Y))
         return n > 1 ? 1 : n;
-    /* no backend is open yet: prepare applies a file of rules */
-    return rule_for(root, DIRECT_FIRST, this_machine(), (forced_rules){0, 0}) != NULL ? 1 : n;
+    return rule_for(root, DIRECT_FIRST, this_machine()) != NULL ? 1 : n;
 }
 
 /* Which candidates come first. */

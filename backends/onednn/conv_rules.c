@@ -61,13 +61,11 @@ static int is_for(const conv_rule *r, const adj_node *n)
            r->applies(&((const adj_conv_attrs *)n->attrs)->geom);
 }
 
-const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m,
-                          forced_rules forced)
+const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m)
 {
     for (int i = 0; i < conv_rule_count(); i++) {
         const conv_rule *r = conv_rule_at(i);
-        const int on = forced.on >> i & 1, off = forced.off >> i & 1;
-        if (r->prefers == preference && (on || (!off && rule_holds(r, m))) && is_for(r, n))
+        if (r->prefers == preference && rule_holds(r, m) && is_for(r, n))
             return r;
     }
     return NULL;

@@ -30,18 +30,15 @@ typedef struct {
     const cpu_kind *only_on; /* where alone it holds; NULL: anywhere */
     unsigned ops, dtypes;    /* bits: of the convolutions, by conv_rules_rows.h; 1 << adj_dtype */
     int (*applies)(const adj_conv_geom *g);
-    const char *measured; /* where, when */
-    adj_rule_case cases[ADJ_RULE_CASES];
 } conv_rule;
 
-/* How many rows there are, at most 64 (forced_rules), and the i-th. */
+/* How many rows there are, and the i-th. */
 int conv_rule_count(void);
 const conv_rule *conv_rule_at(int i);
 /* Is m like the machines that the row was measured on? */
 int rule_holds(const conv_rule *r, machine m);
-/* The first row for n that prefers that and holds on m, or is forced to; NULL: oneDNN's own order
- * stands. */
-const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m,
-                          forced_rules forced);
+/* Returns the first row for n that prefers that and holds on m, or NULL: oneDNN's own order stands.
+ */
+const conv_rule *rule_for(const adj_node *n, conv_preference preference, machine m);
 
 #endif

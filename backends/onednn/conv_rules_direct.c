@@ -135,16 +135,6 @@ static int filter_by_parts_pays(const adj_conv_geom *g)
 
 /* All by `adjoint bench --op ... --all` on 2 threads (Zen 3: 1); on the Xeon by `adjoint bench
  * --raw` of lenet, whose convolutions in f32 take 1.02 times what the fastest candidates take. */
-static const char zen5[] = "AMD Zen 5, oneDNN 2.6.3, 2026-11-21";
-static const char zen5_xeon[] = "AMD Zen 5 and Xeon with AMX, oneDNN 2.6.3, 2026-11-22";
-static const char xeon[] = "Xeon with AMX, oneDNN 2.6.3, 2026-11-24";
-static const char zen3[] = "AMD Zen 3, oneDNN 2.6.3, 2026-11-23";
-static const char on_zen4[] = "AMD Zen 4, oneDNN 2.6.3, 2026-11-25";
-static const char on_zen4_1x1[] = "AMD Zen 4, oneDNN 2.6.3, 2026-11-26";
-static const char on_zen3[] = "AMD Zen 3, oneDNN 2.6.3, 2026-11-27";
-static const char on_zen3_later[] = "AMD Zen 3, oneDNN 2.6.3, 2026-11-28";
-static const char on_zen3_3[] = "AMD Zen 3, oneDNN 2.6.3, 3.2, 2026-11-26";
-static const char zen5_zen3[] = "AMD Zen 5 and Zen 3, oneDNN 2.6.3, 2026-11-23";
 
 /* Its vectors of 16 take the time of two of 8, which Zen 5's do not. */
 static const cpu_kind zen4 = {"AuthenticAMD", 25, AVX512};
@@ -156,19 +146,12 @@ static const conv_rule rows[] = {
      .ops = FILTER,
      .dtypes = F32,
      .applies = few_in_many_out,
-     .not_on = &zen4, /* 1.25 times the time of what is taken without it */
-     .measured = zen5_xeon,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 28, 5, 1, 1, 1, 32},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 32, 3, 1, 1, 3, 64}}},
+     .not_on = &zen4 /* 1.25 times the time of what is taken without it */},
     {.name = "input_towards_few_f32",
      .prefers = DIRECT_FIRST,
      .ops = INPUT,
      .dtypes = F32,
-     .applies = towards_8,
-     .measured = zen5_zen3,
-     .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 64, 32, 3, 1, 1, 3, 64},
-               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 14, 5, 1, 1, 4, 32},
-               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 14, 5, 1, 1, 8, 32}}},
+     .applies = towards_8},
     /* With vectors of 8 oneDNN's 1x1 kernel is 1.5 to 1.9 times as fast. */
     {.name = "input_1x1_towards_4_f32",
      .prefers = DIRECT_FIRST,
@@ -176,19 +159,14 @@ static const conv_rule rows[] = {
      .ops = INPUT,
      .dtypes = F32,
      .applies = towards_4_1x1,
-     .not_on = &zen4, /* 1.3 to 1.7 times */
-     .measured = zen5_zen3,
-     .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 32, 24, 1, 1, 1, 4, 64}}},
+     .not_on = &zen4 /* 1.3 to 1.7 times */},
     /* Fewer: in halves oneDNN's kernels add pairs of products, which direct's do not. */
     {.name = "input_towards_few_half",
      .prefers = DIRECT_FIRST,
      .below = AMX,
      .ops = INPUT,
      .dtypes = HALF,
-     .applies = towards_4,
-     .measured = zen5,
-     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 32, 3, 1, 1, 3, 64},
-               {&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 28, 5, 1, 1, 1, 32}}},
+     .applies = towards_4},
 
     /* Depthwise: but for dx in bf16 no instruction set has brought oneDNN other kernels for these.
      * Multipliers, fewer channels than a vector, gradients but for the filter's of small kernels: a
@@ -197,12 +175,7 @@ static const conv_rule rows[] = {
      .prefers = DIRECT_FIRST,
      .ops = DEPTHWISE,
      .dtypes = ANY_TYPE,
-     .applies = has_multiplier,
-     .measured = zen5_zen3,
-     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 24, 3, 1, 1, 32, 64},
-               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 24, 3, 1, 1, 32, 64},
-               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 3, 1, 1, 32,
-                64}}},
+     .applies = has_multiplier},
     /* On Zen 4, too, but in f32 of 4 channels, 1.3 times the time: in bf16 0.4 to 1.0 times (2 and
      * 4 channels; 6: 0.5 to 1.3), in f32 0.6 to 0.9 times (2, 6). 2026-11-26. */
     {.name = "depthwise_below_8",
@@ -210,98 +183,62 @@ static const conv_rule rows[] = {
      .isa = AVX512,
      .ops = DEPTHWISE,
      .dtypes = ANY_TYPE,
-     .applies = is_below_8,
-     .measured = zen5,
-     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 48, 3, 1, 1, 4, 4},
-               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 4, 4}}},
+     .applies = is_below_8},
     /* With vectors of 8 a kernel of 5 to 7 channels is 1.2 to 2.7 times as fast as direct's. */
     {.name = "depthwise_up_to_4",
      .prefers = DIRECT_FIRST,
      .below = AVX512,
      .ops = DEPTHWISE,
      .dtypes = ANY_TYPE,
-     .applies = is_up_to_4,
-     .measured = zen3,
-     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_F32, 32, 48, 3, 1, 1, 2, 2},
-               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 2, 2},
-               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 48, 3, 1, 1, 4, 4}}},
+     .applies = is_up_to_4},
     /* On AVX2 jit_dw is up to 1.5 times as fast alone with stride 1, but not within a step. */
     {.name = "depthwise_input",
      .prefers = DIRECT_FIRST,
      .ops = DW_INPUT,
      .dtypes = ANY_TYPE & ~BF16,
-     .applies = any,
-     .measured = zen5_zen3,
-     .cases = {{&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 24, 3, 1, 1, 32, 32},
-               {&adj_op_depthwise_conv2d_native_backprop_input, ADJ_F32, 32, 12, 3, 2, 1, 64, 64}}},
+     .applies = any},
     {.name = "depthwise_input_bf16",
      .prefers = DIRECT_FIRST,
      .ops = DW_INPUT,
      .dtypes = BF16,
      .applies = any,
-     .not_on = &zen4, /* 1.2 to 1.7 times the time of oneDNN's, but for 8 channels */
-     .measured = zen5_zen3,
-     .cases = {{&adj_op_depthwise_conv2d_native_backprop_input, ADJ_BF16, 32, 24, 3, 1, 1, 32,
-                32}}},
+     .not_on = &zen4 /* 1.2 to 1.7 times the time of oneDNN's, but for 8 channels */},
     {.name = "depthwise_of_8_bf16",
      .prefers = DIRECT_FIRST,
      .ops = DEPTHWISE,
      .dtypes = BF16,
-     .applies = is_small_of_8,
-     .measured = zen5,
-     .cases = {{&adj_op_depthwise_conv2d_native, ADJ_BF16, 32, 48, 3, 1, 1, 8, 8},
-               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_BF16, 32, 48, 3, 1, 1, 8, 8}}},
+     .applies = is_small_of_8},
     {.name = "depthwise_filter_large",
      .prefers = DIRECT_FIRST,
      .ops = DW_FILTER,
      .dtypes = ANY_TYPE,
-     .applies = is_large_or_dilated,
-     .measured = zen5_zen3,
-     .cases = {{&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 5, 1, 1, 64, 64},
-               {&adj_op_depthwise_conv2d_native_backprop_filter, ADJ_F32, 32, 24, 3, 1, 2, 64,
-                64}}},
+     .applies = is_large_or_dilated},
 
     {.name = "winograd_of_direct",
      .prefers = FAST_DIRECT_COMPETES,
      .ops = DENSE,
      .dtypes = F32,
-     .applies = takes_winograd,
-     .measured = zen5_zen3,
-     .cases = {{&adj_op_conv2d, ADJ_F32, 64, 32, 3, 1, 1, 64, 64},
-               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 8, 3, 1, 1, 64, 64}}},
+     .applies = takes_winograd},
     /* 1.1 to 1.4 times as fast as what is taken without it in 3x3, 1.5 to 3 times in 5x5. */
     {.name = "image_by_parts",
      .prefers = FAST_DIRECT_COMPETES,
      .isa = AMX,
      .ops = FORWARD | INPUT,
      .dtypes = F32,
-     .applies = image_by_parts_pays,
-     .measured = xeon,
-     .cases = {{&adj_op_conv2d, ADJ_F32, 64, 32, 3, 1, 1, 16, 16},
-               {&adj_op_conv2d, ADJ_F32, 64, 14, 5, 1, 1, 32, 64},
-               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 16, 3, 2, 1, 64, 64}}},
+     .applies = image_by_parts_pays},
     {.name = "filter_by_parts",
      .prefers = FAST_DIRECT_COMPETES,
      .isa = AMX,
      .ops = FILTER,
      .dtypes = F32,
-     .applies = filter_by_parts_pays,
-     .measured = xeon,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 32, 3, 1, 1, 16, 16},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 14, 5, 1, 1, 32, 64},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 3, 2, 1, 64, 64}}},
+     .applies = filter_by_parts_pays},
     /* 1.3 to 1.9 times as fast as what is taken without it in 3x3, 2 to 3.2 times in 5x5. */
     {.name = "winograd_of_more",
      .prefers = FAST_DIRECT_COMPETES,
      .below = AMX,
      .ops = DENSE,
      .dtypes = F32,
-     .applies = takes_more_winograd,
-     .measured = on_zen4,
-     .cases = {{&adj_op_conv2d, ADJ_F32, 128, 32, 3, 1, 1, 16, 16},
-               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 14, 5, 1, 1, 32, 64},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 32, 3, 1, 1, 16, 16}}},
+     .applies = takes_more_winograd},
     /* 1.2 to 3 times as fast as oneDNN's by AMX, 8 times as fast as by avx512_bf16, to which
      * ONEDNN_MAX_CPU_ISA may hold oneDNN alone. Where direct, too, has avx512_bf16 at most, it says
      * of itself that it is slower. */
@@ -310,22 +247,14 @@ static const conv_rule rows[] = {
      .isa = dnnl_cpu_isa_avx512_core_bf16,
      .ops = FILTER,
      .dtypes = BF16,
-     .applies = filter_by_tiles_pays,
-     .measured = xeon,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_BF16, 128, 32, 3, 1, 1, 16, 16},
-               {&adj_op_conv2d_backprop_filter, ADJ_BF16, 128, 16, 3, 2, 1, 32, 64},
-               {&adj_op_conv2d_backprop_filter, ADJ_BF16, 64, 16, 3, 1, 1, 128, 128}}},
+     .applies = filter_by_tiles_pays},
     /* 1.05 to 1.5 times as fast as oneDNN's first, which reads what it needs when it needs it. */
     {.name = "filter_of_direct_1x1",
      .prefers = DIRECT_COMPETES,
      .only_on = &zen4,
      .ops = FILTER,
      .dtypes = F32,
-     .applies = filter_1x1_pays,
-     .measured = on_zen4,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 12, 1, 1, 1, 64, 64},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 6, 1, 1, 1, 128, 128},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 24, 1, 1, 1, 32, 32}}},
+     .applies = filter_1x1_pays},
     /* With cold caches 1.05 to 1.35 times as fast as oneDNN's first, which waits for the lines that
      * it stores to; in a step of mobilenet_v1 128 channels 1.1 times. dx is not: there 0.85 times.
      */
@@ -334,11 +263,7 @@ static const conv_rule rows[] = {
      .only_on = &zen4,
      .ops = FORWARD,
      .dtypes = F32,
-     .applies = forward_1x1_pays,
-     .measured = on_zen4_1x1,
-     .cases = {{&adj_op_conv2d, ADJ_F32, 32, 6, 1, 1, 1, 128, 128},
-               {&adj_op_conv2d, ADJ_F32, 32, 12, 1, 1, 1, 64, 64},
-               {&adj_op_conv2d, ADJ_F32, 128, 16, 1, 1, 1, 64, 64}}},
+     .applies = forward_1x1_pays},
     /* Up to 1.9 times as fast as oneDNN 2's first in NHWC, which is at half of what the machine
      * can; 3.2 has brgconv, which is as fast or faster. */
     {.name = "forward_of_direct_avx2",
@@ -349,11 +274,7 @@ static const conv_rule rows[] = {
      .below = AVX512,
      .ops = FORWARD,
      .dtypes = F32,
-     .applies = forward_by_vectors_pays,
-     .measured = on_zen3,
-     .cases = {{&adj_op_conv2d, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
-               {&adj_op_conv2d, ADJ_F32, 128, 32, 3, 1, 1, 16, 16},
-               {&adj_op_conv2d, ADJ_F32, 128, 16, 3, 2, 1, 32, 64}}},
+     .applies = forward_by_vectors_pays},
     /* 1.1 to 1.4 times, 5x5 1.0 to 1.5 times. */
     {.name = "input_of_direct_avx2",
      .prefers = DIRECT_COMPETES,
@@ -363,11 +284,7 @@ static const conv_rule rows[] = {
      .below = AVX512,
      .ops = INPUT,
      .dtypes = F32,
-     .applies = input_by_vectors_pays,
-     .measured = on_zen3_later,
-     .cases = {{&adj_op_conv2d_backprop_input, ADJ_F32, 128, 16, 3, 1, 1, 32, 32},
-               {&adj_op_conv2d_backprop_input, ADJ_F32, 64, 14, 5, 1, 1, 32, 64},
-               {&adj_op_conv2d_backprop_input, ADJ_F32, 128, 32, 3, 2, 1, 16, 32}}},
+     .applies = input_by_vectors_pays},
     /* 1.2 to 2.1 times as fast, with 3.2, too, but for 1x1, which is level there. */
     {.name = "filter_of_direct_avx2",
      .prefers = DIRECT_COMPETES,
@@ -375,11 +292,7 @@ static const conv_rule rows[] = {
      .below = AVX512,
      .ops = FILTER,
      .dtypes = F32,
-     .applies = filter_by_vectors_pays,
-     .measured = on_zen3_3,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 32, 3, 1, 1, 64, 64},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 128, 16, 3, 1, 1, 32, 32},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 12, 1, 1, 1, 64, 64}}},
+     .applies = filter_by_vectors_pays},
     /* 1.1 to 2.5 times, on 3x3 images up to 4.6 times; not measured with 3.x. */
     {.name = "filter_of_many_1x1_of_direct_avx2",
      .prefers = DIRECT_COMPETES,
@@ -389,11 +302,7 @@ static const conv_rule rows[] = {
      .below = AVX512,
      .ops = FILTER,
      .dtypes = F32,
-     .applies = filter_of_many_1x1_pays,
-     .measured = on_zen3,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 3, 1, 1, 1, 256, 256},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 14, 1, 1, 1, 256, 64},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 32, 14, 1, 1, 1, 384, 384}}},
+     .applies = filter_of_many_1x1_pays},
     /* 1.1 to 1.6 times; not measured with 3.x. */
     {.name = "filter_panels_of_direct_avx2",
      .prefers = DIRECT_COMPETES,
@@ -403,11 +312,7 @@ static const conv_rule rows[] = {
      .below = AVX512,
      .ops = FILTER,
      .dtypes = F32,
-     .applies = filter_by_panels_pays,
-     .measured = on_zen3,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 3, 1, 1, 128, 128},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 8, 3, 1, 1, 256, 256},
-               {&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 16, 5, 1, 1, 128, 128}}},
+     .applies = filter_by_panels_pays},
     /* 1.2 times; not measured with 3.x. */
     {.name = "filter_5x5_of_direct_avx2",
      .prefers = DIRECT_COMPETES,
@@ -417,9 +322,7 @@ static const conv_rule rows[] = {
      .below = AVX512,
      .ops = FILTER,
      .dtypes = F32,
-     .applies = filter_5x5_by_vectors_pays,
-     .measured = on_zen3,
-     .cases = {{&adj_op_conv2d_backprop_filter, ADJ_F32, 64, 14, 5, 1, 1, 32, 64}}},
+     .applies = filter_5x5_by_vectors_pays},
     /* In a step of resnet20: 1.05 to 1.25 times as fast as oneDNN's, dx 1.2 to 1.9 times. With cold
      * caches y from 32 channels takes 1.1 to 1.25 times as long, and dx of 16 with stride 2 1.35
      * times: a step's caches are not as cold. */
@@ -428,20 +331,13 @@ static const conv_rule rows[] = {
      .isa = AMX,
      .ops = FORWARD,
      .dtypes = BF16,
-     .applies = forward_by_tiles_pays,
-     .measured = xeon,
-     .cases = {{&adj_op_conv2d, ADJ_BF16, 128, 32, 3, 1, 1, 16, 16},
-               {&adj_op_conv2d, ADJ_BF16, 128, 32, 3, 1, 1, 3, 16}}},
+     .applies = forward_by_tiles_pays},
     {.name = "input_of_direct_amx",
      .prefers = DIRECT_COMPETES,
      .isa = AMX,
      .ops = INPUT,
      .dtypes = BF16,
-     .applies = input_by_tiles_pays,
-     .measured = xeon,
-     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 128, 32, 3, 1, 1, 16, 16},
-               {&adj_op_conv2d_backprop_input, ADJ_BF16, 128, 16, 3, 2, 1, 32, 64},
-               {&adj_op_conv2d_backprop_input, ADJ_BF16, 128, 8, 3, 1, 1, 64, 64}}},
+     .applies = input_by_tiles_pays},
 
     /* ONEDNN_MAX_CPU_ISA may hold oneDNN alone to avx512_bf16: then direct's are 2 to 8 times as
      * fast. Where direct has no AMX it has none of these, but for Winograd's algorithm in fast
@@ -452,19 +348,14 @@ static const conv_rule rows[] = {
      .below = AMX,
      .ops = FORWARD,
      .dtypes = BF16,
-     .applies = fills_outputs,
-     .measured = xeon,
-     .cases = {{&adj_op_conv2d, ADJ_BF16, 128, 16, 3, 1, 1, 32, 32},
-               {&adj_op_conv2d, ADJ_BF16, 64, 28, 5, 1, 1, 1, 32}}},
+     .applies = fills_outputs},
     {.name = "input_of_direct_alone",
      .prefers = DIRECT_COMPETES,
      .isa = dnnl_cpu_isa_avx512_core_bf16,
      .below = AMX,
      .ops = INPUT,
      .dtypes = BF16,
-     .applies = fills_tiles,
-     .measured = xeon,
-     .cases = {{&adj_op_conv2d_backprop_input, ADJ_BF16, 64, 14, 5, 1, 1, 32, 64}}},
+     .applies = fills_tiles},
 };
 
 const conv_rule_table conv_rules_direct = {rows, sizeof rows / sizeof *rows};

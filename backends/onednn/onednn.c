@@ -119,14 +119,6 @@ static adj_status set_quarantine(onednn *o, const adj_backend_opts *opts)
     return ADJ_EARG;
 }
 
-/* A file that cannot be used is no reason not to run: it is a warning. */
-static void set_rules(onednn *o, const adj_backend_opts *opts)
-{
-    const char *choice = opts->rules != NULL ? opts->rules : getenv("ADJOINT_RULES");
-    if (choice != NULL && choice[0] != '\0')
-        rules_read(o, choice, opts->message);
-}
-
 /* opts->threads is not needed: oneDNN asks OpenMP, which the plan has set. */
 static adj_status open_backend(const adj_backend_opts *opts, void **backend)
 {
@@ -143,7 +135,6 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
         close_backend(o);
         return quarantine;
     }
-    set_rules(o, opts);
     if ((status = dnnl_engine_create(&o->engine, dnnl_cpu, 0)) != dnnl_success ||
         (status = dnnl_stream_create(&o->stream, o->engine, dnnl_stream_default_flags)) !=
             dnnl_success ||
@@ -157,20 +148,6 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
     return ADJ_OK;
 }
 
-static int rule_at(int i, adj_rule *rule)
-{
-    if (i < 0 || i >= conv_rule_count())
-        return 0;
-    const conv_rule *r = conv_rule_at(i);
-    const int is_of_fast_math = r->prefers == FAST_DIRECT_COMPETES || r->prefers == WINOGRAD_FIRST;
-    *rule = (adj_rule){.name = r->name,
-                       .measured = r->measured,
-                       .holds = rule_holds(r, this_machine()),
-                       .math = is_of_fast_math ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
-                       .cases = r->cases};
-    return 1;
-}
-
 static const adj_kernel *const kernels[] = {
     &onednn_conv, &onednn_matmul, &onednn_avg_pool, &onednn_eltwise, &onednn_transpose, NULL,
 };
@@ -182,8 +159,6 @@ const adj_backend adj_backend_onednn = {
     .close = close_backend,
     .kernels = kernels,
     .describe = machine_describe,
-    .rule_at = rule_at,
-    .describe_rules = rules_describe,
     .layout_bytes = layout_bytes,
     .layout_name = layout_name,
     .reorder_prepare = layout_reorder_prepare,

@@ -9,11 +9,6 @@
 
 #include "version.h"
 
-/* Rows for convolutions (conv_rules.h), a bit each, that hold, or do not, whatever the machine. */
-typedef struct {
-    uint64_t on, off;
-} forced_rules;
-
 typedef struct {
     char vendor[13];   /* "AuthenticAMD"; "": not known */
     int family, model; /* as the vendor counts them: 25 for Zen 3 and 4 */
@@ -32,7 +27,6 @@ typedef struct {
     adj_layout *layouts;        /* the interned ones */
     machine here;
     int no_quarantine;
-    forced_rules rules;
     adj_math math;
 } onednn;
 
@@ -137,26 +131,6 @@ int n_known_fault(void);
 int is_known_fault(int row_number, const implementation *i, machine m);
 /* "2.6.3 avx512_core": oneDNN's version and instruction set. */
 void machine_describe(char *text, size_t size);
-
-/* ---- text_file.c: files that others wrote ---- */
-
-enum { LINE = 512 };
-/* Opening must not hang on a pipe, nor reading on a terminal or go on for ever on a device: only
- * regular files. On failure NULL with why. */
-FILE *open_regular(const char *path, const char **why);
-/* 1: a line, without its end; 0: no more; -1: it is too long, not text, or has no end. */
-int next_line(FILE *f, char line[LINE]);
-
-/* ---- rules_file.c ---- */
-
-/* Makes the choice (adj_backend_opts.rules) o's. What cannot be used is left out, with one line in
- * message (ADJ_WHY bytes). */
-void rules_read(onednn *o, const char *choice, char *message);
-/* "adjoint rules 1 onednn 2.6.3 avx2 AuthenticAMD-25-1": the first line of a file for this machine.
- */
-void rules_describe(char *text, size_t size);
-
-/* ---- kernels ---- */
 
 extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_eltwise,
     onednn_transpose;

@@ -20,7 +20,7 @@ typedef struct {
     const adj_backend *const *backends;   /* NULL: the built-in ones; of ranks, and of tests */
     const adj_data_parallel_opts *shared; /* of a training step; NULL: it is one process's alone */
     int runs;                             /* that are timed; 0: for so many seconds */
-    const char *command, *rules; /* that complains; adj_backend_opts.rules, of kernels alone */
+    const char *command; /* that complains */
 } bench_opts;
 
 /* Exit statuses: of --op; of --raw; of whole steps by several ranks, among which there are more

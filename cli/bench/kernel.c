@@ -77,7 +77,6 @@ bench_kernels *bench_kernels_open(const bench_opts *o)
         const adj_backend_opts opts = {.allocator = &allocator,
                                        .threads = (int)o->threads,
                                        .math = o->math_mode,
-                                       .rules = o->rules,
                                        .message = message};
         if ((list != NULL && !(only >> i & 1)) || without >> i & 1)
             continue;

@@ -116,15 +116,12 @@ Test(conv_rules, bounds)
     cr_expect(rule_holds(&(conv_rule){0}, (machine){1, 0, {"", 0, 0}}), "everything is open");
 }
 
-Test(conv_rules, have_names_of_their_own_and_say_where_they_were_measured)
+Test(conv_rules, have_names_of_their_own_of_one_word)
 {
     for (int i = 0; i < conv_rule_count(); i++) {
         const conv_rule *r = conv_rule_at(i);
         cr_expect_eq(named(r->name), r, "%s is there twice", r->name);
         cr_expect_null(strpbrk(r->name, " \t#"), "%s is more than a word", r->name);
-        cr_expect(r->measured != NULL && strstr(r->measured, "oneDNN 2.6.3, ") != NULL &&
-                      strstr(r->measured, ", 2026-") != NULL,
-                  "%s", r->name);
         cr_expect_eq(r->impl != NULL, r->prefers == NAMED_FIRST, "%s", r->name);
     }
 }
@@ -282,10 +279,9 @@ Test(conv_rules, are_for_the_convolutions_that_they_were_measured_for)
         } expected[] = {{zen5, cases[k].zen5}, {amx, cases[k].amx}, {avx2, cases[k].avx2}};
         for (int i = 0; i < 3; i++)
             if (is_numbered_here(&expected[i].m))
-                cr_expect_str_eq(
-                    name_of(rule_for(n, cases[k].preference, expected[i].m, (forced_rules){0})),
-                    expected[i].row != NULL ? expected[i].row : "none", "case %zu, machine %d", k,
-                    i);
+                cr_expect_str_eq(name_of(rule_for(n, cases[k].preference, expected[i].m)),
+                                 expected[i].row != NULL ? expected[i].row : "none",
+                                 "case %zu, machine %d", k, i);
         adj_graph_free(g);
     }
 }
@@ -321,9 +317,9 @@ Test(conv_rules, are_for_pixels)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         adj_graph *g = adj_graph_new();
         const adj_node *n = node_in(g, &list[i].c);
-        const conv_rule *here = rule_for(n, DIRECT_COMPETES, zen4, (forced_rules){0});
+        const conv_rule *here = rule_for(n, DIRECT_COMPETES, zen4);
         cr_expect_str_eq(name_of(here), list[i].row, "%zu", i);
-        cr_expect_null(rule_for(n, DIRECT_COMPETES, zen5, (forced_rules){0}), "%zu", i);
+        cr_expect_null(rule_for(n, DIRECT_COMPETES, zen5), "%zu", i);
         adj_graph_free(g);
     }
 }
@@ -338,7 +334,7 @@ static void expect_on_zen3(size_t n, const row_case list[])
     for (size_t i = 0; i < n; i++) {
         adj_graph *g = adj_graph_new();
         const adj_node *node = node_in(g, &list[i].c);
-        const conv_rule *here = rule_for(node, DIRECT_COMPETES, zen3, (forced_rules){0});
+        const conv_rule *here = rule_for(node, DIRECT_COMPETES, zen3);
         cr_expect_str_eq(name_of(here), list[i].row, "%zu", i);
         adj_graph_free(g);
     }
@@ -426,28 +422,8 @@ Test(conv_rules, strided_depthwise_input_gradients_on_zen4)
         BACKWARD_DATA, ADJ_BF16, 1, 32, 12, 3, 2, 1, 64, 64, 0, 0, 0, 0};
     adj_graph *g = adj_graph_new();
     const adj_node *n = node_in(g, &strided);
-    const conv_rule *named_first = rule_for(n, NAMED_FIRST, zen4_3, (forced_rules){0});
-    cr_expect_null(rule_for(n, DIRECT_FIRST, zen4_3, (forced_rules){0}));
+    const conv_rule *named_first = rule_for(n, NAMED_FIRST, zen4_3);
+    cr_expect_null(rule_for(n, DIRECT_FIRST, zen4_3));
     cr_expect_str_eq(name_of(named_first), "depthwise_input_strided");
     adj_graph_free(g);
-}
-
-/* A row that is forced holds on any machine, or on none, for its own convolutions. */
-Test(conv_rules, can_be_forced)
-{
-    const forced_rules all_on = {.on = ~UINT64_C(0)}, all_off = {.off = ~UINT64_C(0)};
-    cr_assert_leq(conv_rule_count(), 64, "a bit for each");
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        adj_graph *g = adj_graph_new();
-        const adj_node *n = node_of(g, k);
-        const conv_preference p = cases[k].preference;
-        cr_expect_null(rule_for(n, p, zen5, all_off), "%zu", k);
-        /* by any; AMX's rows come first */
-        const char *on = cases[k].amx != NULL    ? cases[k].amx
-                         : cases[k].zen5 != NULL ? cases[k].zen5
-                         : cases[k].avx2 != NULL ? cases[k].avx2
-                                                 : "none";
-        cr_expect_str_eq(name_of(rule_for(n, p, (machine){0}, all_on)), on, "%zu", k);
-        adj_graph_free(g);
-    }
 }
