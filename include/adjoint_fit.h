@@ -23,8 +23,8 @@ typedef struct {
     const char *name; /* of your own: kept in its weights files, and compared when one is loaded;
                          NULL: "net". Without build: as adj_model_find takes it */
     /* images [batch, h, w, c], f32, normalised -> logits [batch, classes] of any float type.
-     * training: batch norms and dropout do what they do in training. The names of parameters must
-     * not depend on it. */
+     * training: batch norms and dropout do what they do in training. adj_fit refuses a net whose
+     * parameters depend on it. */
     adj_node *(*build)(adj_node *images, int64_t classes, int training, void *user);
     void *user;        /* given to build */
     int64_t h, w, c;   /* of images; 0: the built-in model's, else the data's. Images of another

@@ -149,12 +149,44 @@ static adj_status copy_parameters(const adj_predictor *p, adj_exec *to, const ad
                : adj_error_set(error, status, "net %.80s: %s", p->name, adj_exec_message(to));
 }
 
+/* True if e holds a parameter of that name. */
+static int has_parameter(const adj_exec *e, const char *name)
+{
+    for (int i = 0; i < adj_exec_param_count(e); i++)
+        if (strcmp(adj_node_name(adj_exec_param_at(e, i)), name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Fails with a list if the training graph has parameters that the evaluation graph lacks: they
+ * would be trained and then dropped. States may be of the optimizer, so they are not compared. */
+static adj_status check_evaluation(const adj_predictor *p, const adj_exec *evaluation,
+                                   const adj_exec *training, adj_error *error)
+{
+    char names[200] = "";
+    size_t used = 0;
+    for (int i = 0; i < adj_exec_param_count(training) && used < sizeof names; i++) {
+        const adj_node *param = adj_exec_param_at(training, i);
+        const char *name = adj_node_name(param);
+        if (adj_node_is_param(param) && !has_parameter(evaluation, name))
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s\"%.40s\"",
+                                     used > 0 ? ", " : "", name);
+    }
+    return used == 0 ? ADJ_OK
+                     : adj_error_set(error, ADJ_EARG,
+                                     "net %.80s: its training graph has parameters that its "
+                                     "evaluation graph lacks: %s%s",
+                                     p->name, names, used < sizeof names ? "" : " ...");
+}
+
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t images, adj_error *error)
 {
     const workers *w = &p->planned[EVALUATION].w;
     adj_status status = make_workers(p, EVALUATION, images, error);
     if (status == ADJ_OK)
         status = copy_parameters(p, w->exec[0], from, error);
+    if (status == ADJ_OK && p->home == NULL)
+        status = check_evaluation(p, w->exec[0], from, error);
     if (status != ADJ_OK)
         return status;
     p->home = w->exec[0];

@@ -63,6 +63,36 @@ static adj_node *resized(adj_node *x, int64_t classes, int training, void *user)
     return adj_layer_dense(x, "logits", classes);
 }
 
+/* A batch norm of training alone, and as many other parameters as *user says. */
+static adj_node *only_trained(adj_node *x, int64_t classes, int training, void *user)
+{
+    static const char *const more[] = {"a", "b"};
+    const adj_shape one = {1, {1}};
+    if (training)
+        x = adj_layer_batch_norm(x, "bn", &(adj_batch_norm_layer){.training = 1});
+    for (int i = 0; training && i < *(int *)user; i++)
+        x = adj_add(x, adj_param(adj_node_graph(x), more[i], ADJ_F32, one, (adj_init){0}));
+    return adj_layer_dense(x, "logits", classes);
+}
+
+/* They would be trained, and the predictor would compute without them. */
+Test(refused, parameters_of_training_alone)
+{
+    adj_dataset *d = make_data();
+    int more[] = {0, 2};
+    const adj_net net = {.name = "mine", .build = only_trained, .user = &more[0]},
+                  many = {.name = "mine", .build = only_trained, .user = &more[1]};
+    static const char expected[] =
+        "net mine: its training graph has parameters that its evaluation graph lacks: "
+        "\"bn/gamma\", \"bn/beta\"";
+    cr_expect_str_eq(refused(&net, d, d, (adj_fit_opts){0}).message, expected);
+    cr_expect_str_eq(refused(&net, d, NULL, (adj_fit_opts){0}).message, expected);
+    cr_expect_str_eq(refused(&net, d, NULL, (adj_fit_opts){.freeze = "bn/*"}).message, expected);
+    cr_expect_not_null(strstr(refused(&many, d, NULL, (adj_fit_opts){0}).message,
+                              "lacks: \"bn/gamma\", \"bn/beta\", \"a\", \"b\""));
+    adj_dataset_free(d);
+}
+
 Test(refused, parameters_of_other_names_in_evaluation)
 {
     adj_dataset *d = make_data();
