@@ -1,11 +1,12 @@
 /* file_kind.c - see file_kind.h. Other programs' formats are recognized, never read. */
 #include <string.h>
 #include <unistd.h>
+#include <zip.h>
 
 #include "file_kind.h"
 #include "io/io.h"
 
-enum { START = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30, LEAST_SAFETENSORS = 10 };
+enum { START = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30, LEAST_SAFETENSORS = 10, DESCRIPTION = 64 };
 
 typedef struct {
     const char *is, *cure; /* cure: "" if none is known */
@@ -37,6 +38,7 @@ static const struct {
     {0, 2, "\x1f\x8b", {"gzip of something else", "unpack it with gunzip or tar"}},
     {0, 4, "GGUF", {"GGUF", "export as safetensors with the program that wrote it"}},
     {4, 4, "TFL3", {"a TensorFlow Lite model", "export from the model that it was made of"}},
+    {257, 5, "ustar", {"a tar archive", "unpack it with tar"}},
     {0, 4, "\177ELF", {"an ELF program or library", ""}},
     {0,
      19,
@@ -46,7 +48,8 @@ static const struct {
 };
 
 static const kind empty = {"an empty file", ""}, few = {"a few bytes", ""}, text = {"text", ""},
-                  json = {"JSON text", ""}, pickle = {"a Python pickle", "export with numpy.savez"},
+                  json = {"JSON text", ""}, unknown = {"bytes", ""},
+                  pickle = {"a Python pickle", "export with numpy.savez"},
                   onnx = {"an ONNX model",
                           "export with numpy.savez(\"w.npz\", **{t.name: numpy_helper.to_array(t) "
                           "for t in model.graph.initializer})"},
@@ -86,11 +89,20 @@ static int is_text(const uint8_t *start, size_t n)
     return 1;
 }
 
-/* Returns the kind of a file that has a short signature, or NULL. A damaged safetensors file may
- * begin with the same bytes, so it is excluded first. */
+/* True if a JSON object begins where a safetensors file has its header. */
+static int has_header(const uint8_t *start, size_t n)
+{
+    static const char after[] = "\"} \t\r\n";
+    return n > 8 && start[8] == '{' &&
+           (memcmp(start + 4, "\0\0\0", 4) == 0 ||
+            memchr(after, start[9], sizeof after - 1) != NULL);
+}
+
+/* Returns the kind of a file that has a short signature, or &unknown; NULL for a damaged
+ * safetensors file, which may begin with the same bytes. */
 static const kind *guess_kind(const uint8_t *start, size_t n)
 {
-    if (n >= 9 && memcmp(start + 4, "\0\0\0\0{", 5) == 0)
+    if (has_header(start, n))
         return NULL;
     if (start[0] == 0x80 && start[1] >= 2 && start[1] <= 5)
         return &pickle;
@@ -100,7 +112,7 @@ static const kind *guess_kind(const uint8_t *start, size_t n)
     if (start[0] == 8 && start[1] >= 2 && start[1] < 32 && start[2] != 0 &&
         strchr("\x12\x1a\"(2:B", start[2]) != NULL)
         return &onnx;
-    return n < LEAST_SAFETENSORS ? &few : NULL;
+    return n < LEAST_SAFETENSORS ? &few : &unknown;
 }
 
 /* Returns the kind of a file that begins with these bytes, or NULL. */
@@ -120,9 +132,38 @@ static const kind *find_kind(const uint8_t start[START + 1], size_t n)
     return start[spaces] == '{' || start[spaces] == '[' ? &json : &text;
 }
 
+/* Returns the kind of an archive by the names of all its members: whoever packs it again may change
+ * their order. */
+static const kind *find_packed_kind(const char *path)
+{
+    zip_t *z = zip_open(path, ZIP_RDONLY, NULL);
+    const kind *found = &zip;
+    if (z == NULL)
+        return found;
+    for (zip_int64_t i = 0; i < zip_get_num_entries(z, 0) && found == &zip; i++) {
+        const char *name = zip_get_name(z, (zip_uint64_t)i, ZIP_FL_ENC_RAW);
+        const char *last = name != NULL ? strrchr(name, '/') : NULL;
+        if (last != NULL && strcmp(last, "/data.pkl") == 0)
+            found = &torch_zip;
+        if (name != NULL && strcmp(name, "model.weights.h5") == 0)
+            found = &keras_zip;
+    }
+    zip_discard(z);
+    return found;
+}
+
+/* Writes the file's kind, or its first bytes. */
+static void describe(const kind *k, const uint8_t *start, char text[DESCRIPTION])
+{
+    int n = snprintf(text, DESCRIPTION, "%s", k->is);
+    for (int i = 0; k == &unknown && i < LEAST_SAFETENSORS; i++)
+        n += snprintf(text + n, DESCRIPTION - (size_t)n, " %02x", start[i]);
+}
+
 int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE])
 {
     uint8_t start[START + 1] = {0};
+    char is[DESCRIPTION];
     int fd;
     int64_t size;
 
@@ -131,9 +172,12 @@ int file_kind_sentence(const char *path, const char *expected, char message[ADJ_
     const ssize_t n = read(fd, start, START);
     close(fd);
     const kind *k = n >= 0 ? find_kind(start, (size_t)n) : NULL;
+    if (k == &zip)
+        k = find_packed_kind(path);
     if (k == NULL || (k == &npz && strstr(expected, ".npz") != NULL)) /* a damaged one */
         return 0;
+    describe(k, start, is);
     snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", path,
-             k->is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
+             is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
     return 1;
 }

@@ -5,8 +5,8 @@
 #include "adjoint_io.h"
 
 /* Writes a sentence that names the file, its kind, the expected kinds ("safetensors") and how its
- * tensors are exported. Returns 0, without a sentence, if the file cannot be read or is of no kind
- * in the table. */
+ * tensors are exported. Returns 0, without a sentence, if the file cannot be read or is a damaged
+ * one of those kinds. */
 int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE]);
 
 #endif

@@ -56,6 +56,9 @@ static const sample starts[] = {
     {BYTES("a\n"), "text", NULL},
     {BYTES("\200\2}q\0."), "a Python pickle", "numpy.savez"},
     {BYTES("\1\2\3\4\5"), "a few bytes", NULL},
+    {BYTES("\1\2\3\4\5\6\7\10\11\377zz"), "bytes 01 02 03 04 05 06 07 08 09 ff", NULL},
+    {BYTES("\1\0\0\0\0\0\0\0z\0"), "bytes 01 00 00 00 00 00 00 00 7a 00", NULL},
+    {BYTES("\1\0\0\0\1\0\0\0{\0"), "bytes 01 00 00 00 01 00 00 00 7b 00", NULL},
     {BYTES("\0\0\0\0\0\0\0\0"), "a few bytes", NULL},
     {BYTES(""), "an empty file", NULL},
 };
@@ -69,8 +72,8 @@ static const sample numpys[] = {
      "adjoint convert IN OUT.safetensors"},
 };
 
-/* Whole archives of one member, as Python's zipfile writes them: with PyTorch's padding, with
- * Keras's first name, with another. */
+/* Whole archives as Python's zipfile writes them: with PyTorch's padding, with Keras's first name,
+ * those of PyTorch and Keras packed again with another member first, and with another name. */
 static const sample archives[] = {
     {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\10\0a/data.pklFB\4\0ZZZZ"
            "\200\2}.PK\1\2\24\3\24\0\0\0\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\10\0\0\0\0\0"
@@ -79,6 +82,18 @@ static const sample archives[] = {
     {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0IE\224\341\31\0\0\0\31\0\0\0\15\0\0\0metadata.json{\"keras_"
            "version\": \"3.12\"}PK\1\2\24\3\24\0\0\0\0\0\0\0!\0IE\224\341\31\0\0\0\31\0\0\0\15\0\0"
            "\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0metadata.jsonPK\5\6\0\0\0\0\1\0\1\0;\0\0\0D\0\0\0\0\0"),
+     "a Keras 3 .keras archive", keras},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0a/PK\3\4\24\0\0\0\0\0\0\0!\0"
+           "=\267\336\211\4\0\0\0\4\0\0\0\12\0\0\0a/data.pkl\200\2}.PK\1\2\24\3\24\0\0\0\0\0\0\0!"
+           "\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0a/PK\1\2\24\3\24\0\0\0"
+           "\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\0\0\0\0\0\0\0\0\0\0\200\1 \0\0\0a/data.p"
+           "klPK\5\6\0\0\0\0\2\0\2\0h\0\0\0L\0\0\0\0\0"),
+     "a PyTorch archive", torch},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0a.txtaPK\3\4\24\0\0\0\0"
+           "\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\20\0\0\0model.weights.h5PK\1\2\24\3\24\0\0\0\0\0\0\0"
+           "!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0a.txtPK\1\2\24\3"
+           "\24\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0\0\0\0\0\200\1$\0\0\0mode"
+           "l.weights.h5PK\5\6\0\0\0\0\2\0\2\0q\0\0\0R\0\0\0\0\0"),
      "a Keras 3 .keras archive", keras},
     {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0a.txtaPK\1\2\24\3\24\0"
            "\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0a.txt"
@@ -127,6 +142,22 @@ Test(file_kind, first_bytes)
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         put_file(path.s, starts[i].bytes, starts[i].n);
         expect_refused(&starts[i], path.s);
+    }
+    folder_remove(&f);
+}
+
+/* The headers of GNU and POSIX tar, 512 bytes: a name, the mode at 100, the magic at 257. */
+Test(file_kind, tar)
+{
+    static const char *const magic[] = {"ustar  ", "ustar\00000"};
+    folder f = folder_new();
+    const file_name path = in_folder(&f, "w");
+    for (size_t i = 0; i < 2; i++) {
+        char header[512] = "a.txt";
+        memcpy(header + 100, "0000644", 7);
+        memcpy(header + 257, magic[i], 8);
+        put_file(path.s, header, sizeof header);
+        expect_refused(&(sample){NULL, 0, "a tar archive", "unpack it with tar"}, path.s);
     }
     folder_remove(&f);
 }

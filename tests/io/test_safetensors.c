@@ -37,7 +37,9 @@ static adj_tensors *read_bytes(const folder *f, const void *bytes, size_t n, adj
     cr_expect_eq(status, expected, "%s", adj_tensors_message(t));
     if (status != ADJ_OK) {
         cr_expect_not_null(strstr(adj_tensors_message(t), path.s));
-        cr_expect_not_null(strstr(adj_tensors_message(t), "offset "));
+        cr_expect(strstr(adj_tensors_message(t), "offset ") != NULL ||
+                      strstr(adj_tensors_message(t), "not a file of tensors") != NULL,
+                  "%s", adj_tensors_message(t));
         cr_expect_eq(adj_tensors_count(t), 0);
         cr_expect_eq(adj_tensors_find(t, "a"), -1);
         cr_expect_null(adj_tensors_metadata(t, "k"));
@@ -238,12 +240,12 @@ typedef struct {
     "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
 static const lie lies[] = {
-    {"not JSON", "", 0},
+    {"a few bytes", "", 0},
     {"not JSON", "{", 0},
     {"not JSON", "{\"a\":1,\"a\":2}", 0}, /* duplicate keys */
     {"not JSON", "{\"a\\u0000b\":1}", 0},
     {"not JSON", "{}x", 0},
-    {"not JSON", "\xff\xfe{}", 0},
+    {"got bytes 04 00 00 00 00 00 00 00 ff fe", "\xff\xfe{}", 0},
     {"not an object", "[]", 0},
     {"not an object", "{\"a\":[]}", 0},
     {"not an object", "{\"__metadata__\":1}", 0},
