@@ -45,7 +45,8 @@ void op_args_options(op_args *a, option to[OP_OPTIONS])
         {"--dtype", "TYPE",
          "element type of the whole graph, parameters too: f32 (default), f64, f16 or bf16",
          .text = &a->dtype, .names = dtype_at},
-        {"--attr", "LIST", "its other attributes, as adjoint ops lists them: 0.5,1",
+        {"--attr", "LIST",
+         "its other attributes, in the order of adjoint ops, or by name: 0.5,groups=4",
          .text = &a->attr},
     };
     memcpy(to, options, sizeof options);
@@ -123,27 +124,50 @@ int dtype_from_name(const char *name, adj_dtype *dtype)
     return 1;
 }
 
-/* "0.9,1e-4", "f64". */
-static adj_status read_attr(const char *text, op_case *c, adj_error *error)
+/* Stores the value of one word: "1e-4", "f64". Returns 0 if it is neither a number nor a type. */
+static int read_value(const char *word, double *v)
 {
-    for (const char *p = text; p != NULL;) {
+    char *end;
+    adj_dtype dtype;
+    *v = strtod(word, &end);
+    if (dtype_from_name(word, &dtype))
+        *v = (double)dtype;
+    else if (end == word || *end != '\0' || !isfinite(*v))
+        return 0;
+    return 1;
+}
+
+/* "0.9,1e-4", "f64", "groups=4". A number without a name is the next in the order of adjoint ops.
+ */
+static adj_status read_attr(const op_args *args, op_case *c, adj_error *error)
+{
+    int next = 0;
+    for (int i = 0; i < ATTRS; i++)
+        c->attr[i] = NAN;
+    for (const char *p = args->attr; p != NULL;) {
         char word[40];
-        size_t n = strcspn(p, ",");
-        adj_dtype dtype;
-        int fits = n > 0 && n < sizeof word;
+        const size_t n = strcspn(p, ","), name = strcspn(p, "=,");
+        const int fits = n > 0 && n < sizeof word, is_named = fits && p[name] == '=';
+        double v;
         snprintf(word, sizeof word, "%.*s", fits ? (int)n : 0, p);
-        char *end = word;
-        double v = strtod(word, &end);
-        int is_number = fits && end == word + n && isfinite(v);
-        if (fits && dtype_from_name(word, &dtype)) {
-            v = (double)dtype;
-            is_number = 1;
-        }
-        if (!is_number || c->n_attr == ATTRS)
+        if (is_named)
+            word[name] = '\0';
+        const int at = is_named ? op_attr_position(args->op, word) : next++;
+        if (at < 0)
+            return adj_error_set(error, ADJ_EARG,
+                                 "--attr: no single number of %s is named %s "
+                                 "(adjoint ops %s lists them)",
+                                 args->op, word, args->op);
+        if (at >= ATTRS || !read_value(word + (is_named ? name + 1 : 0), &v))
             return adj_error_set(error, ADJ_EARG,
                                  "--attr: not a list of at most %d numbers (got \"%.100s\")", ATTRS,
-                                 text);
-        c->attr[c->n_attr++] = v;
+                                 args->attr);
+        if (!isnan(c->attr[at]))
+            return adj_error_set(error, ADJ_EARG,
+                                 "--attr: number %d is given twice (got \"%.100s\")", at + 1,
+                                 args->attr);
+        c->attr[at] = v;
+        c->n_attr = at >= c->n_attr ? at + 1 : c->n_attr;
         p = p[n] == ',' ? p + n + 1 : NULL;
     }
     return ADJ_OK;
@@ -205,7 +229,7 @@ static adj_status read_case(const op_args *args, op_case *c, list lists[4], adj_
     if (status == ADJ_OK && c->has_filter)
         status = read_shape("--filter", args->filter, &c->filter, error);
     if (status == ADJ_OK)
-        status = read_attr(args->attr, c, error);
+        status = read_attr(args, c, error);
     const char *usual = c->format == ADJ_NCHW ? "2,3,8,8" : "2,8,8,3";
     return status == ADJ_OK ? read_shape("--in", args->in != NULL ? args->in : usual, &c->in, error)
                             : status;

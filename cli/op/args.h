@@ -18,7 +18,7 @@ typedef struct {
     const char *in, *filter; /* the first two operands' shapes: "2,8,8,3", "scalar" */
     const char *data_format, *padding, *explicit_paddings, *strides, *dilations, *ksize, *dtype;
     /* All other attributes: numbers and types in the order of the builder's parameters
-     * (adjoint.h). */
+     * (adjoint.h), or with their names: "0.001,groups=4". */
     const char *attr;
 } op_args;
 
@@ -36,9 +36,9 @@ typedef struct {
     adj_format format;
     adj_attr_lists lists;
     int n_attr, used_attrs; /* given; asked for */
-    double attr[ATTRS];
-    adj_error error; /* of attributes that are wrong */
-    int first, n;    /* operands made: names are numbered from here */
+    double attr[ATTRS];     /* NaN: absent */
+    adj_error error;        /* of attributes that are wrong */
+    int first, n;           /* operands made: names are numbered from here */
     /* Gives an operand of that type; NULL: it is a new input. */
     adj_node *(*operand)(void *user, adj_type type);
     /* In place of all this, the op's operands by their names; NULL: this one is not given. */

@@ -62,18 +62,41 @@ const adj_op *op_find(const char *name)
 
 /* ---- --attr's numbers ---- */
 
+int op_attr_position(const char *op_name, const char *attr)
+{
+    const unsigned not_here = 1U << ADJ_ATTR_FORMAT | 1U << ADJ_ATTR_CONV | 1U << ADJ_ATTR_POOL,
+                   many = 1U << ADJ_ATTR_SHAPE | 1U << ADJ_ATTR_PER_AXIS | 1U << ADJ_ATTR_PERM |
+                          1U << ADJ_ATTR_AXES;
+    const adj_op *op = op_find(op_name);
+    int n = 0, found = -1;
+    if (op == NULL || op->schema == NULL)
+        return -1;
+    for (const adj_attr *a = op->schema->attr; a->name != NULL; a++) {
+        if (many >> a->kind & 1)
+            return -1;
+        if (a->from_result || not_here >> a->kind & 1)
+            continue;
+        if (strcmp(a->name, attr) == 0)
+            found = n;
+        n++;
+    }
+    return found;
+}
+
+static int is_attr_given(const op_case *c, int i) { return i < c->n_attr && !isnan(c->attr[i]); }
+
 static double attr_real(op_case *c, int i, double usual)
 {
     if (i >= c->used_attrs)
         c->used_attrs = i + 1;
-    return i < c->n_attr ? c->attr[i] : usual;
+    return is_attr_given(c, i) ? c->attr[i] : usual;
 }
 
 /* A number that is no whole one, or beyond int32, is an error. */
 static int64_t attr_int(op_case *c, int i, double usual)
 {
     double v = attr_real(c, i, usual);
-    if (i >= c->n_attr)
+    if (!is_attr_given(c, i))
         return fabs(v) < 0x1p62 ? (int64_t)v : INT64_MAX / 2;
     if (fabs(v) <= INT32_MAX && v == floor(v))
         return (int64_t)v;
@@ -138,7 +161,7 @@ static void require_attr(op_case *c, const adj_op *op, const adj_attr *a)
 {
     const unsigned optional = 1U << ADJ_ATTR_FLAG | 1U << ADJ_ATTR_CHOICE | 1U << ADJ_ATTR_FORMAT |
                               1U << ADJ_ATTR_CONV | 1U << ADJ_ATTR_POOL;
-    if (c->given != NULL && c->used_attrs >= c->n_attr && !(optional >> a->kind & 1) &&
+    if (c->given != NULL && !is_attr_given(c, c->used_attrs) && !(optional >> a->kind & 1) &&
         !a->from_result && c->error.status == ADJ_OK)
         adj_error_set(&c->error, ADJ_EARG,
                       "--attr: %s is missing (adjoint ops %s lists the attributes)", a->name,

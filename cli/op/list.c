@@ -227,7 +227,8 @@ int command_ops(int argc, char **argv)
     const usage u = {.command = "ops",
                      .summary = "Lists the ops: operands, the element types that they are computed "
                                 "in, and attributes as options of adjoint op, gradcheck, compare "
-                                "and bench say them. Numbers of --attr stand in this order. "
+                                "and bench say them. Numbers of --attr stand in this order, or "
+                                "have their names (--attr groups=4) unless the op has a list. "
                                 "Lists the builders of adjoint_ops.h that are composed of other "
                                 "ops, too.",
                      .options = options,

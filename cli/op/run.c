@@ -147,6 +147,8 @@ static int build(run *r)
 {
     adj_error error = {0};
     adj_node *y = op_args_build_given(&r->o->args, r->g, given, r, &error);
+    if (y == NULL && strncmp(error.message, "--", 2) == 0)
+        return complain("op", EXIT_USAGE, "%s", error.message);
     if (y == NULL)
         return complain("op", EXIT_FAILED, "%s: %s", title(r), error.message);
     add_result(r, y, "", "y");

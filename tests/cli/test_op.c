@@ -142,7 +142,9 @@ Test(op, wrong_usage)
         {1, "fill has no operand", {"fill", "--in", in.s, "--out", out.s}},
         {1, "/nowhere/x: ", {"relu", "--in", "/nowhere/x", "--out", out.s}},
         {1, "/nowhere/x: No such file", {"relu", "--in", in.s, "--out", "/nowhere/x"}},
-        {1, "whole numbers", {"conv2d", "--in", in.s, "--out", out.s, "--strides", "1,x"}},
+        {3,
+         "op: --strides: not a list of whole numbers",
+         {"conv2d", "--in", in.s, "--out", out.s, "--strides", "1,x"}},
         {1, "dilation", {"conv2d", "--in", in.s, "--out", out.s, "--dilations", "1,0,1,1"}},
     };
     put_conv(in.s);
@@ -164,14 +166,21 @@ Test(op, an_attribute_is_not_guessed)
 {
     folder dir = folder_new();
     const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
-    const double x = 1;
+    const double x[] = {1, 2, 3, 4};
+    const adj_tensor t[] = {{"x0", ADJ_ELEM_F64, {0}, x},
+                            {"x", ADJ_ELEM_F64, {4, {1, 1, 1, 4}}, x},
+                            {"gamma", ADJ_ELEM_F64, {1, {4}}, x},
+                            {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
     adj_error error;
-    cr_assert_eq(
-        adj_tensors_write(in.s, 1, &(adj_tensor){"x0", ADJ_ELEM_F64, {0}, &x}, 0, NULL, &error),
-        ADJ_OK);
+    cr_assert_eq(adj_tensors_write(in.s, 4, t, 0, NULL, &error), ADJ_OK);
     run_tool((const char *[]){"op", "elu", "--in", in.s, "--out", out.s, NULL}, &f);
-    cr_expect_eq(f.status, 1);
-    cr_expect_not_null(strstr(f.err, "--attr: alpha is missing (adjoint ops elu"), "%s", f.err);
+    cr_expect_eq(f.status, 3);
+    cr_expect_not_null(strstr(f.err, "op: --attr: alpha is missing (adjoint ops elu"), "%s", f.err);
+    run_tool((const char *[]){"op", "group_norm", "--in", in.s, "--out", out.s, "--attr",
+                              "groups=4", NULL},
+             &f);
+    cr_expect_eq(f.status, 3);
+    cr_expect_not_null(strstr(f.err, "op: --attr: epsilon is missing"), "%s", f.err);
     folder_remove(&dir);
 }
 

@@ -249,6 +249,30 @@ Test(op_text, refused)
     adj_graph_free(g);
 }
 
+/* In any order, with or without the names. */
+Test(op_text, numbers_with_names)
+{
+    static const char *const words[] = {"0.5,3", "0.5,groups=3", "epsilon=0.5,groups=3",
+                                        "groups=3,epsilon=0.5", "groups=3,0.5"};
+    const adj_shape in = {4, {2, 4, 3, 6}}, channels = {1, {6}};
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, in), *c = adj_input(g, "c", ADJ_F32, channels);
+    const adj_node *half = adj_group_norm(x, c, c, 3, 0.5, ADJ_NHWC),
+                   *usual = adj_group_norm(x, c, c, 3, 0.001, ADJ_NHWC);
+    adj_error error = {0};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const op_args args = {.op = "group_norm", .in = "2,4,3,6", .attr = words[i]};
+        const adj_node *n = op_args_build(&args, g, &error);
+        cr_assert_not_null(n, "%s: %s", words[i], error.message);
+        cr_expect(same(n, half), "%s", words[i]);
+    }
+    const op_args rest = {.op = "group_norm", .in = "2,4,3,6", .attr = "groups=3"};
+    const adj_node *n = op_args_build(&rest, g, &error);
+    cr_assert_not_null(n, "%s", error.message);
+    cr_expect(same(n, usual));
+    adj_graph_free(g);
+}
+
 Test(op_text, numbers_that_are_wrong)
 {
     static const struct {
@@ -262,6 +286,14 @@ Test(op_text, numbers_that_are_wrong)
         {{.op = "scale", .attr = "1e999"}, "--attr: not a list"},
         {{.op = "scale", .attr = "1,,2"}, "--attr: not a list"},
         {{.op = "scale", .attr = "f33"}, "--attr: not a list"},
+        {{.op = "scale", .attr = "factor="}, "--attr: not a list"},
+        {{.op = "scale", .attr = "=1"}, "--attr: no single number of scale is named  (adjoint"},
+        {{.op = "group_norm", .attr = "group=4"},
+         "--attr: no single number of group_norm is named group (adjoint ops group_norm lists"},
+        {{.op = "group_norm", .attr = "groups=x"}, "--attr: not a list"},
+        {{.op = "group_norm", .attr = "0.5,epsilon=0.1"}, "--attr: number 1 is given twice"},
+        {{.op = "batch_norm", .attr = "format=1"}, "--attr: no single number of batch_norm"},
+        {{.op = "reduce_sum", .attr = "keep_dims=1"}, "--attr: no single number of reduce_sum"},
         {{.op = "reduce_sum", .attr = "1.5,0"}, "--attr: number 1 must be a whole one (got 1.5)"},
         {{.op = "concat", .attr = "1e300"}, "--attr: number 1 must be a whole one"},
         {{.op = "reduce_sum", .attr = "0,1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6"}, "at most 16 numbers"},
