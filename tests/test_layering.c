@@ -83,7 +83,7 @@ static const rule rules[] = {
     {"cli/predict", "adjoint.h adjoint_fit.h", "cli cli/page exec/clock.h io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "cli cli/page exec/clock.h exec/machine graph/printable.h"},
+     "cli cli/page exec/clock.h exec/machine graph/printable.h io/data/part_name.h"},
     {"tools", "adjoint.h adjoint_check.h", "cli exec/clock.h"},
     {"examples",
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "

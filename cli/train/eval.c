@@ -9,9 +9,9 @@
 #include "data.h"
 #include "found.h"
 #include "cli/model.h"
+#include "io/data/part_name.h"
 #include "train.h"
 
-#define PART_WORDS "train test validation all" /* in the order of adj_dataset_part, then all */
 enum { ALL_PARTS = ADJ_VALIDATION + 1 };
 
 typedef struct {
@@ -20,6 +20,22 @@ typedef struct {
     int64_t threads, no_tune;
     char cache[CACHE_PATH];
 } eval_opts;
+
+/* Returns the i-th word that --part takes, or NULL past the last. */
+static const char *part_word_at(int i)
+{
+    return i < PART_NAMES ? part_names[i].name : i == PART_NAMES ? "all" : NULL;
+}
+
+/* Returns an adj_dataset_part or ALL_PARTS, or -1 if --part takes no such word. */
+static int part_of_word(const char *word)
+{
+    const char *name;
+    for (int i = 0; (name = part_word_at(i)) != NULL; i++)
+        if (strcmp(name, word) == 0)
+            return i < PART_NAMES ? (int)part_names[i].part : ALL_PARTS;
+    return -1;
+}
 
 static int parse(eval_opts *o, int argc, char **argv)
 {
@@ -32,9 +48,10 @@ static int parse(eval_opts *o, int argc, char **argv)
          .text = &o->map},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--part", "P",
-         "train, test, validation or all; default: validation with --val-split, else the first of "
+         "train, test, val, validation or all; default: validation with --val-split, else the "
+         "first of "
          "test, validation and all that the data have",
-         .text = &o->part, .words = PART_WORDS},
+         .text = &o->part, .names = part_word_at},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
@@ -59,6 +76,10 @@ static int parse(eval_opts *o, int argc, char **argv)
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
+    if (status == CONTINUE && o->part != NULL && part_of_word(o->part) < 0)
+        return complain("eval", EXIT_USAGE,
+                        "--part: got \"%.40s\", expected train, test, val, validation or all",
+                        o->part);
     if (status == CONTINUE && o->model != NULL)
         return check_model("eval", o->model);
     return status;
@@ -86,7 +107,7 @@ static void close_parts(eval_data *e)
 static int choose_part(const eval_opts *o)
 {
     if (o->part != NULL)
-        return word_index(PART_WORDS, o->part);
+        return part_of_word(o->part);
     if (o->data.val_split > 0)
         return ADJ_VALIDATION;
     if (adj_dataset_has_part(o->data.path, ADJ_TEST))

@@ -7,16 +7,7 @@
 #include "image_name.h"
 #include "layouts.h"
 #include "part_folder.h"
-
-static const struct {
-    adj_dataset_part part;
-    const char *name;
-} part_names[] = {
-    {ADJ_TRAIN, "train"},           {ADJ_TRAIN, "training"}, {ADJ_TEST, "test"},
-    {ADJ_TEST, "testing"},          {ADJ_VALIDATION, "val"}, {ADJ_VALIDATION, "valid"},
-    {ADJ_VALIDATION, "validation"},
-};
-enum { PART_NAMES = sizeof part_names / sizeof part_names[0] };
+#include "part_name.h"
 
 /* Returns the index into part_names, or -1 for another name. */
 static int find_name(const char *name)

@@ -12,8 +12,8 @@ typedef struct {
     char name[ADJ_VALIDATION + 1][NAME_MAX + 1]; /* by part; "": the part has no folder */
 } part_folders;
 
-/* Returns the part whose folders have this name, in any case: train, training, test, testing, val,
- * valid or validation; -1 for another name. */
+/* Returns the part whose folders have this name of part_name.h, in any case; -1 for another name.
+ */
 int io_part_of_name(const char *name);
 /* True if the entry e of folder is a folder and not ignored; then path is set to it. */
 int io_is_class_folder(const char *folder, const struct dirent *e, char path[PATH_MAX]);
@@ -21,7 +21,7 @@ int io_is_class_folder(const char *folder, const struct dirent *e, char path[PAT
  * that reading it reports that. */
 int io_has_images(const char *folder);
 /* Finds the folders in folder that have a part's name and folders in them; of several for one part
- * the first in the order above. */
+ * the first in the order of part_name.h. */
 void io_find_parts(const char *folder, part_folders *p);
 /* True if folder has the part; then path is set to the folder of its class folders. */
 int io_find_part(const char *folder, const part_folders *p, adj_dataset_part part,

@@ -81,7 +81,8 @@ Test(eval, parts_of_a_folder)
                 WORDS("train 11 images in 2 classes (a 7, b 4)", "train accuracy ", " of 11)"));
     expect_failure(&f, "data", WORDS("--part", "test"), 1, "has no test part");
     expect_failure(&f, "data", WORDS("--part", "validation"), 1, "has no validation part (a val");
-    expect_failure(&f, "data", WORDS("--part", "both"), 3, "--part: got \"both\"");
+    expect_failure(&f, "data", WORDS("--part", "both"), 3,
+                   "--part: got \"both\", expected train, test, val, validation or all");
 
     put_class(&f, "parts/Training/a", "", 3, 12, 12, 1);
     put_class(&f, "parts/Training/b", "", 2, 12, 12, 1);
@@ -96,7 +97,11 @@ Test(eval, parts_of_a_folder)
     put_class(&f, "parts/test/b", "", 1, 12, 12, 1);
     expect_eval(&f, "parts", (const char *[]){NULL}, WORDS("test accuracy ", " of 2)"));
     expect_eval(&f, "parts", WORDS("--part", "train"), WORDS("train accuracy ", " of 5)"));
-    expect_eval(&f, "parts", WORDS("--part", "validation"), WORDS(" of 9)"));
+    static const char *const names[] = {"val", "valid", "validation"};
+    for (int i = 0; i < 3; i++)
+        expect_eval(&f, "parts", WORDS("--part", names[i]), WORDS("validation accuracy", " of 9)"));
+    expect_eval(&f, "parts", WORDS("--part", "training"), WORDS("train accuracy ", " of 5)"));
+    expect_eval(&f, "parts", WORDS("--part", "testing"), WORDS("test accuracy ", " of 2)"));
     expect_eval(&f, "parts", WORDS("--part", "all"), WORDS(" of 16)"));
     remove_all(&f);
 }
