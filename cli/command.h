@@ -36,7 +36,8 @@ int command_inspect(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_version(int argc, char **argv);
 
-typedef struct {
+enum { OPTION_ROOM = 48 };
+typedef struct option {
     const char *name;  /* "--epochs" */
     const char *value; /* "N", for the help; "" for a flag, which has none */
     const char *help;
@@ -49,6 +50,10 @@ typedef struct {
     const char *bare;  /* what the text is where no value follows; NULL: one must */
     /* What a shell offers for a text beside words; NULL past the last. */
     const char *(*names)(int i);
+    char *room; /* OPTION_ROOM bytes that keep a text of a list, cut to them; NULL: none */
+    /* Not NULL: the value is a list of these, "adamw,clip=1", and ends with one without a name.
+     * They are named without dashes; "" is the item that is written without a name. */
+    const struct option *items;
     /* Not NULL: the command has no such option, this sentence says why. Not listed. */
     const char *instead;
 } option;

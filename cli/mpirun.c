@@ -103,15 +103,11 @@ static int join(const char *command, double patience, mpirun_group *g)
     return CONTINUE;
 }
 
-int mpirun_join(const char *command, int64_t wanted, double patience, mpirun_group *g)
+int mpirun_join(const char *command, double patience, mpirun_group *g)
 {
     *g = (mpirun_group){0};
-    if (wanted <= 1 && !is_started_together())
-        return CONTINUE;
     if (!is_started_together())
-        return complain(command, EXIT_FAILED,
-                        "--ranks %lld: this is one process (start it by mpirun -n %lld)",
-                        (long long)wanted, (long long)wanted);
+        return CONTINUE;
     g->library = open_library();
     if (g->library == NULL)
         return complain(command, EXIT_FAILED,
@@ -121,9 +117,6 @@ int mpirun_join(const char *command, int64_t wanted, double patience, mpirun_gro
     int status = join(command, patience, g);
     if (status != CONTINUE)
         return status;
-    if (wanted > 0 && wanted != mpirun_size(g))
-        return complain(command, EXIT_FAILED, "--ranks %lld: mpirun has started %d",
-                        (long long)wanted, mpirun_size(g));
     if (mpirun_rank(g) > 0 && freopen("/dev/null", "w", stdout) == NULL)
         return complain(command, EXIT_FAILED, "/dev/null cannot be opened");
     return CONTINUE;

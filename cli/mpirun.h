@@ -27,11 +27,10 @@ static inline int mpirun_size(const mpirun_group *g)
     return g->ranks != NULL ? g->ranks->size : 1;
 }
 
-/* Joins the others, if mpirun has started this process. wanted: how many there are to be; 0: any
- * number. patience: seconds for which one may be silent; 0: the library's. What ranks behind the
- * first print is not shown. CONTINUE, or an exit status after a complaint; to be left in every
- * case. */
-int mpirun_join(const char *command, int64_t wanted, double patience, mpirun_group *g);
+/* Joins the others, if mpirun has started this process. patience: seconds for which one may be
+ * silent; 0: the library's. What ranks behind the first print is not shown. CONTINUE, or an exit
+ * status after a complaint; to be left in every case. */
+int mpirun_join(const char *command, double patience, mpirun_group *g);
 /* The end of a command whose status is that. agreed: the others know, and end as well; else a
  * failure ends them. Returns the status to exit with. */
 int mpirun_leave(mpirun_group *g, int status, int agreed);

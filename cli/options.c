@@ -66,7 +66,9 @@ option_fault option_store(const option *o, const char *text)
     if (o->text != NULL) {
         if (o->words != NULL && word_index(o->words, text) < 0)
             return NO_SUCH_WORD;
-        *o->text = text;
+        if (o->room != NULL)
+            snprintf(o->room, OPTION_ROOM, "%s", text);
+        *o->text = o->room != NULL ? o->room : text;
         return NO_FAULT;
     }
     long long integer = whole ? strtoll(text, &end, 10) : 0;
@@ -82,9 +84,76 @@ option_fault option_store(const option *o, const char *text)
     return NO_FAULT;
 }
 
+/* ---- lists of items ---- */
+
+/* Complains of an item that is none, with what is accepted: "flip, shift=N or mixup=X". */
+static int unknown_item(const char *command, const option *o, const char *text, size_t length)
+{
+    char list[256] = "";
+    for (const option *i = o->items; i->name != NULL; i++) {
+        const size_t used = strlen(list);
+        const char *between = used == 0 ? "" : i[1].name == NULL ? " or " : ", ";
+        snprintf(list + used, sizeof list - used, "%s%s%s%s", between, i->name,
+                 i->name[0] != '\0' && i->flag == NULL ? "=" : "", i->value);
+    }
+    return complain(command, EXIT_USAGE, "%s: got \"%.*s\", expected %s", o->name, (int)length,
+                    text, list);
+}
+
+/* Returns the item that the first `length` bytes of the text name, or NULL. */
+static const option *find_item(const option *o, const char *text, size_t length)
+{
+    const option *unnamed = NULL;
+    const char *equals = memchr(text, '=', length);
+    const size_t n = equals != NULL ? (size_t)(equals - text) : length;
+    for (const option *i = o->items; i->name != NULL; i++) {
+        if (i->name[0] == '\0')
+            unnamed = i;
+        else if (strlen(i->name) == n && memcmp(i->name, text, n) == 0 &&
+                 (equals != NULL || i->flag != NULL))
+            return i;
+    }
+    return equals == NULL ? unnamed : NULL;
+}
+
+static int read_item(const char *command, const option *o, const char *text, size_t length)
+{
+    char name[2 * OPTION_ROOM], value[2 * OPTION_ROOM];
+    const option *item = find_item(o, text, length);
+    const char *equals = memchr(text, '=', length);
+
+    if (item == NULL || length == 0)
+        return unknown_item(command, o, text, length);
+    snprintf(name, sizeof name, "%s%s%s", o->name, item->name[0] != '\0' ? " " : "", item->name);
+    if (item->flag != NULL) {
+        if (equals != NULL)
+            return complain(command, EXIT_USAGE, "%s: takes no value", name);
+        *item->flag = 1;
+        return CONTINUE;
+    }
+    const char *from = equals != NULL ? equals + 1 : text;
+    snprintf(value, sizeof value, "%.*s", (int)(text + length - from), from);
+    option named = *item;
+    named.name = name;
+    return option_read(command, &named, value);
+}
+
+static int read_items(const char *command, const option *o, const char *text)
+{
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        const int status = read_item(command, o, text, length);
+        if (status != CONTINUE || text[length] == '\0')
+            return status;
+        text += length + 1;
+    }
+}
+
 int option_read(const char *command, const option *o, const char *text)
 {
     char list[WORD_LIST];
+    if (o->items != NULL)
+        return read_items(command, o, text);
     switch (option_store(o, text)) {
     case NO_SUCH_WORD:
         return complain(command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,

@@ -21,14 +21,14 @@ static int locale_is_utf8(void)
     return is;
 }
 
-terminal terminal_open(int plain)
+terminal terminal_open(void)
 {
     const char *name = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     int lines =
         isatty(STDOUT_FILENO) && name != NULL && name[0] != '\0' && strcmp(name, "dumb") != 0;
     return (terminal){.lines = lines,
-                      .colour = lines && !plain && (no_colour == NULL || no_colour[0] == '\0'),
-                      .unicode = lines && !plain && locale_is_utf8()};
+                      .colour = lines && (no_colour == NULL || no_colour[0] == '\0'),
+                      .unicode = lines && locale_is_utf8()};
 }
 
 int terminal_columns(void)
@@ -124,7 +124,7 @@ void say_wrapped(const terminal *t, const char *format, ...)
     FILE *whole = open_memstream(&text, &size);
     va_list args;
     va_start(args, format);
-    const int is_folded = t != NULL ? t->lines : terminal_open(1).lines;
+    const int is_folded = t != NULL ? t->lines : terminal_open().lines;
     if (whole != NULL && is_folded) {
         vput_escaped(whole, FOR_TERMINAL, format, args);
         if (fclose(whole) == 0)

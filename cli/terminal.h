@@ -10,8 +10,7 @@ typedef struct {
     int unicode; /* a terminal whose locale is UTF-8's */
 } terminal;
 
-/* plain: neither colours nor characters beyond ASCII. */
-terminal terminal_open(int plain);
+terminal terminal_open(void);
 /* Columns of the standard output, 80 if it does not tell. */
 int terminal_columns(void);
 

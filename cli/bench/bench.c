@@ -222,7 +222,7 @@ static int bench_steps(const bench_opts *o)
 static int bench_together(const bench_opts *o)
 {
     mpirun_group g;
-    int status = mpirun_join("bench", 0, 0, &g);
+    int status = mpirun_join("bench", 0, &g);
     if (status == CONTINUE && mpirun_size(&g) == 1)
         status = bench_steps(o);
     else if (status == CONTINUE && o->infer)

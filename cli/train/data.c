@@ -10,14 +10,19 @@
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
 
-void list_data_options(data_opts *o, option list[DATA_OPTIONS])
+void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_OPTIONS])
 {
+    const option size[SIZE_ITEMS] = {
+        {"", "N", "", .text = &o->size, .room = o->kept[0]},
+        {"channels", "N", "", .integer = &o->channels, .range = {1, 4}},
+        {"resize", "R", "", .text = &o->resize, .room = o->kept[1], .words = RESIZE_WORDS},
+        {0},
+    };
     const option all[DATA_OPTIONS] = {
-        {"--size", "N", "image size, N or HxW; default: the model's", .text = &o->size},
-        {"--channels", "N", "1, 3 or 4; default: the images' own", .integer = &o->channels,
-         .range = {1, 4}},
-        {"--resize", "R", "images of another size: auto (default) resizes, error refuses them",
-         .text = &o->resize, .words = RESIZE_WORDS},
+        {"--size", "LIST",
+         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the images'; "
+         "resize=error refuses images of another size",
+         .items = items},
         {"--limit", "N", "images of a part at most, of each class its share; default: all",
          .integer = &o->limit, .range = {1, 1e9}},
         {"--val-split", "X",
@@ -27,6 +32,7 @@ void list_data_options(data_opts *o, option list[DATA_OPTIONS])
          .flag = &o->skip_broken},
         {0},
     };
+    memcpy(items, size, sizeof size);
     memcpy(list, all, sizeof all);
 }
 
@@ -114,7 +120,7 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
               adj_dataset_part part, const adj_dataset *like, adj_dataset **d)
 {
     reading_line line = {.next = seconds_now() + 1,
-                         .can_show = terminal_open(1).lines && isatty(STDERR_FILENO)};
+                         .can_show = terminal_open().lines && isatty(STDERR_FILENO)};
     adj_dataset_opts options = *takes;
     options.limit = o->limit;
     options.val_split = o->val_split;

@@ -12,6 +12,7 @@ typedef struct {
     const char *size, *resize; /* "32", "48x64" or "model"; a word of RESIZE_WORDS */
     int64_t channels, limit;   /* 0: as they are; all */
     int64_t skip_broken;       /* image files that cannot be read are left out */
+    char kept[2][OPTION_ROOM]; /* texts of size and resize */
     double val_split;          /* this and limit draw the same images whatever --seed is */
 } data_opts;
 
@@ -21,14 +22,13 @@ typedef struct {
 /* As when no option is given. */
 extern const data_opts data_defaults;
 
-/* --size, --channels and --resize, which a training chooses and a model card keeps; --limit,
- * --val-split and --skip-broken. The list ends without a name. */
-enum { SIZE_OPTIONS = 3, DATA_OPTIONS = 7 };
-void list_data_options(data_opts *o, option list[DATA_OPTIONS]);
+/* --size, which a training chooses and a model card keeps; --limit, --val-split and --skip-broken.
+ * Both lists end without a name; those of --size are items. */
+enum { SIZE_OPTIONS = 1, SIZE_ITEMS = 4, DATA_OPTIONS = 5 };
+void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_OPTIONS]);
 
-/* Sets size, channels and resize rule of the training images: --size or the model's size,
- * --channels,
- * --resize. CONTINUE, or an exit status after a complaint. */
+/* Sets size, channels and resize rule of the training images by --size and the model. CONTINUE, or
+ * an exit status after a complaint. */
 int images_for_model(const char *command, const data_opts *o, const char *model,
                      adj_dataset_opts *takes);
 /* Returns the size and channels of a model for the opened images d; 0: the model's own. */

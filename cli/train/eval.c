@@ -17,7 +17,7 @@ enum { ALL_PARTS = ADJ_VALIDATION + 1 };
 typedef struct {
     data_opts data;
     const char *weights, *map, *model, *part, *backend, *yield;
-    int64_t threads, no_tune;
+    int64_t threads;
     char cache[CACHE_PATH];
 } eval_opts;
 
@@ -55,14 +55,10 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
-        {"--no-tune", "",
-         "times no kernels; default: up to 2 s, and no more than 2 % of the run, look for the "
-         "fastest",
-         .flag = &o->no_tune},
         {0},
     };
-    option more[DATA_OPTIONS];
-    list_data_options(&o->data, more);
+    option size[SIZE_ITEMS], more[DATA_OPTIONS];
+    list_data_options(&o->data, size, more);
     const remark examples[] = {
         {"adjoint eval --weights lenet.safetensors --data mnist",
          "Of what adjoint train wrote, on the test images in the folder mnist."},
@@ -255,7 +251,7 @@ int command_eval(int argc, char **argv)
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.backend = o.backend,
                                         .threads = (int)o.threads,
-                                        .tune = !o.no_tune && !tuning_is_off(),
+                                        .tune = !tuning_is_off(),
                                         .tune_file = tune_cache(o.cache),
                                         .tune_seconds = DEFAULT_TUNE_SECONDS,
                                         .yield = (adj_yield)word_index(YIELD_WORDS, o.yield),

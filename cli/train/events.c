@@ -42,7 +42,7 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
         say_wrapped(&e->shown.terminal, "class weights: %s", o->class_weights);
     if (plan.timed > 0)
         say_wrapped(&e->shown.terminal,
-                    "the fastest kernels were found in %.1f s (--no-tune: none are timed)",
+                    "the fastest kernels were found in %.1f s (--tune off: none are timed)",
                     plan.timed_seconds);
     if (frozen > 0)
         say_wrapped(&e->shown.terminal, "%d parameter tensor%s frozen by %s", frozen,

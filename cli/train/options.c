@@ -9,7 +9,6 @@
 
 /* What adj_augment.mixup may be, but 0. */
 static const double MIN_MIXUP = 0.001, MAX_MIXUP = 1000;
-static const double MAX_SCALE = 1e9; /* far more than f16's numbers allow */
 
 static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
                                  .epochs = UNSET,
@@ -29,7 +28,6 @@ static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .va
                                  .shards = UNSET,
                                  .same_bits = UNSET,
                                  .sync_batch_norm = UNSET,
-                                 .compare_every = UNSET,
                                  .seed = UNSET,
                                  .threads = UNSET,
                                  .every = UNSET,
@@ -50,26 +48,11 @@ static int read_rate(train_opts *o)
     return option_read("train", &rate, o->lr_text);
 }
 
-/* A resumed run has its precision from the checkpoint. */
-static int check_scale(const train_opts *o)
-{
-    const int is_f16 = o->resume || (o->precision != NULL && strcmp(o->precision, "f16") == 0);
-    const char *given = o->loss_scale != UNSET       ? "--loss-scale"
-                        : o->scale_interval != UNSET ? "--loss-scale-interval"
-                                                     : NULL;
-    if (given != NULL && !is_f16)
-        return complain("train", EXIT_USAGE, "%s: --precision f16 is missing", given);
-    if (o->loss_scale > 0 && o->scale_interval != UNSET)
-        return complain("train", EXIT_USAGE,
-                        "--loss-scale-interval: a fixed --loss-scale never grows (leave one out)");
-    return CONTINUE;
-}
-
 static int check(train_opts *o)
 {
     if (o->mixup > 0 && o->mixup < MIN_MIXUP)
         return complain("train", EXIT_USAGE,
-                        "--mixup: out of range (got %g, expected 0, or %g to %g)", o->mixup,
+                        "--augment mixup: out of range (got %g, expected 0, or %g to %g)", o->mixup,
                         MIN_MIXUP, MAX_MIXUP);
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
@@ -80,21 +63,19 @@ static int check(train_opts *o)
         return complain("train", EXIT_USAGE, "--resume: --checkpoint FILE is missing");
     if (o->every != UNSET && o->checkpoint == NULL)
         return complain("train", EXIT_USAGE, "--checkpoint-every: --checkpoint FILE is missing");
-    if (o->no_tune && (o->tune || o->tune_file != NULL))
-        return complain("train", EXIT_USAGE, "--no-tune: not with %s",
-                        o->tune ? "--tune" : "--tune-file");
-    if (o->tune && o->shards != UNSET)
+    const int is_full = o->tune != NULL && strcmp(o->tune, "full") == 0;
+    if (is_full && o->shards != UNSET)
         return complain("train", EXIT_USAGE,
-                        "--tune: not with --shards, whose bits are to be the same in every run");
-    if (o->tune && o->resume)
+                        "--tune full: not with --parallel shards, whose bits are to be the same in "
+                        "every run");
+    if (is_full && o->resume)
         return complain("train", EXIT_USAGE,
-                        "--tune: --resume goes on with the checkpoint's kernels");
+                        "--tune full: --resume goes on with the checkpoint's kernels");
     if (o->weights != NULL && o->resume)
         return complain("train", EXIT_USAGE, "--weights: --resume goes on with the checkpoint's");
-    if (o->weights == NULL && (o->map != NULL || o->head != NULL))
-        return complain("train", EXIT_USAGE, "%s: --weights FILE is missing",
-                        o->map != NULL ? "--map" : "--head");
-    return check_scale(o);
+    if (o->weights == NULL && o->head != NULL)
+        return complain("train", EXIT_USAGE, "--head: --weights FILE is missing");
+    return CONTINUE;
 }
 
 static const remark statuses[] = {
@@ -109,7 +90,7 @@ static const remark examples[] = {
      "On the four files in the folder mnist, so that it can be resumed."},
     {"adjoint train --model resnet20 --data mnist --checkpoint run.ckpt --resume",
      "Goes on after Ctrl-C or a crash."},
-    {"adjoint train --data photos --flip --class-weights balanced --patience 5",
+    {"adjoint train --data photos --augment flip --patience 5",
      "On a folder of images, changed at random; ends when it no longer gets better."},
     {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
      "Two processes that each take half of every batch."},
@@ -117,38 +98,60 @@ static const remark examples[] = {
      "The log on standard output; other messages on standard error."},
     {NULL, NULL}};
 
+/* The items of options whose values are lists; each list ends without a name. */
+typedef struct {
+    option size[SIZE_ITEMS], batch[3], optimizer[4], schedule[3], augment[6], parallel[4];
+} items;
+
+static void list_items(train_opts *o, items *i)
+{
+    const items all = {
+        .batch = {{"", "N", "", .integer = &o->batch, .range = {1, 100000}},
+                  {"accumulate", "N", "", .integer = &o->accumulate, .range = {1, 10000}}},
+        .optimizer = {{"", "NAME", "", .text = &o->optimizer, .room = o->kept[0]},
+                      {"weight-decay", "X", "", .real = &o->weight_decay, .range = {0, 1}},
+                      {"clip", "X", "", .real = &o->clip, .range = {0, 1e6}}},
+        .schedule = {{"", "NAME", "", .text = &o->schedule, .room = o->kept[1],
+                      .words = SCHEDULE_WORDS},
+                     {"warmup", "X", "", .real = &o->warmup, .range = {0, 100000}}},
+        .augment = {{"flip", "", "", .flag = &o->flip},
+                    {"shift", "N", "", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
+                    {"cutout", "N", "", .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}},
+                    {"jitter", "X", "", .real = &o->jitter, .range = {0, 100}},
+                    {"mixup", "X", "", .real = &o->mixup, .range = {0, MAX_MIXUP}}},
+        .parallel = {{"shards", "N", "", .integer = &o->shards, .range = {1, 10000}},
+                     {"sync-batch-norm", "", "", .flag = &o->sync_batch_norm},
+                     {"timeout", "S", "", .real = &o->rank_timeout, .range = {0.1, 1e6}}}};
+    *i = all;
+}
+
 /* How it learns, and from which changes of the images; the list ends with the data's options. */
-enum { LEARNING_OPTIONS = 15 };
-static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + DATA_OPTIONS])
+enum { LEARNING_OPTIONS = 9 };
+static void list_learning_options(train_opts *o, items *i,
+                                  option list[LEARNING_OPTIONS + DATA_OPTIONS])
 {
     const option all[LEARNING_OPTIONS] = {
-        {"--batch", "N", "images in a step, at most all training images *", .integer = &o->batch,
-         .range = {1, 100000}},
-        {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw *", .text = &o->optimizer,
-         .names = optimizer_name_at},
+        {"--batch", "LIST",
+         "images in a step *, at most all training images; accumulate=N: a step takes the "
+         "gradients of N such batches",
+         .items = i->batch},
+        {"--optimizer", "LIST",
+         "sgd, momentum, nesterov, adam or adamw *; weight-decay=X, of all parameters *; clip=X: "
+         "largest norm of all gradients, 0: any *",
+         .names = optimizer_name_at, .items = i->optimizer},
         {"--lr", "X", "the highest learning rate *; auto: a range test finds one",
          .text = &o->lr_text},
-        {"--schedule", "NAME", "of the rate: constant, step, exponential or cosine *",
-         .text = &o->schedule, .words = SCHEDULE_WORDS},
-        {"--warmup", "X", "epochs in which the rate rises to --lr *", .real = &o->warmup,
-         .range = {0, 100000}},
-        {"--weight-decay", "X", "of all parameters *", .real = &o->weight_decay, .range = {0, 1}},
-        {"--clip", "X", "gradients are scaled to this norm at most, 0: not *", .real = &o->clip,
-         .range = {0, 1e6}},
+        {"--schedule", "LIST",
+         "of the rate: constant, step, exponential or cosine *; warmup=X: epochs in which it rises "
+         "to --lr *",
+         .words = SCHEDULE_WORDS, .items = i->schedule},
         {"--smoothing", "X", "the part of each label that is spread over the classes *",
          .real = &o->smoothing, .range = {0, 0.999}},
-        {"--shift", "N", "training images are moved by up to N pixels *", .integer = &o->shift,
-         .range = {0, ADJ_MAX_SHIFT}},
-        {"--flip", "", "half of the training images are mirrored, left to right", .flag = &o->flip},
-        {"--cutout", "N", "a square of N x N pixels of training images is blanked; default: 0",
-         .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}},
-        {"--jitter", "X",
-         "brightness, contrast and saturation of training images change by up to this part; "
-         "default: 0",
-         .real = &o->jitter, .range = {0, 100}},
-        {"--mixup", "X",
-         "training images are mixed in pairs, the shares drawn from Beta(X, X); default: 0, not",
-         .real = &o->mixup, .range = {0, MAX_MIXUP}},
+        {"--augment", "LIST",
+         "random changes of training images: flip, left to right; shift=N, by up to N pixels *; "
+         "cutout=N, a blank square of N x N pixels; jitter=X, brightness, contrast and saturation "
+         "by up to this part; mixup=X, in pairs with shares from Beta(X, X)",
+         .items = i->augment},
         {"--class-weights", "W",
          "none (default); balanced: few images of a class count more; or a number for each "
          "class, 1,2.5,1",
@@ -156,46 +159,23 @@ static void list_learning_options(train_opts *o, option list[LEARNING_OPTIONS + 
         {"--patience", "N",
          "ends after N epochs without a better held-out accuracy; default: 0, never",
          .integer = &o->patience, .range = {0, 100000}},
+        {"--parallel", "LIST",
+         "under mpirun: shards=N parts of each batch, for the same bits with 1, 2, 4, ... N ranks "
+         "and any number of threads, default: one for each rank; sync-batch-norm: statistics of "
+         "all shards; timeout=S: a rank that is silent for so long is lost, default: 20",
+         .items = i->parallel},
     };
     memcpy(list, all, sizeof all);
-    list_data_options(&o->data, list + LEARNING_OPTIONS);
+    list_data_options(&o->data, i->size, list + LEARNING_OPTIONS);
 }
 
-/* Of processes that train together; the list ends with how it learns. */
-enum { RANK_OPTIONS = 6 };
-static void list_rank_options(train_opts *o, option list[])
-{
-    const option all[RANK_OPTIONS] = {
-        {"--ranks", "N", "under mpirun: refuses another number of processes", .integer = &o->ranks,
-         .range = {1, 1e6}},
-        {"--shards", "N",
-         "parts of each batch, which the ranks share out: the same bits for 1, 2, 4, ... N ranks "
-         "and any number of threads; default: one for each rank",
-         .integer = &o->shards, .range = {1, 10000}},
-        {"--sync-batch-norm", "",
-         "batch norms take the statistics of all shards: as if the batch were one",
-         .flag = &o->sync_batch_norm},
-        {"--accumulate", "N", "a step takes the gradients of N batches; default: 1",
-         .integer = &o->accumulate, .range = {1, 10000}},
-        {"--compare-every", "N",
-         "ranks compare their parameters after N steps, and after epochs; default: 100",
-         .integer = &o->compare_every, .range = {1, 1e9}},
-        {"--rank-timeout", "S", "a rank that is silent for so long is lost; default: 20",
-         .real = &o->rank_timeout, .range = {0.1, 1e6}},
-    };
-    memcpy(list, all, sizeof all);
-    list_learning_options(o, list + RANK_OPTIONS);
-}
-
-/* The files that it reads and writes; the list ends with the options of ranks. */
-enum { FILE_OPTIONS = 10 };
-static void list_file_options(train_opts *o, option list[])
+/* The files that it reads and writes; the list ends with how it learns. */
+enum { FILE_OPTIONS = 8 };
+static void list_file_options(train_opts *o, items *i, option list[])
 {
     const option all[FILE_OPTIONS] = {
         {"--weights", "FILE", "initial weights, safetensors or .npz; - is standard input",
          .text = &o->weights},
-        {"--map", "NAME", "whose names these weights have: pytorch, keras or a map file",
-         .text = &o->map},
         {"--head", "H",
          "keep (default), or new: the last layer is not loaded, nor what does not fit",
          .text = &o->head, .words = "keep new"},
@@ -210,12 +190,11 @@ static void list_file_options(train_opts *o, option list[])
          .text = &o->checkpoint},
         {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
          .range = {1, 1e9}},
-        {"--plain", "", "neither colours nor a drawn curve on a terminal", .flag = &o->plain},
         {"--resume", "", "go on from the checkpoint, with its settings; more --epochs prolong it",
          .flag = &o->resume},
     };
     memcpy(list, all, sizeof all);
-    list_rank_options(o, list + FILE_OPTIONS);
+    list_learning_options(o, i, list + FILE_OPTIONS);
 }
 
 int parse_train(train_opts *o, int argc, char **argv)
@@ -231,36 +210,26 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, MAX_THREADS}},
         {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
-        {"--tune", "", "times all kernels that there are first, for up to 5 s a plan",
-         .flag = &o->tune},
-        {"--no-tune", "",
-         "times none; default: up to 2 s, and no more than 2 % of the run, look for the fastest",
-         .flag = &o->no_tune},
-        {"--tune-file", "FILE",
-         "keeps what is found; default: ADJOINT_TUNE's, or one in ~/.cache/adjoint",
-         .text = &o->tune_file},
+        {"--tune", "MODE",
+         "off, short (default) or full: kernels are timed first for nothing, up to 2 s and 2 % of "
+         "the run, or up to 5 s a plan",
+         .text = &o->tune, .words = "off short full", .bare = "full"},
         {"--precision", "P", PRECISION_HELP, .text = &o->precision, .words = PRECISION_WORDS},
-        {"--loss-scale", "X",
-         "f16: gradients are stored X times as large; default: 0, a scale that follows them",
-         .real = &o->loss_scale, .range = {0, MAX_SCALE}},
-        {"--loss-scale-interval", "N",
-         "after N steps that did not overflow that scale doubles; default: 2000",
-         .integer = &o->scale_interval, .range = {1, 1e6}},
         {"--dtype", "", "",
          .instead = "parameters and losses stay f32 in training; --precision is of what "
                     "lies between"},
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
-        {"--recompute", "",
-         "cheap activations are computed again, not kept, wherever they can be: less memory; "
-         "without it where that saves time",
-         .flag = &o->recompute},
         {0},
     };
-    option more[FILE_OPTIONS + RANK_OPTIONS + LEARNING_OPTIONS + DATA_OPTIONS];
-    list_file_options(o, more);
+    items lists;
+    option more[FILE_OPTIONS + LEARNING_OPTIONS + DATA_OPTIONS];
+    list_items(o, &lists);
+    list_file_options(o, &lists, more);
     const usage u = {.command = "train",
-                     .summary = "Trains a model and tests it after each epoch. * marks what is as "
-                                "in the model's recipe unless it is given: see adjoint models.",
+                     .summary =
+                         "Trains a model and tests it after each epoch. * marks what is as "
+                         "in the model's recipe unless it is given: see adjoint models. A LIST is "
+                         "items between commas: --optimizer adamw,clip=1.",
                      .options = options,
                      .more = more,
                      .statuses = statuses,

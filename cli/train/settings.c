@@ -63,7 +63,6 @@ void set_train_defaults(train_opts *o)
     set_default(&o->same_bits, o->shards > 0);
     set_default(&o->sync_batch_norm, 0);
     set_default(&o->accumulate, 1);
-    set_default(&o->compare_every, 100);
     set_default(&o->threads, 0);
     set_default(&o->every, 0);
     set_default(&o->patience, 0);

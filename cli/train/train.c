@@ -30,6 +30,8 @@
 #include "train.h"
 #include "weights.h"
 
+enum { COMPARE_EVERY = 100 }; /* steps after which ranks compare their parameters */
+
 typedef struct {
     train_opts *o;
     checkpoint_metadata notes;
@@ -73,11 +75,9 @@ static int check_files(training *t)
     /* The trained weights may take the place of those that the training began with. */
     const int continues = o->weights != NULL && o->out != NULL && strcmp(o->weights, o->out) == 0;
     const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
-                                 {"--tune-file", o->tune_file, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_OR_STDOUT},
                                  {"--data", o->data.path, INPUT},
-                                 {"--weights", continues ? NULL : o->weights, INPUT},
-                                 {"--map", o->map, INPUT}};
+                                 {"--weights", continues ? NULL : o->weights, INPUT}};
     int status = out_open(&t->out, o->out);
     return status == CONTINUE && is_first(t)
                ? out_check("train", &t->out, sizeof files / sizeof files[0], files)
@@ -134,6 +134,17 @@ static adj_net net_of(const training *t)
         .name = t->o->model, .h = t->size.height, .w = t->size.width, .c = t->size.channels};
 }
 
+static int is_word_given(const char *given, const char *word)
+{
+    return given != NULL && strcmp(given, word) == 0;
+}
+
+/* True if kernels are timed: ADJOINT_TUNE=off does not hold against --tune full. */
+static int tunes(const train_opts *o)
+{
+    return is_word_given(o->tune, "full") || (!is_word_given(o->tune, "off") && !tuning_is_off());
+}
+
 static adj_fit_opts fit_options(training *t)
 {
     const train_opts *o = t->o;
@@ -156,10 +167,9 @@ static adj_fit_opts fit_options(training *t)
                           .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
                           .loss_scale = o->loss_scale,
                           .math = (adj_math)word_index(MATH_WORDS, o->math),
-                          .tune = !o->no_tune && !o->resume,
-                          .tune_file = o->tune_file != NULL ? o->tune_file : tune_cache(t->cache),
-                          .tune_seconds = o->tune ? 0 : DEFAULT_TUNE_SECONDS,
-                          .recompute = (int)o->recompute,
+                          .tune = tunes(o) && !o->resume,
+                          .tune_file = tune_cache(t->cache),
+                          .tune_seconds = is_word_given(o->tune, "full") ? 0 : DEFAULT_TUNE_SECONDS,
                           .yield = (adj_yield)word_index(YIELD_WORDS, o->yield),
                           .best = t->out.best,
                           .checkpoint = o->checkpoint,
@@ -170,7 +180,7 @@ static adj_fit_opts fit_options(training *t)
                           .same_bits = (int)o->same_bits,
                           .accumulate = o->accumulate,
                           .sync_batch_norm = (int)o->sync_batch_norm,
-                          .compare_every = o->compare_every,
+                          .compare_every = COMPARE_EVERY,
                           .n_metadata = CHECKPOINT_DATA,
                           .metadata = t->notes.entry,
                           .on_step = on_step,
@@ -202,14 +212,15 @@ static void tell_cut(training *t)
     const struct {
         const char *name;
         int64_t to, from;
-    } cuts[] = {{"batch", cut.batch, o->batch}, {"accumulate", cut.accumulate, o->accumulate}};
+    } cuts[] = {{"", cut.batch, o->batch}, {" accumulate", cut.accumulate, o->accumulate}};
 
     for (int i = 0; i < 2; i++)
         if (cuts[i].to < cuts[i].from)
-            complain("train", EXIT_OK,
-                     "note: --%s is cut to %lld: the data have %lld training image%s (got %lld)",
-                     cuts[i].name, (long long)cuts[i].to, (long long)t->train->n,
-                     t->train->n > 1 ? "s" : "", (long long)cuts[i].from);
+            complain(
+                "train", EXIT_OK,
+                "note: --batch%s is cut to %lld: the data have %lld training image%s (got %lld)",
+                cuts[i].name, (long long)cuts[i].to, (long long)t->train->n,
+                t->train->n > 1 ? "s" : "", (long long)cuts[i].from);
     o->batch = t->recipe.batch = cut.batch;
     o->accumulate = cut.accumulate;
 }
@@ -259,7 +270,7 @@ static int open_parts(training *t)
         (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
-    say_prepared(t->train, t->data.channels == 0 ? " (--channels 3 keeps colors)" : "");
+    say_prepared(t->train, t->data.channels == 0 ? " (--size channels=3 keeps colors)" : "");
     t->size = model_for_images(&t->data, model, t->train);
     return CONTINUE;
 }
@@ -439,8 +450,8 @@ static int run(training *t, int argc, char **argv)
     adj_error why = {0};
     int status = EXIT_OK;
 
-    t->told.shown = progress_start(
-        mpirun_size(&t->group) > 1 ? none : terminal_open((int)t->o->plain), t->o->batch);
+    t->told.shown =
+        progress_start(mpirun_size(&t->group) > 1 ? none : terminal_open(), t->o->batch);
     interrupt_catch(is_first(t));
     if (is_first(t)) {
         read_history(t);
@@ -478,7 +489,7 @@ int command_train(int argc, char **argv)
 
     int status = parse_train(&o, argc, argv);
     if (status == CONTINUE)
-        status = mpirun_join("train", o.ranks, o.rank_timeout, &t.group);
+        status = mpirun_join("train", o.rank_timeout, &t.group);
     if (status == CONTINUE)
         status = mpirun_introduce("train", &t.group);
     if (status == CONTINUE && o.resume)
@@ -489,7 +500,6 @@ int command_train(int argc, char **argv)
         if (o.threads == 0) /* a checkpoint says how many there were */
             o.threads = default_threads();
         omp_set_num_threads((int)o.threads);
-        o.no_tune |= tuning_is_off() && !o.tune && o.tune_file == NULL;
         status = start(&t);
     }
     if (status == CONTINUE && o.resume)

@@ -9,17 +9,18 @@
 
 typedef struct {
     data_opts data;
-    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune_file, *yield;
-    const char *precision, *math;     /* "f32", "bf16" or "f16"; "exact" or "fast" */
-    const char *weights, *map, *head; /* to begin with: adj_weights_opts.map; "keep" or "new" */
-    const char *freeze;               /* patterns of parameters; "none" */
-    const char *schedule;             /* a name of adj_schedule_from_name */
-    const char *class_weights;        /* "none", "balanced" or a list, see class_weights.h */
-    int64_t ranks, shards, accumulate, compare_every; /* ranks 0: as many as there are */
-    int64_t same_bits;                                /* 1 with --shards; as in adj_fit_opts */
+    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune, *yield;
+    const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
+    const char *weights, *head;   /* to begin with; "keep" or "new" */
+    char kept[2][OPTION_ROOM];    /* texts of optimizer and schedule */
+    const char *freeze;           /* patterns of parameters; "none" */
+    const char *schedule;         /* a name of adj_schedule_from_name */
+    const char *class_weights;    /* "none", "balanced" or a list, see class_weights.h */
+    int64_t shards, accumulate;
+    int64_t same_bits; /* 1 with shards; as in adj_fit_opts */
     int64_t sync_batch_norm;
     double rank_timeout; /* seconds; 0: the library's */
-    int64_t epochs, batch, seed, threads, every, resume, tune, no_tune, recompute, plain;
+    int64_t epochs, batch, seed, threads, every, resume;
     int64_t patience; /* epochs; 0: without an end */
     int lr_auto;      /* lr is to be found by a range test */
     const char *lr_text;

@@ -50,22 +50,18 @@ int load_start(const train_opts *o, adj_trainer *trainer)
 {
     int new_head = o->head != NULL && strcmp(o->head, "new") == 0;
     told t = {.in_part = new_head};
-    input_file in[] = {{.option = "--weights", .path = o->weights},
-                       {.option = "--map", .path = o->map}};
+    input_file in[] = {{.option = "--weights", .path = o->weights}};
     char text[ADJ_MESSAGE];
-    int status = open_inputs("train", 2, in);
+    int status = open_inputs("train", 1, in);
     if (status != CONTINUE)
         return status;
-    const adj_weights_opts options = {.map = in[1].name,
-                                      .partial = new_head,
-                                      .fresh = new_head ? "logits/*" : NULL,
-                                      .report = tell,
-                                      .user = &t};
+    const adj_weights_opts options = {
+        .partial = new_head, .fresh = new_head ? "logits/*" : NULL, .report = tell, .user = &t};
     adj_error error;
 
     if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--weights: %s%s",
-                        with_words(2, in, error.message, text),
+                        with_words(1, in, error.message, text),
                         error.status == ADJ_ESHAPE && o->data.path == NULL
                             ? " (--data is missing: the default is the 10 embedded digits)"
                             : "");

@@ -96,7 +96,8 @@ static long progress_of(const char *path)
 }
 
 #define MODEL                                                                                      \
-    "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002", "--warmup", "0"
+    "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002", "--schedule",    \
+        "warmup=0"
 
 /* A run and what it does in its folder. */
 typedef struct {
@@ -209,7 +210,7 @@ Test(checkpoint, killed_again_and_again)
 }
 
 #define CHANGED                                                                                    \
-    MODEL, "--flip", "--cutout", "6", "--jitter", "0.25", "--mixup", "0.5", "--class-weights",     \
+    MODEL, "--augment", "flip,cutout=6,jitter=0.25,mixup=0.5", "--class-weights",                  \
         "1,1,2,1,1,3,1,1,1,0.5", "--patience", "90"
 
 /* Ctrl-C in the middle of an epoch, twice, then to the end, with all that changes the images. */
@@ -302,18 +303,18 @@ static const struct {
     {"lr", "nan", "its entry lr is wrong (got "},
     {"lr", "-0x1p+2", "its entry lr is wrong (got "},
     {"train.schedule", "cosin", "expected constant, step, exponential or cosine"},
-    {"train.warmup", "-0x1p+0", "its entry warmup is wrong (got "},
-    {"train.weight-decay", "0x1p+1", "its entry weight-decay is wrong (got "},
-    {"train.clip", "inf", "its entry clip is wrong (got "},
+    {"train.warmup", "-0x1p+0", "its entry schedule warmup is wrong (got "},
+    {"train.weight-decay", "0x1p+1", "its entry optimizer weight-decay is wrong (got "},
+    {"train.clip", "inf", "its entry optimizer clip is wrong (got "},
     {"train.smoothing", "0x1p+0", "its entry smoothing is wrong (got "},
     {"train.class-weights", NULL, "entry class-weights is missing"},
     {"train.class-weights", "balanced", "its weighting is another"},
     {"train.class-weights", "1,2", "a number for each of 10 classes (got 2)"},
     {"train.patience", "-1", "its entry patience is wrong (got "},
-    {"sync_batch_norm", "2", "its entry sync-batch-norm is wrong (got "},
-    {"flip", "2", "its entry flip is wrong (got "},
-    {"cutout", "32769", "its entry cutout is wrong (got "},
-    {"jitter", "inf", "its entry jitter is wrong (got "},
+    {"sync_batch_norm", "2", "its entry parallel sync-batch-norm is wrong (got "},
+    {"flip", "2", "its entry augment flip is wrong (got "},
+    {"cutout", "32769", "its entry augment cutout is wrong (got "},
+    {"jitter", "inf", "its entry augment jitter is wrong (got "},
     {"mixup", "0x1p-20", "expected 0, or an alpha of 0.001"},
     {"loss_scale", NULL, "entry loss-scale is missing"},
     {"loss_scale", "-0x1p+0", "its entry loss-scale is wrong (got "},
@@ -325,7 +326,7 @@ static const struct {
     {"loss_scale_interval", "9", "its loss_scale_follows is another (got 1, expected 0)"},
     {"warmup", "-1", "its entry warmup is wrong (got "},
     {"period", NULL, "entry period is missing"},
-    {"shift", "9", "its entry shift is wrong (got "},
+    {"shift", "9", "its entry augment shift is wrong (got "},
     {"seed", "4", "its order of the images cannot be made again"},
     {"threads", "1000000", "its entry threads is wrong (got "},
     {"epoch", "3", "its entry epoch is wrong (got 3, expected a whole number, 0 to 2)"},
@@ -357,21 +358,20 @@ static const struct {
               {"--epochs", "1"},
               {"--batch", "15"},
               {"--seed", "2"},
-              {"--shift", "1"},
+              {"--augment", "shift=1"},
               {"--lr", "0.1"},
               {"--backend", "naive"},
               {"--schedule", "constant"},
-              {"--warmup", "0.25"},
-              {"--weight-decay", "1"},
-              {"--clip", "1.5"},
+              {"--schedule", "warmup=0.25"},
+              {"--optimizer", "weight-decay=1"},
+              {"--optimizer", "clip=1.5"},
               {"--smoothing", "0.5"},
-              {"--flip", NULL},
-              {"--cutout", "3"},
-              {"--jitter", "0.5"},
-              {"--mixup", "1"},
+              {"--augment", "flip"},
+              {"--augment", "cutout=3"},
+              {"--augment", "jitter=0.5"},
+              {"--augment", "mixup=1"},
               {"--class-weights", "balanced"},
-              {"--loss-scale", "2"},
-              {"--sync-batch-norm", NULL}};
+              {"--parallel", "sync-batch-norm"}};
 
 /* --resume from the file fails with a sentence. */
 static void expect_refused(const folder *f, const char *path, const char *option, const char *value,

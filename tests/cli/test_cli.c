@@ -22,7 +22,7 @@ static const call calls[] = {
     {3, NULL, "unknown command \"tran\" (did you mean train?)", {"tran"}},
     {3, NULL, "unknown command \"xyzzy\" (see adjoint --help)", {"xyzzy"}},
     {3, NULL, "unknown command \"\"", {""}},
-    {0, "--optimizer NAME", NULL, {"train", "--help"}},
+    {0, "--optimizer LIST", NULL, {"train", "--help"}},
     {0, "--weights FILE", NULL, {"eval", "--help"}},
     {3, NULL, "unknown option --epohcs (did you mean --epochs?)", {"train", "--epohcs", "3"}},
     {3, NULL, "unknown option --epohcs (did you mean --epochs?)", {"train", "--epohcs=3"}},
@@ -73,11 +73,10 @@ static const call calls[] = {
     {1, NULL, "/nowhere/file: No such file", {"train", "--checkpoint", "/nowhere/file"}},
     {3, NULL, "--resume: --checkpoint FILE is missing", {"train", "--resume"}},
     {3, NULL, "--checkpoint FILE is missing", {"train", "--checkpoint-every", "3"}},
-    {3, NULL, "--no-tune: not with --tune-file", {"train", "--no-tune", "--tune-file", "x"}},
-    {3, NULL, "--no-tune: not with --tune", {"train", "--no-tune", "--tune"}},
+    {3, NULL, "expected off, short or full", {"train", "--tune", "long"}},
     {3,
      NULL,
-     "--tune: --resume goes on with the checkpoint's kernels",
+     "--tune full: --resume goes on with the checkpoint's kernels",
      {"train", "--tune", "--resume", "--checkpoint", "x"}},
     {3, NULL, "--resume: takes no value", {"train", "--resume=yes"}},
     {1, NULL, "/nowhere/log: No such file", {"train", "--log", "/nowhere/log"}},
@@ -299,13 +298,13 @@ Test(cli, train_with_tune)
     file_name tune = in_folder(&f, "tune"), before = in_folder(&f, "before");
     file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors")};
     int runs = 0, is_whole = 0;
+    setenv("ADJOINT_TUNE", tune.s, 1);
     put_file(tune.s, "adjoint tune 0\n", 15);
     /* A plan times for some seconds at most; on a busy machine the next one goes on with it. */
     for (; !is_whole && runs < 20; runs++) {
         copy_file(tune.s, before.s);
         run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--batch", "8",
-                                  "--threads", "1", "--tune", "--tune-file", tune.s, "--out",
-                                  weights[runs % 2].s, NULL},
+                                  "--threads", "1", "--tune", "--out", weights[runs % 2].s, NULL},
                  &r);
         cr_assert_eq(r.status, 0, "%s", r.err);
         cr_assert((strstr(r.err, "tune file") != NULL) == (runs == 0), "%s", r.err);
@@ -313,24 +312,6 @@ Test(cli, train_with_tune)
     }
     cr_assert(is_whole && runs >= 2);
     cr_assert(same_file(weights[0].s, weights[1].s));
-    folder_remove(&f);
-}
-
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-
-Test(cli, train_with_recompute, .init = plan_as_usual)
-{
-    static finished r;
-    folder f = small_data();
-    file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors")};
-    for (int i = 0; i < 2; i++) {
-        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--model", "resnet8",
-                                  "--threads", "1", "--out", weights[i].s,
-                                  i > 0 ? "--recompute" : NULL, NULL},
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
-    }
-    cr_expect(same_file(weights[0].s, weights[1].s));
     folder_remove(&f);
 }
 
@@ -344,7 +325,7 @@ Test(cli, train_that_may_yield)
     file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors")};
     for (int i = 0; i < 2; i++) {
         run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--model", "lenet",
-                                  "--backend", "direct", "--no-tune", "--batch", "4", "--threads",
+                                  "--backend", "direct", "--tune=off", "--batch", "4", "--threads",
                                   "2", "--out", weights[i].s, modes[i], NULL},
                  &r);
         cr_assert_eq(r.status, 0, "%s", r.err);

@@ -241,7 +241,7 @@ Test(convert, train_eval_and_tune)
 {
     folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
-                    v = in_folder(&f, "v.safetensors");
+                    v = in_folder(&f, "v.safetensors"), q = in_folder(&f, "q.safetensors");
     finished r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch",
                       "30", "--out", w.s);
     cr_assert_eq(r.status, 0, "%s", r.err);
@@ -254,11 +254,13 @@ Test(convert, train_eval_and_tune)
     r = TOOL("eval", "--weights", p.s, "--data", f.path, "--map", "pytorch");
     cr_expect_eq(accuracy_of(&r), before);
 
-    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch", "30",
-             "--weights", p.s, "--map", "pytorch", "--head", "new", "--freeze",
-             "conv1/*,bn1/*,block?/*", "--optimizer", "adamw", "--out", v.s);
+    r = TOOL("convert", p.s, q.s, "--map", "pytorch", "--model", "resnet8");
     cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "  conv1/w: loaded from conv1.weight\n"), "%s", r.out);
+    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch", "30",
+             "--weights", q.s, "--head", "new", "--freeze", "conv1/*,bn1/*,block?/*", "--optimizer",
+             "adamw", "--out", v.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "  conv1/w: loaded from conv1/w\n"), "%s", r.out);
     cr_expect_not_null(strstr(r.out, "  logits/w: new\n"), "%s", r.out);
     cr_expect_not_null(strstr(r.out, "parameter tensors are frozen by conv1/*"), "%s", r.out);
     adj_tensors *old = NULL, *new = NULL;

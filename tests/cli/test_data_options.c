@@ -1,5 +1,5 @@
 /* test_data_options.c - train on folders of PNG files: which images --val-split and --limit take,
- * what --size and --channels make of the model, what --resize error refuses. The expected numbers
+ * what --size makes of the model, what its resize=error refuses. The expected numbers
  * are counted by hand. */
 #include <criterion/criterion.h>
 
@@ -101,9 +101,9 @@ Test(data_options, batch_is_cut)
         strstr(r.err,
                "train: note: --batch is cut to 8: the data have 8 training images (got 5000)"),
         "%s", r.err);
-    log = train(&f, WORDS("--limit", "8", "--batch", "4", "--accumulate", "9", SMALL));
+    log = train(&f, WORDS("--limit", "8", "--batch", "4,accumulate=9", SMALL));
     json_decref(log);
-    cr_expect_not_null(strstr(r.err, "note: --accumulate is cut to 2: the data have 8"), "%s",
+    cr_expect_not_null(strstr(r.err, "note: --batch accumulate is cut to 2: the data have 8"), "%s",
                        r.err);
     json_decref(train(&f, WORDS("--limit", "1", "--batch", "2", SMALL)));
     cr_expect_not_null(strstr(r.err, "cut to 1: the data have 1 training image (got 2)"), "%s",
@@ -167,8 +167,8 @@ Test(data_options, size_and_channels)
     cr_expect_null(strstr(r.out, "resized"), "%s", r.out);
     expect_parameters(&f, WORDS("--size", "20x12"), lenet_parameters(20, 12, 1));
     cr_expect_not_null(strstr(r.out, "resized to 20x12"), "%s", r.out);
-    expect_parameters(&f, WORDS("--size", "8", "--channels", "3"), lenet_parameters(8, 8, 3));
-    expect_parameters(&f, WORDS("--size", "8", "--channels", "4"), lenet_parameters(8, 8, 4));
+    expect_parameters(&f, WORDS("--size", "8,channels=3"), lenet_parameters(8, 8, 3));
+    expect_parameters(&f, WORDS("--size", "8,channels=4"), lenet_parameters(8, 8, 4));
     remove_all(&f);
 }
 
@@ -178,9 +178,9 @@ Test(data_options, colours)
     put_class(&f, "data/a", "", 5, 8, 8, 3);
     put_class(&f, "data/b", "", 5, 8, 8, 3);
     expect_parameters(&f, WORDS("--size", "8"), lenet_parameters(8, 8, 3));
-    expect_parameters(&f, WORDS("--size", "8", "--channels", "1"), lenet_parameters(8, 8, 1));
+    expect_parameters(&f, WORDS("--size", "8,channels=1"), lenet_parameters(8, 8, 1));
     put_class(&f, "data/b", "grey", 1, 8, 8, 1);
-    expect_parameters(&f, WORDS("--size", "8", "--channels", "3"), lenet_parameters(8, 8, 3));
+    expect_parameters(&f, WORDS("--size", "8,channels=3"), lenet_parameters(8, 8, 3));
     remove_all(&f);
 }
 
@@ -211,14 +211,14 @@ Test(data_options, gray_among_colors)
     put_class(&f, "data/train/b", "more", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(1));
     cr_expect_not_null(strstr(r.out,
-                              "note: 5 of 11 images are in color and become gray (--channels "
+                              "note: 5 of 11 images are in color and become gray (--size channels="
                               "3 keeps colors)"),
                        "%s", r.out);
     run_tool(eval, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.out, "note: 1 of 4 images are in color and become gray"), "%s",
                        r.out);
-    expect_parameters(&f, WORDS("--model", "lenet5", "--channels", "3"), lenet5_parameters(3));
+    expect_parameters(&f, WORDS("--model", "lenet5", "--size", "channels=3"), lenet5_parameters(3));
     json_decref(train(&f, WORDS("--model", "resnet8", "--out", w.s)));
     cr_assert_eq(r.status, 0, "%s", r.err);
     adj_tensors *t = NULL;
@@ -293,14 +293,14 @@ Test(data_options, broken_files)
 Test(data_options, resize_error)
 {
     folder f = ten_and_six();
-    json_decref(train(&f, WORDS("--size", "12", "--resize", "error")));
+    json_decref(train(&f, WORDS("--size", "12,resize=error")));
     cr_expect_eq(r.status, 0, "%s", r.err);
-    json_decref(train(&f, WORDS("--resize", "error")));
+    json_decref(train(&f, WORDS("--size", "resize=error")));
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "12x12"), "%s", r.err);
     cr_expect_not_null(strstr(r.err, "28x28"), "%s", r.err);
     put_class(&f, "data/b", "odd", 1, 12, 13, 1);
-    json_decref(train(&f, WORDS("--size", "12", "--resize", "error")));
+    json_decref(train(&f, WORDS("--size", "12,resize=error")));
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "/b/odd0.png"), "%s", r.err);
     json_decref(train(&f, WORDS("--size", "12")));
@@ -308,12 +308,13 @@ Test(data_options, resize_error)
     remove_all(&f);
     /* of data that have one size, the model's own */
     f = small_data();
-    json_decref(train_with(&f, WORDS("--model", "lenet5", "--resize", "error"), &r));
+    json_decref(train_with(&f, WORDS("--model", "lenet5", "--size", "resize=error"), &r));
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "size of the images (got 28x28, expected 32x32)"), "%s",
                        r.err);
     json_decref(train_with(
-        &f, WORDS("--model", "lenet5", "--resize", "error", "--size", "28", "--epochs", "1"), &r));
+        &f, WORDS("--model", "lenet5", "--size", "resize=error", "--size", "28", "--epochs", "1"),
+        &r));
     cr_expect_eq(r.status, 0, "%s", r.err);
     folder_remove(&f);
 }
@@ -327,9 +328,9 @@ static const struct {
     {"--size", "x12", "(got x12)"},
     {"--size", "12x12x12", "(got 12x12x12)"},
     {"--size", "32769", "(got 32769)"},
-    {"--channels", "0", "--channels: out of range (got 0, expected 1 to 4)"},
-    {"--channels", "5", "--channels: out of range"},
-    {"--resize", "none", "--resize: got \"none\", expected auto or error"},
+    {"--size", "channels=0", "--size channels: out of range (got 0, expected 1 to 4)"},
+    {"--size", "8,channels=5", "--size channels: out of range"},
+    {"--size", "resize=none", "--size resize: got \"none\", expected auto or error"},
     {"--limit", "0", "--limit: out of range"},
     {"--limit", "ten", "--limit: not a whole number"},
     {"--val-split", "0.95", "--val-split: out of range (got 0.95, expected 0 to 0.9)"},

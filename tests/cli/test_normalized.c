@@ -97,13 +97,13 @@ Test(normalized, the_card_says_it, .timeout = 120)
     run_tool((const char *[]){"predict", "--weights", t.weights.s, png_name(&png, 1, 0).s, NULL},
              &r);
     expect_refused(1, "trained on normalized values, not on pixels (use eval on such arrays");
-    run_tool(
-        (const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--jitter", "0.2", NULL},
-        &r);
+    run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--augment",
+                              "jitter=0.2", NULL},
+             &r);
     expect_refused(1, "jitter (got 0.2, expected 0 for values that are already normalized");
-    run_tool(
-        (const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--channels", "4", NULL},
-        &r);
+    run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--size",
+                              "channels=4", NULL},
+             &r);
     expect_refused(1, "normalized values cannot change channels (got 1, expected 4)");
     remove_all(&t.f);
     remove_all(&of_pixels.f);

@@ -222,12 +222,12 @@ Test(prepared_alike, another_size_is_refused, .timeout = 120)
     write_bytes(&npz, 20, 24, 1);
 
     run_tool((const char *[]){"train", "--data", exact.path, "--model", "lenet", "--epochs", "1",
-                              "--resize", "error", "--out", w.s, NULL},
+                              "--size", "resize=error", "--out", w.s, NULL},
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     for (int i = 0; i < 3; i++) {
-        run_tool((const char *[]){"train", "--data", others[i], "--model", "lenet", "--resize",
-                                  "error", NULL},
+        run_tool((const char *[]){"train", "--data", others[i], "--model", "lenet", "--size",
+                                  "resize=error", NULL},
                  &r);
         cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s: %s", others[i], r.err);
         run_tool((const char *[]){"eval", "--data", others[i], "--weights", w.s, NULL}, &r);

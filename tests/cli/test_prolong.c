@@ -6,7 +6,7 @@
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 
-#define MODEL "--model", "lenet5", "--batch", "16", "--lr", "0.008", "--warmup"
+#define MODEL "--model", "lenet5", "--batch", "16", "--lr", "0.008", "--schedule"
 #define ARGUMENTS_OF(...)                                                                          \
     (const char *[]) { __VA_ARGS__, NULL }
 
@@ -39,18 +39,15 @@ static void copy_file(const char *from, const char *to)
 
 /* Runs of three epochs that are prolonged to five at once, and by one and one: the rates of epochs
  * 4 and 5 at once, and the same weights. */
-static void expect_prolonged(const char *schedule, const char *warmup, const double first[3],
-                             const double more[2])
+static void expect_prolonged(const char *schedule, const double first[3], const double more[2])
 {
     folder f = small_data();
     const file_name a = in_folder(&f, "a"), b = in_folder(&f, "b"),
                     at_once = in_folder(&f, "at once.safetensors"),
                     by_one = in_folder(&f, "by one.safetensors");
-    expect_rates(train_to(&f,
-                          ARGUMENTS_OF(MODEL, warmup, "--schedule", schedule, "--epochs", "3",
-                                       "--checkpoint", a.s),
-                          NULL),
-                 1, 3, first);
+    expect_rates(
+        train_to(&f, ARGUMENTS_OF(MODEL, schedule, "--epochs", "3", "--checkpoint", a.s), NULL), 1,
+        3, first);
     copy_file(a.s, b.s);
     expect_rates(
         train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "5"), at_once.s), 4,
@@ -65,13 +62,13 @@ static void expect_prolonged(const char *schedule, const char *warmup, const dou
 /* A third of 18 steps is the period: a tenth after each epoch, in the added ones as well. */
 Test(prolong, step)
 {
-    expect_prolonged("step", "0", (double[]){0.008, 0.0008, 0.00008}, (double[]){8e-6, 8e-7});
+    expect_prolonged("step,warmup=0", (double[]){0.008, 0.0008, 0.00008}, (double[]){8e-6, 8e-7});
 }
 
 /* 6 steps of warm-up, then a tenth in each 4: the last step of epoch e is step 6 e - 7 of these. */
 Test(prolong, exponential)
 {
-    expect_prolonged("exponential", "1",
+    expect_prolonged("exponential,warmup=1",
                      (double[]){0.008, 0.008 * pow(10, -5.0 / 4), 0.008 * pow(10, -11.0 / 4)},
                      (double[]){0.008 * pow(10, -17.0 / 4), 0.008 * pow(10, -23.0 / 4)});
 }
@@ -82,8 +79,7 @@ Test(prolong, from_another_rate)
     folder f = small_data();
     const file_name a = in_folder(&f, "a");
     json_decref(train_to(
-        &f, ARGUMENTS_OF(MODEL, "0", "--schedule", "step", "--epochs", "3", "--checkpoint", a.s),
-        NULL));
+        &f, ARGUMENTS_OF(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", a.s), NULL));
     expect_rates(
         train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "4", "--lr", "0.8"),
                  NULL),
@@ -97,11 +93,10 @@ Test(prolong, warmup)
 {
     folder f = small_data();
     const file_name a = in_folder(&f, "a");
-    expect_rates(train_to(&f,
-                          ARGUMENTS_OF(MODEL, "9", "--schedule", "constant", "--epochs", "1",
-                                       "--checkpoint", a.s),
-                          NULL),
-                 1, 1, (double[]){0.008});
+    expect_rates(
+        train_to(&f, ARGUMENTS_OF(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", a.s),
+                 NULL),
+        1, 1, (double[]){0.008});
     expect_rates(train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "3"), NULL),
                  2, 2, (double[]){0.008, 0.008});
     folder_remove(&f);
@@ -123,7 +118,9 @@ Test(prolong, cosine)
                     out0 = in_folder(&f, "out0.safetensors");
     static finished r;
     expect_rates(
-        train_to(&f, ARGUMENTS_OF(MODEL, "0", "--epochs", "2", "--checkpoint", file.s), NULL), 1, 2,
+        train_to(&f, ARGUMENTS_OF(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", file.s),
+                 NULL),
+        1, 2,
         (double[]){0.008 * (1 + cos(M_PI * 5 / 12)) / 2, 0.008 * (1 + cos(M_PI * 11 / 12)) / 2});
     copy_file(file.s, first.s);
     expect_rates(
@@ -155,8 +152,8 @@ Test(prolong, refused)
     const file_name a = in_folder(&f, "a");
     json_decref(train_to(&f,
                          ARGUMENTS_OF("--model", "lenet5", "--lr", "1e-12", "--schedule",
-                                      "constant", "--optimizer", "sgd", "--weight-decay", "0",
-                                      "--epochs", "4", "--patience", "1", "--checkpoint", a.s),
+                                      "constant", "--optimizer", "sgd,weight-decay=0", "--epochs",
+                                      "4", "--patience", "1", "--checkpoint", a.s),
                          NULL));
     json_decref(train_with(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "5"), &r));
     cr_expect_eq(r.status, 1);

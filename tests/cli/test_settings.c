@@ -41,37 +41,13 @@ Test(settings, as_the_recipe_says)
 Test(settings, as_the_command_line_says)
 {
     folder f = small_data();
-    json_t *log = train_to(&f,
-                           (const char *[]){SMALL,
-                                            "--optimizer",
-                                            "adam",
-                                            "--lr",
-                                            "0.002",
-                                            "--schedule",
-                                            "constant",
-                                            "--warmup",
-                                            "1.5",
-                                            "--weight-decay",
-                                            "0.125",
-                                            "--clip",
-                                            "3",
-                                            "--smoothing",
-                                            "0.25",
-                                            "--shift",
-                                            "3",
-                                            "--flip",
-                                            "--cutout",
-                                            "5",
-                                            "--jitter",
-                                            "0.5",
-                                            "--mixup",
-                                            "0.75",
-                                            "--class-weights",
-                                            "1,1,2,1,1,0.5,1,1,1,3",
-                                            "--patience",
-                                            "9",
-                                            NULL},
-                           NULL);
+    json_t *log = train_to(
+        &f,
+        (const char *[]){SMALL, "--optimizer", "adam,weight-decay=0.125,clip=3", "--lr", "0.002",
+                         "--schedule", "warmup=1.5,constant", "--smoothing", "0.25", "--augment",
+                         "shift=3,flip,cutout=5", "--augment", "jitter=0.5,mixup=0.75",
+                         "--class-weights", "1,1,2,1,1,0.5,1,1,1,3", "--patience", "9", NULL},
+        NULL);
     cr_expect_str_eq(log_word(log, 0, "optimizer"), "adam");
     cr_expect_str_eq(log_word(log, 0, "schedule"), "constant");
     cr_expect_eq(log_number(log, 0, "lr"), 0.002);
@@ -101,24 +77,19 @@ Test(settings, as_the_command_line_says)
 }
 
 #define PLAIN                                                                                      \
-    SMALL, "--optimizer", "momentum", "--lr", "0.01", "--warmup", "0", "--weight-decay", "0",      \
-        "--clip", "0", "--smoothing", "0", "--shift", "0", "--schedule", "constant"
+    SMALL, "--optimizer", "momentum,weight-decay=0,clip=0", "--lr", "0.01", "--smoothing", "0",    \
+        "--augment", "shift=0", "--schedule", "constant,warmup=0"
 
-/* Each of them changes what is learned. Said twice, the last counts. */
+/* Each of them changes what is learned. An item said twice counts as the last time. */
 Test(settings, all_have_an_effect)
 {
-    static const char *const changes[][2] = {{"--warmup", "1"},
-                                             {"--weight-decay", "0.1"},
-                                             {"--clip", "0.01"},
-                                             {"--smoothing", "0.5"},
-                                             {"--shift", "1"},
-                                             {"--schedule", "cosine"},
-                                             {"--optimizer", "nesterov"},
-                                             {"--flip", NULL},
-                                             {"--cutout", "6"},
-                                             {"--jitter", "0.5"},
-                                             {"--mixup", "0.5"},
-                                             {"--class-weights", "1,1,1,9,1,1,1,1,1,1"}};
+    static const char *const changes[][2] = {
+        {"--schedule", "warmup=1"},   {"--optimizer", "weight-decay=0.1"},
+        {"--optimizer", "clip=0.01"}, {"--smoothing", "0.5"},
+        {"--augment", "shift=1"},     {"--schedule", "cosine"},
+        {"--optimizer", "nesterov"},  {"--augment", "flip"},
+        {"--augment", "cutout=6"},    {"--augment", "jitter=0.5"},
+        {"--augment", "mixup=0.5"},   {"--class-weights", "1,1,1,9,1,1,1,1,1,1"}};
     folder f = small_data();
     const file_name plain = in_folder(&f, "plain.safetensors"),
                     other = in_folder(&f, "other.safetensors");
@@ -129,7 +100,7 @@ Test(settings, all_have_an_effect)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         json_decref(
             train_to(&f, (const char *[]){PLAIN, changes[i][0], changes[i][1], NULL}, other.s));
-        cr_expect_not(same_file(plain.s, other.s), "%s", changes[i][0]);
+        cr_expect_not(same_file(plain.s, other.s), "%s", changes[i][1]);
     }
     folder_remove(&f);
 }
@@ -165,8 +136,8 @@ Test(settings, balanced_class_weights)
 
 /* At this rate nothing is learned: the first epoch stays the best. */
 #define NEARLY_0                                                                                   \
-    "--model", "lenet5", "--batch", "32", "--optimizer", "sgd", "--lr", "1e-12", "--weight-decay", \
-        "0", "--schedule", "constant"
+    "--model", "lenet5", "--batch", "32", "--optimizer", "sgd,weight-decay=0", "--lr", "1e-12",    \
+        "--schedule", "constant"
 
 Test(settings, patience)
 {
@@ -239,15 +210,28 @@ static const struct {
     {3,
      "--schedule: got \"cosin\", expected constant, step, exponential or cosine",
      {"train", "--schedule", "cosin"}},
-    {3, "--warmup: out of range (got -1,", {"train", "--warmup", "-1"}},
-    {3, "--weight-decay: out of range (got 2,", {"train", "--weight-decay", "2"}},
-    {3, "--clip: not a number", {"train", "--clip", "x"}},
+    {3, "--schedule warmup: out of range (got -1,", {"train", "--schedule", "step,warmup=-1"}},
+    {3,
+     "--optimizer weight-decay: out of range (got 2,",
+     {"train", "--optimizer", "weight-decay=2"}},
+    {3, "--optimizer clip: not a number (got \"x\")", {"train", "--optimizer", "clip=x"}},
+    {3, "unknown optimizer adan (did you mean adam", {"train", "--optimizer", "adan,clip=1"}},
     {3, "--smoothing: out of range (got 1,", {"train", "--smoothing", "1"}},
-    {3, "--cutout: out of range (got -1,", {"train", "--cutout", "-1"}},
-    {3, "--jitter: out of range (got 101,", {"train", "--jitter", "101"}},
-    {3, "--mixup: out of range (got 0.0001, expected 0,", {"train", "--mixup", "0.0001"}},
-    {3, "--mixup: out of range (got 2000,", {"train", "--mixup", "2000"}},
-    {3, "--flip: takes no value", {"train", "--flip=1"}},
+    {3, "--augment cutout: out of range (got -1,", {"train", "--augment", "cutout=-1"}},
+    {3, "--augment jitter: out of range (got 101,", {"train", "--augment", "flip,jitter=101"}},
+    {3,
+     "--augment mixup: out of range (got 0.0001, expected 0,",
+     {"train", "--augment", "mixup=0.0001"}},
+    {3, "--augment mixup: out of range (got 2000,", {"train", "--augment", "mixup=2000"}},
+    {3, "--augment flip: takes no value", {"train", "--augment", "flip=1"}},
+    {3,
+     "--augment: got \"flop\", expected flip, shift=N, cutout=N, jitter=X or mixup=X",
+     {"train", "--augment", "shift=1,flop"}},
+    {3, "--augment: got \"shift\", expected flip,", {"train", "--augment", "shift"}},
+    {3, "--augment: got \"\", expected flip,", {"train", "--augment", "flip,"}},
+    {3,
+     "--batch: got \"accumulated=2\", expected N or accumulate=N",
+     {"train", "--batch", "8,accumulated=2"}},
     {3, "--patience: out of range (got -1,", {"train", "--patience", "-1"}},
     {3, "a number for each of 10 classes (got 3)", {"train", "--class-weights", "1,2,3"}},
     {3, "a number for each of 10 classes (got 1)", {"train", "--class-weights", "1"}},

@@ -196,11 +196,6 @@ Test(terminal, without_colours_or_unicode, .timeout = 300)
     train_on_terminal(80, "20", (const char *[]){NULL});
     cr_expect(count("\033[36m") > 0 && !has_other_than_ascii(), "%s", text);
 
-    set_environment("xterm", "", "C.UTF-8");
-    train_on_terminal(80, "20", (const char *[]){"--plain", NULL});
-    cr_expect_eq(count("\033["), count("\033[K"), "%s", text);
-    cr_expect_not(has_other_than_ascii());
-
     set_environment("dumb", "", "C.UTF-8");
     train_on_terminal(80, "20", (const char *[]){NULL});
     cr_expect_eq(count("\033"), 0, "%s", text);

@@ -420,15 +420,15 @@ Test(train_out, one_training_at_a_time_replaces_a_file)
 /* A file among the images is refused, also behind a link, unless a command wrote it. */
 Test(train_out, data_are_not_written_over)
 {
-    static const char *const options[] = {"--log", "--checkpoint", "--tune-file"};
+    static const char *const options[] = {"--log", "--checkpoint"};
     folder f = small_data(), other = folder_new();
     const file_name labels = in_folder(&f, "train-labels-idx1-ubyte"),
                     link = in_folder(&other, "link");
     cr_assert_eq(symlink(labels.s, link.s), 0);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 4; i++) {
         const char *const name = i % 2 == 0 ? labels.s : link.s;
-        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--tune",
-                                  options[i / 2], name, NULL},
+        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", options[i / 2], name,
+                                  NULL},
                  &r);
         cr_expect_eq(r.status, 3, "%s", r.err);
         cr_expect_not_null(strstr(r.err, options[i / 2]), "%s", r.err);
@@ -437,8 +437,7 @@ Test(train_out, data_are_not_written_over)
     for (int twice = 0; twice < 2; twice++) {
         run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log",
                                   in_folder(&f, "log").s, "--checkpoint", in_folder(&f, "c").s,
-                                  "--tune", "--tune-file", in_folder(&f, "tune").s, "--out", f.path,
-                                  NULL},
+                                  "--out", f.path, NULL},
                  &r);
         cr_expect_eq(r.status, 0, "%s", r.err);
     }

@@ -2,7 +2,7 @@
 # faults.sh [TIMES [SILENCE]] - kills and stops each rank of a training in turn, so many times
 # altogether (default 6), at moments that differ: the others have to end within 30 s with a sentence
 # that names it, and --resume has to go on from the checkpoint. (With MPICH, what is killed is not
-# named.) SILENCE: --rank-timeout, default 3. Run from the project's folder; MPIRUN (mpirun) starts
+# named.) SILENCE: seconds, default 3. Run from the project's folder; MPIRUN (mpirun) starts
 # the ranks. Prints a table.
 set -u
 times=${1:-6}
@@ -31,7 +31,7 @@ for i in $(seq 0 $((times - 1))); do
     rm -f c.ckpt*
     # shellcheck disable=SC2086 # none, or one option
     $mpirun $more -n $ranks "$tool" train --epochs 1000 --limit 300 --batch 60 --checkpoint "$folder/c.ckpt" \
-        --checkpoint-every 2 --rank-timeout "$silence" >out 2>err &
+        --checkpoint-every 2 --parallel timeout="$silence" >out 2>err &
     while ! [ -e c.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
     delay=0.$((RANDOM % 90 + 10))
     sleep $delay

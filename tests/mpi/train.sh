@@ -41,7 +41,7 @@ refused() {
 
 for model in lenet resnet8 ds_cnn; do
     for precision in f32 bf16 f16; do
-        train="train --model $model --precision $precision --epochs 1 --limit 230 --batch 32 --shards 4"
+        train="train --model $model --precision $precision --epochs 1 --limit 230 --batch 32 --parallel shards=4"
         # shellcheck disable=SC2086 # words
         {
             "$tool" $train --threads 3 --out alone.safetensors >out 2>err || complain "$model: $(cat err)"
@@ -54,17 +54,17 @@ for model in lenet resnet8 ds_cnn; do
 done
 
 # What a batch does not know of: augmentation and mixup by the image, class weights by the whole batch.
-train='train --epochs 1 --limit 100 --batch 24 --shards 4 --jitter 0.2 --cutout 4 --flip --mixup 0.4'
+train='train --epochs 1 --limit 100 --parallel shards=4 --augment jitter=0.2,cutout=4,flip,mixup=0.4'
 for n in 1 2 4; do
     # shellcheck disable=SC2086 # words
-    ranks $n "$tool" $train --class-weights balanced --accumulate 2 --out "ranks$n.safetensors" ||
+    ranks $n "$tool" $train --class-weights balanced --batch 24,accumulate=2 --out "ranks$n.safetensors" ||
         complain "augmented, $n ranks: $(cat err)"
 done
 same ranks?.safetensors
 
 # Rank 0 times kernels for all: never those in which the others take part.
 rm -f tuned
-ADJOINT_TUNE=$folder/tuned ranks 2 "$tool" train --limit 200 --epochs 40 --rank-timeout 10 ||
+ADJOINT_TUNE=$folder/tuned ranks 2 "$tool" train --limit 200 --epochs 40 --parallel timeout=10 ||
     complain "kernels are timed: $(cat err)"
 [ -s tuned ] || complain "no kernel was timed"
 ! grep -q all_reduce tuned || complain "timed by one rank: $(grep all_reduce tuned)"
@@ -120,23 +120,16 @@ differ --epochs 1 2 'rank 1: its epochs is another than rank 0'
 differ --limit 100 200 'rank 1: its training data is another than rank 0'
 differ --optimizer momentum adam 'rank 1: its optimizer is another than rank 0'
 differ --precision f32 bf16 'rank 1: its precision is another than rank 0'
-differ --compare-every 2 3 'rank 1: its compare_every is another than rank 0'
 differ --backend onednn direct 'rank 1: its backend is another than rank 0'
 
-ranks 2 "$tool" train --ranks 3 --limit 100 --batch 20
-refused $? '--ranks 3: mpirun has started 2'
 ranks 2 "$tool" train --limit 100 --batch 21
 refused $? 'batch (got 21, expected a multiple of 2 shards)'
-ranks 2 "$tool" train --limit 100 --batch 30 --shards 3
+ranks 2 "$tool" train --limit 100 --batch 30 --parallel shards=3
 refused $? 'shards (got 3, expected a multiple of 2 ranks)'
 ranks 2 "$tool" train --lr auto
 refused $? 'not with several ranks'
 ranks 2 "$tool" train --checkpoint /dev/full/x --limit 100 --batch 20
 refused $? 'checkpoint'
-
-"$tool" train --ranks 2 >out 2>err
-refused $? 'start it by mpirun -n 2'
-"$tool" train --ranks 1 --limit 50 --epochs 1 >out 2>err || complain "--ranks 1: $(cat err)"
 
 # Another MPI than mpirun's: each process would be by itself, and write the same files.
 other=mpirun.mpich
