@@ -1,4 +1,4 @@
-/* formula.c - element-wise ops; see formula.h. The steps of optimisers are those of
+/* formula.c - element-wise ops; see formula.h. The steps of optimizers are those of
  *   sgd, momentum: TensorFlow's GradientDescent and Momentum (tf.raw_ops.ApplyGradientDescent,
  *       ApplyMomentum), weight decay added to the gradient as PyTorch's SGD does
  *   adam_step: Kingma and Ba, Adam, arXiv:1412.6980, algorithm 1; decay as in Loshchilov and
@@ -25,7 +25,7 @@ static terms one(double v) { return (terms){1, {v}}; }
 
 static double factor_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
 
-/* ---- optimisers ---- */
+/* ---- optimizers ---- */
 
 static terms momentum(const adj_node *n, const double x[])
 {

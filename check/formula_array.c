@@ -1,4 +1,4 @@
-/* formula_array.c - ops that move, sum or normalise elements, by their definitions in float64:
+/* formula_array.c - ops that move, sum or normalize elements, by their definitions in float64:
  * index by index, without regard to speed. See formula.h. */
 #include <math.h>
 

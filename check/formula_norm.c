@@ -1,4 +1,4 @@
-/* formula_norm.c - bias and normalisation by their definitions in float64. Batch norm: Ioffe and
+/* formula_norm.c - bias and normalization by their definitions in float64. Batch norm: Ioffe and
  * Szegedy, arXiv:1502.03167; group norm: Wu and He, arXiv:1803.08494; both with the biased
  * variance, as PyTorch has them. Gradients are in ops/batch_norm.c's and ops/group_norm.c's
  * notation. See formula.h. */

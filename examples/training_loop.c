@@ -1,4 +1,4 @@
-/* training_loop.c - a training loop with everything by hand: an optimiser that the library does not
+/* training_loop.c - a training loop with everything by hand: an optimizer that the library does not
  * have (RMSprop), made of ops; what it fetches beside the loss (the gradients' norm); a rate that
  * follows the steps; a second graph for evaluation, since batch norm differs there; and the end
  * when the accuracy suffices.

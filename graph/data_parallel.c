@@ -2,7 +2,7 @@
  * of the batch: what updates read of this batch - gradients, statistics - is replaced by its mean
  * over all shards (shards.h), so that all processes assign the same.
  *
- * What is made of gradients afterwards is copied: an optimiser's nodes have the role of updates,
+ * What is made of gradients afterwards is copied: an optimizer's nodes have the role of updates,
  * but one that a user has written may be of forward nodes.
  *
  * Small values are packed: neighbours in the order in which they are computed become one vector,

@@ -202,7 +202,7 @@ ADJ_API adj_node *adj_label(adj_node *n, const char *name);
 /* Prints what the roots need, one node a line; as Graphviz DOT with adj_print_dot. Gradient and
  * update nodes are told apart from forward ones. */
 ADJ_API void adj_print(FILE *f, int n, adj_node *const roots[]);
-/* The same as Graphviz DOT, in the colours of the three roles. */
+/* The same as Graphviz DOT, in the colors of the three roles. */
 ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
 
 /* ---- leaves and ops ---- */
@@ -247,7 +247,7 @@ typedef struct {
  * (adj_all_reduce), so that all processes assign the same. Gradients that are clipped by their norm
  * are means by then. What follows from inputs that are no single numbers is there once for each of
  * this process's shards; dropout counts elements as in the whole batch. With one process this
- * accumulates gradients in the memory of one shard, unless batch norms are synchronised.
+ * accumulates gradients in the memory of one shard, unless batch norms are synchronized.
  *
  * Shards are added up as a tree, neighbours first. With adj_exec_opts.same_bits the result has the
  * same bits for every number of processes that is S, 1, or leaves each a power of two of the S
@@ -351,7 +351,7 @@ typedef struct {
     adj_math math;              /* ADJ_MATH_EXACT, unless it is set */
     adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Of F16; 0: 1024. A stored gradient beyond 65504 / loss_scale is infinite, one far below
-     * 2^-24 / loss_scale is 0. A power of two rounds nothing. It is fixed; 1 where the optimiser
+     * 2^-24 / loss_scale is 0. A power of two rounds nothing. It is fixed; 1 where the optimizer
      * has one that follows the gradients (adj_optimiser_opts.loss_scale in adjoint_nn.h). */
     double loss_scale;
     uint64_t seed;                  /* of the parameters' initial values */
@@ -377,7 +377,7 @@ typedef struct {
      * (adj_exec_warning). */
     const char *selection;
     /* What is cheap - relu and its like, batch norm, add - is not kept for the gradient, but
-     * recomputed (rematerialised) from what is kept: less memory, and the same results. 1: wherever
+     * recomputed (rematerialized) from what is kept: less memory, and the same results. 1: wherever
      * it can be done, hardly slower. 0: where that saves time, as less leaves the caches: 12 MB and
      * more are kept, of which 55 % or less have to be. -1: nowhere. */
     int recompute;

@@ -29,7 +29,7 @@ extern "C" {
  * in float32 take a step of 2^-7.7 and accept a relative error of 1e-3; the row's reason says so. A
  * node that no backend computes is ADJ_GRADCHECK_NOT_CHECKED.
  *
- * Steps of optimisers (sgd_step, momentum, adam_step, ema, next_step) have no gradient: five of
+ * Steps of optimizers (sgd_step, momentum, adam_step, ema, next_step) have no gradient: five of
  * each are compared with its formula in float64. */
 
 /* How a gradient is checked. */
@@ -68,7 +68,7 @@ typedef struct {
     double rtol, atol;           /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
     const char *backend;         /* as in adj_exec_opts */
     int threads;                 /* the same */
-    const adj_updates *updates;  /* adj_gradcheck checks the steps of optimisers among what these
+    const adj_updates *updates;  /* adj_gradcheck checks the steps of optimizers among what these
                                      assign, too; NULL: none */
     /* Writes a command line that repeats the check of node, for rows that fail. NULL: none. */
     void (*repro)(void *user, const adj_node *node, char *line, size_t size);
@@ -201,7 +201,7 @@ typedef struct {
     /* The first is the reference; none: naive:f64, naive, onednn. */
     int n_config;              /* how many */
     const char *const *config; /* texts for adj_compare_config_parse */
-    /* Leaves not listed are drawn: inputs from N(0, 1), parameters as they are initialised and a
+    /* Leaves not listed are drawn: inputs from N(0, 1), parameters as they are initialized and a
      * little more (a bias of 0 hides that it was left out), i32 inputs 0 or 1. */
     int n_value;                 /* how many */
     const adj_leaf_value *value; /* read during the call */

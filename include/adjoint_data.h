@@ -1,4 +1,4 @@
-/* adjoint_data.h - data sets of labelled images, from files or from the caller's memory, and
+/* adjoint_data.h - data sets of labeled images, from files or from the caller's memory, and
  * batches of them.
  *
  * Readers trust no file: sizes are checked in 64-bit arithmetic before they are used, memory grows
@@ -45,7 +45,7 @@ typedef enum {
     ADJ_RESIZE_ERROR /* an image of another size is refused */
 } adj_resize_rule;
 
-/* n labelled images of h x w pixels with c channels. Made by the functions below, read-only, freed
+/* n labeled images of h x w pixels with c channels. Made by the functions below, read-only, freed
  * by adj_dataset_free. A failed one has n == 0 and says why in message. A program may also fill one
  * in by itself over images of its own (source == NULL), and then does not free it. */
 typedef struct {
@@ -215,7 +215,7 @@ ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels, adj_error *error);
 
-/* How many of n rows of scores [n, classes] are largest at their label; a row labelled -1 is not
+/* How many of n rows of scores [n, classes] are largest at their label; a row labeled -1 is not
  * counted. */
 ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
                                 const int32_t labels[]);
@@ -232,7 +232,7 @@ ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_n
 enum { ADJ_MAX_SHIFT = 8, ADJ_MAX_LOADER_THREADS = 64 };
 
 /* How training images are changed at random; all zero: not at all. In this order: jitter, on pixels
- * within 0 .. 255; flip, shift and cutout, on normalised images of the batch's size; mixup, on the
+ * within 0 .. 255; flip, shift and cutout, on normalized images of the batch's size; mixup, on the
  * whole batch. Data that are already normalized refuse jitter, and a shift brings in 0. What
  * happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it depends neither on
  * threads nor on the rest of the batch. Two are drawn from places instead: shift from the seed and
@@ -244,10 +244,10 @@ typedef struct {
                        probability, and black comes in: padding by as much and cropping. At most
                        ADJ_MAX_SHIFT */
     int64_t cutout; /* a square with sides of so many pixels becomes the mean (DeVries and Taylor
-                       2017): its centre is any pixel, and what lies outside the image is cut off */
+                       2017): its center is any pixel, and what lies outside the image is cut off */
     double jitter;  /* brightness, contrast, saturation are multiplied by factors drawn from
                        max(0, 1 - jitter) .. 1 + jitter each, as by torchvision's ColorJitter, but
-                       always in this order; grey images have no saturation, alpha stays */
+                       always in this order; gray images have no saturation, alpha stays */
     double mixup; /* alpha > 0 (Zhang et al. 2018): image i of n that count becomes mix * image i +
                      (1 - mix) * image n-1-i, mix drawn from Beta(alpha, alpha) for each batch. */
 } adj_augment;
@@ -276,7 +276,7 @@ typedef struct {
  * behind the last image as by adj_batch. Its memory is the caller's to read
  * and to change until the next call of adj_loader_next, adj_loader_seek or adj_loader_free. */
 typedef struct {
-    float *x;        /* [batch, h, w, c], normalised */
+    float *x;        /* [batch, h, w, c], normalized */
     int32_t *labels; /* [batch]; fillers: -1 */
     /* [batch] and 0.5 .. 1: labels of what was mixed in, and the share of what it was mixed to
      * (adj_loss_opts). Without mixup the labels again, and 1. */

@@ -22,7 +22,7 @@ extern "C" {
 typedef struct {
     const char *name; /* of your own: kept in its weights files, and compared when one is loaded;
                          NULL: "net". Without build: as adj_model_find takes it */
-    /* images [batch, h, w, c], f32, normalised -> logits [batch, classes] of any float type.
+    /* images [batch, h, w, c], f32, normalized -> logits [batch, classes] of any float type.
      * training: batch norms and dropout do what they do in training. adj_fit refuses a net whose
      * parameters depend on it. */
     adj_node *(*build)(adj_node *images, int64_t classes, int training, void *user);
@@ -74,7 +74,7 @@ ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 /* Images that are computed at a time. */
 enum { ADJ_PREDICT_BATCH = 32 };
 /* The probabilities [n, classes] of n images [n, h, w, c] in pixel units (0 .. 255) of the card's
- * size, normalised as the card says, else as they are; ADJ_EARG for a net of normalized data; n may
+ * size, normalized as the card says, else as they are; ADJ_EARG for a net of normalized data; n may
  * be anything from 0. The first image is planned for by itself, many are computed ADJ_PREDICT_BATCH
  * at a time: plans are made when they are first needed. A result that is not finite is ADJ_EARG
  * with the first such image; the probabilities of the others are computed nevertheless. */
@@ -102,7 +102,7 @@ typedef struct {
     double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
     int64_t right, count;  /* images */
 } adj_score;
-/* The whole data set, normalised as the card says. Without a mean and a deviation in the card
+/* The whole data set, normalized as the card says. Without a mean and a deviation in the card
  * pixels are taken as they are (0 .. 255), as adj_predict takes them. ADJ_ESHAPE for pixels with a
  * net of normalized data, and the other way round; ADJ_EARG for a loss that is not finite.
  * confusion: NULL, or [classes, classes], to whose row label, column prediction 1 is added for each

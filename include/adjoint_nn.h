@@ -1,4 +1,4 @@
-/* adjoint_nn.h - layers, losses, optimisers, schedules and small models, written on adjoint.h
+/* adjoint_nn.h - layers, losses, optimizers, schedules and small models, written on adjoint.h
  * alone.
  *
  * A layer is a builder that makes its parameters as well: adj_layer_conv2d(x, "conv1", &options)
@@ -131,7 +131,7 @@ typedef struct {
 ADJ_API adj_node *adj_loss_softmax_with(adj_node *logits, adj_node *labels,
                                         const adj_loss_opts *options);
 
-/* ---- optimisers: updates for everything trainable that a loss depends on ---- */
+/* ---- optimizers: updates for everything trainable that a loss depends on ---- */
 
 /* The trainable parameters that y depends on other than through adj_stop_gradient, in the order of
  * their creation: writes at most max of them (params may be NULL if max is 0) and returns how many
@@ -152,7 +152,7 @@ typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW } adj_optimiser_kind;
 
 /* A loss scale for f16, whose small gradients vanish and whose large ones overflow: gradients are
  * computed that many times as large and divided again where they are used. It follows them: a step
- * with a gradient that is infinite or NaN is skipped whole - parameters and the optimiser's states
+ * with a gradient that is infinite or NaN is skipped whole - parameters and the optimizer's states
  * stay, bit by bit; what layers update, running statistics and dropout's steps, goes on - and the
  * scale is multiplied by backoff; after interval steps in a row without one it is multiplied by
  * growth. It stays between 2^-24 and 2^126. The rule and the defaults are those of PyTorch's
@@ -209,11 +209,11 @@ ADJ_API adj_updates *adj_adam(adj_node *loss, adj_node *lr);
 ADJ_API adj_updates *adj_adamw(adj_node *loss, adj_node *lr);
 /* adj_optimiser's and adj_layer_updates (running statistics, dropout steps): all that a training
  * step assigns. Running statistics of a layer whose parameters are all frozen stay; such a layer
- * still normalises by what it was built for, in training the batch (adj_model_opts.freeze). */
+ * still normalizes by what it was built for, in training the batch (adj_model_opts.freeze). */
 ADJ_API adj_updates *adj_training_updates(adj_node *loss, adj_node *lr,
                                           const adj_optimiser_opts *options);
 
-/* Whether it is a state that only training has: an optimiser's, its loss scale's, or the steps that
+/* Whether it is a state that only training has: an optimizer's, its loss scale's, or the steps that
  * dropout counts. */
 ADJ_API int adj_is_training_state(const adj_node *n);
 
@@ -347,7 +347,7 @@ ADJ_API const adj_model *adj_model_find(const char *name, adj_model_opts *option
 /* The model whose name is near this one, for "did you mean". NULL: none is, or name is. */
 ADJ_API const adj_model *adj_model_nearest(const char *name);
 /* Adds the input "images" ([batch, h, w, c] or [batch, c, h, w], f64 for dtype f64, else f32) and
- * the model on it, cast to dtype; the result, the logits, is labelled "logits". */
+ * the model on it, cast to dtype; the result, the logits, is labeled "logits". */
 ADJ_API adj_node *adj_model_logits(adj_graph *g, const adj_model *model,
                                    const adj_model_opts *options);
 /* The model's recipe (model NULL: a plain convolutional net's) for a run of so many epochs: the

@@ -1,4 +1,4 @@
-/* adjoint_ops.h - the builders: leaves, and the ops that networks, their gradients and optimisers
+/* adjoint_ops.h - the builders: leaves, and the ops that networks, their gradients and optimizers
  * are made of. Part of adjoint.h, which says what all builders have in common.
  *
  * A shape or element type that does not fit is ADJ_ESHAPE or ADJ_EDTYPE, another argument that is
@@ -35,7 +35,7 @@ ADJ_API adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj
 /* A trainable parameter: kept between runs, first drawn as init says, assigned by updates. */
 ADJ_API adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape,
                             adj_init init);
-/* A parameter that is not trained: running statistics, optimiser state, counters. */
+/* A parameter that is not trained: running statistics, optimizer state, counters. */
 ADJ_API adj_node *adj_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape,
                             adj_init init);
 /* data: row-major, adj_shape_elems(shape) elements; copied. */
@@ -295,7 +295,7 @@ ADJ_API adj_node *adj_reduce_mean(adj_node *x, adj_axes axes);
 /* The largest element. Ties share the gradient equally; an empty axis is ADJ_ESHAPE. */
 ADJ_API adj_node *adj_reduce_max(adj_node *x, adj_axes axes);
 
-/* ---- normalisation, loss, dropout ---- */
+/* ---- normalization, loss, dropout ---- */
 
 /* x has rank 2 to 5, the channel axis as in adj_bias_add; gamma and beta are [c]. Statistics,
  * gamma, beta and sums are f32 for half x, else of x's type. */
@@ -323,7 +323,7 @@ ADJ_API adj_node *adj_group_norm_grad_sums(adj_node *x, adj_node *dy, int64_t gr
 ADJ_API adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_t groups,
                                       double epsilon, adj_format format);
 /* Over x's last axes, as many as gamma and beta have, which are of that shape: PyTorch's LayerNorm.
- * With gamma [c] each pixel of an NHWC image is normalised over its channels, as in ConvNeXt. Made
+ * With gamma [c] each pixel of an NHWC image is normalized over its channels, as in ConvNeXt. Made
  * of group norm with one group, as is its gradient. */
 ADJ_API adj_node *adj_layer_norm(adj_node *x, adj_node *gamma, adj_node *beta, double epsilon);
 
@@ -340,7 +340,7 @@ ADJ_API adj_node *adj_softmax_cross_entropy_grad(adj_node *logits, adj_node *lab
  * with ADJ_EARG. Loss [n], gradient [n, k]. */
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy(adj_node *logits, adj_node *labels,
                                                    double smoothing);
-/* softmax(logits) - the smoothed labels; 0 in rows labelled -1. [n, k] */
+/* softmax(logits) - the smoothed labels; 0 in rows labeled -1. [n, k] */
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
                                                         double smoothing);
 /* How many of the i32 labels are not negative, at least 1: a scalar of dtype. No gradient flows. */
@@ -360,7 +360,7 @@ typedef enum { ADJ_REDUCE_SUM } adj_reduction;
  * (adjoint_mpi.h); the built-in ones know of no other process, and give x. */
 ADJ_API adj_node *adj_all_reduce(adj_node *x, adj_reduction reduction);
 
-/* ---- what optimisers are made of ---- */
+/* ---- what optimizers are made of ---- */
 
 /* mu*v + g + decay*p. */
 ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay);

@@ -1,4 +1,4 @@
-/* batch_norm.c - batch normalisation in the pieces that touch memory once each.
+/* batch_norm.c - batch normalization in the pieces that touch memory once each.
  *
  * Per channel, over the m elements of the other axes, with s = 1 / sqrt(var + epsilon) and
  * xhat = (x - mean) * s:

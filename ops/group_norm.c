@@ -1,4 +1,4 @@
-/* group_norm.c - group normalisation: each image's channels in groups, as torch.nn.GroupNorm.
+/* group_norm.c - group normalization: each image's channels in groups, as torch.nn.GroupNorm.
  *
  * Over the m elements of a group - a part of the channels of one image - with the biased variance,
  * s = 1 / sqrt(var + epsilon) and xhat = (x - mean) * s:

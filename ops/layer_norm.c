@@ -1,5 +1,5 @@
-/* layer_norm.c - layer normalisation, as torch.nn.LayerNorm: group norm with one group, x being a
- * matrix whose rows are what is normalised together. The reshapes are views. */
+/* layer_norm.c - layer normalization, as torch.nn.LayerNorm: group norm with one group, x being a
+ * matrix whose rows are what is normalized together. The reshapes are views. */
 #include "norm.h"
 
 /* gamma and beta are of x's last axes? 0 after recording an error. */

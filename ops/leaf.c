@@ -71,7 +71,7 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
         return NULL;
     }
     if ((unsigned)init.kind > ADJ_INIT_HALVES) {
-        adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initialiser (got kind %d)", op->name,
+        adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initializer (got kind %d)", op->name,
                  name, (int)init.kind);
         return NULL;
     }

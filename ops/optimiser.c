@@ -1,5 +1,5 @@
-/* optimiser.c - the elementwise pieces that optimisers are made of: each computes the next value of
- * a parameter or of an optimiser's state, which the executor commits after the run.
+/* optimiser.c - the elementwise pieces that optimizers are made of: each computes the next value of
+ * a parameter or of an optimizer's state, which the executor commits after the run.
  *
  *   momentum   mu*v + g + decay*p
  *   sgd_step   p - lr*(d + decay*p)

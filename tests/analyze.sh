@@ -1,5 +1,5 @@
 #!/bin/sh
-# analyze.sh - gcc's -fanalyzer over the libraries and the tool; any finding is a failure. Uninitialised
+# analyze.sh - gcc's -fanalyzer over the libraries and the tool; any finding is a failure. Uninitialized
 # values are left to clang-tidy and valgrind: gcc 12 sees them in every parallel simd loop. It also takes the
 # lanes of a vector for its bits, so that all shifts of vectors are too far; -Wshift-count-overflow knows better.
 # Leaks are left to LeakSanitizer (ninja asan): gcc 12 loses what is kept in an element of an array.

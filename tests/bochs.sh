@@ -115,7 +115,7 @@ make_boot() {
     rm -rf "$dir/iso"
 }
 
-# The serial line's text without colours and carriage returns.
+# The serial line's text without colors and carriage returns.
 plain() {
     sed -u 's/\r//g; s/\x1b\[[0-9;]*m//g'
 }

@@ -28,7 +28,7 @@ fi
 run training_loop
 run finetune "$top/ten.safetensors"
 "$BUILD/examples/own_net" "$top/own" 1 | grep -q "^epoch 1: .* test accuracy"
-# A grey image of 3 x 2 pixels; the ten probabilities add up to 1.
+# A gray image of 3 x 2 pixels; the ten probabilities add up to 1.
 printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\003\000\000\000\002\010' \
     '\000\000\000\000\270\037\071\306\000\000\000\020\111\104\101\124\170\234\143\310\232\361\223\111\122' \
     '\341\074\000\014\275\003\006\114\166\343\243\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/image.png"

@@ -14,7 +14,7 @@
 static const char *const no_gradient[] = {"fill",       "equal",           "greater_equal",
                                           "all_finite", "stop_gradient",   "label_count",
                                           "next_step",  "max_pool_argmax", NULL};
-/* An optimiser's step, and what passes make, is not differentiated: adj_grad says ADJ_ENOGRAD. */
+/* An optimizer's step, and what passes make, is not differentiated: adj_grad says ADJ_ENOGRAD. */
 static const char *const no_rule[] = {
     "momentum",         "sgd_step",        "ema", "adam_step", "max_pool_grad_argmax",
     "all_reduce_start", "all_reduce_wait", NULL};

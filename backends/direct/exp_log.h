@@ -1,4 +1,4 @@
-/* exp_log.h - e^x, e^x - 1 and log x at one element, for loops that are vectorised: no branch, no
+/* exp_log.h - e^x, e^x - 1 and log x at one element, for loops that are vectorized: no branch, no
  * call, nothing but arithmetic, comparisons and shifts. They take and give doubles, whose last
  * rounding, to float, is the only one that shows.
  *

@@ -1,5 +1,5 @@
 /* half.h - bf16 and f16 to and from float; for files that are compiled once per instruction set.
- * There are no branches: loops over them vectorise. */
+ * There are no branches: loops over them vectorize. */
 #ifndef DIRECT_HALF_H
 #define DIRECT_HALF_H
 

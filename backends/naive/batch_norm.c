@@ -1,4 +1,4 @@
-/* batch_norm.c - batch normalisation; see ops/batch_norm.c for the formulas.
+/* batch_norm.c - batch normalization; see ops/batch_norm.c for the formulas.
  *
  * Sums over a whole batch are kept in double for every type; a task owns up to BLOCK channels and
  * walks memory in order, so a channel's sum has one order whatever the number of threads. The

@@ -2,7 +2,7 @@
  * walk over its taps. Include after kernels.h.
  *
  * Every kernel computes one block of up to BLOCK results at a time in an array of A on the stack;
- * the inner loop runs over the block, so it vectorises, and each result is one sequential sum. */
+ * the inner loop runs over the block, so it vectorizes, and each result is one sequential sum. */
 #ifndef NAIVE_CONV_H
 #define NAIVE_CONV_H
 

@@ -67,7 +67,7 @@ typedef float S;
 
 static inline A ld(const T *p)
 {
-    /* Without a branch, so that loops are vectorised. Inf and NaN keep their exponent all ones. */
+    /* Without a branch, so that loops are vectorized. Inf and NaN keep their exponent all ones. */
     uint32_t h = p->bits, sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
     uint32_t normal = (rest << 13) + 0x38000000u + 0x38000000u * (rest >= 0x7c00u);
     uint32_t is_small = 0u - (rest < 0x0400u), u;

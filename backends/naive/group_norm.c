@@ -1,4 +1,4 @@
-/* group_norm.c - group normalisation; see ops/group_norm.c for the formulas.
+/* group_norm.c - group normalization; see ops/group_norm.c for the formulas.
  *
  * x is seen as [n, outer, groups, rest, inner]: inner is 1 when channels are last, else outer is. A
  * group is summed by one thread in the order of memory, in double for every type; the variance is

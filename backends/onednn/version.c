@@ -211,7 +211,7 @@ dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
 
 /* The first implementation of *op's list, from *position on, that is accepted (NULL: any is), and
  * its position. The iterator points into *op and at the forward hint, which the callers keep until
- * it is gone; what is fetched owns copies. status: of *op's initialisation. */
+ * it is gone; what is fetched owns copies. status: of *op's initialization. */
 static dnnl_status_t walk(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
                           const_pd forward, pd_accept *accept, void *user, int *position, pd *out)
 {

@@ -162,7 +162,7 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
     return status == ADJ_ENOGRAD ? ADJ_OK : status;
 }
 
-/* A step of an optimiser has no gradient, but a formula. */
+/* A step of an optimizer has no gradient, but a formula. */
 static adj_status check_step(adj_gradcheck_report *r, const adj_node *n)
 {
     adj_gradcheck_row *row = gradcheck_row(r);

@@ -198,7 +198,7 @@ const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
 double **leaf_operands(subject *s, const adj_node *y);
 /* naive's value against the op's formula, on the values drawn; row fails or stays. */
 adj_status check_forward(subject *s, adj_gradcheck_row *row);
-/* update.c: a step of an optimiser against its formula; fills the row. */
+/* update.c: a step of an optimizer against its formula; fills the row. */
 adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
 
 #endif

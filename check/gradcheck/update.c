@@ -1,4 +1,4 @@
-/* update.c - steps of optimisers, which have no gradient to check: each is run for several steps,
+/* update.c - steps of optimizers, which have no gradient to check: each is run for several steps,
  * its first operand becoming the result as in training, and compared with its formula in float64
  * (check/formula.c). First by the backend under test in the node's types, then by naive in float64,
  * the reference of all other checks.

@@ -17,7 +17,7 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .debug.impl = o->impl,
                            .math = o->math_mode,
                            .precision = o->precision,
-                           .loss_scale = 1, /* the optimiser's, as in train */
+                           .loss_scale = 1, /* the optimizer's, as in train */
                            .tune = (int)o->tune,
                            .tune_file = o->tune_file,
                            .tune_seconds = o->tune_seconds,

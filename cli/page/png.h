@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 typedef struct {
-    int64_t w, h, c;       /* c: 1 grey, 3 RGB */
+    int64_t w, h, c;       /* c: 1 gray, 3 RGB */
     const uint8_t *pixels; /* [h, w, c] */
 } picture;
 

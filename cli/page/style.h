@@ -1,4 +1,4 @@
-/* style.h - the style sheet of report.html: colours as variables for light and dark, widths in rem
+/* style.h - the style sheet of report.html: colors as variables for light and dark, widths in rem
  * and per cent. */
 #ifndef CLI_PAGE_STYLE_H
 #define CLI_PAGE_STYLE_H

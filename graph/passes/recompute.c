@@ -1,4 +1,4 @@
-/* recompute.c - the pass that recomputes (rematerialises) cheap activations for the gradient, so
+/* recompute.c - the pass that recomputes (rematerializes) cheap activations for the gradient, so
  * that they need not be kept from the forward pass until then.
  *
  * Of relu(batch_norm(conv)) the gradient reads the convolution's result and relu's. The first is

@@ -62,7 +62,7 @@ static int64_t between(int64_t value, int64_t min, int64_t max)
     return value < min ? min : value > max ? max : value;
 }
 
-/* The mean is 0 after normalising. */
+/* The mean is 0 after normalizing. */
 static void cutout(image_size s, int64_t side, int64_t centre_h, int64_t centre_w, float *x)
 {
     int64_t top = centre_h - side / 2, left = centre_w - side / 2;

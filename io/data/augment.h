@@ -12,8 +12,8 @@ uint64_t io_mixup_key(uint64_t seed, int64_t epoch, int64_t step);
 /* Brightness, contrast and saturation of x [h, w, c] in pixel units, by up to jitter. */
 void io_colour_jitter(double jitter, uint64_t key, image_size size, float *x);
 
-/* Flip, shift and cutout of the normalised x [h, w, c]. drawn: shift's image counter; black: what a
- * black pixel is after normalising, by channel. */
+/* Flip, shift and cutout of the normalized x [h, w, c]. drawn: shift's image counter; black: what a
+ * black pixel is after normalizing, by channel. */
 void io_move(const adj_augment *a, uint64_t key, uint64_t seed, uint64_t drawn, const float black[],
              image_size size, float *x);
 

@@ -1,7 +1,7 @@
 /* colour_jitter.c - brightness, contrast and saturation of an image in pixel units.
  *
- * torchvision's formulas: the image is mixed with black, with its mean grey and with its own grey,
- * f * x + (1 - f) * other, and what leaves 0 .. 255 is cut off after each. Grey is the luma of
+ * torchvision's formulas: the image is mixed with black, with its mean gray and with its own gray,
+ * f * x + (1 - f) * other, and what leaves 0 .. 255 is cut off after each. Gray is the luma of
  * ITU-R BT.601. */
 #include <math.h>
 
@@ -16,7 +16,7 @@ static double grey(const float *pixel, int64_t colours)
                : (double)pixel[0];
 }
 
-/* Of one pixel's colours with the value other. */
+/* Of one pixel's colors with the value other. */
 static void mix(float *pixel, int64_t colours, double factor, double other)
 {
     for (int64_t c = 0; c < colours; c++) {

@@ -8,7 +8,7 @@
 
 enum { IMAGE_MAX_PIXELS = 100000000, IMAGE_MAX_BYTES = 1 << 29 /* of a file */ };
 
-/* An image as it is after turning. Channels: 1 grey, 3 colour; alpha makes it one more. */
+/* An image as it is after turning. Channels: 1 gray, 3 color; alpha makes it one more. */
 typedef struct {
     int orientation; /* EXIF's, 1 .. 8 */
     image_size size; /* without alpha */

@@ -1,4 +1,4 @@
-/* jpeg.c - JPEG by TurboJPEG: grey or RGB. */
+/* jpeg.c - JPEG by TurboJPEG: gray or RGB. */
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
@@ -47,8 +47,8 @@ static int is_frame(uint8_t marker)
 
 static adj_status refuse_colours(const char *name, adj_error *error)
 {
-    return adj_error_set(error, ADJ_EIO,
-                         "jpeg: %.300s: its colours are CMYK (expected grey or RGB)", name);
+    return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: its colors are CMYK (expected gray or RGB)",
+                         name);
 }
 
 adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,

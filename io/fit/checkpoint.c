@@ -1,7 +1,7 @@
 /* checkpoint.c - a training in a file: what it takes to go on as if nothing had happened.
  *
  * A safetensors file. Its tensors are the parameters and states of the training executor (weights,
- * the optimiser's state, running statistics, step counters); its metadata are the settings, the
+ * the optimizer's state, running statistics, step counters); its metadata are the settings, the
  * position, the model card, by which predictors load it like a weights file, and checksums of the
  * data and of the order of the images. All random numbers come from counters, so seed and position
  * are the whole random state. The file is believed in nothing: every entry is there, is what its

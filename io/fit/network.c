@@ -126,7 +126,7 @@ static void share_out(network *n, const training_opts *t, const adj_ranks *ranks
     n->n_shard = adj_shard_count(n->updates);
 }
 
-/* The optimiser's updates of what is not frozen. */
+/* The optimizer's updates of what is not frozen. */
 static adj_status add_updates(network *n, const training_opts *t, adj_error *error)
 {
     adj_optimiser_opts o = *t->optimiser;

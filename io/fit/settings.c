@@ -89,7 +89,7 @@ static void set_augment(settings *s, const adj_augment *a)
     s->mixup = a->mixup;
 }
 
-/* f16 has a scale that follows the gradients unless a fixed one is given; others if the optimiser
+/* f16 has a scale that follows the gradients unless a fixed one is given; others if the optimizer
  * asks for one. */
 static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *error)
 {
@@ -99,7 +99,7 @@ static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *
     if (o->loss_scale != 0 && (given != NULL || !is_f16))
         return adj_error_set(
             error, ADJ_EARG, "fit: loss_scale, a fixed one (got %g), %s", o->loss_scale,
-            is_f16 ? "and the optimiser's, of which one is enough" : "is for the precision f16");
+            is_f16 ? "and the optimizer's, of which one is enough" : "is for the precision f16");
     s->loss_scale = o->loss_scale;
     s->scale_follows = given != NULL || (is_f16 && o->loss_scale == 0);
     if (given != NULL)

@@ -23,7 +23,7 @@ typedef struct {
     int64_t begun;                 /* epochs that were done when the schedule began */
     int64_t warmup, total, period; /* of the schedule; total 0: all its steps */
     double lr, base, factor, last; /* base 0: lr */
-    int64_t kind, nesterov;        /* of the optimiser */
+    int64_t kind, nesterov;        /* of the optimizer */
     double momentum, beta1, beta2, epsilon, weight_decay, clip_norm, smoothing;
     int64_t flip, shift, cutout;
     double jitter, mixup;

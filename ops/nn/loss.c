@@ -1,4 +1,4 @@
-/* loss.c - what training minimises: the mean over the rows that have a label, or the weighted mean
+/* loss.c - what training minimizes: the mean over the rows that have a label, or the weighted mean
  * where classes have weights.
  *
  * With p = softmax(z), smoothing s, k classes, weights v, and sums over the rows with a label y:

@@ -1,6 +1,6 @@
-/* optim.c - optimisers: gradients, states and next values of everything trainable under a loss.
+/* optim.c - optimizers: gradients, states and next values of everything trainable under a loss.
  *
- * An optimiser adds nodes and assigns nothing; an executor commits {leaf := next} after the run.
+ * An optimizer adds nodes and assigns nothing; an executor commits {leaf := next} after the run.
  * The rate is a node, so a schedule costs no replanning. */
 #include <stdlib.h>
 #include <string.h>

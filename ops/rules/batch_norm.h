@@ -1,4 +1,4 @@
-/* batch_norm.h - what the files of batch normalisation share. */
+/* batch_norm.h - what the files of batch normalization share. */
 #ifndef ADJ_BATCH_NORM_H
 #define ADJ_BATCH_NORM_H
 

@@ -120,7 +120,7 @@ Test(gradcheck, a_model_node_by_node)
     adj_graph_free(g);
 }
 
-/* The steps of an optimiser, each kind and shape once, beside the loss's gradients. */
+/* The steps of an optimizer, each kind and shape once, beside the loss's gradients. */
 Test(gradcheck, steps_of_an_optimiser)
 {
     static const char *const kinds[] = {"ema", "adam_step", "next_step"};

@@ -9,7 +9,7 @@
 
 static finished r;
 
-/* Ten images of class a and six of b, 12 x 12, grey. */
+/* Ten images of class a and six of b, 12 x 12, gray. */
 static folder ten_and_six(void)
 {
     folder f = folder_new();

@@ -130,7 +130,7 @@ Test(eval, classes_by_name)
     expect_failure(&f, "two", (const char *[]){NULL}, 1,
                    "/two: unknown class zebra (expected a, b, c)");
     expect_eval(&f, "data", WORDS("--part", "all"), WORDS(" of 24)"));
-    /* colours are brought to the net's channels */
+    /* colors are brought to the net's channels */
     put_class(&f, "colours/a", "", 2, 12, 12, 3);
     put_class(&f, "colours/b", "", 2, 12, 12, 1);
     expect_eval(&f, "colours", (const char *[]){NULL}, WORDS(" of 4)"));

@@ -1,4 +1,4 @@
-/* test_terminal.c - what training prints on a terminal: lines that fit, colours, the curve. */
+/* test_terminal.c - what training prints on a terminal: lines that fit, colors, the curve. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <sys/ioctl.h>

@@ -23,7 +23,7 @@ static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)
     c->fail_at = failed_at;
 }
 
-/* A step of a small network - conv, bias, relu, loss, their gradient, an optimiser - built,
+/* A step of a small network - conv, bias, relu, loss, their gradient, an optimizer - built,
  * differentiated, planned and run with one allocator; the status it ended with. Whatever runs out,
  * what is there can be freed; and a plan that failed alone can be made again. */
 static adj_status small_network(counter *c, const char *backend)

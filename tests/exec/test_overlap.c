@@ -198,7 +198,7 @@ Test(overlap, starts_early_and_waits_late)
     net_free(&n);
 }
 
-/* Reductions that the net itself waits for do not keep those of gradients from travelling. */
+/* Reductions that the net itself waits for do not keep those of gradients from traveling. */
 Test(overlap, synchronised_batch_norms)
 {
     net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SYNCHRONISED, PER_LAYER);

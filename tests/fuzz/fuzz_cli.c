@@ -1,6 +1,6 @@
 /* fuzz_cli.c - command lines: the words of one, each on a line, go to the command that the first
  * one names, which is run up to where the work begins (cli_stubs.c); "names" is for what takes
- * names: models, optimisers, backends. */
+ * names: models, optimizers, backends. */
 #include <stdint.h>
 #include <string.h>
 

@@ -265,7 +265,7 @@ Test(dynamic_loss_scale, any_gradient)
     }
 }
 
-/* Parameters, momenta, averages and counters stay bit by bit, whichever optimiser. */
+/* Parameters, momenta, averages and counters stay bit by bit, whichever optimizer. */
 Test(dynamic_loss_scale, skipped_step_leaves_everything)
 {
     const adj_loss_scale usual = {0};

@@ -1,4 +1,4 @@
-/* test_optim.c - every optimiser against torch.optim in float64: parameters after one step and
+/* test_optim.c - every optimizer against torch.optim in float64: parameters after one step and
  * after five with different rates. */
 #include <string.h>
 

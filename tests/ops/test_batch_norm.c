@@ -1,4 +1,4 @@
-/* test_batch_norm.c - the four pieces of batch normalisation against PyTorch's numbers, a reference
+/* test_batch_norm.c - the four pieces of batch normalization against PyTorch's numbers, a reference
  * written here, and finite differences to second order. */
 #include <criterion/criterion.h>
 #include <math.h>

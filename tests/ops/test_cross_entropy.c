@@ -211,7 +211,7 @@ Test(cross_entropy, gradients)
     }
 }
 
-/* The gradient for dense labels alone, which need not be normalised for that: -(1-s) log p. */
+/* The gradient for dense labels alone, which need not be normalized for that: -(1-s) log p. */
 Test(cross_entropy, gradient_of_labels)
 {
     fixture f = fixture_new();

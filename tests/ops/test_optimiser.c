@@ -1,4 +1,4 @@
-/* test_optimiser.c - the pieces of optimisers against the formulas, and composed into SGD and Adam
+/* test_optimiser.c - the pieces of optimizers against the formulas, and composed into SGD and Adam
  * against PyTorch's numbers. */
 #include <criterion/criterion.h>
 #include <math.h>

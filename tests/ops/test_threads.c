@@ -1,4 +1,4 @@
-/* test_threads.c - pools, normalisations and losses are bit-identical for any number of threads:
+/* test_threads.c - pools, normalizations and losses are bit-identical for any number of threads:
  * sums that cross a batch have one order. */
 #include <criterion/criterion.h>
 #include <omp.h>

@@ -1,4 +1,4 @@
-/* functions.h - activations and gradients at one element, for loops that are vectorised: no branch,
+/* functions.h - activations and gradients at one element, for loops that are vectorized: no branch,
  * no call, nothing but arithmetic and comparisons. First gelu and its gradient, in both forms; then
  * clip, hard_sigmoid, hard_swish, elu, and the gradients of these and of sigmoid and tanh that need
  * more than a choice.

@@ -1,6 +1,6 @@
 /* loops.c - the loops of loops.h: one, inlined for each code; compiled once per instruction set,
  * and with -fno-trapping-math, or gcc would keep a product or quotient that is not always chosen
- * behind a branch, and the loop would not be vectorised. */
+ * behind a branch, and the loop would not be vectorized. */
 #include <math.h>
 #include <string.h>
 
@@ -15,9 +15,9 @@ ALWAYS double as_double(const float k[])
     return v;
 }
 
-/* An element of the result. All operands are read before a choice, or it would not vectorise.
+/* An element of the result. All operands are read before a choice, or it would not vectorize.
  * An activation or gradient that would round more than once is computed in double and, where it is
- * arithmetic alone, in the order of the naive kernel. Optimisers' steps are in float. */
+ * arithmetic alone, in the order of the naive kernel. Optimizers' steps are in float. */
 ALWAYS float value_of(const fused_code code, float a, float b, float c, const float k[])
 {
     const float positive = a <= 0 ? 0 : a; /* a NaN stays */

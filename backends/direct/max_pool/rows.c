@@ -40,7 +40,7 @@ static void write_2x2(const window *v, const T *restrict x, const T *restrict dy
 
 /* ---- windows of 2x2 with their argmax, a vector of channels at a time ----
  *
- * Vectors are spelled out: a loop that GCC vectorises takes as many channels at once as bytes fit a
+ * Vectors are spelled out: a loop that GCC vectorizes takes as many channels at once as bytes fit a
  * vector, which few pools have. */
 
 typedef float floats __attribute__((vector_size(4 * VECTOR)));

@@ -53,7 +53,7 @@ static inline window window_at(const adj_conv_geom *g, span h, span w)
 }
 
 /* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of several
- * comparisons, and does not vectorise. */
+ * comparisons, and does not vectorize. */
 static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
 
 static inline float blend(int32_t first, float a, float b)

@@ -123,7 +123,7 @@ Test(mixed_precision, types)
     check_types(ADJ_PRECISION_F16, " f16");
 }
 
-/* Each step of an optimiser is in f32, also that which reads nothing but a gradient that a matmul
+/* Each step of an optimizer is in f32, also that which reads nothing but a gradient that a matmul
  * has made in the half type: Adam's squares. Only updates have squares in LeNet. */
 static void check_update_types(adj_precision precision, const char *half)
 {

@@ -106,7 +106,7 @@ static adj_exec *planned(const network *n, adj_exec_opts o)
     return e;
 }
 
-/* Parameters, optimiser state and running statistics, and the loss. */
+/* Parameters, optimizer state and running statistics, and the loss. */
 static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const char *label)
 {
     for (int i = -1; i < adj_exec_param_count(a); i++) {

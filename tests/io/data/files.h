@@ -1,5 +1,5 @@
 /* files.h - small image and array files, byte by byte, as PIL 9.4 and NumPy 1.24 wrote them, and
- * what these two read from them. Generated once; alpha over a colour is the nearest whole number to
+ * what these two read from them. Generated once; alpha over a color is the nearest whole number to
  * (a v + (255 - a) b) / 255, in fractions, and 16 bits are divided by 257. */
 #ifndef TESTS_IO_DATA_FILES_H
 #define TESTS_IO_DATA_FILES_H

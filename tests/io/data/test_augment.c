@@ -137,7 +137,7 @@ Test(augment, shift_out_of_the_image)
     adj_dataset_free(d);
 }
 
-/* Black and mean are what they are after normalising, each channel's own. */
+/* Black and mean are what they are after normalizing, each channel's own. */
 Test(augment, black_and_mean)
 {
     adj_dataset *d = new_dataset(200, 4, 5, C);
@@ -193,7 +193,7 @@ Test(augment, cutout)
 }
 
 /* torchvision 0.14.1's adjust_brightness, adjust_contrast and adjust_saturation of f64 tensors, one
- * after another, with the factors that Python draws. Its weights of grey sum to 0.9999. */
+ * after another, with the factors that Python draws. Its weights of gray sum to 0.9999. */
 Test(augment, jitter)
 {
     static const struct {
@@ -231,7 +231,7 @@ Test(augment, jitter)
     }
 }
 
-/* Alpha is no colour, and nothing leaves 0 .. 255. */
+/* Alpha is no color, and nothing leaves 0 .. 255. */
 Test(augment, jitter_of_alpha)
 {
     adj_dataset *d = new_dataset(N, H, W, 4);

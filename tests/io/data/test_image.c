@@ -43,7 +43,7 @@ Test(image, kinds_of_png)
         {"rgba", rgba_png, sizeof rgba_png, rgba_pixels, 4, {9, 9, 9}},
         {"rgba over black", rgba_png, sizeof rgba_png, rgba_over_black, 3, {0}},
         {"rgba over orange", rgba_png, sizeof rgba_png, rgba_over_orange, 3, {255, 128, 0}},
-        {"grey over black", la_png, sizeof la_png, la_over_black, 1, {0}},
+        {"gray over black", la_png, sizeof la_png, la_over_black, 1, {0}},
         {"palette", palette_png, sizeof palette_png, palette_pixels, 3, {0}},
         {"palette over black",
          palette_alpha_png,
@@ -52,7 +52,7 @@ Test(image, kinds_of_png)
          3,
          {0}},
         {"one bit", bit_png, sizeof bit_png, bits, 1, {0}},
-        {"grey jpeg", grey_jpeg, sizeof grey_jpeg, grey_jpeg_pixels, 1, {0}},
+        {"gray jpeg", grey_jpeg, sizeof grey_jpeg, grey_jpeg_pixels, 1, {0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const file_case *c = &cases[i];
@@ -201,7 +201,7 @@ Test(image, refused)
     expect_message(webp, sizeof webp, "the header is corrupt");
     expect_message("", 0, "the file is empty");
     expect_message("GIF89a", 6, "is neither PNG, JPEG nor WEBP");
-    expect_message(cmyk_jpeg, sizeof cmyk_jpeg, "CMYK");
+    expect_message(cmyk_jpeg, sizeof cmyk_jpeg, "its colors are CMYK (expected gray or RGB)");
     expect_message(animated_webp, sizeof animated_webp, "is an animation (expected one image)");
     memcpy(file, rgb_png, sizeof file);
     memset(file + 16, 0x7f, 4); /* the width */

@@ -226,7 +226,7 @@ Test(fit_f16, refused)
     adj_fit_opts o = watching(&w);
     o.loss_scale = 8;
     o.optimiser = &with_large;
-    expect_no_fit(&net, train, &o, "loss_scale, a fixed one (got 8), and the optimiser's");
+    expect_no_fit(&net, train, &o, "loss_scale, a fixed one (got 8), and the optimizer's");
     o.optimiser = NULL;
     o.precision = ADJ_PRECISION_BF16;
     expect_no_fit(&net, train, &o, "loss_scale, a fixed one (got 8), is for the precision f16");
