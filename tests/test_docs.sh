@@ -51,41 +51,40 @@ grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\
 # Each listing names its file: ```c file=train.c
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }
     file != "" { print >file }' docs/tutorial.md
-packages=$(sed -n "s/^io_packages = //p" build.ninja)
-# shellcheck disable=SC2086 # words
-whole="$BUILD/libadjoint_io.a $BUILD/libadjoint.a $(pkg-config --libs $packages) -ldnnl"
+# The library as a user installs it, which the listings' commands find.
+PREFIX=$top/usr ./install.sh "$BUILD" >/dev/null
+export PKG_CONFIG_PATH="$top/usr/lib/pkgconfig"
+export LD_LIBRARY_PATH="$top/usr/lib${DNNL:+:$DNNL/lib}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+ln -s "$PWD/include" "$top/include"
+ln -s "$(cd "$BUILD" && pwd)" "$top/build"
 # A picture of a one, 28 x 28 pixels.
 printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\034\000\000\000\034\001' \
     '\000\000\000\000\132\166\342\071\000\000\000\020\111\104\101\124\170\332\143\140\300\011\330\151\106' \
-    '\340\000\000\043\077\000\177\331\255\242\175\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/one.png"
-# listing PROGRAM LIBRARIES ARGUMENTS...: compiles it, and runs it among the files of those before it.
+    '\340\000\000\043\077\000\177\331\255\242\175\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/image.png"
+warnings="-std=c11 -Wall -Wextra -Wpedantic -Werror"
+# listing PROGRAM: runs the command that the tutorial prints for it, with warnings, among the files of those before it.
 listing() {
-    program=$1
-    [ -e "$top/$program.c" ] || {
-        complain "docs/tutorial.md has no $program.c"
-        return
-    }
-    # shellcheck disable=SC2086 # words
-    cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "$top/$program.c" -o "$top/$program" $2 -fopenmp -lm
-    shift 2
-    (cd "$top" && "./$program" "$@") >"$top/out" 2>&1 || {
+    command=$(sed -n "s/^    cc \(.*\)/cc $warnings \1/p" docs/tutorial.md | grep -E " -o $1( |\$)")
+    [ -n "$command" ] || complain "docs/tutorial.md has no command for $1.c"
+    (cd "$top" && sh -c "$command") >"$top/out" 2>&1 || {
         cat "$top/out"
-        complain "the tutorial's $program.c failed"
+        complain "the tutorial's command for $1.c failed"
     }
 }
 # The front page of the API reference.
 sed -n '/^@code/,/^@endcode/p' docs/mainpage.dox | sed '1d;$d' >"$top/square.c"
-listing square "$whole"
+# shellcheck disable=SC2046,SC2086 # words
+cc $warnings "$top/square.c" -o "$top/square" $(pkg-config --cflags --libs adjoint) && "$top/square" >"$top/out"
 [ "$(cat "$top/out")" = 6 ] || complain "the front page's listing prints $(cat "$top/out"), expected 6"
-listing train "$whole"
-listing predict "$whole" one.png
+listing train
+listing predict
 grep -q "^a 1 " "$top/out" || complain "the tutorial's predict.c takes a one for $(cat "$top/out")"
-listing inside "$whole" one.png
+listing inside
 for said in 'conv2 [14, 14, 32]: channel ' '1 depends most on the pixel in row '; do
     grep -qF "$said" "$top/out" || complain "the tutorial's inside.c says $(cat "$top/out"), not \"$said\""
 done
-listing finetune "$whole"
+listing finetune
 "$BUILD/adjoint" convert "$top/digits.safetensors" "$top/weights.h" >"$top/out"
-listing deploy "$BUILD/libadjoint_small.a"
+listing deploy
 sort -rn -k 2 "$top/out" | head -n 1 | grep -q "^1: " || complain "the tutorial's deploy.c takes a one for $(cat "$top/out")"
 exit $status
