@@ -275,9 +275,11 @@ static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *
         return adj_error_set(error, ADJ_ESHAPE, "is of another net (got %.80s, expected %.80s)",
                              card->model, net_name(net));
     if (net->build == NULL && adj_model_find(net->name, NULL) == NULL)
-        return adj_error_set(error, ADJ_EIO,
-                             "is of a model %.80s that is not built in: expected the net with it",
-                             net->name);
+        return adj_error_set(
+            error, ADJ_EIO,
+            "model %.80s is not built in; a C program loads it by adj_predictor_load "
+            "with its net",
+            net->name);
     return ADJ_OK;
 }
 
@@ -289,11 +291,9 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
         return status;
     if (net->multiplier == 0)
         net->multiplier = card->multiplier;
-    if (card->height > 0 && net->h == 0 && net->w == 0 && net->c == 0) {
-        net->h = card->height;
-        net->w = card->width;
-        net->c = card->channels;
-    }
+    net->h = net->h == 0 ? card->height : net->h;
+    net->w = net->w == 0 ? card->width : net->w;
+    net->c = net->c == 0 ? card->channels : net->c;
     status = net_complete(net, 0, 0, 0, card->classes, error);
     if (status != ADJ_OK)
         return status;

@@ -242,7 +242,7 @@ Test(fit, files_of_others)
     cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
     cr_expect_eq(adj_predictor_card(p)->accuracy, 0); /* nothing was held out */
     expect_refused(none.s, &net, "No such file");
-    expect_refused(file.s, NULL, "is of a model tiny that is not built in");
+    expect_refused(file.s, NULL, "model tiny is not built in; a C program loads it");
     expect_refused(file.s, &(adj_net){.name = "lenet"},
                    "of another net (got tiny, expected lenet)");
     expect_refused(file.s, &(adj_net){.build = build}, "of another net (got tiny, expected net)");
@@ -250,6 +250,16 @@ Test(fit, files_of_others)
                    "6x5x2 images of 3 classes (expected 6x5x2 and 4)");
     expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .h = 7, .w = 5, .c = 2},
                    "6x5x2 images of 3 classes (expected 7x5x2 and 3)");
+    /* Each size that is left open is the card's. */
+    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .w = 4},
+                   "6x5x2 images of 3 classes (expected 6x4x2 and 3)");
+    adj_predictor *q = NULL;
+    adj_error error = {0};
+    const adj_net without_c = {.name = "tiny", .build = build, .h = 6, .w = 5};
+    cr_assert_eq(adj_predictor_load(file.s, &without_c, NULL, &q, &error), ADJ_OK, "%s",
+                 error.message);
+    cr_expect_eq(adj_predictor_card(q)->channels, 2);
+    adj_predictor_free(q);
     adj_predictor_free(p);
     adj_dataset_free(train);
     folder_remove(&f);
