@@ -144,7 +144,7 @@ def summary(answer):
 def measure(tool, peers, c, o):
     """One configuration: ours, every candidate but the naive ones, then each peer."""
     result = {"cell": c}
-    answer = tool.bench(*arguments(c), "--all", "--without", "naive", "--warm",
+    answer = tool.bench(*arguments(c), "--all", "--backend", "onednn,direct", "--warm",
                         "--seconds", o.cell_seconds, "--threads", o.threads)
     result["error"] = answer.get("error")
     result["ours"] = summary(answer)

@@ -71,7 +71,7 @@ def main():
                 for channels in o.channels or SIZES:
                     c = grid.cell("dense", k, stride, 1, 1, channels, SIZES[channels], dtype, o.batch)
                     say(grid.name(c))
-                    answer = tool.bench(*grid.arguments(c), "--math", math, "--all", "--without", "naive",
+                    answer = tool.bench(*grid.arguments(c), "--math", math, "--all", "--backend", "onednn,direct",
                                         "--threads", str(o.threads), "--seconds", str(o.seconds))
                     for direction, cells in grid.summary(answer).items():
                         print(row(c, direction, cells, peak.get(dtype)), flush=True)

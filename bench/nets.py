@@ -1,7 +1,7 @@
 """Whole steps of the four nets, ours and the peers' in turns."""
 import statistics
 
-from programs import PARTS, ROOT, say
+from programs import PARTS, say
 
 BATCH = {"lenet": 64, "resnet20": 128, "mobilenet_v1": 32, "vgg6": 64}
 
@@ -21,8 +21,7 @@ def contenders(tool, peers, net, dtype, parts, o):
     found = []
     variants = [("ours", []), ("ours, math fast", ["--math", "fast"])]
     if o.tune:
-        kept = ["--tune", "--tune-file", ROOT / "build" / "bench" / "tune"]
-        variants += [(label + ", tuned", more + kept) for label, more in variants]
+        variants += [(label + ", tuned", more + ["--tune"]) for label, more in variants]
     for label, more in variants:
         found.append((label, lambda more=more: {
             part: ours(tool, net, dtype, part, o, *more) for part in parts}))
@@ -89,9 +88,8 @@ def raw(tool, net, dtype, o):
 
 def regret(tool, net, dtype, o):
     """{plan: figures} of the usual plan and of one that was tuned."""
-    tuned = ["--tune", "--tune-file", ROOT / "build" / "bench" / "tune"]
     figures = {}
-    for plan, more in (("untuned", []), ("tuned", tuned)):
+    for plan, more in (("untuned", []), ("tuned", ["--tune"])):
         say(f"{net} {dtype}: regret, {plan}")
         figures[plan] = convolutions(tool, net, dtype, o, *more)
     return figures

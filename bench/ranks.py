@@ -59,7 +59,7 @@ def measure(tool, peers, net, o):
     calls = {}
     variants = [("", [])]
     if o.tune:
-        variants.append((", tuned", ["--tune", "--tune-file", ROOT / "build" / "bench" / "tune"]))
+        variants.append((", tuned", ["--tune"]))
     for label, more in variants:
         calls.update({
             f"1 rank of 2 threads{label}": lambda more=more: one(tool, net, batch, 2, o, *more),

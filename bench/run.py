@@ -57,6 +57,7 @@ def parse():
         o.raw_seconds = 0.1
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning is slow on a busy machine
         o.net = o.net or ["lenet"]
+    os.environ.setdefault("ADJOINT_TUNE", str(ROOT / "build" / "bench" / "tune"))
     o.parts = o.only or list(PARTS)
     o.net = o.net or list(nets.BATCH)
     o.dtype = o.dtype or ["f32", "bf16"]

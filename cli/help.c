@@ -32,7 +32,7 @@ static const struct {
      NULL,
      0},
     {{"ADJOINT_TUNE",
-      "the file that keeps what tuning finds, where --tune-file names none; off: no tuning"},
+      "the file that keeps what tuning finds; off: no tuning"},
      NULL,
      0},
     {{"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"}, NULL, 0},

@@ -48,16 +48,11 @@ static int read_options(bench_opts *o, int argc, char **argv)
          .integer = &o->batch, .range = {1, 65536}},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--infer", "", "the evaluation graph instead of a training step", .flag = &o->infer},
-        {"--tune", "", "the plan times candidates", .flag = &o->tune},
-        {"--tune-file", "FILE", "keeps what --tune finds; default: ADJOINT_TUNE's",
-         .text = &o->tune_file},
-        {"--tune-seconds", "S", "about as long may it take; default: 5", .real = &o->tune_seconds,
-         .range = {0.001, 1e5}},
+        {"--tune", "", "the plan times candidates, and keeps what it finds in ADJOINT_TUNE's file",
+         .flag = &o->tune},
         {"--precision", "P", PRECISION_HELP, .text = &o->precision_word, .words = PRECISION_WORDS},
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {"--backend", "NAME", BACKEND_HELP "; with --all: only these, A,B", .text = &o->backend,
-         .names = backend_name_at},
-        {"--without", "NAME", "with --all: not this backend", .text = &o->without,
          .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
         {"--seconds", "S",
@@ -67,7 +62,6 @@ static int read_options(bench_opts *o, int argc, char **argv)
          "cheap activations are computed again, not kept, wherever they can be: less memory; "
          "without it where that saves time",
          .flag = &o->recompute},
-        {"--no-recompute", "", "all activations are kept", .flag = &o->no_recompute},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
         {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
          .text = &o->trace},
@@ -76,8 +70,8 @@ static int read_options(bench_opts *o, int argc, char **argv)
          "plan's regret, which is planned over fastest",
          .flag = &o->raw},
         {"--all", "", "every candidate of every backend", .flag = &o->all},
-        {"--warm", "", "kernels alone: one set of buffers, again and again", .flag = &o->warm},
-        {"--cold", "", "the caches hold other data before each run (default)", .flag = &o->cold},
+        {"--warm", "", "kernels alone: operands stay in the caches; default: they do not",
+         .flag = &o->warm},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {0},
     };
@@ -101,15 +95,9 @@ static int check_goes_with(const bench_opts *o)
          "--precision goes with --model; the kernels of --op are of --dtype"},
         {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,
          "--precision and --dtype exclude each other: mixed precision is of an f32 model"},
-        {o->recompute || o->no_recompute, step && !o->infer,
-         "--recompute and --no-recompute go with a training step of --model"},
-        {o->recompute && o->no_recompute, 0, "--recompute and --no-recompute exclude each other"},
-        {o->tune_file != NULL, o->tune != 0, "--tune-file goes with --tune"},
-        {o->tune_seconds > 0, o->tune != 0, "--tune-seconds goes with --tune"},
+        {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
         {o->all, !step, "--all goes with --op or --raw"},
-        {o->warm || o->cold, !step, "--warm and --cold go with --op or --raw"},
-        {o->warm && o->cold, 0, "--warm and --cold exclude each other"},
-        {o->without != NULL, o->all || o->raw, "--without goes with --all or --raw"},
+        {o->warm, !step, "--warm goes with --op or --raw"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].given && !rules[i].fits)
@@ -135,7 +123,7 @@ static int check_options(bench_opts *o)
 
 static int parse(bench_opts *o, int argc, char **argv)
 {
-    *o = (bench_opts){.batch = 64, .seconds = -1, .command = "bench"};
+    *o = (bench_opts){.batch = 64, .seconds = -1};
     int status = read_options(o, argc, argv);
     if (status == CONTINUE)
         status = check_options(o);
@@ -239,8 +227,7 @@ int command_bench(int argc, char **argv)
     int status = parse(&o, argc, argv);
     if (status == CONTINUE && mpirun_rank_here() == 0) { /* which alone writes them */
         const output_file files[] = {{"--trace", o.trace, OUTPUT_REPORT},
-                                     {"--json", o.json, OUTPUT_REPORT},
-                                     {"--tune-file", o.tune_file, OUTPUT_REPLACED}};
+                                     {"--json", o.json, OUTPUT_REPORT}};
         status = check_outputs("bench", sizeof files / sizeof files[0], files);
     }
     if (status != CONTINUE)

@@ -8,11 +8,10 @@
 
 typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
-    const char *model, *backend, *without, *impl, *math, *precision_word, *trace, *json, *tune_file;
-    int64_t batch, threads, infer, tune, raw, all, warm, cold, profile;
-    int64_t recompute, no_recompute;
-    /* Of each measurement, of --raw altogether; of a plan's tuning, 0: the default. */
-    double seconds, tune_seconds;
+    const char *model, *backend, *impl, *math, *precision_word, *trace, *json;
+    int64_t batch, threads, infer, tune, raw, all, warm, profile;
+    int64_t recompute;
+    double seconds; /* of each measurement, of --raw altogether */
     adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
@@ -20,7 +19,7 @@ typedef struct {
     const adj_backend *const *backends;   /* NULL: the built-in ones; of ranks, and of tests */
     const adj_data_parallel_opts *shared; /* of a training step; NULL: it is one process's alone */
     int runs;                             /* that are timed; 0: for so many seconds */
-    const char *command; /* that complains */
+    const char *command;                  /* that complains */
 } bench_opts;
 
 /* Exit statuses: of --op; of --raw; of whole steps by several ranks, among which there are more

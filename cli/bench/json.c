@@ -51,13 +51,12 @@ int bench_json_step(FILE *f, const void *source)
     const spread *s = &t->time;
     const adj_exec_info info = adj_exec_stats(n->exec);
     int failed =
-        add(j, json_pack("{s:I, s:b, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-                         "batch", (json_int_t)o->batch, "infer", (int)o->infer, "tune",
-                         (int)o->tune, "recompute", (int)o->recompute, "no_recompute",
-                         (int)o->no_recompute, "runs", s->n, "median_ms", 1e3 * s->median, "min_ms",
-                         1e3 * s->min, "q1_ms", 1e3 * s->q1, "q3_ms", 1e3 * s->q3, "spread",
-                         (s->q3 - s->q1) / s->median, "images_per_s", (double)o->batch / s->median,
-                         "gflops", 1e-9 * n->flop / s->median));
+        add(j, json_pack("{s:I, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
+                         (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune,
+                         "recompute", (int)o->recompute, "runs", s->n, "median_ms", 1e3 * s->median,
+                         "min_ms", 1e3 * s->min, "q1_ms", 1e3 * s->q1, "q3_ms", 1e3 * s->q3,
+                         "spread", (s->q3 - s->q1) / s->median, "images_per_s",
+                         (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
     failed |= add(
         j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
                      "s:o, s:o*}",
@@ -90,16 +89,15 @@ static json_t *row_json(const bench_row *r)
     double median = r->time.median;
     int measured = r->time.n > 0;
     return json_pack(
-        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:I, s:i, s:b, s:i, s:b, "
-        "s:o}",
+        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:I, s:b, s:i, s:b, s:o}",
         "op", r->node->op->name, "node", (int)r->node->id, "shapes", shapes_json(r->node), "count",
         r->count, "backend", r->backend, "implementation", r->impl, "layouts", r->layouts, "runs",
         r->time.n, "us", measured ? json_real(1e6 * median) : json_null(), "min_us",
         measured ? json_real(1e6 * r->time.min) : json_null(), "gflops",
         measured ? json_number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
         measured ? json_number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
-        (json_int_t)r->bytes, "sets", r->sets, "planned", r->planned > 0, "planned_count",
-        r->planned, "fastest", r->fastest, "why", json_text(r->why));
+        (json_int_t)r->bytes, "planned", r->planned > 0, "planned_count", r->planned, "fastest",
+        r->fastest, "why", json_text(r->why));
 }
 
 static json_t *sums_json(const bench_opts *o, const bench_rows *rows)

@@ -44,7 +44,7 @@ static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choi
     bench_opts one = *o;
     if (o->all)
         one.backend = NULL; /* it is a list of what is tried */
-    *p = (planned_choice){0};
+    *p = (planned_choice){.count = 1};
     adj_status status = make_exec(&one, g, n, NULL, &e, &error);
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info s = adj_exec_step_at(e, i);
@@ -69,7 +69,14 @@ static int add_node(bench_kernels *k, const bench_opts *o, const adj_node *n, be
     int status = copy != NULL
                      ? ask_plan(o, g, copy, &p)
                      : complain("bench", EXIT_FAILED, "%s: %s", n->op->name, adj_graph_message(g));
-    if (status == CONTINUE && !bench_node(k, o, copy, &p, o->all, rows))
+    const bench_race race = {.node = copy,
+                             .n_planned = 1,
+                             .planned = &p,
+                             .planned_alone = !o->all,
+                             .seconds = o->seconds,
+                             .each = 1,
+                             .cold = bench_cold_bytes(o, SIZE_MAX)};
+    if (status == CONTINUE && !bench_race_run(k, o, &race, rows))
         status = complain("bench", EXIT_FAILED, "out of memory");
     for (int i = first; i < rows->n; i++)
         rows->row[i].node = n;

@@ -37,6 +37,7 @@ typedef struct {
     const bench_race *wanted;
     adj_group group;
     int n, max, n_planned; /* of entrants; the planned ones are first */
+    double deadline;       /* of seconds_now */
     entrant **list;
     char *area[N_AREA], *scratch, *cold;
     uint64_t seen;
@@ -72,6 +73,8 @@ static int is_wanted(const race *r, const bench_opts *o, const entrant *e)
 {
     if (o->impl != NULL && strstr(e->prep.impl, o->impl) == NULL)
         return 0;
+    if (r->wanted->planned_alone)
+        return r->n == 0 && bench_is_planned(&e->c, r->wanted->planned);
     return o->all || r->n == 0 || !is_reference(e->c.backend);
 }
 
@@ -241,7 +244,7 @@ static void run_rounds(race *r, int threads)
             entrant *e = r->list[i];
             if (e->is_out)
                 continue;
-            if (seconds_now() >= r->wanted->deadline && (round > 0 || i >= n_sure))
+            if (seconds_now() >= r->deadline && (round > 0 || i >= n_sure))
                 return;
             run_once(r, e, threads);
             e->is_out |= e->planned == 0 && e->best > limit_of(round) * fastest(r);
@@ -266,7 +269,6 @@ static int add_rows(const race *r, bench_rows *rows)
         memcpy(row->why, e->why, sizeof row->why);
         row->time = samples_spread(&e->seconds);
         row->bytes = e->bytes;
-        row->sets = 1;
         row->count = count;
         row->planned = e->planned;
     }
@@ -298,6 +300,7 @@ int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *want
     mark_planned(&r, rows);
     if (ok && r.n > 0) {
         ok = make_memory(&r);
+        r.deadline = seconds_now() + wanted->seconds * (wanted->each ? r.n : 1);
         if (ok)
             run_rounds(&r, (int)o->threads);
         ok = ok && add_rows(&r, rows);

@@ -10,8 +10,6 @@
 #include "kernel.h"
 #include "step.h"
 
-enum { MAX_COLD = 64 << 20 };
-
 typedef struct {
     const adj_node *node; /* of the executor's graph */
     int step;             /* of its plan */
@@ -94,25 +92,14 @@ static int list_choices(const adj_exec *e, const planned_convs *all, int i)
     return n;
 }
 
-/* ---- timing ---- */
-
-/* What a step touches, as far as it is more than the caches hold. */
-static size_t cold_bytes(const bench_opts *o, const adj_exec *e)
-{
-    const adj_exec_info info = adj_exec_stats(e);
-    const size_t step = info.arena_bytes + info.storage_bytes, cache = bench_cache_bytes();
-    size_t bytes = step < cache ? step : cache;
-    if (o->warm)
-        return 0;
-    return bytes < MAX_COLD ? bytes : MAX_COLD;
-}
-
 /* Each different convolution has an equal share of the time that is left. */
 static int time_convolutions(const bench_opts *o, const adj_exec *e, bench_kernels *k,
                              bench_rows *rows)
 {
     planned_convs all = {0};
     const double end = seconds_now() + o->seconds;
+    const adj_exec_info info = adj_exec_stats(e);
+    const size_t cold = bench_cold_bytes(o, info.arena_bytes + info.storage_bytes);
     int ok = list_convolutions(e, &all), left = 0;
     for (int i = 0; ok && i < all.n; i++)
         left += list_choices(e, &all, i) > 0;
@@ -126,8 +113,8 @@ static int time_convolutions(const bench_opts *o, const adj_exec *e, bench_kerne
         const bench_race race = {.node = all.conv[i].node,
                                  .n_planned = n,
                                  .planned = all.choice,
-                                 .deadline = now + (end - now) / left--,
-                                 .cold = cold_bytes(o, e)};
+                                 .seconds = (end - now) / left--,
+                                 .cold = cold};
         ok = bench_race_run(k, o, &race, rows);
         bench_rows_sum(rows, first, o->all);
     }

@@ -102,10 +102,7 @@ static void print_row(const bench_row *r)
 
 static const char *buffers(const bench_opts *o)
 {
-    if (o->warm)
-        return "one set of buffers (warm)";
-    return o->raw ? "operands read into the caches as in a step (cold)"
-                  : "buffers in turn beyond the L3 cache (cold)";
+    return o->warm ? "operands in the caches (warm)" : "operands out of the caches (cold)";
 }
 
 static void print_sums(const bench_opts *o, const bench_rows *rows)

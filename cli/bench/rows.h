@@ -15,7 +15,6 @@ typedef struct {
     spread time;
     double flop;
     size_t bytes;       /* read and written, in its layouts */
-    int sets;           /* of buffers, used in turn */
     int count, planned; /* how often the node is computed, and how often the plan does it so */
     int fastest;
 } bench_row;

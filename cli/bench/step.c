@@ -19,9 +19,7 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .precision = o->precision,
                            .loss_scale = 1, /* the optimizer's, as in train */
                            .tune = (int)o->tune,
-                           .tune_file = o->tune_file,
-                           .tune_seconds = o->tune_seconds,
-                           .recompute = (int)(o->recompute - o->no_recompute),
+                           .recompute = (int)o->recompute,
                            .threads = (int)o->threads,
                            .debug.profile = o->timed_steps,
                            .debug.backends = o->backends};

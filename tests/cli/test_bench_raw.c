@@ -129,7 +129,7 @@ Test(bench_raw, tuned)
 /* Equal convolutions are timed once, though the plan computes one of two by the fastest kernel. */
 Test(bench_raw, equals)
 {
-    json_t *j = raw((bench_opts){.model = "resnet8", .seconds = 4, .without = "naive"});
+    json_t *j = raw((bench_opts){.model = "resnet8", .seconds = 4, .backend = "spinning"});
     cr_expect_eq(number(j, "convolutions"), 9 + 8 + 9); /* no gradient of the images */
     cr_expect_eq(count_rows(j, "middling", "planned_count"), 8);
     cr_expect_eq(count_rows(j, "fast", "planned_count"), 1);
@@ -156,8 +156,8 @@ Test(bench_raw, bound)
 Test(bench_raw, failing)
 {
     fails = 1;
-    json_t *j = raw(
-        (bench_opts){.model = "lenet", .infer = 1, .seconds = 0.5, .all = 1, .without = "naive"});
+    json_t *j = raw((bench_opts){
+        .model = "lenet", .infer = 1, .seconds = 0.5, .all = 1, .backend = "spinning"});
     cr_expect_eq(count_rows(j, "fast", "count"), 2);
     cr_expect_eq(count_rows(j, "fast", "runs"), 0);
     cr_expect_eq(count_rows(j, "fast", "fastest"), 0);

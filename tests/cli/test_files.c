@@ -36,9 +36,6 @@ static const call refused[] = {
     {1, "/none/x.safetensors: No such file", {"train", "--out", "@/none/x.safetensors"}},
     {1, "--out: /dev/null: is not a folder", {"train", "--out", "/dev/null"}},
     {3,
-     "--trace and --tune-file name one file",
-     {"bench", "--model", "lenet5", "--tune", "--tune-file", "@/a", "--trace", "@/a"}},
-    {3,
      "--out and --log name one file (@/file.partial, which the first is called until",
      {"train", "--out", "@/soft.safetensors", "--log", "@/file.partial"}},
     {3,
@@ -239,9 +236,9 @@ Test(files, names_that_are_not_utf8)
 
     file_name tune = in_folder(&f, "tune\xff");
     put_file(tune.s, "adjoint tune rubbish", 20);
+    setenv("ADJOINT_TUNE", tune.s, 1);
     run_tool((const char *[]){"bench", "--model", "lenet5", "--batch", "2", "--seconds", "0",
-                              "--backend", "naive", "--tune", "--tune-file", tune.s, "--json",
-                              NULL},
+                              "--backend", "naive", "--tune", "--json", NULL},
              &r);
     cr_expect_eq(r.status, 0, "%d: %s", r.status, r.err);
     json_t *all = json_loads(r.out, 0, NULL);
