@@ -1,7 +1,6 @@
 /* terminal.c - see terminal.h. */
 #include <langinfo.h>
 #include <locale.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,79 +136,4 @@ void say_wrapped(const terminal *t, const char *format, ...)
     va_end(args);
     fputc('\n', stdout);
     free(text);
-}
-
-/* ---- a curve ---- */
-
-enum { CURVE_MARGIN = 9, CURVE_COLUMNS = 72 };
-
-typedef struct {
-    double low, high;
-    int log;
-} curve_scale;
-
-static curve_scale scale_of(int n, const double v[])
-{
-    curve_scale s = {INFINITY, -INFINITY, 0};
-    for (int i = 0; i < n; i++)
-        if (isfinite(v[i])) {
-            s.low = fmin(s.low, v[i]);
-            s.high = fmax(s.high, v[i]);
-        }
-    s.log = s.low > 0 && s.high > 20 * s.low;
-    return s;
-}
-
-/* Where v is between the lowest and the highest, in eighths of a row, from 1. */
-static int level_of(const curve_scale *s, double v, int rows)
-{
-    double part = s->high <= s->low ? 0
-                  : s->log          ? log(v / s->low) / log(s->high / s->low)
-                                    : (v - s->low) / (s->high - s->low);
-    return 1 + (int)lround(part * (8 * rows - 1));
-}
-
-/* The values' means in columns [at, at + 1) of so many. */
-static double mean_at(int n, const double v[], int at, int columns)
-{
-    int from = (int)((long long)at * n / columns), to = (int)((long long)(at + 1) * n / columns);
-    double sum = 0;
-    to = to > from ? to : from + 1;
-    for (int i = from; i < to; i++)
-        sum += v[i];
-    return sum / (to - from);
-}
-
-void put_curve(FILE *f, const terminal *t, int columns, int rows, int n, const double v[])
-{
-    static const char *const block[] = {" ",
-                                        "\xe2\x96\x81",
-                                        "\xe2\x96\x82",
-                                        "\xe2\x96\x83",
-                                        "\xe2\x96\x84",
-                                        "\xe2\x96\x85",
-                                        "\xe2\x96\x86",
-                                        "\xe2\x96\x87",
-                                        "\xe2\x96\x88"};
-    double mean[CURVE_COLUMNS];
-    int width = columns - CURVE_MARGIN < CURVE_COLUMNS ? columns - CURVE_MARGIN : CURVE_COLUMNS;
-    width = n < width ? n : width;
-    if (!t->unicode || n < 2 || columns < 20)
-        return;
-    for (int i = 0; i < width; i++)
-        mean[i] = mean_at(n, v, i, width);
-    const curve_scale s = scale_of(width, mean);
-    for (int row = rows - 1; row >= 0; row--) {
-        char name[16] = "";
-        if (row == rows - 1 || row == 0)
-            snprintf(name, sizeof name, "%.3g", row > 0 || rows == 1 ? s.high : s.low);
-        fprintf(f, "%*s ", CURVE_MARGIN - 1, name);
-        if (t->colour)
-            fputs(COLOUR_BAR, f);
-        for (int i = 0; i < width; i++) {
-            int level = isfinite(mean[i]) ? level_of(&s, mean[i], rows) - 8 * row : 0;
-            fputs(block[level < 0 ? 0 : level > 8 ? 8 : level], f);
-        }
-        fputs(t->colour ? COLOUR_NONE "\n" : "\n", f);
-    }
 }

@@ -1,4 +1,4 @@
-/* terminal.h - what the standard output can show, lines that fit it, and a small curve. */
+/* terminal.h - what the standard output can show, and lines that fit it. */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 
@@ -33,10 +33,5 @@ void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece
 
 /* As say: broken between words where a terminal's line ends. t: NULL, or what is known of it. */
 void say_wrapped(const terminal *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* n values, whose means fill the columns from left to right, as a curve of so many rows, each with
- * a margin in which the highest and the lowest are named; logarithmic when they are far apart.
- * Nothing without unicode, of fewer than two values, or in fewer than 20 columns. */
-void put_curve(FILE *f, const terminal *t, int columns, int rows, int n, const double v[]);
 
 #endif

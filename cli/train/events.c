@@ -1,6 +1,5 @@
 /* events.c - see events.h. */
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -94,6 +93,12 @@ static void say_prolonged(const events *e)
                          : "the rate begins anew, and the accuracy may be lower at first");
 }
 
+/* Epochs that are done, with the part of the one under way. */
+static double position_of(const adj_fit_progress *f)
+{
+    return (double)(f->epoch - 1) + (f->steps > 0 ? (double)f->step / (double)f->steps : 0);
+}
+
 int tell_resumption(events *e, const adj_trainer *t)
 {
     const adj_fit_progress at = adj_trainer_progress(t);
@@ -102,8 +107,9 @@ int tell_resumption(events *e, const adj_trainer *t)
     say_wrapped(&e->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
                 (long long)at.step);
     fflush(stdout);
-    return log_event(e, json_pack("{s:s, s:I, s:I}", "event", "resume", "epoch",
-                                  (json_int_t)at.epoch - 1, "step", (json_int_t)at.step));
+    return log_event(e, json_pack("{s:s, s:I, s:I, s:f}", "event", "resume", "epoch",
+                                  (json_int_t)at.epoch - 1, "step", (json_int_t)at.step, "at",
+                                  position_of(&at)));
 }
 
 /* ---- while it runs ---- */
@@ -129,18 +135,23 @@ static void watch_neighbours(events *e)
                 cpu_advice(others, processors, strcmp(e->o->yield, "always") == 0, text));
 }
 
-/* metrics has the means of a few steps at a time. */
+/* metrics has the means of a twentieth of an epoch's steps. */
 int tell_step(events *e, const adj_fit_progress *f)
 {
+    enum { PARTS = 20 };
     progress_step(&e->shown, f);
     watch_neighbours(e);
-    if (!history_step(&e->history, f->epoch - 1, f->step - 1, f->steps, f->step_loss, f->lr))
+    e->loss_sum += f->step_loss;
+    e->losses++;
+    if (f->step * PARTS / f->steps == (f->step - 1) * PARTS / f->steps)
         return e->failed;
-    const history_step_entry *s = &e->history.step[e->history.n_step - 1];
     e->failed |=
-        log_line(e->metrics, json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
-                                       (json_int_t)f->epoch, "step", (json_int_t)f->step, "at",
-                                       s->at, "loss", json_number(s->loss), "lr", s->lr)) != 0;
+        log_line(e->metrics,
+                 json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
+                           (json_int_t)f->epoch, "step", (json_int_t)f->step, "at", position_of(f),
+                           "loss", json_number(e->loss_sum / (double)e->losses), "lr", f->lr)) != 0;
+    e->loss_sum = 0;
+    e->losses = 0;
     return e->failed;
 }
 
@@ -160,9 +171,6 @@ int tell_epoch(events *e, const adj_fit_progress *f)
 {
     progress_clear(&e->shown);
     progress_epoch(&e->shown, e->held_out_name, f);
-    history_epoch(&e->history,
-                  &(history_epoch_entry){f->loss, 100 * f->accuracy, f->held_out.loss,
-                                         100 * f->held_out.accuracy, f->seconds, f->epoch});
     json_t *epoch = json_pack(
         "{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch", "epoch",
         (json_int_t)f->epoch, "loss", f->loss, "accuracy", 100 * f->accuracy, "held_out_loss",
@@ -178,24 +186,11 @@ int tell_epoch(events *e, const adj_fit_progress *f)
 
 /* ---- after the last step ---- */
 
-/* The curve of what is known from the log of the run before, too. */
-static void print_curve(const events *e)
-{
-    int n = e->history.n_step;
-    double *loss = calloc((size_t)n + 1, sizeof *loss);
-    for (int i = 0; i < n && loss != NULL; i++)
-        loss[i] = e->history.step[i].loss;
-    if (loss != NULL)
-        progress_curve(&e->shown, n, loss);
-    free(loss);
-}
-
 void tell_end(const events *e, const adj_trainer *t, int interrupted)
 {
     const adj_fit_progress at = adj_trainer_progress(t);
     const int64_t done = at.step == at.steps ? at.epoch : at.epoch - 1;
 
-    print_curve(e);
     if (at.best_epoch > 0)
         say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best_accuracy,
                     (long long)at.best_epoch);

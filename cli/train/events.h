@@ -3,7 +3,6 @@
 #define CLI_TRAIN_EVENTS_H
 
 #include "adjoint_fit.h"
-#include "history.h"
 #include "neighbours.h"
 #include "progress.h"
 #include "train.h"
@@ -12,7 +11,8 @@ typedef struct {
     const train_opts *o;
     const char *held_out_name; /* what the held-out data are: "test" or "validation" */
     progress shown;
-    history history;
+    double loss_sum; /* of the steps since the last line in metrics */
+    int64_t losses;
     FILE *log, *metrics; /* NULL: there is none; metrics has the steps, too */
     int failed;          /* a log could not be written, which ends the run: the weights are right */
     cpu_times watched;   /* since when neighbours are watched; at 0: not yet, or no longer */
@@ -27,7 +27,7 @@ int tell_resumption(events *e, const adj_trainer *t);
 int tell_step(events *e, const adj_fit_progress *f);
 int tell_epoch(events *e, const adj_fit_progress *f);
 
-/* After the last: the curve, the best epoch and why it ended here. interrupted: by a signal. */
+/* After the last: the best epoch and why it ended here. interrupted: by a signal. */
 void tell_end(const events *e, const adj_trainer *t, int interrupted);
 /* Once the weights are written. */
 int log_end(events *e, const adj_trainer *t, int interrupted);

@@ -5,7 +5,7 @@
 #include "exec/clock.h"
 #include "progress.h"
 
-enum { BAR = 16, CURVE_ROWS = 3, NARROW = 40 };
+enum { BAR = 16, NARROW = 40 };
 
 progress progress_start(terminal t, int64_t batch)
 {
@@ -97,12 +97,4 @@ void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_
     put_pieces(stdout, &p->terminal, columns, n, piece);
     fputc('\n', stdout);
     fflush(stdout);
-}
-
-void progress_curve(const progress *p, int n, const double loss[])
-{
-    if (!p->terminal.unicode || n < 2)
-        return;
-    fputs("loss\n", stdout);
-    put_curve(stdout, &p->terminal, columns_of(p), CURVE_ROWS, n, loss);
 }

@@ -1,5 +1,5 @@
-/* progress.h - what training says while it runs: a line that tells how far it is, a line for each
- * epoch, and the curve of the loss at the end; each fits the terminal. */
+/* progress.h - what training says while it runs: a line that tells how far it is, and a line for
+ * each epoch; each fits the terminal. */
 #ifndef CLI_TRAIN_PROGRESS_H
 #define CLI_TRAIN_PROGRESS_H
 
@@ -24,8 +24,5 @@ void progress_clear(const progress *p);
 
 /* After an epoch; held_out_name: of the held-out data, "test". */
 void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f);
-
-/* The losses of the whole training, from the first to the last. */
-void progress_curve(const progress *p, int n, const double loss[]);
 
 #endif

@@ -391,12 +391,13 @@ static int is_stopped(const training *t, adj_status ended)
 static int save_report(training *t, const adj_fit_progress *at, int argc, char **argv)
 {
     adj_error error = {0};
+    history course = {0};
     const results_of r = {.o = t->o,
                           .train = t->train,
                           .held_out = t->test,
                           .held_out_name = t->told.held_out_name,
                           .trainer = t->trainer,
-                          .history = &t->told.history,
+                          .history = &course,
                           .argc = argc,
                           .argv = argv,
                           .best_epoch = at->best_epoch,
@@ -405,20 +406,13 @@ static int save_report(training *t, const adj_fit_progress *at, int argc, char *
                           .interrupted = is_stopped(t, ADJ_OK)};
     if (t->out.report == NULL)
         return CONTINUE;
-    if (results_write(&r, t->out.report, &error) != ADJ_OK)
+    history_read(&course, t->out.metrics);
+    const adj_status status = results_write(&r, t->out.report, &error);
+    history_free(&course);
+    if (status != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", error.message);
     say_wrapped(NULL, "report written to %s", t->out.report);
     return CONTINUE;
-}
-
-/* What the run before has told, if there was one. */
-static void read_history(training *t)
-{
-    const adj_fit_progress at = adj_trainer_progress(t->trainer);
-    const double steps = at.steps > 0 ? (double)at.steps : 1;
-    if (t->o->resume && t->out.metrics != NULL)
-        history_read(&t->told.history, t->out.metrics, at.epoch - 1,
-                     (double)(at.epoch - 1) + (double)at.step / steps);
 }
 
 static int begin(training *t)
@@ -454,7 +448,6 @@ static int run(training *t, int argc, char **argv)
         progress_start(mpirun_size(&t->group) > 1 ? none : terminal_open(), t->o->batch);
     interrupt_catch(is_first(t));
     if (is_first(t)) {
-        read_history(t);
         if (begin(t) != CONTINUE)
             return EXIT_FAILED;
     }
@@ -516,7 +509,6 @@ int command_train(int argc, char **argv)
     lock_release(&t.checkpoint_lock);
     lock_release(&t.weights_lock);
     out_close(&t.out, status != EXIT_OK);
-    history_free(&t.told.history);
     adj_trainer_free(t.trainer);
     free(t.class_weights);
     adj_dataset_free(t.test);

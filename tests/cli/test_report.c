@@ -143,23 +143,6 @@ Test(report, of_nothing)
 
 /* ---- the course ---- */
 
-Test(report, history_of_steps)
-{
-    history h = {0};
-    int entries = 0;
-    for (int64_t i = 0; i < 40; i++)
-        entries += history_step(&h, 2, i, 40, i % 2 == 0 ? 1 : 3, 0.5);
-    cr_expect_eq(entries, HISTORY_STEPS);
-    cr_assert_eq(h.n_step, HISTORY_STEPS);
-    cr_expect_float_eq(h.step[0].at, 2.05, 1e-12);
-    cr_expect_float_eq(h.step[0].loss, 2, 1e-12);
-    cr_expect_float_eq(h.step[19].at, 3, 1e-12);
-    for (int64_t i = 0; i < 3; i++) /* fewer steps than entries */
-        cr_expect_eq(history_step(&h, 3, i, 3, 1, 0.5), 1);
-    cr_expect_eq(h.n_step, HISTORY_STEPS + 3);
-    history_free(&h);
-}
-
 /* A run to epoch 2.5 that went on from 1: what it did again counts once. */
 Test(report, history_of_a_log)
 {
@@ -169,7 +152,8 @@ Test(report, history_of_a_log)
         "{\"event\":\"epoch\",\"epoch\":1,\"loss\":3,\"held_out_accuracy\":50}\n"
         "{\"event\":\"step\",\"at\":1.5,\"loss\":2,\"lr\":0.1}\n"
         "{\"event\":\"epoch\",\"epoch\":2,\"loss\":2}\n"
-        "{\"event\":\"resume\",\"epoch\":1,\"step\":0}\n"
+        "{\"event\":\"step\",\"at\":2.5,\"loss\":7,\"lr\":0.1}\n"
+        "{\"event\":\"resume\",\"epoch\":1,\"step\":0,\"at\":1}\n"
         "{\"event\":\"step\",\"at\":1.5,\"loss\":1,\"lr\":0.1}\n"
         "{\"event\":\"step\",\"at\":2.5,\"loss\":1,\"lr\":0.1}\n"
         "{\"event\":\"epoch\",\"epoch\":2,\"loss\":1.5}\n"
@@ -179,16 +163,19 @@ Test(report, history_of_a_log)
     FILE *f = fopen(file.s, "w");
     fputs(log, f);
     fclose(f);
-    history_read(&h, file.s, 2, 2.0);
+    history_read(&h, file.s);
     unlink(file.s);
-    cr_assert_eq(h.n_step, 2);
+    cr_assert_eq(h.n_step, 3);
     cr_expect_eq(h.step[0].loss, 4);
     cr_expect_eq(h.step[1].loss, 1);
-    cr_assert_eq(h.n_epoch, 2);
+    cr_expect_eq(h.step[2].at, 2.5);
+    cr_expect_eq(h.step[2].loss, 1);
+    cr_assert_eq(h.n_epoch, 3);
     cr_expect_eq(h.epoch[0].held_out_accuracy, 50);
     cr_expect(isnan(h.epoch[0].held_out_loss));
     cr_expect_eq(h.epoch[1].loss, 1.5);
+    cr_expect_eq(h.epoch[2].loss, 9);
     history_free(&h);
-    history_read(&h, "/nowhere/log", 2, 2.0);
+    history_read(&h, "/nowhere/log");
     cr_expect_eq(h.n_step, 0);
 }
