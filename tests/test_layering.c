@@ -41,12 +41,11 @@ static const rule rules[] = {
      "backends/direct/depthwise backends/direct/dropout "
      "backends/direct/conv_bf16 backends/direct/filter_bf16 "
      "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "
-     "backends/direct/im2col backends/direct/max_pool backends/direct/resize "
+     "backends/direct/max_pool backends/direct/resize "
      "backends/direct/softmax backends/direct/winograd"},
     {"backends/direct/fused_pointwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/dropout", "adjoint.h adjoint_ext.h", "backends/direct"},
-    {"backends/direct/im2col", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/conv_bf16", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/filter_bf16", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/filter_gemm", "adjoint.h adjoint_ext.h", "backends/direct"},

@@ -220,13 +220,19 @@ static void describe(char *text, size_t size)
     snprintf(text, size, "* %s", max != UNKNOWN ? levels[best_level(max)] : "*");
 }
 
-static const adj_kernel *const kernels[] = {&direct_fused_pointwise, &direct_conv_bf16,
-                                            &direct_filter_bf16,     &direct_im2col,
-                                            &direct_depthwise,       &direct_group_norm,
-                                            &direct_max_pool,        &direct_dropout,
-                                            &direct_winograd,        &direct_gemm,
-                                            &direct_filter_gemm,     &direct_resize,
-                                            &direct_softmax,         NULL};
+static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
+                                            &direct_conv_bf16,
+                                            &direct_filter_bf16,
+                                            &direct_depthwise,
+                                            &direct_group_norm,
+                                            &direct_max_pool,
+                                            &direct_dropout,
+                                            &direct_winograd,
+                                            &direct_gemm,
+                                            &direct_filter_gemm,
+                                            &direct_resize,
+                                            &direct_softmax,
+                                            NULL};
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .name = "direct",

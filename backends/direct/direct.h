@@ -40,7 +40,6 @@ typedef struct { /* the code for one instruction set */
     /* [is it f64] */
     const struct gemm_code *gemm[2];
     const struct filter_gemm_code *filter_gemm[2];
-    const direct_code *im2col_input[2], *im2col_filter[2];
     const direct_code *depthwise_image[2], *depthwise_filter[2];
     /* [is it bf16] */
     const struct group_norm_code *group_norm_rows[2], *group_norm_image[2];
@@ -159,8 +158,8 @@ adj_status direct_reorder_run(void *state, const void *in, void *out, void *scra
 /* Is Winograd's algorithm faster than a convolution's, or its gradients', products? */
 int direct_winograd_pays(const direct *d, const adj_node *n);
 
-extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_im2col,
-    direct_depthwise, direct_dropout, direct_filter_bf16, direct_filter_gemm, direct_group_norm,
-    direct_max_pool, direct_resize, direct_softmax, direct_winograd;
+extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_depthwise,
+    direct_dropout, direct_filter_bf16, direct_filter_gemm, direct_group_norm, direct_max_pool,
+    direct_resize, direct_softmax, direct_winograd;
 
 #endif

@@ -10,9 +10,8 @@
 #include "backends/direct/softmax/softmax.h"
 #include "backends/direct/winograd/winograd.h"
 
-extern const direct_code DIRECT(im2col_input_f32), DIRECT(im2col_input_f64),
-    DIRECT(im2col_filter_f32), DIRECT(im2col_filter_f64), DIRECT(depthwise_image_f32),
-    DIRECT(depthwise_image_f64), DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
+extern const direct_code DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64),
+    DIRECT(depthwise_filter_f32), DIRECT(depthwise_filter_f64);
 extern const filter_gemm_code DIRECT(filter_gemm_f32), DIRECT(filter_gemm_f64);
 extern const gemm_code DIRECT(gemm_f32), DIRECT(gemm_f64);
 extern const group_norm_code DIRECT(group_norm_rows_f32), DIRECT(group_norm_rows_bf16),
@@ -31,8 +30,6 @@ const direct_isa DIRECT(isa) = {
     .filter_gemm = {&DIRECT(filter_gemm_f32), &DIRECT(filter_gemm_f64)},
     .gemm = {&DIRECT(gemm_f32), &DIRECT(gemm_f64)},
     .vector_bytes = VECTOR_BYTES,
-    .im2col_input = {&DIRECT(im2col_input_f32), &DIRECT(im2col_input_f64)},
-    .im2col_filter = {&DIRECT(im2col_filter_f32), &DIRECT(im2col_filter_f64)},
     .depthwise_image = {&DIRECT(depthwise_image_f32), &DIRECT(depthwise_image_f64)},
     .depthwise_filter = {&DIRECT(depthwise_filter_f32), &DIRECT(depthwise_filter_f64)},
     .group_norm_rows = {&DIRECT(group_norm_rows_f32), &DIRECT(group_norm_rows_bf16)},

@@ -15,7 +15,6 @@ static int few_in_many_out(const adj_conv_geom *g)
 }
 static int towards(const adj_conv_geom *g, int64_t max) { return is_dense(g) && g->ic <= max; }
 static int towards_8(const adj_conv_geom *g) { return !is_1x1(g) && towards(g, 8); }
-static int towards_4(const adj_conv_geom *g) { return !is_1x1(g) && towards(g, 4); }
 static int towards_4_1x1(const adj_conv_geom *g) { return is_1x1(g) && towards(g, 4); }
 
 static int has_multiplier(const adj_conv_geom *g) { return g->oc > g->ic; }
@@ -160,13 +159,6 @@ static const conv_rule rows[] = {
      .dtypes = F32,
      .applies = towards_4_1x1,
      .not_on = &zen4 /* 1.3 to 1.7 times */},
-    /* Fewer: in halves oneDNN's kernels add pairs of products, which direct's do not. */
-    {.name = "input_towards_few_half",
-     .prefers = DIRECT_FIRST,
-     .below = AMX,
-     .ops = INPUT,
-     .dtypes = HALF,
-     .applies = towards_4},
 
     /* Depthwise: but for dx in bf16 no instruction set has brought oneDNN other kernels for these.
      * Multipliers, fewer channels than a vector, gradients but for the filter's of small kernels: a

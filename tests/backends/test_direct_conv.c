@@ -14,7 +14,7 @@ enum { N_OURS = sizeof ours / sizeof *ours };
 
 static void expect_row_on(oracle_conv row, const char *isa)
 {
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64};
     row.in = row.c;
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
         conv_problem p = conv_problem_new(row, dtypes[k]);
@@ -41,7 +41,6 @@ static const oracle_conv rows[] = {
     {.n = 1, .h = 6, .w = 7, .c = 8, .kh = 2, .kw = 4, .last = 17, .sh = 1, .sw = 3},
     {.n = 1, .h = 7, .w = 6, .c = 5, .kh = 4, .kw = 1, .last = 9, .sh = 3, .sw = 2},
     {.n = 1, .h = 3, .w = 4, .c = 3, .kh = 7, .kw = 7, .last = 8, .padding = ADJ_SAME},
-    {.n = 1, .h = 40, .w = 40, .c = 2, .kh = 3, .kw = 3, .last = 2, .sh = 32, .sw = 32},
     {.n = 1, .h = 3, .w = 33, .c = 1, .kh = 3, .kw = 32, .last = 1, .padding = ADJ_SAME},
     {.n = 1, .h = 33, .w = 3, .c = 1, .kh = 32, .kw = 2, .last = 1, .sh = 2, .sw = 1},
     /* column tiles */
@@ -78,16 +77,6 @@ static const oracle_conv rows[] = {
      .padding = ADJ_EXPLICIT,
      .pad = {9, 4, 8, 1}},
     {.n = 2, .h = 190, .w = 180, .c = 1, .kh = 2, .kw = 2, .last = 2}, /* more than one flush */
-    {.n = 0, .h = 4, .w = 4, .c = 3, .kh = 2, .kw = 2, .last = 1},
-    {.n = 2,
-     .h = 0,
-     .w = 3,
-     .c = 2,
-     .kh = 1,
-     .kw = 1,
-     .last = 3,
-     .padding = ADJ_EXPLICIT,
-     .pad = {1, 1, 1, 1}},
 };
 
 static void listed(const char *isa)
@@ -155,7 +144,7 @@ Test(direct_conv, same_bits_for_any_threads)
 /* An infinity in dy's corner reaches no tap that lies in the padding there, which is no zero. */
 static void infinity_at_the_border(const char *isa)
 {
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
+    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64};
     enum { SIZE = 4, CHANNELS = 2, OUTPUTS = 3 };
     need_isa(isa);
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
@@ -187,85 +176,22 @@ Test(direct_conv, infinity_base) { infinity_at_the_border("base"); }
 Test(direct_conv, infinity_avx2) { infinity_at_the_border("avx2"); }
 Test(direct_conv, infinity_avx512) { infinity_at_the_border("avx512"); }
 
-/* What is not ours is refused with the reason. */
+/* Images in NCHW are refused with the reason. */
 Test(direct_conv, refused)
 {
-    static const adj_conv attrs[] = {
-        {.format = ADJ_NCHW}, {.dilation = {1, 1, 2, 1}}, {.format = ADJ_NHWC}};
-    static const int64_t channels[] = {3, 3, 9};
+    const adj_conv nchw = {.format = ADJ_NCHW};
+    const adj_shape size = {4, {1, 3, 8, 8}};
     test_backend t = direct_open_isa(best_isa(), 1);
-    for (int i = 0; i < 3; i++) {
-        fixture f = fixture_new();
-        int64_t c = channels[i];
-        int first = attrs[i].format == ADJ_NCHW;
-        adj_shape size = {4, {1, first ? c : 8, 8, first ? 8 : c}};
-        adj_node *x = given_integers(&f, ADJ_F32, size, -3, 3);
-        adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, c, 4}}, -3, 3);
-        adj_node *y = adj_conv2d(x, w, &attrs[i]);
-        cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-        adj_node *dy = given_integers(&f, ADJ_F32, y->type.shape, -3, 3);
-        const adj_node *dx = adj_conv2d_backprop_input(size, w, dy, &attrs[i]);
-        outcome o = run_kernel(&f, &t, "im2col", 1, &dx);
-        cr_assert_eq(o.status, ADJ_ENOKERNEL);
-        cr_assert_not_null(strstr(o.why, "NHWC"), "%s", o.why);
-        fixture_free(&f);
-    }
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, size, -3, 3);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 3, 4}}, -3, 3);
+    adj_node *y = adj_conv2d(x, w, &nchw);
+    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
+    adj_node *dy = given_integers(&f, ADJ_F32, y->type.shape, -3, 3);
+    const adj_node *dx = adj_conv2d_backprop_input(size, w, dy, &nchw);
+    outcome o = run_kernel(&f, &t, "gemm", 1, &dx);
+    cr_expect_eq(o.status, ADJ_ENOKERNEL);
+    cr_expect_not_null(strstr(o.why, "NHWC"), "%s", o.why);
+    fixture_free(&f);
     backend_close(&t);
-}
-
-/* im2col is slower than all of oneDNN's, which a rule holds back for another kernel of direct's. */
-Test(direct_conv, bf16_filters_of_few_channels_are_left_to_onednn)
-{
-    need_isa("avx512_bf16");
-    if (getenv("ONEDNN_MAX_CPU_ISA") != NULL)
-        cr_skip_test("ONEDNN_MAX_CPU_ISA is set: held to less oneDNN has none in bf16\n");
-    unsetenv("ADJOINT_PLAN"); /* tune would time them */
-    fixture f = fixture_new();
-    adj_exec *e = NULL;
-    adj_node *x = given_integers(&f, ADJ_BF16, (adj_shape){4, {4, 32, 32, 3}}, -3, 3);
-    adj_node *dy = given_integers(&f, ADJ_BF16, (adj_shape){4, {4, 16, 16, 8}}, -3, 3);
-    adj_node *dw =
-        adj_conv2d_backprop_filter(x, (adj_shape){4, {3, 3, 3, 8}}, dy,
-                                   &(adj_conv){.padding = ADJ_SAME, .stride = {1, 2, 2, 1}});
-    cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
-    cr_assert_eq(adj_exec_new(f.g, &(adj_exec_opts){.n_fetch = 1, .fetch = &dw}, &e), ADJ_OK);
-    for (int i = 0; i < adj_exec_step_count(e); i++)
-        cr_expect_null(strstr(adj_exec_step_at(e, i).impl, "im2col"), "%s",
-                       adj_exec_step_at(e, i).impl);
-    adj_exec_free(e);
-    fixture_free(&f);
-}
-
-/* Which of direct's kernels a plan takes for a gradient of a k x k filter of three channels. */
-static const char *planned_filter_gradient(fixture *f, int64_t images, int64_t k, char *impl,
-                                           size_t size)
-{
-    adj_exec *e = NULL;
-    adj_node *x = given_integers(f, ADJ_F32, (adj_shape){4, {images, 16, 16, 3}}, -3, 3);
-    adj_node *dy = given_integers(f, ADJ_F32, (adj_shape){4, {images, 16, 16, 32}}, -3, 3);
-    adj_node *dw = adj_conv2d_backprop_filter(x, (adj_shape){4, {k, k, 3, 32}}, dy,
-                                              &(adj_conv){.padding = ADJ_SAME});
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &dw, .backend = "direct"};
-    cr_assert_not_null(dw, "%s", adj_graph_message(f->g));
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    for (int i = 0; i < adj_exec_step_count(e); i++)
-        if (strcmp(adj_exec_step_at(e, i).op, "conv2d_backprop_filter") == 0)
-            snprintf(impl, size, "%s", adj_exec_step_at(e, i).impl);
-    adj_exec_free(e);
-    return impl;
-}
-
-/* From 1,024 positions on filter_gemm competes with oneDNN's, and comes before im2col; of 1x1 that
- * was not measured. */
-Test(direct_conv, filters_of_few_channels_by_vectors_of_8)
-{
-    char impl[ADJ_WHY] = "";
-    need_isa("avx2");
-    setenv("ADJOINT_MAX_ISA", "avx2", 1);
-    unsetenv("ADJOINT_PLAN"); /* tune would time them */
-    fixture f = fixture_new();
-    cr_expect_str_eq(planned_filter_gradient(&f, 4, 3, impl, sizeof impl), "filter_gemm:avx2");
-    cr_expect_str_eq(planned_filter_gradient(&f, 3, 3, impl, sizeof impl), "im2col:avx2");
-    cr_expect_str_eq(planned_filter_gradient(&f, 4, 1, impl, sizeof impl), "im2col:avx2");
-    fixture_free(&f);
 }

@@ -54,7 +54,7 @@ Test(gradcheck, no_false_alarm)
 }
 
 /* Convolutions as direct's kernels take them: whole panels and rest, few channels and many,
- * phases of strides, gathered windows; gemm, filter_gemm, im2col and the depthwise ones. */
+ * phases of strides, gathered windows; gemm, filter_gemm and the depthwise ones. */
 Test(gradcheck, convolutions_of_direct)
 {
     static const op_args cases[] = {
