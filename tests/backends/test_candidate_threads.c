@@ -125,7 +125,7 @@ static int is_by_image(const group *few, const group *more)
 {
     int is_by_image = result_of(few)->type.shape.dim[0] < result_of(more)->type.shape.dim[0];
     for (int i = 0; i < few->n; i++)
-        is_by_image &= few->node[i]->op->mean_in == 0;
+        is_by_image &= few->node[i]->op != &adj_op_batch_norm_grad; /* means of the batch */
     return is_by_image;
 }
 
