@@ -103,8 +103,8 @@ const option *option_at(const usage *u, int i);
     "results stay the same; always. It takes a second plan, and what is kept between runs twice"
 /* The note on weights without mean and deviation. */
 #define RAW_PIXELS_NOTE                                                                            \
-    "note: %s does not say mean and deviation: pixels go in as they are, 0 to 255 (adjoint "       \
-    "convert --mean --deviation adds them)"
+    "note: %s has no mean or deviation; pixels are used unscaled, 0 to 255 (set them with "        \
+    "adjoint convert --mean --deviation)"
 #define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
 #define JSON_HELP "the same as JSON; - or no FILE: the output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */

@@ -382,7 +382,8 @@ typedef struct {
      * more are kept, of which 55 % or less have to be. -1: nowhere. */
     int recompute;
     /* 1: takes only kernels whose results have the same bits for any number of threads
-     * (adj_prep.sums_by_threads is 0). 0: also kernels that add up by threads. */
+     * (adj_prep.sums_by_threads is 0). 0: kernels whose sums depend on the thread
+     * count are allowed. */
     int same_bits;
     /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
      * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are

@@ -176,7 +176,7 @@ typedef struct {
     int has_dtype, has_format; /* 1: the next two are given */
     adj_dtype dtype;           /* every float becomes this, if has_dtype */
     adj_format format;         /* of convolutions, pools and their kind, if has_format */
-    /* Of the executor: math fast, no_fusion, tune for a moment. */
+    /* Executor options: fast math, no fusion, a short tuning. */
     int fast, unfused, tune;
     /* Mixed precision: "mixed" and "mixed:bf16" are BF16, "mixed:f16" is F16 with the loss scale
      * that adj_exec_opts has by default. A type that does not follow "mixed" is dtype. */

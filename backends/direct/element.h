@@ -124,7 +124,7 @@ static inline void round_reals(adj_dtype dtype, ptrdiff_t n, real *x)
     }
 }
 
-/* True if no element is Inf or NaN: of these alone x - x is not 0. */
+/* True if every element is finite: x - x is 0 except for Inf and NaN. */
 static inline int are_finite(const real *x, ptrdiff_t n)
 {
     int bad = 0;

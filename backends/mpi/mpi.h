@@ -48,7 +48,7 @@ void mpi_answer(adj_mpi *g);
 
 /* ---- reduction.c: a sum of vectors that travels while its process does something else ---- */
 
-/* Of n elements, which are doubles or floats. NULL: out of memory. */
+/* Creates a reduction of n doubles or floats; NULL if out of memory. */
 reduction *reduction_new(adj_mpi *g, int64_t n, int is_double);
 void reduction_free(reduction *r);
 /* v becomes the sum over all processes, in the same bits for each, when it is finished: until then

@@ -191,7 +191,7 @@ double **real_operands(const runner *b, const node_case *n, const adj_compare_co
  * becomes what is expected. ADJ_ENOMEM, or ADJ_OK. */
 adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
                           adj_type type, void *value, const expectation *e, region *p);
-/* May a NaN stand for an infinity in n's result, and an infinity for a NaN? */
+/* True if a NaN may replace an infinity in n's result, or the reverse. */
 int may_be_any_kind(const adj_node *n);
 
 /* group_bound.c: a fused group alone, node after node under the reference, which has to be
@@ -202,7 +202,8 @@ typedef struct {
     void *const *operand; /* by group->in, as the group gets them: floats in f64 */
     const adj_compare_config *config;
 } group_case;
-/* What leaves the group, by group->out. o tells what failed, as for a node. */
+/* Computes the group's expected results, indexed by group->out. o tells what failed, as for a node.
+ */
 adj_status group_expect(const runner *b, const group_case *g, region *p, expectation e[],
                         outcome *o);
 

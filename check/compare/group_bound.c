@@ -87,7 +87,8 @@ static int goes_by_element(const operands *o)
     return 1;
 }
 
-/* spread[i] = the largest |f(x +- e) - f(x)|, over the corners of the unsure operands. */
+/* spread[i] = the largest |f(x +- e) - f(x)|, over the corners of the operands with rounding
+ * error. */
 static adj_status through_elements(const members *m, const operands *o, double *spread)
 {
     const double *y = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];

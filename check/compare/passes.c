@@ -137,7 +137,7 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
     if (w->status == ADJ_OK)
         w->status = rebuild(w, g, image, &p, &f64);
     f64.backends = w->backends;
-    f64.as_built = 1; /* faults of shared memory are memory.c's */
+    f64.as_built = 1; /* memory.c reports faults of shared buffers */
     if (w->status == ADJ_OK && (w->status = trial_here(&f64, &p, &o)) == ADJ_OK)
         w->status = o.status;
     if (w->status == ADJ_OK)

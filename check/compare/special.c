@@ -178,7 +178,7 @@ static adj_status make_operands(special_case *s, const node_case *drawn, region 
 
 /* ---- one case ---- */
 
-/* Of which values the case is. */
+/* Writes which special values the case contains. */
 static void name_case(const special_case *s, char *text, size_t size)
 {
     const char *name =

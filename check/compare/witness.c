@@ -1,11 +1,12 @@
 /* witness.c - is the reference wrong? The op's formula in float64 answers, of which no kernel is a
- * part. Both checkers ask it before they blame a kernel, a rule or a plan. */
+ * part. Both checkers check the reference against it before they blame a kernel, a rule or a plan.
+ */
 #include <math.h>
 
 #include "check/formula.h"
 #include "compare.h"
 
-/* Of a formula's largest result: some are made of differences. */
+/* Tolerance as a fraction of the formula's largest result: some results are differences. */
 static const double formula_rounding = 1e-8;
 
 adj_status ask_formula(const claim *c, region *p, adj_compare_error *error)

@@ -59,7 +59,7 @@ static double *value_in(subject *s, const trail *t, const adj_node *n)
 
 /* ---- the reference ---- */
 
-/* Is naive's value of n wrong by the op's formula? */
+/* True if naive's value of n contradicts the formula. */
 static int is_refuted(subject *s, const trail *t, const adj_node *n)
 {
     double *operand[MAX_IN] = {NULL};
@@ -91,7 +91,7 @@ static const adj_node *find_wrong_node(subject *s, int leaf)
 
 /* ---- the kernel ---- */
 
-/* Do both give the node's value to within rounding? */
+/* True if both values agree within rounding. */
 static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
 {
     const double *x = value_in(s, a, n), *y = value_in(s, b, n);

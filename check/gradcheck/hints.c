@@ -111,11 +111,11 @@ static int is_rounding(const ratios *r) { return is_common(r) && fabs(mean(r) - 
 static int is_scaled(const ratios *r) { return is_common(r); }
 static int is_negative(const ratios *r) { return r->max < 0; }
 
-/* The first that is true is said. */
+/* Hints in order; the first that applies is printed. */
 static const struct {
     const char *name;
     int (*is_true)(const ratios *r);
-    int has_factor; /* the common ratio is said, too */
+    int has_factor; /* the common ratio is printed, too */
 } hints[] = {
     {"not finite", is_not_finite, 0},
     {"should be 0", is_extra, 0},

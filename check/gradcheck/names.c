@@ -24,7 +24,7 @@ const char *operand_name(const adj_node *n, int operand)
     return operand < 8 ? plain[operand] : "x..";
 }
 
-/* Is the leaf a filter, [kh, kw, in, out]? */
+/* True if the leaf is a filter, [kh, kw, in, out]. */
 static int leaf_is_filter(const subject *s, int leaf)
 {
     return s->slot[leaf] >= 0 && s->node->op->filter == 1 + s->slot[leaf];

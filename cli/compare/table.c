@@ -11,8 +11,8 @@
 typedef struct {
     const char *op, *implementation; /* of the slowest row */
     const char *crash;               /* the reason of the last crash; NULL: none */
-    const char *other_impl;          /* what the first says that ran on another implementation than
-                                        was asked for; NULL: none did */
+    const char *other_impl;          /* reason of the first row whose implementation differs from
+                                        the requested one; NULL if none */
     int nodes, failed, n_other_impl;
     double worst, ulp, rel, sqnr, sqnr_propagated, us, reference_us, gflop;
     double slowest; /* us */
@@ -54,7 +54,7 @@ static op_sum sum_row(const adj_compare_row *row)
     return s;
 }
 
-/* Is row r of configuration k, and of this op? */
+/* True if row r belongs to configuration k and this op. */
 static int is_of(const adj_comparison *c, int r, int k, const char *op)
 {
     const adj_compare_row *row = adj_comparison_row_at(c, r);

@@ -88,7 +88,7 @@ static int parse(convert_opts *o, int argc, char **argv)
                         o->mean != NULL ? "deviation" : "mean",
                         o->mean != NULL ? "mean" : "deviation");
     if (o->mean != NULL && o->to_theirs)
-        return complain("convert", EXIT_USAGE, "--mean: not with --to-theirs");
+        return complain("convert", EXIT_USAGE, "--mean cannot be combined with --to-theirs");
     if (o->files[0] == NULL && o->map != NULL && o->mean == NULL)
         return CONTINUE;
     if (o->files[1] == NULL)

@@ -32,8 +32,8 @@ static const char methods[] = "auto adjoint directional elementwise richardson";
 static int parse(gradcheck_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "every node of it that has a gradient", .text = &o->graph.model,
-         .names = model_name_at},
+        {"--model", "NAME", "checks all nodes of this model that have a gradient",
+         .text = &o->graph.model, .names = model_name_at},
         {"--node", "ID", "of the model: this one alone", .integer = &o->graph.node,
          .range = {0, 1e6}},
         {"--optimizer", "NAME", "of the model, whose steps are checked as well; default: momentum",

@@ -1,4 +1,4 @@
-/* sizes.h - what the shapes of a net's weights say of its images and classes. */
+/* sizes.h - image channels and class count, from the shapes of a net's weights. */
 #ifndef IO_WEIGHTS_SIZES_H
 #define IO_WEIGHTS_SIZES_H
 

@@ -175,7 +175,7 @@ static adj_status run_in(const candidate *c, int threads, memory *m, char **scra
     return status;
 }
 
-/* What the candidate says of itself, before it runs. */
+/* Returns the candidate's declared properties. */
 static outcome described(const candidate *c)
 {
     outcome o = {

@@ -106,7 +106,7 @@ static void expect_sums(const row_problem *s, adj_node *y, const double *want, c
 
 static const int powers[] = {-100, -70, 0, 28, 58, 60, 62, 63, 64, 100, 125, 126};
 
-/* Of x by a row kernel, or of -x node by node. */
+/* Computes sums of x by a row kernel, or of -x node by node. */
 static void expect_statistics(adj_dtype dtype, const int64_t size[2], int power, int is_negated)
 {
     row_problem s = row_problem_new(0, dtype, size[0], size[1]);
@@ -255,7 +255,7 @@ static void fill_operands(row_problem *s, const magnitude *m)
     }
 }
 
-/* What out[i] holds: a bias gradient, or norm sums with x[0] or x[1] = x[0] / 2, whose distance
+/* Expected out[i]: a bias gradient, or norm sums with x[0] or x[1] = x[0] / 2, whose distance
  * from x[0]'s mean is half of x[0]'s less half of the mean. */
 static void set_wanted(const row_problem *s, int i, const magnitude *m, double sign, double *want)
 {
@@ -313,7 +313,7 @@ static void expect_row_kernels(const char *isa)
 
 Test(direct_wide_sums, row_kernels) { for_each_isa(N_ROW_ISA, row_isas, expect_row_kernels); }
 
-/* Of -dy, which stays inside the group: no row kernel. */
+/* Computes sums of -dy node by node. It stays inside the group: no row kernel. */
 static void expect_nodes(const char *isa)
 {
     (void)isa;

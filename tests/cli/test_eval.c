@@ -236,8 +236,8 @@ Test(eval, weights_without_mean_and_deviation)
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_expect_str_eq(r.out, expected);
     cr_expect_not_null(
-        strstr(r.err, "bare does not say mean and deviation: pixels go in as they are, 0 to 255"),
-        "%s", r.err);
+        strstr(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255"), "%s",
+        r.err);
     remove_all(&f);
 }
 

@@ -174,6 +174,6 @@ Test(imported, refused_moments)
     run_tool(WORDS("convert", "--map", "pytorch", "--to-theirs", theirs.s, ours.s, "--mean", "0",
                    "--deviation", "1"),
              &r);
-    cr_expect_not_null(strstr(r.err, "not with --to-theirs"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--mean cannot be combined with --to-theirs"), "%s", r.err);
     remove_all(&f);
 }

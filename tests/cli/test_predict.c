@@ -170,7 +170,7 @@ Test(predict, what_is_missing)
     put_file(grey.s, grey_png, sizeof grey_png);
     put_weights(&f, bare.s, NO_SCALE);
     PREDICT("--weights", bare.s, grey.s);
-    cr_expect(r.status == 0 && strstr(r.err, "bare does not say mean and deviation"), "%s", r.err);
+    cr_expect(r.status == 0 && strstr(r.err, "bare has no mean or deviation"), "%s", r.err);
     PREDICT("--weights", weights.s, grey.s);
     cr_expect_str_eq(r.err, "");
     folder_remove(&f);
