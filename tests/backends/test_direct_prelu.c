@@ -84,6 +84,46 @@ static void slope_gradient(const char *isa)
 
 Test(direct_prelu, slope_gradient) { for_each_isa(N_ISA, all_isas, slope_gradient); }
 
+/* Products beyond float's range, whose sum is within it. NumPy, in float64: np.where(x > 0, 0,
+ * dy * x).sum() of the eight rows. */
+static void wide_products_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
+                             const char *isa)
+{
+    static const double dys[] = {0x1p34, -1.5, -0x1.fep33, 3, -0x1p64, 0x1p33, 0x1.fep63, 7},
+                        xs[] = {-0x1p95, -2, -0x1p95, 5, -0x1p66, 0x1p102, -0x1p66, -1};
+    const double of_eight = 2.658455991569832e+36;
+    static double x_rows[MAX_VALUES], dy_rows[MAX_VALUES];
+    fixture f = fixture_new();
+    const adj_shape full = {2, {pixels, channels}};
+    for (int64_t i = 0; i < pixels * channels; i++) {
+        x_rows[i] = xs[i / channels % 8];
+        dy_rows[i] = dys[i / channels % 8];
+    }
+    adj_node *x = given(&f, dtype, full, x_rows), *dy = given(&f, dtype, full, dy_rows);
+    adj_node *ds = adj_prelu_grad_slope(dy, x, slopes, ADJ_NHWC);
+    expect_direct(&f, ds, 1);
+    double *got = evaluate(&f, ds, "direct");
+    const double want = of_eight * (double)(pixels / 8 * channels / slopes);
+    for (int64_t k = 0; k < slopes; k++)
+        cr_assert(units(dtype, got[k], (real)want) <= 1, "%s: [%ld, %ld], slope %ld: %g, not %g",
+                  isa, (long)pixels, (long)channels, (long)k, got[k], want);
+    free(got);
+    fixture_free(&f);
+}
+
+static void wide_products(const char *isa)
+{
+    static const int64_t sizes[][2] = {{8, 1}, {800, 1}, {64, 3}, {320, 3}, {8, 37}, {8, 64}};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (int is_half = 0; is_half < 2; is_half++) {
+            const adj_dtype dtype = is_half ? ADJ_BF16 : ADJ_F32;
+            wide_products_of(dtype, sizes[k][0], sizes[k][1], sizes[k][1], isa);
+            wide_products_of(dtype, sizes[k][0], sizes[k][1], 1, isa);
+        }
+}
+
+Test(direct_prelu, wide_products) { for_each_isa(N_ISA, all_isas, wide_products); }
+
 /* One slope knows no channels: a row may be longer than a group has them. */
 static void one_slope_of_long_rows(const char *isa) { slope_of(ADJ_F32, 64, 5000, 1, isa); }
 

@@ -119,13 +119,26 @@ static void copy_sums(const pass *s, float *to, const float *from)
     memcpy(to, from, 2 * (size_t)s->p->sum_width * sizeof *to);
 }
 
+/* Returns the element at `at` of what ROW_SUM adds, whose value in float is v: a product of
+ * prelu_grad_slope in double, as float may not hold it. */
+static double term_in_double(const pass *s, const row_kernel_plan *plan, ptrdiff_t at, float v)
+{
+    const fused_group *p = s->p;
+    const fused_node *sum = &p->node[plan->node[ROLE_SUM]];
+    if (sum->code != FUSED_SUM || sum == p->node || sum[-1].code != FUSED_PRELU_TERM)
+        return (double)v;
+    const float dy = read_from(s, &p->value[sum[-1].x[0]])[at];
+    const float x = read_from(s, &p->value[sum[-1].x[1]])[at];
+    return x > 0 ? 0 : (double)dy * (double)x;
+}
+
 /* Adds column k's element of a row to its totals; the sums are those of the row alone. */
 static void add_in_double(const pass *s, const row_kernel_plan *plan, ptrdiff_t first, ptrdiff_t k,
                           const columns *c)
 {
     const fused_node *node = s->p->node;
     if (plan->bits & ROW_SUM) {
-        c->total[0][k] += (double)c->sum[0][k];
+        c->total[0][k] += term_in_double(s, plan, first + k, c->sum[0][k]);
         return;
     }
     const int is_of_first = (plan->bits & (ROW_STATS | ROW_NORM_MASK)) != 0;
