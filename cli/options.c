@@ -159,8 +159,9 @@ int option_read(const char *command, const option *o, const char *text)
         return complain(command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
                         list_words(o->words, list));
     case NO_NUMBER:
-        return complain(command, EXIT_USAGE, "%s: not a%s number (got \"%s\")", o->name,
-                        o->integer != NULL ? " whole" : "", text);
+        return complain(command, EXIT_USAGE, "%s: not a%s number (got \"%s\", expected %g to %g)",
+                        o->name, o->integer != NULL ? " whole" : "", text, o->range[0],
+                        o->range[1]);
     case OUT_OF_RANGE:
         return complain(command, EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)",
                         o->name, text, o->range[0], o->range[1]);
@@ -215,8 +216,7 @@ static int ambiguous(const usage *u, const char *name, size_t length, int n)
                                           : "");
         n--;
     }
-    return complain(u->command, EXIT_USAGE, "%.*s is not clear: it could be %s", (int)length, name,
-                    list);
+    return complain(u->command, EXIT_USAGE, "ambiguous option %.*s (%s)", (int)length, name, list);
 }
 
 /* ---- one word after another ---- */

@@ -71,6 +71,7 @@ int complain(const char *command, int status, const char *format, ...)
     FILE *memory = open_memstream(&text, &size), *whole = open_memstream(&line, &length);
     FILE *to = memory != NULL ? memory : stderr; /* without memory as it is, and in pieces */
     FILE *said = whole != NULL ? whole : stderr;
+    fflush(stdout); /* a redirected output has what was printed before in front of it */
     va_list args;
     va_start(args, format);
     fprintf(said, "adjoint %s: ", command);

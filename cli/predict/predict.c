@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "adjoint_fit.h"
 #include "cli/command.h"
@@ -348,7 +349,14 @@ static int check_saliency(const predict_opts *o, const file_list *files)
                                {"--weights", o->weights, INPUT},
                                {"--map", o->map, INPUT},
                                {"IMAGE", files->path[0], INPUT}};
-    return check_outputs("predict", sizeof all / sizeof all[0], all);
+    const int status = check_outputs("predict", sizeof all / sizeof all[0], all);
+    if (status != CONTINUE)
+        return status;
+    const size_t length = strlen(o->saliency);
+    if (length < 4 || strcasecmp(o->saliency + length - 4, ".png") != 0)
+        return complain("predict", EXIT_USAGE, "--saliency: got %s, expected NAME.png",
+                        o->saliency);
+    return CONTINUE;
 }
 
 static int predict(predict_opts *o, int n, const char *const image[])

@@ -61,6 +61,8 @@ int write_saliency(adj_predictor *p, const char *path, const float pixels[],
         status = write_output("predict", &(output_file){"--saliency", path, OUTPUT_REPLACED},
                               write_bytes, &picture);
     }
+    if (status == EXIT_OK)
+        complain("predict", EXIT_OK, "note: saliency written to %s", path);
     free(gray);
     free(gradient);
     return status == EXIT_OK ? CONTINUE : status;

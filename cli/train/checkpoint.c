@@ -123,7 +123,9 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
     if (text == NULL)
         text = value_before(s->key);
     if (text == NULL)
-        return refuse(path, "is not a checkpoint: entry %s is missing", o->name);
+        return refuse(path,
+                      "is not a checkpoint: entry %s is missing (--weights starts from weights)",
+                      o->name);
     option_fault fault = is_word(text) ? option_store(o, text) : NO_NUMBER;
     if (fault == NO_SUCH_WORD)
         return refuse(path, "its entry %s is wrong (got %s, expected %s)", o->name, text,
@@ -155,8 +157,8 @@ static int agree(const char *path, const option *given, const option *stored)
         snprintf(got, TEXT, "%g", *given->real);
         snprintf(expected, TEXT, "%g", *stored->real);
     }
-    return refuse(path, "--%s is another there (got %s, expected %s; leave it out)", given->name,
-                  here, there);
+    return refuse(path, "--%s differs from the checkpoint (got %s, expected %s); omit it to resume",
+                  given->name, here, there);
 }
 
 /* The number of threads decides in which order some sums are made. An older file may not

@@ -231,6 +231,18 @@ static int evaluate(const eval_opts *o, adj_predictor *p, const eval_data *e)
     return EXIT_OK;
 }
 
+/* Notes that classes are matched by number where only the net or only the data has names. */
+static void say_numbered(const eval_opts *o, const adj_model_card *card, const eval_data *e)
+{
+    const adj_data_layout layout = adj_dataset_layout(o->data.path);
+    const int is_numbered = layout == ADJ_DATA_IDX || layout == ADJ_DATA_NUMPY;
+    const int has_names =
+        layout == ADJ_DATA_FOLDER || (!is_numbered && e->data[0]->class_names != NULL);
+    if (has_names != (card->class_names != NULL))
+        complain("eval", EXIT_OK, "note: classes are matched by number: %s has no class names",
+                 has_names ? o->weights : data_name(o->data.path));
+}
+
 int command_eval(int argc, char **argv)
 {
     eval_opts o = {.data = data_defaults, .yield = "same-bits"};
@@ -263,6 +275,7 @@ int command_eval(int argc, char **argv)
         complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);
     status = open_parts(&o, adj_predictor_card(p), &data);
     if (status == CONTINUE) {
+        say_numbered(&o, adj_predictor_card(p), &data);
         say_found(o.data.path, data.n, (const adj_dataset *const *)data.data, data.word);
         status = evaluate(&o, p, &data);
     }

@@ -106,6 +106,9 @@ int tell_resumption(events *e, const adj_trainer *t)
         say_prolonged(e);
     say_wrapped(&e->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
                 (long long)at.step);
+    if (adj_trainer_is_done(t))
+        say_wrapped(&e->shown.terminal,
+                    "note: nothing is left to do; more --epochs prolong the run");
     fflush(stdout);
     return log_event(e, json_pack("{s:s, s:I, s:I, s:f}", "event", "resume", "epoch",
                                   (json_int_t)at.epoch - 1, "step", (json_int_t)at.step, "at",
@@ -201,8 +204,8 @@ void tell_end(const events *e, const adj_trainer *t, int interrupted)
     if (interrupted)
         say_wrapped(&e->shown.terminal, "%s",
                     e->o->checkpoint != NULL && !at.unsaved
-                        ? "stopped after the step, which --resume goes on from"
-                        : "stopped after the step");
+                        ? "stopped after a step; --resume continues"
+                        : "stopped after a step");
 }
 
 int log_end(events *e, const adj_trainer *t, int interrupted)

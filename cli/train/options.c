@@ -45,7 +45,10 @@ static int read_rate(train_opts *o)
     o->lr_auto = o->lr_text != NULL && strcmp(o->lr_text, "auto") == 0;
     if (o->lr_text == NULL || o->lr_auto)
         return CONTINUE;
-    return option_read("train", &rate, o->lr_text);
+    if (option_store(&rate, o->lr_text) == NO_FAULT)
+        return CONTINUE;
+    return complain("train", EXIT_USAGE, "--lr: got \"%s\", expected a rate of %g to %g, or auto",
+                    o->lr_text, rate.range[0], rate.range[1]);
 }
 
 static int check(train_opts *o)
@@ -57,6 +60,8 @@ static int check(train_opts *o)
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
                         "--lr auto: the checkpoint has the rate (leave it out)");
+    if (o->freeze != NULL && o->weights == NULL && !o->resume)
+        complain("train", EXIT_OK, "note: --freeze without --weights keeps random initial values");
     if (refuse_standard("train", "--checkpoint", o->checkpoint) != CONTINUE)
         return EXIT_USAGE;
     if (o->resume && o->checkpoint == NULL)

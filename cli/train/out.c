@@ -34,6 +34,12 @@ int out_open(out_files *o, const char *name)
         o->weights = strdup(name);
         return o->weights != NULL ? CONTINUE : complain("train", EXIT_FAILED, "out of memory");
     }
+    static const char *const formats[] = {".pt",   ".pth",  ".bin", ".h5",  ".hdf5", ".keras",
+                                          ".onnx", ".ckpt", ".npz", ".npy", ".pkl",  ".h"};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (ends_in(name, formats[i]))
+            return complain("train", EXIT_USAGE,
+                            "--out: %s: expected NAME.safetensors, - or a folder's name", name);
     o->is_folder = 1;
     o->folder = strdup(name);
     o->weights = join(name, "weights.safetensors");

@@ -79,9 +79,13 @@ static int check_files(training *t)
                                  {"--data", o->data.path, INPUT},
                                  {"--weights", continues ? NULL : o->weights, INPUT}};
     int status = out_open(&t->out, o->out);
-    return status == CONTINUE && is_first(t)
-               ? out_check("train", &t->out, sizeof files / sizeof files[0], files)
-               : status;
+    if (status == CONTINUE && is_first(t))
+        status = out_check("train", &t->out, sizeof files / sizeof files[0], files);
+    if (status == CONTINUE && is_first(t) && t->out.is_folder && !o->resume &&
+        access(t->out.weights, F_OK) == 0)
+        complain("train", EXIT_OK, "note: --out %s: the files of an older run are replaced",
+                 o->out);
+    return status;
 }
 
 static int lock_replaced(file_lock *l, const char *option, const char *path)
@@ -359,8 +363,9 @@ static void say_where_best_is(const training *t, const adj_fit_progress *at)
 static int save(training *t, const adj_error *why)
 {
     const int unsaved = adj_trainer_progress(t->trainer).unsaved;
-    int status = t->out.weights != NULL ? save_weights(t->o, t->out.weights, t->trainer, t->output)
-                                        : CONTINUE;
+    int status = t->out.weights != NULL
+                     ? save_weights(t->o, t->out.weights, t->out.is_folder, t->trainer, t->output)
+                     : CONTINUE;
     adj_error error = {0};
 
     if (unsaved) {

@@ -10,8 +10,11 @@
 /* ---- to begin with ---- */
 
 typedef struct {
-    int in_part; /* each tensor is told */
+    const char *freeze; /* patterns */
+    int in_part;        /* each tensor is told */
     int loaded, unused;
+    int n_frozen;       /* parameters that are new and frozen */
+    const char *frozen; /* one of them */
 } told;
 
 static void tell(void *user, const adj_weight_report *r)
@@ -20,6 +23,12 @@ static void tell(void *user, const adj_weight_report *r)
 
     t->loaded += r->fate == ADJ_WEIGHT_LOADED;
     t->unused += r->fate == ADJ_WEIGHT_UNUSED;
+    const int is_new =
+        r->fate == ADJ_WEIGHT_FRESH || r->fate == ADJ_WEIGHT_MISSING || r->fate == ADJ_WEIGHT_UNFIT;
+    if (is_new && adj_name_matches(t->freeze, r->name)) {
+        t->n_frozen++;
+        t->frozen = r->name;
+    }
     if (!t->in_part)
         return;
     switch (r->fate) {
@@ -46,10 +55,19 @@ void name_model(train_opts *o, char model[MODEL_NAME])
     adj_tensors_free(t);
 }
 
+static const char *cure_of(const train_opts *o, const adj_error *error)
+{
+    if (error->status != ADJ_ESHAPE)
+        return "";
+    if (o->data.path == NULL)
+        return " (--data is missing: the default is the 10 embedded digits)";
+    return " (--size channels=N takes the file's channels, --head new trains what does not fit)";
+}
+
 int load_start(const train_opts *o, adj_trainer *trainer)
 {
     int new_head = o->head != NULL && strcmp(o->head, "new") == 0;
-    told t = {.in_part = new_head};
+    told t = {.freeze = o->freeze, .in_part = new_head};
     input_file in[] = {{.option = "--weights", .path = o->weights}};
     char text[ADJ_MESSAGE];
     int status = open_inputs("train", 1, in);
@@ -60,11 +78,12 @@ int load_start(const train_opts *o, adj_trainer *trainer)
     adj_error error;
 
     if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--weights: %s%s",
-                        with_words(1, in, error.message, text),
-                        error.status == ADJ_ESHAPE && o->data.path == NULL
-                            ? " (--data is missing: the default is the 10 embedded digits)"
-                            : "");
+        return complain("train", EXIT_FAILED, "--%s%s", with_words(1, in, error.message, text),
+                        cure_of(o, &error));
+    if (t.n_frozen > 0)
+        return complain("train", EXIT_USAGE,
+                        "--freeze %s: %s is not loaded and would stay random (%d such)", o->freeze,
+                        t.frozen, t.n_frozen);
     say_wrapped(NULL, "%d parameters and states from %s, %d tensors there not used", t.loaded,
                 is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
     return CONTINUE;
@@ -85,7 +104,7 @@ static adj_status write_weights(const char *path, const void *source, adj_error 
     return p == NULL ? error->status : adj_predictor_save(p, path, 1, &metadata, error);
 }
 
-int save_weights(const train_opts *o, const char *path, adj_trainer *t, FILE *output)
+int save_weights(const train_opts *o, const char *path, int in_folder, adj_trainer *t, FILE *output)
 {
     const saved_weights saved = {o, t};
     const output_file out = {"--out", path, OUTPUT_REPLACED_OR_STDOUT};
@@ -93,7 +112,14 @@ int save_weights(const train_opts *o, const char *path, adj_trainer *t, FILE *ou
 
     if (status != EXIT_OK)
         return status;
-    say_wrapped(NULL, "weights written to %s", is_stdout(path) ? "standard output" : path);
+    const adj_fit_progress at = adj_trainer_progress(t);
+    char epoch[96] = "";
+    if (at.held_out.count > 0)
+        snprintf(epoch, sizeof epoch, " (epoch %lld, accuracy %.2f %%%s)", (long long)at.epoch,
+                 100 * at.held_out.accuracy,
+                 at.best_epoch != at.epoch && !in_folder ? "; --out DIR keeps the best epoch's"
+                                                         : "");
+    say_wrapped(NULL, "weights written to %s%s", is_stdout(path) ? "standard output" : path, epoch);
     fflush(stdout);
     return CONTINUE;
 }

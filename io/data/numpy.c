@@ -208,12 +208,15 @@ static adj_status check_scale(dataset *d, const char *name)
                 wanted = like != NULL ? scale_of(like->low, like->high) : UNKNOWN;
     if (own == wanted || own == UNKNOWN || wanted == UNKNOWN)
         return ADJ_OK;
+    const char *cure = own == ZERO_TO_ONE && wanted == PIXELS   ? "; multiply by 255"
+                       : own == PIXELS && wanted == ZERO_TO_ONE ? "; divide by 255"
+                                                                : "";
     return io_dataset_fail(
         d, ADJ_EIO,
-        "npy: %.200s: scale of the values (got %g to %g, expected that of %.200s, %g to %g)", name,
-        (double)of->low, (double)of->high,
+        "npy: %.200s: scale of the values (got %g to %g, expected that of %.200s, %g to %g%s)",
+        name, (double)of->low, (double)of->high,
         like->values_of[0] != '\0' ? like->values_of : "the training", (double)like->low,
-        (double)like->high);
+        (double)like->high, cure);
 }
 
 /* Decides by the range of all values whether they are pixels: adj_dataset_layout has the rule. */

@@ -261,7 +261,7 @@ static adj_status compare_settings(settings *ours, settings *there, int prolongs
             c_snprintf(got, sizeof got, "%g", *here[i].real);
             c_snprintf(expected, sizeof expected, "%g", *file[i].real);
         }
-        return adj_error_set(error, ADJ_EARG, "its %s is another (got %.80s, expected %.80s)",
+        return adj_error_set(error, ADJ_EARG, "its entry %s differs (got %.80s, expected %.80s)",
                              here[i].key, a, b);
     }
     return ADJ_OK;
@@ -300,7 +300,7 @@ static adj_status check_epochs(const settings *ours, const settings *there, cons
         return ADJ_OK;
     if (ours->epochs < there->epochs)
         return adj_error_set(error, ADJ_EARG,
-                             "its epochs is another (got %lld, expected %lld or, "
+                             "its entry epochs differs (got %lld, expected %lld or, "
                              "when these are done, more)",
                              (long long)ours->epochs, (long long)there->epochs);
     if (p->epoch < there->epochs)

@@ -24,12 +24,16 @@ static void remove_controls(char *text)
             *c = '?';
 }
 
-/* The sentence, with control characters from the file made harmless; returns status. */
+enum { NO_OFFSET = -1 }; /* of what is wrong before a byte is read */
+
+/* Sets the message, with control characters from the file replaced; returns status. */
 __attribute__((format(printf, 4, 5))) static adj_status
 fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
 {
-    int n = snprintf(t->message, sizeof t->message, "safetensors: %.200s: offset %lld: ", t->path,
-                     (long long)offset);
+    int n = snprintf(t->message, sizeof t->message, "safetensors: %.200s: ", t->path);
+    if (offset != NO_OFFSET)
+        n += snprintf(t->message + n, sizeof t->message - (size_t)n,
+                      "offset %lld: ", (long long)offset);
     va_list args;
     va_start(args, format);
     c_vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
@@ -318,13 +322,13 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
         return ADJ_ENOMEM;
     t->path = path != NULL ? path : "no file name";
     if (path == NULL)
-        return fail(t, ADJ_EARG, 0, "expected a file name");
+        return fail(t, ADJ_EARG, NO_OFFSET, "expected a file name");
 
     int fd;
     int64_t bytes;
     const char *why = io_open(path, &fd, &bytes);
     if (why != NULL)
-        return fail(t, ADJ_EIO, 0, "%s", why);
+        return fail(t, ADJ_EIO, NO_OFFSET, "%s", why);
     adj_status status = read_file(t, fd, bytes);
     close(fd);
     t->path = NULL;

@@ -61,7 +61,7 @@ Test(bench_cli, wrong_usage)
         {"--recompute goes with a training step", {"--model", "lenet", "--infer", "--recompute"}},
         {"--warm goes with --op or --raw", {"--model", "lenet", "--warm"}},
         {"did you mean --profile?", {"--model", "lenet", "--porfile"}},
-        {"--pr is not clear: it could be --precision or --profile", {"--model", "lenet", "--pr"}},
+        {"ambiguous option --pr (--precision or --profile)", {"--model", "lenet", "--pr"}},
         {"--precision goes with --model", {"--op", "relu", "--precision", "bf16"}},
         {"--precision and --dtype exclude each other",
          {"--model", "lenet", "--precision", "f16", "--dtype", "f64"}},

@@ -283,12 +283,12 @@ static const struct {
 } changes[] = {
     {"checkpoint", NULL, "is not a checkpoint of this version"},
     {"checkpoint", "adjoint 1", "is not a checkpoint of this version"},
-    {"model", NULL, "is not a checkpoint: entry model is missing"},
-    {"model", "lenet", "its height is another (got 28, expected 32)"},
+    {"model", NULL, "is not a checkpoint: entry model is missing (--weights starts from weights)"},
+    {"model", "lenet", "its entry height differs (got 28, expected 32)"},
     {"model", "xyzzy", "unknown model xyzzy"},
     {"model", "\033[2J", "its entry model is wrong (got "},
     {"model", "", "its entry model is wrong (got "},
-    {"optimizer", "momentum", "its kind is another (got sgd, expected adam)"},
+    {"optimizer", "momentum", "its entry kind differs (got sgd, expected adam)"},
     {"optimizer", "no", "unknown optimizer no"},
     {"backend", "nvidia", "nvidia"},
     {"precision", "bf17", "expected f32, bf16 or f16"},
@@ -308,7 +308,7 @@ static const struct {
     {"train.clip", "inf", "its entry optimizer clip is wrong (got "},
     {"train.smoothing", "0x1p+0", "its entry smoothing is wrong (got "},
     {"train.class-weights", NULL, "entry class-weights is missing"},
-    {"train.class-weights", "balanced", "its weighting is another"},
+    {"train.class-weights", "balanced", "its entry weighting differs"},
     {"train.class-weights", "1,2", "a number for each of 10 classes (got 2)"},
     {"train.patience", "-1", "its entry patience is wrong (got "},
     {"sync_batch_norm", "2", "its entry parallel sync-batch-norm is wrong (got "},
@@ -320,10 +320,10 @@ static const struct {
     {"loss_scale", "-0x1p+0", "its entry loss-scale is wrong (got "},
     {"loss_scale", "0x1p+9", "a fixed one (got 512), is for the precision f16"},
     {"loss_scale_follows", NULL, "entry loss_scale_follows is missing"},
-    {"loss_scale_follows", "1", "its loss_scale_follows is another (got 0, expected 1)"},
+    {"loss_scale_follows", "1", "its entry loss_scale_follows differs (got 0, expected 1)"},
     {"loss_scale_growth", "nan", "its entry loss_scale_growth is wrong (got nan"},
     {"loss_scale_interval", "-1", "its entry loss-scale-interval is wrong (got "},
-    {"loss_scale_interval", "9", "its loss_scale_follows is another (got 1, expected 0)"},
+    {"loss_scale_interval", "9", "its entry loss_scale_follows differs (got 1, expected 0)"},
     {"warmup", "-1", "its entry warmup is wrong (got "},
     {"period", NULL, "entry period is missing"},
     {"shift", "9", "its entry augment shift is wrong (got "},
@@ -409,7 +409,8 @@ Test(checkpoint, distrusted)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.err, "does not say with how many threads"), "%s", r.err);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        expect_refused(&f, file.s, others[i].option, others[i].value, "is another there");
+        expect_refused(&f, file.s, others[i].option, others[i].value,
+                       "differs from the checkpoint");
     put_images(&other, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 89);
     expect_refused(&other, file.s, NULL, NULL, "trained on other data\n");
     run_tool((const char *[]){"train", "--resume", "--checkpoint", file.s, NULL}, &r);

@@ -31,9 +31,9 @@ static const call calls[] = {
     {3, NULL, "--epochs: out of range (got 0,", {"train", "--ep=0"}},
     {3,
      NULL,
-     "--check is not clear: it could be --checkpoint or --checkpoint-every",
+     "ambiguous option --check (--checkpoint or --checkpoint-every)",
      {"train", "--check", "3"}},
-    {3, NULL, "--b is not clear: it could be --backend or --batch", {"train", "--b=3"}},
+    {3, NULL, "ambiguous option --b (--backend or --batch)", {"train", "--b=3"}},
     {3, NULL, "expected never, same-bits or always", {"eval", "--yield", "sometimes"}},
     {3, NULL, "unknown option --", {"train", "--"}},
     {3, NULL, "unexpected argument \"-\"", {"train", "-"}},
@@ -54,14 +54,20 @@ static const call calls[] = {
     {3, NULL, "unknown option -q (see adjoint train --help)", {"train", "-q"}},
     {3, NULL, "unexpected argument \"lenet\"", {"train", "lenet"}},
     {3, NULL, "--epochs: its value N is missing", {"train", "--epochs"}},
-    {3, NULL, "--epochs: not a whole number (got \"ten\")", {"train", "--epochs", "ten"}},
-    {3, NULL, "--epochs: not a whole number (got \"1.5\")", {"train", "--epochs", "1.5"}},
-    {3, NULL, "--epochs: not a whole number (got \"\")", {"train", "--epochs="}},
+    {3,
+     NULL,
+     "--epochs: not a whole number (got \"ten\", expected 1 to 100000)",
+     {"train", "--epochs", "ten"}},
+    {3, NULL, "--epochs: not a whole number (got \"1.5\"", {"train", "--epochs", "1.5"}},
+    {3, NULL, "--epochs: not a whole number (got \"\"", {"train", "--epochs="}},
     {3, NULL, "--epochs: out of range (got 0, expected 1 to", {"train", "--epochs", "0"}},
     {3, NULL, "--batch: out of range (got -5,", {"train", "--batch", "-5"}},
     {3, NULL, "--batch: not a whole number", {"train", "--batch", "99999999999999999999"}},
-    {3, NULL, "--lr: not a number (got \"nan\")", {"train", "--lr", "nan"}},
-    {3, NULL, "--lr: out of range (got -1,", {"train", "--lr", "-1"}},
+    {3,
+     NULL,
+     "--lr: got \"nan\", expected a rate of 1e-12 to 1e+06, or auto",
+     {"train", "--lr", "nan"}},
+    {3, NULL, "--lr: got \"-1\", expected a rate of", {"train", "--lr", "-1"}},
     {3,
      NULL,
      "unknown optimizer momentun (did you mean momentum?)",
@@ -70,6 +76,11 @@ static const call calls[] = {
     {1, NULL, "/nowhere: No such file", {"train", "--data", "/nowhere"}},
     {1, NULL, "/nowhere/weights: No such file", {"train", "--out", "/nowhere/weights"}},
     {1, NULL, "/dev/null: is not a folder", {"train", "--out", "/dev/null"}},
+    {3, NULL, "--out: o.pt: expected NAME.safetensors, - or a folder", {"train", "--out", "o.pt"}},
+    {1,
+     NULL,
+     "--resume: safetensors: /nowhere/c: No such file",
+     {"train", "--checkpoint", "/nowhere/c", "--resume"}},
     {1, NULL, "/nowhere/file: No such file", {"train", "--checkpoint", "/nowhere/file"}},
     {3, NULL, "--resume: --checkpoint FILE is missing", {"train", "--resume"}},
     {3, NULL, "--checkpoint FILE is missing", {"train", "--checkpoint-every", "3"}},
@@ -379,7 +390,7 @@ Test(cli, interrupt_writes_weights)
     kill(c.pid, SIGINT);
     child_finish(&c, &r);
     cr_expect_eq(r.status, 130, "%d %s", r.status, r.err);
-    cr_expect_not_null(strstr(r.out, "stopped after the step"));
+    cr_expect_not_null(strstr(r.out, "stopped after a step"));
 
     json_t *lines = read_log(log.s);
     size_t last = json_array_size(lines) - 1;

@@ -32,7 +32,7 @@ Test(compare_cli, wrong_usage)
         {"did you mean bf16?", {"--configs", "naive:f64,onednn:bf17"}},
         {"--configs: two are needed", {"--configs", "naive"}},
         {"did you mean --exact?", {"--exakt"}},
-        {"--h is not clear: it could be --help or --height", {"--h", "3"}},
+        {"ambiguous option --h (--help or --height)", {"--h", "3"}},
         {"--dtype goes with --op; of a model --configs says it", {"--dtype", "bf16"}},
         {"--strides goes with --op", {"--model", "lenet", "--strides", "1,1,1,1"}},
         {"--precision: a configuration says it", {"--precision", "bf16"}},

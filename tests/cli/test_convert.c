@@ -277,6 +277,16 @@ Test(convert, train_eval_and_tune)
     r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--freeze",
              "conv1/w");
     cr_expect_not_null(strstr(r.out, "\n1 parameter tensor is frozen by conv1/w\n"), "%s", r.out);
+    cr_expect_not_null(strstr(r.err, "note: --freeze without --weights keeps random"), "%s", r.err);
+    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--size",
+             "channels=1", "--weights", q.s, "--head", "new", "--freeze", "conv1/*,bn1/*");
+    cr_expect_eq(r.status, 3);
+    cr_expect_not_null(strstr(r.err, "conv1/w is not loaded and would stay random (1 such)"), "%s",
+                       r.err);
+    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--size",
+             "channels=1", "--weights", q.s);
+    cr_expect_not_null(strstr(r.err, "--weights: tensor conv1/w has another"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--head new trains what does not fit"), "%s", r.err);
     r = TOOL("train", "--data", f.path, "--freeze", "nothing*");
     cr_expect_not_null(strstr(r.err, "freeze nothing*: matches no parameter"), "%s", r.err);
     r = TOOL("train", "--data", f.path, "--freeze", "*");

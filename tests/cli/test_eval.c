@@ -183,9 +183,21 @@ Test(eval, labels_from_one)
     uint8_t y[8 + 9] = {0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3, 1, 2, 3, 1, 2, 3};
     put_file(in_folder(&f, "train-images-idx3-ubyte").s, x, sizeof x);
     put_file(in_folder(&f, "train-labels-idx1-ubyte").s, y, sizeof y);
-    const char *words[] = {"--epochs", "1", "--size", "8", "--model", "lenet5", NULL};
+    const file_name w = in_folder(&f, "w.safetensors");
+    const char *words[] = {"--epochs", "1", "--size", "8", "--model", "lenet5", "--out", w.s, NULL};
     json_decref(train_with(&f, words, &r));
     cr_assert_eq(r.status, 0, "%s", r.err);
+    put_class(&f, "named/a", "", 2, 12, 12, 1);
+    put_class(&f, "named/b", "", 2, 12, 12, 1);
+    put_class(&f, "named/c", "", 2, 12, 12, 1);
+    put_class(&f, "named/d", "", 2, 12, 12, 1);
+    static finished named;
+    run_tool(WORDS("eval", "--weights", w.s, "--data", in_folder(&f, "named").s), &named);
+    cr_assert_eq(named.status, 0, "%s", named.err);
+    cr_expect_not_null(strstr(named.err, "w.safetensors has no class names"), "%s", named.err);
+    run_tool(WORDS("eval", "--weights", w.s, "--data", f.path, "--val-split", "0.2"), &named);
+    cr_assert_eq(named.status, 0, "%s", named.err);
+    cr_expect_null(strstr(named.err, "matched by number"), "%s", named.err);
     for (char *c = r.out; *c != '\0'; c++)
         *c = *c == '\n' ? ' ' : *c;
     cr_expect_not_null(strstr(r.out,
@@ -195,7 +207,7 @@ Test(eval, labels_from_one)
     cr_expect_not_null(strstr(r.out, "note: class 0 of 4 has no images; if the labels count from "
                                      "1, subtract 1 for 3 classes"),
                        "%s", r.out);
-    folder_remove(&f);
+    remove_all(&f);
 }
 
 /* Writes the file's tensors with its model's name, size and classes alone, or with mean 0 and

@@ -182,18 +182,33 @@ Test(normalized, the_training_part_decides)
         const char *says; /* of what was found and expected */
     } cases[] = {
         {{0, 0}, {{0, 1, 0, 0.5f}, {0, 0.25f, 0.5f, 0.5f}}, 255, NULL},
-        {{0, 0}, {{0, 1, 0, 0.5f}, {0, 1, 128, 255}}, 0, "x_test|0 to 255|x_train|0 to 1"},
-        {{0, 0}, {{0, 1, 0, 255}, {0, 0.25f, 0.5f, 1}}, 0, "x_test|0 to 1|x_train|0 to 255"},
+        {{0, 0},
+         {{0, 1, 0, 0.5f}, {0, 1, 128, 255}},
+         0,
+         "x_test|0 to 255|x_train|0 to 1; divide by 255"},
+        {{0, 0},
+         {{0, 1, 0, 255}, {0, 0.25f, 0.5f, 1}},
+         0,
+         "x_test|0 to 1|x_train|0 to 255; multiply by 255"},
         {{0, 0}, {{0, 1, 0, 255}, {0, 1, 2, 100}}, 1, NULL},
         {{0, 0}, {{0, 1, 0, 255}, {0, 0, 0, 0}}, 1, NULL},
         {{0, 0}, {{-1, 1, 0, 1}, {0, 0.5f, 0, 1}}, 0, "x_test|0 to 1|x_train|-1 to 1"},
         {{0, 0}, {{0, 0.5f, 0, 1}, {-1, 1, 0, 1}}, 0, "x_test|-1 to 1|x_train|0 to 1"},
         {{1, 1}, {{0, 1, 2, 3}, {0, 9, 2, 3}}, 1, NULL},
         {{1, 1}, {{0, 1, 0, 0}, {1, 0, 1, 1}}, 255, NULL},
-        {{1, 1}, {{0, 1, 0, 255}, {1, 0, 1, 1}}, 0, "x_test|0 to 1|x_train|0 to 255"},
-        {{1, 0}, {{0, 1, 0, 255}, {1, 0, 0.5f, 1}}, 0, "x_test|0 to 1|x_train|0 to 255"},
+        {{1, 1},
+         {{0, 1, 0, 255}, {1, 0, 1, 1}},
+         0,
+         "x_test|0 to 1|x_train|0 to 255; multiply by 255"},
+        {{1, 0},
+         {{0, 1, 0, 255}, {1, 0, 0.5f, 1}},
+         0,
+         "x_test|0 to 1|x_train|0 to 255; multiply by 255"},
         {{1, 0}, {{0, 1, 0, 255}, {1, 0, 2, 100}}, 1, NULL},
-        {{0, 1}, {{0, 1, 0, 0.5f}, {0, 1, 0, 200}}, 0, "x_test|0 to 200|x_train|0 to 1"},
+        {{0, 1},
+         {{0, 1, 0, 0.5f}, {0, 1, 0, 200}},
+         0,
+         "x_test|0 to 200|x_train|0 to 1; divide by 255"},
     };
     folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -247,7 +262,7 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
     adj_tensors_free(w);
     put_values(&test, "_test", 1, gray);
     eval(&t, test.path);
-    expect_refused(1, "(got 0 to 200, expected that of the training, 0 to 1)");
+    expect_refused(1, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)");
 
     put_values(&f, "_train", 0, gray);
     put_values(&f, "_test", 0, dark);
@@ -258,7 +273,7 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
     cr_expect_eq(r.status, 0, "%s", r.err);
     put_values(&test, "_test", 0, black_and_white);
     eval(&t, test.path);
-    expect_refused(1, "(got 0 to 1, expected that of the training, 0 to 200)");
+    expect_refused(1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)");
     remove_all(&f);
     remove_all(&test);
 }

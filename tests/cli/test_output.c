@@ -248,7 +248,7 @@ Test(output, names_from_a_weight_file)
                "w");
     run_harmlessly(
         words, 1,
-        "is of a model \\x1b[2J\\x0alenet \\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x80\\xa8 that");
+        "model \\x1b[2J\\x0alenet \\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x80\\xa8 is not built in");
     put_tensor(file.s, "", "\\u0007a \\u009B2J \\u202E");
     run_harmlessly(words, 1, "");
     run_harmlessly((const char *[]){"inspect", file.s, NULL}, 0, "\\xe2\\x80\\xae");

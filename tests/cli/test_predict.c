@@ -182,6 +182,9 @@ Test(predict, saliency_of_one_image)
     PREDICT("--weights", "/nowhere/w", "--saliency", "o.png", "a.png", "b.png");
     cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
     cr_expect_not_null(strstr(r.err, "--saliency takes one image (got 2)"), "%s", r.err);
+    PREDICT("--weights", "/nowhere/w", "--saliency", "why.jpg", "a.png");
+    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
+    cr_expect_not_null(strstr(r.err, "--saliency: got why.jpg, expected NAME.png"), "%s", r.err);
 }
 
 /* The picture may not replace what the command reads. */

@@ -160,6 +160,7 @@ Test(prolong, refused)
     cr_expect_not_null(strstr(r.err, "prolonged when it is done (2 of 4 epochs are)"), "%s", r.err);
     json_decref(train_with(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "3"), &r));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "--epochs is another there (got 3, expected 4"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--epochs differs from the checkpoint (got 3, expected 4"),
+                       "%s", r.err);
     folder_remove(&f);
 }

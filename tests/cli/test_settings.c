@@ -203,7 +203,7 @@ static const struct {
     int status;
     const char *err, *arguments[6];
 } refused[] = {
-    {3, "--lr: not a number (got \"automatic\")", {"train", "--lr", "automatic"}},
+    {3, "--lr: got \"automatic\", expected a rate", {"train", "--lr", "automatic"}},
     {3,
      "--lr auto: the checkpoint has the rate",
      {"train", "--resume", "--checkpoint", "x", "--lr=auto"}},
@@ -214,7 +214,7 @@ static const struct {
     {3,
      "--optimizer weight-decay: out of range (got 2,",
      {"train", "--optimizer", "weight-decay=2"}},
-    {3, "--optimizer clip: not a number (got \"x\")", {"train", "--optimizer", "clip=x"}},
+    {3, "--optimizer clip: not a number (got \"x\"", {"train", "--optimizer", "clip=x"}},
     {3, "unknown optimizer adan (did you mean adam", {"train", "--optimizer", "adan,clip=1"}},
     {3, "--smoothing: out of range (got 1,", {"train", "--smoothing", "1"}},
     {3, "--augment cutout: out of range (got -1,", {"train", "--augment", "cutout=-1"}},

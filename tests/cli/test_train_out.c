@@ -135,6 +135,9 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     cr_expect_eq(count_events(in[2].s, events), 1 + 8 + 4 + 1);
     cr_expect(events[START] == 1 && events[STEP] == 8 && events[EPOCH] == 4 && events[END] == 1);
     expect_report(in[3].s);
+    cr_expect_null(strstr(r.err, "are replaced"), "%s", r.err);
+    train(&f, out.s, (const char *[]){"--epochs", "4", NULL});
+    cr_expect_not_null(strstr(r.err, "run: the files of an older run are replaced"), "%s", r.err);
 
     train(&f, file.s, (const char *[]){"--epochs", "4", NULL});
     cr_expect_eq(r.status, 0);
@@ -142,6 +145,13 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     char best[80];
     const char *said = strstr(r.out, "best: ");
     cr_assert_not_null(said);
+    /* the file has the last epoch's weights */
+    char last[80];
+    const char *at = strstr(r.out, "epoch  4/4");
+    cr_assert_not_null(at);
+    at = strstr(at, "test accuracy ") + strlen("test accuracy ");
+    snprintf(last, sizeof last, "(epoch 4, accuracy %.*s", (int)(strcspn(at, "%") + 1), at);
+    cr_expect_not_null(strstr(r.out, last), "%s is not in %s", last, r.out);
     snprintf(best, sizeof best, "test accuracy %.*s", (int)(strcspn(said + 6, "%") + 1), said + 6);
     run_tool((const char *[]){"eval", "--weights", in[1].s, "--data", f.path, NULL}, &r);
     cr_expect_not_null(strstr(r.out, best), "%s is not in %s", best, r.out);
@@ -153,6 +163,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
                               "--out", half.s, NULL},
              &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "note: nothing is left to do"), "%s", r.out);
     again = within(&half, "weights.safetensors");
     cr_expect(same_tensors(again.s, in[0].s));
     expect_same_accuracy(again.s, in[0].s);

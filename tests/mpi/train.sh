@@ -98,7 +98,7 @@ kill -INT "$pid"
 wait $!
 code=$?
 [ $code = 130 ] || complain "Ctrl-C: exit status $code: $(cat err)"
-grep -q 'stopped after the step, which --resume goes on from' out || complain "Ctrl-C: $(tail -3 out)"
+grep -q 'stopped after a step; --resume continues' out || complain "Ctrl-C: $(tail -3 out)"
 tail -1 stop.json | grep -qE '"interrupted": ?true' || complain "Ctrl-C: $(tail -1 stop.json)"
 "$tool" train --resume --checkpoint stop.ckpt >out 2>err &
 resumed $! out || complain "Ctrl-C: $(cat err)"

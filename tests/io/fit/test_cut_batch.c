@@ -127,7 +127,7 @@ Test(cut_batch, resumed)
     adj_trainer_free(t);
     t = open_trainer(d, &less);
     cr_expect_neq(adj_trainer_resume(t, path.s, &error), ADJ_OK);
-    cr_expect_not_null(strstr(error.message, "its batch is another (got 5, expected 10)"), "%s",
+    cr_expect_not_null(strstr(error.message, "its entry batch differs (got 5, expected 10)"), "%s",
                        error.message);
     adj_trainer_free(t);
     folder_remove(&f);

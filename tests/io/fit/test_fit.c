@@ -358,15 +358,15 @@ Test(fit, prolonged)
     o.epochs = 5;
     expect_not_resumed(train, &o, "prolonged when it is done (1 of 3 epochs are)");
     o.epochs = 2;
-    expect_not_resumed(train, &o, "its epochs is another (got 2, expected 3");
+    expect_not_resumed(train, &o, "its entry epochs differs (got 2, expected 3");
     o.epochs = 3;
     expect_not_resumed(other, &o, "trained on other data");
     expect_not_resumed(few, &o, "trained on other data"); /* with one step, not two */
     o.augment.shift = 0;
-    expect_not_resumed(train, &o, "its shift is another (got 0, expected 1)");
+    expect_not_resumed(train, &o, "its entry shift differs (got 0, expected 1)");
     o.augment.shift = 1;
     o.smoothing = 0.5;
-    expect_not_resumed(train, &o, "its smoothing is another (got 0.5, expected 0)");
+    expect_not_resumed(train, &o, "its entry smoothing differs (got 0.5, expected 0)");
     o.smoothing = 0;
     w.stop = 0;
     adj_predictor_free(fit(train, test, &o));

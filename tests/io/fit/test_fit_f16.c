@@ -195,9 +195,9 @@ Test(fit_f16, fixed_scale)
         cr_expect(w.scale[i] == 512 && w.skipped[i] == 0);
     o.resume = 1;
     o.loss_scale = 256;
-    expect_no_fit(&net, train, &o, "its loss_scale is another (got 256, expected 512)");
+    expect_no_fit(&net, train, &o, "its entry loss_scale differs (got 256, expected 512)");
     o.loss_scale = 0;
-    expect_no_fit(&net, train, &o, "its loss_scale is another (got 0, expected 512)");
+    expect_no_fit(&net, train, &o, "its entry loss_scale differs (got 0, expected 512)");
 
     /* it is taken: the first gradients overflow, and no step is skipped */
     o = watching(&(watched){0});

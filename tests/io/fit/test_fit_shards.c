@@ -176,7 +176,7 @@ Test(fit_shards, resumed)
     o.shards = 2;
     cr_assert_eq(adj_trainer_new(&net, d, d, &o, &t, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_trainer_resume(t, path.s, &error), ADJ_EARG);
-    cr_expect_not_null(strstr(error.message, "its shards is another (got 2, expected 4)"), "%s",
+    cr_expect_not_null(strstr(error.message, "its entry shards differs (got 2, expected 4)"), "%s",
                        error.message);
     adj_trainer_free(t);
     folder_remove(&f);
