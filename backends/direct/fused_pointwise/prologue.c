@@ -186,7 +186,8 @@ static void set_moments(const fused_group *p, double *part, double n)
     }
 }
 
-/* Chan, Golub, LeVeque: joining the moments of two sets, of which the second has this share. */
+/* Chan, Golub, LeVeque: joining the moments of two sets, of which the second has this share. An
+ * infinite mean stays, unless the other is the opposite one. */
 static void join_moments(const fused_group *p, double *all, const double *part, double n,
                          double share)
 {
@@ -196,7 +197,7 @@ static void join_moments(const fused_group *p, double *all, const double *part, 
 #pragma omp simd
     for (int64_t k = 0; k < c; k++) {
         double delta = part[k] - all[k];
-        all[k] += delta * share;
+        all[k] += delta - delta == 0 ? delta * share : part[k];
         m2[k] += m2_part[k] + delta * delta * n * share;
     }
 }

@@ -1,4 +1,5 @@
 /* run.c - the pass of a fused group over memory; compiled once per instruction set. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/direct/arith.h"
@@ -30,7 +31,8 @@ static void flush(const pass *s, const fused_node *d)
 
 /* ---- the shift of statistics ---- */
 
-/* A segment's first rows tell what to subtract before squaring: their own mean per channel. */
+/* A segment's first rows tell what to subtract before squaring: their own mean per channel, or 0
+ * where that is not finite, so that an infinity has its place in the sum. */
 static void set_shift(pass s, const row_kernel_plan *stats)
 {
     const fused_group *p = s.p;
@@ -48,7 +50,7 @@ static void set_shift(pass s, const row_kernel_plan *stats)
         double sum = 0;
         for (int64_t i = k; i < p->sum_width; i += p->channels)
             sum += sums.total[0][i];
-        shift[k] = (float)(sum * share);
+        shift[k] = isfinite(sum) ? (float)(sum * share) : 0;
     }
     for (int64_t i = p->channels; i < p->sum_width; i++)
         shift[i] = shift[i - p->channels];
