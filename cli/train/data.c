@@ -108,8 +108,13 @@ static void list_broken(const char *command, const adj_dataset *d)
 
 static int open_failed(const char *command, const data_opts *o, const adj_dataset *d)
 {
+    const int is_refused_size = d != NULL && strcmp(o->resize, "error") == 0 &&
+                                (strstr(d->message, ": size (got ") != NULL ||
+                                 strstr(d->message, ": size of the images (got ") != NULL);
     if (d == NULL || d->n_broken == 0 || o->skip_broken)
-        return complain(command, EXIT_FAILED, "%s", d != NULL ? d->message : "out of memory");
+        return complain(command, EXIT_FAILED, "%s%s", d != NULL ? d->message : "out of memory",
+                        is_refused_size ? " (--size resize=auto resizes; --size HxW is the model's)"
+                                        : "");
     list_broken(command, d);
     return complain(command, EXIT_FAILED,
                     "%s: %lld image file%s cannot be read (--skip-broken leaves them out)",
@@ -151,6 +156,8 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
 {
     *takes = (adj_dataset_opts){.c = o->channels,
                                 .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
+    if (o->channels == 2)
+        return complain(command, EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
     int status = parse_size(command, o->size, &takes->h, &takes->w);
     if (status == CONTINUE && takes->h == 0) {
         const adj_model_opts own = own_size(model);

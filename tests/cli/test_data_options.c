@@ -297,6 +297,7 @@ Test(data_options, resize_error)
     cr_expect_eq(r.status, 0, "%s", r.err);
     json_decref(train(&f, WORDS("--size", "resize=error")));
     cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "(--size resize=auto resizes; --size HxW"), "%s", r.err);
     cr_expect_not_null(strstr(r.err, "12x12"), "%s", r.err);
     cr_expect_not_null(strstr(r.err, "28x28"), "%s", r.err);
     put_class(&f, "data/b", "odd", 1, 12, 13, 1);
@@ -330,6 +331,7 @@ static const struct {
     {"--size", "32769", "(got 32769)"},
     {"--size", "channels=0", "--size channels: out of range (got 0, expected 1 to 4)"},
     {"--size", "8,channels=5", "--size channels: out of range"},
+    {"--size", "channels=2", "--size channels: got 2, expected 1, 3 or 4"},
     {"--size", "resize=none", "--size resize: got \"none\", expected auto or error"},
     {"--limit", "0", "--limit: out of range"},
     {"--limit", "ten", "--limit: not a whole number"},

@@ -281,6 +281,26 @@ Test(train_out, a_class_name_that_is_not_utf8)
     folder_remove(&f);
 }
 
+/* Standard output and standard error in one file keep the order in which they were written. */
+Test(train_out, one_file_for_both_outputs)
+{
+    char command[600];
+    folder f = small_data();
+    const file_name all = in_folder(&f, "all");
+    const char *build = getenv("BUILD");
+    snprintf(command, sizeof command,
+             "%s/adjoint train --data '%s' --epochs 1 --size 32 --batch 1000 >'%s' 2>&1",
+             build != NULL ? build : "build", f.path, all.s);
+    cr_assert_eq(system(command), 0);
+    const char *text = read_text(all.s);
+    const char *before = strstr(text, "images are resized"),
+               *after = strstr(text, "note: --batch is cut to 90");
+    cr_expect(before != NULL && after != NULL && before < after, "%s", text);
+    const char *found = strstr(text, "lenet, ");
+    cr_expect(found != NULL && after < found, "%s", text);
+    folder_remove(&f);
+}
+
 /* A run without --out and --checkpoint begins with a note that weights are not saved. */
 Test(train_out, nothing_is_saved_without_a_file)
 {
