@@ -58,10 +58,6 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--seconds", "S",
          "of each measurement; default: 3, of one kernel 0.5; of --raw altogether, 20",
          .real = &o->seconds, .range = {0, 3600}},
-        {"--recompute", "",
-         "cheap activations are computed again, not kept, wherever they can be: less memory; "
-         "without it where that saves time",
-         .flag = &o->recompute},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
         {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
          .text = &o->trace},
@@ -95,7 +91,6 @@ static int check_goes_with(const bench_opts *o)
          "--precision goes with --model; the kernels of --op are of --dtype"},
         {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,
          "--precision and --dtype exclude each other: mixed precision is of an f32 model"},
-        {o->recompute, step && !o->infer, "--recompute goes with a training step of --model"},
         {o->all, !step, "--all goes with --op or --raw"},
         {o->warm, !step, "--warm goes with --op or --raw"},
     };

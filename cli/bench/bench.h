@@ -10,7 +10,6 @@ typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
     const char *model, *backend, *impl, *math, *precision_word, *trace, *json;
     int64_t batch, threads, infer, tune, raw, all, warm, profile;
-    int64_t recompute;
     double seconds; /* of each measurement, of --raw altogether */
     adj_dtype dtype;
     adj_math math_mode;

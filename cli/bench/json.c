@@ -51,12 +51,12 @@ int bench_json_step(FILE *f, const void *source)
     const spread *s = &t->time;
     const adj_exec_info info = adj_exec_stats(n->exec);
     int failed =
-        add(j, json_pack("{s:I, s:b, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
-                         (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune,
-                         "recompute", (int)o->recompute, "runs", s->n, "median_ms", 1e3 * s->median,
-                         "min_ms", 1e3 * s->min, "q1_ms", 1e3 * s->q1, "q3_ms", 1e3 * s->q3,
-                         "spread", (s->q3 - s->q1) / s->median, "images_per_s",
-                         (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
+        add(j, json_pack("{s:I, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
+                         (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune, "runs",
+                         s->n, "median_ms", 1e3 * s->median, "min_ms", 1e3 * s->min, "q1_ms",
+                         1e3 * s->q1, "q3_ms", 1e3 * s->q3, "spread", (s->q3 - s->q1) / s->median,
+                         "images_per_s", (double)o->batch / s->median, "gflops",
+                         1e-9 * n->flop / s->median));
     failed |= add(
         j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
                      "s:o, s:o*}",

@@ -19,7 +19,6 @@ static adj_exec_opts exec_opts(const bench_opts *o)
                            .precision = o->precision,
                            .loss_scale = 1, /* the optimizer's, as in train */
                            .tune = (int)o->tune,
-                           .recompute = (int)o->recompute,
                            .threads = (int)o->threads,
                            .debug.profile = o->timed_steps,
                            .debug.backends = o->backends};

@@ -57,8 +57,6 @@ Test(bench_cli, wrong_usage)
         {"--all goes with --op", {"--model", "lenet", "--all"}},
         {"--tune goes with --model", {"--op", "relu", "--tune"}},
         {"--infer goes with --model", {"--op", "relu", "--infer"}},
-        {"--recompute goes with a training step", {"--op", "relu", "--recompute"}},
-        {"--recompute goes with a training step", {"--model", "lenet", "--infer", "--recompute"}},
         {"--warm goes with --op or --raw", {"--model", "lenet", "--warm"}},
         {"did you mean --profile?", {"--model", "lenet", "--porfile"}},
         {"ambiguous option --pr (--precision or --profile)", {"--model", "lenet", "--pr"}},
@@ -155,25 +153,6 @@ Test(bench_cli, steps)
     run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--math", "fast", NULL});
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "images/s"), "%s", f.out);
-}
-
-Test(bench_cli, recompute)
-{
-    const char *arguments[] = {"--model",   "resnet8", "--batch", "2",           "--threads", "1",
-                               "--seconds", "0",       "--json",  "--recompute", NULL};
-    double arena[2], loss[2];
-    for (int i = 0; i < 2; i++) {
-        run_bench(arguments);
-        json_t *j = printed();
-        cr_assert_eq(json_is_true(json_object_get(j, "recompute")), i == 0);
-        cr_expect_eq(number(j, "recomputed") > 0, i == 0);
-        arena[i] = number(j, "arena_bytes");
-        loss[i] = number(j, "loss");
-        json_decref(j);
-        arguments[9] = NULL;
-    }
-    cr_expect(arena[0] < arena[1], "%g and %g", arena[0], arena[1]);
-    cr_expect_eq(loss[0], loss[1]);
 }
 
 /* Activations of mobilenet_v1 are recomputed unasked. */
