@@ -98,9 +98,6 @@ const option *option_at(const usage *u, int i);
 #define THREADS_HELP "default: OpenMP's, within the control group's CPU quota"
 #define PRECISION_HELP                                                                             \
     "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
-#define YIELD_HELP                                                                                 \
-    "whether other processes get threads while that is faster: never; same-bits (default), where " \
-    "results stay the same; always. It takes a second plan, and what is kept between runs twice"
 /* The note on weights without mean and deviation. */
 #define RAW_PIXELS_NOTE                                                                            \
     "note: %s has no mean or deviation; pixels are used unscaled, 0 to 255 (set them with "        \
@@ -108,7 +105,6 @@ const option *option_at(const usage *u, int i);
 #define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
 #define JSON_HELP "the same as JSON; - or no FILE: the output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */
-#define YIELD_WORDS "never same-bits always"              /* of adj_yield */
 #define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
 #define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */
 /* Where the text is among the words, 0, 1, ...; negative: nowhere. */

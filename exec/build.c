@@ -117,8 +117,7 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
 
 static adj_status check_plan(adj_exec *e)
 {
-    const size_t arena = is_lent(e, e->info.arena_bytes) ? 0 : e->info.arena_bytes;
-    return check_memory(e, arena + e->info.storage_bytes);
+    return check_memory(e, e->info.arena_bytes + e->info.storage_bytes);
 }
 
 /* Every pointer that a step will use; those to what is foreign are its owner's. */
@@ -157,9 +156,7 @@ static adj_status alloc_calls(adj_exec *e)
 /* Memory for arena and storage. */
 static adj_status bind(adj_exec *e)
 {
-    e->arena = is_lent(e, e->info.arena_bytes)
-                   ? e->lent
-                   : adj_alloc(&e->region.allocator, e->info.arena_bytes);
+    e->arena = adj_alloc(&e->region.allocator, e->info.arena_bytes);
     e->storage = adj_alloc(&e->region.allocator, e->info.storage_bytes);
     if (e->arena == NULL || e->storage == NULL)
         return set_error(e, ADJ_ENOMEM,

@@ -16,7 +16,6 @@ typedef struct { /* "op=backend" of the options */
 } op_backend;
 
 typedef struct tuner tuner;
-typedef struct yielding yielding;
 
 typedef enum { BACKEND_UNTRIED, BACKEND_OPEN, BACKEND_FAILED } backend_state;
 
@@ -69,11 +68,7 @@ struct adj_exec {
     update *update;
 
     char *arena, *storage;
-    char *lent; /* to a second plan: the first one's arena, taken where it is large enough */
-    size_t lent_bytes;
     adj_exec_info info;
-    int tuned_threads;  /* that kernels are selected for; threads, but in a second plan */
-    yielding *yielding; /* yield.h; NULL: there is no second plan */
     uint64_t *end_sums; /* of what was fetched and the next values, after the last run's steps;
                            NULL: none */
     run_state last_run;
@@ -105,11 +100,6 @@ static inline char *leaf_data(const adj_exec *e, const leaf *l)
 {
     return slot_of(e, l->buffer)->data;
 }
-/* Does an arena of so many bytes lie in another plan's? */
-static inline int is_lent(const adj_exec *e, size_t bytes)
-{
-    return e->lent != NULL && bytes <= e->lent_bytes;
-}
 /* Inputs are not, at first; one without elements needs no value. */
 static inline int is_set(const adj_exec *e, const leaf *l)
 {
@@ -133,9 +123,6 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size);
 adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *opts,
                              adj_exec_opts *o);
 
-/* executor.c: the plan that the options ask for, once they are checked; region, tuned_threads and
- * all that is not of the options are set. */
-adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 /* build.c: everything is planned and allocated. */
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o);
 

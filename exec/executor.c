@@ -6,7 +6,6 @@
 #include "base/c_locale.h"
 #include "backends.h"
 #include "exec.h"
-#include "yield.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
 {
@@ -64,7 +63,7 @@ static adj_status keep_text(adj_exec *e, const char *text, const char **to)
     return ADJ_OK;
 }
 
-adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
+static adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
     e->profile = o->debug.profile;
     e->math = o->math;
@@ -80,8 +79,6 @@ adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o
         return e->status;
     int callers = omp_get_max_threads();
     e->threads = o->threads > 0 ? o->threads : adj_default_threads();
-    if (e->tuned_threads == 0)
-        e->tuned_threads = e->threads;
     omp_set_num_threads(e->threads);
     build_executor(e, g, o);
     tune_close(e);
@@ -112,34 +109,8 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     if (omp_in_parallel())
         return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
     plan_executor(e, g, &o);
-    if (e->status == ADJ_OK && o.yield != ADJ_YIELD_NEVER)
-        add_second_plan(e, g, &o);
     e->info.plan_seconds = seconds_now() - start;
     return e->status;
-}
-
-static void drop_steps(adj_exec *e)
-{
-    for (int i = 0; i < e->n_step; i++) {
-        step *s = &e->step[i];
-        drop_prepared(e, s);
-        if (s->kind == STEP_REORDER && s->prep.state != NULL)
-            e->backend[s->backend]->reorder_drop(e->opened[s->backend], s->prep.state);
-    }
-}
-
-/* All but the struct itself, in which backends know the allocator. */
-static void drop_plan(adj_exec *e)
-{
-    drop_steps(e);
-    for (int i = 0; i < e->n_backend; i++)
-        if (e->state[i] == BACKEND_OPEN)
-            e->backend[i]->close(e->opened[i]);
-    adj_graph_free(e->graph);
-    if (e->arena != e->lent)
-        adj_release(&e->region.allocator, e->arena);
-    adj_release(&e->region.allocator, e->storage);
-    region_free(&e->region);
 }
 
 void adj_exec_free(adj_exec *e)
@@ -147,10 +118,18 @@ void adj_exec_free(adj_exec *e)
     if (e == NULL)
         return;
     adj_allocator a = e->region.allocator;
-    adj_exec *second = second_plan(e);
-    drop_plan(e);
-    if (second != NULL)
-        drop_plan(second);
-    adj_release(&a, second);
-    adj_release(&a, e);
+    for (int i = 0; i < e->n_step; i++) {
+        step *s = &e->step[i];
+        drop_prepared(e, s);
+        if (s->kind == STEP_REORDER && s->prep.state != NULL)
+            e->backend[s->backend]->reorder_drop(e->opened[s->backend], s->prep.state);
+    }
+    for (int i = 0; i < e->n_backend; i++)
+        if (e->state[i] == BACKEND_OPEN)
+            e->backend[i]->close(e->opened[i]);
+    adj_graph_free(e->graph);
+    adj_release(&a, e->arena);
+    adj_release(&a, e->storage);
+    region_free(&e->region);
+    adj_release(&a, e); /* last: backends know the allocator in it */
 }

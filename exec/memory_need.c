@@ -139,5 +139,5 @@ adj_status check_values(adj_exec *e)
     for (int i = 0; i < e->n_leaf; i++)
         leaves += e->leaf[i].node->op != &adj_op_const ? adj_type_bytes(e->leaf[i].node->type) : 0;
     const size_t arena = min_arena(&l, change);
-    return check_memory(e, leaves + (is_lent(e, arena) ? 0 : arena));
+    return check_memory(e, leaves + arena);
 }

@@ -39,12 +39,6 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
         return set_error(e, ADJ_EARG,
                          "adj_exec_new: math is wrong (got %d, expected exact or fast)",
                          (int)o->math);
-    if (o->yield != ADJ_YIELD_NEVER && o->yield != ADJ_YIELD_SAME_BITS &&
-        o->yield != ADJ_YIELD_ALWAYS)
-        return set_error(e, ADJ_EARG,
-                         "adj_exec_new: yield is wrong (got %d, expected never, same bits or "
-                         "always)",
-                         (int)o->yield);
     return ADJ_OK;
 }
 

@@ -4,7 +4,6 @@
 
 #include "exec.h"
 #include "sharing.h"
-#include "yield.h"
 
 adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call)
 {
@@ -156,13 +155,9 @@ adj_status adj_run(adj_exec *e)
     adj_status status = check_ready(e);
     if (status != ADJ_OK)
         return status;
-    yield_before(e);
-    const double start = e->yielding != NULL ? seconds_now() : 0;
     int callers = omp_get_max_threads();
     omp_set_num_threads(e->threads);
     status = run_once(e);
     omp_set_num_threads(callers);
-    if (e->yielding != NULL)
-        yield_after(e, seconds_now() - start);
     return status;
 }

@@ -301,12 +301,6 @@ typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
  * not vanish; those of parameters, and what is fetched, have their size. */
 typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16, ADJ_PRECISION_F16 } adj_precision;
 
-/* Whether an executor leaves processors to other processes while that makes its runs faster: a run
- * waits for its slowest thread. NEVER: it always has all of its threads. SAME_BITS: where its sums
- * do not depend on the number of threads, and results stay the same to the bit. ALWAYS: sums may
- * have another order then, so that results differ in the last digits, and from time to time. */
-typedef enum { ADJ_YIELD_NEVER, ADJ_YIELD_SAME_BITS, ADJ_YIELD_ALWAYS } adj_yield;
-
 /* For checking, comparing and finding faults; each costs something. All zero: none of it. */
 typedef struct {
     FILE *trace; /* the graph is printed here after each pass */
@@ -385,13 +379,6 @@ typedef struct {
      * (adj_prep.sums_by_threads is 0). 0: kernels whose sums depend on the thread
      * count are allowed. */
     int same_bits;
-    /* ADJ_YIELD_NEVER, unless it is set. Otherwise there is a second plan, for half of the threads:
-     * adj_exec_new plans twice (but tunes once), and leaves and all that is kept between runs are
-     * there twice. Where it cannot be had, or there is one thread only, it is as NEVER
-     * (adj_exec_info.second_threads). Runs are timed, and the next one takes the plan that is
-     * faster. What is asked of the executor between two runs - values, steps, sizes - is of the
-     * plan that ran last. */
-    adj_yield yield;
     adj_exec_debug debug; /* all zero: nothing of it */
 } adj_exec_opts;
 
@@ -399,8 +386,7 @@ typedef struct {
 typedef struct {
     size_t arena_bytes; /* values and scratch of one run, shared by lifetime */
     size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
-    size_t storage_bytes;             /* leaves and what is kept between runs; a second plan has
-                                         as much again */
+    size_t storage_bytes;             /* leaves and what is kept between runs */
     size_t read_bytes, written_bytes; /* what the steps of one run move: their operands and results,
                                          once for each step; left out are scratch and steps that
                                          run only when a parameter has changed */
@@ -411,8 +397,7 @@ typedef struct {
     double timed_seconds;             /* that it took */
     int cached;                       /* steps that the tune file decided */
     double plan_seconds;              /* what adj_exec_new took */
-    int threads;                      /* of the last run, which may have yielded some */
-    int second_threads;               /* of the plan that yields; 0: there is none */
+    int threads;                      /* of a run */
 } adj_exec_info;
 
 /* Plans the fetches and updates. The executor works on a private copy: the graph may grow

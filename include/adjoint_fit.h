@@ -48,7 +48,6 @@ typedef struct {
     int tune;                        /* candidates are timed first */
     const char *tune_file;           /* keeps what was timed */
     double tune_seconds;             /* as in adj_fit_opts: evaluation alone is timed for */
-    adj_yield yield;                 /* to other processes; ADJ_YIELD_NEVER, unless it is set */
     const adj_weights_opts *weights; /* how the file is read; NULL: as adj_weights_load does */
 } adj_predictor_opts;
 
@@ -199,9 +198,6 @@ typedef struct {
      * no longer than 2 % of what they are going to take. */
     double tune_seconds;
     int recompute; /* as adj_exec_opts.recompute: 1 is less memory for more time */
-    /* To other processes: ADJ_YIELD_NEVER, unless it is set. With ADJ_YIELD_ALWAYS no two trainings
-     * need have the same bits, nor one that goes on from a checkpoint. */
-    adj_yield yield;
 
     const char *checkpoint;   /* a file with all that going on needs, replaced after each epoch and
                                  when the training stops; NULL: none */

@@ -17,7 +17,7 @@
 #include "saliency.h"
 
 typedef struct {
-    const char *weights, *map, *model, *backend, *yield, *saliency;
+    const char *weights, *map, *model, *backend, *saliency;
     int64_t threads, top, as_json;
 } predict_opts;
 
@@ -268,7 +268,6 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
          .text = &o->map},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
-        {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
         {0},
     };
     const remark examples[] = {
@@ -310,7 +309,6 @@ static int open_work(work *w, predict_opts *o)
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.backend = o->backend,
                                         .threads = (int)o->threads,
-                                        .yield = (adj_yield)word_index(YIELD_WORDS, o->yield),
                                         .weights = &load};
     adj_error error = {0};
 
@@ -389,7 +387,7 @@ static int predict(predict_opts *o, int n, const char *const image[])
 
 int command_predict(int argc, char **argv)
 {
-    predict_opts o = {.top = 1, .yield = "same-bits"};
+    predict_opts o = {.top = 1};
     int n = 0;
     const char **image = calloc((size_t)argc + 1, sizeof *image);
     if (image == NULL)

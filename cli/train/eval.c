@@ -16,7 +16,7 @@ enum { ALL_PARTS = ADJ_VALIDATION + 1 };
 
 typedef struct {
     data_opts data;
-    const char *weights, *map, *model, *part, *backend, *yield;
+    const char *weights, *map, *model, *part, *backend;
     int64_t threads;
     char cache[CACHE_PATH];
 } eval_opts;
@@ -54,7 +54,6 @@ static int parse(eval_opts *o, int argc, char **argv)
          .text = &o->part, .names = part_word_at},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
-        {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
         {0},
     };
     option size[SIZE_ITEMS], more[DATA_OPTIONS];
@@ -245,7 +244,7 @@ static void say_numbered(const eval_opts *o, const adj_model_card *card, const e
 
 int command_eval(int argc, char **argv)
 {
-    eval_opts o = {.data = data_defaults, .yield = "same-bits"};
+    eval_opts o = {.data = data_defaults};
     eval_data data = {0};
     adj_predictor *p = NULL;
     adj_error error = {0};
@@ -266,7 +265,6 @@ int command_eval(int argc, char **argv)
                                         .tune = !tuning_is_off(),
                                         .tune_file = tune_cache(o.cache),
                                         .tune_seconds = DEFAULT_TUNE_SECONDS,
-                                        .yield = (adj_yield)word_index(YIELD_WORDS, o.yield),
                                         .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),

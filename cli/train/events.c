@@ -134,8 +134,7 @@ static void watch_neighbours(events *e)
     char text[ADVICE_TEXT];
     e->neighbours_reported = 1;
     progress_clear(&e->shown);
-    say_wrapped(&e->shown.terminal, "%s",
-                cpu_advice(others, processors, strcmp(e->o->yield, "always") == 0, text));
+    say_wrapped(&e->shown.terminal, "%s", cpu_advice(others, processors, text));
 }
 
 /* metrics has the means of a twentieth of an epoch's steps. */

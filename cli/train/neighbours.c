@@ -67,18 +67,15 @@ double cpu_neighbours(const cpu_times *from, const cpu_times *to)
     return from->busy >= 0 && to->busy >= 0 && passed > 0 && others > 0 ? others / passed : 0;
 }
 
-const char *cpu_advice(double others, int processors, int always_yields, char text[ADVICE_TEXT])
+const char *cpu_advice(double others, int processors, char text[ADVICE_TEXT])
 {
     const int left = processors - (int)(others + 0.5);
     const char *policy = getenv("OMP_WAIT_POLICY");
     const int waits = policy != NULL && policy[0] != '\0';
     snprintf(
         text, ADVICE_TEXT,
-        "note: other processes keep %.1f of %d processors busy: --threads %d%s%s may be faster",
+        "note: other processes keep %.1f of %d processors busy: --threads %d%s may be faster",
         others, processors, left > 1 ? left : 1,
-        always_yields ? ""
-        : waits       ? " or --yield always"
-                      : ", --yield always",
         waits ? "" : " or OMP_WAIT_POLICY=passive");
     return text;
 }

@@ -20,7 +20,7 @@ double cpu_neighbours(const cpu_times *from, const cpu_times *to);
 enum { ADVICE_TEXT = 240 };
 /* Writes a note while other processes keep so many of the processors busy: fewer threads may be
  * faster, and waiting without spinning unless OMP_WAIT_POLICY is set. */
-const char *cpu_advice(double others, int processors, int always_yields, char text[ADVICE_TEXT]);
+const char *cpu_advice(double others, int processors, char text[ADVICE_TEXT]);
 
 /* For tests. Of a file as /proc/stat, in ticks of which a second has so many. */
 double cpu_busy(FILE *stat, const cpu_set_t *ours, double ticks);

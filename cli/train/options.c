@@ -214,7 +214,6 @@ int parse_train(train_opts *o, int argc, char **argv)
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, MAX_THREADS}},
-        {"--yield", "MODE", YIELD_HELP, .text = &o->yield, .words = YIELD_WORDS},
         {"--tune", "MODE",
          "off, short (default) or full: kernels are timed first for nothing, up to 2 s and 2 % of "
          "the run, or up to 5 s a plan",

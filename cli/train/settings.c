@@ -50,7 +50,6 @@ void set_train_defaults(train_opts *o)
     o->backend = o->backend != NULL ? o->backend : "onednn";
     o->precision = o->precision != NULL ? o->precision : "f32";
     o->math = o->math != NULL ? o->math : "exact";
-    o->yield = o->yield != NULL ? o->yield : "same-bits";
     o->freeze = o->freeze != NULL ? o->freeze : "none";
     o->data.size = o->data.size != NULL ? o->data.size : data_defaults.size;
     o->data.resize = o->data.resize != NULL ? o->data.resize : data_defaults.resize;

@@ -174,7 +174,6 @@ static adj_fit_opts fit_options(training *t)
                           .tune = tunes(o) && !o->resume,
                           .tune_file = tune_cache(t->cache),
                           .tune_seconds = is_word_given(o->tune, "full") ? 0 : DEFAULT_TUNE_SECONDS,
-                          .yield = (adj_yield)word_index(YIELD_WORDS, o->yield),
                           .best = t->out.best,
                           .checkpoint = o->checkpoint,
                           .checkpoint_every = o->every,

@@ -9,7 +9,7 @@
 
 typedef struct {
     data_opts data;
-    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune, *yield;
+    const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune;
     const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
     const char *weights, *head;   /* to begin with; "keep" or "new" */
     char kept[2][OPTION_ROOM];    /* texts of optimizer and schedule */

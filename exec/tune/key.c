@@ -87,7 +87,7 @@ adj_status tune_key(const adj_exec *e, const char *prefix, const adj_group *g, c
 {
     writer w = {.text = key, .size = TUNE_KEY - HASH_DIGITS, .hash = HASH_START};
     adj_status status = ADJ_OK;
-    put(&w, "%sthreads=%d math=%s", prefix, e->tuned_threads,
+    put(&w, "%sthreads=%d math=%s", prefix, e->threads,
         e->math == ADJ_MATH_FAST ? "fast" : "exact");
     for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
         put(&w, "%s%s", k == 0 ? " " : ">", e->backend[b]->name);

@@ -271,7 +271,6 @@ static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const 
                              .selection = p->selection,
                              .recompute = t != NULL ? t->recompute : 0,
                              .same_bits = p->same_bits,
-                             .yield = p->yield,
                              .seed = t != NULL ? (uint64_t)t->seed : 0};
     if (p->ranks != NULL)
         options.debug.backends = p->ranks->backends;

@@ -321,8 +321,7 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
                             .math = o->math != ADJ_MATH_EXACT ? o->math : card->math,
                             .tune = o->tune,
                             .tune_file = o->tune_file,
-                            .tune_seconds = o->tune_seconds,
-                            .yield = o->yield};
+                            .tune_seconds = o->tune_seconds};
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
     adj_net complete = *net;
 

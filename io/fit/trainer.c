@@ -46,7 +46,6 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
                        .same_bits = (int)t->set.same_bits,
                        .tune_file = o->tune_file,
                        .tune_seconds = o->tune_seconds > 0 ? left : o->tune_seconds,
-                       .yield = ranks_size(&t->ranks) > 1 ? ADJ_YIELD_NEVER : o->yield,
                        .ranks = ranks_size(&t->ranks) > 1 ? o->ranks : NULL};
 }
 

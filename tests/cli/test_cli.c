@@ -34,7 +34,6 @@ static const call calls[] = {
      "ambiguous option --check (--checkpoint or --checkpoint-every)",
      {"train", "--check", "3"}},
     {3, NULL, "ambiguous option --b (--backend or --batch)", {"train", "--b=3"}},
-    {3, NULL, "expected never, same-bits or always", {"eval", "--yield", "sometimes"}},
     {3, NULL, "unknown option --", {"train", "--"}},
     {3, NULL, "unexpected argument \"-\"", {"train", "-"}},
     {0, "usage: adjoint train", NULL, {"train", "--hel"}},
@@ -323,29 +322,6 @@ Test(cli, train_with_tune)
     }
     cr_assert(is_whole && runs >= 2);
     cr_assert(same_file(weights[0].s, weights[1].s));
-    folder_remove(&f);
-}
-
-/* Where they may yield threads, which is the default, runs have the bits of those that never do.
- * Whether threads are yielded here is chance: tests/exec/test_yield.c brings it about. */
-Test(cli, train_that_may_yield)
-{
-    static const char *const modes[] = {"--yield=never", NULL};
-    static finished r;
-    folder f = small_data();
-    file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors")};
-    for (int i = 0; i < 2; i++) {
-        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--model", "lenet",
-                                  "--backend", "direct", "--tune=off", "--batch", "4", "--threads",
-                                  "2", "--out", weights[i].s, modes[i], NULL},
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
-    }
-    cr_expect(same_file(weights[0].s, weights[1].s));
-    run_tool((const char *[]){"eval", "--data", f.path, "--weights", weights[0].s, "--yield",
-                              "always", NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
     folder_remove(&f);
 }
 

@@ -135,27 +135,6 @@ Test(memory_left, scratch)
 
 /* ---- what is not refused ---- */
 
-/* A second plan lies in the first one's arena, and needs only its leaves beside it. */
-Test(memory_left, second_plan)
-{
-    if (sanitized)
-        return;
-    adj_graph *g = adj_graph_new();
-    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {mega}}));
-    const adj_exec_opts o = {.n_fetch = 1,
-                             .fetch = &y,
-                             .threads = 2,
-                             .yield = ADJ_YIELD_ALWAYS,
-                             .debug.backends = backends};
-    adj_exec *e = NULL;
-    scratch = (size_t)(100 * mega);
-    limit(RLIMIT_AS, "VmSize:", 150 * mega);
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_expect_eq(adj_exec_stats(e).second_threads, 1);
-    adj_exec_free(e);
-    adj_graph_free(g);
-}
-
 static void *alloc_from(void *user, size_t bytes)
 {
     char **at = user, *p = *at;
