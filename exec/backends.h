@@ -43,15 +43,12 @@ void drop_prepared(adj_exec *e, const step *s);
 adj_status set_why(adj_exec *e, step *s, const char *why);
 
 /* tune.c: the fastest candidate, timed, from the file or from a selection. tune_open and tune_close
- * surround planning; tune_close writes the file and may be called in every case. */
+ * surround planning; tune_close writes the file and may be called in every case. tune_open requires
+ * groups. */
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
-/* Decides for all groups which candidate computes them. Requires: groups, invariant leaves. */
-adj_status tune_groups(adj_exec *e);
-/* As select_kernel, by what was decided; ADJ_ENOKERNEL: there was nothing, or no time, to decide.
+/* As select_kernel, by the fastest candidate; ADJ_ENOKERNEL: there is none, or no time to find it.
  */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);
-/* Gives back the memory for timing until it is needed again. */
-void tune_pause(adj_exec *e);
 
 #endif

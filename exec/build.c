@@ -214,10 +214,10 @@ adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *
     if (root == NULL || select_backends(e, o) != ADJ_OK ||
         copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
         add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
-        find_invariant_values(e) != ADJ_OK || tune_open(e, o) != ADJ_OK ||
-        form_groups(e, n_root, root) != ADJ_OK || check_values(e) != ADJ_OK ||
-        open_progressing(e) != ADJ_OK || plan_steps(e) != ADJ_OK || plan_invariants(e) != ADJ_OK ||
-        plan_memory(e) != ADJ_OK || alloc_calls(e) != ADJ_OK)
+        find_invariant_values(e) != ADJ_OK || form_groups(e, n_root, root) != ADJ_OK ||
+        check_values(e) != ADJ_OK || tune_open(e, o) != ADJ_OK || open_progressing(e) != ADJ_OK ||
+        plan_steps(e) != ADJ_OK || plan_invariants(e) != ADJ_OK || plan_memory(e) != ADJ_OK ||
+        alloc_calls(e) != ADJ_OK)
         return e->status;
     count_moved_bytes(e);
     if (check_plan(e) != ADJ_OK || bind(e) != ADJ_OK)

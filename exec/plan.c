@@ -279,8 +279,6 @@ static int final_buffer(adj_exec *e, const adj_node *n)
 
 adj_status plan_steps(adj_exec *e)
 {
-    if (tune_groups(e) != ADJ_OK)
-        return e->status;
     for (int i = 0; i < e->n_group; i++)
         if (e->group[i].n > 0 && plan_group(e, &e->group[i], i + 1) != ADJ_OK)
             return e->status;

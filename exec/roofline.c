@@ -14,23 +14,6 @@ roofline roofline_nominal(int threads)
         .f32 = f32, .f64 = f32 / 2, .bf16 = f32, .f16 = f32, .memory = threads * bytes_per_second};
 }
 
-static double measured_or(double measured, double nominal)
-{
-    return measured > 0 ? measured : nominal;
-}
-
-roofline roofline_measured(const machine_speed *s)
-{
-    const roofline nominal = roofline_nominal(s->threads);
-    const double f32 = measured_or(s->f32.flops, nominal.f32);
-    /* a type without arithmetic of its own is computed in f32 */
-    return (roofline){.f32 = f32,
-                      .f64 = f32 / 2,
-                      .bf16 = s->bf16.is_native > 0 ? measured_or(s->bf16.flops, f32) : f32,
-                      .f16 = s->f16.is_native > 0 ? measured_or(s->f16.flops, f32) : f32,
-                      .memory = measured_or(s->memory, nominal.memory)};
-}
-
 double flop_of(const adj_node *n)
 {
     return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);

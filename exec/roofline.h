@@ -4,7 +4,6 @@
 #define ADJ_ROOFLINE_H
 
 #include "adjoint_ext.h"
-#include "exec/machine/machine.h"
 
 typedef struct {                /* of all threads together */
     double f32, f64, bf16, f16; /* multiplications and additions a second, in that type */
@@ -14,8 +13,6 @@ typedef struct {                /* of all threads together */
 /* Of ordinary processors of this instruction set, nothing measured: the same on every start, for
  * choices that decide results' bits. The ratios are right to about a factor of two. */
 roofline roofline_nominal(int threads);
-/* As far as it was measured, else nominal. */
-roofline roofline_measured(const machine_speed *s);
 
 /* Of n values together. */
 double bytes_of_values(int n, const adj_node *const value[]);

@@ -23,7 +23,7 @@ static const rule rules[] = {
     {"graph", "adjoint.h adjoint_ext.h", "base"},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
     {"exec", "adjoint.h adjoint_ext.h", "base graph graph/passes exec/machine"},
-    {"exec/tune", "adjoint.h adjoint_ext.h", "base graph exec"},
+    {"exec/tune", "adjoint.h adjoint_ext.h", "base graph exec exec/machine"},
     {"exec/machine", "", "exec/clock.h exec/memory_left.h"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
      "base check graph exec/backend_option.h exec/clock.h exec/inspect.h exec/machine/isa_level.h"},

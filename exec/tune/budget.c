@@ -14,11 +14,11 @@ static const double part_of_runs = 0.02;
 enum { FEWEST_RUNS = 4 }; /* two candidates, twice each */
 
 /* About what one run takes, in seconds: only the ratio counts, between groups of one graph. */
-static double work_of(const tuner *t, const node_group *g)
+static double work_of(const adj_exec *e, const node_group *g)
 {
     double seconds = 0;
     for (int i = 0; i < g->n; i++)
-        seconds += roofline_node(&t->roofline, g->node[i]);
+        seconds += roofline_node(&e->roofline, g->node[i]);
     return seconds;
 }
 
@@ -43,17 +43,11 @@ static int is_same_work(const node_group *a, const node_group *b)
     return same;
 }
 
-void budget_open(tuner *t, int64_t runs)
-{
-    t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
-}
-
-void budget_count(adj_exec *e)
+void budget_open(adj_exec *e, int64_t runs)
 {
     tuner *t = e->tuner;
-    t->work_left = 0;
-    t->groups_left = 0;
-    for (int i = t->next; i < e->n_group && budget_is_open(t); i++) {
+    t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
+    for (int i = 0; i < e->n_group && budget_is_open(t); i++) {
         const node_group *g = &e->group[i];
         int k = 0;
         while (k < i && !is_same_work(&e->group[k], g))
@@ -61,7 +55,7 @@ void budget_count(adj_exec *e)
         int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
         if (k < i || is_view)
             continue;
-        t->work_left += work_of(t, g);
+        t->work_left += work_of(e, g);
         t->groups_left++;
     }
 }
@@ -71,16 +65,10 @@ int budget_is_open(const tuner *t)
     return t->may_time && t->spent < t->seconds && t->runs >= FEWEST_RUNS;
 }
 
-int budget_allows(const tuner *t, double seconds)
+double budget_for(const adj_exec *e, const node_group *g, double usual)
 {
-    const double part = 0.1;
-    return budget_is_open(t) && seconds <= part * (t->seconds - t->spent) &&
-           (t->runs == HUGE_VAL || seconds <= part * t->runs * t->work_left);
-}
-
-double budget_for(const tuner *t, const node_group *g, double usual)
-{
-    const double left = t->seconds - t->spent, work = work_of(t, g);
+    const tuner *t = e->tuner;
+    const double left = t->seconds - t->spent, work = work_of(e, g);
     const double by_work = t->work_left > work ? work / t->work_left : 1;
     const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
     const double share = left * (by_work + equal) / 2;
@@ -88,8 +76,8 @@ double budget_for(const tuner *t, const node_group *g, double usual)
     return share < gain ? share : gain;
 }
 
-void budget_pass(tuner *t, const node_group *g)
+void budget_pass(adj_exec *e, const node_group *g)
 {
-    t->work_left -= work_of(t, g);
-    t->groups_left--;
+    e->tuner->work_left -= work_of(e, g);
+    e->tuner->groups_left--;
 }

@@ -1,19 +1,16 @@
 /* file.c - the table of winners, the file it is kept in, and the selection of one plan.
  *
- * The file is text: the header that this machine and these backends give (key.c), the machine's
- * speed if it was measured, one winner a line, and a last line that counts them:
- *   speed TAB threads TAB f32 TAB bf16 TAB f16 TAB L2 TAB L3 TAB memory
+ * The file is text: the header that this machine and these backends give (key.c), one winner a
+ * line, and a last line that counts them:
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * The speeds are operations, or bytes, a second, with so many threads asked for; 0: it has none, or
- * it is not known. They decide how time is shared among races, and what a reorder is taken to cost
- * that was not timed. Where there was no time for a race, backend and kernel are "-", the
- * microseconds are those of what is usual, and in place of the implementation are the seconds that
- * were too few. A selection is the same without the header. Both are taken whole or not at all, and
- * believed, but for the speeds, in nothing but which candidate to prepare: the one that prepares to
- * the implementation and layouts named, or, on operands in other layouts, to the implementation,
- * wherever it is in the backend's list (the number is only where to look first). So the worst that
- * a forged one does is to select slow kernels, or to share out time badly. */
+ * Where there was no time for a race, backend and kernel are "-", the microseconds are those of
+ * what is usual, and in place of the implementation are the seconds that were too few. A selection
+ * is the same without the header. Both are taken whole or not at all, and believed in nothing but
+ * which candidate to prepare: the one that prepares to the implementation and layouts named, or, on
+ * operands in other layouts, to the implementation, wherever it is in the backend's list (the
+ * number is only where to look first). So the worst that a forged one does is to select slow
+ * kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -121,8 +118,8 @@ adj_status tune_read_selection(adj_exec *e, const char *text)
 /* Whether it was once written here. Another file is never replaced, whatever it is called. */
 static int is_ours(const char *text) { return strncmp(text, TUNE_BEGIN, strlen(TUNE_BEGIN)) == 0; }
 
-/* Reads a whole file of this machine: appends its entries to the table and sets the speed. Returns
- * what is wrong with the file, or NULL; *line: the line, 0 if no line is wrong. */
+/* Reads a whole file of this machine: appends its entries to the table. Returns what is
+ * wrong with the file, or NULL; *line: the line, 0 if no line is wrong. */
 static const char *read_file(tuner *t, char *text, size_t size, int *line, adj_status *status)
 {
     const size_t header = strlen(t->header);
@@ -133,8 +130,7 @@ static const char *read_file(tuner *t, char *text, size_t size, int *line, adj_s
     for (size_t i = 0; i < header; i++)
         *line += text[i] == '\n';
     text += header;
-    const char *wrong = tune_read_speed(t, &text, line);
-    return wrong != NULL ? wrong : tune_read_lines(t, text, FROM_FILE, line, status);
+    return tune_read_lines(t, text, FROM_FILE, line, status);
 }
 
 adj_status tune_read(adj_exec *e)
@@ -159,10 +155,8 @@ adj_status tune_read(adj_exec *e)
         warn(e, "tune file %.200s is ignored: line %d: %s", t->path, line, wrong);
     else if (wrong != NULL)
         warn(e, "tune file %.200s is ignored: %s", t->path, wrong);
-    if (wrong != NULL) {
+    if (wrong != NULL)
         t->n_entry = before;
-        t->speed.threads = 0;
-    }
     return status;
 }
 
@@ -192,7 +186,6 @@ static tune_entry *find_written(const tuner *t, int n, const char *key, int *fro
  * own winners stay. Requires: the file is locked. */
 static adj_status merge_file(tuner *t)
 {
-    const machine_speed own = t->speed;
     const int n = t->n_entry;
     adj_status status = ADJ_OK;
     char *text;
@@ -205,8 +198,6 @@ static adj_status merge_file(tuner *t)
         return ADJ_EIO;
     wrong = read_file(t, text, size, &line, &status);
     const int end = wrong == NULL ? t->n_entry : n;
-    if (own.threads > 0 || wrong != NULL)
-        t->speed = own;
     t->n_entry = n;
     for (int i = n; i < end; i++) {
         const tune_entry theirs = t->entry[i];
@@ -228,7 +219,6 @@ static int write_text(FILE *f, void *user)
     for (int i = 0; i < t->n_entry; i++)
         skip += writes_entry(&t->entry[i]);
     fputs(t->header, f);
-    tune_write_speed(f, &t->speed);
     for (int i = 0; i < t->n_entry; i++) {
         const tune_entry *x = &t->entry[i];
         if (!writes_entry(x) || skip-- > 0)

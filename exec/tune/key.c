@@ -141,7 +141,7 @@ static void put_cpu(writer *w)
 void tune_header(const adj_exec *e, char header[TUNE_HEADER])
 {
     writer w = {.text = header, .size = TUNE_HEADER - 1};
-    put(&w, TUNE_BEGIN " 3, library %d", ADJ_VERSION);
+    put(&w, TUNE_BEGIN " 4, library %d", ADJ_VERSION);
     end_line(&w);
     put_cpu(&w);
     for (int i = 0; i < e->n_backend; i++) {

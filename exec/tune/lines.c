@@ -1,7 +1,5 @@
-/* lines.c - reads and writes winners and the machine's speed as lines of text; file.c has the
- * format of a file. */
+/* lines.c - reads and writes winners as lines of text; file.c has the format of a file. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +7,6 @@
 #include "tune.h"
 
 enum { FIELDS = 6 };
-
-static const char speed[] = "speed\t";
 
 /* ---- reading ---- */
 
@@ -65,40 +61,6 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
     return NULL;
 }
 
-static int is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/* Operations or bytes a second: far below any machine's, and large enough to be divided by. */
-static const double min_speed = 1e6;
-
-const char *tune_read_speed(tuner *t, char **text, int *line)
-{
-    enum { F32, BF16, F16, L2, L3, MEMORY, N };
-    double v[N];
-    if (strncmp(*text, speed, strlen(speed)) != 0)
-        return NULL;
-    ++*line;
-    char *end = *text + strlen(speed);
-    const long threads = is_digit(*end) ? strtol(end, &end, 10) : 0;
-    for (int i = 0; i < N; i++) {
-        if (*end != '\t' || !is_digit(end[1]))
-            return "has not seven numbers";
-        v[i] = c_strtod(end + 1, &end);
-        if (v[i] != 0 && !(v[i] >= min_speed && v[i] < 1e18))
-            return "has a number out of range";
-    }
-    *text = end + (*end == '\n');
-    if (*end != '\n' || threads < 1 || threads > INT_MAX || v[F32] == 0)
-        return "has a number out of range";
-    t->speed = (machine_speed){.threads = (int)threads,
-                               .f32 = {1, v[F32], ""},
-                               .bf16 = {v[BF16] > 0, v[BF16], ""},
-                               .f16 = {v[F16] > 0, v[F16], ""},
-                               .l2 = v[L2],
-                               .l3 = v[L3],
-                               .memory = v[MEMORY]};
-    return NULL;
-}
-
 int tune_is_text(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -132,23 +94,6 @@ const char *tune_read_lines(tuner *t, char *line, tune_origin origin, int *n_lin
 }
 
 /* ---- writing ---- */
-
-/* A type without arithmetic of its own has the speed 0. */
-void tune_write_speed(FILE *f, const machine_speed *s)
-{
-    const double v[] = {s->f32.flops,
-                        s->bf16.is_native > 0 ? s->bf16.flops : 0,
-                        s->f16.is_native > 0 ? s->f16.flops : 0,
-                        s->l2,
-                        s->l3,
-                        s->memory};
-    if (s->threads < 1 || v[0] < min_speed)
-        return;
-    fprintf(f, "%s%d", speed, s->threads);
-    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        c_fprintf(f, "\t%.4g", v[i] < min_speed ? 0 : v[i]);
-    fputc('\n', f);
-}
 
 void tune_write_entry(FILE *f, const tune_entry *x)
 {

@@ -1,20 +1,19 @@
 /* race.c - how long the candidates for one group take, beside each other.
  *
  * Candidates are whatever the kernels of the backends that are queried prepare to, the reference
- * left out. They run in turns, so that a disturbance hits all of them; the minimum of each counts,
- * of what was dropped early the minimum until then. Of those with the same layouts the fastest
- * stays: which layouts are best, the neighbours decide (joint.c). The candidate that would be taken
- * without timing is preferred unless another is clearly faster. Where the plan is to run few times
- * only, that candidate is run first, and says how much time the race may take (budget.c). */
+ * left out. They run in turns, so that a disturbance hits all of them. The minimum of each counts,
+ * and with it the reorders at its borders: of operands that are not there in its layouts, and of
+ * results back to plain. The candidate that would be taken without timing is preferred unless
+ * another is clearly faster. Where the plan is to run few times only, that candidate is run first,
+ * and says how much time the race may take (budget.c). */
 #include <math.h>
 #include <string.h>
 
 #include "tune.h"
 
 enum { ROUNDS = 5 };
-/* How many times the best's time leaves a candidate out after the first round, the second, others:
- * a first run may have been disturbed, three in turns hardly. */
-static const double hopeless[] = {4, 2, 1.25};
+/* How many times the best's time leaves a candidate out after the first round, and after others. */
+static const double hopeless[] = {1.5, 1.25};
 static const double clearly = 0.98, long_run = 0.02;
 
 typedef struct {
@@ -22,6 +21,7 @@ typedef struct {
     candidate c; /* what s is prepared as */
     double best; /* seconds; HUGE_VAL: not run */
     int dropped; /* out of the race */
+    int judged;  /* its borders have been added */
 } timed_candidate;
 
 typedef struct {
@@ -29,6 +29,11 @@ typedef struct {
     int n;
     timed_candidate *list;
 } race;
+
+typedef struct {
+    const adj_layout *layout; /* NULL: plain */
+    int backend;              /* whose layout it is */
+} reorder_end;
 
 /* s with arrays of its own, to be prepared; NULL: out of memory. */
 static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
@@ -110,8 +115,8 @@ static double fastest(const race *r)
     return best;
 }
 
-/* In turns; what takes far longer than the best is left out after its first run, or, as that may
- * have been disturbed, after its second. 0: there was no time to run each of them. */
+/* In turns; what takes far longer than the best so far is left out from then on. 0: there was no
+ * time to run each of them. */
 static int run_race(adj_exec *e, race *r, double deadline)
 {
     int rounds = ROUNDS;
@@ -125,7 +130,7 @@ static int run_race(adj_exec *e, race *r, double deadline)
             double took = tune_run(e, &c->s);
             e->info.timed += round == 0;
             c->best = took < c->best ? took : c->best;
-            c->dropped = c->best > hopeless[round < 2 ? round : 2] * fastest(r);
+            c->dropped = c->best > hopeless[round > 0] * fastest(r);
         }
         if (fastest(r) > long_run)
             rounds = 2;
@@ -135,66 +140,84 @@ static int run_race(adj_exec *e, race *r, double deadline)
 
 /* ---- what stays ---- */
 
-double tune_weight(const tune_way *w) { return w->is_usual ? clearly * w->seconds : w->seconds; }
-
-static int is_same_list(size_t n, const adj_layout *const *a, const adj_layout *const *b)
+/* Adds the seconds of a reorder, with an own one on either side of plain between two backends. */
+static adj_status add_reorder(adj_exec *e, const adj_node *value, reorder_end from, reorder_end to,
+                              double *seconds)
 {
-    return n == 0 || memcmp(a, b, n * sizeof(adj_layout *)) == 0;
+    if (from.layout == to.layout || e->status != ADJ_OK)
+        return e->status;
+    reorder_cost wanted = {.type = value->type,
+                           .backend = from.layout != NULL ? from.backend : to.backend,
+                           .from = from.layout,
+                           .to = to.layout,
+                           .is_free = is_invariant(e, value)};
+    if (from.layout != NULL && to.layout != NULL && from.backend != to.backend) {
+        const reorder_end plain = {NULL, NONE};
+        return add_reorder(e, value, from, plain, seconds) == ADJ_OK
+                   ? add_reorder(e, value, plain, to, seconds)
+                   : e->status;
+    }
+    return tune_reorder(e, &wanted, seconds);
 }
 
-/* Where the candidate's layouts are among the ways, or where the next one is. */
-static tune_way *place_for(tune_decision *d, const step *s)
+/* Adds the seconds of the reorders at the candidate's borders. */
+static adj_status add_borders(adj_exec *e, const timed_candidate *t, double *seconds)
 {
-    int i = 0;
-    while (i < d->n && !(is_same_list((size_t)s->group.n_in, d->way[i].in, s->prep.in) &&
-                         is_same_list((size_t)s->group.n_out, d->way[i].out, s->prep.out)))
-        i++;
-    return &d->way[i];
+    const adj_group *g = &t->s.group;
+    const adj_prep *p = &t->s.prep;
+    for (int i = 0; i < g->n_in; i++) {
+        const buffer *b = &e->buffer[source_buffer(e, g->in[i])];
+        if (find_buffer(e, g->in[i], p->in[i]) == NONE)
+            add_reorder(e, g->in[i], (reorder_end){b->layout, b->backend},
+                        (reorder_end){p->in[i], t->c.index}, seconds);
+    }
+    for (int i = 0; i < g->n_out; i++)
+        add_reorder(e, g->out[i], (reorder_end){p->out[i], t->c.index}, (reorder_end){NULL, NONE},
+                    seconds);
+    return e->status;
 }
 
-static const adj_layout *const *copy_list(adj_exec *e, int n, const adj_layout *const *list)
-{
-    const adj_layout **copy = region_alloc(&e->tuner->region, (size_t)n, sizeof *copy);
-    if (copy != NULL && n > 0)
-        memcpy(copy, list, (size_t)n * sizeof *copy);
-    return copy;
-}
-
-static adj_status keep(adj_exec *e, const timed_candidate *t, int is_usual, tune_decision *d)
+static adj_status keep_winner(adj_exec *e, const timed_candidate *t, tune_entry *winner)
 {
     char impl[TUNE_IMPL];
     tune_impl(e, &t->s, impl);
-    const tune_way way = {.backend = t->c.backend->name,
-                          .kernel = t->c.kernel->name,
-                          .index = t->c.index,
-                          .candidate = t->c.number,
-                          .impl = region_string(&e->tuner->region, impl),
-                          .seconds = t->best,
-                          .is_usual = is_usual,
-                          .in = copy_list(e, t->s.group.n_in, t->s.prep.in),
-                          .out = copy_list(e, t->s.group.n_out, t->s.prep.out)};
-    if (way.impl == NULL || way.in == NULL || way.out == NULL)
-        return no_memory(e);
-    tune_way *place = place_for(d, &t->s);
-    const int is_new = place == &d->way[d->n];
-    if (is_new || tune_weight(&way) < tune_weight(place))
-        *place = way;
-    d->n += is_new;
-    return ADJ_OK;
+    winner->backend = t->c.backend->name;
+    winner->kernel = t->c.kernel->name;
+    winner->candidate = t->c.number;
+    winner->seconds = t->best;
+    winner->impl = region_string(&e->tuner->region, impl);
+    return winner->impl != NULL ? ADJ_OK : no_memory(e);
 }
 
-static adj_status keep_fastest(adj_exec *e, const race *r, tune_decision *d)
+/* Returns the fastest kernel that is not judged yet, or NULL if all are. */
+static timed_candidate *next_fastest(const adj_exec *e, const race *r)
 {
-    const timed_candidate *usual = r->list;
-    d->way = region_alloc(&e->tuner->region, (size_t)r->n, sizeof *d->way);
-    if (d->way == NULL)
-        return no_memory(e);
+    timed_candidate *next = NULL;
+    for (int i = 0; i < r->n; i++) {
+        timed_candidate *t = &r->list[i];
+        if (!t->judged && !is_fallback(e, t->c.index) && (next == NULL || t->best < next->best))
+            next = t;
+    }
+    return next;
+}
+
+/* The fastest kernels come first, so that few reorders are timed. Another than the usual candidate
+ * has to be clearly faster. */
+static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
+{
+    const timed_candidate *usual = r->list, *best = NULL;
+    double least = HUGE_VAL;
     for (int i = 1; i < r->n; i++)
         usual = r->list[i].s.prep.seconds < usual->s.prep.seconds ? &r->list[i] : usual;
-    for (int i = 0; i < r->n && e->status == ADJ_OK; i++)
-        if (r->list[i].best < HUGE_VAL && !is_fallback(e, r->list[i].c.index))
-            keep(e, &r->list[i], &r->list[i] == usual, d);
-    return e->status;
+    for (timed_candidate *t; e->status == ADJ_OK && (t = next_fastest(e, r)) != NULL;) {
+        double seconds = t == usual ? clearly * t->best : t->best;
+        t->judged = 1;
+        if (seconds < least && add_borders(e, t, &seconds) == ADJ_OK && seconds < least) {
+            least = seconds;
+            best = t;
+        }
+    }
+    return e->status == ADJ_OK && best != NULL ? keep_winner(e, best, winner) : e->status;
 }
 
 /* ---- how much time there is ---- */
@@ -230,28 +253,27 @@ static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, do
 }
 
 /* Seconds that a race for the group may take; 0: it has no use. Of a group that no kernel takes
- * d->usual stays 0. */
-static double allow(adj_exec *e, const step *s, const node_group *g, tune_decision *d)
+ * x->seconds stays 0. */
+static double allow(adj_exec *e, const step *s, const node_group *g, tune_entry *x)
 {
     const tuner *t = e->tuner;
     double run = HUGE_VAL, preparing = 0;
     if (t->runs == HUGE_VAL)
-        return budget_for(t, g, HUGE_VAL);
+        return budget_for(e, g, HUGE_VAL);
     if (time_usual(e, s, g, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
         return 0;
-    const double seconds = budget_for(t, g, run), min = 2 * (preparing + 2 * run);
-    d->usual = run;
-    d->too_few = seconds > min ? seconds : min;
+    const double seconds = budget_for(e, g, run), min = 2 * (preparing + 2 * run);
+    x->seconds = run;
+    x->too_few = seconds > min ? seconds : min;
     return seconds > min ? seconds : 0;
 }
 
-adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decision *d, int *late)
+adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_entry *winner, int *late)
 {
     tuner *t = e->tuner;
     race r = {.n = 0};
-    *d = (tune_decision){.n = 0};
-    const double start = seconds_now(), seconds = allow(e, s, g, d);
-    const int is_refused = seconds == 0 && d->usual == 0 && g->n > 1;
+    const double start = seconds_now(), seconds = allow(e, s, g, winner);
+    const int is_refused = seconds == 0 && winner->seconds == 0 && g->n > 1;
     *late = seconds == 0 && !is_refused;
     if (seconds > 0 && e->status == ADJ_OK)
         enter_all(e, &r, s, g, start + seconds / 2, late);
@@ -260,7 +282,7 @@ adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decis
     else if (!*late && e->status == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK)
         *late = !run_race(e, &r, start + seconds);
     if (!*late && e->status == ADJ_OK && r.n > 0)
-        keep_fastest(e, &r, d);
+        keep_fastest(e, &r, winner);
     for (int i = 0; i < r.n; i++)
         drop_candidate(&r.list[i].c);
     region_free(&r.region);

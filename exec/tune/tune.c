@@ -1,15 +1,16 @@
 /* tune.c - which kernel computes each group of a plan: by a selection, by the file, or by timing
  * them.
  *
- * Before there are steps every group is looked at in the plan's order. What is not known is timed
- * (race.c), equal groups once, within a time that is bounded for the whole plan (budget.c). Then
- * all that was timed is decided together (joint.c), and the plan takes the winners group by group.
+ * When the plan comes to a group that is not known, its candidates are timed (race.c), within a
+ * time that is bounded for the whole plan (budget.c). Equal groups are timed once: they have one
+ * winner.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "exec/machine/machine.h"
 #include "graph/hash.h"
 #include "tune.h"
 
@@ -56,24 +57,6 @@ static size_t cold_bytes(const adj_exec *e)
     return bytes < max ? bytes : max;
 }
 
-/* How fast the machine is, once for a file and a number of threads, by which the time is shared.
- * Only where there is something to time, and if it is a small part of what tuning may take. */
-static void measure_machine(adj_exec *e)
-{
-    const double seconds = 0.15; /* that it takes, about */
-    tuner *t = e->tuner;
-    if (t->speed.threads == e->threads || t->path == NULL || !t->may_write ||
-        !budget_allows(t, seconds))
-        return;
-    const machine_facts machine = machine_look("");
-    t->speed = machine_measure(&machine, e->threads);
-    t->speed.threads = e->threads; /* there may be fewer, always */
-    t->spent += t->speed.seconds;
-    t->changed = 1;
-    t->roofline = roofline_measured(&t->speed);
-    budget_count(e);
-}
-
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
 {
     if (!o->tune && (o->selection == NULL || o->selection[0] == '\0'))
@@ -96,15 +79,8 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
         return no_memory(e);
     if (t->may_time)
         t->cold = cold_bytes(e);
-    t->roofline = t->speed.threads == e->threads ? roofline_measured(&t->speed) : e->roofline;
-    budget_open(t, o->tune_runs);
+    budget_open(e, o->tune_runs);
     return ADJ_OK;
-}
-
-void tune_pause(adj_exec *e)
-{
-    if (e->tuner != NULL)
-        tune_free_areas(e);
 }
 
 void tune_close(adj_exec *e)
@@ -125,119 +101,6 @@ void tune_close(adj_exec *e)
     region_free(&t->region);
     adj_release(&e->region.allocator, t);
     e->tuner = NULL;
-}
-
-/* ---- what is to be decided ---- */
-
-static int find_decision(const tuner *t, const char *key)
-{
-    for (int i = 0; i < t->n_decision; i++)
-        if (strcmp(t->decision[i].key, key) == 0)
-            return i;
-    return NONE;
-}
-
-static adj_status add_decision(adj_exec *e, const char *key, const tune_decision *d, int *number)
-{
-    tuner *t = e->tuner;
-    tune_decision *list =
-        region_grow(&t->region, t->decision, t->n_decision, &t->max_decision, sizeof *list);
-    if (list == NULL)
-        return no_memory(e);
-    t->decision = list;
-    list[t->n_decision] = *d;
-    if ((list[t->n_decision].key = region_string(&t->region, key)) == NULL)
-        return no_memory(e);
-    *number = t->n_decision++;
-    return ADJ_OK;
-}
-
-/* way NULL: there was no time, and is none later in this plan. */
-static adj_status record(adj_exec *e, const char *key, const tune_decision *d, const tune_way *way)
-{
-    tune_entry entry = {.key = key, .impl = "", .seconds = d->usual, .too_few = d->too_few};
-    if (way != NULL)
-        entry = (tune_entry){.key = key,
-                             .backend = way->backend,
-                             .kernel = way->kernel,
-                             .candidate = way->candidate,
-                             .impl = way->impl,
-                             .seconds = way->seconds};
-    e->tuner->changed |= way != NULL || d->too_few > 0;
-    return tune_add(e->tuner, &entry) == ADJ_OK ? ADJ_OK : no_memory(e);
-}
-
-static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part);
-
-/* No kernel takes the group, as plan.c will find again. */
-static adj_status look_at_each(adj_exec *e, const node_group *g)
-{
-    for (int i = 0; i < g->n; i++) {
-        const node_group one = {.n = 1, .node = &g->node[i], .backend = NONE};
-        tune_part part;
-        if (look_at(e, &one, &part) != ADJ_OK)
-            return e->status;
-    }
-    return ADJ_OK;
-}
-
-/* Times the group's candidates if there is time. */
-static adj_status open_decision(adj_exec *e, const step *s, const node_group *g, const char *key,
-                                int *number)
-{
-    tuner *t = e->tuner;
-    tune_decision d = {.n = 0};
-    int late = 0;
-    if (!budget_is_open(t)) {
-        t->left += t->may_time;
-        return ADJ_OK;
-    }
-    measure_machine(e);
-    if (tune_race(e, s, g, &d, &late) != ADJ_OK)
-        return e->status;
-    t->left += late;
-    if (d.n > 0)
-        return add_decision(e, key, &d, number);
-    if (!late && g->n > 1 && look_at_each(e, g) != ADJ_OK)
-        return e->status;
-    return record(e, key, &d, NULL);
-}
-
-/* Is it to be decided? If an earlier plan had no time, only with clearly more than was too few. */
-static int is_open(tuner *t, const node_group *g, const tune_entry *x)
-{
-    const double clearly_more = 1.5;
-    if (x == NULL || x->kernel != NULL)
-        return x == NULL;
-    const int is_worth_it =
-        t->runs == HUGE_VAL || budget_for(t, g, x->seconds) > clearly_more * x->too_few;
-    t->left += t->may_time && !is_worth_it;
-    return is_worth_it;
-}
-
-static adj_status look_at(adj_exec *e, const node_group *g, tune_part *part)
-{
-    tuner *t = e->tuner;
-    char key[TUNE_KEY];
-    step s = {.kind = STEP_KERNEL};
-    if (describe_step(e, g, &s) != ADJ_OK)
-        return e->status;
-    *part = (tune_part){s.group, NONE};
-    if ((g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW)) || is_empty(&s.group) ||
-        has_collective(g->n, g->node))
-        return ADJ_OK;
-    if (tune_key(e, "", &s.group, key) != ADJ_OK)
-        return no_memory(e);
-    tune_entry *x = tune_find(t, key);
-    part->decision = find_decision(t, key);
-    if (part->decision != NONE || (x != NULL && x->is_met))
-        return ADJ_OK;
-    if (is_open(t, g, x) && open_decision(e, &s, g, key, &part->decision) != ADJ_OK)
-        return e->status;
-    if ((x = tune_find(t, key)) != NULL)
-        x->is_met = 1;
-    budget_pass(t, g);
-    return e->status;
 }
 
 /* ---- a candidate is found again ---- */
@@ -279,65 +142,6 @@ static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const
     return e->status == ADJ_OK ? ADJ_ENOKERNEL : e->status;
 }
 
-/* ---- all that is open is decided ---- */
-
-/* Neighbours that are known have layouts, too: a decision with one way. */
-static adj_status adopt_known(adj_exec *e, const node_group *g, tune_part *part)
-{
-    char key[TUNE_KEY];
-    step s = {.kind = STEP_KERNEL};
-    if (tune_key(e, "", &part->group, key) != ADJ_OK)
-        return no_memory(e);
-    const tune_entry *x = tune_find(e->tuner, key);
-    part->decision = find_decision(e->tuner, key);
-    if (part->decision != NONE || x == NULL || x->kernel == NULL)
-        return ADJ_OK;
-    if (describe_step(e, g, &s) != ADJ_OK)
-        return e->status;
-    const adj_status status = prepare_known(e, &s, g, x, 0);
-    if (status != ADJ_OK)
-        return status == ADJ_ENOKERNEL ? ADJ_OK : status;
-    tune_way *way = region_alloc(&e->tuner->region, 1, sizeof *way);
-    const tune_decision d = {.n = 1, .way = way};
-    drop_prepared(e, &s);
-    if (way == NULL)
-        return no_memory(e);
-    *way = (tune_way){.index = s.backend, .in = s.prep.in, .out = s.prep.out};
-    return add_decision(e, key, &d, &part->decision);
-}
-
-static adj_status decide_all(adj_exec *e)
-{
-    tuner *t = e->tuner;
-    const int n_open = t->n_decision;
-    for (int i = 0; i < e->n_group && n_open > 0; i++)
-        if (t->part[i].decision == NONE && adopt_known(e, &e->group[i], &t->part[i]) != ADJ_OK)
-            return e->status;
-    int *chosen = region_alloc(&t->region, (size_t)t->n_decision, sizeof *chosen);
-    if (chosen == NULL)
-        return no_memory(e);
-    if (n_open > 0 && tune_decide(e, chosen) != ADJ_OK)
-        return e->status;
-    for (int i = 0; i < n_open && e->status == ADJ_OK; i++)
-        record(e, t->decision[i].key, &t->decision[i], &t->decision[i].way[chosen[i]]);
-    return e->status;
-}
-
-adj_status tune_groups(adj_exec *e)
-{
-    tuner *t = e->tuner;
-    if (t == NULL || e->impl != NULL)
-        return ADJ_OK;
-    t->part = region_alloc(&t->region, (size_t)e->n_group, sizeof *t->part);
-    if (t->part == NULL)
-        return no_memory(e);
-    budget_count(e);
-    for (; t->next < e->n_group; t->next++)
-        if (look_at(e, &e->group[t->next], &t->part[t->next]) != ADJ_OK)
-            return e->status;
-    return decide_all(e);
-}
-
 /* ---- a group of the plan takes what was decided ---- */
 
 static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
@@ -371,34 +175,61 @@ static adj_status take_known(adj_exec *e, step *s, const node_group *g, const ch
     return status;
 }
 
-/* What was decided cannot be prepared, as a file is forged, or a kernel refuses the layouts that
- * are there: the group is timed by itself. */
-static adj_status decide_alone(adj_exec *e, const step *s, const node_group *g, const char *key)
+/* ---- what is not known is timed ---- */
+
+/* True if there is no winner, or none that can be prepared: a file may be forged, or a kernel
+ * refuse the layouts that are there. What an earlier plan had no time for needs clearly more than
+ * was too few. */
+static int is_open(adj_exec *e, const node_group *g, const tune_entry *x)
+{
+    const double clearly_more = 1.5;
+    tuner *t = e->tuner;
+    if (x == NULL || x->kernel != NULL)
+        return 1;
+    if (x->is_met)
+        return 0;
+    const int is_worth_it =
+        t->runs == HUGE_VAL || budget_for(e, g, x->seconds) > clearly_more * x->too_few;
+    t->left += t->may_time && !is_worth_it;
+    return is_worth_it;
+}
+
+/* Records the fastest candidate, or that there is none or was no time. */
+static adj_status time_group(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
     tuner *t = e->tuner;
-    tune_decision d = {.n = 0};
+    tune_entry winner = {.key = key, .impl = ""};
     int late = 0;
     if (!budget_is_open(t)) {
         t->left += t->may_time;
         return ADJ_OK;
     }
-    if (tune_race(e, s, g, &d, &late) != ADJ_OK)
+    if (tune_race(e, s, g, &winner, &late) != ADJ_OK)
         return e->status;
     t->left += late;
-    const tune_way *best = d.n > 0 ? d.way : NULL;
-    for (int i = 1; i < d.n; i++)
-        best = tune_weight(&d.way[i]) < tune_weight(best) ? &d.way[i] : best;
-    return record(e, key, &d, best);
+    t->changed |= winner.kernel != NULL || winner.too_few > 0;
+    return tune_add(t, &winner) == ADJ_OK ? ADJ_OK : no_memory(e);
 }
 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)
 {
+    tuner *t = e->tuner;
     char key[TUNE_KEY];
+    if (has_collective(g->n, g->node))
+        return ADJ_ENOKERNEL;
     if (tune_key(e, "", &s->group, key) != ADJ_OK)
         return no_memory(e);
-    const adj_status status = take_known(e, s, g, key);
-    const tune_entry *x = tune_find(e->tuner, key);
-    if (status != ADJ_ENOKERNEL || x == NULL || x->kernel == NULL)
-        return status;
-    return decide_alone(e, s, g, key) == ADJ_OK ? take_known(e, s, g, key) : e->status;
+    adj_status status = take_known(e, s, g, key);
+    tune_entry *x = tune_find(t, key);
+    const int is_first = x == NULL || !x->is_met;
+    if (status == ADJ_ENOKERNEL && is_open(e, g, x)) {
+        status = time_group(e, s, g, key);
+        if (status == ADJ_OK)
+            status = take_known(e, s, g, key);
+    }
+    if ((x = tune_find(t, key)) != NULL)
+        x->is_met = 1;
+    if (is_first)
+        budget_pass(e, g);
+    return status;
 }

@@ -26,29 +26,6 @@ typedef struct { /* the winner for a key; strings live in the tuner's region */
     int used;   /* in this plan */
 } tune_entry;
 
-typedef struct { /* the fastest candidate for a group among those with its layouts */
-    const char *backend, *kernel;
-    int index; /* the executor's of the backend */
-    int candidate;
-    const char *impl;
-    double seconds;
-    int is_usual;                 /* it would be taken without timing */
-    const adj_layout *const *in;  /* by group->in */
-    const adj_layout *const *out; /* by group->out */
-} tune_way;
-
-typedef struct { /* between the ways to compute the groups that have the key */
-    const char *key;
-    int n;
-    tune_way *way;
-    double usual, too_few; /* n is 0: as an entry's seconds and too_few */
-} tune_decision;
-
-typedef struct { /* a group of the plan, as it is before there are layouts */
-    adj_group group;
-    int decision; /* NONE: nothing is to be decided, or it is known */
-} tune_part;
-
 typedef struct { /* memory that grows when more is asked for */
     char *data;
     size_t bytes;
@@ -74,17 +51,10 @@ struct tuner {
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
-    tune_part *part; /* by e->group */
-    int n_decision, max_decision;
-    tune_decision *decision;
     reorder_cost *cost;    /* of those that were timed */
-    machine_speed speed;   /* from the file, or measured for it, with so many threads asked for;
-                              0: neither */
-    roofline roofline;     /* by speed, else nominal */
     double seconds, spent; /* allowed, used */
     double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
-    int next;              /* group to be looked at */
-    double work_left;      /* of that one and those after it, see budget.c */
+    double work_left;      /* of the groups that are to be met, see budget.c */
     int groups_left;
     int left; /* steps that there was no time for */
     area area[N_TUNE_AREA];
@@ -125,45 +95,30 @@ tune_entry *tune_new_entry(tuner *t);
 
 /* True if everything but tabs and ends of lines is printable. */
 int tune_is_text(const char *text, size_t size);
-/* The readers return what is wrong with a line, or NULL; *line counts the lines. */
-/* Reads the line of the machine's speed, if *text begins with one, and moves *text behind it. */
-const char *tune_read_speed(tuner *t, char **text, int *line);
-/* Reads entries up to the last line and appends them to the table. */
+/* Reads entries up to the last line and appends them to the table. Returns what is wrong with a
+ * line, or NULL; *n_line counts the lines. */
 const char *tune_read_lines(tuner *t, char *line, tune_origin origin, int *n_line,
                             adj_status *status);
-void tune_write_speed(FILE *f, const machine_speed *s);
 void tune_write_entry(FILE *f, const tune_entry *x);
 
 /* ---- budget.c: how long a race may take ---- */
 
-/* runs: of the plan; 0: not known. */
-void budget_open(tuner *t, int64_t runs);
-/* Counts what is left, at first and when the roofline is another one. Requires: groups, roofline.
- */
-void budget_count(adj_exec *e);
-/* Is there time for measuring the machine, which takes so many seconds? */
-int budget_allows(const tuner *t, double seconds);
+/* Counts what is to be decided. runs: of the plan; 0: not known. Requires: groups. */
+void budget_open(adj_exec *e, int64_t runs);
 /* Is there time for any race at all? */
 int budget_is_open(const tuner *t);
 /* Seconds for this group's, of which one run takes usual seconds without tuning (HUGE_VAL: not
  * known). */
-double budget_for(const tuner *t, const node_group *g, double usual);
+double budget_for(const adj_exec *e, const node_group *g, double usual);
 /* The group has been decided. */
-void budget_pass(tuner *t, const node_group *g);
+void budget_pass(adj_exec *e, const node_group *g);
 
 /* ---- race.c: the candidates for one group beside each other ---- */
 
-/* Times them and fills d->way, of each combination of layouts the fastest; d->n 0: there is none.
- * One that has no rival is not timed. *late: there was no time, d->n is 0. */
-adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_decision *d, int *late);
-/* The seconds to compare a way by: another than the usual one has to be clearly faster. */
-double tune_weight(const tune_way *w);
-
-/* ---- joint.c ---- */
-
-/* chosen[i]: the way of decision i, so that the whole plan's kernels and reorders take least.
- * Requires: parts. */
-adj_status tune_decide(adj_exec *e, int chosen[]);
+/* Times them; the fastest becomes winner's backend, kernel, candidate, impl and seconds. Without
+ * kernel: there is none. One that has no rival is not timed. *late: there was no time. */
+adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_entry *winner,
+                     int *late);
 
 /* ---- time.c: running candidates on memory of their own ---- */
 

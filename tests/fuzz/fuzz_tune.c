@@ -4,9 +4,9 @@
  *
  * A file holds for one machine, and inputs should reach far on every machine. So the target first
  * makes a file of this machine, and an input may refer to it: @h stands for its header, @o for
- * another machine's, @s for its line of the machine's speed, @e for its last line; and, with n from
- * 0 to 9, @ln for its entry n; @bn, @kn, @cn, @un, @in, @yn for that entry's backend, kernel,
- * candidate, microseconds, implementation and key; @@ for "@". */
+ * another machine's, @e for its last line; and, with n from 0 to 9, @ln for its entry n; @bn, @kn,
+ * @cn, @un, @in, @yn for that entry's backend, kernel, candidate, microseconds, implementation and
+ * key; @@ for "@". */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +25,9 @@ typedef struct {
     adj_node *fetch[FETCHES];
     float wanted[FETCHES][ELEMS]; /* naive's */
     char *good;                   /* this machine's file */
-    size_t header;                /* its bytes that come before the speed and the entries */
+    size_t header;                /* its bytes that come before the entries */
     int n_entry;
-    const char *speed, *entry[NAMED], *end; /* lines */
+    const char *entry[NAMED], *end; /* lines */
     char folder[64], path[80], partial[96];
 } subject;
 
@@ -127,25 +127,21 @@ static void write_file(const char *path, const char *text, size_t n)
     must(f != NULL && fwrite(text, 1, n, f) == n && fclose(f) == 0);
 }
 
-/* The speed and the entries are the lines with tabs; the header has none. */
+/* The entries are the lines with tabs; the header has none. */
 static void read_good_file(void)
 {
-    static const char speed[] = "speed\t";
     s.good = calloc(1, MAX_TEXT);
     must(s.good != NULL && read_file(s.path, s.good, MAX_TEXT) > 0);
     for (char *line = s.good, *next; (next = strchr(line, '\n')) != NULL; line = next + 1) {
-        const int is_speed = strncmp(line, speed, strlen(speed)) == 0;
-        const int is_entry = !is_speed && memchr(line, '\t', (size_t)(next - line)) != NULL;
-        if ((is_speed || is_entry) && s.header == 0)
+        const int is_entry = memchr(line, '\t', (size_t)(next - line)) != NULL;
+        if (is_entry && s.header == 0)
             s.header = (size_t)(line - s.good);
-        if (is_speed)
-            s.speed = line;
         if (is_entry && s.n_entry < NAMED)
             s.entry[s.n_entry] = line;
         s.n_entry += is_entry;
         s.end = line;
     }
-    must(s.speed != NULL && s.n_entry > 0 && strncmp(s.end, "end ", 4) == 0);
+    must(s.n_entry > 0 && strncmp(s.end, "end ", 4) == 0);
 }
 
 static void start(void)
@@ -210,8 +206,6 @@ static void expand(text *t, const uint8_t *data, size_t size)
         int digit = left >= 2 && data[i + 2] >= '0' && data[i + 2] <= '9';
         if (kind == 'h' || kind == 'o')
             put_header(t, kind == 'o');
-        else if (kind == 's')
-            put_line(t, s.speed);
         else if (kind == 'e')
             put_line(t, s.end);
         else if (kind == '@')
@@ -222,7 +216,7 @@ static void expand(text *t, const uint8_t *data, size_t size)
             put(t, (const char *)&data[i], 1);
             continue;
         }
-        i += strchr("hose@", kind) != NULL ? 1 : 2;
+        i += strchr("hoe@", kind) != NULL ? 1 : 2;
     }
 }
 
@@ -284,7 +278,7 @@ static void read_and_write(const text *t)
     adj_exec_free(e);
 }
 
-/* What an input says of an entry reaches the plan, without the speed and with it. */
+/* What an input says of an entry reaches the plan. */
 static void must_be_taken(const char *input)
 {
     static text t;
@@ -302,7 +296,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (s.g == NULL) {
         start();
         must_be_taken("@h@l0end 1\n");
-        must_be_taken("@h@s@b0\t@k0\t@c0\t@u0\t@i0\t@y0\nend 1\n");
+        must_be_taken("@h@b0\t@k0\t@c0\t@u0\t@i0\t@y0\nend 1\n");
     }
     expand(&t, data, size);
     read_only(&t);

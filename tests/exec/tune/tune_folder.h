@@ -47,7 +47,6 @@ static inline void write_text(const char *text, size_t n)
     cr_assert_eq(fclose(f), 0);
 }
 
-/* Too few seconds for measuring the machine, which takes longer than what is tuned here. */
 static adj_exec_opts tuned(void)
 {
     return (adj_exec_opts){.tune = 1, .tune_file = file, .tune_seconds = 1, .threads = 1};
