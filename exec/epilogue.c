@@ -105,7 +105,6 @@ adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *plann
         return ADJ_OK;
     const int proposed =
         kernel->epilogue(planned->group.out[0], e->uses, e->graph->n_node, e->proposed);
-    sort_by_id(e->proposed, proposed);
     for (int n = proposed; n > 0 && e->status == ADJ_OK; n--) {
         step wider;
         if (count_later(e, next, n) < n || !may_follow(e, g, n, planned->backend) ||

@@ -192,7 +192,8 @@ static int is_acceptable(const grouping *w, const adj_node *root, int n, int bac
     return has_root && n > 1 && !(has_forward && has_clone);
 }
 
-void sort_by_id(const adj_node **node, int n)
+/* Sorts operands before what reads them. */
+static void sort_by_id(const adj_node **node, int n)
 {
     for (int i = 1; i < n; i++)
         for (int j = i; j > 0 && node[j]->id < node[j - 1]->id; j--) {

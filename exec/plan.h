@@ -78,7 +78,6 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
 /* ---- the stages that make one ---- */
 
 /* group.c: which nodes one step computes, and the order of steps. Requires: graph, backends. */
-void sort_by_id(const adj_node **node, int n); /* operands before what reads them */
 adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
 
 /* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */

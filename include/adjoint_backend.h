@@ -87,10 +87,9 @@ typedef struct adj_kernel {
      * indexed by node id. NULL: root alone. */
     int (*match)(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
     /* Optional: what it would compute along with a group that it was selected for, and that `last`
-     * alone leaves: nodes that read it, or each other, all newer than it, as {add, relu} or
-     * {batch_norm_stats}; writes up to max of them, and returns how many. The plan prepares
-     * candidate 0 for the group with all of them, or with the first ones, where they can be
-     * computed at this place. */
+     * alone leaves: nodes that follow each other, the first one last's only reader, as {add, relu};
+     * writes up to max of them, and returns how many. The plan prepares candidate 0 for the group
+     * with all of them, or with the first ones, where they can be computed at this place. */
     int (*epilogue)(const adj_node *last, const adj_uses *uses, int max, const adj_node **nodes);
     /* Candidate 0, 1, 2, ... for this group; ADJ_ENOKERNEL (with p->why): none (left). */
     adj_status (*prepare)(void *backend, const adj_group *g, int candidate, adj_prep *p);

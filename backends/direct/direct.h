@@ -14,7 +14,6 @@
 struct conv_bf16_code;
 struct filter_bf16_code;
 struct filter_gemm_code;
-struct fused_bands_code;
 struct gemm_code;
 struct group_norm_code;
 struct max_pool_code;
@@ -35,7 +34,6 @@ typedef struct { /* what direct_run does: the first member of a kernel's state *
 typedef struct { /* the code for one instruction set */
     const char *name;
     const direct_code *dropout, *fused_pointwise, *resize, *softmax;
-    const struct fused_bands_code *fused_bands;
     ptrdiff_t vector_bytes;
     /* [is it f64] */
     const struct gemm_code *gemm[2];

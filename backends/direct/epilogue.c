@@ -42,19 +42,6 @@ int direct_read_epilogue(const adj_group *g, direct_epilogue *e)
     return n == g->n_node && g->n_out == 1 && g->out[0] == g->node[n - 1];
 }
 
-int direct_read_bias(const adj_group *g, direct_epilogue *e)
-{
-    int has_bias = g->n_node > 1 && direct_is_bias_of(g->node[1], g->node[0]) &&
-                   adj_group_out(g, g->node[0]) < 0;
-    for (int i = 2; i < g->n_node; i++)
-        has_bias &=
-            adj_position(g->node[i]->n_in, (const adj_node *const *)g->node[i]->in, g->node[0]) < 0;
-    *e = (direct_epilogue){.bias_in = has_bias ? adj_group_in(g, g->node[1]->in[1]) : -1,
-                           .addend_in = -1,
-                           .stored = g->node[0]->type.dtype};
-    return 1 + has_bias;
-}
-
 /* Has it, of all results of products, an epilogue? */
 static int has_epilogue(const adj_node *n)
 {

@@ -16,9 +16,6 @@ typedef struct {
 /* Of a group that begins with the convolution or matmul. 0: it has other nodes, or a value inside
  * leaves it. */
 int direct_read_epilogue(const adj_group *g, direct_epilogue *e);
-/* Of such a group the convolution alone and its bias, if nothing else reads the convolution;
- * returns how many nodes that are. */
-int direct_read_bias(const adj_group *g, direct_epilogue *e);
 /* adj_kernel.epilogue of kernels that take all of it but casts; the bias is in the group then. */
 int direct_propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
                             const adj_node **nodes);

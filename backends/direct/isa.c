@@ -2,7 +2,7 @@
 #include "isa.h"
 #include "backends/direct/dropout/dropout.h"
 #include "backends/direct/filter_gemm/filter_gemm.h"
-#include "backends/direct/fused_pointwise/bands.h"
+#include "backends/direct/fused_pointwise/fused_pointwise.h"
 #include "backends/direct/gemm/gemm.h"
 #include "backends/direct/group_norm/group_norm.h"
 #include "backends/direct/max_pool/max_pool.h"
@@ -24,7 +24,6 @@ const direct_isa DIRECT(isa) = {
     .name = ISA_NAME,
     .dropout = &DIRECT(dropout),
     .fused_pointwise = &DIRECT(fused_pointwise),
-    .fused_bands = &DIRECT(fused_bands),
     .resize = &DIRECT(resize),
     .softmax = &DIRECT(softmax),
     .filter_gemm = {&DIRECT(filter_gemm_f32), &DIRECT(filter_gemm_f64)},

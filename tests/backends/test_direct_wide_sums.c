@@ -1,7 +1,7 @@
 /* test_direct_wide_sums.c - sums of fused groups whose terms, squares or partial sums float does
  * not hold: a batch norm's statistics, the sums of its gradient, the gradient of a bias. Against
- * NumPy, x from 2^-100 to 2^126, for every instruction set and both types, in row kernels, node by
- * node and in the bands of a convolution; the same bits for any number of threads. */
+ * NumPy, x from 2^-100 to 2^126, for every instruction set and both types, in row kernels and
+ * node by node; the same bits for any number of threads. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -172,59 +172,6 @@ static void expect_not_finite(const char *isa)
 }
 
 Test(direct_wide_sums, not_finite) { for_each_isa(N_ISA, all_isas, expect_not_finite); }
-
-/* ---- in the bands of a convolution ---- */
-
-/* Returns a convolution of what is given whose filter is the identity, or its input's gradient;
- * statistics of it, or the gradient of a bias where it is masked, are one step with it. */
-static adj_node *sums_in_bands(row_problem *s, int is_gradient)
-{
-    enum { N = 128, SIDE = 16, C = 16 };
-    static double identity[C * C];
-    const adj_shape image = {4, {N, SIDE, SIDE, C}};
-    const adj_conv o = {.padding = ADJ_SAME};
-    s->f = fixture_new();
-    s->pixels = N * SIDE * SIDE;
-    s->c = C;
-    for (int k = 0; k < C; k++)
-        identity[k * C + k] = 1;
-    s->a = given_integers(&s->f, ADJ_F32, image, 1, 1);
-    s->mask = given_integers(&s->f, ADJ_F32, image, 1, 1);
-    adj_node *w = given(&s->f, ADJ_F32, (adj_shape){4, {1, 1, C, C}}, identity);
-    adj_node *y = is_gradient
-                      ? adj_relu_grad(adj_conv2d_backprop_input(image, w, s->a, &o), s->mask)
-                      : adj_conv2d(s->a, w, &o);
-    adj_node *sums =
-        is_gradient ? adj_bias_add_grad(y, ADJ_NHWC) : adj_batch_norm_stats(y, ADJ_NHWC);
-    s->out[s->n++] = y;
-    s->out[s->n++] = sums;
-    return sums;
-}
-
-static void expect_bands(const char *isa)
-{
-    static const int few[] = {0, 62, 126};
-    for (size_t i = 0; i < 2 * sizeof few / sizeof *few; i++) {
-        const int is_gradient = i % 2, power = few[i / 2];
-        double want[32];
-        char label[40];
-        row_problem s = {.n = 0};
-        adj_node *sums = sums_in_bands(&s, is_gradient);
-        fill_rows(row_input(&s, s.a), &s, is_gradient ? base_dy : base_x, power);
-        for (int64_t k = 0; k < s.c; k++) {
-            const double times = (double)(s.pixels / PERIOD);
-            want[k] = scaled(
-                is_gradient ? times * all_rows.sum[k % COLUMNS] : base_mean[k % COLUMNS], k, power);
-            want[s.c + k] = scaled(base_variance[k % COLUMNS], k, 2 * power);
-        }
-        cr_assert_eq(row_run_steps(&s, 2, 2 + is_gradient), 1, "%s: one step", isa);
-        snprintf(label, sizeof label, "bands, 2^%d, %d", power, is_gradient);
-        expect_sums(&s, sums, want, label);
-        row_problem_free(&s);
-    }
-}
-
-Test(direct_wide_sums, bands) { for_each_isa(N_ISA, all_isas, expect_bands); }
 
 /* ---- sums of gradients ---- */
 

@@ -1,16 +1,10 @@
 /* fused_pointwise.c - how a fused pointwise group's pass is laid out. The idea is in
  * fused_pointwise.h. */
 #include "backends/direct/arith.h"
-#include "bands.h"
+#include "fused_pointwise.h"
 #include "row_kernel.h"
 
-enum {
-    ROW = 256,
-    PARALLEL = 1 << 14,
-    SEGMENT_BANDS = 4,
-    MIN_BAND_ELEMENTS = 4096, /* about; and as many pixels: */
-    MIN_BAND_PIXELS = 64
-};
+enum { ROW = 256, PARALLEL = 1 << 14, SEGMENT_CHUNKS = 16 };
 
 static int add_value(fused_group *p, fused_value v)
 {
@@ -24,8 +18,6 @@ static int add_value(fused_group *p, fused_value v)
 static int operand_value(fused_group *p, const adj_group *g, const adj_node *x)
 {
     int in = adj_group_in(g, x);
-    if (in < 0)
-        return -1;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].in == in && p->value[i].at != AT_TILED)
             return i;
@@ -39,8 +31,6 @@ static int operand_value(fused_group *p, const adj_group *g, const adj_node *x)
 
 static int member_value(const fused_group *p, const adj_node *x)
 {
-    if (x == p->product)
-        return p->product_value;
     for (int i = 0; i < p->n_node; i++)
         if (p->node[i].node == x)
             return p->node[i].y;
@@ -49,8 +39,6 @@ static int member_value(const fused_group *p, const adj_node *x)
 
 static int tiled_value(fused_group *p, int in)
 {
-    if (in < 0)
-        return -1;
     return add_value(p, (fused_value){.at = AT_TILED, .where = p->n_tiled++, .in = in, .out = -1});
 }
 
@@ -133,43 +121,20 @@ static void set_rows(fused_group *p)
                                                          : p->row;
 }
 
-/* The divisor of n from `wanted` on, if that is not many times as much, or else below. */
-static int64_t near_divisor(int64_t n, int64_t wanted)
-{
-    int64_t above = wanted, below = wanted;
-    if (wanted >= n)
-        return n;
-    while (above < 4 * wanted && n % above > 0)
-        above++;
-    while (n % below > 0)
-        below--;
-    return n % above == 0 ? above : below;
-}
-
-/* Some rows of an image, or some whole images; a chunk, if that would be far less. */
-static int64_t band_of_images(const fused_group *p, adj_shape s)
-{
-    const int64_t rows = s.dim[1], line = s.dim[2] * s.dim[3];
-    const int64_t wanted =
-        max(divide_up(MIN_BAND_ELEMENTS, line), divide_up(MIN_BAND_PIXELS, s.dim[2]));
-    const int64_t band = line * (wanted < rows ? near_divisor(rows, wanted)
-                                               : rows * near_divisor(s.dim[0], wanted / rows));
-    return band < p->chunk / 2 ? p->chunk : band;
-}
-
-static void set_scratch(fused_group *p, size_t *bytes)
+static size_t set_scratch(fused_group *p)
 {
     const size_t column = 2 * sizeof(double) + FUSED_ACCUMULATORS * sizeof(float);
-    size_t columns = 0;
+    size_t bytes = 0, columns = 0;
     p->buffers_each = (size_t)p->n_buffer * (size_t)p->chunk * sizeof(float);
-    p->buffers = reserve(bytes, p->work.threads, p->buffers_each);
-    p->tiled = reserve(bytes, p->n_tiled * p->row, sizeof(float));
-    p->constants = reserve(bytes, (ptrdiff_t)p->n_node * FUSED_CONSTANTS, sizeof(float));
+    p->buffers = reserve(&bytes, p->work.threads, p->buffers_each);
+    p->tiled = reserve(&bytes, p->n_tiled * p->row, sizeof(float));
+    p->constants = reserve(&bytes, (ptrdiff_t)p->n_node * FUSED_CONSTANTS, sizeof(float));
     reserve(&columns, p->sum_width, column);
     p->columns_each = columns;
-    p->columns = reserve(bytes, (ptrdiff_t)p->n_sum * p->work.threads, p->columns_each);
+    p->columns = reserve(&bytes, (ptrdiff_t)p->n_sum * p->work.threads, p->columns_each);
     p->partials_each = 3 * (size_t)p->channels * sizeof(double);
-    p->partials = reserve(bytes, (ptrdiff_t)p->n_sum * p->work.jobs, p->partials_each);
+    p->partials = reserve(&bytes, (ptrdiff_t)p->n_sum * p->work.jobs, p->partials_each);
+    return bytes;
 }
 
 /* The operands that a node's result may be written over: no later node reads them. Node by node,
@@ -202,97 +167,37 @@ static void set_aliases(const fused_group *p, const adj_group *g, adj_prep *prep
                 (adj_alias){p->value[p->node[i].y].out, may_be_overwritten(p, g, i)};
 }
 
-/* Sums have as many segments whatever the threads, each of several bands if there are many. */
+/* Sums have as many segments whatever the threads, each of several chunks if there are many. */
 static void set_segments(fused_group *p, int threads)
 {
-    int64_t bands = divide_up(p->n, p->band);
+    int64_t chunks = divide_up(p->n, p->chunk);
     int64_t wanted = p->n_sum > 0 ? 2 : threads;
-    while (p->n_sum > 0 && wanted < FUSED_SEGMENTS && 2 * wanted * SEGMENT_BANDS <= bands)
+    while (p->n_sum > 0 && wanted < FUSED_SEGMENTS && 2 * wanted * SEGMENT_CHUNKS <= chunks)
         wanted *= 2;
     p->work.threads = p->n >= PARALLEL ? threads : 1;
-    p->work.jobs = min(bands, wanted);
+    p->work.jobs = min(chunks, wanted);
 }
 
-/* The nodes from `first` on. */
-static int lay_out(fused_group *p, const direct *d, const adj_group *g, int first)
+static int lay_out(fused_group *p, const direct *d, const adj_group *g)
 {
     p->work.code = d->isa->fused_pointwise;
     p->half_kernel = d->has_avx512_bf16 ? direct_row_kernel_bf16_avx512_bf16 : NULL;
-    adj_shape shape = fused_shape(g->node[first]);
+    adj_shape shape = fused_shape(g->node[0]);
     int channels = 0;
-    for (int i = first; i < g->n_node; i++)
+    for (int i = 0; i < g->n_node; i++)
         channels |= fused_needs_channels(g->node[i]);
     p->n = adj_shape_elems(shape);
     p->channels = channels ? shape.dim[shape.rank - 1] : 1;
     if (p->n == 0 || p->channels > FUSED_CHANNELS)
         return 0;
-    for (int i = first; i < g->n_node; i++)
+    for (int i = 0; i < g->n_node; i++)
         if (!add_node(p, g, g->node[i], shape))
             return 0;
     set_rows(p);
-    p->band = p->n_sum > 0 && shape.rank == 4 ? band_of_images(p, shape) : p->chunk;
     set_segments(p, d->threads);
     fused_find_row_kernels(p);
     return 1;
 }
-
-/* Can all nodes from `first` on be part of one group? */
-static int takes_all(const adj_group *g, int first)
-{
-    int takes = first < g->n_node && g->n_node - first <= FUSED_NODES;
-    for (int i = first; i < g->n_node && takes; i++)
-        takes = fused_takes(g->node[i], fused_shape(g->node[first]));
-    return takes;
-}
-
-/* ---- behind another kernel's product ---- */
-
-/* The product is the first result; or what is computed of it is, and takes its place, if nothing
- * reads it after that has been written. */
-static int has_place_for_product(const fused_group *p, const adj_group *g)
-{
-    const row_kernel_plan *plan = &p->row_kernel;
-    if (adj_group_out(g, p->product) == 0)
-        return 1;
-    return plan->y >= 0 && p->value[plan->y].out == 0 && plan->x[3] != p->product_value &&
-           plan->x[4] != p->product_value;
-}
-
-/* Are more passes over the product's size saved - its own, and where it stays in the group that of
- * the result - than others are read? Sums of batch norm's gradient, which read as much or more,
- * made resnet20's step 1.05 times as long (Zen 3, 2026-11-28): a pass of its own reads ahead. */
-static int saves_passes(const fused_group *p, const adj_group *g)
-{
-    int others = 0;
-    for (int i = 0; i < p->n_value; i++)
-        others += p->value[i].in >= 0 && p->value[i].at != AT_TILED;
-    return others < 1 + (adj_group_out(g, p->product) < 0);
-}
-
-int fused_lay_out_bands(fused_group *p, const direct *d, const adj_group *g, int n_own)
-{
-    const adj_node *product = g->node[n_own - 1];
-    if (!takes_all(g, n_own) || product->type.dtype != ADJ_F32 || product->type.shape.rank != 4 ||
-        !adj_shape_equal(product->type.shape, fused_shape(g->node[n_own])))
-        return 0;
-    *p = (fused_group){.product = product};
-    p->product_value = add_value(p, (fused_value){.at = AT_OUT, .where = 0, .in = -1, .out = -1});
-    p->value[p->product_value].dtype = product->type.dtype;
-    if (!lay_out(p, d, g, n_own) || p->row_kernel.bits == 0 || !has_place_for_product(p, g) ||
-        !saves_passes(p, g))
-        return 0;
-    p->n_buffer = 0; /* what stays inside is in registers */
-    p->work.threads = d->threads;
-    if (p->n_sum == 0) {
-        p->band = band_of_images(p, product->type.shape);
-        p->work.jobs = min(p->n / p->band, FUSED_SEGMENTS);
-    }
-    return p->n % p->band == 0;
-}
-
-void fused_reserve_bands(fused_group *p, size_t *scratch) { set_scratch(p, scratch); }
-
-/* ---- a pass of its own ---- */
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
@@ -301,10 +206,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     for (int i = 0; i < g->n_node; i++)
         if (candidate > 0 || !fused_takes(g->node[i], fused_shape(g->node[0])))
             return direct_refuse(prep, "%s: direct has no kernel for it", g->node[i]->op->name);
-    if (g->n_node > FUSED_NODES || !lay_out(&p, d, g, 0))
+    if (g->n_node > FUSED_NODES || !lay_out(&p, d, g))
         return ADJ_ENOKERNEL;
-    prep->scratch = 0;
-    set_scratch(&p, &prep->scratch);
+    prep->scratch = set_scratch(&p);
     set_aliases(&p, g, prep);
     const char *impl = p.row_kernel.bits != 0 ? "fused_row_kernel" : "fused_pointwise";
     const int by_avx512_bf16 = p.row_kernel.is_half && p.half_kernel != NULL;

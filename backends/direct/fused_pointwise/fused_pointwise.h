@@ -14,9 +14,7 @@
  * Each result is rounded to its node's type, also where it stays inside: a group gives the bits of
  * its nodes one by one, whichever nodes it has. Sums have two levels, float for some rows and
  * double above, in a fixed number of segments that are added in order: results do not depend on the
- * number of threads. Terms that overflow a float sum are added in double (rows.c). Of images a
- * segment has some bands of whole rows, each of which begins with the first column: so sums are the
- * same to the bit, too, where another kernel has bands read as it computes them (bands.h). */
+ * number of threads. Terms that overflow a float sum are added in double (rows.c). */
 #ifndef DIRECT_FUSED_POINTWISE_H
 #define DIRECT_FUSED_POINTWISE_H
 
@@ -130,12 +128,9 @@ typedef struct fused_group {
     int64_t n;        /* elements */
     int64_t channels; /* 1: no node asks for them */
     int64_t row, chunk;
-    int64_t band;      /* elements, too: of images with sums, or in bands.h; else a chunk */
     int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
     int n_node;        /* how many loops there are in node[] */
     int n_value, n_buffer, n_tiled, n_sum;
-    const adj_node *product; /* bands.h: what another kernel computes for it; NULL: nothing */
-    int product_value;
     /* Loops, in order. A node of the graph is one of them, or two with the same .node: one for the
      * terms of its sum (FUSED_PRELU_TERM), which has .y, and behind it one for the sum. */
     fused_node node[FUSED_LOOPS];
@@ -199,8 +194,8 @@ int fused_match(const adj_node *root, const adj_uses *uses, int max, const adj_n
 
 /* ---- prologue.c: what is done once, before and after the pass ---- */
 
-void fused_prologue(const adj_call *c, const fused_group *p);
-void fused_epilogue(const adj_call *c, const fused_group *p);
+void fused_prologue(const adj_call *c);
+void fused_epilogue(const adj_call *c);
 
 /* ---- run.c (and loops.c), per instruction set: the pass ---- */
 

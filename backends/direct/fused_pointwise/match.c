@@ -1,7 +1,7 @@
 /* match.c - which nodes a fused pointwise group has. */
 #include <string.h>
 
-#include "bands.h"
+#include "fused_pointwise.h"
 
 enum { RECOMPUTED = 2, WITH_SUMS = 5 }; /* nodes: a batch norm and its relu; with masked sums */
 
@@ -113,33 +113,4 @@ int fused_match(const adj_node *root, const adj_uses *uses, int max, const adj_n
         group[1]->op == &adj_op_relu && adj_only_user(root, uses) == group[1])
         n = add_masked_sums(uses, max, group);
     return n;
-}
-
-/* ---- what follows another kernel's product ---- */
-
-/* Is the group newer than the product, and all that it reads besides older? */
-static int follows(const adj_node *product, int n, const adj_node *const group[])
-{
-    int follows = n > 0;
-    for (int i = 0; i < n && follows; i++) {
-        follows = group[i]->id > product->id;
-        for (int k = 0; k < group[i]->n_in && follows; k++) {
-            const adj_node *x = group[i]->in[k];
-            follows = x->id <= product->id || (x->op->flags & ADJ_OP_LEAF) != 0 ||
-                      adj_position(n, group, x) >= 0;
-        }
-    }
-    return follows;
-}
-
-int fused_propose_bands(const adj_node *product, const adj_uses *uses, int max,
-                        const adj_node **nodes)
-{
-    const adj_uses *u = &uses[product->id];
-    for (int i = 0; i < u->n_user; i++) {
-        const int n = fused_match(u->user[i], uses, max, nodes);
-        if (follows(product, n, nodes))
-            return n;
-    }
-    return 0;
 }

@@ -67,8 +67,7 @@ static int is_operand(matching *m, int slot, int value)
         return 1;
     if (m->dtype == ADJ_F64) /* none yet */
         m->dtype = v->dtype;
-    const int is_there = v->in >= 0 || (m->p->product != NULL && value == m->p->product_value);
-    return is_there && v->at != AT_TILED && v->dtype == m->dtype &&
+    return v->in >= 0 && v->at != AT_TILED && v->dtype == m->dtype &&
            (v->dtype == ADJ_F32 || v->dtype == ADJ_BF16);
 }
 

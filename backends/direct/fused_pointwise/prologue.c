@@ -8,9 +8,9 @@
 
 void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end)
 {
-    int64_t bands = (p->n + p->band - 1) / p->band;
-    *begin = bands * segment / p->work.jobs * p->band;
-    *end = bands * (segment + 1) / p->work.jobs * p->band;
+    int64_t chunks = (p->n + p->chunk - 1) / p->chunk;
+    *begin = chunks * segment / p->work.jobs * p->chunk;
+    *end = chunks * (segment + 1) / p->work.jobs * p->chunk;
     *end = *end < p->n ? *end : p->n;
 }
 
@@ -160,8 +160,9 @@ static void broadcast(const fused_group *p, const adj_call *c, const fused_value
     repeat(p, y);
 }
 
-void fused_prologue(const adj_call *c, const fused_group *p)
+void fused_prologue(const adj_call *c)
 {
+    const fused_group *p = c->state;
     for (int i = 0; i < p->n_value; i++)
         if (p->value[i].at == AT_TILED)
             broadcast(p, c, &p->value[i]);
@@ -254,8 +255,9 @@ static void store_sum(const fused_group *p, const adj_call *c, const fused_node 
     }
 }
 
-void fused_epilogue(const adj_call *c, const fused_group *p)
+void fused_epilogue(const adj_call *c)
 {
+    const fused_group *p = c->state;
     for (int i = 0; i < p->n_node; i++) {
         const fused_node *d = &p->node[i];
         int out = d->sum >= 0 ? adj_group_out(c->group, d->node) : -1;

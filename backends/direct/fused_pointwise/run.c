@@ -4,7 +4,6 @@
 
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
-#include "bands.h"
 #include "loops.h"
 #include "pass.h"
 #include "row_kernel.h"
@@ -146,26 +145,23 @@ static int64_t elements_at_once(const fused_group *p)
     return p->n_sum == 0 && is_one_column ? p->n : FLUSH * p->row;
 }
 
-/* From s->first up to `end`: band number `number` of the segment. Where sums are flushed does not
- * depend on how much is computed at once: a chunk's rows are a part of FLUSH. */
-static void run_band(pass *s, int64_t end, int64_t number)
+/* Where sums are flushed does not depend on how much is computed at once: a chunk's rows are a part
+ * of FLUSH. */
+static void run_segment(pass *s)
 {
     const fused_group *p = s->p;
     const int64_t begin = s->first, at_once = elements_at_once(p);
-    const int64_t bands_summed = max(FLUSH / divide_up(p->band, p->row), 1);
-    if (number > 0 && number % bands_summed == 0)
-        flush_all(s);
-    s->n = min(end - begin, p->chunk);
-    if ((p->row_kernel.bits & ROW_STATS) && number == 0)
+    s->n = min(s->end - begin, p->chunk);
+    if (p->row_kernel.bits & ROW_STATS)
         set_shift(*s, &p->row_kernel);
-    for (; s->first < end; s->first += s->n) {
+    for (; s->first < s->end; s->first += s->n) {
         if (s->first > begin && (s->first - begin) % (FLUSH * p->row) == 0)
             flush_all(s);
-        s->n = min(end - s->first, at_once);
+        s->n = min(s->end - s->first, at_once);
         if (p->row_kernel.bits != 0)
             DIRECT(fused_run_rows)(s, &p->row_kernel);
         else
-            run_nodes(s, number == 0 && s->first == begin);
+            run_nodes(s, s->first == begin);
     }
 }
 
@@ -191,54 +187,19 @@ static void keep_sums(const pass *s, int segment)
     }
 }
 
-static pass pass_of(const adj_call *c, const fused_group *p, int thread)
-{
-    const size_t sums = (size_t)(thread * p->n_sum);
-    return (pass){.p = p,
-                  .c = c,
-                  .buffers = direct_scratch(c, p->buffers + p->buffers_each * (size_t)thread),
-                  .columns = direct_scratch(c, p->columns + p->columns_each * sums)};
-}
-
 static void run_job(const adj_call *c, ptrdiff_t segment, int thread)
 {
     const fused_group *p = c->state;
-    pass s = pass_of(c, p, thread);
+    const size_t sums = (size_t)(thread * p->n_sum);
+    pass s = {.p = p,
+              .c = c,
+              .buffers = direct_scratch(c, p->buffers + p->buffers_each * (size_t)thread),
+              .columns = direct_scratch(c, p->columns + p->columns_each * sums)};
     fused_bounds(p, (int)segment, &s.first, &s.end);
     start_sums(&s);
-    for (int64_t number = 0; s.first < s.end; number++)
-        run_band(&s, p->n_sum > 0 ? min(s.first + p->band, s.end) : s.end, number);
+    run_segment(&s);
     keep_sums(&s, (int)segment);
 }
 
-static void run_prologue(const adj_call *c) { fused_prologue(c, c->state); }
-
-static void run_epilogue(const adj_call *c) { fused_epilogue(c, c->state); }
-
 const direct_code DIRECT(fused_pointwise) = {
-    .begin = run_prologue, .job = run_job, .end = run_epilogue};
-
-/* ---- bands of what another kernel computes ---- */
-
-static void start_part(const adj_call *c, const fused_group *p, int thread)
-{
-    const pass s = pass_of(c, p, thread);
-    start_sums(&s);
-}
-
-static void add_band(const adj_call *c, const fused_group *p, int thread, int64_t band,
-                     int64_t number)
-{
-    pass s = pass_of(c, p, thread);
-    s.first = band * p->band;
-    s.end = s.first + p->band;
-    run_band(&s, s.end, number);
-}
-
-static void keep_part(const adj_call *c, const fused_group *p, int thread, ptrdiff_t part)
-{
-    const pass s = pass_of(c, p, thread);
-    keep_sums(&s, (int)part);
-}
-
-const fused_bands_code DIRECT(fused_bands) = {start_part, add_band, keep_part};
+    .begin = fused_prologue, .job = run_job, .end = fused_epilogue};

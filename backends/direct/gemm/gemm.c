@@ -28,25 +28,10 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     return is_root(root) && !is_dx(root) ? direct_match_bias(root, uses, max, group) : 0;
 }
 
-/* How many of the group's nodes products compute with their epilogue; 0: it is none of ours. */
-static int count_own(const adj_group *g, direct_epilogue *e)
+static int is_ours(const adj_group *g, direct_epilogue *e)
 {
     const adj_node *n = g->node[0];
-    if (!is_root(n))
-        return 0;
-    if (direct_read_epilogue(g, e) && (g->n_node == 1 || !is_dx(n)))
-        return g->n_node;
-    if (!is_dx(n))
-        return direct_read_bias(g, e);
-    *e = (direct_epilogue){.bias_in = -1, .addend_in = -1, .stored = n->type.dtype};
-    return 1;
-}
-
-static int propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
-                            const adj_node **nodes)
-{
-    const int n = direct_propose_cast_epilogue(last, uses, max, nodes);
-    return n > 0 ? n : fused_propose_bands(last, uses, max, nodes);
+    return is_root(n) && direct_read_epilogue(g, e) && (g->n_node == 1 || !is_dx(n));
 }
 
 /* ---- the kernel ---- */
@@ -58,8 +43,6 @@ static adj_status run(const adj_call *c)
                     gemm_is_packed_finite(p, c->in[p->filter_in]);
     job_shares jobs;
     share_jobs(&jobs, p->jobs, p->threads);
-    if (gemm_has_fused(p))
-        fused_prologue(c, &p->fused);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
         if (p->filter_jobs > 0) { /* else without the loop's barrier */
@@ -70,8 +53,6 @@ static adj_status run(const adj_call *c)
         for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
             p->code->multiply(c, r, omp_get_thread_num(), is_finite);
     }
-    if (gemm_has_fused(p))
-        fused_epilogue(c, &p->fused);
     return ADJ_OK;
 }
 
@@ -107,10 +88,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     direct *d = backend;
     gemm p;
     direct_epilogue epilogue;
-    const int n_own = count_own(g, &epilogue);
-    if (candidate > 0 || n_own == 0)
+    if (candidate > 0 || !is_ours(g, &epilogue))
         return ADJ_ENOKERNEL;
-    if (!has_plain_operands(g->node[0]) || !gemm_plan(&p, d, g, n_own, &epilogue, prep))
+    if (!has_plain_operands(g->node[0]) || !gemm_plan(&p, d, g, &epilogue, prep))
         return direct_refuse(prep,
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
@@ -127,7 +107,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 const adj_kernel direct_gemm = {.name = "gemm",
                                 .match = match,
-                                .epilogue = propose_epilogue,
+                                .epilogue = direct_propose_cast_epilogue,
                                 .prepare = prepare,
                                 .run = run,
                                 .drop = direct_drop};

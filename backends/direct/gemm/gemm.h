@@ -23,11 +23,10 @@
  * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
  * product: then positions whose windows reach padding are computed as it is written (conv_plain.h).
  *
- * What follows element by element is computed in a product's registers (epilogue.h), or is a fused
- * group that reads each band while it is in the cache (fused_pointwise/bands.h).
+ * What follows element by element is computed in a product's registers (epilogue.h).
  *
- * Threads share out bands of rows, or the fused group's parts, and where there are few of those the
- * outputs, too, or first if the filter is large. The order of an element's sum is that of the taps,
+ * Threads share out bands of rows, and where there are few of those the outputs, too, or first if
+ * the filter is large. The order of an element's sum is that of the taps,
  * for any number of threads.
  */
 #ifndef DIRECT_GEMM_H
@@ -37,7 +36,6 @@
 #include "backends/direct/conv_axis.h"
 #include "backends/direct/direct.h"
 #include "backends/direct/epilogue.h"
-#include "backends/direct/fused_pointwise/bands.h"
 
 enum { GEMM_PASSES = 16, GEMM_FILTER_JOBS = 16 };
 
@@ -65,8 +63,6 @@ typedef struct gemm {
     adj_dtype dtype;
     int src_in, filter_in; /* among group->in */
     direct_epilogue epilogue;
-    const fused_bands_code *fused_code; /* NULL: no fused group reads bands */
-    fused_group fused;
     ptrdiff_t n;          /* images */
     ptrdiff_t kh, kw;     /* of the filter */
     direct_size src, dst; /* if flat: rows of pixels, the last one shorter */
@@ -77,9 +73,7 @@ typedef struct gemm {
     gemm_pass pass[GEMM_PASSES];
     ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
     ptrdiff_t shares; /* of outputs, if there are few bands: each reads its part of the filter */
-    ptrdiff_t fused_bands; /* that are one of the fused group's */
-    /* Bands of all images, for the first share of the outputs, then for the next; or the fused
-     * group's parts. */
+    /* Bands of all images, for the first share of the outputs, then for the next. */
     ptrdiff_t jobs;
     ptrdiff_t filter_jobs;
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
@@ -93,9 +87,6 @@ typedef struct gemm {
 
 /* Are results stored in another type than they are computed in? */
 static inline int gemm_casts(const gemm *p) { return p->epilogue.stored != p->dtype; }
-
-/* Does a fused group follow, which reads bands? */
-static inline int gemm_has_fused(const gemm *p) { return p->fused_code != NULL; }
 
 /* Of a panel: which vectors of outputs, from `first` to `end`. */
 typedef struct {

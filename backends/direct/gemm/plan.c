@@ -11,8 +11,7 @@ enum {
     MIN_POSITIONS = 64, /* of a band, for which a part of the filter is read from its cache */
     SHORT_ROW = 6,      /* measured: rows of fewer positions are gathered */
     MAX_VECTORS = 4,    /* of a panel */
-    JOBS_OF_THREAD = 4,
-    PARTS_OF_THREAD = 16 /* the last ones are waited for */
+    JOBS_OF_THREAD = 4
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 /* Elements of some rows whose results are cast, which each thread has room for: a second cache's,
@@ -51,26 +50,15 @@ static int has_sizes(const adj_conv_geom *g)
            g->kh * g->kw <= max_elements / g->ic && g->kh * g->kw <= max_elements / g->oc;
 }
 
-/* The largest divisor of n that is not above max. */
-static ptrdiff_t part_of(ptrdiff_t n, ptrdiff_t max)
-{
-    ptrdiff_t part = min(n, max);
-    while (n % part > 0)
-        part--;
-    return part;
-}
-
 /* All pixels as rows of about ROW_PIXELS, as many for each thread; few of them as one row, whose
- * outputs threads share (set_jobs): the filter is what takes time then, and is read once. With a
- * fused group rows are parts of its bands. */
+ * outputs threads share (set_jobs): the filter is what takes time then, and is read once. */
 static void flatten(gemm *p)
 {
     p->pixels = p->n * p->dst.h * p->dst.w;
     ptrdiff_t rows = divide_up(p->pixels, ROW_PIXELS);
     if (rows > 1 || p->dst.c < MAX_VECTORS * p->lanes * p->threads)
         rows = min(round_up(rows, p->threads), p->pixels);
-    p->dst.w = p->src.w = gemm_has_fused(p) ? part_of(p->fused.band / p->dst.c, ROW_PIXELS)
-                                            : divide_up(p->pixels, rows);
+    p->dst.w = p->src.w = divide_up(p->pixels, rows);
     p->dst.h = p->src.h = divide_up(p->pixels, p->dst.w);
     p->n = 1;
     p->pass[0].h.src = p->pass[0].h.dst = p->dst.h;
@@ -127,32 +115,8 @@ static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
     p->jobs = p->shares * p->n * p->bands;
 }
 
-/* The fused group's bands are of some of ours each, of all outputs. Ours are of all passes, which
- * share a number of rows of the result. 0: they do not fit. */
-static int set_fused_jobs(gemm *p, ptrdiff_t rows)
-{
-    const ptrdiff_t step = p->pass[0].h.step, line = p->dst.w * p->dst.c;
-    const ptrdiff_t fused_rows = p->fused.band / line;
-    if (p->fused.band % line > 0 || fused_rows % step > 0 || rows * step != p->dst.h ||
-        (p->is_flat && p->dst.w < ROW_PIXELS / 3))
-        return 0;
-    for (int i = 0; i < p->n_pass; i++)
-        if (p->pass[i].h.dst != rows)
-            return 0;
-    p->shares = 1;
-    const ptrdiff_t wanted = p->rows;
-    p->rows = part_of(min(fused_rows / step, rows), wanted);
-    p->bands = rows / p->rows;
-    p->fused_bands = fused_rows / step / p->rows;
-    p->jobs = p->fused.work.jobs;
-    const ptrdiff_t min_jobs = max((ptrdiff_t)JOBS_OF_THREAD * p->threads,
-                                   min((ptrdiff_t)PARTS_OF_THREAD * p->threads, FUSED_SEGMENTS));
-    return 2 * p->rows >= wanted && (p->threads == 1 || p->jobs >= min_jobs);
-}
-
-/* How many rows are computed together, and which rows of src they need in what form. 0: they are
- * not the fused group's. */
-static int set_rows(gemm *p, ptrdiff_t second_cache)
+/* How many rows are computed together, and which rows of src they need in what form. */
+static void set_rows(gemm *p, ptrdiff_t second_cache)
 {
     const gemm_pass *first = &p->pass[0];
     ptrdiff_t rows = 1, right = 0;
@@ -173,13 +137,9 @@ static int set_rows(gemm *p, ptrdiff_t second_cache)
     }
     const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
     p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
-    if (gemm_has_fused(p) && !set_fused_jobs(p, rows))
-        return 0;
-    if (!gemm_has_fused(p))
-        set_jobs(p, rows, second_cache);
+    set_jobs(p, rows, second_cache);
     p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
     p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
-    return 1;
 }
 
 /* Parts are rows of taps, or with dilated columns single taps. */
@@ -240,8 +200,8 @@ static int set_scratch(gemm *p, size_t *scratch)
     return 1;
 }
 
-int gemm_plan(gemm *p, const direct *d, const adj_group *group, int n_own,
-              const direct_epilogue *epilogue, adj_prep *prep)
+int gemm_plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
+              adj_prep *prep)
 {
     const adj_node *n = group->node[0];
     const int is_dx = n->op == &adj_op_conv2d_backprop_input;
@@ -257,7 +217,6 @@ int gemm_plan(gemm *p, const direct *d, const adj_group *group, int n_own,
                 .src_in = adj_group_in(group, n->in[is_dx]),
                 .filter_in = adj_group_in(group, n->in[!is_dx]),
                 .epilogue = *epilogue,
-                .fused_code = n_own < group->n_node ? d->isa->fused_bands : NULL,
                 .n = g.n,
                 .kh = g.kh,
                 .kw = g.kw};
@@ -266,20 +225,13 @@ int gemm_plan(gemm *p, const direct *d, const adj_group *group, int n_own,
     p->by_reorder = !p->is_turned && direct_packs_once(group, prep, p->filter_in);
     p->is_packed = packs_filter(p);
     p->by_reorder &= p->is_packed;
-    if (gemm_has_fused(p) && !fused_lay_out_bands(&p->fused, d, group, n_own))
-        return 0;
     set_passes(p, &g);
     if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
         return 0;
-    if (!set_rows(p, d->second_cache))
-        return 0;
+    set_rows(p, d->second_cache);
     set_parts(p);
     const int is_prepared =
         !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
     p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
-    if (!set_scratch(p, &prep->scratch))
-        return 0;
-    if (gemm_has_fused(p))
-        fused_reserve_bands(&p->fused, &prep->scratch);
-    return 1;
+    return set_scratch(p, &prep->scratch);
 }

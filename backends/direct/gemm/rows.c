@@ -404,23 +404,6 @@ static void compute_numbered(worker *s, ptrdiff_t number, int is_finite)
     compute_band(s, number % bands * s->p->rows, is_finite);
 }
 
-/* A part of the fused group's pass, which reads each of its bands when that has been computed. */
-static void compute_part(worker *s, ptrdiff_t part, int thread, int is_finite)
-{
-    const gemm *p = s->p;
-    int64_t first, end; /* elements, then bands */
-    fused_bounds(&p->fused, (int)part, &first, &end);
-    first /= p->fused.band;
-    end /= p->fused.band;
-    p->fused_code->start(s->call, &p->fused, thread);
-    for (int64_t i = first; i < end; i++) {
-        for (ptrdiff_t k = 0; k < p->fused_bands; k++)
-            compute_numbered(s, i * p->fused_bands + k, is_finite);
-        p->fused_code->band(s->call, &p->fused, thread, i, i - first);
-    }
-    p->fused_code->keep(s->call, &p->fused, thread, part);
-}
-
 static void multiply(const adj_call *call, job_range jobs, int thread, int is_finite)
 {
     const gemm *p = call->state;
@@ -435,10 +418,7 @@ static void multiply(const adj_call *call, job_range jobs, int thread, int is_fi
                 .at = (ptrdiff_t *)(own + p->at),
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
     for (ptrdiff_t i = jobs.first; i < jobs.end; i++)
-        if (gemm_has_fused(p))
-            compute_part(&s, i, thread, is_finite);
-        else
-            compute_numbered(&s, i, is_finite);
+        compute_numbered(&s, i, is_finite);
 }
 
 const gemm_code TYPED(gemm) = {TYPED(gemm_prepare_filter), multiply};
