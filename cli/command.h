@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "graph/nearest.h"
+#include "base/nearest.h"
 
 enum {
     EXIT_OK = 0,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 
 static int out_of_memory, is_reported;
 

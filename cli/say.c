@@ -9,7 +9,7 @@
 
 #include "command.h"
 #include "mpirun.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 
 void say(const char *format, ...)
 {

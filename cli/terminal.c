@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "graph/printable.h"
+#include "base/printable.h"
 #include "terminal.h"
 
 /* Of the environment; a locale that is not installed is none. */

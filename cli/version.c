@@ -4,7 +4,7 @@
 
 #include "adjoint.h"
 #include "command.h"
-#include "exec/machine/machine.h"
+#include "base/machine/machine.h"
 #include "json.h"
 #include "output.h"
 #include "spin.h"

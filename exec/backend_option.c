@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend_option.h"
-#include "graph/nearest.h"
+#include "base/nearest.h"
 
 enum { MAX_OPS = 256 };
 

@@ -4,7 +4,7 @@
 
 #include "backends.h"
 #include "exec.h"
-#include "graph/hash.h"
+#include "base/hash.h"
 #include "graph/passes/passes.h"
 
 /* Fetches, next values, assigned leaves: what the private graph must keep. */

@@ -3,7 +3,7 @@
 #ifndef ADJ_EXEC_H
 #define ADJ_EXEC_H
 
-#include "clock.h"
+#include "base/clock.h"
 #include "graph/graph.h"
 #include "plan.h"
 #include "roofline.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "exec.h"
-#include "memory_left.h"
+#include "base/memory_left.h"
 
 /* What is smaller is not worth looking at the system for. */
 static const size_t considerable = (size_t)16 << 20;

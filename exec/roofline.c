@@ -1,7 +1,7 @@
 /* roofline.c - see roofline.h. */
 #include "roofline.h"
 
-#include "exec/machine/isa_level.h"
+#include "base/machine/isa_level.h"
 
 static const double hertz = 3e9, bytes_per_second = 8e9; /* of an ordinary core */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph.h"
-#include "hash.h"
+#include "base/hash.h"
 
 /* Returns the bucket that holds the name's node, or the free one where it belongs. Requires:
  * buckets. */

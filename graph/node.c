@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph.h"
-#include "hash.h"
+#include "base/hash.h"
 
 static uint64_t hash_node(const adj_node *n)
 {

@@ -3,7 +3,7 @@
  * are told apart. */
 
 #include "graph.h"
-#include "printable.h"
+#include "base/printable.h"
 
 typedef struct {
     const adj_graph *graph;

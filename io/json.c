@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 #include "json.h"
 
 /* Returns the largest number of bytes between two quotes: no string or number is longer. */

@@ -1,4 +1,4 @@
-/* replace.c - files that are whole or not there, for io's callers: exec/new_file.c with sentences;
+/* replace.c - files that are whole or not there, for io's callers: base/new_file.c with sentences;
  * and whether a file could be written at all, and is another than the next. */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef IO_REPLACE_H
 #define IO_REPLACE_H
 
-#include "exec/new_file.h"
+#include "base/new_file.h"
 #include "io.h"
 
 /* Whom a sentence is for, and about which file. */

@@ -14,7 +14,7 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "tests/reference.h"
 
 enum { RUNS = 15, WARM_UP = 3 };

@@ -14,7 +14,7 @@ else
 fi
 
 sources() {
-    find include base graph ops backends exec check io cli tools examples tests bench -name "$1" 2>/dev/null | sort
+    find include base graph ops backends exec check io train cli tools examples tests bench -name "$1" 2>/dev/null | sort
 }
 
 say() {

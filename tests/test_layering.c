@@ -19,30 +19,28 @@ typedef struct {
 
 static const rule rules[] = {
     {"include", "adjoint.h adjoint_ops.h adjoint_nn.h adjoint_data.h adjoint_io.h", ""},
-    {"base", "", ""},
+    {"base", "adjoint.h", ""},
     {"graph", "adjoint.h adjoint_ext.h", "base"},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
-    {"exec", "adjoint.h adjoint_ext.h", "base graph graph/passes exec/machine"},
-    {"exec/tune", "adjoint.h adjoint_ext.h", "base graph exec exec/machine"},
-    {"exec/machine", "", "exec/clock.h exec/memory_left.h"},
+    {"exec", "adjoint.h adjoint_ext.h", "base graph graph/passes base/machine"},
+    {"exec/tune", "adjoint.h adjoint_ext.h", "base graph exec base/machine"},
+    {"base/machine", "", "base"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "base check graph exec/backend_option.h exec/clock.h exec/inspect.h exec/machine/isa_level.h"},
+     "base check graph exec/backend_option.h exec/inspect.h base/machine"},
     {"check/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "base check check/compare graph exec/backend_option.h exec/clock.h exec/inspect.h"},
+     "base check check/compare graph exec/backend_option.h exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
-    {"ops/nn", "adjoint.h adjoint_nn.h", "base graph/hash.h graph/nearest.h"},
+    {"ops/nn", "adjoint.h adjoint_nn.h", "base"},
     {"backends", "adjoint.h adjoint_ext.h", ""},
-    {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "base exec/clock.h"},
+    {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "base"},
     {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "base exec/machine/cache_size.h exec/machine/isa_level.h exec/machine/job_shares.h "
-     "backends/direct/fused_pointwise "
-     "backends/direct/depthwise backends/direct/dropout "
-     "backends/direct/conv_bf16 backends/direct/filter_bf16 "
+     "base base/machine backends/direct/fused_pointwise backends/direct/depthwise "
+     "backends/direct/dropout backends/direct/conv_bf16 backends/direct/filter_bf16 "
      "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "
-     "backends/direct/max_pool backends/direct/resize "
-     "backends/direct/softmax backends/direct/winograd"},
+     "backends/direct/max_pool backends/direct/resize backends/direct/softmax "
+     "backends/direct/winograd"},
     {"backends/direct/fused_pointwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/depthwise", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/dropout", "adjoint.h adjoint_ext.h", "backends/direct"},
@@ -56,34 +54,32 @@ static const rule rules[] = {
     {"backends/direct/resize", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/softmax", "adjoint.h adjoint_ext.h", "backends/direct"},
     {"backends/direct/winograd", "adjoint.h adjoint_ext.h", "backends/direct"},
-    {"io", "adjoint.h adjoint_nn.h adjoint_io.h",
-     "base exec/new_file.h graph/printable.h"}, /* no part of the graph */
-    {"io/data", "adjoint.h adjoint_data.h", "base io/io.h exec/clock.h"},
-    {"io/fit", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base exec/clock.h io/weights/sizes.h"},
+    {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
+    {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},
+    {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
+     "base io/weights/sizes.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
-     "base graph/printable.h io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
+     "base io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base io io/tensors"},
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h",
-     "exec/clock.h exec/machine graph/nearest.h graph/printable.h"},
+     "base base/machine"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "cli exec/backend_option.h"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "cli cli/op exec/backend_option.h exec/candidate.h exec/clock.h exec/machine "
-     "graph/printable.h"},
+     "base cli cli/op exec/backend_option.h exec/candidate.h base/machine"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "cli cli/op exec/clock.h graph/printable.h"},
-    {"cli/page", "", "graph/printable.h"},
+     "base cli cli/op"},
+    {"cli/page", "", "base"},
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "cli cli/op exec/backend_option.h exec/clock.h graph/printable.h"},
+     "base cli cli/op exec/backend_option.h"},
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli io/weights/sizes.h"},
-    {"cli/predict", "adjoint.h adjoint_fit.h", "cli cli/page exec/clock.h io/data/image_name.h"},
+    {"cli/predict", "adjoint.h adjoint_fit.h", "base cli cli/page io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "cli cli/page exec/clock.h exec/machine graph/printable.h io/data/part_name.h"},
-    {"tools", "adjoint.h adjoint_check.h", "cli exec/clock.h"},
+     "base cli cli/page base/machine io/data/part_name.h"},
+    {"tools", "adjoint.h adjoint_check.h", "base cli"},
     {"examples",
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
      "adjoint_io.h",

@@ -26,7 +26,7 @@ check() {
 check "path of a machine" '(^|[^[:alnum:]_.$}/])/([h]ome|[r]oot|[U]sers|[w]ork)/'
 check "address of a host" '([h]ttps?|[f]tp)://[[:alnum:]]'
 check "open end" '(^|[^[:alnum:]_])([T]ODO|[F]IXME|[X]XX)([^[:alnum:]_]|$)'
-# Durations use the monotonic clock (exec/clock.h), since the time of day may be set. One file writes a date.
+# Durations use the monotonic clock (base/clock.h), since the time of day may be set. One file writes a date.
 # shellcheck disable=SC2046
 grep -nE 'CLOCK_[R]EALTIME|[g]ettimeofday|(^|[^[:alnum:]_])time\((NULL|0|&)' \
     $(files | grep '\.[ch]$' | grep -vE '^(\./)?(tests/|cli/manual\.c)') /dev/null >"$findings" && {
@@ -40,7 +40,7 @@ not_listed() {
     cat "$@" | tr -s ' ' '\n' | sort -u >"$findings"
     sort -u | comm -23 - "$findings"
 }
-for source in $(find base graph ops backends exec check io cli tools examples bench tests -name '*.c' ! -path 'tests/golden/*' 2>/dev/null |
+for source in $(find base graph ops backends exec check io train cli tools examples bench tests -name '*.c' ! -path 'tests/golden/*' 2>/dev/null |
     not_listed build.ninja sources.ninja tests.ninja variants/*.ninja); do
     echo "test_repository: $source is compiled by none of build.ninja, sources.ninja, tests.ninja and variants/*.ninja"
     status=1

@@ -16,7 +16,7 @@
 #include "adjoint_check.h"
 #include "cases.h"
 #include "cli/command.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 
 enum { BATCH = 32, DEFAULT_CASES = 3000, ALONE_SECONDS = 60, ANSWER = 256 };
 

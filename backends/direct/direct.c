@@ -10,8 +10,8 @@
 #include "backends/direct/conv_bf16/conv_bf16.h"
 #include "backends/direct/filter_bf16/filter_bf16.h"
 #include "direct.h"
-#include "exec/machine/cache_size.h"
-#include "exec/machine/isa_level.h"
+#include "base/machine/cache_size.h"
+#include "base/machine/isa_level.h"
 
 enum { UNKNOWN = -1 };
 

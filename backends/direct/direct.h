@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "adjoint_ext.h"
-#include "exec/machine/job_shares.h"
+#include "base/machine/job_shares.h"
 
 struct conv_bf16_code;
 struct filter_bf16_code;

@@ -1,7 +1,7 @@
 /* link.c - how fast messages are between the first two processes, by a ping-pong. */
 #include <stdlib.h>
 
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "mpi.h"
 
 enum { TAG = 30003, SMALL_TURNS = 200, LARGE_TURNS = 10, LARGE = 4 << 20 };

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "mpi.h"
 
 enum { MAX_DEPTH = 32, MAX_STAGES = 4 * MAX_DEPTH, SHORT = 2048 /* elements */, TAGS = 30000 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/c_locale.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "mpi.h"
 
 enum { TAG_QUESTION = 30001, TAG_ANSWER = 30002 };

@@ -5,7 +5,7 @@
 
 #include "compare.h"
 #include "exec/backend_option.h"
-#include "graph/nearest.h"
+#include "base/nearest.h"
 
 /* By the versions of oneDNN that know them first. */
 static const struct {

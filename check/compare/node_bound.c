@@ -14,7 +14,7 @@
 #include "check/formula.h"
 #include "base/c_locale.h"
 #include "compare.h"
-#include "exec/machine/isa_level.h"
+#include "base/machine/isa_level.h"
 
 enum { INSIDE = 8, TRUST = 4 };
 

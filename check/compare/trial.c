@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compare.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "exec/inspect.h"
 
 static const double tune_seconds = 0.1;    /* of a plan: each node has one */

@@ -4,7 +4,7 @@
 
 #include "base/c_locale.h"
 #include "gradcheck.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 
 adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
 {

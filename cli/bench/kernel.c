@@ -7,8 +7,8 @@
 
 #include "cli/command.h"
 #include "exec/backend_option.h"
-#include "exec/clock.h"
-#include "exec/machine/machine.h"
+#include "base/clock.h"
+#include "base/machine/machine.h"
 
 enum { MAX_BACKENDS = 16, MAX_COLD = 64 << 20 };
 static const size_t default_l3 = (size_t)32 << 20;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/printable.h"
+#include "base/printable.h"
 
 int bench_counts_flop(const adj_step_info *s) { return s->flop > 4 * (double)s->bytes; }
 

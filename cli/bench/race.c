@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "kernel.h"
 
 enum { MAX_ROUNDS = 30, CACHE_LINE = 64 };

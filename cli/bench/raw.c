@@ -6,7 +6,7 @@
 
 #include "adjoint_check.h"
 #include "cli/command.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "kernel.h"
 #include "step.h"
 

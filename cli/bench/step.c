@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "exec/clock.h"
+#include "base/clock.h"
 
 enum { MAX_PROFILED = 400 };
 

@@ -1,5 +1,5 @@
 /* junit.c - a comparison as JUnit: a test case for every row, a suite for every configuration. */
-#include "graph/printable.h"
+#include "base/printable.h"
 #include "write.h"
 
 static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *row,

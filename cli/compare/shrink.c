@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shrink.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 
 enum { MAX_TRIALS = 400 };
 

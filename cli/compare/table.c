@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/printable.h"
+#include "base/printable.h"
 #include "write.h"
 
 /* ---- rows added up: one, or all of an op under a configuration ---- */

@@ -16,7 +16,7 @@
 #include "cli/output.h"
 #include "cli/repeat.h"
 #include "exec/backend_option.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 
 typedef struct {
     compared_opts graph;

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "chart.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 
 enum { W = 440, H = 250, LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 42, DOTS = 30, TICKS = 6 };
 

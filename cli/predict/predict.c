@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/standard.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "files.h"
 #include "io/data/image_name.h"
 #include "saliency.h"
@@ -307,9 +307,8 @@ static int open_work(work *w, predict_opts *o)
         return status;
     const adj_net net = {.name = o->model};
     const adj_weights_opts load = {.map = in[1].name};
-    const adj_predictor_opts options = {.backend = o->backend,
-                                        .threads = (int)o->threads,
-                                        .weights = &load};
+    const adj_predictor_opts options = {
+        .backend = o->backend, .threads = (int)o->threads, .weights = &load};
     adj_error error = {0};
 
     if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)

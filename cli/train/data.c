@@ -6,7 +6,7 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "data.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
 

@@ -6,7 +6,7 @@
 #include "cli/json.h"
 #include "cli/recipe.h"
 #include "events.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "found.h"
 #include "log.h"
 #include "range.h"

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "neighbours.h"
 
 /* The columns behind a processor's name (proc(5)); guests are part of the first two. */
@@ -72,10 +72,8 @@ const char *cpu_advice(double others, int processors, char text[ADVICE_TEXT])
     const int left = processors - (int)(others + 0.5);
     const char *policy = getenv("OMP_WAIT_POLICY");
     const int waits = policy != NULL && policy[0] != '\0';
-    snprintf(
-        text, ADVICE_TEXT,
-        "note: other processes keep %.1f of %d processors busy: --threads %d%s may be faster",
-        others, processors, left > 1 ? left : 1,
-        waits ? "" : " or OMP_WAIT_POLICY=passive");
+    snprintf(text, ADVICE_TEXT,
+             "note: other processes keep %.1f of %d processors busy: --threads %d%s may be faster",
+             others, processors, left > 1 ? left : 1, waits ? "" : " or OMP_WAIT_POLICY=passive");
     return text;
 }

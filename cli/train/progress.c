@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "progress.h"
 
 enum { BAR = 16, NARROW = 40 };

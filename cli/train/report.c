@@ -4,7 +4,7 @@
 
 #include "cli/page/chart.h"
 #include "cli/page/style.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 #include "report.h"
 
 enum { CLASS_NUMBER = 24 };

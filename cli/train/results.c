@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/recipe.h"
-#include "exec/machine/machine.h"
+#include "base/machine/machine.h"
 #include "report.h"
 #include "results.h"
 #include "settings.h"

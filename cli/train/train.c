@@ -18,7 +18,7 @@
 #include "cli/standard.h"
 #include "data.h"
 #include "events.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "interrupt.h"
 #include "lock.h"
 #include "log.h"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/c_locale.h"
-#include "exec/new_file.h"
+#include "base/new_file.h"
 #include "tune.h"
 
 enum { MAX_BYTES = 8 << 20 };

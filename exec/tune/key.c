@@ -6,7 +6,7 @@
 #endif
 
 #include "base/c_locale.h"
-#include "graph/hash.h"
+#include "base/hash.h"
 #include "tune.h"
 
 enum { HASH_DIGITS = 18 }; /* with "#" and the end */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "exec/machine/machine.h"
-#include "graph/hash.h"
+#include "base/machine/machine.h"
+#include "base/hash.h"
 #include "tune.h"
 
 static const double default_seconds = 5;

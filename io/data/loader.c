@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "prepare.h"
 
 /* A place in the ring. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "broken.h"
-#include "exec/clock.h"
+#include "base/clock.h"
 #include "folder.h"
 
 typedef struct {

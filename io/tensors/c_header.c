@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "graph/printable.h"
+#include "base/printable.h"
 #include "io/json.h"
 #include "tensors.h"
 

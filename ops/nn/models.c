@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "graph/nearest.h"
+#include "base/nearest.h"
 #include "nn.h"
 
 static const adj_model_opts no_options = {0};

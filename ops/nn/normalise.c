@@ -1,7 +1,7 @@
 /* normalise.c - the layers that behave differently in training: batch norm and dropout. Both keep a
  * state whose next value is one of the graph's adj_layer_updates; an executor that is given them
  * assigns it. */
-#include "graph/hash.h"
+#include "base/hash.h"
 #include "nn.h"
 
 /* ---- batch norm ---- */

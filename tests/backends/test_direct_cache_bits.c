@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "adjoint_ext.h"
-#include "exec/machine/cache_size.h"
+#include "base/machine/cache_size.h"
 #include "tests/harness.h"
 #include "tests/isa.h"
 

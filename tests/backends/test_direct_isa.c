@@ -99,7 +99,7 @@ Test(direct_isa, whatever_the_compiler_may_use_is_asked_of_the_cpu)
     static char rules[1 << 16], source[1 << 16];
     int flags = 0;
     if (!read_file("build.ninja", rules, sizeof rules) ||
-        !read_file("exec/machine/isa_level.c", source, sizeof source)) {
+        !read_file("base/machine/isa_level.c", source, sizeof source)) {
         cr_log_info("skipped: not run in the project's folder");
         return;
     }

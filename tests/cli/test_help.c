@@ -189,7 +189,7 @@ static int is_positive_or_null(const json_t *object, const char *key)
     return json_is_null(v) || (json_is_number(v) && json_number_value(v) > 0);
 }
 
-/* What is known and measured of the machine; how much that is, tests/exec/test_machine.c judges. */
+/* What is known and measured of the machine; how much that is, tests/base/test_machine.c judges. */
 Test(help, version_of_the_machine)
 {
     run_tool((const char *[]){"version", "--json", NULL}, &f);

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "graph/printable.h"
+#include "base/printable.h"
 
 static const struct {
     const char *text, *printed;

@@ -10,7 +10,7 @@
 
 #include "adjoint.h"
 #include "adjoint_ext.h"
-#include "exec/memory_left.h"
+#include "base/memory_left.h"
 #include "system_root.h"
 #include "tests/reference.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "exec/machine/machine.h"
+#include "base/machine/machine.h"
 #include "tests/temporary.h"
 
 /* ---- a planted system ---- */

@@ -4,7 +4,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "exec/machine/job_shares.h"
+#include "base/machine/job_shares.h"
 
 static const ptrdiff_t counts[] = {0, 1, 2, 7, 8, 9, 63, 64, 100, 1000};
 static const int threads[] = {1, 2, 3, 8, 64, 100};

@@ -1,7 +1,7 @@
 /* printable.c - see printable.h. */
 #include <string.h>
 
-#include "base/c_locale.h"
+#include "c_locale.h"
 #include "printable.h"
 
 enum { SENTENCE = 8192 };

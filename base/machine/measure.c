@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "exec/clock.h"
-#include "exec/memory_left.h"
+#include "base/clock.h"
+#include "base/memory_left.h"
 #include "isa_level.h"
 #include "loops.h"
 #include "machine.h"

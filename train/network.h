@@ -13,9 +13,9 @@ typedef struct {
     adj_math math;
     int tune;
     const char *tune_file;
-    double tune_seconds;   /* 0: as adj_exec_opts has it, however often the plan runs */
-    const char *selection; /* as in adj_exec_opts */
-    int same_bits;         /* as in adj_exec_opts */
+    double tune_seconds;    /* 0: as adj_exec_opts has it, however often the plan runs */
+    const char *selection;  /* as in adj_exec_opts */
+    int same_bits;          /* as in adj_exec_opts */
     const adj_ranks *ranks; /* NULL: this process alone */
     const char *inner;      /* a node that a prediction fetches, too; NULL: none */
     int gradient;           /* a prediction fetches the logits' gradient of the images, too */

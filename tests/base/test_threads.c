@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "adjoint.h"
-#include "exec/threads.h"
+#include "base/threads.h"
 #include "system_root.h"
 
 Test(threads, of_quotas)
