@@ -72,7 +72,8 @@ struct adj_exec {
     uint64_t *end_sums; /* of what was fetched and the next values, after the last run's steps;
                            NULL: none */
     run_state last_run;
-    int overrun; /* the last run failed because a kernel wrote outside its memory */
+    adj_status run_status; /* of that run */
+    int overrun;           /* the last run failed because a kernel wrote outside its memory */
 };
 
 /* Records the executor's first error. */

@@ -117,9 +117,9 @@ static adj_status check_ready(adj_exec *e)
 static adj_status run_once(adj_exec *e)
 {
     e->overrun = 0;
-    const adj_status status = run_steps(e);
-    e->last_run = status == ADJ_OK ? RUN_COMPLETED : RUN_FAILED;
-    return status;
+    e->run_status = run_steps(e);
+    e->last_run = e->run_status == ADJ_OK ? RUN_COMPLETED : RUN_FAILED;
+    return e->run_status;
 }
 
 adj_status adj_run_each(int n, adj_exec *const list[])
@@ -135,18 +135,14 @@ adj_status adj_run_each(int n, adj_exec *const list[])
         if (status != ADJ_OK)
             return status;
     }
-    adj_status status = ADJ_OK;
-    int failed = n;
 #pragma omp parallel for num_threads(n > 0 ? n : 1) schedule(static, 1)
     for (int i = 0; i < n; i++) {
         omp_set_num_threads(1); /* of the regions inside this one */
-        const adj_status own = run_once(list[i]);
-#pragma omp critical(adj_run_each)
-        if (own != ADJ_OK && i < failed) {
-            failed = i;
-            status = own;
-        }
+        (void)run_once(list[i]);
     }
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < n && status == ADJ_OK; i++)
+        status = list[i]->run_status;
     return status;
 }
 

@@ -61,12 +61,12 @@ typedef struct {
     int normalized;         /* the values are no pixels but already a net's input (ADJ_DATA_NUMPY):
                                mean 0, deviation 1, and image files do not fit such a net; a
                                training keeps it in the model card */
-    /* Least and greatest value of the NumPy array values_of ("data.npz: x_train"), or 0 and 0 for
-     * images that are no such array, or all 0. Their scale is 0 to 1 if high is at most 1. A
-     * training keeps low and high in the model card. */
+    /* Least and greatest value of the NumPy array values_of, or 0 and 0 for images that are no such
+     * array, or all 0. Their scale is 0 to 1 if high is at most 1. A training keeps low and high in
+     * the model card. */
     float low, high;
-    char values_of[ADJ_MESSAGE];
-    int64_t resized;   /* images whose files had another size than h x w */
+    char values_of[ADJ_MESSAGE]; /* "data.npz: x_train"; "": images of no NumPy array */
+    int64_t resized;             /* images whose files had another size than h x w */
     int64_t recolored; /* images whose files are gray and become color, or the other way round */
     const adj_source *source;  /* where images are read when there are none in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */

@@ -33,7 +33,7 @@ is_whole() {
 }
 
 # check FILE STATUS COMMAND: a log has whole lines; another file is the new one, or after exit 1 the old one, which
-# only a training may have replaced by then.
+# only a training may have replaced by then, by a whole file of the step at which it stopped.
 check() {
     case $1 in
     log)
@@ -44,7 +44,7 @@ check() {
         if [ "$2" -eq 0 ]; then
             is_whole "$1" "$3"
         else
-            [ "$(cat "$1")" = before ] || { [ "$3" = train ] && is_whole "$1" "$3"; }
+            [ "$(cat "$1")" = before ] || { [ "$3" = train ] && "$tool" inspect "$1" >inspected 2>&1; }
         fi
         ;;
     esac

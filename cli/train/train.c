@@ -339,7 +339,7 @@ static int resume(const training *t)
 
 static int log_failed(const training *t)
 {
-    int is_log = t->told.log != NULL && ferror(t->told.log);
+    const int is_log = t->told.log != NULL && (ferror(t->told.log) || t->out.metrics == NULL);
     const char *path = is_log ? t->o->log : t->out.metrics;
     return complain("train", EXIT_FAILED, "%s: %s cannot be written", is_log ? "--log" : "--out",
                     is_log && is_stdout(path) ? "standard output" : path);

@@ -142,7 +142,7 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     cr_expect_eq(adj_fit(&net, d, NULL, &o, &p, &error), ADJ_OK, "%s", error.message);
     adj_predictor_free(p);
     o.optimiser = &two;
-    cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "its groups is another"));
+    cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "its entry groups differs"));
     o.optimiser = &none;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "(got none, expected "));
     adj_dataset_free(d);
