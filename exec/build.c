@@ -3,41 +3,53 @@
 #include <string.h>
 
 #include "backends.h"
-#include "exec.h"
 #include "base/hash.h"
+#include "exec.h"
 #include "graph/passes/passes.h"
 
-/* Fetches, next values, assigned leaves: what the private graph must keep. */
-static const adj_node **list_roots(adj_exec *e, const adj_exec_opts *o, int *n)
+typedef struct { /* what an executor is made of */
+    const adj_graph *graph;
+    const adj_exec_opts *opts;
+    int n_root; /* nodes of graph that the private copy must keep */
+    const adj_node **root;
+} request;
+
+/* Lists fetches, next values and assigned leaves as the roots. */
+static adj_status list_roots(adj_exec *e, request *r)
 {
-    int n_update = adj_updates_count(o->updates), k = 0;
-    const adj_node **root = exec_alloc(e, (size_t)(o->n_fetch + 2 * n_update), sizeof(*root));
-    if (root == NULL)
-        return NULL;
+    const adj_exec_opts *o = r->opts;
+    const int n_update = adj_updates_count(o->updates);
+    r->root = exec_alloc(e, (size_t)(o->n_fetch + 2 * n_update), sizeof(*r->root));
+    if (r->root == NULL)
+        return e->status;
     for (int i = 0; i < o->n_fetch; i++)
-        root[k++] = o->fetch[i];
+        r->root[r->n_root++] = o->fetch[i];
     for (int i = 0; i < n_update; i++) {
-        root[k++] = adj_updates_next_at(o->updates, i);
-        root[k++] = adj_updates_leaf_at(o->updates, i);
+        r->root[r->n_root++] = adj_updates_next_at(o->updates, i);
+        r->root[r->n_root++] = adj_updates_leaf_at(o->updates, i);
     }
-    *n = k;
-    return root;
+    return ADJ_OK;
 }
 
-static adj_status copy_graph(adj_exec *e, const adj_graph *g, int n_root, const adj_node *root[],
-                             const adj_exec_opts *o)
+static adj_status choose_backends(adj_exec *e, const request *r)
 {
+    return select_backends(e, r->opts);
+}
+
+static adj_status copy_graph(adj_exec *e, const request *r)
+{
+    const adj_graph *g = r->graph;
     e->user = g;
     e->n_user = g->n_node;
     if ((e->image = exec_alloc(e, (size_t)g->n_node, sizeof(adj_node *))) == NULL)
         return e->status;
-    const pass_target target = {.opts = o,
+    const pass_target target = {.opts = r->opts,
                                 .reference_only = e->preferred == e->fallback,
                                 .has_backend = has_backend,
                                 .has_non_reference_kernel = has_non_reference_kernel,
                                 .backends = e};
     adj_status status =
-        run_passes(&target, g, n_root, root, e->image, &e->region.allocator, &e->graph);
+        run_passes(&target, g, r->n_root, r->root, e->image, &e->region.allocator, &e->graph);
     if (e->status != ADJ_OK)
         return e->status;
     if (status != ADJ_OK)
@@ -50,14 +62,14 @@ static adj_status copy_graph(adj_exec *e, const adj_graph *g, int n_root, const 
 
 /* Room for the plan: each operand may cost a chain of two reorders, each root a reorder and a copy.
  */
-static adj_status make_room(adj_exec *e, int n_root)
+static adj_status make_room(adj_exec *e, const request *r)
 {
     int n = e->graph->n_node, operands = 0, n_leaf = 0;
     for (int id = 0; id < n; id++) {
         operands += e->graph->node[id]->n_in;
         n_leaf += (e->graph->node[id]->op->flags & ADJ_OP_LEAF) != 0;
     }
-    e->max_step = n + 2 * operands + 3 * n_root;
+    e->max_step = n + 2 * operands + 3 * r->n_root;
     e->max_buffer = 2 * e->max_step + n_leaf;
     e->step = exec_alloc(e, (size_t)e->max_step, sizeof *e->step);
     e->buffer = exec_alloc(e, (size_t)e->max_buffer, sizeof *e->buffer);
@@ -95,8 +107,9 @@ static adj_status add_leaves(adj_exec *e)
     return ADJ_OK;
 }
 
-static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
+static adj_status list_results(adj_exec *e, const request *r)
 {
+    const adj_exec_opts *o = r->opts;
     e->n_fetch = o->n_fetch;
     e->n_update = adj_updates_count(o->updates);
     e->fetch = exec_alloc(e, (size_t)e->n_fetch, sizeof *e->fetch);
@@ -109,8 +122,8 @@ static adj_status list_results(adj_exec *e, const adj_exec_opts *o)
     for (int i = 0; i < e->n_update; i++) {
         e->update[i].leaf = e->leaf_of[e->image[adj_updates_leaf_at(o->updates, i)->id]->id];
         e->leaf[e->update[i].leaf].is_assigned = 1;
-        e->update[i].next =
-            (int)e->image[adj_updates_next_at(o->updates, i)->id]->id; /* a buffer once planned */
+        e->update[i].value = e->image[adj_updates_next_at(o->updates, i)->id];
+        e->update[i].next = NONE;
     }
     return ADJ_OK;
 }
@@ -206,25 +219,54 @@ static void note_products_in_f32(adj_exec *e, adj_precision precision)
         in_f32, products, precision == ADJ_PRECISION_F16 ? "f16" : "bf16");
 }
 
-adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
+static adj_status group_nodes(adj_exec *e, const request *r)
 {
-    int n_root = 0;
-    const adj_node **root = list_roots(e, o, &n_root);
-    e->roofline = roofline_nominal(e->threads);
-    if (root == NULL || select_backends(e, o) != ADJ_OK ||
-        copy_graph(e, g, n_root, root, o) != ADJ_OK || make_room(e, n_root) != ADJ_OK ||
-        add_leaves(e) != ADJ_OK || list_results(e, o) != ADJ_OK ||
-        find_invariant_values(e) != ADJ_OK || form_groups(e, n_root, root) != ADJ_OK ||
-        check_values(e) != ADJ_OK || tune_open(e, o) != ADJ_OK || open_progressing(e) != ADJ_OK ||
-        plan_steps(e) != ADJ_OK || plan_invariants(e) != ADJ_OK || plan_memory(e) != ADJ_OK ||
-        alloc_calls(e) != ADJ_OK)
-        return e->status;
-    count_moved_bytes(e);
-    if (check_plan(e) != ADJ_OK || bind(e) != ADJ_OK)
-        return e->status;
-    initialise(e, o->seed);
-    note_products_in_f32(e, o->precision);
+    return form_groups(e, r->n_root, r->root);
+}
+
+static adj_status start_tuning(adj_exec *e, const request *r) { return tune_open(e, r->opts); }
+
+/* Gives the values that are there before the first run. */
+static adj_status fill(adj_exec *e, const request *r)
+{
+    initialise(e, r->opts->seed);
+    note_products_in_f32(e, r->opts->precision);
     if (e->canaries)
         draw_canaries(e, NONE);
     return ADJ_OK;
+}
+
+/* The stages in their order. Each ends with e->status; the first that fails is the last. */
+static const struct {
+    adj_status (*of_request)(adj_exec *e, const request *r); /* NULL: the next one */
+    adj_status (*of_plan)(adj_exec *e);
+} stages[] = {
+    {.of_request = choose_backends},
+    {.of_request = copy_graph},
+    {.of_request = make_room},
+    {.of_plan = add_leaves},
+    {.of_request = list_results},
+    {.of_plan = find_invariant_values},
+    {.of_request = group_nodes},
+    {.of_plan = check_values},
+    {.of_request = start_tuning},
+    {.of_plan = open_progressing},
+    {.of_plan = plan_steps},
+    {.of_plan = plan_invariants},
+    {.of_plan = plan_memory},
+    {.of_plan = alloc_calls},
+    {.of_plan = count_moved_bytes},
+    {.of_plan = check_plan},
+    {.of_plan = bind},
+    {.of_request = fill},
+};
+
+adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
+{
+    request r = {.graph = g, .opts = o};
+    e->roofline = roofline_nominal(e->threads);
+    adj_status status = list_roots(e, &r);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && status == ADJ_OK; i++)
+        status = stages[i].of_request != NULL ? stages[i].of_request(e, &r) : stages[i].of_plan(e);
+    return status;
 }

@@ -12,7 +12,7 @@ static size_t bytes_of(const adj_exec *e, const int *buffers, int n)
     return sum;
 }
 
-void count_moved_bytes(adj_exec *e)
+adj_status count_moved_bytes(adj_exec *e)
 {
     for (int i = 0; i < e->n_step; i++) {
         const step *s = &e->step[i];
@@ -21,6 +21,7 @@ void count_moved_bytes(adj_exec *e)
         e->info.read_bytes += bytes_of(e, s->in, s->n_in);
         e->info.written_bytes += bytes_of(e, s->out, s->n_out);
     }
+    return ADJ_OK;
 }
 
 /* The user's node of that image; also one that is a cast of it, computed in another type. */

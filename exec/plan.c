@@ -160,8 +160,8 @@ adj_status describe_step(adj_exec *e, const node_group *g, step *s)
 }
 
 /* Buffers for what the kernel reads and writes. Reorders come before the step, so the step is added
- * last. */
-static adj_status place(adj_exec *e, const step *planned)
+ * last. The step then owns what is prepared, and planned has no kernel. */
+static adj_status place(adj_exec *e, step *planned)
 {
     const adj_group *g = &planned->group;
     int *in = exec_alloc(e, (size_t)g->n_in, sizeof *in);
@@ -179,6 +179,7 @@ static adj_status place(adj_exec *e, const step *planned)
     s->prep = planned->prep;
     s->why = planned->why;
     s->tuned = planned->tuned;
+    planned->kernel = NULL;
     memcpy(s->in, in, (size_t)g->n_in * sizeof *in);
     for (int i = 0; i < g->n_out; i++)
         if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)
@@ -239,12 +240,9 @@ static adj_status plan_group(adj_exec *e, const node_group *g, int next)
         return plan_singly(e, g, next);
     if (status != ADJ_OK)
         return e->status;
-    int steps = e->n_step;
     if (take_epilogue(e, g, next, &planned) == ADJ_OK)
         place(e, &planned);
-    int owned = e->n_step > steps && e->step[e->n_step - 1].kernel != NULL;
-    if (!owned)
-        drop_prepared(e, &planned);
+    drop_prepared(e, &planned); /* what no step owns */
     return e->status;
 }
 
@@ -286,7 +284,7 @@ adj_status plan_steps(adj_exec *e)
         if ((e->fetch[i] = final_buffer(e, e->image[e->fetched[i]->id])) == NONE)
             return e->status;
     for (int i = 0; i < e->n_update; i++)
-        if ((e->update[i].next = final_buffer(e, e->graph->node[e->update[i].next])) == NONE)
+        if ((e->update[i].next = final_buffer(e, e->update[i].value)) == NONE)
             return e->status;
     e->info.steps = e->n_step;
     for (int id = 0; id < e->graph->n_node; id++)

@@ -63,9 +63,10 @@ typedef struct {
 } leaf;
 
 typedef struct {
-    int leaf;     /* index into leaves */
-    int next;     /* buffer that holds the next value */
-    int in_place; /* the step that computes it writes into the leaf */
+    int leaf;              /* index into leaves */
+    const adj_node *value; /* computes the next value; of the private graph */
+    int next;              /* buffer that holds it, once it is planned; NONE: not yet */
+    int in_place;          /* the step that computes it writes into the leaf */
 } update;
 
 typedef struct { /* the nodes of one step before it is planned, in id order */
@@ -130,6 +131,6 @@ adj_status plan_memory(adj_exec *e);
 adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[]);
 
 /* inspect.c: adds up what a run reads and writes. Requires: all steps. */
-void count_moved_bytes(adj_exec *e);
+adj_status count_moved_bytes(adj_exec *e);
 
 #endif

@@ -182,7 +182,8 @@ adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t
         free(text);
         return io_dataset_fail(d, ADJ_ENOMEM, "digits: out of memory");
     }
-    if (io_dataset_set_names(d, memcpy(text, names, sizeof names), 10) != ADJ_OK)
+    memcpy(text, names, sizeof names);
+    if (io_dataset_set_names(d, text, 10) != ADJ_OK)
         return ADJ_ENOMEM;
 
 #pragma omp parallel for schedule(static)

@@ -154,7 +154,7 @@ Test(file_kind, tar)
     const file_name path = in_folder(&f, "w");
     for (size_t i = 0; i < 2; i++) {
         char header[512] = "a.txt";
-        memcpy(header + 100, "0000644", 7);
+        memcpy(header + 100, "0000644", 8);
         memcpy(header + 257, magic[i], 8);
         put_file(path.s, header, sizeof header);
         expect_refused(&(sample){NULL, 0, "a tar archive", "unpack it with tar"}, path.s);
