@@ -3,6 +3,7 @@
 # when the test program is content; that programs run side by side, print one after the other, and that
 # what measures time runs alone.
 set -eu
+unset TEST_LOCALE # the programs here are scripts
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 export top
