@@ -91,13 +91,15 @@ static int put_curves(FILE *f, const report *r)
  * root. */
 static void put_row(FILE *f, const report *r, int i, const int64_t row[])
 {
-    char of[CLASS_NUMBER], as[CLASS_NUMBER];
+    char of[CLASS_NUMBER], as[CLASS_NUMBER], number[CLASS_NUMBER];
     int64_t images = 0;
 
     for (int j = 0; j < r->answers->classes; j++)
         images += row[j];
-    put_escaped(f, FOR_XML, "<tr><th class=\"l\">%d %s</th>", i,
-                r->class_name != NULL ? class_text(r, i, of) : "");
+    snprintf(number, sizeof number, "%d", i);
+    const char *name = class_text(r, i, of);
+    put_escaped(f, FOR_XML, "<tr><th class=\"l\">%s %s</th>", number,
+                strcmp(name, number) != 0 ? name : "");
     for (int j = 0; j < r->answers->classes; j++) {
         const double part = images > 0 ? (double)row[j] / (double)images : 0;
         put_escaped(f, FOR_XML,
