@@ -1,6 +1,7 @@
 /* report.c - see report.h. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/page/chart.h"
 #include "cli/page/style.h"
