@@ -6,7 +6,7 @@
 
 /* Does the op have a formula? Operands of an element-wise one are broadcast to its result. */
 int formula_exists(const adj_node *n);
-/* Is it a step of an optimizer, or of what is kept beside the parameters? */
+/* True if the op is a step of an optimizer or of an optimizer's state. */
 int formula_is_step(const adj_op *op);
 /* value[i] for the operands' values; n has a formula. size, for a step, or NULL: the sum of
  * the magnitudes of the terms that are added up for it. */

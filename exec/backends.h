@@ -46,7 +46,7 @@ adj_status set_why(adj_exec *e, step *s, const char *why);
  * surround planning; tune_close writes the file and may be called in every case. tune_open requires
  * groups. */
 adj_status tune_open(adj_exec *e, const adj_exec_opts *o);
-/* As select_kernel, by the fastest candidate; ADJ_ENOKERNEL: there is none, or no time to find it.
+/* Selects the fastest candidate by timing; ADJ_ENOKERNEL if there is none, or no time to find it.
  */
 adj_status tune_group(adj_exec *e, step *s, const node_group *g);
 void tune_close(adj_exec *e);

@@ -202,7 +202,7 @@ ADJ_API adj_node *adj_label(adj_node *n, const char *name);
 /* Prints what the roots need, one node a line; as Graphviz DOT with adj_print_dot. Gradient and
  * update nodes are told apart from forward ones. */
 ADJ_API void adj_print(FILE *f, int n, adj_node *const roots[]);
-/* The same as Graphviz DOT, in the colors of the three roles. */
+/* Prints the graph below n roots as Graphviz DOT, with a color for each of the three roles. */
 ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
 
 /* ---- leaves and ops ---- */

@@ -215,8 +215,8 @@ ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels, adj_error *error);
 
-/* How many of n rows of scores [n, classes] are largest at their label; a row labeled -1 is not
- * counted. */
+/* Counts the rows of scores [n, classes] that are largest at their label; rows labeled -1 are left
+ * out. */
 ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
                                 const int32_t labels[]);
 

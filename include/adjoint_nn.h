@@ -213,8 +213,8 @@ ADJ_API adj_updates *adj_adamw(adj_node *loss, adj_node *lr);
 ADJ_API adj_updates *adj_training_updates(adj_node *loss, adj_node *lr,
                                           const adj_optimiser_opts *options);
 
-/* Whether it is a state that only training has: an optimizer's, its loss scale's, or the steps that
- * dropout counts. */
+/* True if the node is a state that only training has: an optimizer's, its loss scale's, or
+ * dropout's step count. */
 ADJ_API int adj_is_training_state(const adj_node *n);
 
 /* "sgd", "momentum" (0.9), "nesterov" (0.9), "adam", "adamw" (decay 0.01): sets *options whole.

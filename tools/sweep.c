@@ -109,7 +109,7 @@ static int try_case(const sweep_run *r, int64_t i, FILE *answer)
 
 /* ---- the parent ---- */
 
-/* What a process came to. */
+/* Result of one process. */
 typedef struct {
     int64_t at, next; /* the case under way, -1: none; the first that has not been done */
     char implementation[64];

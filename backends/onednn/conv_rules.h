@@ -32,10 +32,10 @@ typedef struct {
     int (*applies)(const adj_conv_geom *g);
 } conv_rule;
 
-/* How many rows there are, and the i-th. */
+/* Return the number of rows, and row i. */
 int conv_rule_count(void);
 const conv_rule *conv_rule_at(int i);
-/* Is m like the machines that the row was measured on? */
+/* True if m is like the machines that the row was measured on. */
 int rule_holds(const conv_rule *r, machine m);
 /* Returns the first row for n that prefers that and holds on m, or NULL: oneDNN's own order stands.
  */

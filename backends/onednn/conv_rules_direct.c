@@ -135,7 +135,7 @@ static int filter_by_parts_pays(const adj_conv_geom *g)
 /* All by `adjoint bench --op ... --all` on 2 threads (Zen 3: 1); on the Xeon by `adjoint bench
  * --raw` of lenet, whose convolutions in f32 take 1.02 times what the fastest candidates take. */
 
-/* Its vectors of 16 take the time of two of 8, which Zen 5's do not. */
+/* Processors on which a vector of 16 takes the time of two vectors of 8. */
 static const cpu_kind zen4 = {"AuthenticAMD", 25, AVX512};
 
 static const conv_rule rows[] = {

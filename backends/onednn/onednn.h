@@ -124,9 +124,9 @@ cpu_id this_cpu(void); /* cpu.c */
 machine this_machine(void);
 /* Why this implementation must not be run; NULL: it may. */
 const char *quarantined(const onednn *o, const implementation *i);
-/* The same on any machine. */
+/* Returns why the built-in rows forbid the implementation on machine m, or NULL. */
 const char *known_fault(const implementation *i, machine m);
-/* How many rows there are, and whether one of them holds for i. */
+/* Return the number of built-in rows, and 1 if that row holds for i on machine m. */
 int n_known_fault(void);
 int is_known_fault(int row_number, const implementation *i, machine m);
 /* "2.6.3 avx512_core": oneDNN's version and instruction set. */

@@ -12,7 +12,7 @@
 #include "tune.h"
 
 enum { ROUNDS = 5 };
-/* How many times the best's time leaves a candidate out after the first round, and after others. */
+/* Multiples of the best time that drop a candidate: after the first round, and after later ones. */
 static const double hopeless[] = {1.5, 1.25};
 static const double clearly = 0.98, long_run = 0.02;
 

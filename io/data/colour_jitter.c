@@ -16,7 +16,7 @@ static double grey(const float *pixel, int64_t colours)
                : (double)pixel[0];
 }
 
-/* Of one pixel's colors with the value other. */
+/* Blends a pixel's colors with the value other: factor * color + (1 - factor) * other. */
 static void mix(float *pixel, int64_t colours, double factor, double other)
 {
     for (int64_t c = 0; c < colours; c++) {

@@ -125,7 +125,7 @@ void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, v
 
 /* ---- which images ---- */
 
-/* What is drawn of n labeled images: the validation images (val_split of each class) or the
+/* Selection among n labeled images: the validation images (val_split of each class) or the
  * others, and of these at most limit (0: all), each class its share. */
 typedef struct {
     double val_split;

@@ -145,8 +145,8 @@ static int64_t elements_at_once(const fused_group *p)
     return p->n_sum == 0 && is_one_column ? p->n : FLUSH * p->row;
 }
 
-/* Where sums are flushed does not depend on how much is computed at once: a chunk's rows are a part
- * of FLUSH. */
+/* Computes a segment in chunks. Sums are flushed after FLUSH rows whatever the chunk's size, which
+ * divides FLUSH: no bit follows from it. */
 static void run_segment(pass *s)
 {
     const fused_group *p = s->p;

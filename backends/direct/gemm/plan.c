@@ -115,7 +115,7 @@ static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
     p->jobs = p->shares * p->n * p->bands;
 }
 
-/* How many rows are computed together, and which rows of src they need in what form. */
+/* Sets the number of rows computed together, and the rows of src that they read. */
 static void set_rows(gemm *p, ptrdiff_t second_cache)
 {
     const gemm_pass *first = &p->pass[0];
