@@ -16,9 +16,9 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/clock.h"
 #include "command.h"
 #include "guard.h"
-#include "base/clock.h"
 
 enum { CHUNK = 1 << 16, MAX_RESPONSE = 1 << 30 };
 /* What the child is about to do stands in a file without a name, which outlives a crash. */

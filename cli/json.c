@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
 #include "base/printable.h"
+#include "json.h"
 
 static int out_of_memory, is_reported;
 

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "help.h"
 #include "json.h"
 #include "spin.h"
-#include "base/printable.h"
 
 /* No file may get the number of a closed stdin, stdout or stderr, which others print to. Writing to
  * such a stdout fails, and is noticed; what is said to such a stderr is lost. */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "command.h"
 #include "mpirun.h"
-#include "base/printable.h"
 
 void say(const char *format, ...)
 {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "adjoint.h"
-#include "command.h"
 #include "base/machine/machine.h"
+#include "command.h"
 #include "json.h"
 #include "output.h"
 #include "spin.h"

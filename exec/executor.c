@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "backends.h"
+#include "base/c_locale.h"
 #include "exec.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)

@@ -1,7 +1,7 @@
 /* inspect.c - what each step of a plan is and what it cost, and the plan itself for check/. */
+#include "base/hash.h"
 #include "candidate.h"
 #include "exec.h"
-#include "base/hash.h"
 #include "inspect.h"
 
 static size_t bytes_of(const adj_exec *e, const int *buffers, int n)

@@ -6,8 +6,8 @@
  * provides is looked at: a caller's allocator knows its own. */
 #include <stdlib.h>
 
-#include "exec.h"
 #include "base/memory_left.h"
+#include "exec.h"
 
 /* What is smaller is not worth looking at the system for. */
 static const size_t considerable = (size_t)16 << 20;

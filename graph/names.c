@@ -4,8 +4,8 @@
  * smallest id, so that a look-up is one probe however many nodes there are. */
 #include <string.h>
 
-#include "graph.h"
 #include "base/hash.h"
+#include "graph.h"
 
 /* Returns the bucket that holds the name's node, or the free one where it belongs. Requires:
  * buckets. */

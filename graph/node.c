@@ -5,8 +5,8 @@
  * operands come first: every walk is a single loop. */
 #include <string.h>
 
-#include "graph.h"
 #include "base/hash.h"
+#include "graph.h"
 
 static uint64_t hash_node(const adj_node *n)
 {

@@ -2,8 +2,8 @@
  * the same model prints the same whatever else the graph holds. Forward, gradient and update nodes
  * are told apart. */
 
-#include "graph.h"
 #include "base/printable.h"
+#include "graph.h"
 
 typedef struct {
     const adj_graph *graph;

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "adjoint_check.h"
+#include "base/clock.h"
 #include "cases.h"
 #include "cli/command.h"
-#include "base/clock.h"
 
 enum { BATCH = 32, DEFAULT_CASES = 3000, ALONE_SECONDS = 60, ANSWER = 256 };
 

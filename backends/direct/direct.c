@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "backends/direct/conv_bf16/conv_bf16.h"
 #include "backends/direct/filter_bf16/filter_bf16.h"
-#include "direct.h"
+#include "base/c_locale.h"
 #include "base/machine/cache_size.h"
 #include "base/machine/isa_level.h"
+#include "direct.h"
 
 enum { UNKNOWN = -1 };
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "compare.h"
 #include "exec/backend_option.h"
-#include "base/nearest.h"
 
 /* By the versions of oneDNN that know them first. */
 static const struct {

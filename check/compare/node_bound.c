@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/formula.h"
 #include "base/c_locale.h"
-#include "compare.h"
 #include "base/machine/isa_level.h"
+#include "check/formula.h"
+#include "compare.h"
 
 enum { INSIDE = 8, TRUST = 4 };
 

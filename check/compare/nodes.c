@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "compare.h"
 #include "check/wanted_impl.h"
+#include "compare.h"
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
 {

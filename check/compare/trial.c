@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare.h"
 #include "base/clock.h"
+#include "compare.h"
 #include "exec/inspect.h"
 
 static const double tune_seconds = 0.1;    /* of a plan: each node has one */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "gradcheck.h"
 #include "base/printable.h"
+#include "gradcheck.h"
 
 adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "adjoint_check.h"
-#include "cli/command.h"
 #include "base/clock.h"
+#include "cli/command.h"
 #include "kernel.h"
 #include "step.h"
 

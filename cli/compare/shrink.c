@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shrink.h"
 #include "base/clock.h"
+#include "shrink.h"
 
 enum { MAX_TRIALS = 400 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "adjoint_check.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/crash.h"
 #include "cli/json.h"
@@ -16,7 +17,6 @@
 #include "cli/output.h"
 #include "cli/repeat.h"
 #include "exec/backend_option.h"
-#include "base/printable.h"
 
 typedef struct {
     compared_opts graph;

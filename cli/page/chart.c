@@ -1,8 +1,8 @@
 /* chart.c - see chart.h. */
 #include <math.h>
 
-#include "chart.h"
 #include "base/printable.h"
+#include "chart.h"
 
 enum { W = 440, H = 250, LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 42, DOTS = 30, TICKS = 6 };
 

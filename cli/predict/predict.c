@@ -8,10 +8,10 @@
 #include <strings.h>
 
 #include "adjoint_fit.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/standard.h"
-#include "base/clock.h"
 #include "files.h"
 #include "io/data/image_name.h"
 #include "saliency.h"

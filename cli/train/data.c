@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "data.h"
-#include "base/clock.h"
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
 

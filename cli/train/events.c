@@ -2,11 +2,11 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/recipe.h"
 #include "events.h"
-#include "base/clock.h"
 #include "found.h"
 #include "log.h"
 #include "range.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "cli/page/chart.h"
 #include "cli/page/style.h"
-#include "base/printable.h"
 #include "report.h"
 
 enum { CLASS_NUMBER = 24 };

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/recipe.h"
 #include "base/machine/machine.h"
+#include "cli/recipe.h"
 #include "report.h"
 #include "results.h"
 #include "settings.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "base/machine/machine.h"
 #include "base/hash.h"
+#include "base/machine/machine.h"
 #include "tune.h"
 
 static const double default_seconds = 5;

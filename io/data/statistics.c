@@ -7,8 +7,8 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "broken.h"
 #include "base/clock.h"
+#include "broken.h"
 #include "folder.h"
 
 typedef struct {

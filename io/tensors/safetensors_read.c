@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file_kind.h"
 #include "base/c_locale.h"
+#include "file_kind.h"
 #include "io/json.h"
 #include "safetensors.h"
 #include "tensors.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "adjoint_io.h"
+#include "base/c_locale.h"
 #include "io/json.h"
 
 enum {
