@@ -267,17 +267,24 @@ static void gathered_free(gathered *g)
     free(g);
 }
 
+static adj_status gather_and_write(const results_of *r, gathered *g, const char *line,
+                                   const char *path, adj_error *error)
+{
+    adj_status status = gather_answers(r, g, error);
+    if (status == ADJ_OK)
+        status = gather_mistakes(r, g, error);
+    if (status == ADJ_OK)
+        status = write_gathered(r, g, line, path, error);
+    return status;
+}
+
 adj_status results_write(const results_of *r, const char *path, adj_error *error)
 {
     gathered *g = calloc(1, sizeof *g);
     char *line = command_line(r->argc, r->argv);
     adj_status status = g != NULL && line != NULL
-                            ? gather_answers(r, g, error)
+                            ? gather_and_write(r, g, line, path, error)
                             : adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK)
-        status = gather_mistakes(r, g, error);
-    if (status == ADJ_OK)
-        status = write_gathered(r, g, line, path, error);
     if (g != NULL)
         gathered_free(g);
     free(line);
