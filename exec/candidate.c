@@ -28,13 +28,18 @@ int next_kernel(candidate *c)
     return c->kernel != NULL;
 }
 
-static double nominal_of(const candidate *c) { return c->nominal > 0 ? c->nominal : 1; }
+static double nominal_of(const candidate *c) { return c->seconds > 0 ? c->seconds : 1; }
 
 void init_prep(const candidate *c)
 {
     const adj_layout **in = c->prep->in, **out = c->prep->out;
-    *c->prep =
-        (adj_prep){.in = in, .out = out, .invariant = c->invariant, .seconds = nominal_of(c)};
+    *c->prep = (adj_prep){.in = in,
+                          .out = out,
+                          .invariant = c->invariant,
+                          .arithmetic = c->seconds > 0 ? c->arithmetic : 1,
+                          .memory = c->memory,
+                          .byte = c->byte,
+                          .seconds = nominal_of(c)};
     for (int i = 0; i < c->group->n_in; i++)
         in[i] = NULL;
     for (int i = 0; i < c->group->n_out; i++)

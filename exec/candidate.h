@@ -21,8 +21,10 @@ typedef struct {
     const adj_kernel *kernel;
     int number;         /* of the kernel's candidates */
     uint32_t invariant; /* of the group's operands, as in adj_prep */
-    double nominal;     /* seconds that kernels multiply; 0: not known, prep->seconds are factors */
-    adj_prep *prep;     /* what it is prepared to; in and out are arrays of the caller's */
+    /* Nominal seconds, as in adj_prep; seconds 0: the group's arithmetic takes 1 second, and
+     * nothing else any. */
+    double arithmetic, memory, byte, seconds;
+    adj_prep *prep; /* what it is prepared to; in and out are arrays of the caller's */
 } candidate;
 
 /* The values that enter n nodes, each once, in order of first use; returns how many, at most the

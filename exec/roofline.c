@@ -8,8 +8,7 @@ static const double hertz = 3e9, bytes_per_second = 8e9; /* of an ordinary core 
 roofline roofline_nominal(int threads)
 {
     /* two multiply-adds of a vector at a time */
-    static const double f32_lanes[N_ISA_LEVEL] = {4, 8, 16, 16, 16};
-    const double f32 = threads * hertz * 2 * 2 * f32_lanes[machine_isa_level()];
+    const double f32 = threads * hertz * 2 * 2 * machine_vector_floats();
     return (roofline){
         .f32 = f32, .f64 = f32 / 2, .bf16 = f32, .f16 = f32, .memory = threads * bytes_per_second};
 }
@@ -46,13 +45,22 @@ double roofline_node(const roofline *r, const adj_node *n)
     return max_of(arithmetic(r, n), bytes / r->memory);
 }
 
-double roofline_group(const roofline *r, const adj_group *g)
+double roofline_arithmetic(const roofline *r, const adj_group *g)
 {
     double seconds = 0;
     for (int i = 0; i < g->n_node; i++)
         seconds += arithmetic(r, g->node[i]);
-    return max_of(seconds, (bytes_of_values(g->n_in, g->in) + bytes_of_values(g->n_out, g->out)) /
-                               r->memory);
+    return seconds;
+}
+
+double roofline_memory(const roofline *r, const adj_group *g)
+{
+    return (bytes_of_values(g->n_in, g->in) + bytes_of_values(g->n_out, g->out)) / r->memory;
+}
+
+double roofline_group(const roofline *r, const adj_group *g)
+{
+    return max_of(roofline_arithmetic(r, g), roofline_memory(r, g));
 }
 
 double nominal_seconds(const roofline *r, const adj_group *g) { return 2 * roofline_group(r, g); }

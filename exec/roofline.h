@@ -22,6 +22,9 @@ double flop_of(const adj_node *n);
 double roofline_node(const roofline *r, const adj_node *n);
 /* The same of nodes that are computed together: only what enters and leaves passes memory. */
 double roofline_group(const roofline *r, const adj_group *g);
+/* Its two sides: seconds of the group's arithmetic, and of what enters and leaves. */
+double roofline_arithmetic(const roofline *r, const adj_group *g);
+double roofline_memory(const roofline *r, const adj_group *g);
 /* The same of a good kernel, which is taken to reach half of that. */
 double nominal_seconds(const roofline *r, const adj_group *g);
 /* A value is read and written once. */

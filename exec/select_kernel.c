@@ -73,7 +73,10 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
-    c->nominal = nominal_seconds(&e->roofline, &s->group);
+    c->arithmetic = roofline_arithmetic(&e->roofline, &s->group);
+    c->memory = roofline_memory(&e->roofline, &s->group);
+    c->byte = 1 / e->roofline.memory;
+    c->seconds = nominal_seconds(&e->roofline, &s->group);
     c->invariant = invariant_operands(e, &s->group);
     adj_status status = prepare_number(e, c);
     while (status == ADJ_OK && e->same_bits && s->prep.sums_by_threads) {

@@ -49,12 +49,13 @@ typedef struct {            /* conversation between plan and kernel */
     uint32_t invariant;
     size_t scratch;                   /* bytes, 64-aligned, from the executor's arena */
     adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
-    /* About how long a run takes. As the kernel gets it: a nominal time of the group, the same for
-     * every kernel, from its arithmetic and bytes and what ordinary processors of this instruction
-     * set reach (exec/roofline.h); nothing was measured. One that is known to take twice as long as
-     * a good kernel multiplies it by 2: where all only multiply, these factors alone decide. Of all
-     * backends' kernels the plan takes the one with the least, of equals the first. Below 0, or no
-     * number: as if nothing had been written. */
+    /* Nominal seconds, by what an ordinary processor of this instruction set reaches
+     * (exec/roofline.h): of the group's arithmetic at the peak, of its operands and results on
+     * their way from and to memory, and of one byte. */
+    double arithmetic, memory, byte;
+    /* Estimated seconds of a run, with the reorders of its operands and results. As the kernel
+     * gets it: those of a kernel that reaches half of the peak. The plan takes the kernel with the
+     * least, of equals the first in the order of backends. Below 0, or NaN: as if not written. */
     double seconds;
     int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
                             are */

@@ -8,6 +8,7 @@
 
 #include "backends/direct/conv_bf16/conv_bf16.h"
 #include "backends/direct/filter_bf16/filter_bf16.h"
+#include "backends/efficiency.h"
 #include "base/c_locale.h"
 #include "base/machine/cache_size.h"
 #include "base/machine/isa_level.h"
@@ -147,6 +148,7 @@ adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep,
         return ADJ_ENOMEM;
     memcpy(prep->state, state, size);
     snprintf(prep->impl, sizeof prep->impl, "%s:%s", impl, isa);
+    prep->seconds = efficiency_seconds(direct_shares, g, prep, prep->impl);
     return ADJ_OK;
 }
 

@@ -106,11 +106,6 @@ int direct_match_filter(const adj_node *root, const adj_uses *uses, int max,
 /* The threads that a convolution's, or its gradients', operations are worth. */
 int direct_conv_threads(const direct *d, const adj_node *n);
 
-/* What kernels that take any convolution say of themselves, times an ordinary one's: oneDNN's,
- * where there are any, are as fast or faster, also where a rule holds them back for another of ours
- * (see backends/onednn/conv.c). Only tuning, or where there are no others, takes such a kernel. */
-static const double direct_any_conv = 1.5;
-
 /* ---- what kernels are made of; a state is one allocation ---- */
 
 static inline void *direct_scratch(const adj_call *c, size_t offset)
@@ -152,9 +147,6 @@ size_t direct_layout_bytes(const adj_layout *l);
 const char *direct_layout_name(const adj_layout *l);
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
-
-/* Is Winograd's algorithm faster than a convolution's, or its gradients', products? */
-int direct_winograd_pays(const direct *d, const adj_node *n);
 
 extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_depthwise,
     direct_dropout, direct_filter_bf16, direct_filter_gemm, direct_group_norm, direct_max_pool,

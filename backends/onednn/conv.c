@@ -2,18 +2,19 @@
  *
  * To oneDNN an activation has dimensions n, c, h, w and a filter (g,) o, i, h, w, whatever the
  * order in memory; our [kh, kw, ic/groups, oc] filter, and the depthwise [kh, kw, c, m], are the
- * same memory. Candidates, in this order: Winograd's algorithm where it is allowed and pays;
- * activations channels-last, then in the layout oneDNN likes best; Winograd where it may not pay;
- * in each, every implementation of its list. The filter is always oneDNN's to lay out: its kernels
- * for plain filters are slow. */
+ * same memory. Candidates are every implementation of oneDNN's lists for activations channels-last,
+ * in the layout oneDNN likes best, and by Winograd's algorithm where it is allowed, in the order of
+ * their estimated time. The filter is always oneDNN's to lay out: its kernels for plain filters are
+ * slow. */
 #include <stdio.h>
 #include <string.h>
 
-#include "conv_rules.h"
+#include "backends/efficiency.h"
+#include "onednn.h"
 
 /* x, w, y are the values, or their gradients, that the convolution relates. */
 typedef enum { X, W, Y, B, N_ROLE } role;
-typedef enum { WINOGRAD, CHANNELS_LAST, ANY_LAYOUT, WINOGRAD_LAST, N_CHOICE } choice;
+typedef enum { CHANNELS_LAST, ANY_LAYOUT, WINOGRAD, N_CHOICE } choice;
 
 static const struct {
     const adj_op *op;
@@ -44,22 +45,29 @@ static const dnnl_query_t md_queries[][2] = {
     [W] = {dnnl_query_weights_md, dnnl_query_diff_weights_md},
     [Y] = {dnnl_query_dst_md, dnnl_query_diff_dst_md}};
 
+enum { MAX_OFFERS = 64 };
+
+typedef struct { /* an acceptable implementation */
+    choice layouts;
+    int position; /* among the acceptable ones of these layouts */
+    double seconds;
+} offer;
+
 typedef struct {
     onednn *o;
     const adj_group *group;
+    const adj_prep *prep;
     const adj_conv_geom *geom;
     const adj_node *value[N_ROLE]; /* value[B] may be NULL */
     role result;
     int grouped;
     md plain[N_ROLE], any[N_ROLE];
-    /* By the rules: how names of the preferred implementations begin, NULL: no one's; whether
-     * blocks of channels and Winograd are; whether direct's kernels are before all, or may be. */
-    const char *named;
-    int blocks, winograd, yields, competes;
-    choice layouts; /* that are tried, and whether preferred implementations or the others are */
-    int preferred;
-    int skip;            /* acceptable ones that come before the candidate */
-    const char *why_not; /* the last candidate's that was left out */
+    choice layouts; /* of the list that is looked through */
+    int position;   /* of the next acceptable one in it */
+    int wanted;     /* the position that is taken */
+    int n_offer;
+    offer offer[MAX_OFFERS];
+    const char *why_not; /* the last implementation's that was left out */
 } conv;
 
 /* Row of an op, N_OP if it is no convolution. */
@@ -71,11 +79,8 @@ static int row_of(const adj_op *op)
     return i;
 }
 
-static const conv_rule *rule_of(const onednn *o, const adj_node *n, conv_preference preference)
-{
-    return rule_for(n, preference, o->here);
-}
-
+/* A bias behind a gradient is another kernel's, as is one behind a depthwise convolution with a
+ * multiplier, for which oneDNN has no kernel of its own. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int i = row_of(root->op);
@@ -84,19 +89,8 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     int n = tail_match(root, uses, max, group);
     if (n <= 1 || (group[1]->op == &adj_op_bias_add && ops[i].result != Y))
         return n > 1 ? 1 : n;
-    return rule_for(root, DIRECT_FIRST, this_machine()) != NULL ? 1 : n;
-}
-
-/* Which candidates come first. */
-static void read_rules(conv *c, const adj_node *n)
-{
-    const conv_rule *named = rule_of(c->o, n, NAMED_FIRST);
-    c->named = named != NULL ? named->impl : NULL;
-    c->blocks = rule_of(c->o, n, BLOCKS_FIRST) != NULL;
-    c->winograd = rule_of(c->o, n, WINOGRAD_FIRST) != NULL;
-    c->yields = rule_of(c->o, n, DIRECT_FIRST) != NULL;
-    c->competes = rule_of(c->o, n, DIRECT_COMPETES) != NULL ||
-                  (c->o->math == ADJ_MATH_FAST && rule_of(c->o, n, FAST_DIRECT_COMPETES) != NULL);
+    const adj_conv_geom *g = &((const adj_conv_attrs *)root->attrs)->geom;
+    return g->groups > 1 && g->oc > g->ic ? 1 : n;
 }
 
 static int fits_int(const adj_conv_geom *g)
@@ -120,14 +114,9 @@ static adj_status read_node(conv *c, char *why)
     c->value[ops[i].in[0]] = n->in[0];
     c->value[ops[i].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
-    read_rules(c, n);
     adj_status status = onednn_check_image(n, c->geom, why);
     if (status == ADJ_OK)
         status = onednn_check_products(c->o, n, why);
-    if (status == ADJ_OK && c->yields && c->group->n_node > 1) {
-        snprintf(why, ADJ_WHY, "%s: another backend is faster, without what follows", n->op->name);
-        return ADJ_ENOKERNEL;
-    }
     if (status == ADJ_OK && !fits_int(c->geom)) {
         snprintf(why, ADJ_WHY, "%s: strides, dilations or pads beyond oneDNN's", n->op->name);
         return ADJ_ENOKERNEL;
@@ -186,17 +175,12 @@ static void free_descriptors(conv *c)
     }
 }
 
-static int is_winograd(const conv *c)
+/* True if the list for these layouts is looked through. The errors of Winograd's algorithm are
+ * larger than those that the bounds of a plain sum allow. */
+static int may_try(const conv *c, choice layouts)
 {
-    return c->layouts == WINOGRAD || c->layouts == WINOGRAD_LAST;
-}
-
-/* Its errors are larger than those that the bounds of a plain sum allow. */
-static int may_try(const conv *c)
-{
-    const adj_node *n = c->group->node[0];
-    return !is_winograd(c) || (c->o->math == ADJ_MATH_FAST && !c->grouped &&
-                               n->type.dtype == ADJ_F32 && c->winograd == (c->layouts == WINOGRAD));
+    return layouts != WINOGRAD ||
+           (c->o->math == ADJ_MATH_FAST && !c->grouped && c->group->node[0]->type.dtype == ADJ_F32);
 }
 
 /* Is that value a gradient here? All but y are so as the result. */
@@ -228,25 +212,53 @@ static int acceptable(conv *c, const_pd d)
     return reason == NULL;
 }
 
-static int is_preferred(const conv *c, const_pd d)
+/* Seconds, with the reorders of what is in another layout; an invariant operand is reordered once.
+ */
+static double estimate(const conv *c, const_pd d)
 {
-    if (c->named != NULL)
-        return strncmp(pd_name(d), c->named, strlen(c->named)) == 0;
-    return c->blocks && c->layouts == ANY_LAYOUT;
+    const adj_prep *p = c->prep;
+    double seconds = efficiency_seconds(onednn_shares, c->group, p, pd_name(d));
+    for (int r = 0; r < B; r++) {
+        const int in = r == (int)c->result ? -1 : adj_group_in(c->group, c->value[r]);
+        const adj_layout *given = in >= 0 ? p->in[in] : NULL;
+        const int is_invariant = in >= 0 && in < 32 && (p->invariant >> in & 1) != 0;
+        const_md there = given != NULL ? given->memory : c->plain[r];
+        if (!is_invariant && !layout_is_same(layout_in(c, d, (role)r), there))
+            seconds += efficiency_reorder(p, (double)adj_type_bytes(c->value[r]->type));
+    }
+    return seconds;
 }
 
-static int is_candidate(void *user, const_pd d)
+/* Adds d to the offers, in the order of their seconds; takes none. */
+static int list_offer(void *user, const_pd d)
 {
     conv *c = user;
-    return is_preferred(c, d) == c->preferred && acceptable(c, d) && c->skip-- == 0;
+    if (!acceptable(c, d) || c->n_offer == MAX_OFFERS)
+        return 0;
+    const offer new = {c->layouts, c->position++, estimate(c, d)};
+    int i = c->n_offer++;
+    for (; i > 0 && c->offer[i - 1].seconds > new.seconds; i--)
+        c->offer[i] = c->offer[i - 1];
+    c->offer[i] = new;
+    return 0;
 }
 
-static dnnl_status_t query(conv *c, pd *out)
+static int is_wanted(void *user, const_pd d)
+{
+    conv *c = user;
+    return acceptable(c, d) && c->position++ == c->wanted;
+}
+
+/* Looks through oneDNN's list for some layouts. */
+static dnnl_status_t query(conv *c, choice layouts, pd_accept *accept, pd *out)
 {
     const adj_conv_geom *g = c->geom;
-    const md *a = c->layouts == CHANNELS_LAST ? c->plain : c->any;
+    const md *a = layouts == CHANNELS_LAST ? c->plain : c->any;
+    c->layouts = layouts;
+    c->position = 0;
     conv_request r = {.direction = directions[c->result],
-                      .kind = is_winograd(c) ? dnnl_convolution_winograd : dnnl_convolution_direct,
+                      .kind =
+                          layouts == WINOGRAD ? dnnl_convolution_winograd : dnnl_convolution_direct,
                       .x = a[X],
                       .w = c->any[W],
                       .b = c->plain[B],
@@ -255,22 +267,22 @@ static dnnl_status_t query(conv *c, pd *out)
                       .dilation = {g->kh > 1 ? g->dh - 1 : 0, g->kw > 1 ? g->dw - 1 : 0},
                       .before = {g->pt, g->pl},
                       .after = {g->pb, g->pr}};
-    return pd_conv(&(pd_query){c->o->engine, c->o->attr}, &r, is_candidate, c, out);
+    return pd_conv(&(pd_query){c->o->engine, c->o->attr}, &r, accept, c, out);
 }
 
-/* Candidates are the preferred implementations, then the others, each in the order of the layouts
- * and of oneDNN's lists. */
 static dnnl_status_t find(conv *c, int candidate, pd *out)
 {
-    c->skip = candidate;
-    for (c->preferred = c->named != NULL || c->blocks; c->preferred >= 0; c->preferred--)
-        for (int layouts = 0; layouts < N_CHOICE; layouts++) {
-            c->layouts = (choice)layouts;
-            dnnl_status_t status = may_try(c) ? query(c, out) : dnnl_unimplemented;
-            if (status == dnnl_success || status == dnnl_out_of_memory)
-                return status;
-        }
-    return dnnl_unimplemented;
+    for (choice layouts = CHANNELS_LAST; layouts < N_CHOICE; layouts++) {
+        if (!may_try(c, layouts))
+            continue;
+        dnnl_status_t status = query(c, layouts, list_offer, out);
+        if (status == dnnl_out_of_memory)
+            return status;
+    }
+    if (candidate >= c->n_offer)
+        return dnnl_unimplemented;
+    c->wanted = c->offer[candidate].position;
+    return query(c, c->offer[candidate].layouts, is_wanted, out);
 }
 
 /* The layouts of the operands and the result. One value in two roles may need two layouts. */
@@ -316,14 +328,9 @@ static adj_status make_primitives(const conv *c, const_pd d, adj_prep *p)
     return primitives_prepare(c->o, c->group->node[0], d, list, p);
 }
 
-/* The rules say whose kernels are faster, mostly 1.2 to 3 times. Convolutions by oneDNN's matrix
- * products are slower than direct's own of any kind, which say 1.5 of themselves and win no tie: a
- * rule is for the kernel that it was measured for. Only the order counts. */
-static const double not_preferred = 1.5, by_gemm = 2;
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
-    conv c = {.o = backend, .group = g};
+    conv c = {.o = backend, .group = g, .prep = p};
     pd d = NULL;
     adj_status status = read_node(&c, p->why);
     if (status != ADJ_OK)
@@ -343,13 +350,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (status == ADJ_OK)
         status = make_primitives(&c, d, p);
     if (status == ADJ_OK) {
-        int gemm = strstr(pd_name(d), "gemm") != NULL;
-        if (gemm)
-            p->seconds *= by_gemm;
-        else if (c.yields || c.competes)
-            p->seconds *= not_preferred;
+        p->seconds = c.offer[candidate].seconds;
         /* images are shared out, or the inner dimension of a product */
-        p->sums_by_threads = gemm || c.result == W;
+        p->sums_by_threads = c.result == W || strstr(pd_name(d), "gemm") != NULL;
     }
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);

@@ -25,8 +25,8 @@ static int64_t step_along(const md_parts *p, int i)
     return step;
 }
 
-/* The same bytes in the same places: steps along dimensions with one element do not count. */
-static int same_memory(const_md a, const_md b)
+/* Steps along dimensions with one element do not count. */
+int layout_is_same(const_md a, const_md b)
 {
     md_parts p = md_look(a), q = md_look(b);
     if (dnnl_memory_desc_equal(a, b))
@@ -131,10 +131,10 @@ adj_status layout_of(onednn *o, const_md memory, const_md plain, const char *axe
                      const adj_layout **out)
 {
     *out = NULL;
-    if (same_memory(memory, plain))
+    if (layout_is_same(memory, plain))
         return ADJ_OK;
     for (adj_layout *l = o->layouts; l != NULL; l = l->next)
-        if (same_memory(l->memory, memory) && same_memory(l->plain, plain)) {
+        if (layout_is_same(l->memory, memory) && layout_is_same(l->plain, plain)) {
             *out = l;
             return ADJ_OK;
         }
@@ -150,7 +150,7 @@ adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
     const adj_layout *from = r->from, *to = r->to;
     const_md source = from != NULL ? from->memory : to->plain;
     const_md target = to != NULL ? to->memory : from->plain;
-    int by_plain = from != NULL && to != NULL && !same_memory(from->plain, to->plain);
+    int by_plain = from != NULL && to != NULL && !layout_is_same(from->plain, to->plain);
     primitive_arg in = {DNNL_ARG_FROM, AT_IN, 0, source}, out = {DNNL_ARG_TO, AT_OUT, 0, target};
     dnnl_status_t status;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conv_rules.h"
+#include "onednn.h"
 
 adj_status onednn_refuse(dnnl_status_t status, const char *op, char *why)
 {

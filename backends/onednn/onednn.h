@@ -63,6 +63,8 @@ struct adj_layout {
  * per logical dimension, for the name. */
 adj_status layout_of(onednn *o, const_md memory, const_md plain, const char *axes,
                      const adj_layout **out);
+/* True if both are the same bytes in the same places. */
+int layout_is_same(const_md a, const_md b);
 size_t layout_bytes(const adj_layout *l);
 const char *layout_name(const adj_layout *l);
 adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);

@@ -36,3 +36,9 @@ isa_level machine_isa_level(void)
 #else
 isa_level machine_isa_level(void) { return ISA_LEVEL_BASE; }
 #endif
+
+int machine_vector_floats(void)
+{
+    static const int floats[N_ISA_LEVEL] = {4, 8, 16, 16, 16};
+    return floats[machine_isa_level()];
+}

@@ -152,7 +152,7 @@ Test(compare_cli, isa)
     arguments[16] = "bf16";
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, "3 comparisons, 0 failed"), "%s", f.out);
+    cr_assert_not_null(strstr(f.out, " comparisons, 0 failed"), "%s", f.out);
     cr_assert_null(strstr(f.out, "bf16:avx"), "%s", f.out);
     arguments[15] = NULL;
     arguments[14] = "onednn:isa=avx2,naive";

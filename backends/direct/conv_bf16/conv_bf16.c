@@ -176,13 +176,6 @@ static int set_scratch(conv_bf16 *p, size_t *scratch)
 
 /* ---- the kernel ---- */
 
-/* Winograd's algorithm is faster where windows are copied for each column: 0.85 times x3's time. */
-static int is_slower(const conv_bf16 *p, const adj_conv_geom *g)
-{
-    return p->parts > 1 && p->pass[0].is_unrolled && g->kh == 3 && g->kw == 3 && g->sh == 1 &&
-           g->sw == 1;
-}
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     const direct *b = backend;
@@ -218,8 +211,6 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_bands(&p, b->second_cache);
     if (!set_scratch(&p, &prep->scratch))
         return direct_refuse(prep, "%s: rows too long for direct", n->op->name);
-    if (is_slower(&p, geom))
-        prep->seconds *= 1.2;
     return direct_accept_as(b, g, prep, is_f32 ? "conv_bf16x3" : "conv_bf16", p.code->name, &p,
                             sizeof p);
 }

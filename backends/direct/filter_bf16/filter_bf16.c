@@ -159,25 +159,6 @@ static void set_scratch(filter_bf16 *p, size_t *scratch)
 
 /* ---- the kernel ---- */
 
-/* Where oneDNN's by avx512_bf16 takes longer: 1.03 to 1.3 times, with strides up to 2.1. Elsewhere
- * it takes 0.8 to 1 times as long. On a Zen 4, 2026-11-25, oneDNN 2.6.3. */
-static int dots_pay(const adj_conv_geom *g)
-{
-    const int has_stride = g->sh > 1 || g->sw > 1, taps = (int)(g->kh * g->kw);
-    return g->ic >= 16 && g->ic <= 64 && g->oc >= 16 && g->oc <= 128 &&
-           (has_stride || (taps > 1 && taps <= 9));
-}
-
-/* Times what an ordinary kernel takes. */
-static double slower(const filter_bf16 *p, const adj_conv_geom *g)
-{
-    if (p->code->is_dense)
-        return dots_pay(g) ? 1 : 2;
-    /* Winograd's algorithm takes 0.85 times as long. */
-    const int has_winograd = g->kh == 3 && g->kw == 3 && g->sh == 1 && g->sw == 1;
-    return p->parts > 1 && has_winograd && g->ic >= 128 && g->oc >= 128 ? 1.2 : 1;
-}
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     const direct *b = backend;
@@ -211,7 +192,6 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_groups(&p);
     set_chunks(&p);
     set_scratch(&p, &prep->scratch);
-    prep->seconds *= !is_f32 && direct_winograd_pays(b, n) ? direct_any_conv : slower(&p, geom);
     return direct_accept_as(b, g, prep, is_f32 ? "filter_bf16x3" : "filter_bf16", p.code->name, &p,
                             sizeof p);
 }

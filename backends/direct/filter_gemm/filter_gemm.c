@@ -15,10 +15,9 @@ enum {
     GROUP_BYTES = 256 << 10,    /* of a job's sums, about: half of Zen 3's second cache */
     SEGMENT_BYTES = 2400 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
-    MIN_PIXELS = 256,      /* of a segment: adding up fewer costs as much as summing them */
-    MIN_JOBS = 8,          /* where segments are long enough */
-    MAX_PIXEL_BYTES = 256, /* above, dy is copied, and x cut into panels */
-    MIN_POSITIONS = 1024   /* that may be faster than oneDNN's */
+    MIN_PIXELS = 256,     /* of a segment: adding up fewer costs as much as summing them */
+    MIN_JOBS = 8,         /* where segments are long enough */
+    MAX_PIXEL_BYTES = 256 /* above, dy is copied, and x cut into panels */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
 
@@ -169,15 +168,6 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* May it be as fast as oneDNN's? Of which convolutions, and on which machines, is a rule of
- * backends/onednn/conv_rules_direct.c; where none holds, oneDNN's is taken of equals. */
-static int competes(const direct *d, const filter_gemm *p)
-{
-    if (d->isa == &direct_isa_base)
-        return 0;
-    return p->pixels > 0 || (d->isa == &direct_isa_avx2 && p->n * p->y.h * p->y.w >= MIN_POSITIONS);
-}
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     const direct *d = backend;
@@ -189,8 +179,6 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (!plan(&p, d, g, &prep->scratch))
         return direct_refuse(prep, "%s: direct takes f32 and f64 in NHWC, without groups",
                              n->op->name);
-    if (!competes(d, &p))
-        prep->seconds *= direct_any_conv;
     return direct_accept(d, g, prep, "filter_gemm", &p, sizeof p);
 }
 

@@ -56,31 +56,11 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* Are there enough positions for packing the filter to be worth it beside oneDNN's? For dx it is
- * transposed on the way, element by element. */
-static int pays_packing(const gemm *p)
+/* Bytes of the filter that each run packs. */
+static double packed_bytes(const gemm *p)
 {
-    const ptrdiff_t positions = p->n * p->dst.h * p->dst.w;
-    const ptrdiff_t few = p->dst.c >= 128 && !p->is_turned ? 256 : GEMM_PACKED_POSITIONS;
-    return p->is_packed && (p->by_reorder || positions >= few);
-}
-
-/* May it be as fast as oneDNN's? As in filter_gemm.c; matmul, and a filter of many channels that is
- * read as it lies, are not. */
-static int competes(const direct *d, const gemm *p, const adj_node *n)
-{
-    if (d->isa == &direct_isa_base || n->op == &adj_op_matmul)
-        return 0;
-    return (p->is_flat && !p->is_turned) || (d->isa == &direct_isa_avx2 && pays_packing(p));
-}
-
-/* Few rows times a matrix that is packed once, of which each thread reads its part: 1.3 to 1.7
- * times as fast as oneDNN 2.6.3's for 1 to 16 rows of 4,096 elements and 256 outputs, level from 32
- * on (Zen 3, 2026-11-27). */
-static int is_faster(const direct *d, const gemm *p, const adj_node *n)
-{
-    return d->isa == &direct_isa_avx2 && n->op == &adj_op_matmul && p->by_reorder &&
-           p->pixels <= FEW_ROWS;
+    const ptrdiff_t filter = p->kh * p->kw * p->src.c * p->dst.c;
+    return p->filter_jobs > 0 ? (double)(filter * (ptrdiff_t)adj_dtype_size(p->dtype)) : 0;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -95,14 +75,12 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
                              g->node[0]->op->name, GEMM_PASSES);
-    if (is_faster(d, &p, g->node[0]))
-        prep->seconds *= 0.8;
-    else if (!competes(d, &p, g->node[0]))
-        prep->seconds *= direct_any_conv;
-    if (!p.by_reorder)
-        return direct_accept(d, g, prep, "gemm", &p, sizeof p);
-    return direct_accept_packed(d, g, prep, "gemm", &p, sizeof p, p.filter_in,
-                                gemm_packed_filter(d, &p));
+    if (p.by_reorder)
+        return direct_accept_packed(d, g, prep, "gemm", &p, sizeof p, p.filter_in,
+                                    gemm_packed_filter(d, &p));
+    const adj_status status = direct_accept(d, g, prep, "gemm", &p, sizeof p);
+    prep->seconds += 2 * packed_bytes(&p) * prep->byte;
+    return status;
 }
 
 const adj_kernel direct_gemm = {.name = "gemm",

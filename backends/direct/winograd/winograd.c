@@ -7,11 +7,7 @@
 enum {
     MAX_CHANNELS = 1024,
     MAX_SIDE = 1 << 16,
-    /* Measured: from so many tiles on it is faster than a direct convolution; and y where the
-     * filter enters transformed (AVX2, f32: with 16 vgg6's inference of 1 to 8 images takes 0.82 to
-     * 0.95 times as long as with 64, with 4 that of one image 1.7 times; Zen 3, 2026-11-27). */
-    MIN_TILES = 64,
-    MIN_TILES_PACKED = 16,
+    MIN_TILES = 64, /* in bf16 */
     COPY_FLOATS = 3 << 11,
     /* y, dx: tiles of a block, at most and in multiples: rows of the product in registers */
     MAX_BLOCK = 24,
@@ -136,35 +132,12 @@ static int set_scratch(winograd *p, size_t *scratch)
            !__builtin_mul_overflow(*scratch, sizeof(float), scratch);
 }
 
-/* By AMX products of bf16 are faster; by avx512_bf16 those of images of 16 channels, 3x3. */
-static int beats_bf16(const direct *d, const adj_node *n)
+/* Seconds for the filter's transformed points, or its gradient's sums: written and read in each
+ * run, or, packed once, read from a cache. */
+static double points_seconds(const winograd *p, const adj_prep *prep)
 {
-    const adj_conv_geom *g = geom_of(n);
-    const int is_large = g->kh > 3 || (g->ic >= 32 && g->oc >= 32);
-    return d->conv_bf16_code == NULL && (d->bf16_code == NULL || is_dw(n) || is_large);
-}
-
-/* Small vectors gain nothing over oneDNN. */
-static int may_be_faster(const direct *d, const adj_node *n)
-{
-    return d->math == ADJ_MATH_FAST && d->isa != &direct_isa_base && takes(n) &&
-           (n->type.dtype != ADJ_BF16 || beats_bf16(d, n));
-}
-
-/* Few tiles do not pay for the transformed filter. */
-static ptrdiff_t min_tiles(const direct *d, const winograd *p)
-{
-    const int was_measured = d->isa == &direct_isa_avx2 && p->dtype == ADJ_F32 && !p->is_dx;
-    return p->by_reorder && was_measured ? MIN_TILES_PACKED : MIN_TILES;
-}
-
-int direct_winograd_pays(const direct *d, const adj_node *n)
-{
-    winograd p = {.is_dx = is_dx(n)};
-    if (!may_be_faster(d, n))
-        return 0;
-    set_sizes(&p, geom_of(n));
-    return p.tiles >= min_tiles(d, &p);
+    const double bytes = (double)(p->points * p->u_step) * sizeof(float);
+    return (p->by_reorder ? 0.25 : 2) * bytes * prep->byte;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -190,20 +163,19 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                   .threads = d->threads};
     p.by_reorder = !p.is_dw && direct_packs_once(g, prep, p.other_in);
     set_sizes(&p, geom_of(n));
-    const int is_faster = may_be_faster(d, n) && p.tiles >= min_tiles(d, &p);
     /* or a plan would not look for kernels in f32, where no other takes bf16 */
-    if (is_bf16 && !is_faster)
+    if (is_bf16 && p.tiles < MIN_TILES)
         return direct_refuse(prep, "%s: Winograd's algorithm does not pay in bf16", n->op->name);
     set_blocks(&p, d->second_cache);
     set_copies(&p);
     if (!set_scratch(&p, &prep->scratch))
         return ADJ_ENOKERNEL;
-    if (!is_faster)
-        prep->seconds *= 2; /* in any case slower than others that take it */
-    if (!p.by_reorder)
-        return direct_accept(d, g, prep, "winograd", &p, sizeof p);
-    return direct_accept_packed(d, g, prep, "winograd", &p, sizeof p, p.other_in,
-                                winograd_packed_filter(d, &p));
+    const adj_status status = p.by_reorder
+                                  ? direct_accept_packed(d, g, prep, "winograd", &p, sizeof p,
+                                                         p.other_in, winograd_packed_filter(d, &p))
+                                  : direct_accept(d, g, prep, "winograd", &p, sizeof p);
+    prep->seconds += points_seconds(&p, prep);
+    return status;
 }
 
 /* Called by each thread. */

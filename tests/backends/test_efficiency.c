@@ -1,0 +1,116 @@
+/* test_efficiency.c - estimates of a planted table by literal numbers, and the backends' tables:
+ * at most 60 shares each, and a row for every convolution. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "backends/efficiency.h"
+#include "base/machine/isa_level.h"
+
+static const efficiency planted[] = {
+    {"fast", "avx512", FORWARD | INPUT, DENSE, {0.25, 0.5, 1}},
+    {"fast", "", ALL_DIRECTIONS, WINDOW, {0.125, 0.25, 0.5}},
+    {"fast", "", ALL_DIRECTIONS, GROUPED_SMALL, {0.1, 0.2, 0.4}},
+    {"fast", "", ALL_DIRECTIONS, GROUPED_LARGE, {0.05, 0.1, 0.2}},
+    {"fast", "", FORWARD, MATMUL, {0.01, 0.02, 0.04}},
+    {0},
+};
+
+static adj_node *input(adj_graph *g, adj_shape shape)
+{
+    char name[16];
+    snprintf(name, sizeof name, "x%d", adj_graph_node_count(g));
+    return adj_input(g, name, ADJ_F32, shape);
+}
+
+/* A convolution of [2, 9, 9, ic] by [k, k, ic, oc], or its gradient of the operand that is asked
+ * for. */
+static const adj_node *convolution(adj_graph *g, int direction, int64_t k, int64_t ic, int64_t oc,
+                                   int64_t dilation)
+{
+    adj_node *x = input(g, (adj_shape){4, {2, 9, 9, ic}});
+    adj_node *w = input(g, (adj_shape){4, {k, k, ic, oc}});
+    const adj_conv c = {.padding = ADJ_SAME, .dilation = {1, dilation, dilation, 1}};
+    adj_node *y = adj_conv2d(x, w, &c);
+    adj_node *dy = input(g, (adj_shape){4, {2, 9, 9, oc}});
+    if (direction == FORWARD)
+        return y;
+    return direction == INPUT ? adj_conv2d_backprop_input(x->type.shape, w, dy, &c)
+                              : adj_conv2d_backprop_filter(x, w->type.shape, dy, &c);
+}
+
+/* 8 s of arithmetic on vectors of 16 floats, 3 s of memory, 99 s where no row is. */
+static double seconds(const adj_node *n, const char *impl)
+{
+    const adj_group group = {.n_node = 1, .node = &n};
+    const adj_prep p = {
+        .arithmetic = 8.0 * 16 / machine_vector_floats(), .memory = 3, .seconds = 99};
+    cr_assert_not_null(n);
+    return efficiency_seconds(planted, &group, &p, impl);
+}
+
+#define EXPECT(got, wanted) cr_expect_float_eq(got, wanted, 1e-4, "got %g, wanted %g", got, wanted)
+
+Test(efficiency, the_first_row_for_name_instructions_direction_and_kind)
+{
+    adj_graph *g = adj_graph_new();
+    const adj_node *many = convolution(g, FORWARD, 3, 64, 64, 1);
+    EXPECT(seconds(many, "fast:avx512"), 3 + 8.0);
+    EXPECT(seconds(many, "faster:avx512_core_bf16"), 3 + 8.0);
+    EXPECT(seconds(many, "fast:avx2"), 3 + 2 * 8 / 0.5); /* vectors of half as many floats */
+    EXPECT(seconds(many, "slow:avx512"), 99.0);
+    EXPECT(seconds(convolution(g, FILTER, 3, 64, 64, 1), "fast:avx512"), 3 + 8 / 0.5);
+    EXPECT(seconds(convolution(g, INPUT, 1, 64, 64, 1), "fast:avx512"), 3 + 8.0);
+    EXPECT(seconds(convolution(g, FILTER, 1, 64, 64, 1), "fast:avx512"), 99.0);
+    adj_graph_free(g);
+}
+
+Test(efficiency, classes_of_the_side_with_fewer_channels)
+{
+    static const struct {
+        int64_t ic, oc;
+        double share;
+    } cases[] = {{15, 64, 0.25}, {64, 15, 0.25}, {16, 64, 0.5}, {100, 63, 0.5}, {64, 100, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        adj_graph *g = adj_graph_new();
+        EXPECT(seconds(convolution(g, FORWARD, 3, cases[i].ic, cases[i].oc, 1), "fast:avx512"),
+               3 + 8 / cases[i].share);
+        adj_graph_free(g);
+    }
+}
+
+Test(efficiency, groups_dilations_and_matrices)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = input(g, (adj_shape){4, {2, 9, 9, 16}});
+    const adj_conv plain = {.padding = ADJ_SAME};
+    const adj_conv dilated = {.padding = ADJ_SAME, .dilation = {1, 2, 2, 1}};
+    adj_node *w = input(g, (adj_shape){4, {3, 3, 16, 4}});
+    EXPECT(seconds(adj_depthwise_conv2d_native(x, w, &plain), "fast:avx512"), 3 + 8 / 0.4);
+    EXPECT(seconds(adj_depthwise_conv2d_native(x, w, &dilated), "fast:avx512"), 3 + 8 / 0.2);
+    adj_node *a = input(g, (adj_shape){2, {17, 5}});
+    adj_node *b = input(g, (adj_shape){2, {5, 7}});
+    EXPECT(seconds(adj_matmul(a, b, 0), "fast:avx512"), 3 + 8 / 0.02);
+    EXPECT(seconds(adj_relu(a), "fast:avx512"), 99.0);
+    adj_graph_free(g);
+}
+
+Test(efficiency, a_reorder_reads_and_writes)
+{
+    const adj_prep p = {.byte = 0.5};
+    EXPECT(efficiency_reorder(&p, 10), 10.0);
+}
+
+static void expect_small(const efficiency *table)
+{
+    int n = 0;
+    for (; table[n].family != NULL; n++)
+        for (int i = 0; i < EFFICIENCY_CLASSES; i++)
+            cr_expect(table[n].share[i] > 0 && table[n].share[i] < 10, "row %d", n);
+    cr_expect(EFFICIENCY_CLASSES * n <= 60, "%d rows", n);
+}
+
+Test(efficiency, tables_have_at_most_60_shares)
+{
+    expect_small(direct_shares);
+    expect_small(onednn_shares);
+}
