@@ -385,15 +385,13 @@ static void expect_why(oracle_conv row, const char *isa, const char *why)
     fixture_free(&p.f);
 }
 
-/* bf16 only where nothing else is faster: not for few tiles, small vectors, or beside AMX. */
+/* bf16 not for few tiles or small vectors. */
 Test(direct_winograd, bf16_refused)
 {
     static const oracle_conv of_32_tiles = {
         .n = 2, .h = 16, .w = 16, .c = 32, .last = 64, .padding = ADJ_SAME};
     expect_why(of_32_tiles, best_isa(), "does not pay in bf16");
     expect_why(rows_bf16[0], "base", "does not pay in bf16");
-    if (can_test("amx"))
-        expect_why(rows_bf16[0], "amx", "does not pay in bf16");
 }
 
 /* A bias that counts rows as channels is no bias of the convolution's channels. */
@@ -468,21 +466,14 @@ Test(direct_winograd, planned_in_bf16)
     fixture_free(&small.f);
 }
 
-/* By avx512_bf16 products are faster for y and dx of 16 channels, and for no filter's gradient. */
+/* By avx512_bf16 products are faster for y and dx. */
 Test(direct_winograd, beside_products_of_bf16)
 {
     const oracle_conv row = {.n = 8, .h = 16, .w = 16, .c = 16, .last = 16, .padding = ADJ_SAME};
     need_isa("avx512_bf16");
     unsetenv("ADJOINT_PLAN");
     problem p = problem_new(row, ADJ_BF16);
-    test_backend t = direct_open("avx512_bf16", 2);
-    for (int k = 0; k < DIRECTIONS; k++) {
-        const adj_node *node = p.result[k];
-        outcome o = run_kernel(&p.f, &t, "winograd", 1, &node);
-        cr_expect_eq(o.status == ADJ_OK, k == ORACLE_DW, "%s: %s", node->op->name, o.why);
-        free(o.y);
-    }
-    cr_expect_eq(planned(&p.f, p.result[ORACLE_DW], ADJ_MATH_FAST), 1);
-    backend_close(&t);
+    cr_expect_eq(planned(&p.f, p.result[ORACLE_Y], ADJ_MATH_FAST), 0);
+    cr_expect_eq(planned(&p.f, p.result[ORACLE_DX], ADJ_MATH_FAST), 0);
     fixture_free(&p.f);
 }

@@ -137,7 +137,7 @@ static int set_scratch(winograd *p, size_t *scratch)
 static double points_seconds(const winograd *p, const adj_prep *prep)
 {
     const double bytes = (double)(p->points * p->u_step) * sizeof(float);
-    return (p->by_reorder ? 0.25 : 2) * bytes * prep->byte;
+    return (p->by_reorder ? 0.25 : 1) * bytes * prep->byte;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -164,7 +164,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     p.by_reorder = !p.is_dw && direct_packs_once(g, prep, p.other_in);
     set_sizes(&p, geom_of(n));
     /* or a plan would not look for kernels in f32, where no other takes bf16 */
-    if (is_bf16 && p.tiles < MIN_TILES)
+    if (is_bf16 && (p.tiles < MIN_TILES || d->isa == &direct_isa_base))
         return direct_refuse(prep, "%s: Winograd's algorithm does not pay in bf16", n->op->name);
     set_blocks(&p, d->second_cache);
     set_copies(&p);
