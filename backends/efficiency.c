@@ -85,7 +85,7 @@ double efficiency_seconds(const efficiency *table, const adj_group *g, const adj
     if (row == NULL)
         return p->seconds;
     const double peak = vector_floats(isa) / machine_vector_floats();
-    return p->arithmetic / (peak * row->share[w.channels]) + p->memory + call_seconds;
+    return p->arithmetic / (peak * row->share[w.channels]) + p->memory;
 }
 
 double efficiency_reorder(const adj_prep *p, double bytes)

@@ -29,8 +29,8 @@ typedef struct {
 extern const efficiency direct_shares[], onednn_shares[];
 
 /* Returns the estimated seconds in which an implementation, by its name ("jit:avx512_core"),
- * computes the group: arithmetic at its share of the peak by the first row of the table for it,
- * bytes in and out, and a call. p->seconds if the table has no row for it. */
+ * computes the group: arithmetic at its share of the peak by the first row of the table for it, and
+ * bytes in and out. p->seconds if the table has no row for it. */
 double efficiency_seconds(const efficiency *table, const adj_group *g, const adj_prep *p,
                           const char *impl);
 /* Returns the seconds of a reorder of that many bytes: read once and written once, and a call. */

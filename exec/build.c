@@ -264,7 +264,7 @@ static const struct {
 adj_status build_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
 {
     request r = {.graph = g, .opts = o};
-    e->roofline = roofline_nominal(e->threads);
+    e->roofline = roofline_nominal();
     adj_status status = list_roots(e, &r);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && status == ADJ_OK; i++)
         status = stages[i].of_request != NULL ? stages[i].of_request(e, &r) : stages[i].of_plan(e);

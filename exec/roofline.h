@@ -10,9 +10,10 @@ typedef struct {                /* of all threads together */
     double memory;              /* bytes a second */
 } roofline;
 
-/* Of ordinary processors of this instruction set, nothing measured: the same on every start, for
- * choices that decide results' bits. The ratios are right to about a factor of two. */
-roofline roofline_nominal(int threads);
+/* Of two cores of an ordinary processor of this instruction set; nothing is measured, and it is
+ * the same for any number of threads, for choices that decide results' bits. The ratios are right
+ * to about a factor of two. */
+roofline roofline_nominal(void);
 
 /* Of n values together. */
 double bytes_of_values(int n, const adj_node *const value[]);

@@ -32,11 +32,11 @@ static const rule rules[] = {
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h", "base"},
-    {"backends", "adjoint.h adjoint_ext.h", ""},
+    {"backends", "adjoint.h adjoint_ext.h", "base/machine"},
     {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "base"},
-    {"backends/onednn", "adjoint.h adjoint_ext.h", ""},
+    {"backends/onednn", "adjoint.h adjoint_ext.h", "backends"},
     {"backends/direct", "adjoint.h adjoint_ext.h",
-     "base base/machine backends/direct/fused_pointwise backends/direct/depthwise "
+     "base base/machine backends backends/direct/fused_pointwise backends/direct/depthwise "
      "backends/direct/dropout backends/direct/conv_bf16 backends/direct/filter_bf16 "
      "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "
      "backends/direct/max_pool backends/direct/resize backends/direct/softmax "
@@ -79,9 +79,9 @@ static const rule rules[] = {
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/page base/machine io/data/part_name.h"},
-    {"tools", "adjoint.h adjoint_check.h", "base cli"},
+    {"tools", "adjoint.h adjoint_check.h adjoint_ext.h", "base cli"},
     {"examples",
-     "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
+     "adjoint.h adjoint_check.h adjoint_ext.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
      "adjoint_io.h",
      ""},
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "adjoint_check.h"
+#include "adjoint_ext.h"
 #include "base/clock.h"
 #include "cases.h"
 #include "cli/command.h"
@@ -30,13 +31,27 @@ typedef struct {
 
 /* ---- the child ---- */
 
+/* oneDNN's and the reference's backend, NULL-ended: no plan takes another's kernel. */
+static void list_backends(const adj_backend *list[3])
+{
+    int n = 0;
+    for (const adj_backend *const *b = adj_backends; *b != NULL && n < 2; b++)
+        if (strcmp((*b)->name, "onednn") == 0 || strcmp((*b)->name, "naive") == 0)
+            list[n++] = *b;
+    list[n] = NULL;
+}
+
 /* The implementation that a plan takes; "" if oneDNN leaves the node to another backend, or
  * computes it in another type, which is a case of that type. */
 static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quarantine,
                                     char text[64], FILE *answer)
 {
-    const adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = "onednn", .debug.quarantine = quarantine};
+    const adj_backend *backends[3];
+    list_backends(backends);
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &y,
+                             .backend = "onednn",
+                             .debug = {.quarantine = quarantine, .backends = backends}};
     adj_exec *e = NULL;
     adj_status status = adj_exec_new(g, &o, &e);
     text[0] = '\0';
@@ -86,6 +101,8 @@ static int try_case(const sweep_run *r, int64_t i, FILE *answer)
     if (y != NULL && implementation_of(g, y, quarantine, implementation, answer) != ADJ_OK)
         return adj_graph_free(g), 1;
     if (implementation[0] != '\0') {
+        const adj_backend *backends[3];
+        list_backends(backends);
         fprintf(answer, "start %lld %s\n", (long long)i, implementation);
         const adj_compare_opts o = {.n_root = 1,
                                     .root = &y,
@@ -94,7 +111,7 @@ static int try_case(const sweep_run *r, int64_t i, FILE *answer)
                                     .runs = 1,
                                     .exact = 1,
                                     .seed = (uint64_t)i,
-                                    .debug.quarantine = quarantine};
+                                    .debug = {.quarantine = quarantine, .backends = backends}};
         adj_compare(g, &o, &c);
         fault = fault_of(c);
     }

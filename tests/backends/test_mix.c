@@ -131,49 +131,18 @@ Test(mix, the_plan_says_where_and_why)
     static char plan[1 << 14];
     unsetenv("ADJOINT_PLAN"); /* what is fastest, nobody knows */
     print_plan("onednn", ADJ_F32, plan, sizeof plan);
-    cr_assert(step_says(plan, "conv2d", "[onednn "), "%s", plan);
+    cr_assert(step_says(plan, "matmul", "[onednn "), "%s", plan);
     cr_assert(shows_its_reorders(plan), "%s", plan);
     print_plan("onednn,conv2d=naive", ADJ_F32, plan, sizeof plan);
     cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
     cr_assert(step_says(plan, "depthwise_conv2d_native", "[direct "), "%s", plan);
-    print_plan("naive,conv2d=onednn", ADJ_F32, plan, sizeof plan);
-    cr_assert(step_says(plan, "conv2d", "[onednn "), "%s", plan);
+    print_plan("naive,matmul=onednn", ADJ_F32, plan, sizeof plan);
+    cr_assert(step_says(plan, "matmul", "[onednn "), "%s", plan);
     cr_assert(step_says(plan, "depthwise_conv2d_native", "[naive "), "%s", plan);
     print_plan("onednn", ADJ_F64, plan, sizeof plan);
     cr_assert(step_says(plan, "conv2d", "[direct "), "%s", plan);
     cr_assert(step_says(plan, "matmul", "because matmul: oneDNN has no f64"), "%s", plan);
     cr_assert(step_says(plan, "relu", "[naive "), "%s", plan);
-}
-
-/* A rule of fast math holds oneDNN back for Winograd's algorithm, which does not take so few tiles:
- * the convolutions stay oneDNN's, and are not left to whatever else direct has. (Where
- * direct has AMX and oneDNN has not, another row gives them to direct, which is held to avx512_bf16
- * therefore.) */
-Test(mix, a_rule_is_for_one_kernel)
-{
-    need_onednn_kernels();
-    static char plan[1 << 14];
-    const adj_conv same = {.padding = ADJ_SAME};
-    unsetenv("ADJOINT_PLAN");
-    if (cpu_has("amx"))
-        setenv("ADJOINT_MAX_ISA", "avx512_bf16", 1);
-    need_isa("avx2");
-    fixture f = fixture_new();
-    const adj_shape xs = {4, {1, 8, 8, 32}}, ws = {4, {3, 3, 32, 32}};
-    adj_node *x = given_integers(&f, ADJ_F32, xs, -1, 1);
-    adj_node *w = given_integers(&f, ADJ_F32, ws, -1, 1);
-    adj_node *dy = given_integers(&f, ADJ_F32, xs, -1, 1);
-    adj_node *result[] = {adj_conv2d(x, w, &same), adj_conv2d_backprop_input(xs, w, dy, &same),
-                          adj_conv2d_backprop_filter(x, ws, dy, &same)};
-    adj_exec *e;
-    adj_exec_opts o = {.n_fetch = 3, .fetch = result, .math = ADJ_MATH_FAST};
-    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    print_exec(e, plan, sizeof plan);
-    cr_expect(step_says(plan, "conv2d", "[onednn "), "%s", plan);
-    cr_expect(step_says(plan, "conv2d_backprop_input", "[onednn "), "%s", plan);
-    cr_expect(step_says(plan, "conv2d_backprop_filter", "[onednn "), "%s", plan);
-    adj_exec_free(e);
-    fixture_free(&f);
 }
 
 /* Values of one shape in one layout, but of two types: each needs a reorder of its own. */

@@ -127,28 +127,12 @@ Test(onednn_conv, adds_the_bias)
             expect_group(&small[i], (adj_dtype)dtype);
 }
 
-static outcome refused_group(fixture *f, int n, const adj_node *group[])
+static outcome refused(fixture *f, const adj_node *y)
 {
     test_backend onednn = backend_open("onednn");
-    outcome o = run_candidate(f, &onednn, n, group, 0);
+    outcome o = run_candidate(f, &onednn, 1, &y, 0);
     backend_close(&onednn);
     return o;
-}
-
-static outcome refused(fixture *f, const adj_node *y) { return refused_group(f, 1, &y); }
-
-/* Where direct's kernels come first, on every machine: it adds no bias with oneDNN. */
-Test(onednn_conv, leaves_the_bias_where_direct_is_first)
-{
-    const conv_row multiplier = {2, 6, 6, 3, 2, 3, .depthwise = 1, .padding = ADJ_SAME};
-    fixture f = fixture_new();
-    adj_node *y = conv_node(&f, &multiplier, FORWARD, ADJ_NHWC, ADJ_F32, INTEGERS);
-    adj_node *bias = given_integers(&f, ADJ_F32, (adj_shape){1, {6}}, -9, 9);
-    const adj_node *group[] = {y, adj_bias_add(y, bias, ADJ_NHWC)};
-    outcome o = refused_group(&f, 2, group);
-    cr_assert_eq(o.status, ADJ_ENOKERNEL);
-    cr_assert_not_null(strstr(o.why, "another backend is faster"), "%s", o.why);
-    fixture_free(&f);
 }
 
 /* What oneDNN does not do is left to naive, with a reason. */

@@ -174,6 +174,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                                   ? direct_accept_packed(d, g, prep, "winograd", &p, sizeof p,
                                                          p.other_in, winograd_packed_filter(d, &p))
                                   : direct_accept(d, g, prep, "winograd", &p, sizeof p);
+    /* products are of whole steps of tiles */
+    prep->seconds *= (double)round_up(p.tiles, BLOCK_STEP) / (double)p.tiles;
     prep->seconds += points_seconds(&p, prep);
     return status;
 }
