@@ -1,11 +1,9 @@
 /* spin.c - see spin.h.
  *
  * libgomp's threads spin some 300,000 turns for the next loop, milliseconds in which they take a
- * processor from whoever has work. A step's loops follow each other within microseconds. Measured
- * (Intel Xeon with AMX, 2 cores, oneDNN 2.6.3, 2026-11-24), f32, medians in ms, alone and beside
- * one busy process: resnet20 106 and 601 by default, 106 and 288 with 10,000 turns, 112 and 255
- * with 1,000, 117 and more where threads sleep at once; lenet 10.4, 10.3, 10.9, 11.4 alone;
- * mobilenet_v1 10.2, 10.1, 10.9, 26.5. */
+ * processor from whoever has work. A step's loops follow each other within microseconds. With
+ * fewer turns they sleep sooner: beside a busy process a step takes a fraction of the time, and
+ * alone about as long. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

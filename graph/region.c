@@ -11,8 +11,7 @@ enum { ALIGNMENT = 64, REGION_ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
 enum { HUGE_PAGE = 2 << 20, MIN_HUGE_BYTES = 2 * HUGE_PAGE };
 
 /* Huge pages for all that lies within whole ones, where the system gives them to those who ask;
- * else nothing happens. Translation buffers reach more memory with them: steps took 0.93 to 0.99
- * times as long (AMD Zen 4). */
+ * else nothing happens. Translation buffers reach more memory with them. */
 static void ask_for_huge_pages(void *p, size_t bytes)
 {
     const uintptr_t start = (uintptr_t)p, lead = (HUGE_PAGE - start % HUGE_PAGE) % HUGE_PAGE;

@@ -13,11 +13,11 @@ enum { SUMS = 12 }; /* of 16 */
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, ROWS_PER_ADDRESS = 3 };
 enum { LINE = 64 }; /* bytes of a cache's */
 /* A block with up to so many lines of c, as any of AVX2's, asks for them at once if c is cold: a
- * core waits for more (AVX-512's 24 on a Zen 4, 2026-11-26). */
+ * core waits for more, such as AVX-512's 24. */
 enum { MAX_COLD_LINES = 12 };
 /* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
  * costs little where a core works for one thread, and up to a quarter of the time where it works
- * for two, as it may on rented machines (AMD Zen 3, 2026-11-27, docs/performance.md). */
+ * for two, as it may on rented machines. */
 enum { AT_ONCE = 4 };
 
 /* How many rows a block of so many vectors may have. */

@@ -53,8 +53,7 @@ adj_status onednn_check(const adj_node *n, char *why)
     return status;
 }
 
-/* Without avx512_bf16 each product is made of many instructions: measured on a Zen 4 limited to
- * AVX512_CORE, a training step takes 1.4 (mobilenet_v1) to 8 times (vgg6) as long as in f32. */
+/* Without avx512_bf16 each product is made of many instructions, which is slower than f32. */
 adj_status onednn_check_products(const onednn *o, const adj_node *n, char *why)
 {
     const int avx512 = dnnl_cpu_isa_avx512_core, bf16 = dnnl_cpu_isa_avx512_core_bf16;

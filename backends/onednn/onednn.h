@@ -10,13 +10,8 @@
 #include "version.h"
 
 typedef struct {
-    char vendor[13];   /* "AuthenticAMD"; "": not known */
-    int family, model; /* as the vendor counts them: 25 for Zen 3 and 4 */
-} cpu_id;
-typedef struct {
     int version; /* of oneDNN: major*10000 + minor*100 + patch */
     int isa;     /* a bit for each step: a superset has them all */
-    cpu_id cpu;
 } machine;
 
 typedef struct {
@@ -121,7 +116,6 @@ typedef struct {
     const char *name; /* pd_name(); NULL: of any that takes it */
     int channels_last;
 } implementation;
-cpu_id this_cpu(void); /* cpu.c */
 /* Asks the processor, which takes microseconds in a virtual machine: once for a backend. */
 machine this_machine(void);
 /* Why this implementation must not be run; NULL: it may. */

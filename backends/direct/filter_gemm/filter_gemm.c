@@ -12,7 +12,7 @@ enum {
     BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache */
     PANEL_BAND_BYTES = 8 << 10, /* of the same beside a panel of x: a quarter */
     PANEL_BYTES = 128,          /* of a pixel: two lines of a cache */
-    GROUP_BYTES = 256 << 10,    /* of a job's sums, about: half of Zen 3's second cache */
+    GROUP_BYTES = 256 << 10,    /* of a job's sums, about: half of a small second cache */
     SEGMENT_BYTES = 2400 << 10, /* of all segments' sums, which are added up in the end */
     MAX_SEGMENTS = 16,
     MIN_PIXELS = 256,     /* of a segment: adding up fewer costs as much as summing them */

@@ -18,8 +18,8 @@ static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
  * the same on every machine, as it decides what is rounded. */
 static const ptrdiff_t max_cast = 1 << 18;
 /* Positions times bytes of a filter's row, from which on packing pays before: long rows share a few
- * sets of the first cache, and y reads a row for each element of a window. 1x1 was 0.85 to 0.9
- * times as fast packed (64 to 256 channels, 256 and 1,024 positions; Zen 3, 2026-11-26). */
+ * sets of the first cache, and y reads a row for each element of a window. 1x1 is
+ * slower packed. */
 static const ptrdiff_t packed_bytes = 256 << 10;
 
 /* ---- geometry ---- */

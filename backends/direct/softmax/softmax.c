@@ -3,8 +3,8 @@
 
 #include "backends/direct/arith.h"
 
-/* A row is a lane: of fewer rows, times the bytes of a vector, naive takes less time (two
- * threads, AMD Zen 4), as it shares out rows and not SOFTMAX_ROWS of them. */
+/* A row is a lane: of fewer rows, times the bytes of a vector, naive takes less time,
+ * as it shares out rows and not SOFTMAX_ROWS of them. */
 static const ptrdiff_t min_lane_bytes = 192;
 /* From so many classes on rows have an odd number of the cache's lines: of a power of two, the same
  * place of all rows would be in one set of the first cache. */
