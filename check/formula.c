@@ -1,4 +1,5 @@
-/* formula.c - element-wise ops; see formula.h. The steps of optimizers are those of
+/* formula.c - element-wise ops, and the table of all formulas; see formula.h. The steps of
+ * optimizers are those of
  *   sgd, momentum: TensorFlow's GradientDescent and Momentum (tf.raw_ops.ApplyGradientDescent,
  *       ApplyMomentum), weight decay added to the gradient as PyTorch's SGD does
  *   adam_step: Kingma and Ba, Adam, arXiv:1412.6980, algorithm 1; decay as in Loshchilov and
@@ -11,244 +12,181 @@
 
 #include "formula.h"
 
-enum { MAX_TERMS = 3, MAX_OPERANDS = 5, CHEAP_ELEMS = 1 << 18, CHEAP_FLOP = 1 << 21 };
+enum { CHEAP_ELEMS = 1 << 18, CHEAP_FLOP = 1 << 21 };
 
-/* A result as a sum. */
-typedef struct {
-    int n;
-    double of[MAX_TERMS];
-} terms;
-
-typedef terms formula(const adj_node *n, const double x[]);
-
-static terms one(double v) { return (terms){1, {v}}; }
-
-static double factor_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
+static double factor(args a) { return ((const adj_value_attrs *)a.attrs)->value; }
 
 /* ---- optimizers ---- */
 
-static terms momentum(const adj_node *n, const double x[])
+static terms momentum(args a)
 {
-    const adj_decay_attrs *a = n->attrs;
-    return (terms){3, {a->mu * x[0], x[1], a->decay * x[2]}};
+    const adj_decay_attrs *d = a.attrs;
+    return (terms){{d->mu * a.x[0], a.x[1], d->decay * a.x[2]}};
 }
 
-static terms sgd_step(const adj_node *n, const double x[])
+static terms sgd_step(args a)
 {
-    const adj_decay_attrs *a = n->attrs;
-    return (terms){3, {x[0], -x[2] * x[1], -x[2] * a->decay * x[0]}};
+    return (terms){
+        {a.x[0], -a.x[2] * a.x[1], -a.x[2] * ((const adj_decay_attrs *)a.attrs)->decay * a.x[0]}};
 }
 
-static terms ema(const adj_node *n, const double x[])
+static terms ema(args a) { return (terms){{factor(a) * a.x[0], (1 - factor(a)) * a.x[1]}}; }
+
+static terms adam_step(args a)
 {
-    double beta = factor_of(n);
-    return (terms){2, {beta * x[0], (1 - beta) * x[1]}};
+    const adj_adam_attrs *d = a.attrs;
+    const double *x = a.x;
+    const double m = x[1] / (1 - pow(d->beta1, x[3])), v = x[2] / (1 - pow(d->beta2, x[3]));
+    return (terms){{x[0], -x[4] * m / (sqrt(v) + d->epsilon), -x[4] * d->decay * x[0]}};
 }
 
-static terms adam_step(const adj_node *n, const double x[])
-{
-    const adj_adam_attrs *a = n->attrs;
-    double m = x[1] / (1 - pow(a->beta1, x[3])), v = x[2] / (1 - pow(a->beta2, x[3]));
-    return (terms){3, {x[0], -x[4] * m / (sqrt(v) + a->epsilon), -x[4] * a->decay * x[0]}};
-}
+static terms next_step(args a) { return (terms){{a.x[0] + 1}}; }
 
-static terms next_step(const adj_node *n, const double x[]) { return (void)n, one(x[0] + 1); }
+static const formula steps[] = {
+    {&adj_op_momentum, .step = momentum},
+    {&adj_op_sgd_step, .step = sgd_step},
+    {&adj_op_ema, .step = ema},
+    {&adj_op_adam_step, .step = adam_step},
+    {&adj_op_next_step, .step = next_step},
+    {.op = NULL},
+};
 
 /* ---- activations ---- */
 
-static terms sigmoid(const adj_node *n, const double x[])
-{
-    return (void)n, one(1 / (1 + exp(-x[0])));
-}
-static terms hyperbolic(const adj_node *n, const double x[]) { return (void)n, one(tanh(x[0])); }
-static terms silu(const adj_node *n, const double x[])
-{
-    return (void)n, one(x[0] / (1 + exp(-x[0])));
-}
+static double sigmoid(args a) { return 1 / (1 + exp(-a.x[0])); }
+static double hyperbolic(args a) { return tanh(a.x[0]); }
+static double silu(args a) { return a.x[0] / (1 + exp(-a.x[0])); }
+
 /* A NaN stays one, unlike in fmin and fmax. */
 static double max_or_nan(double a, double b) { return a >= b || isnan(a) ? a : b; }
 static double min_or_nan(double a, double b) { return a <= b || isnan(a) ? a : b; }
 
-static terms relu(const adj_node *n, const double x[]) { return (void)n, one(max_or_nan(x[0], 0)); }
-static terms relu6(const adj_node *n, const double x[])
+static double relu(args a) { return max_or_nan(a.x[0], 0); }
+static double relu6(args a) { return min_or_nan(relu(a), 6); }
+static double leaky_relu(args a) { return a.x[0] > 0 ? a.x[0] : factor(a) * a.x[0]; }
+static double hard_sigmoid(args a) { return min_or_nan(max_or_nan(a.x[0] + 3, 0), 6) / 6; }
+static double hard_swish(args a)
 {
-    return (void)n, one(min_or_nan(max_or_nan(x[0], 0), 6));
+    return a.x[0] <= -3 ? 0 : a.x[0] >= 3 ? a.x[0] : a.x[0] * (a.x[0] + 3) / 6;
 }
-static terms leaky_relu(const adj_node *n, const double x[])
+static double clip(args a)
 {
-    return one(x[0] > 0 ? x[0] : factor_of(n) * x[0]);
+    const adj_clip_attrs *range = a.attrs;
+    return min_or_nan(max_or_nan(a.x[0], range->min), range->max);
 }
-static terms hard_sigmoid(const adj_node *n, const double x[])
+static double elu(args a) { return a.x[0] > 0 ? a.x[0] : factor(a) * (exp(a.x[0]) - 1); }
+static double gelu(args a)
 {
-    return (void)n, one(min_or_nan(max_or_nan(x[0] + 3, 0), 6) / 6);
-}
-static terms hard_swish(const adj_node *n, const double x[])
-{
-    return (void)n, one(x[0] <= -3 ? 0 : x[0] >= 3 ? x[0] : x[0] * (x[0] + 3) / 6);
-}
-static terms clip(const adj_node *n, const double x[])
-{
-    const adj_clip_attrs *a = n->attrs;
-    return one(min_or_nan(max_or_nan(x[0], a->min), a->max));
-}
-static terms elu(const adj_node *n, const double x[])
-{
-    return one(x[0] > 0 ? x[0] : factor_of(n) * (exp(x[0]) - 1));
-}
-static terms gelu(const adj_node *n, const double x[])
-{
-    const double pi = 3.14159265358979323846, v = x[0];
+    const double pi = 3.14159265358979323846, v = a.x[0];
     if (v == -INFINITY)
-        return one(0); /* the limit */
-    if (((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_TANH)
-        return one(0.5 * v * (1 + tanh(sqrt(2 / pi) * (v + 0.044715 * v * v * v))));
-    return one(0.5 * v * (1 + erf(v / sqrt(2))));
+        return 0; /* the limit */
+    if (((const adj_gelu_attrs *)a.attrs)->form == ADJ_GELU_TANH)
+        return 0.5 * v * (1 + tanh(sqrt(2 / pi) * (v + 0.044715 * v * v * v)));
+    return 0.5 * v * (1 + erf(v / sqrt(2)));
 }
 
 /* ---- their gradients, over (dy, x) or (dy, y) ---- */
 
-static terms slope(formula *f, const adj_node *n, const double x[])
+static double slope(double (*f)(args), args a)
 {
-    const double h = 1e-5, above = x[1] + h, below = x[1] - h;
-    return one(x[0] * (f(n, &above).of[0] - f(n, &below).of[0]) / (above - below));
+    const double h = 1e-5, above = a.x[1] + h, below = a.x[1] - h;
+    return a.x[0] * (f((args){{above}, a.attrs}) - f((args){{below}, a.attrs})) / (above - below);
 }
 
-static terms silu_grad(const adj_node *n, const double x[]) { return slope(silu, n, x); }
-static terms gelu_grad(const adj_node *n, const double x[]) { return slope(gelu, n, x); }
+static double silu_grad(args a) { return slope(silu, a); }
+static double gelu_grad(args a) { return slope(gelu, a); }
 
 /* Those with kinks, by sides. */
-static terms hard_sigmoid_grad(const adj_node *n, const double x[])
+static double hard_sigmoid_grad(args a) { return fabs(a.x[1]) < 3 ? a.x[0] / 6 : 0; }
+static double hard_swish_grad(args a)
 {
-    return (void)n, one(fabs(x[1]) < 3 ? x[0] / 6 : 0);
+    return a.x[1] >= 3 ? a.x[0] : a.x[1] <= -3 ? 0 : a.x[0] * ((2 * a.x[1] + 3) / 6);
 }
-static terms hard_swish_grad(const adj_node *n, const double x[])
+static double clip_grad(args a)
 {
-    return (void)n, one(x[1] >= 3 ? x[0] : x[1] <= -3 ? 0 : x[0] * ((2 * x[1] + 3) / 6));
+    const adj_clip_attrs *range = a.attrs;
+    return a.x[1] >= range->min && a.x[1] <= range->max ? a.x[0] : 0;
 }
-static terms clip_grad(const adj_node *n, const double x[])
-{
-    const adj_clip_attrs *a = n->attrs;
-    return one(x[1] >= a->min && x[1] <= a->max ? x[0] : 0);
-}
-static terms elu_grad(const adj_node *n, const double x[])
-{
-    return one(x[1] > 0 ? x[0] : x[0] * factor_of(n) * exp(x[1]));
-}
-static terms sigmoid_grad(const adj_node *n, const double x[])
-{
-    return (void)n, one(x[0] * x[1] * (1 - x[1]));
-}
-static terms tanh_grad(const adj_node *n, const double x[])
-{
-    return (void)n, one(x[0] * (1 - x[1] * x[1]));
-}
-static terms relu_grad(const adj_node *n, const double x[])
-{
-    return (void)n, one(x[1] > 0 ? x[0] : 0);
-}
-static terms relu6_grad(const adj_node *n, const double x[])
-{
-    return (void)n, one(x[1] > 0 && x[1] < 6 ? x[0] : 0);
-}
-static terms leaky_relu_grad(const adj_node *n, const double x[])
-{
-    return one(x[1] > 0 ? x[0] : factor_of(n) * x[0]);
-}
+static double elu_grad(args a) { return a.x[1] > 0 ? a.x[0] : a.x[0] * factor(a) * exp(a.x[1]); }
+static double sigmoid_grad(args a) { return a.x[0] * a.x[1] * (1 - a.x[1]); }
+static double tanh_grad(args a) { return a.x[0] * (1 - a.x[1] * a.x[1]); }
+static double relu_grad(args a) { return a.x[1] > 0 ? a.x[0] : 0; }
+static double relu6_grad(args a) { return a.x[1] > 0 && a.x[1] < 6 ? a.x[0] : 0; }
+static double leaky_relu_grad(args a) { return a.x[1] > 0 ? a.x[0] : factor(a) * a.x[0]; }
 
 /* ---- arithmetic ---- */
 
-static terms add(const adj_node *n, const double x[]) { return (void)n, (terms){2, {x[0], x[1]}}; }
-static terms sub(const adj_node *n, const double x[]) { return (void)n, (terms){2, {x[0], -x[1]}}; }
-static terms mul(const adj_node *n, const double x[]) { return (void)n, one(x[0] * x[1]); }
-static terms quotient(const adj_node *n, const double x[]) { return (void)n, one(x[0] / x[1]); }
-static terms maximum(const adj_node *n, const double x[])
-{
-    return (void)n, one(isnan(x[1]) ? x[1] : max_or_nan(x[0], x[1]));
-}
-static terms minimum(const adj_node *n, const double x[])
-{
-    return (void)n, one(isnan(x[1]) ? x[1] : min_or_nan(x[0], x[1]));
-}
-static terms equal(const adj_node *n, const double x[]) { return (void)n, one(x[0] == x[1]); }
-static terms greater_equal(const adj_node *n, const double x[])
-{
-    return (void)n, one(x[0] >= x[1]);
-}
-static terms neg(const adj_node *n, const double x[]) { return (void)n, one(-x[0]); }
-static terms scale(const adj_node *n, const double x[]) { return one(factor_of(n) * x[0]); }
-static terms square(const adj_node *n, const double x[]) { return (void)n, one(x[0] * x[0]); }
-static terms root(const adj_node *n, const double x[]) { return (void)n, one(sqrt(x[0])); }
-static terms exponential(const adj_node *n, const double x[]) { return (void)n, one(exp(x[0])); }
-static terms logarithm(const adj_node *n, const double x[]) { return (void)n, one(log(x[0])); }
+static double add(args a) { return a.x[0] + a.x[1]; }
+static double sub(args a) { return a.x[0] - a.x[1]; }
+static double mul(args a) { return a.x[0] * a.x[1]; }
+static double quotient(args a) { return a.x[0] / a.x[1]; }
+static double maximum(args a) { return isnan(a.x[1]) ? a.x[1] : max_or_nan(a.x[0], a.x[1]); }
+static double minimum(args a) { return isnan(a.x[1]) ? a.x[1] : min_or_nan(a.x[0], a.x[1]); }
+static double equal(args a) { return a.x[0] == a.x[1]; }
+static double greater_equal(args a) { return a.x[0] >= a.x[1]; }
+static double neg(args a) { return -a.x[0]; }
+static double scale(args a) { return factor(a) * a.x[0]; }
+static double square(args a) { return a.x[0] * a.x[0]; }
+static double root(args a) { return sqrt(a.x[0]); }
+static double exponential(args a) { return exp(a.x[0]); }
+static double logarithm(args a) { return log(a.x[0]); }
 
-typedef struct {
-    const adj_op *op;
-    formula *of;
-} entry;
-
-static const entry steps[] = {
-    {&adj_op_momentum, momentum},   {&adj_op_sgd_step, sgd_step},   {&adj_op_ema, ema},
-    {&adj_op_adam_step, adam_step}, {&adj_op_next_step, next_step},
-};
-static const entry formulas[] = {
-    {&adj_op_sigmoid, sigmoid},
-    {&adj_op_tanh, hyperbolic},
-    {&adj_op_silu, silu},
-    {&adj_op_relu, relu},
-    {&adj_op_relu6, relu6},
-    {&adj_op_leaky_relu, leaky_relu},
-    {&adj_op_hard_sigmoid, hard_sigmoid},
-    {&adj_op_hard_swish, hard_swish},
-    {&adj_op_clip, clip},
-    {&adj_op_elu, elu},
-    {&adj_op_gelu, gelu},
-    {&adj_op_sigmoid_grad, sigmoid_grad},
-    {&adj_op_tanh_grad, tanh_grad},
-    {&adj_op_silu_grad, silu_grad},
-    {&adj_op_relu_grad, relu_grad},
-    {&adj_op_relu6_grad, relu6_grad},
-    {&adj_op_leaky_relu_grad, leaky_relu_grad},
-    {&adj_op_hard_sigmoid_grad, hard_sigmoid_grad},
-    {&adj_op_hard_swish_grad, hard_swish_grad},
-    {&adj_op_clip_grad, clip_grad},
-    {&adj_op_elu_grad, elu_grad},
-    {&adj_op_gelu_grad, gelu_grad},
-    {&adj_op_add, add},
-    {&adj_op_sub, sub},
-    {&adj_op_mul, mul},
-    {&adj_op_div, quotient},
-    {&adj_op_maximum, maximum},
-    {&adj_op_minimum, minimum},
-    {&adj_op_equal, equal},
-    {&adj_op_greater_equal, greater_equal},
-    {&adj_op_neg, neg},
-    {&adj_op_scale, scale},
-    {&adj_op_square, square},
-    {&adj_op_sqrt, root},
-    {&adj_op_exp, exponential},
-    {&adj_op_log, logarithm},
+static const formula elementwise[] = {
+    {&adj_op_sigmoid, .at = sigmoid},
+    {&adj_op_tanh, .at = hyperbolic},
+    {&adj_op_silu, .at = silu},
+    {&adj_op_relu, .at = relu},
+    {&adj_op_relu6, .at = relu6},
+    {&adj_op_leaky_relu, .at = leaky_relu},
+    {&adj_op_hard_sigmoid, .at = hard_sigmoid},
+    {&adj_op_hard_swish, .at = hard_swish},
+    {&adj_op_clip, .at = clip},
+    {&adj_op_elu, .at = elu},
+    {&adj_op_gelu, .at = gelu},
+    {&adj_op_sigmoid_grad, .at = sigmoid_grad},
+    {&adj_op_tanh_grad, .at = tanh_grad},
+    {&adj_op_silu_grad, .at = silu_grad},
+    {&adj_op_relu_grad, .at = relu_grad},
+    {&adj_op_relu6_grad, .at = relu6_grad},
+    {&adj_op_leaky_relu_grad, .at = leaky_relu_grad},
+    {&adj_op_hard_sigmoid_grad, .at = hard_sigmoid_grad},
+    {&adj_op_hard_swish_grad, .at = hard_swish_grad},
+    {&adj_op_clip_grad, .at = clip_grad},
+    {&adj_op_elu_grad, .at = elu_grad},
+    {&adj_op_gelu_grad, .at = gelu_grad},
+    {&adj_op_add, .at = add},
+    {&adj_op_sub, .at = sub},
+    {&adj_op_mul, .at = mul},
+    {&adj_op_div, .at = quotient},
+    {&adj_op_maximum, .at = maximum},
+    {&adj_op_minimum, .at = minimum},
+    {&adj_op_equal, .at = equal},
+    {&adj_op_greater_equal, .at = greater_equal},
+    {&adj_op_neg, .at = neg},
+    {&adj_op_scale, .at = scale},
+    {&adj_op_square, .at = square},
+    {&adj_op_sqrt, .at = root},
+    {&adj_op_exp, .at = exponential},
+    {&adj_op_log, .at = logarithm},
+    {.op = NULL},
 };
 
-static formula *find_in(const entry *list, size_t n, const adj_op *op)
+static const formula *formula_of(const adj_op *op)
 {
-    for (size_t i = 0; i < n; i++)
-        if (list[i].op == op)
-            return list[i].of;
+    static const formula *const all[] = {steps,          elementwise,   array_formulas,
+                                         image_formulas, conv_formulas, norm_formulas};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (const formula *f = all[i]; f->op != NULL; f++)
+            if (f->op == op)
+                return f;
     return NULL;
 }
 
-static formula *step_of(const adj_op *op)
+int formula_is_step(const adj_op *op)
 {
-    return find_in(steps, sizeof steps / sizeof *steps, op);
+    const formula *f = formula_of(op);
+    return f != NULL && f->step != NULL;
 }
-
-static formula *formula_of(const adj_op *op)
-{
-    formula *f = step_of(op);
-    return f != NULL ? f : find_in(formulas, sizeof formulas / sizeof *formulas, op);
-}
-
-int formula_is_step(const adj_op *op) { return step_of(op) != NULL; }
 
 int formula_is_difference(const adj_op *op)
 {
@@ -265,34 +203,29 @@ int formula_is_cheap(const adj_node *n)
 
 int formula_exists(const adj_node *n)
 {
-    if (array_formula_exists(n))
-        return 1;
-    if (formula_of(n->op) == NULL || n->n_in > MAX_OPERANDS)
-        return 0;
-    for (int k = 0; k < n->n_in; k++)
-        if (!can_broadcast(n->in[k]->type.shape, n->type.shape))
+    const formula *f = formula_of(n->op);
+    if (n->op == &adj_op_matmul)
+        return n->in[0]->type.shape.rank == 2 && n->in[1]->type.shape.rank == 2;
+    for (int k = 0; k < n->n_in && f != NULL && f->whole == NULL; k++)
+        if (k == MAX_OPERANDS || !can_broadcast(n->in[k]->type.shape, n->type.shape))
             return 0;
-    return 1;
+    return f != NULL;
 }
 
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size)
 {
-    formula *f = formula_of(n->op);
-    if (array_formula_exists(n)) {
-        array_formula_value(n, operand, value);
+    const formula *f = formula_of(n->op);
+    if (f->whole != NULL) {
+        f->whole(n, operand, value);
         return;
     }
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
-        double x[MAX_OPERANDS] = {0}, sum = 0, sizes = 0;
+        args a = {.attrs = n->attrs};
         for (int k = 0; k < n->n_in; k++)
-            x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];
-        const terms t = f(n, x);
-        for (int k = 0; k < t.n; k++) {
-            sum += t.of[k];
-            sizes += fabs(t.of[k]);
-        }
-        value[i] = sum;
+            a.x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];
+        const terms t = f->step != NULL ? f->step(a) : (terms){{f->at(a)}};
+        value[i] = t.of[0] + t.of[1] + t.of[2];
         if (size != NULL)
-            size[i] = sizes;
+            size[i] = fabs(t.of[0]) + fabs(t.of[1]) + fabs(t.of[2]);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "graph/graph.h"
 
-/* Does the op have a formula? Operands of an element-wise one are broadcast to its result. */
+/* Does the op have a formula? */
 int formula_exists(const adj_node *n);
 /* True if the op is a step of an optimizer or of an optimizer's state. */
 int formula_is_step(const adj_op *op);
@@ -20,19 +20,33 @@ int formula_is_cheap(const adj_node *n);
 /* Is it made of differences, which no infinity has? */
 int formula_is_difference(const adj_op *op);
 
-typedef void definition(const adj_node *n, double *const in[], double *y);
-/* formula_image.c, formula_conv.c, formula_norm.c, formula_mask.c; NULL: none. */
-definition *image_definition_of(const adj_op *op);
-definition *conv_definition_of(const adj_op *op);
-definition *norm_definition_of(const adj_op *op);
-definition *mask_definition_of(const adj_op *op);
+/* ---- for the formulas themselves ---- */
+
+enum { MAX_TERMS = 3, MAX_OPERANDS = 5 };
+
+/* An element's operands. */
+typedef struct {
+    double x[MAX_OPERANDS];
+    const void *attrs;
+} args;
+/* The result of a step, as a sum. */
+typedef struct {
+    double of[MAX_TERMS];
+} terms;
+
+/* One of the three. Operands of an element-wise op, and of a step, are broadcast to the result. */
+typedef struct {
+    const adj_op *op;
+    void (*whole)(const adj_node *n, double *const in[], double *y);
+    double (*at)(args a);
+    terms (*step)(args a);
+} formula;
+/* formula_array.c, formula_image.c, formula_conv.c, formula_norm.c; op is NULL at the end. */
+extern const formula array_formulas[], image_formulas[], conv_formulas[], norm_formulas[];
 /* formula_conv.c: a convolution whose padding is there, as zeros. */
 void formula_padded_conv(const adj_node *n, double *const in[], double *result);
 /* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i);
-/* formula_array.c: those that are not element-wise, all of them. */
-int array_formula_exists(const adj_node *n);
-void array_formula_value(const adj_node *n, double *const operand[], double *value);
 /* The element of a value of the one shape that is broadcast to that element of the other; may it be
  * broadcast at all? */
 int64_t broadcast_element(adj_shape from, adj_shape to, int64_t element);

@@ -1,4 +1,4 @@
-/* formula_array.c - ops that move, sum or normalize elements, by their definitions in float64:
+/* formula_array.c - ops that move, sum or mask elements, by their definitions in float64:
  * index by index, without regard to speed. See formula.h. */
 #include <math.h>
 
@@ -282,54 +282,65 @@ static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
             in[1][i] > 0 ? 0 : in[0][i] * in[1][i];
 }
 
-static const struct {
-    const adj_op *op;
-    definition *of;
-} definitions[] = {
-    {&adj_op_fill, fill},
-    {&adj_op_broadcast_to, broadcast_to},
-    {&adj_op_transpose, transpose},
-    {&adj_op_concat, concat},
-    {&adj_op_pad, pad},
-    {&adj_op_slice, slice},
-    {&adj_op_cast, copy},
-    {&adj_op_select, choose},
-    {&adj_op_reduce_sum, reduce_sum},
-    {&adj_op_reduce_mean, reduce_mean},
-    {&adj_op_reduce_max, reduce_max},
-    {&adj_op_matmul, matmul},
-    {&adj_op_softmax, softmax},
-    {&adj_op_log_softmax, log_softmax},
-    {&adj_op_softmax_cross_entropy, cross_entropy},
-    {&adj_op_softmax_cross_entropy_grad, cross_entropy_grad},
-    {&adj_op_sparse_softmax_cross_entropy, cross_entropy},
-    {&adj_op_sparse_softmax_cross_entropy_grad, cross_entropy_grad},
-    {&adj_op_prelu, prelu},
-    {&adj_op_prelu_grad, prelu},
-    {&adj_op_prelu_grad_slope, prelu_grad_slope},
+/* ---- masks and counts ---- */
+
+/* As ops/dropout.c: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3
+ * (Philox), decides what is kept; the words themselves are adj_philox's. */
+static void dropout(const adj_node *n, double *const in[], double *y)
+{
+    const adj_dropout_attrs *a = n->attrs;
+    const uint32_t key[2] = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)};
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        const uint64_t at = (uint64_t)(a->first + i);
+        const uint32_t counter[4] = {(uint32_t)(at / 4), (uint32_t)(at / 4 >> 32),
+                                     (uint32_t)(int32_t)in[1][0], 0};
+        uint32_t word[4];
+        adj_philox(counter, key, word);
+        y[i] = ldexp(word[at % 4], -32) >= a->rate ? in[0][i] / (1 - a->rate) : 0;
+    }
+}
+
+static void all_finite(const adj_node *n, double *const in[], double *y)
+{
+    y[0] = 1;
+    for (int k = 0; k < n->n_in; k++)
+        for (int64_t i = 0; i < node_elems(n->in[k]); i++)
+            if (!isfinite(in[k][i]))
+                y[0] = 0;
+}
+
+static void label_count(const adj_node *n, double *const in[], double *y)
+{
+    y[0] = 0;
+    for (int64_t i = 0; i < node_elems(n->in[0]); i++)
+        y[0] += in[0][i] >= 0;
+    y[0] = fmax(y[0], 1);
+}
+
+const formula array_formulas[] = {
+    {&adj_op_fill, .whole = fill},
+    {&adj_op_broadcast_to, .whole = broadcast_to},
+    {&adj_op_transpose, .whole = transpose},
+    {&adj_op_concat, .whole = concat},
+    {&adj_op_pad, .whole = pad},
+    {&adj_op_slice, .whole = slice},
+    {&adj_op_cast, .whole = copy},
+    {&adj_op_select, .whole = choose},
+    {&adj_op_reduce_sum, .whole = reduce_sum},
+    {&adj_op_reduce_mean, .whole = reduce_mean},
+    {&adj_op_reduce_max, .whole = reduce_max},
+    {&adj_op_matmul, .whole = matmul},
+    {&adj_op_softmax, .whole = softmax},
+    {&adj_op_log_softmax, .whole = log_softmax},
+    {&adj_op_softmax_cross_entropy, .whole = cross_entropy},
+    {&adj_op_softmax_cross_entropy_grad, .whole = cross_entropy_grad},
+    {&adj_op_sparse_softmax_cross_entropy, .whole = cross_entropy},
+    {&adj_op_sparse_softmax_cross_entropy_grad, .whole = cross_entropy_grad},
+    {&adj_op_prelu, .whole = prelu},
+    {&adj_op_prelu_grad, .whole = prelu},
+    {&adj_op_prelu_grad_slope, .whole = prelu_grad_slope},
+    {&adj_op_dropout, .whole = dropout},
+    {&adj_op_all_finite, .whole = all_finite},
+    {&adj_op_label_count, .whole = label_count},
+    {.op = NULL},
 };
-
-static definition *definition_of(const adj_op *op)
-{
-    for (size_t i = 0; i < sizeof definitions / sizeof *definitions; i++)
-        if (definitions[i].op == op)
-            return definitions[i].of;
-    definition *of = image_definition_of(op);
-    if (of == NULL)
-        of = conv_definition_of(op);
-    if (of == NULL)
-        of = norm_definition_of(op);
-    return of != NULL ? of : mask_definition_of(op);
-}
-
-int array_formula_exists(const adj_node *n)
-{
-    if (n->op == &adj_op_matmul && (shape_of(n->in[0]).rank != 2 || shape_of(n->in[1]).rank != 2))
-        return 0;
-    return definition_of(n->op) != NULL;
-}
-
-void array_formula_value(const adj_node *n, double *const operand[], double *value)
-{
-    definition_of(n->op)(n, operand, value);
-}

@@ -102,19 +102,15 @@ static void convolution(const adj_node *n, double *const in[], double *result)
     sum_products(&r, node_elems(n));
 }
 
-definition *conv_definition_of(const adj_op *op)
-{
-    static const adj_op *const all[] = {&adj_op_conv2d,
-                                        &adj_op_conv2d_backprop_input,
-                                        &adj_op_conv2d_backprop_filter,
-                                        &adj_op_depthwise_conv2d_native,
-                                        &adj_op_depthwise_conv2d_native_backprop_input,
-                                        &adj_op_depthwise_conv2d_native_backprop_filter};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i] == op)
-            return convolution;
-    return NULL;
-}
+const formula conv_formulas[] = {
+    {&adj_op_conv2d, .whole = convolution},
+    {&adj_op_conv2d_backprop_input, .whole = convolution},
+    {&adj_op_conv2d_backprop_filter, .whole = convolution},
+    {&adj_op_depthwise_conv2d_native, .whole = convolution},
+    {&adj_op_depthwise_conv2d_native_backprop_input, .whole = convolution},
+    {&adj_op_depthwise_conv2d_native_backprop_filter, .whole = convolution},
+    {.op = NULL},
+};
 
 void formula_padded_conv(const adj_node *n, double *const in[], double *result)
 {

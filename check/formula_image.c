@@ -130,17 +130,14 @@ static void avg_pool_grad(const adj_node *n, double *const in[], double *dx)
     average(n, n->type.shape, n->in[0]->type.shape, in[0], dx, 1);
 }
 
-definition *image_definition_of(const adj_op *op)
-{
-    if (op == &adj_op_resize)
-        return resize;
-    if (op == &adj_op_resize_grad)
-        return resize_grad;
-    if (op == &adj_op_max_pool || op == &adj_op_max_pool_grad_grad)
-        return max_pool; /* of x, or of e where x has its maxima */
-    if (op == &adj_op_avg_pool)
-        return avg_pool;
-    if (op == &adj_op_avg_pool_grad)
-        return avg_pool_grad;
-    return op == &adj_op_max_pool_grad ? max_pool_grad : NULL;
-}
+/* max_pool of x, or of e where x has its maxima. */
+const formula image_formulas[] = {
+    {&adj_op_resize, .whole = resize},
+    {&adj_op_resize_grad, .whole = resize_grad},
+    {&adj_op_max_pool, .whole = max_pool},
+    {&adj_op_max_pool_grad_grad, .whole = max_pool},
+    {&adj_op_max_pool_grad, .whole = max_pool_grad},
+    {&adj_op_avg_pool, .whole = avg_pool},
+    {&adj_op_avg_pool_grad, .whole = avg_pool_grad},
+    {.op = NULL},
+};

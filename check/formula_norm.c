@@ -96,49 +96,42 @@ static void batch_norm_grad(const adj_node *n, double *const in[], double *y)
 
 /* One group of the channels of one image. */
 typedef struct {
-    adj_shape shape;
-    int64_t format, begin, end; /* elements of the image */
-    int64_t first, last;        /* channels: last is the first that is not in it */
-    double mean, s;             /* s = 1 / sqrt(var + epsilon) */
-    double m;                   /* elements */
+    int64_t format, begin;        /* begin: the image's first element */
+    int64_t first, channels, all; /* the first channel and how many, of all */
+    int64_t pixels, elems;
+    double mean, s; /* s = 1 / sqrt(var + epsilon) */
 } group;
 
-static int64_t channel(const group *g, int64_t i)
+/* The channel of the group's k-th element. */
+static int64_t channel(const group *g, int64_t k)
 {
-    return formula_channel(g->shape, g->format, i);
+    return g->first + (g->format == ADJ_NCHW ? k / g->pixels : k % g->channels);
 }
 
-/* Returns the first of the group's elements from i on, or end if there is none. */
-static int64_t next(const group *g, int64_t i)
+static int64_t element(const group *g, int64_t k)
 {
-    const int64_t channels = g->shape.dim[g->format == ADJ_NCHW ? 1 : g->shape.rank - 1];
-    const int64_t inner = g->format == ADJ_NCHW ? (g->end - g->begin) / channels : 1;
-    if (i >= g->end || (channel(g, i) >= g->first && channel(g, i) < g->last))
-        return i;
-    if (channel(g, i) < g->first)
-        return i + (g->first - channel(g, i)) * inner - (i - g->begin) % inner;
-    i += channels - channel(g, i) + g->first; /* the group's first channel of the next pixel */
-    return g->format == ADJ_NHWC && i < g->end ? i : g->end;
+    return g->begin + (g->format == ADJ_NCHW ? g->first * g->pixels + k
+                                             : k / g->channels * g->all + channel(g, k));
 }
 
 static group group_at(const adj_node *n, const double *x, int64_t image, int64_t number)
 {
     const adj_group_norm_attrs *a = n->attrs;
     const adj_shape s = shape_of(n->in[0]);
-    const int64_t size = adj_shape_elems(s) / s.dim[0];
-    const int64_t c = s.dim[a->format == ADJ_NCHW ? 1 : s.rank - 1] / a->groups;
-    group g = {.shape = s,
-               .format = a->format,
-               .begin = image * size,
-               .end = (image + 1) * size,
+    const int64_t all = s.dim[a->format == ADJ_NCHW ? 1 : s.rank - 1], c = all / a->groups;
+    const int64_t pixels = adj_shape_elems(s) / s.dim[0] / all;
+    group g = {.format = a->format,
+               .begin = image * pixels * all,
                .first = number * c,
-               .last = (number + 1) * c,
-               .m = (double)size / (double)a->groups};
+               .channels = c,
+               .all = all,
+               .pixels = pixels,
+               .elems = pixels * c};
     double var = 0;
-    for (int64_t i = next(&g, g.begin); i < g.end; i = next(&g, i + 1))
-        g.mean += x[i] / g.m;
-    for (int64_t i = next(&g, g.begin); i < g.end; i = next(&g, i + 1))
-        var += (x[i] - g.mean) * (x[i] - g.mean) / g.m;
+    for (int64_t k = 0; k < g.elems; k++)
+        g.mean += x[element(&g, k)] / (double)g.elems;
+    for (int64_t k = 0; k < g.elems; k++)
+        var += (x[element(&g, k)] - g.mean) * (x[element(&g, k)] - g.mean) / (double)g.elems;
     g.s = 1 / sqrt(var + a->epsilon);
     return g;
 }
@@ -156,48 +149,53 @@ static void over_groups(const adj_node *n, double *const in[], double *y, over_g
         }
 }
 
+static double xhat(const group *g, double *const in[], int64_t k)
+{
+    return (in[0][element(g, k)] - g->mean) * g->s;
+}
+
 static void norm_of_group(const group *g, double *const in[], double *y)
 {
-    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1))
-        y[i] = (in[0][i] - g->mean) * g->s * in[1][channel(g, i)] + in[2][channel(g, i)];
+    for (int64_t k = 0; k < g->elems; k++)
+        y[element(g, k)] = xhat(g, in, k) * in[1][channel(g, k)] + in[2][channel(g, k)];
 }
 
 static void sums_of_group(const group *g, double *const in[], double *y)
 {
-    const int64_t c = g->shape.dim[g->format == ADJ_NCHW ? 1 : g->shape.rank - 1];
-    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1)) {
-        y[channel(g, i)] += in[1][i] * (in[0][i] - g->mean) * g->s;
-        y[c + channel(g, i)] += in[1][i];
+    for (int64_t k = 0; k < g->elems; k++) {
+        y[channel(g, k)] += in[1][element(g, k)] * xhat(g, in, k);
+        y[g->all + channel(g, k)] += in[1][element(g, k)];
     }
+}
+
+/* dy times its channel's factor. */
+static double scaled(const group *g, double *const in[], int64_t k)
+{
+    return in[1][channel(g, k)] * in[2][element(g, k)];
 }
 
 static void grad_of_group(const group *g, double *const in[], double *y)
 {
     double mean = 0, mean_xhat = 0;
-    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1)) {
-        const double w = in[1][channel(g, i)] * in[2][i];
-        mean += w / g->m;
-        mean_xhat += w * (in[0][i] - g->mean) * g->s / g->m;
+    for (int64_t k = 0; k < g->elems; k++) {
+        mean += scaled(g, in, k) / (double)g->elems;
+        mean_xhat += scaled(g, in, k) * xhat(g, in, k) / (double)g->elems;
     }
-    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1)) {
-        const double xhat = (in[0][i] - g->mean) * g->s;
-        y[i] = g->s * (in[1][channel(g, i)] * in[2][i] - mean - xhat * mean_xhat);
-    }
+    for (int64_t k = 0; k < g->elems; k++)
+        y[element(g, k)] = g->s * (scaled(g, in, k) - mean - xhat(g, in, k) * mean_xhat);
 }
 
 /* Writes the sums of the magnitudes of grad_of_group's terms. */
 static void terms_of_group(const group *g, double *const in[], double *y)
 {
     double mean = 0, mean_xhat = 0;
-    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1)) {
-        const double w = fabs(in[1][channel(g, i)] * in[2][i]);
-        mean += w / g->m;
-        mean_xhat += w * fabs(in[0][i] - g->mean) * g->s / g->m;
+    for (int64_t k = 0; k < g->elems; k++) {
+        mean += fabs(scaled(g, in, k)) / (double)g->elems;
+        mean_xhat += fabs(scaled(g, in, k) * xhat(g, in, k)) / (double)g->elems;
     }
-    for (int64_t i = next(g, g->begin); i < g->end; i = next(g, i + 1)) {
-        const double xhat = fabs(in[0][i] - g->mean) * g->s;
-        y[i] = g->s * (fabs(in[1][channel(g, i)] * in[2][i]) + mean + xhat * mean_xhat);
-    }
+    for (int64_t k = 0; k < g->elems; k++)
+        y[element(g, k)] =
+            g->s * (fabs(scaled(g, in, k)) + mean + fabs(xhat(g, in, k)) * mean_xhat);
 }
 
 int formula_terms(const adj_node *n, double *const operand[], double *size)
@@ -223,25 +221,15 @@ static void group_norm_grad(const adj_node *n, double *const in[], double *y)
     over_groups(n, in, y, grad_of_group);
 }
 
-static const struct {
-    const adj_op *op;
-    definition *of;
-} definitions[] = {
-    {&adj_op_bias_add, bias_add},
-    {&adj_op_bias_add_grad, bias_add_grad},
-    {&adj_op_batch_norm_stats, batch_norm_stats},
-    {&adj_op_batch_norm, batch_norm},
-    {&adj_op_batch_norm_grad_sums, batch_norm_grad_sums},
-    {&adj_op_batch_norm_grad, batch_norm_grad},
-    {&adj_op_group_norm, group_norm},
-    {&adj_op_group_norm_grad_sums, group_norm_grad_sums},
-    {&adj_op_group_norm_grad, group_norm_grad},
+const formula norm_formulas[] = {
+    {&adj_op_bias_add, .whole = bias_add},
+    {&adj_op_bias_add_grad, .whole = bias_add_grad},
+    {&adj_op_batch_norm_stats, .whole = batch_norm_stats},
+    {&adj_op_batch_norm, .whole = batch_norm},
+    {&adj_op_batch_norm_grad_sums, .whole = batch_norm_grad_sums},
+    {&adj_op_batch_norm_grad, .whole = batch_norm_grad},
+    {&adj_op_group_norm, .whole = group_norm},
+    {&adj_op_group_norm_grad_sums, .whole = group_norm_grad_sums},
+    {&adj_op_group_norm_grad, .whole = group_norm_grad},
+    {.op = NULL},
 };
-
-definition *norm_definition_of(const adj_op *op)
-{
-    for (size_t i = 0; i < sizeof definitions / sizeof *definitions; i++)
-        if (definitions[i].op == op)
-            return definitions[i].of;
-    return NULL;
-}

@@ -47,7 +47,8 @@ static leniency leniency_of(const adj_compare_config *c, const adj_node *n)
         return AS_DEFINED;
     if (may_be_any_kind(n))
         return ANY_KIND;
-    if (conv_definition_of(n->op) == NULL)
+    adj_conv conv;
+    if (!adj_node_conv(n, &conv))
         return AS_DEFINED;
     return may_be_winograd(c, n) || may_read_on(c, n) ? IN_PLANE : PADDED;
 }

@@ -58,29 +58,38 @@ static adj_status check_value(subject *s)
     return status == ADJ_ENOMEM ? gradcheck_fail(r, status, "gradcheck: out of memory") : status;
 }
 
-const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e)
+const char *gradcheck_other_impl(adj_gradcheck_report *r, const char *backend, const char *impl)
 {
-    const char *wanted = r->opts.debug.impl;
-    adj_step_info ran = {.backend = "", .impl = ""};
     char text[OTHER_IMPL];
-    if (wanted == NULL)
+    if (r->opts.debug.impl == NULL)
         return "";
+    if (is_wanted_impl(impl, r->opts.debug.impl)) {
+        r->about.impl_nodes++;
+        return "";
+    }
+    say_other_impl(text, r->opts.debug.impl, backend, impl);
+    return gradcheck_text(r, "%s", text);
+}
+
+/* What the executor's steps say of that: the last one, or the first that has the name. */
+static const char *other_impl_of(adj_gradcheck_report *r, const adj_exec *e)
+{
+    adj_step_info ran = {.backend = "", .impl = ""};
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         const adj_step_info step = adj_exec_step_at(e, i);
-        if (step.n_node > 0 && is_wanted_impl(step.impl, wanted)) {
-            r->about.impl_nodes++;
-            return "";
-        }
-        ran = step.n_node > 0 ? step : ran;
+        if (step.n_node == 0)
+            continue;
+        ran = step;
+        if (is_wanted_impl(step.impl, r->opts.debug.impl))
+            break;
     }
-    say_other_impl(text, wanted, ran.backend, ran.impl);
-    return gradcheck_text(r, "%s", text);
+    return gradcheck_other_impl(r, ran.backend, ran.impl);
 }
 
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
     adj_gradcheck_report *r = s->report;
-    const char *remark = gradcheck_other_impl(r, s->tested.backward);
+    const char *remark = other_impl_of(r, s->tested.backward);
     if (remark[0] == '\0' && s->wide == ADJ_F32)
         remark = "by differences in float32: no backend computes it in float64";
     if (repeat_with_reals(s) == ADJ_OK)

@@ -181,9 +181,9 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
 /* hints.c: fills in pattern and hint. */
 adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
-/* gradcheck.c: "" where a kernel of the executor has the name that debug.impl asks for, if it asks
- * for one, and counts that; else says what ran instead: the last step. */
-const char *gradcheck_other_impl(adj_gradcheck_report *r, const adj_exec *e);
+/* gradcheck.c: "" where impl, by which a node was computed, has the name that debug.impl asks for,
+ * if it asks for one, and counts that; else says what ran instead. */
+const char *gradcheck_other_impl(adj_gradcheck_report *r, const char *backend, const char *impl);
 /* Returns the spacing of the reference's floats above 1. */
 double reference_eps(const subject *s);
 /* Returns "naive float64", or the name of the reference for the caller's own op. */
