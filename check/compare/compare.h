@@ -70,11 +70,14 @@ typedef struct {
     const adj_backend *const *backends; /* reference_backends of the trial's backends */
     adj_compare_config f64;
     double **value; /* by fetch: after the last graph seen */
-    uint64_t hash;  /* of that graph */
     int is_begun;
     adj_status status;
     char sentence[200]; /* what the first pass that changes a result does; "" */
 } watch;
+/* Builds g's nodes in out, an open trial in f64, over t's leaves; image: by id of t's graph, its
+ * nodes of g; to: by id of g, those of out. */
+adj_status rebuild_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
+                          region *p, trial *out, adj_node *to[]);
 adj_status watch_open(const trial *t, region *p, watch *w);
 /* As adj_exec_debug.after_pass; user: the watch. For the graph as it was built, too. */
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
@@ -163,9 +166,6 @@ adj_dtype config_half(const adj_compare_config *c);
 /* What the result, f32 again, and operands are rounded to; ADJ_F32: nothing is. */
 adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n);
 enum { LOSS_SCALE = 1024 }; /* of mixed f16: adj_exec_opts' default */
-/* By id of a plan in mixed f16: is its value that of the graph's node, times the loss scale? What
- * reads a scaled value is scaled too, but where it is scaled back. NULL: no memory. */
-char *list_scaled(const adj_graph *g, region *p);
 /* By what mixed f16 multiplies n's operand k before it rounds it: a gradient, if the runner scales
  * them; else 1. */
 double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k);

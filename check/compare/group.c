@@ -2,8 +2,8 @@
  *
  * A plain run of the whole graph has handed over the executor's own graph (simplified, in the
  * configuration's types and layouts) and which step computes which of its nodes. A step of several
- * nodes, or of one that only passes make, is rebuilt as a graph of its own on the reference's
- * values, and what leaves it is judged element by element: group_bound.c. */
+ * nodes, or of one that only passes make, is rebuilt as a graph of its own on the values that the
+ * plan's graph has in f64, and what leaves it is judged element by element: group_bound.c. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct {
     const adj_node **user;  /* the compared graph's node of the same value; NULL */
     const adj_node **named; /* the same, or that of a node it feeds: for the report */
     char *is_root;
-    char *scaled;  /* by id: LOSS_SCALE times as large as user's; NULL: none is */
+    void **value;  /* in f64, if it is a float */
     runner in_f64; /* the reference of groups */
 } plan_view;
 
@@ -75,69 +75,28 @@ static const char *name_of(const plan_view *l, const adj_group *g)
     return name;
 }
 
-/* ---- the values that a group reads ----
- *
- * They are the reference's. A value that the configuration put between two nodes, a cast or a
- * transpose, has none: it is computed from those that have. */
+/* ---- the values that a group reads ---- */
 
-/* The reference's value as n's type holds it; in f64 if it is a float. */
-static void *rounded_value(const plan_view *l, const adj_node *n, region *p)
-{
-    const comparing *r = l->r;
-    const adj_node *user = l->user[n->id];
-    int i = r->index[user->id], is_float = adj_is_float(n->type.dtype);
-    adj_dtype from = i >= 0 ? config_dtype(&r->c->config[0], user->type.dtype) : user->type.dtype;
-    const void *value = i >= 0 ? r->whole[0].value[i] : r->leaf_value[user->id];
-    const double scale = l->scaled != NULL && l->scaled[n->id] ? LOSS_SCALE : 1;
-    void *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof(double));
-    for (int64_t e = 0, n_elems = node_elems(n); v != NULL && e < n_elems; e++)
-        adj_store(is_float ? ADJ_F64 : n->type.dtype, v, e,
-                  rounded(n->type.dtype, scale * adj_load(from, value, e)));
-    return v;
-}
-
-/* Values that no node of the compared graph has (a cast or transpose that the configuration put in
- * between): computed in f64 from those that one has. */
-static adj_status compute_between(const plan_view *l, const adj_group *g, region *p,
-                                  void *operand[])
+/* All values of the plan's graph in f64, from the leaves of its run t. */
+static adj_status run_in_f64(plan_view *l, const trial *t, const outcome *o, region *p)
 {
     const int n = l->g->n_node;
-    char *needed = region_alloc(p, (size_t)n, 1);
+    const runner *b = &l->in_f64;
+    trial f64;
+    outcome out;
+    adj_status status = trial_open(b, b->reference, t->n_leaf, n, p, &f64);
     adj_node **image = region_alloc(p, (size_t)n, sizeof(adj_node *));
-    trial t;
-    adj_status status = trial_open(&l->in_f64, l->in_f64.reference, n, g->n_in, p, &t);
-    if (needed == NULL || image == NULL)
+    if (image == NULL)
         status = ADJ_ENOMEM;
-    t.runs = 0;
-    outcome o;
-    for (int i = 0; i < g->n_in && status == ADJ_OK; i++)
-        needed[g->in[i]->id] = operand[i] == NULL;
-    for (int id = n - 1; id >= 0 && status == ADJ_OK; id--)
-        for (int k = 0; needed[id] && l->user[id] == NULL && k < l->g->node[id]->n_in; k++)
-            needed[l->g->node[id]->in[k]->id] = 1;
-    for (int id = 0; id < n && status == ADJ_OK; id++) {
-        const adj_node *x = l->g->node[id];
-        if (!needed[id])
-            continue;
-        adj_type type = {config_dtype(t.config, x->type.dtype), x->type.shape};
-        void *value = l->user[id] != NULL ? rounded_value(l, x, p) : NULL;
-        if (l->user[id] != NULL && value == NULL) {
-            status = ADJ_ENOMEM;
-            break;
-        }
-        image[id] =
-            value != NULL ? trial_leaf(&t, type, value) : trial_node(&t, t.config, x, image);
-        status = adj_graph_status(t.g);
-    }
-    for (int i = 0; i < g->n_in && status == ADJ_OK; i++)
-        if (operand[i] == NULL)
-            t.fetch[t.n_fetch++] = image[g->in[i]->id];
-    if (status == ADJ_OK && t.n_fetch > 0 && (status = run_trial(&l->in_f64, &t, p, &o)) == ADJ_OK)
-        status = o.status;
-    for (int i = 0, f = 0; i < g->n_in && status == ADJ_OK; i++)
-        if (operand[i] == NULL)
-            operand[i] = o.value[f++];
-    adj_graph_free(t.g);
+    if (status == ADJ_OK)
+        status = rebuild_in_f64(t, l->g, o->image, p, &f64, image);
+    for (int id = 0; id < n && status == ADJ_OK; id++)
+        f64.fetch[f64.n_fetch++] = image[id];
+    f64.as_built = 1;
+    if (status == ADJ_OK && (status = trial_here(&f64, p, &out)) == ADJ_OK)
+        status = out.status;
+    l->value = out.value;
+    adj_graph_free(f64.g);
     return status;
 }
 
@@ -165,27 +124,20 @@ static void draw_integers(const plan_view *l, const adj_group *g, void *const op
                         g->in[i]->id);
 }
 
+/* As their types hold them; floats in f64. */
 static adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void *operand[])
 {
-    adj_status status = ADJ_OK;
-    int between = 0;
     for (int i = 0; i < g->n_in; i++) {
-        if (l->user[g->in[i]->id] == NULL)
-            between = 1;
-        else if ((operand[i] = rounded_value(l, g->in[i], p)) == NULL)
+        const adj_node *x = g->in[i];
+        const adj_dtype dtype = adj_is_float(x->type.dtype) ? ADJ_F64 : x->type.dtype;
+        if ((operand[i] = convert(p, dtype, l->value[x->id], dtype, node_elems(x))) == NULL)
             return ADJ_ENOMEM;
+        for (int64_t e = 0, n = node_elems(x); dtype == ADJ_F64 && e < n; e++)
+            ((double *)operand[i])[e] = rounded(x->type.dtype, ((double *)operand[i])[e]);
     }
-    if (between)
-        status = compute_between(l, g, p, operand);
-    for (int i = 0; i < g->n_in && status == ADJ_OK && between; i++)
-        if (l->user[g->in[i]->id] == NULL && adj_is_float(g->in[i]->type.dtype)) {
-            double *v = operand[i];
-            for (int64_t e = 0, n_elems = node_elems(g->in[i]); e < n_elems; e++)
-                v[e] = rounded(g->in[i]->type.dtype, v[e]);
-        }
-    if (status == ADJ_OK && l->r->opts->exact)
+    if (l->r->opts->exact)
         draw_integers(l, g, operand);
-    return status;
+    return ADJ_OK;
 }
 
 /* ---- one group ---- */
@@ -327,8 +279,6 @@ static adj_status view_plan(plan_view *l, const trial *t, adj_node *const image[
     l->is_root = region_alloc(p, n, 1);
     if (l->user == NULL || l->named == NULL || l->is_root == NULL)
         return ADJ_ENOMEM;
-    if (t->config->precision == ADJ_PRECISION_F16 && (l->scaled = list_scaled(l->g, p)) == NULL)
-        return ADJ_ENOMEM;
     for (int i = 0; i < t->n_fetch; i++)
         l->is_root[o->image[t->fetch[i]->id]->id] = 1;
     for (size_t id = n_user; id-- > 0;) /* the first of several equal nodes */
@@ -383,6 +333,8 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
     adj_compare_config_parse("naive:f64", &f64, NULL);
     l.in_f64 = (runner){.opts = r->opts, .reference = &f64, .runs = r->runner.runs};
     adj_status status = view_plan(&l, t, image, o, &p);
+    if (status == ADJ_OK)
+        status = run_in_f64(&l, t, o, &p);
     if (status == ADJ_OK)
         status = compare_steps(&l);
     if (status != ADJ_OK && status != ADJ_ENOMEM)

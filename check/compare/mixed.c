@@ -33,21 +33,6 @@ static double max_of_others(const runner *b, const bound_case *c, int k)
     return max;
 }
 
-char *list_scaled(const adj_graph *g, region *p)
-{
-    char *scaled = region_alloc(p, (size_t)g->n_node, 1);
-    for (int id = 0; scaled != NULL && id < g->n_node; id++) {
-        const adj_node *n = g->node[id];
-        const double factor =
-            n->op == &adj_op_scale ? ((const adj_value_attrs *)n->attrs)->value : 1;
-        for (int k = 0; k < n->n_in; k++)
-            scaled[id] |= scaled[n->in[k]->id];
-        if (factor == LOSS_SCALE || factor == 1.0 / LOSS_SCALE)
-            scaled[id] = factor > 1;
-    }
-    return scaled;
-}
-
 double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k)
 {
     if (!b->scales || mixed_type(c, n) != ADJ_F16 || n->in[k]->role != ADJ_ROLE_GRADIENT)

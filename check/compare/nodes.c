@@ -295,81 +295,25 @@ int is_repeated(const comparing *r, const adj_node *n)
     return 0;
 }
 
-static int all_finite(adj_dtype dtype, const void *v, int64_t n)
-{
-    for (int64_t i = 0; i < n && adj_is_float(dtype); i++)
-        if (!isfinite(adj_load(dtype, v, i)))
-            return 0;
-    return 1;
-}
-
-/* Operands for nodes alone, from configuration k's run instead of the reference's, which takes many
- * times as long: what comes of them is computed by both. Returns 0 where that run fails or makes no
- * numbers. */
-static int borrow_values(comparing *r, int k)
-{
-    adj_comparison *c = r->c;
-    const adj_compare_config *config = &c->config[k];
-    outcome *borrowed = &r->whole[0];
-    compare_whole(r, k);
-    c->result[k] = (adj_compare_config_result){.reason = ""};
-    if (c->status != ADJ_OK || r->whole[k].status != ADJ_OK)
-        return 0;
-    *borrowed = r->whole[k];
-    borrowed->value = region_alloc(&c->region, (size_t)borrowed->n, sizeof(void *));
-    for (int id = 0; id < r->g->n_node && borrowed->value != NULL; id++) {
-        const adj_node *n = r->g->node[id];
-        const int i = r->index[id];
-        const int64_t elems = adj_shape_elems(n->type.shape);
-        if (i < 0)
-            continue;
-        const adj_dtype from = config_dtype(config, n->type.dtype);
-        borrowed->value[i] = convert(&c->region, from, r->whole[k].value[i],
-                                     config_dtype(&c->config[0], n->type.dtype), elems);
-        if (borrowed->value[i] == NULL || !all_finite(from, r->whole[k].value[i], elems))
-            return 0;
-    }
-    return borrowed->value != NULL;
-}
-
-static void check_reference(comparing *r)
-{
-    if (r->c->status == ADJ_OK && r->whole[0].status != ADJ_OK)
-        compare_fail(r->c, r->whole[0].status, "adj_compare: the reference %s failed: %s",
-                     r->c->config[0].name, r->whole[0].message);
-}
-
-/* Of nodes alone the reference's operands are wanted, and no configuration's whole graph. */
-static void find_operands(comparing *r)
-{
-    adj_comparison *c = r->c;
-    int fast = 1;
-    while (fast < c->n_config && strcmp(c->config[fast].backend, "naive") == 0)
-        fast++;
-    if ((fast == c->n_config || !borrow_values(r, fast)) && c->status == ADJ_OK)
-        compare_whole(r, 0);
-    for (int k = 1; k < c->n_config; k++)
-        r->whole[k].status = ADJ_EBACKEND; /* not run */
-    check_reference(r);
-}
-
+/* The whole graph under every configuration; of nodes alone under the reference only. */
 static void run_wholes(comparing *r)
 {
     adj_comparison *c = r->c;
     for (int k = 0; k < c->n_config && c->status == ADJ_OK; k++) {
-        compare_whole(r, k);
-        if (k == 0)
-            check_reference(r);
+        if (k > 0 && r->opts->alone)
+            r->whole[k].status = ADJ_EBACKEND; /* not run */
+        else
+            compare_whole(r, k);
+        if (k == 0 && c->status == ADJ_OK && r->whole[0].status != ADJ_OK)
+            compare_fail(c, r->whole[0].status, "adj_compare: the reference %s failed: %s",
+                         c->config[0].name, r->whole[0].message);
     }
 }
 
 adj_status compare_all(comparing *r)
 {
     adj_comparison *c = r->c;
-    if (r->opts->alone)
-        find_operands(r);
-    else
-        run_wholes(r);
+    run_wholes(r);
     for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++) {
         if (r->index[id] < 0 || (r->opts->alone && is_repeated(r, r->g->node[id])))
             continue;

@@ -27,7 +27,7 @@ adj_status watch_open(const trial *t, region *p, watch *w)
 /* ---- a graph in f64 ---- */
 
 /* The trial's leaf that x stands for; negative: none. */
-static int leaf_of(const trial *t, adj_node *const image[], const adj_node *x)
+static int leaf_of(const trial *t, const adj_node *const image[], const adj_node *x)
 {
     for (int i = 0; i < t->n_leaf; i++)
         if (image[t->leaf[i]->id] == x)
@@ -35,59 +35,25 @@ static int leaf_of(const trial *t, adj_node *const image[], const adj_node *x)
     return -1;
 }
 
-/* The graph's nodes over the trial's leaves, as many as have operands that are wanted. */
-static adj_status rebuild(const watch *w, const adj_graph *g, adj_node *const image[], region *p,
-                          trial *out)
+adj_status rebuild_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
+                          region *p, trial *out, adj_node *to[])
 {
-    const trial *t = w->trial;
-    adj_node **to = region_alloc(p, (size_t)g->n_node, sizeof(adj_node *));
-    if (to == NULL)
-        return ADJ_ENOMEM;
     for (int id = 0; id < g->n_node; id++) {
         const adj_node *x = g->node[id];
         const int leaf = leaf_of(t, image, x);
-        const adj_type type = {config_dtype(&w->f64, x->type.dtype), x->type.shape};
+        const adj_type type = {config_dtype(out->config, x->type.dtype), x->type.shape};
         void *v = NULL;
         if (leaf >= 0 && (v = convert(p, t->leaf[leaf]->type.dtype, t->data[leaf], type.dtype,
                                       node_elems(x))) == NULL)
             return ADJ_ENOMEM;
-        to[id] = v != NULL ? trial_leaf(out, type, v) : trial_node(out, &w->f64, x, to);
+        to[id] = v != NULL ? trial_leaf(out, type, v) : trial_node(out, out->config, x, to);
         if (adj_graph_status(out->g) != ADJ_OK)
             return adj_graph_status(out->g);
     }
-    for (int i = 0; i < t->n_fetch; i++)
-        out->fetch[out->n_fetch++] = to[image[t->fetch[i]->id]->id];
     return ADJ_OK;
 }
 
 /* ---- before and after ---- */
-
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-/* Of what the graph computes, node by node: the same for a graph that a pass has only copied. */
-static uint64_t hash_of(const trial *t, const adj_graph *g, adj_node *const image[])
-{
-    uint64_t hash = 0;
-    for (int id = 0; id < g->n_node; id++) {
-        const adj_node *n = g->node[id];
-        const char *attrs = n->attrs;
-        hash = mix(hash, (uint64_t)(uintptr_t)n->op);
-        hash = mix(hash, (uint64_t)n->type.dtype);
-        for (int64_t a = 0; a < n->type.shape.rank; a++)
-            hash = mix(hash, (uint64_t)n->type.shape.dim[a]);
-        for (int k = 0; k < n->n_in; k++)
-            hash = mix(hash, n->in[k]->id);
-        for (size_t i = 0; i < adj_attr_size(n->op); i++)
-            hash = mix(hash, (unsigned char)attrs[i]);
-    }
-    for (int i = 0; i < t->n_fetch; i++)
-        hash = mix(hash, image[t->fetch[i]->id]->id);
-    return hash;
-}
 
 /* The largest difference, in units of the largest magnitude; INFINITY where only one is finite. */
 static double distance(const double *a, const double *b, int64_t n)
@@ -128,14 +94,15 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
     const runner in_f64 = {.opts = &opts, .reference = &w->f64};
     trial f64 = {0};
     outcome o = {0};
-    const uint64_t hash = hash_of(w->trial, g, image);
-    if (w->is_begun && hash == w->hash)
-        return;
-    w->hash = hash;
+    adj_node **to = region_alloc(&p, (size_t)g->n_node, sizeof(adj_node *));
+    if (to == NULL)
+        w->status = ADJ_ENOMEM;
     if (w->status == ADJ_OK)
         w->status = trial_open(&in_f64, &w->f64, w->trial->n_leaf, w->trial->n_fetch, &p, &f64);
     if (w->status == ADJ_OK)
-        w->status = rebuild(w, g, image, &p, &f64);
+        w->status = rebuild_in_f64(w->trial, g, (const adj_node *const *)image, &p, &f64, to);
+    for (int i = 0; i < w->trial->n_fetch && w->status == ADJ_OK; i++)
+        f64.fetch[f64.n_fetch++] = to[image[w->trial->fetch[i]->id]->id];
     f64.backends = w->backends;
     f64.as_built = 1; /* memory.c reports faults of shared buffers */
     if (w->status == ADJ_OK && (w->status = trial_here(&f64, &p, &o)) == ADJ_OK)
