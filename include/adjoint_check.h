@@ -116,7 +116,6 @@ typedef struct {
     const char *reference;     /* "naive float64" */
     int threads;               /* of the executors under test */
     int repeatable; /* the bits of every gradient were the same twice; a row that differs fails */
-    double thread_ulp; /* how far a gradient by one thread is from that by all, at most */
     int impl_nodes; /* checked on an implementation that debug.impl asks for; none if it is NULL */
 } adj_gradcheck_info;
 
@@ -247,9 +246,6 @@ typedef struct {
     double got, expected, bound;   /* there */
     int64_t nan, inf;              /* among the values, where there should be none */
     int64_t zeros, zeros_expected; /* among the values, and among what they should be */
-    /* Zeros where the expected value is so large that no rounding makes it one, and how many values
-     * are so large. More than half of them lost is a failure even within the bound. */
-    int64_t lost, solid;
     /* Different values of a half type that are not the nearest to what is expected, and how many of
      * these are closer to 0. Of 64 or more, nine in ten on one side are a failure even within the
      * bound: the kernel truncates. */

@@ -25,8 +25,7 @@ adj_status blame_reference(const comparing *r, const runner *b, const node_case 
                      .operand = real_operands(b, n, &r->c->config[row->config], p),
                      .type = {e->dtype, n->node->type.shape},
                      .value = e->expected,
-                     .bound = e->bound,
-                     .any_kind = may_be_any_kind(n->node)};
+                     .bound = e->bound};
     adj_status status = c.operand != NULL ? ask_formula(&c, p, &error) : ADJ_ENOMEM;
     if (status != ADJ_OK || error.wrong == 0)
         return status;

@@ -127,17 +127,14 @@ typedef struct {
 struct expectation {
     adj_dtype dtype; /* of expected */
     const void *expected;
-    double *bound;  /* for each element; NULL: no verdict */
-    double stored;  /* of bound, this times the expected value is the rounding of what is stored */
-    double resolve; /* times the rest of bound: what is larger cannot come out as 0 */
-    int exact;      /* integers throughout: bits of the expected value, rounded once */
+    double *bound; /* for each element; NULL: no verdict */
+    double stored; /* of bound, this times the expected value is the rounding of what is stored */
+    int exact;     /* integers throughout: bits of the expected value, rounded once */
     char origin[96];
 };
 
 /* judge.c: values of the type against expected ones. */
 adj_compare_error judge(adj_type type, const void *value, const expectation *x);
-/* Are more than half of the values zero that cannot be? */
-int mostly_lost(const adj_compare_error *e);
 /* Are nearly all values of a half type that are not the nearest on the same side? */
 int rounds_one_way(const adj_compare_error *e);
 /* nodes.c: an element beyond its bound, or what is said above? */
@@ -182,17 +179,8 @@ adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o);
 /* Linear in every float operand? */
 int is_linear(const adj_node *n);
-/* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
- * than its own products, those of its neighbours too, and cancel. */
-int may_be_winograd(const adj_compare_config *c, const adj_node *n);
 /* The operands as c sees them, in float64; NULL: no memory. */
 double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p);
-/* spread.c. A NaN or an infinity in operands of n: where c's backend may have one besides, value
- * becomes what is expected. ADJ_ENOMEM, or ADJ_OK. */
-adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
-                          adj_type type, void *value, const expectation *e, region *p);
-/* True if a NaN may replace an infinity in n's result, or the reverse. */
-int may_be_any_kind(const adj_node *n);
 
 /* group_bound.c: a fused group alone, node after node under the reference, which has to be
  * in f64. */
@@ -251,12 +239,6 @@ typedef struct {
     char *tainted;               /* by id and configuration: wrong, or fed by what is */
     adj_compare_row **group_row; /* by configuration: its fused groups' */
     int *n_group_row;
-    struct {
-        const adj_node *node; /* alone, under configuration k; NULL: none */
-        int k;
-        expectation e;
-        region region;
-    } last; /* expectation: others have the same */
 } comparing;
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
@@ -283,7 +265,6 @@ typedef struct {
     adj_type type;          /* of value */
     const void *value;
     const double *bound; /* by element: how far value may be off; NULL: not at all */
-    int any_kind;        /* may_be_any_kind's */
 } claim;
 /* Judges value against the op's formula; nothing is wrong where there is none. ADJ_ENOMEM, or
  * ADJ_OK. */

@@ -318,7 +318,6 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     e->expected = m->value[i];
     e->bound = bound;
     e->stored = 0;
-    e->resolve = 1;
     for (size_t k = 0; selects(n) && k < elems; k++)
         e->bound[k] = 2 * traits->unit * fabs(((const double *)m->value[i])[k]) + traits->floor;
     if (in.n_unsure > 0) {

@@ -16,7 +16,7 @@
 #include "check/formula.h"
 #include "compare.h"
 
-enum { INSIDE = 8, TRUST = 4 };
+enum { INSIDE = 8 };
 
 /* ---- magnitudes ---- */
 
@@ -110,7 +110,9 @@ static int is_fast_conv(const adj_compare_config *c, const adj_node *n)
                        n->op == &adj_op_conv2d_backprop_filter);
 }
 
-int may_be_winograd(const adj_compare_config *c, const adj_node *n)
+/* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
+ * than its own products, those of its neighbours too, and cancel. */
+static int may_be_winograd(const adj_compare_config *c, const adj_node *n)
 {
     if (!is_fast_conv(c, n))
         return 0;
@@ -197,7 +199,6 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
     const rounding r = rounding_of(b, c, is_sum, length);
     double max = 0;
     e->stored = r.stored;
-    e->resolve = TRUST;
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         if (isfinite(magnitude[i]))
             max = fmax(max, magnitude[i]);
@@ -244,7 +245,6 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
 static void take_bounds(const bound_case *c, expectation *e)
 {
     e->stored = c->base->stored;
-    e->resolve = c->base->resolve;
     e->exact = c->base->exact;
     for (int64_t i = 0, n_elems = node_elems(c->node); i < n_elems; i++)
         e->bound[i] = fmax(c->base->bound[i], e->stored * fabs(adj_load(e->dtype, e->expected, i)));

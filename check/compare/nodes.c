@@ -70,33 +70,6 @@ void report_impl(adj_comparison *c, const adj_compare_config *config, adj_compar
     row->why = report_text(c, text);
 }
 
-/* Do both want the same numbers, within the same bounds? */
-static int expect_the_same(const adj_compare_config *a, const adj_compare_config *b)
-{
-    return a->has_dtype == b->has_dtype && a->dtype == b->dtype && a->fast == b->fast &&
-           a->precision == b->precision;
-}
-
-/* node_expect of a node alone on the reference's operands. */
-static adj_status expect_alone(comparing *r, int k, const node_case *n, expectation *e, outcome *o)
-{
-    const adj_compare_config *config = &r->c->config[k];
-    if (r->last.node != n->node || !expect_the_same(config, &r->c->config[r->last.k])) {
-        region_free(&r->last.region);
-        r->last.region = (region){.allocator = r->c->region.allocator};
-        r->last.node = NULL;
-        adj_status status = node_expect(&r->runner, n, config, &r->last.region, e, o);
-        if (status != ADJ_OK || o->status != ADJ_OK)
-            return status;
-        r->last.node = n->node;
-        r->last.k = k;
-        r->last.e = *e;
-    }
-    *e = r->last.e;
-    *o = (outcome){0};
-    return ADJ_OK;
-}
-
 static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
@@ -107,7 +80,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     outcome o;
     n.exact = r->opts->exact;
     n.is_alone = 1;
-    adj_status status = expect_alone(r, k, &n, &e, &o);
+    adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = node_run(&r->runner, &n, config, p, &o);
     if (status != ADJ_OK)
@@ -171,18 +144,12 @@ static int unsteady_in_plan(const comparing *r, int k, const adj_node *n)
     return 1;
 }
 
-int is_wrong(const adj_compare_error *e)
-{
-    return e->wrong > 0 || mostly_lost(e) || rounds_one_way(e);
-}
+int is_wrong(const adj_compare_error *e) { return e->wrong > 0 || rounds_one_way(e); }
 
 const char *report_error(adj_comparison *c, const adj_compare_error *e)
 {
     char text[160] = "";
-    if (mostly_lost(e))
-        snprintf(text, sizeof text, "%lld of %lld values are 0 where the reference is not",
-                 (long long)e->lost, (long long)e->solid);
-    else if (rounds_one_way(e))
+    if (rounds_one_way(e))
         snprintf(
             text, sizeof text,
             "rounds to one side: of %lld values that are not the nearest, %lld are closer to 0",
@@ -321,6 +288,5 @@ adj_status compare_all(comparing *r)
             if (!r->opts->alone || strcmp(c->config[k].backend, "naive") != 0)
                 compare_node(r, r->g->node[id], k);
     }
-    region_free(&r->last.region);
     return c->status == ADJ_OK ? add_group_rows(r) : c->status;
 }

@@ -22,12 +22,8 @@ adj_status ask_formula(const claim *c, region *p, adj_compare_error *error)
     formula_value(c->node, c->operand, value, NULL);
     for (int64_t i = 0; i < n; i++)
         max = isfinite(value[i]) ? fmax(max, fabs(value[i])) : max;
-    for (int64_t i = 0; i < n; i++) {
-        const double got = adj_load(c->type.dtype, c->value, i);
+    for (int64_t i = 0; i < n; i++)
         bound[i] = (c->bound != NULL ? c->bound[i] : 0) + formula_rounding * max;
-        if (c->any_kind && !isfinite(got) && !isfinite(value[i]))
-            value[i] = got;
-    }
     const expectation e = {.dtype = ADJ_F64, .expected = value, .bound = bound};
     *error = judge(c->type, c->value, &e);
     return ADJ_OK;

@@ -32,8 +32,7 @@ adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r);
 typedef struct {
     adj_graph *graph;
     adj_node **leaf, **dx, *y, *dy;
-    /* forward: of the reference alone; single: backward by one thread, if there are several */
-    adj_exec *forward, *backward, *single;
+    adj_exec *forward, *backward; /* forward: of the reference alone */
 } twin;
 
 typedef struct {
@@ -93,7 +92,7 @@ adj_status forward_at(subject *s, int leaf, double h, double *y);
 adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward);
 /* dx_ref and dx; whether dx has the same bits a second time. */
 adj_status backward(subject *s);
-/* Twice with real numbers; and by one thread, if there are several. */
+/* Twice with real numbers. */
 adj_status repeat_with_reals(subject *s);
 /* Fills in repeatable; a row that is not fails. */
 void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row);

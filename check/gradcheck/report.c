@@ -226,11 +226,8 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
         put_text(f, " checking failed: %s\n", r->message);
     else if (r->n_row == 0)
         fprintf(f, " nothing to check\n");
-    fprintf(f, " repeatability: backward run twice, bit-identical: %s",
+    fprintf(f, " repeatability: backward run twice, bit-identical: %s\n",
             r->about.repeatable ? "yes" : "NO");
-    if (r->about.threads > 1)
-        c_fprintf(f, "     threads 1 vs %d: max %.6g ulp", r->about.threads, r->about.thread_ulp);
-    fputc('\n', f);
     if (is_unmatched(r))
         put_text(f, " no kernel has a name that contains \"%s\"\n", r->opts.debug.impl);
     const int skipped = adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED);

