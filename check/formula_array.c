@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "formula.h"
-#include "number.h"
+#include "shared.h"
 
 /* ---- indices ---- */
 

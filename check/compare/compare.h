@@ -9,7 +9,7 @@
 #define ADJ_COMPARE_H
 
 #include "adjoint_check.h"
-#include "check/number.h"
+#include "check/shared.h"
 
 typedef struct {
     const adj_compare_config *config;
@@ -68,8 +68,8 @@ adj_status give_leaves(const trial *t, adj_exec *e);
 typedef struct {
     const trial *trial;
     const adj_backend *const *backends; /* reference_backends of the trial's backends */
-    adj_compare_config f64;
-    double **value; /* by fetch: after the last graph seen */
+    region region;                      /* of before */
+    outcome before;                     /* the results of the last graph seen */
     int is_begun;
     adj_status status;
     char sentence[200]; /* what the first pass that changes a result does; "" */
@@ -78,7 +78,6 @@ typedef struct {
  * nodes of g; to: by id of g, those of out. */
 adj_status rebuild_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
                           region *p, trial *out, adj_node *to[]);
-adj_status watch_open(const trial *t, region *p, watch *w);
 /* As adj_exec_debug.after_pass; user: the watch. For the graph as it was built, too. */
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
@@ -96,6 +95,9 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
 /* config.c: adj_compare_config_parse with backends of one's own. */
 adj_status config_parse(const char *text, const adj_backend *const *backends,
                         adj_compare_config *out, adj_error *error);
+
+/* "naive:f64" */
+extern const adj_compare_config naive_f64;
 
 /* rewrite.c: rules that rebuild a graph for a configuration. */
 adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
@@ -290,8 +292,11 @@ const char *report_text(adj_comparison *c, const char *text);
 const char *report_error(adj_comparison *c, const adj_compare_error *e);
 /* blame.c: how many elements are wrong, and the worst; where: on which values, or "". */
 const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e);
-/* nodes.c: what the row says where the configuration's impl is not what ran. */
-void report_impl(adj_comparison *c, const adj_compare_config *config, adj_compare_row *row);
+/* nodes.c: what the row of a node or group alone says of its i-th result, and of its cost. */
+void report_alone(adj_comparison *c, const outcome *o, int i, const expectation *e,
+                  adj_compare_row *row);
+void report_cost(const outcome *o, const fetch_info *f, double reference_seconds,
+                 adj_compare_row *row);
 /* A row that nothing is known of yet. */
 adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);

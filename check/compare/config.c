@@ -28,6 +28,9 @@ static const struct {
     {304, "avx10_1_512_amx"},
     {304, "avx10_1_512_amx_fp16"},
 };
+const adj_compare_config naive_f64 = {
+    .name = "naive:f64", .backend = "naive", .has_dtype = 1, .dtype = ADJ_F64};
+
 static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhwc",  "nchw", "isa=",
                                     "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
 enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words, MAX_OPS = 128 };

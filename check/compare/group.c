@@ -190,42 +190,30 @@ static void describe_cost(const plan_view *l, const adj_group *g, const outcome 
 {
     const comparing *r = l->r;
     const fetch_info *f = &o->info[0];
+    double reference = 0;
     for (int i = 1; i < o->n; i++)
         f = o->info[i].seconds > f->seconds ? &o->info[i] : f;
-    row->us = 1e6 * f->seconds;
-    row->gflops = f->seconds > 0 ? 1e-9 * f->flop / f->seconds : 0;
-    row->bytes = (size_t)f->bytes;
-    row->reorders = o->exec.reorders;
     for (int i = 0; i < g->n_node; i++) {
         const adj_node *user = l->user[g->node[i]->id];
         if (user != NULL && r->index[user->id] >= 0)
-            row->reference_us += 1e6 * r->whole[0].info[r->index[user->id]].seconds;
+            reference += r->whole[0].info[r->index[user->id]].seconds;
     }
+    report_cost(o, f, reference, row);
 }
 
 static void judge_out(adj_comparison *c, const adj_group *g, int i, const outcome *o,
                       const expectation *e, adj_compare_row *row)
 {
-    row->isolated = judge(g->out[i]->type, o->value[i], e);
-    row->exact = e->exact;
-    row->repeats = o->info[i].repeats;
-    memcpy(row->origin, e->origin, sizeof row->origin);
-    for (int k = 0; k < o->n; k++)
-        if (o->info[k].step >= 0) {
-            snprintf(row->backend, sizeof row->backend, "%s", o->info[k].backend);
-            snprintf(row->implementation, sizeof row->implementation, "%s",
-                     o->info[k].implementation);
-        }
-    if (!was_fused(g, o))
+    report_alone(c, o, i, e, row);
+    if (!was_fused(g, o) && !row->other_impl)
         row->why = "alone, these nodes are not computed by one step";
-    const int one_way = row->isolated.wrong == 0 && rounds_one_way(&row->isolated);
-    if (row->isolated.wrong == 0 && !one_way && row->repeats)
+    if (!is_wrong(&row->isolated) && row->repeats)
         return;
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = ADJ_BLAME_KERNEL;
     if (!row->repeats)
         row->reason = "not repeatable: two runs on the same operands gave different bits";
-    else if (one_way)
+    else if (row->isolated.wrong == 0)
         row->reason = report_error(c, &row->isolated);
     else
         row->reason = "wrong in one of these nodes, or only when they are fused";
@@ -251,12 +239,10 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
     for (int i = 0; i < g->n_out && status == ADJ_OK; i++) {
         row[i] = report_row(l->named[g->out[i]->id], name, l->k, g->out[i]->type);
         row[i].in_plan.sqnr = row[i].propagated.sqnr = NAN;
-        if (o.status == ADJ_OK) {
+        if (o.status == ADJ_OK)
             judge_out(l->r->c, g, i, &o, &e[i], &row[i]);
-            report_impl(l->r->c, &config, &row[i]);
-        } else {
+        else
             report_row_failure(l->r->c, &o, &row[i]);
-        }
     }
     if (status == ADJ_OK && o.status == ADJ_OK) {
         describe_cost(l, g, &o, &row[0]);
@@ -328,10 +314,8 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
                           const outcome *o)
 {
     region p = {.allocator = r->c->region.allocator};
-    adj_compare_config f64;
     plan_view l = {.r = r, .k = k};
-    adj_compare_config_parse("naive:f64", &f64, NULL);
-    l.in_f64 = (runner){.opts = r->opts, .reference = &f64, .runs = r->runner.runs};
+    l.in_f64 = (runner){.opts = r->opts, .reference = &naive_f64, .runs = r->runner.runs};
     adj_status status = view_plan(&l, t, image, o, &p);
     if (status == ADJ_OK)
         status = run_in_f64(&l, t, o, &p);

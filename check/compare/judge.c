@@ -21,19 +21,6 @@ static double ulp_of(const scale *t, double v)
     return ldexp(2 * t->of->unit, ilogb(normal));
 }
 
-/* As rounded, which is a call for each. */
-static double to_nearest(const scale *t, double v)
-{
-    return t->dtype == ADJ_F64 ? v : t->dtype == ADJ_F32 ? (double)(float)v : rounded(t->dtype, v);
-}
-
-static double load(adj_dtype dtype, const void *v, int64_t i)
-{
-    return dtype == ADJ_F64   ? ((const double *)v)[i]
-           : dtype == ADJ_F32 ? (double)((const float *)v)[i]
-                              : adj_load(dtype, v, i);
-}
-
 typedef struct {
     double error, noise, signal; /* noise and signal: sums of squares */
 } sums;
@@ -100,10 +87,10 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
     sums s = {0};
     double seen[SEEN] = {0};
     for (int64_t i = 0; i < e.n; i++) {
-        double got = load(type.dtype, value, i);
-        double expected = load(x->dtype, x->expected, i);
-        if (x->exact || !isfinite(to_nearest(&t, expected)))
-            expected = to_nearest(&t, expected);
+        double got = adj_load(type.dtype, value, i);
+        double expected = adj_load(x->dtype, x->expected, i);
+        if (x->exact || !isfinite(rounded(type.dtype, expected)))
+            expected = rounded(type.dtype, expected);
         e.zeros += got == 0;
         e.zeros_expected += expected == 0;
         if (got == expected || (isnan(got) && isnan(expected)))

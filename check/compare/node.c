@@ -2,7 +2,6 @@
  * to find what should come out (node_bound.c: how far from that a result is still right). */
 #include <math.h>
 
-#include "check/reference.h"
 #include "compare.h"
 
 enum { INTEGERS = 3 };

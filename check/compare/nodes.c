@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "check/wanted_impl.h"
 #include "compare.h"
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
@@ -47,27 +46,33 @@ node_case case_of(const comparing *r, int k, const adj_node *n, const void *oper
     return (node_case){.node = n, .operand = operand, .dtype = dtype};
 }
 
-static void describe_row(const outcome *o, double reference_seconds, adj_compare_row *row)
+void report_cost(const outcome *o, const fetch_info *f, double reference_seconds,
+                 adj_compare_row *row)
 {
-    const fetch_info *f = &o->info[0];
-    row->repeats = f->repeats;
     row->us = 1e6 * f->seconds;
     row->reference_us = 1e6 * reference_seconds;
     row->gflops = f->seconds > 0 ? 1e-9 * f->flop / f->seconds : 0;
     row->bytes = (size_t)f->bytes;
     row->reorders = o->exec.reorders;
-    snprintf(row->backend, sizeof row->backend, "%s", f->backend);
-    snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);
 }
 
-void report_impl(adj_comparison *c, const adj_compare_config *config, adj_compare_row *row)
+void report_alone(adj_comparison *c, const outcome *o, int i, const expectation *e,
+                  adj_compare_row *row)
 {
+    const adj_compare_config *config = &c->config[row->config];
+    const fetch_info *f = &o->info[i];
+    row->exact = e->exact;
+    memcpy(row->origin, e->origin, sizeof row->origin);
+    row->isolated = judge(row->type, o->value[i], e);
+    row->repeats = f->repeats;
+    for (int k = 0; k < o->n && f->step < 0; k++) /* of a group: any that a step computes */
+        f = o->info[k].step >= 0 ? &o->info[k] : f;
+    snprintf(row->backend, sizeof row->backend, "%s", f->backend);
+    snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);
     char text[OTHER_IMPL];
-    row->other_impl = !is_wanted_impl(row->implementation, config->impl);
-    if (!row->other_impl)
-        return;
-    say_other_impl(text, config->impl, row->backend, row->implementation);
-    row->why = report_text(c, text);
+    row->other_impl = other_impl(text, config->impl, row->backend, row->implementation);
+    if (row->other_impl)
+        row->why = report_text(c, text);
 }
 
 static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
@@ -89,12 +94,10 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
         report_row_failure(r->c, &o, row);
         return ADJ_OK;
     }
-    row->exact = e.exact;
-    memcpy(row->origin, e.origin, sizeof row->origin);
-    row->isolated = judge(row->type, o.value[0], &e);
-    describe_row(&o, r->whole[0].info[r->index[row->node->id]].seconds, row);
-    row->why = report_text(r->c, o.info[0].why);
-    report_impl(r->c, config, row);
+    report_alone(r->c, &o, 0, &e, row);
+    if (!row->other_impl)
+        row->why = report_text(r->c, o.info[0].why);
+    report_cost(&o, &o.info[0], r->whole[0].info[r->index[row->node->id]].seconds, row);
     report_alias(r->c, &o, row);
     return ADJ_OK;
 }

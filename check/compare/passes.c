@@ -6,23 +6,10 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "check/reference.h"
 #include "compare.h"
 
 /* Of the largest magnitude in a result; f64 carries far less from sums in another order. */
 static const double tolerance = 1e-9;
-
-adj_status watch_open(const trial *t, region *p, watch *w)
-{
-    *w = (watch){.trial = t, .value = region_alloc(p, (size_t)t->n_fetch, sizeof(double *))};
-    for (int i = 0; i < t->n_fetch && w->value != NULL; i++)
-        if ((w->value[i] = region_alloc(p, (size_t)node_elems(t->fetch[i]) + 1, sizeof(double))) ==
-            NULL)
-            return ADJ_ENOMEM;
-    if (reference_backends(t->backends, p, &w->backends) != ADJ_OK)
-        return ADJ_ENOMEM;
-    return w->value != NULL ? adj_compare_config_parse("naive:f64", &w->f64, NULL) : ADJ_ENOMEM;
-}
 
 /* ---- a graph in f64 ---- */
 
@@ -70,19 +57,18 @@ static double distance(const double *a, const double *b, int64_t n)
     return apart > 0 ? apart / max : 0;
 }
 
-/* Keeps the results, after the first graph's they are compared with those before. */
-static void take_results(watch *w, const char *pass, void *const value[])
+/* Compares the results with those before the pass. */
+static void judge_pass(watch *w, const char *pass, void *const value[])
 {
-    for (int i = 0; i < w->trial->n_fetch; i++) {
+    for (int i = 0; i < w->trial->n_fetch && w->sentence[0] == '\0'; i++) {
         const adj_node *n = w->trial->fetch[i];
         if (!adj_is_float(n->type.dtype))
             continue;
-        const double apart = w->is_begun ? distance(w->value[i], value[i], node_elems(n)) : 0;
-        if (apart > tolerance && w->sentence[0] == '\0')
+        const double apart = distance(w->before.value[i], value[i], node_elems(n));
+        if (apart > tolerance)
             c_snprintf(w->sentence, sizeof w->sentence,
                        "pass %s changes %%%u %s by %.2g of its largest value", pass, n->id,
                        n->op->name, apart);
-        memcpy(w->value[i], value[i], (size_t)node_elems(n) * sizeof(double));
     }
 }
 
@@ -91,14 +77,14 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
     watch *w = user;
     region p = {.allocator = g->region.allocator};
     const adj_compare_opts opts = {.threads = w->trial->threads};
-    const runner in_f64 = {.opts = &opts, .reference = &w->f64};
+    const runner in_f64 = {.opts = &opts, .reference = &naive_f64};
     trial f64 = {0};
     outcome o = {0};
     adj_node **to = region_alloc(&p, (size_t)g->n_node, sizeof(adj_node *));
     if (to == NULL)
         w->status = ADJ_ENOMEM;
     if (w->status == ADJ_OK)
-        w->status = trial_open(&in_f64, &w->f64, w->trial->n_leaf, w->trial->n_fetch, &p, &f64);
+        w->status = trial_open(&in_f64, &naive_f64, w->trial->n_leaf, w->trial->n_fetch, &p, &f64);
     if (w->status == ADJ_OK)
         w->status = rebuild_in_f64(w->trial, g, (const adj_node *const *)image, &p, &f64, to);
     for (int i = 0; i < w->trial->n_fetch && w->status == ADJ_OK; i++)
@@ -107,13 +93,15 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
     f64.as_built = 1; /* memory.c reports faults of shared buffers */
     if (w->status == ADJ_OK && (w->status = trial_here(&f64, &p, &o)) == ADJ_OK)
         w->status = o.status;
-    if (w->status == ADJ_OK)
-        take_results(w, pass, o.value);
+    if (w->status == ADJ_OK && w->is_begun)
+        judge_pass(w, pass, o.value);
     if (w->status != ADJ_OK && w->status != ADJ_ENOMEM && w->is_begun && w->sentence[0] == '\0')
         snprintf(w->sentence, sizeof w->sentence,
                  "the graph after pass %s cannot be run in f64: %.100s", pass,
                  f64.g != NULL ? adj_graph_message(f64.g) : "");
-    w->is_begun = 1;
     adj_graph_free(f64.g);
-    region_free(&p);
+    region_free(&w->region);
+    w->region = p;
+    w->before = o;
+    w->is_begun = 1;
 }

@@ -151,13 +151,12 @@ void outcome_message(outcome *o, const char *sentence)
 }
 
 /* From the graph as it is built; not where that cannot be run in f64. */
-static adj_status watch_passes(const trial *t, region *p, watch *w, adj_exec_opts *opts)
+static void watch_passes(const trial *t, region *p, watch *w, adj_exec_opts *opts)
 {
-    adj_status status = watch_open(t, p, w);
-    if (status == ADJ_OK)
+    w->status = reference_backends(t->backends, p, &w->backends);
+    if (w->status == ADJ_OK)
         watch_graph(w, "", t->g, t->g->node);
-    opts->debug.after_pass = status == ADJ_OK && w->status == ADJ_OK ? watch_graph : NULL;
-    return status == ADJ_OK ? w->status : status;
+    opts->debug.after_pass = w->status == ADJ_OK ? watch_graph : NULL;
 }
 
 /* As adj_exec_debug.before_kernel; user: the watch. */
@@ -207,9 +206,10 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     opts.debug.before_kernel = t->tell != NULL ? tell_kernel : NULL;
     if (t->tell != NULL)
         t->tell(t->user, "planning");
-    if (t->bare && watch_passes(t, p, &w, &opts) == ADJ_ENOMEM)
-        return ADJ_ENOMEM;
-    o->status = adj_exec_new(t->g, &opts, &e);
+    if (t->bare)
+        watch_passes(t, p, &w, &opts);
+    o->status = w.status == ADJ_ENOMEM ? ADJ_ENOMEM : adj_exec_new(t->g, &opts, &e);
+    region_free(&w.region);
     if (w.status == ADJ_ENOMEM)
         o->status = ADJ_ENOMEM;
     if (o->status == ADJ_OK)

@@ -48,7 +48,7 @@ static double *value_in(subject *s, const trail *t, const adj_node *n)
 {
     double *value = reals(s, node_elems(n)), *raw = reals(s, node_elems(n));
     if (value == NULL || raw == NULL) {
-        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        gradcheck_no_memory(s->report);
         return NULL;
     }
     if (adj_get(t->exec, n, raw, adj_type_bytes(n->type)) != ADJ_OK)
@@ -71,7 +71,7 @@ static int is_refuted(subject *s, const trail *t, const adj_node *n)
             return 0;
     const claim c = {.node = n, .operand = operand, .type = n->type, .value = value_in(s, t, n)};
     if (c.value != NULL && ask_formula(&c, &s->region, &error) != ADJ_OK)
-        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        gradcheck_no_memory(s->report);
     return error.wrong > 0;
 }
 
@@ -82,7 +82,7 @@ static const adj_node *find_wrong_node(subject *s, int leaf)
     trail t = {0};
     const adj_status status = open_trail(s, &s->reference, leaf, 1, &t);
     if (status == ADJ_ENOMEM)
-        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        gradcheck_no_memory(s->report);
     for (int i = 0; i < t.n && found == NULL && status == ADJ_OK; i++)
         found = is_refuted(s, &t, t.node[i]) ? t.node[i] : NULL;
     adj_exec_free(t.exec);
@@ -120,7 +120,7 @@ static const adj_node *first_apart(subject *s, int leaf)
     if (status == ADJ_OK)
         status = open_trail(s, &s->tested, leaf, 1, &naive);
     if (status == ADJ_ENOMEM)
-        gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        gradcheck_no_memory(s->report);
     for (int i = tested.n - 1; i >= 0 && status == ADJ_OK; i--)
         if (!agree(s, &tested, &naive, tested.node[i]))
             first = tested.node[i];

@@ -5,26 +5,17 @@
 
 #include "gradcheck.h"
 
-const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n)
-{
-    const adj_gradcheck_opts *o = &r->opts;
-    char line[1024] = "";
-    if (o->repro != NULL)
-        o->repro(o->user, n, line, sizeof line);
-    return gradcheck_text(r, "%s", line);
-}
-
 static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
 {
-    adj_gradcheck_report *r = s->report;
-    row->blame = blame_text(s, f->leaf, f->rule_is_wrong, &row->fault);
-    if (row->fault == ADJ_FAULT_KERNEL)
-        row->blame = gradcheck_text(r, "%s backward agrees with numeric -> %s", reference_name(s),
-                                    row->blame);
+    adj_gradcheck_fault fault;
+    const char *blame = blame_text(s, f->leaf, f->rule_is_wrong, &fault);
+    if (fault == ADJ_FAULT_KERNEL)
+        blame = gradcheck_text(s->report, "%s backward agrees with numeric -> %s",
+                               reference_name(s), blame);
+    gradcheck_blame(s->report, s->node, fault, blame, row);
     if (row->wrong > 0)
         describe_wrong(s, f, row);
-    row->repro = gradcheck_repro(r, s->node);
-    return r->status;
+    return s->report->status;
 }
 
 /* ---- which elements ---- */
@@ -94,7 +85,7 @@ static adj_status locate(leaf_check *c, failure *f)
     bound b;
     adj_status status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK || wrong == NULL)
-        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_no_memory(s->report);
     double each = terms_of(s->reference.y) * (double)s->n_y + 1;
     int64_t max = (int64_t)fmin(fmax(0x1p30 / each, 64), MAX_LOOKED_AT);
     int64_t stride = f->stride = f->rule_is_wrong && n > max ? (n + max - 1) / max : 1;

@@ -37,8 +37,8 @@ adj_status check_forward(subject *s, adj_gradcheck_row *row)
     if (status != ADJ_OK || e.wrong == 0)
         return status;
     s->wrong_forward = 1;
-    row->result = ADJ_GRADCHECK_FAIL;
-    row->fault = ADJ_FAULT_REFERENCE;
+    gradcheck_blame(s->report, s->node, ADJ_FAULT_REFERENCE,
+                    gradcheck_text(s->report, WRONG_REFERENCE, y->op->name), row);
     row->wrong = e.wrong;
     row->analytic = e.got;
     row->numeric = e.expected;
@@ -46,14 +46,11 @@ adj_status check_forward(subject *s, adj_gradcheck_row *row)
     row->worst_abs = e.max_abs;
     row->worst_rel = e.max_rel;
     row->method = "formula";
-    row->wrt = "value";
     row->type = y->type;
     row->elems = s->n_y;
     row->origin = "rounding in float64";
     row->index = gradcheck_text(s->report, "[%lld]", (long long)e.at);
     row->pattern = gradcheck_text(s->report, "%lld of %lld wrong", (long long)row->wrong,
                                   (long long)row->elems);
-    row->blame = gradcheck_text(s->report, WRONG_REFERENCE, y->op->name);
-    row->repro = gradcheck_repro(s->report, s->node);
     return s->report->status;
 }

@@ -5,34 +5,15 @@
 #include <string.h>
 
 #include "check/formula.h"
-#include "check/wanted_impl.h"
 #include "gradcheck.h"
-
-static void name_row(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
-{
-    row->node = (int)n->id;
-    row->op = n->op->name;
-    row->name =
-        n->name != NULL ? gradcheck_text(r, "%s", n->name) : gradcheck_text(r, "%%%d", (int)n->id);
-    char text[256] = "";
-    FILE *f = n->op->schema != NULL ? fmemopen(text, sizeof text - 1, "w") : NULL;
-    if (f == NULL)
-        return;
-    adj_show_attrs(n, f);
-    fclose(f);
-    row->attrs = gradcheck_text(r, "%s", text + (text[0] == ' '));
-}
 
 /* Adds a row without numbers: SKIPPED or NOT_CHECKED. */
 static adj_status leave_out(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
                             adj_gradcheck_result result, const char *why)
 {
-    adj_gradcheck_row *row = gradcheck_row(r);
+    adj_gradcheck_row *row = gradcheck_row(r, n, wrt, order);
     if (row == NULL)
         return r->status;
-    name_row(r, n, row);
-    row->wrt = wrt;
-    row->order = order;
     row->reason = why;
     row->result = result;
     return r->status;
@@ -48,10 +29,9 @@ static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *w
 static adj_status check_value(subject *s)
 {
     adj_gradcheck_report *r = s->report;
-    adj_gradcheck_row *row = gradcheck_row(r);
+    adj_gradcheck_row *row = gradcheck_row(r, s->node, "value", 1);
     if (row == NULL)
         return r->status;
-    name_row(r, s->node, row);
     adj_status status = check_forward(s, row);
     if (row->result != ADJ_GRADCHECK_FAIL)
         r->n_row--;
@@ -61,26 +41,23 @@ static adj_status check_value(subject *s)
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const char *backend, const char *impl)
 {
     char text[OTHER_IMPL];
-    if (r->opts.debug.impl == NULL)
-        return "";
-    if (is_wanted_impl(impl, r->opts.debug.impl)) {
-        r->about.impl_nodes++;
-        return "";
-    }
-    say_other_impl(text, r->opts.debug.impl, backend, impl);
-    return gradcheck_text(r, "%s", text);
+    if (other_impl(text, r->opts.debug.impl, backend, impl))
+        return gradcheck_text(r, "%s", text);
+    r->about.impl_nodes += r->opts.debug.impl != NULL;
+    return "";
 }
 
 /* What the executor's steps say of that: the last one, or the first that has the name. */
 static const char *other_impl_of(adj_gradcheck_report *r, const adj_exec *e)
 {
     adj_step_info ran = {.backend = "", .impl = ""};
+    char text[OTHER_IMPL];
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         const adj_step_info step = adj_exec_step_at(e, i);
         if (step.n_node == 0)
             continue;
         ran = step;
-        if (is_wanted_impl(step.impl, r->opts.debug.impl))
+        if (!other_impl(text, r->opts.debug.impl, step.backend, step.impl))
             break;
     }
     return gradcheck_other_impl(r, ran.backend, ran.impl);
@@ -102,12 +79,9 @@ static adj_status check_open_subject(subject *s, const char *prefix)
             skip(r, s->node, wrt, s->order, "integer input");
             continue;
         }
-        adj_gradcheck_row *row = gradcheck_row(r);
+        adj_gradcheck_row *row = gradcheck_row(r, s->node, wrt, s->order);
         if (row == NULL)
             break;
-        name_row(r, s->node, row);
-        row->wrt = wrt;
-        row->order = s->order;
         row->operand = s->slot[leaf];
         row->type = s->tested.leaf[leaf]->type;
         if (check_leaf(s, leaf, row) == ADJ_OK)
@@ -122,17 +96,12 @@ static adj_status check_open_subject(subject *s, const char *prefix)
 static adj_status fail_type(adj_gradcheck_report *r, const adj_node *n, int order,
                             const char *sentence)
 {
-    adj_gradcheck_row *row = gradcheck_row(r);
+    adj_gradcheck_row *row = gradcheck_row(r, n, "-", order);
     if (row == NULL)
         return r->status;
-    name_row(r, n, row);
-    row->wrt = "-";
-    row->order = order;
-    row->result = ADJ_GRADCHECK_FAIL;
-    row->fault = ADJ_FAULT_RULE;
-    row->blame =
-        gradcheck_text(r, "%s -> fault is in the gradient rule of %s", sentence, n->op->name);
-    row->repro = gradcheck_repro(r, n);
+    gradcheck_blame(
+        r, n, ADJ_FAULT_RULE,
+        gradcheck_text(r, "%s -> fault is in the gradient rule of %s", sentence, n->op->name), row);
     return r->status;
 }
 
@@ -174,14 +143,8 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
 /* A step of an optimizer has no gradient, but a formula. */
 static adj_status check_step(adj_gradcheck_report *r, const adj_node *n)
 {
-    adj_gradcheck_row *row = gradcheck_row(r);
-    if (row == NULL)
-        return r->status;
-    name_row(r, n, row);
-    adj_status status = check_update(r, n, row);
-    if (row->result == ADJ_GRADCHECK_FAIL)
-        row->repro = gradcheck_repro(r, n);
-    return status;
+    adj_gradcheck_row *row = gradcheck_row(r, n, operand_name(n, 0), 1);
+    return row != NULL ? check_update(r, n, row) : r->status;
 }
 
 static int has_float_operand(const adj_node *n)
@@ -277,7 +240,7 @@ static adj_status check_steps(adj_gradcheck_report *r, const adj_graph *g, const
     char *steps = region_alloc(&r->region, (size_t)g->n_node, 1);
     adj_status status = r->status;
     if (steps == NULL)
-        return gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_no_memory(r);
     for (int i = 0; u != NULL && i < u->n; i++)
         mark_needed(g, 1, (const adj_node *const[]){u->list[i].next}, steps);
     for (int id = 0; id < g->n_node && status == ADJ_OK; id++) {
@@ -299,7 +262,7 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
     const adj_graph *g = y->graph;
     char *need = region_alloc(&(*out)->region, (size_t)g->n_node, 1);
     if (need == NULL)
-        return gradcheck_fail(*out, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_no_memory(*out);
     mark_needed(g, 1, (const adj_node *const[]){y}, need);
     for (int id = 0; id <= (int)y->id && status == ADJ_OK; id++) {
         const adj_node *n = g->node[id];

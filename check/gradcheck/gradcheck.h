@@ -7,7 +7,7 @@
 #define ADJ_GRADCHECK_H
 
 #include "adjoint_check.h"
-#include "check/number.h"
+#include "check/shared.h"
 
 struct adj_gradcheck_report {
     region region;
@@ -25,8 +25,14 @@ adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char
 /* A string that lives as long as the report; "" when out of memory. */
 const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* A new row; NULL when out of memory. */
-adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r);
+/* Sets that status. Returns ADJ_ENOMEM. */
+adj_status gradcheck_no_memory(adj_gradcheck_report *r);
+/* A new row for n; NULL when out of memory. */
+adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r, const adj_node *n, const char *wrt,
+                                 int order);
+/* Fails the row of n, with the command line that repeats the check. */
+void gradcheck_blame(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_fault fault,
+                     const char *sentence, adj_gradcheck_row *row);
 
 /* The same expression over new leaves. dx: by leaf; NULL for one that is no float. */
 typedef struct {
@@ -189,8 +195,6 @@ double reference_eps(const subject *s);
 const char *reference_name(const subject *s);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
-/* The command line that repeats the check; "". */
-const char *gradcheck_repro(adj_gradcheck_report *r, const adj_node *n);
 
 /* forward.c. Returns the values of each operand of y, a node of the reference's graph; NULL if one
  * is neither a leaf nor dy, or if memory is short. */

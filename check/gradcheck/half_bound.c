@@ -70,18 +70,15 @@ adj_status half_bound(subject *s, int leaf, const double **bound)
     const adj_compare_opts opts = {.threads = s->report->opts.threads,
                                    .debug.backends = s->report->opts.debug.backends};
     const adj_compare_config tested = {.name = "tested"};
-    adj_compare_config f64;
     const adj_node *dx = s->tested.dx[leaf];
     gradient_group g = {.is_known = 0};
     expectation e = {0};
     outcome o = {0};
     *bound = NULL;
-    adj_status status = adj_compare_config_parse("naive:f64", &f64, NULL);
-    if (status == ADJ_OK)
-        status = group_of(s, &dx, &s->region, &g);
+    adj_status status = group_of(s, &dx, &s->region, &g);
     if (status != ADJ_OK || !g.is_known)
         return status;
-    const runner in_f64 = {.opts = &opts, .reference = &f64};
+    const runner in_f64 = {.opts = &opts, .reference = &naive_f64};
     const group_case alone = {&g.group, 0, g.operand, &tested};
     status = group_expect(&in_f64, &alone, &s->region, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)

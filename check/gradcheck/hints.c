@@ -31,7 +31,7 @@ static adj_status look_along(subject *s, const failure *f, int axis, along *x)
     char *seen = region_alloc(&s->region, (size_t)shape.dim[axis] + 1, 1);
     *x = (along){.dim = shape.dim[axis]};
     if (seen == NULL)
-        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_no_memory(s->report);
     for (int64_t i = 0; i < n; i++)
         if (f->wrong[i])
             seen[index_at(shape, i, axis)] = 1;

@@ -18,6 +18,11 @@ adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char
     return status;
 }
 
+adj_status gradcheck_no_memory(adj_gradcheck_report *r)
+{
+    return gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+}
+
 const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
 {
     char text[ADJ_MESSAGE];
@@ -27,23 +32,33 @@ const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
     va_end(args);
     char *kept = region_string(&r->region, text);
     if (kept == NULL)
-        gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+        gradcheck_no_memory(r);
     return kept != NULL ? kept : "";
 }
 
-adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r)
+adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r, const adj_node *n, const char *wrt,
+                                 int order)
 {
     adj_gradcheck_row *list = region_grow(&r->region, r->row, r->n_row, &r->capacity, sizeof *list);
+    char attrs[256] = "";
+    FILE *f = n->op->schema != NULL ? fmemopen(attrs, sizeof attrs - 1, "w") : NULL;
+    if (f != NULL) {
+        adj_show_attrs(n, f);
+        fclose(f);
+    }
     if (list == NULL) {
-        gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
+        gradcheck_no_memory(r);
         return NULL;
     }
     r->row = list;
     adj_gradcheck_row *row = &r->row[r->n_row++];
-    *row = (adj_gradcheck_row){.name = "",
-                               .op = "",
-                               .attrs = "",
-                               .wrt = "",
+    *row = (adj_gradcheck_row){.node = (int)n->id,
+                               .name = n->name != NULL ? gradcheck_text(r, "%s", n->name)
+                                                       : gradcheck_text(r, "%%%d", (int)n->id),
+                               .op = n->op->name,
+                               .attrs = gradcheck_text(r, "%s", attrs + (attrs[0] == ' ')),
+                               .wrt = wrt,
+                               .order = order,
                                .method = "",
                                .index = "",
                                .origin = "",
@@ -52,9 +67,20 @@ adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r)
                                .blame = "",
                                .repro = "",
                                .reason = "",
-                               .repeatable = 1,
-                               .order = 1};
+                               .repeatable = 1};
     return row;
+}
+
+void gradcheck_blame(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_fault fault,
+                     const char *sentence, adj_gradcheck_row *row)
+{
+    char line[1024] = "";
+    if (r->opts.repro != NULL)
+        r->opts.repro(r->opts.user, n, line, sizeof line);
+    row->result = ADJ_GRADCHECK_FAIL;
+    row->fault = fault;
+    row->blame = sentence;
+    row->repro = gradcheck_text(r, "%s", line);
 }
 
 void adj_gradcheck_free(adj_gradcheck_report *r)

@@ -5,7 +5,6 @@
  * than for any. Element-wise nodes take anything, and so get a leaf for each operand. */
 #include <string.h>
 
-#include "check/reference.h"
 #include "exec/backend_option.h"
 #include "gradcheck.h"
 

@@ -38,12 +38,12 @@ adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row)
     }
     if (status != ADJ_OK || wrong == 0)
         return status;
-    row->result = ADJ_GRADCHECK_FAIL;
-    const char *blame = blame_text(s, leaf, 0, &row->fault);
-    row->blame = gradcheck_text(
+    adj_gradcheck_fault fault;
+    const char *blame = blame_text(s, leaf, 0, &fault);
+    blame = gradcheck_text(
         s->report, "on ties: %lld of %lld wrong, worst %s: got %.9g, expected %.9g -> %s",
         (long long)wrong, (long long)leaf_elems(s, leaf), index_text(s, leaf, worst),
         s->dx[leaf][worst], s->dx_ref[leaf][worst], blame);
-    row->repro = gradcheck_repro(s->report, s->node);
+    gradcheck_blame(s->report, s->node, fault, blame, row);
     return status;
 }

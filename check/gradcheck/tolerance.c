@@ -55,7 +55,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
     char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
     *c = (cost){.unit = adj_traits_of(dx->type.dtype)->unit, .max = dx};
     if (need == NULL)
-        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_no_memory(s->report);
     mark_needed(g, 1, &dx, need);
     for (int id = (int)dx->id; id >= 0; id--) {
         const adj_node *n = g->node[id];
@@ -93,7 +93,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
     double **all = reals_by_leaf(s), min = 0;
     if (status != ADJ_OK || all == NULL)
-        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_no_memory(s->report);
     if ((status = backward_magnitudes(s, all)) != ADJ_OK)
         return status;
 
@@ -116,7 +116,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     b->atol = o->atol;
     b->half = NULL;
     if (c.unit > unit_acc && half_bound(s, leaf, &b->half) != ADJ_OK)
-        return gradcheck_fail(s->report, ADJ_ENOMEM, "gradcheck: out of memory");
+        return gradcheck_no_memory(s->report);
     if (o->rtol > 0 || o->atol > 0)
         b->origin =
             gradcheck_text(s->report, "%g + %g |reference|, as asked for", o->atol, o->rtol);

@@ -23,9 +23,9 @@ typedef struct {
     const adj_node *node;
     const adj_compare_config *config; /* computes it */
     region region;
-    double *x[MAX_IN];              /* by operand: values that its type holds */
-    double *got, *expected, *terms; /* terms: the sum of their magnitudes */
-    double worst;                   /* in tolerances */
+    double *x[MAX_IN]; /* by operand: values that its type holds */
+    double *expected, *bound;
+    double worst; /* in tolerances */
 } course;
 
 static adj_dtype dtype_of(const course *c, const adj_node *n)
@@ -57,47 +57,37 @@ static void draw(const course *c, int k, int step)
         x[i] = adj_is_float(dtype) ? rounded(dtype, value_of(c, k, i, x[i])) : step;
 }
 
-static double tolerance_at(const course *c, int64_t i)
+static double tolerance(adj_dtype dtype, double expected, double terms)
 {
-    const adj_dtype dtype = dtype_of(c, c->node);
     const adj_dtype_traits *t = adj_traits_of(dtype);
     if (!adj_is_float(dtype))
         return 0;
-    return margin * t->unit * fabs(c->expected[i]) + OPERATIONS * sum_unit(dtype) * c->terms[i] +
+    return margin * t->unit * fabs(expected) + OPERATIONS * sum_unit(dtype) * terms +
            (dtype == ADJ_F64 ? 0x1p-1074 : t->floor); /* f64's subnormal numbers are kept */
 }
 
-static void record(const course *c, int64_t i, int step, adj_gradcheck_row *row)
+static void judge_step(course *c, int step, const void *value, adj_gradcheck_row *row)
 {
-    const double size = fmax(fabs(c->got[i]), fabs(c->expected[i]));
-    row->analytic = c->got[i];
-    row->numeric = c->expected[i];
-    row->tolerance = tolerance_at(c, i);
-    row->worst_abs = fabs(c->got[i] - c->expected[i]);
-    row->worst_rel = size > 0 ? row->worst_abs / size : 0;
-    row->index = gradcheck_text(c->r, "[%lld] in step %d", (long long)i, step);
+    const adj_type type = {dtype_of(c, c->node), c->node->type.shape};
+    const expectation x = {.dtype = ADJ_F64, .expected = c->expected, .bound = c->bound};
+    formula_value(c->node, c->x, c->expected, c->bound);
+    for (int64_t i = 0; i < node_elems(c->node); i++)
+        c->bound[i] = tolerance(type.dtype, c->expected[i], c->bound[i]);
+    const adj_compare_error e = judge(type, value, &x);
+    row->elems += e.n;
+    row->wrong += e.wrong;
+    if (!(e.worst > c->worst))
+        return;
+    c->worst = e.worst;
+    row->analytic = e.got;
+    row->numeric = e.expected;
+    row->tolerance = e.bound;
+    row->worst_abs = fabs(e.got - e.expected);
+    row->worst_rel = row->worst_abs / fmax(fabs(e.got), fabs(e.expected));
+    row->index = gradcheck_text(c->r, "[%lld] in step %d", (long long)e.at, step);
 }
 
-static void judge_step(course *c, int step, adj_gradcheck_row *row)
-{
-    double worst = c->worst;
-    int64_t at = -1;
-    formula_value(c->node, c->x, c->expected, c->terms);
-    for (int64_t i = 0; i < node_elems(c->node); i++) {
-        const double excess = check_excess(fabs(c->got[i] - c->expected[i]), tolerance_at(c, i));
-        row->wrong += excess > 1;
-        if (excess > worst || (row->elems == 0 && at < 0)) {
-            worst = excess;
-            at = i;
-        }
-    }
-    if (at >= 0)
-        record(c, at, step, row);
-    c->worst = worst;
-    row->elems += node_elems(c->node);
-}
-
-static adj_status take_step(course *c, const runner *b, int step, region *p, outcome *o,
+static adj_status take_step(course *c, const runner *b, int step, outcome *o,
                             adj_gradcheck_row *row)
 {
     const adj_node *n = c->node;
@@ -105,27 +95,27 @@ static adj_status take_step(course *c, const runner *b, int step, region *p, out
     for (int k = 0; k < n->n_in; k++) {
         if ((step == 1 || k > 0) && adj_operand_position(n, n->in[k]) == k)
             draw(c, k, step);
-        operand[k] = convert(p, ADJ_F64, c->x[k], dtype_of(c, n->in[k]), node_elems(n->in[k]));
+        operand[k] =
+            convert(&c->region, ADJ_F64, c->x[k], dtype_of(c, n->in[k]), node_elems(n->in[k]));
         if (operand[k] == NULL)
             return ADJ_ENOMEM;
     }
-    adj_status status = run_node(b, n, operand, c->config, p, o);
+    adj_status status = run_node(b, n, operand, c->config, &c->region, o);
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status != ADJ_OK ? status : o->status;
-    adj_convert(dtype_of(c, n), o->value[0], ADJ_F64, c->got, node_elems(n));
-    judge_step(c, step, row);
-    memcpy(c->x[0], c->got, (size_t)node_elems(n) * sizeof(double));
+    judge_step(c, step, o->value[0], row);
+    adj_convert(dtype_of(c, n), o->value[0], ADJ_F64, c->x[0], node_elems(n));
     return ADJ_OK;
 }
 
 static adj_status open_course(course *c)
 {
     const adj_node *n = c->node;
-    double **const of_y[] = {&c->got, &c->expected, &c->terms};
-    for (int i = 0; i < 3; i++)
-        if ((*of_y[i] = region_alloc(&c->region, (size_t)node_elems(n) + 1, sizeof(double))) ==
-            NULL)
-            return ADJ_ENOMEM;
+    const size_t n_y = (size_t)node_elems(n) + 1;
+    c->expected = region_alloc(&c->region, n_y, sizeof(double));
+    c->bound = region_alloc(&c->region, n_y, sizeof(double));
+    if (c->expected == NULL || c->bound == NULL)
+        return ADJ_ENOMEM;
     for (int k = 0; k < n->n_in; k++) {
         const int first = adj_operand_position(n, n->in[k]);
         const size_t elems = (size_t)node_elems(n->in[k]);
@@ -145,7 +135,7 @@ static adj_status run_course(adj_gradcheck_report *r, const runner *b, const adj
     outcome o = {0};
     adj_status status = open_course(&c);
     for (int step = 1; step <= STEPS && status == ADJ_OK; step++)
-        status = take_step(&c, b, step, &c.region, &o, row);
+        status = take_step(&c, b, step, &o, row);
     if (status != ADJ_OK)
         gradcheck_fail(r, status, "gradcheck of %s: %s", n->op->name,
                        o.message[0] != '\0' ? o.message : adj_status_name(status));
@@ -162,34 +152,31 @@ adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradchec
 {
     const char *tested = NULL, *reference = NULL;
     const adj_compare_opts opts = {.threads = r->about.threads, .debug = r->opts.debug};
-    adj_compare_config config = {.name = "tested"}, f64 = {.name = "naive:f64"};
-    const runner b = {.opts = &opts, .reference = &f64};
+    const runner b = {.opts = &opts, .reference = &naive_f64};
+    adj_compare_config config = {.name = "tested"};
     row->method = "formula";
-    row->wrt = operand_name(n, 0);
     row->type = n->type;
     row->origin = adj_is_float(n->type.dtype) ? "1.125 u |y| + 16 u_acc sum |terms|" : "equality";
     adj_gradcheck_row wide = *row;
     snprintf(config.backend, sizeof config.backend, "%s", r->about.backend);
     if (r->opts.debug.impl != NULL)
         snprintf(config.impl, sizeof config.impl, "%s", r->opts.debug.impl);
-    adj_status status = adj_compare_config_parse("naive:f64", &f64, NULL);
-    if (status == ADJ_OK)
-        status = run_course(r, &b, n, &config, row, &tested);
+    adj_status status = run_course(r, &b, n, &config, row, &tested);
     if (status == ADJ_OK && (tested != NULL || node_elems(n) <= MAX_WIDE))
-        status = run_course(r, &b, n, &f64, &wide, &reference);
+        status = run_course(r, &b, n, &naive_f64, &wide, &reference);
     if (status != ADJ_OK || (tested == NULL && reference == NULL))
         return status;
     const int is_naive = tested == NULL || strncmp(tested, "backend naive", 13) == 0;
     if (tested == NULL)
         *row = wide;
-    row->result = ADJ_GRADCHECK_FAIL;
-    row->fault = reference != NULL && is_naive ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL;
     row->pattern = gradcheck_text(r, "%lld of %lld wrong in %d steps", (long long)row->wrong,
                                   (long long)row->elems, STEPS);
-    row->blame = gradcheck_text(
+    const char *blame = gradcheck_text(
         r, "its formula in float64 %s -> fault is in %s%s%s",
         tested == NULL ? "and the backend under test agree" : "gives something else",
         tested != NULL ? tested : reference, reference != NULL && !is_naive ? ", and in " : "",
         reference != NULL && !is_naive ? reference : "");
+    gradcheck_blame(r, n, reference != NULL && is_naive ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL,
+                    blame, row);
     return r->status;
 }

@@ -212,11 +212,10 @@ void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)
     if (row->repeatable || row->result == ADJ_GRADCHECK_FAIL)
         return;
     adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
-    row->result = ADJ_GRADCHECK_FAIL;
-    row->fault = ADJ_FAULT_KERNEL;
-    row->blame = gradcheck_text(s->report,
-                                "not repeatable: the same values gave other bits the second time "
-                                "-> fault is in backend %s's kernel for %s (%s)",
-                                step.backend, step.op, step.impl);
-    row->repro = gradcheck_repro(s->report, s->node);
+    gradcheck_blame(s->report, s->node, ADJ_FAULT_KERNEL,
+                    gradcheck_text(s->report,
+                                   "not repeatable: the same values gave other bits the second "
+                                   "time -> fault is in backend %s's kernel for %s (%s)",
+                                   step.backend, step.op, step.impl),
+                    row);
 }

@@ -1,0 +1,79 @@
+/* shared.c - see shared.h. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check/shared.h"
+
+double rounded(adj_dtype dtype, double v)
+{
+    double element = 0;
+    if (!adj_is_float(dtype))
+        return v;
+    adj_store(dtype, &element, 0, v);
+    return adj_load(dtype, &element, 0);
+}
+
+int is_inner_operand(const adj_node *n, int k)
+{
+    const adj_node *v = n->in[k];
+    if ((n->op->flags & ADJ_OP_ELEMENTWISE) || v->n_in == 0 || !adj_is_float(v->type.dtype))
+        return 0;
+    for (int i = 0; i < v->n_in; i++)
+        if (adj_operand_position(n, v->in[i]) < 0)
+            return 0;
+    return 1;
+}
+
+double max_magnitude(const double *v, int64_t n)
+{
+    double max = 0;
+    for (int64_t i = 0; i < n; i++)
+        max = fmax(max, fabs(v[i]));
+    return max;
+}
+
+static int is_built_in(const adj_backend *backend)
+{
+    for (const adj_backend *const *b = adj_backends; *b != NULL; b++)
+        if (strcmp((*b)->name, backend->name) == 0)
+            return 1;
+    return 0;
+}
+
+adj_status reference_backends(const adj_backend *const *own, region *p,
+                              const adj_backend *const **list)
+{
+    const adj_backend *const *naive = adj_backends;
+    size_t n = 0, kept = 0;
+    *list = NULL;
+    while (own != NULL && own[n] != NULL)
+        n++;
+    while (naive[1] != NULL)
+        naive++;
+    const adj_backend **all = region_alloc(p, n + 2, sizeof *all);
+    if (all == NULL)
+        return ADJ_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (!is_built_in(own[i]))
+            all[kept++] = own[i];
+    all[kept] = *naive;
+    if (kept > 0)
+        *list = all;
+    return ADJ_OK;
+}
+
+int other_impl(char text[OTHER_IMPL], const char *wanted, const char *backend,
+               const char *implementation)
+{
+    text[0] = '\0';
+    if (wanted == NULL || strstr(implementation, wanted) != NULL)
+        return 0;
+    if (implementation[0] != '\0')
+        snprintf(text, OTHER_IMPL, "no implementation's name contains \"%.60s\"; ran %.30s %.60s",
+                 wanted, backend, implementation);
+    else
+        snprintf(text, OTHER_IMPL,
+                 "no implementation's name contains \"%.60s\"; no kernel computes it", wanted);
+    return 1;
+}

@@ -1,0 +1,43 @@
+/* shared.h - what both checkers know: how types round, what a result is linear in, the backends of
+ * the reference, and what is said where an implementation was asked for by name. */
+#ifndef ADJ_CHECK_SHARED_H
+#define ADJ_CHECK_SHARED_H
+
+#include "graph/graph.h"
+
+/* The rounding unit of sums of that type: they are made in float or better. */
+static inline double sum_unit(adj_dtype dtype)
+{
+    double unit = adj_traits_of(dtype)->unit;
+    return unit < 0x1p-24 ? unit : 0x1p-24;
+}
+/* The largest |v[i]|; 0 of none. A NaN is left out. */
+double max_magnitude(const double *v, int64_t n);
+/* v as the type holds it. */
+double rounded(adj_dtype dtype, double v);
+
+/* Is operand k computed from n's other operands? Of an element-wise node, which takes anything,
+ * none counts as such. */
+int is_inner_operand(const adj_node *n, int k);
+
+static inline int is_linear_in(const adj_node *n, int k)
+{
+    return has_operand_bit(n->op->linear_in, k);
+}
+
+/* A NULL-ended list for an executor with backend "naive": the caller's own backends, then naive.
+ * The executor asks these only for the caller's own ops (exec/backends.c). A backend with the name
+ * of a built-in one may be under test and is left out. Sets *list to NULL, the built-in backends,
+ * if the caller has none of its own. */
+adj_status reference_backends(const adj_backend *const *own, region *p,
+                              const adj_backend *const **list);
+
+/* Room for a sentence of other_impl. */
+enum { OTHER_IMPL = 200 };
+/* Sets text to "" and returns 0 if the implementation's name contains what is wanted; NULL and "":
+ * anything will do. Else returns 1, and text is what ran instead; implementation "": nothing did.
+ */
+int other_impl(char text[OTHER_IMPL], const char *wanted, const char *backend,
+               const char *implementation);
+
+#endif
