@@ -7,63 +7,53 @@
 #include "compare.h"
 #include "exec/backend_option.h"
 
-/* By the versions of oneDNN that know them first. */
-static const struct {
-    int since; /* 100 major + minor; the limit of others is ignored */
-    const char *name;
-} isas[] = {
-    {0, "sse41"},
-    {0, "avx"},
-    {0, "avx2"},
-    {0, "avx2_vnni"},
-    {0, "avx512_core"},
-    {0, "avx512_core_vnni"},
-    {0, "avx512_core_bf16"},
-    {0, "avx512_core_amx"},
-    {0, "all"},
-    {300, "avx2_vnni_2"},
-    {300, "avx512_core_fp16"},
-    {300, "avx512_core_amx_fp16"},
-    {304, "avx10_1_512"},
-    {304, "avx10_1_512_amx"},
-    {304, "avx10_1_512_amx_fp16"},
-};
+/* In the order of the versions of oneDNN that know them first: any, 3.0, 3.4. */
+static const char *const isas[] = {"sse41",
+                                   "avx",
+                                   "avx2",
+                                   "avx2_vnni",
+                                   "avx512_core",
+                                   "avx512_core_vnni",
+                                   "avx512_core_bf16",
+                                   "avx512_core_amx",
+                                   "all",
+                                   "avx2_vnni_2",
+                                   "avx512_core_fp16",
+                                   "avx512_core_amx_fp16",
+                                   "avx10_1_512",
+                                   "avx10_1_512_amx",
+                                   "avx10_1_512_amx_fp16"};
+enum { N_ISA = sizeof isas / sizeof *isas, IN_ANY = 9, IN_3_0 = 12 };
+
 const adj_compare_config naive_f64 = {
     .name = "naive:f64", .backend = "naive", .has_dtype = 1, .dtype = ADJ_F64};
 
 static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhwc",  "nchw", "isa=",
                                     "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
-enum { N_ISA = sizeof isas / sizeof *isas, N_WORD = sizeof words / sizeof *words, MAX_OPS = 128 };
+enum { N_WORD = sizeof words / sizeof *words };
 
 /* An isa that the oneDNN here knows. */
 static adj_status read_isa(const char *text, adj_compare_config *c, adj_error *error)
 {
-    const char *names[N_ISA];
     char version[64] = "", known[320] = "", *point;
-    int n = 0;
     (void)adj_backend_describe("onednn", version, sizeof version);
     long here = 100 * strtol(version, &point, 10);
     here += *point == '.' ? strtol(point + 1, NULL, 10) : 0;
-    for (int i = 0; i < N_ISA; i++)
-        names[i] = isas[i].name;
-    while (n < N_ISA && isas[n].since <= here)
-        n++;
-    for (int k = 0, used = 0; k < n; k++)
-        used += snprintf(known + used, sizeof known - (size_t)used, "%s%s",
-                         k > 0 ? ", " : "it knows ", names[k]);
-    for (int i = n; i < N_ISA; i++) {
-        if (strcmp(text, names[i]) != 0)
-            continue;
-        return adj_error_set(error, ADJ_EARG,
-                             "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (%s)", c->name,
-                             (int)strcspn(version, " "), version, text, known);
-    }
+    const int n = here < 300 ? IN_ANY : here < 304 ? IN_3_0 : N_ISA;
     snprintf(c->isa, sizeof c->isa, "%s", text);
-    for (int i = 0; i < n; i++)
-        if (strcmp(text, names[i]) == 0)
+    for (int i = 0, used = 0; i < n; i++) {
+        if (strcmp(text, isas[i]) == 0)
             return ADJ_OK;
+        used += snprintf(known + used, sizeof known - (size_t)used, "%s%s",
+                         i > 0 ? ", " : "it knows ", isas[i]);
+    }
+    for (int i = n; i < N_ISA; i++)
+        if (strcmp(text, isas[i]) == 0)
+            return adj_error_set(error, ADJ_EARG,
+                                 "configuration \"%s\": oneDNN %.*s knows no isa \"%s\" (%s)",
+                                 c->name, (int)strcspn(version, " "), version, text, known);
     return adj_error_set(error, ADJ_EARG, "configuration \"%s\": unknown isa \"%s\"%s", c->name,
-                         text, did_you_mean(text, names, n, sizeof *names, known).s);
+                         text, did_you_mean(text, isas, n, sizeof *isas, known).s);
 }
 
 /* "onednn", or "onednn,max_pool=naive" */
@@ -89,35 +79,21 @@ static adj_status read_threads(const char *text, adj_compare_config *c, adj_erro
     return ADJ_OK;
 }
 
-/* What an option of the executor is called here; NULL: it is none of these. */
-static int *switch_of(const char *part, adj_compare_config *c)
-{
-    if (strcmp(part, "fast") == 0)
-        return &c->fast;
-    if (strcmp(part, "unfused") == 0)
-        return &c->unfused;
-    return strcmp(part, "tune") == 0 ? &c->tune : NULL;
-}
-
-/* The half type behind "mixed". AS_BUILT: it is none, and the type of everything. */
-static adj_precision precision_of(const char *part)
-{
-    if (strcmp(part, "f16") == 0)
-        return ADJ_PRECISION_F16;
-    return strcmp(part, "bf16") == 0 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT;
-}
-
 /* before: the part before it. */
 static adj_status read_part(const char *part, const char *before, adj_compare_config *c,
                             adj_error *error)
 {
+    const struct {
+        const char *name;
+        int *on;
+    } switches[] = {{"fast", &c->fast}, {"unfused", &c->unfused}, {"tune", &c->tune}};
+    const int is_f16 = strcmp(part, "f16") == 0, is_bf16 = strcmp(part, "bf16") == 0;
     adj_dtype dtype;
-    if (strcmp(part, "mixed") == 0) {
-        c->precision = ADJ_PRECISION_BF16;
-        return ADJ_OK;
-    }
-    if (strcmp(before, "mixed") == 0 && precision_of(part) != ADJ_PRECISION_AS_BUILT) {
-        c->precision = precision_of(part);
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (strcmp(part, switches[i].name) == 0)
+            return *switches[i].on = 1, ADJ_OK;
+    if (strcmp(part, "mixed") == 0 || (strcmp(before, "mixed") == 0 && (is_f16 || is_bf16))) {
+        c->precision = is_f16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16;
         return ADJ_OK;
     }
     if (adj_dtype_from_name(part, &dtype) == ADJ_OK && adj_is_float(dtype)) {
@@ -128,11 +104,6 @@ static adj_status read_part(const char *part, const char *before, adj_compare_co
     if (strcmp(part, "nhwc") == 0 || strcmp(part, "nchw") == 0) {
         c->format = part[1] == 'h' ? ADJ_NHWC : ADJ_NCHW;
         c->has_format = 1;
-        return ADJ_OK;
-    }
-    int *on = switch_of(part, c);
-    if (on != NULL) {
-        *on = 1;
         return ADJ_OK;
     }
     if (strncmp(part, "threads=", 8) == 0)

@@ -110,7 +110,6 @@ static adj_status locate(leaf_check *c, failure *f)
     else if (!c->exact)
         c->row->origin = b.origin;
     f->wrong = wrong;
-    f->n_wrong = c->row->wrong;
     return status;
 }
 

@@ -173,7 +173,6 @@ typedef struct {
     int leaf;
     int rule_is_wrong; /* reference and numeric differ */
     const char *wrong; /* by element */
-    int64_t n_wrong;   /* of them */
     int64_t looked_at; /* elements; fewer than all where there are many */
     int64_t stride;    /* between these */
 } failure;
@@ -184,7 +183,7 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
 #define WRONG_REFERENCE                                                                            \
     "naive's kernel for %s is wrong: its formula in float64 gives something else"
 /* hints.c: fills in pattern and hint. */
-adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
+void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
 /* gradcheck.c: "" where impl, by which a node was computed, has the name that debug.impl asks for,
  * if it asks for one, and counts that; else says what ran instead. */

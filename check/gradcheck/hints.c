@@ -3,19 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "gradcheck.h"
 
 enum { TEXT = 256 };
 
 /* ---- where ---- */
-
-/* The indices along one axis that have a wrong element. */
-typedef struct {
-    int64_t dim, n, first, last;
-    int64_t step;     /* between them; 0: not the same everywhere */
-    int contradicted; /* an element that was found right has another index */
-} along;
 
 static int64_t index_at(adj_shape shape, int64_t element, int axis)
 {
@@ -24,52 +16,30 @@ static int64_t index_at(adj_shape shape, int64_t element, int axis)
     return element % shape.dim[axis];
 }
 
-static adj_status look_along(subject *s, const failure *f, int axis, along *x)
+/* Appends ", all with h=2" or ", all with h=2..3" if the wrong elements have indices in at most
+ * half of the axis, and an element that was found right has another one. */
+static void describe_along(const subject *s, const failure *f, int axis, char text[TEXT])
 {
     const adj_shape shape = s->tested.leaf[f->leaf]->type.shape;
-    const int64_t n = adj_shape_elems(shape);
-    char *seen = region_alloc(&s->region, (size_t)shape.dim[axis] + 1, 1);
-    *x = (along){.dim = shape.dim[axis]};
-    if (seen == NULL)
-        return gradcheck_no_memory(s->report);
-    for (int64_t i = 0; i < n; i++)
-        if (f->wrong[i])
-            seen[index_at(shape, i, axis)] = 1;
-    for (int64_t i = 0; i < n; i += f->stride)
-        x->contradicted |= !seen[index_at(shape, i, axis)];
-    for (int64_t i = 0; i < x->dim; i++) {
-        if (!seen[i])
-            continue;
-        x->step = x->n < 2 ? i - x->last : i - x->last == x->step ? x->step : 0;
-        x->first = x->n == 0 ? i : x->first;
-        x->last = i;
-        x->n++;
-    }
-    return ADJ_OK;
-}
-
-static void append(char text[TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void append(char text[TEXT], const char *format, ...)
-{
+    const int64_t n = adj_shape_elems(shape), dim = shape.dim[axis];
+    const char name = axis_name(s, f->leaf, axis);
     const size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    c_vsnprintf(text + used, TEXT - used, format, args);
-    va_end(args);
-}
-
-/* Appends ", all with h=2"; nothing if the indices have no such form. */
-static void describe_along(const along *x, char name, char text[TEXT])
-{
-    const long long first = x->first, last = x->last, step = x->step;
-    if (!x->contradicted)
+    int64_t first = dim, last = 0;
+    int is_alone = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = index_at(shape, i, axis);
+        first = f->wrong[i] && at < first ? at : first;
+        last = f->wrong[i] && at > last ? at : last;
+    }
+    for (int64_t i = 0; i < n; i += f->stride)
+        is_alone |= index_at(shape, i, axis) < first || index_at(shape, i, axis) > last;
+    if (!is_alone || 2 * (last - first + 1) > dim)
         return;
-    if (x->n == 1)
-        append(text, ", all with %c=%lld", name, first);
-    else if (step == 1)
-        append(text, ", all with %c=%lld..%lld", name, first, last);
-    else if (step > 1 && first < step && last + step >= x->dim)
-        append(text, ", all with %c=%lld mod %lld", name, first, step);
+    if (first == last)
+        snprintf(text + used, TEXT - used, ", all with %c=%lld", name, (long long)first);
+    else
+        snprintf(text + used, TEXT - used, ", all with %c=%lld..%lld", name, (long long)first,
+                 (long long)last);
 }
 
 /* ---- by which factor ---- */
@@ -135,24 +105,17 @@ static const char *hint_text(adj_gradcheck_report *report, const ratios *r)
     return "";
 }
 
-adj_status describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
+void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
 {
     const ratios r = ratios_of(s, f, f->rule_is_wrong ? s->dx_ref[f->leaf] : s->dx[f->leaf]);
     const int rank = (int)s->tested.leaf[f->leaf]->type.shape.rank;
     const long long n = leaf_elems(s, f->leaf), wrong = row->wrong, looked_at = f->looked_at;
     char shared[TEXT] = "";
-    along x;
-    for (int a = 0; a < rank && wrong > 1; a++) {
-        if (look_along(s, f, a, &x) != ADJ_OK)
-            return s->report->status;
-        describe_along(&x, axis_name(s, f->leaf, a), shared);
-    }
+    for (int a = 0; a < rank && wrong > 1; a++)
+        describe_along(s, f, a, shared);
     row->pattern = looked_at < n
-                       ? gradcheck_text(s->report,
-                                        "%lld wrong of the %lld looked at "
-                                        "(of %lld)%s",
+                       ? gradcheck_text(s->report, "%lld wrong of the %lld looked at (of %lld)%s",
                                         wrong, looked_at, n, shared)
                        : gradcheck_text(s->report, "%lld of %lld wrong%s", wrong, n, shared);
     row->hint = hint_text(s->report, &r);
-    return s->report->status;
 }
