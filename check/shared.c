@@ -33,6 +33,16 @@ double max_magnitude(const double *v, int64_t n)
     return max;
 }
 
+double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v)
+{
+    double max = 0;
+    for (int64_t i = 0; adj_is_float(dtype) && i < node_elems(n->in[k]); i++) {
+        const double element = fabs(adj_load(dtype, v, i));
+        max = isfinite(element) ? fmax(max, element) : max;
+    }
+    return max;
+}
+
 static int is_built_in(const adj_backend *backend)
 {
     for (const adj_backend *const *b = adj_backends; *b != NULL; b++)

@@ -13,6 +13,8 @@ static inline double sum_unit(adj_dtype dtype)
 }
 /* The largest |v[i]|; 0 of none. A NaN is left out. */
 double max_magnitude(const double *v, int64_t n);
+/* The same of a node's operand k that has this type; of integers 0. */
+double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
 
@@ -24,6 +26,10 @@ static inline int is_linear_in(const adj_node *n, int k)
 {
     return has_operand_bit(n->op->linear_in, k);
 }
+
+/* gradcheck/subject.c: True if a node before n that is needed is the same (adj_gradcheck_same);
+ * need: by id. */
+int is_repeated(const adj_graph *g, const char *need, const adj_node *n);
 
 /* A NULL-ended list for an executor with backend "naive": the caller's own backends, then naive.
  * The executor asks these only for the caller's own ops (exec/backends.c). A backend with the name

@@ -40,5 +40,5 @@ void report_alias(adj_comparison *c, const outcome *o, adj_compare_row *row)
         return;
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = ADJ_BLAME_KERNEL;
-    row->reason = report_text(c, o->plan_fault);
+    row->reason = report_text(c, "%s", o->plan_fault);
 }

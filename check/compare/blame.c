@@ -3,24 +3,19 @@
  * the reference is wrong, a kernel that computes a node in the graph only. */
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "compare.h"
 
 const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e)
 {
-    char text[300];
-    c_snprintf(text, sizeof text,
-               "%s%s%lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g", where,
-               where[0] != '\0' ? ": " : "", (long long)e->wrong, (long long)e->n, (long long)e->at,
-               e->got, e->expected);
-    return report_text(c, text);
+    return report_text(c, "%s%s%lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g",
+                       where, where[0] != '\0' ? ": " : "", (long long)e->wrong, (long long)e->n,
+                       (long long)e->at, e->got, e->expected);
 }
 
 adj_status blame_reference(const comparing *r, const runner *b, const node_case *n,
                            const expectation *e, const char *where, region *p, adj_compare_row *row)
 {
     adj_compare_error error;
-    char text[400];
     const claim c = {.node = n->node,
                      .operand = real_operands(b, n, &r->c->config[row->config], p),
                      .type = {e->dtype, n->node->type.shape},
@@ -29,11 +24,10 @@ adj_status blame_reference(const comparing *r, const runner *b, const node_case 
     adj_status status = c.operand != NULL ? ask_formula(&c, p, &error) : ADJ_ENOMEM;
     if (status != ADJ_OK || error.wrong == 0)
         return status;
-    snprintf(text, sizeof text, "the reference is wrong, its formula in float64 says so: %s",
-             report_worst(r->c, where, &error));
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = ADJ_BLAME_REFERENCE;
-    row->reason = report_text(r->c, text);
+    row->reason = report_text(r->c, "the reference is wrong, its formula in float64 says so: %s",
+                              report_worst(r->c, where, &error));
     return ADJ_OK;
 }
 
@@ -87,15 +81,13 @@ static const adj_compare_row *failed_group(const adj_comparison *c, const adj_co
 /* Right alone, and wrong in the graph, where it is computed otherwise. */
 static void blame_group(adj_comparison *c, adj_compare_row *row)
 {
-    char text[200];
     const adj_compare_row *group = failed_group(c, row);
     if (row->blame != ADJ_BLAME_PLAN || row->group[0] != '\0' || row->in_plan.wrong == 0 ||
         group == NULL || strncmp(row->reason, "pass ", 5) == 0)
         return;
-    snprintf(text, sizeof text, "in the graph it is computed as %.120s, which is wrong alone",
-             group->group);
     row->blame = ADJ_BLAME_KERNEL;
-    row->reason = report_text(c, text);
+    row->reason =
+        report_text(c, "in the graph it is computed as %.120s, which is wrong alone", group->group);
 }
 
 /* Passes are looked at on naive: where that is wrong, in one format or type, a pass from there to
@@ -103,16 +95,13 @@ static void blame_group(adj_comparison *c, adj_compare_row *row)
 static void clear_passes(adj_comparison *c)
 {
     const adj_compare_row *wrong = NULL;
-    char text[300];
     for (int i = 0; i < c->n_row && wrong == NULL; i++)
         wrong = c->row[i].blame == ADJ_BLAME_REFERENCE ? &c->row[i] : NULL;
     for (int k = 0; k < c->n_config && wrong != NULL; k++) {
         adj_compare_config_result *whole = &c->result[k];
-        if (strncmp(whole->reason, "pass ", 5) != 0)
-            continue;
-        snprintf(text, sizeof text, "the reference is wrong at %s: %.200s",
-                 adj_compare_row_name(wrong), whole->reason);
-        whole->reason = report_text(c, text);
+        if (strncmp(whole->reason, "pass ", 5) == 0)
+            whole->reason = report_text(c, "the reference is wrong at %s: %.200s",
+                                        adj_compare_row_name(wrong), whole->reason);
     }
 }
 

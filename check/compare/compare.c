@@ -3,13 +3,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "compare.h"
 
-const char *report_text(adj_comparison *c, const char *text)
+const char *report_text(adj_comparison *c, const char *format, ...)
 {
-    if (text[0] == '\0')
-        return "";
-    const char *copy = region_string(&c->region, text);
+    char text[ADJ_MESSAGE];
+    va_list args;
+    va_start(args, format);
+    c_vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const char *copy = text[0] != '\0' ? region_string(&c->region, text) : "";
     if (copy == NULL)
         compare_no_memory(c);
     return copy != NULL ? copy : "";
@@ -18,7 +22,7 @@ const char *report_text(adj_comparison *c, const char *text)
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason)
 {
     *verdict = o->crashed ? ADJ_VERDICT_CRASH : o->canary ? ADJ_VERDICT_FAIL : ADJ_VERDICT_ERROR;
-    *reason = report_text(c, o->message);
+    *reason = report_text(c, "%s", o->message);
 }
 
 void report_row_failure(adj_comparison *c, const outcome *o, adj_compare_row *row)

@@ -251,8 +251,6 @@ adj_status compare_whole(comparing *r, int k);
 /* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's
  * verdict, if it has no other fault. ADJ_ENOMEM, or ADJ_OK. */
 adj_status compare_special(comparing *r, int k, adj_compare_row *row);
-/* nodes.c: is a node of the same op, types and attributes compared before n? */
-int is_repeated(const comparing *r, const adj_node *n);
 /* nodes.c: n on its operands' values under configuration k. */
 node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
                   adj_dtype dtype[]);
@@ -285,9 +283,10 @@ void blame_pass(const adj_comparison *c, adj_compare_row *row);
 void blame_alike(adj_comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
-/* compare.c: a copy that lives as long as the comparison; "" and the error recorded when out
- * of memory. */
-const char *report_text(adj_comparison *c, const char *text);
+/* compare.c: a string that lives as long as the comparison; "" and the error recorded when out of
+ * memory. */
+const char *report_text(adj_comparison *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* nodes.c: a sentence for what e's numbers do not show at once; "". */
 const char *report_error(adj_comparison *c, const adj_compare_error *e);
 /* blame.c: how many elements are wrong, and the worst; where: on which values, or "". */

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/formula.h"
 #include "compare.h"
 
 enum { MAX_UNSURE = 4, MAX_READ = 64, PROBES = 4, PROBE_SAFETY = 8 };
@@ -87,26 +88,40 @@ static int goes_by_element(const operands *o)
     return 1;
 }
 
+/* What the group has for the node. */
+static const double *value_of(const members *m, const adj_node *n)
+{
+    return m->value[adj_position(m->g->group->n_node, m->g->group->node, n)];
+}
+
+/* spread[i] becomes |f(x) - y| if that is larger; y: what the group has. */
+static adj_status widen(const members *m, const adj_node *n, void *const x[], region *p,
+                        double *spread)
+{
+    const double *y = value_of(m, n);
+    outcome at;
+    adj_status status = evaluate(m, n, x, p, &at);
+    for (int64_t i = 0, n_elems = node_elems(n); status == ADJ_OK && i < n_elems; i++) {
+        const double d = fabs(((const double *)at.value[0])[i] - y[i]);
+        spread[i] = isnan(d) ? INFINITY : fmax(spread[i], d);
+    }
+    return status;
+}
+
 /* spread[i] = the largest |f(x +- e) - f(x)|, over the corners of the operands with rounding
  * error. */
 static adj_status through_elements(const members *m, const operands *o, double *spread)
 {
-    const double *y = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];
     adj_status status = ADJ_OK;
     for (int corner = 0; corner < 1 << o->n_unsure && status == ADJ_OK; corner++) {
         region p = {.allocator = m->p->allocator};
         void *x[MAX_READ];
-        outcome at;
         memcpy(x, o->x, sizeof x);
         for (int j = 0; j < o->n_unsure && status == ADJ_OK; j++)
             if ((x[o->unsure[j]] = moved(o, o->unsure[j], corner >> j & 1 ? 1 : -1, 0, &p)) == NULL)
                 status = ADJ_ENOMEM;
         if (status == ADJ_OK)
-            status = evaluate(m, o->n, x, &p, &at);
-        for (int64_t i = 0, n_elems = node_elems(o->n); status == ADJ_OK && i < n_elems; i++) {
-            double d = fabs(((const double *)at.value[0])[i] - y[i]);
-            spread[i] = isnan(d) ? INFINITY : fmax(spread[i], d);
-        }
+            status = widen(m, o->n, x, &p, spread);
         region_free(&p);
     }
     return status;
@@ -132,28 +147,17 @@ static adj_status through_linear(const members *m, const operands *o, double *sp
     return status;
 }
 
-/* The channel of element i. */
-static int64_t channel_of(adj_shape s, int64_t format, int64_t i)
-{
-    int64_t inner = 1;
-    if (format == ADJ_NHWC)
-        return i % s.dim[s.rank - 1];
-    for (int64_t d = 2; d < s.rank; d++)
-        inner *= s.dim[d];
-    return i / inner % s.dim[1];
-}
-
 /* mean and var: means of e, and of 2 |x - mean| e + e e. */
 static void through_stats(const members *m, const operands *o, double *spread)
 {
     const double *x = o->x[0], *e = o->e[0];
-    const double *mean = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];
+    const double *mean = value_of(m, o->n);
     const int64_t format = ((const adj_format_attrs *)o->n->attrs)->format;
     const adj_shape shape = o->n->in[0]->type.shape;
     int64_t channels = o->n->type.shape.dim[1], n = node_elems(o->n->in[0]);
     double part = (double)channels / (double)n;
     for (int64_t i = 0; i < n; i++) {
-        int64_t c = channel_of(shape, format, i);
+        int64_t c = formula_channel(shape, format, i);
         spread[c] += part * e[i];
         spread[channels + c] += part * (2 * fabs(x[i] - mean[c]) + e[i]) * e[i];
     }
@@ -167,7 +171,7 @@ static void through_grad_sums(const operands *o, double *spread)
     const adj_shape shape = o->n->in[0]->type.shape;
     int64_t channels = o->n->type.shape.dim[1];
     for (int64_t i = 0, n_elems = node_elems(o->n->in[0]); i < n_elems; i++) {
-        int64_t c = channel_of(shape, a->format, i);
+        int64_t c = formula_channel(shape, a->format, i);
         double ex = o->e[0] != NULL ? o->e[0][i] : 0, edy = o->e[2] != NULL ? o->e[2][i] : 0;
         double s = 1 / sqrt(stats[channels + c] + a->epsilon);
         spread[c] += s * ((fabs(dy[i]) + edy) * ex + fabs(x[i] - stats[c]) * edy);
@@ -207,25 +211,20 @@ static adj_status move_slightly(const operands *o, uint64_t stream, region *p, v
 
 static adj_status through_probes(const members *m, const operands *o, double *spread)
 {
-    const double *y = m->value[adj_position(m->g->group->n_node, m->g->group->node, o->n)];
     const int64_t n_elems = node_elems(o->n);
-    adj_status status = ADJ_OK;
-    double max = 0;
+    region p = {.allocator = m->p->allocator};
+    double *apart = region_alloc(&p, (size_t)n_elems + 1, sizeof *apart);
+    adj_status status = apart != NULL ? ADJ_OK : ADJ_ENOMEM;
     for (int probe = 0; probe < PROBES && status == ADJ_OK; probe++) {
-        region p = {.allocator = m->p->allocator};
         void *x[MAX_READ];
-        outcome at;
         status = move_slightly(o, (uint64_t)probe, &p, x);
         if (status == ADJ_OK)
-            status = evaluate(m, o->n, x, &p, &at);
-        for (int64_t i = 0; status == ADJ_OK && i < n_elems; i++) {
-            double d = fabs(((const double *)at.value[0])[i] - y[i]);
-            max = isnan(d) ? INFINITY : fmax(max, d);
-        }
-        region_free(&p);
+            status = widen(m, o->n, x, &p, apart);
     }
+    const double max = status == ADJ_OK ? max_magnitude(apart, n_elems) : 0;
     for (int64_t i = 0; i < n_elems; i++)
         spread[i] += PROBE_SAFETY * max;
+    region_free(&p);
     return status;
 }
 
@@ -284,15 +283,6 @@ static int is_representable(const adj_node *n, const double *value)
     return 1;
 }
 
-static adj_status copy(region *p, const void *from, size_t bytes, void **to)
-{
-    *to = region_alloc(p, bytes + 1, 1);
-    if (*to == NULL)
-        return ADJ_ENOMEM;
-    memcpy(*to, from, bytes);
-    return ADJ_OK;
-}
-
 /* Computes member i: its value, what it may err by alone, and by its operands. */
 static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 {
@@ -309,9 +299,11 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     void *bound = NULL;
     adj_status status = node_bound(m->b, &alone, &p, e, o);
     if (status == ADJ_OK && o->status == ADJ_OK)
-        status = copy(m->p, e->expected, elems * adj_dtype_size(e->dtype), &m->value[i]);
+        m->value[i] = convert(m->p, e->dtype, e->expected, e->dtype, (int64_t)elems);
     if (status == ADJ_OK && o->status == ADJ_OK)
-        status = copy(m->p, e->bound, elems * sizeof(double), &bound);
+        bound = convert(m->p, ADJ_F64, e->bound, ADJ_F64, (int64_t)elems);
+    if (status == ADJ_OK && o->status == ADJ_OK && (m->value[i] == NULL || bound == NULL))
+        status = ADJ_ENOMEM;
     region_free(&p);
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status;

@@ -22,14 +22,11 @@ adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n)
 static double max_of_others(const runner *b, const bound_case *c, int k)
 {
     double max = 1;
-    for (int m = 0; m < c->node->n_in; m++) {
-        const adj_node *x = c->node->in[m];
-        const adj_dtype dtype = config_dtype(b->reference, x->type.dtype);
-        for (int64_t i = 0; m != k && adj_is_float(dtype) && i < node_elems(x); i++) {
-            const double v = fabs(adj_load(dtype, c->operand[m], i));
-            max = isfinite(v) ? fmax(max, v) : max;
-        }
-    }
+    for (int m = 0; m < c->node->n_in; m++)
+        if (m != k)
+            max = fmax(max, max_of_operand(c->node, m,
+                                           config_dtype(b->reference, c->node->in[m]->type.dtype),
+                                           c->operand[m]));
     return max;
 }
 

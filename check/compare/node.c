@@ -128,9 +128,8 @@ static double max_of_others(const node_case *n)
 {
     double max = 0;
     for (int m = 0; m < n->node->n_in; m++)
-        if (adj_is_float(n->dtype[m]) && !is_linear_in(n->node, m))
-            for (int64_t i = 0, n_elems = node_elems(n->node->in[m]); i < n_elems; i++)
-                max = fmax(max, fabs(adj_load(n->dtype[m], n->operand[m], i)));
+        if (!is_linear_in(n->node, m))
+            max = fmax(max, max_of_operand(n->node, m, n->dtype[m], n->operand[m]));
     return max;
 }
 

@@ -72,7 +72,7 @@ void report_alone(adj_comparison *c, const outcome *o, int i, const expectation 
     char text[OTHER_IMPL];
     row->other_impl = other_impl(text, config->impl, row->backend, row->implementation);
     if (row->other_impl)
-        row->why = report_text(c, text);
+        row->why = report_text(c, "%s", text);
 }
 
 static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
@@ -96,7 +96,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     }
     report_alone(r->c, &o, 0, &e, row);
     if (!row->other_impl)
-        row->why = report_text(r->c, o.info[0].why);
+        row->why = report_text(r->c, "%s", o.info[0].why);
     report_cost(&o, &o.info[0], r->whole[0].info[r->index[row->node->id]].seconds, row);
     report_alias(r->c, &o, row);
     return ADJ_OK;
@@ -151,13 +151,11 @@ int is_wrong(const adj_compare_error *e) { return e->wrong > 0 || rounds_one_way
 
 const char *report_error(adj_comparison *c, const adj_compare_error *e)
 {
-    char text[160] = "";
-    if (rounds_one_way(e))
-        snprintf(
-            text, sizeof text,
-            "rounds to one side: of %lld values that are not the nearest, %lld are closer to 0",
-            (long long)e->off, (long long)e->inward);
-    return report_text(c, text);
+    if (!rounds_one_way(e))
+        return "";
+    return report_text(
+        c, "rounds to one side: of %lld values that are not the nearest, %lld are closer to 0",
+        (long long)e->off, (long long)e->inward);
 }
 
 /* A sentence for what the numbers of the row do not show at once. */
@@ -257,14 +255,6 @@ static adj_status add_group_rows(comparing *r)
     return ADJ_OK;
 }
 
-int is_repeated(const comparing *r, const adj_node *n)
-{
-    for (uint32_t id = 0; id < n->id; id++)
-        if (r->index[id] >= 0 && adj_gradcheck_same(r->g->node[id], n))
-            return 1;
-    return 0;
-}
-
 /* The whole graph under every configuration; of nodes alone under the reference only. */
 static void run_wholes(comparing *r)
 {
@@ -285,7 +275,7 @@ adj_status compare_all(comparing *r)
     adj_comparison *c = r->c;
     run_wholes(r);
     for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++) {
-        if (r->index[id] < 0 || (r->opts->alone && is_repeated(r, r->g->node[id])))
+        if (r->index[id] < 0 || (r->opts->alone && is_repeated(r->g, r->needed, r->g->node[id])))
             continue;
         for (int k = 1; k < c->n_config && c->status == ADJ_OK; k++)
             if (!r->opts->alone || strcmp(c->config[k].backend, "naive") != 0)

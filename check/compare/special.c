@@ -242,7 +242,7 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
     once.runs = 0;
     once.scales = 0; /* 6 and its like are no gradients: scaled, their sums overflow */
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
-        is_repeated(r, n))
+        is_repeated(r->g, r->needed, n))
         return ADJ_OK;
     const int n_case = keeps_infinities(n) ? n->n_in : 0;
     for (int at = FINITE; at < n_case && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "compare.h"
 
 static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
@@ -58,7 +57,7 @@ static void fail_whole(comparing *r, int k, const char *sentence)
     if (out->verdict != ADJ_VERDICT_PASS)
         return;
     out->verdict = ADJ_VERDICT_FAIL;
-    out->reason = report_text(r->c, sentence);
+    out->reason = sentence;
 }
 
 /* Sums in other orders, and fused kernels that round less often, are no further from the run that
@@ -82,16 +81,14 @@ static void judge_root(comparing *r, int k, const adj_node *n, distance d, doubl
 {
     const adj_compare_config *config = &r->c->config[k];
     const double apart = d.broken ? INFINITY : relative(d.apart, d.signal);
-    char text[200];
     if (!(apart > units * unit_of(config, config_dtype(config, n->type.dtype)) &&
           apart > times * max))
         return;
-    c_snprintf(
-        text, sizeof text,
-        "%%%u %s is %.2g of its norm away from where it is when every node is kept; the worst "
-        "result is %.2g from the reference",
-        n->id, n->op->name, apart, max);
-    fail_whole(r, k, text);
+    fail_whole(r, k,
+               report_text(r->c,
+                           "%%%u %s is %.2g of its norm away from where it is when every node is "
+                           "kept; the worst result is %.2g from the reference",
+                           n->id, n->op->name, apart, max));
 }
 
 /* Of root i, where two runs of every node gave the same; 0: it has no such value. */
@@ -128,9 +125,8 @@ static void judge_roots(comparing *r, int k, const outcome *o)
 {
     adj_compare_config_result *out = &r->c->result[k];
     const outcome *all = &r->whole[k];
-    char text[160];
     if (o->plan_fault[0] != '\0')
-        fail_whole(r, k, o->plan_fault);
+        fail_whole(r, k, report_text(r->c, "%s", o->plan_fault));
     for (int i = 0; i < r->n_root; i++) {
         const adj_node *n = r->root[i];
         const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
@@ -142,13 +138,12 @@ static void judge_roots(comparing *r, int k, const outcome *o)
         judge_distances(r, k, o);
     if (!out->repeats)
         fail_whole(r, k, "not repeatable: two runs of the whole graph gave different bits");
-    if (out->differs > 0 && o->kernels == all->kernels) {
-        snprintf(text, sizeof text,
-                 "%d results differ in bits from those of the run that keeps every node, though "
-                 "the same kernels ran on the same layouts",
-                 out->differs);
-        fail_whole(r, k, text);
-    }
+    if (out->differs > 0 && o->kernels == all->kernels)
+        fail_whole(r, k,
+                   report_text(r->c,
+                               "%d results differ in bits from those of the run that keeps every "
+                               "node, though the same kernels ran on the same layouts",
+                               out->differs));
 }
 
 static void describe_run(const outcome *o, adj_compare_config_result *out)

@@ -224,15 +224,6 @@ static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
     return ADJ_OK;
 }
 
-/* Is there an equal leaf_check before n? */
-static int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
-{
-    for (uint32_t id = 0; id < n->id; id++)
-        if (need[id] && same_subject(g->node[id], n))
-            return 1;
-    return 0;
-}
-
 /* The steps that the updates of the options make; need: what was checked. */
 static adj_status check_steps(adj_gradcheck_report *r, const adj_graph *g, const char *need)
 {

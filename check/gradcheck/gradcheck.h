@@ -85,8 +85,6 @@ const char *operand_name(const adj_node *n, int operand);
 /* "[h=2,w=0,c=5]", or "" for a scalar. */
 const char *index_text(const subject *s, int leaf, int64_t element);
 char axis_name(const subject *s, int leaf, int axis);
-/* Are two nodes the same check? */
-int same_subject(const adj_node *a, const adj_node *b);
 
 /* Values in x, dy: draw number `draw`, in the ops' domains. Integers (powers of two in dy) if
  * `integer`. */

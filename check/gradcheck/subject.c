@@ -24,9 +24,9 @@ static int same_node(const adj_node *a, const adj_node *b)
            (a->op->schema == NULL || memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0);
 }
 
-int same_subject(const adj_node *a, const adj_node *b)
+int adj_gradcheck_same(const adj_node *a, const adj_node *b)
 {
-    if (!same_node(a, b))
+    if (a == NULL || b == NULL || !same_node(a, b))
         return 0;
     for (int k = 0; k < a->n_in; k++)
         if (!same_type(a->in[k]->type, b->in[k]->type) ||
@@ -37,9 +37,12 @@ int same_subject(const adj_node *a, const adj_node *b)
     return 1;
 }
 
-int adj_gradcheck_same(const adj_node *a, const adj_node *b)
+int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
 {
-    return a != NULL && b != NULL && same_subject(a, b);
+    for (uint32_t id = 0; id < n->id; id++)
+        if (need[id] && adj_gradcheck_same(g->node[id], n))
+            return 1;
+    return 0;
 }
 
 /* ---- twins ---- */
