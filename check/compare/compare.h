@@ -83,8 +83,7 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
  * it was run with, and fills o->plan_fault. */
 adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
-
-/* alias.c. Tries them for an executor that has run, and fills o->plan_fault. */
+/* Tries each claim to work in place for an executor that has run, and fills o->plan_fault. */
 adj_status find_false_alias(adj_exec *e, outcome *o);
 /* What o says of that, where the row of a node or a group alone has no other fault. */
 void report_alias(adj_comparison *c, const outcome *o, adj_compare_row *row);
@@ -258,7 +257,7 @@ node_case case_of(const comparing *r, int k, const adj_node *n, const void *oper
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o);
-/* witness.c: what the reference gives for a node. */
+/* blame.c: what the reference gives for a node. */
 typedef struct {
     const adj_node *node;
     double *const *operand; /* by operand, in float64 */

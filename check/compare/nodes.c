@@ -99,7 +99,9 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
         row->why = report_text(r->c, "%s", o.info[0].why);
     report_cost(&o, &o.info[0], r->whole[0].info[r->index[row->node->id]].seconds, row);
     report_alias(r->c, &o, row);
-    return ADJ_OK;
+    return is_wrong(&row->isolated) && row->repeats
+               ? blame_reference(r, &r->runner, &n, &e, "", p, row)
+               : ADJ_OK;
 }
 
 static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_row *row)
@@ -122,6 +124,8 @@ static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_r
             const adj_compare_error alone = judge(row->type, o.value[0], &e);
             row->wrong_on_own = is_wrong(&alone);
         }
+        if (row->wrong_on_own && row->repeats)
+            status = blame_reference(r, &r->runner, &n, &e, "", p, row);
     }
     e = (expectation){.dtype = config_dtype(&r->c->config[0], node->type.dtype),
                       .expected = r->whole[0].value[r->index[node->id]]};
@@ -191,27 +195,6 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
     r->c->n_failed += row->verdict != ADJ_VERDICT_PASS;
 }
 
-/* The numbers are wrong where the node was alone: is it the reference that is? */
-static adj_status ask_about_reference(const comparing *r, int k, adj_compare_row *row)
-{
-    region p = {.allocator = r->c->region.allocator};
-    runner untimed = r->runner;
-    const void *operand[MAX_IN];
-    adj_dtype dtype[MAX_IN];
-    node_case n = case_of(r, row->wrong_on_own ? k : 0, row->node, operand, dtype);
-    expectation e;
-    outcome o;
-    n.exact = r->opts->exact && !row->wrong_on_own;
-    untimed.runs = 0;
-    if (row->verdict != ADJ_VERDICT_FAIL || row->blame != ADJ_BLAME_KERNEL || !row->repeats)
-        return ADJ_OK;
-    adj_status status = node_expect(&untimed, &n, &r->c->config[k], &p, &e, &o);
-    if (status == ADJ_OK && o.status == ADJ_OK)
-        status = blame_reference(r, &untimed, &n, &e, "", &p, row);
-    region_free(&p);
-    return status;
-}
-
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
     region p = {.allocator = r->c->region.allocator};
@@ -227,8 +210,6 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     if (status != ADJ_OK)
         return compare_no_memory(r->c);
     blame(r, k, row);
-    if (ask_about_reference(r, k, row) != ADJ_OK)
-        return compare_no_memory(r->c);
     blame_pass(r->c, row);
     r->c->n_row++;
     return r->c->status;
