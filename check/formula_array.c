@@ -82,42 +82,39 @@ static void transpose(const adj_node *n, double *const in[], double *y)
     }
 }
 
+/* The element of `to` that stands by[axis] further along each axis than element i of `from`. */
+static int64_t moved_element(adj_shape from, int64_t i, const int64_t by[], adj_shape to)
+{
+    place p = place_of(from, i);
+    for (int64_t a = 0; a < from.rank; a++)
+        p.i[a] += by[a];
+    return element_at(to, p);
+}
+
 static void concat(const adj_node *n, double *const in[], double *y)
 {
-    const adj_axis_attrs *a = n->attrs;
-    int64_t begin = 0;
+    int64_t begin[ADJ_MAX_RANK] = {0}, *along = &begin[((const adj_axis_attrs *)n->attrs)->axis];
     for (int k = 0; k < n->n_in; k++) {
-        for (int64_t i = 0; i < node_elems(n->in[k]); i++) {
-            place to = place_of(shape_of(n->in[k]), i);
-            to.i[a->axis] += begin;
-            y[element_at(shape_of(n), to)] = in[k][i];
-        }
-        begin += shape_of(n->in[k]).dim[a->axis];
+        for (int64_t i = 0; i < node_elems(n->in[k]); i++)
+            y[moved_element(shape_of(n->in[k]), i, begin, shape_of(n))] = in[k][i];
+        *along += shape_of(n->in[k]).dim[along - begin];
     }
 }
 
 static void pad(const adj_node *n, double *const in[], double *y)
 {
-    const adj_range_attrs *a = n->attrs;
     for (int64_t i = 0; i < node_elems(n); i++)
         y[i] = 0;
-    for (int64_t i = 0; i < node_elems(n->in[0]); i++) {
-        place to = place_of(shape_of(n->in[0]), i);
-        for (int64_t k = 0; k < shape_of(n).rank; k++)
-            to.i[k] += a->a.dim[k];
-        y[element_at(shape_of(n), to)] = in[0][i];
-    }
+    for (int64_t i = 0; i < node_elems(n->in[0]); i++)
+        y[moved_element(shape_of(n->in[0]), i, ((const adj_range_attrs *)n->attrs)->a.dim,
+                        shape_of(n))] = in[0][i];
 }
 
 static void slice(const adj_node *n, double *const in[], double *y)
 {
-    const adj_range_attrs *a = n->attrs;
-    for (int64_t i = 0; i < node_elems(n); i++) {
-        place from = place_of(shape_of(n), i);
-        for (int64_t k = 0; k < shape_of(n).rank; k++)
-            from.i[k] += a->a.dim[k];
-        y[i] = in[0][element_at(shape_of(n->in[0]), from)];
-    }
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = in[0][moved_element(shape_of(n), i, ((const adj_range_attrs *)n->attrs)->a.dim,
+                                   shape_of(n->in[0]))];
 }
 
 static void copy(const adj_node *n, double *const in[], double *y)

@@ -83,7 +83,9 @@ static int is_numbers_of_kernel(const adj_compare_row *row)
            !row->canary;
 }
 
-void blame_pass(const adj_comparison *c, adj_compare_row *row)
+/* A row that failed under a configuration of which a pass is known to be wrong: that is the fault.
+ */
+static void blame_pass(const adj_comparison *c, adj_compare_row *row)
 {
     const adj_compare_config_result *whole = &c->result[row->config];
     if (row->verdict != ADJ_VERDICT_FAIL || row->canary || row->blame == ADJ_BLAME_REFERENCE ||

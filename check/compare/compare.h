@@ -274,11 +274,7 @@ adj_status ask_formula(const claim *c, region *p, adj_compare_error *error);
 adj_status blame_reference(const comparing *r, const runner *b, const node_case *n,
                            const expectation *e, const char *where, region *p,
                            adj_compare_row *row);
-/* blame.c. A row that failed under a configuration of which a pass is known to be wrong: that is
- * the fault.
- */
-void blame_pass(const adj_comparison *c, adj_compare_row *row);
-/* When all rows are there. */
+/* blame.c, when all rows are there: a wrong pass, reference or group elsewhere is the fault. */
 void blame_alike(adj_comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);

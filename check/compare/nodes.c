@@ -210,7 +210,6 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     if (status != ADJ_OK)
         return compare_no_memory(r->c);
     blame(r, k, row);
-    blame_pass(r->c, row);
     r->c->n_row++;
     return r->c->status;
 }

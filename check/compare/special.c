@@ -16,8 +16,7 @@ enum { FINITE = -1, EVERY = 7 }; /* EVERY: a special value among so many */
 
 typedef struct {
     const runner *b;
-    int k;
-    const adj_compare_config *config; /* the k-th */
+    const adj_compare_config *config;
     const adj_node *node;
     const expectation *base; /* of FINITE; NULL before */
     int at;                  /* FINITE, or the operand that gets a NaN and infinities */
@@ -249,7 +248,7 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
          at++) {
         if (at >= 0 && (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
             continue;
-        special_case s = {.b = &once, .k = k, .config = &r->c->config[k], .node = n, .at = at};
+        special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
         expectation e;
         s.base = base.bound != NULL ? &base : NULL;
         status = run_case(r, &s, &p, &e, row);
