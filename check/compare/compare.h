@@ -67,17 +67,16 @@ adj_status give_leaves(const trial *t, adj_exec *e);
 /* passes.c: the results of a trial's graph after each pass. */
 typedef struct {
     const trial *trial;
-    const adj_backend *const *backends; /* reference_backends of the trial's backends */
-    region region;                      /* of before */
-    outcome before;                     /* the results of the last graph seen */
+    region region;  /* of before */
+    outcome before; /* the results of the last graph seen */
     int is_begun;
     adj_status status;
     char sentence[200]; /* what the first pass that changes a result does; "" */
 } watch;
-/* Builds g's nodes in out, an open trial in f64, over t's leaves; image: by id of t's graph, its
- * nodes of g; to: by id of g, those of out. */
-adj_status rebuild_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
-                          region *p, trial *out, adj_node *to[]);
+/* Fetches nodes of g, which is run in f64 on naive, node by node as it stands, with the values of
+ * t's leaves; image: by id of t's graph, its nodes of g. Returns o->status, with o->message. */
+adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
+                      int n_fetch, const adj_node *const fetch[], region *p, outcome *o);
 /* As adj_exec_debug.after_pass; user: the watch. For the graph as it was built, too. */
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that

@@ -77,29 +77,6 @@ static const char *name_of(const plan_view *l, const adj_group *g)
 
 /* ---- the values that a group reads ---- */
 
-/* All values of the plan's graph in f64, from the leaves of its run t. */
-static adj_status run_in_f64(plan_view *l, const trial *t, const outcome *o, region *p)
-{
-    const int n = l->g->n_node;
-    const runner *b = &l->in_f64;
-    trial f64;
-    outcome out;
-    adj_status status = trial_open(b, b->reference, t->n_leaf, n, p, &f64);
-    adj_node **image = region_alloc(p, (size_t)n, sizeof(adj_node *));
-    if (image == NULL)
-        status = ADJ_ENOMEM;
-    if (status == ADJ_OK)
-        status = rebuild_in_f64(t, l->g, o->image, p, &f64, image);
-    for (int id = 0; id < n && status == ADJ_OK; id++)
-        f64.fetch[f64.n_fetch++] = image[id];
-    f64.as_built = 1;
-    if (status == ADJ_OK && (status = trial_here(&f64, p, &out)) == ADJ_OK)
-        status = out.status;
-    l->value = out.value;
-    adj_graph_free(f64.g);
-    return status;
-}
-
 /* Is every member that reads x linear in it? */
 static int is_read_linearly(const adj_group *g, const adj_node *x)
 {
@@ -315,10 +292,13 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
 {
     region p = {.allocator = r->c->region.allocator};
     plan_view l = {.r = r, .k = k};
+    outcome values = {0};
     l.in_f64 = (runner){.opts = r->opts, .reference = &naive_f64, .runs = r->runner.runs};
     adj_status status = view_plan(&l, t, image, o, &p);
     if (status == ADJ_OK)
-        status = run_in_f64(&l, t, o, &p);
+        status = run_in_f64(t, l.g, o->image, l.g->n_node, (const adj_node *const *)l.g->node, &p,
+                            &values);
+    l.value = values.value;
     if (status == ADJ_OK)
         status = compare_steps(&l);
     if (status != ADJ_OK && status != ADJ_ENOMEM)

@@ -22,7 +22,8 @@ static int leaf_of(const trial *t, const adj_node *const image[], const adj_node
     return -1;
 }
 
-adj_status rebuild_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
+/* g's nodes over t's leaves; to: by id of g. */
+static adj_status rebuild(const trial *t, const adj_graph *g, const adj_node *const image[],
                           region *p, trial *out, adj_node *to[])
 {
     for (int id = 0; id < g->n_node; id++) {
@@ -38,6 +39,28 @@ adj_status rebuild_in_f64(const trial *t, const adj_graph *g, const adj_node *co
             return adj_graph_status(out->g);
     }
     return ADJ_OK;
+}
+
+adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
+                      int n_fetch, const adj_node *const fetch[], region *p, outcome *o)
+{
+    const adj_compare_opts opts = {.threads = t->threads, .debug.backends = t->backends};
+    const runner b = {.opts = &opts, .reference = &naive_f64};
+    trial f64;
+    adj_status status = trial_open(&b, &naive_f64, t->n_leaf, n_fetch, p, &f64);
+    adj_node **to = region_alloc(p, (size_t)g->n_node, sizeof(adj_node *));
+    *o = (outcome){0};
+    if (to == NULL)
+        status = ADJ_ENOMEM;
+    if (status == ADJ_OK && (status = rebuild(t, g, image, p, &f64, to)) != ADJ_OK)
+        outcome_message(o, adj_graph_message(f64.g));
+    for (int i = 0; i < n_fetch && status == ADJ_OK; i++)
+        f64.fetch[f64.n_fetch++] = to[fetch[i]->id];
+    f64.as_built = 1; /* memory.c reports faults of shared buffers */
+    if (status == ADJ_OK && (status = trial_here(&f64, p, o)) == ADJ_OK)
+        status = o->status;
+    adj_graph_free(f64.g);
+    return status;
 }
 
 /* ---- before and after ---- */
@@ -75,31 +98,21 @@ static void judge_pass(watch *w, const char *pass, void *const value[])
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[])
 {
     watch *w = user;
+    const trial *t = w->trial;
     region p = {.allocator = g->region.allocator};
-    const adj_compare_opts opts = {.threads = w->trial->threads};
-    const runner in_f64 = {.opts = &opts, .reference = &naive_f64};
-    trial f64 = {0};
     outcome o = {0};
-    adj_node **to = region_alloc(&p, (size_t)g->n_node, sizeof(adj_node *));
-    if (to == NULL)
-        w->status = ADJ_ENOMEM;
+    const adj_node **fetch = region_alloc(&p, (size_t)t->n_fetch, sizeof(adj_node *));
+    for (int i = 0; i < t->n_fetch && fetch != NULL; i++)
+        fetch[i] = image[t->fetch[i]->id];
     if (w->status == ADJ_OK)
-        w->status = trial_open(&in_f64, &naive_f64, w->trial->n_leaf, w->trial->n_fetch, &p, &f64);
-    if (w->status == ADJ_OK)
-        w->status = rebuild_in_f64(w->trial, g, (const adj_node *const *)image, &p, &f64, to);
-    for (int i = 0; i < w->trial->n_fetch && w->status == ADJ_OK; i++)
-        f64.fetch[f64.n_fetch++] = to[image[w->trial->fetch[i]->id]->id];
-    f64.backends = w->backends;
-    f64.as_built = 1; /* memory.c reports faults of shared buffers */
-    if (w->status == ADJ_OK && (w->status = trial_here(&f64, &p, &o)) == ADJ_OK)
-        w->status = o.status;
+        w->status = fetch != NULL ? run_in_f64(t, g, (const adj_node *const *)image, t->n_fetch,
+                                               fetch, &p, &o)
+                                  : ADJ_ENOMEM;
     if (w->status == ADJ_OK && w->is_begun)
         judge_pass(w, pass, o.value);
     if (w->status != ADJ_OK && w->status != ADJ_ENOMEM && w->is_begun && w->sentence[0] == '\0')
         snprintf(w->sentence, sizeof w->sentence,
-                 "the graph after pass %s cannot be run in f64: %.100s", pass,
-                 f64.g != NULL ? adj_graph_message(f64.g) : "");
-    adj_graph_free(f64.g);
+                 "the graph after pass %s cannot be run in f64: %.100s", pass, o.message);
     region_free(&w->region);
     w->region = p;
     w->before = o;

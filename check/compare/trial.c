@@ -151,11 +151,9 @@ void outcome_message(outcome *o, const char *sentence)
 }
 
 /* From the graph as it is built; not where that cannot be run in f64. */
-static void watch_passes(const trial *t, region *p, watch *w, adj_exec_opts *opts)
+static void watch_passes(const trial *t, watch *w, adj_exec_opts *opts)
 {
-    w->status = reference_backends(t->backends, p, &w->backends);
-    if (w->status == ADJ_OK)
-        watch_graph(w, "", t->g, t->g->node);
+    watch_graph(w, "", t->g, t->g->node);
     opts->debug.after_pass = w->status == ADJ_OK ? watch_graph : NULL;
 }
 
@@ -207,7 +205,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (t->tell != NULL)
         t->tell(t->user, "planning");
     if (t->bare)
-        watch_passes(t, p, &w, &opts);
+        watch_passes(t, &w, &opts);
     o->status = w.status == ADJ_ENOMEM ? ADJ_ENOMEM : adj_exec_new(t->g, &opts, &e);
     region_free(&w.region);
     if (w.status == ADJ_ENOMEM)

@@ -28,25 +28,19 @@ static adj_status judge_element(leaf_check *c, const failure *f, const bound *b,
                                 char *wrong)
 {
     subject *s = c->s;
-    double dx = s->dx[c->leaf][i], dx_ref = s->dx_ref[c->leaf][i];
-    adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
-    estimate e = {.value = dx_ref};
-    double tolerance = bound_at(b, i, dx_ref);
-    int kink = 0;
-
-    if (f->rule_is_wrong) {
-        adj_status status = check_differentiate_element(c, i, &e, &kink);
-        if (status != ADJ_OK)
-            return status;
-        dx = dx_ref;
-        tolerance = check_rule_tolerance(c, e, b->magnitude[i]);
-    } else if (c->exact) {
-        e.value = rounded(dtype, dx_ref);
-        if (!adj_is_half(dtype) || b->kernels == 1)
-            tolerance = 0;
+    const double dx_ref = s->dx_ref[c->leaf][i];
+    estimate e;
+    int kink;
+    if (!f->rule_is_wrong) {
+        *wrong = (char)check_element(c, b, i, &s->numeric[i]);
+        return ADJ_OK;
     }
+    adj_status status = check_differentiate_element(c, i, &e, &kink);
+    if (status != ADJ_OK)
+        return status;
     s->numeric[i] = e.value;
-    *wrong = (char)(!kink && check_record(c, i, dx, e, tolerance));
+    *wrong =
+        (char)(!kink && check_record(c, i, dx_ref, e, check_rule_tolerance(c, e, b->magnitude[i])));
     return ADJ_OK;
 }
 

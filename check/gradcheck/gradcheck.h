@@ -150,6 +150,9 @@ double check_excess(double error, double tolerance);
 /* Records a comparison; element -1: of a projection. Is it wrong? */
 int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
                  double tolerance);
+/* Compares an element of the gradient under test with the reference, rounded where the draw is on
+ * integers: *expected. Is it wrong? */
+int check_element(leaf_check *c, const bound *b, int64_t element, double *expected);
 /* sum a_i v_i, and of the absolute values in *size. */
 double check_projection(const double *a, const double *v, int64_t n, double *size);
 /* How far the reference may be from the numeric value. */

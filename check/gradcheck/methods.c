@@ -13,7 +13,6 @@ enum { DRAWS = 3, REDRAWS = 4, REDRAW_STRIDE = 64, SMALL = 64 };
 
 static const double kink_limit = 0.05;
 
-/* An error in tolerances; NaN is as wrong as can be. */
 double check_excess(double error, double tolerance)
 {
     if (error == 0)
@@ -21,7 +20,6 @@ double check_excess(double error, double tolerance)
     return tolerance > 0 && !isnan(error) ? error / tolerance : INFINITY;
 }
 
-/* Records a comparison; element -1: of a projection. Is it wrong? */
 int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
                  double tolerance)
 {
@@ -62,12 +60,30 @@ double check_projection(const double *a, const double *v, int64_t n, double *siz
     return sum;
 }
 
+/* A rule of several kernels may round a half type more often than once. */
+int check_element(leaf_check *c, const bound *b, int64_t element, double *expected)
+{
+    const subject *s = c->s;
+    const adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
+    const double dx_ref = s->dx_ref[c->leaf][element];
+    const int is_bit_exact = c->exact && (!adj_is_half(dtype) || b->kernels == 1);
+    *expected = c->exact ? rounded(dtype, dx_ref) : dx_ref;
+    return check_record(c, element, s->dx[c->leaf][element], (estimate){.value = *expected},
+                        is_bit_exact ? 0 : bound_at(b, element, dx_ref));
+}
+
+static void compare_kernels(leaf_check *c, const bound *b)
+{
+    double expected;
+    for (int64_t i = 0, n = leaf_elems(c->s, c->leaf); i < n; i++)
+        c->kernel_wrong |= check_element(c, b, i, &expected);
+}
+
 /* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: are all numbers such that it must hold? */
 static adj_status check_exact(leaf_check *c, int draw, int *exact)
 {
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
-    adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
     bound b = {.kernels = 1};
 
     memset(s->mask, 0, (size_t)s->n_y);
@@ -79,10 +95,10 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
         status = forward_at(s, c->leaf, 1, s->y_high);
     if (status == ADJ_OK)
         status = backward(s);
-    const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
+    const double *dx_ref = s->dx_ref[c->leaf];
     *exact = status == ADJ_OK && all_exact(s->y_mid, s->n_y) && all_exact(s->y_high, s->n_y) &&
              all_exact(dx_ref, n);
-    int half = adj_is_half(dtype);
+    const int half = adj_is_half(s->tested.leaf[c->leaf]->type.dtype);
     if (*exact && half)
         status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK || !*exact)
@@ -93,30 +109,10 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
         s->y_high[i] -= s->y_mid[i];
     double left = check_projection(s->dy, s->y_high, s->n_y, &size);
     c->rule_wrong = check_record(c, -1, right, (estimate){.value = left}, 0);
-    for (int64_t i = 0; i < n;
-         i++) { /* a rule of several kernels may round a half type more often */
-        double tolerance = half && b.kernels > 1 ? bound_at(&b, i, dx_ref[i]) : 0;
-        c->kernel_wrong |=
-            check_record(c, i, dx[i], (estimate){.value = rounded(dtype, dx_ref[i])}, tolerance);
-    }
     c->exact = 1;
+    compare_kernels(c, &b);
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
     return status;
-}
-
-static adj_status compare_kernels(leaf_check *c)
-{
-    subject *s = c->s;
-    bound b;
-    adj_status status = bound_open(s, c->leaf, &b);
-    if (status != ADJ_OK)
-        return status;
-    const double *dx = s->dx[c->leaf], *dx_ref = s->dx_ref[c->leaf];
-    for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
-        c->kernel_wrong |=
-            check_record(c, i, dx[i], (estimate){.value = dx_ref[i]}, bound_at(&b, i, dx_ref[i]));
-    c->row->origin = b.origin;
-    return ADJ_OK;
 }
 
 /* Returns how far rounding and truncation may take the reference from the numeric value. */
@@ -169,6 +165,7 @@ static adj_status check_directional(leaf_check *c, int draw)
 {
     subject *s = c->s;
     estimate e;
+    bound b;
     double size;
     adj_status status = draw_smooth(c, draw);
     if (status == ADJ_OK)
@@ -176,9 +173,11 @@ static adj_status check_directional(leaf_check *c, int draw)
     if (status == ADJ_OK)
         status = backward(s);
     if (status == ADJ_OK)
-        status = compare_kernels(c);
+        status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK)
         return status;
+    compare_kernels(c, &b);
+    c->row->origin = b.origin;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
     c->rule_wrong = check_record(c, -1, sum, e, check_rule_tolerance(c, e, size));
     return ADJ_OK;

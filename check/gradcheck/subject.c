@@ -5,6 +5,7 @@
  * than for any. Element-wise nodes take anything, and so get a leaf for each operand. */
 #include <string.h>
 
+#include "check/compare/compare.h"
 #include "exec/backend_option.h"
 #include "gradcheck.h"
 
@@ -47,33 +48,16 @@ int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
 
 /* ---- twins ---- */
 
-/* Returns the node's attributes, with a float type among them replaced by *to unless to is NULL. */
-static const void *twin_attrs(const adj_node *n, const adj_dtype *to, adj_dtype_attrs *wide)
-{
-    const adj_dtype_attrs *a = n->attrs;
-    if (to == NULL || (n->op != &adj_op_cast && n->op != &adj_op_label_count) ||
-        !adj_is_float((adj_dtype)a->dtype))
-        return n->attrs;
-    *wide = (adj_dtype_attrs){.dtype = *to};
-    return wide;
-}
-
-static adj_dtype twin_dtype(adj_dtype dtype, const adj_dtype *to)
-{
-    return to != NULL && adj_is_float(dtype) ? *to : dtype;
-}
-
 /* image: by operand of root, the first place of one that appears twice. */
 static adj_node *copy_node(adj_graph *g, const adj_node *root, const adj_node *n,
-                           adj_node *const image[], adj_node *in[], const adj_dtype *to)
+                           adj_node *const image[], adj_node *in[], const adj_compare_config *c)
 {
-    adj_dtype_attrs wide;
     for (int i = 0; i < n->n_in; i++)
         in[i] = image[adj_operand_position(root, n->in[i])];
-    return adj_node_new(g, n->op, n->n_in, in, twin_attrs(n, to, &wide));
+    return config_rule(c, g, n, in);
 }
 
-static void build_leaves(subject *s, twin *t, adj_node *image[], const adj_dtype *to)
+static void build_leaves(subject *s, twin *t, adj_node *image[], const adj_compare_config *c)
 {
     const adj_node *n = s->node;
     int leaf = 0;
@@ -83,7 +67,7 @@ static void build_leaves(subject *s, twin *t, adj_node *image[], const adj_dtype
         char name[32];
         snprintf(name, sizeof name, "in%d", k);
         adj_type type = n->in[k]->type;
-        image[k] = adj_input(t->graph, name, twin_dtype(type.dtype, to), type.shape);
+        image[k] = adj_input(t->graph, name, config_dtype(c, type.dtype), type.shape);
         t->leaf[leaf++] = image[k];
     }
 }
@@ -112,10 +96,11 @@ static void raise_order(twin *t, int n_leaf, int of, adj_node *x[], adj_node *dx
     build_gradient(t, n_leaf + 1, x, dx);
 }
 
-/* Builds a copy of the node with leaves for operands. Every float type becomes *to; NULL keeps the
- * node's own types. */
-static adj_status build_twin(subject *s, twin *t, const adj_dtype *to)
+/* Builds a copy of the node with leaves for operands. Every float type becomes `to`; ADJ_I32 keeps
+ * the node's own types. */
+static adj_status build_twin(subject *s, twin *t, adj_dtype to)
 {
+    const adj_compare_config c = {.has_dtype = adj_is_float(to), .dtype = to};
     const adj_node *n = s->node;
     int n_first = s->n_leaf - (s->order == 2);
     size_t places = (size_t)n->n_in + 1;
@@ -130,13 +115,13 @@ static adj_status build_twin(subject *s, twin *t, const adj_dtype *to)
     if (image == NULL || in == NULL || dx == NULL || t->leaf == NULL || t->dx == NULL ||
         t->graph == NULL)
         return ADJ_ENOMEM;
-    build_leaves(s, t, image, to);
+    build_leaves(s, t, image, &c);
     for (uint32_t id = 0; id < n->id && t->graph->status == ADJ_OK; id++) {
         int k = adj_operand_position(n, n->graph->node[id]);
         if (k >= 0 && is_inner_operand(n, k))
-            image[k] = copy_node(t->graph, n, n->in[k], image, in, to);
+            image[k] = copy_node(t->graph, n, n->in[k], image, in, &c);
     }
-    t->y = copy_node(t->graph, n, n, image, in, to);
+    t->y = copy_node(t->graph, n, n, image, in, &c);
     if (t->y != NULL)
         t->dy = adj_input(t->graph, "dy", t->y->type.dtype, t->y->type.shape);
     if (t->graph->status == ADJ_OK)
@@ -198,7 +183,7 @@ static adj_status open_reference(subject *s)
     close_twin(&s->reference);
     s->wide = ADJ_F32;
     const char *why = s->unchecked;
-    status = build_twin(s, &s->reference, &s->wide);
+    status = build_twin(s, &s->reference, s->wide);
     if (status == ADJ_OK)
         status = open_reference(s);
     s->unchecked = status == ADJ_OK ? NULL : why;
@@ -349,9 +334,9 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
     if (status == ADJ_OK)
         status = reference_backends(r->opts.debug.backends, &s->region, &s->backends);
     if (status == ADJ_OK)
-        status = build_twin(s, &s->tested, NULL);
+        status = build_twin(s, &s->tested, ADJ_I32);
     if (status == ADJ_OK)
-        status = build_twin(s, &s->reference, &s->wide);
+        status = build_twin(s, &s->reference, s->wide);
     if (status == ADJ_ENOGRAD || (status == ADJ_OK && s->tested.y == NULL))
         return ADJ_ENOGRAD;
     const adj_graph *failed = s->tested.graph != NULL && s->tested.graph->status != ADJ_OK
