@@ -11,6 +11,7 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "cli/op/build.h"
+#include "tests/counter.h"
 #include "tests/reference.h"
 
 extern const adj_backend adj_backend_direct, adj_backend_naive, adj_backend_onednn;
@@ -96,7 +97,6 @@ typedef struct {
     op_args args;
     const char *op, *also;
     fault fault;
-    const char *says;
 } plant;
 
 #define CONV .op = "conv2d", .in = "2,8,8,4", .filter = "3,3,4,6", .strides = "1,2,2,1"
@@ -106,29 +106,11 @@ typedef struct {
 
 /* ---- out of memory while witnesses are asked ---- */
 
-typedef struct {
-    long calls, fail_at, live;
-} counter;
-
-static void *counted_alloc(void *user, size_t bytes)
-{
-    counter *c = user;
-    void *p = ++c->calls == c->fail_at ? NULL : malloc(bytes);
-    c->live += p != NULL;
-    return p;
-}
-
-static void counted_free(void *user, void *p)
-{
-    ((counter *)user)->live -= p != NULL;
-    free(p);
-}
-
 /* Each allocation in turn, and later ones less often. */
 static inline void run_out_of_memory(adj_status (*check)(adj_node *y))
 {
     counter c = {0};
-    adj_allocator allocator = {counted_alloc, counted_free, &c};
+    adj_allocator allocator = {count_alloc, count_free, &c};
     long total = 0;
     planted.op = "relu";
     planted.also = NULL;

@@ -42,27 +42,27 @@ static void compare(const plant *p, adj_blame blame)
 Test(compare_witness, blames_naive)
 {
     static const plant wrong[] = {
-        {{CONV}, "conv2d", NULL, SCALED, ""},
-        {{CONV}, "conv2d", NULL, OTHER_PADS, ""},
-        {{CONV}, "conv2d_backprop_input", NULL, ONE_ROW, ""},
-        {{DEEP}, "depthwise_conv2d_native_backprop_input", NULL, SCALED, ""},
-        {{NORM}, "batch_norm_grad", NULL, SCALED, ""}, /* direct alone has it, and the formula */
-        {{.op = "avg_pool", POOL}, "avg_pool", "avg_pool_grad", SCALED, ""},
-        {{.op = "group_norm", .in = "2,5,6,4"}, "group_norm_grad", NULL, ONE_ROW, ""},
-        {{.op = "max_pool", POOL}, "max_pool", "max_pool_grad", SCALED, ""},
-        {{.op = "adam_step"}, "adam_step", NULL, UNCORRECTED, ""},
-        {{.op = "relu"}, "relu", NULL, ONE_ROW, ""},   /* by its formula */
-        {{.op = "relu"}, "relu", NULL, LOSES_NAN, ""}, /* on values that are never drawn */
-        {{.op = "max_pool", POOL}, "max_pool", NULL, LOSES_NAN, ""},
-        {{.op = "elu"}, "elu", NULL, LOSES_NAN, ""},
-        {{.op = "dropout"}, "dropout", NULL, SCALED, ""}, /* direct's own draws */
+        {{CONV}, "conv2d", NULL, SCALED},
+        {{CONV}, "conv2d", NULL, OTHER_PADS},
+        {{CONV}, "conv2d_backprop_input", NULL, ONE_ROW},
+        {{DEEP}, "depthwise_conv2d_native_backprop_input", NULL, SCALED},
+        {{NORM}, "batch_norm_grad", NULL, SCALED}, /* direct alone has it, and the formula */
+        {{.op = "avg_pool", POOL}, "avg_pool", "avg_pool_grad", SCALED},
+        {{.op = "group_norm", .in = "2,5,6,4"}, "group_norm_grad", NULL, ONE_ROW},
+        {{.op = "max_pool", POOL}, "max_pool", "max_pool_grad", SCALED},
+        {{.op = "adam_step"}, "adam_step", NULL, UNCORRECTED},
+        {{.op = "relu"}, "relu", NULL, ONE_ROW},   /* by its formula */
+        {{.op = "relu"}, "relu", NULL, LOSES_NAN}, /* on values that are never drawn */
+        {{.op = "max_pool", POOL}, "max_pool", NULL, LOSES_NAN},
+        {{.op = "elu"}, "elu", NULL, LOSES_NAN},
+        {{.op = "dropout"}, "dropout", NULL, SCALED}, /* direct's own draws */
         /* those that only naive has, by their formulas */
-        {{.op = "log"}, "log", NULL, LOSES_NAN, ""},
-        {{.op = "minimum"}, "minimum", NULL, LOSES_NAN, ""},
-        {{.op = "reduce_max"}, "reduce_max", NULL, LOSES_NAN, ""},
-        {{.op = "resize", .in = "2,4,4,3"}, "resize", NULL, SCALED, ""},
-        {{.op = "all_finite"}, "all_finite", NULL, SCALED, ""},
-        {{.op = "label_count"}, "label_count", NULL, SCALED, ""},
+        {{.op = "log"}, "log", NULL, LOSES_NAN},
+        {{.op = "minimum"}, "minimum", NULL, LOSES_NAN},
+        {{.op = "reduce_max"}, "reduce_max", NULL, LOSES_NAN},
+        {{.op = "resize", .in = "2,4,4,3"}, "resize", NULL, SCALED},
+        {{.op = "all_finite"}, "all_finite", NULL, SCALED},
+        {{.op = "label_count"}, "label_count", NULL, SCALED},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         compare(&wrong[i], ADJ_BLAME_REFERENCE);
