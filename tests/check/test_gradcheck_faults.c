@@ -2,14 +2,9 @@
  *
  * Faulty kernels: a backend whose one kernel calls naive's and spoils the result. Faulty rules: an
  * op with a rule of its own that simplifies to the sound op before it is run. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "adjoint_check.h"
-#include "adjoint_ext.h"
-#include "cli/op/build.h"
-#include "tests/reference.h"
+#include "spoil.h"
 #include "tests/repeat.h"
 
 enum { SEEDS = 10 };
@@ -27,19 +22,9 @@ typedef enum {
 } fault;
 
 static struct {
-    const adj_op *op;
     fault fault;
     int seed;
 } planted;
-
-static adj_status prepare_spoiled(void *backend, const adj_group *g, int candidate, adj_prep *p)
-{
-    if (g->node[0]->op != planted.op)
-        return ADJ_ENOKERNEL;
-    adj_status status = naive_backend()->kernels[0]->prepare(backend, g, candidate, p);
-    strcpy(p->impl, "spoiled");
-    return status;
-}
 
 static void spoil(const adj_node *n, void *y)
 {
@@ -107,15 +92,6 @@ static adj_status run_spoiled(const adj_call *c)
     spoil(n, c->out[0]);
     return status;
 }
-
-static const adj_kernel spoiled_kernel = {
-    .name = "spoiled", .prepare = prepare_spoiled, .run = run_spoiled};
-static const adj_kernel *const spoiled_kernels[] = {&spoiled_kernel, NULL};
-static const adj_backend spoiled_backend = {.version = ADJ_VERSION,
-                                            .name = "spoiled",
-                                            .open = open_nothing,
-                                            .close = close_nothing,
-                                            .kernels = spoiled_kernels};
 
 /* ---- ops with faulty rules ---- */
 
@@ -227,14 +203,6 @@ static adj_node *with_rule(const adj_node *n)
     return adj_node_new(n->graph, op, n->n_in, n->in, n->attrs);
 }
 
-static const adj_op *op_named(const char *name)
-{
-    for (const adj_op *const *op = adj_ops; *op != NULL; op++)
-        if (strcmp((*op)->name, name) == 0)
-            return *op;
-    return NULL;
-}
-
 /* The only failure is that of the right operand, blamed rightly; "" or what is wrong. */
 static const char *judge(const plant *p, const adj_gradcheck_report *r)
 {
@@ -260,27 +228,16 @@ static const char *judge(const plant *p, const adj_gradcheck_report *r)
 /* Checks a planted fault with a seed; returns judge()'s sentence. */
 static void find(const plant *p, int seed, const char *dtype)
 {
-    const adj_backend *const backends[] = {&spoiled_backend, naive_backend(), NULL};
-    adj_gradcheck_opts o = {.seed = (uint64_t)seed, .backend = "naive", .threads = 1};
-    adj_error error;
+    const adj_gradcheck_opts o = {.seed = (uint64_t)seed, .backend = "naive", .threads = 1};
     op_args args = *args_of(p);
     adj_graph *g = adj_graph_new();
-    adj_gradcheck_report *r;
-
     args.dtype = dtype;
-    adj_node *n = op_args_build(&args, g, &error);
-    cr_assert_not_null(n, "%s", error.message);
     planted.seed = seed;
-    if (p->kernel != NULL) {
-        planted.op = op_named(p->kernel);
-        planted.fault = p->fault;
-        o.backend = "spoiled";
-        o.debug.backends = backends;
-    } else {
-        rule_fault = p->fault;
-        n = with_rule(n);
-    }
-    cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    planted.fault = rule_fault = p->fault;
+    spoiled.op = p->kernel;
+    spoiled.run = run_spoiled;
+    adj_gradcheck_report *r =
+        p->kernel != NULL ? check_spoiled(g, &args, &o) : checked(with_rule(built(g, &args)), &o);
     const char *verdict = judge(p, r);
     if (verdict[0] != '\0')
         adj_gradcheck_print(stderr, r);
