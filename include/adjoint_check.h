@@ -274,8 +274,8 @@ typedef enum {
 typedef struct {
     const adj_node *node; /* of the graph compared */
     /* "conv2d+bias_add": the row is of a result of a group of nodes that one kernel computes in the
-     * configuration's plan, alone on the reference's operands; node is the result, or what it
-     * becomes. "" for a node. */
+     * configuration's plan, alone on the values that the plan's graph has in float64; node is the
+     * result, or what it becomes. "" for a node. */
     const char *group;
     int config;          /* 1, 2, ...: the reference has no rows */
     adj_type type;       /* of the values judged */
