@@ -11,6 +11,8 @@
 #include "adjoint_check.h"
 #include "check/shared.h"
 
+enum { MAX_IN = 64, MAX_CONFIGS = 32 };
+
 typedef struct {
     const adj_compare_config *config;
     const struct adj_backend *const *backends;
@@ -114,12 +116,12 @@ typedef struct expectation expectation;
 
 typedef struct {
     const adj_node *node;
-    const expectation *base;    /* of operands that differ from these where one has no number: the
-                                   bounds are taken from there; NULL */
-    int exact;                  /* operands are replaced by integers */
-    int is_alone;               /* they may be rounded to what mixed precision holds */
-    const void *const *operand; /* values of node->in[k] ... */
-    const adj_dtype *dtype;     /* ... in these types */
+    const expectation *base;     /* of operands that differ from these where one has no number: the
+                                    bounds are taken from there; NULL */
+    int exact;                   /* operands are replaced by integers */
+    int is_alone;                /* they may be rounded to what mixed precision holds */
+    const void *operand[MAX_IN]; /* values of node->in[k] ... */
+    adj_dtype dtype[MAX_IN];     /* ... in these types */
 } node_case;
 
 /* What the reference gives for the operands rounded as the configuration does it, and how far from
@@ -213,8 +215,6 @@ adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o);
 
 /* ---- a comparison being made ---- */
 
-enum { MAX_IN = 64, MAX_CONFIGS = 32 };
-
 struct adj_comparison {
     region region;
     adj_status status;
@@ -250,8 +250,7 @@ adj_status compare_whole(comparing *r, int k);
  * verdict, if it has no other fault. ADJ_ENOMEM, or ADJ_OK. */
 adj_status compare_special(comparing *r, int k, adj_compare_row *row);
 /* nodes.c: n on its operands' values under configuration k. */
-node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
-                  adj_dtype dtype[]);
+node_case case_of(const comparing *r, int k, const adj_node *n);
 /* group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],

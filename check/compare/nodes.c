@@ -38,12 +38,12 @@ static const void *value_of(const comparing *r, int k, const adj_node *n, adj_dt
     return r->leaf_value[n->id];
 }
 
-node_case case_of(const comparing *r, int k, const adj_node *n, const void *operand[],
-                  adj_dtype dtype[])
+node_case case_of(const comparing *r, int k, const adj_node *n)
 {
+    node_case c = {.node = n};
     for (int i = 0; i < n->n_in; i++)
-        operand[i] = value_of(r, k, n->in[i], &dtype[i]);
-    return (node_case){.node = n, .operand = operand, .dtype = dtype};
+        c.operand[i] = value_of(r, k, n->in[i], &c.dtype[i]);
+    return c;
 }
 
 void report_cost(const outcome *o, const fetch_info *f, double reference_seconds,
@@ -78,9 +78,7 @@ void report_alone(adj_comparison *c, const outcome *o, int i, const expectation 
 static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
-    const void *operand[MAX_IN];
-    adj_dtype dtype[MAX_IN];
-    node_case n = case_of(r, 0, row->node, operand, dtype);
+    node_case n = case_of(r, 0, row->node);
     expectation e;
     outcome o;
     n.exact = r->opts->exact;
@@ -108,9 +106,7 @@ static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_r
 {
     const adj_compare_config *config = &r->c->config[k];
     const adj_node *node = row->node;
-    const void *operand[MAX_IN];
-    adj_dtype dtype[MAX_IN];
-    node_case n = case_of(r, k, node, operand, dtype);
+    node_case n = case_of(r, k, node);
     const void *value = r->whole[k].value[r->index[node->id]];
     expectation e;
     outcome o;

@@ -18,8 +18,7 @@ typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    const expectation *base; /* of FINITE; NULL before */
-    int at;                  /* FINITE, or the operand that gets a NaN and infinities */
+    int at; /* FINITE, or the operand that gets a NaN and infinities */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -123,14 +122,15 @@ static adj_status compute_inner(special_case *s, region *p, outcome *o)
 }
 
 /* Values as the configuration holds them, from those of the reference's whole run. */
-static adj_status make_operands(special_case *s, const node_case *drawn, region *p, outcome *o)
+static adj_status make_operands(comparing *r, special_case *s, region *p, outcome *o)
 {
     const adj_node *n = s->node;
+    const node_case drawn = case_of(r, 0, n);
     *o = (outcome){0};
     for (int k = 0; k < n->n_in; k++) {
         const int64_t count = node_elems(n->in[k]);
         const adj_dtype dtype = config_dtype(s->config, n->in[k]->type.dtype);
-        void *v = convert(p, drawn->dtype[k], drawn->operand[k], dtype, count);
+        void *v = convert(p, drawn.dtype[k], drawn.operand[k], dtype, count);
         if (v == NULL)
             return ADJ_ENOMEM;
         s->operand[k] = v;
@@ -169,22 +169,16 @@ static int has_wrong_pass(const adj_comparison *c)
     return 0;
 }
 
-static adj_status run_case(comparing *r, special_case *s, region *p, expectation *e,
-                           adj_compare_row *row)
+/* base: the expectation of FINITE; NULL before. */
+static adj_status run_case(comparing *r, special_case *s, const expectation *base, region *p,
+                           expectation *e, adj_compare_row *row)
 {
-    const void *drawn[MAX_IN], *operand[MAX_IN];
-    adj_dtype dtype[MAX_IN];
     char where[80];
-    const node_case base = case_of(r, 0, s->node, drawn, dtype);
     outcome o;
-    adj_status status = make_operands(s, &base, p, &o);
-    for (int k = 0; k < s->node->n_in; k++)
-        operand[k] = s->operand[k];
-    node_case n = {.node = s->node,
-                   .base = s->at >= 0 ? s->base : NULL,
-                   .is_alone = 1,
-                   .operand = operand,
-                   .dtype = s->dtype};
+    adj_status status = make_operands(r, s, p, &o);
+    node_case n = {.node = s->node, .base = base, .is_alone = 1};
+    memcpy(n.operand, s->operand, sizeof n.operand);
+    memcpy(n.dtype, s->dtype, sizeof n.dtype);
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = node_expect(s->b, &n, s->config, p, e, &o);
     if (status != ADJ_OK || o.status != ADJ_OK) { /* values that the op refuses are no case */
@@ -250,8 +244,7 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
             continue;
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
         expectation e;
-        s.base = base.bound != NULL ? &base : NULL;
-        status = run_case(r, &s, &p, &e, row);
+        status = run_case(r, &s, base.bound != NULL ? &base : NULL, &p, &e, row);
         if (at == FINITE)
             base = e;
     }

@@ -27,33 +27,19 @@ static adj_status open_trail(subject *s, const twin *t, int leaf, int is_naive, 
     for (int id = 0; id < g->n_node; id++)
         if (need[id] && !(g->node[id]->op->flags & ADJ_OP_LEAF))
             made->node[made->n++] = g->node[id];
-    const adj_gradcheck_opts *o = &s->report->opts;
-    adj_exec_opts opts = {.n_fetch = made->n,
-                          .fetch = made->node,
-                          .threads = s->report->about.threads,
-                          .backend = "naive",
-                          .debug.backends = s->backends};
-    if (!is_naive) {
-        opts.backend = o->backend;
-        opts.debug = o->debug;
-    }
-    adj_status status = adj_exec_new(g, &opts, &made->exec);
-    if (status == ADJ_OK)
-        status = set_values(s, made->exec, t, 0);
-    return status == ADJ_OK ? adj_run(made->exec) : status;
+    adj_status status = open_exec(s, t, is_naive, made->n, made->node, &made->exec);
+    return status == ADJ_OK ? run_exec(s, made->exec, t, 0) : status;
 }
 
 /* The node's value in float64; NULL: no memory, which the report then says, or it has none. */
 static double *value_in(subject *s, const trail *t, const adj_node *n)
 {
-    double *value = reals(s, node_elems(n)), *raw = reals(s, node_elems(n));
-    if (value == NULL || raw == NULL) {
+    double *value = reals(s, node_elems(n));
+    if (value == NULL)
         gradcheck_no_memory(s->report);
+    if (value == NULL || adj_get(t->exec, n, s->raw, adj_type_bytes(n->type)) != ADJ_OK)
         return NULL;
-    }
-    if (adj_get(t->exec, n, raw, adj_type_bytes(n->type)) != ADJ_OK)
-        return NULL;
-    adj_convert(n->type.dtype, raw, ADJ_F64, value, node_elems(n));
+    adj_convert(n->type.dtype, s->raw, ADJ_F64, value, node_elems(n));
     return value;
 }
 

@@ -53,7 +53,7 @@ typedef struct {
     const int *slot;                    /* by leaf: the operand it stands for; -1: dy */
     twin tested, reference;
     char *linear, *kinks; /* by leaf: is y linear in it; may it have kinks along it? */
-    int64_t n_y, max;     /* elements of y; of the largest of y and the leaves */
+    int64_t n_y, max;     /* elements of y; of the largest value */
     double **x;           /* by leaf */
     double *dy;
     double **dx;     /* by leaf: of tested */
@@ -92,8 +92,12 @@ void draw_values(subject *s, int draw, int integer);
 void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v, or x itself if leaf < 0; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
-/* Gives e, an executor of t's graph, the values of x; if it runs backward, of dy too. */
-adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward);
+/* An executor of t's graph under test, or of the reference. On failure the report has the message,
+ * or for ADJ_ENOKERNEL s->unchecked. */
+adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_node *const fetch[],
+                     adj_exec **e);
+/* Runs e, an executor of t's graph, on the values of x; if it runs backward, on dy too. */
+adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward);
 /* dx_ref and dx; whether dx has the same bits a second time. */
 adj_status backward(subject *s);
 /* Twice with real numbers. */

@@ -133,25 +133,18 @@ static adj_status build_twin(subject *s, twin *t, adj_dtype to)
 
 /* ---- executors and memory ---- */
 
-static adj_status open_exec(subject *s, twin *t, int reference, int backward, adj_exec **e)
+adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_node *const fetch[],
+                     adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *fetch);
     adj_exec_opts opts = {.threads = s->report->about.threads,
+                          .n_fetch = n,
                           .fetch = fetch,
-                          .backend = "naive",
-                          .debug.backends = s->backends};
-    if (fetch == NULL)
-        return ADJ_ENOMEM;
-    if (!backward)
-        fetch[opts.n_fetch++] = t->y;
-    for (int i = 0; i < s->n_leaf && backward; i++)
-        if (t->dx[i] != NULL)
-            fetch[opts.n_fetch++] = t->dx[i];
-    if (!reference) {
-        opts.backend = o->backend;
+                          .backend = is_reference ? "naive" : o->backend};
+    if (is_reference)
+        opts.debug.backends = s->backends;
+    else
         opts.debug = o->debug;
-    }
     adj_status status = adj_exec_new(t->graph, &opts, e);
     if (status == ADJ_ENOKERNEL) {
         const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
@@ -161,6 +154,17 @@ static adj_status open_exec(subject *s, twin *t, int reference, int backward, ad
                        *e != NULL ? adj_exec_message(*e) : "out of memory");
     }
     return status;
+}
+
+/* Fetches every gradient. */
+static adj_status open_backward(subject *s, twin *t, int is_reference)
+{
+    adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *fetch);
+    int n = 0;
+    for (int i = 0; i < s->n_leaf && fetch != NULL; i++)
+        if (t->dx[i] != NULL)
+            fetch[n++] = t->dx[i];
+    return fetch != NULL ? open_exec(s, t, is_reference, n, fetch, &t->backward) : ADJ_ENOMEM;
 }
 
 static void close_twin(twin *t)
@@ -175,9 +179,9 @@ static void close_twin(twin *t)
  * caller's op in float64. */
 static adj_status open_reference(subject *s)
 {
-    adj_status status = open_exec(s, &s->reference, 1, 1, &s->reference.backward);
+    adj_status status = open_backward(s, &s->reference, 1);
     if (status == ADJ_OK)
-        status = open_exec(s, &s->reference, 1, 0, &s->reference.forward);
+        status = open_exec(s, &s->reference, 1, 1, &s->reference.y, &s->reference.forward);
     if (status != ADJ_ENOKERNEL || s->wide == ADJ_F32)
         return status;
     close_twin(&s->reference);
@@ -193,7 +197,7 @@ static adj_status open_reference(subject *s)
 /* Opens all executors. Returns ADJ_OK with s->unchecked set if a kernel is missing. */
 static adj_status open_execs(subject *s)
 {
-    adj_status status = open_exec(s, &s->tested, 0, 1, &s->tested.backward);
+    adj_status status = open_backward(s, &s->tested, 0);
     if (status == ADJ_OK)
         status = open_reference(s);
     return status == ADJ_ENOKERNEL ? ADJ_OK : status;
@@ -251,9 +255,13 @@ double **reals_by_leaf(subject *s)
 
 static adj_status open_memory(subject *s)
 {
-    s->n_y = s->max = adj_shape_elems(s->tested.y->type.shape);
-    for (int i = 0; i < s->n_leaf; i++)
-        s->max = leaf_elems(s, i) > s->max ? leaf_elems(s, i) : s->max;
+    const adj_graph *const graphs[] = {s->tested.graph, s->reference.graph};
+    s->n_y = adj_shape_elems(s->tested.y->type.shape);
+    for (int g = 0; g < 2; g++)
+        for (int i = 0; i < graphs[g]->n_node; i++) {
+            const int64_t elems = node_elems(graphs[g]->node[i]);
+            s->max = elems > s->max ? elems : s->max;
+        }
     double ***const of_leaves[] = {&s->x, &s->dx, &s->dx_ref};
     double **const of_max[] = {&s->v, &s->moved, &s->numeric, &s->raw};
     double **const of_y[] = {&s->dy, &s->y_mid, &s->y_low, &s->y_high};

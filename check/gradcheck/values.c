@@ -85,17 +85,13 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
     return adj_set(e, leaf, s->raw, adj_type_bytes(leaf->type));
 }
 
-adj_status set_values(subject *s, adj_exec *e, const twin *t, int is_forward)
+adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward)
 {
     adj_status status = ADJ_OK;
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
         status = set_leaf(s, e, t->leaf[i], s->x[i]);
-    return status == ADJ_OK && !is_forward ? set_leaf(s, e, t->dy, s->dy) : status;
-}
-
-static adj_status run(subject *s, adj_exec *e, const twin *t, int is_forward)
-{
-    adj_status status = set_values(s, e, t, is_forward);
+    if (status == ADJ_OK && !is_forward)
+        status = set_leaf(s, e, t->dy, s->dy);
     if (status == ADJ_OK)
         status = adj_run(e);
     if (status != ADJ_OK)
@@ -125,7 +121,7 @@ adj_status forward_at(subject *s, int leaf, double h, double *y)
             s->moved[i] = kept[i] + h * s->v[i];
         s->x[leaf] = s->moved;
     }
-    adj_status status = run(s, t->forward, t, 1);
+    adj_status status = run_exec(s, t->forward, t, 1);
     if (leaf >= 0)
         s->x[leaf] = kept;
     return status == ADJ_OK ? fetch(s, t->forward, t->y, y) : status;
@@ -159,7 +155,7 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
             memcpy(s->x[i], kept[i], (size_t)leaf_elems(s, i) * sizeof(double));
     if (status == ADJ_OK) {
         absolute(s->dy, dy, s->n_y);
-        status = run(s, s->reference.backward, &s->reference, 0);
+        status = run_exec(s, s->reference.backward, &s->reference, 0);
     }
     if (status == ADJ_OK)
         status = fetch_all(s, &s->reference, magnitude);
@@ -176,7 +172,7 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
 /* Once more; dx has to be the same. */
 static adj_status repeat_backward(subject *s)
 {
-    adj_status status = run(s, s->tested.backward, &s->tested, 0);
+    adj_status status = run_exec(s, s->tested.backward, &s->tested, 0);
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
         if (s->tested.dx[i] == NULL)
             continue;
@@ -189,11 +185,11 @@ static adj_status repeat_backward(subject *s)
 
 adj_status backward(subject *s)
 {
-    adj_status status = run(s, s->reference.backward, &s->reference, 0);
+    adj_status status = run_exec(s, s->reference.backward, &s->reference, 0);
     if (status == ADJ_OK)
         status = fetch_all(s, &s->reference, s->dx_ref);
     if (status == ADJ_OK)
-        status = run(s, s->tested.backward, &s->tested, 0);
+        status = run_exec(s, s->tested.backward, &s->tested, 0);
     if (status == ADJ_OK)
         status = fetch_all(s, &s->tested, s->dx);
     return status == ADJ_OK ? repeat_backward(s) : status;
