@@ -51,8 +51,8 @@ static void pack_pass(const adj_call *call, const gemm_pass *a, ptrdiff_t index,
         for (ptrdiff_t j = 0; j < a->w.taps; j++, element += p->src.c) {
             const ptrdiff_t row = a->h.filter + i * a->h.forward;
             const ptrdiff_t column = a->w.filter + j * a->w.forward;
-            const real *w =
-                (const real *)call->in[p->filter_in] + (row * p->kw + column) * p->src.c * p->dst.c;
+            const real *w = (const real *)call->in[p->filter.in] +
+                            (row * p->filter.kw + column) * p->src.c * p->dst.c;
             const conv_range part = {max(first - index - element, 0),
                                      min(end - index - element, p->src.c)};
             if (part.first < part.end)
@@ -63,8 +63,8 @@ static void pack_pass(const adj_call *call, const gemm_pass *a, ptrdiff_t index,
 int TYPED(gemm_prepare_filter)(const adj_call *call, ptrdiff_t job)
 {
     const gemm *p = call->state;
-    const ptrdiff_t n = p->kh * p->kw * p->src.c;
-    const ptrdiff_t first = n * job / p->filter_jobs, end = n * (job + 1) / p->filter_jobs;
+    const ptrdiff_t n = p->filter.kh * p->filter.kw * p->src.c;
+    const ptrdiff_t first = n * job / p->filter.jobs, end = n * (job + 1) / p->filter.jobs;
     const int has_zeros = p->has_margin || p->is_gathered;
     ptrdiff_t index = 0;
     for (int i = 0; i < p->n_pass; i++) {
@@ -72,6 +72,6 @@ int TYPED(gemm_prepare_filter)(const adj_call *call, ptrdiff_t job)
         pack_pass(call, a, index, first, end);
         index += a->elements;
     }
-    return !has_zeros || are_finite((const real *)call->in[p->filter_in] + first * p->dst.c,
+    return !has_zeros || are_finite((const real *)call->in[p->filter.in] + first * p->dst.c,
                                     (end - first) * p->dst.c);
 }

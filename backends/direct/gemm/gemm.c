@@ -39,15 +39,15 @@ static int is_ours(const adj_group *g, direct_epilogue *e)
 static adj_status run(const adj_call *c)
 {
     const gemm *p = c->state;
-    int is_finite = !p->by_reorder || !(p->has_margin || p->is_gathered) ||
-                    gemm_is_packed_finite(p, c->in[p->filter_in]);
+    int is_finite = !p->filter.by_reorder || !(p->has_margin || p->is_gathered) ||
+                    gemm_is_packed_finite(p, c->in[p->filter.in]);
     job_shares jobs;
     share_jobs(&jobs, p->jobs, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
-        if (p->filter_jobs > 0) { /* else without the loop's barrier */
+        if (p->filter.jobs > 0) { /* else without the loop's barrier */
 #pragma omp for schedule(static) reduction(& : is_finite)
-            for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
+            for (ptrdiff_t job = 0; job < p->filter.jobs; job++)
                 is_finite &= p->code->prepare_filter(c, job);
         }
         for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
@@ -59,8 +59,8 @@ static adj_status run(const adj_call *c)
 /* Bytes of the filter that each run packs. */
 static double packed_bytes(const gemm *p)
 {
-    const ptrdiff_t filter = p->kh * p->kw * p->src.c * p->dst.c;
-    return p->filter_jobs > 0 ? (double)(filter * (ptrdiff_t)adj_dtype_size(p->dtype)) : 0;
+    const ptrdiff_t filter = p->filter.kh * p->filter.kw * p->src.c * p->dst.c;
+    return p->filter.jobs > 0 ? (double)(filter * (ptrdiff_t)adj_dtype_size(p->dtype)) : 0;
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
@@ -75,8 +75,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
                              "they lie, input gradients with up to %d phases of strides",
                              g->node[0]->op->name, GEMM_PASSES);
-    if (p.by_reorder)
-        return direct_accept_packed(d, g, prep, "gemm", &p, sizeof p, p.filter_in,
+    if (p.filter.by_reorder)
+        return direct_accept_packed(d, g, prep, "gemm", &p, sizeof p, p.filter.in,
                                     gemm_packed_filter(d, &p));
     const adj_status status = direct_accept(d, g, prep, "gemm", &p, sizeof p);
     prep->seconds += 2 * packed_bytes(&p) * prep->byte;

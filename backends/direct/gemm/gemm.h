@@ -54,35 +54,47 @@ typedef struct gemm_code {
     void (*multiply)(const adj_call *c, job_range jobs, int thread, int is_finite);
 } gemm_code;
 
+typedef struct {    /* how the filter enters the product */
+    int in;         /* among group->in */
+    int is_packed;  /* in panels: */
+    int by_reorder; /* as it enters; else they are made in the scratch, in each run */
+    ptrdiff_t jobs; /* that pack it; 0: none */
+    ptrdiff_t kh, kw;
+} gemm_filter;
+
+typedef struct {           /* rows of each pass that are computed together */
+    ptrdiff_t rows, n;     /* how many, and bands in an image */
+    ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
+    ptrdiff_t slots;       /* of a ring of them */
+    ptrdiff_t left;        /* pixels of zeros before a copied row */
+    ptrdiff_t row;         /* elements of one; 0: none is copied */
+} gemm_band;
+
+typedef struct {                              /* offsets in the scratch */
+    size_t thread, per_thread;                /* each thread's; in there: */
+    size_t ring, src_rows, windows, at, sums; /* rows, gathered windows, parts, sums, */
+    size_t cast;                              /* a band's results before they are cast */
+} gemm_scratch;
+
 typedef struct gemm {
     const gemm_code *code;
     int threads, is_turned, is_flat, is_gathered;
-    int is_packed;  /* the filter is in panels: */
-    int by_reorder; /* as it enters; else they are made in the scratch, in each run */
     int has_margin; /* rows of src are copied */
     adj_dtype dtype;
-    int src_in, filter_in; /* among group->in */
+    int src_in; /* among group->in */
     direct_epilogue epilogue;
+    gemm_filter filter;
     ptrdiff_t n;          /* images */
-    ptrdiff_t kh, kw;     /* of the filter */
     direct_size src, dst; /* if flat: rows of pixels, the last one shorter */
     ptrdiff_t pixels;     /* of all rows, if flat */
     ptrdiff_t lanes;      /* of a vector */
     ptrdiff_t vectors;    /* of outputs in a panel, at most */
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
-    ptrdiff_t rows, bands; /* a band: rows of each pass that are computed together; in an image */
+    gemm_band band;
     ptrdiff_t shares; /* of outputs, if there are few bands: each reads its part of the filter */
-    /* Bands of all images, for the first share of the outputs, then for the next. */
-    ptrdiff_t jobs;
-    ptrdiff_t filter_jobs;
-    ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
-    ptrdiff_t slots;       /* of a ring of them */
-    ptrdiff_t left;        /* pixels of zeros before a copied row */
-    ptrdiff_t row;         /* elements of one; 0: none is copied */
-    size_t thread, per_thread;                /* offsets in the scratch: of each thread's; */
-    size_t ring, src_rows, windows, at, sums; /* in there: rows; gathered windows; parts; sums; */
-    size_t cast;                              /* a band's results before they are cast */
+    ptrdiff_t jobs;   /* bands of all images, for the first share of the outputs, then the next */
+    gemm_scratch scratch;
 } gemm;
 
 /* Are results stored in another type than they are computed in? */
@@ -114,7 +126,7 @@ static inline gemm_panel gemm_panel_at(const gemm *p, ptrdiff_t i)
 /* Where a panel is in what is packed, in elements; -1: nowhere, it is read as it lies. */
 static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_panel panel)
 {
-    if (p->is_packed)
+    if (p->filter.is_packed)
         return panel.first * p->lanes * a->elements;
     return panel.end * p->lanes > p->dst.c ? 0 : -1;
 }

@@ -7,8 +7,9 @@
 static int is_same(const void *of, const void *other)
 {
     const gemm *a = of, *b = other;
-    return a->dtype == b->dtype && a->kh == b->kh && a->kw == b->kw && a->src.c == b->src.c &&
-           a->dst.c == b->dst.c && a->lanes == b->lanes && a->vectors == b->vectors;
+    return a->dtype == b->dtype && a->filter.kh == b->filter.kh && a->filter.kw == b->filter.kw &&
+           a->src.c == b->src.c && a->dst.c == b->dst.c && a->lanes == b->lanes &&
+           a->vectors == b->vectors;
 }
 
 /* Of p what packing needs: what is packed is the only operand, and begins the scratch. */
@@ -17,18 +18,18 @@ static gemm of_filter(const gemm *p)
     return (gemm){
         .code = p->code,
         .threads = p->threads,
-        .is_packed = 1,
         .has_margin = 1, /* of the padding's zeros, which the last element is for */
         .dtype = p->dtype,
-        .kh = p->kh,
-        .kw = p->kw,
+        .filter = {.is_packed = 1,
+                   .kh = p->filter.kh,
+                   .kw = p->filter.kw,
+                   .jobs = min(GEMM_FILTER_JOBS, p->filter.kh * p->filter.kw * p->src.c)},
         .src.c = p->src.c,
         .dst.c = p->dst.c,
         .lanes = p->lanes,
         .vectors = p->vectors,
         .n_pass = 1,
-        .pass[0] = {.h = p->pass[0].h, .w = p->pass[0].w, .elements = p->pass[0].elements},
-        .filter_jobs = min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c)};
+        .pass[0] = {.h = p->pass[0].h, .w = p->pass[0].w, .elements = p->pass[0].elements}};
 }
 
 static ptrdiff_t packed_elements(const gemm *p)
@@ -49,7 +50,7 @@ static void pack(const void *of, const void *filter, void *packed)
     int is_finite = 1;
 #pragma omp parallel for schedule(static) num_threads(p->threads) if (p->threads > 1)            \
     reduction(& : is_finite)
-    for (ptrdiff_t job = 0; job < p->filter_jobs; job++)
+    for (ptrdiff_t job = 0; job < p->filter.jobs; job++)
         is_finite &= p->code->prepare_filter(&call, job);
     adj_store(p->dtype, packed, packed_elements(p), is_finite ? 0 : NAN);
 }

@@ -90,7 +90,7 @@ static ptrdiff_t vectors_for(ptrdiff_t positions)
  * fewer than others; rows: of an image. */
 static ptrdiff_t times_as_many_jobs(const gemm *p, ptrdiff_t rows)
 {
-    const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->rows);
+    const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->band.rows);
     return p->threads > 1 ? divide_up((ptrdiff_t)JOBS_OF_THREAD * p->threads, jobs) : 1;
 }
 
@@ -103,16 +103,16 @@ static void share_outputs(gemm *p, ptrdiff_t rows)
  * the outputs read src more often. */
 static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
 {
-    const ptrdiff_t filter = p->kh * p->kw * p->src.c * p->dst.c;
+    const ptrdiff_t filter = p->filter.kh * p->filter.kw * p->src.c * p->dst.c;
     p->shares = 1;
     if (p->is_gathered || filter * (ptrdiff_t)adj_dtype_size(p->dtype) > second_cache / 2)
         share_outputs(p, rows);
-    while (p->rows > 1 && times_as_many_jobs(p, rows) > 1)
-        p->rows = divide_up(p->rows, 2);
+    while (p->band.rows > 1 && times_as_many_jobs(p, rows) > 1)
+        p->band.rows = divide_up(p->band.rows, 2);
     if (p->shares == 1)
         share_outputs(p, rows);
-    p->bands = divide_up(rows, p->rows);
-    p->jobs = p->shares * p->n * p->bands;
+    p->band.n = divide_up(rows, p->band.rows);
+    p->jobs = p->shares * p->n * p->band.n;
 }
 
 /* Sets the number of rows computed together, and the rows of src that they read. */
@@ -120,8 +120,9 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
 {
     const gemm_pass *first = &p->pass[0];
     ptrdiff_t rows = 1, right = 0;
-    p->top = p->bottom = -MAX_SIDE;
-    p->is_gathered = p->n_pass == 1 && !p->is_flat && p->kh * p->kw > 1 && first->w.dst < SHORT_ROW;
+    p->band.top = p->band.bottom = -MAX_SIDE;
+    p->is_gathered = p->n_pass == 1 && !p->is_flat && p->filter.kh * p->filter.kw > 1 &&
+                     first->w.dst < SHORT_ROW;
     /* of flat rows, whose length is a matter of threads, of all: a layout may follow from it */
     p->vectors = p->is_gathered ? 2 : vectors_for(p->is_flat ? p->pixels : first->w.dst);
     for (int i = 0; i < p->n_pass; i++) {
@@ -129,17 +130,17 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
         rows = max(rows, a->h.dst);
         if (a->h.taps == 0 || a->w.taps == 0)
             continue;
-        p->top = max(p->top, a->h.pad);
-        p->bottom = max(p->bottom, (a->h.taps - 1) * a->h.dilation - a->h.pad);
-        p->left = max(p->left, a->w.pad);
+        p->band.top = max(p->band.top, a->h.pad);
+        p->band.bottom = max(p->band.bottom, (a->h.taps - 1) * a->h.dilation - a->h.pad);
+        p->band.left = max(p->band.left, a->w.pad);
         right = max(right, conv_reach(&a->w, a->w.dst) - a->w.pad);
         p->has_margin |= conv_reaches_padding(&a->w);
     }
     const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
-    p->rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
+    p->band.rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
     set_jobs(p, rows, second_cache);
-    p->slots = max((p->rows - 1) * first->h.stride + p->top + p->bottom + 1, 0);
-    p->row = p->has_margin ? (p->left + right) * p->src.c : 0;
+    p->band.slots = max((p->band.rows - 1) * first->h.stride + p->band.top + p->band.bottom + 1, 0);
+    p->band.row = p->has_margin ? (p->band.left + right) * p->src.c : 0;
 }
 
 /* Parts are rows of taps, or with dilated columns single taps. */
@@ -154,19 +155,19 @@ static void set_parts(gemm *p)
 
 static int packs_filter(const gemm *p)
 {
-    const ptrdiff_t positions = p->n * p->dst.h * p->dst.w, taps = p->kh * p->kw;
+    const ptrdiff_t positions = p->n * p->dst.h * p->dst.w, taps = p->filter.kh * p->filter.kw;
     const ptrdiff_t row = p->dst.c * (ptrdiff_t)adj_dtype_size(p->dtype);
     if (p->is_turned)
         return 1;
     return taps * p->src.c <= max_elements / (p->dst.c + p->lanes) &&
-           (p->by_reorder || positions >= GEMM_PACKED_POSITIONS ||
+           (p->filter.by_reorder || positions >= GEMM_PACKED_POSITIONS ||
             (taps > 1 && positions >= packed_bytes / row));
 }
 
 /* In whole vectors: all of them, or those that fill none. */
 static ptrdiff_t packed_outputs(const gemm *p)
 {
-    if (p->is_packed)
+    if (p->filter.is_packed)
         return round_up(p->dst.c, p->lanes);
     return p->dst.c % p->lanes > 0 ? p->lanes : 0;
 }
@@ -175,28 +176,29 @@ static ptrdiff_t packed_outputs(const gemm *p)
 static int set_scratch(gemm *p, size_t *scratch)
 {
     const size_t element = adj_dtype_size(p->dtype);
-    const ptrdiff_t positions = p->rows * p->pass[0].w.dst;
-    const ptrdiff_t taps = p->kh * p->kw * p->src.c;
+    const ptrdiff_t positions = p->band.rows * p->pass[0].w.dst;
+    const ptrdiff_t taps = p->filter.kh * p->filter.kw * p->src.c;
     size_t thread = 0;
-    if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
+    if (p->band.row > max_elements || p->band.slots > max_elements / max(p->band.row, 1) ||
         taps > max_elements / max(packed_outputs(p), 1) ||
         (p->is_gathered && positions > max_elements / taps) ||
         positions > max_elements / p->lanes ||
         (gemm_casts(p) && positions > max_elements / p->dst.c))
         return 0;
-    p->ring = reserve_ring(&thread, p->slots, p->row, element);
-    p->src_rows = reserve(&thread, p->slots, sizeof(void *));
-    p->windows = reserve(&thread, p->is_gathered ? positions * taps : 0, element);
-    p->at = reserve(&thread, p->kh * p->kw, sizeof(ptrdiff_t));
-    p->sums = reserve(&thread, positions * p->lanes, element);
-    p->cast = reserve(&thread, gemm_casts(p) ? positions * p->dst.c : 0, element);
-    p->per_thread = thread;
+    p->scratch.ring = reserve_ring(&thread, p->band.slots, p->band.row, element);
+    p->scratch.src_rows = reserve(&thread, p->band.slots, sizeof(void *));
+    p->scratch.windows = reserve(&thread, p->is_gathered ? positions * taps : 0, element);
+    p->scratch.at = reserve(&thread, p->filter.kh * p->filter.kw, sizeof(ptrdiff_t));
+    p->scratch.sums = reserve(&thread, positions * p->lanes, element);
+    p->scratch.cast = reserve(&thread, gemm_casts(p) ? positions * p->dst.c : 0, element);
+    p->scratch.per_thread = thread;
     *scratch = 0;
     for (int i = 0; i < p->n_pass; i++) {
         gemm_pass *a = &p->pass[i];
-        a->filter = reserve(scratch, p->by_reorder ? 0 : a->elements * packed_outputs(p), element);
+        a->filter =
+            reserve(scratch, p->filter.by_reorder ? 0 : a->elements * packed_outputs(p), element);
     }
-    p->thread = reserve(scratch, p->threads, thread);
+    p->scratch.thread = reserve(scratch, p->threads, thread);
     return 1;
 }
 
@@ -215,23 +217,22 @@ int gemm_plan(gemm *p, const direct *d, const adj_group *group, const direct_epi
                 .is_turned = is_dx,
                 .dtype = n->type.dtype,
                 .src_in = adj_group_in(group, n->in[is_dx]),
-                .filter_in = adj_group_in(group, n->in[!is_dx]),
+                .filter = {.in = adj_group_in(group, n->in[!is_dx]), .kh = g.kh, .kw = g.kw},
                 .epilogue = *epilogue,
-                .n = g.n,
-                .kh = g.kh,
-                .kw = g.kw};
+                .n = g.n};
     direct_set_sizes(&g, p->is_turned, &p->src, &p->dst);
     p->lanes = d->isa->vector_bytes / (ptrdiff_t)adj_dtype_size(p->dtype);
-    p->by_reorder = !p->is_turned && direct_packs_once(group, prep, p->filter_in);
-    p->is_packed = packs_filter(p);
-    p->by_reorder &= p->is_packed;
+    p->filter.by_reorder = !p->is_turned && direct_packs_once(group, prep, p->filter.in);
+    p->filter.is_packed = packs_filter(p);
+    p->filter.by_reorder &= p->filter.is_packed;
     set_passes(p, &g);
     if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
         return 0;
     set_rows(p, d->second_cache);
     set_parts(p);
     const int is_prepared =
-        !p->by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
-    p->filter_jobs = is_prepared ? min(GEMM_FILTER_JOBS, p->kh * p->kw * p->src.c) : 0;
+        !p->filter.by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
+    p->filter.jobs =
+        is_prepared ? min(GEMM_FILTER_JOBS, p->filter.kh * p->filter.kw * p->src.c) : 0;
     return set_scratch(p, &prep->scratch);
 }

@@ -41,17 +41,19 @@ static void find_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const gemm *p = s->p;
     const ptrdiff_t stride = p->pass[0].h.stride;
-    const padded_rows rows = {
-        .height = p->src.h, .line = p->src.w * p->src.c, .left = p->left * p->src.c, .row = p->row};
-    s->first_row = first * stride - p->top;
-    find_padded_rows(&rows, &s->ring, s->src, s->first_row, (end - 1) * stride + p->bottom + 1,
+    const padded_rows rows = {.height = p->src.h,
+                              .line = p->src.w * p->src.c,
+                              .left = p->band.left * p->src.c,
+                              .row = p->band.row};
+    s->first_row = first * stride - p->band.top;
+    find_padded_rows(&rows, &s->ring, s->src, s->first_row, (end - 1) * stride + p->band.bottom + 1,
                      s->row);
 }
 
 /* Row `row`, at the pass' first column. */
 static inline const real *row_of(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
-    return s->row[row - s->first_row] + (s->p->left - a->w.pad) * s->p->src.c;
+    return s->row[row - s->first_row] + (s->p->band.left - a->w.pad) * s->p->src.c;
 }
 
 /* Elements of the image's result before row `row` of the pass' positions. */
@@ -135,7 +137,7 @@ static void prefetch_next(const worker *s, const band *b, ptrdiff_t row, micro_g
 {
     const gemm *p = s->p;
     const ptrdiff_t stride = b->a->h.stride, line = p->src.w * p->src.c;
-    const ptrdiff_t next = (row + p->rows - 1) * stride + p->bottom + 1;
+    const ptrdiff_t next = (row + p->band.rows - 1) * stride + p->band.bottom + 1;
     m->prefetch = (const char *)(s->src + next * line);
     m->prefetch_bytes = divide_up(stride * line * (ptrdiff_t)sizeof(real), b->columns);
 }
@@ -216,9 +218,9 @@ static panel find_panel(const worker *s, const gemm_pass *a, ptrdiff_t i)
     const gemm *p = s->p;
     const gemm_panel at = gemm_panel_at(p, i);
     const ptrdiff_t packed = gemm_packed_at(p, a, at), vectors = at.end - at.first;
-    const real *entering = s->call->in[p->filter_in];
+    const real *entering = s->call->in[p->filter.in];
     panel f = {.output = at.first * VECTOR, .vectors = vectors, .pitch = vectors * VECTOR};
-    if (p->by_reorder)
+    if (p->filter.by_reorder)
         f.filter = entering + packed;
     else if (packed >= 0)
         f.filter = (const real *)direct_scratch(s->call, a->filter) + packed;
@@ -301,12 +303,12 @@ static void mend_sums(const worker *s, const band *b)
     const gemm *p = s->p;
     conv_plain plain = {.pass = {b->a->h, b->a->w},
                         .dtype = p->dtype,
-                        .kw = p->kw,
+                        .kw = p->filter.kw,
                         .inputs = p->src.c,
                         .src = s->src,
                         .bias = operand(s, p->epilogue.bias_in)};
-    if (!p->by_reorder) {
-        conv_plain_set_filter(&plain, s->call->in[p->filter_in], p->dst.c, p->is_turned);
+    if (!p->filter.by_reorder) {
+        conv_plain_set_filter(&plain, s->call->in[p->filter.in], p->dst.c, p->is_turned);
         mend_outputs(s, b, &plain, outputs_of(s));
         return;
     }
@@ -369,12 +371,12 @@ static void compute(worker *s, const band *b, int is_finite)
 static void compute_band(worker *s, ptrdiff_t first, int is_finite)
 {
     const gemm *p = s->p;
-    find_rows(s, first, first + p->rows);
+    find_rows(s, first, first + p->band.rows);
     for (int i = 0; i < p->n_pass; i++) {
         const gemm_pass *a = &p->pass[i];
         const ptrdiff_t columns =
             p->is_flat ? min(p->dst.w, p->pixels - first * p->dst.w) : a->w.dst;
-        const band b = {a, first, min(first + p->rows, a->h.dst), columns};
+        const band b = {a, first, min(first + p->band.rows, a->h.dst), columns};
         if (first < b.end && columns > 0)
             compute(s, &b, is_finite);
     }
@@ -398,25 +400,25 @@ static void enter_image(worker *s, ptrdiff_t number)
 /* Band number `number` of all images. */
 static void compute_numbered(worker *s, ptrdiff_t number, int is_finite)
 {
-    const ptrdiff_t bands = s->p->bands;
+    const ptrdiff_t bands = s->p->band.n;
     if (number / bands != s->number)
         enter_image(s, number / bands);
-    compute_band(s, number % bands * s->p->rows, is_finite);
+    compute_band(s, number % bands * s->p->band.rows, is_finite);
 }
 
 static void multiply(const adj_call *call, job_range jobs, int thread, int is_finite)
 {
     const gemm *p = call->state;
-    char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
+    char *own = direct_scratch(call, p->scratch.thread + p->scratch.per_thread * (size_t)thread);
     worker s = {.p = p,
                 .call = call,
                 .number = -1,
-                .cast = (real *)(own + p->cast),
-                .windows = (real *)(own + p->windows),
-                .sums = (real *)(own + p->sums),
-                .row = (const real **)(own + p->src_rows),
-                .at = (ptrdiff_t *)(own + p->at),
-                .ring = row_ring_at(own + p->ring, p->slots, p->row)};
+                .cast = (real *)(own + p->scratch.cast),
+                .windows = (real *)(own + p->scratch.windows),
+                .sums = (real *)(own + p->scratch.sums),
+                .row = (const real **)(own + p->scratch.src_rows),
+                .at = (ptrdiff_t *)(own + p->scratch.at),
+                .ring = row_ring_at(own + p->scratch.ring, p->band.slots, p->band.row)};
     for (ptrdiff_t i = jobs.first; i < jobs.end; i++)
         compute_numbered(&s, i, is_finite);
 }
