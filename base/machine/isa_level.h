@@ -16,7 +16,7 @@ typedef enum {
  * compiler use, and the system keeps its registers; it has let this process use the tiles, if they
  * are among them. */
 isa_level machine_isa_level(void);
-/* Floats in a vector of that level. */
+/* Returns the floats in the processor's widest vectors. */
 int machine_vector_floats(void);
 
 #endif
