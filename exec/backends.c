@@ -9,8 +9,9 @@
 #include "backends.h"
 #include "exec.h"
 
-adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
+adj_status select_backends(adj_exec *e)
 {
+    const adj_exec_opts *o = &e->opts;
     const adj_backend *const *list = o->debug.backends != NULL ? o->debug.backends : adj_backends;
     const char *option = o->backend;
     for (int i = 0; i < MAX_BACKENDS && list[i] != NULL; i++) {
@@ -19,27 +20,27 @@ adj_status select_backends(adj_exec *e, const adj_exec_opts *o)
                 e, ADJ_EVERSION,
                 "adj_exec_new: header of backend %d in the list and library differ (got %s)", i,
                 version_difference(list[i]->version).s);
-        e->backend[e->n_backend++] = list[i];
+        e->backends.list[e->backends.n++] = list[i];
     }
-    if (e->n_backend == 0)
+    if (e->backends.n == 0)
         return set_error(e, ADJ_EARG, "adj_exec_new: the list of backends is empty");
-    e->fallback = e->n_backend - 1;
-    e->preferred = 0;
+    e->backends.fallback = e->backends.n - 1;
+    e->backends.preferred = 0;
     size_t parts = 1;
     for (const char *c = option; c != NULL && *c != '\0'; c++)
         parts += *c == ',';
-    if ((e->op_backend = exec_alloc(e, parts, sizeof *e->op_backend)) == NULL)
+    if ((e->backends.op = exec_alloc(e, parts, sizeof *e->backends.op)) == NULL)
         return e->status;
     while (option != NULL) {
         adj_error error;
         op_backend part;
-        if (next_backend_part(&option, e->backend, "adj_exec_new: ", &part.op, &part.backend,
+        if (next_backend_part(&option, e->backends.list, "adj_exec_new: ", &part.op, &part.backend,
                               &error) != ADJ_OK)
             return set_error(e, error.status, "%s", error.message);
         if (part.op == NULL)
-            e->preferred = part.backend;
+            e->backends.preferred = part.backend;
         else
-            e->op_backend[e->n_op_backend++] = part;
+            e->backends.op[e->backends.n_op++] = part;
     }
     return ADJ_OK;
 }
@@ -60,36 +61,36 @@ adj_status adj_backend_describe(const char *backend, char *text, size_t size)
 
 int backend_for(const adj_exec *e, const adj_op *op, int k)
 {
-    int first = e->preferred;
+    int first = e->backends.preferred;
     if (first > 0 && (op->flags & ADJ_OP_COLLECTIVE || is_own_op(op)))
         first = 0;
-    for (int i = 0; i < e->n_op_backend; i++)
-        if (e->op_backend[i].op == op)
-            first = e->op_backend[i].backend;
-    return k <= e->fallback - first ? first + k : NONE;
+    for (int i = 0; i < e->backends.n_op; i++)
+        if (e->backends.op[i].op == op)
+            first = e->backends.op[i].backend;
+    return k <= e->backends.fallback - first ? first + k : NONE;
 }
 
 int may_compute(const adj_exec *e, int backend, const adj_op *op)
 {
     int first = backend_for(e, op, 0);
-    return first <= backend && backend <= e->fallback;
+    return first <= backend && backend <= e->backends.fallback;
 }
 
 /* message: a warning or, where it fails, the reason. */
 static adj_status try_open(adj_exec *e, int backend, char message[ADJ_WHY])
 {
     message[0] = '\0';
-    if (e->state[backend] == BACKEND_OPEN)
+    if (e->backends.state[backend] == BACKEND_OPEN)
         return ADJ_OK;
     const adj_backend_opts opts = {.allocator = &e->region.allocator,
-                                   .threads = e->threads,
-                                   .quarantine = e->quarantine,
-                                   .math = e->math,
-                                   .self = e->backend[backend],
+                                   .threads = e->opts.threads,
+                                   .quarantine = e->opts.debug.quarantine,
+                                   .math = e->opts.math,
+                                   .self = e->backends.list[backend],
                                    .message = message};
-    adj_status status = e->backend[backend]->open(&opts, &e->opened[backend]);
+    adj_status status = e->backends.list[backend]->open(&opts, &e->backends.opened[backend]);
     message[ADJ_WHY - 1] = '\0';
-    e->state[backend] = status == ADJ_OK ? BACKEND_OPEN : BACKEND_FAILED;
+    e->backends.state[backend] = status == ADJ_OK ? BACKEND_OPEN : BACKEND_FAILED;
     if (status != ADJ_OK && message[0] == '\0')
         snprintf(message, ADJ_WHY, "%s", adj_status_name(status));
     return status;
@@ -101,7 +102,7 @@ adj_status open_backend(adj_exec *e, int backend)
     const adj_status status = try_open(e, backend, message);
     if (status != ADJ_OK)
         return set_error(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
-                         e->backend[backend]->name, message);
+                         e->backends.list[backend]->name, message);
     if (message[0] != '\0' && e->warning[0] == '\0')
         snprintf(e->warning, sizeof e->warning, "%s", message);
     return ADJ_OK;
@@ -110,14 +111,14 @@ adj_status open_backend(adj_exec *e, int backend)
 int can_open(adj_exec *e, int backend)
 {
     char message[ADJ_WHY];
-    if (e->state[backend] != BACKEND_UNTRIED)
-        return e->state[backend] == BACKEND_OPEN;
+    if (e->backends.state[backend] != BACKEND_UNTRIED)
+        return e->backends.state[backend] == BACKEND_OPEN;
     const adj_status status = try_open(e, backend, message);
     if (status == ADJ_ENOMEM)
         no_memory(e);
     if (e->warning[0] == '\0' && status != ADJ_OK)
         snprintf(e->warning, sizeof e->warning, "backend %s is left out: it cannot be opened (%s)",
-                 e->backend[backend]->name, message);
+                 e->backends.list[backend]->name, message);
     else if (e->warning[0] == '\0')
         snprintf(e->warning, sizeof e->warning, "%s", message);
     return status == ADJ_OK;
@@ -125,8 +126,8 @@ int can_open(adj_exec *e, int backend)
 
 adj_status open_progressing(adj_exec *e)
 {
-    for (int i = 0; i < e->fallback && e->status == ADJ_OK; i++)
-        if (e->backend[i]->progress != NULL)
+    for (int i = 0; i < e->backends.fallback && e->status == ADJ_OK; i++)
+        if (e->backends.list[i]->progress != NULL)
             (void)can_open(e, i);
     return e->status;
 }
@@ -134,5 +135,10 @@ adj_status open_progressing(adj_exec *e)
 int has_backend(void *of, const adj_op *op)
 {
     const adj_exec *e = of;
-    return backend_for(e, op, 0) != e->fallback;
+    return backend_for(e, op, 0) != e->backends.fallback;
+}
+
+int is_fallback(const adj_exec *e, int backend)
+{
+    return backend == e->backends.fallback && e->backends.n > 1;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "run.h"
 
 enum { WORD = 0xA5 };
 
@@ -27,8 +28,8 @@ static int is_whole(const char *p, size_t bytes)
 /* A slot's are drawn when its life begins, as its memory was another's before. */
 void draw_canaries(const adj_exec *e, int step)
 {
-    for (int i = 0; i < e->n_slot; i++) {
-        const slot *s = &e->slot[i];
+    for (int i = 0; i < e->plan.n_slot; i++) {
+        const slot *s = &e->plan.slot[i];
         if (has_canaries(s) && (s->kept ? step == NONE : s->first == step && step != NONE))
             draw(s);
     }
@@ -37,9 +38,9 @@ void draw_canaries(const adj_exec *e, int step)
 void name_slot(const adj_exec *e, const slot *s, char text[SLOT_NAME])
 {
     const adj_node *n = NULL;
-    for (int i = 0; i < e->n_buffer && n == NULL; i++)
-        if (e->buffer[i].slot >= 0 && slot_of(e, i) == s)
-            n = e->buffer[i].value;
+    for (int i = 0; i < e->plan.n_buffer && n == NULL; i++)
+        if (e->plan.buffer[i].slot >= 0 && slot_of(e, i) == s)
+            n = e->plan.buffer[i].value;
     const char *name = n != NULL ? adj_node_name(n) : "";
     snprintf(text, SLOT_NAME, name[0] != '\0' ? "%s \"%.60s\"" : "%s",
              n != NULL ? n->op->name : "scratch", name);
@@ -56,8 +57,8 @@ static int is_in_use(const slot *s, int step)
 static const slot *neighbour(const adj_exec *e, const slot *s, int is_behind, int step)
 {
     const slot *nearest = NULL;
-    for (int i = 0; i < e->n_slot; i++) {
-        const slot *o = &e->slot[i];
+    for (int i = 0; i < e->plan.n_slot; i++) {
+        const slot *o = &e->plan.slot[i];
         if (is_in_use(o, step) && o != s && is_behind == (o->data > s->data) &&
             (nearest == NULL || is_behind == (o->data < nearest->data)))
             nearest = o;
@@ -67,7 +68,7 @@ static const slot *neighbour(const adj_exec *e, const slot *s, int is_behind, in
 
 static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behind)
 {
-    const adj_node *n = e->buffer[e->step[step].out[0]].value;
+    const adj_node *n = e->plan.buffer[e->plan.step[step].out[0]].value;
     const char *where = is_behind ? "behind" : "before";
     const slot *next = neighbour(e, s, is_behind, step);
     char of[SLOT_NAME], other[SLOT_NAME] = "nothing in use";
@@ -76,13 +77,13 @@ static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behi
         name_slot(e, next, other);
     return call_error(e, ADJ_EBACKEND,
                       "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
-                      n->op->name, e->step[step].prep.impl, where, s->bytes, of, other);
+                      n->op->name, e->plan.step[step].prep.impl, where, s->bytes, of, other);
 }
 
 adj_status check_canaries(adj_exec *e, int step)
 {
-    for (int i = 0; i < e->n_slot; i++) {
-        const slot *s = &e->slot[i];
+    for (int i = 0; i < e->plan.n_slot; i++) {
+        const slot *s = &e->plan.slot[i];
         if (!is_in_use(s, step))
             continue;
         const int before = is_whole(s->data - CANARY, CANARY),
@@ -90,7 +91,7 @@ adj_status check_canaries(adj_exec *e, int step)
         if (before && after)
             continue;
         draw(s);
-        e->overrun = 1;
+        e->run.overrun = 1;
         return tell_overrun(e, step, s, before);
     }
     return ADJ_OK;

@@ -11,6 +11,8 @@
 
 #include "backends.h"
 #include "exec.h"
+#include "invariant.h"
+#include "select_kernel.h"
 
 /* Are both of the forward pass, of the backward pass, recomputed for it, or of the updates? What
  * comes late would otherwise be there, and kept, from an earlier time on. */
@@ -25,13 +27,13 @@ static int may_follow(const adj_exec *e, const node_group *g, int n, int backend
 {
     int may = 1;
     for (int i = 0; i < n && may; i++) {
-        const adj_node *node = e->proposed[i];
+        const adj_node *node = e->planning->proposed[i];
         may = may_compute(e, backend, node->op) && is_of_same_time(node, g->node[0]) &&
               is_invariant(e, node) == is_invariant(e, g->node[0]);
         for (int k = 0; k < node->n_in && may; k++) {
             const adj_node *x = node->in[k];
-            may = e->first_buffer[x->id] != NONE || adj_position(g->n, g->node, x) >= 0 ||
-                  adj_position(i, e->proposed, x) >= 0;
+            may = e->planning->first_buffer[x->id] != NONE || adj_position(g->n, g->node, x) >= 0 ||
+                  adj_position(i, e->planning->proposed, x) >= 0;
         }
     }
     return may;
@@ -42,7 +44,7 @@ static int may_follow(const adj_exec *e, const node_group *g, int n, int backend
 static int count_taken(const adj_exec *e, int n, const node_group *g)
 {
     int count = 0;
-    while (count < g->n && adj_position(n, e->proposed, g->node[count]) >= 0)
+    while (count < g->n && adj_position(n, e->planning->proposed, g->node[count]) >= 0)
         count++;
     return count == g->n || g->n == 2 ? count : 0;
 }
@@ -51,15 +53,15 @@ static int count_taken(const adj_exec *e, int n, const node_group *g)
 static int count_later(const adj_exec *e, int next, int n)
 {
     int count = 0;
-    for (int i = next; i < e->n_group && count < n; i++)
-        count += count_taken(e, n, &e->group[i]);
+    for (int i = next; i < e->planning->n_group && count < n; i++)
+        count += count_taken(e, n, &e->planning->group[i]);
     return count;
 }
 
 static void take_later(adj_exec *e, int next, int n)
 {
-    for (int i = next; i < e->n_group; i++) {
-        node_group *g = &e->group[i];
+    for (int i = next; i < e->planning->n_group; i++) {
+        node_group *g = &e->planning->group[i];
         const int count = count_taken(e, n, g);
         g->node += count;
         g->n -= count;
@@ -80,14 +82,14 @@ static adj_status prepare_wider(adj_exec *e, const node_group *g, int n, const s
     if (node == NULL)
         return e->status;
     memcpy(node, g->node, (size_t)g->n * sizeof(adj_node *));
-    memcpy(node + g->n, e->proposed, (size_t)n * sizeof(adj_node *));
+    memcpy(node + g->n, e->planning->proposed, (size_t)n * sizeof(adj_node *));
     all.n = g->n + n;
     all.node = node;
     *wider = (step){.kind = STEP_KERNEL, .why = planned->why, .tuned = planned->tuned};
     if (describe_step(e, &all, wider) != ADJ_OK)
         return e->status;
-    candidate c = {.backend = e->backend[planned->backend],
-                   .opened = e->opened[planned->backend],
+    candidate c = {.backend = e->backends.list[planned->backend],
+                   .opened = e->backends.opened[planned->backend],
                    .index = planned->backend,
                    .kernel = planned->kernel};
     const adj_status status = prepare_step(e, wider, &c);
@@ -100,11 +102,11 @@ static adj_status prepare_wider(adj_exec *e, const node_group *g, int n, const s
 adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned)
 {
     const adj_kernel *kernel = planned->kernel;
-    if (kernel->epilogue == NULL || e->no_fusion || planned->group.n_out != 1 ||
+    if (kernel->epilogue == NULL || e->opts.debug.no_fusion || planned->group.n_out != 1 ||
         planned->group.out[0] != g->node[g->n - 1])
         return ADJ_OK;
-    const int proposed =
-        kernel->epilogue(planned->group.out[0], e->uses, e->graph->n_node, e->proposed);
+    const int proposed = kernel->epilogue(planned->group.out[0], e->planning->uses,
+                                          e->plan.graph->n_node, e->planning->proposed);
     for (int n = proposed; n > 0 && e->status == ADJ_OK; n--) {
         step wider;
         if (count_later(e, next, n) < n || !may_follow(e, g, n, planned->backend) ||

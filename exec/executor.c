@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends.h"
 #include "base/c_locale.h"
 #include "exec.h"
+#include "select_kernel.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
 {
@@ -24,12 +24,22 @@ adj_status no_memory(adj_exec *e)
     return set_error(e, ADJ_ENOMEM, "adj_exec_new: out of memory");
 }
 
-void *exec_alloc(adj_exec *e, size_t count, size_t size)
+static void *alloc_in(adj_exec *e, region *r, size_t count, size_t size)
 {
-    void *p = region_alloc(&e->region, count, size);
+    void *p = region_alloc(r, count, size);
     if (p == NULL)
         no_memory(e);
     return p;
+}
+
+void *exec_alloc(adj_exec *e, size_t count, size_t size)
+{
+    return alloc_in(e, &e->region, count, size);
+}
+
+void *planning_alloc(adj_exec *e, size_t count, size_t size)
+{
+    return alloc_in(e, &e->planning->region, count, size);
 }
 
 adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
@@ -55,35 +65,20 @@ adj_exec_info adj_exec_stats(const adj_exec *e) { return e != NULL ? e->info : (
 
 /* ---- making one ---- */
 
-/* A string of the options in *to. */
-static adj_status keep_text(adj_exec *e, const char *text, const char **to)
+static adj_status plan_executor(adj_exec *e, const adj_graph *g)
 {
-    if (text != NULL && (*to = region_string(&e->region, text)) == NULL)
-        return no_memory(e);
-    return ADJ_OK;
-}
-
-static adj_status plan_executor(adj_exec *e, const adj_graph *g, const adj_exec_opts *o)
-{
-    e->profile = o->debug.profile;
-    e->math = o->math;
-    e->canaries = o->debug.canaries;
-    e->no_fusion = o->debug.no_fusion;
-    e->no_sharing = o->debug.no_sharing;
-    e->checksums = o->debug.checksums;
-    e->same_bits = o->same_bits;
-    e->before_kernel = o->debug.before_kernel;
-    e->kernel_user = o->debug.user;
-    if (keep_text(e, o->debug.impl, &e->impl) != ADJ_OK ||
-        keep_text(e, o->debug.quarantine, &e->quarantine) != ADJ_OK)
-        return e->status;
+    planning p = {.region.allocator = e->region.allocator};
     int callers = omp_get_max_threads();
-    e->threads = o->threads > 0 ? o->threads : adj_default_threads();
-    omp_set_num_threads(e->threads);
-    build_executor(e, g, o);
+    if (e->opts.threads == 0)
+        e->opts.threads = adj_default_threads();
+    omp_set_num_threads(e->opts.threads);
+    e->planning = &p;
+    build_executor(e, g);
     tune_close(e);
+    e->planning = NULL;
+    region_free(&p.region);
     omp_set_num_threads(callers);
-    e->info.threads = e->threads;
+    e->info.threads = e->opts.threads;
     return e->status;
 }
 
@@ -103,12 +98,11 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     e->region.allocator = a;
     if (!is_whole)
         return set_error(e, ADJ_EARG, "adj_exec_new: allocator: a function is NULL");
-    adj_exec_opts o;
-    if (read_exec_options(e, g, opts, &o) != ADJ_OK)
+    if (read_exec_options(e, g, opts) != ADJ_OK)
         return e->status;
     if (omp_in_parallel())
         return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
-    plan_executor(e, g, &o);
+    plan_executor(e, g);
     e->info.plan_seconds = seconds_now() - start;
     return e->status;
 }
@@ -118,18 +112,19 @@ void adj_exec_free(adj_exec *e)
     if (e == NULL)
         return;
     adj_allocator a = e->region.allocator;
-    for (int i = 0; i < e->n_step; i++) {
-        step *s = &e->step[i];
+    for (int i = 0; i < e->plan.n_step; i++) {
+        step *s = &e->plan.step[i];
         drop_prepared(e, s);
         if (s->kind == STEP_REORDER && s->prep.state != NULL)
-            e->backend[s->backend]->reorder_drop(e->opened[s->backend], s->prep.state);
+            e->backends.list[s->backend]->reorder_drop(e->backends.opened[s->backend],
+                                                       s->prep.state);
     }
-    for (int i = 0; i < e->n_backend; i++)
-        if (e->state[i] == BACKEND_OPEN)
-            e->backend[i]->close(e->opened[i]);
-    adj_graph_free(e->graph);
-    adj_release(&a, e->arena);
-    adj_release(&a, e->storage);
+    for (int i = 0; i < e->backends.n; i++)
+        if (e->backends.state[i] == BACKEND_OPEN)
+            e->backends.list[i]->close(e->backends.opened[i]);
+    adj_graph_free(e->plan.graph);
+    adj_release(&a, e->memory.arena);
+    adj_release(&a, e->memory.storage);
     region_free(&e->region);
     adj_release(&a, e); /* last: backends know the allocator in it */
 }

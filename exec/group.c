@@ -12,6 +12,7 @@
 
 #include "backends.h"
 #include "exec.h"
+#include "invariant.h"
 
 typedef struct {
     adj_exec *e;
@@ -92,8 +93,8 @@ static void count_waits(grouping *w)
 {
     memset(w->waits, 0, (size_t)w->n_group * sizeof *w->waits);
     for (int id = 0; id < w->n; id++)
-        for (int i = 0; w->of[id] != NONE && i < w->e->uses[id].n_user; i++) {
-            const int to = w->of[w->e->uses[id].user[i]->id];
+        for (int i = 0; w->of[id] != NONE && i < w->e->planning->uses[id].n_user; i++) {
+            const int to = w->of[w->e->planning->uses[id].user[i]->id];
             w->waits[to] += to != w->of[id];
         }
 }
@@ -114,7 +115,7 @@ static int order(grouping *w, const int64_t *key, node_group *out)
         const int taken = take_ready(&r);
         out[done++] = w->group[taken];
         for (int m = 0; m < w->group[taken].n; m++) {
-            const adj_uses *u = &w->e->uses[w->group[taken].node[m]->id];
+            const adj_uses *u = &w->e->planning->uses[w->group[taken].node[m]->id];
             for (int i = 0; i < u->n_user; i++) {
                 const int to = w->of[u->user[i]->id];
                 if (to != taken && --w->waits[to] == 0)
@@ -136,7 +137,7 @@ static int mark_users(grouping *w, int n, const adj_node *const node[], int last
         const node_group *from = next >= 0 ? &w->group[w->ready[next]] : NULL;
         int n_node = from != NULL ? from->n : n;
         for (int m = 0; m < n_node; m++) {
-            const adj_uses *u = &w->e->uses[(from != NULL ? from->node[m] : node[m])->id];
+            const adj_uses *u = &w->e->planning->uses[(from != NULL ? from->node[m] : node[m])->id];
             for (int i = 0; i < u->n_user; i++) {
                 int to = w->of[u->user[i]->id];
                 if (w->mark[to] == -w->stamp && from != NULL)
@@ -181,7 +182,7 @@ static int is_acceptable(const grouping *w, const adj_node *root, int n, int bac
 {
     int has_root = 0, has_forward = 0, has_clone = 0;
     for (int i = 0; i < n; i++) {
-        const adj_node *m = w->e->proposed[i];
+        const adj_node *m = w->e->planning->proposed[i];
         if (w->of[m->id] == NONE || w->group[w->of[m->id]].n != 1 ||
             !may_compute(w->e, backend, m->op))
             return 0;
@@ -210,7 +211,7 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
     const adj_node **node = exec_alloc(w->e, (size_t)n, sizeof(adj_node *));
     if (node == NULL)
         return w->e->status;
-    memcpy(node, w->e->proposed, (size_t)n * sizeof(adj_node *));
+    memcpy(node, w->e->planning->proposed, (size_t)n * sizeof(adj_node *));
     sort_by_id(node, n);
     int into = w->of[root->id], first = w->place[into], last = first;
     w->stamp++;
@@ -234,11 +235,11 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
 
 static adj_status propose(grouping *w, const adj_node *root, int backend)
 {
-    const adj_kernel *const *kernel = w->e->backend[backend]->kernels;
+    const adj_kernel *const *kernel = w->e->backends.list[backend]->kernels;
     for (; *kernel != NULL && w->group[w->of[root->id]].n == 1; kernel++) {
         if ((*kernel)->match == NULL)
             continue;
-        int n = (*kernel)->match(root, w->e->uses, w->n, w->e->proposed);
+        int n = (*kernel)->match(root, w->e->planning->uses, w->n, w->e->planning->proposed);
         if (n > 1 && n <= w->n && is_acceptable(w, root, n, backend) &&
             join(w, root, n, *kernel, backend) != ADJ_OK)
             return w->e->status;
@@ -249,22 +250,22 @@ static adj_status propose(grouping *w, const adj_node *root, int backend)
 static adj_status start(grouping *w)
 {
     adj_exec *e = w->e;
-    w->n = w->n_group = e->graph->n_node;
+    w->n = w->n_group = e->plan.graph->n_node;
     size_t n = (size_t)w->n;
-    w->of = exec_alloc(e, n, sizeof *w->of);
-    w->waits = exec_alloc(e, n, sizeof *w->waits);
-    w->ready = exec_alloc(e, n, sizeof *w->ready);
-    w->place = exec_alloc(e, n, sizeof *w->place);
-    w->at = exec_alloc(e, n, sizeof *w->at);
-    w->mark = exec_alloc(e, n, sizeof *w->mark);
-    e->proposed = exec_alloc(e, n, sizeof(adj_node *));
-    w->group = exec_alloc(e, n, sizeof *w->group);
+    w->of = planning_alloc(e, n, sizeof *w->of);
+    w->waits = planning_alloc(e, n, sizeof *w->waits);
+    w->ready = planning_alloc(e, n, sizeof *w->ready);
+    w->place = planning_alloc(e, n, sizeof *w->place);
+    w->at = planning_alloc(e, n, sizeof *w->at);
+    w->mark = planning_alloc(e, n, sizeof *w->mark);
+    e->planning->proposed = planning_alloc(e, n, sizeof(adj_node *));
+    w->group = planning_alloc(e, n, sizeof *w->group);
     const adj_node **single = exec_alloc(e, n, sizeof(adj_node *));
     if (e->status != ADJ_OK)
         return e->status;
     for (int id = 0; id < w->n; id++) {
-        int is_leaf = (e->graph->node[id]->op->flags & ADJ_OP_LEAF) != 0;
-        single[id] = e->graph->node[id];
+        int is_leaf = (e->plan.graph->node[id]->op->flags & ADJ_OP_LEAF) != 0;
+        single[id] = e->plan.graph->node[id];
         w->of[id] = is_leaf ? NONE : id;
         w->place[id] = w->at[id] = id; /* operands come first */
         w->group[id] = (node_group){.n = !is_leaf, .node = &single[id], .backend = NONE};
@@ -301,11 +302,11 @@ static int is_late_wait(const adj_node *n) { return is_wait(n) && n->role == ADJ
  * the order of the starts: first all that needs the first one's result and no later one's. */
 static adj_status order_collectives(grouping *w, int64_t key[])
 {
-    const adj_graph *g = w->e->graph;
-    char *at_once = exec_alloc(w->e, (size_t)w->n, 1);
-    int *last_wait = exec_alloc(w->e, (size_t)w->n, sizeof *last_wait);
+    const adj_graph *g = w->e->plan.graph;
+    char *at_once = planning_alloc(w->e, (size_t)w->n, 1);
+    int *last_wait = planning_alloc(w->e, (size_t)w->n, sizeof *last_wait);
     int n_wait = 0, n_start = 0;
-    w->turn = exec_alloc(w->e, (size_t)w->n, sizeof *w->turn);
+    w->turn = planning_alloc(w->e, (size_t)w->n, sizeof *w->turn);
     if (w->e->status != ADJ_OK)
         return w->e->status;
     for (int id = w->n - 1; id >= 0; id--) {
@@ -333,28 +334,29 @@ static adj_status order_collectives(grouping *w, int64_t key[])
     return ADJ_OK;
 }
 
-adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[])
+adj_status form_groups(adj_exec *e)
 {
+    planning *p = e->planning;
     grouping w = {.e = e};
-    if ((e->uses = find_uses(e->graph, n_root, root, &e->region)) == NULL)
+    if ((p->uses = find_uses(e->plan.graph, p->n_root, p->root, &p->region)) == NULL)
         return no_memory(e);
     if (start(&w) != ADJ_OK)
         return e->status;
-    for (int id = 0; id < w.n && !e->no_fusion; id++) {
-        const adj_node *root = e->graph->node[id];
+    for (int id = 0; id < w.n && !e->opts.debug.no_fusion; id++) {
+        const adj_node *root = e->plan.graph->node[id];
         for (int k = 0, b; w.of[id] == id && (b = backend_for(e, root->op, k)) != NONE; k++)
             if (w.group[id].n == 1 && propose(&w, root, b) != ADJ_OK)
                 return e->status;
     }
-    int64_t *key = exec_alloc(e, (size_t)w.n, sizeof *key);
-    e->group = exec_alloc(e, (size_t)w.n, sizeof *e->group);
+    int64_t *key = planning_alloc(e, (size_t)w.n, sizeof *key);
+    p->group = planning_alloc(e, (size_t)w.n, sizeof *p->group);
     if (e->status != ADJ_OK)
         return e->status;
     for (int i = 0; i < w.n_group; i++)
         key[i] = key_of(&w.group[i]);
-    if (has_collective(e->graph->n_node, (const adj_node *const *)e->graph->node) &&
+    if (has_collective(e->plan.graph->n_node, (const adj_node *const *)e->plan.graph->node) &&
         order_collectives(&w, key) != ADJ_OK)
         return e->status;
-    e->n_group = order(&w, key, e->group);
+    p->n_group = order(&w, key, p->group);
     return ADJ_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "exec.h"
 #include "inspect.h"
+#include "run.h"
 
 typedef struct {
     adj_exec *e;
@@ -60,10 +61,10 @@ static int may_share(const pair *t, int k, int out)
     const adj_exec *e = t->e;
     const int from = t->s->in[k], to = t->s->out[out];
     for (int i = 0; i < t->s->n_in; i++)
-        if (i != k && e->buffer[t->s->in[i]].slot == e->buffer[from].slot)
+        if (i != k && e->plan.buffer[t->s->in[i]].slot == e->plan.buffer[from].slot)
             return 0;
     return slot_of(e, from)->bytes == slot_of(e, to)->bytes &&
-           e->buffer[from].layout == e->buffer[to].layout;
+           e->plan.buffer[from].layout == e->plan.buffer[to].layout;
 }
 
 /* The result `out` over operand k. *differs: in bits, this or another result. */
@@ -114,15 +115,14 @@ static int claims_aliases(const step *s)
 
 int exec_find_false_alias(adj_exec *e, exec_false_alias *f)
 {
-    int last = e->n_step, found = 0;
-    while (last > 0 && !claims_aliases(&e->step[last - 1]))
+    int last = e->plan.n_step, found = 0;
+    while (last > 0 && !claims_aliases(&e->plan.step[last - 1]))
         last--;
     const int callers = omp_get_max_threads();
     adj_status status = ADJ_OK;
-    omp_set_num_threads(e->threads);
+    omp_set_num_threads(e->opts.threads);
     for (int i = 0; i < last && status == ADJ_OK && !found; i++) {
-        step *s = &e->step[i];
-        s->call.message[0] = '\0';
+        step *s = &e->plan.step[i];
         if (claims_aliases(s))
             status = try_step(e, s, f, &found);
         if (status == ADJ_OK && !found)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "invariant.h"
 
 int has_collective(int n, const adj_node *const node[])
 {
@@ -19,13 +20,13 @@ int has_collective(int n, const adj_node *const node[])
 
 static void find_invariant_leaves(adj_exec *e)
 {
-    for (int i = 0; i < e->n_leaf; i++) {
-        const leaf *l = &e->leaf[i];
+    for (int i = 0; i < e->plan.n_leaf; i++) {
+        const leaf *l = &e->plan.leaf[i];
         int is_set_seldom = l->node->op->flags & ADJ_OP_KEPT || l->node->op == &adj_op_const;
         slot_of(e, l->buffer)->invariance = is_set_seldom ? RUN_INVARIANT : RUN_VARIANT;
     }
-    for (int i = 0; i < e->n_update; i++)
-        slot_of(e, e->leaf[e->update[i].leaf].buffer)->invariance = RUN_VARIANT;
+    for (int i = 0; i < e->plan.n_update; i++)
+        slot_of(e, e->plan.leaf[e->plan.update[i].leaf].buffer)->invariance = RUN_VARIANT;
 }
 
 /* Requires: that of its operands. */
@@ -33,26 +34,28 @@ static invariance invariance_of(const adj_exec *e, const adj_node *n)
 {
     invariance min = has_collective(1, &n) ? RUN_VARIANT : CONSTANT;
     if (n->op->flags & ADJ_OP_LEAF)
-        return slot_of(e, e->first_buffer[n->id])->invariance;
+        return slot_of(e, e->planning->first_buffer[n->id])->invariance;
     for (int k = 0; k < n->n_in; k++)
-        if (e->invariance[n->in[k]->id] < min)
-            min = e->invariance[n->in[k]->id];
+        if (e->planning->invariance[n->in[k]->id] < min)
+            min = e->planning->invariance[n->in[k]->id];
     return min;
 }
 
 adj_status find_invariant_values(adj_exec *e)
 {
-    find_invariant_leaves(e);
-    if ((e->invariance = exec_alloc(e, (size_t)e->graph->n_node, sizeof *e->invariance)) == NULL)
+    const int n = e->plan.graph->n_node;
+    invariance *of = e->planning->invariance = planning_alloc(e, (size_t)n, sizeof *of);
+    if (of == NULL)
         return e->status;
-    for (int id = 0; id < e->graph->n_node; id++)
-        e->invariance[id] = invariance_of(e, e->graph->node[id]);
+    find_invariant_leaves(e);
+    for (int id = 0; id < n; id++)
+        of[id] = invariance_of(e, e->plan.graph->node[id]);
     return ADJ_OK;
 }
 
 int is_invariant(const adj_exec *e, const adj_node *value)
 {
-    return e->invariance != NULL && e->invariance[value->id] == RUN_INVARIANT;
+    return e->planning->invariance != NULL && e->planning->invariance[value->id] == RUN_INVARIANT;
 }
 
 void find_invariance(adj_exec *e, step *s)
@@ -69,8 +72,8 @@ void find_invariance(adj_exec *e, step *s)
  * its memory is worth more than the time. Readers come later: from the last step to the first. */
 static void settle_constants(adj_exec *e)
 {
-    for (int i = e->n_step - 1; i >= 0; i--) {
-        step *s = &e->step[i];
+    for (int i = e->plan.n_step - 1; i >= 0; i--) {
+        step *s = &e->plan.step[i];
         for (int k = 0; k < s->n_out && s->invariance == CONSTANT; k++)
             if (slot_of(e, s->out[k])->invariance == RUN_INVARIANT)
                 s->invariance = RUN_INVARIANT;
@@ -91,39 +94,39 @@ static void keep_if_invariant(adj_exec *e, int b)
 
 static void keep_what_is_read_later(adj_exec *e)
 {
-    for (int i = 0; i < e->n_step; i++)
-        for (int k = 0; k < e->step[i].n_in && e->step[i].invariance != RUN_INVARIANT; k++)
-            keep_if_invariant(e, e->step[i].in[k]);
-    for (int i = 0; i < e->n_fetch; i++)
-        keep_if_invariant(e, e->fetch[i]);
-    for (int i = 0; i < e->n_update; i++)
-        keep_if_invariant(e, e->update[i].next);
+    for (int i = 0; i < e->plan.n_step; i++)
+        for (int k = 0; k < e->plan.step[i].n_in && e->plan.step[i].invariance != RUN_INVARIANT;
+             k++)
+            keep_if_invariant(e, e->plan.step[i].in[k]);
+    for (int i = 0; i < e->plan.n_fetch; i++)
+        keep_if_invariant(e, e->plan.fetch[i]);
+    for (int i = 0; i < e->plan.n_update; i++)
+        keep_if_invariant(e, e->plan.update[i].next);
 }
 
 adj_status plan_invariants(adj_exec *e)
 {
-    step *all = adj_alloc(&e->region.allocator, (size_t)e->n_step * sizeof *all);
+    step *all = planning_alloc(e, (size_t)e->plan.n_step, sizeof *all);
     if (all == NULL)
-        return no_memory(e);
+        return e->status;
     settle_constants(e);
     keep_what_is_read_later(e);
-    memcpy(all, e->step, (size_t)e->n_step * sizeof *all);
+    memcpy(all, e->plan.step, (size_t)e->plan.n_step * sizeof *all);
     int n = 0;
     for (int wanted = 1; wanted >= 0; wanted--)
-        for (int i = 0; i < e->n_step; i++)
+        for (int i = 0; i < e->plan.n_step; i++)
             if ((all[i].invariance == RUN_INVARIANT) == wanted) {
-                e->step[n++] = all[i];
-                e->n_invariant += wanted;
+                e->plan.step[n++] = all[i];
+                e->plan.n_invariant += wanted;
             }
-    adj_release(&e->region.allocator, all);
     return ADJ_OK;
 }
 
 uint64_t invariant_version(const adj_exec *e)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < e->n_leaf; i++)
-        if (slot_of(e, e->leaf[i].buffer)->invariance == RUN_INVARIANT)
-            sum += e->leaf[i].version;
+    for (int i = 0; i < e->plan.n_leaf; i++)
+        if (slot_of(e, e->plan.leaf[i].buffer)->invariance == RUN_INVARIANT)
+            sum += e->run.version[i];
     return sum;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "exec.h"
+#include "memory.h"
+#include "run.h"
 
 enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };
 
@@ -19,13 +21,13 @@ static void read_at(adj_exec *e, int b, int step)
 /* n_step stands for "after the run": what is fetched or becomes a leaf's next value. */
 static void find_last_reads(adj_exec *e)
 {
-    for (int i = 0; i < e->n_step; i++)
-        for (int k = 0; k < e->step[i].n_in; k++)
-            read_at(e, e->step[i].in[k], i);
-    for (int i = 0; i < e->n_fetch; i++)
-        read_at(e, e->fetch[i], e->n_step);
-    for (int i = 0; i < e->n_update; i++)
-        read_at(e, e->update[i].next, e->n_step);
+    for (int i = 0; i < e->plan.n_step; i++)
+        for (int k = 0; k < e->plan.step[i].n_in; k++)
+            read_at(e, e->plan.step[i].in[k], i);
+    for (int i = 0; i < e->plan.n_fetch; i++)
+        read_at(e, e->plan.fetch[i], e->plan.n_step);
+    for (int i = 0; i < e->plan.n_update; i++)
+        read_at(e, e->plan.update[i].next, e->plan.n_step);
 }
 
 /* Reorders and copies compute nothing. */
@@ -42,8 +44,8 @@ static int only_updates_safely(const step *s)
  * labels can cause, has failed before it. */
 static int first_update_step(const adj_exec *e)
 {
-    int i = e->n_step;
-    while (i > 0 && only_updates_safely(&e->step[i - 1]))
+    int i = e->plan.n_step;
+    while (i > 0 && only_updates_safely(&e->plan.step[i - 1]))
         i--;
     return i;
 }
@@ -57,17 +59,17 @@ typedef struct {
 
 static adj_status find_in_place_updates(adj_exec *e, in_place_updates *u)
 {
-    u->is_fetched = exec_alloc(e, (size_t)e->n_slot, 1);
-    u->update = exec_alloc(e, (size_t)e->n_buffer, sizeof *u->update);
+    u->is_fetched = planning_alloc(e, (size_t)e->plan.n_slot, 1);
+    u->update = planning_alloc(e, (size_t)e->plan.n_buffer, sizeof *u->update);
     if (e->status != ADJ_OK)
         return e->status;
     u->first_step = first_update_step(e);
-    for (int i = 0; i < e->n_fetch; i++)
-        u->is_fetched[e->buffer[e->fetch[i]].slot] = 1;
-    for (int b = 0; b < e->n_buffer; b++)
+    for (int i = 0; i < e->plan.n_fetch; i++)
+        u->is_fetched[e->plan.buffer[e->plan.fetch[i]].slot] = 1;
+    for (int b = 0; b < e->plan.n_buffer; b++)
         u->update[b] = NONE;
-    for (int i = 0; i < e->n_update; i++)
-        u->update[e->leaf[e->update[i].leaf].buffer] = i;
+    for (int i = 0; i < e->plan.n_update; i++)
+        u->update[e->plan.leaf[e->plan.update[i].leaf].buffer] = i;
     return ADJ_OK;
 }
 
@@ -75,8 +77,8 @@ static adj_status find_in_place_updates(adj_exec *e, in_place_updates *u)
  * into the leaf, else NULL. Requires: the slot of `to` is still its own. */
 static update *update_in_place(adj_exec *e, const in_place_updates *all, int from, int to)
 {
-    update *u = all->update[from] != NONE ? &e->update[all->update[from]] : NULL;
-    return u != NULL && u->next == to && !u->in_place && !all->is_fetched[e->buffer[to].slot]
+    update *u = all->update[from] != NONE ? &e->plan.update[all->update[from]] : NULL;
+    return u != NULL && u->next == to && !u->in_place && !all->is_fetched[e->plan.buffer[to].slot]
                ? u
                : NULL;
 }
@@ -94,7 +96,7 @@ static void take_over(adj_exec *e, int from, int to)
 static int reads_twice(const adj_exec *e, const step *s, int from)
 {
     for (int k = 0; k < s->n_in; k++)
-        if (s->in[k] != from && e->buffer[s->in[k]].slot == e->buffer[from].slot)
+        if (s->in[k] != from && e->plan.buffer[s->in[k]].slot == e->plan.buffer[from].slot)
             return 1;
     return 0;
 }
@@ -102,10 +104,10 @@ static int reads_twice(const adj_exec *e, const step *s, int from)
 /* A result of step i in the operand's slot, if nobody else needs that from step i on. */
 static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
 {
-    const step *s = &e->step[i];
+    const step *s = &e->plan.step[i];
     const slot *old = slot_of(e, from);
     if (old->last_read != i || old->bytes != slot_of(e, to)->bytes ||
-        e->buffer[from].layout != e->buffer[to].layout || (old->kept && u == NULL) ||
+        e->plan.buffer[from].layout != e->plan.buffer[to].layout || (old->kept && u == NULL) ||
         slot_of(e, to)->kept || reads_twice(e, s, from))
         return 0;
     take_over(e, from, to);
@@ -118,7 +120,7 @@ static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
  * the first that can be had. */
 static void share_slot(adj_exec *e, int i, adj_alias alias, const in_place_updates *updates)
 {
-    const step *s = &e->step[i];
+    const step *s = &e->plan.step[i];
     int to = s->out[alias.out];
     for (int k = 0; k < s->n_in && k < 32 && i >= updates->first_step; k++) {
         update *u = alias.operands >> k & 1 ? update_in_place(e, updates, s->in[k], to) : NULL;
@@ -135,10 +137,10 @@ static adj_status share_slots(adj_exec *e)
     in_place_updates updates;
     if (find_in_place_updates(e, &updates) != ADJ_OK)
         return e->status;
-    for (int i = 0; i < e->n_step; i++)
-        for (int a = 0; a < ADJ_MAX_ALIASES && e->step[i].kind == STEP_KERNEL; a++)
-            if (e->step[i].prep.alias[a].operands != 0)
-                share_slot(e, i, e->step[i].prep.alias[a], &updates);
+    for (int i = 0; i < e->plan.n_step; i++)
+        for (int a = 0; a < ADJ_MAX_ALIASES && e->plan.step[i].kind == STEP_KERNEL; a++)
+            if (e->plan.step[i].prep.alias[a].operands != 0)
+                share_slot(e, i, e->plan.step[i].prep.alias[a], &updates);
     return ADJ_OK;
 }
 
@@ -150,19 +152,19 @@ static void extend(slot *s, int first, int last)
 
 static adj_status find_lifetimes(adj_exec *e)
 {
-    for (int i = 0; i < e->n_step; i++) {
-        step *s = &e->step[i];
+    for (int i = 0; i < e->plan.n_step; i++) {
+        step *s = &e->plan.step[i];
         for (int k = 0; k < s->n_out; k++) {
             slot *written = slot_of(e, s->out[k]);
             extend(written, i, written->last_read > i ? written->last_read : i);
         }
         if (s->prep.scratch > 0) {
-            if (e->n_slot >= e->max_buffer)
+            if (e->plan.n_slot >= e->planning->max_buffer)
                 return set_error(e, ADJ_EBACKEND,
                                  "adj_exec_new: the plan needs more buffers than %d",
-                                 e->max_buffer);
-            s->scratch = e->n_slot++;
-            e->slot[s->scratch] = (slot){.bytes = s->prep.scratch, .first = i, .last = i};
+                                 e->planning->max_buffer);
+            s->scratch = e->plan.n_slot++;
+            e->plan.slot[s->scratch] = (slot){.bytes = s->prep.scratch, .first = i, .last = i};
         }
     }
     return ADJ_OK;
@@ -207,15 +209,15 @@ static int in_arena(const slot *s) { return !s->kept && s->bytes > 0 && s->first
 /* The largest sum of slots alive at one step: no plan with these lifetimes can do with less. */
 static adj_status find_live_bytes(adj_exec *e)
 {
-    size_t *change = exec_alloc(e, (size_t)e->n_step + 2, sizeof *change), sum = 0;
+    size_t *change = planning_alloc(e, (size_t)e->plan.n_step + 2, sizeof *change), sum = 0;
     if (change == NULL)
         return e->status;
-    for (int k = 0; k < e->n_slot; k++)
-        if (in_arena(&e->slot[k])) { /* modulo the size of the type, as sums are */
-            change[e->slot[k].first] += slot_footprint(e, &e->slot[k]);
-            change[e->slot[k].last + 1] -= slot_footprint(e, &e->slot[k]);
+    for (int k = 0; k < e->plan.n_slot; k++)
+        if (in_arena(&e->plan.slot[k])) { /* modulo the size of the type, as sums are */
+            change[e->plan.slot[k].first] += slot_footprint(e, &e->plan.slot[k]);
+            change[e->plan.slot[k].last + 1] -= slot_footprint(e, &e->plan.slot[k]);
         }
-    for (int i = 0; i <= e->n_step; i++) {
+    for (int i = 0; i <= e->plan.n_step; i++) {
         sum += change[i];
         e->info.live_bytes = sum > e->info.live_bytes ? sum : e->info.live_bytes;
     }
@@ -253,15 +255,15 @@ static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
  * room below the others is placed before them, some times over, and the best is taken. */
 static adj_status place_slots(adj_exec *e)
 {
-    placing p = {.order = exec_alloc(e, (size_t)e->n_slot, sizeof *p.order),
-                 .neighbour = exec_alloc(e, (size_t)e->n_slot, sizeof *p.neighbour),
-                 .placed = exec_alloc(e, (size_t)e->n_slot, sizeof *p.placed)};
-    size_t *offset = exec_alloc(e, (size_t)e->n_slot, sizeof *offset);
+    placing p = {.order = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *p.order),
+                 .neighbour = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *p.neighbour),
+                 .placed = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *p.placed)};
+    size_t *offset = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *offset);
     if (e->status != ADJ_OK)
         return e->status;
-    for (int i = 0; i < e->n_slot; i++)
-        if (in_arena(&e->slot[i]))
-            p.order[p.n++] = &e->slot[i];
+    for (int i = 0; i < e->plan.n_slot; i++)
+        if (in_arena(&e->plan.slot[i]))
+            p.order[p.n++] = &e->plan.slot[i];
     if (p.n >= MANY_SLOTS)
         return place_by_time(e, p.n, p.order,
                              memcpy(p.placed, p.order, (size_t)p.n * sizeof *p.order));
@@ -271,16 +273,16 @@ static adj_status place_slots(adj_exec *e)
     for (int k = 0; k < ATTEMPTS && e->info.arena_bytes > enough; k++) {
         int highest = 0;
         size_t bytes = place_in_order(e, &p, &highest);
-        for (int i = 0; i < e->n_slot && bytes < e->info.arena_bytes; i++)
-            offset[i] = e->slot[i].offset;
+        for (int i = 0; i < e->plan.n_slot && bytes < e->info.arena_bytes; i++)
+            offset[i] = e->plan.slot[i].offset;
         if (bytes < e->info.arena_bytes)
             e->info.arena_bytes = bytes;
         slot *s = p.order[highest];
         memmove(p.order + 1, p.order, (size_t)highest * sizeof *p.order);
         p.order[0] = s;
     }
-    for (int i = 0; i < e->n_slot; i++)
-        e->slot[i].offset = offset[i];
+    for (int i = 0; i < e->plan.n_slot; i++)
+        e->plan.slot[i].offset = offset[i];
     return ADJ_OK;
 }
 
@@ -288,11 +290,11 @@ static adj_status place_slots(adj_exec *e)
  * depend on how slots are placed otherwise. */
 static void keep_all(adj_exec *e)
 {
-    for (int i = 0; i < e->n_slot; i++)
-        if (in_arena(&e->slot[i])) {
-            extend(&e->slot[i], 0, e->n_step);
-            e->slot[i].offset = e->info.arena_bytes;
-            e->info.arena_bytes += slot_footprint(e, &e->slot[i]);
+    for (int i = 0; i < e->plan.n_slot; i++)
+        if (in_arena(&e->plan.slot[i])) {
+            extend(&e->plan.slot[i], 0, e->plan.n_step);
+            e->plan.slot[i].offset = e->info.arena_bytes;
+            e->info.arena_bytes += slot_footprint(e, &e->plan.slot[i]);
         }
     e->info.live_bytes = e->info.arena_bytes;
 }
@@ -307,9 +309,9 @@ static int overlap(const adj_exec *e, const slot *a, const slot *b)
 /* Canaries would be laid to kernels that have nothing to do with it. */
 static adj_status check_placing(adj_exec *e)
 {
-    for (int i = 0; i < e->n_slot; i++)
+    for (int i = 0; i < e->plan.n_slot; i++)
         for (int k = 0; k < i; k++) {
-            const slot *a = &e->slot[i], *b = &e->slot[k];
+            const slot *a = &e->plan.slot[i], *b = &e->plan.slot[k];
             char of_a[SLOT_NAME], of_b[SLOT_NAME];
             if (!in_arena(a) || !in_arena(b) || !overlap(e, a, b))
                 continue;
@@ -325,19 +327,19 @@ static adj_status check_placing(adj_exec *e)
 adj_status plan_memory(adj_exec *e)
 {
     find_last_reads(e);
-    if (!e->no_sharing && share_slots(e) != ADJ_OK)
+    if (!e->opts.debug.no_sharing && share_slots(e) != ADJ_OK)
         return e->status;
     if (find_lifetimes(e) != ADJ_OK)
         return e->status;
-    if (e->no_sharing)
+    if (e->opts.debug.no_sharing)
         keep_all(e);
     else if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK ||
-             (e->canaries && check_placing(e) != ADJ_OK))
+             (e->opts.debug.canaries && check_placing(e) != ADJ_OK))
         return e->status;
-    for (int i = 0; i < e->n_slot; i++)
-        if (e->slot[i].kept && !e->slot[i].foreign) {
-            e->slot[i].offset = e->info.storage_bytes;
-            e->info.storage_bytes += slot_footprint(e, &e->slot[i]);
+    for (int i = 0; i < e->plan.n_slot; i++)
+        if (e->plan.slot[i].kept && !e->plan.slot[i].foreign) {
+            e->plan.slot[i].offset = e->info.storage_bytes;
+            e->info.storage_bytes += slot_footprint(e, &e->plan.slot[i]);
         }
     return ADJ_OK;
 }

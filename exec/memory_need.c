@@ -8,6 +8,7 @@
 
 #include "base/memory_left.h"
 #include "exec.h"
+#include "memory.h"
 
 /* What is smaller is not worth looking at the system for. */
 static const size_t considerable = (size_t)16 << 20;
@@ -68,38 +69,38 @@ static void dies_after(lives *l, const adj_node *value, int group)
 static void find_varying(lives *l)
 {
     const adj_exec *e = l->e;
-    for (int i = 0; i < e->n_leaf; i++)
-        l->varies[e->leaf[i].node->id] = e->leaf[i].node->op == &adj_op_input;
-    for (int i = 0; i < e->n_update; i++)
-        l->varies[e->leaf[e->update[i].leaf].node->id] = 1;
-    for (int id = 0; id < e->graph->n_node; id++)
-        for (int k = 0; k < e->graph->node[id]->n_in; k++)
-            l->varies[id] |= l->varies[e->graph->node[id]->in[k]->id];
+    for (int i = 0; i < e->plan.n_leaf; i++)
+        l->varies[e->plan.leaf[i].node->id] = e->plan.leaf[i].node->op == &adj_op_input;
+    for (int i = 0; i < e->plan.n_update; i++)
+        l->varies[e->plan.leaf[e->plan.update[i].leaf].node->id] = 1;
+    for (int id = 0; id < e->plan.graph->n_node; id++)
+        for (int k = 0; k < e->plan.graph->node[id]->n_in; k++)
+            l->varies[id] |= l->varies[e->plan.graph->node[id]->in[k]->id];
 }
 
 /* A value that never leaves its group has no memory; a next value may be computed in its leaf's. */
 static void find_lives(lives *l)
 {
     const adj_exec *e = l->e;
-    for (int g = 0; g < e->n_group; g++)
-        for (int i = 0; i < e->group[g].n; i++)
-            if (!(e->group[g].node[i]->op->flags & ADJ_OP_VIEW))
-                l->born[e->group[g].node[i]->id] = g;
-    for (int g = 0; g < e->n_group; g++)
-        for (int i = 0; i < e->group[g].n; i++) {
-            const adj_node *n = e->group[g].node[i];
+    for (int g = 0; g < e->planning->n_group; g++)
+        for (int i = 0; i < e->planning->group[g].n; i++)
+            if (!(e->planning->group[g].node[i]->op->flags & ADJ_OP_VIEW))
+                l->born[e->planning->group[g].node[i]->id] = g;
+    for (int g = 0; g < e->planning->n_group; g++)
+        for (int i = 0; i < e->planning->group[g].n; i++) {
+            const adj_node *n = e->planning->group[g].node[i];
             for (int k = 0; k < n->n_in && !(n->op->flags & ADJ_OP_VIEW); k++)
                 dies_after(l, n->in[k], g);
         }
-    for (int i = 0; i < e->n_fetch; i++)
-        dies_after(l, e->image[e->fetched[i]->id], e->n_group);
+    for (int i = 0; i < e->plan.n_fetch; i++)
+        dies_after(l, e->plan.image[e->plan.fetched[i]->id], e->planning->n_group);
 }
 
 /* What there is of a value at least: its only reader may be computed along with it (epilogue.c), as
  * a cast to a smaller type, of which there is the result then. */
 static size_t min_bytes(const lives *l, const adj_node *n)
 {
-    const adj_node *reader = adj_only_user(n, l->e->uses);
+    const adj_node *reader = adj_only_user(n, l->e->planning->uses);
     const size_t bytes = adj_type_bytes(n->type);
     const size_t others = reader != NULL ? adj_type_bytes(reader->type) : bytes;
     return reader != NULL && reader->op == &adj_op_cast && others < bytes ? others : bytes;
@@ -109,13 +110,13 @@ static size_t min_bytes(const lives *l, const adj_node *n)
 static size_t min_arena(const lives *l, size_t change[])
 {
     size_t live = 0, max = 0;
-    for (int id = 0; id < l->e->graph->n_node; id++)
+    for (int id = 0; id < l->e->plan.graph->n_node; id++)
         if (l->varies[id] && l->born[id] != NONE && l->dies[id] > l->born[id]) {
-            const size_t bytes = min_bytes(l, l->e->graph->node[id]);
+            const size_t bytes = min_bytes(l, l->e->plan.graph->node[id]);
             change[l->born[id] + 1] += bytes;
             change[l->dies[id] + 1] -= bytes; /* modulo the type's size */
         }
-    for (int g = 0; g <= l->e->n_group; g++) {
+    for (int g = 0; g <= l->e->planning->n_group; g++) {
         live += change[g];
         max = live > max ? live : max;
     }
@@ -124,20 +125,23 @@ static size_t min_arena(const lives *l, size_t change[])
 
 adj_status check_values(adj_exec *e)
 {
-    const int n = e->graph->n_node;
+    const int n = e->plan.graph->n_node;
     lives l = {.e = e,
-               .born = exec_alloc(e, (size_t)n, sizeof *l.born),
-               .dies = exec_alloc(e, (size_t)n, sizeof *l.dies),
-               .varies = exec_alloc(e, (size_t)n, 1)};
-    size_t *change = exec_alloc(e, (size_t)e->n_group + 3, sizeof *change), leaves = 0;
+               .born = planning_alloc(e, (size_t)n, sizeof *l.born),
+               .dies = planning_alloc(e, (size_t)n, sizeof *l.dies),
+               .varies = planning_alloc(e, (size_t)n, 1)};
+    size_t *change = planning_alloc(e, (size_t)e->planning->n_group + 3, sizeof *change),
+           leaves = 0;
     if (e->status != ADJ_OK)
         return e->status;
     for (int id = 0; id < n; id++)
         l.born[id] = l.dies[id] = NONE;
     find_varying(&l);
     find_lives(&l);
-    for (int i = 0; i < e->n_leaf; i++)
-        leaves += e->leaf[i].node->op != &adj_op_const ? adj_type_bytes(e->leaf[i].node->type) : 0;
+    for (int i = 0; i < e->plan.n_leaf; i++)
+        leaves += e->plan.leaf[i].node->op != &adj_op_const
+                      ? adj_type_bytes(e->plan.leaf[i].node->type)
+                      : 0;
     const size_t arena = min_arena(&l, change);
     return check_memory(e, leaves + arena);
 }

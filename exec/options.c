@@ -75,11 +75,10 @@ static adj_status read_environment(adj_exec *e, adj_exec_opts *o)
     return ADJ_OK;
 }
 
-adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *opts,
-                             adj_exec_opts *o)
+adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *opts)
 {
     if (check_options(e, g, opts) != ADJ_OK)
         return e->status;
-    *o = *opts;
-    return read_environment(e, o);
+    e->opts = *opts;
+    return read_environment(e, &e->opts);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "memory.h"
 
 typedef struct {
     size_t start, bytes;
@@ -94,7 +95,7 @@ static size_t take_bytes(holes *h, size_t bytes)
 
 adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[])
 {
-    holes h = {.list = exec_alloc(e, (size_t)n + 1, sizeof *h.list)};
+    holes h = {.list = planning_alloc(e, (size_t)n + 1, sizeof *h.list)};
     if (h.list == NULL)
         return e->status;
     qsort(first, (size_t)n, sizeof *first, by_first);

@@ -4,40 +4,37 @@
  * operands; a value gets at most one buffer per layout, so that two readers share one reorder. */
 #include <string.h>
 
-#include "backends.h"
 #include "exec.h"
+#include "invariant.h"
+#include "select_kernel.h"
 
-size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend)
+const char *layout_text(const adj_exec *e, const buffer *b)
 {
-    return layout_bytes_of(layout != NULL ? e->backend[backend] : NULL, layout, type);
-}
-
-const char *layout_text(const adj_exec *e, const adj_layout *layout, int backend)
-{
-    return layout_name_of(layout != NULL ? e->backend[backend] : NULL, layout);
+    return layout_name_of(b->layout != NULL ? e->backends.list[b->backend] : NULL, b->layout);
 }
 
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept)
 {
-    if (e->n_buffer >= e->max_buffer || e->n_slot >= e->max_buffer) {
+    if (e->plan.n_buffer >= e->planning->max_buffer || e->plan.n_slot >= e->planning->max_buffer) {
         set_error(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more buffers than %d",
-                  e->max_buffer);
+                  e->planning->max_buffer);
         return NONE;
     }
-    int i = e->n_buffer++;
-    buffer *b = &e->buffer[i];
+    const adj_backend *owner = layout != NULL ? e->backends.list[backend] : NULL;
+    int i = e->plan.n_buffer++;
+    buffer *b = &e->plan.buffer[i];
     *b = (buffer){.value = value,
                   .layout = layout,
                   .backend = layout != NULL ? backend : NONE,
-                  .slot = e->n_slot,
+                  .slot = e->plan.n_slot,
                   .sharer = i,
-                  .next = e->first_buffer[value->id]};
-    e->first_buffer[value->id] = i;
-    e->slot[e->n_slot++] = (slot){.bytes = value_bytes(e, value->type, layout, backend),
-                                  .last_read = NONE,
-                                  .first = NONE,
-                                  .last = NONE,
-                                  .kept = kept};
+                  .next = e->planning->first_buffer[value->id]};
+    e->planning->first_buffer[value->id] = i;
+    e->plan.slot[e->plan.n_slot++] = (slot){.bytes = layout_bytes_of(owner, layout, value->type),
+                                            .last_read = NONE,
+                                            .first = NONE,
+                                            .last = NONE,
+                                            .kept = kept};
     return i;
 }
 
@@ -45,21 +42,22 @@ void join_slots(adj_exec *e, int b, int into)
 {
     int i = b;
     do {
-        e->buffer[i].slot = e->buffer[into].slot;
-        i = e->buffer[i].sharer;
+        e->plan.buffer[i].slot = e->plan.buffer[into].slot;
+        i = e->plan.buffer[i].sharer;
     } while (i != b);
-    const int next = e->buffer[b].sharer; /* two rings become one */
-    e->buffer[b].sharer = e->buffer[into].sharer;
-    e->buffer[into].sharer = next;
+    const int next = e->plan.buffer[b].sharer; /* two rings become one */
+    e->plan.buffer[b].sharer = e->plan.buffer[into].sharer;
+    e->plan.buffer[into].sharer = next;
 }
 
 static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
 {
-    if (e->n_step >= e->max_step) {
-        set_error(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more steps than %d", e->max_step);
+    if (e->plan.n_step >= e->planning->max_step) {
+        set_error(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more steps than %d",
+                  e->planning->max_step);
         return NULL;
     }
-    step *s = &e->step[e->n_step];
+    step *s = &e->plan.step[e->plan.n_step];
     *s = (step){.kind = kind, .n_in = n_in, .n_out = n_out, .scratch = NONE};
     s->in = exec_alloc(e, (size_t)n_in, sizeof *s->in);
     s->out = exec_alloc(e, (size_t)n_out, sizeof *s->out);
@@ -67,32 +65,32 @@ static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
     s->call.out = exec_alloc(e, (size_t)n_out, sizeof(void *));
     if (e->status != ADJ_OK)
         return NULL;
-    e->n_step++; /* from here on adj_exec_free drops its state */
+    e->plan.n_step++; /* from here on adj_exec_free drops its state */
     return s;
 }
 
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout)
 {
-    int b = e->first_buffer[value->id];
-    while (b != NONE && e->buffer[b].layout != layout)
-        b = e->buffer[b].next;
+    int b = e->planning->first_buffer[value->id];
+    while (b != NONE && e->plan.buffer[b].layout != layout)
+        b = e->plan.buffer[b].next;
     return b;
 }
 
 int source_buffer(const adj_exec *e, const adj_node *value)
 {
     int plain = find_buffer(e, value, NULL);
-    return plain != NONE ? plain : e->first_buffer[value->id];
+    return plain != NONE ? plain : e->planning->first_buffer[value->id];
 }
 
 /* One step from an existing buffer into a new layout; one of the two is plain or both are of one
  * backend. */
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
 {
-    const adj_node *value = e->buffer[from].value;
-    int owner = layout != NULL ? backend : e->buffer[from].backend;
-    const adj_backend *b = e->backend[owner];
-    adj_reorder r = {e->opened[owner], e->buffer[from].layout, layout, value->type};
+    const adj_node *value = e->plan.buffer[from].value;
+    int owner = layout != NULL ? backend : e->plan.buffer[from].backend;
+    const adj_backend *b = e->backends.list[owner];
+    adj_reorder r = {e->backends.opened[owner], e->plan.buffer[from].layout, layout, value->type};
     step *s = new_step(e, STEP_REORDER, 1, 1);
     if (s == NULL)
         return NONE;
@@ -125,7 +123,8 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
         return NONE;
     }
     /* Between backends only plain passes. */
-    if (layout != NULL && e->buffer[from].layout != NULL && e->buffer[from].backend != backend)
+    if (layout != NULL && e->plan.buffer[from].layout != NULL &&
+        e->plan.buffer[from].backend != backend)
         from = reorder(e, from, NULL, NONE);
     return from != NONE ? reorder(e, from, layout, backend) : NONE;
 }
@@ -134,7 +133,7 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
 
 static int leaves_group(const adj_exec *e, const node_group *g, const adj_node *n)
 {
-    const adj_uses *u = &e->uses[n->id];
+    const adj_uses *u = &e->planning->uses[n->id];
     int leaves = u->is_root;
     for (int i = 0; i < u->n_user && !leaves; i++)
         leaves = adj_position(g->n, g->node, u->user[i]) < 0;
@@ -153,7 +152,7 @@ adj_status describe_step(adj_exec *e, const node_group *g, step *s)
     if (e->status != ADJ_OK)
         return e->status;
     for (int i = 0; i < g->n; i++)
-        if (e->uses == NULL || leaves_group(e, g, g->node[i]))
+        if (e->planning->uses == NULL || leaves_group(e, g, g->node[i]))
             leaving[n_out++] = g->node[i];
     s->group = (adj_group){g->n, g->node, list_operands(g->n, g->node, in), in, n_out, leaving};
     return ADJ_OK;
@@ -164,7 +163,7 @@ adj_status describe_step(adj_exec *e, const node_group *g, step *s)
 static adj_status place(adj_exec *e, step *planned)
 {
     const adj_group *g = &planned->group;
-    int *in = exec_alloc(e, (size_t)g->n_in, sizeof *in);
+    int *in = planning_alloc(e, (size_t)g->n_in, sizeof *in);
     if (in == NULL)
         return e->status;
     for (int i = 0; i < g->n_in; i++)
@@ -185,7 +184,7 @@ static adj_status place(adj_exec *e, step *planned)
         if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)
             return e->status; /* the step is known to the executor, which drops its state */
     find_invariance(e, s);
-    e->info.naive_steps += s->backend == e->fallback;
+    e->info.naive_steps += s->backend == e->backends.fallback;
     return ADJ_OK;
 }
 
@@ -209,12 +208,13 @@ static adj_status plan_view(adj_exec *e, const adj_node *view)
     int to = from != NONE ? new_buffer(e, view, NULL, NONE, 0) : NONE;
     if (to == NONE)
         return e->status;
-    e->n_slot--; /* the newest: its own */
+    e->plan.n_slot--; /* the newest: its own */
     join_slots(e, to, from);
     return ADJ_OK;
 }
 
-int is_empty(const adj_group *g)
+/* True if every value that leaves the group is without elements. */
+static int is_empty(const adj_group *g)
 {
     for (int i = 0; i < g->n_out; i++)
         if (adj_shape_elems(g->out[i]->type.shape) > 0)
@@ -255,18 +255,18 @@ static int copy_of(adj_exec *e, int from)
     if (s == NULL)
         return NONE;
     s->in[0] = from;
-    return s->out[0] = new_buffer(e, e->buffer[from].value, NULL, NONE, 0);
+    return s->out[0] = new_buffer(e, e->plan.buffer[from].value, NULL, NONE, 0);
 }
 
 /* True if an update assigns the leaf that this buffer shows, itself or as a view. */
 static int is_assigned(const adj_exec *e, int b)
 {
-    const adj_node *n = e->buffer[b].value;
+    const adj_node *n = e->plan.buffer[b].value;
     while (n->op->flags & ADJ_OP_VIEW)
         n = n->in[0];
-    const int i = e->leaf_of[n->id];
-    return i != NONE && e->leaf[i].is_assigned &&
-           e->buffer[e->leaf[i].buffer].slot == e->buffer[b].slot;
+    const int i = e->plan.leaf_of[n->id];
+    return i != NONE && e->plan.leaf[i].is_assigned &&
+           e->plan.buffer[e->plan.leaf[i].buffer].slot == e->plan.buffer[b].slot;
 }
 
 static int final_buffer(adj_exec *e, const adj_node *n)
@@ -277,18 +277,18 @@ static int final_buffer(adj_exec *e, const adj_node *n)
 
 adj_status plan_steps(adj_exec *e)
 {
-    for (int i = 0; i < e->n_group; i++)
-        if (e->group[i].n > 0 && plan_group(e, &e->group[i], i + 1) != ADJ_OK)
+    for (int i = 0; i < e->planning->n_group; i++)
+        if (e->planning->group[i].n > 0 && plan_group(e, &e->planning->group[i], i + 1) != ADJ_OK)
             return e->status;
-    for (int i = 0; i < e->n_fetch; i++)
-        if ((e->fetch[i] = final_buffer(e, e->image[e->fetched[i]->id])) == NONE)
+    for (int i = 0; i < e->plan.n_fetch; i++)
+        if ((e->plan.fetch[i] = final_buffer(e, e->plan.image[e->plan.fetched[i]->id])) == NONE)
             return e->status;
-    for (int i = 0; i < e->n_update; i++)
-        if ((e->update[i].next = final_buffer(e, e->update[i].value)) == NONE)
+    for (int i = 0; i < e->plan.n_update; i++)
+        if ((e->plan.update[i].next = final_buffer(e, e->plan.update[i].value)) == NONE)
             return e->status;
-    e->info.steps = e->n_step;
-    for (int id = 0; id < e->graph->n_node; id++)
-        e->info.recomputed +=
-            e->graph->node[id]->clone == 1 && !(e->graph->node[id]->op->flags & ADJ_OP_VIEW);
+    e->info.steps = e->plan.n_step;
+    for (int id = 0; id < e->plan.graph->n_node; id++)
+        e->info.recomputed += e->plan.graph->node[id]->clone == 1 &&
+                              !(e->plan.graph->node[id]->op->flags & ADJ_OP_VIEW);
     return ADJ_OK;
 }

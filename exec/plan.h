@@ -7,7 +7,7 @@
 #ifndef ADJ_PLAN_H
 #define ADJ_PLAN_H
 
-#include "adjoint_ext.h"
+#include "graph/graph.h"
 
 enum { NONE = -1 };
 
@@ -49,8 +49,7 @@ typedef struct {
     invariance invariance; /* RUN_INVARIANT: it runs only when such a leaf has changed */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
-    uint64_t *sums;  /* of what the last run read, then wrote, by in and out; NULL: none */
-    double seconds;  /* of the last run, when profiled; 0: it was not needed */
+    int sums;        /* of the checksums of in, then out: the first one's number */
     double tuned;    /* seconds by which it was selected; 0: by the estimate */
 } step;
 
@@ -58,8 +57,7 @@ typedef struct {
     const adj_node *node; /* of the private graph */
     adj_node *user;       /* the same in the user's graph */
     int buffer;
-    int is_assigned;  /* an update assigns it */
-    uint64_t version; /* grows with every change; 0: never set */
+    int is_assigned; /* an update assigns it */
 } leaf;
 
 typedef struct {
@@ -69,68 +67,22 @@ typedef struct {
     int in_place;          /* the step that computes it writes into the leaf */
 } update;
 
-typedef struct { /* the nodes of one step before it is planned, in id order */
-    int n;       /* 0: another group's kernel computes them, too (epilogue.c) */
-    const adj_node **node;
-    const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
-    int backend;
-} node_group;
-
-/* ---- the stages that make one ---- */
-
-/* group.c: which nodes one step computes, and the order of steps. Requires: graph, backends. */
-adj_status form_groups(adj_exec *e, int n_root, const adj_node *const root[]);
-
-/* plan.c: kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
-adj_status plan_steps(adj_exec *e);
-/* epilogue.c: lets the selected kernel compute nodes of later groups, from number `next` on, along
- * with its own, if it can; those groups are empty then, or keep the second of two nodes. */
-adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned);
-/* The group as a kernel gets it, and arrays for layouts. Before there is a plan: of a single
- * node. */
-adj_status describe_step(adj_exec *e, const node_group *g, step *s);
-/* Has no value that leaves it an element? */
-int is_empty(const adj_group *g);
-/* A buffer for value in layout (of backend; NULL: plain); NONE: failed. */
-int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
-
-/* Moves b, and all buffers that share its slot, into the slot of `into`. */
-void join_slots(adj_exec *e, int b, int into);
-
-size_t value_bytes(const adj_exec *e, adj_type type, const adj_layout *layout, int backend);
-const char *layout_text(const adj_exec *e, const adj_layout *layout, int backend);
-/* The buffer that holds value in layout; NONE: there is none yet. */
-int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
-/* The one that a reorder starts from: plain if there is one; NONE: value is not computed yet. */
-int source_buffer(const adj_exec *e, const adj_node *value);
-
-/* invariant.c: does one of them run only where all processes run it? They take part in every run,
- * whatever has changed in this one, and no process may time it alone. */
-int has_collective(int n, const adj_node *const node[]);
-/* What is computed only when a parameter has changed. Requires: graph, leaves,
- * updates. */
-adj_status find_invariant_values(adj_exec *e);
-/* 0 as well before they are found. */
-int is_invariant(const adj_exec *e, const adj_node *value);
-/* While planning: of a step that reads and writes known buffers. */
-void find_invariance(adj_exec *e, step *s);
-/* Requires: all steps. Puts the invariant ones first. */
-adj_status plan_invariants(adj_exec *e);
-/* Another number whenever a leaf has changed that invariant steps may read. */
-uint64_t invariant_version(const adj_exec *e);
-
-/* memory_need.c: ADJ_ENOMEM where the bytes obviously cannot be had, and the same of all values
- * that have to be there at one time. Requires: groups. */
-adj_status check_memory(adj_exec *e, size_t bytes);
-adj_status check_values(adj_exec *e);
-
-/* memory.c: lifetimes, what is computed in place, offsets in the arena. Requires: all steps. */
-adj_status plan_memory(adj_exec *e);
-/* place_by_time.c: gives n slots of the arena their offsets in the order of their first steps. Sets
- * the arena's size. Both lists hold the n slots; they are sorted by first and by last step. */
-adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[]);
-
-/* inspect.c: adds up what a run reads and writes. Requires: all steps. */
-adj_status count_moved_bytes(adj_exec *e);
+typedef struct { /* constant once it is complete */
+    const adj_graph *user;
+    int n_user;       /* nodes that the user's graph had */
+    adj_graph *graph; /* private */
+    adj_node **image; /* by the user's id: the private graph's node; NULL: not part of this plan */
+    int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
+    int n_invariant; /* steps, the first ones */
+    int n_sum;       /* checksums of all steps */
+    step *step;
+    buffer *buffer;
+    slot *slot;
+    leaf *leaf;
+    int *leaf_of;             /* by id of the private graph: index into leaf, or NONE */
+    int *fetch;               /* buffers, as the options' fetch */
+    const adj_node **fetched; /* the same, as nodes of the user's graph */
+    update *update;
+} plan;
 
 #endif

@@ -6,11 +6,11 @@
 
 static void print_buffer(FILE *f, const adj_exec *e, int i)
 {
-    const buffer *b = &e->buffer[i];
-    const slot *s = &e->slot[b->slot];
+    const buffer *b = &e->plan.buffer[i];
+    const slot *s = &e->plan.slot[b->slot];
     fprintf(f, " %%%u", b->value->id);
     if (b->layout != NULL)
-        fprintf(f, ":%s", layout_text(e, b->layout, b->backend));
+        fprintf(f, ":%s", layout_text(e, b));
     if (s->kept)
         fputs("@kept", f);
     else
@@ -22,7 +22,7 @@ static int is_taken_over(const adj_exec *e, const step *s, int k)
 {
     for (int a = 0; a < ADJ_MAX_ALIASES; a++)
         if ((s->prep.alias[a].operands >> k & 1) &&
-            e->buffer[s->out[s->prep.alias[a].out]].slot == e->buffer[s->in[k]].slot)
+            e->plan.buffer[s->out[s->prep.alias[a].out]].slot == e->plan.buffer[s->in[k]].slot)
             return 1;
     return 0;
 }
@@ -30,19 +30,19 @@ static int is_taken_over(const adj_exec *e, const step *s, int k)
 static void print_step(FILE *f, const adj_exec *e, int i)
 {
     static const char *const kind_name[] = {[STEP_REORDER] = "reorder", [STEP_COPY] = "copy"};
-    const step *s = &e->step[i];
+    const step *s = &e->plan.step[i];
     fprintf(f, "%4d ", i);
     if (s->kind == STEP_KERNEL) {
         for (int k = 0; k < s->group.n_node; k++) {
             fprintf(f, "%s", k > 0 ? " + " : "");
             print_node(f, s->group.node[k]);
         }
-        fprintf(f, " [%s %s]", e->backend[s->backend]->name, s->prep.impl);
+        fprintf(f, " [%s %s]", e->backends.list[s->backend]->name, s->prep.impl);
         if (s->tuned > 0)
             c_fprintf(f, " tuned %.3g us", 1e6 * s->tuned);
     } else {
         fprintf(f, "%s ", kind_name[s->kind]);
-        print_node(f, e->buffer[s->out[0]].value);
+        print_node(f, e->plan.buffer[s->out[0]].value);
     }
     if (s->invariance == RUN_INVARIANT)
         fputs(" (only when a parameter has changed)", f);
@@ -58,7 +58,7 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     if (s->prep.sums_by_threads)
         fputs(" (sums depend on the number of threads)", f);
     if (s->prep.scratch > 0)
-        fprintf(f, " scratch %zu@%zu", s->prep.scratch, e->slot[s->scratch].offset);
+        fprintf(f, " scratch %zu@%zu", s->prep.scratch, e->plan.slot[s->scratch].offset);
     if (s->why != NULL)
         fprintf(f, " because %s", s->why);
     fputc('\n', f);
@@ -73,16 +73,16 @@ void adj_exec_print(FILE *f, const adj_exec *e)
     fprintf(f,
             "plan: %d steps (%d reorders, %d on %s), %d threads, arena %zu bytes (%zu live at "
             "most), kept %zu bytes; a run reads %zu bytes and writes %zu\n",
-            e->info.steps, e->info.reorders, e->info.naive_steps, e->backend[e->fallback]->name,
-            e->threads, e->info.arena_bytes, e->info.live_bytes, e->info.storage_bytes,
-            e->info.read_bytes, e->info.written_bytes);
-    for (int i = 0; i < e->n_step; i++)
+            e->info.steps, e->info.reorders, e->info.naive_steps,
+            e->backends.list[e->backends.fallback]->name, e->opts.threads, e->info.arena_bytes,
+            e->info.live_bytes, e->info.storage_bytes, e->info.read_bytes, e->info.written_bytes);
+    for (int i = 0; i < e->plan.n_step; i++)
         print_step(f, e, i);
-    for (int i = 0; i < e->n_update; i++) {
+    for (int i = 0; i < e->plan.n_update; i++) {
         fputs("    ", f);
-        print_name(f, adj_node_name(e->leaf[e->update[i].leaf].node));
+        print_name(f, adj_node_name(e->plan.leaf[e->plan.update[i].leaf].node));
         fputs(" :=", f);
-        print_buffer(f, e, e->update[i].next);
-        fputs(e->update[i].in_place ? " (in place)\n" : "\n", f);
+        print_buffer(f, e, e->plan.update[i].next);
+        fputs(e->plan.update[i].in_place ? " (in place)\n" : "\n", f);
     }
 }

@@ -7,6 +7,8 @@
 
 #include "backends.h"
 #include "exec.h"
+#include "invariant.h"
+#include "select_kernel.h"
 
 /* ---- candidates ---- */
 
@@ -20,9 +22,10 @@ static int may_query(const adj_exec *e, const node_group *g, const candidate *c)
             return 0;
     int n = 0;
     if (c->kernel->match != NULL)
-        n = c->kernel->match(g->node[0], e->uses, e->graph->n_node, e->proposed);
+        n = c->kernel->match(g->node[0], e->planning->uses, e->plan.graph->n_node,
+                             e->planning->proposed);
     for (int i = 0; i < n && n == g->n; i++)
-        if (adj_position(g->n, g->node, e->proposed[i]) < 0)
+        if (adj_position(g->n, g->node, e->planning->proposed[i]) < 0)
             return 0;
     return n == g->n;
 }
@@ -41,8 +44,8 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
         if (backend == NONE)
             return ADJ_ENOKERNEL;
         if (open_backend(e, backend) == ADJ_OK)
-            *c = (candidate){.backend = e->backend[backend],
-                             .opened = e->opened[backend],
+            *c = (candidate){.backend = e->backends.list[backend],
+                             .opened = e->backends.opened[backend],
                              .index = backend,
                              .is_spare = c->is_spare};
     }
@@ -61,10 +64,10 @@ static uint32_t invariant_operands(const adj_exec *e, const adj_group *g)
 static adj_status prepare_number(const adj_exec *e, const candidate *c)
 {
     init_prep(c);
-    for (int i = 0; e->first_buffer != NULL && i < c->group->n_in; i++) {
-        int b = e->first_buffer[c->group->in[i]->id];
-        if (b != NONE && e->buffer[b].backend == c->index)
-            c->prep->in[i] = e->buffer[b].layout;
+    for (int i = 0; e->planning->first_buffer != NULL && i < c->group->n_in; i++) {
+        int b = e->planning->first_buffer[c->group->in[i]->id];
+        if (b != NONE && e->plan.buffer[b].backend == c->index)
+            c->prep->in[i] = e->plan.buffer[b].layout;
     }
     return query_kernel(c);
 }
@@ -73,13 +76,13 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
-    c->arithmetic = roofline_arithmetic(&e->roofline, &s->group);
-    c->memory = roofline_memory(&e->roofline, &s->group);
-    c->byte = 1 / e->roofline.memory;
-    c->seconds = nominal_seconds(&e->roofline, &s->group);
+    c->arithmetic = roofline_arithmetic(&e->planning->roofline, &s->group);
+    c->memory = roofline_memory(&e->planning->roofline, &s->group);
+    c->byte = 1 / e->planning->roofline.memory;
+    c->seconds = nominal_seconds(&e->planning->roofline, &s->group);
     c->invariant = invariant_operands(e, &s->group);
     adj_status status = prepare_number(e, c);
-    while (status == ADJ_OK && e->same_bits && s->prep.sums_by_threads) {
+    while (status == ADJ_OK && e->opts.same_bits && s->prep.sums_by_threads) {
         drop_candidate(c);
         c->number++;
         status = prepare_number(e, c);
@@ -96,7 +99,7 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 void drop_prepared(adj_exec *e, const step *s)
 {
     if (s->kernel != NULL && s->kernel->drop != NULL)
-        s->kernel->drop(e->opened[s->backend], s->prep.state);
+        s->kernel->drop(e->backends.opened[s->backend], s->prep.state);
 }
 
 /* ---- the least estimate ---- */
@@ -105,10 +108,10 @@ void drop_prepared(adj_exec *e, const step *s)
  * then is before all others. */
 static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
 {
-    for (c->number = 0; e->impl != NULL; c->number++) {
+    for (c->number = 0; e->opts.debug.impl != NULL; c->number++) {
         if (prepare_step(e, s, c) != ADJ_OK)
             break;
-        if (strstr(s->prep.impl, e->impl) != NULL) {
+        if (strstr(s->prep.impl, e->opts.debug.impl) != NULL) {
             s->prep.seconds = 0;
             return ADJ_OK;
         }
@@ -146,7 +149,7 @@ adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g)
     candidate c = {.index = NONE};
     step other = {.kind = STEP_KERNEL};
     int first = backend_for(e, op, 0);
-    snprintf(why, sizeof why, "%s has no kernel for %s", e->backend[first]->name, op->name);
+    snprintf(why, sizeof why, "%s has no kernel for %s", e->backends.list[first]->name, op->name);
     s->kernel = NULL;
     if (describe_step(e, g, &other) != ADJ_OK)
         return e->status;
@@ -172,17 +175,12 @@ adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g)
 
 adj_status select_kernel(adj_exec *e, step *s, const node_group *g)
 {
-    if (e->tuner != NULL && e->impl == NULL) {
+    if (e->planning->tuner != NULL && e->opts.debug.impl == NULL) {
         adj_status status = tune_group(e, s, g);
         if (status != ADJ_ENOKERNEL)
             return status;
     }
     return select_by_estimate(e, s, g);
-}
-
-int is_fallback(const adj_exec *e, int backend)
-{
-    return backend == e->fallback && e->n_backend > 1;
 }
 
 int has_non_reference_kernel(void *of, const adj_node *n)
@@ -194,7 +192,8 @@ int has_non_reference_kernel(void *of, const adj_node *n)
     int found = 0;
     if (adj_shape_elems(n->type.shape) == 0 || describe_step(e, &alone, &s) != ADJ_OK)
         return 0;
-    while (!found && next_group_kernel(e, &alone, &c) == ADJ_OK && c.index != e->fallback) {
+    while (!found && next_group_kernel(e, &alone, &c) == ADJ_OK &&
+           c.index != e->backends.fallback) {
         if (prepare_step(e, &s, &c) != ADJ_OK)
             continue;
         found = 1;

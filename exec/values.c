@@ -9,10 +9,10 @@ enum { PARALLEL_COPY = 1 << 19 };
 /* What a leaf of the user's graph is here; NULL when this executor does not hold it. */
 static leaf *find_leaf(const adj_exec *e, const adj_node *n)
 {
-    int known = n->graph == e->user && n->id < (uint32_t)e->n_user;
-    const adj_node *image = known && (n->op->flags & ADJ_OP_LEAF) ? e->image[n->id] : NULL;
-    int k = image != NULL ? e->leaf_of[image->id] : NONE;
-    return k != NONE ? &e->leaf[k] : NULL;
+    int known = n->graph == e->plan.user && n->id < (uint32_t)e->plan.n_user;
+    const adj_node *image = known && (n->op->flags & ADJ_OP_LEAF) ? e->plan.image[n->id] : NULL;
+    int k = image != NULL ? e->plan.leaf_of[image->id] : NONE;
+    return k != NONE ? &e->plan.leaf[k] : NULL;
 }
 
 static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, const void *data,
@@ -34,8 +34,8 @@ static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, 
 /* Images are large enough for a copy to be worth all threads. */
 static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t bytes)
 {
-    size_t parts = bytes >= PARALLEL_COPY && !omp_in_parallel() ? (size_t)e->threads : 1;
-#pragma omp parallel for num_threads(e->threads) if (parts > 1)
+    size_t parts = bytes >= PARALLEL_COPY && !omp_in_parallel() ? (size_t)e->opts.threads : 1;
+#pragma omp parallel for num_threads(e->opts.threads) if (parts > 1)
     for (size_t i = 0; i < parts; i++) {
         size_t first = bytes / parts * i, last = i + 1 < parts ? first + bytes / parts : bytes;
         memcpy(to + first, from + first, last - first);
@@ -45,7 +45,7 @@ static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t byt
 /* What is to be set. *l: NULL when no fetch and no update needs it. */
 static adj_status find_settable(adj_exec *e, const char *call, const adj_node *n, leaf **l)
 {
-    if (n->op == &adj_op_const || n->graph != e->user || !(n->op->flags & ADJ_OP_LEAF))
+    if (n->op == &adj_op_const || n->graph != e->plan.user || !(n->op->flags & ADJ_OP_LEAF))
         return call_error(e, ADJ_EARG,
                           "%s: %s \"%s\" cannot be set (expected an input, param or state of "
                           "this executor's graph)",
@@ -66,7 +66,7 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
         return status;
     if (bytes > 0)
         copy_bytes(e, leaf_data(e, l), data, bytes);
-    l->version++;
+    ++*leaf_version(e, l);
     return ADJ_OK;
 }
 
@@ -90,7 +90,7 @@ adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf_node, void **data)
             e, ADJ_EARG,
             "adj_set_in_place: %s \"%s\" has no value here: no fetch and no update needs it",
             leaf_node->op->name, adj_node_name(leaf_node));
-    l->version++;
+    ++*leaf_version(e, l);
     *data = leaf_data(e, l);
     return ADJ_OK;
 }
@@ -101,10 +101,10 @@ static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
     const leaf *l = find_leaf(e, node);
     const char *missing = NULL;
     int b = l != NULL ? l->buffer : NONE;
-    for (int i = 0; i < e->n_fetch && (l == NULL || e->last_run == RUN_COMPLETED); i++)
-        if (e->fetched[i] == node)
-            b = e->fetch[i];
-    if (node->graph != e->user)
+    for (int i = 0; i < e->plan.n_fetch && (l == NULL || e->run.last == RUN_COMPLETED); i++)
+        if (e->plan.fetched[i] == node)
+            b = e->plan.fetch[i];
+    if (node->graph != e->plan.user)
         missing = "is not of this executor's graph";
     else if (b == NONE && node->op->flags & ADJ_OP_LEAF)
         missing = "has no value here: no fetch and no update needs it";
@@ -112,8 +112,8 @@ static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
         missing = "was not fetched";
     else if (l != NULL && !is_set(e, l))
         missing = "has not been set";
-    else if (l == NULL && e->last_run != RUN_COMPLETED)
-        missing = e->last_run == RUN_FAILED ? "has no value: the last adj_run failed"
+    else if (l == NULL && e->run.last != RUN_COMPLETED)
+        missing = e->run.last == RUN_FAILED ? "has no value: the last adj_run failed"
                                             : "has no value: adj_run has not completed yet";
     if (missing == NULL)
         return slot_of(e, b)->data;
@@ -150,16 +150,16 @@ const void *adj_data(adj_exec *e, const adj_node *node)
 int adj_exec_param_count(const adj_exec *e)
 {
     int n = 0;
-    for (int i = 0; e != NULL && e->status == ADJ_OK && i < e->n_leaf; i++)
-        n += (e->leaf[i].node->op->flags & ADJ_OP_KEPT) != 0;
+    for (int i = 0; e != NULL && e->status == ADJ_OK && i < e->plan.n_leaf; i++)
+        n += (e->plan.leaf[i].node->op->flags & ADJ_OP_KEPT) != 0;
     return n;
 }
 
 adj_node *adj_exec_param_at(const adj_exec *e, int i)
 {
-    for (int k = 0; e != NULL && e->status == ADJ_OK && k < e->n_leaf; k++)
-        if ((e->leaf[k].node->op->flags & ADJ_OP_KEPT) && i-- == 0)
-            return e->leaf[k].user;
+    for (int k = 0; e != NULL && e->status == ADJ_OK && k < e->plan.n_leaf; k++)
+        if ((e->plan.leaf[k].node->op->flags & ADJ_OP_KEPT) && i-- == 0)
+            return e->plan.leaf[k].user;
     return NULL;
 }
 
@@ -167,9 +167,9 @@ adj_node *adj_exec_param_at(const adj_exec *e, int i)
 static const leaf *same_leaf(const leaf *l, const adj_exec *from)
 {
     const adj_node *same =
-        l->node->op->flags & ADJ_OP_KEPT ? adj_find(from->graph, l->node->name) : NULL;
-    int k = same != NULL ? from->leaf_of[same->id] : NONE;
-    return k != NONE && (same->op->flags & ADJ_OP_KEPT) ? &from->leaf[k] : NULL;
+        l->node->op->flags & ADJ_OP_KEPT ? adj_find(from->plan.graph, l->node->name) : NULL;
+    int k = same != NULL ? from->plan.leaf_of[same->id] : NONE;
+    return k != NONE && (same->op->flags & ADJ_OP_KEPT) ? &from->plan.leaf[k] : NULL;
 }
 
 static adj_status check_copy(adj_exec *to, const leaf *l, const leaf *source)
@@ -200,12 +200,12 @@ static int list_missing(const adj_exec *e, const adj_exec *other, char text[NAME
     size_t used = 0;
     int n = 0;
     text[0] = '\0';
-    for (int i = 0; i < e->n_leaf; i++) {
-        if (!is_given(&e->leaf[i]) || same_leaf(&e->leaf[i], other) != NULL)
+    for (int i = 0; i < e->plan.n_leaf; i++) {
+        if (!is_given(&e->plan.leaf[i]) || same_leaf(&e->plan.leaf[i], other) != NULL)
             continue;
         if (n++ < LISTED)
             used += (size_t)snprintf(text + used, NAMES - used, "%s\"%.40s\"", n > 1 ? ", " : "",
-                                     e->leaf[i].node->name);
+                                     e->plan.leaf[i].node->name);
     }
     if (n > LISTED)
         snprintf(text + used, NAMES - used, " and %d more", n - LISTED);
@@ -235,18 +235,18 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
     adj_status status = check_names(to, from);
     if (status != ADJ_OK)
         return status;
-    for (int i = 0; i < to->n_leaf; i++) { /* all is checked before anything is copied */
-        const leaf *source = same_leaf(&to->leaf[i], from);
-        if (source != NULL && check_copy(to, &to->leaf[i], source) != ADJ_OK)
+    for (int i = 0; i < to->plan.n_leaf; i++) { /* all is checked before anything is copied */
+        const leaf *source = same_leaf(&to->plan.leaf[i], from);
+        if (source != NULL && check_copy(to, &to->plan.leaf[i], source) != ADJ_OK)
             return ADJ_ESHAPE;
     }
-    for (int i = 0; i < to->n_leaf; i++) {
-        leaf *l = &to->leaf[i];
+    for (int i = 0; i < to->plan.n_leaf; i++) {
+        leaf *l = &to->plan.leaf[i];
         const leaf *source = same_leaf(l, from);
         if (source == NULL)
             continue;
         memcpy(leaf_data(to, l), leaf_data(from, source), slot_of(to, l->buffer)->bytes);
-        l->version++;
+        ++*leaf_version(to, l);
     }
     return ADJ_OK;
 }

@@ -18,7 +18,7 @@ static double work_of(const adj_exec *e, const node_group *g)
 {
     double seconds = 0;
     for (int i = 0; i < g->n; i++)
-        seconds += roofline_node(&e->roofline, g->node[i]);
+        seconds += roofline_node(&e->planning->roofline, g->node[i]);
     return seconds;
 }
 
@@ -45,12 +45,12 @@ static int is_same_work(const node_group *a, const node_group *b)
 
 void budget_open(adj_exec *e, int64_t runs)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
-    for (int i = 0; i < e->n_group && budget_is_open(t); i++) {
-        const node_group *g = &e->group[i];
+    for (int i = 0; i < e->planning->n_group && budget_is_open(t); i++) {
+        const node_group *g = &e->planning->group[i];
         int k = 0;
-        while (k < i && !is_same_work(&e->group[k], g))
+        while (k < i && !is_same_work(&e->planning->group[k], g))
             k++;
         int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
         if (k < i || is_view)
@@ -67,7 +67,7 @@ int budget_is_open(const tuner *t)
 
 double budget_for(const adj_exec *e, const node_group *g, double usual)
 {
-    const tuner *t = e->tuner;
+    const tuner *t = e->planning->tuner;
     const double left = t->seconds - t->spent, work = work_of(e, g);
     const double by_work = t->work_left > work ? work / t->work_left : 1;
     const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
@@ -78,6 +78,6 @@ double budget_for(const adj_exec *e, const node_group *g, double usual)
 
 void budget_pass(adj_exec *e, const node_group *g)
 {
-    e->tuner->work_left -= work_of(e, g);
-    e->tuner->groups_left--;
+    e->planning->tuner->work_left -= work_of(e, g);
+    e->planning->tuner->groups_left--;
 }

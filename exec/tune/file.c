@@ -94,7 +94,7 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
 
 adj_status tune_read_selection(adj_exec *e, const char *text)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     adj_status status = ADJ_OK;
     int line = 0;
     if (text == NULL || text[0] == '\0')
@@ -135,7 +135,7 @@ static const char *read_file(tuner *t, char *text, size_t size, int *line, adj_s
 
 adj_status tune_read(adj_exec *e)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     adj_status status = ADJ_OK;
     char *text;
     size_t size = 0;
@@ -244,7 +244,7 @@ static void make_folders(char *path)
 
 void tune_write(adj_exec *e)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     const char *why = "";
     if (t->path == NULL || !t->may_write || !t->changed)
         return;
@@ -256,7 +256,7 @@ void tune_write(adj_exec *e)
 
 const char *tune_selection(adj_exec *e)
 {
-    const tuner *t = e->tuner;
+    const tuner *t = e->planning->tuner;
     char *text = NULL, *kept = NULL;
     size_t size = 0;
     int n = 0;

@@ -87,10 +87,10 @@ adj_status tune_key(const adj_exec *e, const char *prefix, const adj_group *g, c
 {
     writer w = {.text = key, .size = TUNE_KEY - HASH_DIGITS, .hash = HASH_START};
     adj_status status = ADJ_OK;
-    put(&w, "%sthreads=%d math=%s", prefix, e->threads,
-        e->math == ADJ_MATH_FAST ? "fast" : "exact");
+    put(&w, "%sthreads=%d math=%s", prefix, e->opts.threads,
+        e->opts.math == ADJ_MATH_FAST ? "fast" : "exact");
     for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
-        put(&w, "%s%s", k == 0 ? " " : ">", e->backend[b]->name);
+        put(&w, "%s%s", k == 0 ? " " : ">", e->backends.list[b]->name);
     for (int i = 0; i < g->n_node && status == ADJ_OK; i++)
         status = put_node(&w, g, g->node[i]);
     for (int i = 0; i < g->n_in; i++) {
@@ -144,11 +144,11 @@ void tune_header(const adj_exec *e, char header[TUNE_HEADER])
     put(&w, TUNE_BEGIN " 4, library %d", ADJ_VERSION);
     end_line(&w);
     put_cpu(&w);
-    for (int i = 0; i < e->n_backend; i++) {
+    for (int i = 0; i < e->backends.n; i++) {
         char about[128] = "* *";
-        if (e->backend[i]->describe != NULL)
-            e->backend[i]->describe(about, sizeof about);
-        put(&w, "backend %s %s", e->backend[i]->name, about);
+        if (e->backends.list[i]->describe != NULL)
+            e->backends.list[i]->describe(about, sizeof about);
+        put(&w, "backend %s %s", e->backends.list[i]->name, about);
         end_line(&w);
     }
 }
@@ -168,8 +168,8 @@ size_t tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL])
     put(&w, "%s", s->prep.impl);
     const size_t name = w.used;
     for (int i = 0; i < s->group.n_in; i++)
-        put_layout(&w, e->backend[s->backend], "in", i, s->prep.in[i]);
+        put_layout(&w, e->backends.list[s->backend], "in", i, s->prep.in[i]);
     for (int i = 0; i < s->group.n_out; i++)
-        put_layout(&w, e->backend[s->backend], "out", i, s->prep.out[i]);
+        put_layout(&w, e->backends.list[s->backend], "out", i, s->prep.out[i]);
     return name;
 }

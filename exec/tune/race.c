@@ -166,7 +166,7 @@ static adj_status add_borders(adj_exec *e, const timed_candidate *t, double *sec
     const adj_group *g = &t->s.group;
     const adj_prep *p = &t->s.prep;
     for (int i = 0; i < g->n_in; i++) {
-        const buffer *b = &e->buffer[source_buffer(e, g->in[i])];
+        const buffer *b = &e->plan.buffer[source_buffer(e, g->in[i])];
         if (find_buffer(e, g->in[i], p->in[i]) == NONE)
             add_reorder(e, g->in[i], (reorder_end){b->layout, b->backend},
                         (reorder_end){p->in[i], t->c.index}, seconds);
@@ -185,7 +185,7 @@ static adj_status keep_winner(adj_exec *e, const timed_candidate *t, tune_entry 
     winner->kernel = t->c.kernel->name;
     winner->candidate = t->c.number;
     winner->seconds = t->best;
-    winner->impl = region_string(&e->tuner->region, impl);
+    winner->impl = region_string(&e->planning->tuner->region, impl);
     return winner->impl != NULL ? ADJ_OK : no_memory(e);
 }
 
@@ -232,8 +232,8 @@ static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, do
     *run = HUGE_VAL;
     timed_candidate *t = open_race(e, &r, 1) == ADJ_OK ? new_candidate(e, &r, s) : NULL;
     if (t != NULL && select_by_estimate(e, &t->s, g) == ADJ_OK) {
-        t->c = (candidate){.backend = e->backend[t->s.backend],
-                           .opened = e->opened[t->s.backend],
+        t->c = (candidate){.backend = e->backends.list[t->s.backend],
+                           .opened = e->backends.opened[t->s.backend],
                            .index = t->s.backend,
                            .group = &t->s.group,
                            .kernel = t->s.kernel,
@@ -256,7 +256,7 @@ static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, do
  * x->seconds stays 0. */
 static double allow(adj_exec *e, const step *s, const node_group *g, tune_entry *x)
 {
-    const tuner *t = e->tuner;
+    const tuner *t = e->planning->tuner;
     double run = HUGE_VAL, preparing = 0;
     if (t->runs == HUGE_VAL)
         return budget_for(e, g, HUGE_VAL);
@@ -270,7 +270,7 @@ static double allow(adj_exec *e, const step *s, const node_group *g, tune_entry 
 
 adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_entry *winner, int *late)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     race r = {.n = 0};
     const double start = seconds_now(), seconds = allow(e, s, g, winner);
     const int is_refused = seconds == 0 && winner->seconds == 0 && g->n > 1;

@@ -29,7 +29,7 @@ static void fill(area *a)
  * first run must not pay for it. */
 static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     const adj_allocator *allocator = &e->region.allocator;
     const size_t wanted[N_TUNE_AREA] = {bytes[0], bytes[1], bytes[2], scratch, t->cold};
     for (int k = 0; k < N_TUNE_AREA && e->status == ADJ_OK; k++) {
@@ -51,8 +51,8 @@ static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
 void tune_free_areas(adj_exec *e)
 {
     for (int k = 0; k < N_TUNE_AREA; k++)
-        adj_release(&e->region.allocator, e->tuner->area[k].data);
-    memset(e->tuner->area, 0, sizeof e->tuner->area);
+        adj_release(&e->region.allocator, e->planning->tuner->area[k].data);
+    memset(e->planning->tuner->area, 0, sizeof e->planning->tuner->area);
 }
 
 adj_status make_areas(adj_exec *e, const step *s, const candidate *c)
@@ -64,7 +64,7 @@ adj_status make_areas(adj_exec *e, const step *s, const candidate *c)
 
 void bind_step(const adj_exec *e, step *s, const candidate *c)
 {
-    const area *a = e->tuner->area;
+    const area *a = e->planning->tuner->area;
     char *const data[N_AREA] = {a[0].data, a[1].data, a[2].data};
     size_t bytes[N_AREA];
     bind_areas(c, 0, data, bytes, (const void **)s->call.in, (void **)s->call.out);
@@ -96,7 +96,7 @@ static double seconds_of(adj_exec *e, step *s)
 double tune_run(adj_exec *e, step *s)
 {
     progress_backends(e); /* other processes wait while one times kernels for all */
-    cool(e->tuner);
+    cool(e->planning->tuner);
     return seconds_of(e, s);
 }
 
@@ -110,10 +110,10 @@ double tune_run_again(adj_exec *e, step *s)
 
 static adj_status time_runs(adj_exec *e, reorder_cost *c, void *state, size_t scratch)
 {
-    tuner *t = e->tuner;
-    const adj_backend *b = e->backend[c->backend];
-    const size_t bytes[N_AREA] = {[FLOAT_AREA] = value_bytes(e, c->type, c->from, c->backend),
-                                  [RESULT_AREA] = value_bytes(e, c->type, c->to, c->backend)};
+    tuner *t = e->planning->tuner;
+    const adj_backend *b = e->backends.list[c->backend];
+    const size_t bytes[N_AREA] = {[FLOAT_AREA] = layout_bytes_of(b, c->from, c->type),
+                                  [RESULT_AREA] = layout_bytes_of(b, c->to, c->type)};
     grow(e, bytes, scratch);
     for (int i = 0; i < RUNS_OF_REORDER && e->status == ADJ_OK; i++) {
         cool(t);
@@ -130,8 +130,8 @@ static adj_status time_runs(adj_exec *e, reorder_cost *c, void *state, size_t sc
 /* HUGE_VAL: there is no such reorder. */
 static adj_status find_cost(adj_exec *e, reorder_cost *c)
 {
-    const adj_backend *b = e->backend[c->backend];
-    adj_reorder r = {e->opened[c->backend], c->from, c->to, c->type};
+    const adj_backend *b = e->backends.list[c->backend];
+    adj_reorder r = {e->backends.opened[c->backend], c->from, c->to, c->type};
     void *state = NULL;
     size_t scratch = 0;
     adj_status status = b->reorder_prepare(&r, &state, &scratch);
@@ -141,17 +141,17 @@ static adj_status find_cost(adj_exec *e, reorder_cost *c)
         return ADJ_OK;
     if (c->is_free)
         c->seconds = 0;
-    else if (!budget_is_open(e->tuner))
-        c->seconds = 2 * roofline_copy(&e->roofline, c->type); /* about */
+    else if (!budget_is_open(e->planning->tuner))
+        c->seconds = 2 * roofline_copy(&e->planning->roofline, c->type); /* about */
     else
         time_runs(e, c, state, scratch);
-    b->reorder_drop(e->opened[c->backend], state);
+    b->reorder_drop(e->backends.opened[c->backend], state);
     return e->status;
 }
 
 adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     reorder_cost *c = t->cost;
     while (c != NULL &&
            (c->from != wanted->from || c->to != wanted->to || c->backend != wanted->backend ||

@@ -29,9 +29,10 @@ static char *file_in(tuner *t, const char *folder)
     return path;
 }
 
-static adj_status open_file(adj_exec *e, const adj_exec_opts *o)
+static adj_status open_file(adj_exec *e)
 {
-    tuner *t = e->tuner;
+    const adj_exec_opts *o = &e->opts;
+    tuner *t = e->planning->tuner;
     const char *path = o->tune_file != NULL ? o->tune_file : getenv("ADJOINT_TUNE");
     if (path == NULL || path[0] == '\0' || (o->tune_file == NULL && strcmp(path, "off") == 0))
         return ADJ_OK;
@@ -49,16 +50,16 @@ static size_t cold_bytes(const adj_exec *e)
     const machine_facts machine = machine_look("");
     const size_t shared = machine_shared_cache(&machine), cache = shared > 0 ? shared : usual;
     size_t bytes = 0;
-    for (int id = 0; id < e->graph->n_node; id++)
-        if (__builtin_add_overflow(bytes, value_bytes(e, e->graph->node[id]->type, NULL, NONE),
-                                   &bytes))
+    for (int id = 0; id < e->plan.graph->n_node; id++)
+        if (__builtin_add_overflow(bytes, adj_type_bytes(e->plan.graph->node[id]->type), &bytes))
             bytes = SIZE_MAX;
     bytes = bytes < cache ? bytes : cache;
     return bytes < max ? bytes : max;
 }
 
-adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
+adj_status tune_open(adj_exec *e)
 {
+    const adj_exec_opts *o = &e->opts;
     if (!o->tune && (o->selection == NULL || o->selection[0] == '\0'))
         return ADJ_OK;
     if (!(o->tune_seconds >= 0 && o->tune_seconds <= 1e6))
@@ -69,13 +70,13 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
         return set_error(e, ADJ_EARG,
                          "adj_exec_new: tune_runs is wrong (got %lld, expected 0 or more)",
                          (long long)o->tune_runs);
-    tuner *t = e->tuner = adj_alloc(&e->region.allocator, sizeof *t);
+    tuner *t = e->planning->tuner = adj_alloc(&e->region.allocator, sizeof *t);
     if (t == NULL)
         return no_memory(e);
     t->region.allocator = e->region.allocator;
     t->may_time = o->tune != 0;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
-    if (tune_read_selection(e, o->selection) != ADJ_OK || (o->tune && open_file(e, o) != ADJ_OK))
+    if (tune_read_selection(e, o->selection) != ADJ_OK || (o->tune && open_file(e) != ADJ_OK))
         return no_memory(e);
     if (t->may_time)
         t->cold = cold_bytes(e);
@@ -85,7 +86,7 @@ adj_status tune_open(adj_exec *e, const adj_exec_opts *o)
 
 void tune_close(adj_exec *e)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     if (t == NULL)
         return;
     if (e->status == ADJ_OK)
@@ -100,7 +101,7 @@ void tune_close(adj_exec *e)
     tune_free_areas(e);
     region_free(&t->region);
     adj_release(&e->region.allocator, t);
-    e->tuner = NULL;
+    e->planning->tuner = NULL;
 }
 
 /* ---- a candidate is found again ---- */
@@ -157,7 +158,7 @@ static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_ent
         return ADJ_OK;
     char why[ADJ_WHY];
     snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
-             e->backend[first]->name);
+             e->backends.list[first]->name);
     if (set_why(e, s, why) != ADJ_OK)
         drop_prepared(e, s);
     return e->status;
@@ -166,7 +167,7 @@ static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_ent
 /* What the table says of the group, if it says something. */
 static adj_status take_known(adj_exec *e, step *s, const node_group *g, const char *key)
 {
-    tune_entry *x = tune_find(e->tuner, key);
+    tune_entry *x = tune_find(e->planning->tuner, key);
     adj_status status = x != NULL && x->kernel != NULL ? take(e, s, g, x) : ADJ_ENOKERNEL;
     if (status == ADJ_OK) {
         x->used = 1;
@@ -183,7 +184,7 @@ static adj_status take_known(adj_exec *e, step *s, const node_group *g, const ch
 static int is_open(adj_exec *e, const node_group *g, const tune_entry *x)
 {
     const double clearly_more = 1.5;
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     if (x == NULL || x->kernel != NULL)
         return 1;
     if (x->is_met)
@@ -197,7 +198,7 @@ static int is_open(adj_exec *e, const node_group *g, const tune_entry *x)
 /* Records the fastest candidate, or that there is none or was no time. */
 static adj_status time_group(adj_exec *e, const step *s, const node_group *g, const char *key)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     tune_entry winner = {.key = key, .impl = ""};
     int late = 0;
     if (!budget_is_open(t)) {
@@ -213,7 +214,7 @@ static adj_status time_group(adj_exec *e, const step *s, const node_group *g, co
 
 adj_status tune_group(adj_exec *e, step *s, const node_group *g)
 {
-    tuner *t = e->tuner;
+    tuner *t = e->planning->tuner;
     char key[TUNE_KEY];
     if (has_collective(g->n, g->node))
         return ADJ_ENOKERNEL;

@@ -5,6 +5,9 @@
 
 #include "exec/backends.h"
 #include "exec/exec.h"
+#include "exec/invariant.h"
+#include "exec/run.h"
+#include "exec/select_kernel.h"
 
 #define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };

@@ -1,0 +1,25 @@
+/* memory.h - where the values of a plan lie, and whether there is memory for them. */
+#ifndef ADJ_MEMORY_H
+#define ADJ_MEMORY_H
+
+#include "plan.h"
+
+/* ---- memory.c ---- */
+
+/* Finds lifetimes, what is computed in place, and offsets in the arena. Requires: all steps. */
+adj_status plan_memory(adj_exec *e);
+
+/* ---- place_by_time.c ---- */
+
+/* Gives n slots of the arena their offsets in the order of their first steps, and sets the arena's
+ * size. Both lists hold the n slots; they are sorted by first and by last step. */
+adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[]);
+
+/* ---- memory_need.c ---- */
+
+/* Fails with ADJ_ENOMEM if the bytes obviously cannot be had. */
+adj_status check_memory(adj_exec *e, size_t bytes);
+/* The same for all values that have to be there at one time. Requires: groups. */
+adj_status check_values(adj_exec *e);
+
+#endif

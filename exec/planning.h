@@ -1,0 +1,62 @@
+/* planning.h - what a plan is made from: the nodes of each step before it is planned, and what is
+ * known of the graph. Freed when the plan is complete. */
+#ifndef ADJ_PLANNING_H
+#define ADJ_PLANNING_H
+
+#include "graph/graph.h"
+#include "plan.h"
+#include "roofline.h"
+
+typedef struct tuner tuner;
+
+typedef struct { /* the nodes of one step before it is planned, in id order */
+    int n;       /* 0: another group's kernel computes them, too (epilogue.c) */
+    const adj_node **node;
+    const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
+    int backend;
+} node_group;
+
+typedef struct {
+    region region; /* of everything here, and of what a stage alone needs */
+    roofline roofline;
+    int n_root; /* nodes that the private graph keeps: fetches, next values, assigned leaves */
+    const adj_node **root;
+    adj_uses *uses;            /* by id */
+    const adj_node **proposed; /* room for what a match proposes */
+    int n_group;
+    node_group *group;        /* in the order they run */
+    int max_step, max_buffer; /* room in the plan's arrays */
+    int *first_buffer;        /* by id: head of the value's buffers, or NONE */
+    invariance *invariance;   /* by id; NULL: not found yet */
+    tuner *tuner;             /* NULL: no tuning */
+} planning;
+
+/* ---- group.c ---- */
+
+/* Decides which nodes one step computes, and the order of the steps. Requires: graph, backends. */
+adj_status form_groups(adj_exec *e);
+
+/* ---- plan.c ---- */
+
+/* Selects kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
+adj_status plan_steps(adj_exec *e);
+/* Writes the group as a kernel gets it into s, with arrays for layouts. Before groups are formed: a
+ * single node. */
+adj_status describe_step(adj_exec *e, const node_group *g, step *s);
+/* Returns a new buffer for value in layout (of backend; NULL: plain), or NONE if that failed. */
+int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
+/* Moves b, and all buffers that share its slot, into the slot of `into`. */
+void join_slots(adj_exec *e, int b, int into);
+/* Returns the buffer that holds value in layout, or NONE if there is none yet. */
+int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
+/* Returns the buffer that a reorder starts from, the plain one if there is one; NONE: value is not
+ * computed yet. */
+int source_buffer(const adj_exec *e, const adj_node *value);
+
+/* ---- epilogue.c ---- */
+
+/* Lets the selected kernel compute nodes of later groups, from number `next` on, along with its
+ * own, if it can; those groups are empty then, or keep the second of two nodes. */
+adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned);
+
+#endif
