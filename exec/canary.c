@@ -26,21 +26,19 @@ static int is_whole(const char *p, size_t bytes)
 }
 
 /* A slot's are drawn when its life begins, as its memory was another's before. */
-void draw_canaries(const adj_exec *e, int step)
+void draw_canaries(const plan *p, int step)
 {
-    for (int i = 0; i < e->plan.n_slot; i++) {
-        const slot *s = &e->plan.slot[i];
+    for (const slot *s = p->slot; s < p->slot + p->n_slot; s++)
         if (has_canaries(s) && (s->kept ? step == NONE : s->first == step && step != NONE))
             draw(s);
-    }
 }
 
-void name_slot(const adj_exec *e, const slot *s, char text[SLOT_NAME])
+void name_slot(const plan *p, const slot *s, char text[SLOT_NAME])
 {
     const adj_node *n = NULL;
-    for (int i = 0; i < e->plan.n_buffer && n == NULL; i++)
-        if (e->plan.buffer[i].slot >= 0 && slot_of(e, i) == s)
-            n = e->plan.buffer[i].value;
+    for (int i = 0; i < p->n_buffer && n == NULL; i++)
+        if (slot_of(p, i) == s)
+            n = p->buffer[i].value;
     const char *name = n != NULL ? adj_node_name(n) : "";
     snprintf(text, SLOT_NAME, name[0] != '\0' ? "%s \"%.60s\"" : "%s",
              n != NULL ? n->op->name : "scratch", name);
@@ -54,36 +52,35 @@ static int is_in_use(const slot *s, int step)
 
 /* The nearest one behind the slot, or before it, that is in use: what a longer write would reach.
  */
-static const slot *neighbour(const adj_exec *e, const slot *s, int is_behind, int step)
+static const slot *neighbour(const plan *p, const slot *s, int is_behind, int step)
 {
     const slot *nearest = NULL;
-    for (int i = 0; i < e->plan.n_slot; i++) {
-        const slot *o = &e->plan.slot[i];
+    for (const slot *o = p->slot; o < p->slot + p->n_slot; o++)
         if (is_in_use(o, step) && o != s && is_behind == (o->data > s->data) &&
             (nearest == NULL || is_behind == (o->data < nearest->data)))
             nearest = o;
-    }
     return nearest;
 }
 
 static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behind)
 {
-    const adj_node *n = e->plan.buffer[e->plan.step[step].out[0]].value;
+    const plan *p = &e->plan;
+    const adj_node *n = p->buffer[p->step[step].out[0]].value;
     const char *where = is_behind ? "behind" : "before";
-    const slot *next = neighbour(e, s, is_behind, step);
+    const slot *next = neighbour(p, s, is_behind, step);
     char of[SLOT_NAME], other[SLOT_NAME] = "nothing in use";
-    name_slot(e, s, of);
+    name_slot(p, s, of);
     if (next != NULL)
-        name_slot(e, next, other);
+        name_slot(p, next, other);
     return call_error(e, ADJ_EBACKEND,
                       "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
-                      n->op->name, e->plan.step[step].prep.impl, where, s->bytes, of, other);
+                      n->op->name, p->step[step].prep.impl, where, s->bytes, of, other);
 }
 
 adj_status check_canaries(adj_exec *e, int step)
 {
-    for (int i = 0; i < e->plan.n_slot; i++) {
-        const slot *s = &e->plan.slot[i];
+    const plan *p = &e->plan;
+    for (const slot *s = p->slot; s < p->slot + p->n_slot; s++) {
         if (!is_in_use(s, step))
             continue;
         const int before = is_whole(s->data - CANARY, CANARY),

@@ -95,7 +95,7 @@ static adj_status prepare_wider(adj_exec *e, const node_group *g, int n, const s
     const adj_status status = prepare_step(e, wider, &c);
     if (status != ADJ_OK || strcmp(wider->prep.impl, planned->prep.impl) == 0)
         return status;
-    drop_prepared(e, wider);
+    drop_step(e, wider);
     return ADJ_ENOKERNEL;
 }
 
@@ -113,7 +113,7 @@ adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *plann
             prepare_wider(e, g, n, planned, &wider) != ADJ_OK)
             continue;
         take_later(e, next, n);
-        drop_prepared(e, planned);
+        drop_step(e, planned);
         *planned = wider;
         break;
     }

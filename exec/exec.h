@@ -81,29 +81,6 @@ adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opt
 /* build.c: plans and allocates everything. */
 adj_status build_executor(adj_exec *e, const adj_graph *g);
 
-enum { CANARY = 64 }; /* bytes on each side of a slot */
-
-/* Returns the bytes that a slot takes up: its own up to where the next value may begin, and
- * canaries on both sides if there are any. */
-static inline size_t slot_footprint(const adj_exec *e, const slot *s)
-{
-    return (s->bytes + 63) / 64 * 64 + (e->opts.debug.canaries ? 2 * CANARY : 0);
-}
-static inline slot *slot_of(const adj_exec *e, int buffer)
-{
-    return &e->plan.slot[e->plan.buffer[buffer].slot];
-}
-static inline size_t bytes_of_buffers(const adj_exec *e, int n, const int buffer[])
-{
-    size_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += slot_of(e, buffer[i])->bytes;
-    return sum;
-}
-static inline char *leaf_data(const adj_exec *e, const leaf *l)
-{
-    return slot_of(e, l->buffer)->data;
-}
 static inline uint64_t *leaf_version(const adj_exec *e, const leaf *l)
 {
     return &e->run.version[l - e->plan.leaf];
@@ -111,7 +88,7 @@ static inline uint64_t *leaf_version(const adj_exec *e, const leaf *l)
 /* True if the leaf has a value: inputs have none at first; one without elements needs none. */
 static inline int is_set(const adj_exec *e, const leaf *l)
 {
-    return *leaf_version(e, l) > 0 || slot_of(e, l->buffer)->bytes == 0;
+    return *leaf_version(e, l) > 0 || slot_of(&e->plan, l->buffer)->bytes == 0;
 }
 /* Binds the call of a prepared step, but for its operands, results and message. */
 static inline void bind_call(const adj_exec *e, step *s, void *scratch)

@@ -112,13 +112,8 @@ void adj_exec_free(adj_exec *e)
     if (e == NULL)
         return;
     adj_allocator a = e->region.allocator;
-    for (int i = 0; i < e->plan.n_step; i++) {
-        step *s = &e->plan.step[i];
-        drop_prepared(e, s);
-        if (s->kind == STEP_REORDER && s->prep.state != NULL)
-            e->backends.list[s->backend]->reorder_drop(e->backends.opened[s->backend],
-                                                       s->prep.state);
-    }
+    for (int i = 0; i < e->plan.n_step; i++)
+        drop_step(e, &e->plan.step[i]);
     for (int i = 0; i < e->backends.n; i++)
         if (e->backends.state[i] == BACKEND_OPEN)
             e->backends.list[i]->close(e->backends.opened[i]);

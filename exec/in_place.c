@@ -9,6 +9,7 @@
 
 #include "exec.h"
 #include "inspect.h"
+#include "memory.h"
 #include "run.h"
 
 typedef struct {
@@ -27,7 +28,7 @@ static adj_status open_results(pair *t)
     t->shared = adj_alloc(a, (n_out + 1) * sizeof(void *));
     int missing = t->in == NULL || t->plain == NULL || t->shared == NULL;
     for (size_t k = 0; k < n_out && !missing; k++) {
-        const size_t bytes = slot_of(t->e, t->s->out[k])->bytes;
+        const size_t bytes = slot_of(&t->e->plan, t->s->out[k])->bytes;
         t->plain[k] = adj_alloc(a, bytes + 1);
         t->shared[k] = adj_alloc(a, bytes + 1);
         missing = t->plain[k] == NULL || t->shared[k] == NULL;
@@ -55,26 +56,14 @@ static adj_status call_with(const pair *t, void *const out[])
     return run_kernel(t->e, t->s, &call);
 }
 
-/* May the plan, where nobody else needs the operand? As memory.c has it. */
-static int may_share(const pair *t, int k, int out)
-{
-    const adj_exec *e = t->e;
-    const int from = t->s->in[k], to = t->s->out[out];
-    for (int i = 0; i < t->s->n_in; i++)
-        if (i != k && e->plan.buffer[t->s->in[i]].slot == e->plan.buffer[from].slot)
-            return 0;
-    return slot_of(e, from)->bytes == slot_of(e, to)->bytes &&
-           e->plan.buffer[from].layout == e->plan.buffer[to].layout;
-}
-
 /* The result `out` over operand k. *differs: in bits, this or another result. */
 static adj_status try_alias(pair *t, int k, int out, int *differs)
 {
     const void *operand = t->s->call.in[k];
-    const size_t bytes = slot_of(t->e, t->s->out[out])->bytes;
+    const size_t bytes = slot_of(&t->e->plan, t->s->out[out])->bytes;
     for (int i = 0; i < t->s->n_out; i++) {
-        memset(t->plain[i], 0, slot_of(t->e, t->s->out[i])->bytes);
-        memset(t->shared[i], 0, slot_of(t->e, t->s->out[i])->bytes);
+        memset(t->plain[i], 0, slot_of(&t->e->plan, t->s->out[i])->bytes);
+        memset(t->shared[i], 0, slot_of(&t->e->plan, t->s->out[i])->bytes);
     }
     memcpy(t->in, t->s->call.in, (size_t)t->s->n_in * sizeof *t->in);
     memcpy(t->plain[out], operand, bytes);
@@ -84,7 +73,8 @@ static adj_status try_alias(pair *t, int k, int out, int *differs)
     if (status == ADJ_OK)
         status = call_with(t, t->shared);
     for (int i = 0; i < t->s->n_out && status == ADJ_OK; i++)
-        *differs |= memcmp(t->plain[i], t->shared[i], slot_of(t->e, t->s->out[i])->bytes) != 0;
+        *differs |=
+            memcmp(t->plain[i], t->shared[i], slot_of(&t->e->plan, t->s->out[i])->bytes) != 0;
     return status;
 }
 
@@ -96,7 +86,7 @@ static adj_status try_step(adj_exec *e, step *s, exec_false_alias *f, int *found
     for (int a = 0; a < ADJ_MAX_ALIASES && status == ADJ_OK; a++)
         for (int k = 0; k < s->n_in && k < 32 && status == ADJ_OK && !*found; k++) {
             const adj_alias alias = s->prep.alias[a];
-            if (!(alias.operands >> k & 1) || !may_share(&t, k, alias.out))
+            if (!(alias.operands >> k & 1) || !may_take_over(&e->plan, s, k, alias.out))
                 continue;
             status = try_alias(&t, k, alias.out, found);
             *f = (exec_false_alias){s->group.out[alias.out], s->group.in[k], s->prep.impl};

@@ -3,17 +3,18 @@
 #include "exec.h"
 #include "inspect.h"
 
-/* The user's node of that image; also one that is a cast of it, computed in another type. */
-static adj_node *user_node(const adj_exec *e, const adj_node *image)
+/* Returns the user's node of that image; also one that is a cast of it, computed in another type.
+ */
+static adj_node *user_node(const plan *p, const adj_node *image)
 {
     adj_node *cast = NULL;
-    for (int id = 0; id < e->plan.n_user; id++) {
-        const adj_node *i = e->plan.image[id];
+    for (int id = 0; id < p->n_user; id++) {
+        const adj_node *i = p->image[id];
         if (i == image)
-            return e->plan.user->node[id];
+            return p->user->node[id];
         if (i != NULL && i->op == &adj_op_cast && i->in[0] == image &&
-            e->plan.user->node[id]->op == image->op)
-            cast = e->plan.user->node[id];
+            p->user->node[id]->op == image->op)
+            cast = p->user->node[id];
     }
     return cast;
 }
@@ -23,7 +24,8 @@ int adj_exec_step_count(const adj_exec *e)
     return e != NULL && e->status == ADJ_OK ? e->plan.n_step : 0;
 }
 
-/* Who builds a net names its layers, less often what follows them. */
+/* Returns the last name in the group: who builds a net names its layers, less often what follows
+ * them. */
 static const char *name_of_group(const adj_group *g)
 {
     int i = g->n_node - 1;
@@ -37,8 +39,9 @@ adj_step_info adj_exec_step_at(const adj_exec *e, int i)
     adj_step_info info = {.op = "", .name = "", .backend = "", .impl = ""};
     if (i < 0 || i >= adj_exec_step_count(e))
         return info;
-    const step *s = &e->plan.step[i];
-    const adj_node *value = e->plan.buffer[s->out[0]].value;
+    const plan *p = &e->plan;
+    const step *s = &p->step[i];
+    const adj_node *value = p->buffer[s->out[0]].value;
     info.op = s->kind == STEP_REORDER ? "reorder" : "copy";
     info.name = adj_node_name(value);
     if (s->kind == STEP_KERNEL) {
@@ -53,34 +56,29 @@ adj_step_info adj_exec_step_at(const adj_exec *e, int i)
     }
     if (s->kind != STEP_COPY)
         info.backend = e->backends.list[s->backend]->name;
-    info.node = user_node(e, value);
+    info.node = user_node(p, value);
     info.dtype = value->type.dtype;
-    info.bytes = bytes_of_buffers(e, s->n_in, s->in) + bytes_of_buffers(e, s->n_out, s->out);
+    info.bytes = bytes_of_buffers(p, s->n_in, s->in) + bytes_of_buffers(p, s->n_out, s->out);
     info.seconds = e->run.seconds[i];
     info.tuned_seconds = s->tuned;
     return info;
 }
 
-/* NULL: it is no kernel's. */
-static const step *kernel_step(const adj_exec *e, int i)
-{
-    int is_one = i >= 0 && i < adj_exec_step_count(e) && e->plan.step[i].kind == STEP_KERNEL;
-    return is_one ? &e->plan.step[i] : NULL;
-}
-
 const adj_group *adj_exec_step_group(const adj_exec *e, int i)
 {
-    const step *s = kernel_step(e, i);
-    return s != NULL ? &s->group : NULL;
+    const int is_kernel =
+        i >= 0 && i < adj_exec_step_count(e) && e->plan.step[i].kind == STEP_KERNEL;
+    return is_kernel ? &e->plan.step[i].group : NULL;
 }
 
 const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value)
 {
-    const step *s = kernel_step(e, i);
-    int in = s != NULL ? adj_group_in(&s->group, value) : NONE;
-    int out = s != NULL ? adj_group_out(&s->group, value) : NONE;
+    const adj_group *g = adj_exec_step_group(e, i);
+    const int in = g != NULL ? adj_group_in(g, value) : NONE;
+    const int out = g != NULL ? adj_group_out(g, value) : NONE;
     if (in < 0 && out < 0)
         return "";
+    const step *s = &e->plan.step[i];
     return layout_text(e, &e->plan.buffer[in >= 0 ? s->in[in] : s->out[out]]);
 }
 
@@ -90,12 +88,13 @@ int exec_n_nodes(const adj_exec *e) { return e->plan.graph->n_node; }
 
 void exec_list_steps(const adj_exec *e, int step[])
 {
-    for (int id = 0; id < e->plan.graph->n_node; id++)
+    for (int id = 0; id < exec_n_nodes(e); id++)
         step[id] = NONE;
-    for (int i = 0; i < e->plan.n_step; i++)
-        for (int k = 0; e->plan.step[i].kind == STEP_KERNEL && k < e->plan.step[i].group.n_node;
-             k++)
-            step[e->plan.step[i].group.node[k]->id] = i;
+    for (int i = 0; i < e->plan.n_step; i++) {
+        const adj_group *g = adj_exec_step_group(e, i);
+        for (int k = 0; g != NULL && k < g->n_node; k++)
+            step[g->node[k]->id] = i;
+    }
 }
 
 static uint64_t add_word(uint64_t hash, const char *word)
@@ -103,12 +102,10 @@ static uint64_t add_word(uint64_t hash, const char *word)
     return hash_text(hash_text(hash, word), " ");
 }
 
-static uint64_t mix_layouts(const adj_exec *e, const int *buffers, int n, uint64_t hash)
+static uint64_t add_layouts(const adj_exec *e, int n, const int buffer[], uint64_t hash)
 {
-    for (int i = 0; i < n; i++) {
-        const buffer *b = &e->plan.buffer[buffers[i]];
-        hash = add_word(hash, layout_text(e, b));
-    }
+    for (int i = 0; i < n; i++)
+        hash = add_word(hash, layout_text(e, &e->plan.buffer[buffer[i]]));
     return hash;
 }
 
@@ -124,7 +121,8 @@ uint64_t exec_hash_kernels(const adj_exec *e)
             hash = add_word(add_word(hash, s->group.node[k]->op->name),
                             adj_shape_text(s->group.node[k]->type.shape).s);
         hash = add_word(add_word(hash, e->backends.list[s->backend]->name), s->prep.impl);
-        all += mix_layouts(e, s->out, s->n_out, mix_layouts(e, s->in, s->n_in, hash));
+        hash = add_layouts(e, s->n_in, s->in, hash);
+        all += add_layouts(e, s->n_out, s->out, hash);
     }
     return all;
 }

@@ -13,7 +13,7 @@ adj_status find_invariant_values(adj_exec *e);
 /* True if value is one of them; 0 before they are found. */
 int is_invariant(const adj_exec *e, const adj_node *value);
 /* Decides for a step that reads and writes known buffers, while planning. */
-void find_invariance(adj_exec *e, step *s);
+void find_invariance(const plan *p, step *s);
 /* Puts the invariant steps first. Requires: all steps. */
 adj_status plan_invariants(adj_exec *e);
 /* Returns another number whenever a leaf has changed that invariant steps may read. */

@@ -12,23 +12,25 @@
 
 enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };
 
-static void read_at(adj_exec *e, int b, int step)
+static void read_at(plan *p, int b, int step)
 {
-    slot *s = slot_of(e, b);
+    slot *s = slot_of(p, b);
     s->last_read = step > s->last_read ? step : s->last_read;
 }
 
-/* n_step stands for "after the run": what is fetched or becomes a leaf's next value. */
-static void find_last_reads(adj_exec *e)
+/* After the steps, next values are read as step n_step, then what is fetched. */
+static void find_last_reads(plan *p)
 {
-    for (int i = 0; i < e->plan.n_step; i++)
-        for (int k = 0; k < e->plan.step[i].n_in; k++)
-            read_at(e, e->plan.step[i].in[k], i);
-    for (int i = 0; i < e->plan.n_fetch; i++)
-        read_at(e, e->plan.fetch[i], e->plan.n_step);
-    for (int i = 0; i < e->plan.n_update; i++)
-        read_at(e, e->plan.update[i].next, e->plan.n_step);
+    for (int i = 0; i < p->n_step; i++)
+        for (int k = 0; k < p->step[i].n_in; k++)
+            read_at(p, p->step[i].in[k], i);
+    for (int i = 0; i < p->n_update; i++)
+        read_at(p, p->update[i].next, p->n_step);
+    for (int i = 0; i < p->n_fetch; i++)
+        read_at(p, p->fetch[i].buffer, p->n_step + 1);
 }
+
+/* ---- what is computed in place ---- */
 
 /* Reorders and copies compute nothing. */
 static int only_updates_safely(const step *s)
@@ -42,75 +44,49 @@ static int only_updates_safely(const step *s)
 
 /* From this step on only updates are computed, and none can fail: a run that fails, which bad
  * labels can cause, has failed before it. */
-static int first_update_step(const adj_exec *e)
+static int first_update_step(const plan *p)
 {
-    int i = e->plan.n_step;
-    while (i > 0 && only_updates_safely(&e->plan.step[i - 1]))
+    int i = p->n_step;
+    while (i > 0 && only_updates_safely(&p->step[i - 1]))
         i--;
     return i;
 }
 
-/* Tables to find the update whose result may be computed right into its leaf. */
-typedef struct {
-    char *is_fetched; /* by slot, as the plan made them: its value or a view of it */
-    int *update;      /* by buffer of a leaf: the update that assigns it; else NONE */
-    int first_step;   /* no step before it may do so */
-} in_place_updates;
-
-static adj_status find_in_place_updates(adj_exec *e, in_place_updates *u)
-{
-    u->is_fetched = planning_alloc(e, (size_t)e->plan.n_slot, 1);
-    u->update = planning_alloc(e, (size_t)e->plan.n_buffer, sizeof *u->update);
-    if (e->status != ADJ_OK)
-        return e->status;
-    u->first_step = first_update_step(e);
-    for (int i = 0; i < e->plan.n_fetch; i++)
-        u->is_fetched[e->plan.buffer[e->plan.fetch[i]].slot] = 1;
-    for (int b = 0; b < e->plan.n_buffer; b++)
-        u->update[b] = NONE;
-    for (int i = 0; i < e->plan.n_update; i++)
-        u->update[e->plan.leaf[e->plan.update[i].leaf].buffer] = i;
-    return ADJ_OK;
-}
-
 /* Returns the update that assigns the value in `to` to from's leaf, if `to` may be computed right
  * into the leaf, else NULL. Requires: the slot of `to` is still its own. */
-static update *update_in_place(adj_exec *e, const in_place_updates *all, int from, int to)
+static update *update_in_place(const plan *p, int from, int to)
 {
-    update *u = all->update[from] != NONE ? &e->plan.update[all->update[from]] : NULL;
-    return u != NULL && u->next == to && !u->in_place && !all->is_fetched[e->plan.buffer[to].slot]
-               ? u
-               : NULL;
+    const int l = p->leaf_of[p->buffer[from].value->id];
+    if (l == NONE || p->leaf[l].buffer != from || p->leaf[l].update == NONE)
+        return NULL;
+    update *u = &p->update[p->leaf[l].update];
+    const int is_fetched = slot_of(p, to)->last_read > p->n_step;
+    return u->next == to && !u->in_place && !is_fetched ? u : NULL;
 }
 
-/* Lets the result in `to` take over the slot of `from`, with its views. */
-static void take_over(adj_exec *e, int from, int to)
+int may_take_over(const plan *p, const step *s, int k, int out)
 {
-    slot *left = slot_of(e, to), *shared = slot_of(e, from);
-    join_slots(e, to, from);
-    shared->last_read = left->last_read > shared->last_read ? left->last_read : shared->last_read;
-    left->bytes = 0; /* unused from now on */
+    const int from = s->in[k], to = s->out[out];
+    for (int i = 0; i < s->n_in; i++) /* the operand is not read through a view, too */
+        if (s->in[i] != from && p->buffer[s->in[i]].slot == p->buffer[from].slot)
+            return 0;
+    return slot_of(p, from)->bytes == slot_of(p, to)->bytes &&
+           p->buffer[from].layout == p->buffer[to].layout;
 }
 
-/* Does the step read that memory through another buffer, a view, too? */
-static int reads_twice(const adj_exec *e, const step *s, int from)
+/* Computes a result of step i in operand k's slot, if nobody else needs that from step i on; 0: it
+ * may not. u: the update of the leaf that lies there. */
+static int share_slot_with(plan *p, int i, int k, int out, update *u)
 {
-    for (int k = 0; k < s->n_in; k++)
-        if (s->in[k] != from && e->plan.buffer[s->in[k]].slot == e->plan.buffer[from].slot)
-            return 1;
-    return 0;
-}
-
-/* A result of step i in the operand's slot, if nobody else needs that from step i on. */
-static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
-{
-    const step *s = &e->plan.step[i];
-    const slot *old = slot_of(e, from);
-    if (old->last_read != i || old->bytes != slot_of(e, to)->bytes ||
-        e->plan.buffer[from].layout != e->plan.buffer[to].layout || (old->kept && u == NULL) ||
-        slot_of(e, to)->kept || reads_twice(e, s, from))
+    const step *s = &p->step[i];
+    const int from = s->in[k], to = s->out[out];
+    slot *old = slot_of(p, from), *left = slot_of(p, to);
+    if (old->last_read != i || (old->kept && u == NULL) || left->kept ||
+        !may_take_over(p, s, k, out))
         return 0;
-    take_over(e, from, to);
+    join_slots(p, to, from);
+    old->last_read = left->last_read > i ? left->last_read : i;
+    left->bytes = 0; /* unused from now on */
     if (u != NULL)
         u->in_place = 1;
     return 1;
@@ -118,31 +94,29 @@ static int share_slot_with(adj_exec *e, int i, int from, int to, update *u)
 
 /* Lets a result of step i take over one of the operands in the mask: the leaf that it updates, else
  * the first that can be had. */
-static void share_slot(adj_exec *e, int i, adj_alias alias, const in_place_updates *updates)
+static void share_slot(plan *p, int i, adj_alias alias, int first_update)
 {
-    const step *s = &e->plan.step[i];
-    int to = s->out[alias.out];
-    for (int k = 0; k < s->n_in && k < 32 && i >= updates->first_step; k++) {
-        update *u = alias.operands >> k & 1 ? update_in_place(e, updates, s->in[k], to) : NULL;
-        if (u != NULL && share_slot_with(e, i, s->in[k], to, u))
-            return;
-    }
-    for (int k = 0; k < s->n_in && k < 32; k++)
-        if ((alias.operands >> k & 1) && share_slot_with(e, i, s->in[k], to, NULL))
-            return;
+    const step *s = &p->step[i];
+    for (int is_update = i >= first_update; is_update >= 0; is_update--)
+        for (int k = 0; k < s->n_in && k < 32; k++) {
+            if (!(alias.operands >> k & 1))
+                continue;
+            update *u = is_update ? update_in_place(p, s->in[k], s->out[alias.out]) : NULL;
+            if ((u != NULL || !is_update) && share_slot_with(p, i, k, alias.out, u))
+                return;
+        }
 }
 
-static adj_status share_slots(adj_exec *e)
+static void share_slots(plan *p)
 {
-    in_place_updates updates;
-    if (find_in_place_updates(e, &updates) != ADJ_OK)
-        return e->status;
-    for (int i = 0; i < e->plan.n_step; i++)
-        for (int a = 0; a < ADJ_MAX_ALIASES && e->plan.step[i].kind == STEP_KERNEL; a++)
-            if (e->plan.step[i].prep.alias[a].operands != 0)
-                share_slot(e, i, e->plan.step[i].prep.alias[a], &updates);
-    return ADJ_OK;
+    const int first_update = first_update_step(p);
+    for (int i = 0; i < p->n_step; i++)
+        for (int a = 0; a < ADJ_MAX_ALIASES && p->step[i].kind == STEP_KERNEL; a++)
+            if (p->step[i].prep.alias[a].operands != 0)
+                share_slot(p, i, p->step[i].prep.alias[a], first_update);
 }
+
+/* ---- lifetimes ---- */
 
 static void extend(slot *s, int first, int last)
 {
@@ -152,23 +126,23 @@ static void extend(slot *s, int first, int last)
 
 static adj_status find_lifetimes(adj_exec *e)
 {
-    for (int i = 0; i < e->plan.n_step; i++) {
-        step *s = &e->plan.step[i];
+    plan *p = &e->plan;
+    for (int i = 0; i < p->n_step; i++) {
+        step *s = &p->step[i];
         for (int k = 0; k < s->n_out; k++) {
-            slot *written = slot_of(e, s->out[k]);
+            slot *written = slot_of(p, s->out[k]);
             extend(written, i, written->last_read > i ? written->last_read : i);
         }
         if (s->prep.scratch > 0) {
-            if (e->plan.n_slot >= e->planning->max_buffer)
-                return set_error(e, ADJ_EBACKEND,
-                                 "adj_exec_new: the plan needs more buffers than %d",
-                                 e->planning->max_buffer);
-            s->scratch = e->plan.n_slot++;
-            e->plan.slot[s->scratch] = (slot){.bytes = s->prep.scratch, .first = i, .last = i};
+            if ((s->scratch = new_slot(e, s->prep.scratch)) == NONE)
+                return e->status;
+            extend(&p->slot[s->scratch], i, i);
         }
     }
     return ADJ_OK;
 }
+
+/* ---- places in the arena ---- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -188,8 +162,8 @@ static void insert_by_offset(slot *sorted[], int n, slot *s)
     sorted[n] = s;
 }
 
-/* The start of the smallest gap that takes the bytes, among neighbours sorted by offset. */
-static size_t best_gap(const adj_exec *e, slot *const neighbour[], int n, size_t bytes)
+/* Returns the start of the smallest gap that takes the bytes, among neighbours sorted by offset. */
+static size_t best_gap(const plan *p, slot *const neighbour[], int n, size_t bytes)
 {
     size_t end = 0, best = 0, min_gap = SIZE_MAX;
     for (int i = 0; i < n; i++) {
@@ -198,7 +172,7 @@ static size_t best_gap(const adj_exec *e, slot *const neighbour[], int n, size_t
             min_gap = start - end;
             best = end;
         }
-        size_t stop = start + slot_footprint(e, neighbour[i]);
+        size_t stop = start + slot_footprint(p, neighbour[i]);
         end = stop > end ? stop : end;
     }
     return min_gap != SIZE_MAX ? best : end;
@@ -206,18 +180,20 @@ static size_t best_gap(const adj_exec *e, slot *const neighbour[], int n, size_t
 
 static int in_arena(const slot *s) { return !s->kept && s->bytes > 0 && s->first != NONE; }
 
-/* The largest sum of slots alive at one step: no plan with these lifetimes can do with less. */
+/* Finds the largest sum of slots alive at one step: no plan with these lifetimes can do with less.
+ */
 static adj_status find_live_bytes(adj_exec *e)
 {
-    size_t *change = planning_alloc(e, (size_t)e->plan.n_step + 2, sizeof *change), sum = 0;
+    const plan *p = &e->plan;
+    size_t *change = planning_alloc(e, (size_t)p->n_step + 3, sizeof *change), sum = 0;
     if (change == NULL)
         return e->status;
-    for (int k = 0; k < e->plan.n_slot; k++)
-        if (in_arena(&e->plan.slot[k])) { /* modulo the size of the type, as sums are */
-            change[e->plan.slot[k].first] += slot_footprint(e, &e->plan.slot[k]);
-            change[e->plan.slot[k].last + 1] -= slot_footprint(e, &e->plan.slot[k]);
+    for (const slot *s = p->slot; s < p->slot + p->n_slot; s++)
+        if (in_arena(s)) { /* modulo the size of the type, as sums are */
+            change[s->first] += slot_footprint(p, s);
+            change[s->last + 1] -= slot_footprint(p, s);
         }
-    for (int i = 0; i <= e->plan.n_step; i++) {
+    for (int i = 0; i <= p->n_step; i++) {
         sum += change[i];
         e->info.live_bytes = sum > e->info.live_bytes ? sum : e->info.live_bytes;
     }
@@ -231,18 +207,18 @@ typedef struct { /* n slots in the order in which they are placed; room for as m
 
 /* Gives every slot its offset; returns the arena's size. *highest: the slot that ends there, by its
  * place in the order. */
-static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
+static size_t place_in_order(const plan *p, const placing *all, int *highest)
 {
     size_t bytes = 0;
-    for (int i = 0; i < p->n; i++) {
-        slot *s = p->order[i];
+    for (int i = 0; i < all->n; i++) {
+        slot *s = all->order[i];
         int m = 0;
         for (int k = 0; k < i; k++)
-            if (p->placed[k]->first <= s->last && s->first <= p->placed[k]->last)
-                p->neighbour[m++] = p->placed[k];
-        s->offset = best_gap(e, p->neighbour, m, slot_footprint(e, s));
-        insert_by_offset(p->placed, i, s);
-        size_t end = s->offset + slot_footprint(e, s);
+            if (all->placed[k]->first <= s->last && s->first <= all->placed[k]->last)
+                all->neighbour[m++] = all->placed[k];
+        s->offset = best_gap(p, all->neighbour, m, slot_footprint(p, s));
+        insert_by_offset(all->placed, i, s);
+        size_t end = s->offset + slot_footprint(p, s);
         if (end > bytes) {
             bytes = end;
             *highest = i;
@@ -255,68 +231,71 @@ static size_t place_in_order(const adj_exec *e, const placing *p, int *highest)
  * room below the others is placed before them, some times over, and the best is taken. */
 static adj_status place_slots(adj_exec *e)
 {
-    placing p = {.order = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *p.order),
-                 .neighbour = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *p.neighbour),
-                 .placed = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *p.placed)};
-    size_t *offset = planning_alloc(e, (size_t)e->plan.n_slot, sizeof *offset);
+    const plan *p = &e->plan;
+    const size_t n = (size_t)p->n_slot, enough = e->info.live_bytes + e->info.live_bytes / 100;
+    placing all = {.order = planning_alloc(e, n, sizeof *all.order),
+                   .neighbour = planning_alloc(e, n, sizeof *all.neighbour),
+                   .placed = planning_alloc(e, n, sizeof *all.placed)};
+    size_t *offset = planning_alloc(e, n, sizeof *offset);
     if (e->status != ADJ_OK)
         return e->status;
-    for (int i = 0; i < e->plan.n_slot; i++)
-        if (in_arena(&e->plan.slot[i]))
-            p.order[p.n++] = &e->plan.slot[i];
-    if (p.n >= MANY_SLOTS)
-        return place_by_time(e, p.n, p.order,
-                             memcpy(p.placed, p.order, (size_t)p.n * sizeof *p.order));
-    qsort(p.order, (size_t)p.n, sizeof *p.order, by_size);
-    e->info.arena_bytes = p.n > 0 ? SIZE_MAX : 0;
-    const size_t enough = e->info.live_bytes + e->info.live_bytes / 100;
+    for (size_t i = 0; i < n; i++)
+        if (in_arena(&p->slot[i]))
+            all.order[all.n++] = &p->slot[i];
+    if (all.n >= MANY_SLOTS)
+        return place_by_time(e, all.n, all.order,
+                             memcpy(all.placed, all.order, (size_t)all.n * sizeof *all.order));
+    qsort(all.order, (size_t)all.n, sizeof *all.order, by_size);
+    e->info.arena_bytes = all.n > 0 ? SIZE_MAX : 0;
     for (int k = 0; k < ATTEMPTS && e->info.arena_bytes > enough; k++) {
         int highest = 0;
-        size_t bytes = place_in_order(e, &p, &highest);
-        for (int i = 0; i < e->plan.n_slot && bytes < e->info.arena_bytes; i++)
-            offset[i] = e->plan.slot[i].offset;
+        const size_t bytes = place_in_order(p, &all, &highest);
+        for (size_t i = 0; i < n && bytes < e->info.arena_bytes; i++)
+            offset[i] = p->slot[i].offset;
         if (bytes < e->info.arena_bytes)
             e->info.arena_bytes = bytes;
-        slot *s = p.order[highest];
-        memmove(p.order + 1, p.order, (size_t)highest * sizeof *p.order);
-        p.order[0] = s;
+        slot *s = all.order[highest];
+        memmove(all.order + 1, all.order, (size_t)highest * sizeof *all.order);
+        all.order[0] = s;
     }
-    for (int i = 0; i < e->plan.n_slot; i++)
-        e->plan.slot[i].offset = offset[i];
+    for (size_t i = 0; i < n; i++)
+        p->slot[i].offset = offset[i];
     return ADJ_OK;
 }
 
-/* From the first step to the last, one behind the other: what is found out by such a plan does not
- * depend on how slots are placed otherwise. */
+/* Keeps every value from the first step to the last, one behind the other: what is found out by
+ * such a plan does not depend on how slots are placed otherwise. */
 static void keep_all(adj_exec *e)
 {
-    for (int i = 0; i < e->plan.n_slot; i++)
-        if (in_arena(&e->plan.slot[i])) {
-            extend(&e->plan.slot[i], 0, e->plan.n_step);
-            e->plan.slot[i].offset = e->info.arena_bytes;
-            e->info.arena_bytes += slot_footprint(e, &e->plan.slot[i]);
+    const plan *p = &e->plan;
+    for (slot *s = p->slot; s < p->slot + p->n_slot; s++)
+        if (in_arena(s)) {
+            extend(s, 0, p->n_step);
+            s->offset = e->info.arena_bytes;
+            e->info.arena_bytes += slot_footprint(p, s);
         }
     e->info.live_bytes = e->info.arena_bytes;
 }
 
-static int overlap(const adj_exec *e, const slot *a, const slot *b)
+static int overlap(const plan *p, const slot *a, const slot *b)
 {
     return a->first <= b->last && b->first <= a->last &&
-           a->offset < b->offset + slot_footprint(e, b) &&
-           b->offset < a->offset + slot_footprint(e, a);
+           a->offset < b->offset + slot_footprint(p, b) &&
+           b->offset < a->offset + slot_footprint(p, a);
 }
 
-/* Canaries would be laid to kernels that have nothing to do with it. */
+/* Fails if slots overlap: canaries would be laid to kernels that have nothing to do with it. */
 static adj_status check_placing(adj_exec *e)
 {
-    for (int i = 0; i < e->plan.n_slot; i++)
+    const plan *p = &e->plan;
+    for (int i = 0; i < p->n_slot; i++)
         for (int k = 0; k < i; k++) {
-            const slot *a = &e->plan.slot[i], *b = &e->plan.slot[k];
+            const slot *a = &p->slot[i], *b = &p->slot[k];
             char of_a[SLOT_NAME], of_b[SLOT_NAME];
-            if (!in_arena(a) || !in_arena(b) || !overlap(e, a, b))
+            if (!in_arena(a) || !in_arena(b) || !overlap(p, a, b))
                 continue;
-            name_slot(e, a, of_a);
-            name_slot(e, b, of_b);
+            name_slot(p, a, of_a);
+            name_slot(p, b, of_b);
             return set_error(e, ADJ_EBACKEND,
                              "memory: %s and %s overlap, though both are needed at one step", of_a,
                              of_b);
@@ -326,9 +305,10 @@ static adj_status check_placing(adj_exec *e)
 
 adj_status plan_memory(adj_exec *e)
 {
-    find_last_reads(e);
-    if (!e->opts.debug.no_sharing && share_slots(e) != ADJ_OK)
-        return e->status;
+    plan *p = &e->plan;
+    find_last_reads(p);
+    if (!e->opts.debug.no_sharing)
+        share_slots(p);
     if (find_lifetimes(e) != ADJ_OK)
         return e->status;
     if (e->opts.debug.no_sharing)
@@ -336,10 +316,10 @@ adj_status plan_memory(adj_exec *e)
     else if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK ||
              (e->opts.debug.canaries && check_placing(e) != ADJ_OK))
         return e->status;
-    for (int i = 0; i < e->plan.n_slot; i++)
-        if (e->plan.slot[i].kept && !e->plan.slot[i].foreign) {
-            e->plan.slot[i].offset = e->info.storage_bytes;
-            e->info.storage_bytes += slot_footprint(e, &e->plan.slot[i]);
+    for (slot *s = p->slot; s < p->slot + p->n_slot; s++)
+        if (s->kept && !s->foreign) {
+            s->offset = e->info.storage_bytes;
+            e->info.storage_bytes += slot_footprint(p, s);
         }
     return ADJ_OK;
 }

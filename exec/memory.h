@@ -8,6 +8,8 @@
 
 /* Finds lifetimes, what is computed in place, and offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
+/* True if result `out` of s may lie where operand k is, if nobody else needs that. */
+int may_take_over(const plan *p, const step *s, int k, int out);
 
 /* ---- place_by_time.c ---- */
 
@@ -19,7 +21,8 @@ adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[]);
 
 /* Fails with ADJ_ENOMEM if the bytes obviously cannot be had. */
 adj_status check_memory(adj_exec *e, size_t bytes);
-/* The same for all values that have to be there at one time. Requires: groups. */
+/* The same for leaves and fetched values, which have memory of their own in every plan. Requires:
+ * leaves. */
 adj_status check_values(adj_exec *e);
 
 #endif

@@ -102,8 +102,8 @@ adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[])
     qsort(last, (size_t)n, sizeof *last, by_last);
     for (int i = 0, k = 0; i < n; i++) {
         for (; last[k]->last < first[i]->first; k++)
-            add_hole(&h, last[k]->offset, slot_footprint(e, last[k]));
-        first[i]->offset = take_bytes(&h, slot_footprint(e, first[i]));
+            add_hole(&h, last[k]->offset, slot_footprint(&e->plan, last[k]));
+        first[i]->offset = take_bytes(&h, slot_footprint(&e->plan, first[i]));
     }
     e->info.arena_bytes = h.end;
     return ADJ_OK;

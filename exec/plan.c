@@ -1,9 +1,8 @@
 /* plan.c - layouts and reorders: turns groups, in order, into steps over buffers.
  *
  * The kernel that is selected for a group (select_kernel.c) says in which layouts it wants its
- * operands; a value gets at most one buffer per layout, so that two readers share one reorder. */
-#include <string.h>
-
+ * operands; a value gets at most one buffer per layout, so that two readers share one reorder. A
+ * step owns what its kernel or reorder has prepared; append_step hands both over to the plan. */
 #include "exec.h"
 #include "invariant.h"
 #include "select_kernel.h"
@@ -13,60 +12,58 @@ const char *layout_text(const adj_exec *e, const buffer *b)
     return layout_name_of(b->layout != NULL ? e->backends.list[b->backend] : NULL, b->layout);
 }
 
-int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept)
+/* ---- slots and buffers ---- */
+
+int new_slot(adj_exec *e, size_t bytes)
 {
-    if (e->plan.n_buffer >= e->planning->max_buffer || e->plan.n_slot >= e->planning->max_buffer) {
-        set_error(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more buffers than %d",
-                  e->planning->max_buffer);
-        return NONE;
-    }
-    const adj_backend *owner = layout != NULL ? e->backends.list[backend] : NULL;
-    int i = e->plan.n_buffer++;
-    buffer *b = &e->plan.buffer[i];
-    *b = (buffer){.value = value,
-                  .layout = layout,
-                  .backend = layout != NULL ? backend : NONE,
-                  .slot = e->plan.n_slot,
-                  .sharer = i,
-                  .next = e->planning->first_buffer[value->id]};
-    e->planning->first_buffer[value->id] = i;
-    e->plan.slot[e->plan.n_slot++] = (slot){.bytes = layout_bytes_of(owner, layout, value->type),
-                                            .last_read = NONE,
-                                            .first = NONE,
-                                            .last = NONE,
-                                            .kept = kept};
-    return i;
+    plan *p = &e->plan;
+    slot *all = region_grow(&e->region, p->slot, p->n_slot, &e->planning->max_slot, sizeof *all);
+    if (all == NULL)
+        return no_memory(e), NONE;
+    p->slot = all;
+    all[p->n_slot] = (slot){.bytes = bytes, .last_read = NONE, .first = NONE, .last = NONE};
+    return p->n_slot++;
 }
 
-void join_slots(adj_exec *e, int b, int into)
+/* Returns a new buffer in the slot, or NONE if that failed, as it may have for the slot. */
+static int add_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend,
+                      int slot)
+{
+    plan *p = &e->plan;
+    planning *c = e->planning;
+    const int i = p->n_buffer;
+    if (slot == NONE)
+        return NONE;
+    buffer *all = region_grow(&e->region, p->buffer, i, &c->max_buffer, sizeof *all);
+    if (all == NULL)
+        return no_memory(e), NONE;
+    p->buffer = all;
+    all[p->n_buffer++] = (buffer){.value = value,
+                                  .layout = layout,
+                                  .backend = layout != NULL ? backend : NONE,
+                                  .slot = slot,
+                                  .sharer = i,
+                                  .next = c->first_buffer[value->id]};
+    return c->first_buffer[value->id] = i;
+}
+
+int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend)
+{
+    const adj_backend *owner = layout != NULL ? e->backends.list[backend] : NULL;
+    const size_t bytes = layout_bytes_of(owner, layout, value->type);
+    return add_buffer(e, value, layout, backend, new_slot(e, bytes));
+}
+
+void join_slots(plan *p, int b, int into)
 {
     int i = b;
     do {
-        e->plan.buffer[i].slot = e->plan.buffer[into].slot;
-        i = e->plan.buffer[i].sharer;
+        p->buffer[i].slot = p->buffer[into].slot;
+        i = p->buffer[i].sharer;
     } while (i != b);
-    const int next = e->plan.buffer[b].sharer; /* two rings become one */
-    e->plan.buffer[b].sharer = e->plan.buffer[into].sharer;
-    e->plan.buffer[into].sharer = next;
-}
-
-static step *new_step(adj_exec *e, step_kind kind, int n_in, int n_out)
-{
-    if (e->plan.n_step >= e->planning->max_step) {
-        set_error(e, ADJ_EBACKEND, "adj_exec_new: the plan needs more steps than %d",
-                  e->planning->max_step);
-        return NULL;
-    }
-    step *s = &e->plan.step[e->plan.n_step];
-    *s = (step){.kind = kind, .n_in = n_in, .n_out = n_out, .scratch = NONE};
-    s->in = exec_alloc(e, (size_t)n_in, sizeof *s->in);
-    s->out = exec_alloc(e, (size_t)n_out, sizeof *s->out);
-    s->call.in = exec_alloc(e, (size_t)n_in, sizeof(void *));
-    s->call.out = exec_alloc(e, (size_t)n_out, sizeof(void *));
-    if (e->status != ADJ_OK)
-        return NULL;
-    e->plan.n_step++; /* from here on adj_exec_free drops its state */
-    return s;
+    const int next = p->buffer[b].sharer; /* two rings become one */
+    p->buffer[b].sharer = p->buffer[into].sharer;
+    p->buffer[into].sharer = next;
 }
 
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout)
@@ -83,39 +80,70 @@ int source_buffer(const adj_exec *e, const adj_node *value)
     return plain != NONE ? plain : e->planning->first_buffer[value->id];
 }
 
-/* One step from an existing buffer into a new layout; one of the two is plain or both are of one
- * backend. */
+/* ---- steps ---- */
+
+/* Gives s room for its operands and results. */
+static adj_status alloc_operands(adj_exec *e, step *s, int n_in, int n_out)
+{
+    s->n_in = n_in;
+    s->n_out = n_out;
+    s->in = exec_alloc(e, (size_t)n_in, sizeof *s->in);
+    s->out = exec_alloc(e, (size_t)n_out, sizeof *s->out);
+    s->call.in = exec_alloc(e, (size_t)n_in, sizeof(void *));
+    s->call.out = exec_alloc(e, (size_t)n_out, sizeof(void *));
+    return e->status;
+}
+
+/* Makes s, complete but for its scratch, the plan's last step. If that fails, s is dropped. */
+static adj_status append_step(adj_exec *e, const step *s)
+{
+    plan *p = &e->plan;
+    step *all = NULL;
+    if (e->status == ADJ_OK) {
+        all = region_grow(&e->region, p->step, p->n_step, &e->planning->max_step, sizeof *all);
+        if (all == NULL)
+            no_memory(e);
+    }
+    if (all == NULL) {
+        drop_step(e, s);
+        return e->status;
+    }
+    p->step = all;
+    all[p->n_step++] = *s;
+    return ADJ_OK;
+}
+
+/* Appends a step from buffer `from` to a new one in layout, which it returns, or NONE if that
+ * failed. One of the two layouts is plain, or both are of one backend. */
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
 {
-    const adj_node *value = e->plan.buffer[from].value;
-    int owner = layout != NULL ? backend : e->plan.buffer[from].backend;
+    const buffer *source = &e->plan.buffer[from];
+    const adj_node *value = source->value;
+    const int owner = layout != NULL ? backend : source->backend;
     const adj_backend *b = e->backends.list[owner];
-    adj_reorder r = {e->backends.opened[owner], e->plan.buffer[from].layout, layout, value->type};
-    step *s = new_step(e, STEP_REORDER, 1, 1);
-    if (s == NULL)
+    adj_reorder r = {e->backends.opened[owner], source->layout, layout, value->type};
+    step s = {.kind = STEP_REORDER, .backend = owner, .scratch = NONE};
+    if (alloc_operands(e, &s, 1, 1) != ADJ_OK)
         return NONE;
-    s->backend = owner;
-    adj_status status = b->reorder_prepare(&r, &s->prep.state, &s->prep.scratch);
+    adj_status status = b->reorder_prepare(&r, &s.prep.state, &s.prep.scratch);
     if (status != ADJ_OK) {
         set_error(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,
                   adj_shape_text(value->type.shape).s);
         return NONE;
     }
-    s->in[0] = from;
-    s->out[0] = new_buffer(e, value, layout, backend, 0);
-    if (s->out[0] != NONE)
-        find_invariance(e, s);
-    e->info.reorders++;
-    return s->out[0];
+    s.in[0] = from;
+    if ((s.out[0] = new_buffer(e, value, layout, backend)) != NONE)
+        find_invariance(&e->plan, &s);
+    return append_step(e, &s) == ADJ_OK ? s.out[0] : NONE;
 }
 
-/* The buffer that holds value in layout (of backend; NULL: plain), by reordering if there is none
- * yet; NONE: failed. */
+/* Returns the buffer that holds value in layout (of backend; NULL: plain), by reordering if there
+ * is none yet, or NONE if that failed. */
 static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend)
 {
-    int found = find_buffer(e, value, layout);
-    if (found != NONE || e->status != ADJ_OK)
-        return e->status == ADJ_OK ? found : NONE;
+    const int found = find_buffer(e, value, layout);
+    if (found != NONE)
+        return found;
     int from = source_buffer(e, value);
     if (from == NONE) {
         set_error(e, ADJ_EBACKEND, "adj_exec_new: %s is read before it is computed",
@@ -123,8 +151,8 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
         return NONE;
     }
     /* Between backends only plain passes. */
-    if (layout != NULL && e->plan.buffer[from].layout != NULL &&
-        e->plan.buffer[from].backend != backend)
+    const buffer *b = &e->plan.buffer[from];
+    if (layout != NULL && b->layout != NULL && b->backend != backend)
         from = reorder(e, from, NULL, NONE);
     return from != NONE ? reorder(e, from, layout, backend) : NONE;
 }
@@ -158,59 +186,31 @@ adj_status describe_step(adj_exec *e, const node_group *g, step *s)
     return ADJ_OK;
 }
 
-/* Buffers for what the kernel reads and writes. Reorders come before the step, so the step is added
- * last. The step then owns what is prepared, and planned has no kernel. */
-static adj_status place(adj_exec *e, step *planned)
+/* Appends a prepared step, after the reorders that its operands need. If that fails, the step is
+ * dropped. */
+static adj_status place_step(adj_exec *e, step *s)
 {
-    const adj_group *g = &planned->group;
-    int *in = planning_alloc(e, (size_t)g->n_in, sizeof *in);
-    if (in == NULL)
-        return e->status;
-    for (int i = 0; i < g->n_in; i++)
-        if ((in[i] = want_buffer(e, g->in[i], planned->prep.in[i], planned->backend)) == NONE)
-            return e->status;
-    step *s = new_step(e, STEP_KERNEL, g->n_in, g->n_out);
-    if (s == NULL)
-        return e->status;
-    s->backend = planned->backend;
-    s->kernel = planned->kernel;
-    s->group = *g;
-    s->prep = planned->prep;
-    s->why = planned->why;
-    s->tuned = planned->tuned;
-    planned->kernel = NULL;
-    memcpy(s->in, in, (size_t)g->n_in * sizeof *in);
-    for (int i = 0; i < g->n_out; i++)
-        if ((s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend, 0)) == NONE)
-            return e->status; /* the step is known to the executor, which drops its state */
-    find_invariance(e, s);
-    e->info.naive_steps += s->backend == e->backends.fallback;
-    return ADJ_OK;
+    const adj_group *g = &s->group;
+    alloc_operands(e, s, g->n_in, g->n_out);
+    for (int i = 0; i < g->n_in && e->status == ADJ_OK; i++)
+        s->in[i] = want_buffer(e, g->in[i], s->prep.in[i], s->backend);
+    for (int i = 0; i < g->n_out && e->status == ADJ_OK; i++)
+        s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend);
+    if (e->status == ADJ_OK)
+        find_invariance(&e->plan, s);
+    return append_step(e, s);
 }
 
-static adj_status plan_group(adj_exec *e, const node_group *g, int next);
-
-/* The nodes of a group that its kernel refused, one by one. */
-static adj_status plan_singly(adj_exec *e, const node_group *g, int next)
-{
-    for (int i = 0; i < g->n; i++) {
-        node_group one = {.n = 1, .node = &g->node[i], .backend = NONE};
-        if (plan_group(e, &one, next) != ADJ_OK)
-            return e->status;
-    }
-    return ADJ_OK;
-}
-
-/* A view is another buffer in its operand's slot. */
+/* Plans a view: another buffer in its operand's slot. */
 static adj_status plan_view(adj_exec *e, const adj_node *view)
 {
-    int from = want_buffer(e, view->in[0], NULL, NONE);
-    int to = from != NONE ? new_buffer(e, view, NULL, NONE, 0) : NONE;
-    if (to == NONE)
+    const int from = want_buffer(e, view->in[0], NULL, NONE);
+    if (from == NONE)
         return e->status;
-    e->plan.n_slot--; /* the newest: its own */
-    join_slots(e, to, from);
-    return ADJ_OK;
+    const int to = add_buffer(e, view, NULL, NONE, e->plan.buffer[from].slot);
+    if (to != NONE)
+        join_slots(&e->plan, to, from);
+    return e->status;
 }
 
 /* True if every value that leaves the group is without elements. */
@@ -222,73 +222,73 @@ static int is_empty(const adj_group *g)
     return 1;
 }
 
-/* next: the number of the first group behind it. */
+/* Plans a group; next: the number of the first one behind it. */
 static adj_status plan_group(adj_exec *e, const node_group *g, int next)
 {
     if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
         return plan_view(e, g->node[0]);
-    step planned = {.kind = STEP_KERNEL};
-    if (describe_step(e, g, &planned) != ADJ_OK)
+    step s = {.kind = STEP_KERNEL, .scratch = NONE};
+    if (describe_step(e, g, &s) != ADJ_OK)
         return e->status;
-    if (is_empty(&planned.group)) { /* only the empty values have to be there */
-        for (int i = 0; i < planned.group.n_out; i++)
-            new_buffer(e, planned.group.out[i], NULL, NONE, 0);
+    if (is_empty(&s.group)) { /* only the empty values have to be there */
+        for (int i = 0; i < s.group.n_out; i++)
+            new_buffer(e, s.group.out[i], NULL, NONE);
         return e->status;
     }
-    const adj_status status = select_kernel(e, &planned, g);
-    if (status == ADJ_ENOKERNEL && e->status == ADJ_OK)
-        return plan_singly(e, g, next);
-    if (status != ADJ_OK)
-        return e->status;
-    if (take_epilogue(e, g, next, &planned) == ADJ_OK)
-        place(e, &planned);
-    drop_prepared(e, &planned); /* what no step owns */
+    const adj_status status = select_kernel(e, &s, g);
+    if (status == ADJ_OK) {
+        take_epilogue(e, g, next, &s);
+        return place_step(e, &s);
+    }
+    for (int i = 0; i < g->n && e->status == ADJ_OK; i++) { /* no kernel takes them together */
+        node_group one = {.n = 1, .node = &g->node[i], .backend = NONE};
+        plan_group(e, &one, next);
+    }
     return e->status;
 }
 
 /* ---- what happens at the end of a run ---- */
 
-/* A copy of a leaf as it was before the updates, for a fetch or for another leaf's update. */
+/* Appends a copy of a leaf as it was before the updates; returns its buffer, or NONE. */
 static int copy_of(adj_exec *e, int from)
 {
-    step *s = new_step(e, STEP_COPY, 1, 1);
-    if (s == NULL)
+    step s = {.kind = STEP_COPY, .scratch = NONE};
+    if (alloc_operands(e, &s, 1, 1) != ADJ_OK)
         return NONE;
-    s->in[0] = from;
-    return s->out[0] = new_buffer(e, e->plan.buffer[from].value, NULL, NONE, 0);
+    s.in[0] = from;
+    s.out[0] = new_buffer(e, e->plan.buffer[from].value, NULL, NONE);
+    return append_step(e, &s) == ADJ_OK ? s.out[0] : NONE;
 }
 
 /* True if an update assigns the leaf that this buffer shows, itself or as a view. */
-static int is_assigned(const adj_exec *e, int b)
+static int is_assigned(const plan *p, int b)
 {
-    const adj_node *n = e->plan.buffer[b].value;
+    const adj_node *n = p->buffer[b].value;
     while (n->op->flags & ADJ_OP_VIEW)
         n = n->in[0];
-    const int i = e->plan.leaf_of[n->id];
-    return i != NONE && e->plan.leaf[i].is_assigned &&
-           e->plan.buffer[e->plan.leaf[i].buffer].slot == e->plan.buffer[b].slot;
+    const int i = p->leaf_of[n->id];
+    return i != NONE && p->leaf[i].update != NONE &&
+           p->buffer[p->leaf[i].buffer].slot == p->buffer[b].slot;
 }
 
-static int final_buffer(adj_exec *e, const adj_node *n)
+/* Returns the buffer that holds the image of a node of the user's graph when the steps are done:
+ * of a leaf that is assigned a copy, for a fetch or for another leaf's update. NONE: failed. */
+static int final_buffer(adj_exec *e, const adj_node *user)
 {
-    int b = want_buffer(e, n, NULL, NONE);
-    return b != NONE && is_assigned(e, b) ? copy_of(e, b) : b;
+    const int b = want_buffer(e, e->plan.image[user->id], NULL, NONE);
+    return b != NONE && is_assigned(&e->plan, b) ? copy_of(e, b) : b;
 }
 
 adj_status plan_steps(adj_exec *e)
 {
-    for (int i = 0; i < e->planning->n_group; i++)
-        if (e->planning->group[i].n > 0 && plan_group(e, &e->planning->group[i], i + 1) != ADJ_OK)
-            return e->status;
-    for (int i = 0; i < e->plan.n_fetch; i++)
-        if ((e->plan.fetch[i] = final_buffer(e, e->plan.image[e->plan.fetched[i]->id])) == NONE)
-            return e->status;
-    for (int i = 0; i < e->plan.n_update; i++)
-        if ((e->plan.update[i].next = final_buffer(e, e->plan.update[i].value)) == NONE)
-            return e->status;
-    e->info.steps = e->plan.n_step;
-    for (int id = 0; id < e->plan.graph->n_node; id++)
-        e->info.recomputed += e->plan.graph->node[id]->clone == 1 &&
-                              !(e->plan.graph->node[id]->op->flags & ADJ_OP_VIEW);
-    return ADJ_OK;
+    plan *p = &e->plan;
+    const planning *c = e->planning;
+    for (int i = 0; i < c->n_group && e->status == ADJ_OK; i++)
+        if (c->group[i].n > 0)
+            plan_group(e, &c->group[i], i + 1);
+    for (int i = 0; i < p->n_fetch && e->status == ADJ_OK; i++)
+        p->fetch[i].buffer = final_buffer(e, p->fetch[i].node);
+    for (int i = 0; i < p->n_update && e->status == ADJ_OK; i++)
+        p->update[i].next = final_buffer(e, adj_updates_next_at(e->opts.updates, i));
+    return e->status;
 }

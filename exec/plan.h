@@ -57,14 +57,18 @@ typedef struct {
     const adj_node *node; /* of the private graph */
     adj_node *user;       /* the same in the user's graph */
     int buffer;
-    int is_assigned; /* an update assigns it */
+    int update; /* index of the one that assigns it, or NONE */
 } leaf;
 
 typedef struct {
-    int leaf;              /* index into leaves */
-    const adj_node *value; /* computes the next value; of the private graph */
-    int next;              /* buffer that holds it, once it is planned; NONE: not yet */
-    int in_place;          /* the step that computes it writes into the leaf */
+    const adj_node *node; /* of the user's graph */
+    int buffer;           /* that holds its value after a run */
+} fetch;
+
+typedef struct {
+    int leaf;     /* index into leaves */
+    int next;     /* buffer that holds the next value, once it is planned */
+    int in_place; /* the step that computes it writes into the leaf */
 } update;
 
 typedef struct { /* constant once it is complete */
@@ -79,10 +83,25 @@ typedef struct { /* constant once it is complete */
     buffer *buffer;
     slot *slot;
     leaf *leaf;
-    int *leaf_of;             /* by id of the private graph: index into leaf, or NONE */
-    int *fetch;               /* buffers, as the options' fetch */
-    const adj_node **fetched; /* the same, as nodes of the user's graph */
+    int *leaf_of; /* by id of the private graph: index into leaf, or NONE */
+    fetch *fetch;
     update *update;
+    size_t gap; /* bytes that stay free on both sides of a slot, for canaries */
 } plan;
+
+static inline slot *slot_of(const plan *p, int buffer) { return &p->slot[p->buffer[buffer].slot]; }
+static inline char *leaf_data(const plan *p, const leaf *l) { return slot_of(p, l->buffer)->data; }
+/* Returns the bytes that a slot takes up: up to where the next value may begin, with the gaps. */
+static inline size_t slot_footprint(const plan *p, const slot *s)
+{
+    return (s->bytes + 63) / 64 * 64 + 2 * p->gap;
+}
+static inline size_t bytes_of_buffers(const plan *p, int n, const int buffer[])
+{
+    size_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += slot_of(p, buffer[i])->bytes;
+    return sum;
+}
 
 #endif

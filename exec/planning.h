@@ -24,11 +24,11 @@ typedef struct {
     adj_uses *uses;            /* by id */
     const adj_node **proposed; /* room for what a match proposes */
     int n_group;
-    node_group *group;        /* in the order they run */
-    int max_step, max_buffer; /* room in the plan's arrays */
-    int *first_buffer;        /* by id: head of the value's buffers, or NONE */
-    invariance *invariance;   /* by id; NULL: not found yet */
-    tuner *tuner;             /* NULL: no tuning */
+    node_group *group;                  /* in the order they run */
+    int max_step, max_buffer, max_slot; /* room in the plan's arrays */
+    int *first_buffer;                  /* by id: head of the value's buffers, or NONE */
+    invariance *invariance;             /* by id; NULL: not found yet */
+    tuner *tuner;                       /* NULL: no tuning */
 } planning;
 
 /* ---- group.c ---- */
@@ -44,9 +44,11 @@ adj_status plan_steps(adj_exec *e);
  * single node. */
 adj_status describe_step(adj_exec *e, const node_group *g, step *s);
 /* Returns a new buffer for value in layout (of backend; NULL: plain), or NONE if that failed. */
-int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend, int kept);
+int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend);
+/* Returns a new slot of no step, or NONE if that failed. */
+int new_slot(adj_exec *e, size_t bytes);
 /* Moves b, and all buffers that share its slot, into the slot of `into`. */
-void join_slots(adj_exec *e, int b, int into);
+void join_slots(plan *p, int b, int into);
 /* Returns the buffer that holds value in layout, or NONE if there is none yet. */
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
 /* Returns the buffer that a reorder starts from, the plain one if there is one; NONE: value is not

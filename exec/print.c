@@ -7,7 +7,7 @@
 static void print_buffer(FILE *f, const adj_exec *e, int i)
 {
     const buffer *b = &e->plan.buffer[i];
-    const slot *s = &e->plan.slot[b->slot];
+    const slot *s = slot_of(&e->plan, i);
     fprintf(f, " %%%u", b->value->id);
     if (b->layout != NULL)
         fprintf(f, ":%s", layout_text(e, b));
@@ -17,12 +17,12 @@ static void print_buffer(FILE *f, const adj_exec *e, int i)
         fprintf(f, "@%zu", s->offset);
 }
 
-/* Does a result lie where operand k was? */
-static int is_taken_over(const adj_exec *e, const step *s, int k)
+/* True if a result lies where operand k was. */
+static int is_taken_over(const plan *p, const step *s, int k)
 {
     for (int a = 0; a < ADJ_MAX_ALIASES; a++)
         if ((s->prep.alias[a].operands >> k & 1) &&
-            e->plan.buffer[s->out[s->prep.alias[a].out]].slot == e->plan.buffer[s->in[k]].slot)
+            slot_of(p, s->out[s->prep.alias[a].out]) == slot_of(p, s->in[k]))
             return 1;
     return 0;
 }
@@ -53,7 +53,7 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     for (int k = 0; k < s->n_out; k++)
         print_buffer(f, e, s->out[k]);
     for (int k = 0; k < s->n_in && k < 32 && s->kind == STEP_KERNEL; k++)
-        if (is_taken_over(e, s, k))
+        if (is_taken_over(&e->plan, s, k))
             fputs(" (in place)", f);
     if (s->prep.sums_by_threads)
         fputs(" (sums depend on the number of threads)", f);

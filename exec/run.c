@@ -20,7 +20,7 @@ adj_status run_step(adj_exec *e, step *s)
     if (s->kind == STEP_KERNEL)
         return run_kernel(e, s, &s->call);
     if (s->kind == STEP_COPY) {
-        memcpy(s->call.out[0], s->call.in[0], slot_of(e, s->out[0])->bytes);
+        memcpy(s->call.out[0], s->call.in[0], slot_of(&e->plan, s->out[0])->bytes);
         return ADJ_OK;
     }
     return e->backends.list[s->backend]->reorder_run(s->prep.state, s->call.in[0], s->call.out[0],
@@ -48,7 +48,7 @@ static adj_status run_range(adj_exec *e, int first, int end)
     for (int i = first; i < end; i++) {
         step *s = &e->plan.step[i];
         if (debug->canaries)
-            draw_canaries(e, i);
+            draw_canaries(&e->plan, i);
         if (debug->checksums)
             sum_operands(e, s);
         const double start = debug->profile ? seconds_now() : 0;
@@ -94,9 +94,9 @@ static adj_status run_steps(adj_exec *e)
     for (int i = 0; i < e->plan.n_update; i++) {
         const update *u = &e->plan.update[i];
         leaf *l = &e->plan.leaf[u->leaf];
-        const slot *next = slot_of(e, u->next);
-        if (!u->in_place && next->data != leaf_data(e, l))
-            memcpy(leaf_data(e, l), next->data, slot_of(e, l->buffer)->bytes);
+        const slot *next = slot_of(&e->plan, u->next);
+        if (!u->in_place && next->data != leaf_data(&e->plan, l))
+            memcpy(leaf_data(&e->plan, l), next->data, slot_of(&e->plan, l->buffer)->bytes);
         ++*leaf_version(e, l);
     }
     return ADJ_OK;

@@ -15,20 +15,21 @@ void progress_backends(const adj_exec *e);
 
 /* ---- canary.c: words before and after every slot, that no kernel may touch ---- */
 
+enum { CANARY = 64 }; /* bytes on each side of a slot */
 /* Writes those of the slots that step uses first; NONE: of kept slots. */
-void draw_canaries(const adj_exec *e, int step);
+void draw_canaries(const plan *p, int step);
 adj_status check_canaries(adj_exec *e, int step);
 enum { SLOT_NAME = 100 };
 /* Writes whose value the slot holds first: `conv2d "conv1"`, or `conv2d` without a name; or
  * "scratch". */
-void name_slot(const adj_exec *e, const slot *s, char text[SLOT_NAME]);
+void name_slot(const plan *p, const slot *s, char text[SLOT_NAME]);
 
 /* ---- sharing.c: checksums of what steps read and write, for inspect.h's exec_find_damage ---- */
 
 /* Adds those of operands before a step, of results after it, and of what is read after the last
  * step before the updates. */
-void sum_operands(const adj_exec *e, step *s);
-void sum_results(const adj_exec *e, step *s);
+void sum_operands(const adj_exec *e, const step *s);
+void sum_results(const adj_exec *e, const step *s);
 void sum_end(const adj_exec *e);
 
 #endif

@@ -96,10 +96,12 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
     return status;
 }
 
-void drop_prepared(adj_exec *e, const step *s)
+void drop_step(adj_exec *e, const step *s)
 {
     if (s->kernel != NULL && s->kernel->drop != NULL)
         s->kernel->drop(e->backends.opened[s->backend], s->prep.state);
+    else if (s->kind == STEP_REORDER && s->prep.state != NULL)
+        e->backends.list[s->backend]->reorder_drop(e->backends.opened[s->backend], s->prep.state);
 }
 
 /* ---- the least estimate ---- */
@@ -138,7 +140,7 @@ static void keep_faster(adj_exec *e, step *s, step *other)
         s->prep = other->prep;
         *other = slower;
     }
-    drop_prepared(e, other);
+    drop_step(e, other);
     other->kernel = NULL;
 }
 
@@ -164,7 +166,7 @@ adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g)
             memcpy(why, other.prep.why, ADJ_WHY);
     }
     if (e->status != ADJ_OK) {
-        drop_prepared(e, s);
+        drop_step(e, s);
         return e->status;
     }
     if (s->kernel != NULL || g->n > 1)

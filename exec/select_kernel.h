@@ -19,7 +19,8 @@ adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c);
 /* Prepares the candidate into the described step, which then has its kernel. With same_bits it is
  * the kernel's first one from c->number on that does not add up by threads. */
 adj_status prepare_step(adj_exec *e, step *s, candidate *c);
-void drop_prepared(adj_exec *e, const step *s);
+/* Drops what its kernel, or its backend for a reorder, has prepared. */
+void drop_step(adj_exec *e, const step *s);
 /* Copies why the first backend does not compute the step. */
 adj_status set_why(adj_exec *e, step *s, const char *why);
 

@@ -24,34 +24,33 @@ static uint64_t checksum(const char *data, size_t bytes)
     return sum ^ sum >> 29;
 }
 
-static uint64_t sum_of(const adj_exec *e, int buffer)
+static void sum_buffers(const plan *p, int n, const int buffer[], uint64_t sum[])
 {
-    const slot *s = slot_of(e, buffer);
-    return checksum(s->data, s->bytes);
+    for (int k = 0; k < n; k++)
+        sum[k] = checksum(slot_of(p, buffer[k])->data, slot_of(p, buffer[k])->bytes);
 }
 
-void sum_operands(const adj_exec *e, step *s)
+void sum_operands(const adj_exec *e, const step *s)
 {
-    for (int k = 0; k < s->n_in; k++)
-        e->run.sums[s->sums + k] = sum_of(e, s->in[k]);
+    sum_buffers(&e->plan, s->n_in, s->in, e->run.sums + s->sums);
 }
 
-void sum_results(const adj_exec *e, step *s)
+void sum_results(const adj_exec *e, const step *s)
 {
-    for (int k = 0; k < s->n_out; k++)
-        e->run.sums[s->sums + s->n_in + k] = sum_of(e, s->out[k]);
+    sum_buffers(&e->plan, s->n_out, s->out, e->run.sums + s->sums + s->n_in);
 }
 
-/* Buffer i of what is read when the steps are done. */
-static int end_buffer(const adj_exec *e, int i)
+/* Returns buffer i of what is read when the steps are done. */
+static int end_buffer(const plan *p, int i)
 {
-    return i < e->plan.n_fetch ? e->plan.fetch[i] : e->plan.update[i - e->plan.n_fetch].next;
+    return i < p->n_fetch ? p->fetch[i].buffer : p->update[i - p->n_fetch].next;
 }
 
 void sum_end(const adj_exec *e)
 {
-    for (int i = 0; i < e->plan.n_fetch + e->plan.n_update; i++)
-        e->run.sums[e->plan.n_sum + i] = sum_of(e, end_buffer(e, i));
+    const plan *p = &e->plan;
+    for (int i = 0; i < p->n_fetch + p->n_update; i++)
+        sum_buffers(p, 1, &(int){end_buffer(p, i)}, &e->run.sums[p->n_sum + i]);
 }
 
 /* ---- where they differ ---- */
@@ -62,12 +61,19 @@ static int overlap(const slot *a, const slot *b)
     return a->data < end_b && b->data < end_a;
 }
 
+/* True if the step has scratch memory that lies, in whole or in part, in the slot. */
+static int has_scratch_in(const plan *p, const step *s, const slot *there)
+{
+    return s->scratch != NONE && overlap(&p->slot[s->scratch], there);
+}
+
+/* Returns the last node that the step computes, or NULL. */
 static const adj_node *node_of(const step *s)
 {
     return s->group.n_node > 0 ? s->group.node[s->group.n_node - 1] : NULL;
 }
 
-/* What a view shows. */
+/* Returns what a view shows. */
 static const adj_node *viewed(const adj_node *n)
 {
     while (n->n_in > 0 && (n->op->flags & ADJ_OP_VIEW))
@@ -75,23 +81,24 @@ static const adj_node *viewed(const adj_node *n)
     return n;
 }
 
-/* The last step before `to` that wrote into the buffer's memory and does not give the value. */
-static void find_writer(const adj_exec *e, int damaged, int to, exec_damage *d)
+/* Finds the last step before `to` that wrote into the buffer's memory and does not give the value.
+ */
+static void find_writer(const plan *p, int damaged, int to, exec_damage *d)
 {
-    const buffer *b = &e->plan.buffer[damaged];
-    const slot *there = slot_of(e, damaged);
+    const buffer *b = &p->buffer[damaged];
+    const slot *there = slot_of(p, damaged);
     for (int i = to - 1; i >= 0; i--) {
-        const step *s = &e->plan.step[i];
+        const step *s = &p->step[i];
         for (int k = 0; k < s->n_out; k++) {
-            const buffer *out = &e->plan.buffer[s->out[k]];
+            const buffer *out = &p->buffer[s->out[k]];
             if (viewed(out->value) == viewed(b->value) && out->slot == b->slot)
                 return;
-            if (overlap(slot_of(e, s->out[k]), there)) {
+            if (overlap(slot_of(p, s->out[k]), there)) {
                 d->by = out->value;
                 return;
             }
         }
-        if (s->scratch != NONE && overlap(&e->plan.slot[s->scratch], there)) {
+        if (has_scratch_in(p, s, there)) {
             d->by = node_of(s);
             d->scratch = 1;
             return;
@@ -99,16 +106,15 @@ static void find_writer(const adj_exec *e, int damaged, int to, exec_damage *d)
     }
 }
 
-/* The operand in whose memory the result lies, or the step if its scratch lies in either's, in
- * whole or in part. */
-static void find_operand(const adj_exec *e, const step *s, int out, exec_damage *d)
+/* Finds the operand in whose memory the result lies, in whole or in part, or the step if its
+ * scratch lies in either's. */
+static void find_operand(const plan *p, const step *s, int out, exec_damage *d)
 {
-    const slot *scratch = s->scratch != NONE ? &e->plan.slot[s->scratch] : NULL;
-    int over = scratch != NULL && overlap(scratch, slot_of(e, out));
+    int over = has_scratch_in(p, s, slot_of(p, out));
     for (int k = 0; k < s->n_in && d->by == NULL; k++) {
-        if (overlap(slot_of(e, s->in[k]), slot_of(e, out)))
-            d->by = e->plan.buffer[s->in[k]].value;
-        over |= scratch != NULL && overlap(scratch, slot_of(e, s->in[k]));
+        if (overlap(slot_of(p, s->in[k]), slot_of(p, out)))
+            d->by = p->buffer[s->in[k]].value;
+        over |= has_scratch_in(p, s, slot_of(p, s->in[k]));
     }
     if (d->by == NULL && over) {
         d->by = node_of(s);
@@ -127,7 +133,7 @@ static int has_same_layouts(const adj_exec *a, const adj_exec *b, const int x[],
     return 1;
 }
 
-/* The same kernel on the same layouts? */
+/* True if step i is the same kernel on the same layouts. */
 static int is_same_step(const adj_exec *a, const adj_exec *b, int i)
 {
     const step *s = &a->plan.step[i], *t = &b->plan.step[i];
@@ -139,55 +145,45 @@ static int is_same_step(const adj_exec *a, const adj_exec *b, int i)
 
 static int is_same_plan(const adj_exec *a, const adj_exec *b)
 {
-    int same = a->plan.n_step == b->plan.n_step && a->plan.n_fetch == b->plan.n_fetch &&
-               a->plan.n_update == b->plan.n_update;
-    for (int i = 0; i < a->plan.n_step && same; i++)
+    const plan *p = &a->plan, *q = &b->plan;
+    int same = p->n_step == q->n_step && p->n_fetch == q->n_fetch && p->n_update == q->n_update;
+    for (int i = 0; i < p->n_step && same; i++)
         same = is_same_step(a, b, i);
     return same;
 }
 
-/* Is something of step i different? */
-static int is_damaged(const adj_exec *shared, const adj_exec *alone, int i, exec_damage *d)
+/* Describes what is different: of step i its operand or result k, or what is read at the end. */
+static void describe_damage(const plan *p, int i, int k, exec_damage *d)
 {
-    const step *a = &shared->plan.step[i], *b = &alone->plan.step[i];
-    for (int k = 0; k < a->n_in + a->n_out; k++) {
-        if (shared->run.sums[a->sums + k] == alone->run.sums[b->sums + k])
-            continue;
-        const int is_operand = k < a->n_in;
-        const int at = is_operand ? a->in[k] : a->out[k - a->n_in];
-        *d = (exec_damage){.reader =
-                               a->kind == STEP_KERNEL ? node_of(a) : shared->plan.buffer[at].value,
-                           .damaged = is_operand ? shared->plan.buffer[at].value : NULL};
-        if (is_operand)
-            find_writer(shared, at, i, d);
-        else
-            find_operand(shared, a, at, d);
-        return 1;
-    }
-    return 0;
-}
-
-/* Is something that is read after the last step different? */
-static int is_damaged_at_end(const adj_exec *shared, const adj_exec *alone, exec_damage *d)
-{
-    for (int i = 0; i < shared->plan.n_fetch + shared->plan.n_update; i++) {
-        const int at = end_buffer(shared, i);
-        if (shared->run.sums[shared->plan.n_sum + i] == alone->run.sums[alone->plan.n_sum + i])
-            continue;
-        *d = (exec_damage){.damaged = shared->plan.buffer[at].value};
-        find_writer(shared, at, shared->plan.n_step, d);
-        return 1;
-    }
-    return 0;
+    const step *s = i < p->n_step ? &p->step[i] : NULL;
+    const int is_result = s != NULL && k >= s->n_in;
+    const int at = s == NULL ? end_buffer(p, k) : is_result ? s->out[k - s->n_in] : s->in[k];
+    const adj_node *value = p->buffer[at].value;
+    *d = (exec_damage){.damaged = is_result ? NULL : value};
+    if (s != NULL)
+        d->reader = s->kind == STEP_KERNEL ? node_of(s) : value;
+    if (is_result)
+        find_operand(p, s, at, d);
+    else
+        find_writer(p, at, i, d);
 }
 
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d)
 {
+    const plan *p = &shared->plan;
     if (!shared->opts.debug.checksums || !alone->opts.debug.checksums ||
         !is_same_plan(shared, alone))
         return -1;
-    for (int i = 0; i < shared->plan.n_step; i++)
-        if (is_damaged(shared, alone, i, d))
-            return 1;
-    return is_damaged_at_end(shared, alone, d);
+    const int n = p->n_sum + p->n_fetch + p->n_update;
+    int k = 0, i = 0;
+    while (k < n && shared->run.sums[k] == alone->run.sums[k])
+        k++;
+    if (k == n)
+        return 0;
+    while (i < p->n_step && k >= p->step[i].n_in + p->step[i].n_out) {
+        k -= p->step[i].n_in + p->step[i].n_out;
+        i++;
+    }
+    describe_damage(p, i, k, d);
+    return 1;
 }

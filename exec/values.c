@@ -65,7 +65,7 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
     if (status != ADJ_OK || l == NULL)
         return status;
     if (bytes > 0)
-        copy_bytes(e, leaf_data(e, l), data, bytes);
+        copy_bytes(e, leaf_data(&e->plan, l), data, bytes);
     ++*leaf_version(e, l);
     return ADJ_OK;
 }
@@ -91,7 +91,7 @@ adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf_node, void **data)
             "adj_set_in_place: %s \"%s\" has no value here: no fetch and no update needs it",
             leaf_node->op->name, adj_node_name(leaf_node));
     ++*leaf_version(e, l);
-    *data = leaf_data(e, l);
+    *data = leaf_data(&e->plan, l);
     return ADJ_OK;
 }
 
@@ -102,8 +102,8 @@ static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
     const char *missing = NULL;
     int b = l != NULL ? l->buffer : NONE;
     for (int i = 0; i < e->plan.n_fetch && (l == NULL || e->run.last == RUN_COMPLETED); i++)
-        if (e->plan.fetched[i] == node)
-            b = e->plan.fetch[i];
+        if (e->plan.fetch[i].node == node)
+            b = e->plan.fetch[i].buffer;
     if (node->graph != e->plan.user)
         missing = "is not of this executor's graph";
     else if (b == NONE && node->op->flags & ADJ_OP_LEAF)
@@ -116,7 +116,7 @@ static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
         missing = e->run.last == RUN_FAILED ? "has no value: the last adj_run failed"
                                             : "has no value: adj_run has not completed yet";
     if (missing == NULL)
-        return slot_of(e, b)->data;
+        return slot_of(&e->plan, b)->data;
     call_error(e, ADJ_EARG, "%s: %s \"%s\" %s", call, node->op->name, adj_node_name(node), missing);
     return NULL;
 }
@@ -188,7 +188,7 @@ static adj_status check_copy(adj_exec *to, const leaf *l, const leaf *source)
 static int is_given(const leaf *l)
 {
     return l->node->op == &adj_op_param ||
-           (!l->is_assigned && (l->node->op->flags & ADJ_OP_KEPT) != 0);
+           (l->update == NONE && (l->node->op->flags & ADJ_OP_KEPT) != 0);
 }
 
 enum { LISTED = 3, NAMES = 200 };
@@ -245,7 +245,8 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
         const leaf *source = same_leaf(l, from);
         if (source == NULL)
             continue;
-        memcpy(leaf_data(to, l), leaf_data(from, source), slot_of(to, l->buffer)->bytes);
+        memcpy(leaf_data(&to->plan, l), leaf_data(&from->plan, source),
+               slot_of(&to->plan, l->buffer)->bytes);
         ++*leaf_version(to, l);
     }
     return ADJ_OK;

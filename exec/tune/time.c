@@ -37,7 +37,9 @@ static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
         if (a->data != NULL && wanted[k] <= a->bytes)
             continue;
         adj_release(allocator, a->data);
-        *a = (area){adj_alloc(allocator, wanted[k]), wanted[k]};
+        *a = (area){0};
+        if (check_memory(e, wanted[k]) == ADJ_OK)
+            *a = (area){adj_alloc(allocator, wanted[k]), wanted[k]};
         if (a->data == NULL)
             no_memory(e);
         else if (k == FLOAT_AREA)

@@ -160,7 +160,7 @@ static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_ent
     snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
              e->backends.list[first]->name);
     if (set_why(e, s, why) != ADJ_OK)
-        drop_prepared(e, s);
+        drop_step(e, s);
     return e->status;
 }
 

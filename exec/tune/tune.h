@@ -6,6 +6,7 @@
 #include "exec/backends.h"
 #include "exec/exec.h"
 #include "exec/invariant.h"
+#include "exec/memory.h"
 #include "exec/run.h"
 #include "exec/select_kernel.h"
 
