@@ -5,8 +5,8 @@
  * and for what a group of processes computes together: the one that knows it may be anywhere. */
 #include <string.h>
 
-#include "backend_option.h"
 #include "backends.h"
+#include "base/backend_option.h"
 #include "exec.h"
 
 adj_status select_backends(adj_exec *e)

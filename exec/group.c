@@ -16,14 +16,14 @@
 
 typedef struct {
     adj_exec *e;
-    int n;            /* nodes */
-    int *of;          /* by id: the group's number; NONE for leaves */
+    const adj_uses *uses; /* by id */
+    int n;                /* nodes, and so groups */
+    int *of;              /* by id: the group's number; NONE for leaves */
+    node_group *group;
     int *waits;       /* by group: pairs of an operand that is not computed yet and its reader */
     int *ready;       /* room for a heap of groups */
     int *place, *at;  /* by group: its place in the order; by place: the group, or NONE */
     int *mark, stamp; /* by group: the search that has seen it; negative: that was for it */
-    int n_group;
-    node_group *group;
     int64_t *turn; /* by group: the number of the collective that it starts, from 1; 0: none. NULL:
                       the graph has none */
 } grouping;
@@ -91,10 +91,9 @@ static int take_ready(ready_groups *r)
 /* Counts for each group the pairs of an operand and a reader that it waits for. */
 static void count_waits(grouping *w)
 {
-    memset(w->waits, 0, (size_t)w->n_group * sizeof *w->waits);
     for (int id = 0; id < w->n; id++)
-        for (int i = 0; w->of[id] != NONE && i < w->e->planning->uses[id].n_user; i++) {
-            const int to = w->of[w->e->planning->uses[id].user[i]->id];
+        for (int i = 0; w->of[id] != NONE && i < w->uses[id].n_user; i++) {
+            const int to = w->of[w->uses[id].user[i]->id];
             w->waits[to] += to != w->of[id];
         }
 }
@@ -108,14 +107,14 @@ static int order(grouping *w, const int64_t *key, node_group *out)
                       .turn = 1};
     int done = 0;
     count_waits(w);
-    for (int i = 0; i < w->n_group; i++)
+    for (int i = 0; i < w->n; i++)
         if (w->group[i].n > 0 && w->waits[i] == 0)
             add_ready(&r, i);
     while (r.now.n + r.waiting.n > 0) {
         const int taken = take_ready(&r);
         out[done++] = w->group[taken];
         for (int m = 0; m < w->group[taken].n; m++) {
-            const adj_uses *u = &w->e->planning->uses[w->group[taken].node[m]->id];
+            const adj_uses *u = &w->uses[w->group[taken].node[m]->id];
             for (int i = 0; i < u->n_user; i++) {
                 const int to = w->of[u->user[i]->id];
                 if (to != taken && --w->waits[to] == 0)
@@ -137,7 +136,7 @@ static int mark_users(grouping *w, int n, const adj_node *const node[], int last
         const node_group *from = next >= 0 ? &w->group[w->ready[next]] : NULL;
         int n_node = from != NULL ? from->n : n;
         for (int m = 0; m < n_node; m++) {
-            const adj_uses *u = &w->e->planning->uses[(from != NULL ? from->node[m] : node[m])->id];
+            const adj_uses *u = &w->uses[(from != NULL ? from->node[m] : node[m])->id];
             for (int i = 0; i < u->n_user; i++) {
                 int to = w->of[u->user[i]->id];
                 if (w->mark[to] == -w->stamp && from != NULL)
@@ -152,8 +151,9 @@ static int mark_users(grouping *w, int n, const adj_node *const node[], int last
     return 1;
 }
 
-/* Between two places: first what is not marked, then the group, then what is marked with the stamp;
- * each in the old order. The places of the other members are left empty. */
+/* Reorders two places and those between them: first what is not marked, then the group, then what
+ * is marked with the stamp; each in the old order. The places of the other members are left empty.
+ */
 static void move_apart(grouping *w, int into, int first, int last)
 {
     int n_marked = 0, to = first;
@@ -176,8 +176,10 @@ static void move_apart(grouping *w, int into, int first, int last)
             w->place[w->at[i]] = i;
 }
 
-/* Are the proposed nodes free, may the backend compute each, and is the root among them? What is
- * recomputed for the gradient is not computed with forward nodes: it would be kept from then on. */
+/* True if the proposed nodes are free, the backend may compute each, and the root is among them.
+ * What is recomputed for the gradient is not computed with forward nodes: it would be kept from
+ * then on.
+ */
 static int is_acceptable(const grouping *w, const adj_node *root, int n, int backend)
 {
     int has_root = 0, has_forward = 0, has_clone = 0;
@@ -233,13 +235,14 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
     return ADJ_OK;
 }
 
+/* Forms a group of root's if a kernel of the backend proposes one. */
 static adj_status propose(grouping *w, const adj_node *root, int backend)
 {
     const adj_kernel *const *kernel = w->e->backends.list[backend]->kernels;
     for (; *kernel != NULL && w->group[w->of[root->id]].n == 1; kernel++) {
         if ((*kernel)->match == NULL)
             continue;
-        int n = (*kernel)->match(root, w->e->planning->uses, w->n, w->e->planning->proposed);
+        int n = (*kernel)->match(root, w->uses, w->n, w->e->planning->proposed);
         if (n > 1 && n <= w->n && is_acceptable(w, root, n, backend) &&
             join(w, root, n, *kernel, backend) != ADJ_OK)
             return w->e->status;
@@ -247,10 +250,11 @@ static adj_status propose(grouping *w, const adj_node *root, int backend)
     return ADJ_OK;
 }
 
+/* Makes a group of every node. */
 static adj_status start(grouping *w)
 {
     adj_exec *e = w->e;
-    w->n = w->n_group = e->plan.graph->n_node;
+    w->n = e->plan.graph->n_node;
     size_t n = (size_t)w->n;
     w->of = planning_alloc(e, n, sizeof *w->of);
     w->waits = planning_alloc(e, n, sizeof *w->waits);
@@ -275,8 +279,9 @@ static adj_status start(grouping *w)
 
 #define LATE (INT64_C(1) << 56) /* a key after all that no update computes */
 
-/* The last id; after all others if only updates are computed. A gradient that is cast for an update
- * in the same step is not late: what comes after it may overwrite parameters (memory.c). */
+/* Returns the group's place in the order: its last id, or after all others if only updates are
+ * computed. A gradient that is cast for an update in the same step is not late: what comes after it
+ * may overwrite parameters (memory.c). */
 static int64_t key_of(const node_group *g)
 {
     int64_t last = 0;
@@ -294,12 +299,13 @@ static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait;
 
 static int is_start(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n); }
 
-/* One that the net itself reads is no late one: it comes where its id says. */
+/* True if only updates wait for it; what the net itself reads comes where its id says. */
 static int is_late_wait(const adj_node *n) { return is_wait(n) && n->role == ADJ_ROLE_UPDATE; }
 
-/* A start, and what updates compute for it alone, is not late but at once: while the values travel
- * other steps run, and sums of gradients take the place of these. What needs a late wait is late in
- * the order of the starts: first all that needs the first one's result and no later one's. */
+/* Moves collectives. A start, and what updates compute for it alone, comes at once: while the
+ * values travel other steps run, and sums of gradients take the place of these. What needs a late
+ * wait is late in the order of the starts: first all that needs the first one's result and no later
+ * one's. */
 static adj_status order_collectives(grouping *w, int64_t key[])
 {
     const adj_graph *g = w->e->plan.graph;
@@ -336,27 +342,26 @@ static adj_status order_collectives(grouping *w, int64_t key[])
 
 adj_status form_groups(adj_exec *e)
 {
-    planning *p = e->planning;
+    planning *c = e->planning;
+    const adj_graph *g = e->plan.graph;
     grouping w = {.e = e};
-    if ((p->uses = find_uses(e->plan.graph, p->n_root, p->root, &p->region)) == NULL)
+    if ((w.uses = c->uses = find_uses(g, c->n_root, c->root, &c->region)) == NULL)
         return no_memory(e);
     if (start(&w) != ADJ_OK)
         return e->status;
-    for (int id = 0; id < w.n && !e->opts.debug.no_fusion; id++) {
-        const adj_node *root = e->plan.graph->node[id];
-        for (int k = 0, b; w.of[id] == id && (b = backend_for(e, root->op, k)) != NONE; k++)
-            if (w.group[id].n == 1 && propose(&w, root, b) != ADJ_OK)
+    for (int id = 0; id < w.n && !e->opts.debug.no_fusion; id++)
+        for (int k = 0, b; w.of[id] == id && (b = backend_for(e, g->node[id]->op, k)) != NONE; k++)
+            if (w.group[id].n == 1 && propose(&w, g->node[id], b) != ADJ_OK)
                 return e->status;
-    }
     int64_t *key = planning_alloc(e, (size_t)w.n, sizeof *key);
-    p->group = planning_alloc(e, (size_t)w.n, sizeof *p->group);
+    c->group = planning_alloc(e, (size_t)w.n, sizeof *c->group);
     if (e->status != ADJ_OK)
         return e->status;
-    for (int i = 0; i < w.n_group; i++)
+    for (int i = 0; i < w.n; i++)
         key[i] = key_of(&w.group[i]);
-    if (has_collective(e->plan.graph->n_node, (const adj_node *const *)e->plan.graph->node) &&
+    if (has_collective(w.n, (const adj_node *const *)g->node) &&
         order_collectives(&w, key) != ADJ_OK)
         return e->status;
-    p->n_group = order(&w, key, p->group);
+    c->n_group = order(&w, key, c->group);
     return ADJ_OK;
 }

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backend_option.h"
 #include "base/nearest.h"
 #include "compare.h"
-#include "exec/backend_option.h"
 
 /* In the order of the versions of oneDNN that know them first: any, 3.0, 3.4. */
 static const char *const isas[] = {"sse41",

@@ -5,8 +5,8 @@
  * than for any. Element-wise nodes take anything, and so get a leaf for each operand. */
 #include <string.h>
 
+#include "base/backend_option.h"
 #include "check/compare/compare.h"
-#include "exec/backend_option.h"
 #include "gradcheck.h"
 
 static int is_leaf(const adj_node *n, int k)

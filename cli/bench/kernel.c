@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backend_option.h"
 #include "base/clock.h"
 #include "base/machine/machine.h"
 #include "cli/command.h"
-#include "exec/backend_option.h"
 
 enum { MAX_BACKENDS = 16, MAX_COLD = 64 << 20 };
 static const size_t default_l3 = (size_t)32 << 20;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "adjoint_check.h"
+#include "base/backend_option.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/crash.h"
@@ -16,7 +17,6 @@
 #include "cli/op/text.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
-#include "exec/backend_option.h"
 
 typedef struct {
     compared_opts graph;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "adjoint_io.h"
+#include "base/backend_option.h"
 #include "build.h"
 #include "cli/output.h"
 #include "cli/standard.h"
-#include "exec/backend_option.h"
 
 enum { MAX_VALUES = 32 };
 

@@ -83,11 +83,11 @@ static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
     return ADJ_OK;
 }
 
-adj_status tune_key(const adj_exec *e, const char *prefix, const adj_group *g, char key[TUNE_KEY])
+adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY])
 {
     writer w = {.text = key, .size = TUNE_KEY - HASH_DIGITS, .hash = HASH_START};
     adj_status status = ADJ_OK;
-    put(&w, "%sthreads=%d math=%s", prefix, e->opts.threads,
+    put(&w, "threads=%d math=%s", e->opts.threads,
         e->opts.math == ADJ_MATH_FAST ? "fast" : "exact");
     for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
         put(&w, "%s%s", k == 0 ? " " : ">", e->backends.list[b]->name);

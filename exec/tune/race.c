@@ -18,7 +18,7 @@ static const double clearly = 0.98, long_run = 0.02;
 
 typedef struct {
     step s;
-    candidate c; /* what s is prepared as */
+    int number;  /* of the kernel's candidates */
     double best; /* seconds; HUGE_VAL: not run */
     int dropped; /* out of the race */
     int judged;  /* its borders have been added */
@@ -35,15 +35,30 @@ typedef struct {
     int backend;              /* whose layout it is */
 } reorder_end;
 
-/* s with arrays of its own, to be prepared; NULL: out of memory. */
+static adj_status open_race(adj_exec *e, race *r, int places)
+{
+    *r = (race){.region = {.allocator = e->region.allocator}};
+    r->list = region_alloc(&r->region, (size_t)places, sizeof *r->list);
+    return r->list != NULL ? ADJ_OK : no_memory(e);
+}
+
+static void close_race(adj_exec *e, race *r)
+{
+    for (int i = 0; i < r->n; i++)
+        drop_step(e, &r->list[i].s);
+    region_free(&r->region);
+}
+
+/* Returns the next place in the race: s with arrays of its own, to be prepared; NULL: out of
+ * memory.
+ */
 static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
 {
     timed_candidate *t = &r->list[r->n];
     size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
     *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
     void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
-    t->s.call.message = region_alloc(&r->region, ADJ_WHY, 1);
-    if (room == NULL || t->s.call.message == NULL) {
+    if (room == NULL) {
         no_memory(e);
         return NULL;
     }
@@ -51,6 +66,7 @@ static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
     t->s.prep.out = (const adj_layout **)(room + n_in);
     t->s.call.in = (const void *const *)(room + n_in + n_out);
     t->s.call.out = room + 2 * n_in + n_out;
+    t->s.call.message = e->run.message;
     return t;
 }
 
@@ -61,21 +77,14 @@ static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
     timed_candidate *t = new_candidate(e, r, s);
     if (t == NULL)
         return e->status;
-    adj_status status = prepare_step(e, &t->s, c);
+    const adj_status status = prepare_step(e, &t->s, c);
     if (status == ADJ_OK && is_fallback(e, c->index) && r->n > 0) {
         drop_candidate(c);
         return ADJ_ENOKERNEL;
     }
-    t->c = *c;
+    t->number = c->number;
     r->n += status == ADJ_OK;
     return status;
-}
-
-static adj_status open_race(adj_exec *e, race *r, int places)
-{
-    *r = (race){.region = {.allocator = e->region.allocator}};
-    r->list = region_alloc(&r->region, (size_t)places, sizeof *r->list);
-    return r->list != NULL ? ADJ_OK : no_memory(e);
 }
 
 /* *late: there was no time to prepare all of them. */
@@ -97,14 +106,11 @@ static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_grou
 
 static adj_status make_room(adj_exec *e, race *r)
 {
-    for (int i = 0; i < r->n; i++) {
-        timed_candidate *t = &r->list[i];
-        if (make_areas(e, &t->s, &t->c) != ADJ_OK)
-            return e->status;
-    }
-    for (int i = 0; i < r->n; i++)
-        bind_step(e, &r->list[i].s, &r->list[i].c);
-    return ADJ_OK;
+    for (int i = 0; i < r->n && e->status == ADJ_OK; i++)
+        make_areas(e, &r->list[i].s);
+    for (int i = 0; i < r->n && e->status == ADJ_OK; i++)
+        bind_step(e, &r->list[i].s);
+    return e->status;
 }
 
 static double fastest(const race *r)
@@ -169,10 +175,10 @@ static adj_status add_borders(adj_exec *e, const timed_candidate *t, double *sec
         const buffer *b = &e->plan.buffer[source_buffer(e, g->in[i])];
         if (find_buffer(e, g->in[i], p->in[i]) == NONE)
             add_reorder(e, g->in[i], (reorder_end){b->layout, b->backend},
-                        (reorder_end){p->in[i], t->c.index}, seconds);
+                        (reorder_end){p->in[i], t->s.backend}, seconds);
     }
     for (int i = 0; i < g->n_out; i++)
-        add_reorder(e, g->out[i], (reorder_end){p->out[i], t->c.index}, (reorder_end){NULL, NONE},
+        add_reorder(e, g->out[i], (reorder_end){p->out[i], t->s.backend}, (reorder_end){NULL, NONE},
                     seconds);
     return e->status;
 }
@@ -181,9 +187,9 @@ static adj_status keep_winner(adj_exec *e, const timed_candidate *t, tune_entry 
 {
     char impl[TUNE_IMPL];
     tune_impl(e, &t->s, impl);
-    winner->backend = t->c.backend->name;
-    winner->kernel = t->c.kernel->name;
-    winner->candidate = t->c.number;
+    winner->backend = e->backends.list[t->s.backend]->name;
+    winner->kernel = t->s.kernel->name;
+    winner->candidate = t->number;
     winner->seconds = t->best;
     winner->impl = region_string(&e->planning->tuner->region, impl);
     return winner->impl != NULL ? ADJ_OK : no_memory(e);
@@ -195,7 +201,7 @@ static timed_candidate *next_fastest(const adj_exec *e, const race *r)
     timed_candidate *next = NULL;
     for (int i = 0; i < r->n; i++) {
         timed_candidate *t = &r->list[i];
-        if (!t->judged && !is_fallback(e, t->c.index) && (next == NULL || t->best < next->best))
+        if (!t->judged && !is_fallback(e, t->s.backend) && (next == NULL || t->best < next->best))
             next = t;
     }
     return next;
@@ -222,33 +228,22 @@ static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
 
 /* ---- how much time there is ---- */
 
-/* Seconds of a run of what would be taken without timing, HUGE_VAL: of none; and of preparing it.
- */
+/* Times a run of what would be taken without timing, HUGE_VAL: of none; and preparing it. */
 static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, double *run,
                              double *preparing)
 {
     race r;
-    double start = seconds_now();
+    const double start = seconds_now();
     *run = HUGE_VAL;
     timed_candidate *t = open_race(e, &r, 1) == ADJ_OK ? new_candidate(e, &r, s) : NULL;
     if (t != NULL && select_by_estimate(e, &t->s, g) == ADJ_OK) {
-        t->c = (candidate){.backend = e->backends.list[t->s.backend],
-                           .opened = e->backends.opened[t->s.backend],
-                           .index = t->s.backend,
-                           .group = &t->s.group,
-                           .kernel = t->s.kernel,
-                           .prep = &t->s.prep};
+        r.n = 1;
         *preparing = seconds_now() - start;
-        if (make_areas(e, &t->s, &t->c) == ADJ_OK) {
-            bind_step(e, &t->s, &t->c);
-            for (int i = 0; i < 2; i++) { /* the first has new memory */
-                double took = tune_run(e, &t->s);
-                *run = took < *run ? took : *run;
-            }
-        }
-        drop_candidate(&t->c);
+        if (make_room(e, &r) == ADJ_OK)
+            for (int i = 0; i < 2; i++) /* the first has new memory */
+                *run = fmin(*run, tune_run(e, &t->s));
     }
-    region_free(&r.region);
+    close_race(e, &r);
     return e->status;
 }
 
@@ -283,9 +278,7 @@ adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_entry
         *late = !run_race(e, &r, start + seconds);
     if (!*late && e->status == ADJ_OK && r.n > 0)
         keep_fastest(e, &r, winner);
-    for (int i = 0; i < r.n; i++)
-        drop_candidate(&r.list[i].c);
-    region_free(&r.region);
+    close_race(e, &r);
     t->spent += seconds_now() - start;
     return e->status;
 }

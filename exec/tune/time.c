@@ -57,19 +57,26 @@ void tune_free_areas(adj_exec *e)
     memset(e->planning->tuner->area, 0, sizeof e->planning->tuner->area);
 }
 
-adj_status make_areas(adj_exec *e, const step *s, const candidate *c)
+/* Points the call's operands and results into areas; NULL: finds the areas' bytes. */
+static void point_call(const adj_exec *e, step *s, char *const area[N_AREA], size_t bytes[N_AREA])
 {
-    size_t bytes[N_AREA];
-    bind_areas(c, 0, NULL, bytes, (const void **)s->call.in, (void **)s->call.out);
-    return grow(e, bytes, c->prep->scratch);
+    const candidate c = {
+        .backend = e->backends.list[s->backend], .group = &s->group, .prep = &s->prep};
+    bind_areas(&c, 0, area, bytes, (const void **)s->call.in, (void **)s->call.out);
 }
 
-void bind_step(const adj_exec *e, step *s, const candidate *c)
+adj_status make_areas(adj_exec *e, step *s)
+{
+    size_t bytes[N_AREA];
+    point_call(e, s, NULL, bytes);
+    return grow(e, bytes, s->prep.scratch);
+}
+
+void bind_step(const adj_exec *e, step *s)
 {
     const area *a = e->planning->tuner->area;
-    char *const data[N_AREA] = {a[0].data, a[1].data, a[2].data};
     size_t bytes[N_AREA];
-    bind_areas(c, 0, data, bytes, (const void **)s->call.in, (void **)s->call.out);
+    point_call(e, s, (char *const[N_AREA]){a[0].data, a[1].data, a[2].data}, bytes);
     bind_call(e, s, a[SCRATCH_AREA].data);
 }
 
@@ -87,25 +94,12 @@ static void cool(tuner *t)
     t->seen += sum;
 }
 
-static double seconds_of(adj_exec *e, step *s)
-{
-    s->call.message[0] = '\0';
-    const double start = seconds_now();
-    const adj_status status = run_kernel(e, s, &s->call);
-    return status == ADJ_OK ? seconds_now() - start : HUGE_VAL;
-}
-
 double tune_run(adj_exec *e, step *s)
 {
     progress_backends(e); /* other processes wait while one times kernels for all */
     cool(e->planning->tuner);
-    return seconds_of(e, s);
-}
-
-double tune_run_again(adj_exec *e, step *s)
-{
-    progress_backends(e);
-    return isfinite(seconds_of(e, s)) ? seconds_of(e, s) : HUGE_VAL;
+    const double start = seconds_now();
+    return run_kernel(e, s, &s->call) == ADJ_OK ? seconds_now() - start : HUGE_VAL;
 }
 
 /* ---- reorders ---- */

@@ -218,7 +218,7 @@ adj_status tune_group(adj_exec *e, step *s, const node_group *g)
     char key[TUNE_KEY];
     if (has_collective(g->n, g->node))
         return ADJ_ENOKERNEL;
-    if (tune_key(e, "", &s->group, key) != ADJ_OK)
+    if (tune_key(e, &s->group, key) != ADJ_OK)
         return no_memory(e);
     adj_status status = take_known(e, s, g, key);
     tune_entry *x = tune_find(t, key);

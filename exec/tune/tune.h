@@ -69,14 +69,14 @@ struct tuner {
 
 /* ---- key.c ---- */
 
-/* What is to be computed, and among whom: equal keys have equal winners. Layouts are no part of it:
- * which there are follows from the winners. Readable, but the hash at its end covers what does not
- * fit. prefix: words before it, where it is not which kernel. ADJ_ENOMEM: out of memory. */
-adj_status tune_key(const adj_exec *e, const char *prefix, const adj_group *g, char key[TUNE_KEY]);
-/* The first lines of a file that holds for this machine and these backends. */
+/* Writes what is to be computed, and among whom: equal keys have equal winners. Layouts are no part
+ * of it: which there are follows from the winners. It is readable, but the hash at its end covers
+ * what does not fit. ADJ_ENOMEM: out of memory. */
+adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY]);
+/* Writes the first lines of a file that holds for this machine and these backends. */
 void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
-/* What s is prepared as: implementation and layouts, in printable characters without tabs. Returns
- * how many of them are the implementation's. */
+/* Writes what s is prepared as: implementation and layouts, in printable characters without tabs.
+ * Returns how many of them are the implementation's. */
 size_t tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
 /* ---- file.c: fills and writes the table; what is wrong with a text is in e->warning ---- */
@@ -126,14 +126,12 @@ adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_entry
 
 /* ---- time.c: running candidates on memory of their own ---- */
 
-/* Memory for the values of a candidate's step; to be used before the next bind_step. ADJ_ENOMEM. */
-adj_status make_areas(adj_exec *e, const step *s, const candidate *c);
+/* Makes memory for the values of a prepared step. */
+adj_status make_areas(adj_exec *e, step *s);
 /* Points the step's call into that memory: after all candidates' make_areas. */
-void bind_step(const adj_exec *e, step *s, const candidate *c);
-/* Seconds of one run on cold memory; HUGE_VAL: it failed. */
+void bind_step(const adj_exec *e, step *s);
+/* Returns the seconds of one run on cold memory; HUGE_VAL: it failed. */
 double tune_run(adj_exec *e, step *s);
-/* The same of the second of two runs, with what the first one left in the caches. */
-double tune_run_again(adj_exec *e, step *s);
 /* Adds the seconds of the reorder, which is timed once; HUGE_VAL: there is none. */
 adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds);
 void tune_free_areas(adj_exec *e);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend_option.h"
-#include "base/nearest.h"
+#include "nearest.h"
 
 enum { MAX_OPS = 256 };
 
@@ -55,13 +55,13 @@ static adj_status find_op(const char *word, size_t length, const char *prefix, c
 adj_status next_backend_part(const char **option, const adj_backend *const *list,
                              const char *prefix, const adj_op **op, int *backend, adj_error *error)
 {
-    const char *part = *option, *end = part + strcspn(part, ","), *name = part;
-    const char *equals = memchr(part, '=', (size_t)(end - part));
+    const char *name = *option, *end = name + strcspn(name, ",");
+    const char *equals = memchr(name, '=', (size_t)(end - name));
     adj_status status = ADJ_OK;
     *option = *end == ',' ? end + 1 : NULL;
     *op = NULL;
     if (equals != NULL) {
-        status = find_op(part, (size_t)(equals - part), prefix, op, error);
+        status = find_op(name, (size_t)(equals - name), prefix, op, error);
         name = equals + 1;
     }
     if (status == ADJ_OK)
