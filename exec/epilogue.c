@@ -65,10 +65,8 @@ static void take_later(adj_exec *e, int next, int n)
         const int count = count_taken(e, n, g);
         g->node += count;
         g->n -= count;
-        if (count > 0) {
+        if (count > 0)
             g->kernel = NULL;
-            g->backend = NONE;
-        }
     }
 }
 
@@ -85,9 +83,10 @@ static adj_status prepare_wider(adj_exec *e, const node_group *g, int n, const s
     memcpy(node + g->n, e->planning->proposed, (size_t)n * sizeof(adj_node *));
     all.n = g->n + n;
     all.node = node;
-    *wider = (step){.kind = STEP_KERNEL, .why = planned->why, .tuned = planned->tuned};
     if (describe_step(e, &all, wider) != ADJ_OK)
         return e->status;
+    wider->why = planned->why;
+    wider->tuned = planned->tuned;
     candidate c = {.backend = e->backends.list[planned->backend],
                    .opened = e->backends.opened[planned->backend],
                    .index = planned->backend,

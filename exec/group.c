@@ -207,8 +207,7 @@ static void sort_by_id(const adj_node **node, int n)
 }
 
 /* Joins the proposed nodes, each now alone, in the root's group, unless that makes a cycle. */
-static adj_status join(grouping *w, const adj_node *root, int n, const adj_kernel *kernel,
-                       int backend)
+static adj_status join(grouping *w, const adj_node *root, int n, const adj_kernel *kernel)
 {
     const adj_node **node = exec_alloc(w->e, (size_t)n, sizeof(adj_node *));
     if (node == NULL)
@@ -231,7 +230,7 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
             w->group[w->of[node[i]->id]].n = 0;
         w->of[node[i]->id] = into;
     }
-    w->group[into] = (node_group){.n = n, .node = node, .kernel = kernel, .backend = backend};
+    w->group[into] = (node_group){.n = n, .node = node, .kernel = kernel};
     return ADJ_OK;
 }
 
@@ -244,7 +243,7 @@ static adj_status propose(grouping *w, const adj_node *root, int backend)
             continue;
         int n = (*kernel)->match(root, w->uses, w->n, w->e->planning->proposed);
         if (n > 1 && n <= w->n && is_acceptable(w, root, n, backend) &&
-            join(w, root, n, *kernel, backend) != ADJ_OK)
+            join(w, root, n, *kernel) != ADJ_OK)
             return w->e->status;
     }
     return ADJ_OK;
@@ -272,7 +271,7 @@ static adj_status start(grouping *w)
         single[id] = e->plan.graph->node[id];
         w->of[id] = is_leaf ? NONE : id;
         w->place[id] = w->at[id] = id; /* operands come first */
-        w->group[id] = (node_group){.n = !is_leaf, .node = &single[id], .backend = NONE};
+        w->group[id] = (node_group){.n = !is_leaf, .node = &single[id]};
     }
     return ADJ_OK;
 }

@@ -1,4 +1,4 @@
-/* in_place.c - see inspect.h: is a result that a kernel may compute in place the same there?
+/* in_place.c - finds results that differ where a kernel computes them in place: see inspect.h.
  *
  * Each step that claims it runs on the operands that the plan gives it, and leaves its results in
  * memory of their own; then once more for each operand that may be overwritten, on a copy of that
@@ -12,86 +12,57 @@
 #include "memory.h"
 #include "run.h"
 
-typedef struct {
-    adj_exec *e;
-    step *s;
-    const void **in;
-    void **plain, **shared; /* results, by group.out */
-} pair;
-
-static adj_status open_results(pair *t)
+/* Returns zeroed memory for the results of s, of which `out` has the operand's bytes; NULL: out of
+ * memory. */
+static void **new_results(const adj_exec *e, region *r, const step *s, int out, const void *operand)
 {
-    const adj_allocator *a = &t->e->region.allocator;
-    const size_t n_in = (size_t)t->s->n_in, n_out = (size_t)t->s->n_out;
-    t->in = adj_alloc(a, (n_in + 1) * sizeof(void *));
-    t->plain = adj_alloc(a, (n_out + 1) * sizeof(void *));
-    t->shared = adj_alloc(a, (n_out + 1) * sizeof(void *));
-    int missing = t->in == NULL || t->plain == NULL || t->shared == NULL;
-    for (size_t k = 0; k < n_out && !missing; k++) {
-        const size_t bytes = slot_of(&t->e->plan, t->s->out[k])->bytes;
-        t->plain[k] = adj_alloc(a, bytes + 1);
-        t->shared[k] = adj_alloc(a, bytes + 1);
-        missing = t->plain[k] == NULL || t->shared[k] == NULL;
-    }
-    return missing ? no_memory(t->e) : ADJ_OK;
+    void **result = region_alloc(r, (size_t)s->n_out, sizeof *result);
+    for (int i = 0; i < s->n_out && result != NULL; i++)
+        if ((result[i] = region_alloc(r, 1, slot_of(&e->plan, s->out[i])->bytes)) == NULL)
+            return NULL;
+    if (result != NULL)
+        memcpy(result[out], operand, slot_of(&e->plan, s->out[out])->bytes);
+    return result;
 }
 
-static void close_results(pair *t)
+/* Computes the step with the result `out` beside operand k, then over it. *differs: in bits, this
+ * or another result. */
+static adj_status try_alias(adj_exec *e, const step *s, int k, int out, int *differs)
 {
-    const adj_allocator *a = &t->e->region.allocator;
-    for (int k = 0; k < t->s->n_out && t->plain != NULL && t->shared != NULL; k++) {
-        adj_release(a, t->plain[k]);
-        adj_release(a, t->shared[k]);
+    region r = {.allocator = e->region.allocator};
+    const void **in = region_alloc(&r, (size_t)s->n_in, sizeof *in);
+    void **plain = new_results(e, &r, s, out, s->call.in[k]);
+    void **shared = new_results(e, &r, s, out, s->call.in[k]);
+    adj_status status = in != NULL && plain != NULL && shared != NULL ? ADJ_OK : no_memory(e);
+    if (status == ADJ_OK) {
+        adj_call call = s->call;
+        memcpy(in, s->call.in, (size_t)s->n_in * sizeof *in);
+        call.in = in;
+        call.out = plain;
+        status = run_kernel(e, s, &call);
+        in[k] = shared[out];
+        call.out = shared;
+        if (status == ADJ_OK)
+            status = run_kernel(e, s, &call);
     }
-    adj_release(a, t->in);
-    adj_release(a, t->plain);
-    adj_release(a, t->shared);
-}
-
-static adj_status call_with(const pair *t, void *const out[])
-{
-    adj_call call = t->s->call;
-    call.in = t->in;
-    call.out = out;
-    return run_kernel(t->e, t->s, &call);
-}
-
-/* The result `out` over operand k. *differs: in bits, this or another result. */
-static adj_status try_alias(pair *t, int k, int out, int *differs)
-{
-    const void *operand = t->s->call.in[k];
-    const size_t bytes = slot_of(&t->e->plan, t->s->out[out])->bytes;
-    for (int i = 0; i < t->s->n_out; i++) {
-        memset(t->plain[i], 0, slot_of(&t->e->plan, t->s->out[i])->bytes);
-        memset(t->shared[i], 0, slot_of(&t->e->plan, t->s->out[i])->bytes);
-    }
-    memcpy(t->in, t->s->call.in, (size_t)t->s->n_in * sizeof *t->in);
-    memcpy(t->plain[out], operand, bytes);
-    memcpy(t->shared[out], operand, bytes);
-    adj_status status = call_with(t, t->plain);
-    t->in[k] = t->shared[out];
-    if (status == ADJ_OK)
-        status = call_with(t, t->shared);
-    for (int i = 0; i < t->s->n_out && status == ADJ_OK; i++)
-        *differs |=
-            memcmp(t->plain[i], t->shared[i], slot_of(&t->e->plan, t->s->out[i])->bytes) != 0;
+    for (int i = 0; i < s->n_out && status == ADJ_OK; i++)
+        *differs |= memcmp(plain[i], shared[i], slot_of(&e->plan, s->out[i])->bytes) != 0;
+    region_free(&r);
     return status;
 }
 
-/* Every claim of step s, whose operands are there. */
-static adj_status try_step(adj_exec *e, step *s, exec_false_alias *f, int *found)
+/* Tries every claim of step s, whose operands are there. */
+static adj_status try_step(adj_exec *e, const step *s, exec_false_alias *f, int *found)
 {
-    pair t = {.e = e, .s = s};
-    adj_status status = open_results(&t);
+    adj_status status = ADJ_OK;
     for (int a = 0; a < ADJ_MAX_ALIASES && status == ADJ_OK; a++)
         for (int k = 0; k < s->n_in && k < 32 && status == ADJ_OK && !*found; k++) {
             const adj_alias alias = s->prep.alias[a];
             if (!(alias.operands >> k & 1) || !may_take_over(&e->plan, s, k, alias.out))
                 continue;
-            status = try_alias(&t, k, alias.out, found);
+            status = try_alias(e, s, k, alias.out, found);
             *f = (exec_false_alias){s->group.out[alias.out], s->group.in[k], s->prep.impl};
         }
-    close_results(&t);
     return status;
 }
 

@@ -82,16 +82,22 @@ int source_buffer(const adj_exec *e, const adj_node *value)
 
 /* ---- steps ---- */
 
-/* Gives s room for its operands and results. */
-static adj_status alloc_operands(adj_exec *e, step *s, int n_in, int n_out)
+adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out)
 {
+    const size_t n = (size_t)n_in + (size_t)n_out;
+    int *buffer = region_alloc(r, n, sizeof *buffer);
+    void **pointer = region_alloc(r, 2 * n, sizeof *pointer);
+    if (buffer == NULL || pointer == NULL)
+        return no_memory(e);
     s->n_in = n_in;
     s->n_out = n_out;
-    s->in = exec_alloc(e, (size_t)n_in, sizeof *s->in);
-    s->out = exec_alloc(e, (size_t)n_out, sizeof *s->out);
-    s->call.in = exec_alloc(e, (size_t)n_in, sizeof(void *));
-    s->call.out = exec_alloc(e, (size_t)n_out, sizeof(void *));
-    return e->status;
+    s->in = buffer;
+    s->out = buffer + n_in;
+    s->call.in = (const void *const *)pointer;
+    s->call.out = pointer + n_in;
+    s->prep.in = (const adj_layout **)(pointer + n);
+    s->prep.out = s->prep.in + n_in;
+    return ADJ_OK;
 }
 
 /* Makes s, complete but for its scratch, the plan's last step. If that fails, s is dropped. */
@@ -123,7 +129,7 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
     const adj_backend *b = e->backends.list[owner];
     adj_reorder r = {e->backends.opened[owner], source->layout, layout, value->type};
     step s = {.kind = STEP_REORDER, .backend = owner, .scratch = NONE};
-    if (alloc_operands(e, &s, 1, 1) != ADJ_OK)
+    if (alloc_operands(e, &e->region, &s, 1, 1) != ADJ_OK)
         return NONE;
     adj_status status = b->reorder_prepare(&r, &s.prep.state, &s.prep.scratch);
     if (status != ADJ_OK) {
@@ -175,15 +181,17 @@ adj_status describe_step(adj_exec *e, const node_group *g, step *s)
         max_in += g->node[i]->n_in;
     const adj_node **in = exec_alloc(e, (size_t)max_in, sizeof(adj_node *));
     const adj_node **leaving = exec_alloc(e, (size_t)g->n, sizeof(adj_node *));
-    s->prep.in = exec_alloc(e, (size_t)max_in, sizeof(adj_layout *));
-    s->prep.out = exec_alloc(e, (size_t)g->n, sizeof(adj_layout *));
     if (e->status != ADJ_OK)
         return e->status;
     for (int i = 0; i < g->n; i++)
         if (e->planning->uses == NULL || leaves_group(e, g, g->node[i]))
             leaving[n_out++] = g->node[i];
-    s->group = (adj_group){g->n, g->node, list_operands(g->n, g->node, in), in, n_out, leaving};
-    return ADJ_OK;
+    const int n_in = list_operands(g->n, g->node, in);
+    *s = (step){.kind = STEP_KERNEL,
+                .proposer = g->kernel,
+                .group = {g->n, g->node, n_in, in, n_out, leaving},
+                .scratch = NONE};
+    return alloc_operands(e, &e->region, s, n_in, n_out);
 }
 
 /* Appends a prepared step, after the reorders that its operands need. If that fails, the step is
@@ -191,7 +199,6 @@ adj_status describe_step(adj_exec *e, const node_group *g, step *s)
 static adj_status place_step(adj_exec *e, step *s)
 {
     const adj_group *g = &s->group;
-    alloc_operands(e, s, g->n_in, g->n_out);
     for (int i = 0; i < g->n_in && e->status == ADJ_OK; i++)
         s->in[i] = want_buffer(e, g->in[i], s->prep.in[i], s->backend);
     for (int i = 0; i < g->n_out && e->status == ADJ_OK; i++)
@@ -227,7 +234,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g, int next)
 {
     if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
         return plan_view(e, g->node[0]);
-    step s = {.kind = STEP_KERNEL, .scratch = NONE};
+    step s;
     if (describe_step(e, g, &s) != ADJ_OK)
         return e->status;
     if (is_empty(&s.group)) { /* only the empty values have to be there */
@@ -235,13 +242,13 @@ static adj_status plan_group(adj_exec *e, const node_group *g, int next)
             new_buffer(e, s.group.out[i], NULL, NONE);
         return e->status;
     }
-    const adj_status status = select_kernel(e, &s, g);
+    const adj_status status = select_kernel(e, &s);
     if (status == ADJ_OK) {
         take_epilogue(e, g, next, &s);
         return place_step(e, &s);
     }
     for (int i = 0; i < g->n && e->status == ADJ_OK; i++) { /* no kernel takes them together */
-        node_group one = {.n = 1, .node = &g->node[i], .backend = NONE};
+        node_group one = {.n = 1, .node = &g->node[i]};
         plan_group(e, &one, next);
     }
     return e->status;
@@ -253,7 +260,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g, int next)
 static int copy_of(adj_exec *e, int from)
 {
     step s = {.kind = STEP_COPY, .scratch = NONE};
-    if (alloc_operands(e, &s, 1, 1) != ADJ_OK)
+    if (alloc_operands(e, &e->region, &s, 1, 1) != ADJ_OK)
         return NONE;
     s.in[0] = from;
     s.out[0] = new_buffer(e, e->plan.buffer[from].value, NULL, NONE);

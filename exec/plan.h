@@ -40,7 +40,8 @@ typedef enum { STEP_KERNEL, STEP_REORDER, STEP_COPY } step_kind;
 typedef struct {
     step_kind kind;
     int backend;
-    const adj_kernel *kernel;
+    const adj_kernel *kernel;   /* that computes it; NULL: none is prepared */
+    const adj_kernel *proposer; /* whose match proposed the group; NULL for a single node */
     adj_group group;
     adj_prep prep;
     int *in, *out; /* buffers, as group.in and group.out; one each for reorders and copies */

@@ -13,7 +13,6 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
     int n;       /* 0: another group's kernel computes them, too (epilogue.c) */
     const adj_node **node;
     const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
-    int backend;
 } node_group;
 
 typedef struct {
@@ -40,9 +39,10 @@ adj_status form_groups(adj_exec *e);
 
 /* Selects kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
-/* Writes the group as a kernel gets it into s, with arrays for layouts. Before groups are formed: a
- * single node. */
+/* Makes *s a step for the group, to be prepared. Before groups are formed: for a single node. */
 adj_status describe_step(adj_exec *e, const node_group *g, step *s);
+/* Gives s arrays of its own, in r, for so many operands and results. */
+adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out);
 /* Returns a new buffer for value in layout (of backend; NULL: plain), or NONE if that failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend);
 /* Returns a new slot of no step, or NONE if that failed. */

@@ -13,29 +13,30 @@
 /* ---- candidates ---- */
 
 /* A single node is anybody's; a group is its kernel's, or one's that would propose it too. */
-static int may_query(const adj_exec *e, const node_group *g, const candidate *c)
+static int may_query(const adj_exec *e, const step *s, const candidate *c)
 {
-    if (g->n == 1 || c->kernel == g->kernel)
+    const adj_group *g = &s->group;
+    if (g->n_node == 1 || c->kernel == s->proposer)
         return 1;
-    for (int i = 0; i < g->n; i++)
+    for (int i = 0; i < g->n_node; i++)
         if (!may_compute(e, c->index, g->node[i]->op))
             return 0;
     int n = 0;
     if (c->kernel->match != NULL)
         n = c->kernel->match(g->node[0], e->planning->uses, e->plan.graph->n_node,
                              e->planning->proposed);
-    for (int i = 0; i < n && n == g->n; i++)
-        if (adj_position(g->n, g->node, e->planning->proposed[i]) < 0)
+    for (int i = 0; i < n && n == g->n_node; i++)
+        if (adj_position(n, g->node, e->planning->proposed[i]) < 0)
             return 0;
-    return n == g->n;
+    return n == g->n_node;
 }
 
-adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c)
+adj_status next_group_kernel(adj_exec *e, const step *s, candidate *c)
 {
-    const adj_op *op = g->node[0]->op;
+    const adj_op *op = s->group.node[0]->op;
     while (e->status == ADJ_OK) {
         while (c->backend != NULL && next_kernel(c))
-            if (may_query(e, g, c))
+            if (may_query(e, s, c))
                 return ADJ_OK;
         int k = c->backend != NULL ? c->index + 1 - backend_for(e, op, 0) : 0;
         int backend = backend_for(e, op, k);
@@ -144,19 +145,20 @@ static void keep_faster(adj_exec *e, step *s, step *other)
     other->kernel = NULL;
 }
 
-adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g)
+adj_status select_by_estimate(adj_exec *e, step *s)
 {
-    const adj_op *op = g->node[0]->op;
+    const int is_single = s->group.n_node == 1;
+    const adj_op *op = s->group.node[0]->op;
     char why[ADJ_WHY]; /* the last refusal's reason */
     candidate c = {.index = NONE};
-    step other = {.kind = STEP_KERNEL};
+    step other = *s;
     int first = backend_for(e, op, 0);
     snprintf(why, sizeof why, "%s has no kernel for %s", e->backends.list[first]->name, op->name);
     s->kernel = NULL;
-    if (describe_step(e, g, &other) != ADJ_OK)
+    if (alloc_operands(e, &e->region, &other, s->n_in, s->n_out) != ADJ_OK)
         return e->status;
-    while (next_group_kernel(e, g, &c) == ADJ_OK) {
-        int refused = g->n == 1 && c.index != first && s->kernel == NULL && s->why == NULL;
+    while (next_group_kernel(e, s, &c) == ADJ_OK) {
+        int refused = is_single && c.index != first && s->kernel == NULL && s->why == NULL;
         if (refused && set_why(e, s, why) != ADJ_OK)
             break;
         if (prepare_wanted(e, &other, &c) == ADJ_OK) {
@@ -169,33 +171,32 @@ adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g)
         drop_step(e, s);
         return e->status;
     }
-    if (s->kernel != NULL || g->n > 1)
+    if (s->kernel != NULL || !is_single)
         return s->kernel != NULL ? ADJ_OK : ADJ_ENOKERNEL;
     return set_error(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
-                     adj_dtype_name(g->node[0]->type.dtype), why);
+                     adj_dtype_name(s->group.node[0]->type.dtype), why);
 }
 
-adj_status select_kernel(adj_exec *e, step *s, const node_group *g)
+adj_status select_kernel(adj_exec *e, step *s)
 {
     if (e->planning->tuner != NULL && e->opts.debug.impl == NULL) {
-        adj_status status = tune_group(e, s, g);
+        adj_status status = tune_group(e, s);
         if (status != ADJ_ENOKERNEL)
             return status;
     }
-    return select_by_estimate(e, s, g);
+    return select_by_estimate(e, s);
 }
 
 int has_non_reference_kernel(void *of, const adj_node *n)
 {
     adj_exec *e = of;
-    node_group alone = {.n = 1, .node = &n, .backend = NONE};
-    step s = {.kind = STEP_KERNEL};
+    node_group alone = {.n = 1, .node = &n};
+    step s;
     candidate c = {.index = NONE};
     int found = 0;
     if (adj_shape_elems(n->type.shape) == 0 || describe_step(e, &alone, &s) != ADJ_OK)
         return 0;
-    while (!found && next_group_kernel(e, &alone, &c) == ADJ_OK &&
-           c.index != e->backends.fallback) {
+    while (!found && next_group_kernel(e, &s, &c) == ADJ_OK && c.index != e->backends.fallback) {
         if (prepare_step(e, &s, &c) != ADJ_OK)
             continue;
         found = 1;

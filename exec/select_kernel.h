@@ -7,15 +7,15 @@
 
 /* Prepares the described step for the kernel that is to compute it. ADJ_ENOKERNEL: nobody computes
  * these nodes together. */
-adj_status select_kernel(adj_exec *e, step *s, const node_group *g);
+adj_status select_kernel(adj_exec *e, step *s);
 /* The same without tuning: for the kernel that is estimated to take the least time. */
-adj_status select_by_estimate(adj_exec *e, step *s, const node_group *g);
+adj_status select_by_estimate(adj_exec *e, step *s);
 /* True if a backend before the last one, the reference, has a kernel for n alone. of: the executor.
  * May be called before there is a plan; then 0 also when that fails, which the executor records. */
 int has_non_reference_kernel(void *of, const adj_node *n);
-/* Advances to the next kernel that may compute the group, of the next backend if this one has none
+/* Advances to the next kernel that may compute the step, of the next backend if this one has none
  * left; a candidate without a backend is before the first. ADJ_ENOKERNEL: there is none left. */
-adj_status next_group_kernel(adj_exec *e, const node_group *g, candidate *c);
+adj_status next_group_kernel(adj_exec *e, const step *s, candidate *c);
 /* Prepares the candidate into the described step, which then has its kernel. With same_bits it is
  * the kernel's first one from c->number on that does not add up by threads. */
 adj_status prepare_step(adj_exec *e, step *s, candidate *c);
@@ -30,7 +30,7 @@ adj_status set_why(adj_exec *e, step *s, const char *why);
 adj_status tune_open(adj_exec *e);
 /* Selects the fastest candidate by timing; ADJ_ENOKERNEL if there is none, or no time to find it.
  */
-adj_status tune_group(adj_exec *e, step *s, const node_group *g);
+adj_status tune_group(adj_exec *e, step *s);
 /* Writes the file; may be called in every case after planning. */
 void tune_close(adj_exec *e);
 

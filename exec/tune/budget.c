@@ -14,11 +14,11 @@ static const double part_of_runs = 0.02;
 enum { FEWEST_RUNS = 4 }; /* two candidates, twice each */
 
 /* About what one run takes, in seconds: only the ratio counts, between groups of one graph. */
-static double work_of(const adj_exec *e, const node_group *g)
+static double work_of(const adj_exec *e, int n, const adj_node *const node[])
 {
     double seconds = 0;
-    for (int i = 0; i < g->n; i++)
-        seconds += roofline_node(&e->planning->roofline, g->node[i]);
+    for (int i = 0; i < n; i++)
+        seconds += roofline_node(&e->planning->roofline, node[i]);
     return seconds;
 }
 
@@ -55,7 +55,7 @@ void budget_open(adj_exec *e, int64_t runs)
         int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
         if (k < i || is_view)
             continue;
-        t->work_left += work_of(e, g);
+        t->work_left += work_of(e, g->n, g->node);
         t->groups_left++;
     }
 }
@@ -65,10 +65,10 @@ int budget_is_open(const tuner *t)
     return t->may_time && t->spent < t->seconds && t->runs >= FEWEST_RUNS;
 }
 
-double budget_for(const adj_exec *e, const node_group *g, double usual)
+double budget_for(const adj_exec *e, const adj_group *g, double usual)
 {
     const tuner *t = e->planning->tuner;
-    const double left = t->seconds - t->spent, work = work_of(e, g);
+    const double left = t->seconds - t->spent, work = work_of(e, g->n_node, g->node);
     const double by_work = t->work_left > work ? work / t->work_left : 1;
     const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
     const double share = left * (by_work + equal) / 2;
@@ -76,8 +76,8 @@ double budget_for(const adj_exec *e, const node_group *g, double usual)
     return share < gain ? share : gain;
 }
 
-void budget_pass(adj_exec *e, const node_group *g)
+void budget_pass(adj_exec *e, const adj_group *g)
 {
-    e->planning->tuner->work_left -= work_of(e, g);
+    e->planning->tuner->work_left -= work_of(e, g->n_node, g->node);
     e->planning->tuner->groups_left--;
 }

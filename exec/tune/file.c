@@ -44,7 +44,7 @@ tune_entry *tune_find(const tuner *t, const char *key)
 
 tune_entry *tune_new_entry(tuner *t)
 {
-    tune_entry *list = region_grow(&t->region, t->entry, t->n_entry, &t->max_entry, sizeof *list);
+    tune_entry *list = region_grow(t->region, t->entry, t->n_entry, &t->max_entry, sizeof *list);
     if (list == NULL)
         return NULL;
     t->entry = list;
@@ -54,8 +54,8 @@ tune_entry *tune_new_entry(tuner *t)
 adj_status tune_add(tuner *t, const tune_entry *entry)
 {
     tune_entry copy = *entry, *old = tune_find(t, entry->key);
-    copy.key = old != NULL ? old->key : region_string(&t->region, entry->key);
-    copy.impl = region_string(&t->region, entry->impl);
+    copy.key = old != NULL ? old->key : region_string(t->region, entry->key);
+    copy.impl = region_string(t->region, entry->impl);
     if (copy.key == NULL || copy.impl == NULL)
         return ADJ_ENOMEM;
     if (old == NULL && (old = tune_new_entry(t)) == NULL)
@@ -80,7 +80,7 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
         wrong = "is not a regular file";
     else if (s.st_size > MAX_BYTES)
         wrong = "is too large";
-    else if ((*text = region_alloc(&t->region, (size_t)s.st_size + 1, 1)) == NULL)
+    else if ((*text = region_alloc(t->region, (size_t)s.st_size + 1, 1)) == NULL)
         *status = ADJ_ENOMEM;
     for (*size = 0; *text != NULL && *size < (size_t)s.st_size;) {
         ssize_t got = read(fd, *text + *size, (size_t)s.st_size - *size);
@@ -103,7 +103,7 @@ adj_status tune_read_selection(adj_exec *e, const char *text)
     const char *wrong = size > MAX_BYTES            ? "is too long"
                         : !tune_is_text(text, size) ? "is not text"
                                                     : NULL;
-    char *copy = wrong == NULL ? region_string(&t->region, text) : NULL;
+    char *copy = wrong == NULL ? region_string(t->region, text) : NULL;
     if (wrong == NULL && copy == NULL)
         return ADJ_ENOMEM;
     if (wrong == NULL)

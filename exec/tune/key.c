@@ -1,12 +1,10 @@
 /* key.c - names for what a tune file holds: groups, machines, implementations. All are plain
  * text, and do not depend on where a group stands in its graph. */
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "base/c_locale.h"
 #include "base/hash.h"
+#include "base/machine/machine.h"
 #include "tune.h"
 
 enum { HASH_DIGITS = 18 }; /* with "#" and the end */
@@ -32,7 +30,7 @@ static void add_number(writer *w, int v)
 /* Letters that a line of the file may hold: printable ones, no tab. */
 __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
 {
-    char piece[256];
+    char piece[512];
     va_list args;
     va_start(args, format);
     c_vsnprintf(piece, sizeof piece, format, args);
@@ -110,40 +108,16 @@ static void end_line(writer *w)
     w->text[w->used] = '\0';
 }
 
-#if defined(__x86_64__)
-static void put_cpu(writer *w)
-{
-    unsigned a, b, c, d, brand[13] = {0};
-    char name[sizeof brand];
-    for (unsigned i = 0; i < 3; i++)
-        if (__get_cpuid(0x80000002U + i, &a, &b, &c, &d))
-            memcpy(brand + (size_t)4 * i, (const unsigned[]){a, b, c, d}, 4 * sizeof a);
-    memcpy(name, brand, sizeof brand);
-    unsigned model = __get_cpuid(1, &a, &b, &c, &d) ? a : 0;
-    put(w, "cpu %s %08x", name + strspn(name, " "), model);
-    end_line(w);
-    put(w, "isa sse2%s%s%s%s%s%s", __builtin_cpu_supports("avx2") ? " avx2" : "",
-        __builtin_cpu_supports("fma") ? " fma" : "",
-        __builtin_cpu_supports("avx512f") ? " avx512f" : "",
-        __builtin_cpu_supports("avx512bw") ? " avx512bw" : "",
-        __builtin_cpu_supports("avx512vl") ? " avx512vl" : "",
-        __builtin_cpu_supports("avx512vnni") ? " avx512vnni" : "");
-    end_line(w);
-}
-#else
-static void put_cpu(writer *w)
-{
-    put(w, "cpu unknown");
-    end_line(w);
-}
-#endif
-
 void tune_header(const adj_exec *e, char header[TUNE_HEADER])
 {
     writer w = {.text = header, .size = TUNE_HEADER - 1};
+    const machine_facts machine = machine_look("");
     put(&w, TUNE_BEGIN " 4, library %d", ADJ_VERSION);
     end_line(&w);
-    put_cpu(&w);
+    put(&w, "cpu %s", machine.name);
+    end_line(&w);
+    put(&w, "isa %s", machine.features);
+    end_line(&w);
     for (int i = 0; i < e->backends.n; i++) {
         char about[128] = "* *";
         if (e->backends.list[i]->describe != NULL)

@@ -55,19 +55,9 @@ static void close_race(adj_exec *e, race *r)
 static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
 {
     timed_candidate *t = &r->list[r->n];
-    size_t n_in = (size_t)s->group.n_in, n_out = (size_t)s->group.n_out;
     *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
-    void **room = region_alloc(&r->region, 2 * (n_in + n_out), sizeof *room);
-    if (room == NULL) {
-        no_memory(e);
-        return NULL;
-    }
-    t->s.prep.in = (const adj_layout **)room;
-    t->s.prep.out = (const adj_layout **)(room + n_in);
-    t->s.call.in = (const void *const *)(room + n_in + n_out);
-    t->s.call.out = room + 2 * n_in + n_out;
     t->s.call.message = e->run.message;
-    return t;
+    return alloc_operands(e, &r->region, &t->s, s->n_in, s->n_out) == ADJ_OK ? t : NULL;
 }
 
 /* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is the reference's where
@@ -88,14 +78,13 @@ static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
 }
 
 /* *late: there was no time to prepare all of them. */
-static adj_status enter_all(adj_exec *e, race *r, const step *s, const node_group *g,
-                            double deadline, int *late)
+static adj_status enter_all(adj_exec *e, race *r, const step *s, double deadline, int *late)
 {
     candidate c = {.index = NONE};
     *late = 0;
     if (open_race(e, r, MAX_CANDIDATES) != ADJ_OK)
         return e->status;
-    while (!*late && next_group_kernel(e, g, &c) == ADJ_OK)
+    while (!*late && next_group_kernel(e, s, &c) == ADJ_OK)
         while (!*late && r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK) {
             c.number++;
             c.is_spare = 1;
@@ -191,7 +180,7 @@ static adj_status keep_winner(adj_exec *e, const timed_candidate *t, tune_entry 
     winner->kernel = t->s.kernel->name;
     winner->candidate = t->number;
     winner->seconds = t->best;
-    winner->impl = region_string(&e->planning->tuner->region, impl);
+    winner->impl = region_string(e->planning->tuner->region, impl);
     return winner->impl != NULL ? ADJ_OK : no_memory(e);
 }
 
@@ -229,14 +218,13 @@ static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
 /* ---- how much time there is ---- */
 
 /* Times a run of what would be taken without timing, HUGE_VAL: of none; and preparing it. */
-static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, double *run,
-                             double *preparing)
+static adj_status time_usual(adj_exec *e, const step *s, double *run, double *preparing)
 {
     race r;
     const double start = seconds_now();
     *run = HUGE_VAL;
     timed_candidate *t = open_race(e, &r, 1) == ADJ_OK ? new_candidate(e, &r, s) : NULL;
-    if (t != NULL && select_by_estimate(e, &t->s, g) == ADJ_OK) {
+    if (t != NULL && select_by_estimate(e, &t->s) == ADJ_OK) {
         r.n = 1;
         *preparing = seconds_now() - start;
         if (make_room(e, &r) == ADJ_OK)
@@ -249,29 +237,29 @@ static adj_status time_usual(adj_exec *e, const step *s, const node_group *g, do
 
 /* Seconds that a race for the group may take; 0: it has no use. Of a group that no kernel takes
  * x->seconds stays 0. */
-static double allow(adj_exec *e, const step *s, const node_group *g, tune_entry *x)
+static double allow(adj_exec *e, const step *s, tune_entry *x)
 {
     const tuner *t = e->planning->tuner;
     double run = HUGE_VAL, preparing = 0;
     if (t->runs == HUGE_VAL)
-        return budget_for(e, g, HUGE_VAL);
-    if (time_usual(e, s, g, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
+        return budget_for(e, &s->group, HUGE_VAL);
+    if (time_usual(e, s, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
         return 0;
-    const double seconds = budget_for(e, g, run), min = 2 * (preparing + 2 * run);
+    const double seconds = budget_for(e, &s->group, run), min = 2 * (preparing + 2 * run);
     x->seconds = run;
     x->too_few = seconds > min ? seconds : min;
     return seconds > min ? seconds : 0;
 }
 
-adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_entry *winner, int *late)
+adj_status tune_race(adj_exec *e, const step *s, tune_entry *winner, int *late)
 {
     tuner *t = e->planning->tuner;
     race r = {.n = 0};
-    const double start = seconds_now(), seconds = allow(e, s, g, winner);
-    const int is_refused = seconds == 0 && winner->seconds == 0 && g->n > 1;
+    const double start = seconds_now(), seconds = allow(e, s, winner);
+    const int is_refused = seconds == 0 && winner->seconds == 0 && s->group.n_node > 1;
     *late = seconds == 0 && !is_refused;
     if (seconds > 0 && e->status == ADJ_OK)
-        enter_all(e, &r, s, g, start + seconds / 2, late);
+        enter_all(e, &r, s, start + seconds / 2, late);
     if (!*late && e->status == ADJ_OK && r.n == 1)
         r.list[0].best = 0; /* it was not timed, and need not be */
     else if (!*late && e->status == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK)

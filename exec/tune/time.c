@@ -50,13 +50,6 @@ static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
     return e->status;
 }
 
-void tune_free_areas(adj_exec *e)
-{
-    for (int k = 0; k < N_TUNE_AREA; k++)
-        adj_release(&e->region.allocator, e->planning->tuner->area[k].data);
-    memset(e->planning->tuner->area, 0, sizeof e->planning->tuner->area);
-}
-
 /* Points the call's operands and results into areas; NULL: finds the areas' bytes. */
 static void point_call(const adj_exec *e, step *s, char *const area[N_AREA], size_t bytes[N_AREA])
 {
@@ -155,7 +148,7 @@ adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds
             !adj_shape_equal(c->type.shape, wanted->type.shape)))
         c = c->next;
     if (c == NULL) {
-        if ((c = region_alloc(&t->region, 1, sizeof *c)) == NULL)
+        if ((c = region_alloc(t->region, 1, sizeof *c)) == NULL)
             return no_memory(e);
         *c = *wanted;
         c->seconds = HUGE_VAL;

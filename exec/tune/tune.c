@@ -22,7 +22,7 @@ static const double default_seconds = 5;
 static char *file_in(tuner *t, const char *folder)
 {
     size_t size = strlen(folder) + sizeof "tune-0123456789abcdef.txt";
-    char *path = region_alloc(&t->region, size, 1);
+    char *path = region_alloc(t->region, size, 1);
     if (path != NULL)
         snprintf(path, size, "%stune-%016llx.txt", folder,
                  (unsigned long long)hash_text(HASH_START, t->header));
@@ -38,7 +38,7 @@ static adj_status open_file(adj_exec *e)
         return ADJ_OK;
     tune_header(e, t->header);
     t->makes_folders = path[strlen(path) - 1] == '/';
-    t->path = t->makes_folders ? file_in(t, path) : region_string(&t->region, path);
+    t->path = t->makes_folders ? file_in(t, path) : region_string(t->region, path);
     return t->path != NULL ? tune_read(e) : ADJ_ENOMEM;
 }
 
@@ -70,10 +70,10 @@ adj_status tune_open(adj_exec *e)
         return set_error(e, ADJ_EARG,
                          "adj_exec_new: tune_runs is wrong (got %lld, expected 0 or more)",
                          (long long)o->tune_runs);
-    tuner *t = e->planning->tuner = adj_alloc(&e->region.allocator, sizeof *t);
+    tuner *t = e->planning->tuner = planning_alloc(e, 1, sizeof *t);
     if (t == NULL)
-        return no_memory(e);
-    t->region.allocator = e->region.allocator;
+        return e->status;
+    t->region = &e->planning->region;
     t->may_time = o->tune != 0;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
     if (tune_read_selection(e, o->selection) != ADJ_OK || (o->tune && open_file(e) != ADJ_OK))
@@ -98,10 +98,8 @@ void tune_close(adj_exec *e)
         c_snprintf(e->warning, sizeof e->warning,
                    "tune: %g seconds were too short, up to %d steps have the usual choice",
                    t->seconds, t->left);
-    tune_free_areas(e);
-    region_free(&t->region);
-    adj_release(&e->region.allocator, t);
-    e->planning->tuner = NULL;
+    for (int k = 0; k < N_TUNE_AREA; k++)
+        adj_release(&e->region.allocator, t->area[k].data);
 }
 
 /* ---- a candidate is found again ---- */
@@ -121,13 +119,12 @@ static int is_known(const adj_exec *e, const step *s, const tune_entry *x, int i
 
 /* Prepares what the entry says. Its number is where the candidate was found; as a backend's list
  * may be another one today, all are looked at if it is not there. ADJ_ENOKERNEL: it is nowhere. */
-static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const tune_entry *x,
-                                int in_any_layout)
+static adj_status prepare_known(adj_exec *e, step *s, const tune_entry *x, int in_any_layout)
 {
     candidate c = {.index = NONE, .is_spare = 1};
     adj_status status;
     do
-        status = next_group_kernel(e, g, &c);
+        status = next_group_kernel(e, s, &c);
     while (status == ADJ_OK &&
            (strcmp(c.backend->name, x->backend) != 0 || strcmp(c.kernel->name, x->kernel) != 0));
     for (int i = -1; i < MAX_CANDIDATES && status == ADJ_OK; i++) {
@@ -145,16 +142,16 @@ static adj_status prepare_known(adj_exec *e, step *s, const node_group *g, const
 
 /* ---- a group of the plan takes what was decided ---- */
 
-static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_entry *x)
+static adj_status take(adj_exec *e, step *s, const tune_entry *x)
 {
-    adj_status status = prepare_known(e, s, g, x, 0);
+    adj_status status = prepare_known(e, s, x, 0);
     if (status == ADJ_ENOKERNEL)
-        status = prepare_known(e, s, g, x, 1);
-    int first = backend_for(e, g->node[0]->op, 0);
+        status = prepare_known(e, s, x, 1);
+    int first = backend_for(e, s->group.node[0]->op, 0);
     if (status != ADJ_OK)
         return status;
     s->tuned = x->seconds;
-    if (s->backend == first || g->n > 1)
+    if (s->backend == first || s->group.n_node > 1)
         return ADJ_OK;
     char why[ADJ_WHY];
     snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
@@ -165,10 +162,10 @@ static adj_status take(adj_exec *e, step *s, const node_group *g, const tune_ent
 }
 
 /* What the table says of the group, if it says something. */
-static adj_status take_known(adj_exec *e, step *s, const node_group *g, const char *key)
+static adj_status take_known(adj_exec *e, step *s, const char *key)
 {
     tune_entry *x = tune_find(e->planning->tuner, key);
-    adj_status status = x != NULL && x->kernel != NULL ? take(e, s, g, x) : ADJ_ENOKERNEL;
+    adj_status status = x != NULL && x->kernel != NULL ? take(e, s, x) : ADJ_ENOKERNEL;
     if (status == ADJ_OK) {
         x->used = 1;
         e->info.cached += x->origin != TIMED;
@@ -181,7 +178,7 @@ static adj_status take_known(adj_exec *e, step *s, const node_group *g, const ch
 /* True if there is no winner, or none that can be prepared: a file may be forged, or a kernel
  * refuse the layouts that are there. What an earlier plan had no time for needs clearly more than
  * was too few. */
-static int is_open(adj_exec *e, const node_group *g, const tune_entry *x)
+static int is_open(adj_exec *e, const step *s, const tune_entry *x)
 {
     const double clearly_more = 1.5;
     tuner *t = e->planning->tuner;
@@ -190,13 +187,13 @@ static int is_open(adj_exec *e, const node_group *g, const tune_entry *x)
     if (x->is_met)
         return 0;
     const int is_worth_it =
-        t->runs == HUGE_VAL || budget_for(e, g, x->seconds) > clearly_more * x->too_few;
+        t->runs == HUGE_VAL || budget_for(e, &s->group, x->seconds) > clearly_more * x->too_few;
     t->left += t->may_time && !is_worth_it;
     return is_worth_it;
 }
 
 /* Records the fastest candidate, or that there is none or was no time. */
-static adj_status time_group(adj_exec *e, const step *s, const node_group *g, const char *key)
+static adj_status time_group(adj_exec *e, const step *s, const char *key)
 {
     tuner *t = e->planning->tuner;
     tune_entry winner = {.key = key, .impl = ""};
@@ -205,32 +202,32 @@ static adj_status time_group(adj_exec *e, const step *s, const node_group *g, co
         t->left += t->may_time;
         return ADJ_OK;
     }
-    if (tune_race(e, s, g, &winner, &late) != ADJ_OK)
+    if (tune_race(e, s, &winner, &late) != ADJ_OK)
         return e->status;
     t->left += late;
     t->changed |= winner.kernel != NULL || winner.too_few > 0;
     return tune_add(t, &winner) == ADJ_OK ? ADJ_OK : no_memory(e);
 }
 
-adj_status tune_group(adj_exec *e, step *s, const node_group *g)
+adj_status tune_group(adj_exec *e, step *s)
 {
     tuner *t = e->planning->tuner;
     char key[TUNE_KEY];
-    if (has_collective(g->n, g->node))
+    if (has_collective(s->group.n_node, s->group.node))
         return ADJ_ENOKERNEL;
     if (tune_key(e, &s->group, key) != ADJ_OK)
         return no_memory(e);
-    adj_status status = take_known(e, s, g, key);
+    adj_status status = take_known(e, s, key);
     tune_entry *x = tune_find(t, key);
     const int is_first = x == NULL || !x->is_met;
-    if (status == ADJ_ENOKERNEL && is_open(e, g, x)) {
-        status = time_group(e, s, g, key);
+    if (status == ADJ_ENOKERNEL && is_open(e, s, x)) {
+        status = time_group(e, s, key);
         if (status == ADJ_OK)
-            status = take_known(e, s, g, key);
+            status = take_known(e, s, key);
     }
     if ((x = tune_find(t, key)) != NULL)
         x->is_met = 1;
     if (is_first)
-        budget_pass(e, g);
+        budget_pass(e, &s->group);
     return status;
 }

@@ -48,7 +48,7 @@ typedef struct reorder_cost {
 } reorder_cost;
 
 struct tuner {
-    region region;
+    region *region;    /* the planning's */
     char *path;        /* of the file; NULL: none */
     int makes_folders; /* in which it is, if they are not there */
     int may_time, may_write, changed;
@@ -113,16 +113,15 @@ void budget_open(adj_exec *e, int64_t runs);
 int budget_is_open(const tuner *t);
 /* Seconds for this group's, of which one run takes usual seconds without tuning (HUGE_VAL: not
  * known). */
-double budget_for(const adj_exec *e, const node_group *g, double usual);
+double budget_for(const adj_exec *e, const adj_group *g, double usual);
 /* The group has been decided. */
-void budget_pass(adj_exec *e, const node_group *g);
+void budget_pass(adj_exec *e, const adj_group *g);
 
 /* ---- race.c: the candidates for one group beside each other ---- */
 
 /* Times them; the fastest becomes winner's backend, kernel, candidate, impl and seconds. Without
  * kernel: there is none. One that has no rival is not timed. *late: there was no time. */
-adj_status tune_race(adj_exec *e, const step *s, const node_group *g, tune_entry *winner,
-                     int *late);
+adj_status tune_race(adj_exec *e, const step *s, tune_entry *winner, int *late);
 
 /* ---- time.c: running candidates on memory of their own ---- */
 
@@ -134,6 +133,5 @@ void bind_step(const adj_exec *e, step *s);
 double tune_run(adj_exec *e, step *s);
 /* Adds the seconds of the reorder, which is timed once; HUGE_VAL: there is none. */
 adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds);
-void tune_free_areas(adj_exec *e);
 
 #endif
