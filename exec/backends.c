@@ -76,59 +76,42 @@ int may_compute(const adj_exec *e, int backend, const adj_op *op)
     return first <= backend && backend <= e->backends.fallback;
 }
 
-/* message: a warning or, where it fails, the reason. */
-static adj_status try_open(adj_exec *e, int backend, char message[ADJ_WHY])
+int open_backend(adj_exec *e, int i, int is_spare)
 {
-    message[0] = '\0';
-    if (e->backends.state[backend] == BACKEND_OPEN)
-        return ADJ_OK;
+    exec_backends *b = &e->backends;
+    char message[ADJ_WHY] = ""; /* a warning or, where it fails, the reason */
+    if (b->state[i] == BACKEND_OPEN || (b->state[i] == BACKEND_FAILED && is_spare))
+        return b->state[i] == BACKEND_OPEN;
     const adj_backend_opts opts = {.allocator = &e->region.allocator,
                                    .threads = e->opts.threads,
                                    .quarantine = e->opts.debug.quarantine,
                                    .math = e->opts.math,
-                                   .self = e->backends.list[backend],
+                                   .self = b->list[i],
                                    .message = message};
-    adj_status status = e->backends.list[backend]->open(&opts, &e->backends.opened[backend]);
+    const adj_status status = b->list[i]->open(&opts, &b->opened[i]);
+    const int is_open = status == ADJ_OK;
     message[ADJ_WHY - 1] = '\0';
-    e->backends.state[backend] = status == ADJ_OK ? BACKEND_OPEN : BACKEND_FAILED;
-    if (status != ADJ_OK && message[0] == '\0')
-        snprintf(message, ADJ_WHY, "%s", adj_status_name(status));
-    return status;
-}
-
-adj_status open_backend(adj_exec *e, int backend)
-{
-    char message[ADJ_WHY];
-    const adj_status status = try_open(e, backend, message);
-    if (status != ADJ_OK)
-        return set_error(e, status, "adj_exec_new: backend %s cannot be opened (%s)",
-                         e->backends.list[backend]->name, message);
-    if (message[0] != '\0' && e->warning[0] == '\0')
-        snprintf(e->warning, sizeof e->warning, "%s", message);
-    return ADJ_OK;
-}
-
-int can_open(adj_exec *e, int backend)
-{
-    char message[ADJ_WHY];
-    if (e->backends.state[backend] != BACKEND_UNTRIED)
-        return e->backends.state[backend] == BACKEND_OPEN;
-    const adj_status status = try_open(e, backend, message);
-    if (status == ADJ_ENOMEM)
+    b->state[i] = is_open ? BACKEND_OPEN : BACKEND_FAILED;
+    if (!is_open && message[0] == '\0')
+        snprintf(message, sizeof message, "%s", adj_status_name(status));
+    if (!is_open && !is_spare)
+        set_error(e, status, "adj_exec_new: backend %s cannot be opened (%s)", b->list[i]->name,
+                  message);
+    else if (status == ADJ_ENOMEM)
         no_memory(e);
-    if (e->warning[0] == '\0' && status != ADJ_OK)
+    else if (e->warning[0] == '\0' && !is_open)
         snprintf(e->warning, sizeof e->warning, "backend %s is left out: it cannot be opened (%s)",
-                 e->backends.list[backend]->name, message);
+                 b->list[i]->name, message);
     else if (e->warning[0] == '\0')
         snprintf(e->warning, sizeof e->warning, "%s", message);
-    return status == ADJ_OK;
+    return is_open;
 }
 
 adj_status open_progressing(adj_exec *e)
 {
     for (int i = 0; i < e->backends.fallback && e->status == ADJ_OK; i++)
         if (e->backends.list[i]->progress != NULL)
-            (void)can_open(e, i);
+            (void)open_backend(e, i, 1);
     return e->status;
 }
 

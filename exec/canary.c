@@ -50,8 +50,7 @@ static int is_in_use(const slot *s, int step)
            (s->kept || (s->first != NONE && s->first <= step && s->last >= step));
 }
 
-/* The nearest one behind the slot, or before it, that is in use: what a longer write would reach.
- */
+/* Returns the nearest slot in use behind s, or before it, which a longer write would reach. */
 static const slot *neighbour(const plan *p, const slot *s, int is_behind, int step)
 {
     const slot *nearest = NULL;

@@ -354,6 +354,7 @@ adj_status form_groups(adj_exec *e)
                 return e->status;
     int64_t *key = planning_alloc(e, (size_t)w.n, sizeof *key);
     c->group = planning_alloc(e, (size_t)w.n, sizeof *c->group);
+    c->group_of = planning_alloc(e, (size_t)w.n, sizeof *c->group_of);
     if (e->status != ADJ_OK)
         return e->status;
     for (int i = 0; i < w.n; i++)
@@ -362,5 +363,8 @@ adj_status form_groups(adj_exec *e)
         order_collectives(&w, key) != ADJ_OK)
         return e->status;
     c->n_group = order(&w, key, c->group);
+    for (int i = 0; i < c->n_group; i++)
+        for (int m = 0; m < c->group[i].n; m++)
+            c->group_of[c->group[i].node[m]->id] = i;
     return ADJ_OK;
 }

@@ -12,14 +12,17 @@
 #include "memory.h"
 #include "run.h"
 
-/* Returns zeroed memory for the results of s, of which `out` has the operand's bytes; NULL: out of
- * memory. */
+/* Returns zeroed, 64-aligned memory for the results of s, of which `out` has the operand's bytes;
+ * NULL: out of memory. */
 static void **new_results(const adj_exec *e, region *r, const step *s, int out, const void *operand)
 {
     void **result = region_alloc(r, (size_t)s->n_out, sizeof *result);
-    for (int i = 0; i < s->n_out && result != NULL; i++)
-        if ((result[i] = region_alloc(r, 1, slot_of(&e->plan, s->out[i])->bytes)) == NULL)
+    for (int i = 0; i < s->n_out && result != NULL; i++) {
+        char *bytes = region_alloc(r, 1, slot_of(&e->plan, s->out[i])->bytes + 64);
+        if (bytes == NULL)
             return NULL;
+        result[i] = bytes + (64 - (uintptr_t)bytes % 64) % 64;
+    }
     if (result != NULL)
         memcpy(result[out], operand, slot_of(&e->plan, s->out[out])->bytes);
     return result;

@@ -4,19 +4,20 @@
 
 #include "graph/graph.h"
 
-/* Nodes of the executor's private graph. */
+/* Returns the number of nodes of the executor's private graph. */
 int exec_n_nodes(const adj_exec *e);
-/* step[id of a node of the private graph]: the step that computes it; negative: none does. */
+/* Writes step[id of a node of the private graph]: the step that computes it; negative: none does.
+ */
 void exec_list_steps(const adj_exec *e, int step[]);
-/* Which kernels run on which shapes and layouts, in any order: a hash. */
+/* Returns a hash of which kernels run on which shapes and layouts, in any order. */
 uint64_t exec_hash_kernels(const adj_exec *e);
-/* The last run failed because a kernel wrote outside its memory. */
+/* True if the last run failed because a kernel wrote outside its memory. */
 int exec_was_overrun(const adj_exec *e);
-/* The private graph, to be freed by the caller, of an executor that will not run again, and
- * image[id of a node of the user's graph], its node there; NULL: dead. */
+/* Hands over the private graph, to be freed by the caller, of an executor that will not run again,
+ * and image[id of a node of the user's graph], its node there; NULL: dead. */
 adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[]);
 
-/* ---- sharing.c: are values that share memory what they are where each has its own? ---- */
+/* ---- sharing.c: values that are others where they share memory ---- */
 
 typedef struct {
     const adj_node *reader;  /* the first node that read, or gave, something else; NULL: the run's
@@ -27,14 +28,12 @@ typedef struct {
     int scratch;             /* it was by's scratch memory */
 } exec_damage;
 
-/* Two executors of one graph by the same kernels, of which the second shares nothing, after as many
- * runs on the same values, with checksums: of the last one. 1: they differ, and *d says where
- * first; 0: they do not; negative: they cannot be compared, as their plans differ. Nodes are of the
- * executors' own graphs.
- */
+/* Compares the last runs, with checksums, of two executors of one graph by the same kernels, after
+ * as many runs on the same values; the second shares no memory. 1: they differ, and *d says where
+ * first; 0: they do not; negative: their plans differ. Nodes are of the executors' own graphs. */
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d);
 
-/* ---- in_place.c: is what a kernel claims to compute in place the same there? ---- */
+/* ---- in_place.c: results that are others where they are computed in place ---- */
 
 typedef struct {
     const adj_node *result, *operand; /* of the private graph */

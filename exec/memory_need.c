@@ -13,7 +13,7 @@
 /* What is smaller is not worth looking at the system for. */
 static const size_t considerable = (size_t)16 << 20;
 
-/* Can malloc provide it? It may keep memory free inside the address space. */
+/* True if malloc can provide it: it may keep memory free inside the address space. */
 static int can_be_had(size_t bytes)
 {
     void *volatile p = malloc(bytes); /* volatile: the compiler must not leave it out */

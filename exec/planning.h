@@ -24,6 +24,7 @@ typedef struct {
     const adj_node **proposed; /* room for what a match proposes */
     int n_group;
     node_group *group;                  /* in the order they run */
+    int *group_of;                      /* by id: the node's group; not of leaves */
     int max_step, max_buffer, max_slot; /* room in the plan's arrays */
     int *first_buffer;                  /* by id: head of the value's buffers, or NONE */
     invariance *invariance;             /* by id; NULL: not found yet */

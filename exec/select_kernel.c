@@ -40,11 +40,12 @@ adj_status next_group_kernel(adj_exec *e, const step *s, candidate *c)
                 return ADJ_OK;
         int k = c->backend != NULL ? c->index + 1 - backend_for(e, op, 0) : 0;
         int backend = backend_for(e, op, k);
-        while (backend != NONE && k > 0 && c->is_spare && !can_open(e, backend))
+        while (backend != NONE && !open_backend(e, backend, k > 0 && c->is_spare) &&
+               e->status == ADJ_OK)
             backend = backend_for(e, op, ++k);
         if (backend == NONE)
             return ADJ_ENOKERNEL;
-        if (open_backend(e, backend) == ADJ_OK)
+        if (e->status == ADJ_OK)
             *c = (candidate){.backend = e->backends.list[backend],
                              .opened = e->backends.opened[backend],
                              .index = backend,
@@ -107,8 +108,8 @@ void drop_step(adj_exec *e, const step *s)
 
 /* ---- the least estimate ---- */
 
-/* The kernel's first candidate, or the first of the implementation that the options want, which
- * then is before all others. */
+/* Prepares the kernel's first candidate, or the first of the implementation that the options want,
+ * which then is before all others. */
 static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
 {
     for (c->number = 0; e->opts.debug.impl != NULL; c->number++) {

@@ -122,34 +122,12 @@ static void find_operand(const plan *p, const step *s, int out, exec_damage *d)
     }
 }
 
-static int has_same_layouts(const adj_exec *a, const adj_exec *b, const int x[], const int y[],
-                            int n)
-{
-    for (int k = 0; k < n; k++) {
-        const buffer *p = &a->plan.buffer[x[k]], *q = &b->plan.buffer[y[k]];
-        if (p->backend != q->backend || strcmp(layout_text(a, p), layout_text(b, q)) != 0)
-            return 0;
-    }
-    return 1;
-}
-
-/* True if step i is the same kernel on the same layouts. */
-static int is_same_step(const adj_exec *a, const adj_exec *b, int i)
-{
-    const step *s = &a->plan.step[i], *t = &b->plan.step[i];
-    return s->kind == t->kind && s->backend == t->backend && s->n_in == t->n_in &&
-           s->n_out == t->n_out && strcmp(s->prep.impl, t->prep.impl) == 0 &&
-           has_same_layouts(a, b, s->in, t->in, s->n_in) &&
-           has_same_layouts(a, b, s->out, t->out, s->n_out);
-}
-
+/* True if the plans' steps are the same kernels on the same layouts. */
 static int is_same_plan(const adj_exec *a, const adj_exec *b)
 {
     const plan *p = &a->plan, *q = &b->plan;
-    int same = p->n_step == q->n_step && p->n_fetch == q->n_fetch && p->n_update == q->n_update;
-    for (int i = 0; i < p->n_step && same; i++)
-        same = is_same_step(a, b, i);
-    return same;
+    return p->n_step == q->n_step && p->n_sum == q->n_sum && p->n_fetch == q->n_fetch &&
+           p->n_update == q->n_update && exec_hash_kernels(a) == exec_hash_kernels(b);
 }
 
 /* Describes what is different: of step i its operand or result k, or what is read at the end. */

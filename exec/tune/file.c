@@ -66,8 +66,8 @@ adj_status tune_add(tuner *t, const tune_entry *entry)
 
 /* ---- reading ---- */
 
-/* Opening must not hang on a pipe, nor reading go on for ever on a device. The whole file in *text,
- * ended by 0; NULL: there is none. Returns what is wrong with it, NULL: nothing. */
+/* Reads the whole file into *text, ended by 0; NULL: there is none. Returns what is wrong with it,
+ * or NULL. Opening must not hang on a pipe, nor reading go on for ever on a device. */
 static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
 {
     struct stat s;
@@ -115,7 +115,7 @@ adj_status tune_read_selection(adj_exec *e, const char *text)
     return status;
 }
 
-/* Whether it was once written here. Another file is never replaced, whatever it is called. */
+/* True if it was once written here. Another file is never replaced, whatever it is called. */
 static int is_ours(const char *text) { return strncmp(text, TUNE_BEGIN, strlen(TUNE_BEGIN)) == 0; }
 
 /* Reads a whole file of this machine: appends its entries to the table. Returns what is
@@ -162,51 +162,37 @@ adj_status tune_read(adj_exec *e)
 
 /* ---- writing ---- */
 
-/* A selection came from elsewhere: it holds for this plan alone. */
+/* True if the file keeps it: a selection came from elsewhere, and holds for this plan alone. */
 static int writes_entry(const tune_entry *entry)
 {
     return (entry->kernel != NULL || entry->too_few > 0) && entry->origin != FROM_SELECTION;
 }
 
-/* Returns the entry among the first n that is written under the key, or NULL. The search starts at
- * *from, where the file's next entry is unless another process has written. */
-static tune_entry *find_written(const tuner *t, int n, const char *key, int *from)
-{
-    for (int i = 0; i < n; i++) {
-        tune_entry *x = &t->entry[(*from + i) % n];
-        if (writes_entry(x) && strcmp(x->key, key) == 0) {
-            *from = (*from + i + 1) % n;
-            return x;
-        }
-    }
-    return NULL;
-}
-
-/* Adds the entries that other processes have written since this one read the file. This process's
- * own winners stay. Requires: the file is locked. */
+/* Makes the table what the file holds now, which other processes may have written, with what this
+ * one has timed. Requires: the file is locked. */
 static adj_status merge_file(tuner *t)
 {
-    const int n = t->n_entry;
+    tuner all = *t;
     adj_status status = ADJ_OK;
     char *text;
     size_t size = 0;
-    int line = 0, from = 0;
+    int line = 0;
     const char *wrong = load(t, &text, &size, &status);
-    if (status != ADJ_OK || wrong != NULL || text == NULL)
+    if (status != ADJ_OK || wrong != NULL || size == 0)
         return status;
-    if (size > 0 && !is_ours(text))
+    if (!is_ours(text))
         return ADJ_EIO;
-    wrong = read_file(t, text, size, &line, &status);
-    const int end = wrong == NULL ? t->n_entry : n;
-    t->n_entry = n;
-    for (int i = n; i < end; i++) {
-        const tune_entry theirs = t->entry[i];
-        tune_entry *ours = find_written(t, n, theirs.key, &from);
-        if (ours == NULL)
-            t->entry[t->n_entry++] = theirs;
-        else if (ours->kernel == NULL && theirs.kernel != NULL)
-            *ours = theirs;
+    all.n_entry = all.max_entry = 0;
+    wrong = read_file(&all, text, size, &line, &status);
+    if (status != ADJ_OK || wrong != NULL)
+        return status;
+    for (int i = 0; i < t->n_entry && status == ADJ_OK; i++) {
+        const tune_entry *x = &t->entry[i];
+        const tune_entry *theirs = x->origin == TIMED ? tune_find(&all, x->key) : NULL;
+        if (x->origin == TIMED && (x->kernel != NULL || theirs == NULL || theirs->kernel == NULL))
+            status = tune_add(&all, x);
     }
+    *t = all;
     return status;
 }
 
@@ -230,8 +216,8 @@ static int write_text(FILE *f, void *user)
     return ferror(f);
 }
 
-/* For the user alone, as the XDG base directory specification wants it. What cannot be made is
- * reported when the file is written. */
+/* Makes the folders, for the user alone, as the XDG base directory specification wants it. What
+ * cannot be made is reported when the file is written. */
 static void make_folders(char *path)
 {
     for (char *c = path + 1; *c != '\0'; c++)

@@ -77,7 +77,7 @@ static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
     return status;
 }
 
-/* *late: there was no time to prepare all of them. */
+/* Prepares all candidates. *late: there was no time for all of them. */
 static adj_status enter_all(adj_exec *e, race *r, const step *s, double deadline, int *late)
 {
     candidate c = {.index = NONE};
@@ -110,8 +110,8 @@ static double fastest(const race *r)
     return best;
 }
 
-/* In turns; what takes far longer than the best so far is left out from then on. 0: there was no
- * time to run each of them. */
+/* Runs the candidates in turns; what takes far longer than the best so far is left out from then
+ * on. 0: there was no time to run each of them. */
 static int run_race(adj_exec *e, race *r, double deadline)
 {
     int rounds = ROUNDS;
@@ -196,8 +196,8 @@ static timed_candidate *next_fastest(const adj_exec *e, const race *r)
     return next;
 }
 
-/* The fastest kernels come first, so that few reorders are timed. Another than the usual candidate
- * has to be clearly faster. */
+/* Finds the winner. The fastest kernels come first, so that few reorders are timed. Another than
+ * the usual candidate has to be clearly faster. */
 static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
 {
     const timed_candidate *usual = r->list, *best = NULL;
@@ -235,8 +235,8 @@ static adj_status time_usual(adj_exec *e, const step *s, double *run, double *pr
     return e->status;
 }
 
-/* Seconds that a race for the group may take; 0: it has no use. Of a group that no kernel takes
- * x->seconds stays 0. */
+/* Returns the seconds that a race for the group may take; 0: it has no use. Of a group that no
+ * kernel takes x->seconds stays 0. */
 static double allow(adj_exec *e, const step *s, tune_entry *x)
 {
     const tuner *t = e->planning->tuner;

@@ -14,7 +14,7 @@ enum { CACHE_LINE = 64, RUNS_OF_REORDER = 2 };
 
 /* ---- memory ---- */
 
-/* Ordinary numbers in every float type: halves from 0x3f00 to 0x3fff. */
+/* Writes ordinary numbers in every float type: halves from 0x3f00 to 0x3fff. */
 static void fill(area *a)
 {
     uint32_t x = 1;
@@ -25,7 +25,7 @@ static void fill(area *a)
     }
 }
 
-/* Zeroed when they grow, but for the filled floats. Every page is written: the first candidate's
+/* Grows the areas, zeroed but for the filled floats. Every page is written: the first candidate's
  * first run must not pay for it. */
 static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
 {
@@ -116,7 +116,7 @@ static adj_status time_runs(adj_exec *e, reorder_cost *c, void *state, size_t sc
     return e->status;
 }
 
-/* HUGE_VAL: there is no such reorder. */
+/* Finds the reorder's seconds; HUGE_VAL: there is no such reorder. */
 static adj_status find_cost(adj_exec *e, reorder_cost *c)
 {
     const adj_backend *b = e->backends.list[c->backend];

@@ -18,7 +18,8 @@ static const double default_seconds = 5;
 
 /* ---- once for a plan ---- */
 
-/* The file in a folder: one for each machine and version, as home directories are shared. */
+/* Returns the file in a folder: one for each machine and version, as home directories are shared.
+ */
 static char *file_in(tuner *t, const char *folder)
 {
     size_t size = strlen(folder) + sizeof "tune-0123456789abcdef.txt";
@@ -42,8 +43,8 @@ static adj_status open_file(adj_exec *e)
     return t->path != NULL ? tune_read(e) : ADJ_ENOMEM;
 }
 
-/* Bytes of what the whole graph's values pass through: at most those of the last cache, and no more
- * than can be read before each run. */
+/* Returns the bytes that the whole graph's values pass through: at most those of the last cache,
+ * and no more than can be read before each run. */
 static size_t cold_bytes(const adj_exec *e)
 {
     const size_t usual = (size_t)32 << 20, max = (size_t)64 << 20;
@@ -89,10 +90,10 @@ void tune_close(adj_exec *e)
     tuner *t = e->planning->tuner;
     if (t == NULL)
         return;
-    if (e->status == ADJ_OK)
-        tune_write(e);
     if (e->status == ADJ_OK && (e->selection = tune_selection(e)) == NULL)
         no_memory(e);
+    if (e->status == ADJ_OK)
+        tune_write(e);
     e->info.timed_seconds = t->spent;
     if (t->left > 0 && t->runs == HUGE_VAL && e->warning[0] == '\0')
         c_snprintf(e->warning, sizeof e->warning,
@@ -104,8 +105,8 @@ void tune_close(adj_exec *e)
 
 /* ---- a candidate is found again ---- */
 
-/* Is s prepared as the entry says: by its implementation, and in the same layouts? Those may differ
- * if the kernel follows its operands, which were plain when it was timed. */
+/* True if s is prepared as the entry says: by its implementation, and in the same layouts. Those
+ * may differ if the kernel follows its operands, which were plain when it was timed. */
 static int is_known(const adj_exec *e, const step *s, const tune_entry *x, int in_any_layout)
 {
     char impl[TUNE_IMPL];
@@ -142,6 +143,7 @@ static adj_status prepare_known(adj_exec *e, step *s, const tune_entry *x, int i
 
 /* ---- a group of the plan takes what was decided ---- */
 
+/* Prepares the winner, with why it is not the preferred backend's. */
 static adj_status take(adj_exec *e, step *s, const tune_entry *x)
 {
     adj_status status = prepare_known(e, s, x, 0);
@@ -161,7 +163,7 @@ static adj_status take(adj_exec *e, step *s, const tune_entry *x)
     return e->status;
 }
 
-/* What the table says of the group, if it says something. */
+/* Takes what the table says of the group; ADJ_ENOKERNEL: nothing. */
 static adj_status take_known(adj_exec *e, step *s, const char *key)
 {
     tune_entry *x = tune_find(e->planning->tuner, key);

@@ -81,12 +81,12 @@ size_t tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
 /* ---- file.c: fills and writes the table; what is wrong with a text is in e->warning ---- */
 
-/* Of a selection; of the file, whose entries come after those that are there. */
+/* Reads a selection; or the file, whose entries come after those that are there. */
 adj_status tune_read_selection(adj_exec *e, const char *text);
 adj_status tune_read(adj_exec *e);
 void tune_write(adj_exec *e);
-/* The entries that were used, as tune_read_selection reads them; "": there are none. NULL: out of
- * memory. */
+/* Returns the entries that were used, as tune_read_selection reads them; "": there are none. NULL:
+ * out of memory. */
 const char *tune_selection(adj_exec *e);
 tune_entry *tune_find(const tuner *t, const char *key);
 /* Adds an entry or replaces the key's; strings are copied. */
@@ -109,12 +109,12 @@ void tune_write_entry(FILE *f, const tune_entry *x);
 
 /* Counts what is to be decided. runs: of the plan; 0: not known. Requires: groups. */
 void budget_open(adj_exec *e, int64_t runs);
-/* Is there time for any race at all? */
+/* True if there is time for any race at all. */
 int budget_is_open(const tuner *t);
-/* Seconds for this group's, of which one run takes usual seconds without tuning (HUGE_VAL: not
- * known). */
+/* Returns the seconds for a group's race, of which one run takes usual seconds without tuning
+ * (HUGE_VAL: not known). */
 double budget_for(const adj_exec *e, const adj_group *g, double usual);
-/* The group has been decided. */
+/* Takes a group that has been decided out of the count. */
 void budget_pass(adj_exec *e, const adj_group *g);
 
 /* ---- race.c: the candidates for one group beside each other ---- */
