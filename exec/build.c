@@ -108,7 +108,8 @@ static adj_status count_steps(adj_exec *e)
     const plan *p = &e->plan;
     adj_exec_info *info = &e->info;
     info->steps = p->n_step;
-    for (const step *s = p->step; s < p->step + p->n_step; s++) {
+    for (int i = 0; i < p->n_step; i++) {
+        const step *s = &p->step[i];
         info->reorders += s->kind == STEP_REORDER;
         info->naive_steps += s->kind == STEP_KERNEL && s->backend == e->backends.fallback;
         if (s->invariance != RUN_VARIANT)
@@ -146,7 +147,8 @@ static void point_steps(adj_exec *e)
     for (slot *s = p->slot; s < p->slot + p->n_slot; s++)
         if (!s->foreign)
             s->data = (s->kept ? e->memory.storage : e->memory.arena) + s->offset + p->gap;
-    for (step *s = p->step; s < p->step + p->n_step; s++) {
+    for (int i = 0; i < p->n_step; i++) {
+        step *s = &p->step[i];
         for (int k = 0; k < s->n_in; k++)
             ((const void **)s->call.in)[k] = slot_of(p, s->in[k])->data;
         for (int k = 0; k < s->n_out; k++)

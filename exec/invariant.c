@@ -5,8 +5,6 @@
  * them is set. Such steps are the plan's first; they run all together, or not at all when no such
  * leaf has changed since. So what only they read may lie in the arena; what others read is kept.
  * Inputs are set before nearly every run: what follows from them is not kept. */
-#include <string.h>
-
 #include "exec.h"
 #include "invariant.h"
 
@@ -105,20 +103,20 @@ static void keep_what_is_read_later(const plan *p)
 adj_status plan_invariants(adj_exec *e)
 {
     plan *p = &e->plan;
-    step *all = planning_alloc(e, (size_t)p->n_step, sizeof *all);
-    if (all == NULL)
+    step *later = planning_alloc(e, (size_t)p->n_step, sizeof *later);
+    int n = 0, n_later = 0;
+    if (later == NULL)
         return e->status;
     settle_constants(p);
     keep_what_is_read_later(p);
-    int n = 0;
     for (int i = 0; i < p->n_step; i++)
         if (p->step[i].invariance == RUN_INVARIANT)
-            all[n++] = p->step[i];
+            p->step[n++] = p->step[i];
+        else
+            later[n_later++] = p->step[i];
+    for (int i = 0; i < n_later; i++)
+        p->step[n + i] = later[i];
     p->n_invariant = n;
-    for (int i = 0; i < p->n_step; i++)
-        if (p->step[i].invariance != RUN_INVARIANT)
-            all[n++] = p->step[i];
-    memcpy(p->step, all, (size_t)n * sizeof *all);
     return ADJ_OK;
 }
 

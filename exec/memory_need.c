@@ -52,9 +52,8 @@ adj_status check_values(adj_exec *e)
         return e->status;
     for (int i = 0; i < p->n_leaf + p->n_fetch; i++) {
         const int is_leaf = i < p->n_leaf;
-        const adj_node *n = is_leaf ? p->leaf[i].node : p->image[p->fetch[i - p->n_leaf].node->id];
-        while (n->op->flags & ADJ_OP_VIEW)
-            n = n->in[0];
+        const adj_node *n =
+            viewed_node(is_leaf ? p->leaf[i].node : p->image[p->fetch[i - p->n_leaf].node->id]);
         if (!is_counted[n->id] && n->op != &adj_op_const)
             bytes += adj_type_bytes(n->type);
         is_counted[n->id] = 1;

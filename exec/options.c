@@ -1,4 +1,4 @@
-/* options.c - what is asked of an executor: its options, checked, and what the environment adds. */
+/* options.c - an executor's options, checked, and what the environment adds. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,35 +42,26 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
     return ADJ_OK;
 }
 
-/* Of tuning that ADJOINT_PLAN asks for: there may be thousands of small plans. */
+/* Seconds of tuning that ADJOINT_PLAN asks for: there may be thousands of small plans. */
 static const double plan_tune_seconds = 0.05;
 
-static adj_status read_word(adj_exec *e, const char *word, size_t length, adj_exec_opts *o)
+static adj_status read_environment(adj_exec *e)
 {
-    if (length == 7 && memcmp(word, "unfused", length) == 0) {
-        o->debug.no_fusion = 1;
-        return ADJ_OK;
-    }
-    if (length == 4 && memcmp(word, "tune", length) == 0) {
-        if (!o->tune)
-            o->tune_seconds = plan_tune_seconds;
-        o->tune = 1;
-        return ADJ_OK;
-    }
-    return set_error(e, ADJ_EARG,
-                     "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected unfused "
-                     "or tune)",
-                     (int)(length < 64 ? length : 64), word);
-}
-
-static adj_status read_environment(adj_exec *e, adj_exec_opts *o)
-{
+    adj_exec_opts *o = &e->opts;
     const char *word = getenv("ADJOINT_PLAN");
-    while (word != NULL && word[0] != '\0') {
-        size_t length = strcspn(word, ",");
-        if (read_word(e, word, length, o) != ADJ_OK)
-            return e->status;
-        word += length + (word[length] == ',');
+    for (size_t n; word != NULL && word[0] != '\0'; word += n + (word[n] == ',')) {
+        n = strcspn(word, ",");
+        const int is_tune = n == 4 && memcmp(word, "tune", n) == 0;
+        if (n == 7 && memcmp(word, "unfused", n) == 0)
+            o->debug.no_fusion = 1;
+        else if (!is_tune)
+            return set_error(e, ADJ_EARG,
+                             "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected "
+                             "unfused or tune)",
+                             (int)(n < 64 ? n : 64), word);
+        if (is_tune && !o->tune)
+            o->tune_seconds = plan_tune_seconds;
+        o->tune |= is_tune;
     }
     return ADJ_OK;
 }
@@ -80,5 +71,5 @@ adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opt
     if (check_options(e, g, opts) != ADJ_OK)
         return e->status;
     e->opts = *opts;
-    return read_environment(e, &e->opts);
+    return read_environment(e);
 }

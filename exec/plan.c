@@ -270,10 +270,7 @@ static int copy_of(adj_exec *e, int from)
 /* True if an update assigns the leaf that this buffer shows, itself or as a view. */
 static int is_assigned(const plan *p, int b)
 {
-    const adj_node *n = p->buffer[b].value;
-    while (n->op->flags & ADJ_OP_VIEW)
-        n = n->in[0];
-    const int i = p->leaf_of[n->id];
+    const int i = p->leaf_of[viewed_node(p->buffer[b].value)->id];
     return i != NONE && p->leaf[i].update != NONE &&
            p->buffer[p->leaf[i].buffer].slot == p->buffer[b].slot;
 }

@@ -73,14 +73,6 @@ static const adj_node *node_of(const step *s)
     return s->group.n_node > 0 ? s->group.node[s->group.n_node - 1] : NULL;
 }
 
-/* Returns what a view shows. */
-static const adj_node *viewed(const adj_node *n)
-{
-    while (n->n_in > 0 && (n->op->flags & ADJ_OP_VIEW))
-        n = n->in[0];
-    return n;
-}
-
 /* Finds the last step before `to` that wrote into the buffer's memory and does not give the value.
  */
 static void find_writer(const plan *p, int damaged, int to, exec_damage *d)
@@ -91,7 +83,7 @@ static void find_writer(const plan *p, int damaged, int to, exec_damage *d)
         const step *s = &p->step[i];
         for (int k = 0; k < s->n_out; k++) {
             const buffer *out = &p->buffer[s->out[k]];
-            if (viewed(out->value) == viewed(b->value) && out->slot == b->slot)
+            if (viewed_node(out->value) == viewed_node(b->value) && out->slot == b->slot)
                 return;
             if (overlap(slot_of(p, s->out[k]), there)) {
                 d->by = out->value;

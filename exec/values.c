@@ -6,13 +6,14 @@
 
 enum { PARALLEL_COPY = 1 << 19 };
 
-/* What a leaf of the user's graph is here; NULL when this executor does not hold it. */
-static leaf *find_leaf(const adj_exec *e, const adj_node *n)
+/* Returns what a leaf of the user's graph is here, or NULL if this executor does not hold it. */
+static leaf *find_leaf(const plan *p, const adj_node *n)
 {
-    int known = n->graph == e->plan.user && n->id < (uint32_t)e->plan.n_user;
-    const adj_node *image = known && (n->op->flags & ADJ_OP_LEAF) ? e->plan.image[n->id] : NULL;
-    int k = image != NULL ? e->plan.leaf_of[image->id] : NONE;
-    return k != NONE ? &e->plan.leaf[k] : NULL;
+    const int is_leaf =
+        n->graph == p->user && n->id < (uint32_t)p->n_user && n->op->flags & ADJ_OP_LEAF;
+    const adj_node *image = is_leaf ? p->image[n->id] : NULL;
+    const int k = image != NULL ? p->leaf_of[image->id] : NONE;
+    return k != NONE ? &p->leaf[k] : NULL;
 }
 
 static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, const void *data,
@@ -31,18 +32,21 @@ static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, 
     return ADJ_OK;
 }
 
-/* Images are large enough for a copy to be worth all threads. */
+/* Copies a value; images are large enough for that to be worth all threads. */
 static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t bytes)
 {
-    size_t parts = bytes >= PARALLEL_COPY && !omp_in_parallel() ? (size_t)e->opts.threads : 1;
-#pragma omp parallel for num_threads(e->opts.threads) if (parts > 1)
+    const int threads = e->opts.threads;
+    if (bytes == 0)
+        return;
+    const size_t parts = bytes >= PARALLEL_COPY && !omp_in_parallel() ? (size_t)threads : 1;
+#pragma omp parallel for num_threads(threads) if (parts > 1)
     for (size_t i = 0; i < parts; i++) {
         size_t first = bytes / parts * i, last = i + 1 < parts ? first + bytes / parts : bytes;
         memcpy(to + first, from + first, last - first);
     }
 }
 
-/* What is to be set. *l: NULL when no fetch and no update needs it. */
+/* Finds what is to be set. *l: NULL when no fetch and no update needs it. */
 static adj_status find_settable(adj_exec *e, const char *call, const adj_node *n, leaf **l)
 {
     if (n->op == &adj_op_const || n->graph != e->plan.user || !(n->op->flags & ADJ_OP_LEAF))
@@ -50,7 +54,7 @@ static adj_status find_settable(adj_exec *e, const char *call, const adj_node *n
                           "%s: %s \"%s\" cannot be set (expected an input, param or state of "
                           "this executor's graph)",
                           call, n->op->name, adj_node_name(n));
-    *l = find_leaf(e, n);
+    *l = find_leaf(&e->plan, n);
     return ADJ_OK;
 }
 
@@ -64,8 +68,7 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
         status = find_settable(e, "adj_set", leaf_node, &l);
     if (status != ADJ_OK || l == NULL)
         return status;
-    if (bytes > 0)
-        copy_bytes(e, leaf_data(&e->plan, l), data, bytes);
+    copy_bytes(e, leaf_data(&e->plan, l), data, bytes);
     ++*leaf_version(e, l);
     return ADJ_OK;
 }
@@ -95,16 +98,17 @@ adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf_node, void **data)
     return ADJ_OK;
 }
 
-/* Where adj_get and adj_data find the node's value; NULL: nowhere, and the executor says why. */
+/* Returns the node's value for adj_get and adj_data, or NULL: the executor says why. */
 static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
 {
-    const leaf *l = find_leaf(e, node);
+    const plan *p = &e->plan;
+    const leaf *l = find_leaf(p, node);
     const char *missing = NULL;
     int b = l != NULL ? l->buffer : NONE;
-    for (int i = 0; i < e->plan.n_fetch && (l == NULL || e->run.last == RUN_COMPLETED); i++)
-        if (e->plan.fetch[i].node == node)
-            b = e->plan.fetch[i].buffer;
-    if (node->graph != e->plan.user)
+    for (int i = 0; i < p->n_fetch && (l == NULL || e->run.last == RUN_COMPLETED); i++)
+        if (p->fetch[i].node == node)
+            b = p->fetch[i].buffer;
+    if (node->graph != p->user)
         missing = "is not of this executor's graph";
     else if (b == NONE && node->op->flags & ADJ_OP_LEAF)
         missing = "has no value here: no fetch and no update needs it";
@@ -116,7 +120,7 @@ static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
         missing = e->run.last == RUN_FAILED ? "has no value: the last adj_run failed"
                                             : "has no value: adj_run has not completed yet";
     if (missing == NULL)
-        return slot_of(&e->plan, b)->data;
+        return slot_of(p, b)->data;
     call_error(e, ADJ_EARG, "%s: %s \"%s\" %s", call, node->op->name, adj_node_name(node), missing);
     return NULL;
 }
@@ -126,69 +130,56 @@ adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes)
     if (e == NULL)
         return ADJ_EARG;
     adj_status status = check_value(e, "adj_get", node, out, bytes);
-    if (status != ADJ_OK)
-        return status;
-    const void *value = value_of(e, "adj_get", node);
-    if (value == NULL)
-        return ADJ_EARG;
-    if (bytes > 0)
+    const void *value = status == ADJ_OK ? value_of(e, "adj_get", node) : NULL;
+    if (value != NULL)
         copy_bytes(e, out, value, bytes);
-    return ADJ_OK;
+    return status == ADJ_OK && value == NULL ? ADJ_EARG : status;
 }
 
 const void *adj_data(adj_exec *e, const adj_node *node)
 {
     if (e == NULL || e->status != ADJ_OK)
         return NULL;
-    if (node == NULL) {
-        call_error(e, ADJ_EARG, "adj_data: the node is NULL");
-        return NULL;
-    }
-    return value_of(e, "adj_data", node);
+    if (node != NULL)
+        return value_of(e, "adj_data", node);
+    call_error(e, ADJ_EARG, "adj_data: the node is NULL");
+    return NULL;
 }
+
+static int is_kept(const leaf *l) { return (l->node->op->flags & ADJ_OP_KEPT) != 0; }
 
 int adj_exec_param_count(const adj_exec *e)
 {
     int n = 0;
     for (int i = 0; e != NULL && e->status == ADJ_OK && i < e->plan.n_leaf; i++)
-        n += (e->plan.leaf[i].node->op->flags & ADJ_OP_KEPT) != 0;
+        n += is_kept(&e->plan.leaf[i]);
     return n;
 }
 
 adj_node *adj_exec_param_at(const adj_exec *e, int i)
 {
     for (int k = 0; e != NULL && e->status == ADJ_OK && k < e->plan.n_leaf; k++)
-        if ((e->plan.leaf[k].node->op->flags & ADJ_OP_KEPT) && i-- == 0)
+        if (is_kept(&e->plan.leaf[k]) && i-- == 0)
             return e->plan.leaf[k].user;
     return NULL;
 }
 
+/* ---- parameters by name ---- */
+
 /* Returns what `from` holds under the name of l, or NULL if it holds nothing of that name. */
 static const leaf *same_leaf(const leaf *l, const adj_exec *from)
 {
-    const adj_node *same =
-        l->node->op->flags & ADJ_OP_KEPT ? adj_find(from->plan.graph, l->node->name) : NULL;
-    int k = same != NULL ? from->plan.leaf_of[same->id] : NONE;
-    return k != NONE && (same->op->flags & ADJ_OP_KEPT) ? &from->plan.leaf[k] : NULL;
-}
-
-static adj_status check_copy(adj_exec *to, const leaf *l, const leaf *source)
-{
-    adj_type got = source->node->type, expected = l->node->type;
-    if (got.dtype == expected.dtype && adj_shape_equal(got.shape, expected.shape))
-        return ADJ_OK;
-    return call_error(to, ADJ_ESHAPE,
-                      "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
-                      l->node->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
-                      adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
+    const plan *p = &from->plan;
+    const adj_node *same = is_kept(l) ? adj_find(p->graph, l->node->name) : NULL;
+    const int k = same != NULL ? p->leaf_of[same->id] : NONE;
+    return k != NONE && is_kept(&p->leaf[k]) ? &p->leaf[k] : NULL;
 }
 
 /* True if l is a parameter, or a state that the executor reads without updating it: its value comes
  * from elsewhere. */
 static int is_given(const leaf *l)
 {
-    return l->node->op == &adj_op_param ||
-           (l->update == NONE && (l->node->op->flags & ADJ_OP_KEPT) != 0);
+    return l->node->op == &adj_op_param || (l->update == NONE && is_kept(l));
 }
 
 enum { LISTED = 3, NAMES = 200 };
@@ -201,27 +192,39 @@ static int list_missing(const adj_exec *e, const adj_exec *other, char text[NAME
     int n = 0;
     text[0] = '\0';
     for (int i = 0; i < e->plan.n_leaf; i++) {
-        if (!is_given(&e->plan.leaf[i]) || same_leaf(&e->plan.leaf[i], other) != NULL)
+        const leaf *l = &e->plan.leaf[i];
+        if (!is_given(l) || same_leaf(l, other) != NULL)
             continue;
         if (n++ < LISTED)
             used += (size_t)snprintf(text + used, NAMES - used, "%s\"%.40s\"", n > 1 ? ", " : "",
-                                     e->plan.leaf[i].node->name);
+                                     l->node->name);
     }
     if (n > LISTED)
         snprintf(text + used, NAMES - used, " and %d more", n - LISTED);
     return n;
 }
 
-/* Fails if `to` needs a value that `from` lacks: a parameter left at its initial value would look
- * trained. */
-static adj_status check_names(adj_exec *to, const adj_exec *from)
+/* Fails if `to` needs a value that `from` lacks, as a parameter left at its initial value would
+ * look trained, or that has another type there. */
+static adj_status check_copy(adj_exec *to, const adj_exec *from)
 {
     char missing[NAMES], others[NAMES];
-    if (list_missing(to, from, missing) == 0)
-        return ADJ_OK;
-    const int n = list_missing(from, to, others);
-    return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from lacks %s%s%s%s",
-                      missing, n > 0 ? " (it alone has " : "", others, n > 0 ? ")" : "");
+    if (list_missing(to, from, missing) > 0) {
+        const int n = list_missing(from, to, others);
+        return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from lacks %s%s%s%s",
+                          missing, n > 0 ? " (it alone has " : "", others, n > 0 ? ")" : "");
+    }
+    for (int i = 0; i < to->plan.n_leaf; i++) {
+        const leaf *l = &to->plan.leaf[i], *source = same_leaf(l, from);
+        const adj_type expected = l->node->type,
+                       got = source != NULL ? source->node->type : expected;
+        if (!is_same_type(got, expected))
+            return call_error(to, ADJ_ESHAPE,
+                              "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
+                              l->node->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
+                              adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
+    }
+    return ADJ_OK;
 }
 
 adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
@@ -232,22 +235,14 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
         return to->status;
     if (from->status != ADJ_OK)
         return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from has failed");
-    adj_status status = check_names(to, from);
-    if (status != ADJ_OK)
-        return status;
-    for (int i = 0; i < to->plan.n_leaf; i++) { /* all is checked before anything is copied */
-        const leaf *source = same_leaf(&to->plan.leaf[i], from);
-        if (source != NULL && check_copy(to, &to->plan.leaf[i], source) != ADJ_OK)
-            return ADJ_ESHAPE;
-    }
-    for (int i = 0; i < to->plan.n_leaf; i++) {
-        leaf *l = &to->plan.leaf[i];
-        const leaf *source = same_leaf(l, from);
+    const adj_status status = check_copy(to, from);
+    for (int i = 0; i < to->plan.n_leaf && status == ADJ_OK; i++) {
+        const leaf *l = &to->plan.leaf[i], *source = same_leaf(l, from);
         if (source == NULL)
             continue;
         memcpy(leaf_data(&to->plan, l), leaf_data(&from->plan, source),
                slot_of(&to->plan, l->buffer)->bytes);
         ++*leaf_version(to, l);
     }
-    return ADJ_OK;
+    return status;
 }

@@ -60,6 +60,17 @@ struct adj_graph {
 
 /* Is bit k of a mask of operands set? The last bit is of all others too. */
 static inline int has_operand_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
+static inline int is_same_type(adj_type a, adj_type b)
+{
+    return a.dtype == b.dtype && adj_shape_equal(a.shape, b.shape);
+}
+/* Returns the value whose memory n shows: n itself, unless it is a view. */
+static inline const adj_node *viewed_node(const adj_node *n)
+{
+    while (n->n_in > 0 && (n->op->flags & ADJ_OP_VIEW))
+        n = n->in[0];
+    return n;
+}
 static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
 /* Are that version's structs laid out as this library's? */

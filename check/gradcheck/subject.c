@@ -14,14 +14,9 @@ static int is_leaf(const adj_node *n, int k)
     return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
 }
 
-static int same_type(adj_type a, adj_type b)
-{
-    return a.dtype == b.dtype && adj_shape_equal(a.shape, b.shape);
-}
-
 static int same_node(const adj_node *a, const adj_node *b)
 {
-    return a->op == b->op && a->n_in == b->n_in && same_type(a->type, b->type) &&
+    return a->op == b->op && a->n_in == b->n_in && is_same_type(a->type, b->type) &&
            (a->op->schema == NULL || memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0);
 }
 
@@ -30,7 +25,7 @@ int adj_gradcheck_same(const adj_node *a, const adj_node *b)
     if (a == NULL || b == NULL || !same_node(a, b))
         return 0;
     for (int k = 0; k < a->n_in; k++)
-        if (!same_type(a->in[k]->type, b->in[k]->type) ||
+        if (!is_same_type(a->in[k]->type, b->in[k]->type) ||
             adj_operand_position(a, a->in[k]) != adj_operand_position(b, b->in[k]) ||
             is_inner_operand(a, k) != is_inner_operand(b, k) ||
             (is_inner_operand(a, k) && !same_node(a->in[k], b->in[k])))

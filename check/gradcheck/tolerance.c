@@ -39,12 +39,10 @@ typedef struct {
                             terms cancel inside a kernel */
 } cost;
 
-/* Does a kernel, not a leaf, make n's operand k, and is n not linear in it? */
+/* True if a kernel, not a leaf, makes n's operand k, and n is not linear in it. */
 static int bends_operand(const adj_node *n, int k)
 {
-    const adj_node *x = n->in[k];
-    while (x->n_in > 0 && (x->op->flags & ADJ_OP_VIEW))
-        x = x->in[0];
+    const adj_node *x = viewed_node(n->in[k]);
     return x->n_in > 0 && adj_is_float(x->type.dtype) && !is_linear_in(n, k);
 }
 

@@ -24,15 +24,11 @@ static double work_of(const adj_exec *e, int n, const adj_node *const node[])
 
 static int is_same_node(const adj_node *a, const adj_node *b)
 {
-    if (a->op != b->op || a->n_in != b->n_in || a->type.dtype != b->type.dtype ||
-        !adj_shape_equal(a->type.shape, b->type.shape) ||
-        memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) != 0)
-        return 0;
-    for (int k = 0; k < a->n_in; k++)
-        if (a->in[k]->type.dtype != b->in[k]->type.dtype ||
-            !adj_shape_equal(a->in[k]->type.shape, b->in[k]->type.shape))
-            return 0;
-    return 1;
+    int same = a->op == b->op && a->n_in == b->n_in && is_same_type(a->type, b->type) &&
+               memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0;
+    for (int k = 0; k < a->n_in && same; k++)
+        same = is_same_type(a->in[k]->type, b->in[k]->type);
+    return same;
 }
 
 static int is_same_work(const node_group *a, const node_group *b)

@@ -144,8 +144,7 @@ adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds
     reorder_cost *c = t->cost;
     while (c != NULL &&
            (c->from != wanted->from || c->to != wanted->to || c->backend != wanted->backend ||
-            c->is_free != wanted->is_free || c->type.dtype != wanted->type.dtype ||
-            !adj_shape_equal(c->type.shape, wanted->type.shape)))
+            c->is_free != wanted->is_free || !is_same_type(c->type, wanted->type)))
         c = c->next;
     if (c == NULL) {
         if ((c = region_alloc(t->region, 1, sizeof *c)) == NULL)
