@@ -195,15 +195,15 @@ static int is_acceptable(const grouping *w, const adj_node *root, int n, int bac
     return has_root && n > 1 && !(has_forward && has_clone);
 }
 
-/* Sorts operands before what reads them. */
-static void sort_by_id(const adj_node **node, int n)
+/* Copies n nodes, operands before what reads them. */
+static void copy_sorted(const adj_node **to, int n, const adj_node *const from[])
 {
-    for (int i = 1; i < n; i++)
-        for (int j = i; j > 0 && node[j]->id < node[j - 1]->id; j--) {
-            const adj_node *swap = node[j];
-            node[j] = node[j - 1];
-            node[j - 1] = swap;
-        }
+    for (int i = 0; i < n; i++) {
+        int k = i;
+        for (; k > 0 && to[k - 1]->id > from[i]->id; k--)
+            to[k] = to[k - 1];
+        to[k] = from[i];
+    }
 }
 
 /* Joins the proposed nodes, each now alone, in the root's group, unless that makes a cycle. */
@@ -212,8 +212,7 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
     const adj_node **node = exec_alloc(w->e, (size_t)n, sizeof(adj_node *));
     if (node == NULL)
         return w->e->status;
-    memcpy(node, w->e->planning->proposed, (size_t)n * sizeof(adj_node *));
-    sort_by_id(node, n);
+    copy_sorted(node, n, w->e->planning->proposed);
     int into = w->of[root->id], first = w->place[into], last = first;
     w->stamp++;
     for (int i = 0; i < n; i++) {

@@ -44,29 +44,20 @@ static void remove_hole(holes *h, int i)
 /* Adds a hole and joins it with those that it touches. */
 static void add_hole(holes *h, size_t start, size_t bytes)
 {
-    int low = 0, high = h->n;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (h->list[middle].start < start)
-            low = middle + 1;
-        else
-            high = middle;
+    int i = h->n;
+    while (i > 0 && h->list[i - 1].start > start)
+        i--;
+    if (i < h->n && h->list[i].start == start + bytes) {
+        bytes += h->list[i].bytes;
+        remove_hole(h, i);
     }
-    const int joins_next = low < h->n && h->list[low].start == start + bytes;
-    const int joins_last = low > 0 && h->list[low - 1].start + h->list[low - 1].bytes == start;
-    if (joins_next)
-        bytes += h->list[low].bytes;
-    if (joins_last)
-        h->list[low - 1].bytes += bytes;
-    if (joins_next && joins_last)
-        remove_hole(h, low);
-    if (joins_last)
+    if (i > 0 && h->list[i - 1].start + h->list[i - 1].bytes == start) {
+        h->list[i - 1].bytes += bytes;
         return;
-    if (!joins_next) {
-        memmove(h->list + low + 1, h->list + low, (size_t)(h->n - low) * sizeof *h->list);
-        h->n++;
     }
-    h->list[low] = (hole){start, bytes};
+    memmove(h->list + i + 1, h->list + i, (size_t)(h->n - i) * sizeof *h->list);
+    h->list[i] = (hole){start, bytes};
+    h->n++;
 }
 
 /* Returns the offset of so many bytes: in the smallest hole that takes them, else at the end. */

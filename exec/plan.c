@@ -104,19 +104,16 @@ adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out)
 static adj_status append_step(adj_exec *e, const step *s)
 {
     plan *p = &e->plan;
-    step *all = NULL;
-    if (e->status == ADJ_OK) {
-        all = region_grow(&e->region, p->step, p->n_step, &e->planning->max_step, sizeof *all);
-        if (all == NULL)
-            no_memory(e);
-    }
-    if (all == NULL) {
+    step *all = region_grow(&e->region, p->step, p->n_step, &e->planning->max_step, sizeof *all);
+    if (all == NULL)
+        no_memory(e);
+    else
+        p->step = all;
+    if (e->status == ADJ_OK)
+        all[p->n_step++] = *s;
+    else
         drop_step(e, s);
-        return e->status;
-    }
-    p->step = all;
-    all[p->n_step++] = *s;
-    return ADJ_OK;
+    return e->status;
 }
 
 /* Appends a step from buffer `from` to a new one in layout, which it returns, or NONE if that

@@ -132,14 +132,13 @@ adj_status set_why(adj_exec *e, step *s, const char *why)
     return ADJ_OK;
 }
 
-/* What is prepared in other is taken over into s, or dropped. */
+/* Keeps the faster of two prepared steps in s, and drops the other. */
 static void keep_faster(adj_exec *e, step *s, step *other)
 {
     if (s->kernel == NULL || other->prep.seconds < s->prep.seconds) {
-        step slower = *s;
-        s->kernel = other->kernel;
-        s->backend = other->backend;
-        s->prep = other->prep;
+        const step slower = *s;
+        *s = *other;
+        s->why = slower.why;
         *other = slower;
     }
     drop_step(e, other);

@@ -99,19 +99,18 @@ adj_status tune_read_selection(adj_exec *e, const char *text)
     int line = 0;
     if (text == NULL || text[0] == '\0')
         return ADJ_OK;
-    size_t size = strlen(text);
-    const char *wrong = size > MAX_BYTES            ? "is too long"
-                        : !tune_is_text(text, size) ? "is not text"
-                                                    : NULL;
-    char *copy = wrong == NULL ? region_string(t->region, text) : NULL;
-    if (wrong == NULL && copy == NULL)
+    char *copy = region_string(t->region, text);
+    if (copy == NULL)
         return ADJ_ENOMEM;
-    if (wrong == NULL)
-        wrong = tune_read_lines(t, copy, FROM_SELECTION, &line, &status);
-    if (wrong == NULL)
-        return status;
-    warn(e, "the selection of kernels is ignored: line %d: %s", line, wrong);
-    t->n_entry = 0;
+    const size_t size = strlen(copy);
+    const char *wrong = size > MAX_BYTES ? "is too long"
+                        : !tune_is_text(copy, size)
+                            ? "is not text"
+                            : tune_read_lines(t, copy, FROM_SELECTION, &line, &status);
+    if (wrong != NULL) {
+        warn(e, "the selection of kernels is ignored: line %d: %s", line, wrong);
+        t->n_entry = 0;
+    }
     return status;
 }
 
