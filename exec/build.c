@@ -8,6 +8,7 @@
 #include "graph/passes/passes.h"
 #include "invariant.h"
 #include "memory.h"
+#include "planning.h"
 #include "run.h"
 #include "select_kernel.h"
 

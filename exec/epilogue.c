@@ -12,6 +12,7 @@
 #include "backends.h"
 #include "exec.h"
 #include "invariant.h"
+#include "planning.h"
 #include "select_kernel.h"
 
 /* True if both are of the forward pass, of the backward pass, recomputed for it, or of the updates.

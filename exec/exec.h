@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "plan.h"
-#include "planning.h"
 
 enum { MAX_BACKENDS = 8 };
 
@@ -45,6 +44,8 @@ typedef struct { /* what changes when a value is set, and in a run */
     char message[ADJ_WHY]; /* of the kernel that failed */
 } exec_run;
 
+typedef struct planning planning;
+
 struct adj_exec {
     region region;
     adj_status status;
@@ -58,7 +59,7 @@ struct adj_exec {
     exec_run run;
     adj_exec_info info;
     const char *selection; /* adj_exec_selection's */
-    planning *planning;    /* NULL: the plan is complete */
+    planning *planning;    /* what only planning needs; NULL: the plan is complete */
 };
 
 /* Records the executor's first error. */
@@ -71,8 +72,6 @@ adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
 adj_status no_memory(adj_exec *e);
 /* Returns zeroed memory that lives as long as the executor; NULL: ADJ_ENOMEM is recorded. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
-/* The same, until the plan is complete. */
-void *planning_alloc(adj_exec *e, size_t count, size_t size);
 
 /* options.c: copies the options and adds ADJOINT_PLAN's, so that programs that set no options,
  * tests above all, can be run with other plans. The first wrong option is the executor's error. */

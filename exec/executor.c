@@ -5,6 +5,7 @@
 
 #include "base/c_locale.h"
 #include "exec.h"
+#include "planning.h"
 #include "select_kernel.h"
 
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)

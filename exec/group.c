@@ -13,6 +13,7 @@
 #include "backends.h"
 #include "exec.h"
 #include "invariant.h"
+#include "planning.h"
 
 typedef struct {
     adj_exec *e;

@@ -7,6 +7,7 @@
  * Inputs are set before nearly every run: what follows from them is not kept. */
 #include "exec.h"
 #include "invariant.h"
+#include "planning.h"
 
 int has_collective(int n, const adj_node *const node[])
 {

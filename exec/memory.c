@@ -8,6 +8,7 @@
 
 #include "exec.h"
 #include "memory.h"
+#include "planning.h"
 #include "run.h"
 
 enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };

@@ -9,6 +9,7 @@
 #include "base/memory_left.h"
 #include "exec.h"
 #include "memory.h"
+#include "planning.h"
 
 /* What is smaller is not worth looking at the system for. */
 static const size_t considerable = (size_t)16 << 20;

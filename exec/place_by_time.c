@@ -8,6 +8,7 @@
 
 #include "exec.h"
 #include "memory.h"
+#include "planning.h"
 
 typedef struct {
     size_t start, bytes;

@@ -5,6 +5,7 @@
  * step owns what its kernel or reorder has prepared; append_step hands both over to the plan. */
 #include "exec.h"
 #include "invariant.h"
+#include "planning.h"
 #include "select_kernel.h"
 
 const char *layout_text(const adj_exec *e, const buffer *b)

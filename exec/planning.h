@@ -3,8 +3,7 @@
 #ifndef ADJ_PLANNING_H
 #define ADJ_PLANNING_H
 
-#include "graph/graph.h"
-#include "plan.h"
+#include "exec.h"
 #include "roofline.h"
 
 typedef struct tuner tuner;
@@ -15,7 +14,7 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
     const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
 } node_group;
 
-typedef struct {
+struct planning {
     region region; /* of everything here, and of what a stage alone needs */
     roofline roofline;
     int n_root; /* nodes that the private graph keeps: fetches, next values, assigned leaves */
@@ -29,7 +28,10 @@ typedef struct {
     int *first_buffer;                  /* by id: head of the value's buffers, or NONE */
     invariance *invariance;             /* by id; NULL: not found yet */
     tuner *tuner;                       /* NULL: no tuning */
-} planning;
+};
+
+/* Returns zeroed memory that is freed when the plan is complete; NULL: ADJ_ENOMEM is recorded. */
+void *planning_alloc(adj_exec *e, size_t count, size_t size);
 
 /* ---- group.c ---- */
 

@@ -8,6 +8,7 @@
 #include "backends.h"
 #include "exec.h"
 #include "invariant.h"
+#include "planning.h"
 #include "select_kernel.h"
 
 /* ---- candidates ---- */
