@@ -30,11 +30,6 @@ typedef struct {
     timed_candidate *list;
 } race;
 
-typedef struct {
-    const adj_layout *layout; /* NULL: plain */
-    int backend;              /* whose layout it is */
-} reorder_end;
-
 static adj_status open_race(adj_exec *e, race *r, int places)
 {
     *r = (race){.region = {.allocator = e->region.allocator}};
@@ -135,40 +130,38 @@ static int run_race(adj_exec *e, race *r, double deadline)
 
 /* ---- what stays ---- */
 
-/* Adds the seconds of a reorder, with an own one on either side of plain between two backends. */
-static adj_status add_reorder(adj_exec *e, const adj_node *value, reorder_end from, reorder_end to,
+/* Adds the seconds of a reorder between two layouts, by way of plain between two backends. */
+static adj_status add_reorder(adj_exec *e, const adj_node *value, buffer from, buffer to,
                               double *seconds)
 {
     if (from.layout == to.layout || e->status != ADJ_OK)
         return e->status;
-    reorder_cost wanted = {.type = value->type,
-                           .backend = from.layout != NULL ? from.backend : to.backend,
-                           .from = from.layout,
-                           .to = to.layout,
-                           .is_free = is_invariant(e, value)};
     if (from.layout != NULL && to.layout != NULL && from.backend != to.backend) {
-        const reorder_end plain = {NULL, NONE};
-        return add_reorder(e, value, from, plain, seconds) == ADJ_OK
-                   ? add_reorder(e, value, plain, to, seconds)
-                   : e->status;
+        add_reorder(e, value, from, (buffer){0}, seconds);
+        return add_reorder(e, value, (buffer){0}, to, seconds);
     }
+    const reorder_cost wanted = {.type = value->type,
+                                 .backend = from.layout != NULL ? from.backend : to.backend,
+                                 .from = from.layout,
+                                 .to = to.layout,
+                                 .is_free = is_invariant(e, value)};
     return tune_reorder(e, &wanted, seconds);
 }
 
 /* Adds the seconds of the reorders at the candidate's borders. */
-static adj_status add_borders(adj_exec *e, const timed_candidate *t, double *seconds)
+static adj_status add_borders(adj_exec *e, const step *s, double *seconds)
 {
-    const adj_group *g = &t->s.group;
-    const adj_prep *p = &t->s.prep;
-    for (int i = 0; i < g->n_in; i++) {
-        const buffer *b = &e->plan.buffer[source_buffer(e, g->in[i])];
-        if (find_buffer(e, g->in[i], p->in[i]) == NONE)
-            add_reorder(e, g->in[i], (reorder_end){b->layout, b->backend},
-                        (reorder_end){p->in[i], t->s.backend}, seconds);
+    buffer own = {.backend = s->backend};
+    for (int i = 0; i < s->n_in; i++) {
+        const adj_node *value = s->group.in[i];
+        own.layout = s->prep.in[i];
+        if (find_buffer(e, value, own.layout) == NONE)
+            add_reorder(e, value, e->plan.buffer[source_buffer(e, value)], own, seconds);
     }
-    for (int i = 0; i < g->n_out; i++)
-        add_reorder(e, g->out[i], (reorder_end){p->out[i], t->s.backend}, (reorder_end){NULL, NONE},
-                    seconds);
+    for (int i = 0; i < s->n_out; i++) {
+        own.layout = s->prep.out[i];
+        add_reorder(e, s->group.out[i], own, (buffer){0}, seconds);
+    }
     return e->status;
 }
 
@@ -207,7 +200,7 @@ static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
     for (timed_candidate *t; e->status == ADJ_OK && (t = next_fastest(e, r)) != NULL;) {
         double seconds = t == usual ? clearly * t->best : t->best;
         t->judged = 1;
-        if (seconds < least && add_borders(e, t, &seconds) == ADJ_OK && seconds < least) {
+        if (seconds < least && add_borders(e, &t->s, &seconds) == ADJ_OK && seconds < least) {
             least = seconds;
             best = t;
         }
