@@ -182,7 +182,7 @@ adj_status describe_step(adj_exec *e, const node_group *g, step *s)
     if (e->status != ADJ_OK)
         return e->status;
     for (int i = 0; i < g->n; i++)
-        if (e->planning->uses == NULL || leaves_group(e, g, g->node[i]))
+        if (leaves_group(e, g, g->node[i]))
             leaving[n_out++] = g->node[i];
     const int n_in = list_operands(g->n, g->node, in);
     *s = (step){.kind = STEP_KERNEL,

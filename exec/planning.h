@@ -42,7 +42,7 @@ adj_status form_groups(adj_exec *e);
 
 /* Selects kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
-/* Makes *s a step for the group, to be prepared. Before groups are formed: for a single node. */
+/* Makes *s a step for the group, to be prepared. */
 adj_status describe_step(adj_exec *e, const node_group *g, step *s);
 /* Gives s arrays of its own, in r, for so many operands and results. */
 adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out);

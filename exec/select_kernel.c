@@ -191,11 +191,13 @@ adj_status select_kernel(adj_exec *e, step *s)
 int has_non_reference_kernel(void *of, const adj_node *n)
 {
     adj_exec *e = of;
-    node_group alone = {.n = 1, .node = &n};
-    step s;
+    const adj_node **in = planning_alloc(e, (size_t)n->n_in, sizeof(adj_node *));
+    if (adj_shape_elems(n->type.shape) == 0 || in == NULL)
+        return 0;
+    step s = {.group = {1, &n, list_operands(1, &n, in), in, 1, &n}};
     candidate c = {.index = NONE};
     int found = 0;
-    if (adj_shape_elems(n->type.shape) == 0 || describe_step(e, &alone, &s) != ADJ_OK)
+    if (alloc_operands(e, &e->planning->region, &s, s.group.n_in, 1) != ADJ_OK)
         return 0;
     while (!found && next_group_kernel(e, &s, &c) == ADJ_OK && c.index != e->backends.fallback) {
         if (prepare_step(e, &s, &c) != ADJ_OK)
