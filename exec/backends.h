@@ -14,9 +14,9 @@ int may_compute(const adj_exec *e, int backend, const adj_op *op);
 int has_backend(void *of, const adj_op *op);
 /* True if it is the last of several, the reference, for what no other computes. */
 int is_fallback(const adj_exec *e, int backend);
-/* Opens a backend, unless it is open; a spare one, which the plan can do without, unless that has
+/* Opens backend i, unless it is open; a spare one, which the plan can do without, unless that has
  * failed before. 0: it cannot be opened, which is an error, of a spare one a warning. */
-int open_backend(adj_exec *e, int backend, int is_spare);
+int open_backend(adj_exec *e, int i, int is_spare);
 /* Opens those that want to be called after every step, though they may compute none here: a process
  * that evaluates answers the others as well as one that trains. */
 adj_status open_progressing(adj_exec *e);

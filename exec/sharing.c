@@ -49,8 +49,10 @@ static int end_buffer(const plan *p, int i)
 void sum_end(const adj_exec *e)
 {
     const plan *p = &e->plan;
-    for (int i = 0; i < p->n_fetch + p->n_update; i++)
-        sum_buffers(p, 1, &(int){end_buffer(p, i)}, &e->run.sums[p->n_sum + i]);
+    for (int i = 0; i < p->n_fetch + p->n_update; i++) {
+        const int b = end_buffer(p, i);
+        sum_buffers(p, 1, &b, &e->run.sums[p->n_sum + i]);
+    }
 }
 
 /* ---- where they differ ---- */

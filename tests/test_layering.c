@@ -65,8 +65,7 @@ static const rule rules[] = {
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h",
      "base base/machine"},
-    {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "base cli"},
+    {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base cli"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/op exec/candidate.h base/machine"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
