@@ -86,7 +86,7 @@ int exec_find_false_alias(adj_exec *e, exec_false_alias *f)
     adj_status status = ADJ_OK;
     omp_set_num_threads(e->opts.threads);
     for (int i = 0; i < last && status == ADJ_OK && !found; i++) {
-        step *s = &e->plan.step[i];
+        const step *s = &e->plan.step[i];
         if (claims_aliases(s))
             status = try_step(e, s, f, &found);
         if (status == ADJ_OK && !found)

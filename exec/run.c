@@ -6,7 +6,7 @@
 #include "invariant.h"
 #include "run.h"
 
-adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call)
+adj_status run_kernel(const adj_exec *e, const step *s, const adj_call *call)
 {
     if (e->opts.debug.before_kernel != NULL)
         e->opts.debug.before_kernel(e->opts.debug.user, s->group.node[0],
@@ -14,7 +14,7 @@ adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call)
     return s->kernel->run(call);
 }
 
-adj_status run_step(adj_exec *e, step *s)
+adj_status run_step(adj_exec *e, const step *s)
 {
     e->run.message[0] = '\0';
     if (s->kind == STEP_KERNEL)
@@ -46,7 +46,7 @@ static adj_status run_range(adj_exec *e, int first, int end)
 {
     const adj_exec_debug *debug = &e->opts.debug;
     for (int i = first; i < end; i++) {
-        step *s = &e->plan.step[i];
+        const step *s = &e->plan.step[i];
         if (debug->canaries)
             draw_canaries(&e->plan, i);
         if (debug->checksums)
@@ -93,7 +93,7 @@ static adj_status run_steps(adj_exec *e)
         sum_end(e);
     for (int i = 0; i < e->plan.n_update; i++) {
         const update *u = &e->plan.update[i];
-        leaf *l = &e->plan.leaf[u->leaf];
+        const leaf *l = &e->plan.leaf[u->leaf];
         const slot *next = slot_of(&e->plan, u->next);
         if (!u->in_place && next->data != leaf_data(&e->plan, l))
             memcpy(leaf_data(&e->plan, l), next->data, slot_of(&e->plan, l->buffer)->bytes);

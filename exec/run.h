@@ -7,9 +7,9 @@
 /* ---- run.c ---- */
 
 /* Runs a step's kernel, after the options' before_kernel. */
-adj_status run_kernel(const adj_exec *e, const step *s, adj_call *call);
+adj_status run_kernel(const adj_exec *e, const step *s, const adj_call *call);
 /* Runs one step, on whatever its operands are. */
-adj_status run_step(adj_exec *e, step *s);
+adj_status run_step(adj_exec *e, const step *s);
 /* Lets backends go on with what they have started, and answer other processes, between steps. */
 void progress_backends(const adj_exec *e);
 
