@@ -20,14 +20,7 @@ static void add_bytes(writer *w, const void *data, size_t n)
     w->hash = hash_bytes(w->hash, data, n);
 }
 
-static void add_number(writer *w, int v)
-{
-    unsigned char bytes[sizeof v] = {0};
-    memcpy(bytes, &v, sizeof v);
-    add_bytes(w, bytes, sizeof bytes);
-}
-
-/* Letters that a line of the file may hold: printable ones, no tab. */
+/* Appends text that a line of the file may hold: printable characters, no tab. */
 __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
 {
     char piece[512];
@@ -51,7 +44,7 @@ static void put_type(writer *w, adj_type t)
     put(w, "]");
 }
 
-/* Reorders of what is invariant cost nothing. */
+/* Appends an operand's type, and whether its reorders cost nothing. */
 static void put_operand(writer *w, const adj_exec *e, const adj_node *value)
 {
     put_type(w, value->type);
@@ -74,10 +67,12 @@ static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
     put_type(w, n->type);
     add_bytes(w, n->attrs, adj_attr_size(n->op));
     for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
-        add_number(w, adj_position(g->n_in, g->in, n->in[i]));
-        add_number(w, adj_position(g->n_node, g->node, n->in[i]));
+        const int from[] = {adj_position(g->n_in, g->in, n->in[i]),
+                            adj_position(g->n_node, g->node, n->in[i])};
+        add_bytes(w, from, sizeof from);
     }
-    add_number(w, adj_position(g->n_out, g->out, n) >= 0);
+    const int leaves = adj_position(g->n_out, g->out, n) >= 0;
+    add_bytes(w, &leaves, sizeof leaves);
     return ADJ_OK;
 }
 
