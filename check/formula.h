@@ -34,7 +34,8 @@ typedef struct {
     double of[MAX_TERMS];
 } terms;
 
-/* One of the three. Operands of an element-wise op, and of a step, are broadcast to the result. */
+/* An op's formula: one of the three functions. Operands of an element-wise op, and of a step, are
+ * broadcast to the result. */
 typedef struct {
     const adj_op *op;
     void (*whole)(const adj_node *n, double *const in[], double *y);

@@ -88,13 +88,13 @@ static int goes_by_element(const operands *o)
     return 1;
 }
 
-/* What the group has for the node. */
+/* The group's value of the node. */
 static const double *value_of(const members *m, const adj_node *n)
 {
     return m->value[adj_position(m->g->group->n_node, m->g->group->node, n)];
 }
 
-/* spread[i] becomes |f(x) - y| if that is larger; y: what the group has. */
+/* Raises spread[i] to |f(x) - y|; y: the group's value. */
 static adj_status widen(const members *m, const adj_node *n, void *const x[], region *p,
                         double *spread)
 {

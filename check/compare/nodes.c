@@ -231,7 +231,8 @@ static adj_status add_group_rows(comparing *r)
     return ADJ_OK;
 }
 
-/* The whole graph under every configuration; of nodes alone under the reference only. */
+/* Runs the whole graph under every configuration; under the reference only where nodes are compared
+ * alone. */
 static void run_wholes(comparing *r)
 {
     adj_comparison *c = r->c;

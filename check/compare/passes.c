@@ -22,7 +22,7 @@ static int leaf_of(const trial *t, const adj_node *const image[], const adj_node
     return -1;
 }
 
-/* g's nodes over t's leaves; to: by id of g. */
+/* Builds g's nodes over t's leaves; to: by id of g. */
 static adj_status rebuild(const trial *t, const adj_graph *g, const adj_node *const image[],
                           region *p, trial *out, adj_node *to[])
 {

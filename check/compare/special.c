@@ -209,9 +209,9 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     return is_answered && !is_cheap ? blame_reference(r, s->b, &n, e, where, p, row) : status;
 }
 
-/* False for ops of which a sound kernel may give other NaN and infinities than the definition:
- * convolutions multiply them by zeros of the padding, or sum and subtract neighbours' terms;
- * normalizations shift and scale sums. */
+/* True if a sound kernel has the definition's NaN and infinities. Not so where they are multiplied
+ * by the padding's zeros, or neighbours' terms are summed and subtracted (convolutions), and where
+ * sums are shifted and scaled (normalizations). */
 static int keeps_infinities(const adj_node *n)
 {
     static const adj_op *const norms[] = {

@@ -4,13 +4,11 @@
 #ifndef TESTS_CHECK_PLANTED_NAIVE_H
 #define TESTS_CHECK_PLANTED_NAIVE_H
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
-#include "cli/op/build.h"
+#include "tests/check/checked.h"
 #include "tests/counter.h"
 #include "tests/reference.h"
 

@@ -2,12 +2,10 @@
 #ifndef TESTS_CHECK_SPOIL_H
 #define TESTS_CHECK_SPOIL_H
 
-#include <criterion/criterion.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
-#include "cli/op/build.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
 static struct {
@@ -32,22 +30,6 @@ static adj_status spoil_run(const adj_call *c)
     adj_status status = naive_backend()->kernels[0]->run(c);
     spoiled.spoil(c->group->node[0], c->threads, c->out[0]);
     return status;
-}
-
-/* The op's node; and its report, which is the caller's. */
-static inline adj_node *built(adj_graph *g, const op_args *args)
-{
-    adj_error error;
-    adj_node *n = op_args_build(args, g, &error);
-    cr_assert_not_null(n, "%s", error.message);
-    return n;
-}
-
-static inline adj_gradcheck_report *checked(adj_node *n, const adj_gradcheck_opts *o)
-{
-    adj_gradcheck_report *r;
-    cr_assert_eq(adj_gradcheck_node(n, o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
-    return r;
 }
 
 /* Checks the op with its gradient's op spoiled. */

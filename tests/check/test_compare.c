@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check/compare/compare.h"
+#include "tests/check/checked.h"
 #include "tests/check/compare_rig.h"
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
@@ -34,18 +35,11 @@ Test(compare, sound_kernels_pass)
  * results as elements: 3 x 2 terms. */
 Test(compare, terms_of_windows_that_overlap)
 {
-    static const char *const configs[] = {"naive:f64", "onednn"};
     adj_graph *g = adj_graph_new();
     const adj_pool window = {.ksize = {1, 3, 2, 1}, .stride = {1, 1, 1, 1}, .padding = ADJ_SAME};
     adj_node *y =
         adj_avg_pool(adj_input(g, "x", ADJ_F32, (adj_shape){4, {9, 14, 15, 16}}), &window);
-    adj_comparison *c = NULL;
-    cr_assert_eq(
-        adj_compare(g,
-                    &(adj_compare_opts){
-                        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1},
-                    &c),
-        ADJ_OK, "%s", adj_comparison_message(c));
+    adj_comparison *c = compared(y, "onednn", (adj_compare_opts){0});
     const adj_compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_not_null(strstr(row->origin, "6 u_f32 sum|ab|"), "%s", row->origin);
     cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s", row->reason);

@@ -1,11 +1,10 @@
 /* test_compare_labels.c - labels that adj_compare draws are classes of their logits, whatever their
  * number, and -1: all of them. A kernel of the test's own says what it is given. */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
 enum { ROWS = 128 };
@@ -53,25 +52,16 @@ static const adj_backend watching = {.version = ADJ_VERSION,
 
 Test(compare_labels, every_class_and_no_other)
 {
-    static const char *const configs[] = {"naive:f64", "watching"};
     static const int classes[] = {1, 2, 10};
     const adj_backend *const backends[] = {&watching, naive_backend(), NULL};
     for (int i = 0; i < 3; i++) {
         adj_graph *g = adj_graph_new();
-        adj_comparison *c = NULL;
         adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){2, {ROWS, classes[i]}});
         adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {ROWS}});
         adj_node *y = adj_sparse_softmax_cross_entropy(z, labels, 0);
-        const adj_compare_opts opts = {.n_root = 1,
-                                       .root = &y,
-                                       .n_config = 2,
-                                       .config = configs,
-                                       .debug.backends = backends,
-                                       .seed = 1,
-                                       .runs = 1};
         memset(seen, 0, sizeof seen);
-        cr_expect_eq(adj_compare(g, &opts, &c), ADJ_OK, "%d classes: %s", classes[i],
-                     adj_comparison_message(c));
+        adj_comparison *c =
+            compared(y, "watching", (adj_compare_opts){.debug.backends = backends, .seed = 1});
         for (int k = 0; k < 16; k++)
             cr_expect_eq(seen[k] > 0, k <= classes[i], "%d classes: label %d", classes[i], k - 1);
         adj_comparison_free(c);

@@ -1,13 +1,12 @@
 /* test_compare_memory.c - a kernel that is right alone, but claims to work in place and does not:
  * the run of the whole graph is another than with memory of its own for every value, and compare
  * says so, and of which values; and of the node alone, whose claims are tried one by one. */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
 enum { N = 24 };
@@ -52,23 +51,12 @@ TestSuite(compare_memory, .init = plan_as_usual);
 static adj_comparison *compare(adj_graph *g)
 {
     const adj_backend *const backends[] = {&planted, naive_backend(), NULL};
-    const char *const configs[] = {"naive:f64", "planted"};
     const adj_shape one = {1, {N}}, none = {1, {0}};
     adj_node *x = adj_input(g, "x", ADJ_F32, one), *sum = adj_add(x, x);
     if (leaves_unwritten) /* "bent" then lies where a value was that nobody needs any more */
         sum = adj_slice(adj_pad(sum, none, one), one, one);
     adj_node *y = adj_mul(adj_label(adj_relu(adj_label(sum, "sum")), "bent"), x);
-    adj_comparison *c = NULL;
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
-                                .n_config = 2,
-                                .config = configs,
-                                .seed = 1,
-                                .runs = 1,
-                                .threads = 1,
-                                .debug.backends = backends};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    return c;
+    return compared(y, "planted", (adj_compare_opts){.seed = 1, .debug.backends = backends});
 }
 
 /* The node is right alone, but not in place, which is tried; what reads it is fed wrong numbers. */

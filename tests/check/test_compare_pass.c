@@ -1,14 +1,13 @@
 /* test_compare_pass.c - a pass that changes what the graph computes is named, though every
  * configuration, the reference too, runs what it has made. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/check/checked.h"
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_pass, .init = plan_as_usual);
@@ -60,20 +59,10 @@ static adj_node *convolution_and_norm(adj_graph *g)
     return adj_batch_norm(adj_conv2d(x, w, &same), stats, gamma, beta, 1e-3, ADJ_NHWC);
 }
 
-static void compare(adj_node *(*built)(adj_graph *g), const char *says)
+static void compare(adj_node *(*build)(adj_graph *g), const char *says)
 {
-    static const char *const configs[] = {"naive:f64", "direct"};
     adj_graph *g = adj_graph_new();
-    adj_node *y = built(g);
-    adj_comparison *c;
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
-                                .n_config = 2,
-                                .config = configs,
-                                .seed = 1,
-                                .runs = 1,
-                                .threads = 1};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    adj_comparison *c = compared(build(g), "direct", (adj_compare_opts){.seed = 1});
     const adj_compare_config_result r = adj_comparison_result_at(c, 1);
     cr_expect_eq(r.verdict, says[0] != '\0' ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS);
     cr_expect_eq(strncmp(r.reason, says, strlen(says)), 0, "%s", r.reason);

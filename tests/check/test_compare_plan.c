@@ -1,9 +1,8 @@
 /* test_compare_plan.c - the plan of a run in another process comes back whole, or is refused: which
  * nodes it fuses is compared there as here. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "adjoint_check.h"
+#include "tests/check/checked.h"
 
 typedef struct {
     int calls, is_cut;
@@ -26,23 +25,12 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
 
 static adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire *w)
 {
-    const char *const configs[] = {"naive:f64", config};
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 4}});
     adj_node *b = adj_const(g, ADJ_F32, (adj_shape){1, {4}}, (const float[]){1, -1, 0.5F, 2});
     adj_node *y = adj_mul(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), x);
-    adj_comparison *c = NULL;
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
-                                .n_config = 2,
-                                .config = configs,
-                                .seed = 1,
-                                .runs = 1,
-                                .threads = 1,
-                                .guard = w != NULL,
-                                .elsewhere = elsewhere,
-                                .user = w};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    return c;
+    return compared(
+        y, config,
+        (adj_compare_opts){.seed = 1, .guard = w != NULL, .elsewhere = elsewhere, .user = w});
 }
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */

@@ -5,12 +5,10 @@
 static void compare(const plant *p, adj_blame blame)
 {
     static const char *const configs[] = {"naive:f64", "onednn", "direct"};
-    adj_error error;
     adj_graph *g = adj_graph_new();
     adj_comparison *c;
     int blamed = 0;
-    adj_node *n = op_args_build(&p->args, g, &error);
-    cr_assert_not_null(n, "%s", error.message);
+    adj_node *n = built(g, &p->args);
     adj_node *x = adj_node_operand_at(n, 0), *dx = NULL;
     if (n->op->grad != NULL)
         cr_assert_eq(adj_grad(n, adj_input(g, "dy", ADJ_F32, n->type.shape), 1, &x, &dx), ADJ_OK);
@@ -124,20 +122,11 @@ Test(compare_witness, a_kernel_that_is_wrong_on_its_own_operands_is_no_fault_of_
                                         .close = close_nothing,
                                         .kernels = list};
     const adj_backend *const backends[] = {&backend, &adj_backend_naive, NULL};
-    static const char *const configs[] = {"naive:f64", "seen"};
     adj_graph *g = adj_graph_new();
-    adj_comparison *c;
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {8, 16}});
     adj_node *y = adj_relu(adj_square(adj_tanh(x))); /* rounded on the way */
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
-                                .n_config = 2,
-                                .config = configs,
-                                .runs = 1,
-                                .threads = 1,
-                                .debug.backends = backends};
     planted.op = NULL;
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    adj_comparison *c = compared(y, "seen", (adj_compare_opts){.debug.backends = backends});
     const adj_compare_row *row = adj_comparison_row_at(c, 2);
     cr_assert_eq(row->node, y);
     cr_expect_eq(row->isolated.wrong, 0);

@@ -1,11 +1,10 @@
 /* test_few_values.c - group norm over groups of one and of two values: x - mean(x) and the terms of
  * dx cancel, so that a sound kernel's error is as large as dx. Neither checker blames direct's
  * kernels for it, and the bound stays that of a rounded term. */
-#include <criterion/criterion.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "tests/check/checked.h"
 
 enum { CHANNELS = 8, SEEDS = 6 };
 static const adj_shape shapes[] = {{2, {16, CHANNELS}}, {4, {3, 2, 1, CHANNELS}}};
@@ -59,8 +58,7 @@ Test(few_values, gradcheck)
     for (int i = 0; i < 8 * SEEDS; i++) {
         norm n = build(i % 8);
         const adj_gradcheck_opts o = {.backend = "direct", .seed = (uint64_t)(1 + i / 8)};
-        adj_gradcheck_report *r;
-        cr_assert_eq(adj_gradcheck_node(n.y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+        adj_gradcheck_report *r = checked(n.y, &o);
         cr_expect_eq(adj_gradcheck_verdict(r), ADJ_GRADCHECK_PASS, "case %d, seed %d", i % 8,
                      1 + i / 8);
         adj_gradcheck_free(r);

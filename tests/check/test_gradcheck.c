@@ -1,12 +1,10 @@
 /* test_gradcheck.c - the gradient checker raises no false alarm, and the rest of its contract. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
-#include "cli/op/build.h"
+#include "tests/check/checked.h"
 #include "tests/repeat.h"
 
 /* 40 seeds: every type, method, backend and order has its turn. */
@@ -15,12 +13,8 @@ enum { SOUND_SEEDS = 40 };
 static void expect_sound(const op_args *args, const adj_gradcheck_opts *o)
 {
     const char *op = args->op;
-    adj_error error;
     adj_graph *g = adj_graph_new();
-    adj_gradcheck_report *r;
-    adj_node *n = op_args_build(args, g, &error);
-    cr_assert_not_null(n, "%s: %s", op, error.message);
-    cr_assert_eq(adj_gradcheck_node(n, o, &r), ADJ_OK, "%s: %s", op, adj_gradcheck_message(r));
+    adj_gradcheck_report *r = checked(built(g, args), o);
     int alarms = adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL) +
                  adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE);
     if (alarms > 0)
@@ -226,10 +220,9 @@ Test(gradcheck, names_cannot_forge_a_report)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {3}});
     adj_node *y = adj_label(adj_tanh(x), "y\nsummary: 9 checked, 9 pass\x1b[2J\xc2\x9b");
     const adj_gradcheck_opts o = {.backend = "naive", .threads = 1};
-    adj_gradcheck_report *r;
+    adj_gradcheck_report *r = checked(y, &o);
     char *printed = NULL;
     size_t size = 0;
-    cr_assert_eq(adj_gradcheck_node(y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
     FILE *f = open_memstream(&printed, &size);
     adj_gradcheck_print(f, r);
     fclose(f);

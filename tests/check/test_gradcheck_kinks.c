@@ -1,11 +1,10 @@
 /* test_gradcheck_kinks.c - kinks are excluded and counted: a few pass, more than one in twenty are
  * inconclusive. */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "tests/check/checked.h"
 
 enum { N = 400 };
 
@@ -34,7 +33,6 @@ static void expect_kinks(const adj_node *n, const char *label, double where, int
                          adj_gradcheck_result result, adj_gradcheck_method method)
 {
     static adj_op op;
-    adj_gradcheck_report *r;
     const adj_gradcheck_opts o = {.draws = 1, .method = method, .threads = 1};
     op = *(sound = n->op);
     op.domain = near_kink;
@@ -43,7 +41,7 @@ static void expect_kinks(const adj_node *n, const char *label, double where, int
     kink = where;
     kinked_operand = 0;
     adj_node *y = adj_node_new(n->graph, &op, n->n_in, n->in, n->attrs);
-    cr_assert_eq(adj_gradcheck_node(y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    adj_gradcheck_report *r = checked(y, &o);
     const adj_gradcheck_row *w = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(w->result, result, "%s, %d at %g, method %d: %s", label, kinks, where, (int)method,
                  adj_gradcheck_result_name(w->result));
@@ -95,7 +93,6 @@ Test(gradcheck_kinks, maximum_and_minimum)
     for (int i = 0; i < 2; i++) {
         static adj_op op;
         for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
-            adj_gradcheck_report *r;
             op = *(sound = ops[i]->op);
             op.domain = near_kink;
             op.simplify = simplify;
@@ -103,7 +100,7 @@ Test(gradcheck_kinks, maximum_and_minimum)
             kink = 0.5;
             kinked_operand = 0;
             adj_node *y = adj_node_new(g, &op, 2, ops[i]->in, NULL);
-            cr_assert_eq(adj_gradcheck_node(y, &(adj_gradcheck_opts){.draws = 1}, &r), ADJ_OK);
+            adj_gradcheck_report *r = checked(y, &(adj_gradcheck_opts){.draws = 1});
             for (int w = 0; w < 2; w++) {
                 cr_expect_eq(adj_gradcheck_row_at(r, w)->result, shares[k].result, "%s %d of %d",
                              sound->name, w, shares[k].kinks);
@@ -135,13 +132,12 @@ Test(gradcheck_kinks, ties_in_max_pool_and_reduce_max)
     for (int i = 0; i < 2; i++)
         for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
             static adj_op op;
-            adj_gradcheck_report *r;
             op = *(sound = ops[i]->op);
             op.domain = ties;
             op.simplify = simplify;
             at_kink = shares[k].kinks;
             adj_node *y = adj_node_new(g, &op, 1, ops[i]->in, ops[i]->attrs);
-            cr_assert_eq(adj_gradcheck_node(y, &(adj_gradcheck_opts){.draws = 1}, &r), ADJ_OK);
+            adj_gradcheck_report *r = checked(y, &(adj_gradcheck_opts){.draws = 1});
             const adj_gradcheck_row *w = adj_gradcheck_row_at(r, 0);
             cr_expect_eq(w->result, shares[k].result, "%s: %d of %d, %s", sound->name,
                          shares[k].kinks, N, adj_gradcheck_result_name(w->result));

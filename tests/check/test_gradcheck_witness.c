@@ -62,18 +62,15 @@ static const plant plants[] = {
 static void find(const plant *p, const char *backend)
 {
     const adj_gradcheck_opts o = {.backend = backend, .threads = 1, .draws = 1, .seed = 3};
-    adj_error error;
     adj_graph *g = adj_graph_new();
-    adj_gradcheck_report *r;
     int failed = 0, said = 0;
     char says[80];
-    adj_node *n = op_args_build(&p->args, g, &error);
-    cr_assert_not_null(n, "%s", error.message);
+    adj_node *n = built(g, &p->args);
     snprintf(says, sizeof says, "naive's kernel for %s", p->op);
     planted.op = p->op;
     planted.also = p->also;
     planted.fault = p->fault;
-    cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    adj_gradcheck_report *r = checked(n, &o);
     for (int i = 0; i < adj_gradcheck_row_count(r); i++) {
         const adj_gradcheck_row *w = adj_gradcheck_row_at(r, i);
         if (w->result != ADJ_GRADCHECK_FAIL)
@@ -106,14 +103,10 @@ Test(gradcheck_witness, steps_are_bounded_by_their_type)
     const adj_gradcheck_opts o = {.backend = "naive", .threads = 1};
     for (int i = 0; i < 8; i++) {
         const op_args args = {.op = ops[i / 2], .dtype = dtypes[i % 2]};
-        adj_error error;
         adj_graph *g = adj_graph_new();
-        adj_gradcheck_report *r;
         planted.op = args.op;
         planted.fault = SLIGHTLY;
-        adj_node *n = op_args_build(&args, g, &error);
-        cr_assert_not_null(n, "%s", error.message);
-        cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+        adj_gradcheck_report *r = checked(built(g, &args), &o);
         const adj_gradcheck_row *row = adj_gradcheck_row_at(r, 0);
         cr_expect_eq(row->fault, ADJ_FAULT_KERNEL, "%s %s: %s", args.op, args.dtype, row->blame);
         cr_expect_str_eq(row->method, "formula");
@@ -146,16 +139,13 @@ Test(gradcheck_witness, blames_the_rule)
     const adj_gradcheck_opts o = {.threads = 1, .draws = 1};
     static const op_args args = {CONV};
     static adj_op op;
-    adj_error error;
     adj_graph *g = adj_graph_new();
-    adj_gradcheck_report *r;
     op = adj_op_conv2d;
     op.grad = negate;
     op.simplify = simplify;
-    adj_node *n = op_args_build(&args, g, &error);
+    const adj_node *n = built(g, &args);
     planted.op = NULL;
-    n = adj_node_new(g, &op, n->n_in, n->in, n->attrs);
-    cr_assert_eq(adj_gradcheck_node(n, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    adj_gradcheck_report *r = checked(adj_node_new(g, &op, n->n_in, n->in, n->attrs), &o);
     cr_expect_eq(adj_gradcheck_row_at(r, 0)->fault, ADJ_FAULT_RULE, "%s",
                  adj_gradcheck_row_at(r, 0)->blame);
     cr_expect_eq(adj_gradcheck_row_at(r, 1)->fault, ADJ_FAULT_NONE);
@@ -174,16 +164,13 @@ Test(gradcheck_witness, a_gradient_of_another_shape)
 {
     static const op_args args = {CONV};
     static adj_op op;
-    adj_error error;
     adj_graph *g = adj_graph_new();
-    adj_gradcheck_report *r;
     op = adj_op_conv2d;
     op.grad = turn;
     op.simplify = simplify;
-    adj_node *n = op_args_build(&args, g, &error);
+    const adj_node *n = built(g, &args);
     planted.op = NULL;
-    n = adj_node_new(g, &op, n->n_in, n->in, n->attrs);
-    cr_assert_eq(adj_gradcheck_node(n, NULL, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+    adj_gradcheck_report *r = checked(adj_node_new(g, &op, n->n_in, n->in, n->attrs), NULL);
     const adj_gradcheck_row *row = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(row->result, ADJ_GRADCHECK_FAIL);
     cr_expect_eq(row->fault, ADJ_FAULT_RULE);

@@ -1,6 +1,5 @@
 /* test_half_bounds.c - half types: what is stored may be rounded once, to the nearest value, and no
  * more. Kernels that round twice, truncate, or are off by 2^-7 are planted beside sound ones. */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,23 +84,11 @@ static const adj_backend crooked = {.version = ADJ_VERSION,
 static adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)
 {
     const adj_backend *const backends[] = {&crooked, naive_backend(), NULL};
-    const char *const configs[] = {"naive:f64", "crooked"};
     adj_node *x = adj_input(g, "x", dtype, (adj_shape){4, {1, ROWS, 4, CHANNELS}});
     adj_node *b = adj_input(g, "b", dtype, (adj_shape){1, {CHANNELS}});
     adj_node *y = adj_bias_add(x, b, ADJ_NHWC);
-    adj_comparison *c = NULL;
-    if (with_relu)
-        y = adj_relu(y);
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
-                                .n_config = 2,
-                                .config = configs,
-                                .seed = seed,
-                                .runs = 1,
-                                .threads = 1,
-                                .debug.backends = backends};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    return c;
+    return compared(with_relu ? adj_relu(y) : y, "crooked",
+                    (adj_compare_opts){.seed = seed, .debug.backends = backends});
 }
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
@@ -209,7 +196,6 @@ Test(half_bounds, gradcheck_of_batch_norm)
  * for them is 0, which is the nearest and no truncation. */
 Test(half_bounds, too_small_for_f16)
 {
-    static const char *const configs[] = {"naive:f64", "naive"};
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F16, (adj_shape){2, {240, 16}}), *y = adj_softmax(x);
     uint16_t *logits = malloc(240 * 16 * sizeof *logits);
@@ -217,16 +203,7 @@ Test(half_bounds, too_small_for_f16)
     for (int64_t i = 0; i < (int64_t)240 * 16; i++) /* most results are small, and different */
         adj_store(ADJ_F16, logits, i, i % 16 == 0 ? 8 : -16 + (double)(i % 1000) / 125);
     const adj_leaf_value values = {x, logits};
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
-                                .n_config = 2,
-                                .config = configs,
-                                .n_value = 1,
-                                .value = &values,
-                                .runs = 1,
-                                .threads = 1};
-    adj_comparison *c = NULL;
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+    adj_comparison *c = compared(y, "naive", (adj_compare_opts){.n_value = 1, .value = &values});
     cr_expect_eq(adj_comparison_row_at(c, 0)->verdict, ADJ_VERDICT_PASS, "%s",
                  adj_comparison_row_at(c, 0)->reason);
     adj_comparison_free(c);

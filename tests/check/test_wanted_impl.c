@@ -1,13 +1,12 @@
 /* test_wanted_impl.c - an implementation asked for by name is found wherever it is: behind others
  * of its kernel, in a backend behind others; where there is none, the report says so. Each planted
  * implementation leaves a number of its own, so what ran is seen in the values. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
 /* The candidates of a backend's relu, the quickest by its own estimate first. */
@@ -77,18 +76,8 @@ static const adj_backend *const *backends(void)
 
 static adj_comparison *compare_relu(adj_graph *g, const char *config)
 {
-    const char *const configs[] = {"naive:f64", config};
-    adj_comparison *c;
-    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}}));
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
-                                .n_config = 2,
-                                .config = configs,
-                                .runs = 1,
-                                .threads = 1,
-                                .debug.backends = backends()};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    return c;
+    return compared(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}})), config,
+                    (adj_compare_opts){.debug.backends = backends()});
 }
 
 /* got: 0 where the result is right, as naive's. */
@@ -142,12 +131,11 @@ Test(wanted_impl, gradcheck_says_what_ran)
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         adj_graph *g = adj_graph_new();
-        adj_gradcheck_report *r;
         adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}}));
         const adj_gradcheck_opts o = {.backend = "naive",
                                       .threads = 1,
                                       .debug = {.backends = backends(), .impl = checks[i].impl}};
-        cr_assert_eq(adj_gradcheck_node(y, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
+        adj_gradcheck_report *r = checked(y, &o);
         cr_expect_str_eq(adj_gradcheck_row_at(r, 0)->reason, checks[i].reason);
         cr_expect_eq(adj_gradcheck_verdict(r), checks[i].verdict);
         cr_expect_eq(adj_gradcheck_about(r).impl_nodes, checks[i].nodes);

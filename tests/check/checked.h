@@ -1,0 +1,45 @@
+/* checked.h - a node and its report, a graph and its comparison: what tests of the checkers make.
+ */
+#ifndef TESTS_CHECK_CHECKED_H
+#define TESTS_CHECK_CHECKED_H
+
+#include <criterion/criterion.h>
+
+#include "adjoint_check.h"
+#include "cli/op/build.h"
+
+/* The op's node, for a test that is linked with cli/op. */
+static inline adj_node *built(adj_graph *g, const op_args *args)
+{
+    adj_error error;
+    adj_node *n = op_args_build(args, g, &error);
+    cr_assert_not_null(n, "%s: %s", args->op, error.message);
+    return n;
+}
+
+/* The report is the caller's. */
+static inline adj_gradcheck_report *checked(adj_node *n, const adj_gradcheck_opts *o)
+{
+    adj_gradcheck_report *r;
+    cr_assert_eq(adj_gradcheck_node(n, o, &r), ADJ_OK, "%s: %s", adj_node_op(n),
+                 adj_gradcheck_message(r));
+    return r;
+}
+
+/* What root needs, under naive:f64 and config, with one timed run on one thread; more: the other
+ * options. The comparison is the caller's. */
+static inline adj_comparison *compared(adj_node *root, const char *config, adj_compare_opts more)
+{
+    const char *const configs[] = {"naive:f64", config};
+    adj_comparison *c = NULL;
+    more.n_root = 1;
+    more.root = &root;
+    more.n_config = 2;
+    more.config = configs;
+    more.runs = more.threads = 1;
+    cr_assert_eq(adj_compare(adj_node_graph(root), &more, &c), ADJ_OK, "%s",
+                 adj_comparison_message(c));
+    return c;
+}
+
+#endif
