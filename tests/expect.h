@@ -1,5 +1,5 @@
 /* expect.h - what the tests of ops share on top of harness.h: dtypes with their tolerances,
- * shapes, the adjoint identity, and independence of the number of threads. */
+ * shapes, the adjoint identity. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -80,41 +80,6 @@ static inline void expect_adjoint(fixture *f, adj_node *y, int n_x)
     }
     cr_assert_eq(left, right, "adjoint of %s: <dy, y> is %.17g, <dx, x> is %.17g", adj_node_op(y),
                  left, right);
-}
-
-/* The bytes of y computed by `threads` threads. */
-static inline void *bytes_with(fixture *f, adj_node *y, int threads, size_t *bytes)
-{
-    adj_exec *e;
-    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive", .threads = threads};
-    cr_assert_eq(adj_exec_new(f->g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
-    for (int i = 0; i < f->n_in; i++) {
-        adj_type t = adj_node_type(f->in[i]);
-        size_t size = (size_t)elems_of(f->in[i]) * adj_dtype_size(t.dtype);
-        cr_assert_eq(t.dtype, ADJ_F64); /* then the fixture's values are the input's bytes */
-        cr_assert_eq(adj_set(e, f->in[i], f->value[i], size), ADJ_OK, "%s", adj_exec_message(e));
-    }
-    *bytes = (size_t)elems_of(y) * adj_dtype_size(adj_node_type(y).dtype);
-    void *data = malloc(*bytes);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_assert_eq(adj_get(e, y, data, *bytes), ADJ_OK, "%s", adj_exec_message(e));
-    adj_exec_free(e);
-    return data;
-}
-
-/* Every input is f64. */
-static inline void expect_same_for_threads(fixture *f, adj_node *y)
-{
-    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
-    size_t bytes;
-    void *one = bytes_with(f, y, 1, &bytes);
-    for (int threads = 2; threads <= 3; threads++) {
-        void *many = bytes_with(f, y, threads, &bytes);
-        cr_assert_eq(memcmp(one, many, bytes), 0, "%s differs with %d threads", adj_node_op(y),
-                     threads);
-        free(many);
-    }
-    free(one);
 }
 
 /* Builders of refused calls: the error has this status and these words. */

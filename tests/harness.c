@@ -84,10 +84,10 @@ void fixture_set(const fixture *f, adj_exec *e)
         set_input(e, f->in[i], f->value[i]);
 }
 
-static adj_exec *planned(fixture *f, adj_node *y, const char *backend)
+static adj_exec *planned(fixture *f, adj_node *y, const char *backend, int threads)
 {
     adj_exec *e;
-    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = backend};
+    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = threads};
     cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     adj_status status = adj_exec_new(f->g, &opts, &e);
     cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
@@ -109,13 +109,31 @@ double *fixture_get(adj_exec *e, const adj_node *y)
     return v;
 }
 
-double *evaluate(fixture *f, adj_node *y, const char *backend)
+double *evaluate_with(fixture *f, adj_node *y, const char *backend, int threads)
 {
-    adj_exec *e = planned(f, y, backend);
+    adj_exec *e = planned(f, y, backend, threads);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     double *v = fixture_get(e, y);
     adj_exec_free(e);
     return v;
+}
+
+double *evaluate(fixture *f, adj_node *y, const char *backend)
+{
+    return evaluate_with(f, y, backend, 0);
+}
+
+void expect_same_for_threads(fixture *f, adj_node *y)
+{
+    double *one = evaluate_with(f, y, "naive", 1);
+    const size_t bytes = (size_t)adj_shape_elems(adj_node_type(y).shape) * sizeof *one;
+    for (int threads = 2; threads <= 3; threads++) {
+        double *many = evaluate_with(f, y, "naive", threads);
+        cr_assert_eq(memcmp(one, many, bytes), 0, "%s differs with %d threads", adj_node_op(y),
+                     threads);
+        free(many);
+    }
+    free(one);
 }
 
 void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
@@ -173,7 +191,7 @@ void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, 
     adj_node *dy = given_random(f, ADJ_F64, adj_node_type(y).shape, -1, 1), *dx[FIXTURE_INPUTS];
     const double *seed = f->value[n_x];
     cr_assert_eq(adj_grad(y, dy, n_x, f->in, dx), ADJ_OK, "%s", adj_graph_message(f->g));
-    adj_exec *forward = planned(f, y, "naive");
+    adj_exec *forward = planned(f, y, "naive", 0);
     for (int i = 0; i < n_x; i++) {
         adj_type t = adj_node_type(f->in[i]);
         if (t.dtype == ADJ_I32)

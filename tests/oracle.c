@@ -44,6 +44,7 @@ oracle_sizes oracle_sizes_of(oracle_conv a)
 {
     oracle_sizes s = {.attrs = {.padding = a.padding, .format = a.format}};
     int h = a.format == ADJ_NCHW ? 2 : 1;
+    a.in += a.in == 0 ? a.c : 0;
     a.sh += a.sh == 0;
     a.sw += a.sw == 0;
     a.dh += a.dh == 0;

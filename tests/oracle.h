@@ -6,13 +6,14 @@
 
 #include "adjoint.h"
 
-/* A convolution in small ints. Pads are top, bottom, left, right, read when padding is EXPLICIT. */
+/* A convolution in small ints; tables name what follows last. */
 typedef struct {
     int n, h, w, c;
-    int kh, kw, in, last; /* filter [kh, kw, in, out]; depthwise: [kh, kw, c, multiplier] */
-    int sh, sw, dh, dw;   /* 0: 1 */
+    int kh, kw, last;   /* filter [kh, kw, in, last]; depthwise: [kh, kw, c, multiplier] */
+    int in;             /* 0: c, one group */
+    int sh, sw, dh, dw; /* 0: 1 */
     adj_padding padding;
-    int pad[4];
+    int pad[4]; /* EXPLICIT: top, bottom, left, right */
     int depthwise;
     adj_format format;
 } oracle_conv;

@@ -1,27 +1,84 @@
-/* conv_rows.h - convolutions as rows of a table, for the tests of fast backends. */
+/* conv_rows.h - convolutions for the tests of the direct backend's kernels, and what every one of
+ * these kernels must do with them. */
 #ifndef CONV_ROWS_H
 #define CONV_ROWS_H
 
-#include "candidates.h"
+#include "tests/backends/candidates.h"
+#include "tests/conv_problem.h"
 
-/* Zeros stand for what most rows do not change: stride, dilation, groups 1, a square filter. */
+/* Rows for kernels whose products are of tiles, 16 pixels by 16 channels: tails of blocks of
+ * channels, odd and even ones, segments of less than a step, of some, and of some with a rest; rows
+ * that fill tiles and that do not; images in a chunk, bands of one; strides with and without taps
+ * in each phase; pads beyond the kernel, kernels beyond the image. */
+extern const oracle_conv tile_cases[];
+extern const int n_tile_case;
+/* 432 terms in y, 360 in dx, 910 in dw. */
+static const oracle_conv long_sums = {5, 13, 14, 48, 3, 3, 40, .padding = ADJ_SAME};
+
+/* lo to hi; the same for the same counter, which goes on. */
+int draw(uint32_t *counter, int lo, int hi);
+/* Sizes of 1 to those of most (0: not drawn), in the order of the struct; no padding. */
+oracle_conv draw_sizes(const oracle_conv *most, uint32_t *counter);
+/* SAME, or EXPLICIT with room for the kernel. */
+void draw_padding(oracle_conv *a, uint32_t *counter);
+oracle_conv draw_tile_case(uint32_t *counter);
+
+/* ---- a kernel under test ---- */
+
 typedef struct {
-    int n, h, w, ic, oc; /* oc: depthwise, the multiplier */
-    int kh, kw, sh, sw, dh, dw, groups, depthwise;
-    adj_padding padding;
-    int pt, pb, pl, pr; /* EXPLICIT */
-} conv_row;
+    const char *name;    /* NULL: the first that takes the nodes */
+    const char *impl[2]; /* what it is, one of these, before ":" and the ISA; NULL: anything */
+    int is_only;         /* it has one candidate */
+    const char *packed;  /* in its layouts if operands never change; NULL: not looked at */
+    const adj_op *never_packed; /* but for this op */
+    int first, last;            /* enum oracle_result: what it computes */
+    adj_math math;
+} tested_kernel;
 
-typedef enum { FORWARD, BACKPROP_INPUT, BACKPROP_FILTER, N_DIRECTION } conv_direction;
+/* The direct backend for one instruction set. */
+test_backend direct_open(const char *isa, int threads, adj_math math);
 
-typedef enum { INTEGERS, REALS } conv_fill;
+/* The result of k for the group node[0 .. n), malloc'ed; the same whether operands may change in
+ * every run or are packed once for many. Fails the running test if k does not take it. */
+double *run_tested(const tested_kernel *k, fixture *f, const char *isa, int threads, int n,
+                   const adj_node *const node[], const char *text);
 
-/* The node of a row over fresh fixture inputs. */
-adj_node *conv_node(fixture *f, const conv_row *r, conv_direction direction, adj_format format,
-                    adj_dtype dtype, conv_fill fill);
-/* "conv2d_backprop_input f32 NCHW 2x9x9x3 -> 5, 3x3 ..." */
-void conv_text(const conv_row *r, const adj_node *y, adj_format format, char *text, size_t size);
-/* Products that one element of the result sums, at most: for tolerances. */
-double conv_terms(const conv_row *r, conv_direction direction);
+/* Bit for bit (any NaN is any NaN). */
+void expect_same_bits(const double *got, const double *want, int64_t n, const char *text);
+
+/* What k computes of the row is, on integers, what the definition says, with one thread and three.
+ */
+void expect_exact_row(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa);
+/* Infinities and NaN at the first, the middle and the last element of each operand, against naive:
+ * what does not read the value, or reads padding where the other operand has it, stays a number. */
+void expect_special(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa,
+                    int operand, int64_t element, double value);
+void expect_specials(const tested_kernel *k, adj_dtype dtype, const char *isa);
+/* Rows for tests of a bias: tile_cases; and two with an Inf or a NaN in the filter, which padding
+ * is not multiplied by. */
+typedef struct {
+    oracle_conv row;
+    int64_t element; /* of the filter; -1: all are numbers */
+    double value;
+} bias_case;
+bias_case bias_case_at(int i);
+extern const int n_bias_case;
+/* A bias behind y, rounded once, in each bias_case. */
+void expect_biases(const tested_kernel *k, adj_dtype dtype, const char *isa);
+/* Relative errors of sums of positive numbers are `most` at most. */
+void expect_small_errors(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa,
+                         double most);
+/* The same bits with one thread and up to eight. */
+void expect_same_bits_for_any_threads(const tested_kernel *k, oracle_conv row, adj_dtype dtype,
+                                      const char *isa);
+/* Bits 1 << enum oracle_result: which k computes. */
+unsigned results_of(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa);
+/* In bf16 with this ISA k computes an ordinary row, and no grouped one, no large stride or filter,
+ * no NCHW and no empty one; none in f32 or f16; and none with `less`. */
+void expect_only_bf16(const tested_kernel *k, const char *isa, int n_less,
+                      const char *const less[]);
+
+/* All candidates of t for a direction, whose names must contain isa; returns how many there are. */
+int expect_exact(conv_problem *p, const test_backend *t, int direction, const char *isa);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/tile_cases.h"
+#include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
 #include "tests/round_to.h"
 
@@ -108,8 +108,7 @@ static void expect_kinds(const problem *p, const char *isa, const char *kernel, 
             const adj_node *node[MAX_NODES];
             char label[240];
             snprintf(label, sizeof label, "%s, %s, %d", text, isa, kind);
-            setenv("ADJOINT_MAX_ISA", isa, 1);
-            test_backend t = backend_open_math("direct", threads, math);
+            test_backend t = direct_open(isa, threads, math);
             const int n = follow(p, kind, node, want);
             expect_kernel(p->f, &t, kernel, n, node, want, tolerance_of(p, math), label);
             if (p->y->type.dtype == ADJ_F32 && strcmp(kernel, "gemm") == 0)
@@ -122,8 +121,8 @@ static void expect_kinds(const problem *p, const char *isa, const char *kernel, 
 static void expect_conv(oracle_conv row, adj_dtype dtype, const char *isa, const char *kernel,
                         adj_math math)
 {
-    row.in = row.c;
-    conv_problem c = conv_problem_new(row, dtype);
+    conv_problem c = conv_problem_new(row, dtype, INTEGERS);
+    conv_problem_solve(&c);
     const adj_shape shape = c.result[ORACLE_Y]->type.shape;
     problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y]};
     p.bias_at = 3;
@@ -137,62 +136,43 @@ static void expect_conv(oracle_conv row, adj_dtype dtype, const char *isa, const
 /* Rows as they lie, gathered, flat, and such as lie in the padding; whole vectors of outputs and
  * not. */
 static const oracle_conv rows[] = {
-    {.n = 2, .h = 9, .w = 11, .c = 3, .kh = 3, .kw = 3, .last = 19, .padding = ADJ_SAME},
-    {.n = 1, .h = 16, .w = 16, .c = 8, .kh = 3, .kw = 3, .last = 64, .padding = ADJ_SAME},
-    {.n = 3, .h = 4, .w = 4, .c = 16, .kh = 3, .kw = 3, .last = 17, .padding = ADJ_SAME},
-    {.n = 1, .h = 17, .w = 15, .c = 5, .kh = 3, .kw = 3, .last = 32, .sh = 2, .sw = 2},
-    {.n = 2, .h = 7, .w = 9, .c = 6, .kh = 1, .kw = 1, .last = 24},
-    {.n = 2,
-     .h = 4,
-     .w = 9,
-     .c = 3,
-     .kh = 2,
-     .kw = 3,
-     .last = 19,
-     .dh = 2,
-     .dw = 2,
-     .padding = ADJ_EXPLICIT,
-     .pad = {4, 5, 2, 0}},
+    {2, 9, 11, 3, 3, 3, 19, .padding = ADJ_SAME},
+    {1, 16, 16, 8, 3, 3, 64, .padding = ADJ_SAME},
+    {3, 4, 4, 16, 3, 3, 17, .padding = ADJ_SAME},
+    {1, 17, 15, 5, 3, 3, 32, .sh = 2, .sw = 2},
+    {2, 7, 9, 6, 1, 1, 24, .padding = ADJ_VALID},
+    {2, 4, 9, 3, 2, 3, 19, .dh = 2, .dw = 2, .padding = ADJ_EXPLICIT, .pad = {4, 5, 2, 0}},
 };
 
-static void on(const char *isa)
+static void products(const char *isa)
 {
-    need_isa(isa);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         expect_conv(rows[i], ADJ_F32, isa, "gemm", ADJ_MATH_EXACT);
         expect_conv(rows[i], ADJ_F64, isa, "gemm", ADJ_MATH_EXACT);
     }
 }
 
-Test(direct_epilogue, of_products_base) { on("base"); }
-Test(direct_epilogue, of_products_avx2) { on("avx2"); }
-Test(direct_epilogue, of_products_avx512) { on("avx512"); }
+Test(direct_epilogue, of_products) { for_each_isa(N_ISA, all_isas, products); }
 
 static void by_winograd(const char *isa)
 {
     static const oracle_conv tiles[] = {
-        {.n = 2, .h = 18, .w = 15, .c = 16, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
-        {.n = 2, .h = 17, .w = 21, .c = 32, .kh = 5, .kw = 5, .last = 16, .padding = ADJ_SAME},
+        {2, 18, 15, 16, 3, 3, 48, .padding = ADJ_SAME},
+        {2, 17, 21, 32, 5, 5, 16, .padding = ADJ_SAME},
     };
-    need_isa(isa);
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
         expect_conv(tiles[i], ADJ_F32, isa, "winograd", ADJ_MATH_FAST);
 }
 
+Test(direct_epilogue, of_winograd) { for_each_isa(2, all_isas + 1, by_winograd); }
+
 /* In bf16 a sum is rounded before the addend comes; within what rounding may differ by. */
 Test(direct_epilogue, of_winograd_in_bf16)
 {
-    oracle_conv row = {.n = 4,
-                       .h = 16,
-                       .w = 16,
-                       .c = 32,
-                       .kh = 3,
-                       .kw = 3,
-                       .in = 32,
-                       .last = 32,
-                       .padding = ADJ_SAME};
+    oracle_conv row = {4, 16, 16, 32, 3, 3, 32, .padding = ADJ_SAME};
     need_isa("avx2");
-    conv_problem c = conv_problem_new(row, ADJ_BF16);
+    conv_problem c = conv_problem_new(row, ADJ_BF16, INTEGERS);
+    conv_problem_solve(&c);
     const adj_shape shape = c.result[ORACLE_Y]->type.shape;
     problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y], .bias_at = 3};
     p.bias = given_integers(&c.f, ADJ_BF16, (adj_shape){1, {row.last}}, -9, 9);
@@ -201,8 +181,7 @@ Test(direct_epilogue, of_winograd_in_bf16)
     double *want = malloc((size_t)adj_shape_elems(shape) * sizeof *want);
     for (int kind = 0; kind < KINDS; kind++) {
         const adj_node *node[MAX_NODES];
-        setenv("ADJOINT_MAX_ISA", "avx2", 1);
-        test_backend t = backend_open_math("direct", 2, ADJ_MATH_FAST);
+        test_backend t = direct_open("avx2", 2, ADJ_MATH_FAST);
         const int n = follow(&p, kind, node, want);
         double *rounded = by_naive(&c.f, node[n - 1]);
         expect_kernel(&c.f, &t, "winograd", n, node, rounded, rms_of(&p) / 128, c.text);
@@ -219,7 +198,6 @@ Test(direct_epilogue, a_sum_in_bf16_is_rounded_first)
 {
     const adj_shape image = {4, {4, 16, 16, 32}};
     need_isa("avx2");
-    setenv("ADJOINT_MAX_ISA", "avx2", 1);
     fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_BF16, image, -1, 1);
     adj_node *w = given_random(&f, ADJ_BF16, (adj_shape){4, {3, 3, 32, 32}}, -1, 1);
@@ -230,7 +208,7 @@ Test(direct_epilogue, a_sum_in_bf16_is_rounded_first)
     double *rounded = by_naive(&f, y);
     for (int64_t i = 0; i < count; i++)
         f.value[2][i] = -rounded[i];
-    test_backend t = backend_open_math("direct", 2, ADJ_MATH_FAST);
+    test_backend t = direct_open("avx2", 2, ADJ_MATH_FAST);
     outcome o = run_kernel(&f, &t, "winograd", 2, node);
     cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
     int64_t left = 0;
@@ -242,9 +220,6 @@ Test(direct_epilogue, a_sum_in_bf16_is_rounded_first)
     backend_close(&t);
     fixture_free(&f);
 }
-
-Test(direct_epilogue, of_winograd_avx2) { by_winograd("avx2"); }
-Test(direct_epilogue, of_winograd_avx512) { by_winograd("avx512"); }
 
 Test(direct_epilogue, of_matmul)
 {
@@ -268,11 +243,10 @@ Test(direct_epilogue, of_matmul)
 
 /* A NaN stays one behind relu; positions whose windows reach padding are computed anew where the
  * filter has an Inf. */
-static void expect_special(oracle_conv row, int64_t i, double value)
+static void expect_special_values(bias_case b)
 {
-    row.in = row.c;
-    conv_problem c = conv_problem_new(row, ADJ_F32);
-    adj_node *bias = given_integers(&c.f, ADJ_F32, (adj_shape){1, {row.last}}, -9, 9);
+    conv_problem c = conv_problem_new(b.row, ADJ_F32, INTEGERS);
+    adj_node *bias = given_integers(&c.f, ADJ_F32, (adj_shape){1, {b.row.last}}, -9, 9);
     adj_node *addend = given_integers(&c.f, ADJ_F32, c.result[ORACLE_Y]->type.shape, -20, 20);
     const adj_node *node[MAX_NODES] = {c.result[ORACLE_Y]};
     adj_node *y = adj_bias_add(c.result[ORACLE_Y], bias, ADJ_NHWC);
@@ -282,10 +256,10 @@ static void expect_special(oracle_conv row, int64_t i, double value)
     static const double special[] = {NAN, -INFINITY, INFINITY};
     for (int64_t k = 0; k < 3 && k < c.n[ORACLE_Y]; k++)
         c.f.value[4][k] = special[k];
-    if (i >= 0)
-        c.f.value[1][i] = value;
+    if (b.element >= 0)
+        c.f.value[1][b.element] = b.value;
     node[4] = adj_cast(y, ADJ_BF16);
-    test_backend t = direct_open_isa(best_isa(), 2);
+    test_backend t = direct_open(best_isa(), 2, ADJ_MATH_EXACT);
     for (int n = 4; n <= 5; n++) {
         double *want = by_naive(&c.f, node[n - 1]);
         expect_kernel(&c.f, &t, "gemm", n, node, want, 0, c.text);
@@ -295,7 +269,11 @@ static void expect_special(oracle_conv row, int64_t i, double value)
     conv_problem_free(&c);
 }
 
-Test(direct_epilogue, specials) { check_tile_biases(expect_special); }
+Test(direct_epilogue, specials)
+{
+    for (int i = 0; i < n_bias_case; i++)
+        expect_special_values(bias_case_at(i));
+}
 
 /* ---- in plans ---- */
 

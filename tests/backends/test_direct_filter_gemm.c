@@ -3,260 +3,126 @@
  * sums of many pixels are off. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/tile_cases.h"
+#include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
 #include "tests/repeat.h"
 
-static double *run_ours(fixture *f, const char *isa, int threads, const adj_node *dw)
-{
-    test_backend t = direct_open_isa(isa, threads);
-    outcome o = run_kernel(f, &t, "filter_gemm", 1, &dw);
-    cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
-    backend_close(&t);
-    return o.y;
-}
-
-static void expect_row_on(oracle_conv row, adj_dtype dtype, const char *isa)
-{
-    row.in = row.c;
-    conv_problem p = conv_problem_new(row, dtype);
-    for (int threads = min_threads(); threads <= 3; threads += 2) {
-        double *got = run_ours(&p.f, isa, threads, p.result[ORACLE_DW]);
-        expect_close(got, p.want[ORACLE_DW], p.n[ORACLE_DW], 0, 0, p.text);
-        free(got);
-    }
-    conv_problem_free(&p);
-}
+static const tested_kernel ours = {"filter_gemm", .first = ORACLE_DW, .last = ORACLE_DW};
 
 /* Panels of x's channels: groups of outputs, one with a vector that is not filled; strided,
  * dilated, without padding, with padding beyond all that a row reads, of one tap. */
 static const oracle_conv panels[] = {
-    {.n = 2, .h = 21, .w = 19, .c = 96, .kh = 3, .kw = 3, .last = 119, .padding = ADJ_SAME},
-    {.n = 2, .h = 11, .w = 9, .c = 96, .kh = 3, .kw = 3, .last = 112, .padding = ADJ_SAME},
-    {.n = 1,
-     .h = 9,
-     .w = 9,
-     .c = 96,
-     .kh = 3,
-     .kw = 3,
-     .last = 24,
-     .dh = 2,
-     .dw = 3,
-     .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 3,
-     .w = 1,
-     .c = 96,
-     .kh = 1,
-     .kw = 1,
-     .last = 8,
-     .sw = 101,
-     .padding = ADJ_EXPLICIT,
-     .pad = {0, 0, 100, 0}},
-    {.n = 2, .h = 13, .w = 11, .c = 96, .kh = 3, .kw = 3, .last = 70, .sh = 2, .sw = 2},
-    {.n = 2, .h = 12, .w = 9, .c = 128, .kh = 3, .kw = 2, .last = 72, .dh = 2, .dw = 2},
-    {.n = 3, .h = 9, .w = 8, .c = 96, .kh = 1, .kw = 1, .last = 72, .sh = 2, .sw = 2},
-    {.n = 2, .h = 9, .w = 8, .c = 160, .kh = 3, .kw = 3, .last = 284, .padding = ADJ_SAME},
+    {2, 21, 19, 96, 3, 3, 119, .padding = ADJ_SAME},
+    {2, 11, 9, 96, 3, 3, 112, .padding = ADJ_SAME},
+    {1, 9, 9, 96, 3, 3, 24, .dh = 2, .dw = 3, .padding = ADJ_SAME},
+    {2, 3, 1, 96, 1, 1, 8, .sw = 101, .padding = ADJ_EXPLICIT, .pad = {0, 0, 100, 0}},
+    {2, 13, 11, 96, 3, 3, 70, .sh = 2, .sw = 2},
+    {2, 12, 9, 128, 3, 2, 72, .dh = 2, .dw = 2},
+    {3, 9, 8, 96, 1, 1, 72, .sh = 2, .sw = 2},
+    {2, 9, 8, 160, 3, 3, 284, .padding = ADJ_SAME},
 };
 
 /* Groups of outputs, the last one smaller, where dy is read as it lies (with vectors of 8, of 16);
  * bands of an image. Pads beyond all that a row of windows reads. */
 static const oracle_conv more[] = {
-    {.n = 2, .h = 21, .w = 19, .c = 162, .kh = 3, .kw = 3, .last = 56, .padding = ADJ_SAME},
-    {.n = 2, .h = 11, .w = 9, .c = 162, .kh = 3, .kw = 3, .last = 48, .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 3,
-     .w = 1,
-     .c = 16,
-     .kh = 1,
-     .kw = 1,
-     .last = 8,
-     .sw = 101,
-     .padding = ADJ_EXPLICIT,
-     .pad = {0, 0, 100, 0}},
-    {.n = 1,
-     .h = 1,
-     .w = 1,
-     .c = 3,
-     .kh = 1,
-     .kw = 1,
-     .last = 2,
-     .sh = 3,
-     .sw = 3,
-     .padding = ADJ_EXPLICIT,
-     .pad = {2, 0, 2, 0}},
+    {2, 21, 19, 162, 3, 3, 56, .padding = ADJ_SAME},
+    {2, 11, 9, 162, 3, 3, 48, .padding = ADJ_SAME},
+    {2, 3, 1, 16, 1, 1, 8, .sw = 101, .padding = ADJ_EXPLICIT, .pad = {0, 0, 100, 0}},
+    {1, 1, 1, 3, 1, 1, 2, .sh = 3, .sw = 3, .padding = ADJ_EXPLICIT, .pad = {2, 0, 2, 0}},
     /* 1x1: segments and bands of pixels, outputs that fill no vector, groups of them that are
      * brought together, the last one smaller; padding behind the last row */
-    {.n = 3, .h = 20, .w = 17, .c = 24, .kh = 1, .kw = 1, .last = 40, .padding = ADJ_SAME},
-    {.n = 2, .h = 9, .w = 15, .c = 7, .kh = 1, .kw = 1, .last = 112, .padding = ADJ_SAME},
-    {.n = 2, .h = 40, .w = 33, .c = 13, .kh = 1, .kw = 1, .last = 96, .padding = ADJ_SAME},
-    {.n = 1, .h = 1, .w = 5, .c = 3, .kh = 1, .kw = 1, .last = 2, .padding = ADJ_SAME},
-    {.n = 32, .h = 12, .w = 12, .c = 64, .kh = 1, .kw = 1, .last = 64, .padding = ADJ_SAME},
-    {.n = 33, .h = 12, .w = 12, .c = 96, .kh = 1, .kw = 1, .last = 72, .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 5,
-     .w = 7,
-     .c = 9,
-     .kh = 1,
-     .kw = 1,
-     .last = 6,
-     .padding = ADJ_EXPLICIT,
-     .pad = {0, 1, 0, 0}},
+    {3, 20, 17, 24, 1, 1, 40, .padding = ADJ_SAME},
+    {2, 9, 15, 7, 1, 1, 112, .padding = ADJ_SAME},
+    {2, 40, 33, 13, 1, 1, 96, .padding = ADJ_SAME},
+    {1, 1, 5, 3, 1, 1, 2, .padding = ADJ_SAME},
+    {32, 12, 12, 64, 1, 1, 64, .padding = ADJ_SAME},
+    {33, 12, 12, 96, 1, 1, 72, .padding = ADJ_SAME},
+    {2, 5, 7, 9, 1, 1, 6, .padding = ADJ_EXPLICIT, .pad = {0, 1, 0, 0}},
 };
+
+static void expect_row(oracle_conv row, const char *isa)
+{
+    expect_exact_row(&ours, row, ADJ_F32, isa);
+    expect_exact_row(&ours, row, ADJ_F64, isa);
+}
 
 static void listed(const char *isa)
 {
-    need_isa(isa);
-    for (int i = 0; i < TILE_CASES; i++)
-        expect_row_on(tile_cases[i], i % 4 == 3 ? ADJ_F64 : ADJ_F32, isa);
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        expect_row_on(more[i], ADJ_F32, isa);
-        expect_row_on(more[i], ADJ_F64, isa);
-    }
-    for (size_t i = 0; i < sizeof panels / sizeof *panels; i++) {
-        expect_row_on(panels[i], ADJ_F32, isa);
-        expect_row_on(panels[i], ADJ_F64, isa);
-    }
+    for (int i = 0; i < n_tile_case; i++)
+        expect_exact_row(&ours, tile_cases[i], i % 4 == 3 ? ADJ_F64 : ADJ_F32, isa);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        expect_row(more[i], isa);
+    for (size_t i = 0; i < sizeof panels / sizeof *panels; i++)
+        expect_row(panels[i], isa);
 }
 
-Test(direct_filter_gemm, listed_base) { listed("base"); }
-Test(direct_filter_gemm, listed_avx2) { listed("avx2"); }
-Test(direct_filter_gemm, listed_avx512) { listed("avx512"); }
+Test(direct_filter_gemm, listed) { for_each_isa(N_ISA, all_isas, listed); }
 
-static void random_rows(const char *isa, uint32_t k)
+static void random_rows(const char *isa)
 {
-    need_isa(isa);
+    uint32_t k = isa == all_isas[0] ? 600000 : isa == all_isas[1] ? 700000 : 800000;
     for (int i = 0; i < repeats(25); i++)
-        expect_row_on(draw_tile_case(&k), i % 2 == 0 ? ADJ_F32 : ADJ_F64, isa);
+        expect_exact_row(&ours, draw_tile_case(&k), i % 2 == 0 ? ADJ_F32 : ADJ_F64, isa);
 }
 
-Test(direct_filter_gemm, random_base) { random_rows("base", 600000); }
-Test(direct_filter_gemm, random_avx2) { random_rows("avx2", 700000); }
-Test(direct_filter_gemm, random_avx512) { random_rows("avx512", 800000); }
+Test(direct_filter_gemm, random) { for_each_isa(N_ISA, all_isas, random_rows); }
 
-/* Against naive's: a tap that does not read the value, and one that reads padding there, stays a
- * number. */
-static void expect_special(oracle_conv row, const char *isa, int operand, int64_t i, double value)
+static void specials(const char *isa)
 {
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64};
-    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-        conv_problem p = conv_problem_new(row, dtypes[k]);
-        p.f.value[operand][i] = value;
-        double *want = by_naive(&p.f, p.result[ORACLE_DW]);
-        double *got = run_ours(&p.f, isa, 2, p.result[ORACLE_DW]);
-        expect_close(got, want, p.n[ORACLE_DW], 0, 0, p.text);
-        free(want);
-        free(got);
-        conv_problem_free(&p);
-    }
+    expect_specials(&ours, ADJ_F32, isa);
+    expect_specials(&ours, ADJ_F64, isa);
 }
 
-Test(direct_filter_gemm, specials_avx2)
-{
-    need_isa("avx2");
-    check_tile_specials(expect_special, "avx2");
-}
-
-Test(direct_filter_gemm, specials_avx512)
-{
-    need_isa("avx512");
-    check_tile_specials(expect_special, "avx512");
-}
+Test(direct_filter_gemm, specials) { for_each_isa(2, all_isas + 1, specials); }
 
 /* In the second panel of x and in both groups of outputs, at a corner. */
 Test(direct_filter_gemm, specials_of_panels)
 {
-    const oracle_conv row = {.n = 2,
-                             .h = 6,
-                             .w = 5,
-                             .c = 96,
-                             .in = 96,
-                             .kh = 3,
-                             .kw = 3,
-                             .last = 280,
-                             .padding = ADJ_SAME};
-    expect_special(row, best_isa(), 0, 40, NAN);
-    expect_special(row, best_isa(), 2, 190, INFINITY);
-    expect_special(row, best_isa(), 2, 3, NAN);
+    const oracle_conv row = {2, 6, 5, 96, 3, 3, 280, .padding = ADJ_SAME};
+    for (adj_dtype dtype = ADJ_F32; dtype <= ADJ_F64; dtype++) {
+        expect_special(&ours, row, dtype, best_isa(), 0, 40, NAN);
+        expect_special(&ours, row, dtype, best_isa(), 2, 190, INFINITY);
+        expect_special(&ours, row, dtype, best_isa(), 2, 3, NAN);
+    }
 }
 
 /* ---- sums ---- */
 
-static const oracle_conv many_pixels = {
-    .n = 25, .h = 30, .w = 33, .c = 16, .kh = 3, .kw = 3, .last = 24, .padding = ADJ_SAME};
-
-static const oracle_conv pixels = {
-    .n = 25, .h = 30, .w = 33, .c = 16, .kh = 1, .kw = 1, .last = 80, .padding = ADJ_SAME};
-
-static const oracle_conv of_panels = {
-    .n = 9, .h = 12, .w = 13, .c = 96, .kh = 3, .kw = 3, .last = 280, .padding = ADJ_SAME};
+static const oracle_conv many_pixels[] = {{25, 30, 33, 16, 3, 3, 24, .padding = ADJ_SAME},
+                                          {25, 30, 33, 16, 1, 1, 80, .padding = ADJ_SAME},
+                                          {9, 12, 13, 96, 3, 3, 280, .padding = ADJ_SAME}};
 
 /* 24,750 terms of one sign, some hundred of a band one after the other: measured 0.9e-7 to 1.8e-7
  * by instruction set; all in one row would be off by more than the bound. */
-static void expect_errors(oracle_conv of)
-{
-    random_sums r = random_sums_new(of, ADJ_F32, 0, 1);
-    double *got = run_ours(&r.f, best_isa(), 2, r.n[ORACLE_DW]), worst = 0;
-    double *want = oracle_convolve(&r.s, ORACLE_DW, r.f.value[0], NULL, r.f.value[2]);
-    for (int64_t i = 0; i < adj_shape_elems(r.s.w); i++)
-        worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
-    cr_assert_leq(worst, 1e-6, "%g", worst);
-    free(got);
-    free(want);
-    fixture_free(&r.f);
-}
-
 Test(direct_filter_gemm, errors)
 {
-    expect_errors(many_pixels);
-    expect_errors(pixels);
-    expect_errors(of_panels);
-}
-
-static void expect_same_bits(oracle_conv of)
-{
-    random_sums r = random_sums_new(of, ADJ_F32, -1, 1);
-    expect_same_bits_for_any_threads(&r.f, r.n[ORACLE_DW], best_isa());
-    fixture_free(&r.f);
+    for (int i = 0; i < 3; i++)
+        expect_small_errors(&ours, many_pixels[i], ADJ_F32, best_isa(), 1e-6);
 }
 
 Test(direct_filter_gemm, same_bits_for_any_threads)
 {
-    expect_same_bits(many_pixels);
-    expect_same_bits(pixels);
-    expect_same_bits(of_panels);
+    for (int i = 0; i < 3; i++)
+        expect_same_bits_for_any_threads(&ours, many_pixels[i], ADJ_F32, best_isa());
 }
 
 Test(direct_filter_gemm, refused)
 {
     static const oracle_conv bad[] = {
-        {.n = 2, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .in = 16, .last = 32},
-        {.n = 2,
-         .h = 8,
-         .w = 8,
-         .c = 32,
-         .kh = 3,
-         .kw = 3,
-         .in = 32,
-         .last = 8,
-         .format = ADJ_NCHW},
-        {.n = 0, .h = 8, .w = 8, .c = 32, .kh = 3, .kw = 3, .in = 32, .last = 8},
+        {2, 8, 8, 32, 3, 3, 32, .in = 16},
+        {2, 8, 8, 32, 3, 3, 8, .format = ADJ_NCHW},
+        {0, 8, 8, 32, 3, 3, 8, .padding = ADJ_VALID},
     };
-    test_backend t = direct_open_isa(best_isa(), 1);
+    test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        const oracle_sizes s = oracle_sizes_of(bad[i]);
-        fixture f = fixture_new();
-        adj_node *x = given_random(&f, ADJ_F32, s.x, -1, 1);
-        adj_node *dy = given_random(&f, ADJ_F32, s.y, -1, 1);
-        const adj_node *dw = adj_conv2d_backprop_filter(x, s.w, dy, &s.attrs);
-        cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
-        outcome o = run_kernel(&f, &t, "filter_gemm", 1, &dw);
+        conv_problem p = conv_problem_new(bad[i], ADJ_F32, REALS);
+        const adj_node *dw = p.result[ORACLE_DW];
+        outcome o = run_kernel(&p.f, &t, "filter_gemm", 1, &dw);
         cr_expect_eq(o.status, ADJ_ENOKERNEL, "%zu", i);
         cr_expect_not_null(strstr(o.why, "f64 in NHWC"), "%s", o.why);
-        fixture_free(&f);
+        conv_problem_free(&p);
     }
     backend_close(&t);
 }

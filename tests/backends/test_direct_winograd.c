@@ -12,55 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backends/candidates.h"
+#include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
-#include "tests/oracle.h"
 
 enum { DIRECTIONS = 3 };
 
-static test_backend direct_open(const char *isa, int threads)
-{
-    setenv("ADJOINT_MAX_ISA", isa, 1);
-    return backend_open_math("direct", threads, ADJ_MATH_FAST);
-}
-
-typedef struct {
-    oracle_sizes s;
-    fixture f;
-    adj_node *x, *w, *dy, *result[DIRECTIONS];
-    char text[120];
-} problem;
-
-static problem problem_new(oracle_conv row, adj_dtype dtype)
-{
-    row.in = row.in > 0 ? row.in : row.c;
-    row.kh = row.kh > 0 ? row.kh : 3;
-    row.kw = row.kw > 0 ? row.kw : 3;
-    problem p = {.s = oracle_sizes_of(row), .f = fixture_new()};
-    const oracle_sizes *s = &p.s;
-    p.x = given_random(&p.f, dtype, s->x, -1, 1);
-    p.w = given_random(&p.f, dtype, s->w, -1, 1);
-    p.dy = given_random(&p.f, dtype, s->y, -1, 1);
-    p.result[ORACLE_Y] = adj_conv2d(p.x, p.w, &s->attrs);
-    p.result[ORACLE_DX] = adj_conv2d_backprop_input(s->x, p.w, p.dy, &s->attrs);
-    p.result[ORACLE_DW] = adj_conv2d_backprop_filter(p.x, s->w, p.dy, &s->attrs);
-    for (int k = 0; k < DIRECTIONS; k++)
-        cr_assert_not_null(p.result[k], "%s", adj_graph_message(p.f.g));
-    snprintf(p.text, sizeof p.text, "n%d %dx%d %dx%d %d->%d padding %d (%d %d %d %d)", row.n, row.h,
-             row.w, row.kh, row.kw, row.c, row.last, (int)row.padding, row.pad[0], row.pad[1],
-             row.pad[2], row.pad[3]);
-    return p;
-}
+/* y and dx are the same whether their filter may change in every run or is transformed once. */
+static const tested_kernel ours = {.impl = {"winograd"},
+                                   .is_only = 1,
+                                   .packed = "points",
+                                   .never_packed = &adj_op_conv2d_backprop_filter,
+                                   .math = ADJ_MATH_FAST};
 
 static int64_t elements(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
-static double *oracle_of(problem *p, int direction)
-{
-    return oracle_convolve(&p->s, (enum oracle_result)direction, p->f.value[0], p->f.value[1],
-                           p->f.value[2]);
-}
-
-static double bound_of(const problem *p) { return p->s.w.dim[0] == 5 ? 1e-5 : 5e-6; }
+static double bound_of(const conv_problem *p) { return p->s.a.kh == 5 ? 1e-5 : 5e-6; }
 
 static void expect_near(const double *got, const double *want, int64_t n, double bound,
                         const char *label)
@@ -77,91 +43,64 @@ static void expect_near(const double *got, const double *want, int64_t n, double
     cr_assert_leq(worst, 6 * bound * sqrt(size / (double)n), "%s: worst %g", label, worst);
 }
 
-/* The outcome of the only candidate, which is ours; the same to the last bit whether the filter of
- * y or dx may change in every run or is transformed once for many. */
-static double *run_ours(problem *p, const char *isa, int threads, int n,
+static double *run_ours(conv_problem *p, const char *isa, int threads, int n,
                         const adj_node *const node[])
 {
-    test_backend t = direct_open(isa, threads);
-    const int is_dw = node[0]->op == &adj_op_conv2d_backprop_filter;
-    char impl[64];
-    outcome o[2];
-    snprintf(impl, sizeof impl, "winograd:%s", isa);
-    for (int is_kept = 0; is_kept < 2; is_kept++) {
-        t.invariant = is_kept ? UINT32_MAX : 0;
-        o[is_kept] = run_candidate(&p->f, &t, n, node, 0);
-        cr_assert_eq(o[is_kept].status, ADJ_OK, "%s %s: %s", p->text, node[0]->op->name,
-                     o[is_kept].why);
-        cr_assert_str_eq(o[is_kept].impl, impl);
-        cr_assert_eq(strstr(o[is_kept].layouts, "points") != NULL, is_kept && !is_dw, "%s: %s",
-                     p->text, o[is_kept].layouts);
-        cr_assert_eq(run_candidate(&p->f, &t, n, node, 1).status, ADJ_ENOKERNEL);
-    }
-    cr_assert_eq(memcmp(o[0].y, o[1].y, (size_t)elements(node[n - 1]) * sizeof *o[0].y), 0,
-                 "%s %s: transformed once it has other bits", p->text, node[0]->op->name);
-    free(o[1].y);
-    backend_close(&t);
-    return o[0].y;
+    return run_tested(&ours, &p->f, isa, threads, n, node, p->text);
+}
+
+/* One thread's result, which is that of three to the last bit. */
+static double *run_direction(conv_problem *p, const char *isa, int direction)
+{
+    const adj_node *node = p->result[direction];
+    double *first = run_ours(p, isa, 1, 1, &node), *other = run_ours(p, isa, 3, 1, &node);
+    expect_same_bits(other, first, p->n[direction], p->text);
+    free(other);
+    return first;
 }
 
 static void expect_row(oracle_conv row, const char *isa)
 {
-    problem p = problem_new(row, ADJ_F32);
+    conv_problem p = conv_problem_new(row, ADJ_F32, REALS);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
-        const adj_node *node = p.result[direction];
         char label[256];
-        double *want = oracle_of(&p, direction), *first = run_ours(&p, isa, 1, 1, &node);
-        double *other = run_ours(&p, isa, 3, 1, &node);
-        snprintf(label, sizeof label, "%s %s %s", isa, node->op->name, p.text);
-        expect_near(first, want, elements(node), bound_of(&p), label);
-        cr_assert(memcmp(first, other, (size_t)elements(node) * sizeof *first) == 0,
-                  "%s: three threads give other bits", label);
+        double *want = conv_problem_exact(&p, direction), *got = run_direction(&p, isa, direction);
+        snprintf(label, sizeof label, "%s %s %s", isa, p.result[direction]->op->name, p.text);
+        expect_near(got, want, p.n[direction], bound_of(&p), label);
         free(want);
-        free(first);
-        free(other);
+        free(got);
     }
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 /* Partial tiles, rests of panels and of rows, several blocks, also of a segment, pads larger than
  * the filter. */
 static const oracle_conv rows[] = {
-    {.n = 1, .h = 1, .w = 1, .c = 16, .last = 16, .padding = ADJ_SAME},
-    {.n = 1, .h = 3, .w = 3, .c = 64, .last = 64, .padding = ADJ_VALID},
-    {.n = 2, .h = 5, .w = 6, .c = 16, .last = 48, .padding = ADJ_SAME},
-    {.n = 3, .h = 13, .w = 9, .c = 48, .last = 80, .padding = ADJ_VALID},
-    {.n = 1, .h = 7, .w = 8, .c = 32, .last = 112, .padding = ADJ_EXPLICIT, .pad = {3, 0, 1, 5}},
-    {.n = 1, .h = 6, .w = 2, .c = 16, .last = 16, .padding = ADJ_EXPLICIT, .pad = {0, 9, 7, 6}},
-    {.n = 2, .h = 4, .w = 10, .c = 272, .last = 32, .padding = ADJ_SAME},
-    {.n = 19, .h = 14, .w = 15, .c = 16, .last = 32, .padding = ADJ_SAME},
-    {.n = 1, .h = 1, .w = 1, .kh = 5, .kw = 5, .c = 16, .last = 16, .padding = ADJ_SAME},
-    {.n = 2, .h = 6, .w = 5, .kh = 5, .kw = 5, .c = 32, .last = 80, .padding = ADJ_VALID},
-    {.n = 3, .h = 9, .w = 8, .kh = 5, .kw = 5, .c = 48, .last = 16, .padding = ADJ_SAME},
-    {.n = 1,
-     .h = 3,
-     .w = 4,
-     .kh = 5,
-     .kw = 5,
-     .c = 16,
-     .last = 32,
-     .padding = ADJ_EXPLICIT,
-     .pad = {4, 5, 6, 1}},
-    {.n = 9, .h = 14, .w = 14, .kh = 5, .kw = 5, .c = 16, .last = 64, .padding = ADJ_SAME},
-    {.n = 5, .h = 14, .w = 7, .kh = 5, .kw = 5, .c = 80, .last = 64, .padding = ADJ_SAME},
-    {.n = 90, .h = 13, .w = 14, .c = 16, .last = 16, .padding = ADJ_SAME},
-    {.n = 8, .h = 20, .w = 20, .c = 64, .last = 80, .padding = ADJ_SAME},
+    {1, 1, 1, 16, 3, 3, 16, .padding = ADJ_SAME},
+    {1, 3, 3, 64, 3, 3, 64, .padding = ADJ_VALID},
+    {2, 5, 6, 16, 3, 3, 48, .padding = ADJ_SAME},
+    {3, 13, 9, 48, 3, 3, 80, .padding = ADJ_VALID},
+    {1, 7, 8, 32, 3, 3, 112, .padding = ADJ_EXPLICIT, .pad = {3, 0, 1, 5}},
+    {1, 6, 2, 16, 3, 3, 16, .padding = ADJ_EXPLICIT, .pad = {0, 9, 7, 6}},
+    {2, 4, 10, 272, 3, 3, 32, .padding = ADJ_SAME},
+    {19, 14, 15, 16, 3, 3, 32, .padding = ADJ_SAME},
+    {1, 1, 1, 16, 5, 5, 16, .padding = ADJ_SAME},
+    {2, 6, 5, 32, 5, 5, 80, .padding = ADJ_VALID},
+    {3, 9, 8, 48, 5, 5, 16, .padding = ADJ_SAME},
+    {1, 3, 4, 16, 5, 5, 32, .padding = ADJ_EXPLICIT, .pad = {4, 5, 6, 1}},
+    {9, 14, 14, 16, 5, 5, 64, .padding = ADJ_SAME},
+    {5, 14, 7, 80, 5, 5, 64, .padding = ADJ_SAME},
+    {90, 13, 14, 16, 3, 3, 16, .padding = ADJ_SAME},
+    {8, 20, 20, 64, 3, 3, 80, .padding = ADJ_SAME},
 };
 
 static void listed(const char *isa)
 {
-    need_isa(isa);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect_row(rows[i], isa);
 }
 
-Test(direct_winograd, listed_base) { listed("base"); }
-Test(direct_winograd, listed_avx2) { listed("avx2"); }
-Test(direct_winograd, listed_avx512) { listed("avx512"); }
+Test(direct_winograd, listed) { for_each_isa(N_ISA, all_isas, listed); }
 
 /* In bf16 all but the stored result is as in f32. */
 static void expect_near_bf16(const double *got, const double *want, int64_t n, const char *label)
@@ -177,55 +116,46 @@ static void expect_near_bf16(const double *got, const double *want, int64_t n, c
 
 static void expect_bf16(oracle_conv row, const char *isa)
 {
-    problem p = problem_new(row, ADJ_BF16);
-    const adj_node *sum = adj_cast(p.result[ORACLE_DW], ADJ_F32);
-    double *want[DIRECTIONS];
+    conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
-        const adj_node *node = p.result[direction];
         char label[256];
-        double *first = run_ours(&p, isa, 1, 1, &node), *other = run_ours(&p, isa, 3, 1, &node);
-        want[direction] = oracle_of(&p, direction);
-        snprintf(label, sizeof label, "%s %s bf16 %s", isa, node->op->name, p.text);
-        expect_near_bf16(first, want[direction], elements(node), label);
-        cr_assert(memcmp(first, other, (size_t)elements(node) * sizeof *first) == 0,
-                  "%s: three threads give other bits", label);
-        free(first);
-        free(other);
+        double *want = conv_problem_exact(&p, direction), *got = run_direction(&p, isa, direction);
+        snprintf(label, sizeof label, "%s %s %s", isa, p.result[direction]->op->name, p.text);
+        expect_near_bf16(got, want, p.n[direction], label);
+        free(got);
+        if (direction == ORACLE_DW) { /* with the cast behind it the sum is not rounded */
+            const adj_node *group[] = {p.result[ORACLE_DW], adj_cast(p.result[ORACLE_DW], ADJ_F32)};
+            got = run_ours(&p, isa, 2, 2, group);
+            expect_near(got, want, p.n[direction], bound_of(&p), isa);
+            free(got);
+        }
+        free(want);
     }
-    /* with the cast behind it the sum is not rounded */
-    const adj_node *group[] = {p.result[ORACLE_DW], sum};
-    double *got = run_ours(&p, isa, 2, 2, group);
-    expect_near(got, want[ORACLE_DW], elements(sum), bound_of(&p), isa);
-    free(got);
-    for (int direction = 0; direction < DIRECTIONS; direction++)
-        free(want[direction]);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 static const oracle_conv rows_bf16[] = {
-    {.n = 2, .h = 29, .w = 26, .c = 16, .last = 48, .padding = ADJ_SAME},
-    {.n = 6, .h = 13, .w = 18, .c = 80, .last = 64, .padding = ADJ_VALID},
-    {.n = 5, .h = 14, .w = 14, .kh = 5, .kw = 5, .c = 32, .last = 16, .padding = ADJ_SAME},
+    {2, 29, 26, 16, 3, 3, 48, .padding = ADJ_SAME},
+    {6, 13, 18, 80, 3, 3, 64, .padding = ADJ_VALID},
+    {5, 14, 14, 32, 5, 5, 16, .padding = ADJ_SAME},
 };
 
 static void listed_bf16(const char *isa)
 {
-    need_isa(isa);
     for (size_t i = 0; i < sizeof rows_bf16 / sizeof *rows_bf16; i++)
         expect_bf16(rows_bf16[i], isa);
 }
 
-Test(direct_winograd, bf16_avx2) { listed_bf16("avx2"); }
-Test(direct_winograd, bf16_avx512) { listed_bf16("avx512"); }
+Test(direct_winograd, bf16) { for_each_isa(2, all_isas + 1, listed_bf16); }
 
-static const oracle_conv usual = {.n = 2, .h = 8, .w = 8, .c = 32, .last = 64, .padding = ADJ_SAME};
+static const oracle_conv usual = {2, 8, 8, 32, 3, 3, 64, .padding = ADJ_SAME};
 
 static void expect_bias(oracle_conv row, adj_dtype dtype, int first_isa)
 {
-    problem p = problem_new(row, dtype);
+    conv_problem p = conv_problem_new(row, dtype, REALS);
     adj_node *b = given_random(&p.f, dtype, (adj_shape){1, {row.last}}, -30, 30);
     const adj_node *group[] = {p.result[ORACLE_Y], adj_bias_add(p.result[ORACLE_Y], b, ADJ_NHWC)};
-    double *want = oracle_of(&p, ORACLE_Y);
+    double *want = conv_problem_exact(&p, ORACLE_Y);
     for (int64_t i = 0; i < elements(group[1]); i++)
         want[i] += p.f.value[3][i % row.last];
     for (int k = first_isa; k < N_ISA; k++) {
@@ -239,7 +169,7 @@ static void expect_bias(oracle_conv row, adj_dtype dtype, int first_isa)
         free(got);
     }
     free(want);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 /* Also of more channels than are computed at a time. */
@@ -255,8 +185,8 @@ Test(direct_winograd, with_bias)
 /* Ones everywhere: a result counts the taps inside the image, 16 channels each. */
 Test(direct_winograd, ones)
 {
-    const oracle_conv row = {.n = 1, .h = 6, .w = 5, .c = 16, .last = 16, .padding = ADJ_SAME};
-    problem p = problem_new(row, ADJ_F32);
+    const oracle_conv row = {1, 6, 5, 16, 3, 3, 16, .padding = ADJ_SAME};
+    conv_problem p = conv_problem_new(row, ADJ_F32, REALS);
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; k < elements(p.f.in[i]); k++)
             p.f.value[i][k] = 1;
@@ -278,14 +208,14 @@ Test(direct_winograd, ones)
                                (i / 3 == 1 ? 6 : 5) * (i % 3 == 1 ? 5 : 4), 1e-3);
     for (int i = 0; i < DIRECTIONS; i++)
         free(got[i]);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 /* A NaN reaches every result that reads it (and its neighbours in the tile). */
 static void expect_nan(adj_dtype dtype, const char *isa)
 {
-    const oracle_conv row = {.n = 20, .h = 8, .w = 8, .c = 32, .last = 64, .padding = ADJ_SAME};
-    problem p = problem_new(row, dtype);
+    const oracle_conv row = {20, 8, 8, 32, 3, 3, 64, .padding = ADJ_SAME};
+    conv_problem p = conv_problem_new(row, dtype, REALS);
     const adj_node *y = p.result[ORACLE_Y];
     p.f.value[0][(3 * 8 + 4) * 32 + 7] = NAN; /* image 0, row 3, column 4 */
     double *got = run_ours(&p, isa, 2, 1, &y);
@@ -294,19 +224,19 @@ static void expect_nan(adj_dtype dtype, const char *isa)
             cr_assert(isnan(got[(h * 8 + w) * 64 + 5]), "%d %d", h, w);
     cr_assert(isfinite(got[64 * 64 + 5]), "the other image");
     free(got);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 Test(direct_winograd, nan_is_not_lost) { expect_nan(ADJ_F32, best_isa()); }
 
 static void expect_added(const char *isa)
 {
-    problem p = problem_new(
-        (oracle_conv){.n = 3, .h = 3, .w = 16, .c = 16, .last = 16, .padding = ADJ_SAME}, ADJ_F32);
-    adj_node *sum = adj_add(p.result[ORACLE_Y], p.w);
+    conv_problem p = conv_problem_new((oracle_conv){3, 3, 16, 16, 3, 3, 16, .padding = ADJ_SAME},
+                                      ADJ_F32, REALS);
+    adj_node *sum = adj_add(p.result[ORACLE_Y], p.f.in[1]);
     const adj_node *group[] = {p.result[ORACLE_Y], sum};
     double *want = by_naive(&p.f, sum);
-    test_backend t = direct_open(isa, 2);
+    test_backend t = direct_open(isa, 2, ADJ_MATH_FAST);
     t.invariant = UINT32_MAX;
     outcome o = run_kernel(&p.f, &t, "winograd", 2, group);
     cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
@@ -315,14 +245,13 @@ static void expect_added(const char *isa)
     free(o.y);
     free(want);
     backend_close(&t);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 /* A filter that is also what is added to y is read as it lies by both. */
 Test(direct_winograd, a_filter_that_is_added_as_well)
 {
-    static const char *const isas[] = {"avx2", "avx512"};
-    for_each_isa(2, isas, expect_added);
+    for_each_isa(2, all_isas + 1, expect_added);
 }
 
 Test(direct_winograd, nan_is_not_lost_in_bf16)
@@ -333,7 +262,7 @@ Test(direct_winograd, nan_is_not_lost_in_bf16)
 
 static void expect_refused(oracle_conv row, adj_dtype dtype, adj_math math)
 {
-    problem p = problem_new(row, dtype);
+    conv_problem p = conv_problem_new(row, dtype, REALS);
     test_backend t = backend_open_math("direct", 2, math);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const adj_node *node = p.result[direction];
@@ -349,21 +278,21 @@ static void expect_refused(oracle_conv row, adj_dtype dtype, adj_math math)
         free(o.y);
     }
     backend_close(&t);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 Test(direct_winograd, refused)
 {
     static const oracle_conv bad[] = {
-        {.n = 1, .h = 8, .w = 8, .c = 16, .last = 24},
-        {.n = 1, .h = 8, .w = 8, .c = 24, .last = 16},
-        {.n = 1, .h = 8, .w = 8, .c = 32, .in = 16, .last = 32},
-        {.n = 1, .h = 8, .w = 8, .c = 16, .last = 16, .sw = 2},
-        {.n = 1, .h = 8, .w = 8, .c = 16, .last = 16, .dh = 2},
-        {.n = 1, .h = 8, .w = 8, .c = 16, .last = 16, .kh = 5},
-        {.n = 1, .h = 8, .w = 8, .c = 16, .last = 16, .kh = 7, .kw = 7},
-        {.n = 1, .h = 8, .w = 8, .c = 16, .last = 16, .format = ADJ_NCHW},
-        {.n = 0, .h = 8, .w = 8, .c = 16, .last = 16},
+        {1, 8, 8, 16, 3, 3, 24, .padding = ADJ_VALID},
+        {1, 8, 8, 24, 3, 3, 16, .padding = ADJ_VALID},
+        {1, 8, 8, 32, 3, 3, 32, .in = 16},
+        {1, 8, 8, 16, 3, 3, 16, .sw = 2},
+        {1, 8, 8, 16, 3, 3, 16, .dh = 2},
+        {1, 8, 8, 16, 5, 3, 16, .padding = ADJ_VALID},
+        {1, 8, 8, 16, 7, 7, 16, .padding = ADJ_VALID},
+        {1, 8, 8, 16, 3, 3, 16, .format = ADJ_NCHW},
+        {0, 8, 8, 16, 3, 3, 16, .padding = ADJ_VALID},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_refused(bad[i], ADJ_F32, ADJ_MATH_FAST);
@@ -372,8 +301,8 @@ Test(direct_winograd, refused)
 
 static void expect_why(oracle_conv row, const char *isa, const char *why)
 {
-    problem p = problem_new(row, ADJ_BF16);
-    test_backend t = direct_open(isa, 2);
+    conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
+    test_backend t = direct_open(isa, 2, ADJ_MATH_FAST);
     t.invariant = UINT32_MAX; /* which lowers the bound of tiles in f32 alone */
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const adj_node *node = p.result[direction];
@@ -382,14 +311,13 @@ static void expect_why(oracle_conv row, const char *isa, const char *why)
         cr_assert(strstr(o.why, why) != NULL, "%s", o.why);
     }
     backend_close(&t);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 /* bf16 not for few tiles or small vectors. */
 Test(direct_winograd, bf16_refused)
 {
-    static const oracle_conv of_32_tiles = {
-        .n = 2, .h = 16, .w = 16, .c = 32, .last = 64, .padding = ADJ_SAME};
+    static const oracle_conv of_32_tiles = {2, 16, 16, 32, 3, 3, 64, .padding = ADJ_SAME};
     expect_why(of_32_tiles, best_isa(), "does not pay in bf16");
     expect_why(rows_bf16[0], "base", "does not pay in bf16");
 }
@@ -397,16 +325,15 @@ Test(direct_winograd, bf16_refused)
 /* A bias that counts rows as channels is no bias of the convolution's channels. */
 Test(direct_winograd, bias_of_rows_refused)
 {
-    static const oracle_conv square = {
-        .n = 1, .h = 16, .w = 16, .c = 32, .last = 64, .padding = ADJ_SAME};
-    problem p = problem_new(square, ADJ_F32);
+    static const oracle_conv square = {1, 16, 16, 32, 3, 3, 64, .padding = ADJ_SAME};
+    conv_problem p = conv_problem_new(square, ADJ_F32, REALS);
     adj_node *b = given_random(&p.f, ADJ_F32, (adj_shape){1, {16}}, -1, 1);
     const adj_node *group[] = {p.result[ORACLE_Y], adj_bias_add(p.result[ORACLE_Y], b, ADJ_NCHW)};
     test_backend t = backend_open_math("direct", 1, ADJ_MATH_FAST);
     outcome o = run_candidate(&p.f, &t, 2, group, 0);
     cr_assert_eq(o.status, ADJ_ENOKERNEL, "%s", o.impl);
     backend_close(&t);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }
 
 static int planned(fixture *f, adj_node *y, adj_math math)
@@ -424,11 +351,11 @@ static int planned(fixture *f, adj_node *y, adj_math math)
 /* The plan takes it where it pays, with the bias, and only with math fast. */
 Test(direct_winograd, planned)
 {
-    static const oracle_conv large = {
-        .n = 4, .h = 16, .w = 16, .c = 32, .last = 64, .padding = ADJ_SAME};
+    static const oracle_conv large = {4, 16, 16, 32, 3, 3, 64, .padding = ADJ_SAME};
     unsetenv("ADJOINT_PLAN"); /* that other plans be tried, whatever all tests are run with */
     setenv("ADJOINT_MAX_ISA", "avx512_bf16", 1); /* by AMX there are other kernels of ours */
-    problem p = problem_new(large, ADJ_F32), small = problem_new(usual, ADJ_F32);
+    conv_problem p = conv_problem_new(large, ADJ_F32, REALS),
+                 small = conv_problem_new(usual, ADJ_F32, REALS);
     const adj_node *y = p.result[ORACLE_Y];
     test_backend t = backend_open_math("direct", 1, ADJ_MATH_FAST);
     outcome o = run_candidate(&p.f, &t, 1, &y, 0);
@@ -443,8 +370,8 @@ Test(direct_winograd, planned)
     adj_node *b = given_random(&p.f, ADJ_F32, (adj_shape){1, {64}}, -1, 1);
     cr_assert_eq(planned(&p.f, adj_bias_add(p.result[ORACLE_Y], b, ADJ_NHWC), ADJ_MATH_FAST),
                  is_fast_here);
-    fixture_free(&p.f);
-    fixture_free(&small.f);
+    conv_problem_free(&p);
+    conv_problem_free(&small);
 }
 
 /* Half types are stored in bf16 where it is taken, and otherwise computed in f32. */
@@ -454,7 +381,8 @@ Test(direct_winograd, planned_in_bf16)
     unsetenv("ADJOINT_PLAN");
     setenv("ADJOINT_MAX_ISA", "avx2", 1);
     setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-    problem p = problem_new(rows_bf16[0], ADJ_BF16), small = problem_new(usual, ADJ_BF16);
+    conv_problem p = conv_problem_new(rows_bf16[0], ADJ_BF16, REALS),
+                 small = conv_problem_new(usual, ADJ_BF16, REALS);
     for (int k = 0; k < DIRECTIONS; k++) {
         cr_assert_eq(planned(&p.f, p.result[k], ADJ_MATH_FAST), 1, "%s", p.result[k]->op->name);
         cr_assert_eq(planned(&p.f, p.result[k], ADJ_MATH_EXACT), 0);
@@ -462,18 +390,18 @@ Test(direct_winograd, planned_in_bf16)
     }
     /* the cast behind the filter's gradient is part of it */
     cr_assert_eq(planned(&p.f, adj_cast(p.result[ORACLE_DW], ADJ_F32), ADJ_MATH_FAST), 1);
-    fixture_free(&p.f);
-    fixture_free(&small.f);
+    conv_problem_free(&p);
+    conv_problem_free(&small);
 }
 
 /* By avx512_bf16 products are faster for y and dx. */
 Test(direct_winograd, beside_products_of_bf16)
 {
-    const oracle_conv row = {.n = 8, .h = 16, .w = 16, .c = 16, .last = 16, .padding = ADJ_SAME};
+    const oracle_conv row = {8, 16, 16, 16, 3, 3, 16, .padding = ADJ_SAME};
     need_isa("avx512_bf16");
     unsetenv("ADJOINT_PLAN");
-    problem p = problem_new(row, ADJ_BF16);
+    conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
     cr_expect_eq(planned(&p.f, p.result[ORACLE_Y], ADJ_MATH_FAST), 0);
     cr_expect_eq(planned(&p.f, p.result[ORACLE_DX], ADJ_MATH_FAST), 0);
-    fixture_free(&p.f);
+    conv_problem_free(&p);
 }

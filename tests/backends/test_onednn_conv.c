@@ -5,51 +5,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conv_rows.h"
+#include "tests/backends/candidates.h"
+#include "tests/conv_problem.h"
 
-static const conv_row rows[] = {
-    {2, 9, 9, 3, 5, 3, .padding = ADJ_SAME},
-    {2, 28, 28, 1, 32, 5, .padding = ADJ_SAME},           /* LeNet's first */
-    {2, 14, 14, 32, 64, 5, .padding = ADJ_SAME},          /* and second */
-    {1, 12, 11, 16, 20, 3, .sh = 2, .padding = ADJ_SAME}, /* blocks with a rest */
-    {3, 8, 10, 8, 16, 1, .padding = ADJ_VALID},           /* 1x1 */
-    {3, 9, 9, 24, 33, 1, .sh = 2, .padding = ADJ_VALID},  /* 1x1, strided */
-    {2, 7, 13, 4, 7, .kh = 2, .kw = 5, .sh = 2, .sw = 3, .padding = ADJ_SAME}, /* all unequal */
-    {2, 13, 9, 6, 10, 3, .dh = 2, .dw = 3, .padding = ADJ_VALID},              /* dilated */
-    {2, 10, 10, 17, 3, 3, .dh = 2, .padding = ADJ_SAME},                       /* odd channels */
-    {2, 6, 7, 5, 6, 3, .padding = ADJ_EXPLICIT, .pt = 2, .pr = 1},             /* asymmetric */
-    {1, 5, 5, 3, 4, 3, .kw = 2, .padding = ADJ_EXPLICIT, .pt = 4, .pb = 5, .pl = 3}, /* beyond it */
-    {2, 8, 8, 8, 12, 3, .groups = 4, .padding = ADJ_SAME},
-    {2, 8, 8, 32, 32, 3, .sh = 2, .groups = 2, .padding = ADJ_SAME},
-    {2, 3, 3, 4, 4, 3, .padding = ADJ_VALID},  /* one output pixel */
-    {8, 1, 1, 12, 9, 1, .padding = ADJ_VALID}, /* a matrix */
-    {2, 10, 10, 16, 1, 3, .depthwise = 1, .padding = ADJ_SAME},
-    {2, 11, 9, 20, 1, 3, .sh = 2, .depthwise = 1, .padding = ADJ_SAME},
-    {2, 10, 10, 3, 2, 3, .depthwise = 1, .padding = ADJ_SAME},
-    {1, 12, 12, 8, 3, 5, .kw = 3, .dh = 2, .depthwise = 1, .padding = ADJ_SAME},
-    {2, 9, 9, 1, 4, 3, .depthwise = 1, .padding = ADJ_VALID},
-    {2, 8, 9, 32, 1, 3, .depthwise = 1, .padding = ADJ_EXPLICIT, .pt = 1, .pr = 2},
+static const oracle_conv rows[] = {
+    {2, 9, 9, 3, 3, 3, 5, .padding = ADJ_SAME},
+    {2, 28, 28, 1, 5, 5, 32, .padding = ADJ_SAME},                       /* LeNet's first */
+    {2, 14, 14, 32, 5, 5, 64, .padding = ADJ_SAME},                      /* and second */
+    {1, 12, 11, 16, 3, 3, 20, .sh = 2, .sw = 2, .padding = ADJ_SAME},    /* blocks with a rest */
+    {3, 8, 10, 8, 1, 1, 16, .padding = ADJ_VALID},                       /* 1x1 */
+    {3, 9, 9, 24, 1, 1, 33, .sh = 2, .sw = 2},                           /* 1x1, strided */
+    {2, 7, 13, 4, 2, 5, 7, .sh = 2, .sw = 3, .padding = ADJ_SAME},       /* all unequal */
+    {2, 13, 9, 6, 3, 3, 10, .dh = 2, .dw = 3},                           /* dilated */
+    {2, 10, 10, 17, 3, 3, 3, .dh = 2, .dw = 2, .padding = ADJ_SAME},     /* odd channels */
+    {2, 6, 7, 5, 3, 3, 6, .padding = ADJ_EXPLICIT, .pad = {2, 0, 0, 1}}, /* asymmetric */
+    {1, 5, 5, 3, 3, 2, 4, .padding = ADJ_EXPLICIT, .pad = {4, 5, 3, 0}}, /* beyond it */
+    {2, 8, 8, 8, 3, 3, 12, .in = 2, .padding = ADJ_SAME},
+    {2, 8, 8, 32, 3, 3, 32, .in = 16, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+    {2, 3, 3, 4, 3, 3, 4, .padding = ADJ_VALID},  /* one output pixel */
+    {8, 1, 1, 12, 1, 1, 9, .padding = ADJ_VALID}, /* a matrix */
+    {2, 10, 10, 16, 3, 3, 1, .padding = ADJ_SAME, .depthwise = 1},
+    {2, 11, 9, 20, 3, 3, 1, .sh = 2, .sw = 2, .padding = ADJ_SAME, .depthwise = 1},
+    {2, 10, 10, 3, 3, 3, 2, .padding = ADJ_SAME, .depthwise = 1},
+    {1, 12, 12, 8, 5, 3, 3, .dh = 2, .dw = 2, .padding = ADJ_SAME, .depthwise = 1},
+    {2, 9, 9, 1, 3, 3, 4, .depthwise = 1},
+    {2, 8, 9, 32, 3, 3, 1, .padding = ADJ_EXPLICIT, .pad = {1, 0, 0, 2}, .depthwise = 1},
 };
 
 /* Rounding of the result itself, in units of its size. */
 static double half_unit(adj_dtype dtype) { return dtype == ADJ_BF16 ? 0x1p-8 : 0x1p-24; }
 
-static int expect_row(const conv_row *r, conv_direction direction, adj_dtype dtype, conv_fill fill)
+/* Products that one element of the result sums, at most. */
+static double terms_of(const oracle_conv *r, int direction)
 {
-    char label[256];
-    fixture f = fixture_new();
+    const double taps = (double)r->kh * r->kw, in = r->in > 0 ? r->in : r->c;
+    if (direction == ORACLE_Y)
+        return taps * (r->depthwise ? 1 : in);
+    if (direction == ORACLE_DX)
+        return taps * r->last;
+    return (double)r->n * (r->h + r->pad[0] + r->pad[1]) * (r->w + r->pad[2] + r->pad[3]);
+}
+
+static int expect_row(const oracle_conv *r, int direction, adj_dtype dtype, conv_fill fill)
+{
+    conv_problem p = conv_problem_new(*r, dtype, fill);
     test_backend onednn = backend_open("onednn");
-    const adj_node *y = conv_node(&f, r, direction, ADJ_NHWC, dtype, fill);
-    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-    conv_text(r, y, ADJ_NHWC, label, sizeof label);
-    double terms = conv_terms(r, direction), rtol = 0, atol = 0;
+    const adj_node *y = p.result[direction];
+    double terms = terms_of(r, direction), rtol = 0, atol = 0;
     if (fill == REALS) { /* f32 sums of terms below 1: each partial sum rounds */
         rtol = 4 * half_unit(dtype);
         atol = terms * terms * FLT_EPSILON / 4 + half_unit(dtype) * 1e-3;
     }
-    int n = expect_candidates(&f, &onednn, 1, &y, rtol, atol, label);
+    int n = expect_candidates(&p.f, &onednn, 1, &y, rtol, atol, p.text);
     backend_close(&onednn);
-    fixture_free(&f);
+    conv_problem_free(&p);
     return n;
 }
 
@@ -58,7 +67,7 @@ Test(onednn_conv, agrees_exactly_on_integers)
 {
     int max = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int direction = FORWARD; direction < N_DIRECTION; direction++) {
+        for (int direction = ORACLE_Y; direction <= ORACLE_DW; direction++) {
             int n = expect_row(&rows[i], direction, ADJ_F32, INTEGERS);
             cr_assert_gt(n, 0, "row %d, direction %d: oneDNN takes no f32", (int)i, direction);
             max = n > max ? n : max;
@@ -70,7 +79,7 @@ Test(onednn_conv, agrees_exactly_on_integers)
 Test(onednn_conv, agrees_on_random_data)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i += 3)
-        for (int direction = FORWARD; direction < N_DIRECTION; direction++)
+        for (int direction = ORACLE_Y; direction <= ORACLE_DW; direction++)
             for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32)
                 expect_row(&rows[i], direction, (adj_dtype)dtype, REALS);
 }
@@ -78,86 +87,104 @@ Test(onednn_conv, agrees_on_random_data)
 /* In NCHW through an executor, which computes it in NHWC. */
 Test(onednn_conv, agrees_in_nchw)
 {
-    char label[256];
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int direction = FORWARD; direction < N_DIRECTION; direction++) {
-            fixture f = fixture_new();
-            adj_node *y = conv_node(&f, &rows[i], direction, ADJ_NCHW, ADJ_F32, INTEGERS);
-            cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-            conv_text(&rows[i], y, ADJ_NCHW, label, sizeof label);
-            double *want = evaluate(&f, y, "naive"), *got = evaluate(&f, y, "onednn");
-            expect_close(got, want, adj_shape_elems(y->type.shape), 0, 0, label);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        oracle_conv row = rows[i];
+        row.format = ADJ_NCHW;
+        conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+        for (int direction = ORACLE_Y; direction <= ORACLE_DW; direction++) {
+            adj_node *y = p.result[direction];
+            double *want = evaluate(&p.f, y, "naive"), *got = evaluate(&p.f, y, "onednn");
+            expect_close(got, want, p.n[direction], 0, 0, p.text);
             free(want);
             free(got);
-            fixture_free(&f);
         }
+        conv_problem_free(&p);
+    }
 }
 
-/* bias_add behind a convolution, in one group. */
-static void expect_group(const conv_row *r, adj_dtype dtype)
+/* Adds an input along the channels; y and it are one group. */
+static void with_bias(conv_problem *p, adj_dtype dtype, const adj_node *group[2])
 {
-    const adj_node *group[3];
-    char label[256];
-    int n = 0;
-    fixture f = fixture_new();
+    adj_node *y = p->result[ORACLE_Y];
+    adj_node *b = given_integers(&p->f, dtype, (adj_shape){1, {y->type.shape.dim[3]}}, -9, 9);
+    group[0] = y;
+    group[1] = adj_bias_add(y, b, ADJ_NHWC);
+    cr_assert_not_null(group[1], "%s", adj_graph_message(p->f.g));
+}
+
+static void expect_group(const oracle_conv *r, adj_dtype dtype)
+{
+    const adj_node *group[2];
+    conv_problem p = conv_problem_new(*r, dtype, INTEGERS);
     test_backend onednn = backend_open("onednn");
-    adj_node *y = conv_node(&f, r, FORWARD, ADJ_NHWC, dtype, INTEGERS);
-    group[n++] = y;
-    adj_node *b = given_integers(&f, dtype, (adj_shape){1, {y->type.shape.dim[3]}}, -9, 9);
-    group[n++] = y = adj_bias_add(y, b, ADJ_NHWC);
-    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-    conv_text(r, group[0], ADJ_NHWC, label, sizeof label);
-    int found = expect_candidates(&f, &onednn, n, group, 0, 0, label);
-    cr_assert(found > 0 || dtype != ADJ_F32, "%s: no fused implementation", label);
+    with_bias(&p, dtype, group);
+    int found = expect_candidates(&p.f, &onednn, 2, group, 0, 0, p.text);
+    cr_assert(found > 0 || dtype != ADJ_F32, "%s: no fused implementation", p.text);
     backend_close(&onednn);
-    fixture_free(&f);
+    conv_problem_free(&p);
 }
 
 Test(onednn_conv, adds_the_bias)
 {
-    static const conv_row small[] = {
-        {2, 6, 6, 3, 5, 3, .padding = ADJ_SAME},
-        {2, 6, 7, 16, 20, 3, .sh = 2, .padding = ADJ_SAME},
-        {2, 6, 6, 4, 8, 1, .groups = 2, .padding = ADJ_VALID},
-        {2, 6, 6, 8, 1, 3, .depthwise = 1, .padding = ADJ_SAME},
-        {2, 7, 6, 20, 1, 3, .sh = 2, .depthwise = 1, .padding = ADJ_SAME},
+    static const oracle_conv small[] = {
+        {2, 6, 6, 3, 3, 3, 5, .padding = ADJ_SAME},
+        {2, 6, 7, 16, 3, 3, 20, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+        {2, 6, 6, 4, 1, 1, 8, .in = 2},
+        {2, 6, 6, 8, 3, 3, 1, .padding = ADJ_SAME, .depthwise = 1},
+        {2, 7, 6, 20, 3, 3, 1, .sh = 2, .sw = 2, .padding = ADJ_SAME, .depthwise = 1},
     };
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
         for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32)
             expect_group(&small[i], (adj_dtype)dtype);
 }
 
-static outcome refused(fixture *f, const adj_node *y)
+static void expect_refused(fixture *f, int n, const adj_node *const group[], const char *why)
 {
     test_backend onednn = backend_open("onednn");
-    outcome o = run_candidate(f, &onednn, 1, &y, 0);
+    outcome o = run_candidate(f, &onednn, n, group, 0);
+    cr_assert_eq(o.status, ADJ_ENOKERNEL);
+    cr_assert_not_null(strstr(o.why, why), "%s", o.why);
     backend_close(&onednn);
-    return o;
 }
 
 /* What oneDNN does not do is left to naive, with a reason. */
 Test(onednn_conv, refuses_with_a_reason)
 {
-    const conv_row row = {1, 4, 4, 2, 3, 3, .padding = ADJ_SAME};
+    static const struct {
+        oracle_conv row;
+        adj_dtype dtype;
+        int direction;
+        const char *why;
+    } bad[] = {
+        {{1, 4, 4, 2, 3, 3, 3, .padding = ADJ_SAME},
+         ADJ_F64,
+         ORACLE_Y,
+         "conv2d: oneDNN has no f64"},
+        {{1, 4, 4, 2, 3, 3, 3, .padding = ADJ_SAME, .format = ADJ_NCHW},
+         ADJ_F32,
+         ORACLE_DX,
+         "conv2d_backprop_input: only in NHWC"},
+        {{0, 4, 4, 2, 3, 3, 3, .padding = ADJ_SAME}, ADJ_F32, ORACLE_DW, "size"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        conv_problem p = conv_problem_new(bad[i].row, bad[i].dtype, REALS);
+        const adj_node *y = p.result[bad[i].direction];
+        expect_refused(&p.f, 1, &y, bad[i].why);
+        conv_problem_free(&p);
+    }
+}
+
+/* One value as input and filter, which want different layouts. */
+Test(onednn_conv, one_value_twice)
+{
     fixture f = fixture_new();
-    outcome o = refused(&f, conv_node(&f, &row, FORWARD, ADJ_NHWC, ADJ_F64, REALS));
-    cr_assert_eq(o.status, ADJ_ENOKERNEL);
-    cr_assert_not_null(strstr(o.why, "conv2d: oneDNN has no f64"), "%s", o.why);
-
-    o = refused(&f, conv_node(&f, &row, BACKPROP_INPUT, ADJ_NCHW, ADJ_F32, REALS));
-    cr_assert_eq(o.status, ADJ_ENOKERNEL);
-    cr_assert_not_null(strstr(o.why, "conv2d_backprop_input: only in NHWC"), "%s", o.why);
-
-    const conv_row empty = {0, 4, 4, 2, 3, 3, .padding = ADJ_SAME};
-    o = refused(&f, conv_node(&f, &empty, BACKPROP_FILTER, ADJ_NHWC, ADJ_F32, REALS));
-    cr_assert_eq(o.status, ADJ_ENOKERNEL);
-    cr_assert_not_null(strstr(o.why, "size"), "%s", o.why);
-
-    /* one value as input and filter, which want different layouts */
+    test_backend onednn = backend_open("onednn");
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 3}}, -3, 3);
-    o = refused(&f, adj_conv2d(x, x, NULL));
+    const adj_node *y = adj_conv2d(x, x, NULL);
+    outcome o = run_candidate(&f, &onednn, 1, &y, 0);
     cr_assert(o.status == ADJ_ENOKERNEL || o.status == ADJ_OK, "%s", o.why);
     free(o.y);
+    backend_close(&onednn);
     fixture_free(&f);
 }
 
@@ -165,19 +192,19 @@ Test(onednn_conv, refuses_with_a_reason)
  * those are nhwc's bytes, so only the filter is reordered. Elsewhere nhwc is taken as it is. */
 Test(onednn_conv, sixteen_channels_are_one_block)
 {
-    const conv_row row = {2, 8, 8, 16, 16, 3, .padding = ADJ_SAME};
+    const oracle_conv row = {2, 8, 8, 16, 3, 3, 16, .padding = ADJ_SAME};
     unsetenv("ADJOINT_PLAN"); /* a tuned plan takes what was fastest, reorders or not */
-    fixture f = fixture_new();
-    adj_node *dw = conv_node(&f, &row, BACKPROP_FILTER, ADJ_NHWC, ADJ_BF16, INTEGERS);
+    conv_problem p = conv_problem_new(row, ADJ_BF16, INTEGERS);
+    adj_node *dw = p.result[ORACLE_DW];
     adj_exec_opts o = {.n_fetch = 1, .fetch = &dw};
     adj_exec *e;
-    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_exec_new(p.f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     int on_naive = adj_exec_stats(e).naive_steps;
     cr_assert_leq(adj_exec_stats(e).reorders, 1, "%d reorders", adj_exec_stats(e).reorders);
     adj_exec_free(e);
-    double *got = evaluate(&f, dw, "onednn"), *want = evaluate(&f, dw, "naive");
+    double *got = evaluate(&p.f, dw, "onednn"), *want = evaluate(&p.f, dw, "naive");
     expect_close(got, want, 9 * 16 * 16, on_naive ? 0 : 0x1p-8, 0, "dw");
     free(got);
     free(want);
-    fixture_free(&f);
+    conv_problem_free(&p);
 }

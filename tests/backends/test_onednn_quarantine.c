@@ -5,96 +5,88 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conv_rows.h"
+#include "tests/backends/candidates.h"
+#include "tests/conv_problem.h"
 
 /* 1x1 with a stride over fewer channels than a block (oneDNN issue 6035), and its neighbours. */
-static const conv_row narrow[] = {
-    {32, 64, 64, 12, 16, 1, .sh = 2},       {32, 64, 64, 4, 16, 1, .sh = 2},
-    {32, 64, 64, 7, 8, 1, .sh = 2},         {32, 64, 64, 16, 16, 1, .sh = 2},
-    {32, 64, 64, 12, 16, 1, .sh = 1},       {8, 33, 31, 12, 16, 1, .sh = 3, .sw = 2},
-    {4, 16, 16, 3, 5, 1, .sh = 1, .sw = 2}, {4, 16, 16, 24, 32, 1, .sh = 2, .groups = 4},
+static const oracle_conv narrow[] = {
+    {32, 64, 64, 12, 1, 1, 16, .sh = 2, .sw = 2},
+    {32, 64, 64, 4, 1, 1, 16, .sh = 2, .sw = 2},
+    {32, 64, 64, 7, 1, 1, 8, .sh = 2, .sw = 2},
+    {32, 64, 64, 16, 1, 1, 16, .sh = 2, .sw = 2},
+    {32, 64, 64, 12, 1, 1, 16, .padding = ADJ_VALID},
+    {8, 33, 31, 12, 1, 1, 16, .sh = 3, .sw = 2},
+    {4, 16, 16, 3, 1, 1, 5, .sh = 1, .sw = 2},
+    {4, 16, 16, 24, 1, 1, 32, .in = 6, .sh = 2, .sw = 2},
 };
 
 /* bf16: dilated rows; a stride wider than the input. */
-static const conv_row unwritten[] = {
-    {32, 36, 36, 24, 24, 2, .dh = 2, .padding = ADJ_EXPLICIT, .pl = 1, .pr = 1},
-    {32, 29, 29, 48, 68, 2, .dh = 2, .dw = 1, .groups = 4, .padding = ADJ_SAME},
-    {32, 36, 36, 17, 1, 3, .dh = 2, .depthwise = 1},
-    {3, 7, 1, 3, 17, 2, .kw = 3, .sh = 2, .padding = ADJ_SAME},
-    {8, 9, 2, 4, 16, 1, .sh = 2, .sw = 3},
+static const oracle_conv unwritten[] = {
+    {32, 36, 36, 24, 2, 2, 24, .dh = 2, .dw = 2, .padding = ADJ_EXPLICIT, .pad = {0, 0, 1, 1}},
+    {32, 29, 29, 48, 2, 2, 68, .in = 12, .dh = 2, .dw = 1, .padding = ADJ_SAME},
+    {32, 36, 36, 17, 3, 3, 1, .dh = 2, .dw = 2, .depthwise = 1},
+    {3, 7, 1, 3, 2, 3, 17, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+    {8, 9, 2, 4, 1, 1, 16, .sh = 2, .sw = 3},
 };
 
 /* bf16, 1x1 over an odd number of channels, and pixels in thirties. */
-static const conv_row odd[] = {
-    {1, 6, 5, 1, 1, 1, .sh = 1},     {2, 6, 5, 2, 3, 1, .sh = 1},
-    {2, 10, 6, 3, 2, 1, .sh = 1},    {1, 12, 10, 17, 33, 1, .sh = 2},
-    {1, 5, 6, 9, 3, 1, .groups = 3}, {1, 30, 30, 3, 21, 1, .sh = 1},
-    {1, 7, 5, 3, 1, 1, .sh = 1},     {1, 6, 5, 4, 2, 1, .sh = 1},
+static const oracle_conv odd[] = {
+    {1, 6, 5, 1, 1, 1, 1, .padding = ADJ_VALID},
+    {2, 6, 5, 2, 1, 1, 3, .padding = ADJ_VALID},
+    {2, 10, 6, 3, 1, 1, 2, .padding = ADJ_VALID},
+    {1, 12, 10, 17, 1, 1, 33, .sh = 2, .sw = 2},
+    {1, 5, 6, 9, 1, 1, 3, .in = 3},
+    {1, 30, 30, 3, 1, 1, 21, .padding = ADJ_VALID},
+    {1, 7, 5, 3, 1, 1, 1, .padding = ADJ_VALID},
+    {1, 6, 5, 4, 1, 1, 2, .padding = ADJ_VALID},
 };
 
 /* bf16, 1x1 over images of three tiles of pixels, and their neighbours. */
-static const conv_row three_tiles[] = {
-    {3, 6, 6, 32, 16, 1, .sh = 1},  {32, 6, 6, 64, 128, 1, .sh = 1}, {2, 3, 9, 32, 40, 1, .sh = 1},
-    {5, 3, 13, 96, 48, 1, .sh = 1}, {2, 3, 16, 64, 32, 1, .sh = 1},  {2, 6, 7, 64, 64, 1, .sh = 1},
-    {2, 7, 7, 64, 64, 1, .sh = 1},  {2, 5, 8, 64, 64, 1, .sh = 1},
+static const oracle_conv three_tiles[] = {
+    {3, 6, 6, 32, 1, 1, 16, .padding = ADJ_VALID},  {32, 6, 6, 64, 1, 1, 128, .padding = ADJ_VALID},
+    {2, 3, 9, 32, 1, 1, 40, .padding = ADJ_VALID},  {5, 3, 13, 96, 1, 1, 48, .padding = ADJ_VALID},
+    {2, 3, 16, 64, 1, 1, 32, .padding = ADJ_VALID}, {2, 6, 7, 64, 1, 1, 64, .padding = ADJ_VALID},
+    {2, 7, 7, 64, 1, 1, 64, .padding = ADJ_VALID},  {2, 5, 8, 64, 1, 1, 64, .padding = ADJ_VALID},
 };
 
-static void expect_direction(const conv_row *rows, size_t n, adj_dtype dtype,
-                             conv_direction direction)
-{
-    for (size_t i = 0; i < n; i++) {
-        char label[256];
-        fixture f = fixture_new();
-        test_backend onednn = backend_open("onednn");
-        const adj_node *y = conv_node(&f, &rows[i], direction, ADJ_NHWC, dtype, INTEGERS);
-        conv_text(&rows[i], y, ADJ_NHWC, label, sizeof label);
-        expect_candidates(&f, &onednn, 1, &y, 0, 0, label);
-        backend_close(&onednn);
-        fixture_free(&f);
-    }
-}
+static const struct {
+    const oracle_conv *rows;
+    size_t n;
+    adj_dtype dtype;
+    int first, last; /* directions */
+} lists[] = {
+    {narrow, sizeof narrow / sizeof *narrow, ADJ_F32, ORACLE_DW, ORACLE_DW},
+    {narrow, sizeof narrow / sizeof *narrow, ADJ_BF16, ORACLE_DW, ORACLE_DW},
+    {unwritten, sizeof unwritten / sizeof *unwritten, ADJ_BF16, ORACLE_DW, ORACLE_DW},
+    {odd, sizeof odd / sizeof *odd, ADJ_BF16, ORACLE_Y, ORACLE_DW},
+    {three_tiles, sizeof three_tiles / sizeof *three_tiles, ADJ_BF16, ORACLE_Y, ORACLE_Y},
+};
 
-static void expect_all(const conv_row *rows, size_t n, adj_dtype dtype)
+Test(onednn_quarantine, agrees)
 {
-    expect_direction(rows, n, dtype, BACKPROP_FILTER);
-}
-
-Test(onednn_quarantine, narrow_strided_1x1)
-{
-    expect_all(narrow, sizeof narrow / sizeof *narrow, ADJ_F32);
-}
-
-Test(onednn_quarantine, narrow_strided_1x1_bf16)
-{
-    expect_all(narrow, sizeof narrow / sizeof *narrow, ADJ_BF16);
-}
-
-Test(onednn_quarantine, memory_read_before_written)
-{
-    expect_all(unwritten, sizeof unwritten / sizeof *unwritten, ADJ_BF16);
-}
-
-Test(onednn_quarantine, odd_channels)
-{
-    for (int direction = FORWARD; direction < N_DIRECTION; direction++)
-        expect_direction(odd, sizeof odd / sizeof *odd, ADJ_BF16, (conv_direction)direction);
-}
-
-Test(onednn_quarantine, three_tiles_of_pixels)
-{
-    expect_direction(three_tiles, sizeof three_tiles / sizeof *three_tiles, ADJ_BF16, FORWARD);
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        for (size_t i = 0; i < lists[k].n; i++) {
+            conv_problem p = conv_problem_new(lists[k].rows[i], lists[k].dtype, INTEGERS);
+            test_backend onednn = backend_open("onednn");
+            for (int direction = lists[k].first; direction <= lists[k].last; direction++) {
+                const adj_node *y = p.result[direction];
+                expect_candidates(&p.f, &onednn, 1, &y, 0, 0, p.text);
+            }
+            backend_close(&onednn);
+            conv_problem_free(&p);
+        }
 }
 
 /* The same by the plan: whoever computes it, the numbers are right. */
 Test(onednn_quarantine, through_the_executor)
 {
-    fixture f = fixture_new();
-    adj_node *y = conv_node(&f, &narrow[0], BACKPROP_FILTER, ADJ_NHWC, ADJ_F32, INTEGERS);
-    double *want = evaluate(&f, y, "naive"), *got = evaluate(&f, y, "onednn");
+    conv_problem p = conv_problem_new(narrow[0], ADJ_F32, INTEGERS);
+    adj_node *y = p.result[ORACLE_DW];
+    double *want = evaluate(&p.f, y, "naive"), *got = evaluate(&p.f, y, "onednn");
     expect_close(got, want, adj_shape_elems(y->type.shape), 0, 0, "narrow strided 1x1");
     free(want);
     free(got);
-    fixture_free(&f);
+    conv_problem_free(&p);
 }
 
 /* ---- which are used ---- */

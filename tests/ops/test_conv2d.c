@@ -1,134 +1,174 @@
-/* test_conv2d.c - conv2d, its two adjoints, and conv2d_transpose and separable_conv2d made of them.
- */
+/* test_conv2d.c - conv2d and depthwise_conv2d_native with their adjoints: each row of a table in
+ * both formats, all dtypes and on every backend, against the slow reference, as adjoints of each
+ * other, and against finite differences; conv2d_transpose and separable_conv2d made of them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "adjoint_ext.h"
-#include "conv_cases.h"
-
-static const conv_triple triple = {adj_conv2d, adj_conv2d_backprop_input,
-                                   adj_conv2d_backprop_filter};
+#include "conv_problem.h"
+#include "expect.h"
 
 static const oracle_conv rows[] = {
-    {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .in = 1, .last = 1},
-    {.n = 2, .h = 5, .w = 4, .c = 3, .kh = 3, .kw = 2, .in = 3, .last = 4},
-    {.n = 2, .h = 5, .w = 4, .c = 3, .kh = 3, .kw = 2, .in = 3, .last = 4, .padding = ADJ_SAME},
-    {.n = 1,
-     .h = 6,
-     .w = 7,
-     .c = 2,
-     .kh = 3,
-     .kw = 3,
-     .in = 2,
-     .last = 3,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_SAME}, /* pads differ between height and width */
-    {.n = 1, .h = 7, .w = 9, .c = 2, .kh = 2, .kw = 3, .in = 2, .last = 3, .sh = 3, .sw = 2},
-    {.n = 1,
-     .h = 7,
-     .w = 5,
-     .c = 2,
-     .kh = 1,
-     .kw = 1,
-     .in = 2,
-     .last = 3,
-     .sh = 2,
-     .sw = 3,
-     .padding = ADJ_SAME}, /* the stride leaves inputs out */
-    {.n = 1,
-     .h = 9,
-     .w = 8,
-     .c = 2,
-     .kh = 3,
-     .kw = 3,
-     .in = 2,
-     .last = 2,
-     .dh = 2,
-     .dw = 3,
-     .padding = ADJ_SAME},
-    {.n = 1,
-     .h = 9,
-     .w = 9,
-     .c = 2,
-     .kh = 3,
-     .kw = 2,
-     .in = 2,
-     .last = 2,
-     .sh = 2,
-     .sw = 1,
-     .dh = 2,
-     .dw = 3},
-    {.n = 2,
-     .h = 4,
-     .w = 5,
-     .c = 2,
-     .kh = 3,
-     .kw = 3,
-     .in = 2,
-     .last = 3,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_EXPLICIT,
-     .pad = {0, 3, 4, 2}}, /* wider than the kernel */
-    {.n = 1, .h = 6, .w = 6, .c = 6, .kh = 3, .kw = 3, .in = 3, .last = 4, .padding = ADJ_SAME},
-    {.n = 2,
-     .h = 5,
-     .w = 6,
-     .c = 4,
-     .kh = 2,
-     .kw = 3,
-     .in = 1,
-     .last = 8,
-     .sh = 2,
-     .sw = 2,
-     .padding = ADJ_SAME}, /* as many groups as channels */
-    {.n = 1, .h = 3, .w = 3, .c = 65, .kh = 1, .kw = 2, .in = 65, .last = 67}, /* more than a block
-                                                                                */
-    {.n = 1, .h = 3, .w = 2, .c = 140, .kh = 2, .kw = 1, .in = 70, .last = 136},
-    {.n = 1, .h = 2, .w = 2, .c = 1, .kh = 5, .kw = 5, .in = 1, .last = 1, .padding = ADJ_SAME},
-    {.n = 0, .h = 4, .w = 4, .c = 2, .kh = 2, .kw = 2, .in = 2, .last = 3},
-    {.n = 2,
-     .h = 0,
-     .w = 3,
-     .c = 2,
-     .kh = 1,
-     .kw = 1,
-     .in = 2,
-     .last = 3,
-     .padding = ADJ_EXPLICIT,
-     .pad = {1, 1, 1, 1}}, /* the output sees only padding */
-    {.n = 2, .h = 3, .w = 4, .c = 2, .kh = 3, .kw = 5, .in = 2, .last = 3}, /* no column of output
-                                                                             */
+    {1, 1, 1, 1, 1, 1, 1, .padding = ADJ_VALID},
+    {2, 5, 4, 3, 3, 2, 4, .padding = ADJ_VALID},
+    {2, 5, 4, 3, 3, 2, 4, .padding = ADJ_SAME},
+    /* pads differ between height and width */
+    {1, 6, 7, 2, 3, 3, 3, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+    {1, 7, 9, 2, 2, 3, 3, .sh = 3, .sw = 2},
+    {1, 7, 5, 2, 1, 1, 3, .sh = 2, .sw = 3, .padding = ADJ_SAME}, /* the stride leaves inputs out */
+    {1, 9, 8, 2, 3, 3, 2, .dh = 2, .dw = 3, .padding = ADJ_SAME},
+    {1, 9, 9, 2, 3, 2, 2, .sh = 2, .sw = 1, .dh = 2, .dw = 3},
+    /* pads wider than the kernel */
+    {2, 4, 5, 2, 3, 3, 3, .sh = 2, .sw = 2, .padding = ADJ_EXPLICIT, .pad = {0, 3, 4, 2}},
+    {1, 6, 6, 6, 3, 3, 4, .in = 3, .padding = ADJ_SAME},
+    /* as many groups as channels */
+    {2, 5, 6, 4, 2, 3, 8, .in = 1, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+    {1, 3, 3, 65, 1, 2, 67, .padding = ADJ_VALID}, /* more than a block */
+    {1, 3, 2, 140, 2, 1, 136, .in = 70},
+    {1, 2, 2, 1, 5, 5, 1, .padding = ADJ_SAME},
+    {0, 4, 4, 2, 2, 2, 3, .padding = ADJ_VALID},
+    /* the output sees only padding */
+    {2, 0, 3, 2, 1, 1, 3, .padding = ADJ_EXPLICIT, .pad = {1, 1, 1, 1}},
+    {2, 3, 4, 2, 3, 5, 3, .padding = ADJ_VALID}, /* no column of output */
 };
-enum { ROWS = sizeof rows / sizeof *rows };
 
-Test(conv2d, reference)
+static const oracle_conv depthwise_rows[] = {
+    {1, 1, 1, 1, 1, 1, 1, .padding = ADJ_VALID},
+    {2, 5, 4, 3, 3, 2, 1, .padding = ADJ_VALID},
+    {2, 5, 4, 3, 3, 2, 2, .padding = ADJ_SAME},
+    {1, 6, 7, 2, 3, 3, 3, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+    {1, 7, 9, 2, 2, 3, 1, .sh = 3, .sw = 2},
+    {1, 9, 8, 2, 3, 3, 2, .dh = 2, .dw = 3, .padding = ADJ_SAME},
+    /* TensorFlow's kernels ignore dilations and refuse unequal strides */
+    {1, 9, 9, 2, 3, 2, 2, .sh = 2, .sw = 1, .dh = 2, .dw = 3},
+    {2, 4, 5, 2, 3, 3, 2, .sh = 2, .sw = 2, .padding = ADJ_EXPLICIT, .pad = {0, 3, 4, 2}},
+    {1, 3, 3, 65, 2, 2, 2, .padding = ADJ_VALID}, /* more than a block */
+    {1, 2, 2, 1, 5, 5, 2, .padding = ADJ_SAME},
+    {0, 4, 4, 2, 2, 2, 3, .padding = ADJ_VALID},
+    {2, 0, 3, 2, 1, 1, 3, .padding = ADJ_EXPLICIT, .pad = {1, 1, 1, 1}},
+    {2, 3, 4, 2, 3, 5, 3, .padding = ADJ_VALID},
+};
+
+static const struct {
+    int n, depthwise;
+    const oracle_conv *rows;
+} tables[] = {{sizeof rows / sizeof *rows, 0, rows},
+              {sizeof depthwise_rows / sizeof *depthwise_rows, 1, depthwise_rows}};
+
+/* Each row of both tables in both formats. */
+static void for_each_row(void (*expect)(oracle_conv row))
 {
-    for (int i = 0; i < ROWS; i++)
-        expect_reference(&triple, rows[i]);
+    for (int t = 0; t < 2; t++)
+        for (int i = 0; i < tables[t].n; i++)
+            for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
+                oracle_conv row = tables[t].rows[i];
+                row.depthwise = tables[t].depthwise;
+                row.format = (adj_format)format;
+                expect(row);
+            }
 }
 
-Test(conv2d, random) { expect_reference_random(&triple, 0, 25); }
-
-Test(conv2d, adjoint)
+/* Sums of small integers are exact but for the last rounding of the half types. */
+static void expect_reference(oracle_conv row)
 {
-    for (int i = 0; i < ROWS; i++)
-        expect_adjoint(&triple, rows[i]);
+    for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype++) {
+        conv_problem p = conv_problem_new(row, (adj_dtype)dtype, INTEGERS);
+        const double tolerance = dtype == ADJ_F16 ? 0x1p-11 : dtype == ADJ_BF16 ? 0x1p-8 : 0;
+        for (int k = 0; k < 3; k++) {
+            double *want = conv_problem_exact(&p, k);
+            for (int b = 0; adj_backends[b] != NULL; b++)
+                expect_values(&p.f, p.result[k], adj_backends[b]->name, want, tolerance, 0);
+            free(want);
+        }
+        conv_problem_free(&p);
+    }
 }
 
-Test(conv2d, derivatives)
+Test(conv2d, reference) { for_each_row(expect_reference); }
+
+static int draw(uint32_t *counter, int lo, int hi)
 {
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].c < 10)
-            expect_derivatives(&triple, rows[i]);
+    uint32_t word[4];
+    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){1, 2}, word);
+    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
 }
+
+/* Any mix of sizes, strides, dilations and groups; SAME, or EXPLICIT with room for the kernel. */
+static oracle_conv random_row(uint32_t *k, int depthwise)
+{
+    oracle_conv a = {.depthwise = depthwise};
+    int *const field[] = {&a.n, &a.h, &a.w, &a.kh, &a.kw, &a.in, &a.sh, &a.sw, &a.dh, &a.dw};
+    static const int most[] = {2, 9, 9, 4, 4, 5, 3, 3, 3, 3};
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++)
+        *field[i] = draw(k, 1, most[i]);
+    int groups = depthwise ? 1 : draw(k, 1, 3);
+    a.c = a.in * groups;
+    a.last = groups * draw(k, 1, 4);
+    a.padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
+    for (int i = 0; i < 4 && a.padding == ADJ_EXPLICIT; i++) {
+        int missing = i < 2 ? (a.kh - 1) * a.dh + 1 - a.h : (a.kw - 1) * a.dw + 1 - a.w;
+        a.pad[i] = draw(k, 0, 3) + (i % 2 == 1 && missing > 0 ? missing : 0);
+    }
+    return a;
+}
+
+static void expect_random(int depthwise)
+{
+    uint32_t counter = 0;
+    for (int i = 0; i < 25; i++) {
+        oracle_conv row = random_row(&counter, depthwise);
+        expect_reference(row);
+        row.format = ADJ_NCHW;
+        expect_reference(row);
+    }
+}
+
+Test(conv2d, random) { expect_random(0); }
+Test(depthwise_conv2d, random) { expect_random(1); }
+
+/* <dy, y(x, w)> == <dx(w, dy), x> == <dw(x, dy), w> on integers, exactly. */
+static void expect_adjoints(oracle_conv row)
+{
+    conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    double *const *v = p.f.value, *const other[] = {v[2], v[0], v[1]};
+    for (int b = 0; adj_backends[b] != NULL; b++) {
+        double product[3];
+        for (int k = 0; k < 3; k++) {
+            double *value = evaluate(&p.f, p.result[k], adj_backends[b]->name);
+            product[k] = dot(value, other[k], p.n[k]);
+            free(value);
+            cr_assert_eq(product[k], product[0], "%s, result %d on %s", p.text, k,
+                         adj_backends[b]->name);
+        }
+    }
+    conv_problem_free(&p);
+}
+
+Test(conv2d, adjoint) { for_each_row(expect_adjoints); }
+
+/* Finite differences of all three: those of the adjoints are the second derivatives. */
+static void expect_derivatives(oracle_conv row)
+{
+    for (int k = 0; k < 3 && row.c < 10; k++) {
+        conv_problem p = conv_problem_new(row, ADJ_F64, REALS);
+        expect_gradient(&p.f, p.result[k], "naive", 0.5, 1e-11, 1e-11);
+        conv_problem_free(&p);
+    }
+}
+
+Test(conv2d, derivatives) { for_each_row(expect_derivatives); }
 
 Test(conv2d, thread_independence)
 {
-    oracle_conv row = {.n = 3, .h = 13, .w = 11, .c = 5, .kh = 3, .kw = 3, .in = 5, .last = 9};
-    for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype++)
-        expect_thread_independence(&triple, row, (adj_dtype)dtype);
+    static const oracle_conv wide[] = {{3, 13, 11, 5, 3, 3, 9, .depthwise = 0},
+                                       {3, 17, 15, 9, 3, 3, 2, .depthwise = 1}};
+    for (int i = 0; i < 2; i++)
+        for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype++) {
+            conv_problem p = conv_problem_new(wide[i], (adj_dtype)dtype, REALS);
+            for (int k = 0; k < 3; k++)
+                expect_same_for_threads(&p.f, p.result[k]);
+            conv_problem_free(&p);
+        }
 }
 
 /* 1, 2, 3, ... */
@@ -191,28 +231,12 @@ Test(conv2d, transpose_is_backprop_input)
 
 Test(conv2d, separable_is_two_convolutions)
 {
-    oracle_conv row = {.n = 2,
-                       .h = 4,
-                       .w = 3,
-                       .c = 2,
-                       .kh = 2,
-                       .kw = 2,
-                       .in = 2,
-                       .last = 3,
-                       .padding = ADJ_SAME,
-                       .depthwise = 1};
+    oracle_conv row = {2, 4, 3, 2, 2, 2, 3, .padding = ADJ_SAME, .depthwise = 1};
     for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
         row.format = (adj_format)format;
         oracle_sizes s = oracle_sizes_of(row);
-        oracle_sizes t = oracle_sizes_of((oracle_conv){.n = 2,
-                                                       .h = s.oh,
-                                                       .w = s.ow,
-                                                       .c = 6,
-                                                       .kh = 1,
-                                                       .kw = 1,
-                                                       .in = 6,
-                                                       .last = 4,
-                                                       .format = row.format});
+        oracle_sizes t =
+            oracle_sizes_of((oracle_conv){2, s.oh, s.ow, 6, 1, 1, 4, .format = row.format});
         fixture f = fixture_new();
         adj_node *x = given_integers(&f, ADJ_F32, s.x, -3, 3);
         adj_node *w = given_integers(&f, ADJ_F32, s.w, -2, 2);
@@ -238,5 +262,32 @@ Test(conv2d, empty_filter_gradient)
     cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
     cr_assert_eq(adj_grad(dw, dw, 1, &x, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
     expect_values(&f, dx, "naive", (double[18]){0}, 0, 0);
+    fixture_free(&f);
+}
+
+/* Numbers of TensorFlow's depthwise_conv_op_base.py: output channel c*multiplier + m. */
+Test(depthwise_conv2d, literals)
+{
+    fixture f = fixture_new();
+    adj_node *x = counting(&f, (adj_shape){4, {1, 2, 3, 2}});
+    adj_node *w = counting(&f, (adj_shape){4, {2, 2, 2, 2}});
+    for (int b = 0; adj_backends[b] != NULL; b++)
+        expect_values(&f, adj_depthwise_conv2d_native(x, w, NULL), adj_backends[b]->name,
+                      (double[]){196, 216, 272, 296, 252, 280, 344, 376}, 0, 0);
+    fixture_free(&f);
+}
+
+/* A grouped conv2d with one channel a group is a depthwise convolution with its filter reshaped. */
+Test(depthwise_conv2d, equals_grouped)
+{
+    oracle_sizes s =
+        oracle_sizes_of((oracle_conv){2, 5, 4, 3, 2, 3, 2, .padding = ADJ_SAME, .depthwise = 1});
+    fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, s.x, -3, 3);
+    adj_node *w = given_integers(&f, ADJ_F32, s.w, -2, 2);
+    adj_node *v = given(&f, ADJ_F32, (adj_shape){4, {2, 3, 1, 6}}, f.value[1]);
+    double *want = evaluate(&f, adj_conv2d(x, v, &s.attrs), "naive");
+    expect_values(&f, adj_depthwise_conv2d_native(x, w, &s.attrs), "naive", want, 0, 0);
+    free(want);
     fixture_free(&f);
 }

@@ -1,0 +1,73 @@
+/* conv_problem.c - see conv_problem.h. */
+#include "tests/conv_problem.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "adjoint_ext.h"
+
+static adj_node *filled(fixture *f, adj_dtype dtype, adj_shape shape, conv_fill fill, int integer)
+{
+    return fill == INTEGERS ? given_integers(f, dtype, shape, -integer, integer)
+                            : given_random(f, dtype, shape, fill == REALS ? -1 : 0, 1);
+}
+
+static void set_results(conv_problem *p, adj_node *x, adj_node *w, adj_node *dy)
+{
+    const oracle_sizes *s = &p->s;
+    const adj_conv *a = &s->attrs;
+    if (s->a.depthwise) {
+        p->result[ORACLE_Y] = adj_depthwise_conv2d_native(x, w, a);
+        p->result[ORACLE_DX] = adj_depthwise_conv2d_native_backprop_input(s->x, w, dy, a);
+        p->result[ORACLE_DW] = adj_depthwise_conv2d_native_backprop_filter(x, s->w, dy, a);
+    } else {
+        p->result[ORACLE_Y] = adj_conv2d(x, w, a);
+        p->result[ORACLE_DX] = adj_conv2d_backprop_input(s->x, w, dy, a);
+        p->result[ORACLE_DW] = adj_conv2d_backprop_filter(x, s->w, dy, a);
+    }
+    for (int k = 0; k < 3; k++) {
+        cr_assert_not_null(p->result[k], "%s", adj_graph_message(p->f.g));
+        p->n[k] = adj_shape_elems(p->result[k]->type.shape);
+    }
+}
+
+conv_problem conv_problem_new(oracle_conv row, adj_dtype dtype, conv_fill fill)
+{
+    conv_problem p = {.f = fixture_new(), .s = oracle_sizes_of(row)};
+    adj_node *x = filled(&p.f, dtype, p.s.x, fill, 3), *w = filled(&p.f, dtype, p.s.w, fill, 2);
+    set_results(&p, x, w, filled(&p.f, dtype, p.s.y, fill, 3));
+    const oracle_conv *a = &p.s.a;
+    snprintf(p.text, sizeof p.text,
+             "%s %s%s n%d %dx%d c%d (%d) k%dx%d ->%d s%dx%d d%dx%d padding %d (%d %d %d %d)",
+             adj_dtype_name(dtype), a->format == ADJ_NCHW ? "NCHW" : "NHWC",
+             a->depthwise ? " depthwise" : "", a->n, a->h, a->w, a->c, a->in, a->kh, a->kw, a->last,
+             a->sh, a->sw, a->dh, a->dw, (int)a->padding, a->pad[0], a->pad[1], a->pad[2],
+             a->pad[3]);
+    return p;
+}
+
+double *conv_problem_exact(const conv_problem *p, int result)
+{
+    double *const *v = p->f.value;
+    return oracle_convolve(&p->s, (enum oracle_result)result, v[0], v[1], v[2]);
+}
+
+void conv_problem_solve(conv_problem *p)
+{
+    for (int k = 0; k < 3; k++) {
+        const adj_dtype dtype = p->result[k]->type.dtype;
+        p->want[k] = conv_problem_exact(p, k);
+        for (int64_t i = 0; i < p->n[k]; i++) {
+            char stored[8];
+            adj_store(dtype, stored, 0, p->want[k][i]);
+            p->want[k][i] = adj_load(dtype, stored, 0);
+        }
+    }
+}
+
+void conv_problem_free(conv_problem *p)
+{
+    for (int k = 0; k < 3; k++)
+        free(p->want[k]);
+    fixture_free(&p->f);
+}
