@@ -3,7 +3,7 @@
 # kernels for AVX-512 and AMX compute; some fifty times slower than here. CPU is a model that Bochs has (bochs
 # --help cpu), such as sapphire_rapids (AVX-512 with bf16 and fp16, AMX) or corei7_skylake_x. A TEST is a
 # program below build/tests with its arguments, such as "backends/test_direct_gemm --filter=*/*avx512" or
-# "conformance --backend direct tests/conformance/gen_conv2d.json.gz". Prints what they print, and ends with "N
+# "conformance --backend direct tests/conformance/gen.json.gz". Prints what they print, and ends with "N
 # passed, M failed". VARIABLE=VALUE, without spaces, is in the environment of all. The emulated machine has one
 # core, and its clock is not the time.
 #
