@@ -1,5 +1,5 @@
 #!/bin/sh
-# minimise.sh NAME TARGET FOLDER... - replaces the seeds in tests/fuzz/corpus/NAME.tar.gz by few inputs that
+# minimise.sh NAME TARGET FOLDER... - replaces the seeds of fuzz_NAME in tests/fuzz/seeds.tar.gz by few inputs that
 # reach what they and the inputs in the folders reach together (all edges, not how often), found with
 # the libFuzzer target TARGET. At most 300 files and 300 KB are kept, the smallest ones first.
 #

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh FOLDER TARGET... - runs each libFuzzer target for FUZZ_SECONDS (20), as many at a time as there
-# are cores, from the seeds in tests/fuzz/corpus/NAME.tar.gz and what earlier runs found, kept in
+# are cores, from the seeds in tests/fuzz/seeds.tar.gz and what earlier runs found, kept in
 # FOLDER/corpus/NAME. A crash, a leak, a sanitizer's report or an input that takes too long is a failure;
 # the input stays in FOLDER/found. One target alone: FUZZ_ONLY=NAME. FOLDER/executions has a line for each
 # run: its CPU seconds and executions, of which RECORD.md keeps the sums. Words that a target knows are in
