@@ -43,15 +43,13 @@ static inline int64_t elems_of(adj_node *n) { return adj_shape_elems(adj_node_ty
 static inline void expect_function(adj_node *(*build)(adj_node *), double (*value)(double),
                                    precision p, adj_shape shape, double lo, double hi)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = build(given_random(&f, p.dtype, shape, lo, hi));
     int64_t n = elems_of(y);
-    double *want = malloc((size_t)n * sizeof *want + 1);
+    scoped(release) double *want = malloc((size_t)n * sizeof *want + 1);
     for (int64_t i = 0; i < n; i++)
         want[i] = value(f.value[0][i]);
     expect_values(&f, y, "naive", want, p.rtol, p.rtol / 8);
-    free(want);
-    fixture_free(&f);
 }
 
 static inline double dot(const double *a, const double *b, int64_t n)
@@ -92,10 +90,9 @@ typedef struct {
 static inline void expect_refusals(int n, const refusal list[])
 {
     for (int i = 0; i < n; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         cr_assert_null(list[i].build(&f), "refusal %d was accepted", i);
         expect_error(f.g, list[i].status, list[i].words);
-        fixture_free(&f);
     }
 }
 

@@ -4,6 +4,7 @@
 #define HARNESS_H
 
 #include "adjoint.h"
+#include "tests/plan.h"
 
 enum { FIXTURE_INPUTS = 16 };
 

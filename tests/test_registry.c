@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 
 /* Their results are counts, comparisons or constants: gradients stop there by definition. */
 static const char *const no_gradient[] = {"fill",       "equal",           "greater_equal",
@@ -77,9 +78,8 @@ static int tested(const char *name)
     for (struct dirent *e; d != NULL && !found && (e = readdir(d)) != NULL;) {
         char path[300];
         snprintf(path, sizeof path, "tests/ops/%s", e->d_name);
-        char *text = strncmp(e->d_name, "test_", 5) == 0 ? text_of(path) : NULL;
+        scoped(release) char *text = strncmp(e->d_name, "test_", 5) == 0 ? text_of(path) : NULL;
         found = text != NULL && (mentions(text, "adj_", name) || mentions(text, "adj_op_", name));
-        free(text);
     }
     if (d != NULL)
         closedir(d);
@@ -173,7 +173,7 @@ Test(registry, every_op_says_what_checks_need)
 
 Test(registry, every_op_has_a_builder_and_a_test)
 {
-    char *header = text_of("include/adjoint_ops.h");
+    scoped(release) char *header = text_of("include/adjoint_ops.h");
     if (header == NULL)
         cr_skip_test("registry: no sources here; run it from the project's folder");
     for (int i = 0; adj_ops[i] != NULL; i++) {
@@ -184,7 +184,6 @@ Test(registry, every_op_has_a_builder_and_a_test)
         cr_expect((adj_ops[i]->flags & ADJ_OP_LEAF) || tested(name),
                   "%s is in no tests/ops/test_*.c", name);
     }
-    free(header);
 }
 
 static int registered(const char *name)
@@ -197,7 +196,7 @@ static int registered(const char *name)
 
 Test(registry, every_declared_op_is_registered)
 {
-    char *header = text_of("include/adjoint_ext.h");
+    scoped(release) char *header = text_of("include/adjoint_ext.h");
     if (header == NULL)
         cr_skip_test("registry: no sources here; run it from the project's folder");
     static const char prefix[] = "adj_op_";
@@ -212,5 +211,4 @@ Test(registry, every_declared_op_is_registered)
         n++;
     }
     cr_assert_gt(n, 40);
-    free(header);
 }

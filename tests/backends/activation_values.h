@@ -93,20 +93,14 @@ static inline void set_dy(adj_dtype dtype)
 
 /* ---- plans ---- */
 
-/* A suite's .init: what is fused is looked at, whatever all tests are run with. */
-static inline void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-
 static inline void expect_direct(fixture *f, adj_node *y, int steps)
 {
-    adj_exec *e = NULL;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct"};
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
-                 adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     cr_assert_eq(adj_exec_step_count(e), steps, "%s: %d steps", adj_node_op(y),
                  adj_exec_step_count(e));
     for (int i = 0; i < steps; i++)
         cr_assert_str_eq(adj_exec_step_at(e, i).backend, "direct", "%s", adj_node_op(y));
-    adj_exec_free(e);
 }
 
 #endif

@@ -14,7 +14,7 @@ static void *allocate(void *user, size_t bytes)
     return malloc(bytes);
 }
 
-static void release(void *user, void *p)
+static void take_back(void *user, void *p)
 {
     (void)user;
     free(p);
@@ -22,7 +22,7 @@ static void release(void *user, void *p)
 
 test_backend backend_open_math(const char *name, int threads, adj_math math)
 {
-    static const adj_allocator allocator = {allocate, release, NULL};
+    static const adj_allocator allocator = {allocate, take_back, NULL};
     test_backend t = {.b = NULL, .threads = threads};
     for (int i = 0; adj_backends[i] != NULL; i++)
         if (strcmp(adj_backends[i]->name, name) == 0)
@@ -110,11 +110,10 @@ static void reorder(const candidate *c, const adj_layout *src_layout, const adj_
         return;
     }
     cr_assert_eq(c->backend->reorder_prepare(&r, &state, &scratch), ADJ_OK);
-    char *work = guarded(scratch + 2 * GUARD);
+    scoped(release) char *work = guarded(scratch + 2 * GUARD);
     cr_assert_eq(c->backend->reorder_run(state, src, dst, work + GUARD), ADJ_OK);
     c->backend->reorder_drop(c->opened, state);
     expect_guards(work + GUARD, scratch, "reorder's scratch");
-    free(work);
 }
 
 /* v's plain value: a fixture input's, or computed by naive kernels. */
@@ -134,12 +133,10 @@ static double *value_of(fixture *f, const adj_node *v)
 static void store(fixture *f, const candidate *c, const memory *m, int i)
 {
     const adj_node *v = c->group->in[i];
-    double *value = value_of(f, v);
-    char *plain = guarded(layout_bytes_of(c->backend, NULL, v->type) + 2 * GUARD);
+    scoped(release) double *value = value_of(f, v);
+    scoped(release) char *plain = guarded(layout_bytes_of(c->backend, NULL, v->type) + 2 * GUARD);
     adj_convert(ADJ_F64, value, v->type.dtype, plain + GUARD, adj_shape_elems(v->type.shape));
     reorder(c, NULL, c->prep->in[i], v->type, plain + GUARD, operand(m, i));
-    free(plain);
-    free(value);
 }
 
 /* The result. */

@@ -138,32 +138,27 @@ double *run_tested(const tested_kernel *k, fixture *f, const char *isa, int thre
 
 void expect_exact_row(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa)
 {
-    conv_problem p = conv_problem_new(row, dtype, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, INTEGERS);
     conv_problem_solve(&p);
     for (int r = k->first; r <= k->last; r++)
         for (int threads = min_threads(); p.n[r] > 0 && threads <= 3; threads += 2) {
             const adj_node *node = p.result[r];
-            double *got = run_tested(k, &p.f, isa, threads, 1, &node, p.text);
+            scoped(release) double *got = run_tested(k, &p.f, isa, threads, 1, &node, p.text);
             expect_close(got, p.want[r], p.n[r], 0, 0, p.text);
-            free(got);
         }
-    conv_problem_free(&p);
 }
 
 void expect_special(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa,
                     int operand, int64_t element, double value)
 {
-    conv_problem p = conv_problem_new(row, dtype, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, INTEGERS);
     p.f.value[operand][element] = value;
     for (int r = k->first; r <= k->last; r++) {
         const adj_node *node = p.result[r];
-        double *want = by_naive(&p.f, node);
-        double *got = run_tested(k, &p.f, isa, 2, 1, &node, p.text);
+        scoped(release) double *want = by_naive(&p.f, node);
+        scoped(release) double *got = run_tested(k, &p.f, isa, 2, 1, &node, p.text);
         expect_close(got, want, p.n[r], 0, 0, p.text);
-        free(want);
-        free(got);
     }
-    conv_problem_free(&p);
 }
 
 void expect_specials(const tested_kernel *k, adj_dtype dtype, const char *isa)
@@ -201,25 +196,23 @@ bias_case bias_case_at(int i)
 static void expect_bias(const tested_kernel *k, adj_dtype dtype, const char *isa, bias_case c)
 {
     const int most = dtype == ADJ_BF16 ? 9 : 900;
-    conv_problem p = conv_problem_new(c.row, dtype, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(c.row, dtype, INTEGERS);
     adj_node *bias = given_integers(&p.f, dtype, (adj_shape){1, {c.row.last}}, -most, most);
     adj_node *y = p.result[ORACLE_Y];
     const adj_node *group[] = {y, adj_bias_add(y, bias, ADJ_NHWC)};
     if (c.element >= 0)
         p.f.value[1][c.element] = c.value;
-    double *want = c.element >= 0 ? by_naive(&p.f, y) : conv_problem_exact(&p, ORACLE_Y);
+    scoped(release) double *want =
+        c.element >= 0 ? by_naive(&p.f, y) : conv_problem_exact(&p, ORACLE_Y);
     for (int64_t e = 0; e < p.n[ORACLE_Y]; e++) {
         char stored[8];
         adj_store(dtype, stored, 0, want[e] + p.f.value[3][e % c.row.last]);
         want[e] = adj_load(dtype, stored, 0);
     }
     for (int threads = min_threads(); threads <= 3; threads += 2) {
-        double *got = run_tested(k, &p.f, isa, threads, 2, group, p.text);
+        scoped(release) double *got = run_tested(k, &p.f, isa, threads, 2, group, p.text);
         expect_close(got, want, p.n[ORACLE_Y], 0, 0, p.text);
-        free(got);
     }
-    free(want);
-    conv_problem_free(&p);
 }
 
 void expect_biases(const tested_kernel *k, adj_dtype dtype, const char *isa)
@@ -231,35 +224,30 @@ void expect_biases(const tested_kernel *k, adj_dtype dtype, const char *isa)
 void expect_small_errors(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa,
                          double most)
 {
-    conv_problem p = conv_problem_new(row, dtype, POSITIVE);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, POSITIVE);
     for (int r = k->first; r <= k->last; r++) {
         const adj_node *node = p.result[r];
         double *got = run_tested(k, &p.f, isa, 2, 1, &node, p.text), worst = 0;
-        double *want = conv_problem_exact(&p, r);
+        scoped(release) double *want = conv_problem_exact(&p, r);
         for (int64_t i = 0; i < p.n[r]; i++)
             worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
         cr_assert_leq(worst, most, "%s %s: %g", isa, node->op->name, worst);
         free(got);
-        free(want);
     }
-    conv_problem_free(&p);
 }
 
 void expect_same_bits_for_any_threads(const tested_kernel *k, oracle_conv row, adj_dtype dtype,
                                       const char *isa)
 {
-    conv_problem p = conv_problem_new(row, dtype, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, REALS);
     for (int r = k->first; r <= k->last; r++) {
         const adj_node *node = p.result[r];
-        double *want = run_tested(k, &p.f, isa, 1, 1, &node, p.text);
+        scoped(release) double *want = run_tested(k, &p.f, isa, 1, 1, &node, p.text);
         for (int threads = 2; threads <= 8; threads++) {
-            double *got = run_tested(k, &p.f, isa, threads, 1, &node, p.text);
+            scoped(release) double *got = run_tested(k, &p.f, isa, threads, 1, &node, p.text);
             expect_same_bits(got, want, p.n[r], p.text);
-            free(got);
         }
-        free(want);
     }
-    conv_problem_free(&p);
 }
 
 unsigned results_of(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa)

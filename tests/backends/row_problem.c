@@ -33,8 +33,6 @@ const int row_patterns[] = {NORM,
                             NORM_MASK | GRAD | SUM};
 const int n_row_pattern = sizeof row_patterns / sizeof *row_patterns;
 
-void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-
 /* ---- nodes ---- */
 
 double *row_input(const row_problem *s, const adj_node *n)
@@ -143,9 +141,7 @@ int row_run_steps(row_problem *s, int threads, int nodes)
                        .backend = "direct",
                        .threads = threads,
                        .debug.canaries = 1};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(s->f.g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(s->f.g),
-                 adj_exec_message(e));
+    adj_exec *e = plan_of(s->f.g, &o);
     fixture_set(&s->f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     int steps = 0;
@@ -243,7 +239,7 @@ void expect_row_values(const row_problem *s)
             s->got[0][i], want, u * ((s->bits & ADD ? 2 : 1) * fabs(want) + fabs(b)) + 1e-5,
             "%x, element %d: %g, not %g", (unsigned)s->bits, (int)i, s->got[0][i], want);
     }
-    double *d = malloc((size_t)n * sizeof *d);
+    scoped(release) double *d = malloc((size_t)n * sizeof *d);
     for (int64_t i = 0; i < n; i++) {
         int is_on = s->bits & NORM_MASK && row_wanted_norm(s, i) > 0;
         d[i] = has_full(s) ? s->got[0][i] : row_input(s, s->bits & NORM_MASK ? s->b : s->a)[i];
@@ -252,5 +248,4 @@ void expect_row_values(const row_problem *s)
     }
     for (int i = has_full(s); i < s->n; i++)
         expect_sums(s, i, d);
-    free(d);
 }

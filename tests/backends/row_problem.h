@@ -53,8 +53,4 @@ double row_wanted_norm(const row_problem *s, int64_t i);
 /* s->got is what s->bits ask for; sums are judged as sums of what was got. */
 void expect_row_values(const row_problem *s);
 
-/* A suite's .init: what is fused is looked at, so no other plans, whatever all tests are run with.
- */
-void plan_as_usual(void);
-
 #endif

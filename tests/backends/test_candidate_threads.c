@@ -86,10 +86,9 @@ static void describe(const group *g, const char *backend, char *label, size_t si
 static void visit(record *r, fixture *f, const group *g, const char *backend, int threads)
 {
     omp_set_num_threads(threads);
-    test_backend t = backend_open_math(backend, threads, ADJ_MATH_FAST);
+    scoped(backend_close) test_backend t = backend_open_math(backend, threads, ADJ_MATH_FAST);
     t.same_bits = 1;
     visit_candidates(f, &t, g->n, g->node, compare, r);
-    backend_close(&t);
 }
 
 static void forget(record *r)

@@ -148,7 +148,7 @@ enum { N_BENT = sizeof bent / sizeof *bent };
 /* A function of n values is at most so many units off; 0: and zeros have the right sign. */
 static void expect_units(const function *t, adj_dtype dtype, int64_t n, double max, const char *isa)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape shape = {1, {n}};
     adj_node *x = given(&f, dtype, shape, x_values);
     adj_node *dy = given(&f, dtype, shape, dy_values);
@@ -170,7 +170,6 @@ static void expect_units(const function *t, adj_dtype dtype, int64_t n, double m
     cr_assert_leq(worst, max, "%s, %s: %g units at %.9g of %.9g: got %.9g", t->name, isa, worst,
                   f.value[1][at], f.value[0][at], got[at]);
     free(got);
-    fixture_free(&f);
 }
 
 static void whole_range(const char *isa)
@@ -214,20 +213,17 @@ static void expect_as_naive(const function *t, const char *isa)
         x_values[i] = x[i / N_DY];
         dy_values[i] = dy[i % N_DY];
     }
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape shape = {1, {N_X * N_DY}};
     adj_node *a = given(&f, ADJ_F32, shape, x_values), *b = given(&f, ADJ_F32, shape, dy_values);
     adj_node *y = t->build(b, a);
     expect_direct(&f, y, 1);
-    double *got = evaluate(&f, y, "direct"), *want = evaluate(&f, y, "naive");
+    scoped(release) double *got = evaluate(&f, y, "direct"), *want = evaluate(&f, y, "naive");
     for (int i = 0; i < N_X * N_DY; i++)
         cr_assert(units(ADJ_F32, got[i], (real)want[i]) <= 1 &&
                       (isnan(want[i]) || !signbit(got[i]) == !signbit(want[i])),
                   "%s, %s: of x %g and dy %g: got %.9g, naive %.9g", t->name, isa, x_values[i],
                   dy_values[i], got[i], want[i]);
-    free(got);
-    free(want);
-    fixture_free(&f);
 }
 
 static void special_values(const char *isa)
@@ -256,13 +252,14 @@ static void clipping(const char *isa)
                 x_values[n++] = (double)v;
         }
         set_dy(ADJ_F32);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {n}}, x_values);
         adj_node *dy = given(&f, ADJ_F32, (adj_shape){1, {n}}, dy_values);
         adj_node *y = adj_clip(x, min, max), *dx = adj_clip_grad(dy, x, min, max);
         expect_direct(&f, y, 1);
         expect_direct(&f, dx, 1);
-        double *got = evaluate(&f, y, "direct"), *passed = evaluate(&f, dx, "direct");
+        scoped(release) double *got = evaluate(&f, y, "direct"),
+                               *passed = evaluate(&f, dx, "direct");
         for (int64_t i = 0; i < n; i++) {
             const double v = f.value[0][i], raised = v < min ? min : v;
             const float want = (float)(raised > max ? max : raised);
@@ -271,9 +268,6 @@ static void clipping(const char *isa)
             cr_assert_eq(passed[i], v >= min && v <= max ? f.value[1][i] : 0,
                          "%s: gradient of clip(%.9g, %g, %g): %g", isa, v, min, max, passed[i]);
         }
-        free(got);
-        free(passed);
-        fixture_free(&f);
     }
 }
 
@@ -283,7 +277,7 @@ Test(direct_activation, clipping) { for_each_isa(N_ISA, all_isas, clipping); }
 static void with_neighbours(const char *isa)
 {
     const adj_shape full = {4, {2, 9, 11, 24}}, vector = {1, {24}};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, full, -4, 4),
              *e = given_random(&f, ADJ_F32, full, -4, 4);
     adj_node *gamma = given_random(&f, ADJ_F32, vector, 0.5, 1.5);
@@ -304,20 +298,17 @@ static void with_neighbours(const char *isa)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         adj_node *y = cases[k].y;
         expect_direct(&f, y, 1);
-        double *together = evaluate(&f, y, "direct");
+        scoped(release) double *together = evaluate(&f, y, "direct");
         setenv("ADJOINT_PLAN", "unfused", 1);
         expect_direct(&f, y, cases[k].apart);
-        double *apart = evaluate(&f, y, "direct"), *naive = evaluate(&f, y, "naive");
+        scoped(release) double *apart = evaluate(&f, y, "direct"),
+                               *naive = evaluate(&f, y, "naive");
         unsetenv("ADJOINT_PLAN");
         const int64_t n = adj_shape_elems(full);
         cr_assert(memcmp(together, apart, (size_t)n * sizeof *apart) == 0, "%s: %s", isa,
                   adj_node_op(y));
         expect_close(together, naive, n, 1e-5, 1e-5, adj_node_op(y));
-        free(together);
-        free(apart);
-        free(naive);
     }
-    fixture_free(&f);
 }
 
 Test(direct_activation, with_neighbours) { for_each_isa(N_ISA, all_isas, with_neighbours); }

@@ -48,14 +48,14 @@ Test(cache_bits, sizes_that_are_told)
 
 /* With tuning two plans may have different kernels, whatever all tests are run with; by AMX there
  * are others, with a test of their own. */
-static void plan_as_usual(void)
+static void plan_without_amx(void)
 {
     const char *isa = getenv("ADJOINT_MAX_ISA");
-    unsetenv("ADJOINT_PLAN");
+    plan_as_usual();
     if (isa == NULL || strcmp(isa, "amx") == 0)
         setenv("ADJOINT_MAX_ISA", "avx512_bf16", 1);
 }
-TestSuite(cache_bits, .init = plan_as_usual);
+TestSuite(cache_bits, .init = plan_without_amx);
 
 /* y's bytes, malloc'ed, by an implementation of that name, and the executor's arena. */
 static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_t *arena)
@@ -67,15 +67,13 @@ static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_
                              .math = ADJ_MATH_FAST,
                              .threads = 2};
     const adj_type t = adj_node_type(y);
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(f->g, &o);
     for (int i = 0; i < f->n_in; i++) {
         const adj_type in = adj_node_type(f->in[i]);
         const int64_t n = adj_shape_elems(in.shape);
-        char *data = malloc(adj_type_bytes(in));
+        scoped(release) char *data = malloc(adj_type_bytes(in));
         adj_convert(ADJ_F64, f->value[i], in.dtype, data, n);
         (void)adj_set(e, f->in[i], data, adj_type_bytes(in));
-        free(data);
     }
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     *bytes = adj_type_bytes(t);
@@ -92,38 +90,34 @@ static void expect_same(fixture *f, adj_node *y, const char *impl, int arena_fol
     size_t bytes, small_arena, arena;
     cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     second_cache = 256 << 10;
-    char *small = run(f, y, impl, &bytes, &small_arena);
+    scoped(release) char *small = run(f, y, impl, &bytes, &small_arena);
     second_cache = 4 << 20;
-    char *large = run(f, y, impl, &bytes, &arena);
+    scoped(release) char *large = run(f, y, impl, &bytes, &arena);
     second_cache = 0;
     cr_expect_arr_eq(small, large, bytes, "blocks decide bits");
 #ifdef _SC_LEVEL2_CACHE_SIZE
     if (arena_follows)
         cr_expect_lt(small_arena, arena, "the same blocks");
 #endif
-    free(small);
-    free(large);
 }
 
 Test(cache_bits, of_winograd)
 {
     const adj_conv same = {.padding = ADJ_SAME};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 256, 32}}, -1, 1);
     expect_same(&f, adj_conv2d(x, w, &same), "winograd", 1);
-    fixture_free(&f);
 }
 
 Test(cache_bits, of_winograd_to_the_input)
 {
     const adj_conv same = {.padding = ADJ_SAME};
     const adj_shape x = {4, {3, 32, 32, 32}};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 32, 256}}, -1, 1);
     adj_node *dy = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
     expect_same(&f, adj_conv2d_backprop_input(x, w, dy, &same), "winograd", 1);
-    fixture_free(&f);
 }
 
 /* With 256 KB the filter of all outputs, in both parts, is cut into groups; special: one element of
@@ -132,7 +126,7 @@ static void expect_groups(double special)
 {
     const adj_conv same = {.padding = ADJ_SAME};
     const adj_shape x_shape = {4, {2, 12, 16, 40}};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, x_shape, -1, 1);
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 40, 250}}, -1, 1);
     adj_node *b = given_random(&f, ADJ_F32, (adj_shape){1, {250}}, -1, 1);
@@ -146,7 +140,6 @@ static void expect_groups(double special)
         expect_same(&f, adj_conv2d_backprop_input(x_shape, w, dy, &same), NULL, 0);
         expect_same(&f, adj_conv2d_backprop_input(dx, v, wide, &same), NULL, 0);
     }
-    fixture_free(&f);
 }
 
 Test(cache_bits, of_groups_by_amx)

@@ -15,17 +15,15 @@ static void expect_row_on(oracle_conv row, const char *isa)
 {
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64};
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-        conv_problem p = conv_problem_new(row, dtypes[k], INTEGERS);
+        scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtypes[k], INTEGERS);
         conv_problem_solve(&p);
         for (int threads = min_threads(); threads <= 3; threads += 2) {
-            test_backend t = direct_open(isa, threads, ADJ_MATH_EXACT);
+            scoped(backend_close) test_backend t = direct_open(isa, threads, ADJ_MATH_EXACT);
             for (int r = ours.first; r <= ours.last; r++) {
                 int n = expect_exact(&p, &t, r, isa);
                 cr_assert_eq(n, p.n[r] > 0, "%d candidates: %s", n, p.text);
             }
-            backend_close(&t);
         }
-        conv_problem_free(&p);
     }
 }
 
@@ -91,8 +89,8 @@ static void infinity_at_the_border(const char *isa)
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64};
     enum { SIZE = 4, CHANNELS = 2, OUTPUTS = 3 };
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-        fixture f = fixture_new();
-        test_backend t = direct_open(isa, 1, ADJ_MATH_EXACT);
+        scoped(fixture_free) fixture f = fixture_new();
+        scoped(backend_close) test_backend t = direct_open(isa, 1, ADJ_MATH_EXACT);
         const adj_conv same = {.padding = ADJ_SAME};
         adj_node *x =
             given_integers(&f, dtypes[k], (adj_shape){4, {1, SIZE, SIZE, CHANNELS}}, 1, 1);
@@ -110,8 +108,6 @@ static void infinity_at_the_border(const char *isa)
                       o.y[i], want);
         }
         free(o.y);
-        backend_close(&t);
-        fixture_free(&f);
     }
 }
 
@@ -121,12 +117,10 @@ Test(direct_conv, infinity) { for_each_isa(N_ISA, all_isas, infinity_at_the_bord
 Test(direct_conv, refused)
 {
     const oracle_conv row = {1, 8, 8, 3, 2, 2, 4, .format = ADJ_NCHW};
-    test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
-    conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
     const adj_node *dx = p.result[ORACLE_DX];
     outcome o = run_kernel(&p.f, &t, "gemm", 1, &dx);
     cr_expect_eq(o.status, ADJ_ENOKERNEL);
     cr_expect_not_null(strstr(o.why, "NHWC"), "%s", o.why);
-    conv_problem_free(&p);
-    backend_close(&t);
 }

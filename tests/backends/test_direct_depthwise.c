@@ -13,10 +13,10 @@ static void expect_row_on(oracle_conv row, const char *isa)
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F64};
     row.depthwise = 1;
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-        conv_problem p = conv_problem_new(row, dtypes[k], INTEGERS);
+        scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtypes[k], INTEGERS);
         conv_problem_solve(&p);
         for (int threads = min_threads(); threads <= 3; threads += 2) {
-            test_backend t = direct_open(isa, threads, ADJ_MATH_EXACT);
+            scoped(backend_close) test_backend t = direct_open(isa, threads, ADJ_MATH_EXACT);
             for (int direction = 0; direction < 3; direction++) {
                 int n = expect_exact(&p, &t, direction, isa);
                 int in_place = dtypes[k] != ADJ_BF16 && row.c * row.last % 16 == 0 &&
@@ -24,9 +24,7 @@ static void expect_row_on(oracle_conv row, const char *isa)
                 cr_assert_eq(n, p.n[direction] > 0 ? 1 + in_place : 0, "%d candidates: %s", n,
                              p.text);
             }
-            backend_close(&t);
         }
-        conv_problem_free(&p);
     }
 }
 
@@ -91,7 +89,7 @@ Test(direct_depthwise, random) { for_each_isa(N_ISA, all_isas, random_rows); }
 static void unread_on(const char *isa, adj_dtype dtype, int channels)
 {
     const oracle_conv row = {2, 13, 5, channels, 2, 2, 1, .sh = 2, .sw = 2, .depthwise = 1};
-    conv_problem p = conv_problem_new(row, dtype, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, INTEGERS);
     conv_problem_solve(&p);
     static const double v[] = {NAN, INFINITY, -INFINITY};
     for (int64_t i = 0; i < (int64_t)row.n * row.h * row.w * row.c; i++) {
@@ -99,10 +97,8 @@ static void unread_on(const char *isa, adj_dtype dtype, int channels)
         if (column == row.w - 1 || at == row.h - 1)
             p.f.value[0][i] = v[i % 3];
     }
-    test_backend t = direct_open(isa, 2, ADJ_MATH_EXACT);
+    scoped(backend_close) test_backend t = direct_open(isa, 2, ADJ_MATH_EXACT);
     cr_expect_geq(expect_exact(&p, &t, ORACLE_DW, isa), 1);
-    backend_close(&t);
-    conv_problem_free(&p);
 }
 
 static void unread(const char *isa)
@@ -127,12 +123,10 @@ Test(direct_depthwise, same_bits_for_any_threads)
 Test(direct_depthwise, refused)
 {
     const oracle_conv row = {1, 4, 4, 3, 2, 2, 1, .format = ADJ_NCHW, .depthwise = 1};
-    conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
-    test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
     const adj_node *y = p.result[ORACLE_Y];
     outcome o = run_candidate(&p.f, &t, 1, &y, 0);
     cr_assert_eq(o.status, ADJ_ENOKERNEL);
     cr_assert_not_null(strstr(o.why, "NHWC"), "%s", o.why);
-    backend_close(&t);
-    conv_problem_free(&p);
 }

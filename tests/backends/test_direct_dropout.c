@@ -8,6 +8,7 @@
 #include "adjoint_ext.h"
 #include "tests/isa.h"
 #include "tests/philox.h"
+#include "tests/plan.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MAX_N = 20001, STEP = -7 };
@@ -25,11 +26,9 @@ static void *run(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout
     adj_node *y = adj_node_new2(&adj_op_dropout, in, step, attrs);
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = "direct", .threads = threads, .debug.canaries = 1};
-    adj_exec *e = NULL;
     const size_t bytes = (size_t)n * adj_dtype_size(dtype);
     void *got = malloc(bytes);
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(g),
-                 adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     if (attrs->rate > 0) /* else it is x */
         cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s",
                            adj_exec_step_at(e, 0).impl);
@@ -45,14 +44,14 @@ static void *run(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout
 static void expect_dropout(const char *isa, adj_dtype dtype, int64_t n, const adj_dropout_attrs *a,
                            int threads)
 {
-    double *x = malloc((size_t)n * sizeof *x);
-    void *data = malloc((size_t)n * adj_dtype_size(dtype));
+    scoped(release) double *x = malloc((size_t)n * sizeof *x);
+    scoped(release) void *data = malloc((size_t)n * adj_dtype_size(dtype));
     for (int64_t i = 0; i < n; i++)
         x[i] = number(i);
     adj_convert(ADJ_F64, x, dtype, data, n);
     char impl[32];
     snprintf(impl, sizeof impl, "dropout:%s", isa);
-    void *got = run(impl, dtype, n, a, threads, data);
+    scoped(release) void *got = run(impl, dtype, n, a, threads, data);
     const float scale = (float)(1 / (1 - a->rate));
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = a->first + i;
@@ -63,9 +62,6 @@ static void expect_dropout(const char *isa, adj_dtype dtype, int64_t n, const ad
                      (long long)a->first, a->rate, y, want);
         cr_assert(!signbit(y) || x[i] < 0);
     }
-    free(got);
-    free(data);
-    free(x);
 }
 
 /* Also those whose block numbers pass 2^32 within a vector. */
@@ -108,9 +104,8 @@ Test(direct_dropout, a_word_that_is_the_threshold)
         x[i] = 1;
     for (int more = 0; more < 2; more++) {
         const adj_dropout_attrs a = {.rate = ((double)word + 0.5 * more) * 0x1p-32, .seed = 3};
-        float *y = run("dropout:", ADJ_F32, 32, &a, 1, x);
+        scoped(release) float *y = run("dropout:", ADJ_F32, 32, &a, 1, x);
         kept[more] = y[22];
-        free(y);
     }
     cr_expect_gt(kept[0], 0, "at the threshold: kept");
     cr_expect_eq(kept[1], 0, "below it: dropped");
@@ -122,7 +117,8 @@ Test(direct_dropout, nan_and_infinity)
     float x[64] = {0};
     for (int i = 0; i < 64; i++)
         x[i] = i % 2 == 0 ? NAN : -INFINITY;
-    float *y = run("dropout:", ADJ_F32, 64, &(adj_dropout_attrs){.rate = 0.5, .seed = 1}, 1, x);
+    scoped(release) float *y =
+        run("dropout:", ADJ_F32, 64, &(adj_dropout_attrs){.rate = 0.5, .seed = 1}, 1, x);
     for (int i = 0; i < 64; i++) {
         const int keep = philox_word((uint64_t)i / 4, (uint32_t)STEP, 1, i % 4) >= 1u << 31;
         cr_expect(!keep        ? y[i] == 0
@@ -130,5 +126,4 @@ Test(direct_dropout, nan_and_infinity)
                                : y[i] == -INFINITY,
                   "%d: %g", i, y[i]);
     }
-    free(y);
 }

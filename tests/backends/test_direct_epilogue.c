@@ -11,7 +11,6 @@
 #include "tests/round_to.h"
 
 /* Slices are plans of their own, and unfused ones have no groups. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(direct_epilogue, .init = plan_as_usual);
 
 enum { BIAS = 1, ADDEND = 2, RELU = 4, KINDS = 8, MAX_NODES = 5 };
@@ -71,14 +70,13 @@ static void expect_cast(const problem *p, test_backend *t, int n, const adj_node
                         const double *want, const char *text)
 {
     const int64_t count = adj_shape_elems(p->y->type.shape);
-    double *rounded = malloc((size_t)count * sizeof *rounded);
+    scoped(release) double *rounded = malloc((size_t)count * sizeof *rounded);
     for (int k = 0; k < 2; k++) {
         for (int64_t i = 0; i < count; i++)
             rounded[i] = round_to(want[i], halves[k].bits, halves[k].min, halves[k].top);
         node[n] = adj_cast((adj_node *)node[n - 1], halves[k].dtype);
         expect_kernel(p->f, t, "gemm", n + 1, node, rounded, 0, text);
     }
-    free(rounded);
 }
 
 /* ---- on integers ---- */
@@ -102,26 +100,24 @@ static double tolerance_of(const problem *p, adj_math math)
 static void expect_kinds(const problem *p, const char *isa, const char *kernel, adj_math math,
                          const char *text)
 {
-    double *want = malloc((size_t)adj_shape_elems(p->y->type.shape) * sizeof *want);
+    scoped(release) double *want = malloc((size_t)adj_shape_elems(p->y->type.shape) * sizeof *want);
     for (int kind = 0; kind < KINDS; kind++)
         for (int threads = min_threads(); threads <= 3; threads += 2) {
             const adj_node *node[MAX_NODES];
             char label[240];
             snprintf(label, sizeof label, "%s, %s, %d", text, isa, kind);
-            test_backend t = direct_open(isa, threads, math);
+            scoped(backend_close) test_backend t = direct_open(isa, threads, math);
             const int n = follow(p, kind, node, want);
             expect_kernel(p->f, &t, kernel, n, node, want, tolerance_of(p, math), label);
             if (p->y->type.dtype == ADJ_F32 && strcmp(kernel, "gemm") == 0)
                 expect_cast(p, &t, n, node, want, label);
-            backend_close(&t);
         }
-    free(want);
 }
 
 static void expect_conv(oracle_conv row, adj_dtype dtype, const char *isa, const char *kernel,
                         adj_math math)
 {
-    conv_problem c = conv_problem_new(row, dtype, INTEGERS);
+    scoped(conv_problem_free) conv_problem c = conv_problem_new(row, dtype, INTEGERS);
     conv_problem_solve(&c);
     const adj_shape shape = c.result[ORACLE_Y]->type.shape;
     problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y]};
@@ -130,7 +126,6 @@ static void expect_conv(oracle_conv row, adj_dtype dtype, const char *isa, const
     p.addend_at = 4;
     p.addend = given_integers(&c.f, dtype, shape, -20, 20);
     expect_kinds(&p, isa, kernel, math, c.text);
-    conv_problem_free(&c);
 }
 
 /* Rows as they lie, gathered, flat, and such as lie in the padding; whole vectors of outputs and
@@ -171,25 +166,21 @@ Test(direct_epilogue, of_winograd_in_bf16)
 {
     oracle_conv row = {4, 16, 16, 32, 3, 3, 32, .padding = ADJ_SAME};
     need_isa("avx2");
-    conv_problem c = conv_problem_new(row, ADJ_BF16, INTEGERS);
+    scoped(conv_problem_free) conv_problem c = conv_problem_new(row, ADJ_BF16, INTEGERS);
     conv_problem_solve(&c);
     const adj_shape shape = c.result[ORACLE_Y]->type.shape;
     problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y], .bias_at = 3};
     p.bias = given_integers(&c.f, ADJ_BF16, (adj_shape){1, {row.last}}, -9, 9);
     p.addend_at = 4;
     p.addend = given_integers(&c.f, ADJ_BF16, shape, -20, 20);
-    double *want = malloc((size_t)adj_shape_elems(shape) * sizeof *want);
+    scoped(release) double *want = malloc((size_t)adj_shape_elems(shape) * sizeof *want);
     for (int kind = 0; kind < KINDS; kind++) {
         const adj_node *node[MAX_NODES];
-        test_backend t = direct_open("avx2", 2, ADJ_MATH_FAST);
+        scoped(backend_close) test_backend t = direct_open("avx2", 2, ADJ_MATH_FAST);
         const int n = follow(&p, kind, node, want);
-        double *rounded = by_naive(&c.f, node[n - 1]);
+        scoped(release) double *rounded = by_naive(&c.f, node[n - 1]);
         expect_kernel(&c.f, &t, "winograd", n, node, rounded, rms_of(&p) / 128, c.text);
-        free(rounded);
-        backend_close(&t);
     }
-    free(want);
-    conv_problem_free(&c);
 }
 
 /* The addend is what naive's sum is rounded to, so nothing is left; of a sum that is not rounded
@@ -198,17 +189,17 @@ Test(direct_epilogue, a_sum_in_bf16_is_rounded_first)
 {
     const adj_shape image = {4, {4, 16, 16, 32}};
     need_isa("avx2");
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_BF16, image, -1, 1);
     adj_node *w = given_random(&f, ADJ_BF16, (adj_shape){4, {3, 3, 32, 32}}, -1, 1);
     adj_node *addend = given_random(&f, ADJ_BF16, image, -1, 1);
     adj_node *y = adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME});
     const adj_node *node[] = {y, adj_add(y, addend)};
     const int64_t count = adj_shape_elems(image);
-    double *rounded = by_naive(&f, y);
+    scoped(release) double *rounded = by_naive(&f, y);
     for (int64_t i = 0; i < count; i++)
         f.value[2][i] = -rounded[i];
-    test_backend t = direct_open("avx2", 2, ADJ_MATH_FAST);
+    scoped(backend_close) test_backend t = direct_open("avx2", 2, ADJ_MATH_FAST);
     outcome o = run_kernel(&f, &t, "winograd", 2, node);
     cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
     int64_t left = 0;
@@ -216,15 +207,12 @@ Test(direct_epilogue, a_sum_in_bf16_is_rounded_first)
         left += o.y[i] != 0;
     cr_expect_lt(left, count / 20, "%ld of %ld", (long)left, (long)count);
     free(o.y);
-    free(rounded);
-    backend_close(&t);
-    fixture_free(&f);
 }
 
 Test(direct_epilogue, of_matmul)
 {
     enum { N = 5, K = 7, M = 19 };
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {N, K}}, -3, 3);
     adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){2, {K, M}}, -3, 3);
     double product[N * M] = {0};
@@ -236,7 +224,6 @@ Test(direct_epilogue, of_matmul)
     p.addend_at = 3;
     p.addend = given_integers(&f, ADJ_F32, (adj_shape){2, {N, M}}, -20, 20);
     expect_kinds(&p, best_isa(), "gemm", ADJ_MATH_EXACT, "matmul");
-    fixture_free(&f);
 }
 
 /* ---- what is not finite ---- */
@@ -245,7 +232,7 @@ Test(direct_epilogue, of_matmul)
  * filter has an Inf. */
 static void expect_special_values(bias_case b)
 {
-    conv_problem c = conv_problem_new(b.row, ADJ_F32, INTEGERS);
+    scoped(conv_problem_free) conv_problem c = conv_problem_new(b.row, ADJ_F32, INTEGERS);
     adj_node *bias = given_integers(&c.f, ADJ_F32, (adj_shape){1, {b.row.last}}, -9, 9);
     adj_node *addend = given_integers(&c.f, ADJ_F32, c.result[ORACLE_Y]->type.shape, -20, 20);
     const adj_node *node[MAX_NODES] = {c.result[ORACLE_Y]};
@@ -259,14 +246,11 @@ static void expect_special_values(bias_case b)
     if (b.element >= 0)
         c.f.value[1][b.element] = b.value;
     node[4] = adj_cast(y, ADJ_BF16);
-    test_backend t = direct_open(best_isa(), 2, ADJ_MATH_EXACT);
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 2, ADJ_MATH_EXACT);
     for (int n = 4; n <= 5; n++) {
-        double *want = by_naive(&c.f, node[n - 1]);
+        scoped(release) double *want = by_naive(&c.f, node[n - 1]);
         expect_kernel(&c.f, &t, "gemm", n, node, want, 0, c.text);
-        free(want);
     }
-    backend_close(&t);
-    conv_problem_free(&c);
 }
 
 Test(direct_epilogue, specials)
@@ -281,7 +265,7 @@ Test(direct_epilogue, specials)
 Test(direct_epilogue, up_to_a_value_that_is_read_elsewhere)
 {
     for (int is_read = 0; is_read < 2; is_read++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){4, {2, 6, 5, 4}});
         adj_node *w = adj_param(g, "w", ADJ_F64, (adj_shape){4, {3, 3, 4, 4}},
                                 (adj_init){ADJ_INIT_CONSTANT, 1, 0});
@@ -294,10 +278,9 @@ Test(direct_epilogue, up_to_a_value_that_is_read_elsewhere)
         for (size_t i = 0; i < sizeof value / sizeof *value; i++)
             value[i] = (double)(i * 7 % 9) - 4;
         for (int k = 0; k < 2; k++) {
-            adj_exec *e;
             const adj_exec_opts o = {
                 .n_fetch = 1 + is_read, .fetch = fetch, .backend = k == 0 ? "direct" : "naive"};
-            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            scoped(release_exec) adj_exec *e = plan_of(g, &o);
             cr_assert_eq(adj_set(e, x, value, sizeof value), ADJ_OK);
             cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
             cr_assert_eq(adj_get(e, fetch[0], got[k], sizeof got[k]), ADJ_OK);
@@ -307,10 +290,8 @@ Test(direct_epilogue, up_to_a_value_that_is_read_elsewhere)
                     nodes = adj_exec_step_at(e, i).n_node;
             if (k == 0)
                 cr_expect_eq(nodes, is_read ? 3 : 4, "%d nodes", nodes);
-            adj_exec_free(e);
         }
         cr_expect_eq(memcmp(got[0], got[1], sizeof got[0]), 0);
-        adj_graph_free(g);
     }
 }
 
@@ -320,13 +301,12 @@ Test(direct_epilogue, a_filter_that_is_the_addend)
     static const double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, p[] = {1, 0, -1, 2, 1, 0, 0, 3, 1},
                         want[] = {6, 11, 1, 16, 24, 2, 23, 38, 3};
     double got[9];
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *a = adj_input(g, "x", ADJ_F64, (adj_shape){2, {3, 3}});
     adj_node *b = adj_param(g, "p", ADJ_F64, (adj_shape){2, {3, 3}}, (adj_init){0});
     adj_node *y = adj_relu(adj_add(adj_matmul(a, b, 0), b));
-    adj_exec *e;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct"};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_set(e, a, x, sizeof x), ADJ_OK);
     cr_assert_eq(adj_set(e, b, p, sizeof p), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
@@ -334,6 +314,4 @@ Test(direct_epilogue, a_filter_that_is_the_addend)
     cr_expect_eq(adj_exec_step_at(e, adj_exec_step_count(e) - 1).n_node, 3);
     for (int i = 0; i < 9; i++)
         cr_expect_eq(got[i], want[i], "%d: %g", i, got[i]);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }

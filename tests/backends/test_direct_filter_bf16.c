@@ -26,15 +26,12 @@ static double *run_in_f32(conv_problem *p, const char *isa, int threads)
 static void expect_row(oracle_conv row, const char *isa)
 {
     expect_exact_row(&ours, row, ADJ_BF16, isa);
-    conv_problem p = conv_problem_new(row, ADJ_BF16, INTEGERS);
-    double *exact = conv_problem_exact(&p, ORACLE_DW);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_BF16, INTEGERS);
+    scoped(release) double *exact = conv_problem_exact(&p, ORACLE_DW);
     for (int threads = min_threads(); threads <= 3; threads += 2) {
-        double *got = run_in_f32(&p, isa, threads);
+        scoped(release) double *got = run_in_f32(&p, isa, threads);
         expect_close(got, exact, p.n[ORACLE_DW], 0, 0, p.text);
-        free(got);
     }
-    free(exact);
-    conv_problem_free(&p);
 }
 
 static void listed(const char *isa)
@@ -65,29 +62,25 @@ static const oracle_conv many_pixels = {25, 30, 33, 16, 3, 3, 24, .padding = ADJ
 /* Products are exact: all of the error is that of sums of 24,750 terms of one sign. */
 static void errors(const char *isa)
 {
-    conv_problem p = conv_problem_new(many_pixels, ADJ_BF16, POSITIVE);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(many_pixels, ADJ_BF16, POSITIVE);
     double *got = run_in_f32(&p, isa, 2), *want = conv_problem_exact(&p, ORACLE_DW), worst = 0;
     for (int64_t i = 0; i < p.n[ORACLE_DW]; i++)
         worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
     cr_assert_leq(worst, 2e-6, "%g", worst);
     free(got);
     free(want);
-    conv_problem_free(&p);
 }
 
 Test(direct_filter_bf16, errors) { for_each_isa(N_OURS, isas, errors); }
 
 static void same_bits(const char *isa)
 {
-    conv_problem p = conv_problem_new(many_pixels, ADJ_BF16, REALS);
-    double *one = run_in_f32(&p, isa, 1);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(many_pixels, ADJ_BF16, REALS);
+    scoped(release) double *one = run_in_f32(&p, isa, 1);
     for (int threads = 2; threads <= 7; threads++) {
-        double *other = run_in_f32(&p, isa, threads);
+        scoped(release) double *other = run_in_f32(&p, isa, threads);
         expect_same_bits(other, one, p.n[ORACLE_DW], p.text);
-        free(other);
     }
-    free(one);
-    conv_problem_free(&p);
 }
 
 Test(direct_filter_bf16, same_bits_for_any_threads) { for_each_isa(N_OURS, isas, same_bits); }

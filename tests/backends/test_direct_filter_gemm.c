@@ -115,14 +115,12 @@ Test(direct_filter_gemm, refused)
         {2, 8, 8, 32, 3, 3, 8, .format = ADJ_NCHW},
         {0, 8, 8, 32, 3, 3, 8, .padding = ADJ_VALID},
     };
-    test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        conv_problem p = conv_problem_new(bad[i], ADJ_F32, REALS);
+        scoped(conv_problem_free) conv_problem p = conv_problem_new(bad[i], ADJ_F32, REALS);
         const adj_node *dw = p.result[ORACLE_DW];
         outcome o = run_kernel(&p.f, &t, "filter_gemm", 1, &dw);
         cr_expect_eq(o.status, ADJ_ENOKERNEL, "%zu", i);
         cr_expect_not_null(strstr(o.why, "f64 in NHWC"), "%s", o.why);
-        conv_problem_free(&p);
     }
-    backend_close(&t);
 }

@@ -31,10 +31,8 @@ static results run(const fixture *f, int n, adj_node *const y[], int unfused)
 {
     const adj_exec_opts o = {
         .n_fetch = n, .fetch = y, .backend = "direct", .threads = 1, .debug.no_fusion = unfused};
-    adj_exec *e = NULL;
     results r = {0};
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
-                 adj_exec_message(e));
+    adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     r.steps = adj_exec_step_count(e);
@@ -72,12 +70,11 @@ static void put_small_numbers(fixture *f)
 static void expect_pattern(int bits, adj_dtype dtype, int64_t pixels, int64_t channels)
 {
     char label[80];
-    row_problem s = row_problem_new(bits, dtype, pixels, channels);
+    scoped(row_problem_free) row_problem s = row_problem_new(bits, dtype, pixels, channels);
     snprintf(label, sizeof label, "%s: %x %s %d", getenv("ADJOINT_MAX_ISA"), (unsigned)bits,
              adj_dtype_name(dtype), (int)channels);
     put_small_numbers(&s.f);
     expect_same(&s.f, s.n, s.out, label);
-    row_problem_free(&s);
 }
 
 static void expect_patterns(const char *isa)
@@ -157,7 +154,7 @@ static adj_node *any_op(int op, const operands *o)
 
 static void expect_op(int op, adj_dtype dtype)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {67, 9}};
     operands o = {.a = given_random(&f, dtype, full, -1, 1),
                   .b = given_random(&f, dtype, full, -1, 1),
@@ -172,7 +169,6 @@ static void expect_op(int op, adj_dtype dtype)
     expect_same(&f, 1, y, label);
     expect_same(&f, 1, y + 1, label);
     expect_same(&f, 2, y, label);
-    fixture_free(&f);
 }
 
 static void expect_ops(const char *isa)
@@ -188,7 +184,7 @@ Test(direct_fused_bits, ops) { for_each_isa(N_ISA, all_isas, expect_ops); }
 /* Sums of h, which a node of the group makes, beside a node that knows channels. */
 static void expect_sum(int op, adj_dtype dtype, int64_t channels)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {4, {8, 30, 31, channels}};
     adj_node *a = given_random(&f, dtype, full, -1, 1), *b = given_random(&f, dtype, full, -1, 1);
     adj_node *v = given_random(&f, dtype, (adj_shape){1, {channels}}, -1, 1);
@@ -205,7 +201,6 @@ static void expect_sum(int op, adj_dtype dtype, int64_t channels)
     snprintf(label, sizeof label, "%s: sum %d %s %d", getenv("ADJOINT_MAX_ISA"), op,
              adj_dtype_name(dtype), (int)channels);
     expect_same(&f, 2, y, label);
-    fixture_free(&f);
 }
 
 static void expect_sums(const char *isa)
@@ -230,7 +225,7 @@ static void expect_casts(const char *isa)
     const adj_shape full = {2, {PIXELS, CHANNELS}}, vector = {1, {CHANNELS}};
     for (int d = 0; d < 2; d++) {
         const adj_dtype half = halves[d];
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *a = given_integers(&f, ADJ_F32, full, -3000, 3000);
         adj_node *v = given_integers(&f, half, vector, -100, 100);
         adj_node *h = adj_cast(adj_scale(a, 3), half);
@@ -244,7 +239,6 @@ static void expect_casts(const char *isa)
                          adj_dtype_name(half), f.value[0][i], got.value[0][i], want);
         }
         free(got.value[0]);
-        fixture_free(&f);
     }
 }
 
@@ -253,7 +247,7 @@ Test(direct_fused_bits, casts) { for_each_isa(N_ISA, all_isas, expect_casts); }
 /* A batch norm, here x - mean, and an addition: two roundings. */
 static void expect_two_roundings(const char *isa)
 {
-    row_problem s = row_problem_new(NORM | ADD, ADJ_BF16, 40, 67);
+    scoped(row_problem_free) row_problem s = row_problem_new(NORM | ADD, ADJ_BF16, 40, 67);
     double *a = row_input(&s, s.a), *b = row_input(&s, s.b), *stats = row_input(&s, s.stats);
     row_fill(&s, s.gamma, 1);
     row_fill(&s, s.beta, 0);
@@ -272,7 +266,6 @@ static void expect_two_roundings(const char *isa)
         cr_assert_eq(s.got[0][i], want, "%s: element %d: %a, not %a", isa, (int)i, s.got[0][i],
                      want);
     }
-    row_problem_free(&s);
 }
 
 Test(direct_fused_bits, norm_and_addition)
@@ -285,7 +278,7 @@ static void expect_mask(const char *isa)
 {
     static const double gamma[] = {0.5, 1, -1, 1.5};
     static const int passes[] = {0, 1, 0, 1};
-    row_problem s = row_problem_new(NORM_MASK | SUMS, ADJ_BF16, 8, 4);
+    scoped(row_problem_free) row_problem s = row_problem_new(NORM_MASK | SUMS, ADJ_BF16, 8, 4);
     double *stats = row_input(&s, s.stats);
     row_fill(&s, s.x[0], 0x1p-133);
     row_fill(&s, s.b, 1);
@@ -298,7 +291,6 @@ static void expect_mask(const char *isa)
     row_run(&s, 1);
     for (int k = 0; k < 4; k++)
         cr_expect_eq(s.got[0][4 + k], 8 * passes[k], "%s, channel %d: %g", isa, k, s.got[0][4 + k]);
-    row_problem_free(&s);
 }
 
 Test(direct_fused_bits, mask_by_what_is_rounded_to_0)

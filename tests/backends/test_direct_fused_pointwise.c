@@ -30,9 +30,7 @@ static void fetch(fixture *f, int threads, fetched *out)
                        .backend = "direct",
                        .threads = threads,
                        .debug.canaries = 1};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(f->g),
-                 adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     for (int i = 0; i < out->n; i++)
@@ -42,7 +40,6 @@ static void fetch(fixture *f, int threads, fetched *out)
         cr_assert(strcmp(adj_exec_step_at(e, i).backend, "direct") == 0 ||
                       strcmp(adj_exec_step_at(e, i).op, "maximum") == 0,
                   "%s", adj_exec_step_at(e, i).op);
-    adj_exec_free(e);
 }
 
 static void discard(fetched *out)
@@ -70,7 +67,7 @@ static double positive(double v) { return v > 0 ? v : 0; }
 /* Small integers: every bit has to be right, in the half types as well. */
 static void elementwise(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}}, vector = {1, {channels}}, scalar = {0};
     adj_node *a = given_integers(&f, dtype, full, -4, 4),
              *b = given_integers(&f, dtype, full, -4, 4);
@@ -93,11 +90,9 @@ static void elementwise(adj_dtype dtype, int64_t pixels, int64_t channels, int t
         cr_assert_eq(got.value[2][i], A[i] > 0 ? leaky : 2 * leaky);
     }
     discard(&got);
-    fixture_free(&f);
 }
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(direct_fused_pointwise, .init = plan_as_usual);
 
 Test(direct_fused_pointwise, elementwise) { in_every_way(elementwise); }
@@ -106,7 +101,7 @@ Test(direct_fused_pointwise, elementwise) { in_every_way(elementwise); }
  * it as well. */
 static void in_place(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}};
     adj_node *a = given_integers(&f, dtype, full, -4, 4);
     adj_node *b = given_integers(&f, dtype, full, -4, 4);
@@ -125,7 +120,6 @@ static void in_place(adj_dtype dtype, int64_t pixels, int64_t channels, int thre
         cr_assert_eq(got.value[3][i], positive(fmax(C, B) + fmax(C, A)));
     }
     discard(&got);
-    fixture_free(&f);
 }
 
 Test(direct_fused_pointwise, in_place) { in_every_way(in_place); }
@@ -133,7 +127,7 @@ Test(direct_fused_pointwise, in_place) { in_every_way(in_place); }
 /* dz = relu_grad(d1 + d2, y) and db = its sum per channel, both fetched, in one step. */
 static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}};
     adj_node *y = given_integers(&f, dtype, full, -1, 1);
     adj_node *d1 = given_integers(&f, dtype, full, -1, 1),
@@ -158,7 +152,6 @@ static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int th
         cr_assert_eq(got.value[1][k], rounded, "channel %d", (int)k);
     }
     discard(&got);
-    fixture_free(&f);
 }
 
 Test(direct_fused_pointwise, masked_sum) { in_every_way(masked_sum); }
@@ -166,7 +159,7 @@ Test(direct_fused_pointwise, masked_sum) { in_every_way(masked_sum); }
 /* The formulas of ops/batch_norm.c, in double. One channel's mean is far from zero. */
 static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}}, vector = {1, {channels}};
     adj_node *x = given_random(&f, dtype, full, -1, 1), *e = given_random(&f, dtype, full, -1, 1);
     adj_node *gamma = given_random(&f, ADJ_F32, vector, -1, 1);
@@ -209,14 +202,13 @@ static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int th
         }
     }
     discard(&got);
-    fixture_free(&f);
 }
 
 Test(direct_fused_pointwise, batch_norm) { in_every_way(batch_norm); }
 
 static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}};
     adj_node *p = given_random(&f, dtype, full, -1, 1), *g = given_random(&f, dtype, full, -1, 1);
     adj_node *v = given_random(&f, dtype, full, 0, 1);
@@ -241,7 +233,6 @@ static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int th
                            5 * u * (1 + fabs(direction)));
     }
     discard(&got);
-    fixture_free(&f);
 }
 
 Test(direct_fused_pointwise, optimisers) { in_every_way(optimisers); }
@@ -251,7 +242,7 @@ Test(direct_fused_pointwise, optimisers) { in_every_way(optimisers); }
 static void guarded(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
     for (int is_taken = 0; is_taken < 2; is_taken++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         const adj_shape full = {2, {pixels, channels}};
         adj_node *p = given_integers(&f, dtype, full, -4, 4);
         adj_node *v = given_integers(&f, dtype, full, -4, 4);
@@ -271,7 +262,6 @@ static void guarded(adj_dtype dtype, int64_t pixels, int64_t channels, int threa
             cr_assert_eq(got.value[1][i], is_taken ? P - 2 * moved : P);
         }
         discard(&got);
-        fixture_free(&f);
     }
 }
 
@@ -287,11 +277,10 @@ Test(direct_fused_pointwise, nan_and_infinity)
             continue;
         setenv("ADJOINT_MAX_ISA", all_isas[i], 1);
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *a = given(&f, dtypes[d], (adj_shape){1, {6}}, x);
             expect_values(&f, adj_relu(a), "direct", want[0], 0, 0);
             expect_values(&f, adj_relu6(a), "direct", want[1], 0, 0);
-            fixture_free(&f);
         }
     }
 }
@@ -306,13 +295,12 @@ Test(direct_fused_pointwise, every_f16)
         if (!can_test(all_isas[i]))
             continue;
         setenv("ADJOINT_MAX_ISA", all_isas[i], 1);
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *h = adj_input(g, "h", ADJ_F16, (adj_shape){1, {HALVES}});
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {NEAR * HALVES}});
         adj_node *fetch[] = {adj_cast(h, ADJ_F32), adj_cast(x, ADJ_F16)};
         adj_exec_opts o = {.n_fetch = 2, .fetch = fetch, .backend = "direct"};
-        adj_exec *e = NULL;
-        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        scoped(release_exec) adj_exec *e = plan_of(g, &o);
         cr_assert_eq(adj_exec_stats(e).naive_steps, 0);
         for (int k = 0; k < HALVES; k++) {
             half[k] = (uint16_t)k;
@@ -342,15 +330,13 @@ Test(direct_fused_pointwise, every_f16)
                       "%s: %a gives %04x, not %04x", all_isas[i], (double)near[k],
                       (unsigned)back[k], (unsigned)want);
         }
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
 /* Sums have one order whatever the threads. */
 Test(direct_fused_pointwise, same_bits_for_any_threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){2, {9973, 24}}, -1, 3);
     adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC);
     fetched one = {.n = 2, .node = {stats, adj_bias_add_grad(adj_square(x), ADJ_NHWC)}}, more = one;
@@ -364,14 +350,13 @@ Test(direct_fused_pointwise, same_bits_for_any_threads)
         discard(&more);
     }
     discard(&one);
-    fixture_free(&f);
 }
 
 /* What has to be known before the pass is not computed in it: a rate, statistics. */
 Test(direct_fused_pointwise, known_before_the_pass)
 {
     static const adj_shape scalar = {0}, square = {2, {2, 2}};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *p = given(&f, ADJ_F32, scalar, (double[]){3});
     adj_node *d = given(&f, ADJ_F32, scalar, (double[]){2});
     adj_node *rate = adj_scale(given(&f, ADJ_F32, scalar, (double[]){1}), 0.5);
@@ -380,21 +365,19 @@ Test(direct_fused_pointwise, known_before_the_pass)
     adj_node *x = adj_scale(given(&f, ADJ_F32, square, (double[]){2, 4, 6, 8}), 0.5);
     adj_node *sums = adj_batch_norm_grad_sums(x, x, x, 1, ADJ_NHWC);
     expect_values(&f, sums, "direct", (double[]){3, 8 / sqrt(5), 4, 6}, 1e-6, 0);
-    fixture_free(&f);
 }
 
 /* A cast to bf16 and back rounds, also inside a group. */
 Test(direct_fused_pointwise, casts_round)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}});
     adj_node *y = adj_scale(adj_cast(adj_cast(adj_scale(x, 3), ADJ_BF16), ADJ_F32), 2);
-    adj_exec *e = NULL;
     float data[64], got[64];
     for (int i = 0; i < 64; i++)
         data[i] = 1 + (float)i / 1024;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct", .threads = 1};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_set(e, x, data, sizeof data), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     cr_assert_eq(adj_get(e, y, got, sizeof got), ADJ_OK);
@@ -403,6 +386,4 @@ Test(direct_fused_pointwise, casts_round)
         adj_store(ADJ_BF16, &rounded, 0, 3 * (double)data[i]);
         cr_assert_eq(got[i], 2 * adj_load(ADJ_BF16, &rounded, 0), "%d: %g", i, got[i]);
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
 }

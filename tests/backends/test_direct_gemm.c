@@ -92,7 +92,7 @@ Test(direct_gemm, bias) { expect_biases(&ours, ADJ_F32, best_isa()); }
 /* a b + bias by the definition. */
 static void expect_product(const char *isa, int64_t n, int64_t k, int64_t m, int with_bias)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {n, k}}, -3, 3);
     adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){2, {k, m}}, -3, 3);
     adj_node *bias = given_integers(&f, ADJ_F32, (adj_shape){1, {m}}, -9, 9);
@@ -100,7 +100,7 @@ static void expect_product(const char *isa, int64_t n, int64_t k, int64_t m, int
     node[1] = adj_bias_add((adj_node *)node[0], bias, ADJ_NHWC);
     char text[64];
     snprintf(text, sizeof text, "%s, %ldx%ldx%ld", isa, (long)n, (long)k, (long)m);
-    double *want = malloc((size_t)(n * m) * sizeof *want);
+    scoped(release) double *want = malloc((size_t)(n * m) * sizeof *want);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < m; j++) {
             want[i * m + j] = with_bias ? f.value[2][j] : 0;
@@ -108,12 +108,10 @@ static void expect_product(const char *isa, int64_t n, int64_t k, int64_t m, int
                 want[i * m + j] += f.value[0][i * k + l] * f.value[1][l * m + j];
         }
     for (int threads = min_threads(); threads <= 3; threads += 2) {
-        double *got = run_tested(&ours, &f, isa, threads, with_bias ? 2 : 1, node, text);
+        scoped(release) double *got =
+            run_tested(&ours, &f, isa, threads, with_bias ? 2 : 1, node, text);
         expect_close(got, want, n * m, 0, 0, text);
-        free(got);
     }
-    free(want);
-    fixture_free(&f);
 }
 
 static void products(const char *isa)
@@ -147,8 +145,8 @@ Test(direct_gemm, refused)
 {
     static const adj_conv nchw = {.format = ADJ_NCHW}, plain = {.format = ADJ_NHWC};
     static const adj_conv far = {.stride = {1, 5, 5, 1}};
-    test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
-    fixture f = fixture_new();
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 8, 8, 8}}, -3, 3);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 8, 4}}, -3, 3);
     adj_node *half = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 2, 4, 4}}, -3, 3);
@@ -163,6 +161,4 @@ Test(direct_gemm, refused)
         cr_expect_eq(o.status, ADJ_ENOKERNEL);
         cr_expect_not_null(strstr(o.why, "f64 in NHWC"), "%s", o.why);
     }
-    backend_close(&t);
-    fixture_free(&f);
 }

@@ -9,7 +9,6 @@
 #include "tests/backends/candidates.h"
 #include "tests/isa.h"
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); } /* groups are what is tested */
 TestSuite(direct_group_norm, .init = plan_as_usual);
 
 static const double eps = 1e-5;
@@ -55,7 +54,7 @@ static void expect_group(nodes *v, int n, const adj_node *const node[], const ch
     const adj_node *y = node[n - 1];
     setenv("ADJOINT_MAX_ISA", isa, 1);
     for (int threads = min_threads(); threads <= 3; threads += 2) {
-        test_backend t = backend_open_for("direct", threads);
+        scoped(backend_close) test_backend t = backend_open_for("direct", threads);
         outcome o = run_candidate(&v->f, &t, n, node, 0);
         cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
         cr_assert(strncmp(o.impl, "group_norm_", 11) == 0, "%s", o.impl);
@@ -64,16 +63,14 @@ static void expect_group(nodes *v, int n, const adj_node *const node[], const ch
                  adj_shape_text(v->x->type.shape).s);
         expect_close(o.y, want, adj_shape_elems(y->type.shape), rtol, atol, label);
         free(o.y);
-        backend_close(&t);
     }
 }
 
 static void expect_naive(nodes *v, int n, const adj_node *const node[], const char *isa,
                          double tolerance)
 {
-    double *want = by_naive(&v->f, node[n - 1]);
+    scoped(release) double *want = by_naive(&v->f, node[n - 1]);
     expect_group(v, n, node, isa, want, tolerance, tolerance);
-    free(want);
 }
 
 static void like_naive(const char *isa, adj_dtype t)
@@ -183,16 +180,14 @@ enum { MAX_BYTES = 1 << 20 };
 static void bytes_of(fixture *f, int threads, int n, adj_node *const fetch[], char *const out[],
                      size_t bytes[])
 {
-    adj_exec *e = NULL;
     adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .threads = threads};
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     for (int i = 0; i < f->n_in; i++) {
         const adj_type t = adj_node_type(f->in[i]);
         const int64_t elems = adj_shape_elems(t.shape);
-        char *data = malloc((size_t)elems * adj_dtype_size(t.dtype));
+        scoped(release) char *data = malloc((size_t)elems * adj_dtype_size(t.dtype));
         adj_convert(ADJ_F64, f->value[i], t.dtype, data, elems);
         adj_set(e, f->in[i], data, (size_t)elems * adj_dtype_size(t.dtype));
-        free(data);
     }
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     for (int i = 0; i < n; i++) {
@@ -207,7 +202,6 @@ static void bytes_of(fixture *f, int threads, int n, adj_node *const fetch[], ch
         ours += strncmp(s.impl, "group_norm_", 11) == 0;
     }
     cr_assert_eq(ours, 2, "%d steps: y, and both gradients", ours);
-    adj_exec_free(e);
 }
 
 Test(direct_group_norm, same_bits_for_any_threads)
@@ -248,9 +242,8 @@ Test(direct_group_norm, in_place)
                          adj_group_norm_grad(v.x, v.gamma, dy, r->groups, eps, ADJ_NHWC),
                          adj_group_norm_grad(x, v.gamma, v.dy, r->groups, eps, ADJ_NHWC)};
         for (int k = 0; k < 3; k++) {
-            double *want = evaluate(&v.f, y[k], "naive");
+            scoped(release) double *want = evaluate(&v.f, y[k], "naive");
             expect_values(&v.f, y[k], "onednn", want, 1e-5, 2e-5);
-            free(want);
         }
         fixture_free(&v.f);
     }
@@ -258,18 +251,16 @@ Test(direct_group_norm, in_place)
 
 Test(direct_group_norm, refused)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {2, 4, 6}}, -1, 1);
     adj_node *single = given_random(&f, ADJ_F32, (adj_shape){3, {2, 4, 6}}, -1, 1);
     const adj_node *refused[] = {adj_group_norm_grad_sums(x, x, 2, eps, ADJ_NHWC),
                                  adj_group_norm_grad_sums(single, single, 2, eps, ADJ_NCHW)};
     for (int i = 0; i < 2; i++) {
-        test_backend t = backend_open("direct");
+        scoped(backend_close) test_backend t = backend_open("direct");
         outcome o = run_candidate(&f, &t, 1, &refused[i], 0);
         cr_expect_eq(o.status, ADJ_ENOKERNEL);
         cr_expect_not_null(strstr(o.why, "group_norm_grad_sums: direct takes"), "%s", o.why);
         free(o.y);
-        backend_close(&t);
     }
-    fixture_free(&f);
 }

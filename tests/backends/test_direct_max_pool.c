@@ -82,7 +82,7 @@ static void expect_same(fixture *f, int n, const adj_node *const node[], const d
 {
     const adj_node *y = node[n - 1];
     for (int threads = min_threads(); threads <= 3; threads += 2) {
-        test_backend t = direct_open(isa, threads);
+        scoped(backend_close) test_backend t = direct_open(isa, threads);
         outcome o = run_candidate(f, &t, n, node, 0);
         cr_assert_eq(o.status, ADJ_OK, "%s: %s", label, o.why);
         cr_assert(strncmp(o.impl, "max_pool:", 9) == 0, "%s", o.impl);
@@ -90,16 +90,14 @@ static void expect_same(fixture *f, int n, const adj_node *const node[], const d
             cr_assert(same(o.y[i], want[i]), "%s %s %s: [%ld] is %g, not %g", o.impl, y->op->name,
                       label, (long)i, o.y[i], want[i]);
         free(o.y);
-        backend_close(&t);
     }
 }
 
 static void expect_naive(fixture *f, int n, const adj_node *const node[], const char *isa,
                          const char *label)
 {
-    double *want = by_naive(f, node[n - 1]);
+    scoped(release) double *want = by_naive(f, node[n - 1]);
     expect_same(f, n, node, want, isa, label);
-    free(want);
 }
 
 /* The argmax is kept for windows that do not overlap. */
@@ -114,9 +112,8 @@ static void expect_argmax(fixture *f, adj_node *y, adj_node *dy, const char *isa
         expect_naive(f, 1, &dx, isa, text);
         return;
     }
-    test_backend t = direct_open(isa, 1);
+    scoped(backend_close) test_backend t = direct_open(isa, 1);
     cr_assert_eq(run_candidate(f, &t, 1, &at, 0).status, ADJ_ENOKERNEL, "%s", text);
-    backend_close(&t);
 }
 
 static void expect_row(pool_row r, const char *isa)
@@ -125,7 +122,7 @@ static void expect_row(pool_row r, const char *isa)
     const adj_pool a = attrs_of(&r);
     for (int k = 0; k < 2 * VALUES; k++) {
         int kind = k / 2;
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x =
             filled(&f, dtypes[k % 2], (adj_shape){4, {r.n, r.h, r.w, r.c}}, kind, (uint32_t)r.w);
         adj_node *y = adj_max_pool(x, &a);
@@ -142,7 +139,6 @@ static void expect_row(pool_row r, const char *isa)
         expect_naive(&f, 1, (const adj_node *const[]){dx}, isa, text);
         expect_naive(&f, 2, shut, isa, text);
         expect_argmax(&f, y, dy, isa, text);
-        fixture_free(&f);
     }
 }
 
@@ -279,13 +275,12 @@ static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
     double *x = in_every_channel(l->of.h * l->of.w, l->x),
            *dx = in_every_channel(l->of.h * l->of.w, l->dx);
     double *y = in_every_channel(oh * ow, l->y), *dy = in_every_channel(oh * ow, l->dy);
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *in = given(&f, dtype, (adj_shape){4, {1, l->of.h, l->of.w, CHANNELS}}, x);
     adj_node *d = given(&f, dtype, (adj_shape){4, {1, oh, ow, CHANNELS}}, dy);
     const adj_node *pool = adj_max_pool(in, &a), *grad = adj_max_pool_grad(in, d, d, &a);
     expect_same(&f, 1, &pool, y, isa, l->of.label);
     expect_same(&f, 1, &grad, dx, isa, l->of.label);
-    fixture_free(&f);
     free(x), free(dx), free(y), free(dy);
 }
 
@@ -305,46 +300,39 @@ Test(direct_max_pool, literals)
 Test(direct_max_pool, overlapping_fractions)
 {
     const adj_pool a = {.ksize = {1, 3, 3, 1}, .stride = {1, 1, 1, 1}, .padding = ADJ_SAME};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape shape = {4, {2, 9, 11, 40}};
     adj_node *x = given_random(&f, ADJ_F32, shape, -1, 1);
     adj_node *dy = given_random(&f, ADJ_F32, shape, -1, 1);
     const adj_node *dx = adj_max_pool_grad(x, dy, dy, &a);
-    test_backend t = direct_open(best_isa(), 2);
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 2);
     cr_assert_eq(expect_candidates(&f, &t, 1, &dx, 1e-6, 1e-6, "3x3"), 1);
-    backend_close(&t);
-    fixture_free(&f);
 }
-
-/* The usual choice is looked at: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 
 /* In plain memory the plan takes these rather than the onednn backend's or naive. */
 Test(direct_max_pool, chosen, .init = plan_as_usual)
 {
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
     for (int k = 0; k < 2; k++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         const adj_pool a = {.ksize = {1, 2, 2, 1}};
         adj_node *x = given_integers(&f, dtypes[k], (adj_shape){4, {1, 4, 4, 8}}, -3, 3);
         adj_node *dy = given_integers(&f, dtypes[k], (adj_shape){4, {1, 2, 2, 8}}, -3, 3);
         adj_node *y = adj_max_pool(x, &a);
         adj_node *fetch[] = {y, adj_max_pool_grad(x, y, dy, &a)};
-        adj_exec *e = NULL;
-        cr_assert_eq(adj_exec_new(f.g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch}, &e), ADJ_OK);
+        scoped(release_exec) adj_exec *e =
+            plan_of(f.g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch});
         cr_assert_eq(adj_exec_step_count(e), 2);
         for (int i = 0; i < 2; i++)
             cr_assert_str_eq(adj_exec_step_at(e, i).backend, "direct");
-        adj_exec_free(e);
-        fixture_free(&f);
     }
 }
 
 /* What is not ours is refused with the reason. */
 Test(direct_max_pool, refused)
 {
-    fixture f = fixture_new();
-    test_backend t = direct_open(best_isa(), 1);
+    scoped(fixture_free) fixture f = fixture_new();
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 1);
     const adj_shape shape = {4, {1, 4, 4, 4}};
     const struct {
         adj_dtype dtype;
@@ -362,6 +350,4 @@ Test(direct_max_pool, refused)
         cr_assert_not_null(strstr(o.why, "max_pool: direct takes f32 and bf16 in NHWC"), "%s",
                            o.why);
     }
-    backend_close(&t);
-    fixture_free(&f);
 }

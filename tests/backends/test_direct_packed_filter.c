@@ -8,9 +8,9 @@
 
 #include "adjoint_ext.h"
 #include "tests/isa.h"
+#include "tests/plan.h"
 
 /* Slices are plans of their own, and tuning takes what is faster. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(packed_filter, .init = plan_as_usual);
 
 static const adj_shape image = {4, {2, 9, 7, 5}}, filter = {4, {3, 3, 5, 11}};
@@ -90,7 +90,7 @@ Test(packed_filter, a_filter_is_packed_once_where_no_run_changes_it)
 /* An operand that is both sides of a product stays as it lies. */
 Test(packed_filter, an_operand_twice)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const double w[] = {1, 2, 3, 4, 5, 6, 7, 8, 9},
                  want[] = {30, 36, 42, 66, 81, 96, 102, 126, 150};
     double got[9];
@@ -98,17 +98,14 @@ Test(packed_filter, an_operand_twice)
     adj_node *image = adj_reshape(p, (adj_shape){4, {1, 1, 3, 3}});
     adj_node *const y[] = {adj_matmul(p, p, 0),
                            adj_conv2d(image, image, &(adj_conv){.padding = ADJ_VALID})}; /* 1x1 */
-    adj_exec *e;
     const adj_exec_opts o = {.n_fetch = 2, .fetch = y, .backend = "direct"};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_set(e, p, w, sizeof w), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(adj_get(e, y[i], got, sizeof got), ADJ_OK);
         cr_expect_eq(memcmp(got, want, sizeof got), 0, "%d", i);
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* Few rows times a matrix that no run changes, where vectors are AVX2's. */
@@ -122,17 +119,14 @@ Test(packed_filter, few_rows_are_taken_unasked)
     need_onednn_kernels();
     setenv("ADJOINT_MAX_ISA", "avx2", 1);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_shape b = {2, {64, 256}};
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {list[i].rows, 64}});
         adj_node *w = adj_param(g, "w", ADJ_F32, b, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
         adj_node *y = adj_matmul(x, w, 0);
-        adj_exec *e;
-        cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+        scoped(release_exec) adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
         const char *backend = adj_exec_step_at(e, adj_exec_step_count(e) - 1).backend;
         cr_expect_str_eq(backend, list[i].backend, "%zu", i);
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
@@ -180,11 +174,10 @@ static void winograd_free(winograd_plan *p)
 static void set_sevenths(const winograd_plan *p, const adj_node *n, int seed)
 {
     const int64_t elems = adj_shape_elems(n->type.shape);
-    float *v = malloc((size_t)elems * sizeof *v);
+    scoped(release) float *v = malloc((size_t)elems * sizeof *v);
     for (int64_t i = 0; i < elems; i++)
         v[i] = (float)((i * 37 + seed * 11 + i / 41) % 23 - 11) / 7;
     cr_assert_eq(adj_set(p->e, n, v, (size_t)elems * sizeof *v), ADJ_OK);
-    free(v);
 }
 
 /* The results, one behind the other, of a second run, before which nothing is packed. */
@@ -226,18 +219,15 @@ static void expect_transformed_once(const char *isa)
     cr_assert_eq(packed_operands(kept.e, "points"), FETCHES, "%s", isa);
     cr_assert_eq(packed_operands(trained.e, "points"), 0, "%s", isa);
     for (int seed = 0; seed < 2; seed++) { /* packed anew when it is set */
-        float *ours = run_winograd(&kept, seed, each);
-        float *each_time = run_winograd(&trained, seed, each);
-        float *want = run_winograd(&naive, seed, each);
+        scoped(release) float *ours = run_winograd(&kept, seed, each);
+        scoped(release) float *each_time = run_winograd(&trained, seed, each);
+        scoped(release) float *want = run_winograd(&naive, seed, each);
         for (int k = 0; k < FETCHES; k++) {
             cr_assert_geq(packed_operands(kept.e, layout[k]), 1, "%s", layout[k]);
             cr_expect_eq(memcmp(ours + k * each, each_time + k * each, (size_t)each * sizeof *ours),
                          0, "%s, %s, seed %d", isa, layout[k], seed);
             expect_near(ours + k * each, want + k * each, each, bound[k], layout[k]);
         }
-        free(ours);
-        free(each_time);
-        free(want);
     }
     winograd_free(&kept);
     winograd_free(&trained);

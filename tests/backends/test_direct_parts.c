@@ -45,18 +45,17 @@ static void expect_exact_with(conv_problem *p, int direction, int operand, int64
     scale(p->f.value[operand], n, two_parts);
     for (int threads = min_threads(); threads <= 3; threads += 2) {
         const adj_node *node = p->result[direction];
-        double *got = run_ours(p, threads, node);
+        scoped(release) double *got = run_ours(p, threads, node);
         for (int64_t i = 0; i < p->n[direction]; i++)
             got[i] /= two_parts;
         expect_close(got, p->want[direction], p->n[direction], 0, 0, p->text);
-        free(got);
     }
     scale(p->f.value[operand], n, 1 / two_parts);
 }
 
 static void expect_row(oracle_conv row)
 {
-    conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
     conv_problem_solve(&p);
     const int64_t n[OPERANDS] = {adj_shape_elems(p.s.x), adj_shape_elems(p.s.w),
                                  adj_shape_elems(p.s.y)};
@@ -64,7 +63,6 @@ static void expect_row(oracle_conv row)
         for (int operand = 0; operand < OPERANDS; operand++)
             if (is_operand(direction, operand))
                 expect_exact_with(&p, direction, operand, n[operand]);
-    conv_problem_free(&p);
 }
 
 Test(direct_parts, listed)
@@ -103,21 +101,18 @@ Test(direct_parts, largest)
     static const oracle_conv row = {2, 5, 6, 3, 1, 1, 5, .padding = ADJ_VALID};
     static const double large[] = {0x1.fffffep127, 0x1.fffp126, 0x1.fep127, 0x1p50, 0x1.fffffep49};
     need_isa("amx");
-    conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
     for (size_t k = 0; k < OPERANDS * sizeof large / sizeof *large; k++) {
         const size_t operand = k % OPERANDS;
         const double was = p.f.value[operand][0];
         p.f.value[operand][0] = large[k / OPERANDS];
         for (int direction = 0; direction < DIRECTIONS; direction++) {
             const adj_node *n = p.result[direction];
-            double *want = by_naive(&p.f, n), *got = run_ours(&p, 2, n);
+            scoped(release) double *want = by_naive(&p.f, n), *got = run_ours(&p, 2, n);
             expect_close(got, want, p.n[direction], 0x1p-22, 0, p.text);
-            free(want);
-            free(got);
         }
         p.f.value[operand][0] = was;
     }
-    conv_problem_free(&p);
 }
 
 /* ---- errors ---- */

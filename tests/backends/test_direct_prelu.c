@@ -9,14 +9,14 @@ TestSuite(direct_prelu, .init = plan_as_usual);
 static void prelu_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
                      const char *isa)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}};
     adj_node *x = given(&f, dtype, full, x_values), *dy = given(&f, dtype, full, dy_values);
     adj_node *slope = given_random(&f, dtype, (adj_shape){1, {slopes}}, -2, 2);
     adj_node *node[] = {adj_prelu(x, slope, ADJ_NHWC), adj_prelu_grad(dy, x, slope, ADJ_NHWC)};
     for (int k = 0; k < 2; k++) {
         expect_direct(&f, node[k], 1);
-        double *got = evaluate(&f, node[k], "direct");
+        scoped(release) double *got = evaluate(&f, node[k], "direct");
         for (int64_t i = 0; i < pixels * channels; i++) {
             const double v = f.value[0][i], of = k == 0 ? v : f.value[1][i];
             const real want = v > 0 ? of : of * f.value[2][slopes == 1 ? 0 : i % channels];
@@ -25,9 +25,7 @@ static void prelu_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t 
                       "%s, %s: [%ld, %ld] at %ld, x %g: got %g, want %g", adj_node_op(node[k]), isa,
                       (long)pixels, (long)channels, (long)i, v, got[i], (double)want);
         }
-        free(got);
     }
-    fixture_free(&f);
 }
 
 static void y_and_dx(const char *isa)
@@ -52,13 +50,13 @@ Test(direct_prelu, y_and_dx) { for_each_isa(N_ISA, all_isas, y_and_dx); }
 static void slope_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t slopes,
                      const char *isa)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}};
     adj_node *x = given_integers(&f, dtype, full, -3, 3);
     adj_node *dy = adj_neg(given_integers(&f, dtype, full, -3, 3));
     adj_node *ds = adj_prelu_grad_slope(dy, x, slopes, ADJ_NHWC);
     expect_direct(&f, ds, 1);
-    double *got = evaluate(&f, ds, "direct");
+    scoped(release) double *got = evaluate(&f, ds, "direct");
     for (int64_t k = 0; k < slopes; k++) {
         double sum = 0;
         for (int64_t i = k; i < pixels * channels; i += slopes)
@@ -66,8 +64,6 @@ static void slope_of(adj_dtype dtype, int64_t pixels, int64_t channels, int64_t 
         cr_assert_eq(units(dtype, got[k], (real)sum), 0, "%s: [%ld, %ld], slope %ld: %g, not %g",
                      isa, (long)pixels, (long)channels, (long)k, got[k], sum);
     }
-    free(got);
-    fixture_free(&f);
 }
 
 static void slope_gradient(const char *isa)
@@ -93,7 +89,7 @@ static void wide_products_of(adj_dtype dtype, int64_t pixels, int64_t channels, 
                         xs[] = {-0x1p95, -2, -0x1p95, 5, -0x1p66, 0x1p102, -0x1p66, -1};
     const double of_eight = 2.658455991569832e+36;
     static double x_rows[MAX_VALUES], dy_rows[MAX_VALUES];
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}};
     for (int64_t i = 0; i < pixels * channels; i++) {
         x_rows[i] = xs[i / channels % 8];
@@ -102,13 +98,11 @@ static void wide_products_of(adj_dtype dtype, int64_t pixels, int64_t channels, 
     adj_node *x = given(&f, dtype, full, x_rows), *dy = given(&f, dtype, full, dy_rows);
     adj_node *ds = adj_prelu_grad_slope(dy, x, slopes, ADJ_NHWC);
     expect_direct(&f, ds, 1);
-    double *got = evaluate(&f, ds, "direct");
+    scoped(release) double *got = evaluate(&f, ds, "direct");
     const double want = of_eight * (double)(pixels / 8 * channels / slopes);
     for (int64_t k = 0; k < slopes; k++)
         cr_assert(units(dtype, got[k], (real)want) <= 1, "%s: [%ld, %ld], slope %ld: %g, not %g",
                   isa, (long)pixels, (long)channels, (long)k, got[k], want);
-    free(got);
-    fixture_free(&f);
 }
 
 static void wide_products(const char *isa)
@@ -135,29 +129,25 @@ Test(direct_prelu, one_slope_of_long_rows)
 /* y's plan on direct begins with a group of n_node nodes. */
 static void expect_first_group(fixture *f, adj_node *y, int steps, int n_node)
 {
-    adj_exec *e = NULL;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct"};
     expect_direct(f, y, steps);
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK);
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     const adj_step_info s = adj_exec_step_at(e, 0);
     cr_assert_not_null(strstr(s.impl, "fused_pointwise"), "%s", s.impl);
     cr_assert_eq(s.n_node, n_node, "%d nodes", s.n_node);
-    adj_exec_free(e);
 }
 
 static void expect_exact(fixture *f, adj_node *y, int64_t n)
 {
-    double *got = evaluate(f, y, "direct"), *want = evaluate(f, y, "naive");
+    scoped(release) double *got = evaluate(f, y, "direct"), *want = evaluate(f, y, "naive");
     expect_close(got, want, n, 0, 0, adj_node_op(y));
-    free(got);
-    free(want);
 }
 
 /* The sum of one slope in a group that has channels, for another's sake. */
 static void one_slope_among_channels(const char *isa)
 {
     (void)isa;
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {300, 5}};
     adj_node *x = given_integers(&f, ADJ_F32, full, -3, 3);
     adj_node *dy = adj_neg(given_integers(&f, ADJ_F32, full, -3, 3));
@@ -165,7 +155,6 @@ static void one_slope_among_channels(const char *isa)
         adj_sub(adj_bias_add_grad(dy, ADJ_NHWC), adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC));
     expect_first_group(&f, y, 2, 3);
     expect_exact(&f, y, 5);
-    fixture_free(&f);
 }
 
 Test(direct_prelu, one_slope_among_channels)
@@ -179,7 +168,7 @@ static void many_slopes(const char *isa)
 {
     enum { NODES = 16 };
     (void)isa;
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {300, 5}};
     adj_node *x = adj_neg(given_integers(&f, ADJ_F32, full, -3, 3)), *ds[NODES - 1];
     for (int i = 0; i < NODES - 1; i++) {
@@ -191,7 +180,6 @@ static void many_slopes(const char *isa)
         all = adj_sub(all, ds[i]);
     expect_first_group(&f, all, 2, NODES);
     expect_exact(&f, all, 5);
-    fixture_free(&f);
 }
 
 Test(direct_prelu, many_slopes) { for_each_isa(N_ISA, all_isas, many_slopes); }

@@ -9,6 +9,7 @@
 #include "adjoint_ext.h"
 #include "candidates.h"
 #include "tests/isa.h"
+#include "tests/plan.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MODES = 2, COORDINATES = 3, PART = 2048 /* RESIZE_BLOCK */, MAX_SUM = 256 };
@@ -78,11 +79,9 @@ static void *run(const problem *p, int threads, const char *impl)
                              : adj_resize(x, p->z.oh, p->z.ow, &p->s);
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = "direct", .threads = threads, .debug.canaries = 1};
-    adj_exec *e = NULL;
     const size_t bytes = (size_t)adj_shape_elems(p->dst) * adj_dtype_size(p->dtype);
     void *got = malloc(bytes);
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(g),
-                 adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s, not a %s",
                        adj_exec_step_at(e, 0).impl, impl);
     cr_assert_eq(adj_set(e, x, p->data, (size_t)adj_shape_elems(p->src) * adj_dtype_size(p->dtype)),
@@ -134,9 +133,11 @@ static void expect_product(const problem *p, const void *got)
 {
     const int64_t *dst = p->dst.dim, row = dst[2] * p->z.c;
     const double u = p->dtype == ADJ_F32 ? 0 : p->dtype == ADJ_BF16 ? 0x1p-8 : 0x1p-11;
-    double *by_row = weights(p, p->z.ih, p->z.oh), *by_column = weights(p, p->z.iw, p->z.ow);
-    double *line = malloc(2 * (size_t)(p->src.dim[2] * p->z.c) * sizeof *line);
-    double *y = malloc((size_t)row * sizeof *y), *size = malloc((size_t)row * sizeof *size);
+    scoped(release) double *by_row = weights(p, p->z.ih, p->z.oh),
+                           *by_column = weights(p, p->z.iw, p->z.ow);
+    scoped(release) double *line = malloc(2 * (size_t)(p->src.dim[2] * p->z.c) * sizeof *line);
+    scoped(release) double *y = malloc((size_t)row * sizeof *y),
+                           *size = malloc((size_t)row * sizeof *size);
     for (int64_t r = 0; r < dst[0] * dst[1]; r++) {
         row_of(p, r / dst[1], by_row + r % dst[1] * p->src.dim[1], by_column, line, y, size);
         for (int64_t i = 0; i < row; i++) {
@@ -149,11 +150,6 @@ static void expect_product(const problem *p, const void *got)
                       (int)p->z.oh, (int)p->z.ow, (int)p->z.c, (int)r, (int)i, v, y[i]);
         }
     }
-    free(by_row);
-    free(by_column);
-    free(line);
-    free(y);
-    free(size);
 }
 
 /* The number of threads changes no bit. */
@@ -236,7 +232,7 @@ Test(direct_resize, the_longest_sums)
 static void expect_refused(const sizes *z, adj_dtype dtype, adj_format format, int is_grad,
                            const char *why)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const int is_nhwc = format == ADJ_NHWC;
     const int64_t h = is_grad ? z->oh : z->ih, w = is_grad ? z->ow : z->iw;
     const adj_shape shape =
@@ -245,13 +241,11 @@ static void expect_refused(const sizes *z, adj_dtype dtype, adj_format format, i
     adj_node *x = given_random(&f, dtype, shape, -1, 1);
     const adj_node *y =
         is_grad ? adj_resize_grad(x, z->ih, z->iw, &s) : adj_resize(x, z->oh, z->ow, &s);
-    test_backend t = backend_open("direct");
+    scoped(backend_close) test_backend t = backend_open("direct");
     outcome o = run_kernel(&f, &t, "resize", 1, &y);
     cr_expect_eq(o.status, ADJ_ENOKERNEL, "%s", o.impl);
     cr_expect_not_null(strstr(o.why, why), "%s, not %s", o.why, why);
     free(o.y);
-    backend_close(&t);
-    fixture_free(&f);
 }
 
 Test(direct_resize, refused)

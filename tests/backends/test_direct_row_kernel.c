@@ -20,10 +20,9 @@ TestSuite(direct_row_kernel, .init = plan_as_usual);
 
 static void expect_pattern(int bits, adj_dtype dtype, const int64_t size[2])
 {
-    row_problem s = row_problem_new(bits, dtype, size[0], size[1]);
+    scoped(row_problem_free) row_problem s = row_problem_new(bits, dtype, size[0], size[1]);
     row_run(&s, size[0] % 2 + 1);
     expect_row_values(&s);
-    row_problem_free(&s);
 }
 
 static void expect_every_pattern(const char *isa)
@@ -44,7 +43,7 @@ Test(direct_row_kernel, every_pattern_in_every_size)
 Test(direct_row_kernel, sums_read_what_nothing_else_needs)
 {
     for (int half = 0; half < 2; half++) {
-        row_problem s = {.f = fixture_new()};
+        scoped(row_problem_free) row_problem s = {.f = fixture_new()};
         adj_dtype dtype = half ? ADJ_BF16 : ADJ_F32;
         adj_shape full = {2, {64, 64}};
         adj_node *x = adj_tanh(given_random(&s.f, dtype, full, -1, 1)); /* never in a group */
@@ -53,20 +52,18 @@ Test(direct_row_kernel, sums_read_what_nothing_else_needs)
         adj_node *d = adj_relu_grad(dy, given_random(&s.f, dtype, full, -1, 1));
         s.out[s.n++] = adj_batch_norm_grad_sums(x, stats, d, epsilon, ADJ_NHWC);
         s.out[s.n++] = adj_tanh(d); /* d is not fetched, so it needs no memory of its own */
-        double *want = evaluate(&s.f, s.out[0], "naive");
+        scoped(release) double *want = evaluate(&s.f, s.out[0], "naive");
         row_run(&s, 1);
         for (int i = 0; i < 128; i++)
             cr_expect_float_eq(s.got[0][i], want[i], 1e-4 + 1e-5 * fabs(want[i]), "%d: %g, not %g",
                                i, s.got[0][i], want[i]);
-        free(want);
-        row_problem_free(&s);
     }
 }
 
 /* A cast before a sum is written where it is a result, too. */
 Test(direct_row_kernel, a_cast_that_is_fetched)
 {
-    row_problem s = {.f = fixture_new(), .pixels = 64, .c = 16};
+    scoped(row_problem_free) row_problem s = {.f = fixture_new(), .pixels = 64, .c = 16};
     const adj_shape full = {2, {64, 16}};
     adj_node *dy = given_random(&s.f, ADJ_BF16, full, -1, 1);
     adj_node *y = given_random(&s.f, ADJ_BF16, full, -1, 1);
@@ -80,5 +77,4 @@ Test(direct_row_kernel, a_cast_that_is_fetched)
         cr_assert_eq(s.got[0][i], want);
         cr_assert_eq(s.got[1][i], want);
     }
-    row_problem_free(&s);
 }

@@ -12,24 +12,23 @@ TestSuite(direct_row_recomputed, .init = plan_as_usual);
 /* Sums over what one norm masks, by another's mean. */
 Test(direct_row_recomputed, sums_by_another_mean_than_the_mask)
 {
-    row_problem s = row_problem_new(NORM_MASK | SUMS, ADJ_F32, 64, 16);
+    scoped(row_problem_free) row_problem s = row_problem_new(NORM_MASK | SUMS, ADJ_F32, 64, 16);
     adj_node *other = given_random(&s.f, ADJ_F32, (adj_shape){2, {2, 16}}, 2.5, 3.5);
     adj_node *mask = adj_batch_norm(s.x[0], s.stats, s.gamma, s.beta, epsilon, ADJ_NHWC);
     s.out[0] = adj_batch_norm_grad_sums(s.x[0], other, adj_relu_grad(s.b, mask), epsilon, ADJ_NHWC);
     s.bits = 0;
-    double *want = evaluate(&s.f, s.out[0], "naive");
+    scoped(release) double *want = evaluate(&s.f, s.out[0], "naive");
     row_run(&s, 1);
     for (int i = 0; i < 2 * 16; i++)
         cr_expect_float_eq(s.got[0][i], want[i], 1e-4 + 1e-5 * fabs(want[i]), "%d: %g, not %g", i,
                            s.got[0][i], want[i]);
-    free(want);
-    row_problem_free(&s);
 }
 
 /* The norm that is recomputed for its relu is read by another node, too. */
 Test(direct_row_recomputed, a_norm_that_others_read)
 {
-    row_problem s = row_problem_new(NORM_MASK | SUMS | NORM_OUT, ADJ_F32, 64, 16);
+    scoped(row_problem_free) row_problem s =
+        row_problem_new(NORM_MASK | SUMS | NORM_OUT, ADJ_F32, 64, 16);
     s.out[s.n++] = adj_tanh(s.out[0]->in[0]);
     s.bits = 0; /* no one kernel */
     row_run(&s, 1);
@@ -38,7 +37,6 @@ Test(direct_row_recomputed, a_norm_that_others_read)
         cr_assert_float_eq(s.got[0][i], z > 0 ? z : 0, 1e-5, "relu, %d: %g", (int)i, s.got[0][i]);
         cr_assert_float_eq(s.got[2][i], tanh(z), 1e-5, "tanh, %d: %g", (int)i, s.got[2][i]);
     }
-    row_problem_free(&s);
 }
 
 /* dx, dgamma and dbeta of a batch norm and a relu, channel by channel in double. */
@@ -73,7 +71,7 @@ static void expect_gradients(const row_problem *s)
 /* Each gradient is from two passes that read x and dy. */
 static void expect_masked_twice(adj_dtype dtype, int64_t pixels, int64_t c)
 {
-    row_problem s = {.f = fixture_new(), .pixels = pixels, .c = c, .n = 3};
+    scoped(row_problem_free) row_problem s = {.f = fixture_new(), .pixels = pixels, .c = c, .n = 3};
     adj_node *x = s.a = given_random(&s.f, dtype, (adj_shape){2, {pixels, c}}, -1, 1);
     adj_node *dy = given_random(&s.f, dtype, (adj_shape){2, {pixels, c}}, -1, 1);
     adj_node *gamma = given_random(&s.f, ADJ_F32, (adj_shape){1, {c}}, -1, 1);
@@ -83,7 +81,6 @@ static void expect_masked_twice(adj_dtype dtype, int64_t pixels, int64_t c)
     cr_assert_eq(adj_grad(y, dy, 3, (adj_node *[]){x, gamma, beta}, s.out), ADJ_OK);
     cr_assert_eq(row_run_steps(&s, 2, 3), 2, "two steps of three nodes");
     expect_gradients(&s);
-    row_problem_free(&s);
 }
 
 Test(direct_row_recomputed, a_mask_is_made_twice)

@@ -14,23 +14,21 @@ TestSuite(direct_row_rounding, .init = plan_as_usual);
  * off, of the others 1.8e-6, and of all 4.7e-6. */
 Test(direct_row_rounding, sums_of_many_rows)
 {
-    row_problem s = row_problem_new(SUM, ADJ_F32, 30000, 64);
+    scoped(row_problem_free) row_problem s = row_problem_new(SUM, ADJ_F32, 30000, 64);
     row_fill(&s, s.a, (double)0.3F);
     row_run(&s, 1);
     for (int k = 0; k < 64; k++)
         cr_assert_float_eq(s.got[0][k], 9000, 2e-6 * 9000, "%g, not 9000", s.got[0][k]);
-    row_problem_free(&s);
 }
 
 static void expect_subnormal(const char *isa)
 {
-    row_problem s = row_problem_new(RELU, ADJ_BF16, 5, 64);
+    scoped(row_problem_free) row_problem s = row_problem_new(RELU, ADJ_BF16, 5, 64);
     row_fill(&s, s.a, 0x1p-130);
     row_input(&s, s.a)[7] = 0x1p-126;
     row_run(&s, 1);
     cr_expect_eq(s.got[0][6], 0x1p-130, "%s: %g", isa, s.got[0][6]);
     cr_expect_eq(s.got[0][7], 0x1p-126, "%s: %g", isa, s.got[0][7]);
-    row_problem_free(&s);
 }
 
 /* Subnormal numbers stay, also where avx512_bf16's instruction would make them 0. */
@@ -40,7 +38,8 @@ static void expect_nan_and_infinity(const char *isa)
 {
     const uint64_t all_ones = 0x7fffffffffffffff;
     for (int half = 0; half < 2; half++) {
-        row_problem s = row_problem_new(NORM | RELU, half ? ADJ_BF16 : ADJ_F32, 64, 16);
+        scoped(row_problem_free) row_problem s =
+            row_problem_new(NORM | RELU, half ? ADJ_BF16 : ADJ_F32, 64, 16);
         row_input(&s, s.a)[7] = NAN;
         row_input(&s, s.a)[8] = INFINITY;
         row_input(&s, s.gamma)[8 % 16] = 1;
@@ -49,7 +48,6 @@ static void expect_nan_and_infinity(const char *isa)
         cr_assert(isnan(s.got[0][7]), "%s: %g", isa, s.got[0][7]);
         cr_assert_eq(s.got[0][8], INFINITY, "%s: %g", isa, s.got[0][8]);
         cr_assert(isnan(s.got[0][9]), "%s: %g", isa, s.got[0][9]);
-        row_problem_free(&s);
     }
 }
 
@@ -86,7 +84,7 @@ static double value_of_bf16(uint16_t bits)
 /* Channel k has tie k + first. A batch norm by itself adds b as a mean; its factor is 1. */
 static void expect_ties(int bits, const int64_t size[2], int first)
 {
-    row_problem s = row_problem_new(bits, ADJ_BF16, size[0], size[1]);
+    scoped(row_problem_free) row_problem s = row_problem_new(bits, ADJ_BF16, size[0], size[1]);
     row_fill(&s, s.gamma, 1);
     row_fill(&s, s.beta, 0);
     row_fill(&s, s.mask, 1);
@@ -106,7 +104,6 @@ static void expect_ties(int bits, const int64_t size[2], int first)
         cr_assert_eq(s.got[0][i], want, "%x, %d channels, element %d, tie %d: %a, not %a",
                      (unsigned)bits, (int)s.c, (int)i, tie, s.got[0][i], want);
     }
-    row_problem_free(&s);
 }
 
 static void expect_every_tie(const char *isa)

@@ -10,6 +10,7 @@
 #include "adjoint_ext.h"
 #include "candidates.h"
 #include "tests/isa.h"
+#include "tests/plan.h"
 
 typedef long double real;
 
@@ -148,7 +149,7 @@ static void expect_values_of(const problem *p, const double *z, const double *la
 /* The number of threads changes no bit. */
 static void expect_case(const problem *p, const char *isa)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given_random(&f, p->dtype, (adj_shape){2, {p->n, p->k}}, -9, 9);
     const adj_node *y = build(p, z, labels_for(&f, p));
     outcome of_one = run_direct(&f, y, isa, 1), of_five = run_direct(&f, y, isa, 5);
@@ -157,7 +158,6 @@ static void expect_case(const problem *p, const char *isa)
                      (size_t)adj_shape_elems(y->type.shape) * sizeof *of_one.y);
     free(of_one.y);
     free(of_five.y);
-    fixture_free(&f);
 }
 
 /* On either side of where rows get a gap between them, and such as would be in one set of a cache
@@ -191,13 +191,12 @@ Test(direct_softmax, max_classes) { for_each_isa(N_ISA, all_isas, expect_max_cla
 /* Rows are those of the last axis. */
 static void expect_images(const char *isa)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const problem p = {.op = SOFTMAX, .dtype = ADJ_F32, .n = 2 * 3 * 5, .k = 4};
     const adj_node *y = adj_softmax(given_random(&f, ADJ_F32, (adj_shape){4, {2, 3, 5, 4}}, -2, 2));
     outcome o = run_direct(&f, y, isa, 2);
     expect_values_of(&p, f.value[0], NULL, o.y);
     free(o.y);
-    fixture_free(&f);
 }
 
 Test(direct_softmax, images) { for_each_isa(N_ISA, all_isas, expect_images); }
@@ -207,17 +206,15 @@ Test(direct_softmax, images) { for_each_isa(N_ISA, all_isas, expect_images); }
 static void expect_in_place(op o, int are_own_labels)
 {
     const problem p = {.op = o, .dtype = ADJ_F32, .n = 50, .k = 7};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){2, {p.n, p.k}}, 0, 3);
     adj_node *labels = are_own_labels ? NULL : labels_for(&f, &p),
              *z = adj_reshape(adj_neg(x), x->type.shape);
     adj_node *y = build(&p, z, are_own_labels ? z : labels);
-    double *got = evaluate(&f, y, "direct");
+    scoped(release) double *got = evaluate(&f, y, "direct");
     for (int64_t i = 0; i < p.n * p.k; i++)
         f.value[0][i] = -f.value[0][i];
     expect_values_of(&p, f.value[0], f.value[are_own_labels ? 0 : 1], got);
-    free(got);
-    fixture_free(&f);
 }
 
 Test(direct_softmax, in_place)
@@ -251,14 +248,13 @@ static void expect_special(const char *isa)
         double dense[N * K] = {[7 * K + 2] = INFINITY, [8 * K] = NAN};
         for (int r = 0; r < 7; r++)
             dense[r * K + (int)label[r]] = 1;
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {N, K}}, z);
         adj_node *labels = is_sparse(p.op) ? given(&f, ADJ_I32, (adj_shape){1, {N}}, label)
                                            : given(&f, ADJ_F32, (adj_shape){2, {N, K}}, dense);
         outcome got = run_direct(&f, build(&p, x, labels), isa, 1);
         expect_values_of(&p, f.value[0], f.value[1], got.y);
         free(got.y);
-        fixture_free(&f);
     }
 }
 
@@ -268,17 +264,15 @@ Test(direct_softmax, special_values) { for_each_isa(N_ISA, all_isas, expect_spec
 static void expect_refused(const problem *p, double label, adj_status status, const char *why)
 {
     const double labels[16] = {0, label};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given_random(&f, p->dtype, (adj_shape){2, {p->n, p->k}}, -1, 1);
     const adj_node *y =
         build(p, z, is_sparse(p->op) ? given(&f, ADJ_I32, (adj_shape){1, {p->n}}, labels) : NULL);
-    test_backend t = backend_open("direct");
+    scoped(backend_close) test_backend t = backend_open("direct");
     outcome got = run_kernel(&f, &t, "softmax", 1, &y);
     cr_expect_eq(got.status, status, "%s %s", names[p->op], got.impl);
     cr_expect_not_null(strstr(got.why, why), "%s, not %s", got.why, why);
     free(got.y);
-    backend_close(&t);
-    fixture_free(&f);
 }
 
 /* As few rows as fill too few lanes of vectors of 16, 32 and 64 bytes, and one more. */

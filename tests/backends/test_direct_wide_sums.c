@@ -69,9 +69,7 @@ static double *values_by(const row_problem *s, adj_node *y, int threads, int no_
                        .backend = "direct",
                        .threads = threads,
                        .debug = {.canaries = 1, .no_fusion = no_fusion}};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(s->f.g, &o, &e), ADJ_OK, "%s%s", adj_graph_message(s->f.g),
-                 adj_exec_message(e));
+    adj_exec *e = plan_of(s->f.g, &o);
     fixture_set(&s->f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     double *got = fixture_get(e, y);
@@ -85,7 +83,7 @@ static void expect_sums(const row_problem *s, adj_node *y, const double *want, c
 {
     const int64_t n = adj_shape_elems(y->type.shape);
     const double rtol = y->type.dtype == ADJ_F32 ? 1e-6 : 0x1p-8;
-    double *first = NULL;
+    scoped(release) double *first = NULL;
     for (int run = 0; run < RUNS; run++) {
         double *got = values_by(s, y, run % 2 ? 3 : 1, run / 2);
         for (int64_t i = 0; i < n; i++) {
@@ -99,7 +97,6 @@ static void expect_sums(const row_problem *s, adj_node *y, const double *want, c
         free(first);
         first = got;
     }
-    free(first);
 }
 
 /* ---- statistics ---- */
@@ -109,9 +106,9 @@ static const int powers[] = {-100, -70, 0, 28, 58, 60, 62, 63, 64, 100, 125, 126
 /* Computes sums of x by a row kernel, or of -x node by node. */
 static void expect_statistics(adj_dtype dtype, const int64_t size[2], int power, int is_negated)
 {
-    row_problem s = row_problem_new(0, dtype, size[0], size[1]);
+    scoped(row_problem_free) row_problem s = row_problem_new(0, dtype, size[0], size[1]);
     adj_node *x = s.x[0], *y;
-    double *want = malloc(2 * (size_t)s.c * sizeof *want);
+    scoped(release) double *want = malloc(2 * (size_t)s.c * sizeof *want);
     char label[80];
     snprintf(label, sizeof label, "statistics, %s, 2^%d%s", adj_dtype_name(dtype), power,
              is_negated ? ", negated" : "");
@@ -124,8 +121,6 @@ static void expect_statistics(adj_dtype dtype, const int64_t size[2], int power,
         want[s.c + k] = scaled(base_variance[k % COLUMNS], k, 2 * power);
     }
     expect_sums(&s, y, want, label);
-    free(want);
-    row_problem_free(&s);
 }
 
 static void expect_all_statistics(const char *isa)
@@ -146,7 +141,7 @@ static void expect_not_finite(const char *isa)
 {
     enum { PIXELS = 2400, C = 16 };
     for (int at = 0; at < PIXELS; at += 799) {
-        row_problem s = row_problem_new(0, ADJ_F32, PIXELS, C);
+        scoped(row_problem_free) row_problem s = row_problem_new(0, ADJ_F32, PIXELS, C);
         double *x = row_input(&s, s.x[0]);
         fill_rows(x, &s, base_x, 125);
         x[at * C + 2] = INFINITY;
@@ -156,7 +151,7 @@ static void expect_not_finite(const char *isa)
         x[(PIXELS - 1 - at) * C + 5] = -INFINITY;
         s.n = 1;
         s.out[0] = adj_batch_norm_stats(s.x[0], ADJ_NHWC);
-        double *got = values_by(&s, s.out[0], 2, 0);
+        scoped(release) double *got = values_by(&s, s.out[0], 2, 0);
         for (int k = 0; k < C; k++) {
             static const double special[] = {INFINITY, NAN, -INFINITY, NAN};
             const int is_finite = k < 2 || k > 5;
@@ -166,8 +161,6 @@ static void expect_not_finite(const char *isa)
             cr_assert(is_finite ? got[C + k] > 0 : isnan(got[C + k]), "%s: variance %d is %g", isa,
                       k, got[C + k]);
         }
-        free(got);
-        row_problem_free(&s);
     }
 }
 
@@ -231,7 +224,7 @@ static void set_wanted(const row_problem *s, int i, const magnitude *m, double s
 
 static void expect_gradient_sums(row_problem *s, const magnitude *m, double sign, int first)
 {
-    double *want = malloc(2 * (size_t)s->c * sizeof *want);
+    scoped(release) double *want = malloc(2 * (size_t)s->c * sizeof *want);
     char label[120];
     fill_operands(s, m);
     for (int i = first; i < s->n; i++) {
@@ -240,7 +233,6 @@ static void expect_gradient_sums(row_problem *s, const magnitude *m, double sign
         set_wanted(s, i, m, sign, want);
         expect_sums(s, s->out[i], want, label);
     }
-    free(want);
 }
 
 static int n_sums(int bits)

@@ -61,16 +61,14 @@ static double *run_direction(conv_problem *p, const char *isa, int direction)
 
 static void expect_row(oracle_conv row, const char *isa)
 {
-    conv_problem p = conv_problem_new(row, ADJ_F32, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, REALS);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         char label[256];
-        double *want = conv_problem_exact(&p, direction), *got = run_direction(&p, isa, direction);
+        scoped(release) double *want = conv_problem_exact(&p, direction),
+                               *got = run_direction(&p, isa, direction);
         snprintf(label, sizeof label, "%s %s %s", isa, p.result[direction]->op->name, p.text);
         expect_near(got, want, p.n[direction], bound_of(&p), label);
-        free(want);
-        free(got);
     }
-    conv_problem_free(&p);
 }
 
 /* Partial tiles, rests of panels and of rows, several blocks, also of a segment, pads larger than
@@ -116,7 +114,7 @@ static void expect_near_bf16(const double *got, const double *want, int64_t n, c
 
 static void expect_bf16(oracle_conv row, const char *isa)
 {
-    conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         char label[256];
         double *want = conv_problem_exact(&p, direction), *got = run_direction(&p, isa, direction);
@@ -131,7 +129,6 @@ static void expect_bf16(oracle_conv row, const char *isa)
         }
         free(want);
     }
-    conv_problem_free(&p);
 }
 
 static const oracle_conv rows_bf16[] = {
@@ -152,24 +149,21 @@ static const oracle_conv usual = {2, 8, 8, 32, 3, 3, 64, .padding = ADJ_SAME};
 
 static void expect_bias(oracle_conv row, adj_dtype dtype, int first_isa)
 {
-    conv_problem p = conv_problem_new(row, dtype, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, REALS);
     adj_node *b = given_random(&p.f, dtype, (adj_shape){1, {row.last}}, -30, 30);
     const adj_node *group[] = {p.result[ORACLE_Y], adj_bias_add(p.result[ORACLE_Y], b, ADJ_NHWC)};
-    double *want = conv_problem_exact(&p, ORACLE_Y);
+    scoped(release) double *want = conv_problem_exact(&p, ORACLE_Y);
     for (int64_t i = 0; i < elements(group[1]); i++)
         want[i] += p.f.value[3][i % row.last];
     for (int k = first_isa; k < N_ISA; k++) {
         if (!can_test(all_isas[k]))
             continue;
-        double *got = run_ours(&p, all_isas[k], 2, 2, group);
+        scoped(release) double *got = run_ours(&p, all_isas[k], 2, 2, group);
         if (dtype == ADJ_BF16)
             expect_near_bf16(got, want, elements(group[1]), all_isas[k]);
         else
             expect_near(got, want, elements(group[1]), bound_of(&p), all_isas[k]);
-        free(got);
     }
-    free(want);
-    conv_problem_free(&p);
 }
 
 /* Also of more channels than are computed at a time. */
@@ -186,7 +180,7 @@ Test(direct_winograd, with_bias)
 Test(direct_winograd, ones)
 {
     const oracle_conv row = {1, 6, 5, 16, 3, 3, 16, .padding = ADJ_SAME};
-    conv_problem p = conv_problem_new(row, ADJ_F32, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, REALS);
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; k < elements(p.f.in[i]); k++)
             p.f.value[i][k] = 1;
@@ -208,44 +202,38 @@ Test(direct_winograd, ones)
                                (i / 3 == 1 ? 6 : 5) * (i % 3 == 1 ? 5 : 4), 1e-3);
     for (int i = 0; i < DIRECTIONS; i++)
         free(got[i]);
-    conv_problem_free(&p);
 }
 
 /* A NaN reaches every result that reads it (and its neighbours in the tile). */
 static void expect_nan(adj_dtype dtype, const char *isa)
 {
     const oracle_conv row = {20, 8, 8, 32, 3, 3, 64, .padding = ADJ_SAME};
-    conv_problem p = conv_problem_new(row, dtype, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, REALS);
     const adj_node *y = p.result[ORACLE_Y];
     p.f.value[0][(3 * 8 + 4) * 32 + 7] = NAN; /* image 0, row 3, column 4 */
-    double *got = run_ours(&p, isa, 2, 1, &y);
+    scoped(release) double *got = run_ours(&p, isa, 2, 1, &y);
     for (int h = 2; h <= 4; h++)
         for (int w = 3; w <= 5; w++)
             cr_assert(isnan(got[(h * 8 + w) * 64 + 5]), "%d %d", h, w);
     cr_assert(isfinite(got[64 * 64 + 5]), "the other image");
-    free(got);
-    conv_problem_free(&p);
 }
 
 Test(direct_winograd, nan_is_not_lost) { expect_nan(ADJ_F32, best_isa()); }
 
 static void expect_added(const char *isa)
 {
-    conv_problem p = conv_problem_new((oracle_conv){3, 3, 16, 16, 3, 3, 16, .padding = ADJ_SAME},
-                                      ADJ_F32, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(
+        (oracle_conv){3, 3, 16, 16, 3, 3, 16, .padding = ADJ_SAME}, ADJ_F32, REALS);
     adj_node *sum = adj_add(p.result[ORACLE_Y], p.f.in[1]);
     const adj_node *group[] = {p.result[ORACLE_Y], sum};
-    double *want = by_naive(&p.f, sum);
-    test_backend t = direct_open(isa, 2, ADJ_MATH_FAST);
+    scoped(release) double *want = by_naive(&p.f, sum);
+    scoped(backend_close) test_backend t = direct_open(isa, 2, ADJ_MATH_FAST);
     t.invariant = UINT32_MAX;
     outcome o = run_kernel(&p.f, &t, "winograd", 2, group);
     cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
     cr_expect_null(strstr(o.layouts, "points"), "%s", o.layouts);
     expect_near(o.y, want, elements(sum), bound_of(&p), isa);
     free(o.y);
-    free(want);
-    backend_close(&t);
-    conv_problem_free(&p);
 }
 
 /* A filter that is also what is added to y is read as it lies by both. */
@@ -262,8 +250,8 @@ Test(direct_winograd, nan_is_not_lost_in_bf16)
 
 static void expect_refused(oracle_conv row, adj_dtype dtype, adj_math math)
 {
-    conv_problem p = conv_problem_new(row, dtype, REALS);
-    test_backend t = backend_open_math("direct", 2, math);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, REALS);
+    scoped(backend_close) test_backend t = backend_open_math("direct", 2, math);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const adj_node *node = p.result[direction];
         outcome o = run_candidate(&p.f, &t, 1, &node, 0);
@@ -277,8 +265,6 @@ static void expect_refused(oracle_conv row, adj_dtype dtype, adj_math math)
                   "%s", o.why);
         free(o.y);
     }
-    backend_close(&t);
-    conv_problem_free(&p);
 }
 
 Test(direct_winograd, refused)
@@ -301,8 +287,8 @@ Test(direct_winograd, refused)
 
 static void expect_why(oracle_conv row, const char *isa, const char *why)
 {
-    conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
-    test_backend t = direct_open(isa, 2, ADJ_MATH_FAST);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
+    scoped(backend_close) test_backend t = direct_open(isa, 2, ADJ_MATH_FAST);
     t.invariant = UINT32_MAX; /* which lowers the bound of tiles in f32 alone */
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const adj_node *node = p.result[direction];
@@ -310,8 +296,6 @@ static void expect_why(oracle_conv row, const char *isa, const char *why)
         cr_assert_eq(o.status, ADJ_ENOKERNEL);
         cr_assert(strstr(o.why, why) != NULL, "%s", o.why);
     }
-    backend_close(&t);
-    conv_problem_free(&p);
 }
 
 /* bf16 not for few tiles or small vectors. */
@@ -326,22 +310,19 @@ Test(direct_winograd, bf16_refused)
 Test(direct_winograd, bias_of_rows_refused)
 {
     static const oracle_conv square = {1, 16, 16, 32, 3, 3, 64, .padding = ADJ_SAME};
-    conv_problem p = conv_problem_new(square, ADJ_F32, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(square, ADJ_F32, REALS);
     adj_node *b = given_random(&p.f, ADJ_F32, (adj_shape){1, {16}}, -1, 1);
     const adj_node *group[] = {p.result[ORACLE_Y], adj_bias_add(p.result[ORACLE_Y], b, ADJ_NCHW)};
-    test_backend t = backend_open_math("direct", 1, ADJ_MATH_FAST);
+    scoped(backend_close) test_backend t = backend_open_math("direct", 1, ADJ_MATH_FAST);
     outcome o = run_candidate(&p.f, &t, 2, group, 0);
     cr_assert_eq(o.status, ADJ_ENOKERNEL, "%s", o.impl);
-    backend_close(&t);
-    conv_problem_free(&p);
 }
 
 static int planned(fixture *f, adj_node *y, adj_math math)
 {
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .math = math};
-    adj_exec *e = NULL;
     int found = 0;
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(f->g, &o);
     for (int i = 0; i < adj_exec_step_count(e); i++)
         found += strncmp(adj_exec_step_at(e, i).impl, "winograd:", 9) == 0;
     adj_exec_free(e);
@@ -354,8 +335,8 @@ Test(direct_winograd, planned)
     static const oracle_conv large = {4, 16, 16, 32, 3, 3, 64, .padding = ADJ_SAME};
     unsetenv("ADJOINT_PLAN"); /* that other plans be tried, whatever all tests are run with */
     setenv("ADJOINT_MAX_ISA", "avx512_bf16", 1); /* by AMX there are other kernels of ours */
-    conv_problem p = conv_problem_new(large, ADJ_F32, REALS),
-                 small = conv_problem_new(usual, ADJ_F32, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(large, ADJ_F32, REALS),
+                                           small = conv_problem_new(usual, ADJ_F32, REALS);
     const adj_node *y = p.result[ORACLE_Y];
     test_backend t = backend_open_math("direct", 1, ADJ_MATH_FAST);
     outcome o = run_candidate(&p.f, &t, 1, &y, 0);
@@ -370,8 +351,6 @@ Test(direct_winograd, planned)
     adj_node *b = given_random(&p.f, ADJ_F32, (adj_shape){1, {64}}, -1, 1);
     cr_assert_eq(planned(&p.f, adj_bias_add(p.result[ORACLE_Y], b, ADJ_NHWC), ADJ_MATH_FAST),
                  is_fast_here);
-    conv_problem_free(&p);
-    conv_problem_free(&small);
 }
 
 /* Half types are stored in bf16 where it is taken, and otherwise computed in f32. */
@@ -381,8 +360,8 @@ Test(direct_winograd, planned_in_bf16)
     unsetenv("ADJOINT_PLAN");
     setenv("ADJOINT_MAX_ISA", "avx2", 1);
     setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-    conv_problem p = conv_problem_new(rows_bf16[0], ADJ_BF16, REALS),
-                 small = conv_problem_new(usual, ADJ_BF16, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(rows_bf16[0], ADJ_BF16, REALS),
+                                           small = conv_problem_new(usual, ADJ_BF16, REALS);
     for (int k = 0; k < DIRECTIONS; k++) {
         cr_assert_eq(planned(&p.f, p.result[k], ADJ_MATH_FAST), 1, "%s", p.result[k]->op->name);
         cr_assert_eq(planned(&p.f, p.result[k], ADJ_MATH_EXACT), 0);
@@ -390,8 +369,6 @@ Test(direct_winograd, planned_in_bf16)
     }
     /* the cast behind the filter's gradient is part of it */
     cr_assert_eq(planned(&p.f, adj_cast(p.result[ORACLE_DW], ADJ_F32), ADJ_MATH_FAST), 1);
-    conv_problem_free(&p);
-    conv_problem_free(&small);
 }
 
 /* By avx512_bf16 products are faster for y and dx. */
@@ -400,8 +377,7 @@ Test(direct_winograd, beside_products_of_bf16)
     const oracle_conv row = {8, 16, 16, 16, 3, 3, 16, .padding = ADJ_SAME};
     need_isa("avx512_bf16");
     unsetenv("ADJOINT_PLAN");
-    conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
     cr_expect_eq(planned(&p.f, p.result[ORACLE_Y], ADJ_MATH_FAST), 0);
     cr_expect_eq(planned(&p.f, p.result[ORACLE_DX], ADJ_MATH_FAST), 0);
-    conv_problem_free(&p);
 }

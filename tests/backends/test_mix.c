@@ -37,9 +37,8 @@ static adj_exec_info run_on(const char *backend, adj_dtype dtype, adj_format for
     cr_assert_eq(adj_grad(y, dy, n_in, f.in, result + 1), ADJ_OK, "%s", adj_graph_message(f.g));
     for (int i = 0; i < 6; i++)
         v[i] = evaluate(&f, result[i], backend);
-    adj_exec *e;
     adj_exec_opts o = {.n_fetch = 6, .fetch = result, .backend = backend};
-    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(f.g, &o);
     adj_exec_info info = adj_exec_stats(e);
     adj_exec_free(e);
     fixture_free(&f);
@@ -90,14 +89,11 @@ static void print_exec(const adj_exec *e, char *text, size_t size)
 /* The plan of the network as text. */
 static void print_plan(const char *backend, adj_dtype dtype, char *text, size_t size)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = network(&f, dtype, ADJ_NHWC);
-    adj_exec *e;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend};
-    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(f.g, &o);
     print_exec(e, text, size);
-    adj_exec_free(e);
-    fixture_free(&f);
 }
 
 /* Does the plan have a line that starts the step of op and holds the word? */
@@ -164,9 +160,7 @@ static double *sum_of_two_types(const char *backend)
 
 Test(mix, two_types_in_one_layout)
 {
-    double *want = sum_of_two_types("naive"), *got = sum_of_two_types("onednn");
+    scoped(release) double *want = sum_of_two_types("naive"), *got = sum_of_two_types("onednn");
     for (int i = 0; i < 16 * 9; i++)
         cr_assert_eq(got[i], want[i], "element %d: %g, not %g", i, got[i], want[i]);
-    free(want);
-    free(got);
 }

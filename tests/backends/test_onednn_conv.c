@@ -90,15 +90,13 @@ Test(onednn_conv, agrees_in_nchw)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         oracle_conv row = rows[i];
         row.format = ADJ_NCHW;
-        conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+        scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
         for (int direction = ORACLE_Y; direction <= ORACLE_DW; direction++) {
             adj_node *y = p.result[direction];
-            double *want = evaluate(&p.f, y, "naive"), *got = evaluate(&p.f, y, "onednn");
+            scoped(release) double *want = evaluate(&p.f, y, "naive"),
+                                   *got = evaluate(&p.f, y, "onednn");
             expect_close(got, want, p.n[direction], 0, 0, p.text);
-            free(want);
-            free(got);
         }
-        conv_problem_free(&p);
     }
 }
 
@@ -115,13 +113,11 @@ static void with_bias(conv_problem *p, adj_dtype dtype, const adj_node *group[2]
 static void expect_group(const oracle_conv *r, adj_dtype dtype)
 {
     const adj_node *group[2];
-    conv_problem p = conv_problem_new(*r, dtype, INTEGERS);
-    test_backend onednn = backend_open("onednn");
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(*r, dtype, INTEGERS);
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
     with_bias(&p, dtype, group);
     int found = expect_candidates(&p.f, &onednn, 2, group, 0, 0, p.text);
     cr_assert(found > 0 || dtype != ADJ_F32, "%s: no fused implementation", p.text);
-    backend_close(&onednn);
-    conv_problem_free(&p);
 }
 
 Test(onednn_conv, adds_the_bias)
@@ -140,11 +136,10 @@ Test(onednn_conv, adds_the_bias)
 
 static void expect_refused(fixture *f, int n, const adj_node *const group[], const char *why)
 {
-    test_backend onednn = backend_open("onednn");
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
     outcome o = run_candidate(f, &onednn, n, group, 0);
     cr_assert_eq(o.status, ADJ_ENOKERNEL);
     cr_assert_not_null(strstr(o.why, why), "%s", o.why);
-    backend_close(&onednn);
 }
 
 /* What oneDNN does not do is left to naive, with a reason. */
@@ -167,25 +162,23 @@ Test(onednn_conv, refuses_with_a_reason)
         {{0, 4, 4, 2, 3, 3, 3, .padding = ADJ_SAME}, ADJ_F32, ORACLE_DW, "size"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        conv_problem p = conv_problem_new(bad[i].row, bad[i].dtype, REALS);
+        scoped(conv_problem_free) conv_problem p =
+            conv_problem_new(bad[i].row, bad[i].dtype, REALS);
         const adj_node *y = p.result[bad[i].direction];
         expect_refused(&p.f, 1, &y, bad[i].why);
-        conv_problem_free(&p);
     }
 }
 
 /* One value as input and filter, which want different layouts. */
 Test(onednn_conv, one_value_twice)
 {
-    fixture f = fixture_new();
-    test_backend onednn = backend_open("onednn");
+    scoped(fixture_free) fixture f = fixture_new();
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 3}}, -3, 3);
     const adj_node *y = adj_conv2d(x, x, NULL);
     outcome o = run_candidate(&f, &onednn, 1, &y, 0);
     cr_assert(o.status == ADJ_ENOKERNEL || o.status == ADJ_OK, "%s", o.why);
     free(o.y);
-    backend_close(&onednn);
-    fixture_free(&f);
 }
 
 /* In bf16 the filter gradient of 16 to 16 channels is computed in nChw16c where there is AVX-512;
@@ -194,17 +187,13 @@ Test(onednn_conv, sixteen_channels_are_one_block)
 {
     const oracle_conv row = {2, 8, 8, 16, 3, 3, 16, .padding = ADJ_SAME};
     unsetenv("ADJOINT_PLAN"); /* a tuned plan takes what was fastest, reorders or not */
-    conv_problem p = conv_problem_new(row, ADJ_BF16, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_BF16, INTEGERS);
     adj_node *dw = p.result[ORACLE_DW];
     adj_exec_opts o = {.n_fetch = 1, .fetch = &dw};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(p.f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(p.f.g, &o);
     int on_naive = adj_exec_stats(e).naive_steps;
     cr_assert_leq(adj_exec_stats(e).reorders, 1, "%d reorders", adj_exec_stats(e).reorders);
     adj_exec_free(e);
-    double *got = evaluate(&p.f, dw, "onednn"), *want = evaluate(&p.f, dw, "naive");
+    scoped(release) double *got = evaluate(&p.f, dw, "onednn"), *want = evaluate(&p.f, dw, "naive");
     expect_close(got, want, 9 * 16 * 16, on_naive ? 0 : 0x1p-8, 0, "dw");
-    free(got);
-    free(want);
-    conv_problem_free(&p);
 }

@@ -40,10 +40,10 @@ static int describe(fixture *f, const test_backend *t, const adj_node *y, int i,
 static void expect_names(const oracle_conv *row, int direction, adj_dtype dtype)
 {
     char among[MAX_CANDIDATES][TEXT], alone[TEXT];
-    conv_problem p = conv_problem_new(*row, dtype, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(*row, dtype, INTEGERS);
     test_backend t = backend_open("onednn");
     const adj_node *y = p.result[direction];
-    double *want = by_naive(&p.f, y);
+    scoped(release) double *want = by_naive(&p.f, y);
     int n = 0;
     while (n < MAX_CANDIDATES && describe(&p.f, &t, y, n, among[n], want))
         n++;
@@ -55,8 +55,6 @@ static void expect_names(const oracle_conv *row, int direction, adj_dtype dtype)
                          among[i]);
         backend_close(&t);
     }
-    free(want);
-    conv_problem_free(&p);
 }
 
 static void expect_all_names(adj_dtype dtype)
@@ -78,16 +76,13 @@ Test(onednn_layout, blocks_are_in_the_name)
                                            {"jit:avx2,", "jit:avx2,nChw8c OIhw8i8o -> nChw8c"}};
     int has[2][2] = {{0}};
     char text[TEXT];
-    conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
-    test_backend t = backend_open("onednn");
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    scoped(backend_close) test_backend t = backend_open("onednn");
     const adj_node *y = p.result[ORACLE_Y];
-    double *want = by_naive(&p.f, y);
+    scoped(release) double *want = by_naive(&p.f, y);
     for (int i = 0; i < MAX_CANDIDATES && describe(&p.f, &t, y, i, text, want); i++)
         for (int k = 0; k < 4; k++)
             has[k / 2][k % 2] |= strstr(text, names[k / 2][k % 2]) == text;
     for (int k = 0; k < 2; k++)
         cr_expect_eq(has[k][1], has[k][0], "there is no %s", names[k][1]);
-    free(want);
-    backend_close(&t);
-    conv_problem_free(&p);
 }

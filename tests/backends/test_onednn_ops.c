@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "candidates.h"
+#include "tests/plan.h"
 
 /* Closes the fixture; at_least: candidates in f32. */
 static void expect_node(fixture *f, adj_node *y, int at_least, double rtol, double atol)
 {
     cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     const adj_node *node = y;
-    test_backend onednn = backend_open("onednn");
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
     int n = expect_candidates(f, &onednn, 1, &node, rtol, atol, y->op->name);
     cr_assert(n >= at_least || y->type.dtype != ADJ_F32, "%s: %d candidates", y->op->name, n);
-    backend_close(&onednn);
     fixture_free(f);
 }
 
@@ -42,16 +42,14 @@ Test(onednn_ops, matmul_agrees_exactly_on_integers)
 Test(onednn_ops, matmul_adds_the_bias)
 {
     const adj_node *group[2];
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {9, 20}}, -3, 3);
     adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){2, {20, 6}}, -3, 3);
     adj_node *y = adj_matmul(a, b, 0);
     group[0] = y;
     group[1] = adj_bias_add(y, given_integers(&f, ADJ_F32, (adj_shape){1, {6}}, -3, 3), ADJ_NHWC);
-    test_backend onednn = backend_open("onednn");
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
     cr_assert_geq(expect_candidates(&f, &onednn, 2, group, 0, 0, "matmul + bias_add"), 1);
-    backend_close(&onednn);
-    fixture_free(&f);
 }
 
 /* The square of one matrix: one value as both operands. */
@@ -143,17 +141,16 @@ Test(onednn_ops, avg_pool_and_its_gradient)
 
 static void expect_refusal(fixture *f, const adj_node *y, const char *reason)
 {
-    test_backend onednn = backend_open("onednn");
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
     outcome o = run_candidate(f, &onednn, 1, &y, 0);
     cr_assert_eq(o.status, ADJ_ENOKERNEL, "%s is taken", y->op->name);
     cr_assert_not_null(strstr(o.why, reason), "%s: \"%s\"", y->op->name, o.why);
-    backend_close(&onednn);
 }
 
 /* Where oneDNN's numbers are not ours, or there is nothing to compute. */
 Test(onednn_ops, refusals)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 2}}, -1, 1);
     adj_pool nchw = {.ksize = {1, 1, 2, 2}, .stride = {1, 1, 2, 2}, .format = ADJ_NCHW};
     expect_refusal(&f, adj_avg_pool(x, &nchw), "NHWC");
@@ -162,5 +159,4 @@ Test(onednn_ops, refusals)
     adj_node *none = given_random(&f, ADJ_F32, (adj_shape){2, {3, 0}}, 0, 1);
     adj_node *other = given_random(&f, ADJ_F32, (adj_shape){2, {0, 2}}, 0, 1);
     expect_refusal(&f, adj_matmul(none, other, 0), "size");
-    fixture_free(&f);
 }

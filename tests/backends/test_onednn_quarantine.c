@@ -66,27 +66,23 @@ Test(onednn_quarantine, agrees)
 {
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         for (size_t i = 0; i < lists[k].n; i++) {
-            conv_problem p = conv_problem_new(lists[k].rows[i], lists[k].dtype, INTEGERS);
-            test_backend onednn = backend_open("onednn");
+            scoped(conv_problem_free) conv_problem p =
+                conv_problem_new(lists[k].rows[i], lists[k].dtype, INTEGERS);
+            scoped(backend_close) test_backend onednn = backend_open("onednn");
             for (int direction = lists[k].first; direction <= lists[k].last; direction++) {
                 const adj_node *y = p.result[direction];
                 expect_candidates(&p.f, &onednn, 1, &y, 0, 0, p.text);
             }
-            backend_close(&onednn);
-            conv_problem_free(&p);
         }
 }
 
 /* The same by the plan: whoever computes it, the numbers are right. */
 Test(onednn_quarantine, through_the_executor)
 {
-    conv_problem p = conv_problem_new(narrow[0], ADJ_F32, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(narrow[0], ADJ_F32, INTEGERS);
     adj_node *y = p.result[ORACLE_DW];
-    double *want = evaluate(&p.f, y, "naive"), *got = evaluate(&p.f, y, "onednn");
+    scoped(release) double *want = evaluate(&p.f, y, "naive"), *got = evaluate(&p.f, y, "onednn");
     expect_close(got, want, adj_shape_elems(y->type.shape), 0, 0, "narrow strided 1x1");
-    free(want);
-    free(got);
-    conv_problem_free(&p);
 }
 
 /* ---- which are used ---- */

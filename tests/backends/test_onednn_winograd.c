@@ -17,8 +17,7 @@ static result run_math(fixture *f, adj_node *y, const char *backend, adj_math ma
 {
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = backend, .debug.impl = "jit_wino", .math = math};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     result r = {fixture_get(e, y), 0};
@@ -79,10 +78,6 @@ static void expect_direction(fixture *f, adj_node *y, double terms, int *offered
     free(fast.value);
 }
 
-/* That kernel is to be taken, be it the fastest or not: no other plans, whatever all tests are run
- * with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-
 Test(onednn_winograd, errors_are_small_and_opted_for, .init = plan_as_usual)
 {
     static const oracle_conv rows[] = {{16, 16, 16, 64, 3, 3, 64, .padding = ADJ_SAME},
@@ -93,10 +88,9 @@ Test(onednn_winograd, errors_are_small_and_opted_for, .init = plan_as_usual)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const oracle_conv *row = &rows[i];
         const double terms[] = {9.0 * row->c, 9.0 * row->last, (double)(row->n * row->h * row->w)};
-        conv_problem p = conv_problem_new(*row, ADJ_F32, REALS);
+        scoped(conv_problem_free) conv_problem p = conv_problem_new(*row, ADJ_F32, REALS);
         for (int d = ORACLE_Y; d <= ORACLE_DW; d++)
             expect_direction(&p.f, p.result[d], terms[d], &offered, &used);
-        conv_problem_free(&p);
     }
     cr_assert_eq(used, offered, "%d of %d by Winograd", used, offered);
     if (offered == 0)
@@ -106,12 +100,10 @@ Test(onednn_winograd, errors_are_small_and_opted_for, .init = plan_as_usual)
 /* An option that is neither is an error, not a guess. */
 Test(onednn_winograd, unknown_math)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .math = (adj_math)7};
-    adj_exec *e = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
     cr_assert_not_null(strstr(adj_exec_message(e), "math is wrong (got 7"));
-    adj_exec_free(e);
-    adj_graph_free(g);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/candidate.h"
+#include "tests/plan.h"
 
 /* ---- a backend of three kernels with 2, 0 and 1 candidates ---- */
 
@@ -72,7 +73,7 @@ static const adj_backend planted = {.version = ADJ_VERSION,
 /* add(relu(x), mul(relu(x), z)) as one group: x and z enter, in order of first use. */
 Test(candidate, operands_of_a_group)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {5}});
     adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){1, {5}});
     adj_node *r = adj_relu(x), *m = adj_mul(r, z), *s = adj_add(r, m), *q = adj_mul(x, x);
@@ -84,13 +85,12 @@ Test(candidate, operands_of_a_group)
     cr_assert(in[0] == r && in[1] == z);
     cr_assert_eq(list_operands(1, one, in), 1);
     cr_assert(in[0] == x);
-    adj_graph_free(g);
 }
 
 /* relu(x), x of 5 numbers: what each candidate is prepared to. */
 Test(candidate, every_kernels_every_candidate)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {5}});
     const adj_node *y = adj_relu((adj_node *)x);
     const adj_layout *in[1] = {&packed}, *out[1] = {&packed};
@@ -117,13 +117,12 @@ Test(candidate, every_kernels_every_candidate)
     in[0] = &packed;
     cr_assert_eq(query_kernel(&k), ADJ_OK);
     cr_assert_eq(in[0], &packed);
-    adj_graph_free(g);
 }
 
 /* sparse_softmax_cross_entropy of 3x10 logits in 100 bytes and 3 labels, with gaps of 128. */
 Test(candidate, areas)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *logits = adj_input(g, "logits", ADJ_F32, (adj_shape){2, {3, 10}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {3}});
     const adj_node *y = adj_sparse_softmax_cross_entropy(logits, labels, 0);
@@ -150,5 +149,4 @@ Test(candidate, areas)
     bind_areas(&k, 0, NULL, bytes, from, to);
     cr_assert_eq(bytes[FLOAT_AREA], 128);
     cr_assert_eq(layout_bytes_of(&planted, NULL, adj_node_type(logits)), 120);
-    adj_graph_free(g);
 }

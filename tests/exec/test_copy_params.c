@@ -5,15 +5,15 @@
 
 #include "adjoint.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 static const adj_shape vec = {1, {2}};
 static const adj_init one = {ADJ_INIT_CONSTANT, 1, 0};
 
 static adj_exec *plan(adj_graph *g, adj_node *y, adj_updates *u)
 {
-    adj_exec *e;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .updates = u, .backend = "naive"};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     return e;
 }
 
@@ -37,9 +37,10 @@ static void expect_value(adj_exec *e, adj_graph *g, const char *name, float valu
 
 Test(copy_params, a_parameter_that_only_the_receiver_has_is_refused)
 {
-    adj_graph *a = adj_graph_new(), *b = adj_graph_new();
-    adj_exec *from = sum_of(a, 2, (const char *const[]){"both", "train/w"}, 3);
-    adj_exec *to = sum_of(b, 6, (const char *const[]){"both", "w1", "w2", "w3", "w4", "w5"}, 1);
+    scoped(release_graph) adj_graph *a = adj_graph_new(), *b = adj_graph_new();
+    scoped(release_exec) adj_exec *from = sum_of(a, 2, (const char *const[]){"both", "train/w"}, 3);
+    scoped(release_exec) adj_exec *to =
+        sum_of(b, 6, (const char *const[]){"both", "w1", "w2", "w3", "w4", "w5"}, 1);
 
     cr_assert_eq(adj_copy_params(to, from), ADJ_EARG);
     cr_expect_str_eq(
@@ -47,45 +48,34 @@ Test(copy_params, a_parameter_that_only_the_receiver_has_is_refused)
         "adj_copy_params: the executor to copy from lacks \"w1\", \"w2\", \"w3\" and 2 "
         "more (it alone has \"train/w\")");
     expect_value(to, b, "both", 1); /* nothing is copied */
-    adj_exec_free(from);
-    adj_exec_free(to);
-    adj_graph_free(a);
-    adj_graph_free(b);
 }
 
 /* An auxiliary head of a training graph. */
 Test(copy_params, the_source_may_hold_more)
 {
-    adj_graph *a = adj_graph_new(), *b = adj_graph_new();
-    adj_exec *from = sum_of(a, 2, (const char *const[]){"w", "head/w"}, 3);
-    adj_exec *to = sum_of(b, 1, (const char *const[]){"w"}, 1);
+    scoped(release_graph) adj_graph *a = adj_graph_new(), *b = adj_graph_new();
+    scoped(release_exec) adj_exec *from = sum_of(a, 2, (const char *const[]){"w", "head/w"}, 3);
+    scoped(release_exec) adj_exec *to = sum_of(b, 1, (const char *const[]){"w"}, 1);
     cr_assert_eq(adj_copy_params(to, from), ADJ_OK);
     expect_value(to, b, "w", 3);
-    adj_exec_free(from);
-    adj_exec_free(to);
-    adj_graph_free(a);
-    adj_graph_free(b);
 }
 
 /* Adam's moments and step are the training executor's own; a statistic that is only read is not. */
 Test(copy_params, states_that_the_receiver_updates_may_be_missing)
 {
-    adj_graph *a = adj_graph_new(), *b = adj_graph_new();
+    scoped(release_graph) adj_graph *a = adj_graph_new(), *b = adj_graph_new();
     adj_node *w = adj_param(a, "w", ADJ_F32, vec, one);
     adj_node *loss = adj_reduce_sum(adj_square(w), (adj_axes){.n = ADJ_ALL});
     adj_node *lr = adj_input(a, "lr", ADJ_F32, (adj_shape){0});
     adj_exec *training = plan(a, loss, adj_adam(loss, lr));
-    adj_exec *from = sum_of(b, 1, (const char *const[]){"w"}, 3);
+    scoped(release_exec) adj_exec *from = sum_of(b, 1, (const char *const[]){"w"}, 3);
     cr_assert_eq(adj_copy_params(training, from), ADJ_OK, "%s", adj_exec_message(training));
     expect_value(training, a, "w", 3);
     adj_exec_free(training);
 
-    adj_exec *reads = plan(a, adj_mul(w, adj_state(a, "bn/running", ADJ_F32, vec, one)), NULL);
+    scoped(release_exec) adj_exec *reads =
+        plan(a, adj_mul(w, adj_state(a, "bn/running", ADJ_F32, vec, one)), NULL);
     cr_assert_eq(adj_copy_params(reads, from), ADJ_EARG);
     cr_expect_str_eq(adj_exec_message(reads),
                      "adj_copy_params: the executor to copy from lacks \"bn/running\"");
-    adj_exec_free(reads);
-    adj_exec_free(from);
-    adj_graph_free(a);
-    adj_graph_free(b);
 }

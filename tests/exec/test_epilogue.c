@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 enum { SIZE = 3 };
@@ -106,12 +107,12 @@ static const adj_backend negating = {.version = ADJ_VERSION,
 /* ---- plans ---- */
 
 /* Slices are plans of their own, and tuning takes what is faster. */
-static void plan_as_usual(void)
+static void begin(void)
 {
-    unsetenv("ADJOINT_PLAN");
+    plan_as_usual();
     reset();
 }
-TestSuite(epilogue, .init = plan_as_usual);
+TestSuite(epilogue, .init = begin);
 
 /* relu(-x + addend), the addend given, or made of what is given before the negation or after it. */
 typedef enum { GIVEN, MADE_BEFORE, MADE_AFTER } addend_kind;
@@ -243,13 +244,10 @@ Test(epilogue, not_against_the_kernel)
 Test(epilogue, not_what_changes_more_often)
 {
     const adj_backend *const both[] = {&negating, naive_backend(), NULL};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
     adj_node *y = adj_add(adj_neg(p), adj_input(g, "x", ADJ_F32, vec));
-    adj_exec *e;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = both};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_expect_eq(nodes_of_negation(e), 1);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/roofline.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 /* ---- two backends before naive, each with a kernel for relu ---- */
@@ -115,7 +116,7 @@ static adj_exec *plan(adj_graph *g, int tune)
 
 static void expect(double of_first, double of_second, const char *impl)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     times[0] = of_first;
     times[1] = of_second;
     adj_exec *e = plan(g, 0);
@@ -123,7 +124,6 @@ static void expect(double of_first, double of_second, const char *impl)
     cr_expect_str_eq(adj_exec_step_at(e, 1).impl, impl, "%g and %g", of_first, of_second);
     adj_exec_free(e);
     cr_expect_eq(dropped, prepared, "each is dropped once: %d, %d", dropped, prepared);
-    adj_graph_free(g);
 }
 
 Test(estimate, the_least_is_taken_whichever_backend_it_is_of)
@@ -172,7 +172,7 @@ Test(estimate, a_backend_that_cannot_be_opened)
     times[1] = 0.5;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const int tune = i % 2;
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         open_status[0] = cases[i / 2].first;
         open_status[1] = cases[i / 2].second;
         times[0] = cases[i / 2].of_first;
@@ -185,7 +185,6 @@ Test(estimate, a_backend_that_cannot_be_opened)
         cr_expect_eq(opened[1], cases[i / 2].opened, "case %zu: %d times", i, opened[1]);
         adj_exec_free(e);
         cr_expect_eq(closed, cases[i / 2].closed, "case %zu", i);
-        adj_graph_free(g);
     }
 }
 
@@ -211,7 +210,7 @@ Test(estimate, arithmetic_or_memory)
     cr_expect_float_eq(node_seconds(ADJ_BF16), 26 * 2 / 52.0, 1e-12);
     roofline wide = machine;
     wide.memory = 1e9;
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *a = adj_input(g, "a", ADJ_F32, (adj_shape){2, {2, 3}});
     adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){2, {3, 4}});
     adj_node *y = adj_matmul(a, b, 0), *r = adj_relu(y);
@@ -224,7 +223,6 @@ Test(estimate, arithmetic_or_memory)
     cr_expect_float_eq(roofline_group(&wide, &both), (48 + 8) / 48.0, 1e-12);
     cr_expect_float_eq(nominal_seconds(&wide, &both), 2 * (48 + 8) / 48.0, 1e-12);
     cr_expect_float_eq(roofline_copy(&machine, y->type), 2 * 8 * 4 / 52.0, 1e-12);
-    adj_graph_free(g);
 }
 
 Test(estimate, of_a_nominal_machine)

@@ -13,9 +13,8 @@ static const adj_init two = {ADJ_INIT_CONSTANT, 2, 0};
 
 static adj_exec *exec_of(adj_graph *g, int n, adj_node *const fetch[], const adj_updates *u)
 {
-    adj_exec *e;
     adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .updates = u, .backend = "naive"};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     return e;
 }
 
@@ -30,7 +29,7 @@ static void expect(adj_exec *e, adj_node *n, float a, float b, float c)
 
 Test(executor, updates_come_after_the_run)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two),
              *q = adj_param(g, "q", ADJ_F32, vec3, (adj_init){0});
     adj_node *s = adj_state(g, "s", ADJ_F32, vec3, (adj_init){ADJ_INIT_CONSTANT, 7, 0});
@@ -59,28 +58,25 @@ Test(executor, updates_come_after_the_run)
     expect(e, p, 6, 6, 6);
     expect(e, q, 7, 7, 7);
     adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* scale(p, 1) is p in the plan, but fetching it does not fetch p. */
 Test(executor, only_a_fetched_parameter_shows_its_past)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *same = adj_scale(p, 1);
     adj_updates *u = adj_updates_new(g);
     adj_updates_add(u, p, adj_scale(p, 3));
-    adj_exec *e = exec_of(g, 1, &same, u);
+    scoped(release_exec) adj_exec *e = exec_of(g, 1, &same, u);
     cr_assert_eq(adj_run(e), ADJ_OK);
     expect(e, same, 2, 2, 2);
     expect(e, p, 6, 6, 6);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* p := 2p must not be seen by the reader of the old p, whichever runs first. */
 Test(executor, an_update_in_place_waits_for_readers)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two);
     adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     adj_node *next = adj_scale(p, 2);
@@ -106,12 +102,11 @@ Test(executor, an_update_in_place_waits_for_readers)
     expect(e, p, 12, 12, 12);
     expect(e, next, 4, 4, 4);
     adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 Test(executor, has_its_own_copy_and_moves_parameters_by_name)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
     adj_node *y = adj_mul(x, p);
     adj_exec *e = exec_of(g, 1, &y, NULL);
@@ -134,25 +129,22 @@ Test(executor, has_its_own_copy_and_moves_parameters_by_name)
     adj_exec_free(later);
 
     /* "a" would fit, "p" does not: neither is copied. */
-    adj_graph *other = adj_graph_new();
+    scoped(release_graph) adj_graph *other = adj_graph_new();
     adj_node *both[] = {adj_param(other, "a", ADJ_F32, vec3, (adj_init){ADJ_INIT_CONSTANT, 9, 0}),
                         adj_param(other, "p", ADJ_F32, (adj_shape){1, {4}}, two)};
-    adj_exec *from = exec_of(other, 2, both, NULL);
+    scoped(release_exec) adj_exec *from = exec_of(other, 2, both, NULL);
     adj_node *a = adj_param(g, "a", ADJ_F32, vec3, two), *mine[] = {y, a};
     e = exec_of(g, 2, mine, NULL);
     cr_assert_eq(adj_copy_params(e, from), ADJ_ESHAPE);
     cr_assert_not_null(strstr(adj_exec_message(e), "\"p\""));
     expect(e, a, 2, 2, 2);
     adj_exec_free(e);
-    adj_exec_free(from);
-    adj_graph_free(other);
-    adj_graph_free(g);
 }
 
 /* A label may repeat a parameter's name, on an older node too: the parameter is still found. */
 Test(executor, labels_do_not_hide_parameters)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *older = adj_scale(adj_fill(g, ADJ_F32, vec3, 0.1), 3);
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *y = adj_mul(adj_label(older, "p"), p);
     cr_assert_eq(adj_find(g, "p"), p);
@@ -164,7 +156,7 @@ Test(executor, labels_do_not_hide_parameters)
     adj_exec_free(to);
 
     adj_exec_opts nothing = {0};
-    adj_exec *failed;
+    scoped(release_exec) adj_exec *failed = NULL;
     cr_assert_eq(adj_exec_new(g, &nothing, &failed), ADJ_EARG);
     to = exec_of(g, 1, &y, NULL);
     cr_assert_eq(adj_copy_params(failed, to), ADJ_EARG);
@@ -172,13 +164,11 @@ Test(executor, labels_do_not_hide_parameters)
     cr_assert_eq(adj_copy_params(to, failed), ADJ_EARG);
     cr_assert_not_null(strstr(adj_exec_message(to), "adj_copy_params"));
     adj_exec_free(to);
-    adj_exec_free(failed);
-    adj_graph_free(g);
 }
 
 Test(executor, refuses_with_a_sentence)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *y = adj_relu(x), *none = NULL;
     adj_exec *e;
     float v[4] = {0};
@@ -224,16 +214,15 @@ Test(executor, refuses_with_a_sentence)
     inside[omp_get_thread_num()] = adj_run(e);
     cr_assert(inside[0] == ADJ_EARG && inside[1] == ADJ_EARG);
     adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* What a plan has no use for is taken, and what is no leaf of its graph is not. */
 Test(executor, leaves_that_nothing_needs)
 {
-    adj_graph *g = adj_graph_new(), *other = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new(), *other = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *unused = adj_input(g, "unused", ADJ_F32, vec3);
     adj_node *y = adj_scale(x, 2);
-    adj_exec *e = exec_of(g, 1, &y, NULL);
+    scoped(release_exec) adj_exec *e = exec_of(g, 1, &y, NULL);
     adj_node *later = adj_input(g, "later", ADJ_F32, vec3);
     adj_node *foreign = adj_input(other, "x", ADJ_F32, vec3);
     const float v[] = {1, 2, 3};
@@ -249,18 +238,15 @@ Test(executor, leaves_that_nothing_needs)
     cr_assert_not_null(strstr(adj_exec_message(e), "\"x\" has not been set"));
     cr_assert_eq(adj_get(e, foreign, got, 12), ADJ_EARG);
     cr_assert_not_null(strstr(adj_exec_message(e), "is not of this executor's graph"));
-    adj_exec_free(e);
-    adj_graph_free(g);
-    adj_graph_free(other);
 }
 
 /* adj_data shows in place what adj_get copies. */
 Test(executor, data_in_place)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
     adj_node *sum = adj_add(x, p), *y = adj_scale(sum, 2);
-    adj_exec *e = exec_of(g, 1, &y, NULL);
+    scoped(release_exec) adj_exec *e = exec_of(g, 1, &y, NULL);
     cr_assert_null(adj_data(e, y));
     cr_assert_not_null(strstr(adj_exec_message(e), "adj_run has not completed yet"));
     cr_assert_null(adj_data(e, sum));
@@ -276,17 +262,15 @@ Test(executor, data_in_place)
         cr_assert_arr_eq((const float *)adj_data(e, p), ((const float[]){2, 2, 2}), 12);
         cr_assert_arr_eq((const float *)adj_data(e, x), in, 12);
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* What is written where adj_set_in_place says is what adj_set would have copied there. */
 Test(executor, set_in_place)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *p = adj_param(g, "p", ADJ_F32, vec3, two);
     adj_node *y = adj_mul(x, adj_scale(p, 2));
-    adj_exec *e = exec_of(g, 1, &y, NULL);
+    scoped(release_exec) adj_exec *e = exec_of(g, 1, &y, NULL);
     for (int run = 0; run < 3; run++) {
         const float in[] = {(float)run, (float)(run + 1), (float)(run + 2)};
         float got[3];
@@ -304,8 +288,6 @@ Test(executor, set_in_place)
         cr_assert_eq(adj_get(e, x, got, 12), ADJ_OK);
         cr_assert_arr_eq(got, in, 12);
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 static void expect_not_in_place(adj_exec *e, const adj_node *n, adj_status status, const char *why)
@@ -318,7 +300,7 @@ static void expect_not_in_place(adj_exec *e, const adj_node *n, adj_status statu
 
 Test(executor, what_is_not_set_in_place)
 {
-    adj_graph *g = adj_graph_new(), *other = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new(), *other = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *y = adj_scale(x, 2);
     adj_node *unused = adj_input(g, "unused", ADJ_F32, vec3);
     adj_node *c = adj_const(g, ADJ_F32, vec3, (const float[]){1, 2, 3});
@@ -341,15 +323,13 @@ Test(executor, what_is_not_set_in_place)
     expect_not_in_place(failed, x, status, "none");
     adj_exec_free(failed);
     adj_exec_free(e);
-    adj_graph_free(g);
-    adj_graph_free(other);
 }
 
 /* Reshapes cost no step, and what shares memory with a parameter still shows the value from before
  * the updates. */
 Test(executor, views)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two),
              *q = adj_param(g, "q", ADJ_F32, vec3, (adj_init){0});
     adj_node *view = adj_reshape(adj_reshape(p, (adj_shape){2, {3, 1}}), (adj_shape){2, {1, 3}});
@@ -360,7 +340,7 @@ Test(executor, views)
     adj_updates_add(u, p, adj_scale(p, 3));
     adj_updates_add(u, q, same);
     adj_node *fetch[] = {view, back};
-    adj_exec *e = exec_of(g, 2, fetch, u);
+    scoped(release_exec) adj_exec *e = exec_of(g, 2, fetch, u);
     for (float want = 2; want < 60; want *= 3) {
         cr_assert_eq(adj_run(e), ADJ_OK);
         expect(e, view, want, want, want);
@@ -368,15 +348,13 @@ Test(executor, views)
         expect(e, q, want, want, want);
         expect(e, p, 3 * want, 3 * want, 3 * want);
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* stats may be x itself or a view of it: then the result must not be written over them. */
 Test(executor, in_place_spares_other_operands)
 {
     static const adj_shape pair = {2, {2, 2}};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given(&f, ADJ_F32, (adj_shape){3, {1, 2, 2}}, (double[]){0, 1, 4, 16});
     adj_node *one = adj_fill(f.g, ADJ_F32, (adj_shape){1, {2}}, 1);
     adj_node *zero = adj_fill(f.g, ADJ_F32, (adj_shape){1, {2}}, 0);
@@ -388,7 +366,6 @@ Test(executor, in_place_spares_other_operands)
     const double want[][4] = {{0, 0, 1, 1.875}, {0, 0, 1, 1.875}, {-0.5, 0.25, 3, 7.28125}};
     for (int i = 0; i < 3; i++)
         expect_values(&f, y[i], "naive", want[i], 1e-6, 0);
-    fixture_free(&f);
 }
 
 /* A run with a label that is out of range, then one with the last class: p is tripled once. */
@@ -407,7 +384,7 @@ static void fails_without_trace(adj_exec *e, adj_node *p, adj_node *label, adj_n
 /* What an update computes right into its leaf is seen by no fetch and by no failed run. */
 Test(executor, updates_in_place_stay_unseen)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two), *next = adj_scale(p, 3);
     adj_node *view = adj_reshape(next, (adj_shape){2, {3, 1}});
     adj_updates *u = adj_updates_new(g);
@@ -425,13 +402,12 @@ Test(executor, updates_in_place_stay_unseen)
     cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
     fails_without_trace(e, p, label, loss);
     adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* Nor when what fails is itself made as part of an update. */
 Test(executor, an_update_that_fails_changes_nothing)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two);
     adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){2, {1, 3}});
     adj_node *label = adj_input(g, "label", ADJ_I32, (adj_shape){1, {1}});
@@ -440,9 +416,7 @@ Test(executor, an_update_that_fails_changes_nothing)
     adj_updates_add(u, p, adj_scale(p, 3));
     adj_node *loss = adj_sparse_softmax_cross_entropy_grad(z, label, 0);
     adj_graph_set_role(g, ADJ_ROLE_FORWARD);
-    adj_exec *e = exec_of(g, 1, &loss, u);
+    scoped(release_exec) adj_exec *e = exec_of(g, 1, &loss, u);
     cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
     fails_without_trace(e, p, label, loss);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }

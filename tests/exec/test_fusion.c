@@ -8,6 +8,7 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 enum { BATCH = 2, MAX_PARAMS = 16 };
 
@@ -94,14 +95,13 @@ static void set_integers(adj_exec *e, const adj_node *leaf, uint64_t stream, int
     int64_t n = adj_shape_elems(t.shape);
     size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
     uint32_t word[4], key[2] = {(uint32_t)stream, 11};
-    void *v = malloc(bytes);
+    scoped(release) void *v = malloc(bytes);
     for (int64_t i = 0; i < n; i++) {
         adj_philox((uint32_t[]){(uint32_t)i, 0, 0, 0}, key, word);
         int value = low + (int)(word[0] % (uint32_t)(high - low + 1));
         adj_store(t.dtype, v, i, word[1] % one_of == 0 ? value : 0);
     }
     cr_assert_eq(adj_set(e, leaf, v, bytes), ADJ_OK, "%s", adj_exec_message(e));
-    free(v);
 }
 
 static void append(trained *t, adj_exec *e, const adj_node *n)
@@ -109,12 +109,11 @@ static void append(trained *t, adj_exec *e, const adj_node *n)
     adj_type type = adj_node_type(n);
     int64_t elems = adj_shape_elems(type.shape);
     size_t bytes = (size_t)elems * adj_dtype_size(type.dtype);
-    void *v = malloc(bytes);
+    scoped(release) void *v = malloc(bytes);
     t->value = realloc(t->value, (size_t)(t->n + elems) * sizeof *t->value);
     cr_assert_eq(adj_get(e, n, v, bytes), ADJ_OK, "%s", adj_exec_message(e));
     adj_convert(type.dtype, v, ADJ_F64, t->value + t->n, elems);
     t->n += elems;
-    free(v);
 }
 
 static int is_zero(const double *v, int64_t n)
@@ -149,8 +148,7 @@ static trained train(network build, adj_dtype dtype, adj_exec_opts o)
     o.fetch = &loss;
     o.updates = u;
     o.threads = 2;
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(r.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(r.g, &o);
     set_integers(e, x, 1, -2, 2, 3);
     set_integers(e, dy, 2, 1, 3, 1);
     for (int i = 0; i < r.n; i++)
@@ -189,7 +187,6 @@ static void expect_same(const trained *got, const trained *want, const char *nam
                  want->n_param);
 }
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(fusion, .init = plan_as_usual);
 
 Test(fusion, training_steps_on_integers_to_the_last_bit)
@@ -234,7 +231,7 @@ Test(fusion, models_within_their_bounds)
         int64_t size;
     } models[] = {{"lenet", 16}, {"resnet8", 8}, {"ds_cnn", 0}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_model_opts options = {
             .batch = BATCH, .training = 1, .height = models[i].size, .width = models[i].size};
         adj_node *logits = adj_model_logits(g, adj_model_find(models[i].name, NULL), &options);
@@ -264,7 +261,6 @@ Test(fusion, models_within_their_bounds)
         cr_assert_eq(adj_comparison_whole_failed_count(c), 0);
         cr_assert_eq(adj_comparison_result_at(c, 2).differs, 0); /* as when every node is kept */
         adj_comparison_free(c);
-        adj_graph_free(g);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 enum { NODES = 40, MAX = 4 };
@@ -119,16 +120,13 @@ static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *co
                    float out[4])
 {
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_set(e, x, (float[]){0.1F, -0.2F, 0.3F, 0.4F}, 16), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_get(e, y, out, 16), ADJ_OK);
-    adj_exec_free(e);
 }
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(group, .init = plan_as_usual);
 
 Test(group, cycles_are_refused_and_nothing_else_is)
@@ -139,7 +137,7 @@ Test(group, cycles_are_refused_and_nothing_else_is)
     for (uint64_t seed = 1; seed <= 200; seed++) {
         memset(&plant, 0, sizeof plant);
         plant.seed = seed;
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}), *n[NODES + 1] = {x};
         for (int i = 1; i <= NODES; i++) {
             const adj_node *a = n[draw(i)], *b = n[i - 1 - draw(i < 4 ? i : 4)];
@@ -153,7 +151,6 @@ Test(group, cycles_are_refused_and_nothing_else_is)
         cr_assert_arr_eq(got, want, sizeof got);
         taken += plant.taken;
         cycles += plant.cycles;
-        adj_graph_free(g);
     }
     cr_assert(taken > 500 && cycles > 500, "%d taken, %d refused", taken, cycles);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 enum { SIZE = 4, NODES = 14, LEAVES = 5 };
@@ -52,8 +53,7 @@ static adj_exec *plan(adj_graph *g, int n, adj_node *const fetch[], const adj_up
                        .debug.backends = both,
                        .debug.profile = 1,
                        .debug.canaries = 1};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     negated = 0;
     return e;
 }
@@ -89,13 +89,13 @@ static int steps_without_time(const adj_exec *e)
 /* y = x - p + pq, where -p could be overwritten by the sum, and a view of it is fetched. */
 Test(invariant, is_computed_when_a_parameter_changes)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec), *p = adj_param(g, "p", ADJ_F32, vec, two);
     adj_node *q = adj_state(g, "q", ADJ_F32, vec, three);
     adj_node *minus = adj_neg(p), *product = adj_neg(adj_mul(minus, q));
     adj_node *y = adj_add(adj_add(minus, x), product);
     adj_node *view = adj_reshape(minus, (adj_shape){2, {2, 2}}), *fetch[] = {y, view};
-    adj_exec *e = plan(g, 2, fetch, NULL), *other = plan(g, 1, &y, NULL);
+    scoped(release_exec) adj_exec *e = plan(g, 2, fetch, NULL), *other = plan(g, 1, &y, NULL);
     set(e, x, 1);
     run(e, 2);
     expect(e, y, 1 - 2 + 6);
@@ -119,22 +119,19 @@ Test(invariant, is_computed_when_a_parameter_changes)
     cr_assert_eq(adj_copy_params(e, other), ADJ_OK);
     run(e, 2);
     expect(e, y, 4 - 10 + 30);
-    adj_exec_free(e);
-    adj_exec_free(other);
-    adj_graph_free(g);
 }
 
 /* p is trained, q is frozen, r is assigned what follows from q alone. */
 Test(invariant, what_an_update_assigns_is_not)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec, two), *q = adj_param(g, "q", ADJ_F32, vec, three);
     adj_node *r = adj_param(g, "r", ADJ_F32, vec, two);
     adj_node *minus_q = adj_neg(q), *y = adj_add(adj_neg(p), minus_q);
     adj_updates *u = adj_updates_new(g);
     adj_updates_add(u, p, adj_add(p, p));
     adj_updates_add(u, r, minus_q);
-    adj_exec *e = plan(g, 1, &y, u);
+    scoped(release_exec) adj_exec *e = plan(g, 1, &y, u);
     run(e, 2);
     expect(e, y, -2 - 3);
     expect(e, r, -3);
@@ -146,14 +143,12 @@ Test(invariant, what_an_update_assigns_is_not)
     run(e, 2);
     expect(e, y, -8 - 1);
     expect(e, r, -1);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* A fill that only varying steps read is made in every run: its memory is worth more. */
 Test(invariant, constants_are_there_in_time)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec), *p = adj_param(g, "p", ADJ_F32, vec, two);
     adj_node *minus = adj_neg(adj_fill(g, ADJ_F32, vec, 4)); /* simplified or not */
     adj_node *c = adj_reshape(adj_reshape(minus, (adj_shape){2, {2, 2}}), vec);
@@ -175,17 +170,16 @@ Test(invariant, constants_are_there_in_time)
         cr_assert_eq(steps_without_time(e), 0);
     }
     adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* What failed is tried again, until its parameter is set. */
 Test(invariant, a_failure_is_not_forgotten)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *labels = adj_state(g, "labels", ADJ_I32, (adj_shape){1, {1}}, (adj_init){0});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){2, {1, SIZE}}, two);
     adj_node *loss = adj_sparse_softmax_cross_entropy(w, labels, 0), *y = adj_neg(loss);
-    adj_exec *e = plan(g, 1, &y, NULL);
+    scoped(release_exec) adj_exec *e = plan(g, 1, &y, NULL);
     run(e, 1);
     cr_assert_eq(adj_set(e, labels, (int32_t[]){SIZE}, 4), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_EARG);
@@ -193,8 +187,6 @@ Test(invariant, a_failure_is_not_forgotten)
     cr_assert_eq(adj_set(e, labels, (int32_t[]){1}, 4), ADJ_OK);
     run(e, 1);
     run(e, 0);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* ---- an inference in bf16: casts and packed filters ---- */
@@ -228,7 +220,7 @@ Test(invariant, an_inference_casts_its_filters_once)
     unsetenv("ADJOINT_PLAN"); /* two plans that are timed apart may differ in bits */
     counter c = {0};
     const adj_allocator a = {count_alloc, count_free, &c};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 6, 6, 16}});
     adj_node *w[2], *y = x;
     for (int i = 0; i < 2; i++) {
@@ -242,8 +234,7 @@ Test(invariant, an_inference_casts_its_filters_once)
                        .allocator = &a,
                        .debug.profile = 1};
     float got[6 * 6 * 16], want[6 * 6 * 16];
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     for (int turn = 0; turn < 4; turn++) {
         long before = c.calls;
         draw(e, x, 7);
@@ -253,24 +244,19 @@ Test(invariant, an_inference_casts_its_filters_once)
         cr_assert_eq(adj_get(e, y, got, sizeof got), ADJ_OK);
         cr_assert_eq(c.calls, before, "adj_run allocated");
         cr_assert_eq(steps_without_time(e) >= 2, turn == 1);
-        adj_exec *fresh;
-        cr_assert_eq(adj_exec_new(g, &o, &fresh), ADJ_OK);
+        scoped(release_exec) adj_exec *fresh = plan_of(g, &o);
         cr_assert_eq(adj_copy_params(fresh, e), ADJ_OK);
         draw(fresh, x, 7);
         cr_assert_eq(adj_run(fresh), ADJ_OK);
         cr_assert_eq(adj_get(fresh, y, want, sizeof want), ADJ_OK);
         cr_assert_eq(memcmp(got, want, sizeof got), 0, "turn %d", turn);
-        adj_exec_free(fresh);
     }
-    char *text = NULL;
+    scoped(release) char *text = NULL;
     size_t bytes = 0;
     FILE *f = open_memstream(&text, &bytes);
     adj_exec_print(f, e);
     fclose(f);
     cr_assert_not_null(strstr(text, "(only when a parameter has changed)"), "%s", text);
-    free(text);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* ---- random graphs, sets and updates against plain C ---- */
@@ -348,8 +334,7 @@ static void grow(uint64_t seed, const char *backend)
             adj_updates_add(u, r.node[k], r.node[r.next[k]]);
     adj_exec_opts o = {
         .n_fetch = 3, .fetch = fetch, .updates = u, .backend = backend, .debug.canaries = 1};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(r.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(r.g, &o);
     for (int turn = 0; turn < 6; turn++) {
         for (int k = 0; k < LEAVES; k++) {
             if (turn > 0 && draw_int(&r, 4) > 0)
@@ -368,7 +353,6 @@ static void grow(uint64_t seed, const char *backend)
         }
         assign(&r);
     }
-    adj_exec_free(e);
     adj_graph_free(r.g);
 }
 

@@ -10,15 +10,15 @@
 
 #include "adjoint.h"
 #include "tests/counter.h"
+#include "tests/plan.h"
 
 /* The graph of a failed plan is as good as before. */
 static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)
 {
-    adj_exec *e = NULL;
     long failed_at = c->fail_at;
     c->fail_at = 0;
     cr_assert_eq(adj_graph_status(g), ADJ_OK);
-    cr_assert_eq(adj_exec_new(g, o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, o);
     adj_exec_free(e);
     c->fail_at = failed_at;
 }
@@ -124,7 +124,6 @@ static void run_out_of_memory(adj_status (*trial)(counter *c))
 
 /* Allocations are counted here, and tuning makes as many as it has time for: no other plans,
  * whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(memory, .init = plan_as_usual);
 
 Test(memory, out_of_memory_naive) { run_out_of_memory(by_naive); }
@@ -134,13 +133,12 @@ Test(memory, out_of_memory_of_packed_filters) { run_out_of_memory(plan_packed_fi
 /* A chain of elementwise nodes needs one buffer, or two when something else is read later. */
 Test(memory, the_arena_is_small)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {1024}}), *y = x;
     for (int i = 0; i < 20; i++)
         y = adj_relu(adj_scale(y, 1 + i));
-    adj_exec *e;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_exec_stats(e).arena_bytes, 4096);
     cr_assert_eq(adj_exec_stats(e).live_bytes, 4096);
     adj_exec_free(e);
@@ -149,7 +147,6 @@ Test(memory, the_arena_is_small)
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_exec_stats(e).arena_bytes, 8192);
     adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* The largest block that was asked for. */
@@ -179,18 +176,15 @@ Test(memory, the_arena_starts_as_nan)
 {
     largest block = {0};
     const adj_allocator a = {note_largest, forget, &block};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {512, 1}});
     adj_node *y = adj_matmul(x, x, ADJ_TRANSPOSE_B);
-    adj_exec *e;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive", .allocator = &a};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     size_t arena = adj_exec_stats(e).arena_bytes, at = block.bytes - arena;
     cr_assert(arena >= 1 << 20 && block.bytes >= arena && at < 256);
     for (size_t i = at; i < arena; i++)
         cr_assert_eq(block.data[i], 0xff, "byte %zu of %zu", i, block.bytes);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* ---- huge pages ---- */
@@ -231,10 +225,9 @@ static size_t asked_bytes_of(int64_t elems)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {elems}}), *y = adj_relu(x);
-    adj_exec *e;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
     void *at;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_set_in_place(e, x, &at), ADJ_OK);
     memset(at, 0, adj_type_bytes(adj_node_type(x)));
     cr_assert_eq(adj_run(e), ADJ_OK);
@@ -259,19 +252,18 @@ enum { MANY = 2500, LENGTH = 100 };
  * smaller, lie where values were. */
 Test(memory, many_values_share_a_small_arena)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {LENGTH}}), *value[MANY], *sum[MANY];
     for (int i = 0; i < MANY; i++)
         value[i] = adj_scale(x, i + 1);
     for (int i = MANY - 1; i >= 0; i--)
         sum[i] = adj_reduce_sum(value[i], (adj_axes){.n = ADJ_ALL, .keep_dims = 1});
     adj_node *all = adj_concat(MANY, sum, 0);
-    adj_exec *e;
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &all,
                              .backend = "naive",
                              .debug = {.no_fusion = 1, .no_passes = 1, .canaries = 1}};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     const adj_exec_info info = adj_exec_stats(e);
     cr_expect_leq(info.arena_bytes, info.live_bytes + info.live_bytes / 10);
     void *at;
@@ -282,6 +274,4 @@ Test(memory, many_values_share_a_small_arena)
     const float *got = adj_data(e, all);
     for (int i = 0; i < MANY; i++)
         cr_assert_eq((double)got[i], LENGTH * (i + 1.0), "value %d", i);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }

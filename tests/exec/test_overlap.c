@@ -7,6 +7,7 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 enum { BATCH = 4, SIDE = 8, LAYERS = 6, CHANNELS = 8 };
@@ -140,7 +141,6 @@ static int find_step(const net *n, const char *op, int from)
     return from;
 }
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(overlap, .init = plan_as_usual);
 
 /* ---- tests ---- */
@@ -151,19 +151,16 @@ Test(overlap, answers_while_kernels_are_timed)
     static const adj_backend *list[8] = {&link_backend};
     for (int i = 0; i < 6 && adj_backends[i] != NULL; i++)
         list[i + 1] = adj_backends[i];
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 16, 16, 8}});
     adj_node *y = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 8});
     const adj_exec_opts opts = {
         .n_fetch = 1, .fetch = &y, .threads = 1, .tune = 1, .debug.backends = list};
-    adj_exec *e;
     setenv("ADJOINT_TUNE", "off", 1);
     memset(&link, 0, sizeof link);
-    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     cr_expect_gt(adj_exec_stats(e).timed, 0);
     cr_expect_geq(link.asked, adj_exec_stats(e).timed);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* The last layer's gradient travels while the others are computed. */
@@ -270,9 +267,8 @@ static int starts_of_branches(int rank, size_t started[64])
                                 .threads = 1,
                                 .backend = "naive",
                                 .debug.backends = both};
-    adj_exec *e = NULL;
     int n = 0;
-    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &opts);
     for (int i = 0; i < adj_exec_step_count(e) && n < 64; i++)
         if (strcmp(adj_exec_step_at(e, i).op, "all_reduce_start") == 0)
             started[n++] = adj_exec_step_at(e, i).bytes;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint.h"
+#include "tests/plan.h"
 
 typedef struct {
     adj_graph *g;
@@ -65,15 +66,13 @@ static void write_file(const char *name, int format, const model *m)
     else if (format == AS_DOT)
         adj_print_dot(f, 3, m->root);
     else {
-        adj_exec *e;
         adj_exec_opts o = {.n_fetch = 1,
                            .fetch = m->root,
                            .updates = m->updates,
                            .backend = "naive",
                            .threads = 2};
-        cr_assert_eq(adj_exec_new(m->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        scoped(release_exec) adj_exec *e = plan_of(m->g, &o);
         adj_exec_print(f, e);
-        adj_exec_free(e);
     }
     fclose(f);
 }
@@ -109,9 +108,9 @@ Test(print, plan) { compare(AS_PLAN, "step.plan", 0); }
  */
 Test(print, odd_names)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "a\"b\\c\nd\033", ADJ_F32, (adj_shape){0}), *none = NULL;
-    char *text = calloc(1, 4096), *dot = calloc(1, 4096);
+    scoped(release) char *text = calloc(1, 4096), *dot = calloc(1, 4096);
     FILE *f = fmemopen(text, 4096, "w");
     adj_print(f, 1, &x);
     adj_print(f, 1, &none);
@@ -123,16 +122,13 @@ Test(print, odd_names)
     adj_print_dot(f, 1, &x);
     fclose(f);
     cr_assert_not_null(strstr(dot, "a\\\"b\\\\c\\\\nd\\\\x1b\\n"), "%s", dot);
-    free(text);
-    free(dot);
-    adj_graph_free(g);
 }
 
 /* What is built inside an update, by layers that set a role of their own and then the one from
  * before, stays part of it; adj_grad restores it too. */
 Test(print, roles_nest)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){0}), *y[5], *dx;
     adj_role outer = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     cr_assert_eq(outer, ADJ_ROLE_FORWARD);
@@ -157,5 +153,4 @@ Test(print, roles_nest)
     char *line = text;
     for (int i = 0; expected[i] != '\0'; i++, line = strchr(line, '\n') + 1)
         cr_expect_eq(*line, expected[i], "line %d of\n%s", i, text);
-    adj_graph_free(g);
 }

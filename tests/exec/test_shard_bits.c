@@ -8,6 +8,7 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 enum { BATCH = 4, MAX_SHARDS = 4, STEPS = 2, MAX_BYTES = 1 << 21 };
 
@@ -20,13 +21,12 @@ static void set_batch(adj_exec *e, const adj_updates *u, adj_node *images, adj_n
 {
     static const int32_t classes[BATCH] = {1, 7, 3, 0};
     const int64_t n = adj_shape_elems(adj_node_type(images).shape);
-    float *x = malloc((size_t)n * sizeof *x);
+    scoped(release) float *x = malloc((size_t)n * sizeof *x);
     adj_draw(ADJ_F32, x, n, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
     for (int k = 0; k < adj_shard_count(u); k++) {
         cr_assert_eq(adj_set(e, adj_shard_node(u, images, k), x, (size_t)n * sizeof *x), ADJ_OK);
         cr_assert_eq(adj_set(e, adj_shard_node(u, labels, k), classes, sizeof classes), ADJ_OK);
     }
-    free(x);
 }
 
 /* Trains some steps and copies all parameters and states to values; returns the number of bytes. */
@@ -51,8 +51,7 @@ static size_t train(const setting *s, int shards, char *values)
                              .precision = s->precision,
                              .threads = 1};
     const float rate = 0.01F;
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     set_batch(e, u, adj_find(g, "images"), labels);
     cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
     for (int i = 0; i < STEPS; i++)
@@ -97,7 +96,6 @@ static void expect_all(const char *direct_isa, const char *onednn_isa)
 }
 
 /* Tuning may choose other kernels for another number of shards. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(shard_bits, .init = plan_as_usual);
 
 /* A level that the CPU does not have runs as the highest one that it has. */

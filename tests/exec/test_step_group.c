@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 
 /* relu(conv2d(x, w)) on 8x6 images in NCHW. */
 static adj_exec *plan(adj_graph *g, const char *backend)
@@ -13,12 +14,10 @@ static adj_exec *plan(adj_graph *g, const char *backend)
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 32}});
     adj_node *y = adj_relu(adj_conv2d(x, w, &(adj_conv){.format = ADJ_NCHW}));
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     return e;
 }
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(step_group, .init = plan_as_usual);
 
 /* The convolution's step; -1: there is none. */
@@ -32,8 +31,8 @@ static int conv_step(const adj_exec *e)
 
 Test(step_group, as_the_executor_computes_it)
 {
-    adj_graph *g = adj_graph_new();
-    adj_exec *e = plan(g, "naive");
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_exec) adj_exec *e = plan(g, "naive");
     int step = conv_step(e);
     const adj_group *group = adj_exec_step_group(e, step);
     cr_assert_not_null(group);
@@ -44,15 +43,13 @@ Test(step_group, as_the_executor_computes_it)
     cr_expect_str_eq(adj_exec_step_layout(e, step, conv->in[0]), "plain");
     cr_expect_str_eq(adj_exec_step_layout(e, step, conv->in[1]), "plain");
     cr_expect_str_eq(adj_exec_step_layout(e, step, group->out[0]), "plain");
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* oneDNN lays out the filter as it likes: in a layout of its own after a reorder, or plain. */
 Test(step_group, layouts)
 {
-    adj_graph *g = adj_graph_new();
-    adj_exec *e = plan(g, "onednn");
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_exec) adj_exec *e = plan(g, "onednn");
     int step = conv_step(e);
     const adj_group *group = adj_exec_step_group(e, step);
     cr_assert_not_null(group);
@@ -62,14 +59,12 @@ Test(step_group, layouts)
     cr_expect_str_not_empty(filter);
     cr_expect_eq(strcmp(filter, "plain") != 0, adj_exec_stats(e).reorders > 0, "%s, %d reorders",
                  filter, adj_exec_stats(e).reorders);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 Test(step_group, nothing)
 {
-    adj_graph *g = adj_graph_new();
-    adj_exec *e = plan(g, "naive");
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_exec) adj_exec *e = plan(g, "naive");
     int step = conv_step(e), n = adj_exec_step_count(e);
     const adj_node *elsewhere = adj_graph_node_at(g, 0);
     cr_expect_null(adj_exec_step_group(e, -1));
@@ -77,6 +72,4 @@ Test(step_group, nothing)
     cr_expect_null(adj_exec_step_group(NULL, 0));
     cr_expect_str_empty(adj_exec_step_layout(e, step, elsewhere));
     cr_expect_str_empty(adj_exec_step_layout(e, n, elsewhere));
-    adj_exec_free(e);
-    adj_graph_free(g);
 }

@@ -26,17 +26,15 @@ static int warns(const adj_exec *e)
 /* y's bytes, malloc'ed. *warned: the plan says that they depend on the threads. */
 static char *bytes_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned)
 {
-    adj_exec *e = NULL;
     o.n_fetch = 1;
     o.fetch = &y;
-    cr_assert_eq(adj_exec_new(f->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(f->g, &o);
     for (int i = 0; i < f->n_in; i++) {
         adj_type t = adj_node_type(f->in[i]);
         int64_t n = adj_shape_elems(t.shape);
-        char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
+        scoped(release) char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
         adj_convert(ADJ_F64, f->value[i], t.dtype, data, n);
         adj_set(e, f->in[i], data, (size_t)n * adj_dtype_size(t.dtype));
-        free(data);
     }
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     adj_type t = adj_node_type(y);
@@ -57,12 +55,11 @@ static int expect_same(fixture *f, adj_node *y, adj_exec_opts o)
     o.threads = 1;
     char *want = bytes_with(f, y, o, &warned);
     for (o.threads = 2; o.threads <= MAX_THREADS; o.threads++) {
-        char *got = bytes_with(f, y, o, &warned);
+        scoped(release) char *got = bytes_with(f, y, o, &warned);
         if (!warned)
             cr_expect_arr_eq(got, want, bytes, "%s %s, backend %s: %d threads give other bits",
                              y->op->name, adj_dtype_name(t.dtype), o.backend, o.threads);
         same += !warned;
-        free(got);
     }
     free(want);
     return same;
@@ -95,7 +92,7 @@ static void expect_all(const char *backend, adj_math math, int same_bits, int al
     static const int64_t channels[] = {3, 16, 64};
     for (int d = 0; d < 2; d++)
         for (int c = 0; c < 6; c++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *y[8];
             build(&f, dtypes[d], channels[c % 3], c >= 3, y);
             for (int i = 0; i < 8; i++) {
@@ -105,7 +102,6 @@ static void expect_all(const char *backend, adj_math math, int same_bits, int al
                     (adj_exec_opts){.backend = backend, .math = math, .same_bits = same_bits});
                 cr_expect(!always || same == MAX_THREADS - 1, "%s warns", y[i]->op->name);
             }
-            fixture_free(&f);
         }
 }
 
@@ -124,8 +120,7 @@ static float *train(const char *backend, int threads, adj_precision precision, i
     o.precision = precision;
     o.same_bits = 1;
     o.updates = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     int64_t pixels = adj_shape_elems(adj_node_type(images).shape);
     float *x = malloc((size_t)pixels * sizeof *x), rate = 0.01F;
     adj_draw(ADJ_F32, x, pixels, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
@@ -147,17 +142,14 @@ static float *train(const char *backend, int threads, adj_precision precision, i
 static void expect_training(const char *backend, adj_precision precision)
 {
     int64_t n;
-    float *want = train(backend, 1, precision, &n);
+    scoped(release) float *want = train(backend, 1, precision, &n);
     for (int threads = 2; threads <= MAX_THREADS; threads++) {
-        float *got = train(backend, threads, precision, &n);
+        scoped(release) float *got = train(backend, threads, precision, &n);
         cr_expect_arr_eq(got, want, (size_t)n * sizeof *got, "%s, %d threads", backend, threads);
-        free(got);
     }
-    free(want);
 }
 
 /* Tuning may choose other kernels for another number of threads. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(thread_bits, .init = plan_as_usual);
 
 Test(thread_bits, training)

@@ -8,11 +8,11 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 enum { BATCH = 4, SIDE = 6 };
 
 /* Tuning may choose other kernels for each of two plans whose bits are compared. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(data_parallel, .init = plan_as_usual);
 
 typedef struct {
@@ -108,10 +108,9 @@ Test(data_parallel, bucket_bytes)
         net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
         const adj_updates *u = adj_data_parallel(
             n.updates, &(adj_data_parallel_opts){.processes = 3, .bucket_bytes = bytes});
-        char *seen = calloc((size_t)adj_graph_node_count(n.g), 1);
+        scoped(release) char *seen = calloc((size_t)adj_graph_node_count(n.g), 1);
         for (int i = 0; i < adj_updates_count(u); i++)
             check_bucket(adj_updates_next_at(u, i), seen, bytes);
-        free(seen);
         adj_graph_free(n.g);
     }
 }
@@ -123,10 +122,9 @@ static size_t run(net *n, const adj_updates *u, const char *backend, char *value
     const int32_t labels[BATCH] = {0, 1, 2, 1};
     const float lr = 0.1F;
     size_t bytes = 0;
-    adj_exec *e;
     const adj_exec_opts o = {
         .n_fetch = 1, .fetch = &n->loss, .updates = u, .backend = backend, .threads = 1};
-    cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(n->g, &o);
     adj_draw(ADJ_F32, x, BATCH * SIDE * SIDE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 2);
     for (int step = 0; step < 2; step++) {
         adj_set(e, n->x, x, sizeof x);
@@ -164,7 +162,7 @@ Test(data_parallel, of_one_gives_the_same_bits)
  * same, and the gradient itself is what is reduced. */
 Test(data_parallel, updates_by_hand)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){1, {5}}, (adj_init){0});
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {5}}), *dw;
     adj_node *loss = adj_reduce_sum(adj_square(adj_mul(w, x)), (adj_axes){.n = ADJ_ALL});
@@ -181,7 +179,6 @@ Test(data_parallel, updates_by_hand)
     cr_expect_str_eq(half->op->name, "scale");
     cr_expect_str_eq(half->in[0]->op->name, "all_reduce");
     cr_expect_eq(half->in[0]->in[0], dw);
-    adj_graph_free(g);
 }
 
 Test(data_parallel, refusals)
@@ -197,7 +194,7 @@ Test(data_parallel, refusals)
         {{.processes = 2, .shards = -2}, "got -2, expected 0 or a multiple"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_updates *u = adj_updates_new(g);
         cr_expect_null(adj_data_parallel(u, NULL));
         cr_expect_null(adj_data_parallel(NULL, &cases[i].o));
@@ -205,7 +202,6 @@ Test(data_parallel, refusals)
         cr_expect_eq(adj_graph_status(g), ADJ_EARG);
         cr_expect_not_null(strstr(adj_graph_message(g), cases[i].why), "%s", adj_graph_message(g));
         cr_expect_null(adj_data_parallel(u, &(adj_data_parallel_opts){.processes = 2}));
-        adj_graph_free(g);
     }
 }
 
@@ -276,10 +272,9 @@ static double run_shards(net (*make)(adj_dtype, int), int shards, int per, doubl
     adj_node *loss[MAX_SHARDS];
     for (int k = 0; k < shards; k++)
         loss[k] = adj_shard_node(u, n.loss, k);
-    adj_exec *e;
     const adj_exec_opts opts = {
         .n_fetch = shards, .fetch = loss, .updates = u, .threads = 1, .backend = "naive"};
-    cr_assert_eq(adj_exec_new(n.g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(n.g, &opts);
     for (int step = 0; step < 3; step++) {
         draw_images(x, shards * per, step);
         for (int k = 0; k < shards; k++) {
@@ -394,7 +389,7 @@ Test(data_parallel, synchronised_variance_of_large_values)
     enum { SHARDS = 4, PER = 2, N = PER * IMAGE };
     float x[SHARDS][N], stats[2];
     double sum = 0, squares = 0;
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *image = adj_input(g, "x", ADJ_F32, (adj_shape){4, {PER, SIDE, SIDE, 1}});
     adj_node *state = adj_state(g, "stats", ADJ_F32, (adj_shape){2, {2, 1}}, (adj_init){0});
     adj_updates *u = adj_updates_new(g);
@@ -402,9 +397,8 @@ Test(data_parallel, synchronised_variance_of_large_values)
     const adj_data_parallel_opts o = {.processes = 1, .shards = SHARDS, .sync_batch_norm = 1};
     const adj_updates *shared = adj_data_parallel(u, &o);
     cr_assert_not_null(shared, "%s", adj_graph_message(g));
-    adj_exec *e;
     const adj_exec_opts opts = {.updates = shared, .threads = 1, .backend = "naive"};
-    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     for (int k = 0; k < SHARDS; k++) {
         adj_draw(ADJ_F32, x[k], N, (adj_init){ADJ_INIT_NORMAL, 4096 + k, 1}, 1, (uint64_t)k);
         adj_set(e, adj_shard_node(shared, image, k), x[k], sizeof x[k]);
@@ -418,8 +412,6 @@ Test(data_parallel, synchronised_variance_of_large_values)
     adj_get(e, state, stats, sizeof stats);
     cr_expect_float_eq((double)stats[0], mean, 1e-3);
     cr_expect_float_eq((double)stats[1], squares / (SHARDS * N), 1e-3, "%g", (double)stats[1]);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* The norm of a gradient as a part of the loss: its own gradient goes through the statistics. */
@@ -449,7 +441,7 @@ Test(data_parallel, tree_of_sums)
     static const char *const want[] = {
         "01+", "01+2+", "01+23++", "01+23++4+", "01+23++45++", "01+23++45+6++", "01+23++45+67+++"};
     for (int shards = 2; shards <= MAX_SHARDS; shards++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){1, {2}}, (adj_init){0});
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {2}}), *dw;
         adj_node *loss = adj_reduce_sum(adj_mul(w, x), (adj_axes){.n = ADJ_ALL});
@@ -478,6 +470,5 @@ Test(data_parallel, tree_of_sums)
                     text[--at] = (char)('0' + k);
         }
         cr_expect_str_eq(text + at, want[shards - 2], "%d shards", shards);
-        adj_graph_free(g);
     }
 }

@@ -12,7 +12,7 @@ static const adj_shape vec3 = {1, {3}};
 
 Test(graph, equal_nodes_are_one)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3), *y = adj_input(g, "y", ADJ_F32, vec3);
     cr_assert_neq(x, y);
     cr_assert_eq(adj_relu(x), adj_relu(x));
@@ -26,7 +26,6 @@ Test(graph, equal_nodes_are_one)
     for (int i = 0; i < 1000; i++)
         cr_assert_not_null(adj_scale(x, i));
     cr_assert_eq(adj_graph_node_count(g), n);
-    adj_graph_free(g);
 }
 
 static int errors;
@@ -41,7 +40,7 @@ static void count_error(void *user, adj_status status, const char *message)
 Test(graph, first_error_stays)
 {
     adj_graph_opts opts = {.on_error = count_error, .user = &errors};
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &opts);
+    scoped(release_graph) adj_graph *g = adj_graph_new_with(ADJ_VERSION, &opts);
     adj_node *x = adj_input(g, "x", ADJ_F32, vec3);
     cr_assert_null(adj_reshape(x, (adj_shape){1, {4}}));
     cr_assert_null(adj_relu(x), "a failed graph builds no more");
@@ -49,13 +48,11 @@ Test(graph, first_error_stays)
     cr_assert_null(adj_add(x, NULL));
     cr_assert_eq(adj_graph_status(g), ADJ_ESHAPE);
     cr_assert_eq(errors, 1);
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &x, .backend = "naive"};
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_ESHAPE);
     cr_assert_str_eq(adj_exec_message(e), adj_graph_message(g));
     cr_assert_eq(adj_run(e), ADJ_ESHAPE);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* What functions without an object write: nothing without a struct, a long sentence cut. */
@@ -80,7 +77,7 @@ static void no_free(void *user, void *p) { (void)user, free(p); }
 Test(graph, half_an_allocator)
 {
     const adj_allocator half[] = {{.alloc = no_alloc}, {.free = no_free}, {0}};
-    adj_graph *good = adj_graph_new();
+    scoped(release_graph) adj_graph *good = adj_graph_new();
     adj_node *x = adj_input(good, "x", ADJ_F32, vec3);
     for (int i = 0; i < 3; i++) {
         adj_graph_opts opts = {.allocator = &half[i]};
@@ -89,13 +86,11 @@ Test(graph, half_an_allocator)
         cr_assert_not_null(strstr(adj_graph_message(g), "allocator"));
         cr_assert_null(adj_input(g, "x", ADJ_F32, vec3));
         adj_graph_free(g);
-        adj_exec *e;
+        scoped(release_exec) adj_exec *e = NULL;
         adj_exec_opts o = {.n_fetch = 1, .fetch = &x, .allocator = &half[i]};
         cr_assert_eq(adj_exec_new(good, &o, &e), ADJ_EARG);
         cr_assert_not_null(strstr(adj_exec_message(e), "allocator"));
-        adj_exec_free(e);
     }
-    adj_graph_free(good);
 }
 
 Test(graph, versions_names_and_null)
@@ -149,20 +144,19 @@ Test(graph, impossible_leaves)
         {(adj_dtype)17, {1, {3}}, ADJ_EDTYPE, "dtype"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         cr_assert_null(adj_input(g, "x", bad[i].dtype, bad[i].shape));
         expect_error(g, bad[i].status, (const char *const[]){"input", bad[i].word, NULL});
         adj_graph_free(g);
         g = adj_graph_new();
         cr_assert_null(adj_const(g, bad[i].dtype, bad[i].shape, "x"));
         expect_error(g, bad[i].status, (const char *const[]){"const", bad[i].word, NULL});
-        adj_graph_free(g);
     }
 }
 
 Test(autodiff, accumulates_stops_and_zeros)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given(&f, ADJ_F64, vec3, (double[]){1, 2, 3});
     adj_node *z = given(&f, ADJ_F64, vec3, (double[]){5, 5, 5});
     /* y = sum(x*x + 3x + stop(x)*x): dy/dx = 2x + 3 + x */
@@ -176,12 +170,11 @@ Test(autodiff, accumulates_stops_and_zeros)
     cr_assert_eq(dx[0], dx[2]);
     cr_assert_eq(adj_grad(y, NULL, 1, &y, dx), ADJ_OK);
     expect_values(&f, dx[0], "naive", (double[]){1}, 0, 0);
-    fixture_free(&f);
 }
 
 Test(autodiff, third_order)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given(&f, ADJ_F64, vec3, (double[]){1, 2, -3});
     adj_node *y = adj_reduce_sum(adj_mul(adj_square(x), adj_square(x)), (adj_axes){.n = ADJ_ALL}),
              *dx;
@@ -193,13 +186,12 @@ Test(autodiff, third_order)
     y = adj_reduce_sum(dx, (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK);
     expect_values(&f, dx, "naive", (double[]){24, 48, -72}, 1e-15, 0);
-    fixture_free(&f);
 }
 
 /* The walk ends at an x: what is below it need not have a gradient. And dx may be x. */
 Test(autodiff, ends_at_x)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given(&f, ADJ_F64, vec3, (double[]){1, 2, 3});
     adj_node *lr = given(&f, ADJ_F64, (adj_shape){0}, (double[]){1});
     adj_node *stopped = adj_stop_gradient(z), *next = adj_sgd_step(z, adj_scale(z, 3), lr, 0);
@@ -209,7 +201,6 @@ Test(autodiff, ends_at_x)
     cr_assert_eq(adj_grad(y, NULL, 2, x, x), ADJ_OK, "%s", adj_graph_message(f.g));
     expect_values(&f, x[0], "naive", (double[]){2, 4, 6}, 0, 0);
     expect_values(&f, x[1], "naive", (double[]){-4, -8, -12}, 0, 0);
-    fixture_free(&f);
 }
 
 Test(autodiff, refuses_lists)
@@ -224,14 +215,13 @@ Test(autodiff, refuses_lists)
         {1, 0, 1, 1, "y is NULL"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){0}), *dx = x;
         cr_assert_eq(adj_grad(bad[i].has_y ? x : NULL, NULL, bad[i].n, bad[i].has_x ? &x : NULL,
                               bad[i].has_dx ? &dx : NULL),
                      ADJ_EARG);
         cr_assert(dx == NULL || bad[i].n < 0 || !bad[i].has_dx);
         expect_error(g, ADJ_EARG, (const char *const[]){"adj_grad", bad[i].word, NULL});
-        adj_graph_free(g);
     }
     cr_assert_eq(adj_grad(NULL, NULL, 0, NULL, NULL), ADJ_EARG);
 }
@@ -267,7 +257,7 @@ Test(autodiff, refuses)
 Test(graph, printed_names_act_on_nothing)
 {
     char text[1024] = "";
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "a\xe2\x80\xae\"\\\n\x1b", ADJ_F32, vec3);
     FILE *f = fmemopen(text, sizeof text, "w");
     adj_print(f, 1, &x);
@@ -278,5 +268,4 @@ Test(graph, printed_names_act_on_nothing)
     fclose(f);
     cr_expect_not_null(strstr(text, "\\na\\\\xe2\\\\x80\\\\xae\\\"\\\\\\\\n\\\\x1b\\n"), "%s",
                        text);
-    adj_graph_free(g);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 
 /* Random123, tests/kat_vectors, "philox4x32 10". */
 static const struct {
@@ -83,7 +84,7 @@ Test(rng, narrow_types_stay_below_b)
     static const double ranges[][2] = {{0, 1},     {-1, 0},       {-3, -1},       {1, 1.0009765625},
                                        {0.999, 1}, {-1e-7, 1e-7}, {-65504, 65504}};
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
-    double *v = malloc(N * sizeof *v);
+    scoped(release) double *v = malloc(N * sizeof *v);
     for (int d = 0; d < 4; d++)
         for (size_t r = 0; r < sizeof ranges / sizeof ranges[0]; r++) {
             double a = ranges[r][0], b = ranges[r][1];
@@ -99,7 +100,6 @@ Test(rng, narrow_types_stay_below_b)
     adj_draw(ADJ_I32, v, N, (adj_init){ADJ_INIT_UNIFORM, -5, -2}, 3, 4);
     for (int i = 0; i < N; i++)
         cr_assert(((int32_t *)v)[i] < -2 && ((int32_t *)v)[i] >= -5);
-    free(v);
 }
 
 /* Element i is the same for every length, differs by seed and stream, and a narrow dtype has the
@@ -121,13 +121,12 @@ Test(rng, element_depends_on_seed_stream_and_index_only)
 
     const adj_dtype narrow[] = {ADJ_F32, ADJ_F16, ADJ_BF16};
     for (int d = 0; d < 3; d++) {
-        void *drawn = malloc(101 * sizeof(float)), *stored = malloc(101 * sizeof(float));
+        scoped(release) void *drawn = malloc(101 * sizeof(float)),
+                             *stored = malloc(101 * sizeof(float));
         adj_draw(narrow[d], drawn, 101, init, 5, 6);
         for (int i = 0; i < 101; i++) {
             adj_store(narrow[d], stored, i, whole[i]);
             cr_assert_eq(adj_load(narrow[d], drawn, i), adj_load(narrow[d], stored, i));
         }
-        free(drawn);
-        free(stored);
     }
 }

@@ -7,6 +7,7 @@
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 enum { PAGE = 4096 };
 
@@ -32,7 +33,7 @@ Test(version, of_another_layout_is_refused_unread)
 {
     const int others[] = {100, ADJ_VERSION + 100, ADJ_VERSION + 10000}; /* 0.1.0 is older */
     for (int i = 0; i < 3; i++) {
-        adj_graph *g = adj_graph_new_with(others[i], unreadable());
+        scoped(release_graph) adj_graph *g = adj_graph_new_with(others[i], unreadable());
         cr_assert_not_null(g);
         cr_assert_eq(adj_graph_status(g), ADJ_EVERSION);
         cr_expect_not_null(strstr(adj_graph_message(g), ADJ_VERSION_TEXT), "%s",
@@ -48,7 +49,6 @@ Test(version, of_another_layout_is_refused_unread)
         adj_gradcheck_report *r = NULL; /* of a node that this graph never made */
         cr_expect_eq(adj_gradcheck(NULL, unreadable(), &r), ADJ_EARG);
         adj_gradcheck_free(r);
-        adj_graph_free(g);
     }
 }
 
@@ -56,23 +56,21 @@ Test(version, of_another_layout_is_refused_unread)
 Test(version, of_another_patch_is_taken)
 {
     const adj_graph_opts opts = {0};
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION + 7, &opts);
+    scoped(release_graph) adj_graph *g = adj_graph_new_with(ADJ_VERSION + 7, &opts);
     cr_expect_eq(adj_graph_status(g), ADJ_OK);
-    adj_graph_free(g);
 }
 
 /* Ops and backends from elsewhere, in a library of its own perhaps: of these as well only what says
  * so is read. */
 Test(version, of_an_op_of_another_layout_is_refused_unread)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}});
     cr_expect_not_null(adj_node_new_with(ADJ_VERSION + 7, g, &adj_op_relu, 1, &x, NULL));
     cr_expect_null(adj_node_new_with(100, g, unreadable(), 1, &x, NULL));
     cr_expect_eq(adj_graph_status(g), ADJ_EVERSION);
     cr_expect_not_null(strstr(adj_graph_message(g), "got version 0.1.0"), "%s",
                        adj_graph_message(g));
-    adj_graph_free(g);
 }
 
 Test(version, of_a_backend_of_another_layout_is_refused_unread)
@@ -82,7 +80,7 @@ Test(version, of_a_backend_of_another_layout_is_refused_unread)
     void *other = pages + PAGE - offsetof(adj_backend, name); /* the rest cannot be read */
     *(int *)other = ADJ_VERSION + 100;
     const adj_backend *const backends[] = {adj_backends[0], other, NULL};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
     adj_exec *e = NULL;
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
@@ -90,5 +88,4 @@ Test(version, of_a_backend_of_another_layout_is_refused_unread)
     cr_expect_not_null(strstr(adj_exec_message(e), "backend 1"), "%s", adj_exec_message(e));
     adj_exec_free(e);
     munmap(pages, 2 * PAGE);
-    adj_graph_free(g);
 }

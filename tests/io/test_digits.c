@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "adjoint_data.h"
+#include "tests/io/scoped.h"
 
 static uint32_t checksum(const adj_dataset *d)
 {
@@ -30,15 +31,15 @@ Test(digits, the_same_everywhere)
     for (int threads = 1; threads <= 3; threads++)
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             omp_set_num_threads(threads);
-            adj_dataset *d = digits(cases[i].part, 500, cases[i].seed);
+            scoped(release_dataset) adj_dataset *d = digits(cases[i].part, 500, cases[i].seed);
             cr_expect_eq(checksum(d), cases[i].sum, "case %zu: 0x%08x", i, checksum(d));
-            adj_dataset_free(d);
         }
 }
 
 Test(digits, whole_set)
 {
-    adj_dataset *train = digits(ADJ_TRAIN, 0, 1), *test = digits(ADJ_TEST, 0, 1);
+    scoped(release_dataset) adj_dataset *train = digits(ADJ_TRAIN, 0, 1),
+                                        *test = digits(ADJ_TEST, 0, 1);
     cr_expect(train->n == 8000 && test->n == 2000);
     int count[2][10] = {{0}};
     for (int64_t i = 0; i < 8000; i++)
@@ -49,16 +50,13 @@ Test(digits, whole_set)
         cr_expect(count[0][k] == 800 && count[1][k] == 200);
 
     /* a part's first images do not depend on how many there are; no test image is a training one */
-    adj_dataset *few = digits(ADJ_TRAIN, 20, 1);
+    scoped(release_dataset) adj_dataset *few = digits(ADJ_TRAIN, 20, 1);
     cr_expect_eq(memcmp(few->images, train->images, 20 * 784), 0);
     int shared = 0;
     for (int64_t i = 0; i < 2000; i++)
         for (int64_t j = 0; j < 8000; j++)
             shared += memcmp(test->images + 784 * i, train->images + 784 * j, 784) == 0;
     cr_expect_eq(shared, 0);
-    adj_dataset_free(few);
-    adj_dataset_free(train);
-    adj_dataset_free(test);
 }
 
 Test(digits, refused)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint_data.h"
+#include "tests/plan.h"
 
 Test(evaluate, counts_rows)
 {
@@ -87,12 +88,11 @@ Test(evaluate, whole_data_set)
     cr_expect_not_null(strstr(error.message, "images of 1x1x3 cannot become 1x1x2: expected"), "%s",
                        error.message);
 
-    adj_exec *failed; /* what it failed with is the caller's to know */
+    scoped(release_exec) adj_exec *failed = NULL; /* what it failed with is the caller's to know */
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &m.scores};
     adj_add(m.images, m.scores);
     cr_assert_eq(adj_exec_new(m.g, &o, &failed), ADJ_ESHAPE);
     cr_expect_eq(adj_evaluate(failed, m.images, m.scores, &d, &right, &error), ADJ_ESHAPE);
     cr_expect_null(strstr(error.message, "images must be"), "%s", error.message);
-    adj_exec_free(failed);
     net_free(&m);
 }

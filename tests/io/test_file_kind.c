@@ -11,6 +11,7 @@
 #include "adjoint_fit.h"
 #include "cli/child.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 typedef struct {
     const char *bytes;
@@ -137,20 +138,19 @@ static void expect_refused(const sample *s, const char *path)
 
 Test(file_kind, first_bytes)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w");
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         put_file(path.s, starts[i].bytes, starts[i].n);
         expect_refused(&starts[i], path.s);
     }
-    folder_remove(&f);
 }
 
 /* The headers of GNU and POSIX tar, 512 bytes: a name, the mode at 100, the magic at 257. */
 Test(file_kind, tar)
 {
     static const char *const magic[] = {"ustar  ", "ustar\00000"};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w");
     for (size_t i = 0; i < 2; i++) {
         char header[512] = "a.txt";
@@ -159,39 +159,35 @@ Test(file_kind, tar)
         put_file(path.s, header, sizeof header);
         expect_refused(&(sample){NULL, 0, "a tar archive", "unpack it with tar"}, path.s);
     }
-    folder_remove(&f);
 }
 
 Test(file_kind, numpy_is_not_safetensors)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w");
     for (size_t i = 0; i < sizeof numpys / sizeof *numpys; i++) {
-        adj_tensors *t = NULL;
+        scoped(release_tensors) adj_tensors *t = NULL;
         put_file(path.s, numpys[i].bytes, numpys[i].n);
         cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_EIO);
         expect_sentence(&numpys[i], path.s, adj_tensors_message(t), "safetensors");
-        adj_tensors_free(t);
     }
-    folder_remove(&f);
 }
 
 Test(file_kind, archives_without_arrays)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.npz");
     for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
         put_file(path.s, archives[i].bytes, archives[i].n);
         expect_refused(&archives[i], path.s);
     }
-    folder_remove(&f);
 }
 
 /* Every command that takes such a file fails with that sentence. */
 Test(file_kind, commands)
 {
     static finished r;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.pt"), out = in_folder(&f, "o.safetensors"),
                     image = in_folder(&f, "i.png");
     const char *const lines[][8] = {
@@ -216,5 +212,4 @@ Test(file_kind, commands)
         cr_expect_not_null(strstr(r.err, "w.pt: has no tensors"), "%s", r.err);
     }
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }

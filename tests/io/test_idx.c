@@ -6,6 +6,7 @@
 
 #include "adjoint_data.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 /* Two images of 2 x 3, and their labels. */
 static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0,  0,  2,  0,  0,
@@ -25,23 +26,21 @@ static void put_pair(const folder *f, int number, const void *bytes, size_t n)
 
 static void expect_good(const folder *f)
 {
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_mnist(f->path, ADJ_TRAIN, &d), ADJ_OK, "%s", d->message);
     cr_assert(d->n == 2 && d->h == 2 && d->w == 3 && d->c == 1 && d->classes == 10);
     cr_assert(memcmp(d->images, images + 16, 12) == 0 && d->labels[0] == 7 && d->labels[1] == 9);
-    adj_dataset_free(d);
 }
 
 /* Refused, and the sentence has both words (NULL: any). */
 static void expect_refused(const folder *f, const char *file, const char *word)
 {
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     adj_status status = adj_dataset_mnist(f->path, ADJ_TRAIN, &d);
     cr_expect_eq(status, ADJ_EIO, "%s %s: status %d", file, word, status);
     cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
     cr_expect_not_null(strstr(d->message, file), "no %s in: %s", file, d->message);
     cr_expect_not_null(strstr(d->message, word), "no %s in: %s", word, d->message);
-    adj_dataset_free(d);
 }
 
 static size_t compress_to(uint8_t *out, size_t room, const void *bytes, size_t n)
@@ -57,7 +56,7 @@ static size_t compress_to(uint8_t *out, size_t room, const void *bytes, size_t n
 
 Test(idx, literal_plain_and_gz)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t packed[200];
     put_pair(&f, 2, NULL, 0);
     expect_good(&f);
@@ -70,12 +69,11 @@ Test(idx, literal_plain_and_gz)
              compress_to(packed, sizeof packed, labels, sizeof labels));
     put_file(in_folder(&f, "train-images-idx3-ubyte.gz").s, images, sizeof images);
     expect_good(&f);
-    folder_remove(&f);
 }
 
 Test(idx, truncated_at_every_byte)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     char offset[32];
     for (size_t n = 0; n < sizeof images; n++) {
         put_pair(&f, 0, images, n);
@@ -87,12 +85,11 @@ Test(idx, truncated_at_every_byte)
         snprintf(offset, sizeof offset, "offset %zu: ", n);
         expect_refused(&f, label_name, offset);
     }
-    folder_remove(&f);
 }
 
 Test(idx, gz_truncated_and_damaged_at_every_byte)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t packed[200], damaged[200];
     size_t size = compress_to(packed, sizeof packed, images, sizeof images);
 
@@ -109,14 +106,13 @@ Test(idx, gz_truncated_and_damaged_at_every_byte)
         else
             expect_refused(&f, image_name, "offset ");
     }
-    folder_remove(&f);
 }
 
 /* A gzip file may have several members, but nothing else, and its data no more than the header
  * says. */
 Test(idx, gz_members_and_what_follows)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t packed[400], longer[sizeof images + 1] = {0};
     size_t first = compress_to(packed, sizeof packed, images, 13);
     size_t both =
@@ -134,7 +130,6 @@ Test(idx, gz_members_and_what_follows)
     memcpy(longer, images, sizeof images);
     put_pair(&f, 0, packed, compress_to(packed, sizeof packed, longer, sizeof longer));
     expect_refused(&f, image_name, "offset 28: more bytes than the header says");
-    folder_remove(&f);
 }
 
 typedef struct {
@@ -168,7 +163,7 @@ Test(idx, lies)
         {"offset 8: label out of range (got 10, ", 1, 8, 1, {10}},
         {"offset 9: label out of range (got 255, ", 1, 9, 1, {255}},
     };
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     struct rlimit limit;
     (void)limit;
 #ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes */
@@ -189,12 +184,11 @@ Test(idx, lies)
         expect_refused(&f, lies[i].number == 0 ? image_name : label_name,
                        i == 1 ? "offset 0: " : lies[i].word);
     }
-    folder_remove(&f);
 }
 
 Test(idx, oversized_and_counts)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t longer[sizeof images + 1] = {0};
     memcpy(longer, images, sizeof images);
     put_pair(&f, 0, longer, sizeof longer);
@@ -205,7 +199,6 @@ Test(idx, oversized_and_counts)
     const uint8_t three[] = {0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3};
     put_pair(&f, 1, three, sizeof three);
     expect_refused(&f, label_name, "offset 4: number of labels differs");
-    folder_remove(&f);
 }
 
 Test(idx, not_files, .timeout = 60)
@@ -232,7 +225,7 @@ Test(idx, not_files, .timeout = 60)
 
 static void expect_mnist(adj_dataset_part part, int64_t n, int64_t pixels, const int32_t first[5])
 {
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_mnist("../shared/data/mnist", part, &d), ADJ_OK, "%s", d->message);
     int64_t sum = 0;
     for (int64_t i = 0; i < d->n * d->h * d->w; i++)
@@ -240,7 +233,6 @@ static void expect_mnist(adj_dataset_part part, int64_t n, int64_t pixels, const
     cr_expect(d->n == n && d->h == 28 && d->w == 28);
     cr_expect_eq(sum, pixels);
     cr_expect_arr_eq(d->labels, first, 5 * sizeof *first);
-    adj_dataset_free(d);
 }
 
 Test(idx, real_digits)

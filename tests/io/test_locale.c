@@ -7,6 +7,7 @@
 #include "host_locale.h"
 #include "io/data/image_name.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 static folder f;
 
@@ -68,7 +69,7 @@ Test(locale, card)
     set_host_locale(f.path, "ps_AF", "UTF-8"); /* the decimal point has two bytes */
     adj_metadata *list;
     adj_model_card *back;
-    adj_tensors *t;
+    scoped(release_tensors) adj_tensors *t = NULL;
     int n;
     cr_assert_eq(adj_model_card_write(&card, &list, &n, NULL), ADJ_OK);
     cr_assert_eq(adj_tensors_write(path.s, 0, NULL, n, list, NULL), ADJ_OK);
@@ -81,7 +82,6 @@ Test(locale, card)
               back->deviation[0] == 78.5675 && back->accuracy == 98.75);
     free(back);
     free(list);
-    adj_tensors_free(t);
 }
 
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
@@ -99,8 +99,8 @@ Test(locale, checkpoint)
     static const adj_net net = {.name = "dense", .build = build};
     const adj_fit_opts o = {.epochs = 2, .batch = 4, .lr = 0.1, .backend = "naive", .threads = 1};
     const file_name path = in_folder(&f, "checkpoint");
-    adj_dataset *d;
-    adj_trainer *t;
+    scoped(release_dataset) adj_dataset *d = NULL;
+    scoped(release_trainer) adj_trainer *t = NULL;
     adj_tensors *file;
     adj_error error = {0};
     cr_assert_eq(adj_dataset_new(4, 2, 2, 1, 2, images, labels, 0, &d), ADJ_OK);
@@ -113,8 +113,6 @@ Test(locale, checkpoint)
     cr_expect_eq(adj_trainer_resume(t, path.s, &error), ADJ_OK, "%s", error.message);
     setlocale(LC_ALL, "C");
     cr_expect_eq(adj_trainer_resume(t, path.s, &error), ADJ_OK, "%s", error.message);
-    adj_trainer_free(t);
-    adj_dataset_free(d);
 }
 
 Test(locale, prints_and_messages)

@@ -7,6 +7,7 @@
 
 #include "adjoint_io.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 static const float values[3] = {1, 2, 3};
 static const adj_tensor tensor = {"x", ADJ_ELEM_F32, {1, {3}}, values};
@@ -22,10 +23,9 @@ static adj_status write_tensors(const char *path)
 
 static void expect_tensors(const char *path)
 {
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     cr_expect_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", adj_tensors_message(t));
     cr_expect_eq(adj_tensors_count(t), 1);
-    adj_tensors_free(t);
 }
 
 static struct stat stat_of(const char *path)
@@ -38,7 +38,7 @@ static struct stat stat_of(const char *path)
 Test(replace, keeps_mode_and_owner)
 {
     static const mode_t modes[] = {0600, 0640, 0644, 0666, 0400};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w");
     umask(022);
     cr_expect_eq(write_tensors(path.s), ADJ_OK);
@@ -53,12 +53,11 @@ Test(replace, keeps_mode_and_owner)
             cr_expect(s.st_uid == 1234 && s.st_gid == 1235);
     }
     expect_tensors(path.s);
-    folder_remove(&f);
 }
 
 Test(replace, follows_links)
 {
-    folder f = folder_new(), other = folder_new();
+    scoped(folder_remove) folder f = folder_new(), other = folder_new();
     const file_name file = in_folder(&other, "file"), link = in_folder(&f, "link"),
                     second = in_folder(&f, "second"), dangling = in_folder(&f, "dangling"),
                     made = in_folder(&other, "made"), circle = in_folder(&f, "circle");
@@ -83,14 +82,12 @@ Test(replace, follows_links)
     cr_expect_eq(write_tensors(circle.s), ADJ_EIO);
     cr_expect_eq(files_in(&f), 4);
     cr_expect_eq(files_in(&other), 2);
-    folder_remove(&f);
-    folder_remove(&other);
 }
 
 /* A link of /proc reads as a name that is none: nothing is made of that name. */
 Test(replace, deleted_file_by_its_descriptor)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "gone");
     char link[60];
     int fd = open(path.s, O_RDWR | O_CREAT, 0600);
@@ -100,7 +97,6 @@ Test(replace, deleted_file_by_its_descriptor)
     cr_expect_eq(write_tensors(link), ADJ_EIO);
     cr_expect_eq(files_in(&f), 0);
     close(fd);
-    folder_remove(&f);
 }
 
 static int write_text(FILE *f, void *user) { return fputs(user, f) == EOF; }
@@ -108,7 +104,7 @@ static int write_half(FILE *f, void *user) { return fputs(user, f), 1; }
 
 Test(replace, any_text)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "t");
     adj_error error = {0};
     char text[20] = "";
@@ -124,7 +120,6 @@ Test(replace, any_text)
     cr_expect_eq(adj_file_replace("", write_text, "x", &error), ADJ_EARG);
     cr_expect_eq(adj_file_replace(NULL, write_text, "x", &error), ADJ_EARG);
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }
 
 /* ---- what is there under the new file's name ---- */
@@ -141,7 +136,7 @@ static int note_mode(FILE *f, void *user)
 /* A killed process leaves nothing that its owner could not open again. */
 Test(replace, owner_may_write_until_the_end)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "t");
     adj_error error = {0};
     mode_t mode = 0;
@@ -150,13 +145,12 @@ Test(replace, owner_may_write_until_the_end)
     cr_expect_eq(adj_file_replace(path.s, note_mode, &mode, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(mode, 0640, "%o", (unsigned)mode);
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0440);
-    folder_remove(&f);
 }
 
 /* What is there is not written to: it may have another name, or belong to another user. */
 Test(replace, foreign_partial)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "t"), partial = in_folder(&f, "t.partial"),
                     other = in_folder(&f, "other");
     adj_error error = {0};
@@ -176,7 +170,6 @@ Test(replace, foreign_partial)
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0644);
     cr_expect(!foreign || stat_of(path.s).st_uid == geteuid());
     cr_expect_eq(files_in(&f), 2);
-    folder_remove(&f);
 }
 
 /* A group that cannot be kept: the other one may do what everybody may. */
@@ -185,7 +178,7 @@ Test(replace, group_never_gains)
     static const struct {
         mode_t old, new;
     } modes[] = {{0660, 0600}, {0664, 0644}, {0640, 0600}, {0606, 0606}, {0440, 0400}};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     if (geteuid() != 0)
         cr_skip_test("replace: only root can give a file to a group that it then leaves");
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
@@ -208,7 +201,6 @@ Test(replace, group_never_gains)
                      (unsigned)stat_of(file.s).st_mode);
         cr_expect_eq(stat_of(file.s).st_gid, 1234);
     }
-    folder_remove(&f);
 }
 
 /* ---- asking first ---- */
@@ -224,7 +216,7 @@ static adj_status check(const char *path, int in_place)
 
 Test(replace, check_refuses, .timeout = 60)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name pipe = in_folder(&f, "pipe"), inside = in_folder(&f, "none/file");
     cr_assert_eq(mkfifo(pipe.s, 0600), 0);
     const char *const bad[] = {f.path, inside.s, "/proc/file", "/nowhere/x", "/dev/null", pipe.s};
@@ -235,7 +227,6 @@ Test(replace, check_refuses, .timeout = 60)
     cr_expect_eq(check("", 0), ADJ_EARG);
     cr_expect_eq(check(NULL, 0), ADJ_EARG);
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }
 
 static adj_file_id identify(const char *path, int partial)
@@ -250,7 +241,7 @@ static adj_file_id identify(const char *path, int partial)
 /* Names of one file are equal, whether it is there or not; nothing is left behind or changed. */
 Test(replace, check_identifies)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "file"), hard = in_folder(&f, "hard"),
                     soft = in_folder(&f, "soft"), none = in_folder(&f, "none"),
                     dotted = in_folder(&f, "./none"), dangling = in_folder(&f, "dangling"),
@@ -288,5 +279,4 @@ Test(replace, check_identifies)
         cr_expect_eq(memcmp(&its, &named, sizeof its), 0);
         put_file(partial.s, "x", 1);
     }
-    folder_remove(&f);
 }

@@ -8,6 +8,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_io.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 typedef struct {
     uint8_t bytes[4096];
@@ -57,7 +58,7 @@ static const char *const good_header =
 
 Test(safetensors, reads_literal_bytes)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_bytes file = make(good_header, 24);
     adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
     static const struct {
@@ -91,7 +92,6 @@ Test(safetensors, reads_literal_bytes)
     t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
     cr_expect_eq(adj_tensors_count(t), 0);
     adj_tensors_free(t);
-    folder_remove(&f);
 }
 
 /* A byte comes first, so that every other tensor begins at an odd address. The values are NumPy's:
@@ -114,9 +114,9 @@ Test(safetensors, tensors_at_odd_addresses)
                 {ADJ_I32, 269422093},
                 {ADJ_F16, 0.0007405281066894531},
                 {ADJ_BF16, 7.421603396319279e-27}};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_bytes file = make(header, 29);
-    adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
+    scoped(release_tensors) adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
 
     for (int i = 0; i < 5; i++) {
         const adj_tensor x = adj_tensors_at(t, i + 1);
@@ -132,8 +132,6 @@ Test(safetensors, tensors_at_odd_addresses)
     const adj_tensor last = adj_tensors_at(t, 6);
     cr_expect_eq(adj_tensor_value(&last, 0), 2025241152513840661.0, "%.17g",
                  adj_tensor_value(&last, 0));
-    adj_tensors_free(t);
-    folder_remove(&f);
 }
 
 /* The data are bytes 0, 1, 2, ...; the values are NumPy's and, of F8, those of the Open Compute
@@ -161,7 +159,7 @@ Test(safetensors, elements_that_no_executor_has)
                  "{\"a\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,%zu]}}", want[i].word,
                  2 * want[i].size);
         file_bytes file = make(header, 2 * want[i].size);
-        adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
+        scoped(release_tensors) adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_OK);
         adj_tensor x = adj_tensors_at(t, 0);
         adj_type type;
         cr_expect_str_eq(adj_elem_name(x.elem), want[i].name);
@@ -169,7 +167,6 @@ Test(safetensors, elements_that_no_executor_has)
         cr_expect_eq(adj_tensor_value(&x, 1), want[i].second, "%s: %.17g", want[i].word,
                      adj_tensor_value(&x, 1));
         cr_expect(!adj_tensor_type(&x, &type));
-        adj_tensors_free(t);
     }
     folder_remove(&f);
 
@@ -194,19 +191,18 @@ Test(safetensors, elements_that_no_executor_has)
 
 Test(safetensors, truncated_at_every_byte_and_oversized)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_bytes file = make(good_header, 24);
     for (size_t n = 2; n < file.n; n++) /* shorter: empty, or text (test_file_kind.c) */
         adj_tensors_free(read_bytes(&f, file.bytes, n, ADJ_EIO));
     adj_tensors_free(read_bytes(&f, file.bytes, file.n + 1, ADJ_EIO));
-    folder_remove(&f);
 }
 
 /* Every byte of the header changed in turn: the answer does not matter, the sanitizers do. */
 Test(safetensors, damaged_at_every_byte)
 {
     static const uint8_t change[] = {0x01, 0x10, 0x80, 0xff};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_bytes file = make(good_header, 24);
     file_name path = in_folder(&f, "x.safetensors");
     for (size_t i = 0; i < file.n - 24; i++)
@@ -228,7 +224,6 @@ Test(safetensors, damaged_at_every_byte)
             adj_tensors_free(t);
             file.bytes[i] ^= change[k];
         }
-    folder_remove(&f);
 }
 
 typedef struct {
@@ -290,13 +285,12 @@ static const lie lies[] = {
 
 Test(safetensors, hostile_headers)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         file_bytes file = make(lies[i].header, lies[i].data);
-        adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_EIO);
+        scoped(release_tensors) adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_EIO);
         cr_expect_not_null(strstr(adj_tensors_message(t), lies[i].word), "%zu: %s in: %s", i,
                            lies[i].word, adj_tensors_message(t));
-        adj_tensors_free(t);
     }
     static const uint8_t lengths[][8] = {{3, 0, 0, 0, 0, 0, 0, 0}, /* one more than there is */
                                          {0, 0, 0, 0, 0, 0, 0, 0x80},
@@ -306,9 +300,8 @@ Test(safetensors, hostile_headers)
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         file_bytes file = make("{}", 0);
         memcpy(file.bytes, lengths[i], 8);
-        adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_EIO);
+        scoped(release_tensors) adj_tensors *t = read_bytes(&f, file.bytes, file.n, ADJ_EIO);
         cr_expect_not_null(strstr(adj_tensors_message(t), "header length"));
-        adj_tensors_free(t);
     }
     /* 2,000 open brackets: the parser's stack */
     char deep[2001];
@@ -316,12 +309,11 @@ Test(safetensors, hostile_headers)
     deep[2000] = '\0';
     file_bytes file = make(deep, 0);
     adj_tensors_free(read_bytes(&f, file.bytes, file.n, ADJ_EIO));
-    folder_remove(&f);
 }
 
 Test(safetensors, what_is_not_a_file, .timeout = 60)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     adj_tensors *t = NULL;
     cr_expect_eq(adj_tensors_read(f.path, NULL), ADJ_EARG);
     cr_expect_eq(adj_tensors_read(f.path, &t), ADJ_EIO);
@@ -344,13 +336,12 @@ Test(safetensors, what_is_not_a_file, .timeout = 60)
     cr_expect_not_null(strstr(error.message, "not a regular file"));
     cr_expect_eq(adj_tensors_write(in_folder(&f, "no/file").s, 0, NULL, 0, NULL, NULL), ADJ_EIO);
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }
 
 /* What a killed process left behind is taken over; what is no file of ours is not written to. */
 Test(safetensors, left_behind)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w"), partial = in_folder(&f, "w.partial"),
                     other = in_folder(&f, "other");
     static char rubbish[100000];
@@ -377,14 +368,13 @@ Test(safetensors, left_behind)
     cr_expect_eq(fread(text, 1, 8, file), 8);
     fclose(file);
     cr_expect_str_eq(text, "precious");
-    folder_remove(&f);
 }
 
 /* Several processes write one file at once: each succeeds, and what is there is always whole. */
 Test(safetensors, many_writers)
 {
     enum { WRITERS = 8, TIMES = 250, N = 500 };
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w");
     static float x[N];
     for (int i = 0; i < WRITERS; i++)
@@ -394,14 +384,13 @@ Test(safetensors, many_writers)
                 x[k] = (float)i;
             const adj_tensor tensor = {"x", ADJ_ELEM_F32, {1, {N - 50 * i}}, x};
             for (int k = 0; k < TIMES; k++) {
-                adj_tensors *t = NULL;
+                scoped(release_tensors) adj_tensors *t = NULL;
                 bad += adj_tensors_write(path.s, 1, &tensor, 0, NULL, NULL) != ADJ_OK;
                 bad += adj_tensors_read(path.s, &t) != ADJ_OK;
                 adj_tensor y = adj_tensors_at(t, 0);
                 const float *v = y.data;
                 for (int64_t j = 0; v != NULL && j < y.shape.dim[0]; j++)
                     bad += v[j] != (float)(N - y.shape.dim[0]) / 50;
-                adj_tensors_free(t);
             }
             _exit(bad != 0);
         }
@@ -411,14 +400,13 @@ Test(safetensors, many_writers)
         cr_expect_eq(status, 0);
     }
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }
 
 /* The bytes written, spelled out: wider elements first, data aligned to 8. The checksums are
  * Python's. */
 Test(safetensors, writes_these_bytes)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors");
     const float a[2] = {1, -2};
     const double d = 0.5;
@@ -447,12 +435,11 @@ Test(safetensors, writes_these_bytes)
     static const uint8_t data[16] = {0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0};
     cr_expect_arr_eq(got + 8 + padded, data, sizeof data);
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }
 
 Test(safetensors, round_trip_and_refusals)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "r.safetensors");
     enum { ELEMS = ADJ_ELEM_F8_E5M2 + 1 };
     uint8_t data[ELEMS][64];
@@ -492,7 +479,6 @@ Test(safetensors, round_trip_and_refusals)
     cr_expect_eq(adj_tensors_count(t), ELEMS);
     adj_tensors_free(t);
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }
 
 /* Two parameters and a state, of which b has other initial values. */
@@ -503,17 +489,14 @@ static adj_exec *executor(adj_graph *g, uint64_t seed, int64_t width, adj_node *
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 3}});
     adj_node *s = adj_state(g, "fc/s", ADJ_F32, (adj_shape){2, {1, width}}, normal);
     adj_node *y = adj_add(adj_matmul(x, *w, 0), s);
-    adj_exec *e = NULL;
-    cr_assert_eq(
-        adj_exec_new(
-            g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .backend = "naive", .seed = seed}, &e),
-        ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .backend = "naive", .seed = seed});
     return e;
 }
 
 Test(weights, save_and_load)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "weights");
     adj_graph *g[3] = {adj_graph_new(), adj_graph_new(), adj_graph_new()};
     adj_node *w[3];
@@ -547,5 +530,4 @@ Test(weights, save_and_load)
         adj_exec_free(e[i]);
         adj_graph_free(g[i]);
     }
-    folder_remove(&f);
 }

@@ -4,6 +4,7 @@
 
 #include "adjoint_io.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 enum { MAX = 4096, TENSORS = 4 };
 
@@ -57,15 +58,15 @@ static int same(const adj_tensors *a, const adj_tensors *b)
 
 Test(safetensors_sum, every_flipped_bit_is_refused_or_equal)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w"), bad = in_folder(&f, "bad");
     content c = write_example(path.s);
-    adj_tensors *whole = NULL;
+    scoped(release_tensors) adj_tensors *whole = NULL;
     size_t refused = 0, header = 8 + c.bytes[0] + 256U * c.bytes[1];
     cr_assert_eq(adj_tensors_read(path.s, &whole), ADJ_OK, "%s", adj_tensors_message(whole));
     cr_assert_gt(c.n, header);
     for (size_t bit = 0; bit < 8 * c.n; bit++) {
-        adj_tensors *t = NULL;
+        scoped(release_tensors) adj_tensors *t = NULL;
         c.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         put_file(bad.s, c.bytes, c.n);
         adj_status status = adj_tensors_read(bad.s, &t);
@@ -79,20 +80,17 @@ Test(safetensors_sum, every_flipped_bit_is_refused_or_equal)
             cr_expect_not_null(strstr(adj_tensors_message(t), "is damaged"), "%s",
                                adj_tensors_message(t));
         c.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        adj_tensors_free(t);
     }
     cr_expect_gt(refused, 8 * (c.n - header));
-    adj_tensors_free(whole);
-    folder_remove(&f);
 }
 
 /* The sentence names the tensor and both sums; the expected one is Python's zlib.crc32. */
 Test(safetensors_sum, sentence_names_the_tensor)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w");
     content c = write_example(path.s);
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     c.bytes[c.n - 1] ^= 0x40; /* of step, the last four bytes */
     put_file(path.s, c.bytes, c.n);
     cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_EIO);
@@ -100,8 +98,6 @@ Test(safetensors_sum, sentence_names_the_tensor)
                               "tensor step: its data is damaged (checksum: got bf3dae76, expected "
                               "c9e1efe6)"),
                        "%s", adj_tensors_message(t));
-    adj_tensors_free(t);
-    folder_remove(&f);
 }
 
 /* length, header, then data_bytes zeros. */
@@ -140,27 +136,24 @@ Test(safetensors_sum, literal_headers)
         {"tensor a: its checksum is missing",
          "{\"__metadata__\":{\"adjoint.crc32\":\"b4576e19\"}," A "}"},
     };
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        adj_tensors *t = NULL;
+        scoped(release_tensors) adj_tensors *t = NULL;
         adj_status status = read_header(&f, rows[i].header, 4, &t);
         cr_expect_eq(status, rows[i].wrong != NULL ? ADJ_EIO : ADJ_OK, "%zu: %s", i,
                      adj_tensors_message(t));
         if (rows[i].wrong != NULL)
             cr_expect_not_null(strstr(adj_tensors_message(t), rows[i].wrong), "%s",
                                adj_tensors_message(t));
-        adj_tensors_free(t);
     }
-    folder_remove(&f);
 }
 
 Test(safetensors_sum, keys_are_taken)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const adj_metadata taken[] = {{"adjoint.crc32", "0"}, {"adjoint.crc32:a", "0"}};
     for (int i = 0; i < 2; i++)
         cr_expect_eq(adj_tensors_write(in_folder(&f, "w").s, 0, NULL, 1, &taken[i], NULL),
                      ADJ_EARG);
     cr_expect_eq(files_in(&f), 0);
-    folder_remove(&f);
 }

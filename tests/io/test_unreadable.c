@@ -6,6 +6,7 @@
 #include "adjoint_nn.h"
 #include "cli/child.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 /* F4 has half a byte an element; the data are bytes 0, 1, 2, ... */
 static const char header[] =
@@ -53,9 +54,9 @@ Test(unreadable, safetensors)
                 {"h", "F4 [2]: unknown type"},
                 {"r", "U8 [1, 1, 1, 1, 1, 1, 1, 1, 3]: too many axes"},
                 {"s\33", "?[31m []: unknown type"}};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.safetensors");
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     put_safetensors(path.s);
     cr_assert_eq(adj_tensors_open(path.s, &t), ADJ_OK, "%s", adj_tensors_message(t));
     cr_assert_eq(adj_tensors_count(t), 5);
@@ -72,8 +73,6 @@ Test(unreadable, safetensors)
     cr_expect(adj_tensor_value(&w, 0) == 52 && adj_tensor_value(&w, 1) == 53);
     cr_expect_null(adj_tensors_unreadable(t, -1));
     cr_expect_null(adj_tensors_unreadable(t, 5));
-    adj_tensors_free(t);
-    folder_remove(&f);
 }
 
 /* Loads the .npz into an executor with a parameter of that name, f32 [2]. */
@@ -82,9 +81,8 @@ static adj_status load(const char *parameter, const char *map, const char *path,
     adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, parameter, ADJ_F32, (adj_shape){1, {2}}, adj_init_constant(0));
     adj_node *y = adj_add(p, p);
-    adj_exec *e = NULL;
     float value[2] = {0};
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+    adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
     adj_status status = adj_weights_load_with(e, path, &(adj_weights_opts){.map = map}, error);
     cr_assert_eq(adj_get(e, p, value, sizeof value), ADJ_OK);
     cr_expect_eq(value[1], status == ADJ_OK ? -2 : 0);
@@ -95,7 +93,7 @@ static adj_status load(const char *parameter, const char *map, const char *path,
 
 Test(unreadable, npz_and_loading)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.npz"), map = in_folder(&f, "m");
     adj_error error = {0};
     put_file(path.s, npz, sizeof npz - 1);
@@ -108,13 +106,12 @@ Test(unreadable, npz_and_loading)
     cr_expect_eq(load("x", map.s, path.s, &error), ADJ_ESHAPE);
     cr_expect_not_null(strstr(error.message, "tensor c cannot be read (its type is no plain"), "%s",
                        error.message);
-    folder_remove(&f);
 }
 
 Test(unreadable, commands)
 {
     static finished r;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.safetensors"), out = in_folder(&f, "o.npz");
     adj_tensors *t = NULL;
     put_safetensors(path.s);
@@ -151,5 +148,4 @@ Test(unreadable, commands)
     cr_expect_eq(adj_tensors_count(t), 1);
     cr_expect_eq(adj_tensors_find(t, "v"), 0);
     adj_tensors_free(t);
-    folder_remove(&f);
 }

@@ -22,24 +22,22 @@ static inline void set_values(adj_exec *e, const adj_node *leaf, const double *v
     adj_type t = adj_node_type(leaf);
     int64_t n = adj_shape_elems(t.shape);
     size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-    char *data = malloc(bytes + 1);
+    scoped(release) char *data = malloc(bytes + 1);
 
     cr_assert_not_null(leaf);
     adj_convert(ADJ_F64, values, t.dtype, data, n);
     cr_assert_eq(adj_set(e, leaf, data, bytes), ADJ_OK, "%s: %s", adj_node_name(leaf),
                  adj_exec_message(e));
-    free(data);
 }
 
 static inline void set_sine(adj_exec *e, const adj_node *leaf, double phase, double scale)
 {
     int64_t n = adj_shape_elems(adj_node_type(leaf).shape);
-    double *v = malloc((size_t)(n + 1) * sizeof *v);
+    scoped(release) double *v = malloc((size_t)(n + 1) * sizeof *v);
 
     for (int64_t i = 0; i < n; i++)
         v[i] = sine(i, phase, scale);
     set_values(e, leaf, v);
-    free(v);
 }
 
 /* malloc'ed */
@@ -67,12 +65,11 @@ static inline double get_scalar(adj_exec *e, const adj_node *node)
 static inline adj_exec *exec_new(adj_graph *g, int n, adj_node *const fetch[],
                                  const adj_updates *updates)
 {
-    adj_exec *e;
     adj_exec_opts opts = {
         .n_fetch = n, .fetch = fetch, .updates = updates, .backend = "naive", .seed = 1};
 
     cr_assert_eq(adj_graph_status(g), ADJ_OK, "%s", adj_graph_message(g));
-    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &opts);
     return e;
 }
 

@@ -239,7 +239,7 @@ Test(dynamic_loss_scale, any_gradient)
     enum { PARAMS = 3 };
     const adj_loss_scale usual = {0};
     for (int broken = 0; broken < PARAMS; broken++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p[PARAMS], *slope[PARAMS], *loss = NULL;
         for (int i = 0; i < PARAMS; i++) {
             const char name[] = {(char)('a' + i), '\0'}, other[] = {(char)('s' + i), '\0'};
@@ -249,7 +249,7 @@ Test(dynamic_loss_scale, any_gradient)
             loss = loss == NULL ? term : adj_add(loss, term);
         }
         adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-        adj_exec *e = exec_new(
+        scoped(release_exec) adj_exec *e = exec_new(
             g, 0, NULL, adj_optimiser(loss, lr, &(adj_optimiser_opts){.loss_scale = &usual}));
         set_values(e, lr, (double[]){0.25});
         for (int step = 0; step < 2; step++) { /* the second one is made */
@@ -260,8 +260,6 @@ Test(dynamic_loss_scale, any_gradient)
                 cr_expect_eq(get_scalar(e, p[i]), step == 0 ? 2 : 2 - 0.25 * (1 + i),
                              "%d: parameter %d", broken, i);
         }
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
@@ -301,9 +299,7 @@ static f16_result train_f16(double tiny, const adj_loss_scale *scale, int steps)
     const adj_exec_opts opts = {.updates = adj_optimiser(adj_scale(sum, tiny), lr, &o),
                                 .precision = ADJ_PRECISION_F16,
                                 .loss_scale = 1};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s%s", adj_graph_message(g),
-                 adj_exec_message(e));
+    adj_exec *e = plan_of(g, &opts);
     set_values(e, x, (double[]){1, 2, 3, -1, 0, 4, -2, 0.5}); /* columns' sums: 2, 5.5 */
     set_values(e, lr, (double[]){1});
     for (int i = 0; i < steps; i++)
@@ -359,25 +355,23 @@ Test(dynamic_loss_scale, refused)
         {{.interval = INT64_MAX}, {"interval", "16777216", NULL}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
         adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
         const adj_optimiser_opts o = {.loss_scale = &cases[i].o};
         cr_expect_null(adj_optimiser(adj_square(p), lr, &o));
         expect_error(g, ADJ_EARG, cases[i].words);
-        adj_graph_free(g);
     }
 }
 
 /* Everything is frozen: there is no gradient, and no scale. */
 Test(dynamic_loss_scale, nothing_to_train)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
     const adj_loss_scale usual = {0};
     const adj_optimiser_opts o = {.trained = &p, .loss_scale = &usual};
     cr_assert_eq(adj_updates_count(adj_optimiser(adj_square(p), lr, &o)), 0);
     cr_assert_null(adj_find(g, "loss_scale"));
-    adj_graph_free(g);
 }

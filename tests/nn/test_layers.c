@@ -80,10 +80,10 @@ static void set_if_there(adj_exec *e, const adj_graph *g, const char *name, doub
 Test(layers, values_like_torch)
 {
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){4, {1, 5, 4, 4}});
         adj_node *y = values[i].make(x);
-        adj_exec *e = exec_new(g, 1, &y, NULL);
+        scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
         double sum = 0;
 
         cr_assert_eq(adj_find(g, "l"), y);
@@ -94,15 +94,12 @@ Test(layers, values_like_torch)
         set_if_there(e, g, "l/pointwise", 3);
         set_if_there(e, g, "l/b", 2);
         run(e);
-        double *got = get_values(e, y);
+        scoped(release) double *got = get_values(e, y);
         for (int64_t k = 0; k < adj_shape_elems(adj_node_type(y).shape); k++)
             sum += got[k];
         expect_close(got + values[i].first, values[i].want, values[i].n, 1e-12, 1e-13,
                      values[i].name);
         expect_close(&sum, &values[i].sum, 1, 1e-11, 0, values[i].name);
-        free(got);
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
@@ -110,7 +107,7 @@ Test(layers, values_like_torch)
 
 Test(layers, losses_like_torch)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     double logits[12];
     const double labels[3] = {2, -1, 0}, want = 1.1635787090267, smoothed = 1.187376719746212;
 
@@ -124,7 +121,6 @@ Test(layers, losses_like_torch)
     cr_assert_eq(adj_node_type(half).dtype, ADJ_F32);
     expect_values(&f, half, "naive", &want, 2e-2, 0);
     cr_assert_null(adj_loss_softmax(NULL, l));
-    fixture_free(&f);
 }
 
 /* ---- initial values ---- */
@@ -178,7 +174,7 @@ static const struct {
 Test(layers, fans)
 {
     for (size_t i = 0; i < sizeof fans / sizeof *fans; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 16}});
         adj_node *y = adj_layer_conv2d(x, "l",
                                        &(adj_conv_layer){.filters = 64,
@@ -187,7 +183,6 @@ Test(layers, fans)
                                                          .given = adj_init_normal(0, 0.3)});
         double got = drawn_deviation(g, y, "l/w"), want = sqrt(fans[i].variance);
         cr_assert(fabs(got / want - 1) < 0.05, "case %zu: got %g, want %g", i, got, want);
-        adj_graph_free(g);
     }
 }
 
@@ -209,14 +204,14 @@ static const struct {
 
 Test(layers, initial_values)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){4, {1, 3, 3, 64}});
     const adj_conv_layer same = {.filters = 64, .padding = ADJ_SAME};
     adj_node *h = adj_layer_depthwise_conv2d(x, "dw", &same);
     h = adj_layer_separable_conv2d(h, "sep", &same);
     h = adj_layer_batch_norm(h, "bn", NULL);
     adj_node *y = adj_layer_dense(h, "fc", 10);
-    adj_exec *e = exec_new(g, 1, &y, NULL);
+    scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
 
     for (size_t i = 0; i < sizeof initial / sizeof *initial; i++) {
         const adj_node *p = adj_find(g, initial[i].name);
@@ -229,8 +224,6 @@ Test(layers, initial_values)
                   deviation, want);
         free(v);
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* ---- half types ---- */
@@ -240,7 +233,7 @@ Test(layers, half_types_keep_f32_parameters)
     static const adj_dtype half[] = {ADJ_F16, ADJ_BF16};
 
     for (int i = 0; i < 2; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", half[i], (adj_shape){4, {2, 4, 4, 3}});
         adj_node *h = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 4});
         h = adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){.training = 1});
@@ -259,7 +252,7 @@ Test(layers, half_types_keep_f32_parameters)
             cr_assert_eq(adj_node_type(leaf).dtype, step ? ADJ_I32 : ADJ_F32, "%s",
                          adj_node_name(leaf));
         }
-        adj_exec *e = exec_new(g, 1, &loss, u);
+        scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
         const double rate = 0.01, of_rows[] = {1, 4};
         set_sine(e, x, 0, 1);
         set_values(e, lr, &rate);
@@ -267,8 +260,6 @@ Test(layers, half_types_keep_f32_parameters)
         run(e);
         double value = get_scalar(e, loss);
         cr_assert(value > 0 && value < 20, "loss %g", value);
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
@@ -391,10 +382,9 @@ static const struct {
 Test(layers, refusals)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         cr_assert_null(refused[i].make(g), "case %zu", i);
         expect_error(g, refused[i].status, refused[i].words);
-        adj_graph_free(g);
     }
     adj_graph *g = adj_graph_new();
     cr_assert_null(after_a_layer(g));

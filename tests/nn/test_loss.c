@@ -105,7 +105,7 @@ static void expect_pytorch(size_t i, adj_dtype dtype, double tolerance)
     task t = new_task(i, dtype);
     adj_node *dz = NULL;
     cr_assert_eq(adj_grad(t.loss, NULL, 1, &t.z, &dz), ADJ_OK, "%s", adj_graph_message(t.g));
-    adj_exec *e = exec_new(t.g, 2, (adj_node *[]){t.loss, dz}, NULL);
+    scoped(release_exec) adj_exec *e = exec_new(t.g, 2, (adj_node *[]){t.loss, dz}, NULL);
     set_all(e, &t, i);
     run(e);
     double *got = get_values(e, dz), loss = get_scalar(e, t.loss);
@@ -114,7 +114,6 @@ static void expect_pytorch(size_t i, adj_dtype dtype, double tolerance)
         cr_expect_float_eq(got[k], cases[i].gradient[k / K][k % K], tolerance, "%s, %d: %.17g",
                            cases[i].of.name, k, got[k]);
     free(got);
-    adj_exec_free(e);
     adj_graph_free(t.g);
 }
 
@@ -143,7 +142,7 @@ Test(loss, gradients)
 /* Equal weights change nothing, whatever they are; a mix of 1 is the loss of the first labels. */
 Test(loss, identities)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *z = adj_input(g, "z", ADJ_F64, (adj_shape){2, {N, K}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {N}});
     adj_node *others = adj_input(g, "others", ADJ_I32, (adj_shape){1, {N}});
@@ -155,7 +154,7 @@ Test(loss, identities)
         adj_loss_softmax_with(z, labels, &(adj_loss_opts){.other_labels = others, .mix = one}),
         adj_loss_softmax_smoothed(z, labels, 0.3),
         adj_loss_softmax_with(z, labels, &(adj_loss_opts){.smoothing = 0.3, .weights = threes})};
-    adj_exec *e = exec_new(g, 5, y, NULL);
+    scoped(release_exec) adj_exec *e = exec_new(g, 5, y, NULL);
     set_sine(e, z, 0.5, 3);
     set_values(e, labels, first_labels);
     set_values(e, others, second_labels);
@@ -163,8 +162,6 @@ Test(loss, identities)
     for (int i = 1; i < 3; i++)
         cr_expect_float_eq(get_scalar(e, y[i]), get_scalar(e, y[0]), 1e-14);
     cr_expect_float_eq(get_scalar(e, y[4]), get_scalar(e, y[3]), 1e-14);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* No label, or only of a class without weight: 0, and a gradient of 0. A label that is no class
@@ -176,27 +173,25 @@ Test(loss, nothing_counts)
     task t = new_task(1, ADJ_F64);
     adj_node *dz = NULL;
     cr_assert_eq(adj_grad(t.loss, NULL, 1, &t.z, &dz), ADJ_OK);
-    adj_exec *e = exec_new(t.g, 2, (adj_node *[]){t.loss, dz}, NULL);
+    scoped(release_exec) adj_exec *e = exec_new(t.g, 2, (adj_node *[]){t.loss, dz}, NULL);
     set_all(e, &t, 1);
     for (int i = 0; i < 2; i++) {
         set_values(e, t.labels, i == 0 ? none : third);
         run(e);
-        double *got = get_values(e, dz);
+        scoped(release) double *got = get_values(e, dz);
         cr_expect_eq(get_scalar(e, t.loss), 0);
         for (int k = 0; k < N * K; k++)
             cr_expect_eq(got[k], 0);
-        free(got);
     }
     set_values(e, t.labels, wrong);
     cr_expect_eq(adj_run(e), ADJ_EARG);
-    adj_exec_free(e);
     adj_graph_free(t.g);
 }
 
 Test(loss, refused)
 {
     for (int i = 0; i < 8; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *z = adj_input(g, "z", ADJ_F32, (adj_shape){2, {N, K}});
         adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {N}});
         adj_node *scalar = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
@@ -215,7 +210,6 @@ Test(loss, refused)
                    {{.weights = scalar}, "weights are not one for each of 4 classes"}};
         cr_expect_null(adj_loss_softmax_with(z, labels, &bad[i].o));
         cr_expect_not_null(strstr(adj_graph_message(g), bad[i].says), "%s", adj_graph_message(g));
-        adj_graph_free(g);
     }
     cr_expect_null(adj_loss_softmax_with(NULL, NULL, NULL));
 }

@@ -23,7 +23,7 @@ Test(models, parameter_counts)
 {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         for (int variant = 0; variant < 4; variant++) { /* formats, evaluation and training */
-            adj_graph *g = adj_graph_new();
+            scoped(release_graph) adj_graph *g = adj_graph_new();
             adj_model_opts o = counts[i].opts;
             const adj_model *m = adj_model_find(counts[i].name, NULL);
             o.format = variant & 1 ? ADJ_NCHW : ADJ_NHWC;
@@ -38,7 +38,6 @@ Test(models, parameter_counts)
             int64_t classes = o.classes != 0 ? o.classes : m->classes;
             cr_assert(s.rank == 2 && s.dim[0] == 2 && s.dim[1] == classes);
             cr_assert_eq(adj_find(g, "logits"), y);
-            adj_graph_free(g);
         }
     }
 }
@@ -48,22 +47,21 @@ Test(models, parameter_counts)
 static void set_noise(adj_exec *e, const adj_node *images)
 {
     int64_t n = adj_shape_elems(adj_node_type(images).shape);
-    double *v = malloc((size_t)n * sizeof *v);
+    scoped(release) double *v = malloc((size_t)n * sizeof *v);
 
     adj_draw(ADJ_F64, v, n, adj_init_normal(0, 1), 1, 1);
     set_values(e, images, v);
-    free(v);
 }
 
 /* The loss on one batch before, and after some steps on it. */
 static void overfit(const char *name, adj_model_opts o, double rate, int steps, double loss_of[2])
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_model_logits(g, adj_model_find(name, &o), &o);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}), *loss = adj_loss_softmax(y, labels);
     adj_updates *u = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    adj_exec *e = exec_new(g, 1, &loss, u);
+    scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
     const double of_rows[] = {0, 1, 1, 0};
 
     set_noise(e, adj_find(g, "images"));
@@ -73,8 +71,6 @@ static void overfit(const char *name, adj_model_opts o, double rate, int steps, 
         run(e);
         loss_of[i > 0] = get_scalar(e, loss);
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* Small images, where the model lets them be: it is the steps that are tested, not the speed. */
@@ -152,20 +148,18 @@ Test(models, images_that_do_not_fit)
 {
     for (int i = 0; adj_model_at(i) != NULL; i++) {
         for (int wrong = 0; wrong < 2; wrong++) {
-            adj_graph *g = adj_graph_new();
+            scoped(release_graph) adj_graph *g = adj_graph_new();
             adj_shape s = {wrong == 0 ? 3 : 4, {2, 32, 32, 3}};
             adj_node *x = adj_input(g, "x", wrong == 0 ? ADJ_F32 : ADJ_I32, s);
             cr_assert_null(adj_model_at(i)->build(x, NULL));
             cr_assert_neq(adj_graph_status(g), ADJ_OK);
-            adj_graph_free(g);
         }
         cr_assert_null(adj_model_at(i)->build(NULL, NULL));
     }
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     cr_assert_null(adj_model_logits(g, adj_model_find("mobilenet_v1", NULL),
                                     &(adj_model_opts){.multiplier = 1e300}));
     cr_assert_eq(adj_graph_status(g), ADJ_EARG);
-    adj_graph_free(g);
 }
 
 /* ---- the n-th allocation fails, for every n: an error, and nothing leaks or crashes ---- */
@@ -190,7 +184,8 @@ Test(models, out_of_memory)
     for (; status == ADJ_ENOMEM && n < 10000; n++) {
         int left = n;
         const adj_allocator a = {alloc_some, free_it, &left};
-        adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
+        scoped(release_graph) adj_graph *g =
+            adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
         adj_node *y = adj_model_logits(g, adj_model_find("ds_cnn", NULL),
                                        &(adj_model_opts){.training = 1, .dtype = ADJ_BF16});
         adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {1}});
@@ -199,7 +194,6 @@ Test(models, out_of_memory)
                                               &(adj_optimiser_opts){ADJ_ADAM, .clip_norm = 1});
         status = adj_graph_status(g);
         cr_assert((u != NULL) == (status == ADJ_OK));
-        adj_graph_free(g);
     }
     cr_assert_eq(status, ADJ_OK);
     cr_assert(n > 5, "%d allocations", n);

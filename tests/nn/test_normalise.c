@@ -61,9 +61,8 @@ static void bn_step(bn_net *b, int step)
 {
     set_sine(b->e, b->x, 0.5 + step, 2);
     run(b->e);
-    double *got = get_values(b->e, b->y);
+    scoped(release) double *got = get_values(b->e, b->y);
     expect_close(got, bn_want[step], BN_ELEMS, 1e-12, 1e-13, "batch norm");
-    free(got);
 }
 
 Test(layers, batch_norm_like_torch)
@@ -83,9 +82,8 @@ Test(layers, batch_norm_like_torch)
         set_values(training.e, adj_find(training.g, "bn/beta"), bn_beta);
         for (int step = 0; step < 2; step++) {
             bn_step(&training, step);
-            double *kept = get_values(training.e, running);
+            scoped(release) double *kept = get_values(training.e, running);
             expect_close(kept, bn_running[step], 4, 1e-12, 1e-13, "running statistics");
-            free(kept);
         }
         cr_assert_eq(adj_copy_params(evaluation.e, training.e), ADJ_OK);
         bn_step(&evaluation, 2);
@@ -98,7 +96,7 @@ Test(layers, batch_norm_like_torch)
 
 Test(layers, dropout_steps)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_fill(g, ADJ_F32, (adj_shape){1, {1000}}, 1);
     adj_node *y[2] = {adj_layer_dropout(x, "d1", 0.25, 1), adj_layer_dropout(x, "d2", 0.25, 1)};
     adj_updates *noted = adj_layer_updates(g);
@@ -106,7 +104,7 @@ Test(layers, dropout_steps)
 
     cr_assert_eq(adj_layer_dropout(x, "d3", 0.25, 0), x);
     cr_assert_eq(adj_updates_count(noted), 1); /* one step for both */
-    adj_exec *e = exec_new(g, 2, y, noted);
+    scoped(release_exec) adj_exec *e = exec_new(g, 2, y, noted);
     for (int step = 0; step < 2; step++) {
         run(e);
         for (int i = 0; i < 2; i++)
@@ -125,15 +123,13 @@ Test(layers, dropout_steps)
     cr_assert(fabs(same[1] / 1000 - 0.625) < 0.077, "layers agree in %g", same[1]);
     for (int i = 0; i < 4; i++)
         free(seen[i / 2][i % 2]);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* A layer whose parameters are all frozen keeps its running statistics; one that trains its beta
  * does not. */
 Test(layers, statistics_of_a_frozen_layer)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 2, 2, 3}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
     const adj_batch_norm_layer training = {.training = 1};
@@ -154,14 +150,13 @@ Test(layers, statistics_of_a_frozen_layer)
     cr_expect(!adj_is_training_state(params[0]));
     cr_expect(!adj_is_training_state(adj_updates_leaf_at(u, 2)));
     cr_expect(adj_is_training_state(adj_updates_leaf_at(u, 3)));
-    adj_graph_free(g);
 }
 
 /* In a training graph of resnet8 whose first block is frozen, that block has no batch statistics.
  */
 Test(layers, a_frozen_part_of_a_model)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_model_opts o = {.training = 1, .freeze = "conv1/*,bn1/*,block1/*"};
     adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", NULL), &o);
     int stats = 0;
@@ -170,5 +165,4 @@ Test(layers, a_frozen_part_of_a_model)
         stats += strcmp(adj_node_op(adj_graph_node_at(g, i)), "batch_norm_stats") == 0;
     cr_expect_eq(stats, 4); /* of 7: two in each block */
     cr_expect_eq(adj_updates_count(adj_layer_updates(g)), 4);
-    adj_graph_free(g);
 }

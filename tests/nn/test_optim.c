@@ -100,18 +100,16 @@ static const optimiser_case cases[] = {
 static void expect_params(adj_exec *e, adj_node *p, adj_node *q, const double want[N_ALL],
                           const char *label)
 {
-    double *at_p = get_values(e, p), *at_q = get_values(e, q);
+    scoped(release) double *at_p = get_values(e, p), *at_q = get_values(e, q);
 
     expect_close(at_p, want, N_P, 1e-12, 1e-14, label);
     expect_close(at_q, want + N_P, N_Q, 1e-12, 1e-14, label);
-    free(at_p);
-    free(at_q);
 }
 
 static void check(const optimiser_case *c, const adj_loss_scale *scale)
 {
     adj_optimiser_opts opts = c->opts;
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){1, {N_P}}, adj_init_constant(0));
     adj_node *q = adj_param(g, "q", ADJ_F64, (adj_shape){2, {2, 2}}, adj_init_constant(0));
     adj_node *unused = adj_param(g, "unused", ADJ_F64, (adj_shape){1, {2}}, adj_init_constant(0));
@@ -120,7 +118,7 @@ static void check(const optimiser_case *c, const adj_loss_scale *scale)
     opts.loss_scale = scale;
     adj_updates *u = adj_optimiser(loss, lr, &opts);
     cr_assert_not_null(unused);
-    adj_exec *e = exec_new(g, 1, &loss, u);
+    scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
     set_values(e, p, start_p);
     set_values(e, q, start_q);
     for (int step = 0; step < STEPS; step++) {
@@ -130,8 +128,6 @@ static void check(const optimiser_case *c, const adj_loss_scale *scale)
             expect_params(e, p, q, c->first, c->name);
     }
     expect_params(e, p, q, c->last, c->name);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 Test(optim, steps_like_torch)
@@ -154,7 +150,7 @@ Test(optim, steps_like_torch_whatever_the_loss_scale)
  * whatever the decay. Clipped, q's steps would be longer. */
 static void check_frozen(const optimiser_case *c, int by_list)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){1, {N_P}}, adj_init_constant(0));
     adj_node *q = adj_param(g, "q", ADJ_F64, (adj_shape){2, {2, 2}}, adj_init_constant(0));
     adj_node *lr = adj_input(g, "lr", ADJ_F64, (adj_shape){0});
@@ -166,7 +162,7 @@ static void check_frozen(const optimiser_case *c, int by_list)
         o.trained = &q;
         o.n_trained = 1;
     }
-    adj_exec *e = exec_new(g, 1, &loss, adj_training_updates(loss, lr, &o));
+    scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, adj_training_updates(loss, lr, &o));
     memcpy(want, start_p, sizeof start_p);
     memcpy(want + N_P, c->last + N_P, sizeof start_q);
     set_values(e, p, start_p);
@@ -178,8 +174,6 @@ static void check_frozen(const optimiser_case *c, int by_list)
     expect_params(e, p, q, want, c->name);
     cr_expect_null(adj_find(g, "p/momentum"));
     cr_expect_null(adj_find(g, "p/adam_m"));
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 Test(optim, what_is_frozen_stays)
@@ -193,7 +187,7 @@ Test(optim, what_is_frozen_stays)
 
 Test(optim, everything_frozen)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
     const adj_optimiser_opts none = {.kind = ADJ_ADAM, .clip_norm = 1, .trained = &p};
@@ -203,7 +197,6 @@ Test(optim, everything_frozen)
     const adj_optimiser_opts wrong = {.trained = &lr, .n_trained = 1};
     cr_assert_null(adj_optimiser(adj_square(p), lr, &wrong));
     expect_error(g, ADJ_EARG, (const char *[]){"adj_optimiser", "trained[0]", NULL});
-    adj_graph_free(g);
 }
 
 /* As Python's fnmatch.fnmatchcase says. */
@@ -237,7 +230,7 @@ Test(optim, name_patterns)
 /* All gradients are 0: the clipping factor is 1, not NaN. */
 Test(optim, clipping_a_zero_gradient)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_reduce_sum(adj_scale(p, 0), (adj_axes){.n = ADJ_ALL});
@@ -247,16 +240,14 @@ Test(optim, clipping_a_zero_gradient)
 
     set_values(e, lr, &half);
     run(e);
-    double *got = get_values(e, p);
+    scoped(release) double *got = get_values(e, p);
     expect_close(got, want, 3, 0, 0, "p");
-    free(got);
     adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 Test(optim, what_is_assigned)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
     adj_node *q = adj_param(g, "q", ADJ_F32, (adj_shape){0}, adj_init_constant(2));
     adj_param(g, "unused", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
@@ -276,7 +267,6 @@ Test(optim, what_is_assigned)
     cr_assert_eq(adj_trainable_elems(loss), 4);
     cr_assert_eq(adj_trainable_elems(lr), 0);
     cr_assert_eq(adj_trainable(NULL, 0, NULL), 0);
-    adj_graph_free(g);
 }
 
 static const struct {
@@ -295,13 +285,12 @@ static const struct {
 Test(optim, refusals)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
         adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
         cr_assert_null(adj_optimiser(adj_square(p), lr, &refused[i].opts));
         expect_error(g, ADJ_EARG, refused[i].words);
         cr_assert_null(adj_sgd(adj_square(p), lr)); /* the error is sticky */
-        adj_graph_free(g);
     }
     cr_assert_null(adj_sgd(NULL, NULL));
 }

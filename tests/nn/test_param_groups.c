@@ -86,19 +86,16 @@ static void check(const group_case *c, const adj_loss_scale *scale)
     o.loss_scale = scale;
     o.groups = c->group;
     o.n_groups = c->n_group;
-    adj_exec *e = exec_new(s.g, 1, &s.loss, adj_optimiser(s.loss, s.lr, &o));
+    scoped(release_exec) adj_exec *e = exec_new(s.g, 1, &s.loss, adj_optimiser(s.loss, s.lr, &o));
     set_values(e, s.p, start_p);
     set_values(e, s.q, start_q);
     for (int step = 0; step < STEPS; step++) {
         set_values(e, s.lr, &rates[step]);
         run(e);
     }
-    double *p = get_values(e, s.p), *q = get_values(e, s.q);
+    scoped(release) double *p = get_values(e, s.p), *q = get_values(e, s.q);
     expect_close(p, c->last, N_P, 1e-12, 1e-14, c->name);
     expect_close(q, c->last + N_P, N_Q, 1e-12, 1e-14, c->name);
-    free(p);
-    free(q);
-    adj_exec_free(e);
     adj_graph_free(s.g);
 }
 

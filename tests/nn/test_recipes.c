@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 Test(recipes, every_model_has_one)
 {
@@ -18,13 +19,12 @@ Test(recipes, every_model_has_one)
         cr_expect(r.smoothing >= 0 && r.smoothing < 1, "%s", m->name);
         cr_expect(r.why[0] != '\0' && strchr(r.why, '\n') == NULL, "%s", m->name);
 
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *logits = adj_model_logits(g, m, &(adj_model_opts){.training = 1});
         adj_node *loss = adj_loss_softmax(logits, adj_input(g, "y", ADJ_I32, (adj_shape){1, {1}}));
         adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
         cr_expect_not_null(adj_training_updates(loss, lr, &r.optimiser), "%s: %s", m->name,
                            adj_graph_message(g));
-        adj_graph_free(g);
     }
 }
 

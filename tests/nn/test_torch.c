@@ -103,12 +103,11 @@ static void set_squares(adj_exec *e, const adj_node *leaf, double phase, double 
                         double offset)
 {
     int64_t n = adj_shape_elems(adj_node_type(leaf).shape);
-    double *v = malloc((size_t)(n + 1) * sizeof *v);
+    scoped(release) double *v = malloc((size_t)(n + 1) * sizeof *v);
 
     for (int64_t i = 0; i < n; i++)
         v[i] = sin((double)i * (double)i * 0.37 + phase) * scale + offset;
     set_values(e, leaf, v);
-    free(v);
 }
 
 static int ends(const char *name, const char *end)
@@ -149,7 +148,7 @@ static void expect_summary(adj_exec *e, const adj_node *gradient, const summary 
 
 static void check(size_t k, adj_format format)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_model_opts o = {.batch = 4,
                               .height = cases[k].size,
                               .width = cases[k].size,
@@ -171,7 +170,7 @@ static void check(size_t k, adj_format format)
     cr_assert_eq(adj_grad(loss, NULL, cases[k].n, params, fetch), ADJ_OK, "%s",
                  adj_graph_message(g));
     fetch[cases[k].n] = loss;
-    adj_exec *e = exec_new(g, cases[k].n + 1, fetch, NULL);
+    scoped(release_exec) adj_exec *e = exec_new(g, cases[k].n + 1, fetch, NULL);
     set_squares(e, images, 0.5, 1, 0);
     set_values(e, labels, cases[k].labels);
     int n = adj_trainable(loss, 100, all);
@@ -183,8 +182,6 @@ static void check(size_t k, adj_format format)
     expect_close(&got, &cases[k].loss, 1, 1e-10, 0, cases[k].name);
     for (int i = 0; i < cases[k].n; i++)
         expect_summary(e, fetch[i], &cases[k].gradient[i]);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 Test(torch, losses_and_gradients)

@@ -128,14 +128,13 @@ Test(activation, literal_numbers)
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int k = 0; k < N_OPS; k++) {
             const precision *t = &precisions[p];
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given(&f, t->dtype, (adj_shape){1, {N}}, x_values), *dx;
             adj_node *dy = given(&f, t->dtype, (adj_shape){1, {N}}, dy_values);
             adj_node *y = ops[k].build(x);
             expect_values(&f, y, "naive", ops[k].y, t->rtol, t->rtol / 8);
             cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
             expect_values(&f, dx, "naive", ops[k].dx, 2 * t->rtol, 4 * t->rtol);
-            fixture_free(&f);
         }
 }
 
@@ -154,7 +153,7 @@ Test(activation, derivatives_against_differences)
 {
     for (int k = 0; k < N_OPS; k++) {
         const double x_apart[] = {-3.4, -1.2, -0.4, 0.3, 0.9, 2.2, 5.5, 6.5};
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F64, (adj_shape){2, {2, 4}}, x_apart), *dx, *ddx;
         adj_node *y = ops[k].build(x);
         expect_gradient(&f, y, "naive", 1e-5, 1e-7, 1e-9);
@@ -162,7 +161,6 @@ Test(activation, derivatives_against_differences)
         expect_gradient(&f, dx, "naive", 1e-5, 1e-7, 1e-9);
         cr_assert_eq(adj_grad(dx, f.in[2], 1, &x, &ddx), ADJ_OK);
         expect_gradient(&f, ddx, "naive", 1e-5, 1e-7, 1e-9);
-        fixture_free(&f);
     }
 }
 
@@ -183,11 +181,10 @@ Test(activation, gradient_ops_against_differences)
         adj_sigmoid_grad,    adj_tanh_grad, adj_silu_grad,     adj_hard_sigmoid_grad,
         adj_hard_swish_grad, elu_gradient,  gelu_erf_gradient, gelu_tanh_gradient};
     for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -1, 1);
         adj_node *y = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -2, 2);
         expect_gradient(&f, smooth[k](dy, y), "naive", 1e-5, 1e-7, 1e-8);
-        fixture_free(&f);
     }
 }
 
@@ -210,11 +207,10 @@ Test(activation, masks)
     };
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int k = 0; k < 4; k++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
             adj_node *features = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, y);
             expect_values(&f, cases[k].build(d, features), "naive", cases[k].want, 0, 0);
-            fixture_free(&f);
         }
 }
 
@@ -227,12 +223,11 @@ Test(activation, hard_gradients)
     const double sigmoid_want[] = {0, 0, 0, 1, 0, 0, 0, 0};
     const double swish_want[] = {0, 0, 0, 3, 6, 6, 6, NAN};
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
         adj_node *at = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, x);
         expect_values(&f, adj_hard_sigmoid_grad(d, at), "naive", sigmoid_want, 0, 0);
         expect_values(&f, adj_hard_swish_grad(d, at), "naive", swish_want, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -242,7 +237,7 @@ Test(activation, clip_compares_with_the_bound_as_given)
     const double x[] = {0.10009765625, 0.0999755859375}, dy[] = {1, 1};
     for (int p = 0; p < N_PRECISIONS; p++) {
         adj_dtype dtype = precisions[p].dtype;
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *at = given(&f, dtype, (adj_shape){1, {2}}, x),
                  *d = given(&f, dtype, (adj_shape){1, {2}}, dy);
         const double *v = f.value[0], mask[] = {v[0] <= 0.1, v[1] <= 0.1},
@@ -250,7 +245,6 @@ Test(activation, clip_compares_with_the_bound_as_given)
         expect_values(&f, adj_clip(at, -INFINITY, 0.1), "naive", clipped, precisions[p].rtol / 2,
                       0);
         expect_values(&f, adj_clip_grad(d, at, -INFINITY, 0.1), "naive", mask, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -263,7 +257,7 @@ Test(activation, gelu_far_from_zero)
     for (int p = 0; p < N_PRECISIONS; p++)
         for (adj_gelu_form form = ADJ_GELU_ERF; form <= ADJ_GELU_TANH; form++) {
             const adj_shape four = {1, {4}};
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *at = given(&f, precisions[p].dtype, four, x), *dx, *ddx;
             adj_node *d = given(&f, precisions[p].dtype, four, dy);
             adj_node *n = adj_gelu(at, form);
@@ -272,7 +266,6 @@ Test(activation, gelu_far_from_zero)
             expect_values(&f, n, "naive", y, precisions[p].rtol, 0);
             expect_values(&f, dx, "naive", slope, 0, 0);
             expect_values(&f, ddx, "naive", none, 0, 0);
-            fixture_free(&f);
         }
 }
 
@@ -283,11 +276,10 @@ Test(activation, adjoint_on_integers)
                                                            leaky_half, clip_mask};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int k = 0; k < 4; k++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *dy = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -3, 3);
             adj_node *y = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4, 5}}, -8, 8);
             expect_adjoint(&f, linear[k](dy, y), 1);
-            fixture_free(&f);
         }
 }
 
@@ -312,10 +304,9 @@ Test(activation, nan_and_infinity)
         clip,     clip_below, elu,         gelu_erf, gelu_tanh};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (size_t k = 0; k < sizeof build / sizeof *build; k++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *y = build[k](given(&f, precisions[p].dtype, (adj_shape){1, {5}}, x));
             expect_values(&f, y, "naive", want[k], 0, 0);
-            fixture_free(&f);
         }
 }
 

@@ -21,11 +21,10 @@ Test(all_finite, literal_numbers)
                     double v[] = {max_of[d], -max_of[d], least_of[d], -0.0, 1};
                     if (at >= 0)
                         v[at] = broken[b];
-                    fixture f = fixture_new();
+                    scoped(fixture_free) fixture f = fixture_new();
                     adj_node *x = given(&f, dtypes[d], (adj_shape){1, {5}}, v);
                     expect_values(&f, adj_all_finite(1, &x), backends[k], at < 0 ? &yes : &no, 0,
                                   0);
-                    fixture_free(&f);
                 }
 }
 
@@ -41,7 +40,7 @@ Test(all_finite, several_values)
             const double want = places[i] < 0;
             for (int64_t j = 0; j < LARGE; j++)
                 v[j] = j == places[i] ? NAN : (double)(j % 7);
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *large = given(&f, dtypes[d], (adj_shape){1, {LARGE}}, v);
             adj_node *scalar = given(&f, dtypes[d], (adj_shape){0}, two);
             adj_node *empty = given(&f, dtypes[d], (adj_shape){2, {3, 0}}, two);
@@ -54,19 +53,17 @@ Test(all_finite, several_values)
             expect_values(&f, adj_all_finite(6, last), "naive", &want, 0, 0);
             expect_values(&f, adj_all_finite(3, numbers), "naive", (double[]){1}, 0, 0);
             expect_values(&f, adj_all_finite(1, &empty), "naive", (double[]){1}, 0, 0);
-            fixture_free(&f);
         }
     free(v);
 }
 
 Test(all_finite, no_gradient_flows)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {2}}, (double[]){3, 4}), *dx;
     adj_node *y = adj_mul(adj_all_finite(1, &x), adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL}));
     cr_assert_eq(adj_grad(y, NULL, 1, &x, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
     expect_values(&f, dx, "naive", (double[]){1, 1}, 0, 0);
-    fixture_free(&f);
 }
 
 static adj_node *mixed(fixture *f)

@@ -12,7 +12,7 @@ Test(all_reduce, of_one)
 {
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
     for (int t = 0; t < 4; t++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, dtypes[t], (adj_shape){2, {2, 3}}, x);
         adj_node *dy = given(&f, dtypes[t], (adj_shape){2, {2, 3}}, x), *dx;
         adj_node *y = adj_all_reduce(v, ADJ_REDUCE_SUM);
@@ -20,45 +20,40 @@ Test(all_reduce, of_one)
         cr_expect_str_eq(adj_node_op(dx), "all_reduce");
         expect_values(&f, y, "naive", x, 0, 0);
         expect_values(&f, dx, "onednn", x, 0, 0);
-        fixture_free(&f);
     }
 }
 
 /* Of a parameter, which would be worked out once otherwise: the others take part in every run. */
 Test(all_reduce, in_every_run)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {4}}, (adj_init){0});
     adj_node *once = adj_exp(p), *always = adj_all_reduce(p, ADJ_REDUCE_SUM);
     for (int i = 0; i < 2; i++) {
         adj_node *y = i == 0 ? adj_neg(once) : adj_neg(always);
         const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive", .debug.profile = 1};
-        adj_exec *e;
-        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        scoped(release_exec) adj_exec *e = plan_of(g, &o);
         cr_assert(adj_run(e) == ADJ_OK && adj_run(e) == ADJ_OK, "%s", adj_exec_message(e));
         const adj_step_info first = adj_exec_step_at(e, 0);
         cr_expect_eq(first.seconds > 0, i == 1, "%s: %g s", first.op, first.seconds);
-        adj_exec_free(e);
     }
-    adj_graph_free(g);
 }
 
 /* What a plan makes of it: a backend that has no other process computes a start and a wait, too. */
 Test(all_reduce, in_two_steps)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *v = given(&f, ADJ_F32, (adj_shape){2, {2, 3}}, x);
     adj_node *start =
         adj_node_new1(&adj_op_all_reduce_start, v, &(adj_reduction_attrs){ADJ_REDUCE_SUM});
     adj_node *wait = adj_node_new1(&adj_op_all_reduce_wait, start, NULL), *dx;
     expect_values(&f, wait, "naive", x, 0, 0);
     cr_expect_eq(adj_grad(wait, v, 1, &v, &dx), ADJ_ENOGRAD);
-    fixture_free(&f);
 }
 
 Test(all_reduce, refusals)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *i = adj_input(g, "i", ADJ_I32, (adj_shape){1, {3}});
     cr_expect_null(adj_all_reduce(NULL, ADJ_REDUCE_SUM));
     cr_expect_null(adj_all_reduce(i, ADJ_REDUCE_SUM));
@@ -68,5 +63,4 @@ Test(all_reduce, refusals)
     adj_node *v = adj_input(g, "v", ADJ_F32, (adj_shape){1, {3}});
     cr_expect_null(adj_all_reduce(v, (adj_reduction)7));
     cr_expect_eq(adj_graph_status(g), ADJ_EARG, "%s", adj_graph_message(g));
-    adj_graph_free(g);
 }

@@ -235,11 +235,10 @@ static void expect_zeros(fixture *f, const row *r, adj_node *y)
 {
     int64_t n = adj_shape_elems(adj_node_type(y).shape);
     for (int b = 0; adj_backends[b] != NULL; b++) {
-        double *v = evaluate(f, y, adj_backends[b]->name); /* read into NaN */
+        scoped(release) double *v = evaluate(f, y, adj_backends[b]->name); /* read into NaN */
         for (int64_t i = 0; i < n; i++)
             cr_assert_eq(v[i], 0, "%s on %s: element %d is %g", r->source, adj_backends[b]->name,
                          (int)i, v[i]);
-        free(v);
     }
 }
 
@@ -247,7 +246,7 @@ Test(bad_inputs, rows)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_error error = {0};
         adj_node *y;
         adj_status status = call(&f, r, &y, &error);
@@ -261,7 +260,6 @@ Test(bad_inputs, rows)
             cr_assert_not_null(strstr(error.message, r->word), "%s: \"%s\" is not in: %s",
                                r->source, r->word, error.message);
         }
-        fixture_free(&f);
     }
 }
 
@@ -303,7 +301,7 @@ Test(bad_inputs, attributes)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         for (int depthwise = 0; depthwise < 2; depthwise++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = adj_input(f.g, "x", ADJ_F32, (adj_shape){4, {1, 4, 4, 2}});
             adj_node *w = adj_input(f.g, "w", ADJ_F32, (adj_shape){4, {2, 2, 2, 2}});
             cr_assert_null(depthwise ? adj_depthwise_conv2d_native(x, w, &wrong[i].a)
@@ -312,7 +310,6 @@ Test(bad_inputs, attributes)
                 f.g, ADJ_EARG,
                 (const char *[]){wrong[i].word,
                                  depthwise ? "depthwise_conv2d_native:" : "conv2d:", NULL});
-            fixture_free(&f);
         }
 }
 
@@ -320,7 +317,7 @@ Test(bad_inputs, dtypes)
 {
     for (int first = ADJ_F32; first <= ADJ_I32; first++)
         for (int second = ADJ_F32; second <= ADJ_I32; second++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = adj_input(f.g, "x", (adj_dtype)first, (adj_shape){4, {1, 4, 4, 2}});
             adj_node *w = adj_input(f.g, "w", (adj_dtype)second, (adj_shape){4, {2, 2, 2, 2}});
             adj_node *y = adj_conv2d(x, w, NULL);
@@ -328,7 +325,6 @@ Test(bad_inputs, dtypes)
                 cr_assert_not_null(y);
             else
                 expect_error(f.g, ADJ_EDTYPE, (const char *[]){"conv2d:", NULL});
-            fixture_free(&f);
         }
 }
 

@@ -27,7 +27,7 @@ Test(batch_norm, training_numbers)
     for (int d = 0; d < DTYPES; d++) {
         adj_dtype t = dtypes[d], s = stats_dtype(t);
         double r = rounding(t);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *in[] = {given(&f, t, (adj_shape){2, {4, 3}}, x43),
                           given(&f, s, (adj_shape){1, {3}}, gamma3),
                           given(&f, s, (adj_shape){1, {3}}, beta3)};
@@ -41,7 +41,6 @@ Test(batch_norm, training_numbers)
         expect_values(&f, dx[0], "naive", dx_want, r, r);
         expect_values(&f, dx[1], "naive", dgamma, r, r);
         expect_values(&f, dx[2], "naive", dbeta, r, r);
-        fixture_free(&f);
     }
 }
 
@@ -61,7 +60,7 @@ Test(batch_norm, inference_numbers)
     for (int d = 0; d < DTYPES; d++) {
         adj_dtype t = dtypes[d], s = stats_dtype(t);
         double r = rounding(t);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *in[] = {given(&f, t, (adj_shape){2, {4, 3}}, x43),
                           given(&f, s, (adj_shape){2, {2, 3}}, running),
                           given(&f, s, (adj_shape){1, {3}}, gamma3),
@@ -74,7 +73,6 @@ Test(batch_norm, inference_numbers)
         expect_values(&f, dx[1], "naive", drunning, r, r);
         expect_values(&f, dx[2], "naive", dgamma, r, r);
         expect_values(&f, dx[3], "naive", dbeta, r, r);
-        fixture_free(&f);
     }
 }
 
@@ -137,7 +135,7 @@ Test(batch_norm, reference)
         adj_format format = i % 2 ? ADJ_NCHW : ADJ_NHWC;
         int c = (int)s.dim[format == ADJ_NCHW ? 1 : s.rank - 1];
         double r = rounding(t);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, t, s, -2, 4), *dy = given_random(&f, t, s, -1, 1);
         adj_node *gamma = given_random(&f, stats_dtype(t), (adj_shape){1, {c}}, -2, 2);
         adj_node *beta = given_random(&f, stats_dtype(t), (adj_shape){1, {c}}, -2, 2);
@@ -151,7 +149,6 @@ Test(batch_norm, reference)
         expect_values(&f, adj_batch_norm_grad(x, stats, gamma, dy, sums, eps, format), "naive",
                       want.dx, r, r);
         free(want.stats), free(want.y), free(want.sums), free(want.dx);
-        fixture_free(&f);
     }
 }
 
@@ -159,17 +156,15 @@ Test(batch_norm, reference)
 Test(batch_norm, variance_does_not_cancel)
 {
     enum { M = 4096 };
-    double *v = malloc(M * sizeof *v);
+    scoped(release) double *v = malloc(M * sizeof *v);
     for (int i = 0; i < M; i++)
         v[i] = 1e6 + (i % 2 ? 0.25 : -0.25);
     for (int d = 0; d < 2; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtypes[d], (adj_shape){2, {M, 1}}, v);
         expect_values(&f, adj_batch_norm_stats(x, ADJ_NHWC), "naive", (double[]){1e6, 0.0625}, 0,
                       0);
-        fixture_free(&f);
     }
-    free(v);
 }
 
 /* ---- gradients ---- */
@@ -179,7 +174,7 @@ Test(batch_norm, sums_adjoint)
 {
     const double stats[] = {1, -2, 3, 1, 1, 0.25};
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_dtype t = dtypes[d], s = stats_dtype(t);
         adj_node *x = given_integers(&f, t, (adj_shape){3, {4, 5, 3}}, -4, 4);
         adj_node *fixed = given(&f, s, (adj_shape){2, {2, 3}}, stats);
@@ -187,16 +182,13 @@ Test(batch_norm, sums_adjoint)
         adj_node *e = given_integers(&f, s, (adj_shape){2, {2, 3}}, -3, 3), *back;
         adj_node *sums = adj_batch_norm_grad_sums(x, fixed, dy, 0, ADJ_NHWC);
         cr_assert_eq(adj_grad(sums, e, 1, &dy, &back), ADJ_OK, "%s", adj_graph_message(f.g));
-        double *a = evaluate(&f, sums, "naive"), *b = evaluate(&f, back, "naive");
+        scoped(release) double *a = evaluate(&f, sums, "naive"), *b = evaluate(&f, back, "naive");
         double left = 0, right = 0;
         for (int i = 0; i < 6; i++)
             left += a[i] * f.value[3][i];
         for (int i = 0; i < 60; i++)
             right += b[i] * f.value[2][i];
         cr_assert_eq(left, right, "%.17g and %.17g", left, right);
-        free(a);
-        free(b);
-        fixture_free(&f);
     }
 }
 
@@ -232,10 +224,9 @@ Test(batch_norm, gradients)
 {
     const adj_shape checked[] = {{2, {5, 2}}, {4, {2, 3, 2, 2}}, {3, {3, 2, 2}}};
     for (int i = 0; i < 3 * 7; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *y = piece(&f, i % 7, checked[i / 7], i / 7 == 1 ? ADJ_NCHW : ADJ_NHWC);
         expect_gradient(&f, y, "naive", 1e-5, 1e-5, 1e-6);
-        fixture_free(&f);
     }
 }
 
@@ -244,10 +235,10 @@ Test(batch_norm, half_gradients)
 {
     for (int i = 0; i < 7; i++) {
         adj_shape s = {3, {6, 4, 2}};
-        double *want = NULL;
+        scoped(release) double *want = NULL;
         for (int d = 0; d < 3; d++) {
             adj_dtype t = (adj_dtype[]){ADJ_F64, ADJ_F16, ADJ_BF16}[d], wide = stats_dtype(t);
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, t, s, -3, 3), *dy = given_integers(&f, t, s, -2, 2);
             adj_node *fixed = given(&f, wide, (adj_shape){2, {2, 2}}, (double[]){0.5, -0.25, 2, 3});
             adj_node *gamma = given(&f, wide, (adj_shape){1, {2}}, (double[]){1.5, -0.5}), *dx[3];
@@ -263,9 +254,7 @@ Test(batch_norm, half_gradients)
                 want = evaluate(&f, r, "naive");
             else
                 expect_values(&f, r, "naive", want, 4 * rounding(t), 4 * rounding(t));
-            fixture_free(&f);
         }
-        free(want);
     }
 }
 
@@ -273,7 +262,7 @@ Test(batch_norm, half_gradients)
 
 Test(batch_norm, empty)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given(&f, ADJ_F32, (adj_shape){4, {0, 2, 2, 3}}, NULL);
     adj_node *ones = given(&f, ADJ_F32, (adj_shape){1, {3}}, (double[]){1, 1, 1});
     adj_node *stats = adj_batch_norm_stats(x, ADJ_NHWC), *dx[2];
@@ -283,7 +272,6 @@ Test(batch_norm, empty)
     cr_assert_eq(adj_grad(y, x, 2, of, dx), ADJ_OK);
     expect_values(&f, dx[1], "naive", (double[3]){0}, 0, 0);
     free(evaluate(&f, dx[0], "naive"));
-    fixture_free(&f);
 }
 
 Test(batch_norm, refused)
@@ -299,7 +287,7 @@ Test(batch_norm, refused)
     const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE, ADJ_EDTYPE,
                                  ADJ_EARG,   ADJ_EARG,   ADJ_ESHAPE, ADJ_ESHAPE};
     for (int i = 0; i < 8; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = adj_input(f.g, "x", ADJ_F16, (adj_shape){4, {2, 3, 3, 4}});
         adj_node *c4 = adj_input(f.g, "c4", ADJ_F32, (adj_shape){1, {4}});
         adj_node *c3 = adj_input(f.g, "c3", ADJ_F32, (adj_shape){1, {3}});
@@ -317,7 +305,6 @@ Test(batch_norm, refused)
         }
         cr_assert_null(y, "case %d", i);
         expect_error(f.g, status[i], words[i]);
-        fixture_free(&f);
     }
     cr_assert_null(adj_batch_norm_stats(NULL, ADJ_NHWC));
     cr_assert_null(adj_batch_norm(NULL, NULL, NULL, NULL, eps, ADJ_NHWC));

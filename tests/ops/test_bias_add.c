@@ -31,20 +31,18 @@ static adj_shape bias_shape(const layout *l)
 
 static void check_layout(const layout *l, const precision *p)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, p->dtype, l->x, -1, 1);
     adj_node *b = given_integers(&f, p->dtype, bias_shape(l), -9, 9);
     int64_t n = elems_of(x), c = elems_of(b);
-    double *y = malloc((size_t)n * sizeof *y + 1), *db = calloc((size_t)c + 1, sizeof *db);
+    scoped(release) double *y = malloc((size_t)n * sizeof *y + 1),
+                           *db = calloc((size_t)c + 1, sizeof *db);
     for (int64_t i = 0; i < n; i++) {
         y[i] = f.value[0][i] + f.value[1][channel_of(i, l)];
         db[channel_of(i, l)] += f.value[0][i];
     }
     expect_values(&f, adj_bias_add(x, b, l->format), "naive", y, 0, 0);
     expect_values(&f, adj_bias_add_grad(x, l->format), "naive", db, p->rtol / 2, 0);
-    free(y);
-    free(db);
-    fixture_free(&f);
 }
 
 Test(bias_add, every_layout_against_index_arithmetic)
@@ -60,7 +58,7 @@ Test(bias_add, literal_numbers)
     const double six[] = {1, 2, 3, 4, 5, 6}, nchw[] = {1, 3, 5, 2, 4, 6}, b[] = {10, 20};
     for (int p = 0; p < N_PRECISIONS; p++) {
         adj_dtype dtype = precisions[p].dtype;
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtype, (adj_shape){2, {3, 2}}, six);
         adj_node *z = given(&f, dtype, (adj_shape){3, {1, 2, 3}}, nchw);
         adj_node *bias = given(&f, dtype, (adj_shape){1, {2}}, b);
@@ -70,7 +68,6 @@ Test(bias_add, literal_numbers)
                       (double[]){11, 13, 15, 22, 24, 26}, 0, 0);
         expect_values(&f, adj_bias_add_grad(x, ADJ_NHWC), "naive", (double[]){9, 12}, 0, 0);
         expect_values(&f, adj_bias_add_grad(z, ADJ_NCHW), "naive", (double[]){9, 12}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -78,19 +75,18 @@ Test(bias_add, adjoint_on_integers)
 {
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int i = 0; i < N_SMALL; i++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, precisions[p].dtype, layouts[i].x, -2, 2);
             adj_node *b = given_integers(&f, precisions[p].dtype, bias_shape(&layouts[i]), -2, 2);
             expect_adjoint(&f, adj_bias_add(x, b, layouts[i].format), 2);
             expect_adjoint(&f, adj_bias_add_grad(x, layouts[i].format), 1);
-            fixture_free(&f);
         }
 }
 
 Test(bias_add, gradient_against_differences)
 {
     for (int i = 0; i < 10; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, layouts[i].x, -1, 1);
         adj_node *b = given_random(&f, ADJ_F64, bias_shape(&layouts[i]), -1, 1);
         expect_gradient(&f, adj_bias_add(x, b, layouts[i].format), "naive", 0.5, 1e-12, 1e-12);
@@ -98,7 +94,6 @@ Test(bias_add, gradient_against_differences)
         f = fixture_new();
         x = given_random(&f, ADJ_F64, layouts[i].x, -1, 1);
         expect_gradient(&f, adj_bias_add_grad(x, layouts[i].format), "naive", 0.5, 1e-12, 1e-12);
-        fixture_free(&f);
     }
 }
 
@@ -109,16 +104,15 @@ Test(bias_add, half_sums_are_kept_in_float)
     for (int i = 0; i < 4096; i++)
         ones[i] = 1;
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, ones);
         expect_values(&f, adj_bias_add_grad(dy, ADJ_NHWC), "naive", (double[]){4096}, 0, 0);
-        fixture_free(&f);
     }
 }
 
 Test(bias_add, same_for_any_number_of_threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {50, 30, 37}}, -1, 1);
     adj_node *b = given_random(&f, ADJ_F64, (adj_shape){1, {37}}, -1, 1);
     expect_same_for_threads(&f, adj_bias_add(x, b, ADJ_NHWC));
@@ -127,7 +121,6 @@ Test(bias_add, same_for_any_number_of_threads)
     x = given_random(&f, ADJ_F64, (adj_shape){3, {50, 30, 37}}, -1, 1);
     expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NHWC));
     expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NCHW));
-    fixture_free(&f);
 }
 
 static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F32, shape, 0, 1); }

@@ -33,11 +33,11 @@ enum { N_BROADCASTS = sizeof broadcasts / sizeof *broadcasts, N_SMALL = 15, N_FU
 
 static void check_broadcast(const broadcast *b, adj_dtype dtype)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = adj_broadcast_to(given_integers(&f, dtype, b->x, -9, 9), b->y);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     int64_t n = elems_of(y);
-    double *want = malloc((size_t)n * sizeof *want + 1);
+    scoped(release) double *want = malloc((size_t)n * sizeof *want + 1);
     for (int64_t i = 0; i < n; i++) {
         adj_shape from = unravel(i, b->y), at = {.rank = b->x.rank};
         for (int64_t d = 0; d < b->x.rank; d++)
@@ -45,8 +45,6 @@ static void check_broadcast(const broadcast *b, adj_dtype dtype)
         want[i] = f.value[0][ravel(at, b->x)];
     }
     expect_values(&f, y, "naive", want, 0, 0);
-    free(want);
-    fixture_free(&f);
 }
 
 Test(broadcast, every_shape_against_index_arithmetic)
@@ -61,7 +59,7 @@ Test(broadcast, literal_numbers)
 {
     const double x[] = {1, 2}, y[] = {1, 2, 3, 4, 5, 6};
     for (int d = 0; d < N_DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *column = given(&f, dtypes[d], (adj_shape){2, {2, 1}}, x);
         expect_values(&f, adj_broadcast_to(column, (adj_shape){2, {2, 3}}), "naive",
                       (double[]){1, 1, 1, 2, 2, 2}, 0, 0);
@@ -73,7 +71,6 @@ Test(broadcast, literal_numbers)
                           0);
             expect_values(&f, adj_sum_to(v, (adj_shape){0}), "naive", (double[]){21}, 0, 0);
         }
-        fixture_free(&f);
     }
 }
 
@@ -81,38 +78,35 @@ Test(broadcast, adjoint_on_integers)
 {
     for (int d = 0; d < 4; d++)
         for (int i = 0; i < N_SMALL; i++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, dtypes[d], broadcasts[i].x, -2, 2);
             expect_adjoint(&f, adj_broadcast_to(x, broadcasts[i].y), 1);
             fixture_free(&f);
             f = fixture_new();
             x = given_integers(&f, dtypes[d], broadcasts[i].y, -2, 2);
             expect_adjoint(&f, adj_sum_to(x, broadcasts[i].x), 1);
-            fixture_free(&f);
         }
 }
 
 Test(broadcast, gradient_against_differences)
 {
     for (int i = 0; i < N_FULL; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, broadcasts[i].x, -1, 1);
         adj_node *y = adj_broadcast_to(x, broadcasts[i].y);
         expect_gradient(&f, y, "naive", 0.5, 1e-12, 1e-12);
         expect_gradient(&f, adj_square(y), "naive", 1e-3, 1e-9, 1e-9);
-        fixture_free(&f);
     }
 }
 
 /* A repeated fill is a fill. */
 Test(broadcast, simplified)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *fill = adj_fill(f.g, ADJ_F16, (adj_shape){1, {1}}, -2);
     adj_node *ones = adj_fill(f.g, ADJ_F16, (adj_shape){2, {2, 1}}, 1);
     adj_node *y = adj_mul(adj_broadcast_to(fill, (adj_shape){2, {1, 2}}), ones);
     expect_values(&f, y, "naive", (double[]){-2, -2, -2, -2}, 0, 0);
-    fixture_free(&f);
 }
 
 static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }

@@ -67,13 +67,12 @@ Test(cast, every_pair_against_a_slow_rounding)
         for (int to = 0; to < N_DTYPES; to++) {
             if (dtypes[from] == ADJ_I32)
                 continue;
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given(&f, dtypes[from], (adj_shape){1, {N}}, values);
             double want[N];
             for (int i = 0; i < N; i++)
                 want[i] = as(dtypes[to], as(dtypes[from], values[i]));
             expect_values(&f, adj_cast(x, dtypes[to]), "naive", want, 0, 0);
-            fixture_free(&f);
         }
 }
 
@@ -82,14 +81,13 @@ Test(cast, from_integers)
     const double integers[] = {0,     1,     -7,       2049,          257,
                                65519, 70000, 16777217, -2147483648.0, 2147483647};
     for (int to = 0; to < N_DTYPES; to++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         double want[10];
         for (int i = 0; i < 10; i++)
             want[i] = as(dtypes[to], integers[i]);
         expect_values(&f,
                       adj_cast(given(&f, ADJ_I32, (adj_shape){2, {5, 2}}, integers), dtypes[to]),
                       "naive", want, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -108,10 +106,9 @@ Test(cast, literal_numbers)
         {ADJ_I32, {1, 3, -2, 65504}},
     };
     for (int i = 0; i < N_DTYPES; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, ADJ_F64, (adj_shape){2, {2, 2}}, x);
         expect_values(&f, adj_cast(v, cases[i].to), "naive", cases[i].want, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -121,7 +118,7 @@ Test(cast, gradient)
     const double dy[] = {1, -2, 3}, none[] = {0, 0, 0};
     for (int from = 0; from < 4; from++)
         for (int to = 0; to < 4; to++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, dtypes[from], (adj_shape){1, {3}}, -2, 2), *dx;
             adj_node *d = given(&f, dtypes[to], (adj_shape){1, {3}}, dy);
             cr_assert_eq(adj_grad(adj_cast(x, dtypes[to]), d, 1, &x, &dx), ADJ_OK);
@@ -131,12 +128,10 @@ Test(cast, gradient)
             adj_node *there_and_back = adj_cast(adj_cast(x, ADJ_I32), dtypes[from]);
             cr_assert_eq(adj_grad(there_and_back, d, 1, &x, &dx), ADJ_OK);
             expect_values(&f, dx, "naive", none, 0, 0);
-            fixture_free(&f);
         }
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){1, {3}}, -1, 1);
     expect_gradient(&f, adj_cast(x, ADJ_F64), "naive", 0.5, 1e-12, 1e-12);
-    fixture_free(&f);
 }
 
 /* y = x stop_gradient(x): dy/dx is x, not 2x. The values pass in every dtype. */
@@ -144,7 +139,7 @@ Test(cast, stop_gradient)
 {
     const double x[] = {1, -2, 3}, ones[] = {1, 1, 1};
     for (int p = 0; p < N_DTYPES; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, dtypes[p], (adj_shape){1, {3}}, x), *dx;
         expect_values(&f, adj_stop_gradient(v), "naive", x, 0, 0);
         if (dtypes[p] != ADJ_I32) {
@@ -152,7 +147,6 @@ Test(cast, stop_gradient)
             cr_assert_eq(adj_grad(adj_mul(v, adj_stop_gradient(v)), d, 1, &v, &dx), ADJ_OK);
             expect_values(&f, dx, "naive", x, 0, 0);
         }
-        fixture_free(&f);
     }
 }
 
@@ -163,12 +157,11 @@ Test(cast, fills_keep_their_rounding)
     for (int from = 0; from < N_DTYPES; from++)
         for (int to = 0; to < N_DTYPES; to++)
             for (int i = 0; i < 6; i++) {
-                fixture f = fixture_new();
+                scoped(fixture_free) fixture f = fixture_new();
                 adj_node *y = adj_cast(adj_fill(f.g, dtypes[from], (adj_shape){1, {1}}, numbers[i]),
                                        dtypes[to]);
                 const double want = as(dtypes[to], as(dtypes[from], numbers[i]));
                 expect_values(&f, y, "naive", &want, 0, 0);
-                fixture_free(&f);
             }
 }
 

@@ -35,13 +35,13 @@ static adj_node *joined(fixture *f, const joint *j, adj_dtype dtype)
 
 static void check_joint(const joint *j, adj_dtype dtype)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = joined(&f, j, dtype);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     adj_shape shape = adj_node_type(y).shape;
     int axis = j->axis < 0 ? j->axis + (int)shape.rank : j->axis;
     int64_t n = elems_of(y);
-    double *want = malloc((size_t)n * sizeof *want + 1);
+    scoped(release) double *want = malloc((size_t)n * sizeof *want + 1);
     for (int64_t i = 0; i < n; i++) {
         adj_shape index = unravel(i, shape);
         int k = 0;
@@ -50,8 +50,6 @@ static void check_joint(const joint *j, adj_dtype dtype)
         want[i] = f.value[k][ravel(index, j->x[k])];
     }
     expect_values(&f, y, "naive", want, 0, 0);
-    free(want);
-    fixture_free(&f);
 }
 
 Test(concat, every_joint_against_index_arithmetic)
@@ -66,7 +64,7 @@ Test(concat, literal_numbers)
 {
     const double a[] = {1, 2, 3, 4}, b[] = {5, 6};
     for (int d = 0; d < N_DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, a);
         adj_node *column = given(&f, dtypes[d], (adj_shape){2, {2, 1}}, b);
         adj_node *row = given(&f, dtypes[d], (adj_shape){2, {1, 2}}, b);
@@ -76,7 +74,6 @@ Test(concat, literal_numbers)
                       (double[]){5, 6, 1, 2, 3, 4}, 0, 0);
         expect_values(&f, adj_concat(2, (adj_node *[]){x, x}, 1), "naive",
                       (double[]){1, 2, 1, 2, 3, 4, 3, 4}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -84,18 +81,16 @@ Test(concat, adjoint_on_integers)
 {
     for (int d = 0; d < 4; d++)
         for (int i = 0; i < N_SMALL; i++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             expect_adjoint(&f, joined(&f, &joints[i], dtypes[d]), joints[i].n);
-            fixture_free(&f);
         }
 }
 
 Test(concat, gradient_against_differences)
 {
     for (int i = 0; i < N_SMALL; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         expect_gradient(&f, adj_square(joined(&f, &joints[i], ADJ_F64)), "naive", 1e-3, 1e-9, 1e-9);
-        fixture_free(&f);
     }
     fixture f =
         fixture_new(); /* twice the same operand; more operands than adj_grad's short list */

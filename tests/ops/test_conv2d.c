@@ -72,15 +72,14 @@ static void for_each_row(void (*expect)(oracle_conv row))
 static void expect_reference(oracle_conv row)
 {
     for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype++) {
-        conv_problem p = conv_problem_new(row, (adj_dtype)dtype, INTEGERS);
+        scoped(conv_problem_free) conv_problem p =
+            conv_problem_new(row, (adj_dtype)dtype, INTEGERS);
         const double tolerance = dtype == ADJ_F16 ? 0x1p-11 : dtype == ADJ_BF16 ? 0x1p-8 : 0;
         for (int k = 0; k < 3; k++) {
-            double *want = conv_problem_exact(&p, k);
+            scoped(release) double *want = conv_problem_exact(&p, k);
             for (int b = 0; adj_backends[b] != NULL; b++)
                 expect_values(&p.f, p.result[k], adj_backends[b]->name, want, tolerance, 0);
-            free(want);
         }
-        conv_problem_free(&p);
     }
 }
 
@@ -129,7 +128,7 @@ Test(depthwise_conv2d, random) { expect_random(1); }
 /* <dy, y(x, w)> == <dx(w, dy), x> == <dw(x, dy), w> on integers, exactly. */
 static void expect_adjoints(oracle_conv row)
 {
-    conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
     double *const *v = p.f.value, *const other[] = {v[2], v[0], v[1]};
     for (int b = 0; adj_backends[b] != NULL; b++) {
         double product[3];
@@ -141,7 +140,6 @@ static void expect_adjoints(oracle_conv row)
                          adj_backends[b]->name);
         }
     }
-    conv_problem_free(&p);
 }
 
 Test(conv2d, adjoint) { for_each_row(expect_adjoints); }
@@ -150,9 +148,8 @@ Test(conv2d, adjoint) { for_each_row(expect_adjoints); }
 static void expect_derivatives(oracle_conv row)
 {
     for (int k = 0; k < 3 && row.c < 10; k++) {
-        conv_problem p = conv_problem_new(row, ADJ_F64, REALS);
+        scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F64, REALS);
         expect_gradient(&p.f, p.result[k], "naive", 0.5, 1e-11, 1e-11);
-        conv_problem_free(&p);
     }
 }
 
@@ -164,10 +161,10 @@ Test(conv2d, thread_independence)
                                        {3, 17, 15, 9, 3, 3, 2, .depthwise = 1}};
     for (int i = 0; i < 2; i++)
         for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype++) {
-            conv_problem p = conv_problem_new(wide[i], (adj_dtype)dtype, REALS);
+            scoped(conv_problem_free) conv_problem p =
+                conv_problem_new(wide[i], (adj_dtype)dtype, REALS);
             for (int k = 0; k < 3; k++)
                 expect_same_for_threads(&p.f, p.result[k]);
-            conv_problem_free(&p);
         }
 }
 
@@ -183,7 +180,7 @@ static adj_node *counting(fixture *f, adj_shape shape)
 /* Numbers of TensorFlow's conv_ops_test.py. */
 Test(conv2d, literals)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_conv valid = {.padding = ADJ_VALID}, twice = {.stride = {1, 2, 2, 1}};
     adj_node *x = counting(&f, (adj_shape){4, {1, 2, 3, 3}});
     adj_node *w = counting(&f, (adj_shape){4, {2, 2, 3, 3}});
@@ -200,25 +197,23 @@ Test(conv2d, literals)
         expect_values(&f, adj_conv2d_backprop_filter(x1, (adj_shape){4, {2, 2, 1, 1}}, d1, &valid),
                       backend, (double[]){5, 8, 14, 17}, 0, 0);
     }
-    fixture_free(&f);
 }
 
 /* [height, width] is [n of dy, height, width, in of the filter]: the very same node. */
 Test(conv2d, spatial_input_sizes)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *w = counting(&f, (adj_shape){4, {2, 2, 3, 2}});
     adj_node *dy = counting(&f, (adj_shape){4, {2, 3, 4, 2}});
     adj_node *a = adj_conv2d_backprop_input((adj_shape){2, {4, 5}}, w, dy, NULL);
     adj_node *b = adj_conv2d_backprop_input((adj_shape){4, {2, 4, 5, 3}}, w, dy, NULL);
     cr_assert_not_null(a, "%s", adj_graph_message(f.g));
     cr_assert_eq(a, b);
-    fixture_free(&f);
 }
 
 Test(conv2d, transpose_is_backprop_input)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_conv twice = {.stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
     adj_shape sizes = {4, {1, 4, 3, 2}};
     adj_node *x = counting(&f, (adj_shape){4, {1, 2, 2, 3}});
@@ -226,7 +221,6 @@ Test(conv2d, transpose_is_backprop_input)
     adj_node *y = adj_conv2d_transpose(x, w, sizes, &twice);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     cr_assert_eq(y, adj_conv2d_backprop_input(sizes, w, x, &twice));
-    fixture_free(&f);
 }
 
 Test(conv2d, separable_is_two_convolutions)
@@ -237,44 +231,40 @@ Test(conv2d, separable_is_two_convolutions)
         oracle_sizes s = oracle_sizes_of(row);
         oracle_sizes t =
             oracle_sizes_of((oracle_conv){2, s.oh, s.ow, 6, 1, 1, 4, .format = row.format});
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_integers(&f, ADJ_F32, s.x, -3, 3);
         adj_node *w = given_integers(&f, ADJ_F32, s.w, -2, 2);
         adj_node *v = given_integers(&f, ADJ_F32, t.w, -2, 2);
-        double *middle = oracle_convolve(&s, ORACLE_Y, f.value[0], f.value[1], NULL);
-        double *want = oracle_convolve(&t, ORACLE_Y, middle, f.value[2], NULL);
+        scoped(release) double *middle =
+            oracle_convolve(&s, ORACLE_Y, f.value[0], f.value[1], NULL);
+        scoped(release) double *want = oracle_convolve(&t, ORACLE_Y, middle, f.value[2], NULL);
         for (int b = 0; adj_backends[b] != NULL; b++)
             expect_values(&f, adj_separable_conv2d(x, w, v, &s.attrs), adj_backends[b]->name, want,
                           0, 0);
-        free(middle);
-        free(want);
-        fixture_free(&f);
     }
 }
 
 /* No filter channels: a legal, empty filter gradient, and zeros behind it. */
 Test(conv2d, empty_filter_gradient)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = counting(&f, (adj_shape){4, {1, 3, 3, 2}});
     adj_node *dy = given(&f, ADJ_F32, (adj_shape){4, {1, 2, 2, 0}}, NULL);
     adj_node *dw = adj_conv2d_backprop_filter(x, (adj_shape){4, {2, 2, 2, 0}}, dy, NULL), *dx;
     cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
     cr_assert_eq(adj_grad(dw, dw, 1, &x, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
     expect_values(&f, dx, "naive", (double[18]){0}, 0, 0);
-    fixture_free(&f);
 }
 
 /* Numbers of TensorFlow's depthwise_conv_op_base.py: output channel c*multiplier + m. */
 Test(depthwise_conv2d, literals)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = counting(&f, (adj_shape){4, {1, 2, 3, 2}});
     adj_node *w = counting(&f, (adj_shape){4, {2, 2, 2, 2}});
     for (int b = 0; adj_backends[b] != NULL; b++)
         expect_values(&f, adj_depthwise_conv2d_native(x, w, NULL), adj_backends[b]->name,
                       (double[]){196, 216, 272, 296, 252, 280, 344, 376}, 0, 0);
-    fixture_free(&f);
 }
 
 /* A grouped conv2d with one channel a group is a depthwise convolution with its filter reshaped. */
@@ -282,12 +272,10 @@ Test(depthwise_conv2d, equals_grouped)
 {
     oracle_sizes s =
         oracle_sizes_of((oracle_conv){2, 5, 4, 3, 2, 3, 2, .padding = ADJ_SAME, .depthwise = 1});
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, s.x, -3, 3);
     adj_node *w = given_integers(&f, ADJ_F32, s.w, -2, 2);
     adj_node *v = given(&f, ADJ_F32, (adj_shape){4, {2, 3, 1, 6}}, f.value[1]);
-    double *want = evaluate(&f, adj_conv2d(x, v, &s.attrs), "naive");
+    scoped(release) double *want = evaluate(&f, adj_conv2d(x, v, &s.attrs), "naive");
     expect_values(&f, adj_depthwise_conv2d_native(x, w, &s.attrs), "naive", want, 0, 0);
-    free(want);
-    fixture_free(&f);
 }

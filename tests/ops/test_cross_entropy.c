@@ -62,7 +62,7 @@ Test(cross_entropy, numbers)
         const numbers *p = &pytorch[i / DTYPES];
         adj_dtype t = dtypes[i % DTYPES];
         double r = rounding(t);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *z = given(&f, t, (adj_shape){2, {3, 4}}, z34), *dz;
         adj_node *d = given(&f, t, (adj_shape){1, {3}}, (double[]){1, 2, -0.5});
         adj_node *labels = p->sparse ? given(&f, ADJ_I32, (adj_shape){1, {3}}, (double[]){3, -1, 0})
@@ -73,7 +73,6 @@ Test(cross_entropy, numbers)
         cr_assert_eq(adj_node_type(y).dtype, t);
         expect_values(&f, y, "naive", p->loss, r, r);
         expect_values(&f, dz, "naive", p->dz, r, r);
-        fixture_free(&f);
     }
 }
 
@@ -83,7 +82,7 @@ Test(cross_entropy, labels_need_not_sum_to_one)
 {
     const double want[] = {0.25 - 2, 0.25, 0.25, 0.25 + 1};
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *z =
             given(&f, dtypes[d], (adj_shape){2, {2, 4}}, (double[]){1, 1, 1, 1, 7, 7, 7, 7});
         adj_node *labels = given(&f, dtypes[d], (adj_shape){2, {1, 4}}, (double[]){2, 0, 0, -1});
@@ -95,7 +94,6 @@ Test(cross_entropy, labels_need_not_sum_to_one)
         adj_grad(y, ones, 1, &z, &dz);
         expect_values(&f, y, "naive", loss, r, 0);
         expect_values(&f, dz, "naive", twice, r, 0);
-        fixture_free(&f);
     }
 }
 
@@ -103,7 +101,7 @@ Test(cross_entropy, labels_need_not_sum_to_one)
 Test(cross_entropy, probability_zero)
 {
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *z = given(&f, dtypes[d], (adj_shape){2, {1, 3}}, (double[]){60, -60, -INFINITY});
         adj_node *labels = given(&f, dtypes[d], (adj_shape){2, {1, 3}}, (double[]){1, 0, 0});
         adj_node *zero = given(&f, ADJ_I32, (adj_shape){1, {1}}, (double[]){0});
@@ -113,7 +111,6 @@ Test(cross_entropy, probability_zero)
                       1e-30);
         expect_values(&f, adj_softmax_cross_entropy_grad(z, labels, 0), "naive",
                       (double[]){0, 0, 0}, 0, 1e-30);
-        fixture_free(&f);
     }
 }
 
@@ -131,14 +128,13 @@ Test(cross_entropy, large_at_each_place)
             label[i / K] = (i / K + 1) % K;
             loss[i / K] = 2000;
         }
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtypes[t], s, z), *row = given(&f, dtypes[t], s, dense);
         adj_node *number = given(&f, ADJ_I32, (adj_shape){1, {K}}, label);
         expect_values(&f, adj_softmax_cross_entropy(x, row, 0), "naive", loss, 0, 0);
         expect_values(&f, adj_softmax_cross_entropy_grad(x, row, 0), "naive", dz, 0, 0);
         expect_values(&f, adj_sparse_softmax_cross_entropy(x, number, 0), "naive", loss, 0, 0);
         expect_values(&f, adj_sparse_softmax_cross_entropy_grad(x, number, 0), "naive", dz, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -149,7 +145,7 @@ Test(cross_entropy, reference)
     for (int i = 0; i < DTYPES * 2; i++) {
         adj_dtype t = dtypes[i / 2];
         double s = i % 2 ? 0.25 : 0, r = rounding(t), loss[2][N], g[2][N * K];
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *z = given_random(&f, t, (adj_shape){2, {N, K}}, -5, 5);
         adj_node *dense = given_random(&f, t, (adj_shape){2, {N, K}}, 0, 0.2);
         adj_node *label = given_integers(&f, ADJ_I32, (adj_shape){1, {N}}, -1, K - 1);
@@ -175,7 +171,6 @@ Test(cross_entropy, reference)
         expect_values(&f, adj_softmax_cross_entropy_grad(z, dense, s), "naive", g[0], r, r);
         expect_values(&f, adj_sparse_softmax_cross_entropy(z, label, s), "naive", loss[1], r, r);
         expect_values(&f, adj_sparse_softmax_cross_entropy_grad(z, label, s), "naive", g[1], r, r);
-        fixture_free(&f);
     }
 }
 
@@ -185,7 +180,7 @@ Test(cross_entropy, gradients)
     const double labels[] = {4, -1, 0, 2};
     for (int i = 0; i < 12; i++) {
         double smoothing = i % 2 ? 0.2 : 0;
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *z = given_random(&f, ADJ_F64, s, -2, 2), *dz, *y = NULL;
         adj_node *label = given(&f, ADJ_I32, (adj_shape){1, {4}}, labels);
         adj_node *dense = given_random(&f, ADJ_F64, s, 0, 1);
@@ -207,20 +202,18 @@ Test(cross_entropy, gradients)
             break;
         }
         expect_gradient(&f, y, "naive", 1e-5, 1e-6, 1e-8);
-        fixture_free(&f);
     }
 }
 
 /* The gradient for dense labels alone, which need not be normalized for that: -(1-s) log p. */
 Test(cross_entropy, gradient_of_labels)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given(&f, ADJ_F64, (adj_shape){2, {1, 2}}, (double[]){0, log(3)});
     adj_node *labels = given(&f, ADJ_F64, (adj_shape){2, {1, 2}}, (double[]){0.5, 5}), *dlabels;
     adj_node *d = given(&f, ADJ_F64, (adj_shape){1, {1}}, (double[]){2});
     adj_grad(adj_softmax_cross_entropy(z, labels, 0.5), d, 1, &labels, &dlabels);
     expect_values(&f, dlabels, "naive", (double[]){log(4), log(4) - log(3)}, 1e-12, 0);
-    fixture_free(&f);
 }
 
 /* A gradient through both results of TensorFlow's op, the loss and its own gradient: TensorFlow
@@ -239,7 +232,7 @@ Test(cross_entropy, gradient_through_both_results)
         {-3.47802870595559, -4.37177870595559, -2.39052870595559, -2.09677870595559,
          4.16649121270104, 3.07899121270104, 1.57899121270104, 0.103991212701041, -2.76995224005868,
          -0.907452240058679, 0.817547759941321, 0.867547759941321}};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape wide = {2, {3, 4}};
     adj_node *x[] = {given(&f, ADJ_F64, wide, z), given(&f, ADJ_F64, wide, labels)};
     adj_node *from_loss[2], *from_grad[2];
@@ -250,14 +243,13 @@ Test(cross_entropy, gradient_through_both_results)
     cr_assert_eq(adj_grad(grad, given(&f, ADJ_F64, wide, dgrad), 2, x, from_grad), ADJ_OK);
     for (int i = 0; i < 2; i++)
         expect_values(&f, adj_add(from_loss[i], from_grad[i]), "naive", want[i], 1e-12, 1e-12);
-    fixture_free(&f);
 }
 
 /* p - t is linear in the labels: <e, g(l) - g(0)> == <g^T(e), l>, exact on integers. */
 Test(cross_entropy, adjoint)
 {
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_shape s = {2, {6, 4}};
         double left = 0, right = 0;
         adj_node *z = given(&f, dtypes[d], s, (double[24]){0}); /* p = 1/4 */
@@ -265,15 +257,12 @@ Test(cross_entropy, adjoint)
         adj_node *e = given_integers(&f, dtypes[d], s, -4, 4), *back;
         adj_node *g = adj_softmax_cross_entropy_grad(z, labels, 0);
         cr_assert_eq(adj_grad(g, e, 1, &labels, &back), ADJ_OK);
-        double *a = evaluate(&f, g, "naive"), *b = evaluate(&f, back, "naive");
+        scoped(release) double *a = evaluate(&f, g, "naive"), *b = evaluate(&f, back, "naive");
         for (int i = 0; i < 24; i++) {
             left += (a[i] - 0.25) * f.value[2][i];
             right += b[i] * f.value[1][i];
         }
         cr_assert_eq(left, right, "%g and %g", left, right);
-        free(a);
-        free(b);
-        fixture_free(&f);
     }
 }
 
@@ -283,14 +272,13 @@ Test(cross_entropy, label_count)
 {
     const double labels[] = {3, -1, 0, 0, -1};
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *some = given(&f, ADJ_I32, (adj_shape){1, {5}}, labels);
         adj_node *none = given(&f, ADJ_I32, (adj_shape){1, {2}}, (double[]){-1, -1});
         adj_node *empty = given(&f, ADJ_I32, (adj_shape){1, {0}}, NULL);
         expect_values(&f, adj_label_count(some, dtypes[d]), "naive", (double[]){3}, 0, 0);
         expect_values(&f, adj_label_count(none, dtypes[d]), "naive", (double[]){1}, 0, 0);
         expect_values(&f, adj_label_count(empty, dtypes[d]), "naive", (double[]){1}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -301,31 +289,27 @@ Test(cross_entropy, labels_out_of_range)
     const char *const words[][2] = {
         {"row 1", "got 4"}, {"row 0", "got -2"}, {"row 2", "got 2147483647"}};
     for (int i = 0; i < 6; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *z = adj_fill(g, ADJ_F32, (adj_shape){2, {3, 4}}, 0);
         adj_node *label = adj_const(g, ADJ_I32, (adj_shape){1, {3}}, labels[i / 2]);
         adj_node *y = i % 2 ? adj_sparse_softmax_cross_entropy_grad(z, label, 0)
                             : adj_sparse_softmax_cross_entropy(z, label, 0);
         adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
-        adj_exec *e;
-        cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+        scoped(release_exec) adj_exec *e = plan_of(g, &opts);
         cr_assert_eq(adj_run(e), ADJ_EARG);
         for (int k = 0; k < 2; k++)
             cr_assert_not_null(strstr(adj_exec_message(e), words[i / 2][k]), "%s",
                                adj_exec_message(e));
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
 Test(cross_entropy, empty_batch)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given(&f, ADJ_F32, (adj_shape){2, {0, 4}}, NULL);
     adj_node *label = given(&f, ADJ_I32, (adj_shape){1, {0}}, NULL);
     free(evaluate(&f, adj_sparse_softmax_cross_entropy(z, label, 0), "naive"));
     free(evaluate(&f, adj_softmax_cross_entropy(z, z, 0), "naive"));
-    fixture_free(&f);
 }
 
 Test(cross_entropy, refused)
@@ -342,7 +326,7 @@ Test(cross_entropy, refused)
     const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE, ADJ_EDTYPE, ADJ_ESHAPE,
                                  ADJ_EARG,   ADJ_EDTYPE, ADJ_EDTYPE, ADJ_ESHAPE};
     for (int i = 0; i < 9; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *z = adj_input(f.g, "z", ADJ_F32, (adj_shape){2, {2, 2}});
         adj_node *wide = adj_input(f.g, "wide", ADJ_F32, (adj_shape){2, {2, 3}});
         adj_node *half = adj_input(f.g, "half", ADJ_F16, (adj_shape){2, {2, 2}});
@@ -365,7 +349,6 @@ Test(cross_entropy, refused)
         }
         cr_assert_null(y, "case %d", i);
         expect_error(f.g, status[i], words[i]);
-        fixture_free(&f);
     }
     cr_assert_null(adj_softmax_cross_entropy(NULL, NULL, 0));
     cr_assert_null(adj_label_count(NULL, ADJ_F32));

@@ -29,12 +29,11 @@ Test(dropout, numbers)
         {0, {1, 2, 3, 4}},
     };
     for (int i = 0; i < 5 * DTYPES; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtypes[i % DTYPES], (adj_shape){1, {4}}, (double[]){1, 2, 3, 4});
         adj_node *y = adj_dropout(x, step_of(&f, 0), cases[i / DTYPES].rate, 0);
         expect_values(&f, y, "naive", cases[i / DTYPES].want,
                       dtypes[i % DTYPES] == ADJ_BF16 ? 4e-3 : 1e-3, 0);
-        fixture_free(&f);
     }
 }
 
@@ -43,7 +42,7 @@ Test(dropout, reference)
     enum { N = 5003 };
     const uint64_t seeds[] = {1, 0xdeadbeefcafe1234u};
     for (int i = 0; i < 2 * DTYPES; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         double want[N], kept = 0;
         adj_node *x = given_integers(&f, dtypes[i / 2], (adj_shape){1, {N}}, 1, 8);
         adj_node *y = adj_dropout(x, step_of(&f, 12345), 0.75, seeds[i % 2]);
@@ -54,7 +53,6 @@ Test(dropout, reference)
         }
         cr_assert_float_eq(kept / N, 0.25, 0.03);
         expect_values(&f, y, "naive", want, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -63,7 +61,7 @@ Test(dropout, part)
 {
     enum { N = 2000 };
     for (int64_t first = 0; first < 7000; first = first * 3 + 1) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         double want[N];
         adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){1, {N}}, 1, 8);
         adj_node *step = step_of(&f, 5);
@@ -75,7 +73,6 @@ Test(dropout, part)
             want[k] = keep ? 4 * f.value[0][k] : 0;
         }
         expect_values(&f, y, "naive", want, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -84,10 +81,9 @@ static double *with_threads(adj_node *y, int threads, int step)
     enum { N = 10000 };
     adj_graph *g = adj_node_graph(y);
     adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive", .threads = threads};
-    adj_exec *e;
     int32_t value = step;
     double *got = malloc(N * sizeof *got);
-    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &opts);
     cr_assert_eq(adj_set(e, adj_find(g, "step"), &value, sizeof value), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     cr_assert_eq(adj_get(e, y, got, N * sizeof *got), ADJ_OK);
@@ -106,7 +102,7 @@ static int differences(const double *a, const double *b)
 /* The mask is that of (step, seed), and nothing else. */
 Test(dropout, resumable)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_fill(g, ADJ_F64, (adj_shape){2, {100, 100}}, 1);
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
     adj_node *y = adj_dropout(x, step, 0.5, 3), *other = adj_dropout(x, step, 0.5, 4);
@@ -116,33 +112,29 @@ Test(dropout, resumable)
     cr_assert_float_eq(differences(one, next), 5000, 300);
     cr_assert_float_eq(differences(one, seed), 5000, 300);
     free(one), free(three), free(next), free(seed);
-    adj_graph_free(g);
 }
 
 /* Linear and its own adjoint: <d, dropout(x)> == <dropout(d), x>. */
 Test(dropout, adjoint)
 {
     for (int i = 0; i < DTYPES; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_shape s = {2, {9, 7}};
         double left = 0, right = 0;
         adj_node *x = given_integers(&f, dtypes[i], s, -9, 9),
                  *d = given_integers(&f, dtypes[i], s, -9, 9);
         adj_node *y = adj_dropout(x, step_of(&f, 5), 0.5, 6), *dx;
         cr_assert_eq(adj_grad(y, d, 1, &x, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
-        double *a = evaluate(&f, y, "naive"), *b = evaluate(&f, dx, "naive");
+        scoped(release) double *a = evaluate(&f, y, "naive"), *b = evaluate(&f, dx, "naive");
         for (int k = 0; k < 63; k++)
             left += a[k] * f.value[1][k], right += b[k] * f.value[0][k];
         cr_assert_eq(left, right, "%g and %g", left, right);
-        free(a);
-        free(b);
-        fixture_free(&f);
     }
 }
 
 Test(dropout, gradients)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 7}}, -1, 1);
     adj_node *y = adj_dropout(x, step_of(&f, -1), 0.3, 11);
     expect_gradient(&f, y, "naive", 0.5, 1e-12, 1e-12);
@@ -151,16 +143,14 @@ Test(dropout, gradients)
     x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 7}}, -1, 1);
     expect_gradient(&f, adj_mul(x, adj_dropout(x, step_of(&f, 2), 0.3, 11)), "naive", 1e-4, 1e-8,
                     1e-10);
-    fixture_free(&f);
 }
 
 /* A dropped NaN is gone. */
 Test(dropout, nan)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {2}}, (double[]){NAN, NAN});
     expect_values(&f, adj_dropout(x, step_of(&f, 0), 0.5, 0), "naive", (double[]){0, NAN}, 0, 0);
-    fixture_free(&f);
 }
 
 Test(dropout, refused)
@@ -169,7 +159,7 @@ Test(dropout, refused)
                                     {"step", "i32"},   {"step", "scalar"}, {"x", "i32"}};
     const adj_status status[] = {ADJ_EARG, ADJ_EARG, ADJ_EARG, ADJ_EDTYPE, ADJ_ESHAPE, ADJ_EDTYPE};
     for (int i = 0; i < 6; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = adj_input(f.g, "x", ADJ_F32, (adj_shape){1, {4}});
         adj_node *step = adj_input(f.g, "step", ADJ_I32, (adj_shape){0});
         adj_node *steps = adj_input(f.g, "steps", ADJ_I32, (adj_shape){1, {4}});
@@ -184,7 +174,6 @@ Test(dropout, refused)
         }
         cr_assert_null(y, "case %d", i);
         expect_error(f.g, status[i], words[i]);
-        fixture_free(&f);
     }
     cr_assert_null(adj_dropout(NULL, NULL, 0.5, 0));
 }

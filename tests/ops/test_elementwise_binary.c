@@ -67,7 +67,7 @@ static double repeated(const double *x, adj_shape shape, adj_shape i)
 
 static void check_values(const binary *op, const shapes *s, const precision *p)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     /* few distinct values, so that some are equal; none 0 */
     adj_node *a = given_integers(&f, p->dtype, s->a, 1, 5);
     adj_node *b = given_integers(&f, p->dtype, s->b, 1, 5);
@@ -76,14 +76,12 @@ static void check_values(const binary *op, const shapes *s, const precision *p)
     adj_shape shape = adj_node_type(y).shape;
     cr_assert_eq(memcmp(&shape, &s->y, sizeof shape), 0, "%s", op->name);
     int64_t n = elems_of(y);
-    double *want = malloc((size_t)n * sizeof *want + 1);
+    scoped(release) double *want = malloc((size_t)n * sizeof *want + 1);
     for (int64_t i = 0; i < n; i++) {
         adj_shape index = unravel(i, s->y);
         want[i] = op->value(repeated(f.value[0], s->a, index), repeated(f.value[1], s->b, index));
     }
     expect_values(&f, y, "naive", want, op->value == quotient ? p->rtol : 0, 0);
-    free(want);
-    fixture_free(&f);
 }
 
 Test(elementwise_binary, every_broadcast_against_index_arithmetic)
@@ -109,11 +107,10 @@ Test(elementwise_binary, literal_numbers)
 
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int k = 0; k < N_OPS; k++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_dtype dtype = precisions[p].dtype;
             expect_values(&f, ops[k].build(given(&f, dtype, column, a), given(&f, dtype, row, b)),
                           "naive", want[k], 0, 0);
-            fixture_free(&f);
         }
 }
 
@@ -126,14 +123,13 @@ Test(elementwise_binary, nan_and_infinity)
     const double equals[] = {0, 0, 1, 0, 1, 0}, ratio[] = {NAN, NAN, NAN, -INFINITY, NAN, INFINITY};
 
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, precisions[p].dtype, six, a);
         adj_node *y = given(&f, precisions[p].dtype, six, b);
         expect_values(&f, adj_maximum(x, y), "naive", maxima, 0, 0);
         expect_values(&f, adj_minimum(x, y), "naive", minima, 0, 0);
         expect_values(&f, adj_equal(x, y), "naive", equals, 0, 0);
         expect_values(&f, adj_div(x, y), "naive", ratio, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -142,7 +138,7 @@ Test(elementwise_binary, in_place)
 {
     const adj_shape wide = {2, {3, 4}}, row = {1, {4}};
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *a = given_integers(&f, precisions[p].dtype, wide, -4, 4);
         adj_node *b = given_integers(&f, precisions[p].dtype, row, -4, 4);
         adj_node *u = adj_neg(a), *v = adj_sub(u, b), *w = adj_add(adj_mul(v, v), u);
@@ -152,7 +148,6 @@ Test(elementwise_binary, in_place)
             want[i] = y * y + x;
         }
         expect_values(&f, w, "naive", want, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -162,11 +157,10 @@ Test(elementwise_binary, adjoint_on_integers)
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int i = 0; i < N_SMALL + 3; i++)
             for (int k = 0; k < 3; k++) {
-                fixture f = fixture_new();
+                scoped(fixture_free) fixture f = fixture_new();
                 adj_node *a = given_integers(&f, precisions[p].dtype, broadcasts[i].a, -2, 2);
                 adj_node *b = given_integers(&f, precisions[p].dtype, broadcasts[i].b, -2, 2);
                 expect_adjoint(&f, ops[k].build(a, b), ops[k].value == mul ? 1 : 2);
-                fixture_free(&f);
             }
 }
 
@@ -176,12 +170,11 @@ Test(elementwise_binary, gradient_against_differences)
     for (int i = 0; i < N_SMALL; i++)
         for (int k = 0; k < N_DIFFERENTIABLE; k++)
             for (int low = 0; low < 2; low++) {
-                fixture f = fixture_new();
+                scoped(fixture_free) fixture f = fixture_new();
                 adj_node *a =
                     given_random(&f, ADJ_F64, broadcasts[i].a, low ? 0.5 : 2, low ? 1 : 3);
                 adj_node *b = given_random(&f, ADJ_F64, broadcasts[i].b, 1.25, 1.75);
                 expect_gradient(&f, ops[k].build(a, b), "naive", 1e-5, 1e-7, 1e-8);
-                fixture_free(&f);
             }
 }
 
@@ -190,14 +183,13 @@ Test(elementwise_binary, second_derivative_against_differences)
     for (int i = 0; i < N_SMALL; i++)
         for (int k = 2; k < N_DIFFERENTIABLE; k++) /* of add and sub it is 0 */
             for (int operand = 0; operand < 2; operand++) {
-                fixture f = fixture_new();
+                scoped(fixture_free) fixture f = fixture_new();
                 adj_node *a = given_random(&f, ADJ_F64, broadcasts[i].a, 2, 3), *dx[2];
                 adj_node *b = given_random(&f, ADJ_F64, broadcasts[i].b, 1.25, 1.75);
                 adj_node *dy = given_random(&f, ADJ_F64, broadcasts[i].y, -1, 1);
                 adj_node *in[] = {a, b};
                 cr_assert_eq(adj_grad(ops[k].build(a, b), dy, 2, in, dx), ADJ_OK);
                 expect_gradient(&f, dx[operand], "naive", 1e-5, 1e-7, 1e-8);
-                fixture_free(&f);
             }
 }
 
@@ -207,7 +199,7 @@ Test(elementwise_binary, ties_go_to_the_first_operand)
     const adj_shape three = {1, {3}};
     const double a[] = {1, 2, 3}, b[] = {1, 3, 2}, dy[] = {5, INFINITY, INFINITY};
     const double to_a[] = {5, 0, INFINITY}, to_b[] = {0, INFINITY, 0};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *in[] = {given(&f, ADJ_F32, three, a), given(&f, ADJ_F32, three, b)}, *dx[2];
     adj_node *d = given(&f, ADJ_F32, three, dy);
 
@@ -219,7 +211,6 @@ Test(elementwise_binary, ties_go_to_the_first_operand)
     expect_values(&f, dx[1], "naive", (double[]){5, 0, INFINITY}, 0, 0);
     cr_assert_eq(adj_grad(adj_equal(in[0], in[1]), d, 2, in, dx), ADJ_OK);
     expect_values(&f, dx[0], "naive", (double[]){0, 0, 0}, 0, 0);
-    fixture_free(&f);
 }
 
 /* x * 1 and x / 1 are x, but not where the 1 repeats x. */
@@ -228,7 +219,7 @@ Test(elementwise_binary, simplified)
     const adj_shape row = {2, {1, 2}};
     const double x[] = {3, -0.0}, four[] = {3, -0.0, 3, -0.0};
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, precisions[p].dtype, row, x);
         adj_node *one = adj_fill(f.g, precisions[p].dtype, (adj_shape){0}, 1);
         adj_node *ones = adj_fill(f.g, precisions[p].dtype, (adj_shape){2, {2, 1}}, 1);
@@ -236,7 +227,6 @@ Test(elementwise_binary, simplified)
         expect_values(&f, adj_mul(v, ones), "naive", four, 0, 0);
         expect_values(&f, adj_mul(ones, v), "naive", four, 0, 0);
         expect_values(&f, adj_div(v, ones), "naive", four, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -254,7 +244,7 @@ Test(elementwise_binary, other_constants_are_not_left_out)
     for (int p = 0; p < N_PRECISIONS; p++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             for (int k = 0; k < 3; k++) {
-                fixture f = fixture_new();
+                scoped(fixture_free) fixture f = fixture_new();
                 adj_node *v = given(&f, precisions[p].dtype, (adj_shape){1, {3}}, x);
                 adj_node *fill = adj_fill(f.g, precisions[p].dtype, shapes[k], rows[i].value);
                 expect_values(&f, adj_mul(v, fill), "naive", rows[i].product, 0, 0);
@@ -262,7 +252,6 @@ Test(elementwise_binary, other_constants_are_not_left_out)
                 expect_values(&f, adj_div(v, fill), "naive", rows[i].quotient, 0, 0);
                 expect_values(&f, adj_div(fill, v), "naive", rows[i].inverse,
                               precisions[p].rtol + 1e-9, 0);
-                fixture_free(&f);
             }
 }
 

@@ -33,10 +33,9 @@ Test(elementwise_unary, literal_numbers)
     const double x[] = {0.25, 1, 2, 9};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int k = 0; k < N_OPS; k++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *y = ops[k].build(given(&f, precisions[p].dtype, (adj_shape){1, {4}}, x));
             expect_values(&f, y, "naive", ops[k].literal, precisions[p].rtol, 0);
-            fixture_free(&f);
         }
 }
 
@@ -53,22 +52,20 @@ Test(elementwise_unary, adjoint_on_integers)
 {
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int k = 0; k < 2; k++) { /* the linear ones */
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, precisions[p].dtype, (adj_shape){2, {3, 4}}, -3, 3);
             expect_adjoint(&f, ops[k].build(x), 1);
-            fixture_free(&f);
         }
 }
 
 Test(elementwise_unary, first_and_second_derivative_against_differences)
 {
     for (int k = 0; k < N_OPS; k++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, 0.5, 2), *dx;
         expect_gradient(&f, ops[k].build(x), "naive", 1e-5, 1e-7, 1e-8);
         cr_assert_eq(adj_grad(ops[k].build(x), f.in[1], 1, &x, &dx), ADJ_OK); /* in[1]: dy */
         expect_gradient(&f, dx, "naive", 1e-5, 1e-7, 1e-8);
-        fixture_free(&f);
     }
 }
 
@@ -102,13 +99,11 @@ Test(elementwise_unary, scaled_fills_keep_their_rounding)
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int v = 0; v < 6; v++)
             for (int k = 0; k < 9; k++) {
-                fixture f = fixture_new();
+                scoped(fixture_free) fixture f = fixture_new();
                 adj_shape two = {1, {2}};
                 adj_node *x = given(&f, precisions[p].dtype, two, (double[]){values[v], values[v]});
-                double *want = evaluate(&f, adj_scale(x, factors[k]), "naive");
+                scoped(release) double *want = evaluate(&f, adj_scale(x, factors[k]), "naive");
                 adj_node *fill = adj_fill(f.g, precisions[p].dtype, two, values[v]);
                 expect_values(&f, adj_scale(fill, factors[k]), "naive", want, 0, 0);
-                free(want);
-                fixture_free(&f);
             }
 }

@@ -261,7 +261,7 @@ Test(group_norm, reference)
             problem_of(s, shapes[i / (DTYPES * 2)].groups, i % 2 ? ADJ_NCHW : ADJ_NHWC);
         adj_dtype t = dtypes[i / 2 % DTYPES];
         double r = rounding(t);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, t, s, -2, 4), *dy = given_random(&f, t, s, -1, 1);
         adj_node *gamma = given_random(&f, stats_dtype(t), (adj_shape){1, {p.c}}, -2, 2);
         adj_node *beta = given_random(&f, stats_dtype(t), (adj_shape){1, {p.c}}, -2, 2);
@@ -273,7 +273,6 @@ Test(group_norm, reference)
         expect_values(&f, adj_group_norm_grad(x, gamma, dy, p.groups, eps, p.format), "naive",
                       want.dx, r, r);
         free_answers(&want);
-        fixture_free(&f);
     }
 }
 
@@ -285,7 +284,8 @@ Test(group_norm, large_mean)
 {
     enum { PIXELS = 1024, C = 4 };
     const double one[] = {1, 1, 1, 1}, zero[] = {0, 0, 0, 0};
-    double *v = malloc(PIXELS * C * sizeof *v), *want = malloc(PIXELS * C * sizeof *want);
+    scoped(release) double *v = malloc(PIXELS * C * sizeof *v),
+                           *want = malloc(PIXELS * C * sizeof *want);
     for (int i = 0; i < PIXELS * C; i++) {
         v[i] = 1e6 + (i % 3 == 0 ? 0.5 : -0.25);
         want[i] = i % 3 == 0 ? 0.5 : -0.25;
@@ -298,17 +298,14 @@ Test(group_norm, large_mean)
     for (int i = 0; i < PIXELS * C; i++)
         want[i] = (want[i] - mean) / sqrt(var + eps);
     for (int d = 0; d < 2; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtypes[d], (adj_shape){3, {1, PIXELS, C}}, v);
         adj_node *gamma = given(&f, dtypes[d], (adj_shape){1, {C}}, one);
         adj_node *beta = given(&f, dtypes[d], (adj_shape){1, {C}}, zero);
         adj_node *y = adj_group_norm(x, gamma, beta, 1, eps, ADJ_NHWC);
         expect_values(&f, y, "naive", want, 1e-6, 0);
         expect_values(&f, y, "onednn", want, 1e-6, 0);
-        fixture_free(&f);
     }
-    free(v);
-    free(want);
 }
 
 /* A constant group: xhat is 0, y is beta, and dx is (w - mean(w)) / sqrt(epsilon). */
@@ -320,7 +317,7 @@ Test(group_norm, no_variance)
     const double dx[] = {-4, 2, 20, -12, 0, 2, -4, -4}; /* epsilon: 1/4 */
     const double sums[] = {0, 0, 0, 0, 4, 4, 4, -4};
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_dtype t = dtypes[d], s = stats_dtype(t);
         adj_shape shape = {3, {1, 2, 4}};
         adj_node *x = given(&f, t, shape, v), *in = given(&f, t, shape, dy);
@@ -329,7 +326,6 @@ Test(group_norm, no_variance)
         expect_values(&f, adj_group_norm(x, g, b, 2, 0.25, ADJ_NHWC), "onednn", y, 0, 0);
         expect_values(&f, adj_group_norm_grad(x, g, in, 2, 0.25, ADJ_NHWC), "onednn", dx, 0, 0);
         expect_values(&f, adj_group_norm_grad_sums(x, in, 2, 0.25, ADJ_NHWC), "onednn", sums, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -342,7 +338,7 @@ Test(group_norm, not_finite)
         for (int k = 0; k < 16; k++)
             v[k] = k % 5;
         v[4] = i % 2 ? (double)NAN : (double)INFINITY; /* image 0, channel 0 */
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_dtype t = dtypes[i / 4];
         adj_node *x = given(&f, t, (adj_shape){3, {2, 2, 4}}, v);
         adj_node *g = given(&f, stats_dtype(t), (adj_shape){1, {4}}, gamma4);
@@ -354,7 +350,6 @@ Test(group_norm, not_finite)
         for (int k = 0; k < 16; k++)
             cr_expect_eq(isnan(y[k]) != 0, k < 8 && k % 4 < 2, "%d: %g", k, y[k]);
         free(y);
-        fixture_free(&f);
     }
 }
 
@@ -392,10 +387,9 @@ Test(group_norm, gradients)
         problem_of((adj_shape){3, {2, 4, 3}}, 4, ADJ_NCHW),
     };
     for (int i = 0; i < 4 * 5; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *y = piece(&f, i % 5, &checked[i / 5]);
         expect_gradient(&f, y, "naive", 1e-5, 1e-5, 1e-6);
-        fixture_free(&f);
     }
 }
 
@@ -407,23 +401,20 @@ Test(group_norm, sums_adjoint)
     for (int i = 0; i < 2 * 6 * 4; i++)
         v[i] = (i / 4 + i) % 2 ? 1 : -1;
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_dtype t = dtypes[d], s = stats_dtype(t);
         adj_node *x = given(&f, t, (adj_shape){3, {2, 6, 4}}, v), *back;
         adj_node *dy = given_integers(&f, t, (adj_shape){3, {2, 6, 4}}, -3, 3);
         adj_node *e = given_integers(&f, s, (adj_shape){2, {2, 4}}, -3, 3);
         adj_node *sums = adj_group_norm_grad_sums(x, dy, 2, 0, ADJ_NHWC);
         cr_assert_eq(adj_grad(sums, e, 1, &dy, &back), ADJ_OK, "%s", adj_graph_message(f.g));
-        double *a = evaluate(&f, sums, "naive"), *b = evaluate(&f, back, "naive");
+        scoped(release) double *a = evaluate(&f, sums, "naive"), *b = evaluate(&f, back, "naive");
         double left = 0, right = 0;
         for (int i = 0; i < 8; i++)
             left += a[i] * f.value[2][i];
         for (int i = 0; i < 48; i++)
             right += b[i] * f.value[1][i];
         cr_assert_eq(left, right, "%.17g and %.17g", left, right);
-        free(a);
-        free(b);
-        fixture_free(&f);
     }
 }
 
@@ -433,7 +424,7 @@ Test(group_norm, empty)
 {
     const adj_shape empty[] = {{4, {0, 2, 2, 3}}, {4, {2, 0, 2, 3}}};
     for (int i = 0; i < 2; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F32, empty[i], NULL), *dx[3], *second;
         adj_node *ones = given(&f, ADJ_F32, (adj_shape){1, {3}}, (double[]){1, 1, 1});
         adj_node *zeros = given(&f, ADJ_F32, (adj_shape){1, {3}}, (double[]){0, 0, 0});
@@ -446,7 +437,6 @@ Test(group_norm, empty)
         free(evaluate(&f, dx[0], "onednn"));
         cr_assert_eq(adj_grad(dx[0], x, 1, &x, &second), ADJ_OK);
         free(evaluate(&f, second, "naive"));
-        fixture_free(&f);
     }
 }
 
@@ -465,7 +455,7 @@ Test(group_norm, refused)
     const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE, ADJ_EDTYPE, ADJ_EARG,
                                  ADJ_EARG,   ADJ_EARG,   ADJ_EARG,   ADJ_ESHAPE, ADJ_EDTYPE};
     for (int i = 0; i < 10; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = adj_input(f.g, "x", ADJ_F16, (adj_shape){4, {2, 3, 3, 4}});
         adj_node *c4 = adj_input(f.g, "c4", ADJ_F32, (adj_shape){1, {4}});
         adj_node *c3 = adj_input(f.g, "c3", ADJ_F32, (adj_shape){1, {3}});
@@ -485,7 +475,6 @@ Test(group_norm, refused)
         }
         cr_assert_null(y, "%d", i);
         expect_error(f.g, status[i], words[i]);
-        fixture_free(&f);
     }
     cr_assert_null(adj_group_norm(NULL, NULL, NULL, 1, eps, ADJ_NHWC));
     cr_assert_null(adj_group_norm_grad_sums(NULL, NULL, 1, eps, ADJ_NHWC));

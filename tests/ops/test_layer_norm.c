@@ -101,7 +101,7 @@ Test(layer_norm, torch_numbers)
         const adj_shape shape = {3, {2, 3, 4}};
         const adj_shape axes[] = {{1, {4}}, {2, {3, 4}}, {3, {2, 3, 4}}};
         const double r = rounding(t);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, t, shape, x_given), *dy = given(&f, t, shape, dy_given), *dx[3];
         adj_node *gamma = given(&f, s, axes[k], gamma_of[k]);
         adj_node *beta = given(&f, s, axes[k], beta_of[k]);
@@ -112,7 +112,6 @@ Test(layer_norm, torch_numbers)
         expect_values(&f, dx[0], "naive", dx_of[k], r, 2 * r);
         expect_values(&f, dx[1], "naive", dgamma_of[k], 2e-6, 2e-6);
         expect_values(&f, dx[2], "naive", dbeta_of[k], 2e-6, 2e-6);
-        fixture_free(&f);
     }
 }
 
@@ -120,7 +119,7 @@ Test(layer_norm, torch_numbers)
 Test(layer_norm, channels_of_a_pixel)
 {
     enum { PIXELS = 2 * 5 * 3, C = 24 };
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {2, 5, 3, C}}, -1, 5);
     adj_node *gamma = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, -2, 2);
     adj_node *beta = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, -2, 2);
@@ -138,13 +137,12 @@ Test(layer_norm, channels_of_a_pixel)
     adj_node *y = adj_layer_norm(x, gamma, beta, 1e-6);
     expect_values(&f, y, "naive", want, 1e-6, 1e-6);
     expect_values(&f, y, "onednn", want, 3e-6, 3e-6);
-    fixture_free(&f);
 }
 
 Test(layer_norm, gradients)
 {
     for (int order = 1; order <= 2; order++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, (adj_shape){4, {2, 2, 2, 3}}, -1, 2), *dx;
         adj_node *gamma = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, 0.5, 2);
         adj_node *beta = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
@@ -152,7 +150,6 @@ Test(layer_norm, gradients)
         adj_node *y = adj_layer_norm(x, gamma, beta, eps);
         cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
         expect_gradient(&f, order == 1 ? y : dx, "naive", 1e-5, 1e-5, 1e-6);
-        fixture_free(&f);
     }
 }
 
@@ -160,7 +157,7 @@ Test(layer_norm, empty)
 {
     const adj_shape empty[] = {{3, {0, 2, 3}}, {3, {2, 4, 0}}};
     for (int i = 0; i < 2; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F32, empty[i], NULL), *dx[2];
         adj_node *gamma = given(&f, ADJ_F32, (adj_shape){1, {empty[i].dim[2]}}, (double[3]){0});
         adj_node *y = adj_layer_norm(x, gamma, gamma, eps);
@@ -169,7 +166,6 @@ Test(layer_norm, empty)
         cr_assert_eq(adj_grad(y, x, 2, of, dx), ADJ_OK, "%s", adj_graph_message(f.g));
         free(evaluate(&f, dx[0], "onednn"));
         expect_values(&f, dx[1], "onednn", (double[3]){0}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -184,7 +180,7 @@ Test(layer_norm, refused)
     const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE,
                                  ADJ_ESHAPE, ADJ_EDTYPE, ADJ_EARG};
     for (int i = 0; i < 6; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = adj_input(f.g, "x", ADJ_F32, (adj_shape){3, {2, 3, 5}}), *y = x;
         adj_node *c5 = adj_input(f.g, "c5", ADJ_F32, (adj_shape){1, {5}});
         adj_node *c4 = adj_input(f.g, "c4", ADJ_F32, (adj_shape){1, {4}});
@@ -202,7 +198,6 @@ Test(layer_norm, refused)
         }
         cr_assert_null(y, "%d", i);
         expect_error(f.g, status[i], words[i]);
-        fixture_free(&f);
     }
     cr_assert_null(adj_layer_norm(NULL, NULL, NULL, eps));
 }

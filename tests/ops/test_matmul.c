@@ -19,9 +19,9 @@ static adj_node *operand(fixture *f, adj_dtype dtype, int64_t rows, int64_t cols
 
 static void check_product(const sizes *s, int ta, int tb, const precision *p)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = operand(&f, p->dtype, s->m, s->k, ta), *b = operand(&f, p->dtype, s->k, s->n, tb);
-    double *want = calloc((size_t)(s->m * s->n) + 1, sizeof *want);
+    scoped(release) double *want = calloc((size_t)(s->m * s->n) + 1, sizeof *want);
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++)
             for (int64_t k = 0; k < s->k; k++)
@@ -29,8 +29,6 @@ static void check_product(const sizes *s, int ta, int tb, const precision *p)
                                       f.value[1][tb ? j * s->k + k : k * s->n + j];
     expect_values(&f, adj_matmul(a, b, (ta ? ADJ_TRANSPOSE_A : 0) | (tb ? ADJ_TRANSPOSE_B : 0)),
                   "naive", want, 0, 0); /* sums stay exact */
-    free(want);
-    fixture_free(&f);
 }
 
 Test(matmul, every_size_against_three_loops)
@@ -51,7 +49,7 @@ Test(matmul, literal_numbers)
                                {47, 52, 57, 64, 71, 78, 81, 90, 99}}; /* [2,3]' [2,3] */
     for (int p = 0; p < N_PRECISIONS; p++) {
         adj_dtype dtype = precisions[p].dtype;
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtype, (adj_shape){2, {2, 3}}, a);
         adj_node *tall = given(&f, dtype, (adj_shape){2, {3, 2}}, b);
         adj_node *wide = given(&f, dtype, (adj_shape){2, {2, 3}}, b);
@@ -60,7 +58,6 @@ Test(matmul, literal_numbers)
                       0, 0);
         expect_values(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_B), "naive", want[2], 0, 0);
         expect_values(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_A), "naive", want[3], 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -73,7 +70,7 @@ Test(matmul, adjoint_on_integers)
                 const sizes *s = &products[i];
                 if (s->k > 100) /* half sums stay exact */
                     continue;
-                fixture f = fixture_new();
+                scoped(fixture_free) fixture f = fixture_new();
                 adj_node *a = operand(&f, precisions[p].dtype, s->m, s->k, t & 1);
                 adj_node *b = operand(&f, precisions[p].dtype, s->k, s->n, t >> 1);
                 adj_node *other =
@@ -84,7 +81,6 @@ Test(matmul, adjoint_on_integers)
                 f.in[0] = f.in[1], f.value[0] = f.value[1];
                 f.in[1] = swapped, f.value[1] = value;
                 expect_adjoint(&f, adj_matmul(other, b, t), 1);
-                fixture_free(&f);
             }
 }
 
@@ -94,7 +90,7 @@ Test(matmul, gradient_against_differences)
     for (int i = 0; i < N_SMALL; i++)
         for (int t = 0; t < 4; t++) {
             const sizes *s = &products[i];
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *a = operand(&f, ADJ_F64, s->m, s->k, t & 1), *dx[2];
             adj_node *b = operand(&f, ADJ_F64, s->k, s->n, t >> 1), *in[] = {a, b};
             adj_node *y = adj_matmul(a, b, t);
@@ -103,12 +99,10 @@ Test(matmul, gradient_against_differences)
             expect_gradient(&f, y, "naive", 0.5, 1e-10, 1e-10);
             expect_gradient(&f, dx[0], "naive", 0.5, 1e-10, 1e-10);
             expect_gradient(&f, dx[1], "naive", 0.5, 1e-10, 1e-10);
-            fixture_free(&f);
         }
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 3}}, -1, 1);
     expect_gradient(&f, adj_matmul(x, x, ADJ_TRANSPOSE_B), "naive", 1e-3, 1e-9, 1e-9);
-    fixture_free(&f);
 }
 
 /* 4096 products of 1: a sum in half precision would stop at 2048 or 256. */
@@ -118,20 +112,18 @@ Test(matmul, half_sums_are_kept_in_float)
     for (int i = 0; i < 4096; i++)
         ones[i] = 1;
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *row = given(&f, precisions[p].dtype, (adj_shape){2, {1, 4096}}, ones);
         expect_values(&f, adj_matmul(row, row, ADJ_TRANSPOSE_B), "naive", (double[]){4096}, 0, 0);
-        fixture_free(&f);
     }
 }
 
 Test(matmul, same_for_any_number_of_threads)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = given_random(&f, ADJ_F64, (adj_shape){2, {50, 140}}, -1, 1);
     adj_node *b = given_random(&f, ADJ_F64, (adj_shape){2, {70, 140}}, -1, 1);
     expect_same_for_threads(&f, adj_matmul(a, b, ADJ_TRANSPOSE_B));
-    fixture_free(&f);
 }
 
 static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F32, shape, 0, 1); }

@@ -35,7 +35,7 @@ Test(optimiser, reference)
         double r = rounding(t), (*want)[N] = malloc(4 * sizeof *want);
         const adj_adam_attrs adam = {
             .beta1 = 0.75, .beta2 = 0.9375, .epsilon = 1e-3, .decay = 0.25};
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *p = given_random(&f, t, s, -2, 2), *g = given_random(&f, t, s, -2, 2);
         adj_node *v = given_random(&f, t, s, 0.01, 2), *lr = scalar(&f, t, 0.125);
         adj_node *step = scalar(&f, ADJ_I32, 3);
@@ -52,7 +52,6 @@ Test(optimiser, reference)
         expect_values(&f, adj_sgd_step(p, g, lr, 0.5), "naive", want[1], r, r);
         expect_values(&f, adj_ema(v, g, 0.75), "naive", want[2], r, r);
         expect_values(&f, adj_adam_step(p, g, v, step, lr, &adam), "naive", want[3], r, r);
-        fixture_free(&f);
         free(want);
     }
 }
@@ -62,7 +61,7 @@ Test(optimiser, numbers)
     for (int d = 0; d < DTYPES; d++) {
         adj_dtype t = dtypes[d];
         adj_shape s = {1, {2}};
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *a = given(&f, t, s, (double[]){1, -2}), *b = given(&f, t, s, (double[]){4, 0.5});
         expect_values(&f, adj_momentum(a, b, b, 0.5, 0.25), "naive", (double[]){5.5, -0.375}, 0, 0);
         expect_values(&f, adj_sgd_step(a, b, scalar(&f, t, 0.5), 0), "naive", (double[]){-1, -2.25},
@@ -73,19 +72,17 @@ Test(optimiser, numbers)
         expect_values(&f, adj_ema(a, a, 0.75), "naive", (double[]){1, -2}, 0, 0);
         expect_values(&f, adj_next_step(scalar(&f, ADJ_I32, 41)), "naive", (double[]){42}, 0, 0);
         expect_values(&f, adj_next_step(scalar(&f, ADJ_I32, -1)), "naive", (double[]){0}, 0, 0);
-        fixture_free(&f);
     }
 }
 
 /* Three steps on p = (1, -2, 0.5) with gradients k * (0.5, -1, 2) - p / 4 for k = 1, 2, 3. */
 static void train(adj_node *p, adj_updates *u, const double want[3])
 {
-    adj_graph *g = adj_node_graph(p);
+    scoped(release_graph) adj_graph *g = adj_node_graph(p);
     adj_exec_opts opts = {.updates = u, .backend = "naive"};
-    adj_exec *e;
     double got[3];
     cr_assert_eq(adj_graph_status(g), ADJ_OK, "%s", adj_graph_message(g));
-    cr_assert_eq(adj_exec_new(g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     cr_assert_eq(adj_set(e, p, (double[]){1, -2, 0.5}, sizeof got), ADJ_OK);
     for (int k = 1; k <= 3; k++) {
         double scale = k;
@@ -94,8 +91,6 @@ static void train(adj_node *p, adj_updates *u, const double want[3])
     }
     cr_assert_eq(adj_get(e, p, got, sizeof got), ADJ_OK, "%s", adj_exec_message(e));
     expect_close(got, want, 3, 1e-9, 0, "p after three steps");
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 static adj_node *begin(adj_node **gradient)
@@ -155,12 +150,11 @@ Test(optimiser, adam_as_pytorch)
 /* An update is no function to differentiate; a counter is a constant. */
 Test(optimiser, no_gradient)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *p = given_random(&f, ADJ_F32, (adj_shape){1, {3}}, 0, 1), *dp;
     adj_node *y = adj_reduce_sum(adj_ema(p, p, 0.5), (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(y, NULL, 1, &p, &dp), ADJ_ENOGRAD);
     expect_error(f.g, ADJ_ENOGRAD, (const char *[]){"ema", NULL});
-    fixture_free(&f);
 }
 
 Test(optimiser, refused)
@@ -174,7 +168,7 @@ Test(optimiser, refused)
     for (int i = 0; i < 9; i++) {
         const adj_adam_attrs good = {.beta1 = 0.9, .beta2 = 0.99},
                              wrong = {.beta1 = 1, .beta2 = 0.99};
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *p = adj_input(f.g, "p", ADJ_F32, (adj_shape){1, {3}});
         adj_node *four = adj_input(f.g, "four", ADJ_F32, (adj_shape){1, {4}});
         adj_node *half = adj_input(f.g, "half", ADJ_F16, (adj_shape){1, {3}});
@@ -194,7 +188,6 @@ Test(optimiser, refused)
         }
         cr_assert_null(y, "case %d", i);
         expect_error(f.g, status[i], words[i]);
-        fixture_free(&f);
     }
     cr_assert_null(adj_sgd_step(NULL, NULL, NULL, 0));
     cr_assert_null(adj_adam_step(NULL, NULL, NULL, NULL, NULL, NULL));

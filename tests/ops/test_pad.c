@@ -34,12 +34,12 @@ static adj_shape whole(const frame *f)
 
 static void check_frame(const frame *r, adj_dtype dtype)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *box = given_integers(&f, dtype, r->box, -9, 9);
     adj_node *large = given_integers(&f, dtype, whole(r), -9, 9);
     int64_t n = elems_of(large);
-    double *padded = malloc((size_t)n * sizeof *padded + 1);
-    double *sliced = malloc((size_t)elems_of(box) * sizeof *sliced + 1);
+    scoped(release) double *padded = malloc((size_t)n * sizeof *padded + 1);
+    scoped(release) double *sliced = malloc((size_t)elems_of(box) * sizeof *sliced + 1);
     for (int64_t i = 0; i < n; i++) {
         adj_shape index = unravel(i, whole(r));
         int inside = 1;
@@ -53,9 +53,6 @@ static void check_frame(const frame *r, adj_dtype dtype)
     }
     expect_values(&f, adj_pad(box, r->before, r->after), "naive", padded, 0, 0);
     expect_values(&f, adj_slice(large, r->before, r->box), "naive", sliced, 0, 0);
-    free(padded);
-    free(sliced);
-    fixture_free(&f);
 }
 
 Test(pad, every_frame_against_index_arithmetic)
@@ -70,13 +67,12 @@ Test(pad, literal_numbers)
 {
     const double x[] = {1, 2, 3, 4, 5, 6};
     for (int d = 0; d < N_DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, dtypes[d], (adj_shape){2, {2, 3}}, x);
         expect_values(&f, adj_pad(v, (adj_shape){2, {0, 1}}, (adj_shape){2, {1, 0}}), "naive",
                       (double[]){0, 1, 2, 3, 0, 4, 5, 6, 0, 0, 0, 0}, 0, 0);
         expect_values(&f, adj_slice(v, (adj_shape){2, {0, 1}}, (adj_shape){2, {2, 2}}), "naive",
                       (double[]){2, 3, 5, 6}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -84,21 +80,20 @@ Test(pad, adjoint_on_integers)
 {
     for (int d = 0; d < 4; d++)
         for (int i = 0; i < N_SMALL; i++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, dtypes[d], frames[i].box, -3, 3);
             expect_adjoint(&f, adj_pad(x, frames[i].before, frames[i].after), 1);
             fixture_free(&f);
             f = fixture_new();
             x = given_integers(&f, dtypes[d], whole(&frames[i]), -3, 3);
             expect_adjoint(&f, adj_slice(x, frames[i].before, frames[i].box), 1);
-            fixture_free(&f);
         }
 }
 
 Test(pad, gradient_against_differences)
 {
     for (int i = 0; i < N_SMALL; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, frames[i].box, -1, 1);
         adj_node *y = adj_pad(x, frames[i].before, frames[i].after);
         expect_gradient(&f, adj_square(y), "naive", 1e-3, 1e-9, 1e-9);
@@ -107,20 +102,18 @@ Test(pad, gradient_against_differences)
         x = given_random(&f, ADJ_F64, whole(&frames[i]), -1, 1);
         y = adj_slice(x, frames[i].before, frames[i].box);
         expect_gradient(&f, adj_square(y), "naive", 1e-3, 1e-9, 1e-9);
-        fixture_free(&f);
     }
 }
 
 /* A padded fill is none; a sliced one is. */
 Test(pad, simplified)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *fill = adj_fill(f.g, ADJ_F32, (adj_shape){1, {2}}, 0.1);
     adj_node *padded = adj_pad(fill, (adj_shape){1, {1}}, (adj_shape){1, {0}});
     adj_node *first = adj_slice(fill, (adj_shape){1, {1}}, (adj_shape){1, {1}});
     expect_values(&f, padded, "naive", (double[]){0, 0.1f, 0.1f}, 0, 0);
     expect_values(&f, first, "naive", (double[]){0.1f}, 0, 0);
-    fixture_free(&f);
 }
 
 static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }

@@ -165,7 +165,7 @@ Test(pool, reference)
         const problem *p = &problems[i / DTYPES];
         adj_dtype dtype = dtypes[i % DTYPES];
         adj_pool a = pool_of(p);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_integers(&f, dtype, x_shape(p), -2, 2);
         adj_node *dy = given_integers(&f, dtype, y_shape(p), -4, 4);
         adj_node *e = given_integers(&f, dtype, x_shape(p), -9, 9);
@@ -183,7 +183,6 @@ Test(pool, reference)
                           r / 10);
         }
         answers_free(want);
-        fixture_free(&f);
     }
 }
 
@@ -213,12 +212,11 @@ Test(pool, numbers)
     for (size_t i = 0; i < sizeof cases / sizeof *cases * DTYPES; i++) {
         const problem *p = &cases[i / DTYPES].p;
         adj_pool a = pool_of(p);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtypes[i % DTYPES], x_shape(p), count);
         expect_values(&f, adj_max_pool(x, &a), "naive", cases[i / DTYPES].max, 0, 0);
         if (averages(p))
             expect_values(&f, adj_avg_pool(x, &a), "naive", cases[i / DTYPES].avg, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -237,7 +235,7 @@ Test(pool, ties_and_nan)
     for (int i = 0; i < 16; i++)
         x_all[i] = NAN;
     for (int d = 0; d < DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *dy = given(&f, dtypes[d], (adj_shape){4, {1, 3, 3, 1}}, dy_value);
         adj_node *tie = given(&f, dtypes[d], (adj_shape){4, {1, 4, 4, 1}}, x_tie);
         adj_node *nan = given(&f, dtypes[d], (adj_shape){4, {1, 4, 4, 1}}, x_nan);
@@ -249,7 +247,6 @@ Test(pool, ties_and_nan)
                       0);
         expect_values(&f, adj_max_pool_grad(all, adj_max_pool(all, &a), dy, &a), "naive", dx_all, 0,
                       0);
-        fixture_free(&f);
     }
 }
 
@@ -265,12 +262,11 @@ static double dot(const double *a, const double *b, int64_t n)
 static void expect_adjoint(fixture *f, adj_node *of_v, const double *d, adj_node *of_d,
                            const double *v)
 {
-    double *forward = evaluate(f, of_v, "naive"), *back = evaluate(f, of_d, "naive");
+    scoped(release) double *forward = evaluate(f, of_v, "naive"),
+                           *back = evaluate(f, of_d, "naive");
     double left = dot(d, forward, adj_shape_elems(adj_node_type(of_v).shape));
     double right = dot(back, v, adj_shape_elems(adj_node_type(of_d).shape));
     cr_assert_eq(left, right, "%s: %.17g and %.17g", adj_node_op(of_v), left, right);
-    free(forward);
-    free(back);
 }
 
 Test(pool, adjoint)
@@ -279,7 +275,7 @@ Test(pool, adjoint)
         const problem *p = &problems[i / DTYPES];
         adj_dtype dtype = dtypes[i % DTYPES];
         adj_pool a = pool_of(p);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_integers(&f, dtype, x_shape(p), -2, 2);
         adj_node *d = given_integers(&f, dtype, y_shape(p), -4, 4);
         adj_node *v = given_integers(&f, dtype, x_shape(p), -4, 4);
@@ -289,7 +285,6 @@ Test(pool, adjoint)
         if (p->padding == ADJ_VALID && p->kc == 1 && (p->kh * p->kw & (p->kh * p->kw - 1)) == 0)
             expect_adjoint(&f, adj_avg_pool(v, &a), f.value[1],
                            adj_avg_pool_grad(x_shape(p), d, &a), f.value[2]);
-        fixture_free(&f);
     }
 }
 
@@ -333,13 +328,12 @@ Test(pool, gradients)
 Test(pool, global_average)
 {
     const double x_value[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *last = given(&f, ADJ_F32, (adj_shape){4, {1, 2, 2, 2}}, x_value);
     adj_node *y = adj_global_avg_pool(last, ADJ_NHWC);
     cr_assert(adj_shape_equal(adj_node_type(y).shape, (adj_shape){2, {1, 2}}));
     expect_values(&f, y, "naive", (double[]){4, 5}, 0, 0);
     expect_values(&f, adj_global_avg_pool(last, ADJ_NCHW), "naive", (double[]){2.5, 6.5}, 0, 0);
-    fixture_free(&f);
 }
 
 /* Empty batches, channels and sides: empty results, and zeros for the gradient of a side. */
@@ -349,7 +343,7 @@ Test(pool, empty)
     const adj_pool valid = {.ksize = {1, 2, 2, 1}};
     const int64_t sizes[][4] = {{0, 8, 8, 8}, {1, 0, 8, 2}, {1, 3, 3, 0}};
     for (int i = 0; i < 3; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_shape shape = {4, {sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]}};
         adj_node *x = given(&f, ADJ_F32, shape, NULL), *y = adj_max_pool(x, &same), *dx;
         adj_node *dy = given(&f, ADJ_F32, adj_node_type(y).shape, NULL);
@@ -360,15 +354,13 @@ Test(pool, empty)
         free(evaluate(&f, dx, "naive"));
         if (i != 1)
             free(evaluate(&f, adj_avg_pool(x, &valid), "naive"));
-        fixture_free(&f);
     }
     /* A stride beyond the input: columns that no window covers get zeros. */
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_pool a = {.ksize = {1, 1, 1, 1}, .stride = {1, 3, 3, 1}};
     adj_node *dy = given(&f, ADJ_F32, (adj_shape){4, {1, 1, 1, 1}}, (double[]){5});
     expect_values(&f, adj_avg_pool_grad((adj_shape){4, {1, 2, 2, 1}}, dy, &a), "naive",
                   (double[]){5, 0, 0, 0}, 0, 0);
-    fixture_free(&f);
 }
 
 /* Where no window of an average pool has room, its gradient arrives without an element, and is
@@ -388,7 +380,7 @@ Test(pool, average_gradient_without_room)
     static const char *const backends[] = {"naive", "onednn", "direct"};
     static const double zeros[24];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_pool a = {.format = rows[i].format};
         adj_shape in = {.rank = 4}, out = {.rank = 4};
         for (int d = 0; d < 4; d++) {
@@ -408,6 +400,5 @@ Test(pool, average_gradient_without_room)
         a.ksize[rows[i].format == ADJ_NCHW ? 3 : 2] = 9;
         cr_assert_null(adj_avg_pool_grad(in, dy, &a));
         expect_error(f.g, ADJ_ESHAPE, (const char *[]){"avg_pool_grad", "width", NULL});
-        fixture_free(&f);
     }
 }

@@ -67,14 +67,13 @@ Test(pool_argmax, literals)
             const literal *l = &literals[i];
             const adj_pool a = {
                 .ksize = {1, l->k, l->k, 1}, .stride = {1, l->s, l->s, 1}, .padding = l->padding};
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *y =
                 adj_max_pool(given(&f, dtypes[t], (adj_shape){4, {1, l->h, l->w, 1}}, l->x), &a);
             adj_node *argmax = argmax_of(y), *dy = given(&f, dtypes[t], y->type.shape, l->dy);
             cr_assert_eq(argmax->type.dtype, ADJ_I32);
             expect_values(&f, argmax, "naive", l->argmax, 0, 0);
             expect_values(&f, gradient_of(y, argmax, dy), "naive", l->dx, 0, 0);
-            fixture_free(&f);
         }
 }
 
@@ -96,13 +95,12 @@ Test(pool_argmax, by_two_backends)
         dx[(y * 2 * W + x) * C + i % C] = d[i];
     }
     for (int i = 0; i < 3 * 4; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         const adj_dtype dtype = dtypes[i % 4];
         adj_node *y = adj_max_pool(given(&f, dtype, (adj_shape){4, {1, 4, 2 * W, C}}, v), &a);
         adj_node *argmax = argmax_of(y), *dy = given(&f, dtype, y->type.shape, d);
         expect_values(&f, argmax, backends[i / 4], at, 0, 0);
         expect_values(&f, gradient_of(y, argmax, dy), backends[i / 4], dx, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -130,7 +128,7 @@ static void expect_same_gradient(const pool_row *r, adj_dtype dtype, adj_format 
     adj_pool a = {.padding = r->padding, .format = format};
     adj_shape shape = {4, {2, 7, 9, 6}};
     double v[2 * 7 * 9 * 6];
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     memcpy(a.ksize, r->ksize, sizeof a.ksize);
     memcpy(a.stride, r->stride, sizeof a.stride);
     if (format == ADJ_NCHW)
@@ -141,14 +139,11 @@ static void expect_same_gradient(const pool_row *r, adj_dtype dtype, adj_format 
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     adj_node *dy = given_integers(&f, dtype, y->type.shape, -9, 9);
     int64_t n = adj_shape_elems(shape);
-    double *want = evaluate(&f, adj_max_pool_grad(x, y, dy, &a), "naive");
-    double *got = evaluate(&f, gradient_of(y, argmax_of(y), dy), "naive");
+    scoped(release) double *want = evaluate(&f, adj_max_pool_grad(x, y, dy, &a), "naive");
+    scoped(release) double *got = evaluate(&f, gradient_of(y, argmax_of(y), dy), "naive");
     cr_expect(memcmp(got, want, (size_t)n * sizeof *got) == 0, "%s %s k%ldx%ld",
               adj_dtype_name(dtype), format == ADJ_NHWC ? "NHWC" : "NCHW", (long)r->ksize[1],
               (long)r->ksize[2]);
-    free(want);
-    free(got);
-    fixture_free(&f);
 }
 
 Test(pool_argmax, same_bits_as_max_pool_grad)
@@ -163,7 +158,7 @@ Test(pool_argmax, wrong_numbers)
 {
     const adj_pool a = {.ksize = {1, 3, 3, 1}, .stride = {1, 3, 3, 1}, .padding = ADJ_SAME};
     static const double wrong[] = {-1, 9, INT32_MAX, 0, 6, 2, 4, INT32_MIN, 1000};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = adj_max_pool(given_integers(&f, ADJ_F32, (adj_shape){4, {1, 2, 2, 9}}, 0, 9), &a);
     adj_node *argmax = given(&f, ADJ_I32, y->type.shape, wrong);
     adj_node *dy = given_integers(&f, ADJ_F32, y->type.shape, 1, 9);
@@ -175,14 +170,13 @@ Test(pool_argmax, wrong_numbers)
     cr_expect_eq(dx[3 * 9 + 6], f.value[2][6]);
     cr_expect_eq(sum, f.value[2][3] + f.value[2][6], "%g", sum);
     free(dx);
-    fixture_free(&f);
 }
 
 Test(pool_argmax, refused)
 {
     const adj_pool a = {.ksize = {1, 2, 2, 1}};
     for (int i = 0; i < 4; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *y =
             adj_max_pool(given_integers(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 3}}, 0, 9), &a);
         adj_node *wide = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 3}}, 0, 9);
@@ -198,6 +192,5 @@ Test(pool_argmax, refused)
         expect_error(
             f.g, i < 2 ? ADJ_EDTYPE : ADJ_ESHAPE,
             (const char *const[]){"max_pool_grad_argmax", i == 3 ? "grad" : "argmax", NULL});
-        fixture_free(&f);
     }
 }

@@ -89,12 +89,11 @@ static const refused bad[] = {
 Test(pool_refused, pools)
 {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = adj_input(f.g, "x", ADJ_F32, bad[i].x);
         adj_node *y = bad[i].average ? adj_avg_pool(x, &bad[i].a) : adj_max_pool(x, &bad[i].a);
         cr_assert_null(y, "case %zu", i);
         expect_error(f.g, bad[i].status, bad[i].words);
-        fixture_free(&f);
     }
 }
 
@@ -105,7 +104,7 @@ Test(pool_refused, gradients)
     const adj_shape x_size = {4, {1, 4, 4, 2}}, y_size = {4, {1, 2, 2, 2}},
                     other = {4, {1, 1, 2, 4}};
     for (int i = 0; i < 9; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = adj_input(f.g, "x", ADJ_F32, x_size),
                  *y = adj_input(f.g, "y", ADJ_F32, y_size);
         adj_node *wrong = adj_input(f.g, "wrong", ADJ_F32, other);
@@ -130,7 +129,6 @@ Test(pool_refused, gradients)
         }
         cr_assert_null(r, "case %d", i);
         expect_error(f.g, status, (const char *[]){word, NULL});
-        fixture_free(&f);
     }
     cr_assert_null(adj_max_pool(NULL, &a));
     cr_assert_null(adj_avg_pool_grad(x_size, NULL, &a));

@@ -50,7 +50,7 @@ Test(prelu, literal_numbers)
         for (int k = 0; k < 2; k++) {
             const precision *t = &precisions[p];
             const adj_shape shape = {4, {1, 2, 2, 3}};
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *in[2], *dx[2];
             in[0] = given(&f, t->dtype, shape, x_values);
             in[1] = given(&f, t->dtype, (adj_shape){1, {literal[k].slopes}}, literal[k].slope);
@@ -60,20 +60,20 @@ Test(prelu, literal_numbers)
             cr_assert_eq(adj_grad(y, dy, 2, in, dx), ADJ_OK);
             expect_values(&f, dx[0], "naive", literal[k].dx, t->rtol, 0);
             expect_values(&f, dx[1], "naive", literal[k].dslope, t->rtol, 0);
-            fixture_free(&f);
         }
 }
 
 /* Integers: nothing is rounded but the sums, once. */
 static void check_layout(const layout *l, const precision *p, int one)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *dy = given_integers(&f, p->dtype, l->x, -1, 1);
     adj_node *x = given_integers(&f, p->dtype, l->x, -2, 2);
     adj_node *slope = given_integers(&f, p->dtype, (adj_shape){1, {slopes_of(l, one)}}, -9, 9);
     int64_t n = elems_of(x);
-    double *y = malloc((size_t)n * sizeof *y + 1), *dx = malloc((size_t)n * sizeof *dx + 1);
-    double *ds = calloc((size_t)elems_of(slope) + 1, sizeof *ds);
+    scoped(release) double *y = malloc((size_t)n * sizeof *y + 1),
+                           *dx = malloc((size_t)n * sizeof *dx + 1);
+    scoped(release) double *ds = calloc((size_t)elems_of(slope) + 1, sizeof *ds);
     for (int64_t i = 0; i < n; i++) {
         double d = f.value[0][i], at = f.value[1][i];
         int64_t k = one ? 0 : unravel(i, l->x).dim[channel_axis(l)];
@@ -85,10 +85,6 @@ static void check_layout(const layout *l, const precision *p, int one)
     expect_values(&f, adj_prelu_grad(dy, x, slope, l->format), "naive", dx, 0, 0);
     expect_values(&f, adj_prelu_grad_slope(dy, x, slopes_of(l, one), l->format), "naive", ds,
                   p->rtol / 2, 0);
-    free(y);
-    free(dx);
-    free(ds);
-    fixture_free(&f);
 }
 
 Test(prelu, every_layout_against_index_arithmetic)
@@ -107,13 +103,12 @@ Test(prelu, adjoint_on_integers)
             const layout *l = &layouts[i / 2];
             adj_dtype dtype = precisions[p].dtype;
             int64_t slopes = slopes_of(l, i % 2);
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *dy = given_integers(&f, dtype, l->x, -1, 1);
             adj_node *x = given_integers(&f, dtype, l->x, -1, 1);
             adj_node *slope = given_integers(&f, dtype, (adj_shape){1, {slopes}}, -2, 2);
             expect_adjoint(&f, adj_prelu_grad(dy, x, slope, l->format), 1);
             expect_adjoint(&f, adj_prelu_grad_slope(dy, x, slopes, l->format), 1);
-            fixture_free(&f);
         }
 }
 
@@ -124,7 +119,7 @@ Test(prelu, gradients_against_differences)
         for (int op = 0; op < 3; op++) {
             const layout *l = &layouts[i / 2];
             int64_t slopes = slopes_of(l, i % 2);
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_random(&f, ADJ_F64, l->x, -1, 1), *y;
             for (int64_t k = 0; k < elems_of(x); k++)
                 f.value[0][k] += f.value[0][k] < 0 ? -0.1 : 0.1;
@@ -138,7 +133,6 @@ Test(prelu, gradients_against_differences)
             else
                 y = adj_prelu_grad_slope(dy, x, slopes, l->format);
             expect_gradient(&f, y, "naive", 1e-5, 1e-7, 1e-9);
-            fixture_free(&f);
         }
 }
 
@@ -151,7 +145,7 @@ Test(prelu, zero_nan_and_infinity)
     const double y[] = {0, 0, NAN, INFINITY, -INFINITY, 2}, dx[] = {.5, .5, .5, INFINITY, .5, NAN};
     const adj_shape shape = {2, {1, 6}};
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *at = given(&f, precisions[p].dtype, shape, x);
         adj_node *d = given(&f, precisions[p].dtype, shape, dy);
         adj_node *slope = given(&f, precisions[p].dtype, (adj_shape){1, {1}}, &half);
@@ -159,7 +153,6 @@ Test(prelu, zero_nan_and_infinity)
         expect_values(&f, adj_prelu_grad(d, at, slope, ADJ_NHWC), "naive", dx, 0, 0);
         expect_values(&f, adj_prelu_grad_slope(d, at, 6, ADJ_NHWC), "naive",
                       (double[]){0, 0, NAN, 0, -INFINITY, 0}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -170,12 +163,11 @@ Test(prelu, half_sums_are_kept_in_float)
     for (int i = 0; i < 4096; i++)
         minus[i] = -(ones[i] = 1);
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, ones);
         adj_node *x = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, minus);
         expect_values(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC), "naive", (double[]){-4096}, 0,
                       0);
-        fixture_free(&f);
     }
 }
 

@@ -54,16 +54,16 @@ static int64_t target_of(int64_t i, const reduction *r)
 
 static void check_reduction(const reduction *r, const precision *p, int with_max)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, p->dtype, r->x, -1, 1);
     adj_node *y = adj_reduce_sum(x, r->axes);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     adj_shape shape = adj_node_type(y).shape;
     cr_assert_eq(memcmp(&shape, &r->y, sizeof shape), 0);
     int64_t n = elems_of(x), n_y = elems_of(y);
-    double *sum = calloc((size_t)n_y + 1, sizeof *sum),
-           *mean = malloc((size_t)n_y * sizeof *mean + 1);
-    double *largest = malloc((size_t)n_y * sizeof *largest + 1);
+    scoped(release) double *sum = calloc((size_t)n_y + 1, sizeof *sum),
+                           *mean = malloc((size_t)n_y * sizeof *mean + 1);
+    scoped(release) double *largest = malloc((size_t)n_y * sizeof *largest + 1);
     for (int64_t i = 0; i < n_y; i++)
         largest[i] = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
@@ -76,10 +76,6 @@ static void check_reduction(const reduction *r, const precision *p, int with_max
     expect_values(&f, adj_reduce_mean(x, r->axes), "naive", mean, p->rtol, 0);
     if (with_max)
         expect_values(&f, adj_reduce_max(x, r->axes), "naive", largest, 0, 0);
-    free(sum);
-    free(mean);
-    free(largest);
-    fixture_free(&f);
 }
 
 Test(reduce, every_set_of_axes_against_index_arithmetic)
@@ -95,7 +91,7 @@ Test(reduce, literal_numbers)
     const double x[] = {1, -2, 4, 0.5, 3, -1.5};
     const adj_axes rows = {1, {1}, 0}, columns = {1, {0}, 0}, all = {.n = ADJ_ALL};
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, precisions[p].dtype, (adj_shape){2, {2, 3}}, x);
         expect_values(&f, adj_reduce_sum(v, rows), "naive", (double[]){3, 2}, 0, 0);
         expect_values(&f, adj_reduce_sum(v, columns), "naive", (double[]){1.5, 1, 2.5}, 0, 0);
@@ -106,7 +102,6 @@ Test(reduce, literal_numbers)
         expect_values(&f, adj_reduce_max(v, rows), "naive", (double[]){4, 3}, 0, 0);
         expect_values(&f, adj_reduce_max(v, columns), "naive", (double[]){1, 3, 4}, 0, 0);
         expect_values(&f, adj_reduce_max(v, all), "naive", (double[]){4}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -116,13 +111,12 @@ Test(reduce, nan_and_nothing)
     const double x[] = {NAN, 1, 2, NAN, -INFINITY, -INFINITY};
     const adj_axes rows = {1, {1}, 0};
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, precisions[p].dtype, (adj_shape){2, {3, 2}}, x);
         adj_node *none = given(&f, precisions[p].dtype, (adj_shape){2, {2, 0}}, NULL);
         expect_values(&f, adj_reduce_max(v, rows), "naive", (double[]){NAN, NAN, -INFINITY}, 0, 0);
         expect_values(&f, adj_reduce_sum(none, rows), "naive", (double[]){0, 0}, 0, 0);
         expect_values(&f, adj_reduce_mean(none, rows), "naive", (double[]){NAN, NAN}, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -132,17 +126,16 @@ Test(reduce, adjoint_on_integers)
         for (int i = 0; i < N_REDUCTIONS; i++) {
             if (i == 15 || i == 16) /* sums too large for halves to hold exactly */
                 continue;
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, precisions[p].dtype, reductions[i].x, -2, 2);
             expect_adjoint(&f, adj_reduce_sum(x, reductions[i].axes), 1);
-            fixture_free(&f);
         }
 }
 
 Test(reduce, gradient_against_differences)
 {
     for (int i = 0; i < N_SMALL; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, reductions[i].x, -1, 1), *dx;
         adj_node *y = adj_reduce_max(x, reductions[i].axes);
         adj_node *dy = given_random(&f, ADJ_F64, reductions[i].y, -1, 1);
@@ -151,7 +144,6 @@ Test(reduce, gradient_against_differences)
         expect_gradient(&f, y, "naive", 1e-6, 1e-7, 1e-9);
         cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
         expect_gradient(&f, dx, "naive", 1e-6, 1e-7, 1e-9);
-        fixture_free(&f);
     }
 }
 
@@ -159,23 +151,21 @@ Test(reduce, ties_share_the_gradient)
 {
     const double x[] = {1, 3, 3, 3, 2, 5, 5, 0, NAN, 1, 1, 1}, dy[] = {6, INFINITY, 2};
     const double want[] = {0, 2, 2, 2, 0, INFINITY, INFINITY, 0, 0, 0, 0, 0};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *v = given(&f, ADJ_F32, (adj_shape){2, {3, 4}}, x), *dx;
     adj_node *d = given(&f, ADJ_F32, (adj_shape){1, {3}}, dy);
     cr_assert_eq(adj_grad(adj_reduce_max(v, (adj_axes){1, {1}, 0}), d, 1, &v, &dx), ADJ_OK);
     expect_values(&f, dx, "naive", want, 1e-6, 0);
-    fixture_free(&f);
 }
 
 Test(reduce, same_for_any_number_of_threads)
 {
     const adj_axes sets[] = {{.n = ADJ_ALL}, {1, {0}, 0}, {1, {1}, 0}, {1, {2}, 0}, {2, {0, 2}, 0}};
     for (int i = 0; i < 5; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {30, 41, 37}}, -1, 1);
         expect_same_for_threads(&f, adj_reduce_sum(x, sets[i]));
         expect_same_for_threads(&f, adj_reduce_mean(x, sets[i]));
-        fixture_free(&f);
     }
 }
 

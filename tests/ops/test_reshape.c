@@ -28,13 +28,13 @@ enum { N_PERMUTATIONS = sizeof permutations / sizeof *permutations, N_SMALL = 12
 
 static void check_permutation(const permutation *p, adj_dtype dtype)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, dtype, p->x, -100, 100),
              *y = adj_transpose(x, (int)p->x.rank, p->perm);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     adj_shape shape = adj_node_type(y).shape;
     int64_t n = elems_of(y);
-    double *want = malloc((size_t)n * sizeof *want + 1);
+    scoped(release) double *want = malloc((size_t)n * sizeof *want + 1);
     for (int64_t i = 0; i < n; i++) {
         adj_shape to = unravel(i, shape), from = {.rank = p->x.rank};
         for (int d = 0; d < p->x.rank; d++)
@@ -42,8 +42,6 @@ static void check_permutation(const permutation *p, adj_dtype dtype)
         want[i] = f.value[0][ravel(from, p->x)];
     }
     expect_values(&f, y, "naive", want, 0, 0);
-    free(want);
-    fixture_free(&f);
 }
 
 Test(reshape, every_permutation_against_index_arithmetic)
@@ -58,11 +56,10 @@ Test(reshape, literal_numbers)
 {
     const double x[] = {1, 2, 3, 4, 5, 6}, transposed[] = {1, 4, 2, 5, 3, 6};
     for (int d = 0; d < N_DTYPES; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *v = given(&f, dtypes[d], (adj_shape){2, {2, 3}}, x);
         expect_values(&f, adj_transpose(v, 2, (int[]){1, 0}), "naive", transposed, 0, 0);
         expect_values(&f, adj_reshape(v, (adj_shape){3, {3, 1, 2}}), "naive", x, 0, 0);
-        fixture_free(&f);
     }
 }
 
@@ -88,7 +85,7 @@ Test(reshape, every_shape_keeps_the_order)
 {
     for (int d = 0; d < N_DTYPES; d++)
         for (int i = 0; i < N_RESHAPINGS; i++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *y = adj_reshape(given_integers(&f, dtypes[d], reshapings[i].x, -9, 9),
                                       reshapings[i].asked);
             cr_assert_not_null(y, "%s", adj_graph_message(f.g));
@@ -96,7 +93,6 @@ Test(reshape, every_shape_keeps_the_order)
             cr_assert_eq(memcmp(&shape, &reshapings[i].y, sizeof shape), 0);
             cr_assert_eq(y, adj_reshape(f.in[0], reshapings[i].y)); /* the same node */
             expect_values(&f, y, "naive", f.value[0], 0, 0);
-            fixture_free(&f);
         }
 }
 
@@ -104,17 +100,15 @@ Test(reshape, adjoint_on_integers)
 {
     for (int d = 0; d < 4; d++) {
         for (int i = 0; i < N_SMALL; i++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, dtypes[d], permutations[i].x, -3, 3);
             expect_adjoint(&f, adj_transpose(x, (int)permutations[i].x.rank, permutations[i].perm),
                            1);
-            fixture_free(&f);
         }
         for (int i = 0; i < N_RESHAPINGS; i++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, dtypes[d], reshapings[i].x, -3, 3);
             expect_adjoint(&f, adj_reshape(x, reshapings[i].asked), 1);
-            fixture_free(&f);
         }
     }
 }
@@ -123,20 +117,19 @@ Test(reshape, adjoint_on_integers)
 Test(reshape, gradient_against_differences)
 {
     for (int i = 0; i < N_SMALL - 1; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, permutations[i].x, -1, 1);
         expect_gradient(&f, adj_transpose(x, (int)permutations[i].x.rank, permutations[i].perm),
                         "naive", 0.5, 1e-12, 1e-12);
         expect_gradient(&f, adj_reshape(adj_square(x), (adj_shape){2, {1, -1}}), "naive", 1e-3,
                         1e-9, 1e-9);
-        fixture_free(&f);
     }
 }
 
 /* Rewriting chains and constants must not change values. */
 Test(reshape, simplified)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){2, {2, 6}}, -9, 9);
     adj_node *chain =
         adj_reshape(adj_reshape(adj_reshape(x, (adj_shape){1, {12}}), (adj_shape){2, {3, 4}}),
@@ -146,7 +139,6 @@ Test(reshape, simplified)
     adj_node *fill = adj_fill(f.g, ADJ_BF16, (adj_shape){2, {2, 3}}, 0.5);
     expect_values(&f, adj_reshape(adj_transpose(fill, 2, (int[]){1, 0}), (adj_shape){1, {6}}),
                   "naive", (double[]){0.5, 0.5, 0.5, 0.5, 0.5, 0.5}, 0, 0);
-    fixture_free(&f);
 }
 
 static const int of_three[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -154,7 +146,7 @@ static const int of_three[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 
 static void check_two_permutations(adj_shape x, const int first[3], const int second[3])
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = adj_transpose(adj_transpose(given_integers(&f, ADJ_F32, x, -100, 100), 3, first),
                                 3, second);
     double want[27];
@@ -165,7 +157,6 @@ static void check_two_permutations(adj_shape x, const int first[3], const int se
         want[i] = f.value[0][ravel(from, x)];
     }
     expect_values(&f, y, "naive", want, 0, 0);
-    fixture_free(&f);
 }
 
 /* Equal sizes, where no shape tells the order in which two permutations were joined; different

@@ -79,14 +79,13 @@ Test(resize, literal_numbers)
                 in = (adj_shape){4, {1, 1, 3, 4}};
                 out = (adj_shape){4, {1, 1, h, w}};
             }
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given(&f, t->dtype, in, x_values), *dx;
             adj_node *dy = given(&f, t->dtype, out, dy_values);
             adj_node *y = adj_resize(x, h, w, &s);
             expect_values(&f, y, "naive", literal[k / 2].y, t->rtol, 4 * t->rtol);
             cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
             expect_values(&f, dx, "naive", literal[k / 2].dx, t->rtol, 8 * t->rtol);
-            fixture_free(&f);
         }
 }
 
@@ -98,13 +97,12 @@ Test(resize, numbers_of_onnx)
                            2.5, 2.75, 3.25, 3.5, 3,   3.25, 3.75, 4};
     const double corners[] = {1,      4. / 3, 5. / 3, 2,       5. / 3, 2,       7. / 3,  8. / 3,
                               7. / 3, 8. / 3, 3,      10. / 3, 3,      10. / 3, 11. / 3, 4};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *image = given(&f, ADJ_F64, (adj_shape){4, {1, 1, 2, 2}}, x);
     adj_sampling s = {ADJ_BILINEAR, ADJ_HALF_PIXEL, ADJ_NCHW};
     expect_values(&f, adj_resize(image, 4, 4, &s), "naive", half, 0, 0);
     s.coordinates = ADJ_ALIGN_CORNERS;
     expect_values(&f, adj_resize(image, 4, 4, &s), "naive", corners, 1e-15, 0);
-    fixture_free(&f);
 }
 
 /* ---- a slow reference: a matrix for each axis, by the formulas of ONNX in floating point ---- */
@@ -168,17 +166,14 @@ static void apply(const sizes *z, const adj_sampling *s, const double *x, const 
 
 static void check_sizes(const sizes *z, const adj_sampling *s, const precision *t)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, t->dtype, image_shape(z, s->format, 0), 0.5, 1);
     adj_node *dy = given_random(&f, t->dtype, image_shape(z, s->format, 1), 0.5, 1);
-    double *y = calloc((size_t)elems_of(dy) + 1, sizeof *y);
-    double *dx = calloc((size_t)elems_of(x) + 1, sizeof *dx);
+    scoped(release) double *y = calloc((size_t)elems_of(dy) + 1, sizeof *y);
+    scoped(release) double *dx = calloc((size_t)elems_of(x) + 1, sizeof *dx);
     apply(z, s, f.value[0], f.value[1], y, dx);
     expect_values(&f, adj_resize(x, z->oh, z->ow, s), "naive", y, t->rtol, 0);
     expect_values(&f, adj_resize_grad(dy, z->ih, z->iw, s), "naive", dx, t->rtol, t->rtol / 8);
-    free(y);
-    free(dx);
-    fixture_free(&f);
 }
 
 static const sizes some[] = {{2, 3, 3, 4, 5, 6}, {1, 2, 5, 6, 3, 4},  {2, 1, 1, 1, 4, 3},
@@ -209,7 +204,7 @@ Test(resize, adjoint_on_integers)
         for (int i = 0; i < SAMPLINGS; i++) {
             const adj_sampling s = sampling(i);
             const sizes *z = s.coordinates == ADJ_ALIGN_CORNERS ? &corners : &twice;
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x =
                 given_integers(&f, precisions[p].dtype, image_shape(z, s.format, 0), -2, 2);
             expect_adjoint(&f, adj_resize(x, z->oh, z->ow, &s), 1);
@@ -218,7 +213,6 @@ Test(resize, adjoint_on_integers)
             adj_node *dy =
                 given_integers(&f, precisions[p].dtype, image_shape(z, s.format, 1), -2, 2);
             expect_adjoint(&f, adj_resize_grad(dy, z->ih, z->iw, &s), 1);
-            fixture_free(&f);
         }
 }
 
@@ -229,14 +223,13 @@ Test(resize, gradients_against_differences)
         const adj_sampling s = sampling(i % SAMPLINGS);
         if (z->c > 3)
             continue;
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, image_shape(z, s.format, 0), -1, 1);
         expect_gradient(&f, adj_resize(x, z->oh, z->ow, &s), "naive", 0.5, 1e-12, 1e-12);
         fixture_free(&f);
         f = fixture_new();
         adj_node *dy = given_random(&f, ADJ_F64, image_shape(z, s.format, 1), -1, 1);
         expect_gradient(&f, adj_resize_grad(dy, z->ih, z->iw, &s), "naive", 0.5, 1e-12, 1e-12);
-        fixture_free(&f);
     }
 }
 
@@ -245,7 +238,7 @@ Test(resize, nan_stays_where_it_is)
 {
     const adj_sampling s = {ADJ_BILINEAR, ADJ_ALIGN_CORNERS, ADJ_NHWC};
     for (int p = 0; p < N_PRECISIONS; p++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x =
             given(&f, precisions[p].dtype, (adj_shape){4, {1, 1, 3, 1}}, (double[]){1, NAN, 3});
         adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){4, {1, 1, 5, 1}},
@@ -253,7 +246,6 @@ Test(resize, nan_stays_where_it_is)
         expect_values(&f, adj_resize(x, 1, 5, &s), "naive", (double[]){1, NAN, NAN, NAN, 3}, 0, 0);
         expect_values(&f, adj_resize_grad(dy, 1, 3, &s), "naive", (double[]){INFINITY, 8, 11}, 0,
                       0);
-        fixture_free(&f);
     }
 }
 
@@ -262,14 +254,13 @@ Test(resize, same_for_any_number_of_threads)
     for (int i = 0; i < SAMPLINGS; i++) {
         const sizes z = {2, 7, 21, 30, 50, 70};
         const adj_sampling s = sampling(i);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, image_shape(&z, s.format, 0), -1, 1);
         expect_same_for_threads(&f, adj_resize(x, z.oh, z.ow, &s));
         fixture_free(&f);
         f = fixture_new();
         adj_node *dy = given_random(&f, ADJ_F64, image_shape(&z, s.format, 1), -1, 1);
         expect_same_for_threads(&f, adj_resize_grad(dy, z.ih, z.iw, &s));
-        fixture_free(&f);
     }
 }
 
@@ -330,9 +321,8 @@ Test(resize, refusals)
 /* The largest sizes, of no image: the shape is known. */
 Test(resize, largest_sizes)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = adj_resize(f32(&f, (adj_shape){4, {0, INT32_MAX, 1, 1}}), 1, INT32_MAX, NULL);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     cr_assert_eq(adj_node_type(y).shape.dim[2], INT32_MAX);
-    fixture_free(&f);
 }

@@ -29,19 +29,17 @@ Test(select, literal_numbers)
         for (int c = 0; c < FLOATS; c++)
             for (int d = 0; d < FLOATS; d++)
                 for (int i = 0; i < CONDITIONS; i++) {
-                    fixture f = fixture_new();
+                    scoped(fixture_free) fixture f = fixture_new();
                     adj_node *cond = condition(&f, dtypes[c], conditions[i].cond);
                     adj_node *x = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, a);
                     adj_node *y = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, b);
-                    double *got = evaluate(&f, adj_select(cond, x, y), backends[k]);
+                    scoped(release) double *got = evaluate(&f, adj_select(cond, x, y), backends[k]);
                     const double *want = conditions[i].is_a ? a : b;
                     for (int j = 0; j < 4; j++)
                         cr_assert((isnan(got[j]) && isnan(want[j])) ||
                                       (got[j] == want[j] && !signbit(got[j]) == !signbit(want[j])),
                                   "%s, %g: element %d is %g", backends[k], conditions[i].cond, j,
                                   got[j]);
-                    free(got);
-                    fixture_free(&f);
                 }
 }
 
@@ -54,19 +52,18 @@ Test(select, shapes)
         for (int d = 0; d < N_DTYPES; d++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 for (int is_a = 0; is_a < 2; is_a++) {
-                    fixture f = fixture_new();
+                    scoped(fixture_free) fixture f = fixture_new();
                     adj_node *cond = condition(&f, ADJ_F32, is_a);
                     adj_node *a = given_integers(&f, dtypes[d], shapes[s], -9, 9);
                     adj_node *b = given_integers(&f, dtypes[d], shapes[s], -9, 9);
                     expect_values(&f, adj_select(cond, a, b), backends[k], f.value[is_a ? 1 : 2], 0,
                                   0);
-                    fixture_free(&f);
                 }
 }
 
 Test(select, same_and_known)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){1, {4}}, -9, 9);
     adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){1, {4}}, -9, 9);
     adj_node *yes = adj_fill(f.g, ADJ_F32, (adj_shape){0}, 2);
@@ -74,7 +71,6 @@ Test(select, same_and_known)
     expect_values(&f, adj_select(yes, a, b), "naive", f.value[0], 0, 0);
     expect_values(&f, adj_select(no, a, b), "naive", f.value[1], 0, 0);
     expect_values(&f, adj_select(condition(&f, ADJ_F32, 0), a, a), "naive", f.value[0], 0, 0);
-    fixture_free(&f);
 }
 
 /* select(c, a, b) is linear in a and b together; dy goes whole to the one, zeros to the other. */
@@ -83,7 +79,7 @@ Test(select, gradients)
     const double dy[] = {1, NAN, -3}, zero[] = {0, 0, 0};
     for (int d = 0; d < FLOATS; d++)
         for (int is_a = 0; is_a < 2; is_a++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             const adj_shape s = {1, {3}};
             adj_node *x[] = {given_integers(&f, dtypes[d], s, -9, 9),
                              given_integers(&f, dtypes[d], s, -9, 9)};
@@ -92,20 +88,18 @@ Test(select, gradients)
             expect_values(&f, dx[0], "naive", is_a ? dy : zero, 0, 0);
             expect_values(&f, dx[1], "naive", is_a ? zero : dy, 0, 0);
             expect_adjoint(&f, y, 2);
-            fixture_free(&f);
         }
 }
 
 Test(select, gradient_against_differences)
 {
     for (int is_a = 0; is_a < 2; is_a++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *a = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
         adj_node *b = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
         adj_node *cond = adj_fill(f.g, ADJ_F64, (adj_shape){0}, is_a);
         adj_node *y = adj_mul(adj_select(adj_square(cond), a, adj_mul(a, b)), b);
         expect_gradient(&f, y, "naive", 1e-3, 1e-8, 1e-8);
-        fixture_free(&f);
     }
 }
 

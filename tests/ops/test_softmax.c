@@ -39,7 +39,7 @@ Test(softmax, numbers)
                             -0.0709673244608, -0.438475749971, -1.37247964561, 1.88192272004,
                             -1.6198595786,    2.99999999872,   0.995823419013, -2.37596383914};
     for (int i = 0; i < DTYPES; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         double r = rounding(dtypes[i]);
         adj_node *x = given(&f, dtypes[i], shape, z), *d = given(&f, dtypes[i], shape, d_value);
         adj_node *y = adj_softmax(x), *ly = adj_log_softmax(x), *dx, *dlx;
@@ -49,7 +49,6 @@ Test(softmax, numbers)
         expect_values(&f, ly, "naive", logs, r, r / 100);
         expect_values(&f, dx, "naive", dsoft, r, r);
         expect_values(&f, dlx, "naive", dlogs, r, r);
-        fixture_free(&f);
     }
 }
 
@@ -61,7 +60,7 @@ Test(softmax, reference)
         adj_shape s = shapes[i / DTYPES];
         int64_t n = adj_shape_elems(s), k = s.dim[s.rank - 1];
         double r = rounding(dtypes[i % DTYPES]), *soft = malloc(n * 8), *logs = malloc(n * 8);
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, dtypes[i % DTYPES], s, -6, 6);
         for (int64_t j = 0; j < n; j++) {
             long double sum = 0;
@@ -72,7 +71,6 @@ Test(softmax, reference)
         }
         expect_values(&f, adj_softmax(x), "naive", soft, r, 1e-7);
         expect_values(&f, adj_log_softmax(x), "naive", logs, r, r / 10);
-        fixture_free(&f);
         free(soft);
         free(logs);
     }
@@ -84,13 +82,11 @@ Test(softmax, extremes)
     const double z[] = {60000, -60000, 60000, 1, NAN, 1, 0, -INFINITY, 0};
     const double soft[] = {0.5, 0, 0.5, NAN, NAN, NAN, 0.5, 0, 0.5};
     for (int i = 0; i < DTYPES; i++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, dtypes[i], (adj_shape){2, {3, 3}}, z);
         expect_values(&f, adj_softmax(x), "naive", soft, 0, 0);
-        double *logs = evaluate(&f, adj_log_softmax(x), "naive");
+        scoped(release) double *logs = evaluate(&f, adj_log_softmax(x), "naive");
         cr_assert(isnan(logs[3]) && logs[7] == -INFINITY && fabs(logs[8] + log(2)) < 4e-3);
-        free(logs);
-        fixture_free(&f);
     }
 }
 
@@ -109,11 +105,10 @@ Test(softmax, large_at_each_place)
                 soft[i] = is_large ? 1 : 0;
                 logs[i] = is_large ? 0 : -2000;
             }
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given(&f, dtypes[t], s, z);
             expect_values(&f, adj_softmax(x), "naive", soft, 0, 0);
             expect_values(&f, adj_log_softmax(x), "naive", logs, 0, 0);
-            fixture_free(&f);
         }
 }
 
@@ -121,7 +116,7 @@ Test(softmax, gradients)
 {
     for (int second = 0; second < 2; second++)
         for (int logs = 0; logs < 2; logs++) {
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_shape s = {3, {2, 2, 5}};
             adj_node *x = given_random(&f, ADJ_F64, s, -2, 2), *dx;
             adj_node *y = logs ? adj_log_softmax(x) : adj_softmax(x);
@@ -131,13 +126,12 @@ Test(softmax, gradients)
                 y = dx;
             }
             expect_gradient(&f, y, "naive", 1e-5, 1e-6, 1e-8);
-            fixture_free(&f);
         }
 }
 
 Test(softmax, limits)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *empty = given(&f, ADJ_F32, (adj_shape){2, {3, 0}}, NULL);
     free(evaluate(&f, adj_softmax(empty), "naive"));
     cr_assert_null(adj_softmax(NULL));
@@ -147,5 +141,4 @@ Test(softmax, limits)
     f = fixture_new();
     cr_assert_null(adj_log_softmax(adj_input(f.g, "i", ADJ_I32, (adj_shape){1, {3}})));
     expect_error(f.g, ADJ_EDTYPE, (const char *[]){"log_softmax", NULL});
-    fixture_free(&f);
 }

@@ -42,19 +42,16 @@ Test(threads, same_bits)
 {
     const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
     for (int d = 0; d < 4; d++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *y[RESULTS];
         build(&f, dtypes[d], y);
         for (int i = 0; i < RESULTS; i++) {
             omp_set_num_threads(1);
-            double *one = evaluate(&f, y[i], "naive");
+            scoped(release) double *one = evaluate(&f, y[i], "naive");
             omp_set_num_threads(3);
-            double *three = evaluate(&f, y[i], "naive");
+            scoped(release) double *three = evaluate(&f, y[i], "naive");
             size_t bytes = (size_t)adj_shape_elems(adj_node_type(y[i]).shape) * sizeof *one;
             cr_assert(memcmp(one, three, bytes) == 0, "%s", adj_node_op(y[i]));
-            free(one);
-            free(three);
         }
-        fixture_free(&f);
     }
 }

@@ -4,28 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_fit.h"
 #include "io/folder.h"
+#include "train/tiny.h"
 
 enum { N = 70, M = 25, H = 6, W = 5, C = 2, CLASSES = 3, BATCH = 16, STEPS = 5, EPOCHS = 3 };
 
-/* Class k is brighter in its third of the columns' order, with noise from a counter. */
 static adj_dataset *make_data(int64_t n, unsigned seed)
 {
-    static uint8_t images[N * H * W * C];
-    static int32_t labels[N];
     static const char *const names[CLASSES] = {"red", "green", "blue"};
-    adj_dataset *d;
-
-    for (int64_t i = 0; i < n; i++) {
-        labels[i] = (int32_t)(i * 7 % CLASSES);
-        for (int k = 0; k < H * W * C; k++) {
-            seed = seed * 1103515245u + 12345u;
-            images[i * H * W * C + k] =
-                (uint8_t)((seed >> 16) % 120 + (k % CLASSES == labels[i] ? 100 : 0));
-        }
-    }
-    cr_assert_eq(adj_dataset_new(n, H, W, C, CLASSES, images, labels, 1, &d), ADJ_OK);
+    adj_dataset *d = tiny_data(n, H, W, C, CLASSES, seed);
     d->class_names = names;
     return d;
 }
@@ -50,10 +37,7 @@ static adj_fit_opts usual(void)
 
 static adj_predictor *fit(const adj_dataset *train, const adj_dataset *test, const adj_fit_opts *o)
 {
-    adj_predictor *p = NULL;
-    adj_error error = {0};
-    cr_assert_eq(adj_fit(&net, train, test, o, &p, &error), ADJ_OK, "%s", error.message);
-    return p;
+    return tiny_fit(&net, train, test, o);
 }
 
 /* ---- the same by hand ---- */
@@ -121,9 +105,9 @@ static void softmax(const float *logits, double *p)
 
 Test(fit, is_the_loop_by_hand)
 {
-    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
     const adj_fit_opts o = usual();
-    adj_predictor *p = fit(train, test, &o);
+    scoped(release_predictor) adj_predictor *p = fit(train, test, &o);
     hand trained = hand_new(BATCH, 1), tested = hand_new(M, 0);
     static float x[M * H * W * C], logits[M * CLASSES], got[M * CLASSES], one[CLASSES], loss;
     static int32_t labels[M];
@@ -166,9 +150,6 @@ Test(fit, is_the_loop_by_hand)
     cr_expect_gt(right, M / 2, "%d: it has learnt nothing", right);
     hand_free(&tested);
     hand_free(&trained);
-    adj_predictor_free(p);
-    adj_dataset_free(test);
-    adj_dataset_free(train);
 }
 
 /* ---- files ---- */
@@ -183,11 +164,11 @@ static void expect_same(adj_predictor *a, adj_predictor *b, const adj_dataset *d
 
 Test(fit, saved_and_loaded)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "weights");
-    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
     const adj_fit_opts o = usual();
-    adj_predictor *p = fit(train, test, &o), *q = NULL;
+    scoped(release_predictor) adj_predictor *p = fit(train, test, &o), *q = NULL;
     const adj_predictor_opts naive = {.backend = "naive", .threads = 1};
     adj_error error = {0};
     adj_score s;
@@ -213,11 +194,6 @@ Test(fit, saved_and_loaded)
     cr_assert_eq(adj_predict_floats(q, M, floats, b, NULL), ADJ_OK);
     cr_expect_arr_eq(a, b, sizeof a);
     cr_expect_eq(adj_predict(q, 0, NULL, NULL, NULL), ADJ_OK);
-    adj_predictor_free(q);
-    adj_predictor_free(p);
-    adj_dataset_free(test);
-    adj_dataset_free(train);
-    folder_remove(&f);
 }
 
 static void expect_refused(const char *path, const adj_net *n, const char *words)
@@ -232,12 +208,12 @@ static void expect_refused(const char *path, const adj_net *n, const char *words
 
 Test(fit, files_of_others)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "weights"), none = in_folder(&f, "none");
-    adj_dataset *train = make_data(N, 1);
+    scoped(release_dataset) adj_dataset *train = make_data(N, 1);
     adj_fit_opts o = usual();
     o.epochs = 1;
-    adj_predictor *p = fit(train, NULL, &o);
+    scoped(release_predictor) adj_predictor *p = fit(train, NULL, &o);
 
     cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
     cr_expect_eq(adj_predictor_card(p)->accuracy, 0); /* nothing was held out */
@@ -253,16 +229,12 @@ Test(fit, files_of_others)
     /* Each size that is left open is the card's. */
     expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .w = 4},
                    "6x5x2 images of 3 classes (expected 6x4x2 and 3)");
-    adj_predictor *q = NULL;
+    scoped(release_predictor) adj_predictor *q = NULL;
     adj_error error = {0};
     const adj_net without_c = {.name = "tiny", .build = build, .h = 6, .w = 5};
     cr_assert_eq(adj_predictor_load(file.s, &without_c, NULL, &q, &error), ADJ_OK, "%s",
                  error.message);
     cr_expect_eq(adj_predictor_card(q)->channels, 2);
-    adj_predictor_free(q);
-    adj_predictor_free(p);
-    adj_dataset_free(train);
-    folder_remove(&f);
 }
 
 /* ---- stopped and gone on with ---- */
@@ -306,15 +278,15 @@ static adj_fit_opts watching(watched *w)
 
 Test(fit, resumed_after_any_step)
 {
-    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
     watched w = {0};
     adj_fit_opts o = watching(&w);
-    adj_predictor *whole = fit(train, test, &o);
+    scoped(release_predictor) adj_predictor *whole = fit(train, test, &o);
     cr_expect_eq(w.steps, STEPS * EPOCHS);
     cr_expect_eq(w.epochs, EPOCHS);
 
     for (int stop = 1; stop <= STEPS * EPOCHS; stop++) {
-        folder f = folder_new();
+        scoped(folder_remove) folder f = folder_new();
         const file_name file = in_folder(&f, "checkpoint");
         watched first = {.stop = stop}, second = {0};
         adj_fit_opts o1 = watching(&first), o2 = watching(&second);
@@ -322,51 +294,39 @@ Test(fit, resumed_after_any_step)
         o2.resume = 1;
         adj_predictor_free(fit(train, test, &o1));
         cr_expect_eq(first.steps, stop);
-        adj_predictor *p = fit(train, test, &o2);
+        scoped(release_predictor) adj_predictor *p = fit(train, test, &o2);
         cr_expect_eq(second.steps, STEPS * EPOCHS - stop);
         cr_expect_eq(second.last.held_out.loss, w.last.held_out.loss);
         cr_expect_eq(second.last.best_epoch, w.last.best_epoch);
         expect_same(p, whole, test);
-        adj_predictor_free(p);
-        folder_remove(&f);
     }
-    adj_predictor_free(whole);
-    adj_dataset_free(test);
-    adj_dataset_free(train);
-}
-
-static void expect_not_resumed(const adj_dataset *train, const adj_fit_opts *o, const char *words)
-{
-    adj_predictor *p = NULL;
-    adj_error error = {0};
-    cr_expect_neq(adj_fit(&net, train, NULL, o, &p, &error), ADJ_OK, "%s", words);
-    cr_expect_null(p);
-    cr_expect_not_null(strstr(error.message, words), "%s", error.message);
 }
 
 Test(fit, prolonged)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
-    adj_dataset *train = make_data(N, 1), *other = make_data(N, 5), *few = make_data(BATCH, 5),
-                *test = make_data(M, 2);
+    scoped(release_dataset) adj_dataset *train = make_data(N, 1), *other = make_data(N, 5),
+                                        *few = make_data(BATCH, 5), *test = make_data(M, 2);
     watched w = {.stop = 7};
     adj_fit_opts o = watching(&w);
     o.checkpoint = file.s;
     adj_predictor_free(fit(train, test, &o));
     o.resume = 1;
     o.epochs = 5;
-    expect_not_resumed(train, &o, "prolonged when it is done (1 of 3 epochs are)");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "prolonged when it is done (1 of 3 epochs are)");
     o.epochs = 2;
-    expect_not_resumed(train, &o, "its entry epochs differs (got 2, expected 3");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "its entry epochs differs (got 2, expected 3");
     o.epochs = 3;
-    expect_not_resumed(other, &o, "trained on other data");
-    expect_not_resumed(few, &o, "trained on other data"); /* with one step, not two */
+    expect_no_fit(&net, other, NULL, &o, ADJ_EARG, "trained on other data");
+    expect_no_fit(&net, few, NULL, &o, ADJ_EARG,
+                  "trained on other data"); /* with one step, not two */
     o.augment.shift = 0;
-    expect_not_resumed(train, &o, "its entry shift differs (got 0, expected 1)");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "its entry shift differs (got 0, expected 1)");
     o.augment.shift = 1;
     o.smoothing = 0.5;
-    expect_not_resumed(train, &o, "its entry smoothing differs (got 0.5, expected 0)");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG,
+                  "its entry smoothing differs (got 0.5, expected 0)");
     o.smoothing = 0;
     w.stop = 0;
     adj_predictor_free(fit(train, test, &o));
@@ -378,19 +338,14 @@ Test(fit, prolonged)
                            s < 15 ? 0.05 * 0.5 * (1 + cos(M_PI * s / 15))
                                   : 0.01 * 0.5 * (1 + cos(M_PI * (s - 15) / 10)),
                            1e-12, "step %d: %g", s, w.rate[s]);
-    adj_dataset_free(test);
-    adj_dataset_free(other);
-    adj_dataset_free(few);
-    adj_dataset_free(train);
-    folder_remove(&f);
 }
 
 /* Nothing can become better than the first epoch at a rate of nearly 0. */
 Test(fit, patience_and_best)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name best = in_folder(&f, "best");
-    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
     watched w = {0};
     adj_fit_opts o = watching(&w);
     adj_predictor *p, *q = NULL;
@@ -405,9 +360,6 @@ Test(fit, patience_and_best)
     cr_expect_float_eq(adj_predictor_card(q)->accuracy, 100 * w.last.best_accuracy, 1e-6);
     adj_predictor_free(q);
     adj_predictor_free(p);
-    adj_dataset_free(test);
-    adj_dataset_free(train);
-    folder_remove(&f);
 }
 
 /* ---- what is not possible ---- */
@@ -430,19 +382,9 @@ static adj_node *steep(adj_node *x, int64_t classes, int training, void *user)
     return adj_layer_dense(adj_mul(x, adj_mul(x, x)), "logits", classes);
 }
 
-static void expect_no_fit(const adj_net *n, const adj_dataset *train, const adj_dataset *test,
-                          const adj_fit_opts *o, adj_status status, const char *words)
-{
-    adj_predictor *p = NULL;
-    adj_error error = {0};
-    cr_expect_eq(adj_fit(n, train, test, o, &p, &error), status, "%s: %s", words, error.message);
-    cr_expect_not_null(strstr(error.message, words), "expected %s, got %s", words, error.message);
-    adj_predictor_free(p);
-}
-
 Test(fit, bad_arguments)
 {
-    adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
+    scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
     adj_dataset empty = {.classes = 3}, others = *test;
     adj_predictor *p;
     adj_fit_opts o = usual();
@@ -464,23 +406,17 @@ Test(fit, bad_arguments)
                   "fewer classes than the data have (got 2, expected 3)");
     expect_no_fit(&(adj_net){.build = build, .h = 1 << 30}, train, test, &o, ADJ_EARG,
                   "size of its images");
-    o.batch = -1;
-    expect_no_fit(&net, train, test, &o, ADJ_EARG, "batch (got -1, expected 1 to 100000)");
-    o = usual();
-    o.lr = NAN;
-    expect_no_fit(&net, train, test, &o, ADJ_EARG, "lr (got nan");
-    o = usual();
-    o.augment.shift = 9;
-    expect_no_fit(&net, train, test, &o, ADJ_EARG, "shift (got 9, expected 0 to 8)");
-    o = usual();
-    o.freeze = "nothing/*";
-    expect_no_fit(&net, train, test, &o, ADJ_EARG, "freeze nothing/*: matches no parameter");
-    o = usual();
-    o.checkpoint = "/nowhere/checkpoint";
-    expect_no_fit(&net, train, test, &o, ADJ_EIO, "/nowhere/checkpoint");
-    o = usual();
+    const struct {
+        adj_fit_opts o;
+        adj_status status;
+        const char *words;
+    } bad[] = {{{.batch = -1}, ADJ_EARG, "batch (got -1, expected 1 to 100000)"},
+               {{.lr = NAN}, ADJ_EARG, "lr (got nan"},
+               {{.augment.shift = 9}, ADJ_EARG, "shift (got 9, expected 0 to 8)"},
+               {{.freeze = "nothing/*"}, ADJ_EARG, "freeze nothing/*: matches no parameter"},
+               {{.checkpoint = "/nowhere/checkpoint"}, ADJ_EIO, "/nowhere/checkpoint"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_no_fit(&net, train, test, &bad[i].o, bad[i].status, bad[i].words);
     o.lr = 1e6;
     expect_no_fit(&(adj_net){.build = steep}, train, test, &o, ADJ_EARG, "not finite in step");
-    adj_dataset_free(test);
-    adj_dataset_free(train);
 }

@@ -4,37 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_fit.h"
 #include "io/folder.h"
+#include "train/tiny.h"
 
 enum { N = 70, SIDE = 5, CLASSES = 3, BATCH = 16, STEPS = 5, EPOCHS = 3 };
 
-/* Class k is brighter in its third of the pixels, with noise from a counter. */
-static adj_dataset *make_data(void)
-{
-    static uint8_t images[N * SIDE * SIDE];
-    static int32_t labels[N];
-    unsigned seed = 1;
-    adj_dataset *d;
-    for (int i = 0; i < N * SIDE * SIDE; i++) {
-        const int label = labels[i / (SIDE * SIDE)] = i / (SIDE * SIDE) * 7 % CLASSES;
-        seed = seed * 1103515245u + 12345u;
-        images[i] = (uint8_t)((seed >> 16) % 120 + (i % CLASSES == label ? 100 : 0));
-    }
-    cr_assert_eq(adj_dataset_new(N, SIDE, SIDE, 1, CLASSES, images, labels, 1, &d), ADJ_OK);
-    return d;
-}
-
-static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
-{
-    const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = training};
-    (void)user;
-    x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
-    return adj_layer_dense(x, "logits", classes);
-}
-
-static const adj_net net = {.name = "tiny", .build = build};
+static adj_dataset *make_data(void) { return tiny_data(N, SIDE, SIDE, 1, CLASSES, 1); }
 
 /* What happened in a training, and after how many steps it is to stop. */
 typedef struct {
@@ -66,10 +41,7 @@ static adj_fit_opts watching(watched *w)
 
 static adj_predictor *fit(const adj_dataset *train, const adj_fit_opts *o)
 {
-    adj_predictor *p = NULL;
-    adj_error error = {0};
-    cr_assert_eq(adj_fit(&net, train, train, o, &p, &error), ADJ_OK, "%s", error.message);
-    return p;
+    return tiny_fit(&tiny_net, train, train, o);
 }
 
 /* The gradient of the logits is stored as scale / 16 times 1 - p, of which one is at least 2/3 at
@@ -80,7 +52,7 @@ static const adj_optimiser_opts with_large = {.momentum = 0.9, .loss_scale = &la
 
 Test(fit_f16, scale_follows_the_gradients)
 {
-    adj_dataset *train = make_data();
+    scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0}, usual = {0};
     adj_fit_opts o = watching(&w);
     o.optimiser = &with_large;
@@ -101,11 +73,9 @@ Test(fit_f16, scale_follows_the_gradients)
     for (int i = 0; i < STEPS * EPOCHS; i++) /* PyTorch's defaults: 65536 for 2,000 steps */
         cr_expect(usual.scale[i] == 65536 && usual.skipped[i] == 0, "step %d: %g, %d", i,
                   usual.scale[i], (int)usual.skipped[i]);
-    adj_dataset_free(train);
 }
 
 /* Tuning may choose other kernels for each of two plans whose bits are compared. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(fit_f16, .init = plan_as_usual);
 
 static void expect_same(adj_predictor *a, adj_predictor *b, const adj_dataset *d)
@@ -119,13 +89,13 @@ static void expect_same(adj_predictor *a, adj_predictor *b, const adj_dataset *d
 /* Whatever has been skipped until then, and however near the next growth is. */
 Test(fit_f16, resumed_after_any_step)
 {
-    adj_dataset *train = make_data();
+    scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0};
     adj_fit_opts o = watching(&w);
     o.optimiser = &with_large;
-    adj_predictor *whole = fit(train, &o);
+    scoped(release_predictor) adj_predictor *whole = fit(train, &o);
     for (int stop = 1; stop < STEPS * EPOCHS; stop++) {
-        folder f = folder_new();
+        scoped(folder_remove) folder f = folder_new();
         const file_name file = in_folder(&f, "checkpoint");
         watched both = {.stop = stop};
         adj_fit_opts part = watching(&both);
@@ -133,58 +103,38 @@ Test(fit_f16, resumed_after_any_step)
         part.checkpoint = file.s;
         adj_predictor_free(fit(train, &part));
         part.resume = 1;
-        adj_predictor *p = fit(train, &part);
+        scoped(release_predictor) adj_predictor *p = fit(train, &part);
         cr_expect_eq(both.steps, STEPS * EPOCHS);
         cr_expect_arr_eq(both.scale, w.scale, sizeof w.scale, "stopped after %d", stop);
         cr_expect_arr_eq(both.skipped, w.skipped, sizeof w.skipped, "stopped after %d", stop);
         expect_same(p, whole, train);
-        adj_predictor_free(p);
-        folder_remove(&f);
     }
-    adj_predictor_free(whole);
-    adj_dataset_free(train);
 }
 
 /* A weights file has no scale: it begins as it is given, as momenta begin with 0. */
 Test(fit_f16, begins_anew_from_weights)
 {
-    adj_dataset *train = make_data();
-    folder f = folder_new();
+    scoped(release_dataset) adj_dataset *train = make_data();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "weights.safetensors");
     watched w = {0}, none = {0};
     adj_fit_opts o = watching(&w), more = watching(&none);
-    adj_trainer *t = NULL;
     adj_error error = {0};
-    adj_predictor *p = fit(train, &o);
+    scoped(release_predictor) adj_predictor *p = fit(train, &o);
     cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
     more.optimiser = &with_large;
-    cr_assert_eq(adj_trainer_new(&net, train, NULL, &more, &t, &error), ADJ_OK, "%s",
-                 error.message);
+    scoped(release_trainer) adj_trainer *t = tiny_trainer(&tiny_net, train, NULL, &more);
     cr_assert_eq(adj_trainer_step(t, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_trainer_progress(t).loss_scale, 0x1p23);
     cr_assert_eq(adj_trainer_load(t, file.s, NULL, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_trainer_progress(t).loss_scale, 0x1p24);
     cr_expect_eq(adj_trainer_progress(t).skipped, 0);
-    adj_trainer_free(t);
-    adj_predictor_free(p);
-    folder_remove(&f);
-    adj_dataset_free(train);
-}
-
-static void expect_no_fit(const adj_net *n, const adj_dataset *train, const adj_fit_opts *o,
-                          const char *words)
-{
-    adj_predictor *p = NULL;
-    adj_error error = {0};
-    cr_expect_eq(adj_fit(n, train, NULL, o, &p, &error), ADJ_EARG, "%s", words);
-    cr_expect_not_null(strstr(error.message, words), "expected %s, got %s", words, error.message);
-    adj_predictor_free(p);
 }
 
 Test(fit_f16, fixed_scale)
 {
-    adj_dataset *train = make_data();
-    folder f = folder_new();
+    scoped(release_dataset) adj_dataset *train = make_data();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
     watched w = {.stop = 4}, bf16 = {.stop = 2};
     adj_fit_opts o = watching(&w);
@@ -195,55 +145,58 @@ Test(fit_f16, fixed_scale)
         cr_expect(w.scale[i] == 512 && w.skipped[i] == 0);
     o.resume = 1;
     o.loss_scale = 256;
-    expect_no_fit(&net, train, &o, "its entry loss_scale differs (got 256, expected 512)");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
+                  "its entry loss_scale differs (got 256, expected 512)");
     o.loss_scale = 0;
-    expect_no_fit(&net, train, &o, "its entry loss_scale differs (got 0, expected 512)");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
+                  "its entry loss_scale differs (got 0, expected 512)");
 
     /* it is taken: the first gradients overflow, and no step is skipped */
     o = watching(&(watched){0});
     o.loss_scale = 0x1p24;
-    expect_no_fit(&net, train, &o, "the loss is not finite in step 2 of epoch 1");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
+                  "the loss is not finite in step 2 of epoch 1");
 
     o = watching(&bf16);
     o.precision = ADJ_PRECISION_BF16;
     adj_predictor_free(fit(train, &o));
     cr_expect(bf16.scale[1] == 0 && bf16.skipped[1] == 0);
-    folder_remove(&f);
-    adj_dataset_free(train);
 }
 
 /* The slope of a square root is infinite at 0, and 0 times that no number; the loss is one. */
 static adj_node *broken(adj_node *x, int64_t classes, int training, void *user)
 {
-    adj_node *logits = build(x, classes, training, user);
+    adj_node *logits = tiny_build(x, classes, training, user);
     return adj_add(logits, adj_sqrt(adj_scale(logits, 0)));
 }
 
 Test(fit_f16, refused)
 {
-    adj_dataset *train = make_data();
+    scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0};
     adj_fit_opts o = watching(&w);
     o.loss_scale = 8;
     o.optimiser = &with_large;
-    expect_no_fit(&net, train, &o, "loss_scale, a fixed one (got 8), and the optimizer's");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
+                  "loss_scale, a fixed one (got 8), and the optimizer's");
     o.optimiser = NULL;
     o.precision = ADJ_PRECISION_BF16;
-    expect_no_fit(&net, train, &o, "loss_scale, a fixed one (got 8), is for the precision f16");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
+                  "loss_scale, a fixed one (got 8), is for the precision f16");
     o.precision = ADJ_PRECISION_F16;
     o.loss_scale = -1;
-    expect_no_fit(&net, train, &o, "loss_scale (got -1, expected 0 to");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale (got -1, expected 0 to");
     o.loss_scale = NAN;
-    expect_no_fit(&net, train, &o, "loss_scale (got nan");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale (got nan");
     const adj_loss_scale negative = {.interval = -5};
     o.loss_scale = 0;
     o.optimiser = &(adj_optimiser_opts){.loss_scale = &negative};
-    expect_no_fit(&net, train, &o, "loss_scale_interval (got -5, expected 0 to");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
+                  "loss_scale_interval (got -5, expected 0 to");
 
     /* 65536 is down at the least scale, 2^-24, after 40 steps */
     o = (adj_fit_opts){.epochs = 20, .batch = BATCH, .precision = ADJ_PRECISION_F16};
-    expect_no_fit(&(adj_net){.build = broken}, train, &o,
+    expect_no_fit(&(adj_net){.build = broken}, train, NULL, &o, ADJ_EARG,
                   "50 steps up to step 5 of epoch 10 were skipped: their gradients are not finite, "
                   "whatever the loss scale (now 5.96046e-08)");
-    adj_dataset_free(train);
 }

@@ -1,33 +1,16 @@
 /* test_fit_shards.c - a training whose batches are cut into shards, or accumulated, by one process:
  * what the whole batch gives, but for rounding; and what checkpoints and options make of it. More
- * processes are in tests/mpi. */
+ * processes are in tests/mpi. A batch larger than the training data is cut to them: the training is
+ * that with a batch of all images, bit for bit, and no step computes fillers. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "adjoint_fit.h"
 #include "io/folder.h"
+#include "train/tiny.h"
 
 enum { N = 70, H = 6, W = 5, C = 2, CLASSES = 3, BATCH = 16, EPOCHS = 3, VALUES = 2000 };
 
-static adj_dataset *make_data(void)
-{
-    static uint8_t images[N * H * W * C];
-    static int32_t labels[N];
-    unsigned seed = 1;
-    adj_dataset *d;
-    for (int64_t i = 0; i < N; i++) {
-        labels[i] = (int32_t)(i * 7 % CLASSES);
-        for (int k = 0; k < H * W * C; k++) {
-            seed = seed * 1103515245u + 12345u;
-            images[i * H * W * C + k] =
-                (uint8_t)((seed >> 16) % 120 + (k % CLASSES == labels[i] ? 100 : 0));
-        }
-    }
-    cr_assert_eq(adj_dataset_new(N, H, W, C, CLASSES, images, labels, 1, &d), ADJ_OK);
-    return d;
-}
+static adj_dataset *make_data(void) { return tiny_data(N, H, W, C, CLASSES, 1); }
 
 /* An image knows no other; dropout counts images as the batch does. */
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
@@ -47,16 +30,14 @@ static adj_fit_opts usual(void)
 }
 
 /* Tuning may choose other kernels for each of two plans whose bits are compared. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(fit_shards, .init = plan_as_usual);
 
 /* All parameters after the training, and how it went. */
 static adj_fit_progress train(const adj_dataset *d, const adj_fit_opts *o, float values[VALUES])
 {
-    adj_trainer *t = NULL;
+    scoped(release_trainer) adj_trainer *t = tiny_trainer(&net, d, d, o);
     adj_error error = {0};
     size_t n = 0;
-    cr_assert_eq(adj_trainer_new(&net, d, d, o, &t, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
     adj_exec *e = adj_trainer_exec(t);
     for (int i = 0; i < adj_exec_param_count(e); i++) {
@@ -68,9 +49,7 @@ static adj_fit_progress train(const adj_dataset *d, const adj_fit_opts *o, float
         cr_assert_eq(adj_get(e, p, values + n, bytes), ADJ_OK);
         n += bytes / sizeof *values;
     }
-    const adj_fit_progress at = adj_trainer_progress(t);
-    adj_trainer_free(t);
-    return at;
+    return adj_trainer_progress(t);
 }
 
 static void expect_close(const adj_dataset *d, const adj_fit_opts *a, const adj_fit_opts *b)
@@ -94,29 +73,27 @@ static void expect_close(const adj_dataset *d, const adj_fit_opts *a, const adj_
 /* The last batch of an epoch has 6 images, in shards of 4 as 4, 2, 0 and 0: they count by these. */
 Test(fit_shards, of_a_batch)
 {
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     const adj_fit_opts whole = usual();
     adj_fit_opts cut = usual();
     for (cut.shards = 2; cut.shards <= BATCH; cut.shards *= 2)
         expect_close(d, &whole, &cut);
-    adj_dataset_free(d);
 }
 
 Test(fit_shards, class_weights)
 {
     static const float weights[CLASSES] = {0.5F, 2, 1};
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     adj_fit_opts whole = usual(), cut = usual();
     whole.class_weights = cut.class_weights = weights;
     cut.shards = 4;
     expect_close(d, &whole, &cut);
-    adj_dataset_free(d);
 }
 
 /* Two batches of 8 are one of 16. */
 Test(fit_shards, accumulated)
 {
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     const adj_fit_opts whole = usual();
     adj_fit_opts cut = usual();
     cut.batch = 8;
@@ -124,14 +101,13 @@ Test(fit_shards, accumulated)
     expect_close(d, &whole, &cut);
     cut.shards = 2;
     expect_close(d, &whole, &cut);
-    adj_dataset_free(d);
 }
 
 /* oneDNN's filter gradients and matrix products, which add up by threads, are left out. */
 Test(fit_shards, same_bits_for_any_number_of_threads)
 {
     static float one[VALUES], more[VALUES];
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     adj_fit_opts o = usual();
     o.backend = "onednn";
     o.shards = 2;
@@ -141,7 +117,6 @@ Test(fit_shards, same_bits_for_any_number_of_threads)
         train(d, &o, more);
         cr_expect_arr_eq((char *)more, (char *)one, sizeof one, "%d threads", (int)o.threads);
     }
-    adj_dataset_free(d);
 }
 
 static int stop_at_4(void *user, const adj_fit_progress *now)
@@ -153,11 +128,10 @@ static int stop_at_4(void *user, const adj_fit_progress *now)
 Test(fit_shards, resumed)
 {
     static float whole[VALUES], halves[VALUES];
-    adj_dataset *d = make_data();
-    folder f = folder_new();
+    scoped(release_dataset) adj_dataset *d = make_data();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "c.ckpt");
     adj_fit_opts o = usual();
-    adj_trainer *t = NULL;
     adj_error error = {0};
     o.shards = 4;
     train(d, &o, whole);
@@ -165,27 +139,23 @@ Test(fit_shards, resumed)
     o.on_step = stop_at_4;
     train(d, &o, halves);
     o.on_step = NULL;
-    cr_assert_eq(adj_trainer_new(&net, d, d, &o, &t, &error), ADJ_OK, "%s", error.message);
+    scoped(release_trainer) adj_trainer *t = tiny_trainer(&net, d, d, &o);
     cr_assert_eq(adj_trainer_resume(t, path.s, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
     adj_exec *e = adj_trainer_exec(t);
     const adj_node *p = adj_exec_param_at(e, 0);
     cr_assert_eq(adj_get(e, p, halves, adj_type_bytes(adj_node_type(p))), ADJ_OK);
     cr_expect_arr_eq((char *)whole, (char *)halves, adj_type_bytes(adj_node_type(p)));
-    adj_trainer_free(t);
     o.shards = 2;
-    cr_assert_eq(adj_trainer_new(&net, d, d, &o, &t, &error), ADJ_OK, "%s", error.message);
-    cr_expect_eq(adj_trainer_resume(t, path.s, &error), ADJ_EARG);
+    scoped(release_trainer) adj_trainer *other = tiny_trainer(&net, d, d, &o);
+    cr_expect_eq(adj_trainer_resume(other, path.s, &error), ADJ_EARG);
     cr_expect_not_null(strstr(error.message, "its entry shards differs (got 2, expected 4)"), "%s",
                        error.message);
-    adj_trainer_free(t);
-    folder_remove(&f);
-    adj_dataset_free(d);
 }
 
 Test(fit_shards, refused)
 {
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     static const struct {
         int64_t shards, accumulate;
         const char *why;
@@ -202,5 +172,87 @@ Test(fit_shards, refused)
         cr_expect_not_null(strstr(error.message, cases[i].why), "%s", error.message);
         cr_expect_null(t);
     }
-    adj_dataset_free(d);
+}
+
+/* ---- a batch larger than the data ---- */
+
+static adj_fit_opts options(int64_t batch, int64_t accumulate, int64_t shards)
+{
+    return (adj_fit_opts){.epochs = 3,
+                          .batch = batch,
+                          .accumulate = accumulate,
+                          .shards = shards,
+                          .seed = 3,
+                          .lr = 0.05,
+                          .backend = "naive",
+                          .threads = 1};
+}
+
+static adj_dataset *few_data(void) { return tiny_data(10, 4, 4, 1, 2, 1); }
+
+/* Trains and writes the weights to path. Returns the last loss. */
+static double train_file(const adj_dataset *d, const adj_fit_opts *o, int64_t batch,
+                         int64_t accumulate, int64_t per_shard, const char *path)
+{
+    adj_error error = {0};
+    scoped(release_trainer) adj_trainer *t = tiny_trainer(&tiny_net, d, NULL, o);
+    const adj_node *images = adj_find(adj_node_graph(adj_trainer_loss(t)), "images");
+
+    cr_expect_eq(adj_trainer_progress(t).batch, batch);
+    cr_expect_eq(adj_trainer_progress(t).accumulate, accumulate);
+    cr_expect_eq(adj_node_type(images).shape.dim[0], per_shard);
+    cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
+    const double loss = adj_trainer_progress(t).step_loss;
+    cr_assert_eq(adj_predictor_save(adj_trainer_predictor(t, NULL), path, 0, NULL, &error), ADJ_OK);
+    return loss;
+}
+
+static void expect_same_file(const char *a, const char *b)
+{
+    char command[900];
+    snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
+    cr_expect_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
+}
+
+Test(cut_batch, as_if_it_had_been_asked_for)
+{
+    /* batch, accumulate and shards given; as cut; images of a shard */
+    static const int64_t cases[][6] = {{100000, 1, 1, 10, 1, 10}, {11, 1, 1, 10, 1, 10},
+                                       {64, 4, 1, 10, 1, 10},     {4, 7, 1, 4, 3, 4},
+                                       {400, 1, 4, 12, 1, 3},     {10, 1, 1, 10, 1, 10}};
+    scoped(release_dataset) adj_dataset *d = few_data();
+    scoped(folder_remove) folder f = folder_new();
+    const file_name got = in_folder(&f, "got"), want = in_folder(&f, "want");
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int64_t *c = cases[i];
+        const adj_fit_opts given = options(c[0], c[1], c[2]), asked = options(c[3], c[4], c[2]);
+        const double loss = train_file(d, &given, c[3], c[4], c[5], got.s);
+        cr_expect_eq(loss, train_file(d, &asked, c[3], c[4], c[5], want.s));
+        expect_same_file(got.s, want.s);
+    }
+}
+
+/* A checkpoint has the batch as cut, so that both ways to ask for it go on. */
+Test(cut_batch, resumed)
+{
+    scoped(release_dataset) adj_dataset *d = few_data();
+    scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "checkpoint");
+    const adj_fit_opts large = options(500, 1, 1), cut = options(10, 1, 1), less = options(5, 1, 1);
+    const adj_fit_opts *const next[] = {&large, &cut, &less};
+    adj_error error = {0};
+    scoped(release_tensors) adj_tensors *file = NULL;
+    scoped(release_trainer) adj_trainer *first = tiny_trainer(&tiny_net, d, NULL, &large);
+    cr_assert_eq(adj_trainer_step(first, &error), ADJ_OK);
+    cr_assert_eq(adj_trainer_save(first, path.s, &error), ADJ_OK);
+    cr_assert_eq(adj_tensors_read(path.s, &file), ADJ_OK);
+    cr_expect_str_eq(adj_tensors_metadata(file, "batch"), "10");
+    for (int i = 0; i < 3; i++) {
+        scoped(release_trainer) adj_trainer *t = tiny_trainer(&tiny_net, d, NULL, next[i]);
+        adj_status status = adj_trainer_resume(t, path.s, &error);
+        cr_expect_eq(status == ADJ_OK, i < 2, "%s", error.message);
+    }
+    cr_expect_not_null(strstr(error.message, "its entry batch differs (got 5, expected 10)"), "%s",
+                       error.message);
 }

@@ -5,6 +5,7 @@
 #include "adjoint_fit.h"
 #include "cli/child.h"
 #include "io/weights/net.h"
+#include "tests/io/scoped.h"
 
 enum { PIXELS = HEIGHT * WIDTH * CHANNELS };
 
@@ -93,11 +94,11 @@ static void expect_near(const float *got, const float *want, int n, const char *
 
 Test(inner, values)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     float pixels[BATCH * PIXELS], value[BATCH * PIXELS * 4];
     adj_error error = {0};
     adj_shape s;
-    adj_predictor *p = predictor_of(&f, NULL);
+    scoped(release_predictor) adj_predictor *p = predictor_of(&f, NULL);
     fill_pixels(pixels);
     cr_assert_eq(adj_predictor_fetch(p, "fc1", BATCH, pixels, &s, value, &error), ADJ_OK, "%s",
                  error.message);
@@ -123,19 +124,17 @@ Test(inner, values)
     cr_expect_eq(adj_predictor_fetch(p, NULL, 0, NULL, &s, NULL, &error), ADJ_EARG);
     cr_expect_eq(adj_predictor_fetch(p, "fc1", 1, pixels, &s, value, &error), ADJ_OK);
     expect_near(value, fc1, 5, "fc1");
-    adj_predictor_free(p);
-    folder_remove(&f);
 }
 
 Test(inner, gradient)
 {
     static const char *const backends[] = {NULL, "naive"};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     float pixels[BATCH * PIXELS], got[PIXELS];
     adj_error error = {0};
     fill_pixels(pixels);
     for (int b = 0; b < 2; b++) {
-        adj_predictor *p = predictor_of(&f, backends[b]);
+        scoped(release_predictor) adj_predictor *p = predictor_of(&f, backends[b]);
         for (int k = 0; k < CLASSES; k++) {
             cr_assert_eq(adj_predictor_gradient(p, k, pixels, got, &error), ADJ_OK, "%s",
                          error.message);
@@ -145,9 +144,7 @@ Test(inner, gradient)
         cr_expect_not_null(strstr(error.message, "class (got 3, expected 0 to 2)"), "%s",
                            error.message);
         cr_expect_eq(adj_predictor_gradient(p, -1, pixels, got, &error), ADJ_EARG);
-        adj_predictor_free(p);
     }
-    folder_remove(&f);
 }
 
 /* Initial weights of lenet, with a card. */
@@ -158,14 +155,11 @@ static void put_lenet(const char *path)
                                  {"mean", "[128]"},
                                  {"deviation", "[64]"},
                                  {"classes", "10"}};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *logits = adj_model_logits(g, adj_model_find("lenet", NULL), &(adj_model_opts){0});
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &logits, .seed = 5}, &e),
-                 ADJ_OK);
+    scoped(release_exec) adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &logits, .seed = 5});
     cr_assert_eq(adj_weights_save(e, path, 5, card, NULL), ADJ_OK);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 enum { SIDE = 28, GRAYS = SIDE * SIDE };
@@ -221,7 +215,7 @@ Test(inner, saliency)
 {
     static finished r;
     static float pixels[GRAYS], slopes[GRAYS], picture[GRAYS], p10[10];
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), image = in_folder(&f, "i.png"),
                     out = in_folder(&f, "s.png");
     const adj_image_opts size = {.h = SIDE, .w = SIDE, .c = 1};
@@ -261,5 +255,4 @@ Test(inner, saliency)
                               NULL},
              &r);
     cr_expect(r.status == 1 && strstr(r.err, "--saliency"), "%s", r.err);
-    folder_remove(&f);
 }

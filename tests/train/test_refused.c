@@ -1,25 +1,13 @@
 /* test_refused.c - trainings that adj_fit refuses before the first step, because they would fail at
- * the end or leave weights that were never trained. */
+ * the end or leave weights that were never trained; and what ranks refuse to train with, by name.
+ * The other rank is made up: it says what this one says, but for one number. Real ones are in
+ * tests/mpi. */
 #include <criterion/criterion.h>
-#include <string.h>
 
-#include "adjoint_fit.h"
 #include "io/folder.h"
+#include "train/tiny.h"
 
-enum { N = 12, SIDE = 4, CLASSES = 2 };
-
-static adj_dataset *make_data(void)
-{
-    static uint8_t images[N * SIDE * SIDE];
-    static int32_t labels[N];
-    adj_dataset *d;
-    for (int i = 0; i < N; i++) {
-        labels[i] = i % CLASSES;
-        memset(images + (ptrdiff_t)i * SIDE * SIDE, 40 + 100 * labels[i], (size_t)SIDE * SIDE);
-    }
-    cr_assert_eq(adj_dataset_new(N, SIDE, SIDE, 1, CLASSES, images, labels, 1, &d), ADJ_OK);
-    return d;
-}
+static adj_dataset *make_data(void) { return tiny_data(12, 4, 4, 1, 2, 1); }
 
 static int count_steps(void *user, const adj_fit_progress *now)
 {
@@ -78,7 +66,7 @@ static adj_node *only_trained(adj_node *x, int64_t classes, int training, void *
 /* They would be trained, and the predictor would compute without them. */
 Test(refused, parameters_of_training_alone)
 {
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     int more[] = {0, 2};
     const adj_net net = {.name = "mine", .build = only_trained, .user = &more[0]},
                   many = {.name = "mine", .build = only_trained, .user = &more[1]};
@@ -90,12 +78,11 @@ Test(refused, parameters_of_training_alone)
     cr_expect_str_eq(refused(&net, d, NULL, (adj_fit_opts){.freeze = "bn/*"}).message, expected);
     cr_expect_not_null(strstr(refused(&many, d, NULL, (adj_fit_opts){0}).message,
                               "lacks: \"bn/gamma\", \"bn/beta\", \"a\", \"b\""));
-    adj_dataset_free(d);
 }
 
 Test(refused, parameters_of_other_names_in_evaluation)
 {
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     const adj_net net = {.name = "mine", .build = renamed}, other = {.build = resized};
     static const char expected[] =
         "net mine: adj_copy_params: the executor to copy from lacks \"test/hidden/w\", "
@@ -106,24 +93,16 @@ Test(refused, parameters_of_other_names_in_evaluation)
     cr_expect_str_eq(refused(&other, d, NULL, (adj_fit_opts){0}).message,
                      "net net: adj_copy_params: \"hidden/w\" differs in type (got f32 [16, 3], "
                      "expected f32 [16, 5])");
-    adj_dataset_free(d);
 }
 
 /* ---- a checkpoint of other parameter groups ---- */
 
-static adj_node *plain(adj_node *x, int64_t classes, int training, void *user)
-{
-    (void)training;
-    (void)user;
-    return adj_layer_dense(x, "logits", classes);
-}
-
 Test(refused, other_parameter_groups_than_the_checkpoint)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
-    adj_dataset *d = make_data();
-    const adj_net net = {.name = "mine", .build = plain};
+    scoped(release_dataset) adj_dataset *d = make_data();
+    const adj_net net = {.name = "mine", .build = linear_build};
     const adj_param_group groups[] = {{.pattern = "*/b"}, {.pattern = "*/w", .rate = 2}};
     const adj_optimiser_opts one = {.weight_decay = 0.1, .groups = groups, .n_groups = 1},
                              two = {.weight_decay = 0.1, .groups = groups, .n_groups = 2},
@@ -134,19 +113,13 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
                       .threads = 1,
                       .checkpoint = file.s,
                       .optimiser = &one};
-    adj_predictor *p = NULL;
-    adj_error error = {0};
-    cr_assert_eq(adj_fit(&net, d, NULL, &o, &p, &error), ADJ_OK, "%s", error.message);
-    adj_predictor_free(p);
+    adj_predictor_free(tiny_fit(&net, d, NULL, &o));
     o.resume = 1;
-    cr_expect_eq(adj_fit(&net, d, NULL, &o, &p, &error), ADJ_OK, "%s", error.message);
-    adj_predictor_free(p);
+    adj_predictor_free(tiny_fit(&net, d, NULL, &o));
     o.optimiser = &two;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "its entry groups differs"));
     o.optimiser = &none;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "(got none, expected "));
-    adj_dataset_free(d);
-    folder_remove(&f);
 }
 
 /* ---- names and words that no file can hold ---- */
@@ -154,13 +127,11 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
 /* The data's second class has this name. */
 static adj_error refused_name(const char *name, adj_fit_opts o)
 {
-    const adj_net net = {.name = "mine", .build = plain};
+    const adj_net net = {.name = "mine", .build = linear_build};
     const char *const names[] = {"a", name};
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     d->class_names = names;
-    const adj_error error = refused(&net, d, NULL, o);
-    adj_dataset_free(d);
-    return error;
+    return refused(&net, d, NULL, o);
 }
 
 Test(refused, class_names)
@@ -189,28 +160,28 @@ static adj_node *reserved(adj_node *x, int64_t classes, int training, void *user
 
 Test(refused, names_of_parameters_and_of_the_net)
 {
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     const adj_net odd = {.build = named, .user = (void *)"caf\xe9"}, taken = {.build = reserved},
-                  net = {.name = "caf\xe9", .build = plain};
+                  net = {.name = "caf\xe9", .build = linear_build};
     cr_expect_not_null(
         strstr(refused(&odd, d, d, (adj_fit_opts){0}).message, "name is not UTF-8 (got caf\xe9/"));
     cr_expect_not_null(
         strstr(refused(&taken, d, d, (adj_fit_opts){0}).message, "bad name (got __metadata__)"));
     cr_expect_str_eq(refused(&net, d, d, (adj_fit_opts){0}).message,
                      "model card: the model's name is not UTF-8 (got caf\xe9)");
-    adj_dataset_free(d);
 }
 
 /* A checkpoint with such words could not be resumed. */
 Test(refused, words_of_a_checkpoint)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
-    const adj_net net = {.name = "mine", .build = plain}, lines = {.name = "a\nb", .build = plain};
+    const adj_net net = {.name = "mine", .build = linear_build},
+                  lines = {.name = "a\nb", .build = linear_build};
     adj_metadata note = {"note", "\xff"};
     const adj_fit_opts o = {.checkpoint = file.s, .n_metadata = 1, .metadata = &note};
     char patterns[300];
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     memset(patterns, ',', sizeof patterns);
     memcpy(patterns, "*/b", 3);
     patterns[sizeof patterns - 1] = '\0';
@@ -220,37 +191,99 @@ Test(refused, words_of_a_checkpoint)
     cr_expect_not_null(strstr(refused(&net, d, NULL, (adj_fit_opts){.freeze = patterns}).message,
                               "fit: freeze (got \"*/b,,"));
     cr_expect_eq(files_in(&f), 0);
-    adj_dataset_free(d);
-    folder_remove(&f);
 }
 
 Test(refused, files_that_cannot_be_written)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name nowhere = in_folder(&f, "none/best");
-    const adj_net net = {.name = "mine", .build = plain};
-    adj_dataset *d = make_data();
+    const adj_net net = {.name = "mine", .build = linear_build};
+    scoped(release_dataset) adj_dataset *d = make_data();
     cr_expect_not_null(strstr(refused(&net, d, d, (adj_fit_opts){.best = nowhere.s}).message,
                               "none/best: No suc"));
     cr_expect_not_null(strstr(refused(&net, d, d, (adj_fit_opts){.checkpoint = f.path}).message,
                               "is not a regular file"));
-    adj_dataset_free(d);
-    folder_remove(&f);
 }
 
 /* More outputs than the data have classes and names: the card has no names. */
 Test(refused, not_a_net_of_more_classes)
 {
-    const adj_net net = {.name = "mine", .build = plain, .classes = 5};
+    const adj_net net = {.name = "mine", .build = linear_build, .classes = 5};
     const char *const names[] = {"a", "b"};
-    adj_predictor *p = NULL;
-    adj_error error = {0};
-    adj_dataset *d = make_data();
+    scoped(release_dataset) adj_dataset *d = make_data();
     d->class_names = names;
     const adj_fit_opts o = {.epochs = 1, .batch = 4, .backend = "naive", .threads = 1};
-    cr_assert_eq(adj_fit(&net, d, NULL, &o, &p, &error), ADJ_OK, "%s", error.message);
+    scoped(release_predictor) adj_predictor *p = tiny_fit(&net, d, NULL, &o);
     cr_expect_eq(adj_predictor_card(p)->classes, 5);
     cr_expect_null(adj_predictor_card(p)->class_names);
-    adj_predictor_free(p);
-    adj_dataset_free(d);
+}
+
+/* ---- a rank that is made up ---- */
+
+typedef struct {
+    int call, number; /* which one it says otherwise, of which all_gather */
+    int calls;
+} other_rank;
+
+static adj_status all_gather(void *group, const void *mine, size_t bytes, void *all,
+                             adj_error *error)
+{
+    other_rank *o = group;
+    char *its = (char *)all + bytes;
+    (void)error;
+    memcpy(all, mine, bytes);
+    memcpy(its, mine, bytes);
+    if (o->calls++ == o->call) {
+        cr_assert_lt((size_t)o->number * sizeof(uint64_t), bytes, "number %d", o->number);
+        its[(size_t)o->number * sizeof(uint64_t)] ^= 1;
+    }
+    return ADJ_OK;
+}
+
+static adj_status broadcast(void *group, void *data, size_t bytes, adj_error *error)
+{
+    (void)group, (void)data, (void)bytes, (void)error;
+    return ADJ_OK;
+}
+
+static double waited(void *group)
+{
+    (void)group;
+    return 0;
+}
+
+Test(ranks, refused_by_name)
+{
+    enum { VERSION, SETTINGS, KERNELS, NOTHING };
+    static const struct {
+        int call, number;
+        const char *label;
+    } cases[] = {{VERSION, 0, "version of the library"}, {SETTINGS, 0, "model"},
+                 {SETTINGS, 1, "training data"},         {SETTINGS, 2, "held-out data"},
+                 {KERNELS, 0, "choice of kernels"},      {NOTHING, 0, NULL}};
+    const adj_net net = {.build = linear_build, .name = "tiny"};
+    scoped(release_dataset) adj_dataset *d = make_data();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        other_rank other = {.call = cases[i].call, .number = cases[i].number};
+        const adj_ranks ranks = {.size = 2,
+                                 .all_gather = all_gather,
+                                 .broadcast = broadcast,
+                                 .waited = waited,
+                                 .group = &other};
+        const adj_fit_opts o = {.epochs = 1, .batch = 4, .threads = 1, .ranks = &ranks};
+        scoped(release_trainer) adj_trainer *t = NULL;
+        adj_error error = {0};
+        char expected[100];
+        const adj_status status = adj_trainer_new(&net, d, d, &o, &t, &error);
+        if (cases[i].label != NULL) {
+            snprintf(expected, sizeof expected, "rank 1: its %s is another than rank 0's",
+                     cases[i].label);
+            cr_expect_eq(status, ADJ_EARG);
+            cr_expect_str_eq(error.message, expected);
+            cr_expect_null(t);
+            cr_expect_eq(other.calls, cases[i].call + 1);
+        } else {
+            cr_expect_eq(status, ADJ_OK, "%s", error.message);
+        }
+    }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 #include "tests/virtual_clock.h"
 
@@ -94,7 +95,7 @@ static void expect_plan(int fetches_relu, const char *impl, int reorders)
     const adj_backend *backends[] = {&planted, adj_backends[0], NULL};
     for (const adj_backend *const *b = adj_backends; *b != NULL; b++)
         backends[1] = *b; /* the last one: naive */
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *in = adj_input(g, "x", ADJ_F32, (adj_shape){1, {N}});
     adj_node *relu = adj_relu(in), *fetch[] = {adj_sigmoid(relu), relu};
     adj_exec_opts o = {.n_fetch = 1 + fetches_relu,
@@ -102,10 +103,9 @@ static void expect_plan(int fetches_relu, const char *impl, int reorders)
                        .tune = 1,
                        .tune_seconds = 100,
                        .debug.backends = backends};
-    adj_exec *e;
     float y[N];
     unsetenv("ADJOINT_PLAN");
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_expect_eq(adj_exec_stats(e).reorders, reorders, "%d reorders", adj_exec_stats(e).reorders);
     for (int i = 0; i < adj_exec_stats(e).steps; i++) {
         const adj_step_info s = adj_exec_step_at(e, i);
@@ -116,8 +116,6 @@ static void expect_plan(int fetches_relu, const char *impl, int reorders)
     cr_assert_eq(adj_get(e, fetch[0], y, sizeof y), ADJ_OK);
     for (int i = 0; i < N; i++)
         cr_expect_float_eq(y[i], 1 / (1 + expf(-fmaxf(x[i], 0))), 1e-6);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* relu: 1 + 1.5 ms instead of 3; sigmoid, with its operand in its layout, 1 instead of 1.5 + 2. */

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 
 #include "host_locale.h"
+#include "tests/plan.h"
 #include "tests/virtual_clock.h"
 
 #include "planted.h"
 
 /* Candidates are counted here: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(selection, .init = plan_as_usual);
 
 static outcome plan_with(const char *selection)
@@ -112,17 +112,15 @@ Test(selection, time_depends_on_the_runs)
     outcome many = plan(o, 64);
     cr_expect(many.timed == 2 && strcmp(many.impl, "fast:1") == 0, "%s", many.impl);
 
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     o.n_fetch = 1;
     o.fetch = &y;
     o.tune_runs = -1;
     cr_expect_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
     cr_expect_str_eq(adj_exec_message(e),
                      "adj_exec_new: tune_runs is wrong (got -1, expected 0 or more)");
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* What took too long for the runs that were to come is not begun again, but for more runs. */

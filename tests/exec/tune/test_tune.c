@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/plan.h"
 #include "tests/virtual_clock.h"
 
 #include "planted.h"
@@ -14,7 +15,6 @@
 /* ---- what is chosen ---- */
 
 /* Candidates are counted here: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(tune, .init = plan_as_usual);
 
 /* A candidate is what it prepares to, not its place in a list. */
@@ -96,7 +96,7 @@ Test(tune, the_environment_names_the_file)
 Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
 {
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y[4];
     for (int i = 0; i < 4; i++) {
         char name[8];
@@ -104,8 +104,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
         y[i] = adj_relu(adj_input(g, name, ADJ_F32, (adj_shape){1, {9 + i / 3}}));
     }
     adj_exec_opts o = {.n_fetch = 4, .fetch = y, .debug.backends = backends, .tune = 1};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_exec_stats(e).timed, 4);
     for (int i = 0; i < 4; i++)
         cr_assert_str_eq(adj_exec_step_at(e, i).impl, "fast:1");
@@ -130,7 +129,6 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
         cr_assert_not_null(strstr(adj_exec_message(e), "tune_seconds"));
         adj_exec_free(e);
     }
-    adj_graph_free(g);
 }
 
 /* ---- files that are not believed ---- */
@@ -235,9 +233,8 @@ Test(tune, other_files_stay)
             cr_expect(o.timed == 2 && strstr(o.note, "is ignored: is no tune file, and stays"),
                       "%s: %s", others[i], o.note);
         }
-        char *text = read_text(&n);
+        scoped(release) char *text = read_text(&n);
         cr_expect_str_eq(text, others[i]);
-        free(text);
     }
     remove_folder();
 }

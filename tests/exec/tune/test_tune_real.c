@@ -6,17 +6,17 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 #include "tune_folder.h"
 #include "tests/counter.h"
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(tune_real, .init = plan_as_usual);
 
 /* Some steps of training a small residual network. */
 static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *info)
 {
     adj_model_opts m = {.batch = 2, .training = 1};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", &m), &m);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
@@ -25,8 +25,7 @@ static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *inf
     o.n_fetch = 1;
     o.fetch = &l;
     o.updates = adj_training_updates(l, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     adj_type t = adj_node_type(images);
     size_t bytes = (size_t)adj_shape_elems(t.shape) * sizeof(float);
     float *x = malloc(bytes), rate = 0.01F;
@@ -40,8 +39,6 @@ static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *inf
     }
     *info = adj_exec_stats(e);
     free(x);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* One choice, one result: a plan from the file gives the bits of the plan that wrote it. */

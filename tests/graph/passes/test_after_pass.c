@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint.h"
+#include "tests/plan.h"
 
 typedef struct {
     char names[200];
@@ -22,27 +23,25 @@ static void look(void *user, const char *pass, const adj_graph *g, adj_node *con
     cr_expect_not_null(image[adj_node_id(s->y)]);
 }
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(after_pass, .init = plan_as_usual);
 
 /* 3 (1 x) is one scale after the pass that simplifies, and two where no pass runs. */
 Test(after_pass, graphs)
 {
     for (int none = 0; none < 2; none++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){1, {2}});
         adj_node *y = adj_scale(adj_scale(x, 1), 3);
         seen s = {.y = y};
         const double v[2] = {1, -2};
         double w[2];
-        adj_exec *e;
         const adj_exec_opts o = {.n_fetch = 1,
                                  .fetch = &y,
                                  .backend = "naive",
                                  .debug.after_pass = look,
                                  .debug.user = &s,
                                  .debug.no_passes = none};
-        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        scoped(release_exec) adj_exec *e = plan_of(g, &o);
         cr_expect_eq(strstr(s.names, " simplify") == NULL, none, "%s", s.names);
         cr_expect_eq(s.scales, none ? 2 : 1);
         cr_expect_eq(adj_exec_step_count(e), none ? 2 : 1);
@@ -50,7 +49,5 @@ Test(after_pass, graphs)
         cr_assert_eq(adj_run(e), ADJ_OK);
         cr_assert_eq(adj_get(e, y, w, sizeof w), ADJ_OK);
         cr_expect(w[0] == 3 && w[1] == -6);
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }

@@ -11,25 +11,21 @@
 static const adj_conv same = {.padding = ADJ_SAME, .format = ADJ_NCHW};
 
 /* What is looked at is what this pass makes, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(channels_last, .init = plan_as_usual);
 
 static void expect_same(fixture *f, adj_node *y, const char *label)
 {
     cr_assert_not_null(y, "%s: %s", label, adj_graph_message(f->g));
-    double *want = evaluate(f, y, "naive"), *got = evaluate(f, y, "onednn");
+    scoped(release) double *want = evaluate(f, y, "naive"), *got = evaluate(f, y, "onednn");
     expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), 0, 0, label);
-    free(want);
-    free(got);
 }
 
 /* How often a word stands in the executor's own graph, as its plan shows it. */
 static int count(adj_graph *g, int n, adj_node *const y[], const char *backend, const char *word)
 {
     static char plan[1 << 16];
-    adj_exec *e;
     adj_exec_opts o = {.n_fetch = n, .fetch = y, .backend = backend};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     FILE *out = fmemopen(plan, sizeof plan, "w");
     adj_exec_print(out, e);
     fclose(out);
@@ -68,7 +64,7 @@ static adj_node *network(fixture *f, adj_dtype dtype)
 Test(channels_last, a_net_and_its_gradients)
 {
     for (int dtype = ADJ_F32; dtype <= ADJ_F64; dtype += ADJ_F64 - ADJ_F32) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *y = network(&f, (adj_dtype)dtype), *dx[FIXTURE_INPUTS];
         cr_assert_not_null(y, "%s", adj_graph_message(f.g));
         int n = f.n_in;
@@ -77,14 +73,13 @@ Test(channels_last, a_net_and_its_gradients)
         expect_same(&f, y, "y");
         for (int i = 0; i < n; i++)
             expect_same(&f, dx[i], adj_node_name(f.in[i]));
-        fixture_free(&f);
     }
 }
 
 /* Of x, of the factor, before the reshape, and of each value in NCHW that is fetched. */
 Test(channels_last, transposes_stand_at_the_edges)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = network(&f, ADJ_F32);
     cr_assert_eq(count(f.g, 1, &y, "onednn", " perm="), 2);
     cr_assert_eq(count(f.g, 1, &y, "onednn", "NCHW"), 0);
@@ -94,13 +89,12 @@ Test(channels_last, transposes_stand_at_the_edges)
     adj_node *dx = NULL, *dy = given_integers(&f, ADJ_F32, adj_node_type(y).shape, -1, 1);
     cr_assert_eq(adj_grad(y, dy, 1, f.in, &dx), ADJ_OK, "%s", adj_graph_message(f.g));
     cr_assert_eq(count(f.g, 1, &dx, "onednn", " perm="), 3); /* x, dx, and the pool's dy */
-    fixture_free(&f);
 }
 
 /* A small operand with its channels last takes no image along that has them first. */
 Test(channels_last, a_factor_alone_moves_nothing)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape image = {4, {2, 3, 4, 5}};
     adj_node *x = given_integers(&f, ADJ_F32, image, -2, 2);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 3}}, -2, 2);
@@ -109,26 +103,24 @@ Test(channels_last, a_factor_alone_moves_nothing)
     adj_node *y[] = {adj_mul(adj_conv2d(x, w, &same), factor), adj_mul(other, factor)};
     cr_assert_eq(count(f.g, 2, y, "onednn", " perm="), 2); /* x, y[0] */
     expect_same(&f, y[1], "other * factor");
-    fixture_free(&f);
 }
 
 /* One channel, one pixel, one image: nothing moves. */
 Test(channels_last, one_channel_is_a_view)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 1, 5, 4}}, -2, 2);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {5, 4, 1, 7}}, -2, 2);
     const adj_conv valid = {.padding = ADJ_VALID, .format = ADJ_NCHW};
     adj_node *y = adj_conv2d(x, w, &valid); /* [2,7,1,1] */
     cr_assert_eq(count(f.g, 1, &y, "onednn", " perm="), 0);
     expect_same(&f, y, "one channel, one pixel");
-    fixture_free(&f);
 }
 
 /* Two of ours, and a user's own, come to one or to none. */
 Test(channels_last, transposes_meet)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 4, 6, 3}}, -2, 2);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 5}}, -2, 2);
     adj_node *y =
@@ -140,13 +132,12 @@ Test(channels_last, transposes_meet)
         adj_transpose(adj_transpose(x, 4, (const int[]){1, 2, 3, 0}), 4, (const int[]){3, 1, 0, 2});
     cr_assert_eq(count(f.g, 1, &z, "naive", " perm="), 1);
     expect_same(&f, z, "two transposes");
-    fixture_free(&f);
 }
 
 /* What counts axes, and what draws by position, keeps its order. */
 Test(channels_last, what_counts_axes_stays)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 3, 4, 5}}, -2, 2);
     adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 6}}, -2, 2);
     adj_node *y = adj_relu(adj_conv2d(x, w, &same));
@@ -165,7 +156,6 @@ Test(channels_last, what_counts_axes_stays)
         "broadcast_to");
     adj_node *step = adj_fill(f.g, ADJ_I32, (adj_shape){0}, 3);
     expect_same(&f, adj_dropout(y, step, 0.5, 7), "dropout");
-    fixture_free(&f);
 }
 
 static adj_pool window(int k, int s, adj_padding padding)
@@ -183,7 +173,7 @@ Test(channels_last, max_pool_of_extreme_values)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int wild = 0; wild < 2; wild++) {
             adj_pool a = window(cases[i][0], cases[i][1], (adj_padding)cases[i][2]);
-            fixture f = fixture_new();
+            scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, ADJ_F32, xs, -2, 2);
             for (int64_t k = 0; wild && k < adj_shape_elems(xs); k++)
                 if (f.value[0][k] != 0)
@@ -192,14 +182,13 @@ Test(channels_last, max_pool_of_extreme_values)
             adj_node *dy = given_integers(&f, ADJ_F32, adj_node_type(y).shape, -3, 3);
             expect_same(&f, y, "max_pool");
             expect_same(&f, adj_max_pool_grad(x, y, dy, &a), "max_pool_grad");
-            fixture_free(&f);
         }
 }
 
 /* A kernel's own numbers with their rounding: norms in training, an average, a resized image. */
 Test(channels_last, norms_pools_and_resize)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_pool a = window(2, 1, ADJ_SAME);
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {3, 6, 5, 4}}, -1, 1);
     adj_node *gamma = given_random(&f, ADJ_F32, (adj_shape){1, {6}}, 1, 2);
@@ -211,11 +200,9 @@ Test(channels_last, norms_pools_and_resize)
     cr_assert_eq(adj_grad(y, dy, 3, f.in, result + 1), ADJ_OK, "%s", adj_graph_message(f.g));
     cr_assert_eq(count(f.g, 4, result, "onednn", "NCHW"), 0);
     for (int i = 0; i < 4; i++) {
-        double *want = evaluate(&f, result[i], "naive"), *got = evaluate(&f, result[i], "onednn");
+        scoped(release) double *want = evaluate(&f, result[i], "naive"),
+                               *got = evaluate(&f, result[i], "onednn");
         expect_close(got, want, adj_shape_elems(adj_node_type(result[i]).shape), 2e-5, 2e-5,
                      "norms");
-        free(want);
-        free(got);
     }
-    fixture_free(&f);
 }

@@ -7,9 +7,9 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 /* What is folded is looked at here: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(fold, .init = plan_as_usual);
 
 enum { MAX = 1 << 15 };
@@ -18,10 +18,9 @@ static void set_random(adj_exec *e, const adj_node *leaf, uint64_t stream, doubl
 {
     adj_type t = adj_node_type(leaf);
     int64_t n = adj_shape_elems(t.shape);
-    void *v = malloc((size_t)n * adj_dtype_size(t.dtype));
+    scoped(release) void *v = malloc((size_t)n * adj_dtype_size(t.dtype));
     adj_draw(t.dtype, v, n, (adj_init){ADJ_INIT_UNIFORM, low, high}, 5, stream);
     cr_assert_eq(adj_set(e, leaf, v, (size_t)n * adj_dtype_size(t.dtype)), ADJ_OK);
-    free(v);
 }
 
 /* How many nodes of this op the plan has. */
@@ -85,8 +84,7 @@ static adj_exec *plan(const layer *l, int n, adj_node *const fetch[], const adj_
                       const char *backend)
 {
     adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .updates = u, .backend = backend};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(l->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(l->g, &o);
     return e;
 }
 
@@ -94,12 +92,11 @@ static void take(adj_exec *e, const adj_node *n, double v[MAX])
 {
     adj_type t = adj_node_type(n);
     int64_t elems = adj_shape_elems(t.shape);
-    void *raw = malloc((size_t)elems * adj_dtype_size(t.dtype));
+    scoped(release) void *raw = malloc((size_t)elems * adj_dtype_size(t.dtype));
     cr_assert(elems <= MAX);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_get(e, n, raw, (size_t)elems * adj_dtype_size(t.dtype)), ADJ_OK);
     adj_convert(t.dtype, raw, ADJ_F64, v, elems);
-    free(raw);
 }
 
 /* Fetching the convolution's result too keeps the two apart. */
@@ -108,7 +105,8 @@ static void compare(const layer *l)
     static double got[MAX], want[MAX];
     adj_node *both[] = {l->y, l->conv};
     double tolerance = adj_node_type(l->y).dtype == ADJ_F64 ? 1e-12 : 2e-5;
-    adj_exec *folded = plan(l, 1, both, NULL, NULL), *apart = plan(l, 2, both, NULL, NULL);
+    scoped(release_exec) adj_exec *folded = plan(l, 1, both, NULL, NULL),
+                                  *apart = plan(l, 2, both, NULL, NULL);
     cr_assert_eq(count(folded, "batch_norm"), 0);
     cr_assert(count(folded, "bias_add") > 0);
     cr_assert_eq(count(apart, "batch_norm"), 1);
@@ -125,8 +123,6 @@ static void compare(const layer *l)
             cr_assert_float_eq(got[i], want[i], tolerance * fmax(1, fabs(want[i])),
                                "turn %d: [%d] is %.9g, not %.9g", (int)k, (int)i, got[i], want[i]);
     }
-    adj_exec_free(folded);
-    adj_exec_free(apart);
 }
 
 Test(fold, gives_what_batch_norm_gives)
@@ -150,9 +146,8 @@ Test(fold, gives_what_batch_norm_gives)
 
 static void expect_apart(const layer *l, int n, adj_node *const fetch[], const adj_updates *u)
 {
-    adj_exec *e = plan(l, n, fetch, u, NULL);
+    scoped(release_exec) adj_exec *e = plan(l, n, fetch, u, NULL);
     cr_assert_eq(count(e, "batch_norm"), 1);
-    adj_exec_free(e);
 }
 
 Test(fold, only_where_nothing_is_lost)
@@ -192,15 +187,14 @@ Test(fold, models)
     static const char *const names[] = {"resnet20", "mobilenet_v1"};
     static double got[MAX], want[MAX];
     for (int k = 0; k < 4; k++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_model_opts options = {.batch = 2, .height = 32, .width = 32};
         adj_node *y = adj_model_logits(g, adj_model_find(names[k / 2], NULL), &options);
         adj_exec_opts o = {.n_fetch = 1,
                            .fetch = &y,
                            .precision = k % 2 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT};
         for (o.debug.no_fusion = 0; o.debug.no_fusion < 2; o.debug.no_fusion++) {
-            adj_exec *e;
-            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            scoped(release_exec) adj_exec *e = plan_of(g, &o);
             cr_assert_eq(count(e, "batch_norm") > 0, o.debug.no_fusion);
             for (int i = 0; i < adj_exec_param_count(e); i++) {
                 const adj_node *p = adj_exec_param_at(e, i);
@@ -211,7 +205,6 @@ Test(fold, models)
             }
             set_random(e, adj_find(g, "images"), 99, -1, 1);
             take(e, y, o.debug.no_fusion ? want : got);
-            adj_exec_free(e);
         }
         double apart = 0, size = 0;
         for (int64_t i = 0; i < adj_shape_elems(adj_node_type(y).shape); i++) {
@@ -220,6 +213,5 @@ Test(fold, models)
         }
         cr_assert(size > 0 && sqrt(apart / size) < (k % 2 ? 0.05 : 1e-5), "%s: %g apart",
                   names[k / 2], sqrt(apart / size));
-        adj_graph_free(g);
     }
 }

@@ -123,8 +123,7 @@ static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec
     adj_node *dy = adj_input(g, "dy", dtype, rows[row].dy), *y = rows[row].y(x, w, dy);
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1, .debug.canaries = 1};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     free(set_values(e, x, dtype, 1));
     free(set_values(e, w, dtype, 2));
     free(set_values(e, dy, dtype, 3));
@@ -153,7 +152,6 @@ static int64_t elems(size_t row)
 }
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(half_in_f32, .init = plan_as_usual);
 
 static double largest_of(const double *v, int64_t n)
@@ -168,8 +166,8 @@ Test(half_in_f32, rounded_once)
 {
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         adj_exec_info info, naive, ignored;
-        double *want = result(row, ADJ_F64, "naive", &ignored);
-        double *got = result(row, ADJ_F16, "onednn", &info);
+        scoped(release) double *want = result(row, ADJ_F64, "naive", &ignored);
+        scoped(release) double *got = result(row, ADJ_F16, "onednn", &info);
         free(result(row, ADJ_F16, "naive", &naive));
         cr_expect_eq(naive.steps, naive.naive_steps);
         cr_expect(!rows[row].all_fast || info.naive_steps == 0, "%s: %d steps on naive",
@@ -181,8 +179,6 @@ Test(half_in_f32, rounded_once)
             cr_assert_float_eq(got[i], want[i], 0x1p-11 * (inner + fabs(want[i])) + 0x1p-25 + 1e-5,
                                "%s: [%d] is %.9g, not %.9g", rows[row].name, (int)i, got[i],
                                want[i]);
-        free(want);
-        free(got);
     }
 }
 
@@ -191,25 +187,23 @@ Test(half_in_f32, overflow)
 {
     static const char *const backends[] = {"naive", "onednn"};
     for (int b = 0; b < 2; b++) {
-        fixture f = fixture_new();
+        scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F16, (adj_shape){2, {3, 2}},
                             (double[]){60000, 60000, 60000, -60000, 300, 0});
         adj_node *w = given(&f, ADJ_F16, (adj_shape){2, {2, 1}}, (double[]){2, 2});
         expect_values(&f, adj_matmul(x, w, 0), backends[b], (double[]){INFINITY, 0, 600}, 0, 0);
-        fixture_free(&f);
     }
 }
 
 /* The plan's steps are named after the user's nodes, whatever type they are computed in. */
 Test(half_in_f32, steps_have_their_node)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F16, (adj_shape){4, {2, 8, 8, 16}});
     adj_node *w = adj_input(g, "w", ADJ_F16, (adj_shape){4, {3, 3, 16, 16}});
     adj_node *y = adj_conv2d(x, w, &same);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     int found = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info s = adj_exec_step_at(e, i);
@@ -217,41 +211,33 @@ Test(half_in_f32, steps_have_their_node)
                  (s.dtype == ADJ_F32 || s.dtype == ADJ_F16); /* where a CPU has f16 kernels */
     }
     cr_assert_eq(found, 1);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* A transpose computes nothing: of a half type it is one step, by a kernel made for the type. */
 Test(half_in_f32, transpose_stays_of_its_type)
 {
     for (int dtype = ADJ_F16; dtype <= ADJ_BF16; dtype++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", (adj_dtype)dtype, (adj_shape){4, {2, 16, 8, 8}});
         adj_node *y = adj_transpose(x, 4, (const int[]){0, 2, 3, 1});
-        adj_exec *e = NULL;
-        cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+        scoped(release_exec) adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
         cr_expect_eq(adj_exec_step_count(e), 1, "%s: %d steps", adj_dtype_name((adj_dtype)dtype),
                      adj_exec_step_count(e));
         cr_expect_str_neq(adj_exec_step_at(e, 0).impl, "simple:any");
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
 /* Plans a product in a precision and copies the warning to text. */
 static void warning_of(adj_precision precision, const char *backend, char text[300])
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){2, {16, 32}}, -1, 1);
     adj_node *w = given_random(&f, ADJ_F32, (adj_shape){2, {32, 16}}, -1, 1);
     adj_node *y = adj_matmul(x, w, 0);
     const adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = backend, .precision = precision, .threads = 1};
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(f.g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(f.g, &o);
     snprintf(text, 300, "%s", adj_exec_warning(e));
-    adj_exec_free(e);
-    fixture_free(&f);
 }
 
 /* A plan warns of a half type that saves no time. */

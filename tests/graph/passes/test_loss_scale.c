@@ -7,6 +7,7 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 enum { MAX = 128 };
 
@@ -32,14 +33,13 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
                        .loss_scale = scale,
                        .threads = 1,
                        .debug.canaries = 1};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(s->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(s->g, &o);
     for (int id = 0; id < adj_graph_node_count(s->g); id++) {
         const adj_node *x = adj_graph_node_at(s->g, id);
         adj_type t = adj_node_type(x);
         if (strcmp(adj_node_op(x), "input") != 0)
             continue;
-        void *data = calloc((size_t)elems(x), 4);
+        scoped(release) void *data = calloc((size_t)elems(x), 4);
         for (int64_t i = 0; i < elems(x); i++)
             if (t.dtype == ADJ_I32)
                 ((int32_t *)data)[i] = (int32_t)(i % 2);
@@ -48,7 +48,6 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
             else
                 ((float *)data)[i] = (float)sin((double)(i * 7 + id));
         adj_set(e, x, data, (size_t)elems(x) * 4);
-        free(data);
     }
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     int64_t n = 0;
@@ -86,9 +85,9 @@ Test(loss_scale, tiny_gradients)
     for (int i = 0; i < s.n; i++)
         n += elems(s.fetch[i]);
     for (int k = 0; k < BACKENDS; k++) {
-        float *want = fetched(&s, "naive", ADJ_PRECISION_AS_BUILT, 0);
-        float *got = fetched(&s, backends[k], ADJ_PRECISION_F16, 0);
-        float *lost = fetched(&s, backends[k], ADJ_PRECISION_F16, 1);
+        scoped(release) float *want = fetched(&s, "naive", ADJ_PRECISION_AS_BUILT, 0);
+        scoped(release) float *got = fetched(&s, backends[k], ADJ_PRECISION_F16, 0);
+        scoped(release) float *lost = fetched(&s, backends[k], ADJ_PRECISION_F16, 1);
         int n_not_zero = 0;
         for (int64_t i = 0; i < n; i++) {
             cr_assert_eq(got[i], want[i], "%s: gradient %d: %a, not %a", backends[k], (int)i,
@@ -97,9 +96,6 @@ Test(loss_scale, tiny_gradients)
             n_not_zero += want[i] != 0;
         }
         cr_assert_gt(n_not_zero, n / 2);
-        free(want);
-        free(got);
-        free(lost);
     }
     adj_graph_free(s.g);
 }
@@ -108,7 +104,7 @@ Test(loss_scale, tiny_gradients)
 static void expect_own_size(const subject *s, const char *label)
 {
     static const double scales[] = {1, 1024, 100, 0x1p-3};
-    float *want = fetched(s, "naive", ADJ_PRECISION_AS_BUILT, 0);
+    scoped(release) float *want = fetched(s, "naive", ADJ_PRECISION_AS_BUILT, 0);
     for (int k = 0; k < BACKENDS; k++)
         for (size_t j = 0; j < sizeof scales / sizeof *scales; j++) {
             if (k == 0 && scales[j] != 100) /* naive is slow, and scales nothing by itself */
@@ -131,7 +127,6 @@ static void expect_own_size(const subject *s, const char *label)
             }
             free(got);
         }
-    free(want);
 }
 
 /* Whole networks: batch norm, residual sums, pools. */
@@ -235,14 +230,12 @@ Test(loss_scale, refused)
 {
     const double wrong[] = {-1, NAN, INFINITY, 1e300, 1e-300};
     for (int i = 0; i < 5; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
         adj_exec_opts o = {
             .n_fetch = 1, .fetch = &y, .precision = ADJ_PRECISION_F16, .loss_scale = wrong[i]};
-        adj_exec *e = NULL;
+        scoped(release_exec) adj_exec *e = NULL;
         cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
         cr_assert_not_null(strstr(adj_exec_message(e), "loss_scale is wrong (got "));
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 #include "tests/temporary.h"
 
 enum { BATCH = 4 };
@@ -44,8 +45,7 @@ static adj_exec *planned(const network *n, const char *backend, adj_precision pr
                        .threads = 1,
                        .debug.canaries = 1,
                        .debug.trace = trace};
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(n->g, &o);
     return e;
 }
 
@@ -82,7 +82,7 @@ static int lines_with(const char *text, const char *op, const char *type)
 
 static void check_types(adj_precision precision, const char *half)
 {
-    char *text = NULL;
+    scoped(release) char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     network n = new_network("resnet8");
@@ -113,7 +113,6 @@ static void check_types(adj_precision precision, const char *half)
                       lines_with(after, rows[i].op, type), rows[i].op, type, after);
         cr_expect_eq(lines_with(after, rows[i].op, other), 0, "%s in%s", rows[i].op, other);
     }
-    free(text);
     adj_graph_free(n.g);
 }
 
@@ -128,7 +127,7 @@ Test(mixed_precision, types)
 static void check_update_types(adj_precision precision, const char *half)
 {
     static const char *const ops[] = {" square(", " ema(", " adam_step("};
-    char *text = NULL;
+    scoped(release) char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     network n = new_network_for("lenet", &(adj_optimiser_opts){.kind = ADJ_ADAM});
@@ -140,7 +139,6 @@ static void check_update_types(adj_precision precision, const char *half)
         cr_expect_geq(lines_with(after, ops[i], " f32"), 8, "%s of\n%s", ops[i], after);
         cr_expect_eq(lines_with(after, ops[i], half), 0, "%s of\n%s", ops[i], after);
     }
-    free(text);
     adj_graph_free(n.g);
 }
 
@@ -165,7 +163,7 @@ Test(mixed_precision, updates_lose_no_bits)
     static const char *const backends[] = {"naive", "direct", "onednn"};
     const adj_shape pair = {2, {2, 1}};
     for (int k = 0; k < 9; k++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 2}});
         adj_node *factor = adj_input(g, "factor", ADJ_F32, (adj_shape){0}), *dw, *leaf[UPDATES];
         const adj_init one = {ADJ_INIT_CONSTANT, 1, 0};
@@ -188,8 +186,7 @@ Test(mixed_precision, updates_lose_no_bits)
                                  .backend = backends[k / 3],
                                  .precision = (adj_precision)(k % 3),
                                  .debug.canaries = 1};
-        adj_exec *e = NULL;
-        cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+        scoped(release_exec) adj_exec *e = plan_of(g, &o);
         adj_set(e, x, (float[]){1, 1 + 0x1p-7F}, 2 * sizeof(float));
         adj_set(e, factor, (float[]){1 + 0x1p-12F}, sizeof(float));
         for (int i = 0; i < RUNS; i++)
@@ -202,8 +199,6 @@ Test(mixed_precision, updates_lose_no_bits)
                              "%s, precision %d: update %d, element %d: %a, not %a", backends[k / 3],
                              k % 3, i, j, (double)got[j], (double)want[i][j]);
         }
-        adj_exec_free(e);
-        adj_graph_free(g);
     }
 }
 
@@ -215,16 +210,15 @@ Test(mixed_precision, a_step_is_close)
     for (int b = 0; b < 4; b++) {
         network n = new_network("lenet");
         adj_precision precision = b < 2 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_F16;
-        adj_exec *exact = planned(&n, backends[b % 2], ADJ_PRECISION_AS_BUILT, NULL);
-        adj_exec *half = planned(&n, backends[b % 2], precision, NULL);
+        scoped(release_exec) adj_exec *exact =
+            planned(&n, backends[b % 2], ADJ_PRECISION_AS_BUILT, NULL);
+        scoped(release_exec) adj_exec *half = planned(&n, backends[b % 2], precision, NULL);
         float before = step(&n, exact), half_before = step(&n, half);
         float after = step(&n, exact), half_after = step(&n, half);
         cr_assert_lt(after, before);
         cr_assert_float_eq(half_before, before, 0.02 * (double)before, "%g %g", half_before,
                            before);
         cr_assert_float_eq(half_after, after, 0.03 * (double)before, "%g %g", half_after, after);
-        adj_exec_free(exact);
-        adj_exec_free(half);
         adj_graph_free(n.g);
     }
 }
@@ -234,7 +228,7 @@ Test(mixed_precision, exact_on_integers)
 {
     static const char *const backends[] = {"naive", "direct", "onednn"};
     enum { ELEMS = 2 * 6 * 6 * 16, FILTER = 3 * 3 * 16 * 16 };
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_shape image = {4, {2, 6, 6, 16}}, filter = {4, {3, 3, 16, 16}};
     const adj_conv same = {.padding = ADJ_SAME};
     const adj_pool half = {.ksize = {1, 2, 2, 1}, .padding = ADJ_SAME};
@@ -259,8 +253,7 @@ Test(mixed_precision, exact_on_integers)
                                .backend = backends[k],
                                .precision = (adj_precision)p,
                                .debug.canaries = 1};
-            adj_exec *e = NULL;
-            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            scoped(release_exec) adj_exec *e = plan_of(g, &o);
             adj_set(e, x, xs, sizeof xs);
             adj_set(e, w, ws, sizeof ws);
             adj_set(e, b, bs, sizeof bs);
@@ -272,21 +265,17 @@ Test(mixed_precision, exact_on_integers)
                     cr_assert_eq(got[p][i][j], got[0][i][j], "%s: fetch %d, element %zu: %g %g",
                                  backends[k], i, j, got[p][i][j], got[0][i][j]);
             }
-            adj_exec_free(e);
         }
-    adj_graph_free(g);
 }
 
 Test(mixed_precision, unknown_precision)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .precision = (adj_precision)9};
-    adj_exec *e = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
     cr_assert_not_null(strstr(adj_exec_message(e), "precision is wrong (got 9"));
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* Lines of the printed plan in which a leaf is assigned, and those of them that say so in place. */
@@ -312,11 +301,10 @@ Test(mixed_precision, updates_are_made_in_place)
     network n = new_network("lenet");
     for (int p = ADJ_PRECISION_AS_BUILT; p <= ADJ_PRECISION_BF16; p++) {
         int all = 0, in_place = 0;
-        adj_exec *e = planned(&n, "onednn", (adj_precision)p, NULL);
+        scoped(release_exec) adj_exec *e = planned(&n, "onednn", (adj_precision)p, NULL);
         count_updates(e, &all, &in_place);
         cr_assert_eq(all, 16);
         cr_assert_eq(in_place, all, "precision %d: %d of %d", p, in_place, all);
-        adj_exec_free(e);
     }
     adj_graph_free(n.g);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
+#include "tests/plan.h"
 
 enum { BATCH = 4, MAX_BATCH = 16, STEPS = 2 };
 
@@ -95,14 +96,13 @@ static void step(const network *n, adj_exec *e, int i)
 
 static adj_exec *planned(const network *n, adj_exec_opts o)
 {
-    adj_exec *e = NULL;
     o.n_fetch = 1;
     o.fetch = &n->loss;
     o.updates = n->updates;
     o.seed = 3;
     o.threads = 1;
     o.debug.canaries = 1;
-    cr_assert_eq(adj_exec_new(n->g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(n->g, &o);
     return e;
 }
 
@@ -113,12 +113,10 @@ static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const c
         adj_node *p = i < 0 ? n->loss : adj_exec_param_at(a, i);
         size_t bytes = (size_t)adj_shape_elems(adj_node_type(p).shape) *
                        adj_dtype_size(adj_node_type(p).dtype);
-        void *x = malloc(bytes), *y = malloc(bytes);
+        scoped(release) void *x = malloc(bytes), *y = malloc(bytes);
         cr_assert_eq(adj_get(a, p, x, bytes), ADJ_OK);
         cr_assert_eq(adj_get(b, p, y, bytes), ADJ_OK);
         cr_expect_arr_eq(x, y, bytes, "%s: %s differs", label, adj_node_name(p));
-        free(x);
-        free(y);
     }
 }
 
@@ -135,9 +133,9 @@ static void check_steps_of(network n, const char *model, const char *backend,
     char label[128];
     adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = -1};
     snprintf(label, sizeof label, "%s, %s, precision %d", model, backend, (int)precision);
-    adj_exec *plain = planned(&n, o);
+    scoped(release_exec) adj_exec *plain = planned(&n, o);
     o.recompute = recompute;
-    adj_exec *again = planned(&n, o);
+    scoped(release_exec) adj_exec *again = planned(&n, o);
     if (recompute == 0)
         cr_assert_gt(adj_exec_stats(again).recomputed, 0, "%s: nothing is compared", label);
     for (int i = 0; i < STEPS; i++) {
@@ -146,8 +144,6 @@ static void check_steps_of(network n, const char *model, const char *backend,
     }
     expect_same_bits(&n, plain, again, label);
     cr_expect(share(again, plain) <= 1, "%s: %g of the memory", label, share(again, plain));
-    adj_exec_free(again);
-    adj_exec_free(plain);
     adj_graph_free(n.g);
 }
 
@@ -162,18 +158,15 @@ static void check_share(const char *model, adj_precision precision, double max)
 {
     network n = new_network(model);
     adj_exec_opts o = {.backend = "naive", .precision = precision, .recompute = -1};
-    adj_exec *plain = planned(&n, o);
+    scoped(release_exec) adj_exec *plain = planned(&n, o);
     o.recompute = 1;
-    adj_exec *again = planned(&n, o);
+    scoped(release_exec) adj_exec *again = planned(&n, o);
     cr_expect(share(again, plain) <= max, "%s, precision %d: %g of the memory, expected at most %g",
               model, (int)precision, share(again, plain), max);
-    adj_exec_free(again);
-    adj_exec_free(plain);
     adj_graph_free(n.g);
 }
 
 /* What a pass makes of a graph is looked at: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(recompute, .init = plan_as_usual);
 
 Test(recompute, saves_memory)
@@ -251,14 +244,13 @@ Test(recompute, changes_no_bit)
 Test(recompute, goes_with_the_sums_of_what_it_masks)
 {
     network n = network_of("mobilenet_v1", 8);
-    adj_exec *e = planned(&n, (adj_exec_opts){.backend = "direct"});
+    scoped(release_exec) adj_exec *e = planned(&n, (adj_exec_opts){.backend = "direct"});
     int both = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         const adj_step_info step = adj_exec_step_at(e, i);
         both += step.n_node == 5 && strstr(step.impl, "fused_row_kernel") != NULL;
     }
     cr_expect_eq(both, 26, "got %d", both);
-    adj_exec_free(e);
     adj_graph_free(n.g);
 }
 
@@ -275,10 +267,9 @@ static count count_op(adj_graph *g, int n, adj_node *const fetch[], const char *
     size_t size = 0;
     count found = {0};
     FILE *f = open_memstream(&text, &size);
-    adj_exec *e = NULL;
     adj_exec_opts o = {
         .n_fetch = n, .fetch = fetch, .backend = "naive", .recompute = 1, .debug.trace = f};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     adj_exec_free(e);
     fclose(f);
     snprintf(call, sizeof call, "= %s(", op);
@@ -313,7 +304,7 @@ static adj_node *sum(adj_node *x) { return adj_reduce_sum(x, (adj_axes){.n = ADJ
 /* silu's gradient reads h = x w, so relu(h) can be had again, and a view of it. */
 Test(recompute, copies_chains_that_begin_with_what_is_kept)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = weight(g, "x"), *w = weight(g, "w"), *v = weight(g, "v");
     adj_node *h = adj_matmul(x, w, 0), *r = adj_relu6(adj_relu(h));
     adj_node *t = adj_reshape(adj_reshape(r, (adj_shape){1, {16}}), (adj_shape){2, {4, 4}});
@@ -331,7 +322,6 @@ Test(recompute, copies_chains_that_begin_with_what_is_kept)
     y = adj_matmul(r, v, 0);
     adj_grad(sum(adj_square(y)), NULL, 1, &v, &dv);
     expect_count(g, 1, &dv, "relu6", 1, 0);
-    adj_graph_free(g);
 }
 
 /* Elementwise nodes are computed together, but a copy not with what it is copied from: it would be
@@ -339,7 +329,7 @@ Test(recompute, copies_chains_that_begin_with_what_is_kept)
 Test(recompute, copies_come_late)
 {
     enum { LAYERS = 6 };
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_shape square = {2, {64, 64}};
     adj_node *z = adj_input(g, "x", ADJ_F32, square), *w[2 * LAYERS], *dw[2 * LAYERS];
     for (int i = 0; i < LAYERS; i++) {
@@ -364,21 +354,18 @@ Test(recompute, copies_come_late)
         for (int again = 0; again < 2; again++) {
             adj_exec_opts o = {
                 .n_fetch = 1, .fetch = &all, .backend = backends[i], .recompute = again ? 1 : -1};
-            adj_exec *e = NULL;
-            cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+            scoped(release_exec) adj_exec *e = plan_of(g, &o);
             live[again] = (double)adj_exec_stats(e).live_bytes;
-            adj_exec_free(e);
         }
         cr_expect(live[1] <= max[i] * live[0], "%s: %g and %g", backends[i], live[1], live[0]);
     }
-    adj_graph_free(g);
 }
 
 /* A long chain is cut: a copy is no longer than four nodes, whatever the graph is. */
 Test(recompute, chains_are_bounded)
 {
     enum { LONG = 2000 };
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = weight(g, "x"), *w = weight(g, "w"), *dw;
     adj_node *h = adj_matmul(x, w, 0), *y = adj_square(h);
     for (int i = 0; i < LONG; i++)
@@ -388,7 +375,6 @@ Test(recompute, chains_are_bounded)
     count c = count_op(g, 2, fetch, "leaky_relu");
     cr_expect(c.forward == LONG && c.again > LONG / 2 && c.again < LONG, "%d and %d", c.forward,
               c.again);
-    adj_graph_free(g);
 }
 
 /* ---- memory that runs out ---- */
@@ -423,11 +409,10 @@ Test(recompute, memory_may_run_out_anywhere)
                        .allocator = &a};
     adj_status status = ADJ_ENOMEM;
     for (long at = 1; status == ADJ_ENOMEM && at < 100000; at++) {
-        adj_exec *e = NULL;
+        scoped(release_exec) adj_exec *e = NULL;
         c = (counter){.fail_at = at};
         status = adj_exec_new(n.g, &o, &e);
         cr_assert(status == ADJ_OK || status == ADJ_ENOMEM);
-        adj_exec_free(e);
     }
     cr_expect_eq(status, ADJ_OK);
     adj_graph_free(n.g);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "loading.h"
+#include "tests/io/scoped.h"
 
 enum { N = 32, H = 6, W = 9, C = 3, ELEMS = H * W * C };
 
@@ -38,12 +39,10 @@ static float pixel(const adj_dataset *d, int64_t k, int64_t h, int64_t w, int64_
 
 Test(augment, none)
 {
-    adj_dataset *d = new_dataset(N, H, W, C);
-    float *x = epoch_of(d, &(adj_loader_opts){.batch = 5, .seed = 3}, 0);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release) float *x = epoch_of(d, &(adj_loader_opts){.batch = 5, .seed = 3}, 0);
     for (int i = 0; i < N * ELEMS; i++)
         cr_assert_eq(x[i], d->images[i]);
-    free(x);
-    adj_dataset_free(d);
 }
 
 /* 1: mirrored. Batches of 5 and of 32 have the same images. */
@@ -57,7 +56,7 @@ Test(augment, flip)
                  {1, 0, 32, "10101100001100001011001010000000"},
                  {1, 1, 5, "10011000011110101010101111010001"},
                  {2, 0, 7, "11110000001011101100000010000001"}};
-    adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_loader_opts o = {
@@ -72,7 +71,6 @@ Test(augment, flip)
                                      "case %zu, image %d", i, k);
         free(x);
     }
-    adj_dataset_free(d);
 }
 
 typedef struct {
@@ -104,21 +102,20 @@ Test(augment, shift)
                                   {-2, -1}, {2, 2}, {2, 2},  {-2, 2},  {1, -1}, {-1, 1}, {-2, 1}};
     static const offset by_4[] = {{-2, 4}, {-1, 2}, {-3, 3}, {-4, 1}, {-1, 3}, {1, -2}, {0, -3},
                                   {4, 1},  {4, 2},  {-2, 2}, {3, 4},  {2, 0},  {4, 3},  {1, 0}};
-    adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
 
     expect_shifts(d, 1, by_1, 14);
     expect_shifts(d, 2, by_2, 14);
     expect_shifts(d, 4, by_4, 14);
-    adj_dataset_free(d);
 }
 
 /* Farther than the image is wide: what is left of it, and black. */
 Test(augment, shift_out_of_the_image)
 {
     enum { IMAGES = 400, SIDE = 2 * ADJ_MAX_SHIFT + 1 };
-    adj_dataset *d = new_dataset(IMAGES, 4, 3, 2);
+    scoped(release_dataset) adj_dataset *d = new_dataset(IMAGES, 4, 3, 2);
     adj_loader_opts o = {.batch = 8, .seed = 1, .augment = {.shift = ADJ_MAX_SHIFT}};
-    float *x = epoch_of(d, &o, 0);
+    scoped(release) float *x = epoch_of(d, &o, 0);
 
     for (int k = 0; k < IMAGES; k++) {
         int found = 0;
@@ -133,18 +130,16 @@ Test(augment, shift_out_of_the_image)
         }
         cr_assert(found, "image %d", k);
     }
-    free(x);
-    adj_dataset_free(d);
 }
 
 /* Black and mean are what they are after normalizing, each channel's own. */
 Test(augment, black_and_mean)
 {
-    adj_dataset *d = new_dataset(200, 4, 5, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(200, 4, 5, C);
     float mean[C] = {10, 20, 30}, deviation[C] = {2, 4, 8};
     adj_loader_opts o = {
         .batch = 200, .augment = {.shift = 2, .cutout = 1}, .mean = mean, .deviation = deviation};
-    adj_loader *l = new_loader(d, &o);
+    scoped(release_loader) adj_loader *l = new_loader(d, &o);
     adj_loader_batch b = next_batch(l);
     int black = 0, cut = 0;
 
@@ -155,8 +150,6 @@ Test(augment, black_and_mean)
     }
     cr_expect_eq(cut, 200);
     cr_expect_gt(black, 200);
-    adj_loader_free(l);
-    adj_dataset_free(d);
 }
 
 Test(augment, cutout)
@@ -171,7 +164,7 @@ Test(augment, cutout)
                  {0, 3, {{2, 8}, {4, 6}, {2, 0}, {0, 4}, {1, 8}, {0, 0}, {0, 8}, {0, 1}}},
                  {1, 4, {{1, 0}, {3, 1}, {0, 8}, {5, 3}, {2, 4}, {5, 8}, {5, 5}, {4, 2}}},
                  {1, 50, {{1, 0}, {3, 1}, {0, 8}, {5, 3}, {2, 4}, {5, 8}, {5, 5}, {4, 2}}}};
-    adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int side = cases[i].side;
@@ -189,7 +182,6 @@ Test(augment, cutout)
                     }
         free(x);
     }
-    adj_dataset_free(d);
 }
 
 /* torchvision 0.14.1's adjust_brightness, adjust_contrast and adjust_saturation of f64 tensors, one
@@ -219,23 +211,22 @@ Test(augment, jitter)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t elems = 3 * 4 * cases[i].c;
-        adj_dataset *d = new_dataset(3, 3, 4, cases[i].c);
+        scoped(release_dataset) adj_dataset *d = new_dataset(3, 3, 4, cases[i].c);
         adj_loader_opts o = {.batch = 2, .seed = 7, .augment = {.jitter = 0.4}};
-        float *x = epoch_of(d, &o, cases[i].epoch);
+        scoped(release) float *x = epoch_of(d, &o, cases[i].epoch);
         for (int64_t k = 0; k < elems; k++)
             cr_expect_float_eq(x[cases[i].image * elems + k], cases[i].want[k], 0.05,
                                "case %zu, %lld: %g, torchvision %g", i, (long long)k,
                                (double)x[cases[i].image * elems + k], cases[i].want[k]);
-        free(x);
-        adj_dataset_free(d);
     }
 }
 
 /* Alpha is no color, and nothing leaves 0 .. 255. */
 Test(augment, jitter_of_alpha)
 {
-    adj_dataset *d = new_dataset(N, H, W, 4);
-    float *x = epoch_of(d, &(adj_loader_opts){.batch = 5, .seed = 3, .augment = {.jitter = 2}}, 0);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, 4);
+    scoped(release) float *x =
+        epoch_of(d, &(adj_loader_opts){.batch = 5, .seed = 3, .augment = {.jitter = 2}}, 0);
     int changed = 0;
     for (int i = 0; i < N * H * W * 4; i++) {
         cr_assert(x[i] >= 0 && x[i] <= 255);
@@ -244,8 +235,6 @@ Test(augment, jitter_of_alpha)
         changed += x[i] != d->images[i];
     }
     cr_expect_gt(changed, N * H * W * 2);
-    free(x);
-    adj_dataset_free(d);
 }
 
 /* ---- mixup ---- */
@@ -259,12 +248,12 @@ Test(augment, mixup)
         {1, {0.605442136, 0.655613377, 0.887491465, 0.949604886, 0.542557839, 0.755110525}},
         {4, {0.549840201, 0.573736471, 0.737995277, 0.761990331, 0.516719408, 0.608721593}}};
     enum { BATCH = 6, STEPS = 6 }; /* the last has two images, and four fillers */
-    adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_loader_opts o = {.batch = BATCH, .seed = 5, .shuffle = 1}, mixed = o;
         mixed.augment.mixup = cases[i].alpha;
-        adj_loader *plain = new_loader(d, &o), *l = new_loader(d, &mixed);
+        scoped(release_loader) adj_loader *plain = new_loader(d, &o), *l = new_loader(d, &mixed);
         seek(plain, 2, 0);
         seek(l, 2, 0);
         for (int s = 0; s < STEPS; s++) {
@@ -282,10 +271,7 @@ Test(augment, mixup)
                         b.mix * a.x[k * ELEMS + e] + (1 - b.mix) * a.x[with * ELEMS + e], 1e-6);
             }
         }
-        adj_loader_free(plain);
-        adj_loader_free(l);
     }
-    adj_dataset_free(d);
 }
 
 static double uniform_below(double x) { return x; }
@@ -301,11 +287,11 @@ Test(augment, mixup_is_beta)
         double alpha, (*below)(double);
     } cases[] = {{0.5, arcsine_below}, {1, uniform_below}, {2, beta_2_below}, {3, beta_3_below}};
     enum { SHARES = 10000, BINS = 5 };
-    adj_dataset *d = new_dataset(SHARES, 1, 1, 1);
+    scoped(release_dataset) adj_dataset *d = new_dataset(SHARES, 1, 1, 1);
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_loader_opts o = {.batch = 1, .seed = 1, .augment = {.mixup = cases[i].alpha}};
-        adj_loader *l = new_loader(d, &o);
+        scoped(release_loader) adj_loader *l = new_loader(d, &o);
         int often[BINS] = {0};
         for (int s = 0; s < SHARES; s++) {
             float mix = next_batch(l).mix;
@@ -320,9 +306,7 @@ Test(augment, mixup_is_beta)
                                "alpha %g: %d of %d below %g, expected %.0f", cases[i].alpha,
                                often[k], SHARES, x, SHARES * p);
         }
-        adj_loader_free(l);
     }
-    adj_dataset_free(d);
 }
 
 Test(augment, refused)
@@ -338,7 +322,7 @@ Test(augment, refused)
                  {{.mixup = NAN}, "mixup (got nan"},
                  {{.mixup = 1e-9}, "mixup (got 1e-09"},
                  {{.mixup = -1}, "mixup (got -1"}};
-    adj_dataset *d = new_dataset(4, 3, 3, 1);
+    scoped(release_dataset) adj_dataset *d = new_dataset(4, 3, 3, 1);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_loader *l = NULL;
         adj_error error = {0};
@@ -346,5 +330,4 @@ Test(augment, refused)
         cr_expect_eq(adj_loader_new(d, &o, &l, &error), ADJ_EARG);
         cr_expect(l == NULL && strstr(error.message, cases[i].says) != NULL, "%s", error.message);
     }
-    adj_dataset_free(d);
 }

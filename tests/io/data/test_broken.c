@@ -9,6 +9,7 @@
 #include "io/data/files.h"
 #include "io/data/webp_files.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 static void put(const folder *f, const char *name, const void *bytes, size_t n)
 {
@@ -68,7 +69,7 @@ static void expect_broken(const adj_dataset *d)
 Test(broken, of_the_held_out_part)
 {
     folder f = broken_data();
-    adj_dataset *train = open_part(&f, ADJ_TRAIN, NULL, ADJ_OK);
+    scoped(release_dataset) adj_dataset *train = open_part(&f, ADJ_TRAIN, NULL, ADJ_OK);
     adj_dataset *d = open_part(&f, ADJ_VALIDATION, &(adj_dataset_opts){.like = train}, ADJ_EIO);
     cr_expect_eq(d->n, 0);
     cr_expect_not_null(strstr(d->message, "val/a/2.png: "), "%s", d->message);
@@ -90,7 +91,6 @@ Test(broken, of_the_held_out_part)
             cr_expect_eq(got[k], expected[k]);
     }
     adj_dataset_free(d);
-    adj_dataset_free(train);
     remove_all(&f);
 }
 
@@ -108,13 +108,13 @@ Test(broken, of_the_training_part)
     for (int threads = 1; threads <= 3; threads++) {
         omp_set_num_threads(threads);
         adj_dataset_free(open_part(&f, ADJ_TRAIN, NULL, ADJ_EIO));
-        adj_dataset *d = open_part(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_OK);
+        scoped(release_dataset) adj_dataset *d =
+            open_part(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_OK);
         cr_expect(d->n == 2 && d->n_broken == 2 && d->h == 2 && d->w == 3 && d->c == 3);
         for (int c = 0; c < 3; c++) {
             cr_expect_float_eq(d->mean[c], mean[c], 1e-3, "%g", d->mean[c]);
             cr_expect_float_eq(d->deviation[c], deviation[c], 1e-3, "%g", d->deviation[c]);
         }
-        adj_dataset_free(d);
     }
     put(&f, "b/1.png", rgb_png, 50);
     adj_dataset *d = open_part(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_EIO);
@@ -147,12 +147,11 @@ Test(broken, more_than_fit_a_sentence)
         put(&f, name, rgb_png, sizeof rgb_png - 20);
     }
     const adj_dataset_opts o = {.progress = count_progress, .user = &last};
-    adj_dataset *d = open_part(&f, ADJ_TRAIN, &o, ADJ_EIO);
+    scoped(release_dataset) adj_dataset *d = open_part(&f, ADJ_TRAIN, &o, ADJ_EIO);
     cr_expect_eq(d->n_broken, 10);
     cr_expect_not_null(strstr(d->message, ", and 9 more of 12 files cannot be read: b/11.png, "
                                           "b/12.png, b/13.png, b/14.png, b/15.png and 4 more"),
                        "%s", d->message);
     cr_expect_eq(last, 12);
-    adj_dataset_free(d);
     remove_all(&f);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint_data.h"
+#include "tests/io/scoped.h"
 
 static const uint8_t images[2 * 2 * 2 * 3] = {10, 20, 30, 40, 50, 60,  70,  80,  90,  100, 110, 120,
                                               1,  2,  3,  4,  5,  255, 255, 255, 255, 0,   0,   7};
@@ -24,7 +25,7 @@ Test(dataset, over_memory)
 {
     for (int copy = 0; copy < 2; copy++) {
         uint8_t bytes[sizeof images];
-        adj_dataset *d = NULL;
+        scoped(release_dataset) adj_dataset *d = NULL;
         float got[12];
         memcpy(bytes, images, sizeof bytes);
         cr_assert_eq(adj_dataset_new(2, 2, 2, 3, 4, bytes, labels, copy, &d), ADJ_OK, "%s",
@@ -38,7 +39,6 @@ Test(dataset, over_memory)
         cr_expect(d->labels[0] == 1 && d->labels[1] == 0);
         cr_expect_eq(adj_dataset_read(d, 2, got, NULL), ADJ_EARG);
         cr_expect_eq(adj_dataset_read(d, -1, got, NULL), ADJ_EARG);
-        adj_dataset_free(d);
     }
 }
 
@@ -111,10 +111,9 @@ Test(dataset, over_a_source)
 Test(dataset, constant_images)
 {
     static const uint8_t same[8] = {7, 7, 7, 7, 7, 7, 7, 7};
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_new(2, 2, 2, 1, 2, same, labels, 0, &d), ADJ_OK);
     cr_expect(d->mean[0] == 7 && d->deviation[0] == 1);
-    adj_dataset_free(d);
 }
 
 Test(dataset, refused)
@@ -141,13 +140,12 @@ Test(dataset, refused)
         {"label of image 0 is out of range (got -1", 2, 2, 2, 3, 2, images, below},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d = NULL;
+        scoped(release_dataset) adj_dataset *d = NULL;
         cr_expect_eq(adj_dataset_new(cases[i].n, cases[i].h, cases[i].w, cases[i].c,
                                      cases[i].classes, cases[i].images, cases[i].labels, 0, &d),
                      ADJ_EARG);
         cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
         cr_expect_not_null(strstr(d->message, cases[i].word), "%s", d->message);
-        adj_dataset_free(d);
     }
     cr_expect_eq(adj_dataset_new(2, 2, 2, 3, 2, images, labels, 0, NULL), ADJ_EARG);
     cr_expect_eq(adj_dataset_from_source(NULL, NULL), ADJ_EARG);

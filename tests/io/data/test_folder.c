@@ -7,6 +7,7 @@
 #include "adjoint_data.h"
 #include "io/data/files.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 /* Files of the folder, with the folders that they are in: images by their endings, else text. */
 static folder tree(const char *const files[])
@@ -46,11 +47,10 @@ static adj_dataset *open_part(const folder *f, adj_dataset_part part, const adj_
 static void expect_refused(const folder *f, adj_dataset_part part, const adj_dataset *like,
                            const char *sentence)
 {
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     const adj_dataset_opts o = {.like = like};
     cr_expect_neq(adj_dataset_open(f->path, part, &o, &d), ADJ_OK, "%s", sentence);
     cr_expect_not_null(strstr(d->message, sentence), "no \"%s\" in: %s", sentence, d->message);
-    adj_dataset_free(d);
 }
 
 /* names: of all classes, with commas. */
@@ -104,11 +104,10 @@ Test(folder, many_left_out)
         snprintf(name, sizeof name, "empty-%02d", i);
         (void)mkdir(in_folder(&f, name).s, 0700);
     }
-    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    scoped(release_dataset) adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out,
                      "30 folders without images (empty-00, empty-01, empty-02, empty-03, empty-04, "
                      "empty-05, empty-06, empty-07, empty-08, ...)");
-    adj_dataset_free(d);
     remove_all(&f);
 }
 
@@ -117,16 +116,14 @@ Test(folder, left_out_of_parts)
 {
     folder f = TREE("train/a/1.png", "train/b/1.png", "val/a/1.png", "val/a/x.bmp", "val/x.csv",
                     "valid/a/1.png", "test/1.png", "extra/a/1.png", "labels.csv", "__MACOSX/x");
-    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
+    scoped(release_dataset) adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out,
                      "1 hidden or system name, 1 file outside class folders, folder test without "
                      "class folders, 2 folders beside the folders of the parts (extra, valid)");
     cr_expect_not(adj_dataset_has_part(f.path, ADJ_TEST));
-    adj_dataset *val = open_part(&f, ADJ_VALIDATION, d);
+    scoped(release_dataset) adj_dataset *val = open_part(&f, ADJ_VALIDATION, d);
     cr_expect_str_eq(val->left_out,
                      "1 file with other endings (.bmp 1), 1 file outside class folders");
-    adj_dataset_free(val);
-    adj_dataset_free(d);
     remove_all(&f);
 }
 
@@ -140,16 +137,13 @@ Test(folder, names_of_parts)
         snprintf(b, sizeof b, "%s/b/1.png", names[i][0]);
         snprintf(c, sizeof c, "%s/b/1.png", names[i][1]);
         folder f = TREE(a, b, c, "Testing/a/1.png", "Testing/a/2.png");
-        adj_dataset *train = open_part(&f, ADJ_TRAIN, NULL);
+        scoped(release_dataset) adj_dataset *train = open_part(&f, ADJ_TRAIN, NULL);
         expect_classes(train, 2, "a,b");
         cr_expect_str_empty(train->left_out);
-        adj_dataset *val = open_part(&f, ADJ_VALIDATION, train);
+        scoped(release_dataset) adj_dataset *val = open_part(&f, ADJ_VALIDATION, train);
         cr_expect(val->n == 1 && val->labels[0] == 1);
-        adj_dataset *test = open_part(&f, ADJ_TEST, train);
+        scoped(release_dataset) adj_dataset *test = open_part(&f, ADJ_TEST, train);
         cr_expect(test->n == 2 && test->labels[0] == 0);
-        adj_dataset_free(test);
-        adj_dataset_free(val);
-        adj_dataset_free(train);
         remove_all(&f);
     }
 }

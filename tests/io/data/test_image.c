@@ -6,6 +6,7 @@
 #include "io/data/files.h"
 #include "io/data/webp_files.h"
 #include "io/folder.h"
+#include "tests/plan.h"
 
 enum { ROOM = 64 };
 
@@ -156,7 +157,7 @@ Test(image, turned_as_exif_says)
 static void expect_refused_when_cut(const uint8_t *file, size_t size, size_t whole)
 {
     for (size_t n = 0; n < size - whole; n++) {
-        uint8_t *part = malloc(n + 1);
+        scoped(release) uint8_t *part = malloc(n + 1);
         float got[ROOM];
         adj_error error = {0};
         memcpy(part, file, n);
@@ -165,7 +166,6 @@ static void expect_refused_when_cut(const uint8_t *file, size_t size, size_t who
         cr_expect(error.status == ADJ_EIO && strstr(error.message, "photo.x") != NULL &&
                       strstr(error.message, "size") == NULL,
                   "%s", error.message);
-        free(part);
     }
 }
 

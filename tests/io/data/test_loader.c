@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "loading.h"
+#include "tests/io/scoped.h"
 
 enum { N = 23, H = 7, W = 5, C = 3, BATCH = 4, STEPS = 6 };
 
@@ -23,10 +24,10 @@ static void expect_adj_batch(const adj_dataset *d, const adj_loader_opts *o, int
 {
     adj_shape shape = {4, {o->batch, h, w, c}};
     size_t elems = (size_t)adj_shape_elems(shape);
-    float *x = malloc(elems * sizeof *x);
-    int32_t *labels = malloc((size_t)o->batch * sizeof *labels);
-    int64_t *order = malloc((size_t)d->n * sizeof *order);
-    adj_loader *l = new_loader(d, o);
+    scoped(release) float *x = malloc(elems * sizeof *x);
+    scoped(release) int32_t *labels = malloc((size_t)o->batch * sizeof *labels);
+    scoped(release) int64_t *order = malloc((size_t)d->n * sizeof *order);
+    scoped(release_loader) adj_loader *l = new_loader(d, o);
 
     cr_assert(x != NULL && labels != NULL && order != NULL);
     for (int64_t epoch = 0; epoch < 3; epoch++) {
@@ -40,15 +41,12 @@ static void expect_adj_batch(const adj_dataset *d, const adj_loader_opts *o, int
             cr_assert_eq(memcmp(b.labels, labels, (size_t)o->batch * sizeof *labels), 0);
         }
     }
-    adj_loader_free(l);
-    free(order);
-    free(labels);
-    free(x);
 }
 
 Test(loader, is_adj_batch)
 {
-    adj_dataset *d = new_dataset(N, H, W, C), *grey = new_dataset(N, H, W, 1);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C),
+                                        *grey = new_dataset(N, H, W, 1);
 
     for (int threads = 0; threads < 3; threads++) {
         adj_loader_opts o = {.batch = BATCH, .threads = threads, .seed = 9, .shuffle = 1};
@@ -64,8 +62,6 @@ Test(loader, is_adj_batch)
         o.batch = 2 * N + 1;
         expect_adj_batch(d, &o, 16, 4, C);
     }
-    adj_dataset_free(grey);
-    adj_dataset_free(d);
 }
 
 /* ---- threads and places ---- */
@@ -122,42 +118,36 @@ static void expect_same(const adj_loader_batch *a, const adj_loader_batch *b)
 Test(loader, threads_change_nothing)
 {
     uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
-    adj_dataset *d = new_uneven(&u);
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 1; threads <= 3; threads++) {
         adj_loader_opts o = {.batch = BATCH, .seed = 4, .shuffle = 1, .augment = everything};
-        adj_loader *alone = new_loader(d, &o);
+        scoped(release_loader) adj_loader *alone = new_loader(d, &o);
         o.threads = threads;
-        adj_loader *l = new_loader(d, &o);
+        scoped(release_loader) adj_loader *l = new_loader(d, &o);
         for (int i = 0; i < 4 * STEPS; i++) {
             adj_loader_batch a = next_batch(alone), b = next_batch(l);
             expect_same(&a, &b);
             if (i % 5 == 0) /* sometimes the ring is full, sometimes empty */
                 pause_for(3000);
         }
-        adj_loader_free(l);
-        adj_loader_free(alone);
     }
-    adj_dataset_free(d);
     adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, epochs_of_one_batch)
 {
     uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
-    adj_dataset *d = new_uneven(&u);
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     adj_loader_opts o = {.batch = N, .seed = 4, .shuffle = 1, .augment = everything};
-    adj_loader *alone = new_loader(d, &o);
+    scoped(release_loader) adj_loader *alone = new_loader(d, &o);
     o.threads = 5;
-    adj_loader *l = new_loader(d, &o);
+    scoped(release_loader) adj_loader *l = new_loader(d, &o);
     for (int i = 0; i < 12; i++) {
         adj_loader_batch a = next_batch(alone), b = next_batch(l);
         cr_assert(a.epoch == i && b.epoch == i);
         cr_assert_eq(memcmp(a.x, b.x, (size_t)(N * H * W * C) * sizeof *a.x), 0, "epoch %d", i);
     }
-    adj_loader_free(l);
-    adj_loader_free(alone);
-    adj_dataset_free(d);
     adj_dataset_free((adj_dataset *)u.d);
 }
 
@@ -167,13 +157,13 @@ Test(loader, seek)
         int64_t epoch, step;
     } places[] = {{0, 3}, {0, 0}, {2, 5}, {1, 1}, {1, 6}, {2, 2}, {100, 4}, {100, 5}, {0, 1}};
     uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
-    adj_dataset *d = new_uneven(&u);
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 0; threads <= 2; threads++) {
         adj_loader_opts o = {.batch = BATCH, .seed = 4, .shuffle = 1, .augment = everything};
         adj_loader *fresh = NULL;
         o.threads = threads;
-        adj_loader *l = new_loader(d, &o);
+        scoped(release_loader) adj_loader *l = new_loader(d, &o);
         o.threads = 0;
         cr_assert_eq(adj_loader_steps(l), STEPS);
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -190,16 +180,15 @@ Test(loader, seek)
             }
             adj_loader_free(fresh);
         }
-        adj_loader_free(l);
     }
-    adj_dataset_free(d);
     adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, a_batch_stays_until_the_next)
 {
-    adj_dataset *d = new_dataset(N, H, W, C);
-    adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = 3});
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_loader) adj_loader *l =
+        new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = 3});
     for (int i = 0; i < 2 * STEPS; i++) {
         adj_loader_batch b = next_batch(l);
         float first = b.x[0];
@@ -210,14 +199,12 @@ Test(loader, a_batch_stays_until_the_next)
             cr_assert_eq(b.x[k], 7);
         b.x[0] = first;
     }
-    adj_loader_free(l);
-    adj_dataset_free(d);
 }
 
 Test(loader, threads_handle_no_signals)
 {
     uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
-    adj_dataset *d = new_uneven(&u);
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     sigset_t mine;
     adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = 2});
     for (int i = 0; i < STEPS; i++)
@@ -226,7 +213,6 @@ Test(loader, threads_handle_no_signals)
     cr_expect_eq(u.signals, 0);
     pthread_sigmask(SIG_SETMASK, NULL, &mine);
     cr_expect(!sigismember(&mine, SIGINT), "the caller's signals are as before");
-    adj_dataset_free(d);
     adj_dataset_free((adj_dataset *)u.d);
 }
 
@@ -235,7 +221,7 @@ Test(loader, threads_handle_no_signals)
 Test(loader, a_reader_fails)
 {
     uneven u = {.d = new_dataset(N, H, W, C)};
-    adj_dataset *d = new_uneven(&u);
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 0; threads <= 3; threads++) {
         u.failing = 10; /* in the batch of images 8 to 11 */
@@ -263,7 +249,6 @@ Test(loader, a_reader_fails)
             cr_expect_eq(next_batch(l).step, i);
         adj_loader_free(l);
     }
-    adj_dataset_free(d);
     adj_dataset_free((adj_dataset *)u.d);
 }
 
@@ -279,20 +264,19 @@ static adj_status fail_silently(void *user, int64_t i, float *pixels, adj_error 
 Test(loader, a_reader_fails_silently)
 {
     const float one[] = {1};
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     const adj_source source = {2,    1,    1,   1,  2, (const int32_t[]){0, 1}, fail_silently,
                                NULL, NULL, one, one};
     cr_assert_eq(adj_dataset_from_source(&source, &d), ADJ_OK);
     for (int threads = 0; threads < 2; threads++) {
-        adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = 1, .threads = threads});
+        scoped(release_loader) adj_loader *l =
+            new_loader(d, &(adj_loader_opts){.batch = 1, .threads = threads});
         adj_loader_batch b;
         adj_error error = {0};
         cr_expect_eq(adj_loader_next(l, &b, &error), ADJ_EBACKEND);
         cr_expect_eq(error.status, ADJ_EBACKEND);
         cr_expect_str_eq(error.message, "loader: an image cannot be read");
-        adj_loader_free(l);
     }
-    adj_dataset_free(d);
 }
 
 static int reads_of(uneven *u) { return __atomic_load_n(&u->reads, __ATOMIC_RELAXED); }
@@ -302,7 +286,7 @@ static int reads_of(uneven *u) { return __atomic_load_n(&u->reads, __ATOMIC_RELA
 Test(loader, free_in_the_middle)
 {
     uneven u = {.failing = N, .slow = 20, .d = new_dataset(N, H, W, C)};
-    adj_dataset *d = new_uneven(&u);
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     int stopped = 0;
 
     for (int i = 0; i < 7; i++) {
@@ -319,17 +303,17 @@ Test(loader, free_in_the_middle)
     }
     cr_expect_gt(stopped, 0, "a loader that is freed fills its batches");
     adj_loader_free(NULL);
-    adj_dataset_free(d);
     adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, waited)
 {
     uneven u = {.failing = N, .slow = 2, .d = new_dataset(N, H, W, C)};
-    adj_dataset *d = new_uneven(&u);
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 0; threads < 2; threads++) {
-        adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = threads});
+        scoped(release_loader) adj_loader *l =
+            new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = threads});
         cr_expect_eq(adj_loader_waited(l), 0);
         for (int i = 0; i < 3; i++)
             next_batch(l);
@@ -337,9 +321,7 @@ Test(loader, waited)
         cr_expect_gt(busy, 3 * BATCH * 0.002 - 0.001); /* images after another, by one reader */
         next_batch(l);
         cr_expect(threads > 0 || adj_loader_waited(l) - busy > BATCH * 0.002);
-        adj_loader_free(l);
     }
-    adj_dataset_free(d);
     adj_dataset_free((adj_dataset *)u.d);
 }
 
@@ -360,8 +342,8 @@ Test(loader, refused)
         {{.batch = 1, .c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: their mean and"},
         {{.batch = 1, .c = 5}, ADJ_ESHAPE, "got 7x5x5"},
     };
-    adj_dataset *d = new_dataset(N, H, W, C);
-    adj_loader *l = NULL;
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_loader) adj_loader *l = NULL;
     adj_loader_batch b;
     adj_error error = {0};
 
@@ -383,8 +365,6 @@ Test(loader, refused)
     cr_expect_eq(adj_loader_seek(l, 2, STEPS + 1, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "loader: no such place (got epoch 2, step 7, expected 0 or "
                                     "more and at most 6 steps)");
-    adj_loader_free(l);
-    adj_dataset_free(d);
 }
 
 /* ---- parts of a batch ---- */
@@ -396,12 +376,12 @@ static void expect_part(const adj_dataset *d, int64_t first, int64_t n, int thre
     enum { WHOLE = 8, SHARDS = 4, PER = 2, ELEMS = H * W * C };
     const adj_augment alone = {.flip = 1, .shift = 2, .cutout = 3, .jitter = 0.3};
     adj_loader_opts o = {.batch = WHOLE, .shuffle = 1, .seed = 4, .augment = alone};
-    adj_loader *whole = new_loader(d, &o);
+    scoped(release_loader) adj_loader *whole = new_loader(d, &o);
     o.shards = SHARDS;
     o.first_shard = first;
     o.n_shard = n;
     o.threads = threads;
-    adj_loader *part = new_loader(d, &o);
+    scoped(release_loader) adj_loader *part = new_loader(d, &o);
     cr_assert_eq(adj_loader_steps(part), adj_loader_steps(whole));
     for (int64_t i = 0; i < 2 * adj_loader_steps(whole); i++) {
         const adj_loader_batch a = next_batch(whole), b = next_batch(part);
@@ -411,27 +391,24 @@ static void expect_part(const adj_dataset *d, int64_t first, int64_t n, int thre
         cr_expect_arr_eq(b.x, a.x + from * ELEMS, (size_t)(rows * ELEMS) * sizeof *a.x);
         cr_expect_arr_eq(b.labels, a.labels + from, (size_t)rows * sizeof *a.labels);
     }
-    adj_loader_free(part);
-    adj_loader_free(whole);
 }
 
 Test(loader, parts)
 {
-    adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
     for (int64_t first = 0; first < 4; first++)
         for (int64_t n = 1; n <= 4 - first; n++)
             expect_part(d, first, n, (int)n % 2);
-    adj_dataset_free(d);
 }
 
 /* Within a shard, whoever prepares it. */
 Test(loader, parts_are_mixed_by_themselves)
 {
-    adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
     adj_loader_opts o = {.batch = 8, .shards = 2, .seed = 4, .augment.mixup = 0.4};
-    adj_loader *both = new_loader(d, &o);
+    scoped(release_loader) adj_loader *both = new_loader(d, &o);
     o.first_shard = 1;
-    adj_loader *second = new_loader(d, &o);
+    scoped(release_loader) adj_loader *second = new_loader(d, &o);
     for (int64_t i = 0; i < adj_loader_steps(both); i++) {
         const adj_loader_batch a = next_batch(both), b = next_batch(second);
         cr_expect_eq(a.mix, b.mix);
@@ -440,9 +417,6 @@ Test(loader, parts_are_mixed_by_themselves)
         for (int64_t k = 0; k < 4; k++)
             cr_expect_eq(a.other_labels[k], a.labels[3 - k]);
     }
-    adj_loader_free(second);
-    adj_loader_free(both);
-    adj_dataset_free(d);
 }
 
 Test(loader, no_such_parts)
@@ -454,7 +428,7 @@ Test(loader, no_such_parts)
         {3, 0, 0, "cannot be cut into 3"}, {-1, 0, 0, "cannot be cut"},
         {4, 4, 0, "no such shards"},       {4, 2, 3, "got 3 from 2 on, expected some of 4"},
         {4, -1, 1, "no such shards"},      {4, 0, -1, "no such shards"}};
-    adj_dataset *d = new_dataset(N, H, W, C);
+    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         adj_loader *l = NULL;
         adj_error error = {0};
@@ -466,5 +440,4 @@ Test(loader, no_such_parts)
         cr_expect_not_null(strstr(error.message, cases[i].why), "%s", error.message);
         cr_expect_null(l);
     }
-    adj_dataset_free(d);
 }

@@ -8,6 +8,7 @@
 #include "io/data/files.h"
 #include "io/data/webp_files.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
 
 static adj_dataset *open_part(const char *path, adj_dataset_part part, const adj_dataset_opts *o)
 {
@@ -20,11 +21,10 @@ static adj_dataset *open_part(const char *path, adj_dataset_part part, const adj
 static void expect_refused(const char *path, adj_dataset_part part, const adj_dataset_opts *o,
                            const char *word)
 {
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     cr_expect_neq(adj_dataset_open(path, part, o, &d), ADJ_OK, "%s", word);
     cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
     cr_expect_not_null(strstr(d->message, word), "no \"%s\" in: %s", word, d->message);
-    adj_dataset_free(d);
 }
 
 static void put(const folder *f, const char *name, const void *bytes, size_t n)
@@ -70,10 +70,9 @@ Test(open, idx_of_rank_4_and_other_names)
     for (int planar = 0; planar < 2; planar++) {
         put_idx(&f, "emnist-x-train-images-idx4-ubyte", "emnist-x-train-labels-idx1-ubyte",
                 planar ? second : last, 4, planar ? chw : hwc, 12, label);
-        adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+        scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
         cr_expect(d->n == 2 && d->h == 1 && d->w == 2 && d->c == 3 && d->classes == 5);
         cr_expect_arr_eq(d->images, hwc, sizeof hwc);
-        adj_dataset_free(d);
     }
     cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_IDX);
     cr_expect_not(adj_dataset_has_part(f.path, ADJ_TEST));
@@ -109,7 +108,7 @@ Test(open, other_sizes)
         int64_t h, w;
         const float *expected;
     } cases[] = {{3, 3, area_3x3}, {2, 1, area_2x1}, {7, 6, bilinear_7x6}, {3, 9, mixed_3x9}};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t twice[40];
     memcpy(twice, five_by_four, 20);
     memcpy(twice + 20, five_by_four, 20);
@@ -123,7 +122,7 @@ Test(open, other_sizes)
     }
     /* adj_batch resizes images to the same values */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+        scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
         const adj_shape shape = {4, {2, cases[i].h, cases[i].w, 1}};
         float x[2 * 42];
         int32_t y[2];
@@ -132,7 +131,6 @@ Test(open, other_sizes)
             cr_expect_float_eq(x[k] * d->deviation[0] + d->mean[0],
                                cases[i].expected[k % (cases[i].h * cases[i].w)], 2e-4, "%lld",
                                (long long)k);
-        adj_dataset_free(d);
     }
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 3, .resize = ADJ_RESIZE_ERROR},
                    "(got 5x4, expected 3x4)");
@@ -140,7 +138,6 @@ Test(open, other_sizes)
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 2}, "channels (got 2");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 1}, "classes (got 1");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 1}, "split");
-    folder_remove(&f);
 }
 
 /* 16,385 columns become 3, which are wider than what is summed at a time; literal by hand: the mean
@@ -158,7 +155,8 @@ Test(open, much_smaller)
     x[16 + WIDE + WIDE - 1] = 51; /* the last of the second image */
     put(&f, "train-images-idx3-ubyte", x, sizeof x);
     put(&f, "train-labels-idx1-ubyte", y, sizeof y);
-    adj_dataset *d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 2, .w = 3});
+    scoped(release_dataset) adj_dataset *d =
+        open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 2, .w = 3});
     const float one = 255 * 3.0f / WIDE, first[] = {one, one, 0, one, one, 0};
     const float second[] = {0, 0, one / 5, 0, 0, one / 5};
     float got[6];
@@ -168,7 +166,6 @@ Test(open, much_smaller)
     cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
     for (int i = 0; i < 6; i++)
         cr_expect_float_eq(got[i], second[i], 1e-6, "%d: %g", i, got[i]);
-    adj_dataset_free(d);
     remove_all(&f);
 }
 
@@ -179,7 +176,7 @@ Test(open, split_and_limit_by_class)
     enum { N = 200 };
     static uint8_t x[16 + N], y[8 + N];
     static const uint8_t head[] = {0, 0, 8, 3, 0, 0, 0, N, 0, 0, 0, 1, 0, 0, 0, 1};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     memcpy(x, head, sizeof head);
     memcpy(y, (uint8_t[]){0, 0, 8, 1, 0, 0, 0, N}, 8);
     for (int i = 0; i < N; i++) { /* the pixel tells the image; 150 of class 0, 48 of 1, 2 of 2 */
@@ -221,18 +218,15 @@ Test(open, split_and_limit_by_class)
     cr_expect(train->images[0] != 0 || train->images[29] != 29, "the first ones");
     adj_dataset_free(train);
     expect_refused(f.path, ADJ_VALIDATION, NULL, "has no validation part");
-    folder_remove(&f);
 }
 
 Test(open, the_digits)
 {
-    adj_dataset *d = open_part(NULL, ADJ_TEST, NULL), *same = NULL;
+    scoped(release_dataset) adj_dataset *d = open_part(NULL, ADJ_TEST, NULL), *same = NULL;
     cr_assert_eq(adj_dataset_digits(ADJ_TEST, 0, 1, &same), ADJ_OK);
     cr_expect(d->n == 2000 && memcmp(d->images, same->images, 2000 * 784) == 0);
     cr_expect(d->mean[0] == same->mean[0] && d->deviation[0] == same->deviation[0]);
     cr_expect_eq(adj_dataset_layout("digits"), ADJ_DATA_DIGITS);
-    adj_dataset_free(d);
-    adj_dataset_free(same);
 }
 
 /* QMNIST: int32 [n, 8], big-endian, whose column 0 is the class and column 2 the writer, as its
@@ -242,7 +236,7 @@ Test(open, qmnist)
     static const uint8_t x[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6};
     uint8_t y[12 + 3 * 32] = {0, 0, 12, 2, 0, 0, 0, 3, 0, 0, 0, 8};
     static const uint8_t class[] = {7, 0, 9};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     for (int i = 0; i < 3; i++) {
         y[12 + 32 * i + 3] = class[i];
         y[12 + 32 * i + 4 + 3] = 4; /* NIST's series, and the writer */
@@ -270,7 +264,6 @@ Test(open, qmnist)
     y[3] = 1; /* int32 of rank 1 */
     put(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
     expect_refused(f.path, ADJ_TRAIN, NULL, "(got 00000c01, expected 00000801 or 00000c02)");
-    folder_remove(&f);
 }
 
 /* ---- CIFAR ---- */
@@ -354,7 +347,7 @@ Test(open, cifar_pickles)
 
 Test(open, numpy)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put(&f, "mnist.npz", keras_npz, sizeof keras_npz);
     file_name path = in_folder(&f, "mnist.npz");
     adj_dataset *d = open_part(path.s, ADJ_TRAIN, NULL);
@@ -383,7 +376,6 @@ Test(open, numpy)
     damaged[100] ^= 0x10; /* in the compressed data of the first array */
     put(&f, "mnist.npz", damaged, sizeof damaged);
     expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz");
-    folder_remove(&f);
 }
 
 /* The names of a validation part; of several archives the first is read and the others are named.
@@ -399,29 +391,25 @@ Test(open, numpy_validation)
                                            {"x_validation", "y_validation"},
                                            {"validation_images", "validation_labels"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        folder f = folder_new();
+        scoped(folder_remove) folder f = folder_new();
         char x[40], y[40];
         snprintf(x, sizeof x, "%s.npy", names[i][0]);
         snprintf(y, sizeof y, "%s.npy", names[i][1]);
         put(&f, x, u1_npy, sizeof u1_npy);
         put(&f, y, i8_labels_npy, sizeof i8_labels_npy);
-        adj_dataset *d = open_part(f.path, ADJ_VALIDATION, NULL);
+        scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_VALIDATION, NULL);
         cr_expect(d->n == 2 && d->labels[1] == 3 && !adj_dataset_has_part(f.path, ADJ_TRAIN));
-        adj_dataset_free(d);
-        folder_remove(&f);
     }
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put(&f, "b.npz", "x", 1);
     put(&f, "a.npz", keras_npz, sizeof keras_npz);
-    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out, "1 other .npz file");
-    adj_dataset_free(d);
-    folder_remove(&f);
 }
 
 Test(open, numpy_files)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t bytes[sizeof u1_npy];
     put(&f, "x.npy", be_f8_npy, sizeof be_f8_npy); /* 0 .. 1: multiplied by 255 */
     put(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
@@ -478,7 +466,6 @@ Test(open, numpy_files)
         put(&f, "x.npy", bytes, sizeof bytes);
         expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
     }
-    folder_remove(&f);
 }
 
 /* Alpha of an array is laid over the background as that of a file is: to the same bits, and within
@@ -506,7 +493,7 @@ Test(open, alpha_of_arrays)
         float got[18], from_file[18];
         memcpy(o.background, cases[i].background, 3);
         memcpy(of_file.background, cases[i].background, 3);
-        adj_dataset *d = open_part(f.path, ADJ_TRAIN, &o);
+        scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, &o);
         cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
         cr_assert_eq(
             adj_image_decode(rgba_png, sizeof rgba_png, "", &of_file, from_file, NULL, NULL),
@@ -514,7 +501,6 @@ Test(open, alpha_of_arrays)
         cr_expect_arr_eq(got, from_file, sizeof got);
         for (int k = 0; k < 18; k++)
             cr_expect_float_eq(got[k], cases[i].expected[k], 0.501f, "%d: %g", k, got[k]);
-        adj_dataset_free(d);
     }
     remove_all(&f);
 }
@@ -600,10 +586,9 @@ Test(open, names_in_a_folder)
     put(&b, "1.png", rgb_png, sizeof rgb_png);
     put(&mac, "1.png", rgb_png, sizeof rgb_png);
     put(&git, "1.png", rgb_png, sizeof rgb_png);
-    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 6 && d->classes == 2, "%d images, %d classes", (int)d->n, d->classes);
     cr_expect_str_eq(d->class_names[0], "a");
-    adj_dataset_free(d);
     remove_all(&f);
 }
 
@@ -625,13 +610,12 @@ Test(open, folder_of_webp)
     memcpy(file + pixels + 8 + JUNK, turned_webp + pixels, EXIF);
     put(&a, "1.webp", file, sizeof file);
     put(&b, "1.WEBP", lossless_webp, sizeof lossless_webp);
-    adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+    scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 2 && d->h == 3 && d->w == 2 && d->c == 3 && d->resized == 1);
     float expected[18];
     for (int i = 0; i < 18; i++)
         expected[i] = turned_pixels[i];
     expect_floats(d, 0, expected, 18);
-    adj_dataset_free(d);
     remove_all(&f);
 }
 
@@ -680,7 +664,7 @@ Test(open, unreadable_folder)
 
 Test(open, nothing_there)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     expect_refused(f.path, ADJ_TRAIN, NULL, "one folder of images (.png, .jpg, .jpeg, ");
     expect_refused("no such folder", ADJ_TRAIN, NULL, "no such folder: No such file or directory");
     put(&f, "a.npz", "PK", 2);
@@ -690,5 +674,4 @@ Test(open, nothing_there)
     cr_expect_eq(adj_dataset_open(f.path, (adj_dataset_part)3, NULL, &d), ADJ_EARG);
     adj_dataset_free(d);
     cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_NUMPY);
-    folder_remove(&f);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "io/weights/net.h"
+#include "tests/io/scoped.h"
 
 static const char *const names[] = {"cat", "dog \"two\"", "M\xc3\xa4use"};
 static const adj_model_card card = {.model = "mobilenet_v1_0.5_128",
@@ -55,7 +56,7 @@ static adj_tensors *file_of(const folder *f, int n, const adj_metadata list[])
 
 Test(card, there_and_back)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     adj_metadata *list = NULL;
     adj_model_card *back = NULL;
     adj_error error = {0};
@@ -111,7 +112,6 @@ Test(card, there_and_back)
     cr_expect(back->model == NULL && back->format == ADJ_NHWC);
     free(back);
     adj_tensors_free(t);
-    folder_remove(&f);
 }
 
 static const adj_metadata lies[] = {
@@ -149,7 +149,7 @@ static const adj_metadata lies[] = {
 
 Test(card, is_not_believed)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         adj_metadata list[ENTRIES];
         adj_model_card *back = NULL;
@@ -159,16 +159,14 @@ Test(card, is_not_believed)
         for (int k = 0; k < ENTRIES; k++)
             if (strcmp(list[k].key, lies[i].key) == 0)
                 list[k].value = lies[i].value;
-        adj_tensors *t = file_of(&f, ENTRIES, list);
+        scoped(release_tensors) adj_tensors *t = file_of(&f, ENTRIES, list);
         cr_expect_eq(adj_model_card_read(t, &back, &error), ADJ_EIO, "%s %s", lies[i].key,
                      lies[i].value);
         snprintf(words, sizeof words, "its entry %s is wrong (got ",
                  strcmp(lies[i].value, "4") == 0 ? "class_names" : lies[i].key);
         cr_expect_not_null(strstr(error.message, words), "%s: %s", words, error.message);
         cr_expect_null(back);
-        adj_tensors_free(t);
     }
-    folder_remove(&f);
 }
 
 Test(card, cannot_be_written)

@@ -1,5 +1,6 @@
 /* test_load.c - loading in part, what is reported of it, and training executors. */
 #include "io/weights/net.h"
+#include "tests/plan.h"
 
 enum { REPORTS = 64 };
 
@@ -38,7 +39,7 @@ Test(load, in_part)
 {
     static torch_weights w;
     static reports all;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors");
     adj_error error = {0};
     fill_torch(&w);
@@ -89,7 +90,6 @@ Test(load, in_part)
     cr_expect_eq(adj_weights_load_with(n.e, path.s, &o, &error), ADJ_EIO);
     cr_expect_not_null(strstr(error.message, "nothing in the file fits"), "%s", error.message);
     net_free(&n);
-    folder_remove(&f);
 }
 
 /* y = x w + b trained by momentum. */
@@ -103,8 +103,7 @@ static adj_exec *trainer(adj_graph *g, uint64_t seed)
     const adj_exec_opts o = {
         .n_fetch = 1, .fetch = &loss, .updates = u, .backend = "naive", .seed = seed};
     const float ones[3] = {1, 1, 1}, rate = 0.01F;
-    adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(g, &o);
     adj_set(e, x, ones, sizeof ones);
     adj_set(e, lr, &rate, sizeof rate);
     cr_assert_eq(adj_run(e), ADJ_OK);
@@ -113,7 +112,7 @@ static adj_exec *trainer(adj_graph *g, uint64_t seed)
 
 Test(load, a_training_executor_from_weights_alone)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors"), all = in_folder(&f, "all.safetensors"),
               some = in_folder(&f, "some.safetensors");
     const float w[6] = {1, 2, 3, 4, 5, 6}, b[2] = {7, 8};
@@ -121,8 +120,8 @@ Test(load, a_training_executor_from_weights_alone)
                              {"fc/b", ADJ_ELEM_F32, {1, {2}}, b},
                              {"fc/w/momentum", ADJ_ELEM_F32, {2, {3, 2}}, w}};
     adj_error error = {0};
-    adj_graph *g = adj_graph_new();
-    adj_exec *e = trainer(g, 1);
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_exec) adj_exec *e = trainer(g, 1);
     float got[6], zero[6] = {0};
     cr_assert_eq(adj_weights_save(e, all.s, 0, NULL, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
@@ -142,21 +141,18 @@ Test(load, a_training_executor_from_weights_alone)
     const adj_weights_opts exact = {.exact = 1};
     cr_expect_eq(adj_weights_load_with(e, path.s, &exact, &error), ADJ_EIO);
     cr_expect_eq(adj_weights_load_with(e, all.s, &exact, &error), ADJ_OK, "%s", error.message);
-    adj_exec_free(e);
-    adj_graph_free(g);
-    folder_remove(&f);
 }
 
 Test(load, elements_that_cannot_be_had)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors");
     const double w[6] = {1, 2, 3, 4, 5, 0.1};
     const int64_t b[2] = {7, 8};
     adj_tensor t[2] = {{"fc/w", ADJ_ELEM_F64, {2, {3, 2}}, w}, {"fc/b", ADJ_ELEM_F64, {1, {2}}, w}};
     adj_error error = {0};
-    adj_graph *g = adj_graph_new();
-    adj_exec *e = trainer(g, 1);
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_exec) adj_exec *e = trainer(g, 1);
     float got[6];
     cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
     cr_assert_eq(adj_weights_load(e, path.s, &error), ADJ_OK, "%s", error.message);
@@ -170,7 +166,4 @@ Test(load, elements_that_cannot_be_had)
     cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
     cr_expect_eq(adj_weights_load(e, path.s, &error), ADJ_ESHAPE);
     cr_expect_not_null(strstr(error.message, "got i64 [2], expected f32 [2]"), "%s", error.message);
-    adj_exec_free(e);
-    adj_graph_free(g);
-    folder_remove(&f);
 }

@@ -1,6 +1,7 @@
 /* test_map.c - weights under other programs' names and in their layouts: a net of PyTorch's
  * computes what PyTorch computes. */
 #include "io/weights/net.h"
+#include "tests/plan.h"
 
 static adj_status load(const small_net *n, const char *path, const char *map, adj_error *error)
 {
@@ -18,7 +19,7 @@ static void put_torch(const char *path)
 
 Test(map, pytorch_computes_the_same)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors");
     adj_error error = {0};
     put_torch(path.s);
@@ -28,13 +29,12 @@ Test(map, pytorch_computes_the_same)
         expect_torch_logits(&n, 1e-5);
         net_free(&n);
     }
-    folder_remove(&f);
 }
 
 /* bf16, which is the upper half of a float. */
 Test(map, halves_are_converted)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors");
     static torch_weights w;
     static uint16_t half[DICT][MOST];
@@ -58,7 +58,6 @@ Test(map, halves_are_converted)
     cr_assert_eq(adj_get(n.e, adj_find(n.g, "fc1/b"), bias, sizeof bias), ADJ_OK);
     cr_expect_arr_eq(bias, w.value[8], sizeof bias);
     net_free(&n);
-    folder_remove(&f);
 }
 
 /* The same map, written by hand. */
@@ -78,7 +77,7 @@ static const char by_hand[] =
 
 Test(map, a_file)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
     adj_error error = {0};
     put_torch(path.s);
@@ -90,7 +89,6 @@ Test(map, a_file)
     cr_assert_eq(load(&n, path.s, map.s, &error), ADJ_OK, "%s", error.message);
     expect_torch_logits(&n, 1e-5);
     net_free(&n);
-    folder_remove(&f);
 }
 
 static const struct {
@@ -124,7 +122,7 @@ static const struct {
 
 Test(map, files_that_are_none)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
     adj_error error;
     put_torch(path.s);
@@ -142,7 +140,6 @@ Test(map, files_that_are_none)
     cr_expect_eq(load(&n, path.s, "/nowhere/map", &error), ADJ_EIO);
     cr_expect_not_null(strstr(error.message, "expected pytorch, keras or a file"));
     net_free(&n);
-    folder_remove(&f);
 }
 
 /* Entries that do not fit the tensors: nothing is loaded. */
@@ -161,7 +158,7 @@ static const struct {
 
 Test(map, what_does_not_fit)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
     adj_error error;
     put_torch(path.s);
@@ -183,7 +180,6 @@ Test(map, what_does_not_fit)
         cr_expect_not_null(strstr(error.message, unfit[i].words), "case %zu: %s", i, error.message);
     }
     net_free(&n);
-    folder_remove(&f);
 }
 
 static char *print_of(const char *model, const char *map)
@@ -236,9 +232,8 @@ static const struct {
 Test(map, names_of_models)
 {
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        char *text = print_of(lines[i].model, lines[i].map);
+        scoped(release) char *text = print_of(lines[i].model, lines[i].map);
         cr_expect_not_null(strstr(text, lines[i].line), "%s is not in\n%s", lines[i].line, text);
-        free(text);
     }
 }
 
@@ -246,7 +241,7 @@ Test(map, names_of_models)
 Test(map, there_and_back)
 {
     static torch_weights w;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors");
     adj_tensors *theirs = NULL, *ours = NULL, *again = NULL;
     adj_error error = {0};
@@ -289,7 +284,6 @@ Test(map, there_and_back)
     adj_tensors_free(ours);
     adj_tensors_free(theirs);
     net_free(&n);
-    folder_remove(&f);
 }
 
 /* Keras's layouts are ours; the file's spelling is found. */
@@ -303,7 +297,7 @@ Test(map, keras)
         {"fc1/b", "fc1%sbias%s"},       {"logits/w", "dense%skernel%s"},
         {"logits/b", "dense%sbias%s"}};
     enum { PARTS = sizeof parts / sizeof parts[0] };
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "k.safetensors");
     adj_error error = {0};
     float want[BATCH * CLASSES], got[BATCH * CLASSES], running[8];
@@ -335,5 +329,4 @@ Test(map, keras)
         net_free(&to);
     }
     net_free(&from);
-    folder_remove(&f);
 }

@@ -1,6 +1,7 @@
 /* test_prefix.c - weights whose names stand in another program's wrappers: prefixes, Keras's own
  * numbering and its files' nesting. The logits are PyTorch's, and Keras's layouts are ours. */
 #include "io/weights/net.h"
+#include "tests/plan.h"
 
 enum { ROOM = 2 * DICT };
 
@@ -41,7 +42,7 @@ Test(prefix, pytorch)
                                               {"backbone.", ""},
                                               {"", ""}};
     static torch_weights w;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.safetensors");
     fill_torch(&w);
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
@@ -56,7 +57,6 @@ Test(prefix, pytorch)
         expect_torch_logits(&n, 1e-5);
         net_free(&n);
     }
-    folder_remove(&f);
 }
 
 /* The same names twice: those without a prefix are taken; of two prefixes neither is. */
@@ -64,7 +64,7 @@ Test(prefix, two_sets)
 {
     static torch_weights w;
     static const float zeros[MOST];
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.safetensors");
     fill_torch(&w);
     for (int has_prefix = 0; has_prefix < 2; has_prefix++) {
@@ -88,7 +88,6 @@ Test(prefix, two_sets)
         }
         net_free(&n);
     }
-    folder_remove(&f);
 }
 
 /* A prefix is found behind any number of others, each of one name. */
@@ -99,7 +98,7 @@ Test(prefix, behind_many_others)
     static char name[OTHERS + DICT][96];
     static torch_weights w;
     static const float zeros[MOST];
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.safetensors");
     adj_error error = {0};
     fill_torch(&w);
@@ -118,14 +117,13 @@ Test(prefix, behind_many_others)
     cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
     expect_torch_logits(&n, 1e-5);
     net_free(&n);
-    folder_remove(&f);
 }
 
 /* A dictionary in an .npz, and PyTorch's names without a map. */
 Test(prefix, npz_and_a_missing_map)
 {
     static torch_weights w;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.npz");
     adj_error error = {0};
     named all = {.n = 0};
@@ -140,7 +138,6 @@ Test(prefix, npz_and_a_missing_map)
     cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
     expect_torch_logits(&n, 1e-5);
     net_free(&n);
-    folder_remove(&f);
 }
 
 /* ---- Keras ---- */
@@ -196,7 +193,7 @@ static void put_keras(const small_net *from, const char *const names[PARTS], int
 
 Test(prefix, keras)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "k.safetensors");
     float want[BATCH * CLASSES], got[BATCH * CLASSES];
     small_net from = net_of(ADJ_NHWC, ADJ_F32);
@@ -225,5 +222,4 @@ Test(prefix, keras)
     cr_expect_not_null(strstr(error.message, "no tensor "), "%s", error.message);
     net_free(&to);
     net_free(&from);
-    folder_remove(&f);
 }

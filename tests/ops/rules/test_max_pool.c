@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
+#include "tests/plan.h"
 
 /* What is fetched beside y, dv and db, or reads what only the pool reads otherwise. */
 typedef enum {
@@ -78,7 +79,7 @@ static void set_leaf(adj_exec *e, const adj_node *n, int seed, int special)
     static const double odd[] = {-0.0, NAN, 2, 2};
     const adj_type type = adj_node_type(n);
     int64_t elems = adj_shape_elems(type.shape);
-    char *data = malloc((size_t)elems * 8);
+    scoped(release) char *data = malloc((size_t)elems * 8);
     uint32_t state = (uint32_t)seed * 2654435761u + 1;
     for (int64_t i = 0; i < elems; i++) {
         state = state * 1664525u + 1013904223u;
@@ -88,13 +89,11 @@ static void set_leaf(adj_exec *e, const adj_node *n, int seed, int special)
         adj_store(type.dtype, data, i, special && word % 29 == 0 ? odd[word / 29 % 4] : v);
     }
     adj_set(e, n, data, (size_t)elems * adj_dtype_size(type.dtype)); /* or it is not needed */
-    free(data);
 }
 
 /* Results one after the other, as doubles; *text: the graph that was planned. */
 static double *run(const layer *l, const char *backend, int64_t *n, char **text)
 {
-    adj_exec *e;
     size_t size;
     FILE *trace = open_memstream(text, &size);
     adj_exec_opts opts = {.n_fetch = l->n,
@@ -103,7 +102,7 @@ static double *run(const layer *l, const char *backend, int64_t *n, char **text)
                           .threads = 2,
                           .debug.canaries = 1,
                           .debug.trace = trace};
-    cr_assert_eq(adj_exec_new(l->g, &opts, &e), ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(l->g, &opts);
     set_leaf(e, l->x0, 1, 1);
     set_leaf(e, l->b, 2, 0);
     set_leaf(e, l->dy, 3, 0);
@@ -118,12 +117,11 @@ static double *run(const layer *l, const char *backend, int64_t *n, char **text)
     for (int64_t i = 0, at = 0; i < l->n; i++) {
         const adj_type type = adj_node_type(l->fetch[i]);
         int64_t elems = adj_shape_elems(type.shape);
-        void *data = malloc((size_t)elems * 8);
+        scoped(release) void *data = malloc((size_t)elems * 8);
         cr_assert_eq(adj_get(e, l->fetch[i], data, (size_t)elems * adj_dtype_size(type.dtype)),
                      ADJ_OK);
         for (int64_t k = 0; k < elems; k++)
             v[at++] = adj_load(type.dtype, data, k);
-        free(data);
     }
     adj_exec_free(e);
     return v;
@@ -221,7 +219,6 @@ static void expect_type(adj_dtype dtype, adj_format format)
 }
 
 /* What a pass makes of a graph is looked at: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(max_pool_rules, .init = plan_as_usual);
 
 Test(max_pool_rules, f32) { expect_type(ADJ_F32, ADJ_NHWC); }

@@ -1,21 +1,18 @@
-/* test_many.c - any number of images through a predictor of any number of threads: probabilities,
- * loss and right answers of a net of one matrix, by their formulas in f64. */
+/* test_predictor.c - any number of images through a predictor of any number of threads:
+ * probabilities, loss and right answers of a net of one matrix, by their formulas in f64; and a
+ * built-in model's weights as other programs write them: without a card, and of other channels and
+ * classes than the model's own three and ten. */
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "adjoint_fit.h"
 #include "io/folder.h"
+#include "train/tiny.h"
 
 enum { MAX_N = 100, CLASSES = 3 };
 static const float w[CLASSES] = {0.5F, -0.25F, 0.125F}, b[CLASSES] = {-1, 2, 0.5F};
 
-static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
-{
-    (void)training;
-    (void)user;
-    return adj_layer_dense(x, "logits", classes);
-}
-static const adj_net net = {.build = build, .name = "line", .h = 1, .w = 1, .c = 1, .classes = 3};
+static const adj_net net = {
+    .build = linear_build, .name = "line", .h = 1, .w = 1, .c = 1, .classes = 3};
 
 static adj_predictor *predictor_of(const folder *f, int threads)
 {
@@ -91,7 +88,7 @@ static void expect_score(adj_predictor *p, int n, const uint8_t pixels[], const 
 Test(many, any_number_on_any_threads)
 {
     static const int counts[] = {1, 2, 15, 16, 31, 32, 33, 48, 63, 100};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t pixels[MAX_N];
     int32_t labels[MAX_N];
     for (int i = 0; i < MAX_N; i++) {
@@ -99,16 +96,70 @@ Test(many, any_number_on_any_threads)
         labels[i] = i * i % CLASSES;
     }
     for (int threads = 1; threads <= 3; threads++) {
-        adj_predictor *whole = predictor_of(&f, threads);
+        scoped(release_predictor) adj_predictor *whole = predictor_of(&f, threads);
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
-            adj_predictor *p = predictor_of(&f, threads);
+            scoped(release_predictor) adj_predictor *p = predictor_of(&f, threads);
             expect_probabilities(whole, counts[k], pixels);
             expect_probabilities(p, counts[k], pixels);
             expect_score(p, counts[k], pixels, labels);
             expect_score(whole, counts[k], pixels, labels);
-            adj_predictor_free(p);
         }
-        adj_predictor_free(whole);
     }
-    folder_remove(&f);
+}
+
+/* ---- weights of other programs ---- */
+
+enum { CHANNELS = 1, FOREIGN_CLASSES = 4, ROOM = 128 };
+static const adj_net foreign = {.name = "resnet8"};
+
+/* Initial weights of resnet8 for gray images of four classes, in a file that says nothing of them
+ * but that PyTorch wrote it; theirs: with PyTorch's names and layouts. */
+static void put_weights(const char *path, int theirs)
+{
+    const adj_metadata note = {"format", "pt"};
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *logits =
+        adj_model_logits(g, adj_model_find(foreign.name, NULL),
+                         &(adj_model_opts){.channels = CHANNELS, .classes = FOREIGN_CLASSES});
+    scoped(release_tensors) adj_tensors *file = NULL, *converted = NULL;
+    adj_tensor tensor[ROOM];
+
+    scoped(release_exec) adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &logits});
+    cr_assert_eq(adj_weights_save(e, path, 1, &note, NULL), ADJ_OK);
+    if (theirs) {
+        cr_assert_eq(adj_tensors_read(path, &file), ADJ_OK);
+        cr_assert_eq(adj_weights_convert(file, g, "pytorch", 1, &converted, NULL), ADJ_OK);
+        const int n = adj_tensors_count(converted);
+        cr_assert_leq(n, ROOM);
+        for (int i = 0; i < n; i++)
+            tensor[i] = adj_tensors_at(converted, i);
+        cr_assert_eq(adj_tensors_write(path, n, tensor, 1, &note, NULL), ADJ_OK);
+    }
+}
+
+Test(foreign_weights, tell_their_channels_and_classes)
+{
+    scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "pt.safetensors");
+    for (int theirs = 0; theirs < 2; theirs++) {
+        const adj_weights_opts load = {.map = theirs ? "pytorch" : NULL};
+        const adj_predictor_opts o = {.weights = &load};
+        adj_predictor *p = NULL;
+        adj_error error = {0};
+        put_weights(path.s, theirs);
+        cr_assert_eq(adj_predictor_load(path.s, &foreign, &o, &p, &error), ADJ_OK, "%s",
+                     error.message);
+        cr_expect_eq(adj_predictor_card(p)->classes, FOREIGN_CLASSES);
+        cr_expect_eq(adj_predictor_card(p)->channels, CHANNELS);
+        adj_predictor_free(p);
+        p = NULL;
+        cr_expect_eq(
+            adj_predictor_load(path.s, &(adj_net){.name = "resnet8", .classes = 5}, &o, &p, &error),
+            ADJ_ESHAPE);
+        cr_expect_null(p);
+        cr_expect_not_null(strstr(error.message, "4 classes (expected "), "%s", error.message);
+        cr_expect_eq(adj_predictor_load(path.s, &(adj_net){.name = "lenet"}, &o, &p, &error),
+                     ADJ_ESHAPE);
+        cr_expect_not_null(strstr(error.message, "[5, 5, 1, 32]"), "%s", error.message);
+    }
 }

@@ -1,0 +1,29 @@
+/* plan.h - plans that must succeed, and what a test frees at the end of a block. */
+#ifndef TESTS_PLAN_H
+#define TESTS_PLAN_H
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "adjoint.h"
+
+/* Before a declaration: release(&variable) is called where its scope ends, in the reverse order. */
+#define scoped(release) __attribute__((cleanup(release)))
+
+/* Frees a pointer's memory. */
+static inline void release(void *pointer) { free(*(void **)pointer); }
+static inline void release_graph(adj_graph **g) { adj_graph_free(*g); }
+static inline void release_exec(adj_exec **e) { adj_exec_free(*e); }
+
+/* A suite's .init: what the plan is by itself is looked at, whatever all tests are run with. */
+static inline void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
+
+static inline adj_exec *plan_of(adj_graph *g, const adj_exec_opts *o)
+{
+    adj_exec *e = NULL;
+    adj_status status = adj_exec_new(g, o, &e);
+    cr_assert_eq(status, ADJ_OK, "%s%s", adj_graph_message(g), adj_exec_message(e));
+    return e;
+}
+
+#endif

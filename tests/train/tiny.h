@@ -1,0 +1,78 @@
+/* tiny.h - the data, nets and trainers that the tests of trainings share. */
+#ifndef TESTS_TRAIN_TINY_H
+#define TESTS_TRAIN_TINY_H
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_fit.h"
+#include "tests/io/scoped.h"
+
+/* Images with noise from a counter, in which class k is brighter where a value's number is k modulo
+ * the classes; labels in turn. */
+static inline adj_dataset *tiny_data(int64_t n, int h, int w, int c, int classes, unsigned seed)
+{
+    const int64_t each = (int64_t)h * w * c;
+    scoped(release) uint8_t *images = malloc((size_t)(n * each));
+    scoped(release) int32_t *labels = malloc((size_t)n * sizeof *labels);
+    adj_dataset *d;
+    for (int64_t i = 0; i < n * each; i++) {
+        const int64_t label = labels[i / each] = (int32_t)(i / each * 7 % classes);
+        seed = seed * 1103515245u + 12345u;
+        images[i] = (uint8_t)((seed >> 16) % 120 + (i % each % classes == label ? 100 : 0));
+    }
+    cr_assert_eq(adj_dataset_new(n, h, w, c, classes, images, labels, 1, &d), ADJ_OK);
+    return d;
+}
+
+/* Batch norm: the images of a batch depend on each other. */
+static inline adj_node *tiny_build(adj_node *x, int64_t classes, int training, void *user)
+{
+    const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
+    const adj_batch_norm_layer norm = {.training = training};
+    (void)user;
+    x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
+    return adj_layer_dense(x, "logits", classes);
+}
+static const adj_net tiny_net = {.name = "tiny", .build = tiny_build};
+
+static inline adj_node *linear_build(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)training, (void)user;
+    return adj_layer_dense(x, "logits", classes);
+}
+static const adj_net linear_net = {.name = "linear", .build = linear_build};
+
+static inline adj_trainer *tiny_trainer(const adj_net *net, const adj_dataset *train,
+                                        const adj_dataset *held_out, const adj_fit_opts *o)
+{
+    adj_trainer *t = NULL;
+    adj_error error = {0};
+    cr_assert_eq(adj_trainer_new(net, train, held_out, o, &t, &error), ADJ_OK, "%s", error.message);
+    return t;
+}
+
+static inline adj_predictor *tiny_fit(const adj_net *net, const adj_dataset *train,
+                                      const adj_dataset *held_out, const adj_fit_opts *o)
+{
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_assert_eq(adj_fit(net, train, held_out, o, &p, &error), ADJ_OK, "%s", error.message);
+    return p;
+}
+
+/* adj_fit fails so, with these words in its message, and makes nothing, unless a step fails. */
+static inline void expect_no_fit(const adj_net *net, const adj_dataset *train,
+                                 const adj_dataset *held_out, const adj_fit_opts *o,
+                                 adj_status status, const char *words)
+{
+    scoped(release_predictor) adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_expect_eq(adj_fit(net, train, held_out, o, &p, &error), status, "%s: %s", words,
+                 error.message);
+    cr_expect(p == NULL || strstr(words, "step") != NULL, "%s", words);
+    cr_expect_not_null(strstr(error.message, words), "expected %s, got %s", words, error.message);
+}
+
+#endif
