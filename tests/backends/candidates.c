@@ -146,11 +146,10 @@ static double *load(const candidate *c, const memory *m)
     size_t bytes = layout_bytes_of(c->backend, NULL, type);
     int64_t n = adj_shape_elems(type.shape);
     double *y = malloc((size_t)n * sizeof *y + 1);
-    char *plain = guarded(bytes + 2 * GUARD);
+    scoped(release) char *plain = guarded(bytes + 2 * GUARD);
     reorder(c, c->prep->out[0], NULL, type, m->out[0], plain + GUARD);
     expect_guards(plain + GUARD, bytes, "plain result");
     adj_convert(type.dtype, plain + GUARD, ADJ_F64, y, n);
-    free(plain);
     return y;
 }
 
@@ -286,7 +285,7 @@ int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *
                       double rtol, double atol, const char *label)
 {
     int64_t elements = adj_shape_elems(node[n - 1]->type.shape);
-    double *want = by_naive(f, node[n - 1]);
+    scoped(release) double *want = by_naive(f, node[n - 1]);
     int candidate = 0;
     for (;; candidate++) {
         char text[512];
@@ -299,6 +298,5 @@ int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *
         expect_close(o.y, want, elements, rtol, atol, text);
         free(o.y);
     }
-    free(want);
     return candidate;
 }

@@ -115,7 +115,7 @@ double *run_tested(const tested_kernel *k, fixture *f, const char *isa, int thre
                    const adj_node *const node[], const char *text)
 {
     const int can_pack = node[0]->op != k->never_packed;
-    test_backend t = direct_open(isa, threads, k->math);
+    scoped(backend_close) test_backend t = direct_open(isa, threads, k->math);
     double *y = NULL;
     for (int is_kept = 0; is_kept <= (k->packed != NULL); is_kept++) {
         t.invariant = is_kept ? UINT32_MAX : 0;
@@ -132,7 +132,6 @@ double *run_tested(const tested_kernel *k, fixture *f, const char *isa, int thre
         if (k->is_only)
             cr_assert_eq(run_candidate(f, &t, n, node, 1).status, ADJ_ENOKERNEL);
     }
-    backend_close(&t);
     return y;
 }
 
@@ -252,8 +251,8 @@ void expect_same_bits_for_any_threads(const tested_kernel *k, oracle_conv row, a
 
 unsigned results_of(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa)
 {
-    conv_problem p = conv_problem_new(row, dtype, REALS);
-    test_backend t = direct_open(isa, 2, k->math);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, REALS);
+    scoped(backend_close) test_backend t = direct_open(isa, 2, k->math);
     unsigned bits = 0;
     for (int r = 0; r < 3; r++) {
         const adj_node *node = p.result[r];
@@ -261,8 +260,6 @@ unsigned results_of(const tested_kernel *k, oracle_conv row, adj_dtype dtype, co
         bits |= (unsigned)is_of(k, &o, isa) << r;
         free(o.y);
     }
-    backend_close(&t);
-    conv_problem_free(&p);
     return bits;
 }
 

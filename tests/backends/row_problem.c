@@ -141,7 +141,7 @@ int row_run_steps(row_problem *s, int threads, int nodes)
                        .backend = "direct",
                        .threads = threads,
                        .debug.canaries = 1};
-    adj_exec *e = plan_of(s->f.g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(s->f.g, &o);
     fixture_set(&s->f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     int steps = 0;
@@ -151,7 +151,6 @@ int row_run_steps(row_problem *s, int threads, int nodes)
         expect_one_kernel(s, e);
     for (int i = 0; i < s->n; i++)
         s->got[i] = fixture_get(e, s->out[i]);
-    adj_exec_free(e);
     return steps;
 }
 

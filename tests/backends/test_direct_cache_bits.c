@@ -67,7 +67,7 @@ static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_
                              .math = ADJ_MATH_FAST,
                              .threads = 2};
     const adj_type t = adj_node_type(y);
-    adj_exec *e = plan_of(f->g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     for (int i = 0; i < f->n_in; i++) {
         const adj_type in = adj_node_type(f->in[i]);
         const int64_t n = adj_shape_elems(in.shape);
@@ -80,7 +80,6 @@ static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_
     *arena = adj_exec_stats(e).arena_bytes;
     char *data = malloc(*bytes);
     cr_assert_eq(adj_get(e, y, data, *bytes), ADJ_OK);
-    adj_exec_free(e);
     return data;
 }
 

@@ -9,6 +9,7 @@
 #include "tests/isa.h"
 #include "tests/philox.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MAX_N = 20001, STEP = -7 };
@@ -20,7 +21,7 @@ static double number(int64_t i) { return (double)(i % 61) - 30; }
 static void *run(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout_attrs *attrs,
                  int threads, const void *x)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *in = adj_input(g, "x", dtype, (adj_shape){1, {n}});
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
     adj_node *y = adj_node_new2(&adj_op_dropout, in, step, attrs);
@@ -28,7 +29,7 @@ static void *run(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout
         .n_fetch = 1, .fetch = &y, .backend = "direct", .threads = threads, .debug.canaries = 1};
     const size_t bytes = (size_t)n * adj_dtype_size(dtype);
     void *got = malloc(bytes);
-    adj_exec *e = plan_of(g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     if (attrs->rate > 0) /* else it is x */
         cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s",
                            adj_exec_step_at(e, 0).impl);
@@ -36,8 +37,6 @@ static void *run(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout
     cr_assert_eq(adj_set(e, step, &(int32_t){STEP}, sizeof(int32_t)), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     cr_assert_eq(adj_get(e, y, got, bytes), ADJ_OK);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return got;
 }
 

@@ -32,13 +32,12 @@ static results run(const fixture *f, int n, adj_node *const y[], int unfused)
     const adj_exec_opts o = {
         .n_fetch = n, .fetch = y, .backend = "direct", .threads = 1, .debug.no_fusion = unfused};
     results r = {0};
-    adj_exec *e = plan_of(f->g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     r.steps = adj_exec_step_count(e);
     for (int i = 0; i < n; i++)
         r.value[i] = fixture_get(e, y[i]);
-    adj_exec_free(e);
     return r;
 }
 

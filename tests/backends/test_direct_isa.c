@@ -7,14 +7,15 @@
 
 #include "adjoint.h"
 #include "tests/isa.h"
+#include "tests/plan.h"
 
 /* The status of a plan of relu on direct where ADJOINT_MAX_ISA is word; impl: who computes it. */
 static adj_status plan_as(adj_dtype dtype, const char *word, char message[300], char impl[64])
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", dtype, (adj_shape){1, {64}}));
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "direct", .threads = 1};
-    adj_exec *e = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     if (word != NULL)
         setenv("ADJOINT_MAX_ISA", word, 1);
     else
@@ -22,8 +23,6 @@ static adj_status plan_as(adj_dtype dtype, const char *word, char message[300], 
     adj_status status = adj_exec_new(g, &o, &e);
     snprintf(message, 300, "%s", adj_exec_message(e));
     snprintf(impl, 64, "%s", status == ADJ_OK ? adj_exec_step_at(e, 0).impl : "");
-    adj_exec_free(e);
-    adj_graph_free(g);
     return status;
 }
 

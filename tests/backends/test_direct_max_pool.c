@@ -60,13 +60,12 @@ static double gradient_at(uint32_t word)
 static adj_node *filled(fixture *f, adj_dtype dtype, adj_shape shape, int kind, uint32_t key)
 {
     int64_t n = adj_shape_elems(shape);
-    double *v = malloc((size_t)n * sizeof *v + 1);
+    scoped(release) double *v = malloc((size_t)n * sizeof *v + 1);
     for (int64_t i = 0; i < n; i++) {
         uint32_t word = random_word(key, i);
         v[i] = kind == VALUES ? gradient_at(word) : value_at((values)kind, word);
     }
     adj_node *x = given(f, dtype, shape, v);
-    free(v);
     return x;
 }
 

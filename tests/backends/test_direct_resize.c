@@ -10,6 +10,7 @@
 #include "candidates.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MODES = 2, COORDINATES = 3, PART = 2048 /* RESIZE_BLOCK */, MAX_SUM = 256 };
@@ -73,7 +74,7 @@ static void drop(problem *p)
 /* The result on the direct backend, malloc'ed, of a step that impl does. */
 static void *run(const problem *p, int threads, const char *impl)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", p->dtype, p->src);
     adj_node *y = p->is_grad ? adj_resize_grad(x, p->z.ih, p->z.iw, &p->s)
                              : adj_resize(x, p->z.oh, p->z.ow, &p->s);
@@ -81,15 +82,13 @@ static void *run(const problem *p, int threads, const char *impl)
         .n_fetch = 1, .fetch = &y, .backend = "direct", .threads = threads, .debug.canaries = 1};
     const size_t bytes = (size_t)adj_shape_elems(p->dst) * adj_dtype_size(p->dtype);
     void *got = malloc(bytes);
-    adj_exec *e = plan_of(g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s, not a %s",
                        adj_exec_step_at(e, 0).impl, impl);
     cr_assert_eq(adj_set(e, x, p->data, (size_t)adj_shape_elems(p->src) * adj_dtype_size(p->dtype)),
                  ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     cr_assert_eq(adj_get(e, y, got, bytes), ADJ_OK);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return got;
 }
 

@@ -69,11 +69,10 @@ static double *values_by(const row_problem *s, adj_node *y, int threads, int no_
                        .backend = "direct",
                        .threads = threads,
                        .debug = {.canaries = 1, .no_fusion = no_fusion}};
-    adj_exec *e = plan_of(s->f.g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(s->f.g, &o);
     fixture_set(&s->f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     double *got = fixture_get(e, y);
-    adj_exec_free(e);
     return got;
 }
 

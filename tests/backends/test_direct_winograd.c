@@ -322,10 +322,9 @@ static int planned(fixture *f, adj_node *y, adj_math math)
 {
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .math = math};
     int found = 0;
-    adj_exec *e = plan_of(f->g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     for (int i = 0; i < adj_exec_step_count(e); i++)
         found += strncmp(adj_exec_step_at(e, i).impl, "winograd:", 9) == 0;
-    adj_exec_free(e);
     return found;
 }
 

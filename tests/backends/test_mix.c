@@ -30,7 +30,7 @@ static adj_node *network(fixture *f, adj_dtype dtype, adj_format format)
 /* The network's result and its gradient for each input, one after the other in v. */
 static adj_exec_info run_on(const char *backend, adj_dtype dtype, adj_format format, double *v[6])
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = network(&f, dtype, format), *result[6] = {y};
     int n_in = f.n_in;
     adj_node *dy = given_integers(&f, dtype, (adj_shape){2, {2, 3}}, -1, 1);
@@ -38,10 +38,8 @@ static adj_exec_info run_on(const char *backend, adj_dtype dtype, adj_format for
     for (int i = 0; i < 6; i++)
         v[i] = evaluate(&f, result[i], backend);
     adj_exec_opts o = {.n_fetch = 6, .fetch = result, .backend = backend};
-    adj_exec *e = plan_of(f.g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(f.g, &o);
     adj_exec_info info = adj_exec_stats(e);
-    adj_exec_free(e);
-    fixture_free(&f);
     return info;
 }
 
@@ -144,7 +142,7 @@ Test(mix, the_plan_says_where_and_why)
 /* Values of one shape in one layout, but of two types: each needs a reorder of its own. */
 static double *sum_of_two_types(const char *backend)
 {
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_conv nchw = {.padding = ADJ_SAME, .format = ADJ_NCHW};
     adj_node *y[2];
     for (int i = 0; i < 2; i++) {
@@ -154,7 +152,6 @@ static double *sum_of_two_types(const char *backend)
         y[i] = adj_cast(adj_conv2d(x, w, &nchw), ADJ_F32);
     }
     double *sum = evaluate(&f, adj_add(y[0], y[1]), backend);
-    fixture_free(&f);
     return sum;
 }
 

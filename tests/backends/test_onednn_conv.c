@@ -48,8 +48,8 @@ static double terms_of(const oracle_conv *r, int direction)
 
 static int expect_row(const oracle_conv *r, int direction, adj_dtype dtype, conv_fill fill)
 {
-    conv_problem p = conv_problem_new(*r, dtype, fill);
-    test_backend onednn = backend_open("onednn");
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(*r, dtype, fill);
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
     const adj_node *y = p.result[direction];
     double terms = terms_of(r, direction), rtol = 0, atol = 0;
     if (fill == REALS) { /* f32 sums of terms below 1: each partial sum rounds */
@@ -57,8 +57,6 @@ static int expect_row(const oracle_conv *r, int direction, adj_dtype dtype, conv
         atol = terms * terms * FLT_EPSILON / 4 + half_unit(dtype) * 1e-3;
     }
     int n = expect_candidates(&p.f, &onednn, 1, &y, rtol, atol, p.text);
-    backend_close(&onednn);
-    conv_problem_free(&p);
     return n;
 }
 

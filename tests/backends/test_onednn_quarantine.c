@@ -91,7 +91,7 @@ Test(onednn_quarantine, through_the_executor)
  * backends that do not compute it. */
 static adj_status plan_pool(const char *quarantine, char why[ADJ_WHY])
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_pool a = {.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}};
     const adj_shape in = {4, {2, 8, 8, 16}}, out = {4, {2, 7, 7, 16}};
     adj_node *dx = adj_avg_pool_grad(in, adj_input(g, "dy", ADJ_BF16, out), &a);
@@ -100,14 +100,12 @@ static adj_status plan_pool(const char *quarantine, char why[ADJ_WHY])
                              .backend = "onednn",
                              .debug.no_passes = 1,
                              .debug.quarantine = quarantine};
-    adj_exec *e = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     const adj_status status = adj_exec_new(g, &o, &e);
     snprintf(why, ADJ_WHY, "%s", adj_exec_message(e));
     for (int i = 0; i < adj_exec_step_count(e); i++)
         if (adj_exec_step_at(e, i).why != NULL)
             snprintf(why, ADJ_WHY, "%s", adj_exec_step_at(e, i).why);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return status;
 }
 

@@ -17,13 +17,12 @@ static result run_math(fixture *f, adj_node *y, const char *backend, adj_math ma
 {
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = backend, .debug.impl = "jit_wino", .math = math};
-    adj_exec *e = plan_of(f->g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     result r = {fixture_get(e, y), 0};
     for (int i = 0; i < adj_exec_step_count(e); i++)
         r.winograd += strstr(adj_exec_step_at(e, i).impl, "jit_wino") != NULL;
-    adj_exec_free(e);
     return r;
 }
 
@@ -42,7 +41,7 @@ static double distance(const double *a, const double *b, int64_t n)
  * CPU. */
 static int is_offered(fixture *f, const adj_node *y)
 {
-    test_backend t = backend_open_math("onednn", 1, ADJ_MATH_FAST);
+    scoped(backend_close) test_backend t = backend_open_math("onednn", 1, ADJ_MATH_FAST);
     int found = 0;
     for (int candidate = 0; !found; candidate++) {
         outcome o = run_candidate(f, &t, 1, &y, candidate);
@@ -51,7 +50,6 @@ static int is_offered(fixture *f, const adj_node *y)
         if (o.status == ADJ_ENOKERNEL)
             break;
     }
-    backend_close(&t);
     return found;
 }
 

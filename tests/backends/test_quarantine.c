@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/onednn/onednn.h"
+#include "tests/plan.h"
 #include "tools/cases.h"
 
 enum {
@@ -126,7 +127,7 @@ Test(quarantine, holds_for_classes)
 static int is_case_of(int row, const sweep_case *c)
 {
     int is_possible = 0;
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = sweep_node(g, c);
     if (y != NULL) {
         const adj_conv_geom *geom = c->pool ? &((const adj_pool_attrs *)y->attrs)->geom
@@ -139,7 +140,6 @@ static int is_case_of(int row, const sweep_case *c)
             .channels_last = 1}; /* images in NCHW are computed so, too */
         is_possible = is_known_fault(row, &i, (machine){.version = V3_7_2, .isa = AVX10_AMX_3});
     }
-    adj_graph_free(g);
     return is_possible;
 }
 

@@ -12,6 +12,7 @@
 #include "adjoint_ext.h"
 #include "base/memory_left.h"
 #include "system_root.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 static const int64_t mega = INT64_C(1) << 20;
@@ -58,19 +59,17 @@ static const adj_backend *const backends[] = {&counted, NULL};
 /* Plans relu of a tensor of so many bytes. */
 static adj_status plan(int64_t bytes, const adj_allocator *allocator, char message[300])
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {bytes / 4}}));
     adj_exec_opts o = {.n_fetch = 1,
                        .fetch = &y,
                        .threads = 1,
                        .debug.backends = backends,
                        .allocator = allocator};
-    adj_exec *e = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     prepared = 0;
     adj_status status = adj_exec_new(g, &o, &e);
     snprintf(message, 300, "%s", adj_exec_message(e));
-    adj_exec_free(e);
-    adj_graph_free(g);
     return status;
 }
 

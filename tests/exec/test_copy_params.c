@@ -13,8 +13,7 @@ static const adj_init one = {ADJ_INIT_CONSTANT, 1, 0};
 static adj_exec *plan(adj_graph *g, adj_node *y, adj_updates *u)
 {
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .updates = u, .backend = "naive"};
-    adj_exec *e = plan_of(g, &o);
-    return e;
+    return plan_of(g, &o);
 }
 
 /* The sum of n parameters of these names, with another value in each graph. */

@@ -7,6 +7,7 @@
 
 #include "exec/roofline.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 /* ---- two backends before naive, each with a kernel for relu ---- */
@@ -194,11 +195,10 @@ static const roofline machine = {.f32 = 48, .f64 = 24, .bf16 = 96, .f16 = 48, .m
 
 static double node_seconds(adj_dtype type)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *a = adj_input(g, "a", type, (adj_shape){2, {2, 3}});
     adj_node *b = adj_input(g, "b", type, (adj_shape){2, {3, 4}});
     const double seconds = roofline_node(&machine, adj_matmul(a, b, 0));
-    adj_graph_free(g);
     return seconds;
 }
 

@@ -14,8 +14,7 @@ static const adj_init two = {ADJ_INIT_CONSTANT, 2, 0};
 static adj_exec *exec_of(adj_graph *g, int n, adj_node *const fetch[], const adj_updates *u)
 {
     adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .updates = u, .backend = "naive"};
-    adj_exec *e = plan_of(g, &o);
-    return e;
+    return plan_of(g, &o);
 }
 
 static void expect(adj_exec *e, adj_node *n, float a, float b, float c)

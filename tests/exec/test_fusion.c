@@ -9,6 +9,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 enum { BATCH = 2, MAX_PARAMS = 16 };
 
@@ -148,7 +149,7 @@ static trained train(network build, adj_dtype dtype, adj_exec_opts o)
     o.fetch = &loss;
     o.updates = u;
     o.threads = 2;
-    adj_exec *e = plan_of(r.g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(r.g, &o);
     set_integers(e, x, 1, -2, 2, 3);
     set_integers(e, dy, 2, 1, 3, 1);
     for (int i = 0; i < r.n; i++)
@@ -171,7 +172,6 @@ static trained train(network build, adj_dtype dtype, adj_exec_opts o)
         int n = adj_exec_step_at(e, i).n_node;
         t.together = n > t.together ? n : t.together;
     }
-    adj_exec_free(e);
     adj_graph_free(r.g);
     return t;
 }
@@ -273,7 +273,7 @@ static adj_status plan_with(const char *words, int *together, int *timed, char m
     adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {BATCH, 8, 8, 16}});
     adj_node *y = adj_relu(conv(&r, x, 3, 1, 16));
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y};
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     *together = 0;
     setenv("ADJOINT_PLAN", words, 1);
     adj_status status = adj_exec_new(r.g, &o, &e);
@@ -284,7 +284,6 @@ static adj_status plan_with(const char *words, int *together, int *timed, char m
     *timed = adj_exec_stats(e).timed;
     snprintf(message, 256, "%s", adj_exec_message(e));
     snprintf(note, 256, "%s", adj_exec_warning(e));
-    adj_exec_free(e);
     adj_graph_free(r.g);
     return status;
 }

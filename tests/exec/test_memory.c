@@ -11,6 +11,7 @@
 #include "adjoint.h"
 #include "tests/counter.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 /* The graph of a failed plan is as good as before. */
 static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)
@@ -30,7 +31,7 @@ static adj_status small_network(counter *c, const char *backend)
 {
     adj_allocator a = {count_alloc, count_free, c};
     adj_graph_opts go = {.allocator = &a};
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &go);
+    scoped(release_graph) adj_graph *g = adj_graph_new_with(ADJ_VERSION, &go);
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 1}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
@@ -51,7 +52,7 @@ static adj_status small_network(counter *c, const char *backend)
     adj_updates *u = adj_updates_new(g);
     for (int i = 0; i < 3; i++)
         adj_updates_add(u, p[i], adj_sgd_step(p[i], dp[i], lr, 0));
-    adj_exec *e = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend};
     if (adj_graph_status(g) == ADJ_OK) {
         status = adj_exec_new(g, &o, &e);
@@ -73,8 +74,6 @@ static adj_status small_network(counter *c, const char *backend)
         cr_assert_eq(c->calls, calls_before_run, "adj_run allocated");
     } else
         cr_assert(e == NULL || adj_exec_message(e)[0] != '\0');
-    adj_exec_free(e);
-    adj_graph_free(g);
     return status;
 }
 
@@ -86,12 +85,13 @@ static adj_status by_onednn(counter *c) { return small_network(c, NULL); }
 static adj_status plan_packed_filters(counter *c)
 {
     const adj_allocator a = {count_alloc, count_free, c};
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
+    scoped(release_graph) adj_graph *g =
+        adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 32, 32, 16}});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 16}}, (adj_init){0});
     adj_node *y[] = {adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME}),
                      adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME, .stride = {1, 2, 2, 1}})};
-    adj_exec *e = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     const adj_exec_opts o = {.n_fetch = 2, .fetch = y, .backend = "direct", .math = ADJ_MATH_FAST};
     adj_status status = adj_graph_status(g);
     if (status == ADJ_OK)
@@ -101,8 +101,6 @@ static adj_status plan_packed_filters(counter *c)
         cr_assert_eq(adj_set(e, x, image, sizeof image), ADJ_OK);
         cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
     return status;
 }
 
@@ -223,17 +221,15 @@ static int has_huge_pages(void)
 /* Of a value as large as the arena: from the first whole huge page to the last one. */
 static size_t asked_bytes_of(int64_t elems)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {elems}}), *y = adj_relu(x);
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
     void *at;
-    adj_exec *e = plan_of(g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_set_in_place(e, x, &at), ADJ_OK);
     memset(at, 0, adj_type_bytes(adj_node_type(x)));
     cr_assert_eq(adj_run(e), ADJ_OK);
     const size_t asked = asked_bytes_from((const char *)adj_data(e, y) + HUGE_BYTES);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return asked;
 }
 

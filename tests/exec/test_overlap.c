@@ -8,6 +8,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 
 enum { BATCH = 4, SIDE = 8, LAYERS = 6, CHANNELS = 8 };
@@ -245,7 +246,7 @@ static int starts_of_branches(int rank, size_t started[64])
 {
     const adj_backend *both[3] = {&link_backend, naive_backend()};
     const adj_batch_norm_layer norm = {.training = 1};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
@@ -268,12 +269,10 @@ static int starts_of_branches(int rank, size_t started[64])
                                 .backend = "naive",
                                 .debug.backends = both};
     int n = 0;
-    adj_exec *e = plan_of(g, &opts);
+    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     for (int i = 0; i < adj_exec_step_count(e) && n < 64; i++)
         if (strcmp(adj_exec_step_at(e, i).op, "all_reduce_start") == 0)
             started[n++] = adj_exec_step_at(e, i).bytes;
-    adj_exec_free(e);
-    adj_graph_free(g);
     return n;
 }
 

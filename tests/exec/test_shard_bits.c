@@ -9,6 +9,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 enum { BATCH = 4, MAX_SHARDS = 4, STEPS = 2, MAX_BYTES = 1 << 21 };
 
@@ -34,7 +35,7 @@ static size_t train(const setting *s, int shards, char *values)
 {
     adj_model_opts m = {.batch = BATCH, .training = 1, .height = 16, .width = 16};
     const adj_data_parallel_opts d = {.processes = 1, .shards = shards};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *logits = adj_model_logits(g, adj_model_find(s->model, &m), &m);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
@@ -51,7 +52,7 @@ static size_t train(const setting *s, int shards, char *values)
                              .precision = s->precision,
                              .threads = 1};
     const float rate = 0.01F;
-    adj_exec *e = plan_of(g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     set_batch(e, u, adj_find(g, "images"), labels);
     cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
     for (int i = 0; i < STEPS; i++)
@@ -64,8 +65,6 @@ static size_t train(const setting *s, int shards, char *values)
         cr_assert_eq(adj_get(e, p, values + bytes, more), ADJ_OK);
         bytes += more;
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
     return bytes;
 }
 

@@ -14,8 +14,7 @@ static adj_exec *plan(adj_graph *g, const char *backend)
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 32}});
     adj_node *y = adj_relu(adj_conv2d(x, w, &(adj_conv){.format = ADJ_NCHW}));
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1};
-    adj_exec *e = plan_of(g, &o);
-    return e;
+    return plan_of(g, &o);
 }
 
 TestSuite(step_group, .init = plan_as_usual);

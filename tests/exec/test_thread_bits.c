@@ -13,13 +13,12 @@ static const char warning[] = "(sums depend on the number of threads)";
 
 static int warns(const adj_exec *e)
 {
-    char *text = NULL;
+    scoped(release) char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     adj_exec_print(f, e);
     fclose(f);
     int found = strstr(text, warning) != NULL;
-    free(text);
     return found;
 }
 
@@ -28,7 +27,7 @@ static char *bytes_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned)
 {
     o.n_fetch = 1;
     o.fetch = &y;
-    adj_exec *e = plan_of(f->g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     for (int i = 0; i < f->n_in; i++) {
         adj_type t = adj_node_type(f->in[i]);
         int64_t n = adj_shape_elems(t.shape);
@@ -42,7 +41,6 @@ static char *bytes_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned)
     char *data = malloc(bytes);
     cr_assert_eq(adj_get(e, y, data, bytes), ADJ_OK);
     *warned = warns(e);
-    adj_exec_free(e);
     return data;
 }
 
@@ -53,7 +51,7 @@ static int expect_same(fixture *f, adj_node *y, adj_exec_opts o)
     size_t bytes = (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
     int warned, same = 0;
     o.threads = 1;
-    char *want = bytes_with(f, y, o, &warned);
+    scoped(release) char *want = bytes_with(f, y, o, &warned);
     for (o.threads = 2; o.threads <= MAX_THREADS; o.threads++) {
         scoped(release) char *got = bytes_with(f, y, o, &warned);
         if (!warned)
@@ -61,7 +59,6 @@ static int expect_same(fixture *f, adj_node *y, adj_exec_opts o)
                              y->op->name, adj_dtype_name(t.dtype), o.backend, o.threads);
         same += !warned;
     }
-    free(want);
     return same;
 }
 
@@ -111,7 +108,7 @@ static float *train(const char *backend, int threads, adj_precision precision, i
     adj_model_opts m = {.batch = 4, .training = 1};
     if (strcmp(backend, "naive") == 0) /* slow, and shares out smaller images too */
         m.height = m.width = 16;
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", &m), &m);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}), *images = adj_find(g, "images");
@@ -120,7 +117,7 @@ static float *train(const char *backend, int threads, adj_precision precision, i
     o.precision = precision;
     o.same_bits = 1;
     o.updates = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    adj_exec *e = plan_of(g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     int64_t pixels = adj_shape_elems(adj_node_type(images).shape);
     float *x = malloc((size_t)pixels * sizeof *x), rate = 0.01F;
     adj_draw(ADJ_F32, x, pixels, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
@@ -134,8 +131,6 @@ static float *train(const char *backend, int threads, adj_precision precision, i
     float *w = malloc((size_t)*n * sizeof *w);
     cr_assert_eq(adj_get(e, first, w, (size_t)*n * sizeof *w), ADJ_OK);
     free(x);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return w;
 }
 

@@ -9,6 +9,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 enum { BATCH = 4, SIDE = 6 };
 
@@ -53,12 +54,11 @@ static void count(const adj_node *n, char *seen, int *reductions, int64_t *elems
 
 static int reductions_of(const adj_graph *g, const adj_updates *u, int64_t *elems)
 {
-    char *seen = calloc((size_t)adj_graph_node_count(g), 1);
+    scoped(release) char *seen = calloc((size_t)adj_graph_node_count(g), 1);
     int n = 0;
     *elems = 0;
     for (int i = 0; i < adj_updates_count(u); i++)
         count(adj_updates_next_at(u, i), seen, &n, elems);
-    free(seen);
     return n;
 }
 
@@ -124,7 +124,7 @@ static size_t run(net *n, const adj_updates *u, const char *backend, char *value
     size_t bytes = 0;
     const adj_exec_opts o = {
         .n_fetch = 1, .fetch = &n->loss, .updates = u, .backend = backend, .threads = 1};
-    adj_exec *e = plan_of(n->g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(n->g, &o);
     adj_draw(ADJ_F32, x, BATCH * SIDE * SIDE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 2);
     for (int step = 0; step < 2; step++) {
         adj_set(e, n->x, x, sizeof x);
@@ -138,7 +138,6 @@ static size_t run(net *n, const adj_updates *u, const char *backend, char *value
         cr_assert_eq(adj_get(e, p, values + bytes, more), ADJ_OK, "%s", adj_exec_message(e));
         bytes += more;
     }
-    adj_exec_free(e);
     return bytes;
 }
 
@@ -274,7 +273,7 @@ static double run_shards(net (*make)(adj_dtype, int), int shards, int per, doubl
         loss[k] = adj_shard_node(u, n.loss, k);
     const adj_exec_opts opts = {
         .n_fetch = shards, .fetch = loss, .updates = u, .threads = 1, .backend = "naive"};
-    adj_exec *e = plan_of(n.g, &opts);
+    scoped(release_exec) adj_exec *e = plan_of(n.g, &opts);
     for (int step = 0; step < 3; step++) {
         draw_images(x, shards * per, step);
         for (int k = 0; k < shards; k++) {
@@ -301,7 +300,6 @@ static double run_shards(net (*make)(adj_dtype, int), int shards, int per, doubl
         for (int64_t j = 0; t.dtype == ADJ_F64 && j < adj_shape_elems(t.shape); j++)
             *values++ = value[j];
     }
-    adj_exec_free(e);
     adj_graph_free(n.g);
     return sum / shards;
 }

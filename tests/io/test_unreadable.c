@@ -7,6 +7,7 @@
 #include "cli/child.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
+#include "tests/io/scoped.h"
 
 /* F4 has half a byte an element; the data are bytes 0, 1, 2, ... */
 static const char header[] =
@@ -78,16 +79,14 @@ Test(unreadable, safetensors)
 /* Loads the .npz into an executor with a parameter of that name, f32 [2]. */
 static adj_status load(const char *parameter, const char *map, const char *path, adj_error *error)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, parameter, ADJ_F32, (adj_shape){1, {2}}, adj_init_constant(0));
     adj_node *y = adj_add(p, p);
     float value[2] = {0};
-    adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
+    scoped(release_exec) adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
     adj_status status = adj_weights_load_with(e, path, &(adj_weights_opts){.map = map}, error);
     cr_assert_eq(adj_get(e, p, value, sizeof value), ADJ_OK);
     cr_expect_eq(value[1], status == ADJ_OK ? -2 : 0);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return status;
 }
 

@@ -46,12 +46,11 @@ static inline double *get_values(adj_exec *e, const adj_node *node)
     adj_type t = adj_node_type(node);
     int64_t n = adj_shape_elems(t.shape);
     size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-    char *data = malloc(bytes + 1);
+    scoped(release) char *data = malloc(bytes + 1);
     double *v = malloc((size_t)(n + 1) * sizeof *v);
 
     cr_assert_eq(adj_get(e, node, data, bytes), ADJ_OK, "%s", adj_exec_message(e));
     adj_convert(t.dtype, data, ADJ_F64, v, n);
-    free(data);
     return v;
 }
 
@@ -69,8 +68,7 @@ static inline adj_exec *exec_new(adj_graph *g, int n, adj_node *const fetch[],
         .n_fetch = n, .fetch = fetch, .updates = updates, .backend = "naive", .seed = 1};
 
     cr_assert_eq(adj_graph_status(g), ADJ_OK, "%s", adj_graph_message(g));
-    adj_exec *e = plan_of(g, &opts);
-    return e;
+    return plan_of(g, &opts);
 }
 
 static inline void run(adj_exec *e) { cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e)); }

@@ -290,7 +290,7 @@ typedef struct {
  * in f16 whose gradient is tiny * scale. */
 static f16_result train_f16(double tiny, const adj_loss_scale *scale, int steps)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {4, 2}});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){2, {2, 1}}, adj_init_constant(0));
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
@@ -299,7 +299,7 @@ static f16_result train_f16(double tiny, const adj_loss_scale *scale, int steps)
     const adj_exec_opts opts = {.updates = adj_optimiser(adj_scale(sum, tiny), lr, &o),
                                 .precision = ADJ_PRECISION_F16,
                                 .loss_scale = 1};
-    adj_exec *e = plan_of(g, &opts);
+    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     set_values(e, x, (double[]){1, 2, 3, -1, 0, 4, -2, 0.5}); /* columns' sums: 2, 5.5 */
     set_values(e, lr, (double[]){1});
     for (int i = 0; i < steps; i++)
@@ -310,8 +310,6 @@ static f16_result train_f16(double tiny, const adj_loss_scale *scale, int steps)
         r.scale = get_scalar(e, adj_find(g, "loss_scale"));
         r.skipped = get_scalar(e, adj_find(g, "loss_scale/skipped"));
     }
-    adj_exec_free(e);
-    adj_graph_free(g);
     return r;
 }
 

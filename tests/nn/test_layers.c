@@ -147,7 +147,7 @@ Test(layers, initialisers)
 /* The deviation of a layer's drawn weights. */
 static double drawn_deviation(adj_graph *g, adj_node *y, const char *weights)
 {
-    adj_exec *e = exec_new(g, 1, &y, NULL);
+    scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
     const adj_node *w = adj_find(g, weights);
     int64_t n = adj_shape_elems(adj_node_type(w).shape);
     double *v = get_values(e, w), squares = 0;
@@ -155,7 +155,6 @@ static double drawn_deviation(adj_graph *g, adj_node *y, const char *weights)
     for (int64_t i = 0; i < n; i++)
         squares += v[i] * v[i];
     free(v);
-    adj_exec_free(e);
     return sqrt(squares / (double)n);
 }
 

@@ -83,11 +83,10 @@ static double *with_threads(adj_node *y, int threads, int step)
     adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive", .threads = threads};
     int32_t value = step;
     double *got = malloc(N * sizeof *got);
-    adj_exec *e = plan_of(g, &opts);
+    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     cr_assert_eq(adj_set(e, adj_find(g, "step"), &value, sizeof value), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     cr_assert_eq(adj_get(e, y, got, N * sizeof *got), ADJ_OK);
-    adj_exec_free(e);
     return got;
 }
 

@@ -10,6 +10,7 @@
 
 #include "adjoint_ext.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 #include "tests/reference.h"
 #include "tune_folder.h"
 
@@ -78,13 +79,13 @@ typedef struct {
 static inline outcome plan(adj_exec_opts o, int64_t n)
 {
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {n}}), *y = adj_relu(x);
     outcome out = {.runs = runs};
     o.n_fetch = 1;
     o.fetch = &y;
     o.debug.backends = backends;
-    adj_exec *e = plan_of(g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     adj_step_info s = adj_exec_step_at(e, 0);
     snprintf(out.impl, sizeof out.impl, "%s", s.impl);
     snprintf(out.note, sizeof out.note, "%s", adj_exec_warning(e));
@@ -94,16 +95,13 @@ static inline outcome plan(adj_exec_opts o, int64_t n)
     out.cached = adj_exec_stats(e).cached;
     out.runs = runs - out.runs;
     cr_assert_null(strchr(out.note, '\n'));
-    float *v = calloc((size_t)n, sizeof *v);
+    scoped(release) float *v = calloc((size_t)n, sizeof *v);
     v[0] = -3;
     v[n - 1] = 4;
     cr_assert_eq(adj_set(e, x, v, (size_t)n * sizeof *v), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK);
     cr_assert_eq(adj_get(e, y, v, (size_t)n * sizeof *v), ADJ_OK);
     cr_assert(v[0] == 0 && v[n - 1] == 4);
-    free(v);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return out;
 }
 

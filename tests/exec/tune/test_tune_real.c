@@ -7,6 +7,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 #include "tune_folder.h"
 #include "tests/counter.h"
 
@@ -69,19 +70,17 @@ Test(tune_real, a_choice_gives_the_same_results)
 static adj_status plan_conv(counter *c)
 {
     adj_allocator a = {count_alloc, count_free, c};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 8, 8, 16}});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 16, 16}}, (adj_init){0});
     adj_node *y = adj_relu(adj_conv2d(x, w, NULL));
     adj_exec_opts o = tuned();
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     o.n_fetch = 1;
     o.fetch = &y;
     o.allocator = &a;
     adj_status status = adj_exec_new(g, &o, &e);
     cr_assert(status == ADJ_OK || e == NULL || adj_exec_message(e)[0] != '\0');
-    adj_exec_free(e);
-    adj_graph_free(g);
     return status;
 }
 

@@ -84,8 +84,7 @@ static adj_exec *plan(const layer *l, int n, adj_node *const fetch[], const adj_
                       const char *backend)
 {
     adj_exec_opts o = {.n_fetch = n, .fetch = fetch, .updates = u, .backend = backend};
-    adj_exec *e = plan_of(l->g, &o);
-    return e;
+    return plan_of(l->g, &o);
 }
 
 static void take(adj_exec *e, const adj_node *n, double v[MAX])

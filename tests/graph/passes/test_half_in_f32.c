@@ -105,25 +105,24 @@ static double *set_values(adj_exec *e, adj_node *x, adj_dtype dtype, int seed)
 {
     int64_t n = adj_shape_elems(adj_node_type(x).shape);
     double *v = malloc((size_t)n * sizeof *v);
-    char *data = malloc((size_t)n * 8);
+    scoped(release) char *data = malloc((size_t)n * 8);
     for (int64_t i = 0; i < n; i++) {
         uint16_t bits;
         adj_store(ADJ_F16, &bits, 0, sin((double)(i * 7 + seed * 1000)));
         adj_store(dtype, data, i, v[i] = adj_load(ADJ_F16, &bits, 0));
     }
     adj_set(e, x, data, (size_t)n * adj_dtype_size(dtype));
-    free(data);
     return v;
 }
 
 static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec_info *info)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", dtype, rows[row].x), *w = adj_input(g, "w", dtype, rows[row].w);
     adj_node *dy = adj_input(g, "dy", dtype, rows[row].dy), *y = rows[row].y(x, w, dy);
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1, .debug.canaries = 1};
-    adj_exec *e = plan_of(g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     free(set_values(e, x, dtype, 1));
     free(set_values(e, w, dtype, 2));
     free(set_values(e, dy, dtype, 3));
@@ -134,20 +133,17 @@ static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec
     for (int64_t i = n - 1; i >= 0; i--)
         v[i] = adj_load(dtype, v, i);
     *info = adj_exec_stats(e);
-    adj_exec_free(e);
-    adj_graph_free(g);
     return v;
 }
 
 static int64_t elems(size_t row)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F16, rows[row].x),
              *w = adj_input(g, "w", ADJ_F16, rows[row].w);
     adj_node *y = rows[row].y(x, w, adj_input(g, "dy", ADJ_F16, rows[row].dy));
     cr_assert_not_null(y, "%s", adj_graph_message(g));
     int64_t n = adj_shape_elems(adj_node_type(y).shape);
-    adj_graph_free(g);
     return n;
 }
 

@@ -8,6 +8,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 enum { MAX = 128 };
 
@@ -33,7 +34,7 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
                        .loss_scale = scale,
                        .threads = 1,
                        .debug.canaries = 1};
-    adj_exec *e = plan_of(s->g, &o);
+    scoped(release_exec) adj_exec *e = plan_of(s->g, &o);
     for (int id = 0; id < adj_graph_node_count(s->g); id++) {
         const adj_node *x = adj_graph_node_at(s->g, id);
         adj_type t = adj_node_type(x);
@@ -56,7 +57,6 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
     float *v = malloc((size_t)n * sizeof *v), *at = v;
     for (int i = 0; i < s->n; at += elems(s->fetch[i++]))
         cr_assert_eq(adj_get(e, s->fetch[i], at, (size_t)elems(s->fetch[i]) * 4), ADJ_OK);
-    adj_exec_free(e);
     return v;
 }
 

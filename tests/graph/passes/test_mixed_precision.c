@@ -45,8 +45,7 @@ static adj_exec *planned(const network *n, const char *backend, adj_precision pr
                        .threads = 1,
                        .debug.canaries = 1,
                        .debug.trace = trace};
-    adj_exec *e = plan_of(n->g, &o);
-    return e;
+    return plan_of(n->g, &o);
 }
 
 static float step(const network *n, adj_exec *e)

@@ -7,6 +7,7 @@
 
 #include "adjoint_nn.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 enum { BATCH = 4, MAX_BATCH = 16, STEPS = 2 };
 
@@ -102,8 +103,7 @@ static adj_exec *planned(const network *n, adj_exec_opts o)
     o.seed = 3;
     o.threads = 1;
     o.debug.canaries = 1;
-    adj_exec *e = plan_of(n->g, &o);
-    return e;
+    return plan_of(n->g, &o);
 }
 
 /* Parameters, optimizer state and running statistics, and the loss. */
@@ -187,9 +187,8 @@ Test(recompute, saves_memory)
 static size_t live(const network *n, const char *backend, adj_precision precision, int recompute)
 {
     const adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = recompute};
-    adj_exec *e = planned(n, o);
+    scoped(release_exec) adj_exec *e = planned(n, o);
     const size_t bytes = adj_exec_stats(e).live_bytes;
-    adj_exec_free(e);
     return bytes;
 }
 

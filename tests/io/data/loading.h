@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "adjoint_data.h"
+#include "tests/plan.h"
 
 enum { CLASSES = 5 };
 
@@ -14,8 +15,8 @@ enum { CLASSES = 5 };
 static inline adj_dataset *new_dataset(int64_t n, int64_t h, int64_t w, int64_t c)
 {
     adj_dataset *d = NULL;
-    uint8_t *images = malloc((size_t)(n * h * w * c));
-    int32_t *labels = malloc((size_t)n * sizeof *labels);
+    scoped(release) uint8_t *images = malloc((size_t)(n * h * w * c));
+    scoped(release) int32_t *labels = malloc((size_t)n * sizeof *labels);
 
     cr_assert(images != NULL && labels != NULL);
     for (int64_t i = 0; i < n * h * w * c; i++)
@@ -24,8 +25,6 @@ static inline adj_dataset *new_dataset(int64_t n, int64_t h, int64_t w, int64_t 
         labels[i] = (int32_t)(i * 7 % CLASSES);
     cr_assert_eq(adj_dataset_new(n, h, w, c, CLASSES, images, labels, 1, &d), ADJ_OK, "%s",
                  d->message);
-    free(labels);
-    free(images);
     return d;
 }
 

@@ -5,6 +5,7 @@
 
 #include "loading.h"
 #include "tests/io/scoped.h"
+#include "tests/io/scoped.h"
 
 enum { N = 32, H = 6, W = 9, C = 3, ELEMS = H * W * C };
 
@@ -18,7 +19,7 @@ static float *epoch_of(const adj_dataset *d, const adj_loader_opts *given, int64
     o.mean = zeros;
     o.deviation = ones;
     float *x = malloc((size_t)(d->n * elems) * sizeof *x);
-    adj_loader *l = new_loader(d, &o);
+    scoped(release_loader) adj_loader *l = new_loader(d, &o);
 
     cr_assert_not_null(x);
     seek(l, epoch, 0);
@@ -28,7 +29,6 @@ static float *epoch_of(const adj_dataset *d, const adj_loader_opts *given, int64
         done += b.count;
     }
     cr_assert_eq(done, d->n);
-    adj_loader_free(l);
     return x;
 }
 

@@ -2,6 +2,7 @@
  * computes what PyTorch computes. */
 #include "io/weights/net.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 static adj_status load(const small_net *n, const char *path, const char *map, adj_error *error)
 {
@@ -186,7 +187,7 @@ static char *print_of(const char *model, const char *map)
 {
     char *text = NULL;
     size_t bytes;
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     FILE *f = open_memstream(&text, &bytes);
     adj_error error = {0};
     adj_model_opts o = {0};
@@ -194,7 +195,6 @@ static char *print_of(const char *model, const char *map)
     cr_assert_not_null(adj_model_logits(g, m, &o));
     cr_assert_eq(adj_weights_print_map(f, g, map, &error), ADJ_OK, "%s", error.message);
     fclose(f);
-    adj_graph_free(g);
     return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include "adjoint_ext.h"
 #include "tests/plan.h"
+#include "tests/plan.h"
 
 /* What is fetched beside y, dv and db, or reads what only the pool reads otherwise. */
 typedef enum {
@@ -102,7 +103,7 @@ static double *run(const layer *l, const char *backend, int64_t *n, char **text)
                           .threads = 2,
                           .debug.canaries = 1,
                           .debug.trace = trace};
-    adj_exec *e = plan_of(l->g, &opts);
+    scoped(release_exec) adj_exec *e = plan_of(l->g, &opts);
     set_leaf(e, l->x0, 1, 1);
     set_leaf(e, l->b, 2, 0);
     set_leaf(e, l->dy, 3, 0);
@@ -123,7 +124,6 @@ static double *run(const layer *l, const char *backend, int64_t *n, char **text)
         for (int64_t k = 0; k < elems; k++)
             v[at++] = adj_load(type.dtype, data, k);
     }
-    adj_exec_free(e);
     return v;
 }
 
