@@ -9,7 +9,6 @@
 #include "tests/isa.h"
 #include "tests/philox.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MAX_N = 20001, STEP = -7 };

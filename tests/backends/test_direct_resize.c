@@ -10,7 +10,6 @@
 #include "candidates.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MODES = 2, COORDINATES = 3, PART = 2048 /* RESIZE_BLOCK */, MAX_SUM = 256 };

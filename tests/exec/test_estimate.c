@@ -7,7 +7,6 @@
 
 #include "exec/roofline.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 #include "tests/reference.h"
 
 /* ---- two backends before naive, each with a kernel for relu ---- */

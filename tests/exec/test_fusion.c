@@ -9,7 +9,6 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 
 enum { BATCH = 2, MAX_PARAMS = 16 };
 

@@ -11,7 +11,6 @@
 #include "adjoint.h"
 #include "tests/counter.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 
 /* The graph of a failed plan is as good as before. */
 static void plan_again(adj_graph *g, const adj_exec_opts *o, counter *c)

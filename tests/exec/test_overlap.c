@@ -8,7 +8,6 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 #include "tests/reference.h"
 
 enum { BATCH = 4, SIDE = 8, LAYERS = 6, CHANNELS = 8 };

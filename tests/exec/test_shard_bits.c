@@ -2,14 +2,10 @@
  * (adj_data_parallel). Each shard has the same images, so their gradients are equal, and the mean
  * of 1, 2 or 4 equal numbers is that number: another bit comes from shards that are computed by
  * other kernels, or in other groups of nodes. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_ext.h"
-#include "adjoint_nn.h"
-#include "tests/plan.h"
-#include "tests/plan.h"
+#include "tests/training.h"
 
 enum { BATCH = 4, MAX_SHARDS = 4, STEPS = 2, MAX_BYTES = 1 << 21 };
 
@@ -18,33 +14,17 @@ typedef struct {
     adj_precision precision;
 } setting;
 
-static void set_batch(adj_exec *e, const adj_updates *u, adj_node *images, adj_node *labels)
-{
-    static const int32_t classes[BATCH] = {1, 7, 3, 0};
-    const int64_t n = adj_shape_elems(adj_node_type(images).shape);
-    scoped(release) float *x = malloc((size_t)n * sizeof *x);
-    adj_draw(ADJ_F32, x, n, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
-    for (int k = 0; k < adj_shard_count(u); k++) {
-        cr_assert_eq(adj_set(e, adj_shard_node(u, images, k), x, (size_t)n * sizeof *x), ADJ_OK);
-        cr_assert_eq(adj_set(e, adj_shard_node(u, labels, k), classes, sizeof classes), ADJ_OK);
-    }
-}
-
 /* Trains some steps and copies all parameters and states to values; returns the number of bytes. */
 static size_t train(const setting *s, int shards, char *values)
 {
-    adj_model_opts m = {.batch = BATCH, .training = 1, .height = 16, .width = 16};
+    const adj_model_opts m = {.batch = BATCH, .height = 16, .width = 16};
     const adj_data_parallel_opts d = {.processes = 1, .shards = shards};
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *logits = adj_model_logits(g, adj_model_find(s->model, &m), &m);
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *loss = adj_loss_softmax(logits, labels), *fetch[MAX_SHARDS];
-    adj_updates *u = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    u = adj_data_parallel(u, &d);
-    cr_assert_not_null(u, "%s", adj_graph_message(g));
+    scoped(training_free) training t = training_of(s->model, m, &with_momentum);
+    adj_updates *u = adj_data_parallel(t.updates, &d);
+    adj_node *fetch[MAX_SHARDS];
+    cr_assert_not_null(u, "%s", adj_graph_message(t.g));
     for (int k = 0; k < shards; k++)
-        fetch[k] = adj_shard_node(u, loss, k);
+        fetch[k] = adj_shard_node(u, t.loss, k);
     const adj_exec_opts o = {.n_fetch = shards,
                              .fetch = fetch,
                              .updates = u,
@@ -52,20 +32,13 @@ static size_t train(const setting *s, int shards, char *values)
                              .precision = s->precision,
                              .threads = 1};
     const float rate = 0.01F;
-    scoped(release_exec) adj_exec *e = plan_of(g, &o);
-    set_batch(e, u, adj_find(g, "images"), labels);
-    cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
+    scoped(release_exec) adj_exec *e = plan_of(t.g, &o);
+    for (int k = 0; k < shards; k++)
+        training_batch(e, adj_shard_node(u, t.images, k), adj_shard_node(u, t.labels, k), 0);
+    cr_assert_eq(adj_set(e, t.lr, &rate, sizeof rate), ADJ_OK);
     for (int i = 0; i < STEPS; i++)
         cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    size_t bytes = 0;
-    for (int i = 0; i < adj_exec_param_count(e); i++) {
-        adj_node *p = adj_exec_param_at(e, i);
-        const size_t more = adj_type_bytes(adj_node_type(p));
-        cr_assert_leq(bytes + more, MAX_BYTES);
-        cr_assert_eq(adj_get(e, p, values + bytes, more), ADJ_OK);
-        bytes += more;
-    }
-    return bytes;
+    return copy_all_params(e, values, MAX_BYTES);
 }
 
 static void expect_same(const setting *s)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
-#include "adjoint_nn.h"
 #include "tests/harness.h"
+#include "tests/training.h"
 
-enum { MAX_THREADS = 4 };
+enum { MAX_THREADS = 4, MAX_BYTES = 1 << 21 };
 static const char warning[] = "(sums depend on the number of threads)";
 
 static int warns(const adj_exec *e)
@@ -22,41 +22,30 @@ static int warns(const adj_exec *e)
     return found;
 }
 
-/* y's bytes, malloc'ed. *warned: the plan says that they depend on the threads. */
-static char *bytes_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned)
+/* y's elements, malloc'ed. *warned: the plan says that they depend on the threads. */
+static double *values_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned)
 {
     o.n_fetch = 1;
     o.fetch = &y;
     scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
-    for (int i = 0; i < f->n_in; i++) {
-        adj_type t = adj_node_type(f->in[i]);
-        int64_t n = adj_shape_elems(t.shape);
-        scoped(release) char *data = malloc((size_t)n * adj_dtype_size(t.dtype));
-        adj_convert(ADJ_F64, f->value[i], t.dtype, data, n);
-        adj_set(e, f->in[i], data, (size_t)n * adj_dtype_size(t.dtype));
-    }
+    fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    adj_type t = adj_node_type(y);
-    size_t bytes = (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
-    char *data = malloc(bytes);
-    cr_assert_eq(adj_get(e, y, data, bytes), ADJ_OK);
     *warned = warns(e);
-    return data;
+    return fixture_get(e, y);
 }
 
 /* Returns how many numbers of threads gave a plan without a warning. */
 static int expect_same(fixture *f, adj_node *y, adj_exec_opts o)
 {
-    adj_type t = adj_node_type(y);
-    size_t bytes = (size_t)adj_shape_elems(t.shape) * adj_dtype_size(t.dtype);
+    const size_t bytes = (size_t)adj_shape_elems(y->type.shape) * sizeof(double);
     int warned, same = 0;
     o.threads = 1;
-    scoped(release) char *want = bytes_with(f, y, o, &warned);
+    scoped(release) double *want = values_with(f, y, o, &warned);
     for (o.threads = 2; o.threads <= MAX_THREADS; o.threads++) {
-        scoped(release) char *got = bytes_with(f, y, o, &warned);
+        scoped(release) double *got = values_with(f, y, o, &warned);
         if (!warned)
             cr_expect_arr_eq(got, want, bytes, "%s %s, backend %s: %d threads give other bits",
-                             y->op->name, adj_dtype_name(t.dtype), o.backend, o.threads);
+                             y->op->name, adj_dtype_name(y->type.dtype), o.backend, o.threads);
         same += !warned;
     }
     return same;
@@ -102,45 +91,34 @@ static void expect_all(const char *backend, adj_math math, int same_bits, int al
         }
 }
 
-/* Two steps of training: what is fused, updates, and all that a network has. */
-static float *train(const char *backend, int threads, adj_precision precision, int64_t *n)
+/* Parameters and states after two steps of training: what is fused, updates, and all that a network
+ * has. Returns how many bytes they are. */
+static size_t train(const char *backend, int threads, adj_precision precision, char *values)
 {
-    adj_model_opts m = {.batch = 4, .training = 1};
+    adj_model_opts m = {.batch = 4};
     if (strcmp(backend, "naive") == 0) /* slow, and shares out smaller images too */
         m.height = m.width = 16;
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", &m), &m);
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}), *images = adj_find(g, "images");
-    adj_node *loss = adj_loss_softmax(logits, labels);
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .backend = backend, .threads = threads};
-    o.precision = precision;
-    o.same_bits = 1;
-    o.updates = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    scoped(release_exec) adj_exec *e = plan_of(g, &o);
-    int64_t pixels = adj_shape_elems(adj_node_type(images).shape);
-    float *x = malloc((size_t)pixels * sizeof *x), rate = 0.01F;
-    adj_draw(ADJ_F32, x, pixels, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
-    adj_set(e, images, x, (size_t)pixels * sizeof *x);
-    adj_set(e, labels, (int32_t[]){1, 7, 3, 0}, 16);
-    adj_set(e, lr, &rate, sizeof rate);
+    scoped(training_free) training t = training_of("resnet8", m, &with_momentum);
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &t.loss,
+                             .updates = t.updates,
+                             .backend = backend,
+                             .threads = threads,
+                             .precision = precision,
+                             .same_bits = 1};
+    scoped(release_exec) adj_exec *e = plan_of(t.g, &o);
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    adj_node *first = adj_exec_param_at(e, 0);
-    *n = adj_shape_elems(adj_node_type(first).shape);
-    float *w = malloc((size_t)*n * sizeof *w);
-    cr_assert_eq(adj_get(e, first, w, (size_t)*n * sizeof *w), ADJ_OK);
-    free(x);
-    return w;
+        training_step(&t, e, i);
+    return copy_all_params(e, values, MAX_BYTES);
 }
 
 static void expect_training(const char *backend, adj_precision precision)
 {
-    int64_t n;
-    scoped(release) float *want = train(backend, 1, precision, &n);
+    static char want[MAX_BYTES], got[MAX_BYTES];
+    const size_t bytes = train(backend, 1, precision, want);
     for (int threads = 2; threads <= MAX_THREADS; threads++) {
-        scoped(release) float *got = train(backend, threads, precision, &n);
-        cr_expect_arr_eq(got, want, (size_t)n * sizeof *got, "%s, %d threads", backend, threads);
+        cr_assert_eq(train(backend, threads, precision, got), bytes);
+        cr_expect_arr_eq(got, want, bytes, "%s, %d threads", backend, threads);
     }
 }
 

@@ -7,36 +7,22 @@
 #include <string.h>
 
 #include "adjoint_ext.h"
-#include "adjoint_nn.h"
-#include "tests/plan.h"
-#include "tests/plan.h"
+#include "tests/training.h"
 
-enum { BATCH = 4, SIDE = 6 };
+enum { BATCH = 4, SIDE = 6, MAX_BYTES = 1 << 16 };
 
 /* Tuning may choose other kernels for each of two plans whose bits are compared. */
 TestSuite(data_parallel, .init = plan_as_usual);
 
-typedef struct {
-    adj_graph *g;
-    adj_node *x, *labels, *lr, *loss;
-    adj_updates *updates;
-} net;
-
 /* Six gradients, of 18, 2, 2, 2, 216 and 3 elements, and running statistics. */
-static net net_new(const adj_optimiser_opts *o)
+static training net_new(const adj_optimiser_opts *o)
 {
     const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
     const adj_batch_norm_layer norm = {.training = 1};
-    net n = {.g = adj_graph_new()};
-    n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
-    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    n.lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *h = adj_layer_conv2d(n.x, "conv", &conv);
-    h = adj_relu(adj_layer_batch_norm(h, "norm", &norm));
-    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
-    n.updates = adj_training_updates(n.loss, n.lr, o);
-    cr_assert_not_null(n.updates, "%s", adj_graph_message(n.g));
-    return n;
+    const adj_shape image = {4, {BATCH, SIDE, SIDE, 1}};
+    adj_node *x = adj_input(adj_graph_new(), "images", ADJ_F32, image);
+    adj_node *h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "norm", &norm));
+    return training_on(adj_layer_dense(h, "logits", 3), o);
 }
 
 static void count(const adj_node *n, char *seen, int *reductions, int64_t *elems)
@@ -75,7 +61,7 @@ Test(data_parallel, buckets)
         {.momentum = 0.9}, {.momentum = 0.9, .clip_norm = 1}, {.kind = ADJ_ADAM}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
-            net n = net_new(&options[k]);
+            scoped(training_free) training n = net_new(&options[k]);
             int64_t elems;
             const adj_updates *u = adj_data_parallel(
                 n.updates,
@@ -86,7 +72,6 @@ Test(data_parallel, buckets)
             cr_expect_eq(reductions_of(n.g, u, &elems), cases[i].reductions, "%zu bytes: %d",
                          cases[i].bytes, reductions_of(n.g, u, &elems));
             cr_expect_eq(elems, ALL, "%ld", (long)elems);
-            adj_graph_free(n.g);
         }
 }
 
@@ -105,55 +90,38 @@ static void check_bucket(const adj_node *n, char *seen, size_t max_bytes)
 Test(data_parallel, bucket_bytes)
 {
     for (size_t bytes = 4; bytes < 1200; bytes += 12) {
-        net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
+        scoped(training_free) training n = net_new(&with_momentum);
         const adj_updates *u = adj_data_parallel(
             n.updates, &(adj_data_parallel_opts){.processes = 3, .bucket_bytes = bytes});
         scoped(release) char *seen = calloc((size_t)adj_graph_node_count(n.g), 1);
         for (int i = 0; i < adj_updates_count(u); i++)
             check_bucket(adj_updates_next_at(u, i), seen, bytes);
-        adj_graph_free(n.g);
     }
 }
 
 /* Two steps; values of all parameters and states, one after the other. */
-static size_t run(net *n, const adj_updates *u, const char *backend, char *values)
+static size_t run(training *n, const adj_updates *u, const char *backend, char *values)
 {
-    float x[BATCH * SIDE * SIDE];
-    const int32_t labels[BATCH] = {0, 1, 2, 1};
-    const float lr = 0.1F;
-    size_t bytes = 0;
     const adj_exec_opts o = {
         .n_fetch = 1, .fetch = &n->loss, .updates = u, .backend = backend, .threads = 1};
     scoped(release_exec) adj_exec *e = plan_of(n->g, &o);
-    adj_draw(ADJ_F32, x, BATCH * SIDE * SIDE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 2);
-    for (int step = 0; step < 2; step++) {
-        adj_set(e, n->x, x, sizeof x);
-        adj_set(e, n->labels, labels, sizeof labels);
-        adj_set(e, n->lr, &lr, sizeof lr);
-        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    }
-    for (int i = 0; i < adj_exec_param_count(e); i++) {
-        const adj_node *p = adj_exec_param_at(e, i);
-        const size_t more = adj_type_bytes(adj_node_type(p));
-        cr_assert_eq(adj_get(e, p, values + bytes, more), ADJ_OK, "%s", adj_exec_message(e));
-        bytes += more;
-    }
-    return bytes;
+    for (int step = 0; step < 2; step++)
+        training_step(n, e, step);
+    return copy_all_params(e, values, MAX_BYTES);
 }
 
 Test(data_parallel, of_one_gives_the_same_bits)
 {
-    static char plain[1 << 16], shared[1 << 16];
+    static char plain[MAX_BYTES], shared[MAX_BYTES];
     const adj_optimiser_opts adam = {.kind = ADJ_ADAM, .clip_norm = 0.1};
     const adj_data_parallel_opts of_one = {.processes = 1};
     static const char *const backends[] = {"naive", "onednn"};
     for (int i = 0; i < 2; i++) {
-        net n = net_new(&adam);
+        scoped(training_free) training n = net_new(&adam);
         const size_t bytes = run(&n, n.updates, backends[i], plain);
         const adj_updates *u = adj_data_parallel(n.updates, &of_one);
         cr_assert_eq(run(&n, u, backends[i], shared), bytes);
         cr_expect_eq(memcmp(plain, shared, bytes), 0, "%s", backends[i]);
-        adj_graph_free(n.g);
     }
 }
 
@@ -210,40 +178,28 @@ enum { IMAGE = SIDE * SIDE, MAX_SHARDS = 8 };
 
 /* Dropout, a pool whose gradient reads three values, and a mean over images: nothing in which an
  * image knows the others. */
-static net independent_net(adj_dtype dtype, int batch)
+static training independent_net(adj_dtype dtype, int batch)
 {
     const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
-    net n = {.g = adj_graph_new()};
-    n.x = adj_input(n.g, "x", dtype, (adj_shape){4, {batch, SIDE, SIDE, 1}});
-    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
-    n.lr = adj_input(n.g, "lr", dtype, (adj_shape){0});
-    adj_node *h = adj_relu(adj_layer_conv2d(n.x, "conv", &conv));
-    h = adj_max_pool(h, &(adj_pool){.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}});
+    const adj_pool pool = {.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}};
+    const adj_shape image = {4, {batch, SIDE, SIDE, 1}};
+    adj_node *x = adj_input(adj_graph_new(), "images", dtype, image);
+    adj_node *h = adj_max_pool(adj_relu(adj_layer_conv2d(x, "conv", &conv)), &pool);
     h = adj_layer_dropout(h, "drop", 0.3, 5);
-    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
-    n.updates = adj_training_updates(n.loss, n.lr, &(adj_optimiser_opts){.momentum = 0.9});
-    cr_assert_not_null(n.updates, "%s", adj_graph_message(n.g));
-    return n;
+    return training_on(adj_layer_dense(h, "logits", 3), &with_momentum);
 }
 
 /* Batch norms, one behind the other. */
-static net normalised_net(adj_dtype dtype, int batch)
+static training normalised_net(adj_dtype dtype, int batch)
 {
     const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
     const adj_batch_norm_layer norm = {.training = 1};
-    net n = {.g = adj_graph_new()};
-    n.x = adj_input(n.g, "x", dtype, (adj_shape){4, {batch, SIDE, SIDE, 1}});
-    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
-    n.lr = adj_input(n.g, "lr", dtype, (adj_shape){0});
-    adj_node *h = adj_layer_conv2d(n.x, "conv", &conv);
-    h = adj_relu(adj_layer_batch_norm(h, "norm", &norm));
-    h = adj_layer_conv2d(h, "more", &conv);
-    h = adj_relu(adj_layer_batch_norm(h, "most", &norm));
-    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
-    n.updates = adj_training_updates(n.loss, n.lr,
-                                     &(adj_optimiser_opts){.momentum = 0.9, .weight_decay = 1e-3});
-    cr_assert_not_null(n.updates, "%s", adj_graph_message(n.g));
-    return n;
+    const adj_optimiser_opts optimiser = {.momentum = 0.9, .weight_decay = 1e-3};
+    const adj_shape image = {4, {batch, SIDE, SIDE, 1}};
+    adj_node *x = adj_input(adj_graph_new(), "images", dtype, image);
+    adj_node *h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "norm", &norm));
+    h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "more", &conv), "most", &norm));
+    return training_on(adj_layer_dense(h, "logits", 3), &optimiser);
 }
 
 /* Normal ones, brighter from one image to the next, so that shards have means of their own. */
@@ -257,16 +213,16 @@ static void draw_images(double x[], int images, int step)
 
 /* Three steps of f64 on shards * per images; the mean of the losses of the last, and the values of
  * all parameters and states in *values. */
-static double run_shards(net (*make)(adj_dtype, int), int shards, int per, double values[])
+static double run_shards(training (*make)(adj_dtype, int), int shards, int per, double values[])
 {
     double x[MAX_SHARDS * 4 * IMAGE], sum = 0;
     const double lr = 0.1;
-    net n = make(ADJ_F64, per);
+    scoped(training_free) training n = make(ADJ_F64, per);
     const adj_data_parallel_opts o = {.processes = 1, .shards = shards, .sync_batch_norm = 1};
     const adj_updates *u = shards > 1 ? adj_data_parallel(n.updates, &o) : n.updates;
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
     cr_assert_eq(adj_shard_count(u), shards);
-    cr_expect_null(adj_shard_node(u, n.x, shards));
+    cr_expect_null(adj_shard_node(u, n.images, shards));
     cr_expect_eq(adj_shard_node(u, n.lr, 0), n.lr);
     adj_node *loss[MAX_SHARDS];
     for (int k = 0; k < shards; k++)
@@ -281,7 +237,7 @@ static double run_shards(net (*make)(adj_dtype, int), int shards, int per, doubl
             for (int i = 0; i < per; i++)
                 labels[i] = (k * per + i + step) % 3;
             const size_t bytes = (size_t)per * IMAGE * sizeof *x;
-            adj_set(e, adj_shard_node(u, n.x, k), x + (size_t)k * per * IMAGE, bytes);
+            adj_set(e, adj_shard_node(u, n.images, k), x + (size_t)k * per * IMAGE, bytes);
             adj_set(e, adj_shard_node(u, n.labels, k), labels, (size_t)per * sizeof *labels);
         }
         adj_set(e, n.lr, &lr, sizeof lr);
@@ -300,31 +256,34 @@ static double run_shards(net (*make)(adj_dtype, int), int shards, int per, doubl
         for (int64_t j = 0; t.dtype == ADJ_F64 && j < adj_shape_elems(t.shape); j++)
             *values++ = value[j];
     }
-    adj_graph_free(n.g);
     return sum / shards;
 }
 
-/* What follows is what the whole batch gives, dropout's masks included. */
-Test(data_parallel, shards_of_a_batch)
+/* What follows is what the whole batch gives, but for rounding: within `bound`, or so much of a
+ * value that is not tiny. At least so many values have moved. */
+static void expect_whole(training (*make)(adj_dtype, int), int shards, int per, double bound,
+                         double relative, int least)
 {
     static double whole[2048], parts[2048];
-    static const struct {
-        int shards, per;
-    } cases[] = {{2, 4}, {3, 4}, {4, 2}, {5, 1}, {6, 2}, {7, 1}, {8, 4}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const int shards = cases[i].shards, per = cases[i].per;
-        memset(whole, 0, sizeof whole);
-        memset(parts, 0, sizeof parts);
-        const double want = run_shards(independent_net, 1, shards * per, whole);
-        cr_expect_float_eq(run_shards(independent_net, shards, per, parts), want, 1e-12,
-                           "%d shards", shards);
-        int moved = 0;
-        for (int k = 0; k < 2048; k++) {
-            cr_assert_float_eq(parts[k], whole[k], 1e-12, "%d shards, value %d", shards, k);
-            moved += whole[k] != 0;
-        }
-        cr_expect_gt(moved, 200);
+    memset(whole, 0, sizeof whole);
+    memset(parts, 0, sizeof parts);
+    const double want = run_shards(make, 1, shards * per, whole);
+    cr_expect_float_eq(run_shards(make, shards, per, parts), want, 1e-12, "%d shards", shards);
+    int moved = 0;
+    for (int k = 0; k < 2048; k++) {
+        cr_assert_float_eq(parts[k], whole[k], fmax(bound, relative * fabs(whole[k])),
+                           "%d shards, value %d: %g, not %g", shards, k, parts[k], whole[k]);
+        moved += whole[k] != 0;
     }
+    cr_expect_gt(moved, least);
+}
+
+/* Dropout's masks included. */
+Test(data_parallel, shards_of_a_batch)
+{
+    static const int cases[][2] = {{2, 4}, {3, 4}, {4, 2}, {5, 1}, {6, 2}, {7, 1}, {8, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_whole(independent_net, cases[i][0], cases[i][1], 1e-12, 0, 200);
 }
 
 /* ---- batch norms over all shards ---- */
@@ -332,45 +291,27 @@ Test(data_parallel, shards_of_a_batch)
 /* Running statistics among the values; a bias before a batch norm is but noise, and stays small. */
 Test(data_parallel, synchronised_batch_norm)
 {
-    static double whole[2048], parts[2048];
-    static const struct {
-        int shards, per;
-    } cases[] = {{2, 4}, {3, 3}, {4, 2}, {5, 1}, {8, 4}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const int shards = cases[i].shards, per = cases[i].per;
-        memset(whole, 0, sizeof whole);
-        memset(parts, 0, sizeof parts);
-        const double want = run_shards(normalised_net, 1, shards * per, whole);
-        cr_expect_float_eq(run_shards(normalised_net, shards, per, parts), want, 1e-12, "%d shards",
-                           shards);
-        int moved = 0;
-        for (int k = 0; k < 2048; k++) {
-            const double bound = 1e-11 * fmax(fabs(whole[k]), 1e-3);
-            cr_assert_float_eq(parts[k], whole[k], bound, "%d shards, value %d: %g, not %g", shards,
-                               k, parts[k], whole[k]);
-            moved += whole[k] != 0;
-        }
-        cr_expect_gt(moved, 400);
-    }
+    static const int cases[][2] = {{2, 4}, {3, 3}, {4, 2}, {5, 1}, {8, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_whole(normalised_net, cases[i][0], cases[i][1], 1e-14, 1e-11, 400);
 }
 
 /* Two reductions of each batch norm's statistics and one of its sums; gradients of gamma and beta
  * are made of these, and running statistics of those: they are not reduced again. */
 Test(data_parallel, synchronised_reductions)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
+    scoped(training_free) training n = net_new(&with_momentum);
     int64_t elems;
     const adj_data_parallel_opts o = {.processes = 2, .sync_batch_norm = 1};
     const adj_updates *u = adj_data_parallel(n.updates, &o);
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
     cr_expect_eq(reductions_of(n.g, u, &elems), 1 + 2 + 1);
     cr_expect_eq(elems, 18 + 2 + 216 + 3 + 4 + 2 + 4, "%ld", (long)elems);
-    adj_graph_free(n.g);
 }
 
 Test(data_parallel, nothing_to_synchronise)
 {
-    net n = independent_net(ADJ_F32, 2);
+    scoped(training_free) training n = independent_net(ADJ_F32, 2);
     adj_data_parallel_opts o = {.processes = 2};
     const adj_updates *u = adj_data_parallel(n.updates, &o);
     o.sync_batch_norm = 1;
@@ -378,7 +319,6 @@ Test(data_parallel, nothing_to_synchronise)
     cr_assert_not_null(v, "%s", adj_graph_message(n.g));
     for (int i = 0; i < adj_updates_count(u); i++)
         cr_expect_eq(adj_updates_next_at(u, i), adj_updates_next_at(v, i), "%d", i);
-    adj_graph_free(n.g);
 }
 
 /* Far from 0, where the mean of squares is good for no digit of the variance in f32. */
@@ -416,7 +356,7 @@ Test(data_parallel, synchronised_variance_of_large_values)
 Test(data_parallel, no_second_derivatives)
 {
     adj_data_parallel_opts o = {.processes = 2};
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9});
+    scoped(training_free) training n = net_new(&with_momentum);
     adj_node *w = adj_find(n.g, "conv/w"), *dw;
     cr_assert_eq(adj_grad(n.loss, NULL, 1, &w, &dw), ADJ_OK);
     adj_node *loss = adj_add(n.loss, adj_reduce_sum(adj_square(dw), (adj_axes){.n = ADJ_ALL}));
@@ -428,7 +368,6 @@ Test(data_parallel, no_second_derivatives)
     cr_expect_eq(adj_graph_status(n.g), ADJ_EARG);
     cr_expect_not_null(strstr(adj_graph_message(n.g), "expected first derivatives"), "%s",
                        adj_graph_message(n.g));
-    adj_graph_free(n.g);
 }
 
 /* ---- the order of sums ---- */

@@ -7,7 +7,6 @@
 #include "cli/child.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
-#include "tests/io/scoped.h"
 
 /* F4 has half a byte an element; the data are bytes 0, 1, 2, ... */
 static const char header[] =

@@ -10,7 +10,6 @@
 
 #include "adjoint_ext.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 #include "tests/reference.h"
 #include "tune_folder.h"
 

@@ -5,41 +5,25 @@
 #include <unistd.h>
 
 #include "adjoint_ext.h"
-#include "adjoint_nn.h"
-#include "tests/plan.h"
-#include "tests/plan.h"
-#include "tune_folder.h"
 #include "tests/counter.h"
+#include "tests/training.h"
+#include "tune_folder.h"
 
 TestSuite(tune_real, .init = plan_as_usual);
 
 /* Some steps of training a small residual network. */
 static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *info)
 {
-    adj_model_opts m = {.batch = 2, .training = 1};
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", &m), &m);
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *l = adj_loss_softmax(logits, labels), *images = adj_find(g, "images");
+    scoped(training_free) training t =
+        training_of("resnet8", (adj_model_opts){.batch = 2}, &with_momentum);
     adj_exec_opts o = *tuning;
     o.n_fetch = 1;
-    o.fetch = &l;
-    o.updates = adj_training_updates(l, lr, &(adj_optimiser_opts){.momentum = 0.9});
-    scoped(release_exec) adj_exec *e = plan_of(g, &o);
-    adj_type t = adj_node_type(images);
-    size_t bytes = (size_t)adj_shape_elems(t.shape) * sizeof(float);
-    float *x = malloc(bytes), rate = 0.01F;
-    adj_draw(ADJ_F32, x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
-    cr_assert_eq(adj_set(e, images, x, bytes), ADJ_OK);
-    cr_assert_eq(adj_set(e, labels, (int32_t[]){1, 7}, 8), ADJ_OK);
-    cr_assert_eq(adj_set(e, lr, &rate, sizeof rate), ADJ_OK);
-    for (int i = 0; i < 3; i++) {
-        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-        cr_assert_eq(adj_get(e, l, &loss[i], sizeof loss[i]), ADJ_OK);
-    }
+    o.fetch = &t.loss;
+    o.updates = t.updates;
+    scoped(release_exec) adj_exec *e = plan_of(t.g, &o);
+    for (int i = 0; i < 3; i++)
+        loss[i] = training_step(&t, e, 0);
     *info = adj_exec_stats(e);
-    free(x);
 }
 
 /* One choice, one result: a plan from the file gives the bits of the plan that wrote it. */

@@ -8,7 +8,6 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 
 enum { MAX = 128 };
 

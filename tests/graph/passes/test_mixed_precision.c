@@ -5,36 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
-#include "tests/plan.h"
 #include "tests/temporary.h"
+#include "tests/training.h"
 
 enum { BATCH = 4 };
 
-typedef struct {
-    adj_graph *g;
-    adj_node *loss, *lr, *labels;
-    adj_updates *updates;
-} network;
-
-static network new_network_for(const char *model, const adj_optimiser_opts *optimiser)
+static training new_network(const char *model, const adj_optimiser_opts *o)
 {
-    adj_model_opts o = {.batch = BATCH, .training = 1};
-    network n = {.g = adj_graph_new()};
-    adj_node *logits = adj_model_logits(n.g, adj_model_find(model, &o), &o);
-    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    n.lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0});
-    n.loss = adj_loss_softmax(logits, n.labels);
-    n.updates = adj_training_updates(n.loss, n.lr, optimiser);
-    return n;
+    return training_of(model, (adj_model_opts){.batch = BATCH}, o);
 }
 
-static network new_network(const char *model)
-{
-    return new_network_for(model, &(adj_optimiser_opts){.momentum = 0.9});
-}
-
-static adj_exec *planned(const network *n, const char *backend, adj_precision precision,
+static adj_exec *planned(const training *n, const char *backend, adj_precision precision,
                          FILE *trace)
 {
     adj_exec_opts o = {.n_fetch = 1,
@@ -46,25 +27,6 @@ static adj_exec *planned(const network *n, const char *backend, adj_precision pr
                        .debug.canaries = 1,
                        .debug.trace = trace};
     return plan_of(n->g, &o);
-}
-
-static float step(const network *n, adj_exec *e)
-{
-    adj_node *images = adj_find(n->g, "images");
-    size_t elems = (size_t)adj_shape_elems(adj_node_type(images).shape);
-    float *x = malloc(elems * sizeof *x), lr = 0.01F, loss;
-    int32_t labels[BATCH];
-    for (size_t i = 0; i < elems; i++)
-        x[i] = (float)(i * 7 % 31) / 31 - 0.4F;
-    for (int i = 0; i < BATCH; i++)
-        labels[i] = i * 3 % 10;
-    cr_assert_eq(adj_set(e, images, x, elems * sizeof *x), ADJ_OK);
-    cr_assert_eq(adj_set(e, n->labels, labels, sizeof labels), ADJ_OK);
-    cr_assert_eq(adj_set(e, n->lr, &lr, sizeof lr), ADJ_OK);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_assert_eq(adj_get(e, n->loss, &loss, sizeof loss), ADJ_OK);
-    free(x);
-    return loss;
 }
 
 /* Lines of the graph after the pass that hold both words. */
@@ -84,7 +46,7 @@ static void check_types(adj_precision precision, const char *half)
     scoped(release) char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    network n = new_network("resnet8");
+    scoped(training_free) training n = new_network("resnet8", &with_momentum);
     adj_exec_free(planned(&n, "naive", precision, f));
     fclose(f);
     const char *after = strstr(text, "after copy");
@@ -112,7 +74,6 @@ static void check_types(adj_precision precision, const char *half)
                       lines_with(after, rows[i].op, type), rows[i].op, type, after);
         cr_expect_eq(lines_with(after, rows[i].op, other), 0, "%s in%s", rows[i].op, other);
     }
-    adj_graph_free(n.g);
 }
 
 Test(mixed_precision, types)
@@ -129,7 +90,8 @@ static void check_update_types(adj_precision precision, const char *half)
     scoped(release) char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    network n = new_network_for("lenet", &(adj_optimiser_opts){.kind = ADJ_ADAM});
+    scoped(training_free) training n =
+        new_network("lenet", &(adj_optimiser_opts){.kind = ADJ_ADAM});
     adj_exec_free(planned(&n, "naive", precision, f));
     fclose(f);
     const char *after = strstr(text, "after copy");
@@ -138,7 +100,6 @@ static void check_update_types(adj_precision precision, const char *half)
         cr_expect_geq(lines_with(after, ops[i], " f32"), 8, "%s of\n%s", ops[i], after);
         cr_expect_eq(lines_with(after, ops[i], half), 0, "%s of\n%s", ops[i], after);
     }
-    adj_graph_free(n.g);
 }
 
 Test(mixed_precision, types_of_updates)
@@ -207,18 +168,17 @@ Test(mixed_precision, a_step_is_close)
 {
     static const char *const backends[] = {"naive", "onednn"};
     for (int b = 0; b < 4; b++) {
-        network n = new_network("lenet");
+        scoped(training_free) training n = new_network("lenet", &with_momentum);
         adj_precision precision = b < 2 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_F16;
         scoped(release_exec) adj_exec *exact =
             planned(&n, backends[b % 2], ADJ_PRECISION_AS_BUILT, NULL);
         scoped(release_exec) adj_exec *half = planned(&n, backends[b % 2], precision, NULL);
-        float before = step(&n, exact), half_before = step(&n, half);
-        float after = step(&n, exact), half_after = step(&n, half);
+        float before = training_step(&n, exact, 0), half_before = training_step(&n, half, 0);
+        float after = training_step(&n, exact, 0), half_after = training_step(&n, half, 0);
         cr_assert_lt(after, before);
         cr_assert_float_eq(half_before, before, 0.02 * (double)before, "%g %g", half_before,
                            before);
         cr_assert_float_eq(half_after, after, 0.03 * (double)before, "%g %g", half_after, after);
-        adj_graph_free(n.g);
     }
 }
 
@@ -297,7 +257,7 @@ static void count_updates(const adj_exec *e, int *all, int *in_place)
 Test(mixed_precision, updates_are_made_in_place)
 {
     unsetenv("ADJOINT_PLAN"); /* whatever all tests are run with */
-    network n = new_network("lenet");
+    scoped(training_free) training n = new_network("lenet", &with_momentum);
     for (int p = ADJ_PRECISION_AS_BUILT; p <= ADJ_PRECISION_BF16; p++) {
         int all = 0, in_place = 0;
         scoped(release_exec) adj_exec *e = planned(&n, "onednn", (adj_precision)p, NULL);
@@ -305,5 +265,4 @@ Test(mixed_precision, updates_are_made_in_place)
         cr_assert_eq(all, 16);
         cr_assert_eq(in_place, all, "precision %d: %d of %d", p, in_place, all);
     }
-    adj_graph_free(n.g);
 }

@@ -5,27 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
-#include "tests/plan.h"
-#include "tests/plan.h"
+#include "tests/counter.h"
+#include "tests/training.h"
 
-enum { BATCH = 4, MAX_BATCH = 16, STEPS = 2 };
-
-typedef struct {
-    adj_graph *g;
-    adj_node *images, *labels, *lr, *loss;
-    adj_updates *updates;
-} network;
-
-static void finish(network *n, adj_node *logits)
-{
-    n->labels =
-        adj_input(n->g, "labels", ADJ_I32, (adj_shape){1, {adj_node_type(logits).shape.dim[0]}});
-    n->lr = adj_input(n->g, "lr", ADJ_F32, (adj_shape){0});
-    n->loss = adj_loss_softmax(logits, n->labels);
-    n->updates = adj_training_updates(n->loss, n->lr, &(adj_optimiser_opts){.momentum = 0.9});
-    cr_assert_eq(adj_graph_status(n->g), ADJ_OK, "%s", adj_graph_message(n->g));
-}
+enum { BATCH = 4, STEPS = 2 };
 
 /* As VGG with batch norm is: the pool's gradient reads what is computed again, too. */
 static adj_node *vgg_like(adj_graph *g, adj_format format)
@@ -62,40 +45,18 @@ static adj_node *norm_read_twice(adj_graph *g)
     return adj_layer_dense(adj_add(h, aside), "logits", 10);
 }
 
-static network network_of(const char *model, int64_t batch)
+static training network_of(const char *model, int64_t batch)
 {
-    network n = {.g = adj_graph_new()};
-    adj_model_opts o = {.batch = batch, .training = 1};
     if (strncmp(model, "vgg like", 8) == 0)
-        finish(&n, vgg_like(n.g, strstr(model, "NCHW") != NULL ? ADJ_NCHW : ADJ_NHWC));
-    else if (strcmp(model, "norm read twice") == 0)
-        finish(&n, norm_read_twice(n.g));
-    else
-        finish(&n, adj_model_logits(n.g, adj_model_find(model, &o), &o));
-    n.images = adj_find(n.g, "images");
-    return n;
+        return training_on(
+            vgg_like(adj_graph_new(), strstr(model, "NCHW") != NULL ? ADJ_NCHW : ADJ_NHWC),
+            &with_momentum);
+    if (strcmp(model, "norm read twice") == 0)
+        return training_on(norm_read_twice(adj_graph_new()), &with_momentum);
+    return training_of(model, (adj_model_opts){.batch = batch}, &with_momentum);
 }
 
-static network new_network(const char *model) { return network_of(model, BATCH); }
-
-static void step(const network *n, adj_exec *e, int i)
-{
-    size_t elems = (size_t)adj_shape_elems(adj_node_type(n->images).shape);
-    float *x = malloc(elems * sizeof *x), lr = 0.02F;
-    int32_t labels[MAX_BATCH];
-    const size_t batch = (size_t)adj_node_type(n->labels).shape.dim[0];
-    for (size_t k = 0; k < elems; k++)
-        x[k] = (float)((k * 7 + k / 31 + (size_t)i) % 31) / 31 - 0.4F;
-    for (size_t k = 0; k < batch; k++)
-        labels[k] = ((int32_t)k + i) * 3 % 2;
-    cr_assert_eq(adj_set(e, n->images, x, elems * sizeof *x), ADJ_OK);
-    cr_assert_eq(adj_set(e, n->labels, labels, batch * sizeof *labels), ADJ_OK);
-    cr_assert_eq(adj_set(e, n->lr, &lr, sizeof lr), ADJ_OK);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    free(x);
-}
-
-static adj_exec *planned(const network *n, adj_exec_opts o)
+static adj_exec *planned(const training *n, adj_exec_opts o)
 {
     o.n_fetch = 1;
     o.fetch = &n->loss;
@@ -107,7 +68,7 @@ static adj_exec *planned(const network *n, adj_exec_opts o)
 }
 
 /* Parameters, optimizer state and running statistics, and the loss. */
-static void expect_same_bits(const network *n, adj_exec *a, adj_exec *b, const char *label)
+static void expect_same_bits(const training *n, adj_exec *a, adj_exec *b, const char *label)
 {
     for (int i = -1; i < adj_exec_param_count(a); i++) {
         adj_node *p = i < 0 ? n->loss : adj_exec_param_at(a, i);
@@ -127,11 +88,12 @@ static double share(const adj_exec *again, const adj_exec *plain)
 }
 
 /* No more memory, and the same bits after some steps. */
-static void check_steps_of(network n, const char *model, const char *backend,
+static void check_steps_of(const char *model, int64_t batch, const char *backend,
                            adj_precision precision, int recompute)
 {
     char label[128];
     adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = -1};
+    scoped(training_free) training n = network_of(model, batch);
     snprintf(label, sizeof label, "%s, %s, precision %d", model, backend, (int)precision);
     scoped(release_exec) adj_exec *plain = planned(&n, o);
     o.recompute = recompute;
@@ -139,31 +101,29 @@ static void check_steps_of(network n, const char *model, const char *backend,
     if (recompute == 0)
         cr_assert_gt(adj_exec_stats(again).recomputed, 0, "%s: nothing is compared", label);
     for (int i = 0; i < STEPS; i++) {
-        step(&n, plain, i);
-        step(&n, again, i);
+        training_step(&n, plain, i);
+        training_step(&n, again, i);
     }
     expect_same_bits(&n, plain, again, label);
     cr_expect(share(again, plain) <= 1, "%s: %g of the memory", label, share(again, plain));
-    adj_graph_free(n.g);
 }
 
 static void check_steps(const char *model, const char *backend, adj_precision precision)
 {
-    check_steps_of(new_network(model), model, backend, precision, 1);
+    check_steps_of(model, BATCH, backend, precision, 1);
 }
 
 /* How much is saved is a fact of the graph only where kernels need no scratch memory and no
  * layouts of their own, which differ with the CPU and with oneDNN's version: on naive. */
 static void check_share(const char *model, adj_precision precision, double max)
 {
-    network n = new_network(model);
+    scoped(training_free) training n = network_of(model, BATCH);
     adj_exec_opts o = {.backend = "naive", .precision = precision, .recompute = -1};
     scoped(release_exec) adj_exec *plain = planned(&n, o);
     o.recompute = 1;
     scoped(release_exec) adj_exec *again = planned(&n, o);
     cr_expect(share(again, plain) <= max, "%s, precision %d: %g of the memory, expected at most %g",
               model, (int)precision, share(again, plain), max);
-    adj_graph_free(n.g);
 }
 
 /* What a pass makes of a graph is looked at: no other plans, whatever all tests are run with. */
@@ -184,12 +144,11 @@ Test(recompute, saves_memory)
 }
 
 /* The live memory of a plan that is asked to recompute so. */
-static size_t live(const network *n, const char *backend, adj_precision precision, int recompute)
+static size_t live(const training *n, const char *backend, adj_precision precision, int recompute)
 {
     const adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = recompute};
     scoped(release_exec) adj_exec *e = planned(n, o);
-    const size_t bytes = adj_exec_stats(e).live_bytes;
-    return bytes;
+    return adj_exec_stats(e).live_bytes;
 }
 
 /* Of mobilenet_v1's activations half need be kept, of a residual net's more. */
@@ -201,14 +160,13 @@ Test(recompute, unasked_where_it_saves_time)
         int expected;
     } list[] = {{"mobilenet_v1", 8, 1}, {"mobilenet_v1", 4, -1}, {"resnet20", 16, -1}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        network n = network_of(list[i].model, list[i].batch);
+        scoped(training_free) training n = network_of(list[i].model, list[i].batch);
         const size_t got = live(&n, "naive", ADJ_PRECISION_AS_BUILT, 0);
         const size_t always = live(&n, "naive", ADJ_PRECISION_AS_BUILT, 1);
         const size_t never = live(&n, "naive", ADJ_PRECISION_AS_BUILT, -1);
         cr_expect_lt(always, never);
         cr_expect_eq(got, list[i].expected > 0 ? always : never, "%s: %zu, %zu and %zu bytes",
                      list[i].model, got, always, never);
-        adj_graph_free(n.g);
     }
 }
 
@@ -233,16 +191,16 @@ Test(recompute, changes_no_bit)
     check_steps("lenet", "onednn", ADJ_PRECISION_AS_BUILT);
     /* unasked */
     const char *model = "mobilenet_v1";
-    check_steps_of(network_of(model, 8), model, "onednn", ADJ_PRECISION_AS_BUILT, 0);
-    check_steps_of(network_of(model, 16), model, "onednn", ADJ_PRECISION_BF16, 0);
-    check_steps_of(network_of(model, 16), model, "onednn", ADJ_PRECISION_F16, 0);
+    check_steps_of(model, 8, "onednn", ADJ_PRECISION_AS_BUILT, 0);
+    check_steps_of(model, 16, "onednn", ADJ_PRECISION_BF16, 0);
+    check_steps_of(model, 16, "onednn", ADJ_PRECISION_F16, 0);
 }
 
 /* Where the gradient needs relu(batch_norm(x)) and another batch norm's sums its mask, one step
  * reads x and computes both: all relus but the last, which nothing recomputes. */
 Test(recompute, goes_with_the_sums_of_what_it_masks)
 {
-    network n = network_of("mobilenet_v1", 8);
+    scoped(training_free) training n = network_of("mobilenet_v1", 8);
     scoped(release_exec) adj_exec *e = planned(&n, (adj_exec_opts){.backend = "direct"});
     int both = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
@@ -250,7 +208,6 @@ Test(recompute, goes_with_the_sums_of_what_it_masks)
         both += step.n_node == 5 && strstr(step.impl, "fused_row_kernel") != NULL;
     }
     cr_expect_eq(both, 26, "got %d", both);
-    adj_graph_free(n.g);
 }
 
 /* ---- what is computed again ---- */
@@ -378,26 +335,9 @@ Test(recompute, chains_are_bounded)
 
 /* ---- memory that runs out ---- */
 
-typedef struct {
-    long calls, fail_at;
-} counter;
-
-static void *count_alloc(void *user, size_t bytes)
-{
-    counter *c = user;
-    return ++c->calls == c->fail_at ? NULL : malloc(bytes);
-}
-
-static void count_free(void *user, void *p)
-{
-    (void)user;
-    free(p);
-}
-
 Test(recompute, memory_may_run_out_anywhere)
 {
-    network n = {.g = adj_graph_new()};
-    finish(&n, vgg_like(n.g, ADJ_NHWC));
+    scoped(training_free) scoped(training_free) training n = network_of("vgg like", BATCH);
     counter c = {0};
     adj_allocator a = {count_alloc, count_free, &c};
     adj_exec_opts o = {.n_fetch = 1,
@@ -414,5 +354,4 @@ Test(recompute, memory_may_run_out_anywhere)
         cr_assert(status == ADJ_OK || status == ADJ_ENOMEM);
     }
     cr_expect_eq(status, ADJ_OK);
-    adj_graph_free(n.g);
 }

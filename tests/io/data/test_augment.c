@@ -5,7 +5,6 @@
 
 #include "loading.h"
 #include "tests/io/scoped.h"
-#include "tests/io/scoped.h"
 
 enum { N = 32, H = 6, W = 9, C = 3, ELEMS = H * W * C };
 

@@ -2,7 +2,6 @@
  * computes what PyTorch computes. */
 #include "io/weights/net.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 
 static adj_status load(const small_net *n, const char *path, const char *map, adj_error *error)
 {

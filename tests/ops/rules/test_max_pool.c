@@ -10,7 +10,6 @@
 
 #include "adjoint_ext.h"
 #include "tests/plan.h"
-#include "tests/plan.h"
 
 /* What is fetched beside y, dv and db, or reads what only the pool reads otherwise. */
 typedef enum {
