@@ -7,8 +7,7 @@
 
 #include "adjoint_check.h"
 #include "adjoint_ext.h"
-#include "adjoint_nn.h"
-#include "tests/plan.h"
+#include "tests/training.h"
 
 enum { BATCH = 2, MAX_PARAMS = 16 };
 
@@ -230,24 +229,19 @@ Test(fusion, models_within_their_bounds)
         int64_t size;
     } models[] = {{"lenet", 16}, {"resnet8", 8}, {"ds_cnn", 0}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        scoped(release_graph) adj_graph *g = adj_graph_new();
-        const adj_model_opts options = {
-            .batch = BATCH, .training = 1, .height = models[i].size, .width = models[i].size};
-        adj_node *logits = adj_model_logits(g, adj_model_find(models[i].name, NULL), &options);
-        adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-        adj_node *loss = adj_loss_softmax(logits, labels);
-        const adj_optimiser_opts optimiser = {.momentum = 0.9};
-        adj_compare_opts o = {.n_root = 1,
-                              .root = &loss,
-                              .updates = adj_training_updates(loss, lr, &optimiser),
-                              .n_config = 3,
-                              .config = configs,
-                              .runs = 1,
-                              .threads = 1,
-                              .seed = 1};
+        const adj_model_opts size = {
+            .batch = BATCH, .height = models[i].size, .width = models[i].size};
+        scoped(training_free) training t = training_of(models[i].name, size, &with_momentum);
+        const adj_compare_opts o = {.n_root = 1,
+                                    .root = &t.loss,
+                                    .updates = t.updates,
+                                    .n_config = 3,
+                                    .config = configs,
+                                    .runs = 1,
+                                    .threads = 1,
+                                    .seed = 1};
         adj_comparison *c = NULL;
-        cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
+        cr_assert_eq(adj_compare(t.g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
         int grouped = 0;
         for (int k = 0; k < adj_comparison_row_count(c); k++) {
             const adj_compare_row *row = adj_comparison_row_at(c, k);

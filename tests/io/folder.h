@@ -4,9 +4,11 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/temporary.h"
@@ -34,14 +36,16 @@ static inline file_name in_folder(const folder *f, const char *name)
     return path;
 }
 
+static inline int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at)
+{
+    (void)s, (void)type, (void)at;
+    return remove(path);
+}
+
+/* With all that is in it. */
 static inline void folder_remove(const folder *f)
 {
-    DIR *d = opendir(f->path);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
-        unlink(in_folder(f, e->d_name).s);
-    if (d != NULL)
-        closedir(d);
-    rmdir(f->path);
+    cr_assert_eq(nftw(f->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0, "%s", f->path);
 }
 
 static inline int files_in(const folder *f)
@@ -61,6 +65,19 @@ static inline void put_file(const char *path, const void *bytes, size_t n)
     cr_assert_not_null(f, "%s", path);
     cr_assert_eq(fwrite(bytes, 1, n, f), n);
     fclose(f);
+}
+
+/* Writes a file of the folder, and makes the folders that its name has. */
+static inline void put_in(const folder *f, const char *name, const void *bytes, size_t n)
+{
+    file_name path = in_folder(f, name);
+    for (char *slash = path.s + strlen(f->path); (slash = strchr(slash + 1, '/')) != NULL;) {
+        *slash = '\0';
+        (void)mkdir(path.s, 0700);
+        *slash = '/';
+    }
+    if (path.s[strlen(path.s) - 1] != '/')
+        put_file(path.s, bytes, n);
 }
 
 #endif

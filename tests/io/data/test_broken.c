@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "adjoint_data.h"
 #include "io/data/files.h"
@@ -11,40 +10,22 @@
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 
-static void put(const folder *f, const char *name, const void *bytes, size_t n)
-{
-    char path[120];
-    const char *at = strchr(name, '/');
-    for (; at != NULL; at = strchr(at + 1, '/')) {
-        snprintf(path, sizeof path, "%s/%.*s", f->path, (int)(at - name), name);
-        (void)mkdir(path, 0700);
-    }
-    put_file(in_folder(f, name).s, bytes, n);
-}
-
-static void remove_all(const folder *f)
-{
-    char command[100];
-    snprintf(command, sizeof command, "rm -r '%s'", f->path);
-    cr_assert_eq(system(command), 0);
-}
-
 /* Two good images of each class in either part; of the held-out part, one cut file of each format
  * with a whole header, and one that is no image. */
 static folder broken_data(void)
 {
     folder f = folder_new();
-    put(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
-    put(&f, "train/a/2.png", rgb_png, sizeof rgb_png);
-    put(&f, "train/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
-    put(&f, "train/b/2.jpg", rgb_jpeg, sizeof rgb_jpeg);
-    put(&f, "val/a/1.png", rgb_png, sizeof rgb_png);
-    put(&f, "val/a/2.png", rgb_png, sizeof rgb_png - 20);
-    put(&f, "val/a/3.jpg", rgb_jpeg, sizeof rgb_jpeg - 10);
-    put(&f, "val/a/4.webp", lossless_webp, sizeof lossless_webp - 10);
-    put(&f, "val/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
-    put(&f, "val/b/2.jpg", "<html>", 6);
-    put(&f, "val/b/3.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    put_in(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "train/a/2.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "train/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    put_in(&f, "train/b/2.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    put_in(&f, "val/a/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "val/a/2.png", rgb_png, sizeof rgb_png - 20);
+    put_in(&f, "val/a/3.jpg", rgb_jpeg, sizeof rgb_jpeg - 10);
+    put_in(&f, "val/a/4.webp", lossless_webp, sizeof lossless_webp - 10);
+    put_in(&f, "val/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    put_in(&f, "val/b/2.jpg", "<html>", 6);
+    put_in(&f, "val/b/3.jpg", rgb_jpeg, sizeof rgb_jpeg);
     return f;
 }
 
@@ -68,7 +49,7 @@ static void expect_broken(const adj_dataset *d)
 
 Test(broken, of_the_held_out_part)
 {
-    folder f = broken_data();
+    scoped(folder_remove) folder f = broken_data();
     scoped(release_dataset) adj_dataset *train = open_part(&f, ADJ_TRAIN, NULL, ADJ_OK);
     adj_dataset *d = open_part(&f, ADJ_VALIDATION, &(adj_dataset_opts){.like = train}, ADJ_EIO);
     cr_expect_eq(d->n, 0);
@@ -91,7 +72,6 @@ Test(broken, of_the_held_out_part)
             cr_expect_eq(got[k], expected[k]);
     }
     adj_dataset_free(d);
-    remove_all(&f);
 }
 
 /* Mean and deviation are those of the images that can be read; of rgb_png by NumPy:
@@ -100,11 +80,11 @@ Test(broken, of_the_training_part)
 {
     static const float mean[] = {143.66667f, 137.66667f, 163},
                        deviation[] = {82.457396f, 57.803306f, 45.445939f};
-    folder f = folder_new();
-    put(&f, "a/1.png", rgb_png, sizeof rgb_png - 20);
-    put(&f, "a/2.png", rgb_png, sizeof rgb_png);
-    put(&f, "b/1.png", rgb_png, sizeof rgb_png);
-    put(&f, "b/2.png", grey_png, 20);
+    scoped(folder_remove) folder f = folder_new();
+    put_in(&f, "a/1.png", rgb_png, sizeof rgb_png - 20);
+    put_in(&f, "a/2.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "b/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "b/2.png", grey_png, 20);
     for (int threads = 1; threads <= 3; threads++) {
         omp_set_num_threads(threads);
         adj_dataset_free(open_part(&f, ADJ_TRAIN, NULL, ADJ_EIO));
@@ -116,16 +96,15 @@ Test(broken, of_the_training_part)
             cr_expect_float_eq(d->deviation[c], deviation[c], 1e-3, "%g", d->deviation[c]);
         }
     }
-    put(&f, "b/1.png", rgb_png, 50);
+    put_in(&f, "b/1.png", rgb_png, 50);
     adj_dataset *d = open_part(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_EIO);
     cr_expect_not_null(strstr(d->message, "no image of class b can be read"), "%s", d->message);
     adj_dataset_free(d);
-    put(&f, "a/2.png", rgb_png, 50);
+    put_in(&f, "a/2.png", rgb_png, 50);
     d = open_part(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_EIO);
     cr_expect_not_null(strstr(d->message, ", and 3 more of 4 files cannot be read"), "%s",
                        d->message);
     adj_dataset_free(d);
-    remove_all(&f);
 }
 
 static void count_progress(void *user, int64_t done, int64_t n)
@@ -137,14 +116,14 @@ static void count_progress(void *user, int64_t done, int64_t n)
 
 Test(broken, more_than_fit_a_sentence)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     char name[20];
     int64_t last = 0;
-    put(&f, "a/1.png", rgb_png, sizeof rgb_png);
-    put(&f, "b/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "a/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "b/1.png", rgb_png, sizeof rgb_png);
     for (int i = 10; i < 20; i++) {
         snprintf(name, sizeof name, "b/%d.png", i);
-        put(&f, name, rgb_png, sizeof rgb_png - 20);
+        put_in(&f, name, rgb_png, sizeof rgb_png - 20);
     }
     const adj_dataset_opts o = {.progress = count_progress, .user = &last};
     scoped(release_dataset) adj_dataset *d = open_part(&f, ADJ_TRAIN, &o, ADJ_EIO);
@@ -153,5 +132,4 @@ Test(broken, more_than_fit_a_sentence)
                                           "b/12.png, b/13.png, b/14.png, b/15.png and 4 more"),
                        "%s", d->message);
     cr_expect_eq(last, 12);
-    remove_all(&f);
 }

@@ -2,7 +2,6 @@
  * the others. The expected sentences and numbers are counted by hand. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "adjoint_data.h"
 #include "io/data/files.h"
@@ -14,26 +13,10 @@ static folder tree(const char *const files[])
 {
     folder f = folder_new();
     for (int i = 0; files[i] != NULL; i++) {
-        file_name path = in_folder(&f, files[i]);
-        for (char *slash = strchr(path.s + strlen(f.path) + 1, '/'); slash != NULL;
-             slash = strchr(slash + 1, '/')) {
-            *slash = '\0';
-            (void)mkdir(path.s, 0700);
-            *slash = '/';
-        }
-        if (strstr(path.s, ".png") != NULL)
-            put_file(path.s, rgb_png, sizeof rgb_png);
-        else if (path.s[strlen(path.s) - 1] != '/')
-            put_file(path.s, "x", 1);
+        const int is_image = strstr(files[i], ".png") != NULL;
+        put_in(&f, files[i], is_image ? (const void *)rgb_png : "x", is_image ? sizeof rgb_png : 1);
     }
     return f;
-}
-
-static void remove_all(const folder *f)
-{
-    char command[100];
-    snprintf(command, sizeof command, "rm -r '%s'", f->path);
-    cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
 }
 
 static adj_dataset *open_part(const folder *f, adj_dataset_part part, const adj_dataset *like)
@@ -79,26 +62,26 @@ Test(folder, left_out_of_classes)
                      "system names, 1 file outside class folders, 1 folder inside class folders, "
                      "2 folders without images (empty, misc)");
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
 
     f = TREE("a/1.png", "b/1.png");
     d = open_part(&f, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out, "");
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
 
     f = TREE("a/1.png", "b/1.png", "c/1.q", "c/2.r", "c/3.s", "c/4.t", "c/5.u", "c/6.u");
     d = open_part(&f, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out, "6 files with other endings (.u 2, .q 1, .r 1, .s 1, others 1), "
                                   "folder c without images");
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* Names are listed as far as 100 bytes have room. */
 Test(folder, many_left_out)
 {
-    folder f = TREE("a/1.png", "b/1.png");
+    scoped(folder_remove) folder f = TREE("a/1.png", "b/1.png");
     for (int i = 0; i < 30; i++) {
         char name[40];
         snprintf(name, sizeof name, "empty-%02d", i);
@@ -108,14 +91,14 @@ Test(folder, many_left_out)
     cr_expect_str_eq(d->left_out,
                      "30 folders without images (empty-00, empty-01, empty-02, empty-03, empty-04, "
                      "empty-05, empty-06, empty-07, empty-08, ...)");
-    remove_all(&f);
 }
 
 /* The training part's sentence has what lies beside the folders of the parts. */
 Test(folder, left_out_of_parts)
 {
-    folder f = TREE("train/a/1.png", "train/b/1.png", "val/a/1.png", "val/a/x.bmp", "val/x.csv",
-                    "valid/a/1.png", "test/1.png", "extra/a/1.png", "labels.csv", "__MACOSX/x");
+    scoped(folder_remove) folder f =
+        TREE("train/a/1.png", "train/b/1.png", "val/a/1.png", "val/a/x.bmp", "val/x.csv",
+             "valid/a/1.png", "test/1.png", "extra/a/1.png", "labels.csv", "__MACOSX/x");
     scoped(release_dataset) adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out,
                      "1 hidden or system name, 1 file outside class folders, folder test without "
@@ -124,7 +107,6 @@ Test(folder, left_out_of_parts)
     scoped(release_dataset) adj_dataset *val = open_part(&f, ADJ_VALIDATION, d);
     cr_expect_str_eq(val->left_out,
                      "1 file with other endings (.bmp 1), 1 file outside class folders");
-    remove_all(&f);
 }
 
 Test(folder, names_of_parts)
@@ -144,7 +126,7 @@ Test(folder, names_of_parts)
         cr_expect(val->n == 1 && val->labels[0] == 1);
         scoped(release_dataset) adj_dataset *test = open_part(&f, ADJ_TEST, train);
         cr_expect(test->n == 2 && test->labels[0] == 0);
-        remove_all(&f);
+        folder_remove(&f);
     }
 }
 
@@ -160,14 +142,14 @@ Test(folder, classes_beside_parts)
     expect_classes(d, 1, "a,b");
     cr_expect_eq(d->labels[0], 1);
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
 
     f = TREE("test/a/1.png", "test/b/1.png", "notes/x.txt");
     cr_expect_not(adj_dataset_has_part(f.path, ADJ_TRAIN));
     d = open_part(&f, ADJ_TEST, NULL);
     expect_classes(d, 2, "a,b");
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* A folder train may be a class of vehicles; a folder test or val without class folders is none. */
@@ -178,10 +160,10 @@ Test(folder, class_with_a_name_of_a_part)
     expect_classes(d, 3, "bus,train");
     cr_expect_str_eq(d->left_out, "folder val without class folders");
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
     f = TREE("train/1.png", "test/1.png");
     expect_refused(&f, ADJ_TRAIN, NULL, "no data set found");
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* A class without images in the training part stays if another part has some. */
@@ -200,16 +182,16 @@ Test(folder, classes_without_images)
     adj_dataset_free(d);
     put_file(in_folder(&f, "test/e/1.png").s, rgb_png, sizeof rgb_png);
     expect_refused(&f, ADJ_TEST, NULL, "/test: unknown class e (expected a, b, c)");
-    remove_all(&f);
+    folder_remove(&f);
 
     f = TREE("a/1.png", "b/x.bmp");
     expect_refused(&f, ADJ_TRAIN, NULL, "number of classes (got 1, expected 2 ");
-    remove_all(&f);
+    folder_remove(&f);
     f = TREE("a/1.bmp", "b/x.bmp");
     expect_refused(&f, ADJ_TRAIN, NULL,
                    ": no images (left out: 2 files with other endings (.bmp 2), 2 folders without "
                    "images (a, b); expected files .png, ");
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* Labels follow the order of like's class names. */
@@ -217,14 +199,13 @@ Test(folder, classes_by_name)
 {
     static const char *const names[] = {"owl", "cat", "dog"};
     const adj_dataset like = {.h = 2, .w = 3, .c = 3, .classes = 3, .class_names = names};
-    folder f = TREE("dog/1.png", "owl/1.png", "owl/2.png", "none/");
+    scoped(folder_remove) folder f = TREE("dog/1.png", "owl/1.png", "owl/2.png", "none/");
     adj_dataset *d = open_part(&f, ADJ_TRAIN, &like);
     expect_classes(d, 3, "owl,cat,dog");
     cr_expect(d->labels[0] == 2 && d->labels[1] == 0 && d->labels[2] == 0);
     adj_dataset_free(d);
     put_file(in_folder(&f, "none/1.png").s, rgb_png, sizeof rgb_png);
     expect_refused(&f, ADJ_TRAIN, &like, "unknown class none (expected owl, cat, dog)");
-    remove_all(&f);
 }
 
 /* Without names a folder's number is the label; other names need a folder for each class. */
@@ -236,7 +217,7 @@ Test(folder, classes_by_number)
     cr_expect(d->n == 2 && d->classes == 12 && d->class_names == NULL);
     cr_expect(d->labels[0] == 10 && d->labels[1] == 2, "%d %d", d->labels[0], d->labels[1]);
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
 
     f = TREE("a/1.png", "b/1.png", "12/1.png");
     expect_refused(&f, ADJ_TRAIN, &like, "class folders (got 3, expected one for each of 12 ");
@@ -244,5 +225,5 @@ Test(folder, classes_by_number)
     d = open_part(&f, ADJ_TRAIN, &three);
     cr_expect(d->n == 3 && d->labels[0] == 0 && d->labels[2] == 2);
     adj_dataset_free(d);
-    remove_all(&f);
+    folder_remove(&f);
 }

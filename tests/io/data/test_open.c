@@ -27,27 +27,14 @@ static void expect_refused(const char *path, adj_dataset_part part, const adj_da
     cr_expect_not_null(strstr(d->message, word), "no \"%s\" in: %s", word, d->message);
 }
 
-static void put(const folder *f, const char *name, const void *bytes, size_t n)
-{
-    put_file(in_folder(f, name).s, bytes, n);
-}
+/* ---- IDX ---- */
 
 static folder sub_folder(const folder *f, const char *name)
 {
     folder sub;
     cr_assert_lt(snprintf(sub.path, sizeof sub.path, "%s/%s", f->path, name), (int)sizeof sub.path);
-    cr_assert(mkdir(sub.path, 0700) == 0);
     return sub;
 }
-
-static void remove_all(const folder *f)
-{
-    char command[100];
-    snprintf(command, sizeof command, "rm -r '%s'", f->path);
-    cr_assert_eq(system(command), 0);
-}
-
-/* ---- IDX ---- */
 
 static void put_idx(const folder *f, const char *images, const char *labels, const uint8_t size[],
                     int rank, const uint8_t *pixels, size_t n_pixels, const uint8_t *label)
@@ -57,8 +44,8 @@ static void put_idx(const folder *f, const char *images, const char *labels, con
         x[7 + 4 * i] = size[i];
     memcpy(x + 4 + 4 * rank, pixels, n_pixels);
     memcpy(y + 8, label, size[0]);
-    put(f, images, x, 4 + 4 * (size_t)rank + n_pixels);
-    put(f, labels, y, 8 + (size_t)size[0]);
+    put_in(f, images, x, 4 + 4 * (size_t)rank + n_pixels);
+    put_in(f, labels, y, 8 + (size_t)size[0]);
 }
 
 Test(open, idx_of_rank_4_and_other_names)
@@ -148,13 +135,13 @@ Test(open, much_smaller)
     static uint8_t x[16 + 2 * WIDE];
     static const uint8_t head[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0x40, 1};
     static const uint8_t y[] = {0, 0, 8, 1, 0, 0, 0, 2, 0, 1};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     memcpy(x, head, sizeof head);
     x[16] = 255;                  /* the first */
     x[16 + WIDE / 2] = 255;       /* the middle one */
     x[16 + WIDE + WIDE - 1] = 51; /* the last of the second image */
-    put(&f, "train-images-idx3-ubyte", x, sizeof x);
-    put(&f, "train-labels-idx1-ubyte", y, sizeof y);
+    put_in(&f, "train-images-idx3-ubyte", x, sizeof x);
+    put_in(&f, "train-labels-idx1-ubyte", y, sizeof y);
     scoped(release_dataset) adj_dataset *d =
         open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 2, .w = 3});
     const float one = 255 * 3.0f / WIDE, first[] = {one, one, 0, one, one, 0};
@@ -166,7 +153,6 @@ Test(open, much_smaller)
     cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
     for (int i = 0; i < 6; i++)
         cr_expect_float_eq(got[i], second[i], 1e-6, "%d: %g", i, got[i]);
-    remove_all(&f);
 }
 
 /* ---- splits ---- */
@@ -183,8 +169,8 @@ Test(open, split_and_limit_by_class)
         x[16 + i] = (uint8_t)i;
         y[8 + i] = i < 150 ? 0 : i < 198 ? 1 : 2;
     }
-    put(&f, "train-images-idx3-ubyte", x, sizeof x);
-    put(&f, "train-labels-idx1-ubyte", y, sizeof y);
+    put_in(&f, "train-images-idx3-ubyte", x, sizeof x);
+    put_in(&f, "train-labels-idx1-ubyte", y, sizeof y);
 
     adj_dataset_opts o = {.val_split = 0.25, .seed = 3};
     adj_dataset *train = open_part(f.path, ADJ_TRAIN, &o);
@@ -243,10 +229,10 @@ Test(open, qmnist)
         y[12 + 32 * i + 8 + 2] = 1;
         y[12 + 32 * i + 8 + 3] = (uint8_t)(100 + i);
     }
-    put(&f, "qmnist-train-images-idx3-ubyte", x, sizeof x);
-    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
-    put(&f, "qmnist-test-images-idx3-ubyte", x, sizeof x);
-    put(&f, "qmnist-test-labels-idx2-int", y, sizeof y);
+    put_in(&f, "qmnist-train-images-idx3-ubyte", x, sizeof x);
+    put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
+    put_in(&f, "qmnist-test-images-idx3-ubyte", x, sizeof x);
+    put_in(&f, "qmnist-test-labels-idx2-int", y, sizeof y);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 3 && d->h == 1 && d->w == 2 && d->classes == 10 && d->images[5] == 6);
     for (int i = 0; i < 3; i++)
@@ -256,13 +242,13 @@ Test(open, qmnist)
     adj_dataset_free(test);
     adj_dataset_free(d);
     y[12 + 32] = 0xff; /* negative: the offset is that of the second row */
-    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
+    put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    "labels-idx2-int: offset 44: label out of range (got -16777216, expected 0 to ");
-    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y - 1);
+    put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y - 1);
     expect_refused(f.path, ADJ_TRAIN, NULL, "the file ends within its labels");
     y[3] = 1; /* int32 of rank 1 */
-    put(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
+    put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
     expect_refused(f.path, ADJ_TRAIN, NULL, "(got 00000c01, expected 00000801 or 00000c02)");
 }
 
@@ -290,7 +276,7 @@ Test(open, cifar)
     put_cifar(&f, "data_batch_1.bin", 1, 3);
     put_cifar(&f, "data_batch_3.bin", 1, 2);
     put_cifar(&f, "test_batch.bin", 1, 1);
-    put(&f, "batches.meta.txt", names, sizeof names - 1);
+    put_in(&f, "batches.meta.txt", names, sizeof names - 1);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 5 && d->h == 32 && d->w == 32 && d->c == 3 && d->classes == 10);
     cr_expect(d->labels[2] == 2 && d->labels[3] == 0 && strcmp(d->class_names[9], "truck") == 0);
@@ -302,7 +288,7 @@ Test(open, cifar)
     put_cifar(&f, "data_batch_3.bin", 1, 11);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    "data_batch_3.bin: offset 30730: label out of range (got 10");
-    put(&f, "data_batch_3.bin", names, 20);
+    put_in(&f, "data_batch_3.bin", names, 20);
     expect_refused(f.path, ADJ_TRAIN, NULL, "data_batch_3.bin: the file ends within an image");
     folder_remove(&f);
 
@@ -325,8 +311,8 @@ Test(open, cifar_pickles)
                          four[] = "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94\x8c\x04"
                                   "fine\x94]\x94K\0as.";
     folder f = folder_new(), py = sub_folder(&f, "cifar-10-batches-py");
-    put(&py, "data_batch_1", two, sizeof two - 1);
-    put(&py, "batches.meta", two, sizeof two - 1);
+    put_in(&f, "cifar-10-batches-py/data_batch_1", two, sizeof two - 1);
+    put_in(&f, "cifar-10-batches-py/batches.meta", two, sizeof two - 1);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    "/cifar-10-batches-py/data_batch_1: is a Python pickle (expected CIFAR's "
                    "binary version, cifar-10-binary.tar.gz or ");
@@ -334,11 +320,11 @@ Test(open, cifar_pickles)
     expect_refused(in_folder(&py, "batches.meta").s, ADJ_TRAIN, NULL, "is a Python pickle");
     put_cifar(&py, "test_batch.bin", 1, 1); /* beside the binary files nothing is wrong */
     adj_dataset_free(open_part(py.path, ADJ_TEST, NULL));
-    remove_all(&f);
+    folder_remove(&f);
     f = folder_new();
-    put(&f, "train", four, sizeof four - 1);
+    put_in(&f, "train", four, sizeof four - 1);
     expect_refused(f.path, ADJ_TRAIN, NULL, "/train: is a Python pickle");
-    put(&f, "train", "no pickle", 9);
+    put_in(&f, "train", "no pickle", 9);
     expect_refused(f.path, ADJ_TRAIN, NULL, "no data set found");
     folder_remove(&f);
 }
@@ -348,7 +334,7 @@ Test(open, cifar_pickles)
 Test(open, numpy)
 {
     scoped(folder_remove) folder f = folder_new();
-    put(&f, "mnist.npz", keras_npz, sizeof keras_npz);
+    put_in(&f, "mnist.npz", keras_npz, sizeof keras_npz);
     file_name path = in_folder(&f, "mnist.npz");
     adj_dataset *d = open_part(path.s, ADJ_TRAIN, NULL);
     cr_expect(d->n == 2 && d->h == 2 && d->w == 3 && d->c == 1 && d->classes == 2);
@@ -362,7 +348,7 @@ Test(open, numpy)
     adj_dataset_free(d);
     expect_refused(path.s, ADJ_VALIDATION, NULL, "has no validation part");
     for (size_t n = 4; n < sizeof keras_npz; n += 3) { /* cut anywhere */
-        put(&f, "mnist.npz", keras_npz, n);
+        put_in(&f, "mnist.npz", keras_npz, n);
         expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz: is no whole archive");
     }
     uint8_t damaged[sizeof keras_npz];
@@ -370,11 +356,11 @@ Test(open, numpy)
     for (size_t n = 0; n + 7 <= sizeof damaged; n++) /* under names that nobody looks for */
         if (memcmp(damaged + n, "x_train", 7) == 0 || memcmp(damaged + n, "x_test.", 7) == 0)
             damaged[n] = 'z';
-    put(&f, "mnist.npz", damaged, sizeof damaged);
+    put_in(&f, "mnist.npz", damaged, sizeof damaged);
     expect_refused(path.s, ADJ_TRAIN, NULL, "expected such as x_train and y_train");
     memcpy(damaged, keras_npz, sizeof damaged);
     damaged[100] ^= 0x10; /* in the compressed data of the first array */
-    put(&f, "mnist.npz", damaged, sizeof damaged);
+    put_in(&f, "mnist.npz", damaged, sizeof damaged);
     expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz");
 }
 
@@ -395,14 +381,14 @@ Test(open, numpy_validation)
         char x[40], y[40];
         snprintf(x, sizeof x, "%s.npy", names[i][0]);
         snprintf(y, sizeof y, "%s.npy", names[i][1]);
-        put(&f, x, u1_npy, sizeof u1_npy);
-        put(&f, y, i8_labels_npy, sizeof i8_labels_npy);
+        put_in(&f, x, u1_npy, sizeof u1_npy);
+        put_in(&f, y, i8_labels_npy, sizeof i8_labels_npy);
         scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_VALIDATION, NULL);
         cr_expect(d->n == 2 && d->labels[1] == 3 && !adj_dataset_has_part(f.path, ADJ_TRAIN));
     }
     scoped(folder_remove) folder f = folder_new();
-    put(&f, "b.npz", "x", 1);
-    put(&f, "a.npz", keras_npz, sizeof keras_npz);
+    put_in(&f, "b.npz", "x", 1);
+    put_in(&f, "a.npz", keras_npz, sizeof keras_npz);
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out, "1 other .npz file");
 }
@@ -411,15 +397,15 @@ Test(open, numpy_files)
 {
     scoped(folder_remove) folder f = folder_new();
     uint8_t bytes[sizeof u1_npy];
-    put(&f, "x.npy", be_f8_npy, sizeof be_f8_npy); /* 0 .. 1: multiplied by 255 */
-    put(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    put_in(&f, "x.npy", be_f8_npy, sizeof be_f8_npy); /* 0 .. 1: multiplied by 255 */
+    put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
     float expected[6] = {42, 49, 56, 63, 70, 77};
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 2 && d->classes == 4 && d->labels[0] == 1 && d->labels[1] == 3);
     expect_floats(d, 1, expected, 6);
     adj_dataset_free(d);
-    put(&f, "x.npy", u1_npy, sizeof u1_npy);
-    put(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy); /* [n, 1] */
+    put_in(&f, "x.npy", u1_npy, sizeof u1_npy);
+    put_in(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy); /* [n, 1] */
     d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->labels[0] == 1 && d->labels[1] == 3);
     adj_dataset_free(d);
@@ -430,20 +416,20 @@ Test(open, numpy_files)
     memcpy(labels, i8_labels_npy, sizeof labels);
     memset(labels + sizeof labels - 8, 0xff, 8); /* -1 */
     labels[sizeof labels - 8] = 0xfb;            /* -5 */
-    put(&f, "y.npy", labels, sizeof labels);
+    put_in(&f, "y.npy", labels, sizeof labels);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    "the label of image 1 is out of range (got -5, expected 0 to 99999)");
-    put(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
-    put(&f, "x.npy", fortran_npy, sizeof fortran_npy);
+    put_in(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
+    put_in(&f, "x.npy", fortran_npy, sizeof fortran_npy);
     expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: is in Fortran's order");
-    put(&f, "x.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
+    put_in(&f, "x.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
     expect_refused(f.path, ADJ_TRAIN, NULL, "images (got rank 2 of i2");
-    put(&f, "x.npy", u1_npy, sizeof u1_npy);
-    put(&f, "y.npy", be_f8_npy, sizeof be_f8_npy);
+    put_in(&f, "x.npy", u1_npy, sizeof u1_npy);
+    put_in(&f, "y.npy", be_f8_npy, sizeof be_f8_npy);
     expect_refused(f.path, ADJ_TRAIN, NULL, "labels (got rank 3 of f8");
-    put(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
     for (size_t n = 0; n < sizeof u1_npy; n++) {
-        put(&f, "x.npy", u1_npy, n);
+        put_in(&f, "x.npy", u1_npy, n);
         expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
     }
     /* the shape claims what is not there, or nonsense */
@@ -463,7 +449,7 @@ Test(open, numpy_files)
         char *at = memmem(bytes, sizeof bytes, shapes[i][0], strlen(shapes[i][0]));
         cr_assert_not_null(at);
         memcpy(at, shapes[i][1], strlen(shapes[i][1]));
-        put(&f, "x.npy", bytes, sizeof bytes);
+        put_in(&f, "x.npy", bytes, sizeof bytes);
         expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
     }
 }
@@ -479,14 +465,14 @@ Test(open, alpha_of_arrays)
     const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3, 4), }";
     static const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     uint8_t bytes[128 + 48];
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     memcpy(bytes, magic, sizeof magic);
     memset(bytes + 10, ' ', 118);
     memcpy(bytes + 10, header, sizeof header - 1);
     memcpy(bytes + 128, rgba_pixels, 24);
     memcpy(bytes + 152, rgba_pixels, 24);
-    put(&f, "x.npy", bytes, sizeof bytes);
-    put(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    put_in(&f, "x.npy", bytes, sizeof bytes);
+    put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
     for (size_t i = 0; i < 2; i++) {
         adj_dataset_opts o = {.c = 3};
         adj_image_opts of_file = {.h = 2, .w = 3, .c = 3};
@@ -502,18 +488,18 @@ Test(open, alpha_of_arrays)
         for (int k = 0; k < 18; k++)
             cr_expect_float_eq(got[k], cases[i].expected[k], 0.501f, "%d: %g", k, got[k]);
     }
-    remove_all(&f);
 }
 
 /* ---- folders of images ---- */
 
 Test(open, folder_of_classes)
 {
-    folder f = folder_new(), b = sub_folder(&f, "b"), a = sub_folder(&f, "Zebra");
-    put(&a, "2.PNG", rgb_png, sizeof rgb_png);
-    put(&a, "1.jpeg", rgb_jpeg, sizeof rgb_jpeg);
-    put(&a, "notes.txt", "x", 1);
-    put(&b, "x.png", rgb_png, sizeof rgb_png);
+    scoped(folder_remove) folder f = folder_new();
+    const folder b = sub_folder(&f, "b"), a = sub_folder(&f, "Zebra");
+    put_in(&f, "Zebra/2.PNG", rgb_png, sizeof rgb_png);
+    put_in(&f, "Zebra/1.jpeg", rgb_jpeg, sizeof rgb_jpeg);
+    put_in(&f, "Zebra/notes.txt", "x", 1);
+    put_in(&f, "b/x.png", rgb_png, sizeof rgb_png);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 3 && d->h == 2 && d->w == 3 && d->c == 3 && d->classes == 2 &&
               d->resized == 0);
@@ -539,7 +525,7 @@ Test(open, folder_of_classes)
     cr_expect_eq(d->resized, 3);
     adj_dataset_free(d);
 
-    put(&b, "y.png", grey_png, sizeof grey_png);
+    put_in(&f, "b/y.png", grey_png, sizeof grey_png);
     d = open_part(f.path, ADJ_TRAIN, NULL); /* three in color, one gray */
     cr_expect(d->c == 3 && d->recolored == 1);
     for (int i = 0; i < 18; i++)
@@ -549,26 +535,25 @@ Test(open, folder_of_classes)
     d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 1});
     cr_expect(d->c == 1 && d->recolored == 3);
     adj_dataset_free(d);
-    put(&b, "y.png", "not an image", 12);
+    put_in(&f, "b/y.png", "not an image", 12);
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG, JPEG nor WEBP");
-    put(&b, "z.png", "nor this", 8);
-    put(&a, "0.png", rgb_png, 20);
+    put_in(&f, "b/z.png", "nor this", 8);
+    put_in(&f, "Zebra/0.png", rgb_png, 20);
     expect_refused(
         f.path, ADJ_TRAIN, NULL,
         "/Zebra/0.png: the file ends within its header, and 2 more of 6 files cannot be read: "
         "b/y.png, b/z.png");
-    put(&b, "zy.png", "nor this", 8);
-    put(&b, "zz.png", "nor this", 8);
+    put_in(&f, "b/zy.png", "nor this", 8);
+    put_in(&f, "b/zz.png", "nor this", 8);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    ", and 4 more of 8 files cannot be read: b/y.png, b/z.png, b/zy.png, b/zz.png");
     for (int i = 0; i < 4; i++)
         unlink(in_folder(i < 3 ? &b : &a, (const char *[]){"z.png", "zy.png", "zz.png", "0.png"}[i])
                    .s);
-    put(&b, "y.png", rgb_png, sizeof rgb_png - 20); /* whole as far as the header goes */
+    put_in(&f, "b/y.png", rgb_png, sizeof rgb_png - 20); /* whole as far as the header goes */
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: ");
-    remove_all(&b);
+    folder_remove(&b);
     expect_refused(f.path, ADJ_TRAIN, NULL, "number of classes (got 1, expected 2 ");
-    remove_all(&f);
 }
 
 /* An archive made on macOS has ._NAME beside each file and __MACOSX beside the classes. */
@@ -577,19 +562,19 @@ Test(open, names_in_a_folder)
     static const char *const images[] = {"1.jpe", "2.JFIF", "3.Jpg", "4.jpeg", "5.PNG"},
                              *const others[] = {"._5.png",     ".hidden.jpg", "Thumbs.db",
                                                 "desktop.ini", "6.gif",       "png"};
-    folder f = folder_new(), a = sub_folder(&f, "a"), b = sub_folder(&f, "b");
-    folder mac = sub_folder(&f, "__MACOSX"), git = sub_folder(&f, ".git");
+    scoped(folder_remove) folder f = folder_new();
+    const folder a = sub_folder(&f, "a");
+    put_in(&f, "a/", NULL, 0);
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
-        put(&a, images[i], rgb_png, sizeof rgb_png);
+        put_in(&a, images[i], rgb_png, sizeof rgb_png);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        put(&a, others[i], "not an image", 12);
-    put(&b, "1.png", rgb_png, sizeof rgb_png);
-    put(&mac, "1.png", rgb_png, sizeof rgb_png);
-    put(&git, "1.png", rgb_png, sizeof rgb_png);
+        put_in(&a, others[i], "not an image", 12);
+    put_in(&f, "b/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "__MACOSX/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, ".git/1.png", rgb_png, sizeof rgb_png);
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 6 && d->classes == 2, "%d images, %d classes", (int)d->n, d->classes);
     cr_expect_str_eq(d->class_names[0], "a");
-    remove_all(&f);
 }
 
 /* EXIF data, which say that the image is turned, come after the pixels: here beyond what is read of
@@ -599,7 +584,7 @@ Test(open, folder_of_webp)
     enum { JUNK = 100000, EXIF = sizeof turned_webp - sizeof lossless_webp - 18 };
     static uint8_t file[sizeof turned_webp + 8 + JUNK];
     const size_t pixels = sizeof turned_webp - EXIF, all = sizeof file - 8;
-    folder f = folder_new(), a = sub_folder(&f, "a"), b = sub_folder(&f, "b");
+    scoped(folder_remove) folder f = folder_new();
 
     memcpy(file, turned_webp, pixels);
     memcpy(file + pixels, (uint8_t[]){'J', 'U', 'N', 'K'}, 4);
@@ -608,27 +593,23 @@ Test(open, folder_of_webp)
         file[pixels + 4 + i] = (uint8_t)(JUNK >> 8 * i);
     }
     memcpy(file + pixels + 8 + JUNK, turned_webp + pixels, EXIF);
-    put(&a, "1.webp", file, sizeof file);
-    put(&b, "1.WEBP", lossless_webp, sizeof lossless_webp);
+    put_in(&f, "a/1.webp", file, sizeof file);
+    put_in(&f, "b/1.WEBP", lossless_webp, sizeof lossless_webp);
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 2 && d->h == 3 && d->w == 2 && d->c == 3 && d->resized == 1);
     float expected[18];
     for (int i = 0; i < 18; i++)
         expected[i] = turned_pixels[i];
     expect_floats(d, 0, expected, 18);
-    remove_all(&f);
 }
 
 Test(open, folder_of_parts)
 {
-    folder f = folder_new(), train = sub_folder(&f, "train"), test = sub_folder(&f, "test"),
-           val = sub_folder(&f, "val");
-    folder a = sub_folder(&train, "a"), b = sub_folder(&train, "b"), tb = sub_folder(&test, "b"),
-           vb = sub_folder(&val, "b");
-    put(&a, "1.png", rgb_png, sizeof rgb_png);
-    put(&b, "1.png", rgb_png, sizeof rgb_png);
-    put(&tb, "1.png", grey_png, sizeof grey_png);
-    put(&vb, "1.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    scoped(folder_remove) folder f = folder_new();
+    put_in(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "train/b/1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "test/b/1.png", grey_png, sizeof grey_png);
+    put_in(&f, "val/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 0.5});
     cr_expect_eq(d->n, 2, "there is a validation part: nothing is split");
     adj_dataset *t = open_part(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d});
@@ -640,26 +621,24 @@ Test(open, folder_of_parts)
     cr_expect(t->n == 1 && t->labels[0] == 1);
     adj_dataset_free(t);
     adj_dataset_free(d);
-    folder c = sub_folder(&test, "c");
-    put(&c, "1.png", rgb_png, sizeof rgb_png);
+    put_in(&f, "test/c/1.png", rgb_png, sizeof rgb_png);
     expect_refused(f.path, ADJ_TEST, NULL, "/test: unknown class c (expected a, b)");
-    remove_all(&f);
 }
 
 /* Root may read any folder, so it is another user who is refused. */
 Test(open, unreadable_folder)
 {
     const uid_t nobody = 65534, me = geteuid();
-    folder f = folder_new(), train = sub_folder(&f, "train"), test = sub_folder(&f, "test");
-    folder a = sub_folder(&train, "a");
-    sub_folder(&train, "b");
-    put(&a, "1.png", rgb_png, sizeof rgb_png);
+    scoped(folder_remove) folder f = folder_new();
+    const folder train = sub_folder(&f, "train"), test = sub_folder(&f, "test");
+    put_in(&f, "train/b/", NULL, 0);
+    put_in(&f, "test/", NULL, 0);
+    put_in(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
     cr_assert(chmod(f.path, 0755) == 0 && chmod(train.path, 0755) == 0 && chmod(test.path, 0) == 0);
     cr_assert(me != 0 || seteuid(nobody) == 0);
     expect_refused(f.path, ADJ_TEST, NULL, "/test: Permission denied");
     cr_assert(me != 0 || seteuid(me) == 0);
     cr_assert(chmod(test.path, 0700) == 0);
-    remove_all(&f);
 }
 
 Test(open, nothing_there)
@@ -667,7 +646,7 @@ Test(open, nothing_there)
     scoped(folder_remove) folder f = folder_new();
     expect_refused(f.path, ADJ_TRAIN, NULL, "one folder of images (.png, .jpg, .jpeg, ");
     expect_refused("no such folder", ADJ_TRAIN, NULL, "no such folder: No such file or directory");
-    put(&f, "a.npz", "PK", 2);
+    put_in(&f, "a.npz", "PK", 2);
     expect_refused(in_folder(&f, "a.npz").s, ADJ_TRAIN, NULL, "no data set found");
     adj_dataset *d = NULL;
     cr_expect_eq(adj_dataset_open(f.path, ADJ_TRAIN, NULL, NULL), ADJ_EARG);
