@@ -1,5 +1,5 @@
 /* test_optim.c - every optimizer against torch.optim in float64: parameters after one step and
- * after five with different rates. */
+ * after five with different rates; weight decay and rates by groups of parameters. */
 #include <string.h>
 
 #include "nn_test.h"
@@ -21,6 +21,26 @@ static adj_node *loss_of(adj_node *p, adj_node *q)
                    adj_reduce_sum(adj_exp(q), (adj_axes){.n = ADJ_ALL}));
 }
 
+/* Parameters "net/p", with p frozen or not, and "net/q", and one that the loss does not need. */
+typedef struct {
+    adj_graph *g;
+    adj_node *p, *q, *lr, *loss;
+} subject;
+
+static subject subject_new(int stop_p)
+{
+    const adj_init zero = adj_init_constant(0);
+    subject s = {.g = adj_graph_new()};
+    s.p = adj_param(s.g, "net/p", ADJ_F64, (adj_shape){1, {N_P}}, zero);
+    s.q = adj_param(s.g, "net/q", ADJ_F64, (adj_shape){2, {2, 2}}, zero);
+    s.lr = adj_input(s.g, "lr", ADJ_F64, (adj_shape){0});
+    s.loss = loss_of(stop_p ? adj_stop_gradient(s.p) : s.p, s.q);
+    cr_assert_not_null(adj_param(s.g, "unused", ADJ_F64, (adj_shape){1, {2}}, zero));
+    return s;
+}
+
+static void subject_free(subject *s) { adj_graph_free(s->g); }
+
 typedef struct {
     const char *name;
     adj_optimiser_opts opts;
@@ -31,103 +51,100 @@ typedef struct {
 static const optimiser_case cases[] = {
     {"sgd",
      {0},
-     {0.45, -0.6499999999999999, 1.825, 0.1650141192423997, -0.7496585303791409, 0.7995833976053567,
-      -0.05512710963760242},
-     {0.33208, -0.49136, 1.2371555859375, -0.2257076340048157, -0.9177510602866394,
-      0.1273497820832119, -0.3757961700602866}},
+     {0.45, -0.65, 1.825, 0.1650141192424, -0.74965853037914, 0.79958339760536, -0.0551271096376},
+     {0.33208, -0.49136, 1.2371555859375, -0.22570763400482, -0.91775106028664, 0.12734978208321,
+      -0.37579617006029}},
     {"sgd, decay",
      {.weight_decay = 0.1},
-     {0.445, -0.6375, 1.805, 0.1620141192423997, -0.7426585303791409, 0.7885833976053568,
-      -0.0556271096376024},
-     {0.3184900132375, -0.48579619753125, 1.1645138732, -0.2283506727354612, -0.8837187626967804,
-      0.1060419818887226, -0.370432925336708}},
+     {0.445, -0.6375, 1.805, 0.1620141192424, -0.74265853037914, 0.78858339760536,
+      -0.0556271096376},
+     {0.3184900132375, -0.48579619753125, 1.1645138732, -0.22835067273546, -0.88371876269678,
+      0.10604198188872, -0.37043292533671}},
     {"momentum",
      {.momentum = 0.9},
-     {0.45, -0.6499999999999999, 1.825, 0.1650141192423997, -0.7496585303791409, 0.7995833976053567,
-      -0.05512710963760242},
-     {0.09396249999999998, -0.1064750000000002, 0.1079519531249999, -1.0252248601213,
-      -1.242707477675073, -1.431255246769114, -1.018157493435783}},
+     {0.45, -0.65, 1.825, 0.1650141192424, -0.74965853037914, 0.79958339760536, -0.0551271096376},
+     {0.0939625, -0.106475, 0.107951953125, -1.0252248601213, -1.24270747767507, -1.43125524676911,
+      -1.01815749343578}},
     {"momentum, decay",
      {.momentum = 0.8, .weight_decay = 0.05},
-     {0.4475, -0.6437499999999999, 1.815, 0.1635141192423997, -0.7461585303791409,
-      0.7940833976053567, -0.05537710963760241},
-     {0.1243665675933593, -0.2154198419560548, 0.2312777606429685, -0.8794108699773234,
-      -1.145547257724456, -1.153274340106415, -0.89357828463858}},
+     {0.4475, -0.64375, 1.815, 0.1635141192424, -0.74615853037914, 0.79408339760536,
+      -0.0553771096376},
+     {0.12436656759336, -0.21541984195605, 0.23127776064297, -0.87941086997732, -1.14554725772446,
+      -1.15327434010641, -0.89357828463858}},
     {"nesterov, decay",
      {.momentum = 0.9, .nesterov = 1, .weight_decay = 0.1},
-     {0.3955, -0.08625000000000001, 1.6295, 0.03782682656055936, -0.7810512077203677,
-      0.5083084554501777, -0.1506915083114446},
-     {0.0942940661283426, -0.372220828144962, -0.4587113876138322, -1.197105503345188,
-      -1.250300924327981, -1.583562178362123, -1.159697993700713}},
+     {0.3955, -0.08625, 1.6295, 0.03782682656056, -0.78105120772037, 0.50830845545018,
+      -0.15069150831144},
+     {0.09429406612834, -0.37222082814496, -0.45871138761383, -1.19710550334519, -1.25030092432798,
+      -1.58356217836212, -1.15969799370071}},
     {"adam",
      {.kind = ADJ_ADAM},
-     {0.400000002, -1.150000000166667, 1.900000000571429, 0.2000000007408182, -0.7999999979862473,
-      1.000000000332871, -0.04999999904877059},
-     {0.1068005291267597, -0.7843078427395277, 1.526095485503364, -0.1703548825021415,
-      -1.170354876113103, 0.629645115450314, -0.4203548814460578}},
+     {0.400000002, -1.15000000016667, 1.90000000057143, 0.20000000074082, -0.79999999798625,
+      1.00000000033287, -0.04999999904877},
+     {0.10680052912676, -0.78430784273953, 1.52609548550336, -0.17035488250214, -1.1703548761131,
+      0.62964511545031, -0.42035488144606}},
     {"adam, decay and betas",
      {.kind = ADJ_ADAM, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.1},
-     {0.4001814882032668, -1.150016323865491, 1.900051255766274, 0.2000724187001968,
-      -0.799766128538298, 1.000032101017805, -0.04990541687903628},
-     {0.1138553424174788, -0.7876187896534166, 1.527100561700298, -0.1674005405645782,
-      -1.162529609635925, 0.6318296771238855, -0.4168731505079467}},
+     {0.40018148820327, -1.15001632386549, 1.90005125576627, 0.2000724187002, -0.7997661285383,
+      1.00003210101781, -0.04990541687904},
+     {0.11385534241748, -0.78761878965342, 1.5271005617003, -0.16740054056458, -1.16252960963592,
+      0.63182967712389, -0.41687315050795}},
     {"adamw",
      {.kind = ADJ_ADAMW, .weight_decay = 0.1},
-     {0.395000002, -1.137500000166667, 1.880000000571429, 0.1970000007408182, -0.7929999979862472,
-      0.9890000003328711, -0.05049999904877059},
-     {0.09822707799547824, -0.7359110756004237, 1.441013632180471, -0.1762021582099663,
-      -1.130089776228585, 0.5869246166212604, -0.4146762609564446}},
+     {0.395000002, -1.13750000016667, 1.88000000057143, 0.19700000074082, -0.79299999798625,
+      0.98900000033287, -0.05049999904877},
+     {0.09822707799548, -0.73591107560042, 1.44101363218047, -0.17620215820997, -1.13008977622859,
+      0.58692461662126, -0.41467626095644}},
     {"sgd, clipped",
      {.clip_norm = 2},
-     {0.4860668817655477, -1.082802581186573, 1.951234086179417, 0.2623845152684536,
-      -0.7138379635024341, 1.01628519918486, 0.02070503103546122},
-     {0.4169612609299467, -0.5987700161890108, 1.67717483840743, 0.06386285917816963,
-      -0.7917104757409464, 0.6217750036188092, -0.1373359160005137}},
+     {0.48606688176555, -1.08280258118657, 1.95123408617942, 0.26238451526845, -0.71383796350243,
+      1.01628519918486, 0.02070503103546},
+     {0.41696126092995, -0.59877001618901, 1.67717483840743, 0.06386285917817, -0.79171047574095,
+      0.62177500361881, -0.13733591600051}},
     {"momentum, clip out of reach",
      {.momentum = 0.9, .clip_norm = 1000},
-     {0.45, -0.6499999999999999, 1.825, 0.1650141192423997, -0.7496585303791409, 0.7995833976053567,
-      -0.05512710963760242},
-     {0.09396249999999998, -0.1064750000000002, 0.1079519531249999, -1.0252248601213,
-      -1.242707477675073, -1.431255246769114, -1.018157493435783}},
+     {0.45, -0.65, 1.825, 0.1650141192424, -0.74965853037914, 0.79958339760536, -0.0551271096376},
+     {0.0939625, -0.106475, 0.107951953125, -1.0252248601213, -1.24270747767507, -1.43125524676911,
+      -1.01815749343578}},
     {"adam, clipped",
      {.kind = ADJ_ADAM, .clip_norm = 0.5},
-     {0.4000000287085689, -1.150000002392381, 1.90000000820245, 0.2000000106339174,
-      -0.7999999710940208, 1.000000004778127, -0.04999998634578018},
-     {0.1169239895953705, -0.7762300024625571, 1.523562450806709, -0.1759851144558432,
-      -1.17598503029754, 0.6240148585732892, -0.4259851005447953}},
+     {0.40000002870857, -1.15000000239238, 1.90000000820245, 0.20000001063392, -0.79999997109402,
+      1.00000000477813, -0.04999998634578},
+     {0.11692398959537, -0.77623000246256, 1.52356245080671, -0.17598511445584, -1.17598503029754,
+      0.62401485857329, -0.4259851005448}},
 };
 
-static void expect_params(adj_exec *e, adj_node *p, adj_node *q, const double want[N_ALL],
+static void expect_params(const subject *s, adj_exec *e, const double want[N_ALL],
                           const char *label)
 {
-    scoped(release) double *at_p = get_values(e, p), *at_q = get_values(e, q);
+    scoped(release) double *p = get_values(e, s->p), *q = get_values(e, s->q);
+    expect_close(p, want, N_P, 1e-12, 1e-14, label);
+    expect_close(q, want + N_P, N_Q, 1e-12, 1e-14, label);
+}
 
-    expect_close(at_p, want, N_P, 1e-12, 1e-14, label);
-    expect_close(at_q, want + N_P, N_Q, 1e-12, 1e-14, label);
+/* Takes so many steps; first: expected after the first one (NULL: not looked at). */
+static void expect_steps(const subject *s, const adj_optimiser_opts *o, int steps,
+                         const double first[N_ALL], const double last[N_ALL], const char *name)
+{
+    scoped(release_exec) adj_exec *e =
+        exec_new(s->g, 1, (adj_node *[]){s->loss}, adj_optimiser(s->loss, s->lr, o));
+    set_values(e, s->p, start_p);
+    set_values(e, s->q, start_q);
+    for (int step = 0; step < steps; step++) {
+        set_values(e, s->lr, &rates[step]);
+        run(e);
+        if (step == 0 && first != NULL) /* p is not fetched: its current value */
+            expect_params(s, e, first, name);
+    }
+    expect_params(s, e, last, name);
 }
 
 static void check(const optimiser_case *c, const adj_loss_scale *scale)
 {
+    scoped(subject_free) subject s = subject_new(0);
     adj_optimiser_opts opts = c->opts;
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){1, {N_P}}, adj_init_constant(0));
-    adj_node *q = adj_param(g, "q", ADJ_F64, (adj_shape){2, {2, 2}}, adj_init_constant(0));
-    adj_node *unused = adj_param(g, "unused", ADJ_F64, (adj_shape){1, {2}}, adj_init_constant(0));
-    adj_node *lr = adj_input(g, "lr", ADJ_F64, (adj_shape){0}), *loss = loss_of(p, q);
-
     opts.loss_scale = scale;
-    adj_updates *u = adj_optimiser(loss, lr, &opts);
-    cr_assert_not_null(unused);
-    scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
-    set_values(e, p, start_p);
-    set_values(e, q, start_q);
-    for (int step = 0; step < STEPS; step++) {
-        set_values(e, lr, &rates[step]);
-        run(e);
-        if (step == 0) /* p is not fetched: its current value */
-            expect_params(e, p, q, c->first, c->name);
-    }
-    expect_params(e, p, q, c->last, c->name);
+    expect_steps(&s, &opts, STEPS, c->first, c->last, c->name);
 }
 
 Test(optim, steps_like_torch)
@@ -150,30 +167,16 @@ Test(optim, steps_like_torch_whatever_the_loss_scale)
  * whatever the decay. Clipped, q's steps would be longer. */
 static void check_frozen(const optimiser_case *c, int by_list)
 {
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *p = adj_param(g, "p", ADJ_F64, (adj_shape){1, {N_P}}, adj_init_constant(0));
-    adj_node *q = adj_param(g, "q", ADJ_F64, (adj_shape){2, {2, 2}}, adj_init_constant(0));
-    adj_node *lr = adj_input(g, "lr", ADJ_F64, (adj_shape){0});
-    adj_node *loss = loss_of(by_list ? p : adj_stop_gradient(p), q);
+    scoped(subject_free) subject s = subject_new(!by_list);
     adj_optimiser_opts o = c->opts;
     double want[N_ALL];
-
-    if (by_list) {
-        o.trained = &q;
-        o.n_trained = 1;
-    }
-    scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, adj_training_updates(loss, lr, &o));
+    o.trained = by_list ? &s.q : NULL;
+    o.n_trained = by_list;
     memcpy(want, start_p, sizeof start_p);
     memcpy(want + N_P, c->last + N_P, sizeof start_q);
-    set_values(e, p, start_p);
-    set_values(e, q, start_q);
-    for (int step = 0; step < STEPS; step++) {
-        set_values(e, lr, &rates[step]);
-        run(e);
-    }
-    expect_params(e, p, q, want, c->name);
-    cr_expect_null(adj_find(g, "p/momentum"));
-    cr_expect_null(adj_find(g, "p/adam_m"));
+    expect_steps(&s, &o, STEPS, NULL, want, c->name);
+    cr_expect_null(adj_find(s.g, "net/p/momentum"));
+    cr_expect_null(adj_find(s.g, "net/p/adam_m"));
 }
 
 Test(optim, what_is_frozen_stays)
@@ -307,4 +310,97 @@ Test(optim, names)
     cr_assert_eq(adj_optimiser_from_name("Adam", &o), ADJ_EARG);
     cr_assert_eq(adj_optimiser_from_name(NULL, &o), ADJ_EARG);
     cr_assert_eq(adj_optimiser_from_name("adam", NULL), ADJ_EARG);
+}
+
+/* ---- groups of parameters ---- */
+
+enum { GROUP_STEPS = 3 };
+
+typedef struct {
+    const char *name;
+    adj_optimiser_opts opts;
+    adj_param_group group[2];
+    int n_group;
+    double last[N_ALL];
+} group_case;
+
+/* torch 2.15, three steps: torch.optim.AdamW([{"params": [p], "weight_decay": 0.1}, {"params": [q],
+ * "weight_decay": 0}]) and so on, "lr" of each group set before each step; one clip over both by
+ * hand: gradients times clip / max(norm, clip). */
+static const group_case group_cases[] = {
+    {"adamw, one group",
+     {.kind = ADJ_ADAMW, .weight_decay = 0.1},
+     {{.pattern = "*/q"}},
+     1,
+     {0.15848999929103, -0.86341886383922, 1.58465212236198, -0.04837302135925, -1.04837301671192,
+      0.75162697715139, -0.29837302059106}},
+    {"adamw, the first match, rate and clip",
+     {.kind = ADJ_ADAMW, .weight_decay = 0.5, .clip_norm = 2},
+     {{.pattern = "net/q", .rate = 0.25}, {.pattern = "net/*", .weight_decay = 0.1}},
+     2,
+     {0.15241475174543, -0.86082547945656, 1.58351840726527, 0.21232339617881, -0.78767660002785,
+      1.01232339496313, -0.03767660319417}},
+    {"adam",
+     {.kind = ADJ_ADAM, .weight_decay = 0.05},
+     {{.pattern = "net/p", .weight_decay = 0.2, .rate = 10}},
+     1,
+     {1.02040603733704, -0.10169826489279, -1.36974284197199, -0.04830907437466, -1.04791660021094,
+      0.75162594526509, -0.2982626835696}},
+    {"sgd, clip",
+     {.kind = ADJ_SGD, .clip_norm = 2},
+     {{.pattern = "*p", .rate = 0.5}, {.pattern = "*q", .rate = 2, .weight_decay = 0.3}},
+     2,
+     {0.47310172960823, -0.95628750277218, 1.90366372485577, -0.01586546477391, -0.66739755475558,
+      0.38428602947257, -0.16633673727201}},
+    {"nesterov",
+     {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1},
+     {{.pattern = "*p", .rate = 0.5}, {.pattern = "*q", .rate = 2, .weight_decay = 0.3}},
+     2,
+     {0.28809025, 0.048892, 1.1507261484375, -1.49526051370083, -1.13956165304483,
+      -2.10636310430801, -1.36812798616145}},
+};
+
+static void check_groups(const group_case *c, const adj_loss_scale *scale)
+{
+    scoped(subject_free) subject s = subject_new(0);
+    adj_optimiser_opts o = c->opts;
+    o.loss_scale = scale;
+    o.groups = c->group;
+    o.n_groups = c->n_group;
+    expect_steps(&s, &o, GROUP_STEPS, NULL, c->last, c->name);
+}
+
+Test(param_groups, steps_like_torch)
+{
+    static const adj_loss_scale scale = {.initial = 3};
+    for (size_t i = 0; i < sizeof group_cases / sizeof *group_cases; i++) {
+        check_groups(&group_cases[i], NULL);
+        check_groups(&group_cases[i], &scale);
+    }
+}
+
+/* Expects a list of groups to be refused; freeze_q: net/q is not trained. */
+static void expect_refused(const adj_param_group *groups, int n, int freeze_q,
+                           const char *const words[3])
+{
+    scoped(subject_free) subject s = subject_new(0);
+    const adj_optimiser_opts o = {
+        .groups = groups, .n_groups = n, .trained = freeze_q ? &s.p : NULL, .n_trained = freeze_q};
+    cr_expect_null(adj_optimiser(s.loss, s.lr, &o));
+    expect_error(s.g, ADJ_EARG, words);
+}
+
+Test(param_groups, refusals)
+{
+    const adj_param_group misspelled[] = {{.pattern = "net/p"}, {.pattern = "nte/*"}};
+    const adj_param_group negative = {.pattern = "*", .weight_decay = -1};
+    const adj_param_group not_a_number = {.pattern = "*", .rate = NAN};
+    const adj_param_group everything = {0}, frozen = {.pattern = "net/q"};
+    expect_refused(misspelled, 2, 0, (const char *const[3]){"groups[1]", "\"nte/*\"", NULL});
+    expect_refused(&frozen, 1, 1, (const char *const[3]){"groups[0]", "no trained", NULL});
+    expect_refused(&negative, 1, 0, (const char *const[3]){"groups[0]", "-1", NULL});
+    expect_refused(&not_a_number, 1, 0, (const char *const[3]){"groups[0]", "nan", NULL});
+    expect_refused(&everything, 1, 0, (const char *const[3]){"groups[0]", "pattern", NULL});
+    expect_refused(NULL, 1, 0, (const char *const[3]){"groups", "NULL", NULL});
+    expect_refused(&frozen, -1, 0, (const char *const[3]){"n_groups", "-1", NULL});
 }
