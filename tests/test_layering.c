@@ -80,7 +80,7 @@ static const rule rules[] = {
      "base cli cli/page base/machine io/data/part_name.h"},
     {"tools", "adjoint.h adjoint_check.h adjoint_ext.h", "base cli"},
     {"examples",
-     "adjoint.h adjoint_check.h adjoint_ext.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
+     "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
      "adjoint_io.h",
      ""},
 };
