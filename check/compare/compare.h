@@ -84,6 +84,8 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
  * it was run with, and fills o->plan_fault. */
 adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
+/* `conv2d "conv1"`, or `conv2d` without a name. */
+void name_node(const adj_node *n, char *text, size_t size);
 /* Tries each claim to work in place for an executor that has run, and fills o->plan_fault. */
 adj_status find_false_alias(adj_exec *e, outcome *o);
 /* What o says of that, where the row of a node or a group alone has no other fault. */

@@ -30,8 +30,7 @@ static int repeats(const trial *t, const outcome *o)
     return 1;
 }
 
-/* `conv2d "conv1"`, or `conv2d` without a name. */
-static void name_node(const adj_node *n, char *text, size_t size)
+void name_node(const adj_node *n, char *text, size_t size)
 {
     const char *name = adj_node_name(n);
     snprintf(text, size, name[0] != '\0' ? "%s \"%.40s\"" : "%s", adj_node_op(n), name);

@@ -161,10 +161,9 @@ static void watch_passes(const trial *t, watch *w, adj_exec_opts *opts)
 static void tell_kernel(void *user, const adj_node *first, const char *backend, const char *impl)
 {
     const trial *t = ((const watch *)user)->trial;
-    const char *name = adj_node_name(first);
-    char text[200];
-    snprintf(text, sizeof text, "%s%s%.60s%s by %s %s", adj_node_op(first),
-             name[0] != '\0' ? " \"" : "", name, name[0] != '\0' ? "\"" : "", backend, impl);
+    char name[80], text[200];
+    name_node(first, name, sizeof name);
+    snprintf(text, sizeof text, "%s by %s %s", name, backend, impl);
     t->tell(t->user, text);
 }
 

@@ -136,27 +136,19 @@ static adj_status fetch_all(subject *s, const twin *t, double *const to[])
     return status;
 }
 
-static void absolute(double *to, const double *v, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = fabs(v[i]);
-}
-
 adj_status backward_magnitudes(subject *s, double *const magnitude[])
 {
     double **kept = s->x, *dy = s->dy;
     s->x = reals_by_leaf(s);
     s->dy = reals(s, s->n_y);
     adj_status status = s->x != NULL && s->dy != NULL ? ADJ_OK : ADJ_ENOMEM;
-    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
-        if (leaf_is_float(s, i))
-            absolute(s->x[i], kept[i], leaf_elems(s, i));
-        else
-            memcpy(s->x[i], kept[i], (size_t)leaf_elems(s, i) * sizeof(double));
-    if (status == ADJ_OK) {
-        absolute(s->dy, dy, s->n_y);
+    for (int leaf = 0; leaf < s->n_leaf && status == ADJ_OK; leaf++)
+        for (int64_t i = 0; i < leaf_elems(s, leaf); i++)
+            s->x[leaf][i] = leaf_is_float(s, leaf) ? fabs(kept[leaf][i]) : kept[leaf][i];
+    for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++)
+        s->dy[i] = fabs(dy[i]);
+    if (status == ADJ_OK)
         status = run_exec(s, s->reference.backward, &s->reference, 0);
-    }
     if (status == ADJ_OK)
         status = fetch_all(s, &s->reference, magnitude);
     s->x = kept;
