@@ -14,6 +14,13 @@ double step_for(const subject *s, int leaf, int richardson)
            fmax(1, max_magnitude(s->x[leaf], leaf_elems(s, leaf)));
 }
 
+/* Returns the rounding unit of forward values with room for kernels that round several times. It is
+ * the smaller in float32, where a wider one would hide wrong rules. */
+static double value_unit(const subject *s)
+{
+    return (s->wide == ADJ_F64 ? 8 : 2) * reference_eps(s);
+}
+
 /* D(h) over outputs that are not masked, and its rounding error. */
 static adj_status difference(subject *s, int leaf, double h, estimate *e)
 {
@@ -22,7 +29,6 @@ static adj_status difference(subject *s, int leaf, double h, estimate *e)
         status = forward_at(s, leaf, -h, s->y_low);
     if (status != ADJ_OK)
         return status;
-    const double eps = reference_eps(s);
     double sum = 0, size = 0;
     for (int64_t i = 0; i < s->n_y; i++) {
         if (s->mask[i])
@@ -30,7 +36,7 @@ static adj_status difference(subject *s, int leaf, double h, estimate *e)
         sum += s->dy[i] * (s->y_high[i] - s->y_low[i]);
         size += fabs(s->dy[i]) * (fabs(s->y_high[i]) + fabs(s->y_low[i]));
     }
-    *e = (estimate){.value = sum / (2 * h), .uncertainty = 8 * eps * size / (2 * h)};
+    *e = (estimate){.value = sum / (2 * h), .uncertainty = value_unit(s) * size / (2 * h)};
     return ADJ_OK;
 }
 

@@ -122,7 +122,7 @@ double check_rule_tolerance(const leaf_check *c, estimate e, double size)
     if (o->rtol > 0 || o->atol > 0)
         return o->atol + o->rtol * size + 2 * e.uncertainty;
     if (c->s->wide == ADJ_F32)
-        return 2 * e.uncertainty + 1e-3 * size;
+        return 2 * e.uncertainty + 1e-4 * size;
     return 2 * e.uncertainty + (o->method == ADJ_GRADCHECK_RICHARDSON ? 1e-9 : 1e-7) * size;
 }
 
