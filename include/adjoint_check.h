@@ -352,6 +352,9 @@ ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
 ADJ_API int adj_comparison_failed_count(const adj_comparison *c);
 /* How many configurations' whole runs are not ADJ_VERDICT_PASS. */
 ADJ_API int adj_comparison_whole_failed_count(const adj_comparison *c);
+/* Prints a line for each whole run and each row, what is known about each failure, and a summary.
+ */
+ADJ_API void adj_comparison_print(FILE *f, const adj_comparison *c);
 ADJ_API const char *adj_verdict_name(adj_verdict v); /* "pass", "FAIL", ... */
 ADJ_API const char *adj_blame_name(adj_blame b);     /* "", "kernel", ... */
 

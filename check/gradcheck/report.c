@@ -258,9 +258,12 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
         put_text(f, " no kernel has a name that contains \"%s\"\n", r->opts.debug.impl);
     const int skipped = adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED);
     const int not_checked = adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED);
-    fprintf(f,
-            "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped, %d not checked\n",
-            r->n_row - skipped - not_checked, adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),
-            adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
-            adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE), skipped, not_checked);
+    fprintf(
+        f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped, %d not checked%s\n",
+        r->n_row - skipped - not_checked, adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),
+        adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
+        adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE), skipped, not_checked,
+        adj_gradcheck_verdict(r) == ADJ_GRADCHECK_PASS
+            ? " (values are checked by adj_compare, adjoint compare)"
+            : "");
 }

@@ -110,6 +110,7 @@ static void expect_pass(adj_dtype dtype, const char *reason)
     for (int order = 1; order <= 2; order++) {
         checked c = gradcheck(dtype, order);
         cr_expect_eq(c.verdict, ADJ_GRADCHECK_PASS, "%s", c.text);
+        cr_expect_not_null(strstr(c.text, "(values are checked by adj_compare"), "%s", c.text);
         cr_expect_eq(c.row->result, ADJ_GRADCHECK_PASS, "%s", c.text);
         cr_expect_eq(c.row->elems, 21);
         cr_expect_str_eq(c.row->reason, reason);
@@ -225,6 +226,18 @@ Test(own_op, a_kernel_that_is_wrong_in_f32_is_blamed)
         cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
     }
     cr_expect_eq(n, 2);
+    char text[8192] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    adj_comparison_print(f, c);
+    fclose(f);
+    static const char *const lines[] = {"reference naive:f64: the whole graph: pass\n",
+                                        "onednn: the whole graph: pass\n",
+                                        "softsign",
+                                        " wrong, element ",
+                                        "    to blame: kernel\n",
+                                        "summary: 6 rows, 2 failed\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        cr_expect_not_null(strstr(text, lines[i]), "%s: %s", lines[i], text);
     adj_comparison_free(c);
     adj_graph_free(g);
 }
