@@ -1,7 +1,7 @@
 /* compare_backends.c - runs one training graph on two backends and compares every gradient, and the
  * time of a step.
  *
- *   cc compare_backends.c -ladjoint -lm && ./a.out [MODEL [BATCH]] */
+ *   cc compare_backends.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out [MODEL [BATCH]] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

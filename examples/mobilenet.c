@@ -2,7 +2,7 @@
  * shows what batch norm asks for: one graph to train with and one to test with, sharing parameters
  * and running statistics by name.
  *
- *   cc mobilenet.c -ladjoint_io -ladjoint && ./a.out */
+ *   cc mobilenet.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
 #include <stdio.h>
 
 #include "adjoint_data.h"

@@ -2,7 +2,7 @@
  * asked for its gradient too. Computes H v for a small convolutional network, H being the matrix of
  * second derivatives of its loss by a filter, and checks it with differences of first derivatives.
  *
- *   cc second_derivative.c -ladjoint -lm && ./a.out */
+ *   cc second_derivative.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out */
 #include <math.h>
 #include <stdio.h>
 

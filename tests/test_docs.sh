@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_docs.sh - the documents: the README is short, every relative link leads somewhere, every option in
-# a command line exists, every builder is in docs/arguments.md and in adjoint ops, and the tutorial's listings compile and
-# run as they stand. $BUILD: a release build folder.
+# a command line exists, every builder is in docs/arguments.md and in adjoint ops, the examples compile by their own
+# commands, and the tutorial's listings compile and run as they stand. $BUILD: a release build folder.
 set -eu
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
@@ -71,6 +71,18 @@ listing() {
         complain "the tutorial's command for $1.c failed"
     }
 }
+# Each example by the command in its head comment.
+mkdir "$top/examples"
+for example in examples/*.c; do
+    name=${example##*/}
+    command=$(sed -n "s/^ \*   cc \($name .*\) && .*/cc \1/p" "$example")
+    [ -n "$command" ] || complain "$example has no line \"cc $name ... && ./a.out\""
+    cp "$example" "$top/examples"
+    (cd "$top/examples" && sh -c "$command") >"$top/out" 2>&1 || {
+        cat "$top/out"
+        complain "the command in $example failed"
+    }
+done
 # The front page of the API reference.
 sed -n '/^@code/,/^@endcode/p' docs/mainpage.dox | sed '1d;$d' >"$top/square.c"
 # shellcheck disable=SC2046,SC2086 # words
