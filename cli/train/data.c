@@ -20,14 +20,14 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
     };
     const option all[DATA_OPTIONS] = {
         {"--size", "LIST",
-         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the images'; "
-         "resize=error refuses images of another size",
+         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the more of the "
+         "model's and the images'; resize=error refuses images of another size",
          .items = items},
         {"--limit", "N", "images of a part at most, of each class its share; default: all",
          .integer = &o->limit, .range = {1, 1e9}},
         {"--val-split", "X",
-         "fraction of each class held out of the training part for validation, 0 to 0.9",
-         .real = &o->val_split, .range = {0, 0.9}},
+         "fraction of each class held out of the training part for validation, 0.001 to 0.9",
+         .real = &o->val_split, .range = {0.001, 0.9}},
         {"--skip-broken", "", "leave out image files that cannot be read, and list them",
          .flag = &o->skip_broken},
         {0},
@@ -164,6 +164,10 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
         takes->h = own.height;
         takes->w = own.width;
     }
+    /* A folder's images get a color model's channels; a gray model gets those of most images. */
+    if (takes->c == 0 && own_size(model).channels > 1 &&
+        adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
+        takes->c = own_size(model).channels;
     return status;
 }
 
@@ -176,15 +180,13 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
         options.height = d->h;
         options.width = d->w;
     }
-    /* a model of 3 channels would be trained on repeated gray, and predict on colors */
-    const int is_mixed = d->recolored > 0;
-    if (o->channels > 0 || is_mixed || (d->c > 1 && d->c != own.channels))
-        options.channels = d->c;
+    options.channels = o->channels > 0 || d->c > 1 ? d->c : own.channels;
     return options;
 }
 
-void say_prepared(const adj_dataset *d, const char *advice)
+void say_prepared(const adj_dataset *d, int64_t channels, int can_choose)
 {
+    const int64_t changed = channels != d->c ? d->n : d->recolored;
     if (d->normalized)
         say_wrapped(NULL,
                     "note: the values are taken as already normalized: some are below 0; predict "
@@ -195,12 +197,12 @@ void say_prepared(const adj_dataset *d, const char *advice)
     if (d->resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld",
                     (long long)d->resized, (long long)d->n, (long long)d->h, (long long)d->w);
-    if (d->recolored > 0 && d->c == 1)
-        say_wrapped(NULL, "note: %lld of %lld images are in color and become gray%s",
-                    (long long)d->recolored, (long long)d->n, advice);
-    else if (d->recolored > 0 && d->recolored < d->n)
-        say_wrapped(NULL, "note: %lld of %lld images are gray and become color",
-                    (long long)d->recolored, (long long)d->n);
+    if (changed > 0)
+        say_wrapped(NULL, "note: %lld of %lld images are %s%s", (long long)changed, (long long)d->n,
+                    channels == 1 ? "in color and become gray" : "gray and become color",
+                    !can_choose     ? ""
+                    : channels == 1 ? " (--size channels=3 keeps colors)"
+                                    : " (--size channels=1 makes all gray)");
 }
 
 adj_dataset_part part_to_judge(data_opts *o)

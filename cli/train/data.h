@@ -31,15 +31,16 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
  * an exit status after a complaint. */
 int images_for_model(const char *command, const data_opts *o, const char *model,
                      adj_dataset_opts *takes);
-/* Returns the size and channels of a model for the opened images d; 0: the model's own. */
+/* Returns the size of a model for the opened images d, 0 where it is the model's own, and its
+ * channels: --size's, else those of the model or the images, whichever are more. */
 adj_model_opts model_for_images(const data_opts *o, const char *model, const adj_dataset *d);
 /* Opens a part with the size, channels and rule of takes; like as in adj_dataset_opts. CONTINUE, or
  * an exit status after a complaint. *d is to be freed in every case. */
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
               adj_dataset_part part, const adj_dataset *like, adj_dataset **d);
-/* Prints notes on images that are resized, gain or lose color, or are no pixels. advice: the option
- * that keeps colors, or "". */
-void say_prepared(const adj_dataset *d, const char *advice);
+/* Prints notes on images that are resized, gain or lose color, or are no pixels. channels: the
+ * net's; can_choose: --size channels=N may be given. */
+void say_prepared(const adj_dataset *d, int64_t channels, int can_choose);
 /* Returns the part by which a training is judged: validation if the data have it or --val-split
  * makes it, else test. Where there is neither, o gets a split for validation and a note says so. */
 adj_dataset_part part_to_judge(data_opts *o);

@@ -175,7 +175,7 @@ static int open_part(const eval_opts *o, adj_dataset_part part, const adj_datase
     e->word[e->n++] = part_name(part);
     int status = open_data("eval", &o->data, &e->takes, part, like, d);
     if (status == CONTINUE)
-        say_prepared(*d, "");
+        say_prepared(*d, (*d)->c, 0);
     return status;
 }
 

@@ -273,8 +273,8 @@ static int open_parts(training *t)
         (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
-    say_prepared(t->train, t->data.channels == 0 ? " (--size channels=3 keeps colors)" : "");
     t->size = model_for_images(&t->data, model, t->train);
+    say_prepared(t->train, t->size.channels, t->data.channels == 0);
     return CONTINUE;
 }
 

@@ -189,7 +189,8 @@ static int lenet5_parameters(int c)
     return 25 * c * 6 + 6 + 25 * 6 * 16 + 16 + 400 * 120 + 120 + 120 * 84 + 84 + 84 * 2 + 2;
 }
 
-/* Images become what most of the training part are; eval and predict obey the card. */
+/* A net has the channels of its model or of most images, whichever are more; eval and predict obey
+ * the card. */
 Test(data_options, gray_among_colors)
 {
     folder f = folder_new();
@@ -207,7 +208,7 @@ Test(data_options, gray_among_colors)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.out, "note: 3 of 4 images are gray"), "%s", r.out);
 
-    /* one more, and they are the majority, also for a model of three channels */
+    /* one more, and they are the majority */
     put_class(&f, "data/train/b", "more", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(1));
     cr_expect_not_null(strstr(r.out,
@@ -223,9 +224,43 @@ Test(data_options, gray_among_colors)
     cr_assert_eq(r.status, 0, "%s", r.err);
     adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
-    cr_expect_str_eq(adj_tensors_metadata(t, "input"), "[32,32,1]");
+    cr_expect_str_eq(adj_tensors_metadata(t, "input"), "[32,32,3]");
+    cr_expect_not_null(
+        strstr(r.out, "note: 6 of 11 images are gray and become color (--size channels=1 makes"),
+        "%s", r.out);
     adj_tensors_free(t);
     remove_all(&f);
+}
+
+/* Gray images, in files or in an array, become a color model's channels, with a note. */
+Test(data_options, gray_for_a_color_model)
+{
+    static const char note[] = "note: 10 of 10 images are gray and become color (--size "
+                               "channels=1 makes all gray)";
+    folder f = folder_new();
+    const file_name w = in_folder(&f, "w.safetensors");
+    put_class(&f, "data/train/a", "", 5, 8, 8, 1);
+    put_class(&f, "data/train/b", "", 5, 8, 8, 1);
+    put_class(&f, "data/test/a", "", 1, 8, 8, 1);
+    for (int channels = 1; channels <= 3; channels += 2) {
+        json_decref(train(
+            &f, channels == 3 ? WORDS("--model", "resnet8", "--out", w.s)
+                              : WORDS("--model", "resnet8", "--out", w.s, "--size", "channels=1")));
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_eq(strstr(r.out, note) != NULL, channels == 3, "%s", r.out);
+        adj_tensors *t = NULL;
+        cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
+        cr_expect_str_eq(adj_tensors_metadata(t, "input"),
+                         channels == 3 ? "[32,32,3]" : "[32,32,1]");
+        adj_tensors_free(t);
+    }
+    remove_all(&f);
+    const char *const digits[] = {"train", "--model",  "resnet8", "--limit",
+                                  "20",    "--epochs", "1",       NULL};
+    run_tool(digits, &r);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "note: 20 of 20 images are gray and become color"), "%s",
+                       r.out);
 }
 
 /* Overwrites an image with its first 60 bytes, which hold the header. */
@@ -331,11 +366,12 @@ static const struct {
     {"--size", "32769", "(got 32769)"},
     {"--size", "channels=0", "--size channels: out of range (got 0, expected 1 to 4)"},
     {"--size", "8,channels=5", "--size channels: out of range"},
+    {"--val-split", "0", "--val-split: out of range (got 0, expected 0.001 to 0.9)"},
     {"--size", "channels=2", "--size channels: got 2, expected 1, 3 or 4"},
     {"--size", "resize=none", "--size resize: got \"none\", expected auto or error"},
     {"--limit", "0", "--limit: out of range"},
     {"--limit", "ten", "--limit: not a whole number"},
-    {"--val-split", "0.95", "--val-split: out of range (got 0.95, expected 0 to 0.9)"},
+    {"--val-split", "0.95", "--val-split: out of range (got 0.95, expected 0.001 to 0.9)"},
     {"--val-split", "-0.1", "--val-split: out of range"},
 };
 
