@@ -36,7 +36,10 @@ static size_t distance(const char *a, const char *b)
 static int is_near(const char *name, const char *candidate, size_t away)
 {
     size_t n = strlen(name);
+    const size_t length = strlen(candidate);
     if (n >= 2 && strncmp(candidate, name, n) == 0)
+        return 1;
+    if (length >= 3 && strncmp(name, candidate, length) == 0 && name[length] == '-')
         return 1;
     return away < n && away <= (n > 3 ? n : 3) / 3;
 }

@@ -123,7 +123,8 @@ int parse_options(const usage *u, int argc, char **argv);
 int option_read(const char *command, const option *o, const char *text);
 
 /* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
- * output; as "adjoint COMMAND: sentence" to stderr, which returns status. */
+ * output; as "adjoint COMMAND: sentence" to stderr, which returns status. A sentence that begins
+ * with "note:" has no command in front. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,9 +1,11 @@
 /* main.c - adjoint, the tool: finds the sub-command and runs it.
  *
  * Exit status: 0 done, 1 failed, 2 no clear answer, 3 wrong usage; 129, 130 or 143 training stopped
- * by SIGHUP, Ctrl-C or SIGTERM. What was printed and could not be written is a failure, too. */
+ * by SIGHUP, Ctrl-C or SIGTERM; 141 nobody reads the output. What was printed and could not be
+ * written is a failure, too. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -64,16 +66,26 @@ static int run(int argc, char **argv)
     return unknown_command(name);
 }
 
-/* The end of every command: all that it printed has to be written, or 0 becomes 1. That a closed
- * output cannot be closed matters only to who printed something. */
+/* True if standard output is a pipe whose reader has ended, as in adjoint ops | head -1. */
+static int has_no_reader(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+/* The end of every command: all that it printed has to be written, or 0 becomes 1; or, as of a
+ * program that SIGPIPE ends and without a word, 141 if nobody reads it. That a closed output cannot
+ * be closed matters only to who printed something. */
 static int close_output(int status)
 {
     errno = 0;
-    int failed = ferror(stdout), pending = __fpending(stdout) > 0;
+    int failed = ferror(stdout), pending = __fpending(stdout) > 0, unread = has_no_reader();
     if (fclose(stdout) != 0 && (pending || errno != EBADF))
         failed = 1;
     if (!failed)
         return status;
+    if (unread)
+        return status == EXIT_OK ? EXIT_SIGNAL + SIGPIPE : status;
     fprintf(stderr, "adjoint: standard output cannot be written%s%s\n", errno != 0 ? ": " : "",
             errno != 0 ? strerror(errno) : "");
     return status == EXIT_OK ? EXIT_FAILED : status;
@@ -91,7 +103,7 @@ int main(int argc, char **argv)
     open_standard();
     json_watch_memory();
     if (!is_child(argc, argv))
-        signal(SIGPIPE, SIG_IGN); /* lost output is reported at the end; files are still written */
+        signal(SIGPIPE, SIG_IGN); /* lost output counts at the end; files are still written */
     int status = run(argc, argv);
     return close_output(status);
 }

@@ -2,7 +2,9 @@
  * parameters. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "adjoint_ext.h"
 #include "command.h"
 #include "json.h"
 #include "model.h"
@@ -85,6 +87,33 @@ int32_t *model_labels(const model_graph *m)
     for (int64_t i = 0; i < batch && label != NULL; i++)
         label[i] = (int32_t)(i * 7 % m->model->classes);
     return label;
+}
+
+/* Returns the epsilon of the model's first batch norm, or 0 if it has none or is not built in. */
+static double batch_norm_epsilon(const char *model)
+{
+    adj_model_opts o = {0};
+    const adj_model *m = adj_model_find(model, &o);
+    adj_graph *g = m != NULL ? adj_graph_new() : NULL;
+    double epsilon = 0;
+    if (g != NULL && adj_model_logits(g, m, &o) != NULL)
+        for (int id = 0; id < adj_graph_node_count(g) && epsilon == 0; id++) {
+            const adj_node *n = adj_graph_node_at(g, id);
+            if (n->op == &adj_op_batch_norm)
+                epsilon = ((const adj_batch_norm_attrs *)n->attrs)->epsilon;
+        }
+    adj_graph_free(g);
+    return epsilon;
+}
+
+void say_keras_epsilon(const char *command, const char *map, const char *model)
+{
+    const double epsilon = map != NULL && strcmp(map, "keras") == 0 ? batch_norm_epsilon(model) : 0;
+    if (epsilon > 0)
+        complain(command, EXIT_OK,
+                 "note: batch norm's epsilon is %g in %s, Keras's default is 0.001: results are "
+                 "Keras's only of a net made with epsilon=%g",
+                 epsilon, model, epsilon);
 }
 
 /* ---- names ---- */

@@ -20,6 +20,9 @@ int check_model(const char *command, const char *name);
  * those in the name; optimizer NULL: no updates. */
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimiser_opts *optimizer);
+/* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do
+ * not hold. */
+void say_keras_epsilon(const char *command, const char *map, const char *model);
 /* Labels for a batch without data, all classes in turn. NULL: out of memory. Free it. */
 int32_t *model_labels(const model_graph *m);
 

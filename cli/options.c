@@ -20,14 +20,37 @@ const option *option_at(const usage *u, int i)
     return NULL;
 }
 
+/* Writes the option under which the word is an item or a value, "--schedule warmup=X", or "". */
+static void find_inside(const usage *u, const char *word, char text[OPTION_ROOM + WORD_LIST])
+{
+    const option *o = NULL;
+    text[0] = '\0';
+    word += strspn(word, "-");
+    for (int k = 0; (o = option_at(u, k)) != NULL && text[0] == '\0'; k++) {
+        const char *name = NULL;
+        for (const option *i = o->items; i != NULL && i->name != NULL; i++)
+            if (i->name[0] != '\0' && strcmp(i->name, word) == 0)
+                snprintf(text, OPTION_ROOM + WORD_LIST, "%s %s%s%s", o->name, word,
+                         i->flag == NULL ? "=" : "", i->value);
+        for (int i = 0; o->names != NULL && (name = o->names(i)) != NULL; i++)
+            if (strcmp(name, word) == 0)
+                snprintf(text, OPTION_ROOM + WORD_LIST, "%s %s", o->name, word);
+    }
+}
+
 static int unknown(const usage *u, const char *name)
 {
+    char inside[OPTION_ROOM + WORD_LIST];
     const char *names[MAX_OPTIONS];
     char otherwise[64];
     int n = 0;
     for (int i = 0; i < MAX_OPTIONS && option_at(u, i) != NULL; i++)
         if (option_at(u, i)->instead == NULL)
             names[n++] = option_at(u, i)->name;
+    find_inside(u, name, inside);
+    if (inside[0] != '\0')
+        return complain(u->command, EXIT_USAGE, "unknown option %s (did you mean %s?)", name,
+                        inside);
     snprintf(otherwise, sizeof otherwise, "see adjoint %s --help", u->command);
     return complain(u->command, EXIT_USAGE, "unknown option %s%s", name,
                     did_you_mean(name, names, n, sizeof *names, otherwise).s);

@@ -74,7 +74,8 @@ int complain(const char *command, int status, const char *format, ...)
     fflush(stdout); /* a redirected output has what was printed before in front of it */
     va_list args;
     va_start(args, format);
-    fprintf(said, "adjoint %s: ", command);
+    if (strncmp(format, "note:", strlen("note:")) != 0) /* a note looks as on the output */
+        fprintf(said, "adjoint %s: ", command);
     if (rank > 0)
         fprintf(said, "rank %d: ", rank);
     vput_escaped(to, FOR_TERMINAL, format, args);

@@ -320,6 +320,8 @@ static int convert(const convert_opts *o, const input_file in[2], const adj_tens
         adj_weights_convert(t, n.graph, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
         status =
             complain("convert", EXIT_FAILED, "--map: %s", with_words(2, in, error.message, text));
+    if (status == CONTINUE)
+        say_keras_epsilon("convert", o->map, n.card.model);
     const adj_tensors *out = mapped != NULL ? mapped : t;
     if (status == CONTINUE && !o->to_theirs)
         status = complete_card(o, out, &n);

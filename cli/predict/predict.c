@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/model.h"
 #include "cli/standard.h"
 #include "files.h"
 #include "io/data/image_name.h"
@@ -281,7 +282,8 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {NULL, NULL}};
     const usage u = {.command = "predict",
                      .summary = "Classifies PNG, JPEG and WEBP images: files, folders of them, "
-                                "- for the standard input.",
+                                "- for the standard input. A file that cannot be read is reported, "
+                                "the others go on, and the exit status is 1.",
                      .options = options,
                      .arguments = "IMAGE...",
                      .argument = image,
@@ -315,6 +317,7 @@ static int open_work(work *w, predict_opts *o)
         return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o->model == NULL ? " (--model NAME does)" : "");
     w->card = adj_predictor_card(w->p);
+    say_keras_epsilon("predict", o->map, w->card->model);
     if (w->card->normalized)
         return complain(
             "predict", EXIT_FAILED,

@@ -269,6 +269,7 @@ int command_eval(int argc, char **argv)
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
                         error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
+    say_keras_epsilon("eval", o.map, adj_predictor_card(p)->model);
     if (!(adj_predictor_card(p)->deviation[0] > 0))
         complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);
     status = open_parts(&o, adj_predictor_card(p), &data);

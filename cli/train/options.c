@@ -78,8 +78,9 @@ static int check(train_opts *o)
                         "--tune full: --resume goes on with the checkpoint's kernels");
     if (o->weights != NULL && o->resume)
         return complain("train", EXIT_USAGE, "--weights: --resume goes on with the checkpoint's");
-    if (o->weights == NULL && o->head != NULL)
-        return complain("train", EXIT_USAGE, "--head: --weights FILE is missing");
+    if (o->weights == NULL && (o->head != NULL || o->map != NULL))
+        return complain("train", EXIT_USAGE, "%s: --weights FILE is missing",
+                        o->head != NULL ? "--head" : "--map");
     return CONTINUE;
 }
 
@@ -175,12 +176,14 @@ static void list_learning_options(train_opts *o, items *i,
 }
 
 /* The files that it reads and writes; the list ends with how it learns. */
-enum { FILE_OPTIONS = 8 };
+enum { FILE_OPTIONS = 9 };
 static void list_file_options(train_opts *o, items *i, option list[])
 {
     const option all[FILE_OPTIONS] = {
         {"--weights", "FILE", "initial weights, safetensors or .npz; - is standard input",
          .text = &o->weights},
+        {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
+         .text = &o->map},
         {"--head", "H",
          "keep (default), or new: the last layer is not loaded, nor what does not fit",
          .text = &o->head, .words = "keep new"},

@@ -47,8 +47,15 @@ void progress_step(progress *p, const adj_fit_progress *f)
     line_piece piece[] = {
         {.rank = 0}, {.rank = 2, .colour = COLOUR_BAR},   {.rank = 1},
         {.rank = 3}, {.rank = 5, .colour = COLOUR_QUIET}, {.rank = 4, .colour = COLOUR_QUIET}};
-    snprintf(piece[0].text, PIECE_TEXT, "%lld/%lld", (long long)f->epoch, (long long)f->epochs);
-    write_bar(p, f, piece[1].text);
+    if (p->terminal.lines) {
+        snprintf(piece[0].text, PIECE_TEXT, "%lld/%lld", (long long)f->epoch, (long long)f->epochs);
+        write_bar(p, f, piece[1].text);
+    } else {
+        snprintf(piece[0].text, PIECE_TEXT, "epoch %2lld/%lld", (long long)f->epoch,
+                 (long long)f->epochs);
+        snprintf(piece[1].text, PIECE_TEXT, "step %lld/%lld", (long long)f->step,
+                 (long long)f->steps);
+    }
     snprintf(piece[2].text, PIECE_TEXT, "loss %.4f", f->loss);
     snprintf(piece[3].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->accuracy);
     snprintf(piece[4].text, PIECE_TEXT, "%.0f images/s", (double)p->batch / each);

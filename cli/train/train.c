@@ -254,7 +254,7 @@ static int open_trainer(training *t)
     const char *warning = adj_trainer_warning(t->trainer);
     if (warning[0] != '\0')
         complain("train", EXIT_OK, "%s", warning);
-    return o->weights != NULL ? load_start(o, t->trainer) : CONTINUE;
+    return o->weights != NULL ? load_start(o, t->train, t->size.channels, t->trainer) : CONTINUE;
 }
 
 static int open_parts(training *t)

@@ -12,6 +12,7 @@ typedef struct {
     const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune;
     const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
     const char *weights, *head;   /* to begin with; "keep" or "new" */
+    const char *map;              /* whose names the weights have; NULL: ours */
     char kept[2][OPTION_ROOM];    /* texts of optimizer and schedule */
     const char *freeze;           /* patterns of parameters; "none" */
     const char *schedule;         /* a name of adj_schedule_from_name */

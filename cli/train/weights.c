@@ -1,10 +1,12 @@
 /* weights.c - see weights.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/terminal.h"
+#include "cli/model.h"
 #include "cli/standard.h"
+#include "cli/terminal.h"
 #include "weights.h"
 
 /* ---- to begin with ---- */
@@ -55,31 +57,71 @@ void name_model(train_opts *o, char model[MODEL_NAME])
     adj_tensors_free(t);
 }
 
-static const char *cure_of(const train_opts *o, const adj_error *error)
+/* Writes what differs between the net of the file and the one to be trained, and what to do: "" of
+ * a file that cannot be read. */
+static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts *o,
+                     const adj_dataset *data, int64_t channels)
 {
-    if (error->status != ADJ_ESHAPE)
-        return "";
-    if (o->data.path == NULL)
-        return " (--data is missing: the default is the 10 embedded digits)";
-    return " (--size channels=N takes the file's channels, --head new trains what does not fit)";
+    static const adj_model_card unknown;
+    adj_tensors *t = NULL;
+    adj_model_card *read = NULL;
+    const int can_read = adj_tensors_open(path, &t) == ADJ_OK;
+    if (can_read)
+        (void)adj_model_card_read(t, &read, NULL);
+    const adj_model_card *card = read != NULL ? read : &unknown;
+
+    if (!can_read)
+        cure[0] = '\0';
+    else if (card->model != NULL && strcmp(card->model, o->model) != 0)
+        snprintf(cure, ADJ_MESSAGE, " (the file is of another net: got %.80s, expected %.80s)",
+                 card->model, o->model);
+    else if (card->classes > 0 && card->classes != data->classes)
+        snprintf(cure, ADJ_MESSAGE,
+                 " (the file has %lld classes, the data %d: --head new trains a new last layer%s)",
+                 (long long)card->classes, data->classes,
+                 o->data.path == NULL ? ", --data PATH is missing" : "");
+    else if (card->channels > 0 && card->channels != channels)
+        snprintf(
+            cure, ADJ_MESSAGE,
+            " (the file is for %lld channels, the net for %lld: --size channels=%lld takes the "
+            "file's, --head new trains what does not fit)",
+            (long long)card->channels, (long long)channels, (long long)card->channels);
+    else if (card->height > 0 && (card->height != data->h || card->width != data->w))
+        snprintf(cure, ADJ_MESSAGE,
+                 " (the file is for images of %lldx%lld: --size %lldx%lld takes them, --head new "
+                 "trains what does not fit)",
+                 (long long)card->height, (long long)card->width, (long long)card->height,
+                 (long long)card->width);
+    else
+        snprintf(cure, ADJ_MESSAGE, "%s", " (--head new trains what does not fit)");
+    free(read);
+    adj_tensors_free(t);
 }
 
-int load_start(const train_opts *o, adj_trainer *trainer)
+int load_start(const train_opts *o, const adj_dataset *data, int64_t channels, adj_trainer *trainer)
 {
     int new_head = o->head != NULL && strcmp(o->head, "new") == 0;
     told t = {.freeze = o->freeze, .in_part = new_head};
-    input_file in[] = {{.option = "--weights", .path = o->weights}};
-    char text[ADJ_MESSAGE];
-    int status = open_inputs("train", 1, in);
+    input_file in[] = {{.option = "--weights", .path = o->weights},
+                       {.option = "--map", .path = o->map}};
+    char text[ADJ_MESSAGE], cure[ADJ_MESSAGE] = "";
+    int status = open_inputs("train", 2, in);
     if (status != CONTINUE)
         return status;
-    const adj_weights_opts options = {
-        .partial = new_head, .fresh = new_head ? "logits/*" : NULL, .report = tell, .user = &t};
+    const adj_weights_opts options = {.map = in[1].name,
+                                      .partial = new_head,
+                                      .fresh = new_head ? "logits/*" : NULL,
+                                      .report = tell,
+                                      .user = &t};
     adj_error error;
 
-    if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--%s%s", with_words(1, in, error.message, text),
-                        cure_of(o, &error));
+    if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK) {
+        if (error.status == ADJ_ESHAPE)
+            put_cure(cure, in[0].name, o, data, channels);
+        return complain("train", EXIT_FAILED, "--weights: %s%s",
+                        with_words(2, in, error.message, text), cure);
+    }
+    say_keras_epsilon("train", o->map, o->model);
     if (t.n_frozen > 0)
         return complain("train", EXIT_USAGE,
                         "--freeze %s: %s is not loaded and would stay random (%d such)", o->freeze,

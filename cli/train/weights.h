@@ -9,9 +9,9 @@ enum { MODEL_NAME = 80 };
 /* Sets o->model, if no option has, to the built-in model that the card of --weights names; model
  * holds the name. */
 void name_model(train_opts *o, char model[MODEL_NAME]);
-/* Gives t what o->weights has and says what became of each tensor where not all fits. CONTINUE, or
- * an exit status after a complaint. */
-int load_start(const train_opts *o, adj_trainer *t);
+/* Gives t what o->weights has and says what became of each tensor where not all fits. data and
+ * channels: of the training. CONTINUE, or an exit status after a complaint. */
+int load_start(const train_opts *o, const adj_dataset *data, int64_t channels, adj_trainer *t);
 
 /* Writes the parameters as they are to the file, with their model card. CONTINUE, or an exit status
  * after a complaint. in_folder: the best epoch's are beside it. output: as for replace_output. */

@@ -115,8 +115,10 @@ static adj_status settle_classes(dataset *d, const char *where, const adj_datase
     else if (o->classes > 0)
         classes = o->classes;
     if (classes < 2 || classes > ADJ_MAX_CLASSES)
-        return io_dataset_fail(d, ADJ_EIO, "data: %s: number of classes (got %d, expected 2 to %d)",
-                               where, classes, ADJ_MAX_CLASSES);
+        return io_dataset_fail(
+            d, ADJ_EIO, "data: %s: number of classes (got %d, expected 2 to %d)%s%s", where,
+            classes, ADJ_MAX_CLASSES, d->public.left_out[0] != '\0' ? "; left out: " : "",
+            d->public.left_out);
     if (largest >= classes || (d->names != NULL && d->public.classes > classes))
         return io_dataset_fail(d, ADJ_EIO,
                                "data: %s: label out of range (got %d, expected 0 to %d)", where,

@@ -78,9 +78,10 @@ static adj_status refuse_path(dataset *d, const char *path)
 static adj_status refuse_part(dataset *d, const char *path, adj_dataset_part part)
 {
     static const char *const names[] = {"training", "test", "validation"};
-    return io_dataset_fail(
-        d, ADJ_EARG, "data: %.300s: has no %s part%s", path, names[part],
-        part == ADJ_VALIDATION ? " (a validation split takes one from the training part)" : "");
+    return io_dataset_fail(d, ADJ_EARG, "data: %.300s: has no %s part%s", path, names[part],
+                           part == ADJ_VALIDATION
+                               ? " (--val-split, val_split in C, takes one from the training part)"
+                               : "");
 }
 
 adj_status adj_dataset_open(const char *path, adj_dataset_part part,

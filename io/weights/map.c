@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
-#include "map.h"
+#include "map_find.h"
 
 int map_is_builtin(const char *map)
 {
@@ -14,8 +14,10 @@ adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tens
                     adj_error *error)
 {
     *m = (weight_map){0};
-    if (!map_is_builtin(map))
-        return map_read(m, map, error);
+    if (!map_is_builtin(map)) {
+        const adj_status status = map_read(m, map, error);
+        return status == ADJ_OK && theirs != NULL ? map_find_prefix(m, theirs, error) : status;
+    }
     if (g == NULL)
         return adj_error_set(error, ADJ_EARG, "map %s: needs the model whose weights they are",
                              map);

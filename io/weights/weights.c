@@ -94,24 +94,35 @@ static adj_status check_readable(const loading *l, target *t)
                                        t->tensor, why);
 }
 
+/* Fails with what the file holds under t's name, as its program lays it out, and what is expected.
+ */
+static adj_status wrong_type(const loading *l, target *t, const adj_tensor *from)
+{
+    const adj_type want = adj_node_type(t->node);
+    const int k = adj_tensors_find(l->file, t->tensor);
+    const adj_tensor theirs = k >= 0 ? adj_tensors_at(l->file, k) : *from;
+    char got[SHAPE_TEXT], expected[SHAPE_TEXT], mapped[SHAPE_TEXT], here[SHAPE_TEXT + 16] = "";
+
+    if (!adj_shape_equal(theirs.shape, from->shape))
+        snprintf(here, sizeof here, ", %s mapped", shape_text(from->shape, mapped));
+    return adj_error_set(&t->why, ADJ_ESHAPE,
+                         "tensor %.80s has another type or shape (got %s %s%s, expected %s %s)",
+                         t->tensor, adj_elem_name(theirs.elem), shape_text(theirs.shape, got), here,
+                         adj_dtype_name(want.dtype), shape_text(want.shape, expected));
+}
+
 static int is_float(adj_elem elem) { return elem <= ADJ_ELEM_BF16; }
 
 /* The tensor's values in the node's type. */
 static adj_status convert(const loading *l, target *t, const adj_tensor *from)
 {
     adj_type want = adj_node_type(t->node);
-    char got[SHAPE_TEXT], expected[SHAPE_TEXT];
     int same = from->elem == (adj_elem)want.dtype;
     int64_t n = adj_shape_elems(want.shape);
 
-    if (from->shape.rank != want.shape.rank ||
-        memcmp(from->shape.dim, want.shape.dim,
-               (size_t)want.shape.rank * sizeof want.shape.dim[0]) != 0 ||
+    if (!adj_shape_equal(from->shape, want.shape) ||
         (!same && (l->o->exact || !is_float(from->elem) || !is_float((adj_elem)want.dtype))))
-        return adj_error_set(&t->why, ADJ_ESHAPE,
-                             "tensor %.80s has another type or shape (got %s %s, expected %s %s)",
-                             t->tensor, adj_elem_name(from->elem), shape_text(from->shape, got),
-                             adj_dtype_name(want.dtype), shape_text(want.shape, expected));
+        return wrong_type(l, t, from);
     t->value = malloc(adj_type_bytes(want) + 1);
     if (t->value == NULL)
         return adj_error_set(&t->why, ADJ_ENOMEM, "out of memory");
@@ -195,11 +206,14 @@ static adj_status judge(const loading *l, adj_error *error)
         if (bad == NULL && (t->fate == ADJ_WEIGHT_MISSING || t->fate == ADJ_WEIGHT_UNFIT))
             bad = t;
     }
-    const int is_nothing = bad != NULL && loaded == 0 && l->o->map == NULL && !l->o->partial;
+    const int is_nothing = bad != NULL && loaded == 0 && l->o->map == NULL;
     const char *map = is_nothing ? likely_map(l->file) : NULL;
     if (map != NULL)
-        return adj_error_set(error, ADJ_EIO, "weights: %.200s (expected our names, or map %s)",
-                             bad->why.message, map);
+        return adj_error_set(
+            error, ADJ_EIO,
+            "weights: %.200s (expected our names; --map %s, in C map \"%s\", reads "
+            "the file's)",
+            bad->why.message, map, map);
     if (bad != NULL && !l->o->partial)
         return adj_error_set(error, bad->why.status, "weights: %s", bad->why.message);
     if (bad != NULL && loaded == 0)
@@ -286,12 +300,13 @@ adj_status adj_weights_load_with(adj_exec *e, const char *path, const adj_weight
                                  adj_error *error)
 {
     adj_tensors *t = NULL;
+    adj_error why = {0};
     adj_status status = adj_tensors_open(path, &t);
 
     if (status != ADJ_OK)
         adj_error_set(error, status, "%s", adj_tensors_message(t));
-    else
-        status = adj_weights_set_with(e, t, options, error);
+    else if ((status = adj_weights_set_with(e, t, options, &why)) != ADJ_OK)
+        adj_error_set(error, status, "%.200s: %.300s", path, why.message);
     adj_tensors_free(t);
     return status;
 }

@@ -285,7 +285,9 @@ Test(convert, train_eval_and_tune)
                        r.err);
     r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--size",
              "channels=1", "--weights", q.s);
-    cr_expect_not_null(strstr(r.err, "--weights: tensor conv1/w has another"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "weights: tensor conv1/w has another"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "(the file is for 3 channels, the net for 1: --size "), "%s",
+                       r.err);
     cr_expect_not_null(strstr(r.err, "--head new trains what does not fit"), "%s", r.err);
     r = TOOL("train", "--data", f.path, "--freeze", "nothing*");
     cr_expect_not_null(strstr(r.err, "freeze nothing*: matches no parameter"), "%s", r.err);
@@ -363,6 +365,96 @@ Test(convert, says_whose_file_it_is)
     /* without a map nothing is said anew */
     cr_assert_eq(TOOL("convert", foreign.s, back.s).status, 0);
     cr_expect(entry_of(back.s, "model") == NULL && strcmp(entry_of(back.s, "format"), "pt") == 0);
+    folder_remove(&f);
+}
+
+/* Labels 0 to classes - 1 in turn, in place of those of n digits. */
+static void put_labels(const folder *f, const char *name, int n, int classes)
+{
+    const unsigned char head[8] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)n};
+    FILE *file = fopen(in_folder(f, name).s, "wb");
+    fwrite(head, 1, sizeof head, file);
+    for (int i = 0; i < n; i++)
+        fputc(i % classes, file);
+    fclose(file);
+}
+
+/* train --weights names the file, and what to do about it. */
+Test(convert, start_from_what_does_not_fit)
+{
+    folder f = small_data(), two = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
+                    none = in_folder(&f, "none.safetensors"), text = in_folder(&f, "w.pt");
+    char words[700];
+    finished r =
+        TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--out", w.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("convert", w.s, p.s, "--map", "pytorch", "--to-theirs");
+    cr_assert_eq(r.status, 0, "%s", r.err);
+
+    snprintf(words, sizeof words, "train: --weights: %s: No such file", none.s);
+    r = TOOL("train", "--data", f.path, "--weights", none.s);
+    cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
+    FILE *file = fopen(text.s, "wb");
+    fputs("\211HDF\r\n\032\n", file);
+    fclose(file);
+    snprintf(words, sizeof words, "train: --weights: %s: ", text.s);
+    r = TOOL("train", "--data", f.path, "--weights", text.s);
+    cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
+
+    snprintf(words, sizeof words,
+             "train: --weights: %s: weights: the file has no tensor conv1/w (expected our names; "
+             "--map pytorch",
+             p.s);
+    r = TOOL("train", "--model", "lenet5", "--data", f.path, "--weights", p.s);
+    cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
+    r = TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--weights", p.s,
+             "--map", "pytorch");
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "0 tensors there not used"), "%s", r.out);
+    r = TOOL("train", "--data", f.path, "--map", "pytorch");
+    cr_expect(r.status == 3 && strstr(r.err, "--map: --weights FILE is missing"), "%s", r.err);
+
+    r = TOOL("train", "--model", "vgg6", "--data", f.path, "--weights", w.s);
+    cr_expect(r.status == 1 &&
+                  strstr(r.err, "(the file is of another net: got lenet5, expected vgg6)"),
+              "%s", r.err);
+    put_labels(&two, "train-labels-idx1-ubyte", 90, 2);
+    put_labels(&two, "t10k-labels-idx1-ubyte", 43, 2);
+    r = TOOL("train", "--data", two.path, "--weights", w.s);
+    cr_expect(r.status == 1 && strstr(r.err, "(the file has 10 classes, the data 2: --head new "
+                                             "trains a new last layer)"),
+              "%s", r.err);
+    r = TOOL("train", "--data", f.path, "--weights", w.s, "--size", "36");
+    cr_expect(r.status == 1 && strstr(r.err, "(the file is for images of 32x32: --size 32x32"),
+              "%s", r.err);
+    folder_remove(&two);
+    folder_remove(&f);
+}
+
+/* Keras's files do not hold batch norm's epsilon. */
+Test(convert, keras_epsilon)
+{
+    static const char note[] = "note: batch norm's epsilon is 1e-05 in resnet8, Keras's default is "
+                               "0.001";
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), k = in_folder(&f, "k.safetensors");
+    for (int normalizes = 0; normalizes < 2; normalizes++) {
+        const char *model = normalizes ? "resnet8" : "lenet5";
+        finished r =
+            TOOL("train", "--model", model, "--data", f.path, "--epochs", "1", "--out", w.s);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        r = TOOL("convert", w.s, k.s, "--map", "keras", "--to-theirs");
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
+        r = TOOL("eval", "--weights", k.s, "--data", f.path, "--map", "keras");
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
+        r = TOOL("train", "--model", model, "--data", f.path, "--epochs", "1", "--weights", k.s,
+                 "--map", "keras");
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
+    }
     folder_remove(&f);
 }
 

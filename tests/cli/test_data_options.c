@@ -98,8 +98,7 @@ Test(data_options, batch_is_cut)
     cr_expect_eq(log_number(log, 0, "batch"), 8);
     json_decref(log);
     cr_expect_not_null(
-        strstr(r.err,
-               "train: note: --batch is cut to 8: the data have 8 training images (got 5000)"),
+        strstr(r.err, "note: --batch is cut to 8: the data have 8 training images (got 5000)"),
         "%s", r.err);
     log = train(&f, WORDS("--limit", "8", "--batch", "4,accumulate=9", SMALL));
     json_decref(log);
@@ -261,6 +260,28 @@ Test(data_options, gray_for_a_color_model)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.out, "note: 20 of 20 images are gray and become color"), "%s",
                        r.out);
+}
+
+/* What is missing is named: the folder without images, the option that makes a part. */
+Test(data_options, what_is_missing_is_named)
+{
+    folder f = folder_new();
+    const file_name w = in_folder(&f, "w.safetensors"), data = in_folder(&f, "data");
+    put_class(&f, "data/cats", "", 5, 8, 8, 1);
+    put_class(&f, "data/dogs", "", 0, 8, 8, 1);
+    json_decref(train(&f, WORDS(SMALL)));
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "number of classes (got 1, expected 2 to 100000); left out: "
+                                     "folder dogs without images"),
+                       "%s", r.err);
+    put_class(&f, "data/dogs", "", 5, 8, 8, 1);
+    json_decref(train(&f, WORDS(SMALL, "--out", w.s)));
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    const char *const eval[] = {"eval", "--weights", w.s, "--data", data.s, "--part", "val", NULL};
+    run_tool(eval, &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "has no validation part (--val-split, "), "%s", r.err);
+    remove_all(&f);
 }
 
 /* Overwrites an image with its first 60 bytes, which hold the header. */

@@ -152,6 +152,10 @@ static const struct {
      ADJ_ESHAPE},
     {"conv1/w = conv1.weight, reshape 7 -1", "reshape [7, -1] does not fit", ADJ_ESHAPE},
     {"conv1/w = conv1.weight", "got f32 [4, 2, 3, 3], expected f32 [3, 3, 2, 4]", ADJ_ESHAPE},
+    {"conv1/w = conv1.weight, permute 1 0 2 3",
+     "conv1.weight has another type or shape (got f32 [4, 2, 3, 3], [2, 4, 3, 3] mapped, expected "
+     "f32 [3, 3, 2, 4])",
+     ADJ_ESHAPE},
     {"conv1/w = conv1.weight + conv1.bias", "have different types", ADJ_ESHAPE},
     {"conv1/b = bn1.num_batches_tracked", "got i64 [], expected f32 [4]", ADJ_ESHAPE},
 };
