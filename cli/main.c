@@ -85,7 +85,7 @@ static int close_output(int status)
     if (!failed)
         return status;
     if (unread)
-        return status == EXIT_OK ? EXIT_SIGNAL + SIGPIPE : status;
+        return status <= EXIT_FAILED ? EXIT_SIGNAL + SIGPIPE : status;
     fprintf(stderr, "adjoint: standard output cannot be written%s%s\n", errno != 0 ? ": " : "",
             errno != 0 ? strerror(errno) : "");
     return status == EXIT_OK ? EXIT_FAILED : status;

@@ -121,8 +121,10 @@ int replace_output(const char *command, const output_file *file, FILE *output,
     if (write(path, source, &error) != ADJ_OK)
         status = complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
     else if (show(path, output) != 0)
-        status = complain(command, EXIT_FAILED, "%s: standard output cannot be written: %s",
-                          file->option, strerror(errno));
+        status = output == stdout /* whose loss the tool's end reports */
+                     ? EXIT_FAILED
+                     : complain(command, EXIT_FAILED, "%s: standard output cannot be written: %s",
+                                file->option, strerror(errno));
     unlink(path);
     rmdir(folder);
     return status;

@@ -118,12 +118,11 @@ static const char *word_of(const call_files *c, const char *word)
                                          : word;
 }
 
-/* True if the output is one of the command's files, whose loss is an error without a reader, too.
- */
+/* True if a file takes the output's place; what is printed then goes to stderr. */
 static int writes_file(const char *const words[])
 {
     int is_file = 0;
-    for (int i = 1; words[i] != NULL; i++)
+    for (int i = 1; strcmp(words[0], "op") != 0 && words[i] != NULL; i++)
         is_file |= strcmp(words[i], "-") == 0 && strncmp(words[i - 1], "--j", 3) != 0;
     return is_file;
 }
