@@ -10,6 +10,7 @@ static const remark all_statuses[] = {
     {"0", "done; nothing was found to be wrong"},
     {"1", "failed, or what was checked is wrong"},
     {"3", "wrong usage; nothing was done"},
+    {"141", "nobody read the output to its end, as in | head -1"},
     {NULL, NULL},
 };
 

@@ -155,7 +155,7 @@ tensors() {
     printf '%s' "$header"
     awk -v n="$2" 'BEGIN { for (i = 0; i < n; i++) printf "\x3f\x3f\x3f\x3f" }'
 }
-tensors '{"input":{"dtype":"F32","shape":[1,4,4,1],"data_offsets":[0,64]},"filter":{"dtype":"F32","shape":[1,1,1,1],"data_offsets":[64,68]},"dy":{"dtype":"F32","shape":[1,4,4,1],"data_offsets":[68,132]}}' 33 >"$base/conv2d.safetensors"
+tensors '{"input":{"dtype":"F32","shape":[1,4,4,1],"data_offsets":[0,64]},"filter":{"dtype":"F32","shape":[1,1,1,1],"data_offsets":[64,68]},"dy":{"dtype":"F32","shape":[1,2,2,1],"data_offsets":[68,84]}}' 21 >"$base/conv2d.safetensors"
 tensors '{"x0":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]},"dy":{"dtype":"F32","shape":[4,4],"data_offsets":[64,128]}}' 32 >"$base/x0.safetensors"
 
 # ---- running them ----
