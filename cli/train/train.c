@@ -77,6 +77,7 @@ static int check_files(training *t)
     const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_OR_STDOUT},
                                  {"--data", o->data.path, INPUT},
+                                 {"--map", o->map, INPUT},
                                  {"--weights", continues ? NULL : o->weights, INPUT}};
     int status = out_open(&t->out, o->out);
     if (status == CONTINUE && is_first(t))
@@ -286,10 +287,9 @@ static int check_ranks(const training *t)
         return CONTINUE;
     if (o->lr_auto)
         return complain("train", EXIT_USAGE, "--lr auto: not with several ranks");
-    if (is_stdout(o->weights))
-        return complain("train", EXIT_USAGE,
-                        "--weights: not from standard input with several "
-                        "ranks");
+    if (is_stdout(o->weights) || is_stdout(o->map))
+        return complain("train", EXIT_USAGE, "%s: not from standard input with several ranks",
+                        is_stdout(o->weights) ? "--weights" : "--map");
     return CONTINUE;
 }
 

@@ -75,11 +75,15 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
     else if (card->model != NULL && strcmp(card->model, o->model) != 0)
         snprintf(cure, ADJ_MESSAGE, " (the file is of another net: got %.80s, expected %.80s)",
                  card->model, o->model);
+    else if (card->classes > 0 && card->classes != data->classes && o->data.path == NULL)
+        snprintf(cure, ADJ_MESSAGE,
+                 " (the file has %lld classes; --data is missing: the default is the 10 embedded "
+                 "digits)",
+                 (long long)card->classes);
     else if (card->classes > 0 && card->classes != data->classes)
         snprintf(cure, ADJ_MESSAGE,
-                 " (the file has %lld classes, the data %d: --head new trains a new last layer%s)",
-                 (long long)card->classes, data->classes,
-                 o->data.path == NULL ? ", --data PATH is missing" : "");
+                 " (the file has %lld classes, the data %d: --head new trains a new last layer)",
+                 (long long)card->classes, data->classes);
     else if (card->channels > 0 && card->channels != channels)
         snprintf(
             cure, ADJ_MESSAGE,

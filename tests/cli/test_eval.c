@@ -80,7 +80,8 @@ Test(eval, parts_of_a_folder)
     expect_eval(&f, "data", WORDS("--val-split", "0.25", "--part", "train"),
                 WORDS("train 11 images in 2 classes (a 7, b 4)", "train accuracy ", " of 11)"));
     expect_failure(&f, "data", WORDS("--part", "test"), 1, "has no test part");
-    expect_failure(&f, "data", WORDS("--part", "validation"), 1, "has no validation part (a val");
+    expect_failure(&f, "data", WORDS("--part", "validation"), 1,
+                   "has no validation part (--val-split");
     expect_failure(&f, "data", WORDS("--part", "both"), 3,
                    "--part: got \"both\", expected train, test, val, validation or all");
 
@@ -250,6 +251,7 @@ Test(eval, weights_without_mean_and_deviation)
     cr_expect_not_null(
         strstr(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255"), "%s",
         r.err);
+    cr_expect_eq(strncmp(r.err, "note: ", 6), 0, "%s", r.err); /* as those on the output */
     remove_all(&f);
 }
 
