@@ -146,7 +146,9 @@ Test(eval, classes_by_name)
         "%s", r.err);
     run_tool(WORDS("train", "--model", "lenet5", "--size", "8", "--weights", w.s), &r);
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "(--data is missing: the default is the 10 embedded digits)"),
+    cr_expect_not_null(strstr(r.err,
+                              "(the file has 3 classes; --data is missing: the default is the 10 "
+                              "embedded digits)"),
                        "%s", r.err);
     remove_all(&f);
 }
