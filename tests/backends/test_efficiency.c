@@ -5,6 +5,7 @@
 
 #include "backends/efficiency.h"
 #include "base/machine/isa_level.h"
+#include "tests/plan.h"
 
 static const efficiency planted[] = {
     {"fast", "avx512", FORWARD | INPUT, DENSE, {0.25, 0.5, 1}},
@@ -52,7 +53,7 @@ static double seconds(const adj_node *n, const char *impl)
 
 Test(efficiency, the_first_row_for_name_instructions_direction_and_kind)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_node *many = convolution(g, FORWARD, 3, 64, 64, 1);
     EXPECT(seconds(many, "fast:avx512"), 3 + 8.0);
     EXPECT(seconds(many, "faster:avx512_core_bf16"), 3 + 8.0);
@@ -61,7 +62,6 @@ Test(efficiency, the_first_row_for_name_instructions_direction_and_kind)
     EXPECT(seconds(convolution(g, FILTER, 3, 64, 64, 1), "fast:avx512"), 3 + 8 / 0.5);
     EXPECT(seconds(convolution(g, INPUT, 1, 64, 64, 1), "fast:avx512"), 3 + 8.0);
     EXPECT(seconds(convolution(g, FILTER, 1, 64, 64, 1), "fast:avx512"), 99.0);
-    adj_graph_free(g);
 }
 
 Test(efficiency, classes_of_the_side_with_fewer_channels)
@@ -71,16 +71,15 @@ Test(efficiency, classes_of_the_side_with_fewer_channels)
         double share;
     } cases[] = {{15, 64, 0.25}, {64, 15, 0.25}, {16, 64, 0.5}, {100, 63, 0.5}, {64, 100, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         EXPECT(seconds(convolution(g, FORWARD, 3, cases[i].ic, cases[i].oc, 1), "fast:avx512"),
                3 + 8 / cases[i].share);
-        adj_graph_free(g);
     }
 }
 
 Test(efficiency, groups_dilations_and_matrices)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = input(g, (adj_shape){4, {2, 9, 9, 16}});
     const adj_conv plain = {.padding = ADJ_SAME};
     const adj_conv dilated = {.padding = ADJ_SAME, .dilation = {1, 2, 2, 1}};
@@ -91,7 +90,6 @@ Test(efficiency, groups_dilations_and_matrices)
     adj_node *b = input(g, (adj_shape){2, {5, 7}});
     EXPECT(seconds(adj_matmul(a, b, 0), "fast:avx512"), 3 + 8 / 0.02);
     EXPECT(seconds(adj_relu(a), "fast:avx512"), 99.0);
-    adj_graph_free(g);
 }
 
 Test(efficiency, a_reorder_reads_and_writes)

@@ -79,10 +79,13 @@ void print_difference(FILE *f, const adj_node *n, const void *got, const void *w
 
 /* ---- what is sure ---- */
 
-static int is_one_of(const adj_node *n, const char *const list[])
+/* True if the op is one of the words of the list. */
+static int is_one_of(const adj_node *n, const char *list)
 {
-    for (; *list != NULL; list++)
-        if (strcmp(adj_node_op(n), *list) == 0)
+    const char *op = adj_node_op(n);
+    const size_t length = strlen(op);
+    for (; *list != '\0'; list += strcspn(list, " "), list += strspn(list, " "))
+        if (strcspn(list, " ") == length && memcmp(list, op, length) == 0)
             return 1;
     return 0;
 }
@@ -150,64 +153,22 @@ static int are_integers(const twin *t, const adj_node *n)
 static int is_float(double v) { return (double)(float)v == v; }
 
 /* Ops by name, as their values are sure. */
-static const char *const unsure[] = {"sigmoid",
-                                     "tanh",
-                                     "silu",
-                                     "silu_grad",
-                                     "elu",
-                                     "elu_grad",
-                                     "gelu",
-                                     "gelu_grad",
-                                     "hard_sigmoid",
-                                     "hard_sigmoid_grad",
-                                     "hard_swish",
-                                     "hard_swish_grad",
-                                     "prelu",
-                                     "prelu_grad",
-                                     "prelu_grad_slope",
-                                     "clip",
-                                     "clip_grad",
-                                     "avg_pool",
-                                     "avg_pool_grad",
-                                     "resize",
-                                     "resize_grad",
-                                     "batch_norm",
-                                     "batch_norm_grad",
-                                     "batch_norm_stats",
-                                     "batch_norm_grad_sums",
-                                     "group_norm",
-                                     "group_norm_grad",
-                                     "group_norm_grad_sums",
-                                     "momentum",
-                                     "sgd_step",
-                                     "ema",
-                                     "adam_step",
-                                     "reduce_mean",
-                                     "exp",
-                                     "log",
-                                     "softmax",
-                                     "log_softmax",
-                                     "softmax_cross_entropy",
-                                     "softmax_cross_entropy_grad",
-                                     "sparse_softmax_cross_entropy",
-                                     "sparse_softmax_cross_entropy_grad",
-                                     NULL};
-static const char *const sums[] = {"conv2d",
-                                   "conv2d_backprop_input",
-                                   "conv2d_backprop_filter",
-                                   "depthwise_conv2d_native",
-                                   "depthwise_conv2d_native_backprop_input",
-                                   "depthwise_conv2d_native_backprop_filter",
-                                   "matmul",
-                                   "reduce_sum",
-                                   "bias_add_grad",
-                                   NULL};
-static const char *const factors[] = {"scale", "leaky_relu", "leaky_relu_grad", NULL};
-static const char *const rounds_halves[] = {"scale", "leaky_relu", "leaky_relu_grad",
-                                            "div",   "sqrt",       NULL};
-static const char *const exact_on_integers[] = {"add",  "sub",  "mul", "square", "bias_add",
-                                                "cast", "relu", "neg", NULL};
-static const char *const divides[] = {"div", NULL};
+static const char unsure[] =
+    "sigmoid tanh silu silu_grad elu elu_grad gelu gelu_grad hard_sigmoid hard_sigmoid_grad "
+    "hard_swish hard_swish_grad prelu prelu_grad prelu_grad_slope clip clip_grad avg_pool "
+    "avg_pool_grad resize resize_grad batch_norm batch_norm_grad batch_norm_stats "
+    "batch_norm_grad_sums group_norm group_norm_grad group_norm_grad_sums momentum sgd_step "
+    "ema adam_step reduce_mean exp log softmax log_softmax softmax_cross_entropy "
+    "softmax_cross_entropy_grad sparse_softmax_cross_entropy "
+    "sparse_softmax_cross_entropy_grad";
+static const char sums[] =
+    "conv2d conv2d_backprop_input conv2d_backprop_filter depthwise_conv2d_native "
+    "depthwise_conv2d_native_backprop_input depthwise_conv2d_native_backprop_filter matmul "
+    "reduce_sum bias_add_grad";
+static const char factors[] = "scale leaky_relu leaky_relu_grad";
+static const char rounds_halves[] = "scale leaky_relu leaky_relu_grad div sqrt";
+static const char exact_on_integers[] = "add sub mul square bias_add cast relu neg";
+static const char divides[] = "div";
 
 static int is_sure(const twin *t, const adj_node *n)
 {

@@ -7,6 +7,7 @@
 #include "io/data/files.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
+#include "tests/io/scoped.h"
 
 /* Files of the folder, with the folders that they are in: images by their endings, else text. */
 static folder tree(const char *const files[])
@@ -118,7 +119,7 @@ Test(folder, names_of_parts)
         snprintf(a, sizeof a, "%s/a/1.png", names[i][0]);
         snprintf(b, sizeof b, "%s/b/1.png", names[i][0]);
         snprintf(c, sizeof c, "%s/b/1.png", names[i][1]);
-        folder f = TREE(a, b, c, "Testing/a/1.png", "Testing/a/2.png");
+        scoped(folder_remove) folder f = TREE(a, b, c, "Testing/a/1.png", "Testing/a/2.png");
         scoped(release_dataset) adj_dataset *train = open_part(&f, ADJ_TRAIN, NULL);
         expect_classes(train, 2, "a,b");
         cr_expect_str_empty(train->left_out);
@@ -126,7 +127,6 @@ Test(folder, names_of_parts)
         cr_expect(val->n == 1 && val->labels[0] == 1);
         scoped(release_dataset) adj_dataset *test = open_part(&f, ADJ_TEST, train);
         cr_expect(test->n == 2 && test->labels[0] == 0);
-        folder_remove(&f);
     }
 }
 
@@ -155,7 +155,7 @@ Test(folder, classes_beside_parts)
 /* A folder train may be a class of vehicles; a folder test or val without class folders is none. */
 Test(folder, class_with_a_name_of_a_part)
 {
-    folder f = TREE("bus/1.png", "train/1.png", "train/2.png", "val/1.png");
+    scoped(folder_remove) folder f = TREE("bus/1.png", "train/1.png", "train/2.png", "val/1.png");
     adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
     expect_classes(d, 3, "bus,train");
     cr_expect_str_eq(d->left_out, "folder val without class folders");
@@ -163,7 +163,6 @@ Test(folder, class_with_a_name_of_a_part)
     folder_remove(&f);
     f = TREE("train/1.png", "test/1.png");
     expect_refused(&f, ADJ_TRAIN, NULL, "no data set found");
-    folder_remove(&f);
 }
 
 /* A class without images in the training part stays if another part has some. */
