@@ -39,82 +39,64 @@ static const double x_values[N] = {-3, -1, -0.5, 0, 0.25, 1, 2.5, 7};
 static const double dy_values[N] = {1, -2, 3, 0.5, -1, 2, 4, -3};
 
 typedef struct {
-    const char *name;
-    adj_node *(*build)(adj_node *x);
-    double (*value)(double x);
+    struct {
+        const char *name;
+        adj_node *(*build)(adj_node *x);
+        double (*value)(double x);
+    } of;
     double y[N], dx[N];
 } activation;
 
 static const activation ops[] = {
-    {"relu", adj_relu, relu, {0, 0, 0, 0, 0.25, 1, 2.5, 7}, {0, 0, 0, 0, -1, 2, 4, -3}},
-    {"relu6", adj_relu6, relu6, {0, 0, 0, 0, 0.25, 1, 2.5, 6}, {0, 0, 0, 0, -1, 2, 4, 0}},
-    {"leaky_relu",
-     leaky,
-     leaky_value,
+    {{"relu", adj_relu, relu}, {0, 0, 0, 0, 0.25, 1, 2.5, 7}, {0, 0, 0, 0, -1, 2, 4, -3}},
+    {{"relu6", adj_relu6, relu6}, {0, 0, 0, 0, 0.25, 1, 2.5, 6}, {0, 0, 0, 0, -1, 2, 4, 0}},
+    {{"leaky_relu", leaky, leaky_value},
      {-0.6, -0.2, -0.1, 0, 0.25, 1, 2.5, 7},
      {0.2, -0.4, 0.6, 0.1, -1, 2, 4, -3}},
-    {"leaky_relu, alpha < 0",
-     leaky_negative,
-     leaky_negative_value,
+    {{"leaky_relu, alpha < 0", leaky_negative, leaky_negative_value},
      {1.5, 0.5, 0.25, 0, 0.25, 1, 2.5, 7},
      {-0.5, 1, -1.5, -0.25, -1, 2, 4, -3}},
-    {"sigmoid",
-     adj_sigmoid,
-     sigmoid,
+    {{"sigmoid", adj_sigmoid, sigmoid},
      {0.04742587317756678, 0.2689414213699951, 0.3775406687981454, 0.5, 0.5621765008857981,
       0.7310585786300049, 0.9241418199787566, 0.9990889488055994},
      {0.04517665973091214, -0.3932238664829637, 0.7050111366047835, 0.125, -0.24613408273759835,
       0.3932238664829637, 0.28041486618043227, -0.0027306635403653522}},
-    {"tanh",
-     adj_tanh,
-     tanh,
+    {{"tanh", adj_tanh, tanh},
      {-0.9950547536867305, -0.7615941559557649, -0.46211715726000974, 0, 0.24491866240370913,
       0.7615941559557649, 0.9866142981514303, 0.9999983369439447},
      {0.009866037165440166, -0.8399486832280523, 2.359343198897782, 0.5, -0.940014848806378,
       0.8399486832280523, 0.10636890673264228, -9.978328034606509e-06}},
-    {"silu",
-     adj_silu,
-     silu,
+    {{"silu", adj_silu, silu},
      {-0.14227761953270035, -0.2689414213699951, -0.1887703343990727, 0, 0.14054412522144952,
       0.7310585786300049, 2.3103545499468914, 6.993622641639196},
      {-0.08810410601516962, -0.1446589762570265, 0.7801164380920445, 0.25, -0.6237100215701977,
       1.8553410237429737, 4.397604445366107, -3.016381491199356}},
-    {"hard_sigmoid",
-     adj_hard_sigmoid,
-     hard_sigmoid,
+    {{"hard_sigmoid", adj_hard_sigmoid, hard_sigmoid},
      {0, 0.3333333333333333, 0.4166666666666667, 0.5, 0.5416666666666666, 0.6666666666666666,
       0.9166666666666666, 1},
      {0, -0.3333333333333333, 0.5, 0.08333333333333333, -0.16666666666666666, 0.3333333333333333,
       0.6666666666666666, 0}},
-    {"hard_swish",
-     adj_hard_swish,
-     hard_swish,
+    {{"hard_swish", adj_hard_swish, hard_swish},
      {0, -0.3333333333333333, -0.20833333333333334, 0, 0.13541666666666666, 0.6666666666666666,
       2.2916666666666665, 7},
      {0, -0.33333333333333337, 1, 0.25, -0.5833333333333334, 1.6666666666666665, 5.333333333333334,
       -3}},
-    {"clip", clip, clip_value, {-1, -1, -0.5, 0, 0.25, 1, 2.5, 2.5}, {0, -2, 3, 0.5, -1, 2, 4, 0}},
-    {"clip, min > max", clip_crossed, one, {1, 1, 1, 1, 1, 1, 1, 1}, {0}},
-    {"elu",
-     elu,
-     elu_value,
+    {{"clip", clip, clip_value},
+     {-1, -1, -0.5, 0, 0.25, 1, 2.5, 2.5},
+     {0, -2, 3, 0.5, -1, 2, 4, 0}},
+    {{"clip, min > max", clip_crossed, one}, {1, 1, 1, 1, 1, 1, 1, 1}, {0}},
+    {{"elu", elu, elu_value},
      {-0.7126596987241021, -0.47409041912141825, -0.29510200521552493, 0, 0.25, 1, 2.5, 7},
      {0.03734030127589796, -0.5518191617571635, 1.3646939843534251, 0.375, -1, 2, 4, -3}},
-    {"elu, alpha < 0",
-     elu_negative,
-     elu_negative_value,
+    {{"elu, alpha < 0", elu_negative, elu_negative_value},
      {1.4253193974482041, 0.9481808382428365, 0.5902040104310499, 0, 0.25, 1, 2.5, 7},
      {-0.07468060255179591, 1.103638323514327, -2.7293879687068503, -0.75, -1, 2, 4, -3}},
-    {"gelu",
-     gelu_erf,
-     gelu_erf_value,
+    {{"gelu", gelu_erf, gelu_erf_value},
      {-0.00404969409489031, -0.15865525393145702, -0.15426876936299344, 0, 0.14967658142073093,
       0.841344746068543, 2.4844758366855597, 6.999999999991041},
      {-0.01194564720418392, 0.1666309411753727, 0.39751462603151133, 0.25, -0.695373354883636,
       2.166630941175373, 4.15044434363258, -3.0000000001879896}},
-    {"gelu, tanh",
-     gelu_tanh,
-     gelu_tanh_value,
+    {{"gelu, tanh", gelu_tanh, gelu_tanh_value},
      {-0.0036373920817729943, -0.1588080093917233, -0.15428599017485606, 0, 0.149675350701685,
       0.8411919906082768, 2.484915733910001, 6.999999999999997},
      {-0.011584166630969648, 0.16592816769156515, 0.39789028939607296, 0.25, -0.6953540951510604,
@@ -131,7 +113,7 @@ Test(activation, literal_numbers)
             scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given(&f, t->dtype, (adj_shape){1, {N}}, x_values), *dx;
             adj_node *dy = given(&f, t->dtype, (adj_shape){1, {N}}, dy_values);
-            adj_node *y = ops[k].build(x);
+            adj_node *y = ops[k].of.build(x);
             expect_values(&f, y, "naive", ops[k].y, t->rtol, t->rtol / 8);
             cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
             expect_values(&f, dx, "naive", ops[k].dx, 2 * t->rtol, 4 * t->rtol);
@@ -144,7 +126,7 @@ Test(activation, every_shape_against_a_loop)
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int s = 0; s < 5; s++)
             for (int k = 0; k < N_OPS; k++)
-                expect_function(ops[k].build, ops[k].value, precisions[p], shapes[s], -8, 8);
+                expect_function(ops[k].of.build, ops[k].of.value, precisions[p], shapes[s], -8, 8);
 }
 
 /* x away from the kinks at -3, 0, 3 and 6 by more than the step; first, second and third
@@ -155,7 +137,7 @@ Test(activation, derivatives_against_differences)
         const double x_apart[] = {-3.4, -1.2, -0.4, 0.3, 0.9, 2.2, 5.5, 6.5};
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F64, (adj_shape){2, {2, 4}}, x_apart), *dx, *ddx;
-        adj_node *y = ops[k].build(x);
+        adj_node *y = ops[k].of.build(x);
         expect_gradient(&f, y, "naive", 1e-5, 1e-7, 1e-9);
         cr_assert_eq(adj_grad(y, f.in[1], 1, &x, &dx), ADJ_OK); /* in[1]: dy, of expect_gradient */
         expect_gradient(&f, dx, "naive", 1e-5, 1e-7, 1e-9);
@@ -354,6 +336,6 @@ Test(activation, refusals)
     };
     expect_refusals(sizeof list / sizeof *list, list);
     for (int k = 0; k < N_OPS; k++)
-        cr_assert_null(ops[k].build(NULL));
+        cr_assert_null(ops[k].of.build(NULL));
     cr_assert_null(adj_silu_grad(NULL, NULL));
 }
