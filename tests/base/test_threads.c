@@ -1,4 +1,5 @@
-/* test_threads.c - how many threads the quotas of control groups leave. */
+/* test_threads.c - how many threads the quotas of control groups leave; and of the jobs that they
+ * share each is done once, whoever does it and however fast. */
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -6,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "adjoint.h"
+#include "base/machine/job_shares.h"
 #include "base/threads.h"
 #include "system_root.h"
 
@@ -78,4 +80,98 @@ Test(threads, as_openmp_is_told)
     cr_expect_eq(adj_default_threads(), 3);
     unsetenv("OMP_NUM_THREADS");
     cr_expect(adj_default_threads() >= 1 && adj_default_threads() <= 3);
+}
+
+/* ---- jobs that threads share ---- */
+
+static const ptrdiff_t counts[] = {0, 1, 2, 7, 8, 9, 63, 64, 100, 1000};
+static const int threads[] = {1, 2, 3, 8, 64, 100};
+enum { N_COUNT = sizeof counts / sizeof *counts, N_THREADS = sizeof threads / sizeof *threads };
+
+/* Jobs that the thread is given until none are left. */
+static void take_all(job_shares *s, int thread, int done[])
+{
+    for (job_range r; take_jobs(s, thread, &r);) {
+        cr_assert(r.first >= 0 && r.first < r.end && r.end <= s->jobs);
+        for (ptrdiff_t job = r.first; job < r.end; job++)
+#pragma omp atomic
+            done[job]++;
+    }
+}
+
+static void expect_once(ptrdiff_t jobs, const int done[])
+{
+    for (ptrdiff_t i = 0; i < jobs; i++)
+        cr_assert_eq(done[i], 1, "job %td of %td was done %d times", i, jobs, done[i]);
+}
+
+Test(job_shares, one_thread_does_the_others_jobs)
+{
+    for (int i = 0; i < N_COUNT; i++)
+        for (int k = 0; k < N_THREADS; k++) {
+            int *done = calloc((size_t)counts[i] + 1, sizeof *done);
+            job_shares s;
+            share_jobs(&s, counts[i], threads[k]);
+            take_all(&s, threads[k] - 1, done);
+            expect_once(counts[i], done);
+            free(done);
+        }
+}
+
+Test(job_shares, threads_do_each_job_once)
+{
+    for (int turn = 0; turn < 200; turn++)
+        for (int i = 0; i < N_COUNT; i++) {
+            int *done = calloc((size_t)counts[i] + 1, sizeof *done);
+            job_shares s;
+            share_jobs(&s, counts[i], 4);
+#pragma omp parallel num_threads(4)
+            take_all(&s, omp_get_thread_num(), done);
+            expect_once(counts[i], done);
+            free(done);
+        }
+}
+
+/* 3 threads and 30 jobs: shares of 10, of which a thread takes its own from the front, an eighth of
+ * what is left at a time, and others' from the end. */
+Test(job_shares, own_ones_first)
+{
+    static const job_range own[] = {{10, 12}, {12, 13}, {13, 14}, {14, 15}, {15, 16},
+                                    {16, 17}, {17, 18}, {18, 19}, {19, 20}},
+                           next[] = {{28, 30}, {27, 28}};
+    job_shares s;
+    job_range r;
+    share_jobs(&s, 30, 3);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        cr_assert(take_jobs(&s, 1, &r));
+        cr_assert(r.first == own[i].first && r.end == own[i].end, "%td to %td", r.first, r.end);
+    }
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++) {
+        cr_assert(take_jobs(&s, 1, &r));
+        cr_assert(r.first == next[i].first && r.end == next[i].end, "%td to %td", r.first, r.end);
+    }
+}
+
+/* One thread's are not cut: there is nobody to leave something to. */
+Test(job_shares, all_at_once_for_one_thread)
+{
+    job_shares s;
+    job_range r;
+    share_jobs(&s, 100, 1);
+    cr_assert(take_jobs(&s, 0, &r) && r.first == 0 && r.end == 100);
+    cr_assert(!take_jobs(&s, 0, &r));
+}
+
+/* More than 32 bits count. */
+Test(job_shares, many)
+{
+    const ptrdiff_t jobs = PTRDIFF_MAX / 4;
+    job_shares s;
+    ptrdiff_t sum = 0;
+    share_jobs(&s, jobs, 2);
+    for (job_range r; take_jobs(&s, 0, &r);) {
+        cr_assert(r.first >= 0 && r.first < r.end && r.end <= jobs);
+        sum += r.end - r.first;
+    }
+    cr_assert_eq(sum, jobs);
 }

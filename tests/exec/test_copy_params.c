@@ -1,5 +1,6 @@
-/* test_copy_params.c - names that two executors must share before parameters are copied, and the
- * sentence that lists the missing ones. */
+/* test_copy_params.c - several executors: names that two must share before parameters are copied,
+ * and the sentence that lists the missing ones; executors of one thread side by side compute what
+ * each computes by itself. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -77,4 +78,90 @@ Test(copy_params, states_that_the_receiver_updates_may_be_missing)
     cr_assert_eq(adj_copy_params(reads, from), ADJ_EARG);
     cr_expect_str_eq(adj_exec_message(reads),
                      "adj_copy_params: the executor to copy from lacks \"bn/running\"");
+}
+
+/* ---- adj_run_each ---- */
+
+enum { N = 3, ROWS = 2, CLASSES = 3 };
+
+typedef struct {
+    adj_graph *g;
+    adj_node *x, *labels, *loss;
+    adj_exec *e[N];
+} rig;
+
+/* Cross-entropy of logits, as many executors of one graph. */
+static rig rig_new(int threads)
+{
+    rig r = {.g = adj_graph_new()};
+    r.x = adj_input(r.g, "x", ADJ_F32, (adj_shape){2, {ROWS, CLASSES}});
+    r.labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {ROWS}});
+    r.loss = adj_sparse_softmax_cross_entropy(r.x, r.labels, 0);
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &r.loss, .threads = threads};
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(adj_exec_new(r.g, &o, &r.e[i]), ADJ_OK, "%s", adj_exec_message(r.e[i]));
+    return r;
+}
+
+static void rig_free(rig *r)
+{
+    for (int i = 0; i < N; i++)
+        adj_exec_free(r->e[i]);
+    adj_graph_free(r->g);
+}
+
+/* Executor i gets logits {i, 0, 0} and {0, 0, i}, and label `label` for both rows. */
+static void set(rig *r, int i, int32_t label)
+{
+    const float x[] = {(float)i, 0, 0, 0, 0, (float)i};
+    const int32_t labels[] = {label, label};
+    cr_assert_eq(adj_set(r->e[i], r->x, x, sizeof x), ADJ_OK);
+    cr_assert_eq(adj_set(r->e[i], r->labels, labels, sizeof labels), ADJ_OK);
+}
+
+Test(run_each, literal_values)
+{
+    /* log(e^i + 2) - i for the row whose label has logit i, log(e^i + 2) for the other (NumPy). */
+    static const float expected[N][ROWS] = {
+        {1.0986123F, 1.0986123F}, {0.5514447F, 1.5514447F}, {0.2395447F, 2.2395447F}};
+    rig r = rig_new(1);
+    for (int i = 0; i < N; i++)
+        set(&r, i, 0);
+    cr_assert_eq(adj_run_each(N, r.e), ADJ_OK);
+    for (int i = 0; i < N; i++) {
+        float loss[ROWS];
+        cr_assert_eq(adj_get(r.e[i], r.loss, loss, sizeof loss), ADJ_OK);
+        for (int k = 0; k < ROWS; k++)
+            cr_expect_float_eq(loss[k], expected[i][k], 1e-6F, "%d, %d: %.8g", i, k, loss[k]);
+    }
+    cr_expect_eq(adj_run_each(0, NULL), ADJ_OK);
+    rig_free(&r);
+}
+
+Test(run_each, first_failure)
+{
+    rig r = rig_new(1);
+    for (int i = 0; i < N; i++)
+        set(&r, i, i == 0 ? 0 : CLASSES + i);
+    cr_assert_eq(adj_run_each(N, r.e), ADJ_EARG);
+    cr_expect_not_null(strstr(adj_exec_message(r.e[1]), "got 4"), "%s", adj_exec_message(r.e[1]));
+    float loss[ROWS];
+    cr_expect_eq(adj_get(r.e[0], r.loss, loss, sizeof loss), ADJ_OK);
+    rig_free(&r);
+}
+
+Test(run_each, what_is_refused)
+{
+    rig r = rig_new(1), wide = rig_new(2);
+    for (int i = 0; i < N; i++)
+        set(&wide, i, 0);
+    cr_expect_eq(adj_run_each(-1, r.e), ADJ_EARG);
+    cr_expect_eq(adj_run_each(1, NULL), ADJ_EARG);
+    cr_expect_eq(adj_run_each(N, r.e), ADJ_EARG);
+    cr_expect_not_null(strstr(adj_exec_message(r.e[0]), "has not been set"));
+    cr_expect_eq(adj_run_each(N, wide.e), ADJ_EARG);
+    cr_expect_str_eq(adj_exec_message(wide.e[0]),
+                     "adj_run_each: threads of executor 0 (got 2, expected 1)");
+    rig_free(&r);
+    rig_free(&wide);
 }
