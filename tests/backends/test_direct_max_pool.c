@@ -163,14 +163,11 @@ static const pool_row rows[] = {
 
 static void listed(const char *isa)
 {
-    need_isa(isa);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect_row(rows[i], isa);
 }
 
-Test(direct_max_pool, listed_base) { listed("base"); }
-Test(direct_max_pool, listed_avx2) { listed("avx2"); }
-Test(direct_max_pool, listed_avx512) { listed("avx512"); }
+Test(direct_max_pool, listed) { for_each_isa(N_ISA, all_isas, listed); }
 
 static int draw(uint32_t *counter, int lo, int hi)
 {
@@ -199,16 +196,14 @@ static pool_row random_row(uint32_t *k)
     return r;
 }
 
-static void random_rows(const char *isa, uint32_t k)
+static void random_rows(const char *isa)
 {
-    need_isa(isa);
+    uint32_t k = isa == all_isas[0] ? 0 : isa == all_isas[1] ? 100000 : 200000;
     for (int i = 0; i < repeats(25); i++)
         expect_row(random_row(&k), isa);
 }
 
-Test(direct_max_pool, random_base) { random_rows("base", 0); }
-Test(direct_max_pool, random_avx2) { random_rows("avx2", 100000); }
-Test(direct_max_pool, random_avx512) { random_rows("avx512", 200000); }
+Test(direct_max_pool, random) { for_each_isa(N_ISA, all_isas, random_rows); }
 
 /* One channel's literals, put into every channel of a vector and a rest. */
 typedef struct {
@@ -283,17 +278,15 @@ static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
     free(x), free(dx), free(y), free(dy);
 }
 
-Test(direct_max_pool, literals)
+static void expect_literals(const char *isa)
 {
-    for (int k = 0; k < N_ISA; k++) {
-        if (!can_test(all_isas[k]))
-            continue;
-        for (size_t i = 0; i < sizeof literals / sizeof *literals; i++) {
-            expect_literal(&literals[i], ADJ_F32, all_isas[k]);
-            expect_literal(&literals[i], ADJ_BF16, all_isas[k]);
-        }
+    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++) {
+        expect_literal(&literals[i], ADJ_F32, isa);
+        expect_literal(&literals[i], ADJ_BF16, isa);
     }
 }
+
+Test(direct_max_pool, literals) { for_each_isa(N_ISA, all_isas, expect_literals); }
 
 /* Sums of fractions: naive adds in double, and both round. */
 Test(direct_max_pool, overlapping_fractions)

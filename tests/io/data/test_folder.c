@@ -7,7 +7,6 @@
 #include "io/data/files.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
-#include "tests/io/scoped.h"
 
 /* Files of the folder, with the folders that they are in: images by their endings, else text. */
 static folder tree(const char *const files[])
