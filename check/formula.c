@@ -96,7 +96,7 @@ static double slope(double (*f)(args), args a)
 static double silu_grad(args a) { return slope(silu, a); }
 static double gelu_grad(args a) { return slope(gelu, a); }
 
-/* Those with kinks, by sides. */
+/* Gradients with kinks, by sides. */
 static double hard_sigmoid_grad(args a) { return fabs(a.x[1]) < 3 ? a.x[0] / 6 : 0; }
 static double hard_swish_grad(args a)
 {

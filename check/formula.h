@@ -4,7 +4,7 @@
 
 #include "graph/graph.h"
 
-/* Does the op have a formula? */
+/* True if the op has a formula. */
 int formula_exists(const adj_node *n);
 /* True if the op is a step of an optimizer or of an optimizer's state. */
 int formula_is_step(const adj_op *op);
@@ -15,9 +15,9 @@ void formula_value(const adj_node *n, double *const operand[], double *value, do
  * terms cancel for the absolute values of its operands as well: the gradient of a group norm of few
  * values. Returns 0 for all others. */
 int formula_terms(const adj_node *n, double *const operand[], double *size);
-/* Formulas are slow: may this one be asked about any node? */
+/* True if the formula may be asked about any node: formulas are slow. */
 int formula_is_cheap(const adj_node *n);
-/* Is it made of differences, which no infinity has? */
+/* True if the formula is made of differences, which no infinity has. */
 int formula_is_difference(const adj_op *op);
 
 /* ---- for the formulas themselves ---- */

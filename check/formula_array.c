@@ -218,7 +218,7 @@ static void softmax(const adj_node *n, double *const in[], double *y)
         y[i] = exp(y[i]);
 }
 
-/* Of class j in row i, smoothed; a label -1 leaves its row out. */
+/* The target of class j in row i, smoothed; a label -1 leaves its row out. */
 static double target(const adj_node *n, const double *labels, int64_t i, int64_t j)
 {
     const double s = ((const adj_value_attrs *)n->attrs)->value;
@@ -258,7 +258,7 @@ int64_t formula_channel(adj_shape x, int64_t format, int64_t i)
     return format == ADJ_NCHW ? at.i[1] : at.i[x.rank - 1];
 }
 
-/* Of (x, slope), or (dy, x, slope). */
+/* Operands: (x, slope), or (dy, x, slope). */
 static void prelu(const adj_node *n, double *const in[], double *y)
 {
     const adj_format_attrs *a = n->attrs;
@@ -281,8 +281,8 @@ static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
 
 /* ---- masks and counts ---- */
 
-/* As ops/dropout.c: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3
- * (Philox), decides what is kept; the words themselves are adj_philox's. */
+/* Dropout is that of ops/dropout.c: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy
+ * as 1, 2, 3 (Philox), decides what is kept; the words themselves are adj_philox's. */
 static void dropout(const adj_node *n, double *const in[], double *y)
 {
     const adj_dropout_attrs *a = n->attrs;

@@ -22,7 +22,7 @@ static inline pixel pixel_of(adj_shape s, int64_t format, int64_t i)
     return (pixel){i / d[3] / d[2] / d[1], i / d[3] / d[2] % d[1], i / d[3] % d[2], i % d[3]};
 }
 
-/* Is h, w in the geometry's input, or in its padding? */
+/* True if h, w is in the geometry's input, not in its padding. */
 static inline int is_inside(const adj_conv_geom *g, int64_t h, int64_t w)
 {
     return h >= 0 && w >= 0 && h < g->ih && w < g->iw;

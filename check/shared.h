@@ -13,13 +13,13 @@ static inline double sum_unit(adj_dtype dtype)
 }
 /* The largest |v[i]|; 0 of none. A NaN is left out. */
 double max_magnitude(const double *v, int64_t n);
-/* The same of a node's operand k that has this type; of integers 0. */
+/* Largest finite magnitude of a node's operand k that has this type; 0 for integers. */
 double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
 
-/* Is operand k computed from n's other operands? Of an element-wise node, which takes anything,
- * none counts as such. */
+/* True if operand k is computed from n's other operands. Of an element-wise node, which takes
+ * anything, none counts as such. */
 int is_inner_operand(const adj_node *n, int k);
 
 static inline int is_linear_in(const adj_node *n, int k)

@@ -95,7 +95,7 @@ static void blame_pass(const adj_comparison *c, adj_compare_row *row)
     row->reason = whole->reason;
 }
 
-/* What computes the node in the graph, where that is another kernel than alone, and is wrong. */
+/* Returns the wrong group that computes the node in the graph, or NULL if there is none. */
 static const adj_compare_row *failed_group(const adj_comparison *c, const adj_compare_row *row)
 {
     for (int i = 0; i < c->n_row; i++)

@@ -52,7 +52,7 @@ typedef struct {
     void **value; /* by fetch, in its type */
     int n_plan;   /* nodes of the executor's graph */
     int *step_of; /* by their ids: the step that computes it; negative: none does */
-    /* Of a bare trial that ran; NULL of others. */
+    /* For a bare trial that ran; else NULL. */
     adj_graph *plan;        /* the executor's graph, to be freed by the caller before the trial's */
     const adj_node **image; /* by id of the trial's graph: its node of plan; NULL: dead */
 } outcome;
@@ -79,7 +79,7 @@ typedef struct {
  * t's leaves; image: by id of t's graph, its nodes of g. Returns o->status, with o->message. */
 adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
                       int n_fetch, const adj_node *const fetch[], region *p, outcome *o);
-/* As adj_exec_debug.after_pass; user: the watch. For the graph as it was built, too. */
+/* Callback for adj_exec_debug.after_pass, and for the graph as it was built; user: the watch. */
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
  * it was run with, and fills o->plan_fault. */
@@ -88,7 +88,7 @@ adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
 void name_node(const adj_node *n, char *text, size_t size);
 /* Tries each claim to work in place for an executor that has run, and fills o->plan_fault. */
 adj_status find_false_alias(adj_exec *e, outcome *o);
-/* What o says of that, where the row of a node or a group alone has no other fault. */
+/* Fails the row of a node or a group alone that has no other fault if a claim is false. */
 void report_alias(adj_comparison *c, const outcome *o, adj_compare_row *row);
 
 /* wire.c. */
@@ -126,8 +126,8 @@ typedef struct {
     adj_dtype dtype[MAX_IN];     /* ... in these types */
 } node_case;
 
-/* What the reference gives for the operands rounded as the configuration does it, and how far from
- * that the configuration may be. */
+/* The reference's result for the operands rounded as the configuration does it, and how far from it
+ * the configuration may be. */
 struct expectation {
     adj_dtype dtype; /* of expected */
     const void *expected;
@@ -139,9 +139,9 @@ struct expectation {
 
 /* judge.c: values of the type against expected ones. */
 adj_compare_error judge(adj_type type, const void *value, const expectation *x);
-/* Are nearly all values of a half type that are not the nearest on the same side? */
+/* True if nearly all values of a half type that are not the nearest are on the same side. */
 int rounds_one_way(const adj_compare_error *e);
-/* nodes.c: an element beyond its bound, or what is said above? */
+/* nodes.c: true if an element is beyond its bound, or values round one way. */
 int is_wrong(const adj_compare_error *e);
 
 /* operand: in the reference's types. */
@@ -164,13 +164,13 @@ adj_status node_run(const runner *b, const node_case *n, const adj_compare_confi
 
 /* mixed.c. The half type of its mixed precision; ADJ_F32: it has none. */
 adj_dtype config_half(const adj_compare_config *c);
-/* What the result, f32 again, and operands are rounded to; ADJ_F32: nothing is. */
+/* The type that the result, f32 again, and operands are rounded to; ADJ_F32: none is. */
 adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n);
 enum { LOSS_SCALE = 1024 }; /* of mixed f16: adj_exec_opts' default */
 /* By what mixed f16 multiplies n's operand k before it rounds it: a gradient, if the runner scales
  * them; else 1. */
 double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k);
-/* What may be lost because it is too small for that type, sums of so many terms. */
+/* The loss of what is too small for that type, in sums of so many terms. */
 double mixed_smallest(const runner *b, const bound_case *c, double length);
 
 /* v, n values, in another type; NULL: no memory. */
@@ -181,7 +181,7 @@ adj_status node_bound(const runner *b, const bound_case *n, region *p, expectati
 /* operand: in the types that c gives the node's operands. */
 adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o);
-/* Linear in every float operand? */
+/* True if the node is linear in every float operand. */
 int is_linear(const adj_node *n);
 /* The operands as c sees them, in float64; NULL: no memory. */
 double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p);
@@ -294,7 +294,7 @@ void report_cost(const outcome *o, const fetch_info *f, double reference_seconds
 /* A row that nothing is known of yet. */
 adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
-/* The same of a row's node alone. The kernel is to blame, or the plan if it cannot place values. */
+/* Fails a row by its node alone. The kernel is to blame, or the plan if it cannot place values. */
 void report_row_failure(adj_comparison *c, const outcome *o, adj_compare_row *row);
 
 #endif

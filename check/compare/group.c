@@ -77,7 +77,7 @@ static const char *name_of(const plan_view *l, const adj_group *g)
 
 /* ---- the values that a group reads ---- */
 
-/* Is every member that reads x linear in it? */
+/* True if every member that reads x is linear in it. */
 static int is_read_linearly(const adj_group *g, const adj_node *x)
 {
     for (int i = 0; i < g->n_node; i++)
@@ -101,7 +101,7 @@ static void draw_integers(const plan_view *l, const adj_group *g, void *const op
                         g->in[i]->id);
 }
 
-/* As their types hold them; floats in f64. */
+/* Reads the operands as their types hold them; floats in f64. */
 static adj_status read_operands(const plan_view *l, const adj_group *g, region *p, void *operand[])
 {
     for (int i = 0; i < g->n_in; i++) {
@@ -148,7 +148,7 @@ static adj_status run_group(const plan_view *l, const adj_group *g,
     return status;
 }
 
-/* Did one step compute all of it? */
+/* True if one step computed the whole group. */
 static int was_fused(const adj_group *g, const outcome *o)
 {
     int n = 0, step = -1;
@@ -230,7 +230,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
 
 /* ---- all of them ---- */
 
-/* Which nodes stand for which; image: of the compared graph's nodes, in the trial's. */
+/* Finds which nodes stand for which; image: of the compared graph's nodes, in the trial's. */
 static adj_status view_plan(plan_view *l, const trial *t, adj_node *const image[], const outcome *o,
                             region *p)
 {

@@ -75,7 +75,7 @@ static double *moved(const operands *o, int k, int sign, int magnitude, region *
     return v;
 }
 
-/* Does element i of the result need only element i of the operands that are unsure? */
+/* True if element i of the result needs only element i of the operands that are unsure. */
 static int goes_by_element(const operands *o)
 {
     if (o->n->op->flags & ADJ_OP_ELEMENTWISE)
@@ -181,14 +181,14 @@ static void through_grad_sums(const operands *o, double *spread)
 
 /* ---- errors that are small ---- */
 
-/* Is the error of operand k so small beside its largest element that errors add up? */
+/* True if the error of operand k is so small beside its largest element that errors add up. */
 static int is_slight(const operands *o, int k)
 {
     int64_t n = node_elems(o->n->in[k]);
     return max_magnitude(o->e[k], n) <= 0x1p-8 * max_magnitude(o->x[k], n);
 }
 
-/* Those operands moved by their errors, to sides drawn from the stream. */
+/* Moves these operands by their errors, to sides drawn from the stream. */
 static adj_status move_slightly(const operands *o, uint64_t stream, region *p, void *x[])
 {
     memcpy(x, o->x, sizeof o->x);
@@ -243,7 +243,7 @@ static operands without_slight(const operands *o)
     return rest;
 }
 
-/* What the operands' errors become. */
+/* Sets spread to what the operands' errors become. */
 static adj_status propagate(const members *m, const operands *o, double *spread)
 {
     const adj_op *op = o->n->op;
@@ -274,7 +274,7 @@ static int selects(const adj_node *n)
            adj_is_float(n->type.dtype);
 }
 
-/* Is every value held by the type without rounding? */
+/* True if the type holds every value without rounding. */
 static int is_representable(const adj_node *n, const double *value)
 {
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)

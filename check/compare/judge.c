@@ -53,7 +53,7 @@ static void judge_number(const scale *t, int64_t i, double got, double expected,
 
 enum { SEEN = 256, MIN_OFF = 64 };
 
-/* One of these expected values before? Equal ones err alike and say nothing more. */
+/* True if the expected value was seen before: equal ones err alike and say nothing more. */
 static int was_seen(double seen[SEEN], double v)
 {
     uint64_t bits;
@@ -64,7 +64,7 @@ static int was_seen(double seen[SEEN], double v)
     return same;
 }
 
-/* What rounds once gives the nearest value, and what rounds more often errs to both sides. */
+/* Counts values that are not the nearest, by side: rounding more than once errs to both sides. */
 static void judge_side(const scale *t, double got, double expected, double seen[SEEN],
                        adj_compare_error *e)
 {

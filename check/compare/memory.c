@@ -1,4 +1,4 @@
-/* memory.c - do values that share memory disturb each other? The plan that a user runs gives
+/* memory.c - whether values that share memory disturb each other. The plan that a user runs gives
  * exactly the bits of the same plan with every value in memory of its own. And a node or a group
  * alone, whose operands are leaves that no plan overwrites, is computed in place of each operand
  * that its kernel says it may overwrite. */
@@ -92,7 +92,8 @@ adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o)
 
 /* ---- claims to work in place ---- */
 
-/* Where operand is read: "operand 0 (input)"; of a group, and after transposes, its op. */
+/* Writes where the operand is read: "operand 0 (input)"; in a group, and after transposes, its op.
+ */
 static void describe_operand(const adj_node *result, const adj_node *operand, char *text,
                              size_t size)
 {

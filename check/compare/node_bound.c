@@ -110,7 +110,7 @@ static int is_fast_conv(const adj_compare_config *c, const adj_node *n)
                        n->op == &adj_op_conv2d_backprop_filter);
 }
 
-/* May it be computed by Winograd's algorithm? A result is then a sum of terms that are far larger
+/* True if Winograd's algorithm may compute it. A result is then a sum of terms that are far larger
  * than its own products, those of its neighbours too, and cancel. */
 static int may_be_winograd(const adj_compare_config *c, const adj_node *n)
 {
@@ -122,9 +122,9 @@ static int may_be_winograd(const adj_compare_config *c, const adj_node *n)
     return is_5x5 || (g->kh == 3 && g->kw == 3);
 }
 
-/* May it be computed in f32 by products of parts in bf16 (backends/direct/conv_bf16/conv_bf16.h)?
- * So may half types be, where no backend takes them as they are. Only with AMX: elsewhere the bound
- * need not be so wide. */
+/* True if it may be computed in f32 by products of parts in bf16
+ * (backends/direct/conv_bf16/conv_bf16.h). So may half types be, where no backend takes them as
+ * they are. Only with AMX: elsewhere the bound need not be so wide. */
 static int may_be_in_parts(const bound_case *c)
 {
     const char *isa = c->config->isa;
@@ -132,7 +132,7 @@ static int may_be_in_parts(const bound_case *c)
            machine_isa_level() >= ISA_LEVEL_AMX && (isa[0] == '\0' || strstr(isa, "amx") != NULL);
 }
 
-/* Of a product of parts, what is left out, and how many terms it is. */
+/* Product of parts: truncation error, and number of partial products. */
 static const double left_out = 0x1p-15;
 enum { PRODUCTS = 3 };
 
@@ -208,7 +208,7 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
     describe_bound(c, is_sum, length, e);
 }
 
-/* Does it multiply by a constant that is no short binary fraction? Then a product is rounded, and
+/* True if it multiplies by a constant that is no short binary fraction: a product is rounded, and
  * the result an integer by chance. */
 static int has_fraction(const adj_node *n)
 {
@@ -241,7 +241,7 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
     return 1;
 }
 
-/* Those of the base, for what may have become another number. */
+/* Takes the bounds of the base, for what may have become another number. */
 static void take_bounds(const bound_case *c, expectation *e)
 {
     e->stored = c->base->stored;

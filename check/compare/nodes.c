@@ -129,7 +129,7 @@ static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_r
     return status;
 }
 
-/* Did the value, or the leaf, have the same bits in both runs of the whole graph? */
+/* True if the value, or the leaf, had the same bits in both runs of the whole graph. */
 static int repeats_in_plan(const comparing *r, int k, const adj_node *n)
 {
     return r->whole[k].status != ADJ_OK || r->index[n->id] < 0 ||

@@ -1,4 +1,4 @@
-/* passes.c - does every pass keep what the graph computes? The graph as it was built, and after
+/* passes.c - whether every pass keeps what the graph computes. The graph as it was built, and after
  * each pass, is run in f64 on naive, node by node as it stands, and its results are compared with
  * those before the pass: what a pass only rounds differently in the trial's types is equal there.
  */
@@ -8,7 +8,7 @@
 #include "base/c_locale.h"
 #include "compare.h"
 
-/* Of the largest magnitude in a result; f64 carries far less from sums in another order. */
+/* A part of the largest magnitude in a result; sums in another order differ by far less in f64. */
 static const double tolerance = 1e-9;
 
 /* ---- a graph in f64 ---- */

@@ -25,14 +25,14 @@ typedef struct {
 
 /* ---- values ---- */
 
-/* Is the operand what another op makes of others, which are out of reach, or a single number? Then
+/* True if another op makes the operand of others, which are out of reach, or it is one number. Then
  * it stays as it is. */
 static int is_given(const adj_node *n, int k)
 {
     return (k < ADJ_NAMED_OPERANDS && n->op->maker[k] != NULL) || n->in[k]->type.shape.rank == 0;
 }
 
-/* Is operand k a leaf of the case, and no second mention of one? */
+/* True if operand k is a leaf of the case, and no second mention of one. */
 static int is_free(const adj_node *n, int k)
 {
     return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
@@ -160,7 +160,7 @@ static void name_case(const special_case *s, char *text, size_t size)
                  name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "");
 }
 
-/* Does a pass change results? The reference's plans have it as well. */
+/* True if a pass changes results: the reference's plans have it as well. */
 static int has_wrong_pass(const adj_comparison *c)
 {
     for (int k = 0; k < c->n_config; k++)

@@ -54,7 +54,7 @@ static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o
     return status;
 }
 
-/* What computes fetch i: the step that ends with it. */
+/* Describes what computes each fetch: the step that ends with it. */
 static void describe(const trial *t, const adj_exec *e, outcome *o)
 {
     for (int s = 0; s < adj_exec_step_count(e); s++) {
@@ -157,7 +157,7 @@ static void watch_passes(const trial *t, watch *w, adj_exec_opts *opts)
     opts->debug.after_pass = w->status == ADJ_OK ? watch_graph : NULL;
 }
 
-/* As adj_exec_debug.before_kernel; user: the watch. */
+/* Callback for adj_exec_debug.before_kernel; user: the watch. */
 static void tell_kernel(void *user, const adj_node *first, const char *backend, const char *impl)
 {
     const trial *t = ((const watch *)user)->trial;

@@ -91,7 +91,7 @@ static void judge_root(comparing *r, int k, const adj_node *n, distance d, doubl
                            n->id, n->op->name, apart, max));
 }
 
-/* Of root i, where two runs of every node gave the same; 0: it has no such value. */
+/* Sets *d for root i and returns 1 if two runs of every node gave the same value for it; else 0. */
 static int compare_root(const comparing *r, int k, const outcome *o, int i, distance *d)
 {
     const outcome *all = &r->whole[k];
@@ -102,7 +102,7 @@ static int compare_root(const comparing *r, int k, const outcome *o, int i, dist
     return 1;
 }
 
-/* Of the roots that differ in bits. */
+/* Judges roots of which some differ in bits. */
 static void judge_distances(comparing *r, int k, const outcome *o)
 {
     adj_compare_config_result *out = &r->c->result[k];

@@ -69,8 +69,8 @@ static adj_status bisect(leaf_check *c, int64_t *found)
     return ADJ_OK;
 }
 
-/* Which elements are wrong; where only differences can tell, as many are looked at as the forward
- * pass is cheap. */
+/* Finds which elements are wrong; where only differences can tell, as many are looked at as the
+ * forward pass is cheap. */
 static adj_status locate(leaf_check *c, failure *f)
 {
     subject *s = c->s;

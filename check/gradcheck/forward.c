@@ -1,6 +1,6 @@
-/* forward.c - is the reference's forward value right? A fault that all of naive's kernels share,
- * and every backend that falls back to naive, shows in no gradient; it does where the op has a
- * formula.
+/* forward.c - whether the reference's forward value is right. A fault that all of naive's kernels
+ * share, and every backend that falls back to naive, shows in no gradient; it does where the op has
+ * a formula.
  */
 #include "check/compare/compare.h"
 #include "check/formula.h"

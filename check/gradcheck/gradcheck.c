@@ -47,7 +47,7 @@ const char *gradcheck_other_impl(adj_gradcheck_report *r, const char *backend, c
     return "";
 }
 
-/* What the executor's steps say of that: the last one, or the first that has the name. */
+/* Asks the executor's steps for that: the first that has the name, or the last one. */
 static const char *other_impl_of(adj_gradcheck_report *r, const adj_exec *e)
 {
     adj_step_info ran = {.backend = "", .impl = ""};
@@ -105,7 +105,7 @@ static adj_status fail_type(adj_gradcheck_report *r, const adj_node *n, int orde
     return r->status;
 }
 
-/* Of the first order, or of dx with respect to leaf `of`. */
+/* Checks n in the first order, or dx with respect to leaf `of`. */
 static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int order, int of,
                                 const char *prefix)
 {

@@ -34,7 +34,7 @@ adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r, const adj_node *n, con
 void gradcheck_blame(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_fault fault,
                      const char *sentence, adj_gradcheck_row *row);
 
-/* The same expression over new leaves. dx: by leaf; NULL for one that is no float. */
+/* A copy of the node over new leaves. dx: by leaf; NULL for one that is no float. */
 typedef struct {
     adj_graph *graph;
     adj_node **leaf, **dx, *y, *dy;
@@ -78,9 +78,9 @@ double *reals(subject *s, int64_t n);
 double **reals_by_leaf(subject *s);
 int64_t leaf_elems(const subject *s, int leaf);
 int leaf_is_float(const subject *s, int leaf);
-/* Is y linear in the leaf, by the ops' linear_in? */
+/* True if y is linear in the leaf, by the ops' linear_in. */
 int leaf_is_linear(const subject *s, int leaf);
-/* What a leaf is called: "input", "filter". */
+/* Name of an operand: "input", "filter". */
 const char *operand_name(const adj_node *n, int operand);
 /* "[h=2,w=0,c=5]", or "" for a scalar. */
 const char *index_text(const subject *s, int leaf, int64_t element);
@@ -151,15 +151,15 @@ typedef struct {
 
 /* An error in tolerances; NaN is as wrong as can be. */
 double check_excess(double error, double tolerance);
-/* Records a comparison; element -1: of a projection. Is it wrong? */
+/* Records a comparison; element -1: of a projection. True if it is wrong. */
 int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
                  double tolerance);
 /* Compares an element of the gradient under test with the reference, rounded where the draw is on
- * integers: *expected. Is it wrong? */
+ * integers: *expected. True if it is wrong. */
 int check_element(leaf_check *c, const bound *b, int64_t element, double *expected);
 /* sum a_i v_i, and of the absolute values in *size. */
 double check_projection(const double *a, const double *v, int64_t n, double *size);
-/* How far the reference may be from the numeric value. */
+/* Tolerance of the reference against the numeric value. */
 double check_rule_tolerance(const leaf_check *c, estimate e, double size);
 /* Along v; along one element, if there is no kink. */
 adj_status check_differentiate(const leaf_check *c, estimate *e);

@@ -79,7 +79,7 @@ static void compare_kernels(leaf_check *c, const bound *b)
         c->kernel_wrong |= check_element(c, b, i, &expected);
 }
 
-/* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: are all numbers such that it must hold? */
+/* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: all numbers are such that it must hold. */
 static adj_status check_exact(leaf_check *c, int draw, int *exact)
 {
     subject *s = c->s;

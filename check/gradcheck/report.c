@@ -119,7 +119,7 @@ int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_resu
     return n;
 }
 
-/* Was an implementation asked for that no kernel has? */
+/* True if an implementation was asked for that no kernel has. */
 static int is_unmatched(const adj_gradcheck_report *r)
 {
     return r != NULL && r->opts.debug.impl != NULL && r->about.impl_nodes == 0;

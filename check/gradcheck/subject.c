@@ -80,7 +80,7 @@ static void build_gradient(twin *t, int n_leaf, adj_node *x[], adj_node *dx[])
         t->dx[i] = t->leaf[i] != NULL && adj_is_float(t->leaf[i]->type.dtype) ? dx[n++] : NULL;
 }
 
-/* Of order 2: y becomes dx[of], and dy one more leaf. */
+/* Raises to order 2: y becomes dx[of], and dy one more leaf. */
 static void raise_order(twin *t, int n_leaf, int of, adj_node *x[], adj_node *dx[])
 {
     t->leaf[n_leaf] = t->dy;

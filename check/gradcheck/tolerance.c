@@ -46,7 +46,7 @@ static int bends_operand(const adj_node *n, int k)
     return x->n_in > 0 && adj_is_float(x->type.dtype) && !is_linear_in(n, k);
 }
 
-/* What dx needs: nodes with operands, but for views. */
+/* Sums the cost of what dx needs: nodes with operands, but for views. */
 static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
 {
     const adj_graph *g = dx->graph;
