@@ -113,9 +113,8 @@ def arguments(c):
         "--op", "depthwise_conv2d_native" if depthwise else "conv2d",
         "--in", f"{c['batch']},{c['size']},{c['size']},{c['channels']}",
         "--filter", f"{c['k']},{c['k']},{c['channels']},{last}",
-        "--strides", f"1,{c['stride']},{c['stride']},1",
-        "--dilations", f"1,{c['dilation']},{c['dilation']},1",
-        "--padding", "EXPLICIT", "--explicit-paddings", f"0,0,{p},{p},{p},{p},0,0",
+        "--attr", f"strides=1,{c['stride']},{c['stride']},1,dilations=1,{c['dilation']},{c['dilation']},1,"
+                  f"padding=EXPLICIT,explicit_paddings=0,0,{p},{p},{p},{p},0,0",
         "--dtype", c["dtype"],
     ]
 

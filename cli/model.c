@@ -116,6 +116,25 @@ void say_keras_epsilon(const char *command, const char *map, const char *model)
                  epsilon, model, epsilon);
 }
 
+/* A side at *text, which moves behind it; 0: there is none. */
+static int64_t parse_side(const char **text, int64_t max)
+{
+    char *end;
+    if (**text < '1' || **text > '9')
+        return 0;
+    long value = strtol(*text, &end, 10);
+    *text = end;
+    return value <= max ? value : 0;
+}
+
+int parse_size(const char *text, int64_t max, int64_t *h, int64_t *w)
+{
+    *h = *w = parse_side(&text, max);
+    if (*text == 'x' && text++ != NULL)
+        *w = parse_side(&text, max);
+    return *h > 0 && *w > 0 && *text == '\0';
+}
+
 /* ---- names ---- */
 
 const char *model_name_at(int i)

@@ -26,6 +26,9 @@ void say_keras_epsilon(const char *command, const char *map, const char *model);
 /* Labels for a batch without data, all classes in turn. NULL: out of memory. Free it. */
 int32_t *model_labels(const model_graph *m);
 
+/* "32" or "32x48", each from 1 to max; 0: it is no size. */
+int parse_size(const char *text, int64_t max, int64_t *h, int64_t *w);
+
 /* What is measured and compared where no optimizer is asked for. */
 extern const adj_optimiser_opts model_momentum;
 

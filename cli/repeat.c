@@ -12,6 +12,13 @@ static void append(char *line, size_t size, const char *text, size_t n)
     snprintf(line + used, size - used, "%.*s", (int)n, text);
 }
 
+void repeat_command(char *line, size_t size, const char *command)
+{
+    const char *quarantine = getenv("ADJOINT_QUARANTINE");
+    const int is_off = quarantine != NULL && strcmp(quarantine, "off") == 0;
+    snprintf(line, size, "%sadjoint %s", is_off ? "ADJOINT_QUARANTINE=off " : "", command);
+}
+
 void repeat_option(char *line, size_t size, const char *option, const char *value)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

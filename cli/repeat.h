@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+/* Begins the line: "adjoint gradcheck", behind ADJOINT_QUARANTINE=off if the environment has it. */
+void repeat_command(char *line, size_t size, const char *command);
 /* Adds " --option value", the value in quotes if it has letters that a shell minds; "" of a flag;
  * NULL: nothing. What does not fit is cut off. */
 void repeat_option(char *line, size_t size, const char *option, const char *value);

@@ -187,8 +187,8 @@ struct adj_op {
     const char *example;
     const adj_op *forward; /* the op that this one is a gradient of, whose attributes it has */
     /* The op that computes operand i in training, from this op's operands and attributes of the
-     * same names: in an example, S says that it does, s that an input is there. --attr's last
-     * numbers, one for each such operand, choose: 1 is the other way. */
+     * same names: in an example, S says that it does, s that an input is there. --attr chooses with
+     * the operand's name: 1 is computed, 0 an input. */
     const adj_op *maker[ADJ_NAMED_OPERANDS];
 };
 

@@ -112,11 +112,8 @@ static int backends_open(const compare_opts *o)
         adj_exec *e = NULL;
         if (adj_compare_config_parse(name[i], &config, NULL) != ADJ_OK)
             continue; /* adj_compare says so */
-        const adj_exec_opts options = {.n_fetch = 1,
-                                       .fetch = &y,
-                                       .backend = config.backend,
-                                       .threads = 1,
-                                       .debug.quarantine = o->quarantine};
+        const adj_exec_opts options = {
+            .n_fetch = 1, .fetch = &y, .backend = config.backend, .threads = 1};
         open = adj_exec_new(g, &options, &e) == ADJ_OK;
         if (!open)
             complain("compare", EXIT_FAILED, "%s: %s", config.name, adj_exec_message(e));
@@ -143,7 +140,6 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
                                       .exact = o->exact != 0,
                                       .runs = (int)o->runs,
                                       .threads = (int)o->threads,
-                                      .debug.quarantine = o->quarantine,
                                       .elsewhere = guard_run,
                                       .guard = o->guard != 0,
                                       .alone = alone,

@@ -37,9 +37,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--also-batch", "N",
          "each kind of node alone with as many images, too; default: 17; 0: not",
          .integer = &o->also_batch, .range = {0, 4096}},
-        {"--height", "N", "of the images; default: the model's", .integer = &o->graph.height,
-         .range = {1, 4096}},
-        {"--width", "N", "the same", .integer = &o->graph.width, .range = {1, 4096}},
+        {"--size", "S", "of the model's images, N or HxW; default: the model's",
+         .text = &o->graph.size},
         {"--seed", "N", "of the values; default: 1", .integer = &o->seed, .range = {0, 1e15}},
         {"--runs", "N", "timed ones, fewer of what takes long; default: 5", .integer = &o->runs,
          .range = {1, 1000}},
@@ -53,8 +52,6 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .real = &o->shrink, .range = {0, 1e5}},
         {"--neighbours", "N", "of --op: shapes around its own; default: 8",
          .integer = &o->graph.neighbours, .range = {0, 8}},
-        {"--quarantine", "off", "use oneDNN's implementations that are known to be wrong",
-         .text = &o->quarantine, .words = "off"},
         {"--precision", "", "",
          .instead = "a configuration says it: --configs naive:f64,onednn:mixed:bf16"},
         {"--all", "", "a line for every node, not for every op", .flag = &o->all},
@@ -134,7 +131,7 @@ int compare_parse(compare_opts *o, int argc, char **argv)
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
     if (stray != NULL)
         return complain("compare", EXIT_USAGE, "%s goes with --op%s", stray,
-                        strcmp(stray, "--dtype") == 0 || strcmp(stray, "--data-format") == 0
+                        strcmp(stray, "--dtype") == 0 || strcmp(stray, "--attr") == 0
                             ? "; of a model --configs says it, as in onednn:bf16:nchw"
                             : "");
     if (o->graph.model == NULL && o->graph.op.op == NULL)
@@ -149,18 +146,14 @@ void compare_close(compare_opts *o) { free(o->config_text); }
 void compare_line(const compare_opts *o, const compared_opts *described, const char *configs,
                   char line[LINE])
 {
-    const char *quarantine = o->quarantine;
-    if (quarantine == NULL || quarantine[0] == '\0')
-        quarantine = getenv("ADJOINT_QUARANTINE");
-    snprintf(line, LINE, "adjoint compare");
+    repeat_command(line, LINE, "compare");
     if (described->model != NULL) {
         repeat_option(line, LINE, "--model", described->model);
         repeat_option(line, LINE, "--infer", described->infer ? "" : NULL);
         repeat_number(line, LINE, "--node", (double)described->node, -1);
         repeat_number(line, LINE, "--batch", (double)described->batch, 0);
         repeat_number(line, LINE, "--also-batch", (double)o->also_batch, 17);
-        repeat_number(line, LINE, "--height", (double)described->height, 0);
-        repeat_number(line, LINE, "--width", (double)described->width, 0);
+        repeat_option(line, LINE, "--size", described->size);
     } else {
         op_args_repeat(&described->op, line, LINE);
         repeat_number(line, LINE, "--neighbours", (double)described->neighbours, 8);
@@ -169,8 +162,6 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
     repeat_number(line, LINE, "--seed", (double)o->seed, -1);
     repeat_number(line, LINE, "--runs", (double)o->runs, 5);
     repeat_number(line, LINE, "--threads", (double)o->threads, 0);
-    repeat_option(line, LINE, "--quarantine",
-                  quarantine != NULL && quarantine[0] != '\0' ? quarantine : NULL);
     repeat_option(line, LINE, "--exact", o->exact ? "" : NULL);
     repeat_option(line, LINE, "--guard", o->guard ? "" : NULL);
     if (o->guard || (configs != NULL ? strstr(configs, "isa=") : o->configs) != NULL)

@@ -20,7 +20,7 @@
 
 typedef struct {
     compared_opts graph;
-    const char *backend, *impl, *quarantine, *method, *json, *junit;
+    const char *backend, *impl, *method, *json, *junit;
     int64_t order, draws, seed, threads;
     double rtol, atol;
     const adj_node *first; /* the op as it was asked for */
@@ -44,8 +44,6 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
          .integer = &o->graph.neighbours, .range = {0, 8}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
-        {"--quarantine", "off", "use oneDNN's implementations that are known to be wrong",
-         .text = &o->quarantine, .words = "off"},
         {"--precision", "", "",
          .instead = "--dtype checks the kernels of a half type; mixed precision as a whole is "
                     "compared: adjoint compare --configs naive:f64,onednn:bf16:mixed"},
@@ -69,7 +67,7 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {NULL, NULL}};
     const remark examples[] = {
         {"adjoint gradcheck --model lenet", "Every node of the model that has a gradient."},
-        {"adjoint gradcheck --op conv2d --in 1,8,9,9 --filter 3,3,8,2 --data-format NCHW",
+        {"adjoint gradcheck --op conv2d --filter 3,3,3,2 --attr padding=VALID",
          "One op."},
         {"adjoint gradcheck --op softmax --order 2 --json -",
          "Second derivatives as well; the report for a program."},
@@ -94,7 +92,7 @@ static int build(const gradcheck_opts *o, compared *c)
         return complain("gradcheck", EXIT_USAGE, "%s", error.message);
     if ((g->model == NULL) == (g->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
-    const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --data-format") : NULL;
+    const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --attr") : NULL;
     if (stray != NULL)
         return complain("gradcheck", EXIT_USAGE, "%s goes with --op", stray);
     if (g->model == NULL && (g->node >= 0 || g->optimizer != NULL))
@@ -125,7 +123,7 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
         repeat_option(line, size, "--model", o->graph.model);
         repeat_number(line, size, "--node", adj_node_id(n), -1);
         repeat_option(line, size, "--optimizer", o->graph.optimizer);
-        repeat_option(line, size, "--data-format", o->graph.op.data_format);
+        repeat_option(line, size, "--attr", o->graph.op.attr);
         repeat_option(line, size, "--dtype", o->graph.op.dtype);
         repeat_number(line, size, "--batch", (double)o->graph.batch, 0);
     }
@@ -134,11 +132,10 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
 static void write_repro(void *user, const adj_node *n, char *line, size_t size)
 {
     const gradcheck_opts *o = user;
-    snprintf(line, size, "adjoint gradcheck");
+    repeat_command(line, size, "gradcheck");
     write_subject(o, n, line, size);
     repeat_option(line, size, "--backend", o->backend);
     repeat_option(line, size, "--impl", o->impl);
-    repeat_option(line, size, "--quarantine", o->quarantine);
     repeat_option(line, size, "--method", o->method);
     repeat_number(line, size, "--order", (double)o->order, 1);
     repeat_number(line, size, "--draws", (double)o->draws, 0);
@@ -295,7 +292,6 @@ static int check(gradcheck_opts *o, const compared *c)
                                   .debug.impl = o->impl,
                                   .threads = (int)o->threads,
                                   .updates = c->m.updates,
-                                  .debug.quarantine = o->quarantine,
                                   .repro = write_repro,
                                   .user = o};
     if (o->method != NULL)

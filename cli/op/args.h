@@ -1,25 +1,22 @@
 /* args.h - one op of the registry, named on a command line with its shapes and attributes.
  *
- *   --op conv2d --in 1,8,9,9 --filter 3,3,8,2 --data-format NCHW --padding SAME --strides 1,1,2,2
- *   --op reduce_max --in 2,8,8,3 --attr 1,2,0
+ *   --op conv2d --in 1,8,9,9 --filter 3,3,8,2 --attr strides=1,1,2,2,data_format=NCHW
+ *   --op reduce_max --in 2,8,8,3 --attr axes=1,2
  *
  * Every op can be named. Operands that the line does not describe follow from --in. */
 #ifndef CLI_OP_ARGS_H
 #define CLI_OP_ARGS_H
 
-#include "adjoint.h"
+#include "attrs.h"
 #include "cli/command.h"
 
-enum { OP_OPTIONS = 11, OP_LINE = 1024, ATTRS = 16 };
+enum { OP_OPTIONS = 5, OP_LINE = 1024 };
 
 /* As they were written; NULL: absent. */
 typedef struct {
     const char *op;
     const char *in, *filter; /* the first two operands' shapes: "2,8,8,3", "scalar" */
-    const char *data_format, *padding, *explicit_paddings, *strides, *dilations, *ksize, *dtype;
-    /* All other attributes: numbers and types in the order of the builder's parameters
-     * (adjoint.h), or with their names: "0.001,groups=4". */
-    const char *attr;
+    const char *attr, *dtype;
 } op_args;
 
 /* The options that op_args is read from. */
@@ -34,11 +31,9 @@ typedef struct {
     adj_shape in, filter;
     int has_filter, used_filter; /* given; asked for */
     adj_format format;
-    adj_attr_lists lists;
-    int n_attr, used_attrs; /* given; asked for */
-    double attr[ATTRS];     /* NaN: absent */
-    adj_error error;        /* of attributes that are wrong */
-    int first, n;           /* operands made: names are numbered from here */
+    op_attrs attrs;
+    adj_error error; /* of attributes that are wrong */
+    int first, n;    /* operands made: names are numbered from here */
     /* Gives an operand of that type; NULL: it is a new input. */
     adj_node *(*operand)(void *user, adj_type type);
     /* In place of all this, the op's operands by their names; NULL: this one is not given. */
@@ -51,7 +46,8 @@ adj_status op_check_name(const char *name, adj_error *error);
 /* The first option that was given, but for --op and those named in except, "--dtype"; NULL: none.
  */
 const char *op_args_given(const op_args *args, const char *except);
-/* What --dtype (absent: as it was) and --data-format say. */
+/* What --dtype (absent: as it was) and the attribute data_format say; of a model, which has no
+ * other attribute. */
 adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,
                          adj_error *error);
 /* Adds the op to the graph. NULL, and an error, on anything impossible. */
@@ -61,7 +57,9 @@ adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error);
 adj_node *op_args_build_given(const op_args *args, adj_graph *g,
                               adj_node *(*given)(void *user, const char *name), void *user,
                               adj_error *error);
-/* "f32", ...; 0 if there is no such type. */
-int dtype_from_name(const char *name, adj_dtype *dtype);
+/* Complains of an attribute (build.c). */
+void op_attr_refuse(op_case *c, const char *name, const char *value, const char *expected);
+/* Reads op's attributes, adj_attr_size(op) bytes. */
+void op_attrs_read(op_case *c, const adj_op *op, char attrs[]);
 
 #endif

@@ -1,5 +1,4 @@
 /* build.c - see build.h. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,136 +59,6 @@ const adj_op *op_find(const char *name)
     return *op;
 }
 
-/* ---- --attr's numbers ---- */
-
-int op_attr_position(const char *op_name, const char *attr)
-{
-    const unsigned not_here = 1U << ADJ_ATTR_FORMAT | 1U << ADJ_ATTR_CONV | 1U << ADJ_ATTR_POOL,
-                   many = 1U << ADJ_ATTR_SHAPE | 1U << ADJ_ATTR_PER_AXIS | 1U << ADJ_ATTR_PERM |
-                          1U << ADJ_ATTR_AXES;
-    const adj_op *op = op_find(op_name);
-    int n = 0, found = -1;
-    if (op == NULL || op->schema == NULL)
-        return -1;
-    for (const adj_attr *a = op->schema->attr; a->name != NULL; a++) {
-        if (many >> a->kind & 1)
-            return -1;
-        if (a->from_result || not_here >> a->kind & 1)
-            continue;
-        if (strcmp(a->name, attr) == 0)
-            found = n;
-        n++;
-    }
-    return found;
-}
-
-static int is_attr_given(const op_case *c, int i) { return i < c->n_attr && !isnan(c->attr[i]); }
-
-static double attr_real(op_case *c, int i, double usual)
-{
-    if (i >= c->used_attrs)
-        c->used_attrs = i + 1;
-    return is_attr_given(c, i) ? c->attr[i] : usual;
-}
-
-/* A number that is no whole one, or beyond int32, is an error. */
-static int64_t attr_int(op_case *c, int i, double usual)
-{
-    double v = attr_real(c, i, usual);
-    if (!is_attr_given(c, i))
-        return fabs(v) < 0x1p62 ? (int64_t)v : INT64_MAX / 2;
-    if (fabs(v) <= INT32_MAX && v == floor(v))
-        return (int64_t)v;
-    adj_error_set(&c->error, ADJ_EARG, "--attr: number %d must be a whole one (got %g)", i + 1, v);
-    return 0;
-}
-
-static double usual(const op_case *c, const adj_attr *a, int axis)
-{
-    return a->usual_of != NULL ? a->usual_of(c->in, c->format, axis) : a->usual;
-}
-
-static adj_shape read_sizes(op_case *c, const adj_attr *a, int64_t rank)
-{
-    int first = c->used_attrs;
-    adj_shape shape = {.rank = rank < ADJ_MAX_RANK ? rank : ADJ_MAX_RANK};
-    for (int i = 0; i < shape.rank; i++)
-        shape.dim[i] = attr_int(c, first + i, usual(c, a, i));
-    return shape;
-}
-
-/* All numbers given, or as many as the usual shape has. */
-static adj_shape read_shape(op_case *c, const adj_attr *a)
-{
-    if (a->from_result)
-        return c->in;
-    return read_sizes(c, a, c->n_attr > 0 ? c->n_attr : a->usual_of != NULL ? c->in.rank : 1);
-}
-
-/* All numbers but one, which is a flag; or the last axis. */
-static int64_t read_axes(op_case *c, const adj_op *op)
-{
-    const adj_node x = {.graph = c->g, .type = {c->dtype, c->in}};
-    adj_axes axes = {.n = 1, .axis = {-1}};
-    int64_t bits = 0;
-    if (c->n_attr > 0)
-        axes.n = c->n_attr - 1 < ADJ_MAX_RANK ? c->n_attr - 1 : ADJ_MAX_RANK;
-    for (int i = 0; i < axes.n && c->n_attr > 0; i++)
-        axes.axis[i] = (int)attr_int(c, i, 0);
-    if (axes.n == 0)
-        axes.n = ADJ_ALL;
-    adj_axes_as_bits(&x, op, &axes, &bits);
-    return bits;
-}
-
-static void read_pool(op_case *c, adj_pool *to)
-{
-    static const int64_t nhwc[] = {1, 2, 2, 1}, nchw[] = {1, 1, 2, 2};
-    if (c->lists.n_ksize == 0) {
-        c->lists.ksize = c->format == ADJ_NCHW ? nchw : nhwc;
-        c->lists.n_ksize = 4;
-    }
-    if (c->lists.n_strides == 0) {
-        c->lists.strides = c->lists.ksize;
-        c->lists.n_strides = c->lists.n_ksize;
-    }
-    adj_pool_from_attrs(&c->lists, to, &c->error);
-}
-
-/* Over given operands a number is not left to be the usual one: another framework has another. */
-static void require_attr(op_case *c, const adj_op *op, const adj_attr *a)
-{
-    const unsigned optional = 1U << ADJ_ATTR_FLAG | 1U << ADJ_ATTR_CHOICE | 1U << ADJ_ATTR_FORMAT |
-                              1U << ADJ_ATTR_CONV | 1U << ADJ_ATTR_POOL;
-    if (c->given != NULL && !is_attr_given(c, c->used_attrs) && !(optional >> a->kind & 1) &&
-        !a->from_result && c->error.status == ADJ_OK)
-        adj_error_set(&c->error, ADJ_EARG,
-                      "--attr: %s is missing (adjoint ops %s lists the attributes)", a->name,
-                      op->name);
-}
-
-static void read_attr(op_case *c, const adj_op *op, const adj_attr *a, void *to)
-{
-    const adj_dtype other = c->dtype == ADJ_F32 ? ADJ_F64 : ADJ_F32;
-    int at = c->used_attrs;
-    require_attr(c, op, a);
-    switch (a->kind) {
-    case ADJ_ATTR_REAL: *(double *)to = attr_real(c, at, usual(c, a, 0)); break;
-    case ADJ_ATTR_INT:
-    case ADJ_ATTR_SEED:
-    case ADJ_ATTR_FLAG:
-    case ADJ_ATTR_CHOICE: *(int64_t *)to = attr_int(c, at, usual(c, a, 0)); break;
-    case ADJ_ATTR_FORMAT: *(int64_t *)to = c->format; break;
-    case ADJ_ATTR_DTYPE: *(int64_t *)to = a->from_result ? c->dtype : attr_int(c, at, other); break;
-    case ADJ_ATTR_SHAPE: *(adj_shape *)to = read_shape(c, a); break;
-    case ADJ_ATTR_PER_AXIS: *(adj_shape *)to = read_sizes(c, a, c->in.rank); break;
-    case ADJ_ATTR_PERM: memcpy(to, read_sizes(c, a, c->in.rank).dim, sizeof c->in.dim); break;
-    case ADJ_ATTR_AXES: *(int64_t *)to = read_axes(c, op); break;
-    case ADJ_ATTR_CONV: adj_conv_from_attrs(&c->lists, to, &c->error); break;
-    case ADJ_ATTR_POOL: read_pool(c, to); break;
-    }
-}
-
 /* ---- operands ---- */
 
 static adj_node *operand(op_case *c, adj_type t)
@@ -236,7 +105,7 @@ static adj_type type_of(op_case *c, char letter, const void *attrs)
     case 'p': return (adj_type){c->dtype, second(c, of_channels)};
     case 'm': return (adj_type){c->dtype, matrix_of(in)};
     case 'q': return (adj_type){c->dtype, second(c, factor_of(matrix_of(in), attrs))};
-    case 't': return (adj_type){c->dtype, c->n_attr > 0 ? in : of_last};
+    case 't': return (adj_type){c->dtype, c->attrs.n > 0 ? in : of_last};
     case 'b': return (adj_type){c->dtype, of_channels};
     case 'c': return (adj_type){stats, of_channels};
     case 'S':
@@ -276,13 +145,6 @@ static adj_node *given(op_case *c, const adj_op *op, int i)
     return n;
 }
 
-static void read_attrs(op_case *c, const adj_op *op, char attrs[ATTR_BYTES])
-{
-    if (op->schema != NULL)
-        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
-            read_attr(c, op, a, attrs + a->offset);
-}
-
 /* Operand n of those given; of those that are not, what has a maker is made. NULL without an error:
  * there are no more of any number. */
 static adj_node *given_operand(op_case *c, const adj_op *op, int n, adj_node *const in[],
@@ -302,9 +164,12 @@ static adj_node *example_operand(op_case *c, const adj_op *op, int n, adj_node *
 {
     const char letter = op_letters(op)[n];
     const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
-    const int other = maker != NULL && attr_int(c, c->used_attrs, 0) != 0;
-    return maker != NULL && (letter == 'S') != other ? made(maker, op, in, attrs)
-                                                     : operand(c, type_of(c, letter, attrs));
+    const char *value = maker != NULL ? op_attrs_value(&c->attrs, op->operand[n]) : NULL;
+    if (value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+        op_attr_refuse(c, op->operand[n], value, "0 or 1");
+    const int is_made = value != NULL ? value[0] == '1' : letter == 'S';
+    return maker != NULL && is_made ? made(maker, op, in, attrs)
+                                    : operand(c, type_of(c, letter, attrs));
 }
 
 static adj_node *build(op_case *c, const adj_op *op)
@@ -322,7 +187,7 @@ static adj_node *build(op_case *c, const adj_op *op)
         c->dtype = in[0]->type.dtype;
         c->in = in[0]->type.shape;
     }
-    read_attrs(c, op, attrs);
+    op_attrs_read(c, op, attrs);
     if (c->error.status != ADJ_OK)
         return NULL;
     for (; n < n_in; n++) {

@@ -13,9 +13,6 @@ const adj_op *op_find(const char *name);
 /* What its operand i is called: its own name, or x0, x1, ... */
 enum { OPERAND_NAME = 32 };
 const char *op_operand_name(const adj_op *op, int i, char name[OPERAND_NAME]);
-/* Returns the position among --attr's numbers of the attribute of that name, or -1 if there is none
- * or the op has attributes of several numbers. */
-int op_attr_position(const char *op_name, const char *attr);
 /* The op of one of these names over the case's operands. */
 adj_node *op_build(op_case *c, const char *name);
 

@@ -5,6 +5,8 @@
 #include "graph.h"
 #include "variants.h"
 
+enum { MAX_SIDE = 4096 }; /* of the images that are compared */
+
 /* One more op of the graph, and its gradients. */
 static adj_status add_op(compared *c, const op_args *args, int with_gradients)
 {
@@ -69,12 +71,14 @@ static adj_status only_node(compared *c, const compared_opts *o)
 
 static adj_status open_model(compared *c, const compared_opts *o)
 {
-    adj_model_opts options = {
-        .batch = o->batch, .height = o->height, .width = o->width, .training = !o->infer};
+    adj_model_opts options = {.batch = o->batch, .training = !o->infer};
     adj_optimiser_opts optimizer = model_momentum;
     c->usage = 1;
     if (op_args_types(&o->op, &options.dtype, &options.format, &c->m.error) != ADJ_OK)
         return ADJ_EARG;
+    if (o->size != NULL && !parse_size(o->size, MAX_SIDE, &options.height, &options.width))
+        return adj_error_set(&c->m.error, ADJ_EARG, "--size: expected N or HxW, 1 to %d (got %s)",
+                             MAX_SIDE, o->size);
     if (o->optimizer != NULL && adj_optimiser_from_name(o->optimizer, &optimizer) != ADJ_OK)
         return adj_error_set(&c->m.error, ADJ_EARG, "--optimizer: there is no %s", o->optimizer);
     adj_status status =

@@ -10,15 +10,16 @@
 enum { MAX_ROOTS_OF_OP = 65, MAX_ROOTS = 8 * MAX_ROOTS_OF_OP };
 
 typedef struct {
-    const char *model;            /* NULL: the op */
-    const char *optimizer;        /* of the model; NULL: momentum */
-    op_args op;                   /* its types are the model's, too */
-    int no_gradients;             /* of the op; a node may be a leaf */
-    int64_t infer;                /* the model as predict runs it, not its training step */
-    int64_t node;                 /* of the model: no more than this one needs; negative: all */
-    int64_t batch, height, width; /* 0: the model's */
-    int sets;                     /* the op with other attributes, too, if none were given */
-    int64_t neighbours;           /* and with as many shapes around its own */
+    const char *model;     /* NULL: the op */
+    const char *optimizer; /* of the model; NULL: momentum */
+    op_args op;            /* its types are the model's, too */
+    int no_gradients;      /* of the op; a node may be a leaf */
+    int64_t infer;         /* the model as predict runs it, not its training step */
+    int64_t node;          /* of the model: no more than this one needs; negative: all */
+    int64_t batch;         /* of the model; 0: its own */
+    const char *size;      /* of its images, "32" or "32x48"; NULL: its own */
+    int sets;              /* the op with other attributes, too, if none were given */
+    int64_t neighbours;    /* and with as many shapes around its own */
 } compared_opts;
 
 typedef struct {

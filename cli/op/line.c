@@ -23,9 +23,10 @@ int op_line_of(const adj_node *n, op_line *l)
     if (l->is_conv && l->groups > 0)
         l->outputs = l->filter.dim[3] / l->groups;
     l->is_product = is(l, "matmul") && l->in.rank == 2 && l->filter.rank == 2;
-    if (l->is_product) { /* --attr is the two transposes */
-        l->in_inner = l->text.attr[0] == '1' ? 0 : 1;
-        l->filter_inner = l->text.attr[2] == '1' ? 1 : 0;
+    if (l->is_product) {
+        const adj_matmul_attrs *t = n->attrs;
+        l->in_inner = t->transpose_a ? 0 : 1;
+        l->filter_inner = t->transpose_b ? 1 : 0;
     }
     l->is_pair = !l->is_conv && !is(l, "matmul") && l->text.has_filter &&
                  strcmp(l->text.in, l->text.filter) == 0;

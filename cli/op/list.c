@@ -48,22 +48,26 @@ static int computes(const adj_op *op, adj_dtype dtype)
 
 /* ---- attributes ---- */
 
-/* Options that stand for a struct of attributes, or a data format. */
-static const char *options_of(const adj_attr *a)
-{
-    switch (a->kind) {
-    case ADJ_ATTR_CONV: return "--strides --dilations --padding --explicit-paddings --data-format";
-    case ADJ_ATTR_POOL: return "--ksize --strides --padding --explicit-paddings --data-format";
-    case ADJ_ATTR_FORMAT: return "--data-format";
-    default: return NULL;
-    }
-}
+/* One that --attr takes. */
+typedef struct {
+    const char *name, *kind; /* "epsilon"; "number" */
+    const adj_attr *attr;    /* NULL: a member of the attributes of windows, or an operand */
+} attr_row;
 
-/* What --attr is to hold for it; NULL: nothing. */
+/* Of convolutions all but the first, of pools all; the last is a data format's, too. */
+static const attr_row windows[] = {{"ksize", "four whole numbers", NULL},
+                                   {"strides", "four whole numbers", NULL},
+                                   {"dilations", "four whole numbers", NULL},
+                                   {"padding", "SAME, VALID or EXPLICIT", NULL},
+                                   {"explicit_paddings", "eight whole numbers", NULL},
+                                   {"data_format", "NHWC or NCHW", NULL}};
+enum {
+    WINDOWS = sizeof windows / sizeof *windows,
+    ROWS = WINDOWS + ADJ_ATTRS + ADJ_NAMED_OPERANDS
+};
+
 static const char *kind_of(const adj_attr *a)
 {
-    if (a->from_result || options_of(a) != NULL)
-        return NULL;
     switch (a->kind) {
     case ADJ_ATTR_REAL: return "number";
     case ADJ_ATTR_FLAG: return "0 or 1";
@@ -72,8 +76,28 @@ static const char *kind_of(const adj_attr *a)
     case ADJ_ATTR_PER_AXIS: return "number for each axis";
     case ADJ_ATTR_PERM:
     case ADJ_ATTR_AXES: return "axes";
-    default: return "whole number";
+    default: return a->words != NULL ? "word" : "whole number";
     }
+}
+
+/* The rows of the op. Returns their number. */
+static int list_rows(const adj_op *op, attr_row row[ROWS])
+{
+    int n = 0;
+    for (const adj_attr *a = op->schema != NULL ? op->schema->attr : NULL;
+         a != NULL && a->name != NULL; a++) {
+        const int first = a->kind == ADJ_ATTR_POOL   ? 0
+                          : a->kind == ADJ_ATTR_CONV ? 1
+                                                     : WINDOWS - (a->kind == ADJ_ATTR_FORMAT);
+        for (int i = first; i < WINDOWS; i++)
+            row[n++] = windows[i];
+        if (first == WINDOWS && !a->from_result)
+            row[n++] = (attr_row){a->name, kind_of(a), a};
+    }
+    for (int i = 0; i < op->n_in && i < ADJ_NAMED_OPERANDS; i++)
+        if (op->maker[i] != NULL)
+            row[n++] = (attr_row){op->operand[i], "1 computes it, 0 makes it an operand", NULL};
+    return n;
 }
 
 static int has_usual(const adj_attr *a)
@@ -81,25 +105,17 @@ static int has_usual(const adj_attr *a)
     return a->usual_of == NULL && a->kind != ADJ_ATTR_DTYPE && a->kind != ADJ_ATTR_AXES;
 }
 
-/* "0 half_pixel, 1 asymmetric" */
-static void print_words(const adj_attr *a)
+static void print_attr(const attr_row *row)
 {
-    for (int i = 0; a->words != NULL && a->words[i] != NULL; i++)
-        printf("%s%d %s", i == 0 ? ": " : ", ", i, a->words[i]);
-}
-
-static void print_attr(const adj_attr *a)
-{
-    if (options_of(a) != NULL) {
-        printf("    %s\n", options_of(a));
-        return;
-    }
-    if (kind_of(a) == NULL)
-        return;
-    int is_said = a->expected != NULL && a->words == NULL;
-    printf("    --attr %s: %s", a->name, is_said ? a->expected : kind_of(a));
-    print_words(a);
-    if (has_usual(a))
+    const adj_attr *a = row->attr;
+    const int has_words = a != NULL && a->words != NULL;
+    printf("    --attr %s: %s", row->name,
+           a != NULL && a->expected != NULL && !has_words ? a->expected : row->kind);
+    for (int i = 0; has_words && a->words[i] != NULL; i++)
+        printf("%s%s", i == 0 ? ": " : ", ", a->words[i]);
+    if (has_words)
+        printf("; default %s", a->words[(int)a->usual]);
+    else if (a != NULL && has_usual(a))
         printf("; default %g", a->usual);
     putchar('\n');
 }
@@ -117,9 +133,10 @@ static void print_op(const adj_op *op)
         if (computes(op, dtypes[i]))
             printf(" %s", adj_dtype_name(dtypes[i]));
     putchar('\n');
-    if (op->schema != NULL)
-        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
-            print_attr(a);
+    attr_row row[ROWS];
+    const int n = list_rows(op, row);
+    for (int i = 0; i < n; i++)
+        print_attr(&row[i]);
 }
 
 static void print_composition(const op_composition *c)
@@ -127,18 +144,15 @@ static void print_composition(const op_composition *c)
     printf("%s(%s): %s\n", c->name, c->operands, c->made_of);
 }
 
-static json_t *attr_json(const adj_attr *a)
+static json_t *attr_json(const attr_row *row)
 {
-    json_t *o = json_pack("{s:s}", "name", a->name);
-    if (options_of(a) != NULL)
-        json_object_set_new(o, "options", json_text(options_of(a)));
-    else
-        json_object_set_new(o, "kind", json_text(kind_of(a)));
-    if (a->expected != NULL)
+    const adj_attr *a = row->attr;
+    json_t *o = json_pack("{s:s, s:s}", "name", row->name, "kind", row->kind);
+    if (a != NULL && a->expected != NULL)
         json_object_set_new(o, "expected", json_text(a->expected));
-    if (options_of(a) == NULL && has_usual(a))
+    if (a != NULL && has_usual(a))
         json_object_set_new(o, "default", json_number(a->usual));
-    json_t *words = a->words != NULL ? json_array() : NULL;
+    json_t *words = a != NULL && a->words != NULL ? json_array() : NULL;
     for (int i = 0; words != NULL && a->words[i] != NULL; i++)
         json_array_append_new(words, json_text(a->words[i]));
     if (words != NULL)
@@ -152,10 +166,10 @@ static json_t *op_json(const adj_op *op)
     json_t *operands = json_array(), *attrs = json_array(), *types = json_array();
     for (int i = 0; i < op->n_in; i++)
         json_array_append_new(operands, json_text(op_operand_name(op, i, name)));
-    if (op->schema != NULL)
-        for (const adj_attr *a = op->schema->attr; a->name != NULL; a++)
-            if (!a->from_result)
-                json_array_append_new(attrs, attr_json(a));
+    attr_row row[ROWS];
+    const int n = list_rows(op, row);
+    for (int i = 0; i < n; i++)
+        json_array_append_new(attrs, attr_json(&row[i]));
     for (int i = 0; i < N_DTYPE; i++)
         if (computes(op, dtypes[i]))
             json_array_append_new(types, json_text(adj_dtype_name(dtypes[i])));
@@ -226,11 +240,9 @@ int command_ops(int argc, char **argv)
                                {NULL, NULL}};
     const usage u = {.command = "ops",
                      .summary = "Lists the ops: operands, the element types that they are computed "
-                                "in, and attributes as options of adjoint op, gradcheck, compare "
-                                "and bench say them. Numbers of --attr stand in this order, or "
-                                "have their names (--attr groups=4) unless the op has a list. "
-                                "Lists the builders of adjoint_ops.h that are composed of other "
-                                "ops, too.",
+                                "in, and attributes as --attr of adjoint op, gradcheck, compare "
+                                "and bench takes them (--attr epsilon=0.01,groups=4). Lists the "
+                                "builders of adjoint_ops.h that are composed of other ops, too.",
                      .options = options,
                      .arguments = "[NAME]",
                      .argument = &name,

@@ -54,21 +54,18 @@ static int parse(run_opts *o, int argc, char **argv)
         {0},
     };
     const remark examples[] = {
-        {"adjoint op conv2d --in x.safetensors --out y.safetensors --strides 1,2,2,1",
+        {"adjoint op conv2d --in x.npz --out y.safetensors --attr strides=1,2,2,1",
          "The tensors input and filter of the one file; y in the other."},
         {"adjoint op softmax --grad --in - --out - <x.safetensors >dx.safetensors",
          "The file has x0 and dy, the output y and dx0."},
         {NULL, NULL}};
-    option all[OP_OPTIONS + 1] = {0}, attributes[OP_OPTIONS + 1] = {0};
+    option all[OP_OPTIONS + 1] = {0};
     int n = 0;
     op_args_options(&o->args, all);
-    for (int i = 0, to = 0; i < OP_OPTIONS; i++)
-        if (word_index("--op --in --filter --dtype", all[i].name) < 0)
-            attributes[to++] = all[i];
     const usage u = {.command = "op",
                      .summary = "Runs one op on tensors from a file.",
                      .options = options,
-                     .more = attributes,
+                     .more = all + OP_OPTIONS - 1, /* --attr */
                      .arguments = "NAME",
                      .argument = &o->args.op,
                      .max_arguments = 1,

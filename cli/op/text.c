@@ -2,7 +2,6 @@
  *
  * The options are what the op says of its attributes and operands. op_text_of tries them: built
  * again, the node has to come out. So what cannot be said is refused, never written wrongly. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,130 +10,121 @@
 #include "build.h"
 #include "text.h"
 
-/* ---- lists ---- */
+/* ---- attributes ---- */
 
-static void add_integer(char *list, size_t size, int64_t v)
+static void put(op_text *t, const char *name, const char *value)
 {
-    size_t used = strlen(list);
-    snprintf(list + used, size - used, "%s%lld", used > 0 ? "," : "", (long long)v);
+    const size_t used = strlen(t->attr);
+    snprintf(t->attr + used, sizeof t->attr - used, "%s%s=%s", used > 0 ? "," : "", name, value);
 }
 
-enum { REAL_TEXT = 40 };
+enum { REAL_TEXT = 40, LIST_TEXT = 192 };
 
 /* The shortest text that reads back as v. */
-static void write_real(char text[REAL_TEXT], double v)
+static void put_real(op_text *t, const char *name, double v)
 {
+    char text[REAL_TEXT];
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, REAL_TEXT, "%.*g", digits, v);
         if (strtod(text, NULL) == v)
-            return;
+            break;
     }
+    put(t, name, text);
 }
 
-static void word(op_text *t, const char *text)
+static void write_list(char *text, size_t size, int64_t n, const int64_t v[])
 {
-    size_t used = strlen(t->attr);
-    snprintf(t->attr + used, sizeof t->attr - used, "%s%s", used > 0 ? "," : "", text);
+    size_t used = 0;
+    text[0] = '\0';
+    for (int64_t i = 0; i < n && used < size; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "", (long long)v[i]);
 }
 
-static void real(op_text *t, double v)
+static void put_list(op_text *t, const char *name, int64_t n, const int64_t v[])
 {
-    char text[REAL_TEXT];
-    write_real(text, v);
-    word(t, text);
+    char text[LIST_TEXT];
+    write_list(text, sizeof text, n, v);
+    put(t, name, text);
 }
 
-static const char *write_shape(char *list, size_t size, adj_shape shape)
+static void put_integer(op_text *t, const char *name, int64_t v) { put_list(t, name, 1, &v); }
+
+static void put_format(op_text *t, adj_format format)
 {
-    list[0] = '\0';
-    for (int i = 0; i < shape.rank; i++)
-        add_integer(list, size, shape.dim[i]);
-    if (shape.rank == 0)
-        snprintf(list, size, "scalar");
-    return list;
+    if (format == ADJ_NCHW)
+        put(t, "data_format", "NCHW");
 }
 
-static const char *write_four(char *list, size_t size, const int64_t v[4])
+/* Steps of 1 are the default. */
+static void put_steps(op_text *t, const char *name, const int64_t v[4])
 {
-    return write_shape(list, size, (adj_shape){4, {v[0], v[1], v[2], v[3]}});
+    if (v[0] != 1 || v[1] != 1 || v[2] != 1 || v[3] != 1)
+        put_list(t, name, 4, v);
 }
 
-static void integer(op_text *t, int64_t v) { add_integer(t->attr, sizeof t->attr, v); }
-static void sizes(op_text *t, int64_t n, const int64_t v[])
+static void put_padding(op_text *t, adj_padding padding, const int64_t pad[4][2])
 {
-    for (int64_t i = 0; i < n; i++)
-        integer(t, v[i]);
-}
-
-/* ---- attributes ---- */
-
-static void write_format(op_text *t, adj_format format)
-{
-    t->args.data_format = format == ADJ_NCHW ? "NCHW" : NULL;
-}
-
-static void write_padding(op_text *t, adj_padding padding, const int64_t pad[4][2])
-{
-    static const char *const words[] = {
-        [ADJ_VALID] = "VALID", [ADJ_SAME] = "SAME", [ADJ_EXPLICIT] = "EXPLICIT"};
-    t->args.padding = padding != ADJ_SAME ? words[padding] : NULL; /* the tool's default */
-    if (padding != ADJ_EXPLICIT)
-        return;
-    t->pads[0] = '\0';
-    for (int i = 0; i < 8; i++)
-        add_integer(t->pads, sizeof t->pads, pad[i / 2][i % 2]);
-    t->args.explicit_paddings = t->pads;
-}
-
-/* NULL, the default, where all are 1. */
-static const char *write_steps(char *list, size_t size, const int64_t v[4])
-{
-    int ones = v[0] == 1 && v[1] == 1 && v[2] == 1 && v[3] == 1;
-    return ones ? NULL : write_four(list, size, v);
+    if (padding == ADJ_VALID)
+        put(t, "padding", "VALID");
+    if (padding == ADJ_EXPLICIT) {
+        put(t, "padding", "EXPLICIT");
+        put_list(t, "explicit_paddings", 8, &pad[0][0]);
+    }
 }
 
 void op_text_conv(op_text *t, const adj_conv *a)
 {
-    t->args.strides = write_steps(t->strides, sizeof t->strides, a->stride);
-    t->args.dilations = write_steps(t->dilations, sizeof t->dilations, a->dilation);
-    write_padding(t, a->padding, a->pad);
-    write_format(t, a->format);
+    t->attr[0] = '\0';
+    put_steps(t, "strides", a->stride);
+    put_steps(t, "dilations", a->dilation);
+    put_padding(t, a->padding, a->pad);
+    put_format(t, a->format);
+    t->args.attr = t->attr[0] != '\0' ? t->attr : NULL;
 }
 
 void op_text_pool(op_text *t, const adj_pool *a)
 {
-    t->args.ksize = write_four(t->ksize, sizeof t->ksize, a->ksize);
-    t->args.strides = write_four(t->strides, sizeof t->strides, a->stride);
-    write_padding(t, a->padding, a->pad);
-    write_format(t, a->format);
+    t->attr[0] = '\0';
+    put_list(t, "ksize", 4, a->ksize);
+    put_list(t, "strides", 4, a->stride);
+    put_padding(t, a->padding, a->pad);
+    put_format(t, a->format);
+    t->args.attr = t->attr;
 }
 
-static void write_attr(const adj_node *n, const adj_attr *a, op_text *t)
+static void put_axes(op_text *t, const char *name, int64_t bits)
+{
+    int64_t axis[ADJ_MAX_RANK], n = 0;
+    for (int64_t i = 0; i < ADJ_MAX_RANK; i++)
+        if (bits >> i & 1)
+            axis[n++] = i;
+    put_list(t, name, n, axis);
+}
+
+static void put_attr(const adj_node *n, const adj_attr *a, op_text *t)
 {
     const void *v = (const char *)n->attrs + a->offset;
+    const adj_shape *shape = v;
     const int64_t rank = n->n_in > 0 ? n->in[0]->type.shape.rank : 0;
+    char seed[24];
+    if (a->from_result)
+        return;
     switch (a->kind) {
-    case ADJ_ATTR_REAL: real(t, *(const double *)v); break;
-    case ADJ_ATTR_SEED: real(t, (double)*(const uint64_t *)v); break;
+    case ADJ_ATTR_REAL: put_real(t, a->name, *(const double *)v); break;
+    case ADJ_ATTR_SEED:
+        snprintf(seed, sizeof seed, "%llu", (unsigned long long)*(const uint64_t *)v);
+        put(t, a->name, seed);
+        break;
     case ADJ_ATTR_INT:
-    case ADJ_ATTR_FLAG:
-    case ADJ_ATTR_CHOICE: integer(t, *(const int64_t *)v); break;
-    case ADJ_ATTR_FORMAT: write_format(t, (adj_format) * (const int64_t *)v); break;
-    case ADJ_ATTR_DTYPE:
-        if (!a->from_result)
-            word(t, adj_dtype_name((adj_dtype) * (const int64_t *)v));
-        break;
-    case ADJ_ATTR_SHAPE:
-        if (!a->from_result)
-            sizes(t, ((const adj_shape *)v)->rank, ((const adj_shape *)v)->dim);
-        break;
-    case ADJ_ATTR_PER_AXIS: sizes(t, rank, ((const adj_shape *)v)->dim); break;
-    case ADJ_ATTR_PERM: sizes(t, rank, v); break;
-    case ADJ_ATTR_AXES:
-        for (int i = 0; i < ADJ_MAX_RANK; i++)
-            if (*(const int64_t *)v >> i & 1)
-                integer(t, i);
-        break;
+    case ADJ_ATTR_FLAG: put_integer(t, a->name, *(const int64_t *)v); break;
+    case ADJ_ATTR_CHOICE: put(t, a->name, a->words[*(const int64_t *)v]); break;
+    case ADJ_ATTR_FORMAT: put_format(t, (adj_format) * (const int64_t *)v); break;
+    case ADJ_ATTR_DTYPE: put(t, a->name, adj_dtype_name((adj_dtype) * (const int64_t *)v)); break;
+    case ADJ_ATTR_SHAPE: put_list(t, a->name, shape->rank, shape->dim); break;
+    case ADJ_ATTR_PER_AXIS: put_list(t, a->name, rank, shape->dim); break;
+    case ADJ_ATTR_PERM: put_list(t, a->name, rank, v); break;
+    case ADJ_ATTR_AXES: put_axes(t, a->name, *(const int64_t *)v); break;
     case ADJ_ATTR_CONV: op_text_conv(t, v); break;
     case ADJ_ATTR_POOL: op_text_pool(t, v); break;
     }
@@ -155,14 +145,16 @@ static int is_made(const adj_node *n, int i)
     return 1;
 }
 
-static void write_attrs(const adj_node *n, op_text *t)
+/* Attributes, and for an operand that an op of its own computes in training whether it does here,
+ * where that is not as in the op's example. */
+static void put_attrs(const adj_node *n, op_text *t)
 {
     if (n->op->schema != NULL)
         for (const adj_attr *a = n->op->schema->attr; a->name != NULL; a++)
-            write_attr(n, a, t);
+            put_attr(n, a, t);
     for (int i = 0; i < n->n_in && i < ADJ_NAMED_OPERANDS; i++)
-        if (n->op->maker[i] != NULL)
-            integer(t, is_made(n, i) != (n->op->example[i] == 'S'));
+        if (n->op->maker[i] != NULL && is_made(n, i) != (n->op->example[i] == 'S'))
+            put_integer(t, n->op->operand[i], is_made(n, i));
     t->args.attr = t->attr[0] != '\0' ? t->attr : NULL;
 }
 
@@ -202,9 +194,18 @@ int op_text_write(const adj_node *n, op_text *t)
     t->args = (op_args){.op = n->op->name};
     if (adj_is_float(dtype) && dtype != ADJ_F32)
         t->args.dtype = adj_dtype_name(dtype);
-    write_attrs(n, t);
+    put_attrs(n, t);
     op_text_shapes(t, shape_of(n, in), t->has_filter ? shape_of(n, filter) : (adj_shape){0});
     return 1;
+}
+
+static const char *write_shape(char *text, size_t size, adj_shape shape)
+{
+    if (shape.rank == 0)
+        snprintf(text, size, "scalar");
+    else
+        write_list(text, size, shape.rank, shape.dim);
+    return text;
 }
 
 void op_text_shapes(op_text *t, adj_shape in, adj_shape filter)
@@ -217,17 +218,10 @@ void op_text_shapes(op_text *t, adj_shape in, adj_shape filter)
 
 void op_text_copy(op_text *to, const op_text *t)
 {
-    const struct {
-        const char **word;
-        const char *text;
-    } words[] = {{&to->args.in, to->in},           {&to->args.filter, to->filter},
-                 {&to->args.strides, to->strides}, {&to->args.dilations, to->dilations},
-                 {&to->args.ksize, to->ksize},     {&to->args.explicit_paddings, to->pads},
-                 {&to->args.attr, to->attr}};
     *to = *t;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (*words[i].word != NULL)
-            *words[i].word = words[i].text;
+    to->args.in = to->in;
+    to->args.filter = t->args.filter != NULL ? to->filter : NULL;
+    to->args.attr = t->args.attr != NULL ? to->attr : NULL;
 }
 
 int op_text_of(const adj_node *n, op_text *t)

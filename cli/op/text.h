@@ -6,7 +6,7 @@
 
 typedef struct {
     op_args args; /* points into what follows, or to constants; defaults are left out */
-    char in[128], filter[128], strides[96], dilations[96], ksize[96], pads[192], attr[400];
+    char in[128], filter[128], attr[OP_ATTR_TEXT];
     adj_shape in_shape, filter_shape;
     int has_filter;
 } op_text;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/model.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "data.h"
@@ -34,33 +35,6 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
     };
     memcpy(items, size, sizeof size);
     memcpy(list, all, sizeof all);
-}
-
-/* A size at *text, which moves behind it; 0: there is none. */
-static int64_t parse_side(const char **text)
-{
-    char *end;
-    if (**text < '1' || **text > '9')
-        return 0;
-    long value = strtol(*text, &end, 10);
-    *text = end;
-    return value <= ADJ_MAX_SIDE ? value : 0;
-}
-
-/* --size as numbers; 0 and 0 where it is the model's. */
-static int parse_size(const char *command, const char *size, int64_t *h, int64_t *w)
-{
-    const char *at = size;
-    *h = *w = 0;
-    if (strcmp(size, "model") == 0)
-        return CONTINUE;
-    *h = *w = parse_side(&at);
-    if (*at == 'x' && at++ != NULL)
-        *w = parse_side(&at);
-    if (*h > 0 && *w > 0 && *at == '\0')
-        return CONTINUE;
-    return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
-                    ADJ_MAX_SIDE, size);
 }
 
 /* The model's own size and channels; zeros for an unknown one. */
@@ -158,17 +132,19 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
                                 .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
     if (o->channels == 2)
         return complain(command, EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
-    int status = parse_size(command, o->size, &takes->h, &takes->w);
-    if (status == CONTINUE && takes->h == 0) {
+    if (strcmp(o->size, "model") == 0) {
         const adj_model_opts own = own_size(model);
         takes->h = own.height;
         takes->w = own.width;
+    } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->h, &takes->w)) {
+        return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
+                        ADJ_MAX_SIDE, o->size);
     }
     /* A folder's images get a color model's channels; a gray model gets those of most images. */
     if (takes->c == 0 && own_size(model).channels > 1 &&
         adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
         takes->c = own_size(model).channels;
-    return status;
+    return CONTINUE;
 }
 
 adj_model_opts model_for_images(const data_opts *o, const char *model, const adj_dataset *d)

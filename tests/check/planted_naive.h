@@ -97,10 +97,10 @@ typedef struct {
     fault fault;
 } plant;
 
-#define CONV .op = "conv2d", .in = "2,8,8,4", .filter = "3,3,4,6", .strides = "1,2,2,1"
+#define CONV .op = "conv2d", .in = "2,8,8,4", .filter = "3,3,4,6", .attr = "strides=1,2,2,1"
 #define DEEP .op = "depthwise_conv2d_native", .in = "2,8,8,4", .filter = "3,3,4,2"
 #define NORM .op = "batch_norm", .in = "2,5,6,4"
-#define POOL .in = "2,8,8,4", .ksize = "1,2,2,1", .strides = "1,2,2,1"
+#define POOL .in = "2,8,8,4", .attr = "ksize=1,2,2,1"
 
 /* ---- out of memory while witnesses are asked ---- */
 

@@ -54,16 +54,16 @@ Test(gradcheck, convolutions_of_direct)
     static const op_args cases[] = {
         {.op = "conv2d", .in = "2,24,24,12", .filter = "1,1,12,8"},
         {.op = "conv2d", .in = "1,6,7,16", .filter = "3,3,16,24"},
-        {.op = "conv2d", .in = "1,9,8,5", .filter = "3,3,5,19", .strides = "1,2,2,1"},
+        {.op = "conv2d", .in = "1,9,8,5", .filter = "3,3,5,19", .attr = "strides=1,2,2,1"},
         {.op = "conv2d", .in = "2,12,5,3", .filter = "5,5,3,16"},
         {.op = "conv2d", .in = "1,4,4,72", .filter = "3,3,72,8"},
-        {.op = "conv2d", .in = "1,9,9,6", .filter = "3,3,6,8", .dilations = "1,2,2,1"},
+        {.op = "conv2d", .in = "1,9,9,6", .filter = "3,3,6,8", .attr = "dilations=1,2,2,1"},
         {.op = "conv2d", .in = "1,8,8,8", .filter = "3,3,4,8"},
         {.op = "depthwise_conv2d_native", .in = "1,9,9,16", .filter = "3,3,16,1"},
         {.op = "depthwise_conv2d_native",
          .in = "1,9,9,5",
          .filter = "3,3,5,2",
-         .strides = "1,2,2,1"}};
+         .attr = "strides=1,2,2,1"}};
     static const char *const dtypes[] = {"f32", "f64", "bf16"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
@@ -79,7 +79,7 @@ Test(gradcheck, convolutions_of_direct)
 Test(gradcheck, terms_that_cancel_in_a_kernel)
 {
     static const op_args args = {
-        .op = "group_norm_grad", .dtype = "f32", .in = "40,24", .attr = "1e-5,2"};
+        .op = "group_norm_grad", .dtype = "f32", .in = "40,24", .attr = "epsilon=1e-5,groups=2"};
     for (int seed = 1; seed <= 3; seed++) {
         adj_gradcheck_opts o = {
             .seed = (uint64_t)seed, .threads = 1, .order = 2, .backend = "onednn"};

@@ -161,7 +161,7 @@ typedef struct {
     const char *wrt, *says; /* in pattern or hint */
 } plant;
 
-static const op_args conv = {.op = "conv2d", .in = "2,8,8,3", .strides = "1,1,2,1"};
+static const op_args conv = {.op = "conv2d", .in = "2,8,8,3", .attr = "strides=1,1,2,1"};
 static const op_args wide = {.op = "conv2d", .in = "1,100,50,2", .filter = "1,1,2,1"};
 static const op_args bias = {.op = "bias_add", .in = "2,8,8,3"};
 

@@ -127,7 +127,7 @@ Test(gradcheck_hints, readme)
     const op_args args = {.op = "depthwise_conv2d_native",
                           .in = "1,8,9,9",
                           .filter = "3,3,8,2",
-                          .data_format = "NCHW"};
+                          .attr = "data_format=NCHW"};
     const adj_gradcheck_opts o = {.seed = 42, .threads = 1};
     FILE *f = fopen("docs/checking.md", "r");
     cr_assert_not_null(f);

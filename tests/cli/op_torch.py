@@ -61,28 +61,28 @@ def hwio(w):
     return w.permute(3, 2, 0, 1)
 
 
-PADS = ("--padding", "EXPLICIT", "--explicit-paddings", "0,0,1,1,1,1,0,0")
+PADS = "padding=EXPLICIT,explicit_paddings=0,0,1,1,1,1,0,0"
 # op, shapes of the operands, the same in PyTorch, options
 CASES = [
     ("conv2d", {"input": (2, 9, 7, 3), "filter": (3, 3, 3, 4)},
      lambda x, w: nhwc(functional.conv2d(nchw(x), hwio(w), stride=2, padding=1)),
-     ("--strides", "1,2,2,1", *PADS)),
+     ("--attr", "strides=1,2,2,1," + PADS)),
     ("conv2d", {"input": (1, 8, 8, 4), "filter": (3, 3, 2, 6)},
      lambda x, w: nhwc(functional.conv2d(nchw(x), hwio(w), dilation=2, padding=1, groups=2)),
-     ("--dilations", "1,2,2,1", *PADS)),
-    ("matmul", {"a": (3, 5), "b": (4, 5)}, lambda a, b: a @ b.T, ("--attr", "0,1")),
+     ("--attr", "dilations=1,2,2,1," + PADS)),
+    ("matmul", {"a": (3, 5), "b": (4, 5)}, lambda a, b: a @ b.T, ("--attr", "transpose_b=1")),
     ("softmax", {"x0": (4, 6)}, lambda x: torch.softmax(x, 1), ()),
     ("gelu", {"x0": (40,)}, functional.gelu, ()),
     ("elu", {"x0": (40,)}, lambda x: functional.elu(x, 0.7), ("--attr", "0.7")),
     ("silu", {"x0": (40,)}, functional.silu, ()),
     ("max_pool", {"input": (1, 6, 6, 3)}, lambda x: nhwc(functional.max_pool2d(nchw(x), 2)),
-     ("--ksize", "1,2,2,1", "--strides", "1,2,2,1")),
+     ("--attr", "ksize=1,2,2,1")),
     ("batch_norm", {"x": (4, 5, 5, 6), "gamma": (6,), "beta": (6,)},
      lambda x, g, b: nhwc(functional.batch_norm(nchw(x), None, None, g, b, True, eps=1e-3)),
      ("--attr", "1e-3")),
     ("group_norm", {"x": (2, 5, 5, 6), "gamma": (6,), "beta": (6,)},
      lambda x, g, b: nhwc(functional.group_norm(nchw(x), 3, g, b, eps=1e-5)),
-     ("--attr", "1e-5,3")),
+     ("--attr", "epsilon=1e-5,groups=3")),
     ("concat", {"x0": (3, 4), "x1": (2, 4)}, lambda a, b: torch.cat([a, b]), ("--attr", "0")),
     ("transpose", {"x0": (2, 3, 4)}, lambda x: x.permute(2, 0, 1), ("--attr", "2,0,1")),
 ]

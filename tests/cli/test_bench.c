@@ -63,11 +63,11 @@ Test(bench_cli, wrong_usage)
         {"--precision goes with --model", {"--op", "relu", "--precision", "bf16"}},
         {"--precision and --dtype exclude each other",
          {"--model", "lenet", "--precision", "f16", "--dtype", "f64"}},
-        {"--strides goes with --op", {"--model", "lenet", "--strides", "1,1,1,1"}},
+        {"--attr goes with --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
         {"--trace and --json both are standard output",
          {"--model", "lenet", "--json", "--trace", "-"}},
         {"--batch: out of range", {"--model", "lenet", "--batch", "0"}},
-        {"--in: not a list", {"--op", "relu", "--in", "1,x"}},
+        {"--in: no shape", {"--op", "relu", "--in", "1,x"}},
         {"conv2d", {"--op", "conv2d", "--in", "1,8,8,3", "--filter", "3,3,2,4"}},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -265,7 +265,7 @@ Test(bench_cli, op)
 
     /* images in NCHW have the candidates of the node that an executor makes of it */
     run_bench((const char *[]){"--op", "conv2d", "--in", "2,16,8,6", "--filter", "3,1,16,16",
-                               "--data-format", "NCHW", "--padding", "VALID", "--all", "--warm",
+                               "--attr", "padding=VALID,data_format=NCHW", "--all", "--warm",
                                "--json", NULL});
     j = printed();
     row = json_array_get(json_object_get(j, "rows"), 0);

@@ -12,10 +12,9 @@ static finished f;
 
 static void run_small(const char *const more[])
 {
-    const char *arguments[ARGUMENTS] = {"compare",  "--model",   "lenet",   "--batch", "2",
-                                        "--height", "8",         "--width", "8",       "--runs",
-                                        "1",        "--threads", "1"};
-    int n = 13;
+    const char *arguments[ARGUMENTS] = {"compare", "--model", "lenet", "--batch",   "2", "--size",
+                                        "8",       "--runs",  "1",     "--threads", "1"};
+    int n = 11;
     while (*more != NULL)
         arguments[n++] = *more++;
     run_tool(arguments, &f);
@@ -32,11 +31,11 @@ Test(compare_cli, wrong_usage)
         {"did you mean bf16?", {"--configs", "naive:f64,onednn:bf17"}},
         {"--configs: two are needed", {"--configs", "naive"}},
         {"did you mean --exact?", {"--exakt"}},
-        {"ambiguous option --h (--help or --height)", {"--h", "3"}},
+        {"ambiguous option --s (--size, --seed or --shrink)", {"--s", "3"}},
         {"--dtype goes with --op; of a model --configs says it", {"--dtype", "bf16"}},
-        {"--strides goes with --op", {"--model", "lenet", "--strides", "1,1,1,1"}},
+        {"--attr goes with --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
         {"--precision: a configuration says it", {"--precision", "bf16"}},
-        {"--quarantine: got \"on\", expected off", {"--quarantine", "on"}},
+        {"--size: expected N or HxW", {"--size", "8x"}},
         {"--json and --junit both are standard output", {"--junit", "-", "--json=-"}},
         {"exclude each other", {"--op", "relu"}},
         {"expected 1 to", {"--batch", "0"}},
@@ -188,8 +187,8 @@ Test(compare_cli, guard_survives)
                                         "8,64,64,12",
                                         "--filter",
                                         "1,1,12,16",
-                                        "--strides",
-                                        "1,2,2,1",
+                                        "--attr",
+                                        "strides=1,2,2,1",
                                         "--configs",
                                         "naive:f64,onednn",
                                         "--runs",
@@ -206,10 +205,9 @@ Test(compare_cli, guard_survives)
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
     cr_assert_not_null(strstr(f.out, "3 comparisons, 0 failed"), "%s", f.out);
     expect_crashes();
-    arguments[21] = "--quarantine";
-    arguments[22] = "off";
-    arguments[23] = "--shrink";
-    arguments[24] = "2";
+    setenv("ADJOINT_QUARANTINE", "off", 1);
+    arguments[21] = "--shrink";
+    arguments[22] = "2";
     run_tool(arguments, &f);
     cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
     cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
@@ -221,7 +219,9 @@ Test(compare_cli, guard_survives)
                   "%s", f.out);
         if (strstr(f.out, ": CRASH %") != NULL)
             cr_assert_not_null(strstr(f.out, "1 CRASH  "), "%s", f.out);
-        cr_assert_not_null(strstr(f.out, "again: adjoint compare --op conv2d"), "%s", f.out);
+        cr_assert_not_null(
+            strstr(f.out, "again: ADJOINT_QUARANTINE=off adjoint compare --op conv2d"), "%s",
+            f.out);
     }
 }
 

@@ -11,22 +11,9 @@ static finished f;
 
 static void run_lenet(const char *also_batch)
 {
-    const char *const arguments[] = {"compare",
-                                     "--model",
-                                     "lenet",
-                                     "--height",
-                                     "12",
-                                     "--width",
-                                     "12",
-                                     "--runs",
-                                     "1",
-                                     "--threads",
-                                     "1",
-                                     "--configs",
-                                     "naive:f64,onednn",
-                                     "--also-batch",
-                                     also_batch,
-                                     NULL};
+    const char *const arguments[] = {
+        "compare",   "--model", "lenet",     "--size",           "12",           "--runs",   "1",
+        "--threads", "1",       "--configs", "naive:f64,onednn", "--also-batch", also_batch, NULL};
     planted_use_tool();
     run_tool(arguments, &f);
 }

@@ -13,11 +13,10 @@ TestSuite(compare_infer, .init = plan_as_usual);
 static void run_mobilenet(const char *infer, const char *configs)
 {
     const char *arguments[ARGUMENTS] = {
-        "compare", "--model",  "mobilenet_v1", "--height", "32",           "--width", "32",
-        "--batch", "1",        "--runs",       "1",        "--also-batch", "0",       "--threads",
-        "1",       "--configs"};
-    arguments[16] = configs;
-    arguments[17] = infer;
+        "compare", "--model", "mobilenet_v1", "--size", "32",        "--batch", "1",
+        "--runs",  "1",       "--also-batch", "0",      "--threads", "1",       "--configs"};
+    arguments[14] = configs;
+    arguments[15] = infer;
     run_tool(arguments, &f);
 }
 

@@ -97,9 +97,12 @@ Test(help, models_as_json)
 Test(help, ops)
 {
     run_tool((const char *[]){"ops", "conv2d", NULL}, &f);
-    cr_expect_str_eq(f.out,
-                     "conv2d(input, filter) f32 f64 f16 bf16\n"
-                     "    --strides --dilations --padding --explicit-paddings --data-format\n");
+    cr_expect_str_eq(f.out, "conv2d(input, filter) f32 f64 f16 bf16\n"
+                            "    --attr strides: four whole numbers\n"
+                            "    --attr dilations: four whole numbers\n"
+                            "    --attr padding: SAME, VALID or EXPLICIT\n"
+                            "    --attr explicit_paddings: eight whole numbers\n"
+                            "    --attr data_format: NHWC or NCHW\n");
     run_tool((const char *[]){"ops", "--json=-", NULL}, &f);
     json_t *j = printed(), *transposed = named(j, "conv2d_transpose");
     cr_expect_eq(json_array_size(json_object_get(transposed, "operands")), 3);

@@ -61,8 +61,8 @@ Test(op, convolution_and_its_gradients)
     static const char *const backends[] = {"naive", "onednn", "direct"};
     put_conv(in.s);
     for (int i = 0; i < 3; i++) {
-        run_tool((const char *[]){"op", "conv2d", "--in", in.s, "--out", out.s, "--grad",
-                                  "--padding", "VALID", "--backend", backends[i], NULL},
+        run_tool((const char *[]){"op", "conv2d", "--in", in.s, "--out", out.s, "--grad", "--attr",
+                                  "padding=VALID", "--backend", backends[i], NULL},
                  &f);
         cr_assert_eq(f.status, 0, "%s", f.err);
         adj_tensors *t = read_tensors(out.s);
@@ -72,8 +72,8 @@ Test(op, convolution_and_its_gradients)
         expect_tensor(t, "dfilter", 16, conv_dw);
         adj_tensors_free(t);
     }
-    run_tool((const char *[]){"op", "conv2d_backprop_input", "--in", in.s, "--out", out.s,
-                              "--padding", "VALID", NULL},
+    run_tool((const char *[]){"op", "conv2d_backprop_input", "--in", in.s, "--out", out.s, "--attr",
+                              "padding=VALID", NULL},
              &f);
     cr_assert_eq(f.status, 0, "%s", f.err);
     adj_tensors *t = read_tensors(out.s);
@@ -113,7 +113,7 @@ Test(op, standard_input_and_output)
     char line[1024];
     put_conv(in.s);
     snprintf(line, sizeof line,
-             "cat %s | %s/adjoint op conv2d --in - --out - --padding VALID | cat >%s", in.s,
+             "cat %s | %s/adjoint op conv2d --in - --out - --attr padding=VALID | cat >%s", in.s,
              build != NULL ? build : "build", out.s);
     cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
     adj_tensors *t = read_tensors(out.s);
@@ -143,9 +143,9 @@ Test(op, wrong_usage)
         {1, "/nowhere/x: ", {"relu", "--in", "/nowhere/x", "--out", out.s}},
         {1, "/nowhere/x: No such file", {"relu", "--in", in.s, "--out", "/nowhere/x"}},
         {3,
-         "op: --strides: not a list of whole numbers",
-         {"conv2d", "--in", in.s, "--out", out.s, "--strides", "1,x"}},
-        {1, "dilation", {"conv2d", "--in", in.s, "--out", out.s, "--dilations", "1,0,1,1"}},
+         "op: --attr strides: got \"1,x\", expected whole numbers",
+         {"conv2d", "--in", in.s, "--out", out.s, "--attr", "strides=1,x"}},
+        {1, "dilation", {"conv2d", "--in", in.s, "--out", out.s, "--attr", "dilations=1,0,1,1"}},
     };
     put_conv(in.s);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {

@@ -76,7 +76,7 @@ static void expect_found(const op_args *args)
 Test(op_neighbours, find_what_is_wrong_beside_an_ops_own_shape)
 {
     static const op_args ops[] = {{.op = "conv2d", .in = "2,6,6,8", .filter = "3,3,8,16"},
-                                  {.op = "max_pool", .in = "2,6,6,8", .ksize = "1,2,2,1"},
+                                  {.op = "max_pool", .in = "2,6,6,8", .attr = "ksize=1,2,2,1"},
                                   {.op = "relu", .in = "2,6,6,8"}};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         planted = MANY_IMAGES;

@@ -41,11 +41,12 @@ def line(r, op, dtype):
         padding = some(r, "SAME", "VALID")
         stride, dilation = some(r, (1, 1), (2, 1), (1, 2))
         h, w = max(h, dilation * (k - 1) + 1), max(w, dilation * (k - 1) + 1)
-        words += ["--in", f"{n},{h},{w},{c}", "--filter", f"{k},{k},{c},{out}", "--padding", padding,
-                  "--strides", f"1,{stride},{stride},1", "--dilations", f"1,{dilation},{dilation},1"]
+        words += ["--in", f"{n},{h},{w},{c}", "--filter", f"{k},{k},{c},{out}", "--attr",
+                  f"padding={padding},strides=1,{stride},{stride},1,dilations=1,{dilation},{dilation},1"]
     elif op in POOLS:
-        words += ["--in", f"{n},{h},{w},{c}", "--ksize", f"1,{k},{k},1", "--strides",
-                  f"1,{r.randint(1, k)},{r.randint(1, k)},1", "--padding", some(r, "SAME", "VALID")]
+        words += ["--in", f"{n},{h},{w},{c}", "--attr",
+                  f"ksize=1,{k},{k},1,strides=1,{r.randint(1, k)},{r.randint(1, k)},1,"
+                  f"padding={some(r, 'SAME', 'VALID')}"]
     elif r.random() < 0.7 and op not in ("matmul", "cast", "broadcast_to", "reshape", "transpose"):
         words += ["--in", f"{n},{h},{w},{c}"]
     return words

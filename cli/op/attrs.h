@@ -1,0 +1,36 @@
+/* attrs.h - the attributes of one op as --attr has them:
+ *
+ *   strides=1,2,2,1,padding=VALID
+ *   epsilon=0.001,groups=4
+ *   0.25                              the op's first attribute needs no name
+ *
+ * A value goes on until the next name. Choices and element types are words. */
+#ifndef CLI_OP_ATTRS_H
+#define CLI_OP_ATTRS_H
+
+#include "adjoint_ext.h"
+
+enum { OP_ATTR_TEXT = 512, OP_ATTRS = 16 };
+
+typedef struct {
+    const char *name, *value;
+    int is_used; /* op_attrs_value gave it */
+} op_attr_item;
+
+typedef struct {
+    char text[OP_ATTR_TEXT]; /* what the items point into */
+    int n;
+    op_attr_item item[OP_ATTRS];
+} op_attrs;
+
+/* Splits the text (NULL: no attributes). op: whose first attribute needs no name; NULL: of none. a
+ * is not to be copied. */
+adj_status op_attrs_split(op_attrs *a, const adj_op *op, const char *text, adj_error *error);
+/* The attribute's value; NULL: it is not there. */
+const char *op_attrs_value(op_attrs *a, const char *name);
+/* Reads "1,2,2,1". Returns how many numbers there are, or -1 for what is no list of at most max. */
+int op_read_list(const char *text, int max, int64_t number[]);
+/* "f32", ...; 0 if there is no such type of floats. */
+int dtype_from_name(const char *name, adj_dtype *dtype);
+
+#endif
