@@ -54,7 +54,7 @@ static int parse(run_opts *o, int argc, char **argv)
         {0},
     };
     const remark examples[] = {
-        {"adjoint op conv2d --in x.npz --out y.safetensors --attr strides=1,2,2,1",
+        {"adjoint op conv2d --in x.safetensors --out y.safetensors --attr padding=VALID",
          "The tensors input and filter of the one file; y in the other."},
         {"adjoint op softmax --grad --in - --out - <x.safetensors >dx.safetensors",
          "The file has x0 and dy, the output y and dx0."},
