@@ -19,19 +19,24 @@ void repeat_command(char *line, size_t size, const char *command)
     snprintf(line, size, "%sadjoint %s", is_off ? "ADJOINT_QUARANTINE=off " : "", command);
 }
 
-void repeat_option(char *line, size_t size, const char *option, const char *value)
+void repeat_word(char *line, size_t size, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-+=:,./";
-    if (value == NULL)
-        return;
-    int quotes = value[strspn(value, plain)] != '\0';
-    size_t used = strlen(line);
-    snprintf(line + used, size - used, " %s%s%s", option, value[0] != '\0' ? " " : "",
-             quotes ? "'" : "");
-    for (const char *c = value; *c != '\0'; c++)
+                                "_-+=:,./@%";
+    const int quotes = word[0] == '\0' || word[strspn(word, plain)] != '\0';
+    append(line, size, " '", quotes ? 2 : 1);
+    for (const char *c = word; *c != '\0'; c++)
         append(line, size, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
     append(line, size, "'", (size_t)quotes);
+}
+
+void repeat_option(char *line, size_t size, const char *option, const char *value)
+{
+    if (value == NULL)
+        return;
+    repeat_word(line, size, option);
+    if (value[0] != '\0')
+        repeat_word(line, size, value);
 }
 
 void repeat_number(char *line, size_t size, const char *option, double value, double default_value)

@@ -77,7 +77,7 @@ static const rule rules[] = {
     {"cli/predict", "adjoint.h adjoint_fit.h", "base cli cli/page io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base cli cli/page base/machine io/data/part_name.h"},
+     "base cli cli/page base/machine io/data/part_name.h io/json.h"},
     {"tools", "adjoint.h adjoint_check.h adjoint_ext.h", "base cli"},
     {"examples",
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
@@ -91,8 +91,8 @@ static const struct {
 } confined[] = {
     {"<oneapi/dnnl", "backends/onednn"},
     {"<dnnl", "backends/onednn"},
-    {"<zlib.h>", "io cli/page"},
-    {"<png.h>", "io/data"},
+    {"<zlib.h>", "io"},
+    {"<png.h>", "io/data cli/page"},
     {"<turbojpeg.h>", "io/data"},
     {"<webp/decode.h>", "io/data"},
     {"<zip.h>", "io/data"},

@@ -1,5 +1,6 @@
 /* chart.c - see chart.h. */
 #include <math.h>
+#include <string.h>
 
 #include "base/printable.h"
 #include "chart.h"
@@ -11,10 +12,44 @@ typedef struct {
 } axis;
 
 typedef struct {
+    int n;
+    double x[CHART_POINTS], y[CHART_POINTS];
+} points;
+
+typedef struct {
     FILE *f;
     const chart *c;
     axis x, y;
+    points curve[CHART_CURVES];
 } drawing;
+
+/* True if the event is a point of the curve. */
+static int is_point(const json_t *event, const chart_curve *v, double *x, double *y)
+{
+    const char *name = json_string_value(json_object_get(event, "event"));
+    const json_t *at = json_object_get(event, v->x), *value = json_object_get(event, v->y);
+    *x = json_number_value(at);
+    *y = json_number_value(value);
+    return name != NULL && strcmp(name, v->event) == 0 && json_is_number(at) &&
+           json_is_number(value);
+}
+
+/* Several points become their mean if there are too many. */
+static void collect(points *p, const chart_curve *v, const json_t *events)
+{
+    double x, y;
+    int all = 0, seen = 0;
+    for (size_t i = 0; i < json_array_size(events); i++)
+        all += is_point(json_array_get(events, i), v, &x, &y);
+    const int together = (all + CHART_POINTS - 1) / CHART_POINTS;
+    for (size_t i = 0; i < json_array_size(events); i++)
+        if (is_point(json_array_get(events, i), v, &x, &y)) {
+            const int k = seen / together, n = seen++ % together; /* the mean of n before it */
+            p->x[k] += (x - p->x[k]) / (n + 1);
+            p->y[k] += (y - p->y[k]) / (n + 1);
+            p->n = k + 1;
+        }
+}
 
 /* Returns 1, 2 or 5 times a power of ten, v or more. */
 static double round_step(double v)
@@ -44,14 +79,11 @@ static void set_ticks(axis *a)
 static int set_axes(drawing *d)
 {
     d->x = d->y = (axis){INFINITY, -INFINITY, 0};
-    for (int k = 0; k < d->c->n_curve; k++) {
-        const chart_curve *v = &d->c->curve[k];
-        for (int i = 0; i < v->n; i++)
-            if (isfinite(v->y[i])) {
-                widen(&d->x, v->x[i]);
-                widen(&d->y, v->y[i]);
-            }
-    }
+    for (int k = 0; k < d->c->n_curve; k++)
+        for (int i = 0; i < d->curve[k].n; i++) {
+            widen(&d->x, d->curve[k].x[i]);
+            widen(&d->y, d->curve[k].y[i]);
+        }
     if (d->x.low > d->x.high)
         return 0;
     set_ticks(&d->x);
@@ -93,45 +125,25 @@ static void draw_axes(const drawing *d)
                 H - 5, d->c->x_name);
 }
 
-/* Returns the mean of the points from *i on that are drawn as one, and moves *i behind them. Its y
- * is NaN if none of them is finite. */
-static void next_point(const chart_curve *v, int *i, double *x, double *y)
+static void draw_curve(const drawing *d, const chart_curve *v, const points *p)
 {
-    const int together = (v->n + CHART_POINTS - 1) / CHART_POINTS;
-    int n = 0;
-    *x = *y = 0;
-    for (int end = *i + together; *i < end && *i < v->n; ++*i)
-        if (isfinite(v->y[*i])) {
-            *x += v->x[*i];
-            *y += v->y[*i];
-            n++;
-        }
-    *x /= n;
-    *y /= n;
-}
-
-static void draw_curve(const drawing *d, const chart_curve *v)
-{
-    double x, y;
     put_escaped(d->f, FOR_XML, "<polyline class=\"line %s\" points=\"", v->colour);
-    for (int i = 0; i < v->n;) {
-        next_point(v, &i, &x, &y);
-        if (isfinite(y))
-            fprintf(d->f, "%.1f,%.1f ", left_of(d, x), top_of(d, y));
-    }
+    for (int i = 0; i < p->n; i++)
+        fprintf(d->f, "%.1f,%.1f ", left_of(d, p->x[i]), top_of(d, p->y[i]));
     fputs("\"/>\n", d->f);
-    for (int i = 0; i < v->n && v->n <= DOTS; i++)
-        if (isfinite(v->y[i]))
-            put_escaped(d->f, FOR_XML,
-                        "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>%s, %s "
-                        "%.6g: %.5g</title></circle>\n",
-                        v->colour, left_of(d, v->x[i]), top_of(d, v->y[i]), v->name, d->c->x_name,
-                        v->x[i], v->y[i]);
+    for (int i = 0; i < p->n && p->n <= DOTS; i++)
+        put_escaped(d->f, FOR_XML,
+                    "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>%s, %s "
+                    "%.6g: %.5g</title></circle>\n",
+                    v->colour, left_of(d, p->x[i]), top_of(d, p->y[i]), v->name, d->c->x_name,
+                    p->x[i], p->y[i]);
 }
 
-void chart_draw(FILE *f, const chart *c)
+void chart_draw(FILE *f, const chart *c, const json_t *events)
 {
     drawing d = {.f = f, .c = c};
+    for (int k = 0; k < c->n_curve; k++)
+        collect(&d.curve[k], &c->curve[k], events);
     if (!set_axes(&d))
         return;
     put_escaped(f, FOR_XML, "<figure><figcaption>%s", c->title);
@@ -144,6 +156,6 @@ void chart_draw(FILE *f, const chart *c)
                 W, H, c->title);
     draw_axes(&d);
     for (int k = 0; k < c->n_curve; k++)
-        draw_curve(&d, &c->curve[k]);
+        draw_curve(&d, &c->curve[k], &d.curve[k]);
     fputs("</svg></figure>\n", f);
 }

@@ -2,12 +2,14 @@
 #ifndef CLI_PAGE_CHART_H
 #define CLI_PAGE_CHART_H
 
+#include <jansson.h>
 #include <stdio.h>
 
+/* The points of those events (JSON objects) whose member "event" is this one and whose members x
+ * and y are numbers. */
 typedef struct {
     const char *name, *colour; /* of the legend; a class: "one" or "two" */
-    int n;
-    const double *x, *y; /* x rises; a y that is not finite is left out */
+    const char *event, *x, *y;
 } chart_curve;
 
 enum { CHART_CURVES = 2, CHART_POINTS = 400 }; /* a curve of more points is drawn by their means */
@@ -18,7 +20,7 @@ typedef struct {
     chart_curve curve[CHART_CURVES];
 } chart;
 
-/* Draws nothing if no point is finite. */
-void chart_draw(FILE *f, const chart *c);
+/* Draws nothing if there is no point. */
+void chart_draw(FILE *f, const chart *c, const json_t *events);
 
 #endif

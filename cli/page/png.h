@@ -1,4 +1,4 @@
-/* png.h - small pictures within a page: PNG (W3C's specification, second edition) as a data URI. */
+/* png.h - small pictures as PNG, by libpng, and within a page as a data URI. */
 #ifndef CLI_PAGE_PNG_H
 #define CLI_PAGE_PNG_H
 
@@ -11,9 +11,7 @@ typedef struct {
     const uint8_t *pixels; /* [h, w, c] */
 } picture;
 
-enum { PICTURE_SIDE = 4096 }; /* the longest */
-
-/* The file's bytes, to be freed by free(). NULL: out of memory, or no size that can be drawn. */
+/* The file's bytes, to be freed by free(). NULL: out of memory. */
 uint8_t *png_encode(const picture *p, size_t *bytes);
 /* "data:image/png;base64,..." 0 on success. */
 int png_put_uri(FILE *f, const picture *p);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/machine/machine.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/recipe.h"
@@ -51,9 +52,20 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
 /* What the options say beside the recipe. */
 static json_t *options_json(const train_opts *o)
 {
-    return json_pack("{s:b, s:I, s:f, s:f, s:s, s:I}", "flip", (int)o->flip, "cutout",
-                     (json_int_t)o->cutout, "jitter", o->jitter, "mixup", o->mixup, "class_weights",
-                     o->class_weights, "patience", (json_int_t)o->patience);
+    return json_pack("{s:b, s:I, s:f, s:f, s:s, s:I, s:s, s:s, s:I}", "flip", (int)o->flip,
+                     "cutout", (json_int_t)o->cutout, "jitter", o->jitter, "mixup", o->mixup,
+                     "class_weights", o->class_weights, "patience", (json_int_t)o->patience,
+                     "precision", o->precision, "math", o->math, "threads", (json_int_t)o->threads);
+}
+
+/* Where it runs, and by which line. */
+static json_t *place_json(const events *e)
+{
+    char onednn[64] = "";
+    const machine_facts machine = machine_look("");
+    (void)adj_backend_describe("onednn", onednn, sizeof onednn);
+    return json_pack("{s:o, s:s, s:s, s:o}", "processor", json_text(machine.name), "adjoint",
+                     adj_version_text(), "onednn", onednn, "command", json_text(e->command));
 }
 
 int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
@@ -76,6 +88,7 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
                               (json_int_t)o->seed, "backend", o->backend);
     json_object_update_new(start, recipe_json(recipe));
     json_object_update_new(start, options_json(o));
+    json_object_update_new(start, place_json(e));
     if (log_event(e, start) != 0)
         return -1;
     return range != NULL ? log_event(e, json_range(range, o->lr)) : 0;

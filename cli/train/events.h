@@ -9,6 +9,7 @@
 
 typedef struct {
     const train_opts *o;
+    char command[4096];        /* the command line */
     const char *held_out_name; /* what the held-out data are: "test" or "validation" */
     progress shown;
     double loss_sum; /* of the steps since the last line in metrics */

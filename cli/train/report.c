@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/page/chart.h"
 #include "cli/page/style.h"
+#include "io/json.h"
 #include "report.h"
 
 enum { CLASS_NUMBER = 24 };
@@ -21,69 +22,90 @@ static const char *class_text(const report *r, int class, char text[CLASS_NUMBER
     return text;
 }
 
-/* ---- curves ---- */
+/* ---- events ---- */
 
-enum { EPOCH, LOSS, ACCURACY, HELD_OUT_LOSS, HELD_OUT_ACCURACY, EPOCH_COLUMNS };
-enum { AT, STEP_LOSS, RATE, STEP_COLUMNS };
-
-static void fill_columns(const history *h, double *epoch[], double *step[])
+static const char *text(const json_t *e, const char *key)
 {
-    for (int i = 0; i < h->n_epoch; i++) {
-        const history_epoch_entry *e = &h->epoch[i];
-        const double row[] = {(double)e->epoch, e->loss, e->accuracy, e->held_out_loss,
-                              e->held_out_accuracy};
-        for (int k = 0; k < EPOCH_COLUMNS; k++)
-            epoch[k][i] = row[k];
-    }
-    for (int i = 0; i < h->n_step; i++) {
-        step[AT][i] = h->step[i].at;
-        step[STEP_LOSS][i] = h->step[i].loss;
-        step[RATE][i] = h->step[i].lr;
+    const char *value = json_string_value(json_object_get(e, key));
+    return value != NULL ? value : "";
+}
+
+static int is_event(const json_t *e, const char *name)
+{
+    return strcmp(text(e, "event"), name) == 0;
+}
+
+static double number(const json_t *e, const char *key)
+{
+    return json_number_value(json_object_get(e, key));
+}
+
+/* The last of that name; NULL: there is none. */
+static const json_t *last_event(const json_t *events, const char *name)
+{
+    for (size_t i = json_array_size(events); i-- > 0;)
+        if (is_event(json_array_get(events, i), name))
+            return json_array_get(events, i);
+    return NULL;
+}
+
+static void forget_behind(json_t *events, double position)
+{
+    const double rounding = 1e-6; /* of numbers in the log */
+    for (size_t i = json_array_size(events); i-- > 0;) {
+        const json_t *e = json_array_get(events, i);
+        if ((is_event(e, "step") && number(e, "at") > position + rounding) ||
+            (is_event(e, "epoch") && number(e, "epoch") > position + rounding))
+            json_array_remove(events, i);
     }
 }
 
-static void draw_curves(FILE *f, const report *r, double *const epoch[], double *const step[])
+json_t *report_events(const char *path)
 {
-    const int n = r->history->n_epoch, steps = r->history->n_step;
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t n = 0;
+    json_error_t why;
+    json_t *events = json_array();
+    FILE *f = fopen(path, "r");
+    while (f != NULL && (n = getline(&text, &size, f)) > 0) {
+        json_t *line = io_json_read(text, (size_t)n, JSON_REJECT_DUPLICATES, &why);
+        if (is_event(line, "resume"))
+            forget_behind(events, number(line, "at"));
+        if (json_is_object(line))
+            json_array_append(events, line);
+        json_decref(line);
+    }
+    if (f != NULL)
+        fclose(f);
+    free(text);
+    return events;
+}
+
+/* ---- curves ---- */
+
+static void put_curves(FILE *f, const report *r)
+{
     const char *held_out = r->held_out_name;
     const chart charts[] = {
         {"Loss",
          "epoch",
          2,
-         {{"training", "one", steps, step[AT], step[STEP_LOSS]},
-          {held_out, "two", n, epoch[EPOCH], epoch[HELD_OUT_LOSS]}}},
+         {{"training", "one", "step", "at", "loss"},
+          {held_out, "two", "epoch", "epoch", "held_out_loss"}}},
         {"Accuracy, %",
          "epoch",
          2,
-         {{"training", "one", n, epoch[EPOCH], epoch[ACCURACY]},
-          {held_out, "two", n, epoch[EPOCH], epoch[HELD_OUT_ACCURACY]}}},
-        {"Learning rate", "epoch", 1, {{"of the steps", "one", steps, step[AT], step[RATE]}}}};
+         {{"training", "one", "epoch", "epoch", "accuracy"},
+          {held_out, "two", "epoch", "epoch", "held_out_accuracy"}}},
+        {"Learning rate", "epoch", 1, {{"of the steps", "one", "step", "at", "lr"}}}};
 
+    if (last_event(r->events, "step") == NULL && last_event(r->events, "epoch") == NULL)
+        return;
     fputs("<h2>Training</h2>\n<div class=\"columns\">\n", f);
     for (size_t i = 0; i < sizeof charts / sizeof charts[0]; i++)
-        chart_draw(f, &charts[i]);
+        chart_draw(f, &charts[i], r->events);
     fputs("</div>\n", f);
-}
-
-/* 0 on success. */
-static int put_curves(FILE *f, const report *r)
-{
-    const history *h = r->history;
-    if (h == NULL || h->n_epoch + h->n_step == 0)
-        return 0;
-    const size_t n = (size_t)h->n_epoch, steps = (size_t)h->n_step;
-    double *all = calloc(EPOCH_COLUMNS * n + STEP_COLUMNS * steps, sizeof *all);
-    double *epoch[EPOCH_COLUMNS], *step[STEP_COLUMNS];
-    if (all == NULL)
-        return -1;
-    for (size_t k = 0; k < EPOCH_COLUMNS; k++)
-        epoch[k] = all + k * n;
-    for (size_t k = 0; k < STEP_COLUMNS; k++)
-        step[k] = all + EPOCH_COLUMNS * n + k * steps;
-    fill_columns(h, epoch, step);
-    draw_curves(f, r, epoch, step);
-    free(all);
-    return 0;
 }
 
 /* ---- confused classes ---- */
@@ -235,24 +257,77 @@ static int put_mistakes(FILE *f, const report *r)
     return failed;
 }
 
+/* ---- words ---- */
+
+static void put_title(FILE *f, const json_t *start)
+{
+    put_escaped(f, FOR_XML, "%s on %s", text(start, "model"), text(start, "data"));
+}
+
+static void put_outcome(FILE *f, const report *r, const json_t *start)
+{
+    const json_t *end = last_event(r->events, "end"), *epoch = last_event(r->events, "epoch");
+    const double best = number(end, "best_epoch");
+    put_escaped(f, FOR_XML, "<p>%s %g of %g epochs",
+                json_is_true(json_object_get(end, "interrupted")) ? "Interrupted after"
+                                                                  : "Trained for",
+                number(epoch, "epoch"), number(start, "epochs"));
+    if (epoch != NULL)
+        put_escaped(f, FOR_XML, ": accuracy %.2f %% of the %s part, loss %.4f",
+                    number(epoch, "held_out_accuracy"), r->held_out_name,
+                    number(epoch, "held_out_loss"));
+    if (best > 0)
+        put_escaped(f, FOR_XML,
+                    "; the best %.2f %% in epoch %g, chosen by the same part, which is then no "
+                    "independent one",
+                    number(end, "best_accuracy"), best);
+    fprintf(f, ". %.1f s.</p>\n", number(end, "seconds"));
+}
+
+/* What the run was made with: the members of its first event. */
+static void put_settings(FILE *f, const json_t *start)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    put_escaped(f, FOR_XML, "<h2>This run</h2>\n<pre>%s</pre>\n<dl>\n", text(start, "command"));
+    json_object_foreach((json_t *)start, key, value)
+    {
+        if (strcmp(key, "event") == 0 || strcmp(key, "command") == 0)
+            continue;
+        put_escaped(f, FOR_XML, "<dt>%s</dt><dd>", key);
+        if (json_is_string(value))
+            put_escaped(f, FOR_XML, "%s", json_string_value(value));
+        else if (json_is_boolean(value))
+            fputs(json_is_true(value) ? "yes" : "no", f);
+        else
+            fprintf(f, "%.10g", json_number_value(value));
+        fputs("</dd>\n", f);
+    }
+    fputs("</dl>\n", f);
+}
+
 /* ---- the page ---- */
 
 int report_write(FILE *f, const void *source)
 {
     const report *r = source;
-    put_escaped(f, FOR_XML,
-                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                "<title>%s</title>\n<style>\n",
-                r->title);
+    const json_t *start = last_event(r->events, "start");
+    if (start == NULL)
+        return -1;
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+          f);
+    put_title(f, start);
+    fputs("</title>\n<style>\n", f);
     for (size_t i = 0; i < sizeof page_style / sizeof page_style[0]; i++)
         fputs(page_style[i], f);
-    put_escaped(f, FOR_XML, "</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n<p>%s</p>\n", r->title,
-                r->summary);
-    const int failed = put_curves(f, r) | put_classes(f, r) | put_mistakes(f, r);
-    put_escaped(f, FOR_XML, "<h2>This run</h2>\n<pre>%s</pre>\n<dl>\n", r->command);
-    for (int i = 0; i < r->n_fact; i++)
-        put_escaped(f, FOR_XML, "<dt>%s</dt><dd>%s</dd>\n", r->fact[i].name, r->fact[i].value);
-    fputs("</dl>\n</main>\n</body>\n</html>\n", f);
+    fputs("</style>\n</head>\n<body>\n<main>\n<h1>", f);
+    put_title(f, start);
+    fputs("</h1>\n", f);
+    put_outcome(f, r, start);
+    put_curves(f, r);
+    const int failed = put_classes(f, r) | put_mistakes(f, r);
+    put_settings(f, start);
+    fputs("</main>\n</body>\n</html>\n", f);
     return failed || ferror(f);
 }

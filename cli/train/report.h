@@ -1,29 +1,24 @@
 /* report.h - a training as one HTML page (report.html): curves, confused classes, confident
- * mistakes, settings.
+ * mistakes, settings, from its metrics.jsonl and from what the net takes the held-out images for.
  *
- * The page needs no other file, no script and no network. Whatever is not known is left NULL, 0 or
- * NaN, and the page goes without it. All names are text from anywhere and are escaped. */
+ * The page needs no other file, no script and no network. Whatever is not known is left NULL or 0,
+ * and the page goes without it. All names are text from anywhere and are escaped. */
 #ifndef CLI_TRAIN_REPORT_H
 #define CLI_TRAIN_REPORT_H
 
+#include <jansson.h>
+
 #include "cli/page/png.h"
-#include "history.h"
 #include "score.h"
 
 typedef struct {
-    const char *name, *value;
-} report_fact;
-
-typedef struct {
-    const char *title, *summary, *command;
-    const char *held_out_name; /* "test" or "validation" */
-    const history *history;
+    const char *held_out_name;     /* "test" or "validation" */
+    json_t *events;                /* of report_events */
     const answers *answers;        /* of the held-out part, by the last weights */
     const char *const *class_name; /* NULL: their numbers */
-    int n_mistake, n_fact;
+    int n_mistake;
     const int64_t *mistake; /* indices into answers, and their images */
     const picture *image;
-    const report_fact *fact; /* the last lines of the page */
 } report;
 
 enum {
@@ -32,6 +27,10 @@ enum {
     REPORT_MISTAKES = 24
 };
 
+/* Reads the objects of a metrics.jsonl but what a run did behind the checkpoint that the next one
+ * went on from. Lines that are no objects are passed over, as is a file that cannot be read. NULL:
+ * out of memory. */
+json_t *report_events(const char *path);
 /* source: a report. 0 on success; not when out of memory. */
 int report_write(FILE *f, const void *source);
 

@@ -1,20 +1,12 @@
 /* results.c - see results.h. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/machine/machine.h"
-#include "cli/recipe.h"
+#include "cli/json.h"
 #include "report.h"
 #include "results.h"
-#include "settings.h"
 
-enum {
-    BATCH = 100, /* images that are asked about at a time */
-    TEXT = 160,
-    FACTS = 20
-};
+enum { BATCH = 100 }; /* images that are asked about at a time */
 
 /* What the report points to. */
 typedef struct {
@@ -23,10 +15,8 @@ typedef struct {
     float *probability;
     int64_t mistake[REPORT_MISTAKES];
     picture image[REPORT_MISTAKES];
-    int n_mistake, n_fact;
-    const adj_model_card *card; /* the predictor's */
-    char title[TEXT], summary[2 * TEXT], fact_text[FACTS][TEXT];
-    report_fact fact[FACTS];
+    int n_mistake;
+    const char *const *class_names; /* the predictor's */
 } gathered;
 
 /* ---- answers ---- */
@@ -90,7 +80,7 @@ static adj_status gather_answers(const results_of *r, gathered *g, adj_error *er
                                .c = card->channels,
                                .mean = zero,
                                .deviation = one};
-    g->card = card;
+    g->class_names = card->class_names;
     adj_status status = adj_loader_new(r->held_out, &o, &l, error);
     if (status == ADJ_OK)
         status = ask(p, l, r->held_out, g, error);
@@ -142,120 +132,9 @@ static adj_status gather_mistakes(const results_of *r, gathered *g, adj_error *e
     return status;
 }
 
-/* ---- the words ---- */
-
-static void add_fact(gathered *g, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void add_fact(gathered *g, const char *name, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g->fact[g->n_fact] = (report_fact){name, g->fact_text[g->n_fact]};
-    vsnprintf(g->fact_text[g->n_fact++], TEXT, format, args);
-    va_end(args);
-}
-
-static void list_outcome(const results_of *r, gathered *g)
-{
-    const history *h = r->history;
-    if (h->n_epoch > 0) {
-        const history_epoch_entry *last = &h->epoch[h->n_epoch - 1];
-        add_fact(g, "accuracy", "%.2f %% of the %s part, loss %.4f", last->held_out_accuracy,
-                 r->held_out_name, last->held_out_loss);
-    }
-    if (r->best_epoch > 0)
-        add_fact(g, "best",
-                 "%.2f %% in epoch %lld, chosen by the %s part: it is no independent one", r->best,
-                 (long long)r->best_epoch, r->held_out_name);
-    add_fact(g, "parameters", "%lld", (long long)adj_trainable_elems(adj_trainer_loss(r->trainer)));
-    add_fact(g, "time", "%.1f s", r->seconds);
-}
-
-static void list_facts(const results_of *r, gathered *g)
-{
-    const train_opts *o = r->o;
-    char version[64] = "", augmentation[AUGMENTATION_TEXT], settings[RECIPE_TEXT];
-    const machine_facts machine = machine_look("");
-    const adj_recipe recipe = recipe_of(o);
-    const adj_fit_progress at = adj_trainer_progress(r->trainer);
-    (void)adj_backend_describe("onednn", version, sizeof version);
-    add_fact(g, "model", "%s, images of %lld x %lld x %lld, %lld classes", o->model,
-             (long long)g->card->height, (long long)g->card->width, (long long)g->card->channels,
-             (long long)g->card->classes);
-    add_fact(g, "data", "%s: %lld images to train on, %lld in the %s part", data_name(o->data.path),
-             (long long)r->train->n, (long long)r->held_out->n, r->held_out_name);
-    add_fact(g, "epochs", "%lld", (long long)o->epochs);
-    add_fact(g, "optimizer", "%s", recipe_text(&recipe, settings));
-    add_fact(g, "augmentation", "%s", augmentation_text(o, augmentation));
-    add_fact(g, "class weights", "%s", o->class_weights);
-    add_fact(g, "seed", "%lld", (long long)o->seed);
-    add_fact(g, "precision", "%s, %s math", o->precision, o->math);
-    if (at.loss_scale > 0)
-        add_fact(g, "loss scale", "%g, %lld steps skipped", at.loss_scale, (long long)at.skipped);
-    add_fact(g, "backend, threads", "%s, %lld", o->backend, (long long)o->threads);
-    add_fact(g, "processor", "%s", machine.name);
-    add_fact(g, "versions", "adjoint %s, oneDNN %s", adj_version_text(), version);
-}
-
-static void write_words(const results_of *r, gathered *g)
-{
-    long long epochs =
-        r->history->n_epoch > 0 ? r->history->epoch[r->history->n_epoch - 1].epoch : 0;
-    snprintf(g->title, sizeof g->title, "%s on %s", r->o->model, data_name(r->o->data.path));
-    snprintf(g->summary, sizeof g->summary, "%s %lld of %lld epochs.",
-             r->interrupted ? "Interrupted after" : "Trained for", epochs, (long long)r->o->epochs);
-    list_outcome(r, g);
-    list_facts(r, g);
-}
-
-static int is_plain_word(const char *word)
-{
-    return word[0] != '\0' &&
-           word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                             "-_./=,:+@%")] == '\0';
-}
-
-/* As a shell takes it. NULL: out of memory. To be freed. */
-static char *command_line(int argc, char **argv)
-{
-    char *line = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&line, &size);
-    if (f == NULL)
-        return NULL;
-    fputs("adjoint train", f);
-    for (int i = 1; i < argc; i++) {
-        int plain = is_plain_word(argv[i]);
-        fputs(plain ? " " : " '", f);
-        for (const char *c = argv[i]; *c != '\0'; c++)
-            fputs(*c == '\'' ? "'\\''" : (char[]){*c, '\0'}, f);
-        fputs(plain ? "" : "'", f);
-    }
-    return fclose(f) == 0 ? line : NULL;
-}
-
 /* ---- all ---- */
 
 static int write_page(FILE *f, void *user) { return report_write(f, user); }
-
-static adj_status write_gathered(const results_of *r, gathered *g, const char *line,
-                                 const char *path, adj_error *error)
-{
-    write_words(r, g);
-    report page = {.title = g->title,
-                   .summary = g->summary,
-                   .command = line,
-                   .held_out_name = r->held_out_name,
-                   .history = r->history,
-                   .answers = &g->answers,
-                   .class_name = g->card->class_names,
-                   .n_mistake = g->n_mistake,
-                   .n_fact = g->n_fact,
-                   .mistake = g->mistake,
-                   .image = g->image,
-                   .fact = g->fact};
-    return adj_file_replace(path, write_page, &page, error);
-}
 
 static void gathered_free(gathered *g)
 {
@@ -267,26 +146,26 @@ static void gathered_free(gathered *g)
     free(g);
 }
 
-static adj_status gather_and_write(const results_of *r, gathered *g, const char *line,
-                                   const char *path, adj_error *error)
-{
-    adj_status status = gather_answers(r, g, error);
-    if (status == ADJ_OK)
-        status = gather_mistakes(r, g, error);
-    if (status == ADJ_OK)
-        status = write_gathered(r, g, line, path, error);
-    return status;
-}
-
 adj_status results_write(const results_of *r, const char *path, adj_error *error)
 {
     gathered *g = calloc(1, sizeof *g);
-    char *line = command_line(r->argc, r->argv);
-    adj_status status = g != NULL && line != NULL
-                            ? gather_and_write(r, g, line, path, error)
-                            : adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    if (g != NULL)
-        gathered_free(g);
-    free(line);
+    if (g == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    json_t *events = report_events(r->metrics);
+    adj_status status = json_is_out_of_memory() ? adj_error_set(error, ADJ_ENOMEM, "out of memory")
+                                                : gather_answers(r, g, error);
+    if (status == ADJ_OK)
+        status = gather_mistakes(r, g, error);
+    report page = {.held_out_name = r->held_out_name,
+                   .events = events,
+                   .answers = &g->answers,
+                   .class_name = g->class_names,
+                   .n_mistake = g->n_mistake,
+                   .mistake = g->mistake,
+                   .image = g->image};
+    if (status == ADJ_OK)
+        status = adj_file_replace(path, write_page, &page, error);
+    json_decref(events);
+    gathered_free(g);
     return status;
 }

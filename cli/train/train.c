@@ -16,6 +16,7 @@
 #include "cli/model.h"
 #include "cli/mpirun.h"
 #include "cli/output.h"
+#include "cli/repeat.h"
 #include "cli/standard.h"
 #include "cli/terminal.h"
 #include "data.h"
@@ -392,28 +393,13 @@ static int is_stopped(const training *t, adj_status ended)
     return interrupt_signal() != 0 || (is_cut_short && !t->told.failed);
 }
 
-static int save_report(training *t, const adj_fit_progress *at, int argc, char **argv)
+static int save_report(const training *t)
 {
     adj_error error = {0};
-    history course = {0};
-    const results_of r = {.o = t->o,
-                          .train = t->train,
-                          .held_out = t->test,
-                          .held_out_name = t->told.held_out_name,
-                          .trainer = t->trainer,
-                          .history = &course,
-                          .argc = argc,
-                          .argv = argv,
-                          .best_epoch = at->best_epoch,
-                          .best = 100 * at->best_accuracy,
-                          .seconds = seconds_now() - t->told.shown.started,
-                          .interrupted = is_stopped(t, ADJ_OK)};
+    const results_of r = {t->trainer, t->test, t->told.held_out_name, t->out.metrics};
     if (t->out.report == NULL)
         return CONTINUE;
-    history_read(&course, t->out.metrics);
-    const adj_status status = results_write(&r, t->out.report, &error);
-    history_free(&course);
-    if (status != ADJ_OK)
+    if (results_write(&r, t->out.report, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", error.message);
     say_wrapped(NULL, "report written to %s", t->out.report);
     return CONTINUE;
@@ -428,21 +414,20 @@ static int begin(training *t)
 }
 
 /* What the first rank tells and writes when the steps are done. */
-static int finish(training *t, const adj_fit_progress *at, adj_status ended, const adj_error *why,
-                  int argc, char **argv)
+static int finish(training *t, const adj_fit_progress *at, adj_status ended, const adj_error *why)
 {
     tell_end(&t->told, t->trainer, is_stopped(t, ended));
     say_where_best_is(t, at);
     int status = save(t, why);
     if (t->told.failed || log_end(&t->told, t->trainer, is_stopped(t, ended)) != 0)
         return log_failed(t);
-    if (ended != ADJ_OK || status != CONTINUE || save_report(t, at, argc, argv) != CONTINUE)
+    if (ended != ADJ_OK || status != CONTINUE || save_report(t) != CONTINUE)
         return EXIT_FAILED;
     return EXIT_OK;
 }
 
 /* Where steps have failed among several ranks, what there is of a step is not kept. */
-static int run(training *t, int argc, char **argv)
+static int run(training *t)
 {
     const terminal none = {0}; /* what mpirun shows, it has from a terminal that nobody sees */
     adj_error why = {0};
@@ -465,7 +450,7 @@ static int run(training *t, int argc, char **argv)
         return complain("train", EXIT_FAILED, "%s%s", at.unsaved ? "--checkpoint: " : "",
                         why.message);
     if (is_first(t))
-        status = finish(t, &at, ended, &why, argc, argv);
+        status = finish(t, &at, ended, &why);
     const int number = interrupt_signal();
     return status == EXIT_OK && number != 0 ? EXIT_SIGNAL + number : status;
 }
@@ -484,6 +469,9 @@ int command_train(int argc, char **argv)
     adj_tensors *resumed = NULL;
     char model[MODEL_NAME];
 
+    repeat_command(t.told.command, sizeof t.told.command, "train");
+    for (int i = 1; i < argc; i++)
+        repeat_word(t.told.command, sizeof t.told.command, argv[i]);
     int status = parse_train(&o, argc, argv);
     if (status == CONTINUE)
         status = mpirun_join("train", o.rank_timeout, &t.group);
@@ -502,7 +490,7 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE && o.resume)
         status = resume(&t);
     if (status == CONTINUE)
-        status = run(&t, argc, argv);
+        status = run(&t);
     /* Each line was written at once: closing loses nothing. */
     if (t.told.log != NULL)
         fclose(t.told.log);

@@ -6,6 +6,6 @@ int main(int argc, char **argv)
     int classes = argc == 2 ? atoi(argv[1]) : 0;
     report_sample *s = classes >= 2 && classes <= SAMPLE_CLASSES ? sample_report(classes) : NULL;
     int failed = s == NULL || report_write(stdout, &s->report);
-    free(s);
+    sample_free(s);
     return failed;
 }

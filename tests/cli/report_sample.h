@@ -17,10 +17,6 @@ enum { SAMPLE_CLASSES = 200, SAMPLE_IMAGES = 2000, SAMPLE_EPOCHS = 7 };
 typedef struct {
     report report;
     answers answers;
-    history history;
-    history_epoch_entry epoch[SAMPLE_EPOCHS];
-    history_step_entry step[20 * SAMPLE_EPOCHS];
-    report_fact fact[2];
     picture image[3];
     int32_t truth[SAMPLE_IMAGES], guess[SAMPLE_IMAGES];
     float probability[SAMPLE_IMAGES];
@@ -30,14 +26,24 @@ typedef struct {
     char long_name[400];
 } report_sample;
 
-static inline void sample_course(report_sample *s)
+static inline json_t *sample_events(const report_sample *s)
 {
-    for (int i = 0; i < SAMPLE_EPOCHS; i++)
-        s->epoch[i] = (history_epoch_entry){2.0 / (i + 1), 100.0 - 50.0 / (i + 1),
-                                            2.2 / (i + 1), 100.0 - 55.0 / (i + 1),
-                                            1.5,           i + 1};
+    json_t *list = json_array();
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "event", "start",
+                                          "model", EVIL, "data", EVIL, "command", EVIL, EVIL, EVIL,
+                                          "epochs", SAMPLE_EPOCHS));
+    json_object_set_new(json_array_get(list, 0), "long", json_string(s->long_name));
     for (int i = 0; i < 20 * SAMPLE_EPOCHS; i++)
-        s->step[i] = (history_step_entry){(i + 1) / 20.0, 40.0 / (i + 20), 0.1 * (1 - i / 140.0)};
+        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f}", "event", "step", "at",
+                                              (i + 1) / 20.0, "loss", 40.0 / (i + 20), "lr",
+                                              0.1 * (1 - i / 140.0)));
+    for (int i = 0; i < SAMPLE_EPOCHS; i++)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "event", "epoch", "epoch",
+                                        i + 1, "loss", 2.0 / (i + 1), "accuracy",
+                                        100.0 - 50.0 / (i + 1), "held_out_loss", 2.2 / (i + 1),
+                                        "held_out_accuracy", 100.0 - 55.0 / (i + 1)));
+    return list;
 }
 
 static inline void sample_answers(report_sample *s, int classes)
@@ -64,33 +70,30 @@ static inline void sample_pictures(report_sample *s)
     s->image[2] = (picture){2, 8, 1, s->pixels};
 }
 
-/* NULL: out of memory. To be freed by free(). */
+/* NULL: out of memory. To be freed by sample_free. */
 static inline report_sample *sample_report(int classes)
 {
     report_sample *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
-    sample_course(s);
     sample_answers(s, classes);
     sample_pictures(s);
     static const int64_t mistakes[3] = {5, 10, 15};
-    s->fact[0] = (report_fact){EVIL, EVIL};
-    s->fact[1] = (report_fact){"long", s->long_name};
-    s->history = (history){
-        .n_epoch = SAMPLE_EPOCHS, .n_step = 20 * SAMPLE_EPOCHS, .epoch = s->epoch, .step = s->step};
-    s->report = (report){.title = EVIL,
-                         .summary = EVIL,
-                         .command = EVIL,
-                         .held_out_name = "test",
-                         .history = &s->history,
+    s->report = (report){.held_out_name = "test",
+                         .events = sample_events(s),
                          .answers = &s->answers,
                          .class_name = s->names,
                          .n_mistake = 3,
-                         .n_fact = 2,
                          .mistake = mistakes,
-                         .image = s->image,
-                         .fact = s->fact};
+                         .image = s->image};
     return s;
+}
+
+static inline void sample_free(report_sample *s)
+{
+    if (s != NULL)
+        json_decref(s->report.events);
+    free(s);
 }
 
 #endif

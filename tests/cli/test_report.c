@@ -96,7 +96,7 @@ Test(report, hostile_texts_and_many_classes)
     cr_expect_eq(count("<tr>"), 1 + REPORT_PAIRS + 1 + SAMPLE_CLASSES);
     cr_expect_eq(count(" src=\""), 3);
     free(text);
-    free(s);
+    sample_free(s);
 }
 
 Test(report, hostile_texts_and_a_matrix)
@@ -108,17 +108,15 @@ Test(report, hostile_texts_and_a_matrix)
     cr_expect_eq(count("class=\"matrix\""), 1);
     cr_expect_eq(count(" taken for "), REPORT_MATRIX * REPORT_MATRIX + 3); /* cells, pictures */
     free(text);
-    free(s);
+    sample_free(s);
 }
 
 /* A part of 2 of 3: its root is 0.816, times 0.6. */
 Test(report, matrix_and_tables_of_few)
 {
     static const char *const names[] = {"a", "b", "c", NULL};
-    const report r = {.title = "t",
-                      .summary = "s",
-                      .command = "c",
-                      .held_out_name = "test",
+    const report r = {.held_out_name = "test",
+                      .events = json_pack("[{s:s}]", "event", "start"),
                       .answers = &few,
                       .class_name = names};
     write_page(&r);
@@ -128,23 +126,30 @@ Test(report, matrix_and_tables_of_few)
     cr_expect_eq(count("title=\"3 taken for 3: 0 of 0\"></td>"), 1);
     cr_expect_eq(count("<td>3</td><td>40.0 %</td><td>66.7 %</td><td>50.0 %</td>"), 1);
     cr_expect_eq(count("<td>0</td><td>&ndash;</td><td>&ndash;</td><td>&ndash;</td>"), 1);
+    json_decref(r.events);
     free(text);
 }
 
 Test(report, of_nothing)
 {
-    const report r = {.title = "t", .summary = "s", .command = "c", .held_out_name = "test"};
+    const report r = {.held_out_name = "test", .events = json_pack("[{s:s}]", "event", "start")};
     write_page(&r);
     expect_harmless();
     cr_expect_eq(count("<svg"), 0);
     cr_expect_eq(count("<h2"), 1);
+    json_decref(r.events);
     free(text);
 }
 
-/* ---- the course ---- */
+/* ---- events ---- */
+
+static double number(const json_t *events, size_t i, const char *key)
+{
+    return json_number_value(json_object_get(json_array_get(events, i), key));
+}
 
 /* A run to epoch 2.5 that went on from 1: what it did again counts once. */
-Test(report, history_of_a_log)
+Test(report, events_of_a_log)
 {
     static const char log[] =
         "{\"event\":\"start\"}\nnonsense\n[]\n{\"event\":\"step\"}\n"
@@ -158,24 +163,23 @@ Test(report, history_of_a_log)
         "{\"event\":\"step\",\"at\":2.5,\"loss\":1,\"lr\":0.1}\n"
         "{\"event\":\"epoch\",\"epoch\":2,\"loss\":1.5}\n"
         "{\"event\":\"epoch\",\"epoch\":3,\"loss\":9}\n{\"event\":\"st";
-    history h = {0};
     const temporary file = temporary_file();
     FILE *f = fopen(file.s, "w");
     fputs(log, f);
     fclose(f);
-    history_read(&h, file.s);
+    json_t *e = report_events(file.s);
     unlink(file.s);
-    cr_assert_eq(h.n_step, 3);
-    cr_expect_eq(h.step[0].loss, 4);
-    cr_expect_eq(h.step[1].loss, 1);
-    cr_expect_eq(h.step[2].at, 2.5);
-    cr_expect_eq(h.step[2].loss, 1);
-    cr_assert_eq(h.n_epoch, 3);
-    cr_expect_eq(h.epoch[0].held_out_accuracy, 50);
-    cr_expect(isnan(h.epoch[0].held_out_loss));
-    cr_expect_eq(h.epoch[1].loss, 1.5);
-    cr_expect_eq(h.epoch[2].loss, 9);
-    history_free(&h);
-    history_read(&h, "/nowhere/log");
-    cr_expect_eq(h.n_step, 0);
+    cr_assert_eq(json_array_size(e), 9);
+    cr_expect_eq(number(e, 2, "loss"), 4);
+    cr_expect_eq(number(e, 3, "held_out_accuracy"), 50);
+    cr_expect_eq(number(e, 4, "at"), 1);
+    cr_expect_eq(number(e, 5, "loss"), 1);
+    cr_expect_eq(number(e, 6, "at"), 2.5);
+    cr_expect_eq(number(e, 6, "loss"), 1);
+    cr_expect_eq(number(e, 7, "loss"), 1.5);
+    cr_expect_eq(number(e, 8, "loss"), 9);
+    json_decref(e);
+    e = report_events("/nowhere/log");
+    cr_expect_eq(json_array_size(e), 0);
+    json_decref(e);
 }
