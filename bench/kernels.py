@@ -6,8 +6,8 @@ of the machine's multiply-add peak in that type (`adjoint version --machine`), b
 the peak is: where neighbours work on the same cores these are far apart. Winograd's algorithm and, in f32, products of
 bf16 parts exceed the peak. A run of everything takes a quarter of an hour."""
 import argparse
+import json
 import pathlib
-import re
 import subprocess
 
 import grid
@@ -36,9 +36,9 @@ def parse():
 
 def peaks(tool):
     """GFLOP/s by type."""
-    text = subprocess.run([tool, "version", "--machine"], capture_output=True, text=True, check=True).stdout
-    found = {t: re.search(rf"^{t} multiply-add: (\d+) GFLOP/s", text, re.M) for t in ("f32", "bf16")}
-    return {t: float(m.group(1)) for t, m in found.items() if m}
+    text = subprocess.run([tool, "version", "--machine", "--json"], capture_output=True, text=True, check=True).stdout
+    found = json.loads(text)["machine"]["multiply_add"]
+    return {t: 1e-9 * found[t]["flops"] for t in ("f32", "bf16") if found[t]["flops"]}
 
 
 def row(c, direction, cells, peak):

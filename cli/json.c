@@ -52,6 +52,75 @@ json_t *json_sizes(int64_t n, const int64_t size[])
     return list;
 }
 
+/* A value on the line of its key: of an object "key value, ...", of a list its values. */
+static void put_value(FILE *f, const json_t *v)
+{
+    const char *key = NULL, *between = "";
+    json_t *member = NULL;
+    json_object_foreach((json_t *)v, key, member)
+    {
+        fprintf(f, "%s%s ", between, key);
+        put_value(f, member);
+        between = ", ";
+    }
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        if (i > 0)
+            fputs(", ", f);
+        put_value(f, json_array_get(v, i));
+    }
+    if (json_is_string(v))
+        put_text(f, "%s", json_string_value(v));
+    else if (json_is_real(v))
+        fprintf(f, "%.5g", json_real_value(v));
+    else if (json_is_integer(v))
+        fprintf(f, "%lld", (long long)json_integer_value(v));
+    else if (json_is_boolean(v))
+        fputs(json_is_true(v) ? "yes" : "no", f);
+    else if (json_is_null(v))
+        fputs("not known", f);
+}
+
+static void put_members(FILE *f, const json_t *j, int indent)
+{
+    const char *key = NULL;
+    json_t *member = NULL;
+    json_object_foreach((json_t *)j, key, member)
+    {
+        const json_t *first = json_is_array(member) ? json_array_get(member, 0) : NULL;
+        fprintf(f, "%*s%s:", indent, "", key);
+        if (!json_is_object(member) && !json_is_object(first)) {
+            fputc(' ', f);
+            put_value(f, member);
+        }
+        fputc('\n', f);
+        if (json_is_object(member))
+            put_members(f, member, indent + 2);
+        for (size_t i = 0; json_is_object(first) && i < json_array_size(member); i++) {
+            fprintf(f, "%*s", indent + 2, "");
+            put_value(f, json_array_get(member, i));
+            fputc('\n', f);
+        }
+    }
+}
+
+/* Says once that memory was short. */
+static int end(json_t *j, int failed)
+{
+    json_decref(j);
+    if (out_of_memory && !is_reported)
+        fputs("adjoint: out of memory\n", stderr);
+    is_reported |= out_of_memory;
+    return failed;
+}
+
+int json_print(FILE *f, json_t *j, int failed)
+{
+    failed |= j == NULL || out_of_memory;
+    if (!failed)
+        put_members(f, j, 0);
+    return end(j, failed || ferror(f));
+}
+
 int json_write(FILE *f, json_t *j, size_t flags, int failed)
 {
     failed |= j == NULL || out_of_memory;
@@ -59,9 +128,5 @@ int json_write(FILE *f, json_t *j, size_t flags, int failed)
     failed |= text == NULL || out_of_memory || fputs(text, f) == EOF || fputc('\n', f) == EOF ||
               fflush(f) != 0;
     free(text);
-    json_decref(j);
-    if (out_of_memory && !is_reported)
-        fputs("adjoint: out of memory\n", stderr);
-    is_reported |= out_of_memory;
-    return failed;
+    return end(j, failed);
 }

@@ -41,69 +41,7 @@ static description look(int measure)
     return d;
 }
 
-/* ---- text ---- */
-
-static void print_peak(const char *type, const machine_peak *p)
-{
-    if (p->flops > 0)
-        say("%s multiply-add: %.0f GFLOP/s by %s", type, 1e-9 * p->flops, p->unit);
-    else if (p->is_native == 0)
-        say("%s multiply-add: none; converted to f32", type);
-    else
-        say("%s multiply-add: %s", type, p->is_native > 0 ? "native, not measured" : "unknown");
-}
-
-static void print_bandwidth(const char *of, double bytes)
-{
-    if (bytes > 0)
-        say("%s read: %.1f GB/s", of, 1e-9 * bytes);
-    else
-        say("%s read: unknown", of);
-}
-
-static void print_number(const char *label, int n)
-{
-    if (n > 0)
-        say("%s: %d", label, n);
-    else
-        say("%s: unknown", label);
-}
-
-static void print_machine(const machine_facts *m, const machine_speed *s)
-{
-    say("instruction sets: %s", m->features[0] != '\0' ? m->features : "unknown");
-    if (m->features[0] != '\0')
-        say("AMX: %s", machine_has(m, "amx_tile") ? "yes" : "no");
-    print_number("cores of the machine", m->cores);
-    print_number("processors of the machine", m->processors);
-    char spin[64];
-    const char *setting = spin_setting(spin, sizeof spin);
-    say("waiting threads: %s", setting != NULL ? setting : "as OpenMP has them");
-    printf("measured with %d threads in %.0f ms:\n", s->threads, 1e3 * s->seconds);
-    print_peak("f32", &s->f32);
-    print_peak("bf16", &s->bf16);
-    print_peak("f16", &s->f16);
-    print_bandwidth("L2", s->l2);
-    print_bandwidth("L3", s->l3);
-    print_bandwidth("memory", s->memory);
-}
-
-static void print(const description *d)
-{
-    const machine_facts *m = &d->machine;
-    printf("adjoint %s\n", adj_version_text());
-    say("%s", m->name);
-    say("oneDNN %s, up to %s", d->onednn, d->onednn_isa);
-    say("adjoint's own kernels: %s", d->direct_isa);
-    for (int i = 0; i < m->n_cache; i++)
-        say("%sL%d %s %zu KiB", i == 0 ? "caches: " : "        ", m->cache[i].level,
-            m->cache[i].type, m->cache[i].bytes >> 10);
-    printf("threads: %d, of %d processors\n", d->threads, d->processors);
-    if (d->is_measured)
-        print_machine(m, &d->speed);
-}
-
-/* ---- JSON; what is not known is null ---- */
+/* ---- what is not known is null ---- */
 
 static json_t *known(double v) { return v > 0 ? json_real(v) : json_null(); }
 static json_t *known_integer(json_int_t v) { return v > 0 ? json_integer(v) : json_null(); }
@@ -153,16 +91,18 @@ static json_t *machine_json(const machine_facts *m, const machine_speed *s)
                      known(s->l2), "l3", known(s->l3), "memory", known(s->memory));
 }
 
+static json_t *description_json(const description *d)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i, s:o*}", "adjoint",
+                     adj_version_text(), "cpu", d->machine.name, "onednn", "version", d->onednn,
+                     "isa", d->onednn_isa, "direct", "isa", d->direct_isa, "caches",
+                     caches_json(&d->machine), "threads", d->threads, "processors", d->processors,
+                     "machine", d->is_measured ? machine_json(&d->machine, &d->speed) : NULL);
+}
+
 static int write_json(FILE *f, const void *source)
 {
-    const description *d = source;
-    json_t *j =
-        json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i, s:o*}", "adjoint",
-                  adj_version_text(), "cpu", d->machine.name, "onednn", "version", d->onednn, "isa",
-                  d->onednn_isa, "direct", "isa", d->direct_isa, "caches", caches_json(&d->machine),
-                  "threads", d->threads, "processors", d->processors, "machine",
-                  d->is_measured ? machine_json(&d->machine, &d->speed) : NULL);
-    return json_write(f, j, JSON_PAGE, 0);
+    return json_write(f, description_json(source), JSON_PAGE, 0);
 }
 
 int command_version(int argc, char **argv)
@@ -192,6 +132,6 @@ int command_version(int argc, char **argv)
         return status;
     const description d = look(machine != 0);
     if (json == NULL)
-        return print(&d), EXIT_OK;
+        return json_print(stdout, description_json(&d), 0) == 0 ? EXIT_OK : EXIT_FAILED;
     return write_only("version", &(output_file){"--json", json, OUTPUT_REPORT}, write_json, &d);
 }

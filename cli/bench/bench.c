@@ -3,8 +3,6 @@
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
 #include "bench.h"
 
-#include <math.h>
-
 #include "cli/command.h"
 #include "cli/mpirun.h"
 #include "cli/output.h"
@@ -59,8 +57,6 @@ static int read_options(bench_opts *o, int argc, char **argv)
          "of each measurement; default: 3, of one kernel 0.5; of --raw altogether, 20",
          .real = &o->seconds, .range = {0, 3600}},
         {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
-        {"--trace", "FILE", "one step for a trace viewer (Chrome's JSON); - is standard output",
-         .text = &o->trace},
         {"--raw", "",
          "of the model: each convolution's planned and fastest kernel alone, their sums and the "
          "plan's regret, which is planned over fastest",
@@ -85,7 +81,6 @@ static int check_goes_with(const bench_opts *o)
         {o->infer, o->op.op == NULL, "--infer goes with --model"},
         {o->raw, o->op.op == NULL, "--raw goes with --model"},
         {o->profile, step, "--profile goes with --model"},
-        {o->trace != NULL, step, "--trace goes with --model"},
         {o->tune, o->op.op == NULL, "--tune goes with --model"},
         {o->precision_word != NULL, o->op.op == NULL,
          "--precision goes with --model; the kernels of --op are of --dtype"},
@@ -129,51 +124,13 @@ static int parse(bench_opts *o, int argc, char **argv)
     return status;
 }
 
-int bench_prints(const bench_opts *o) { return !is_stdout(o->json) && !is_stdout(o->trace); }
+int bench_prints(const bench_opts *o) { return !is_stdout(o->json); }
 
 /* ---- whole steps ---- */
-
-static void print_step(const bench_opts *o, const bench_net *n, const bench_step_time *t)
-{
-    adj_exec_info info = adj_exec_stats(n->exec);
-    const spread *s = &t->time;
-    say("%s, batch %lld, %s%s, %s, %lld threads", o->model, (long long)o->batch,
-        o->precision != ADJ_PRECISION_AS_BUILT ? "mixed f32 and " : "",
-        o->precision != ADJ_PRECISION_AS_BUILT ? o->precision_word : adj_dtype_name(o->dtype),
-        o->infer ? "inference" : "training", (long long)o->threads);
-    printf("  median %.3f ms, minimum %.3f ms, quartiles %.3f and %.3f ms over %d steps\n",
-           1e3 * s->median, 1e3 * s->min, 1e3 * s->q1, 1e3 * s->q3, s->n);
-    printf("  %.0f images/s, %.1f GFLOP/s\n", (double)o->batch / s->median,
-           1e-9 * n->flop / s->median);
-    printf("  built and planned in %.0f ms: %d steps, %d reorders, %d on naive",
-           1e3 * n->plan_seconds, info.steps, info.reorders, info.naive_steps);
-    if (info.recomputed > 0)
-        printf("; %d activations recomputed", info.recomputed);
-    printf("\n");
-    if (o->tune)
-        printf("  tuned: %d candidates timed, %d steps from the file\n", info.timed, info.cached);
-    printf("  arena %.2f MB (%.2f MB live at most), kept %.2f MB, peak resident %.1f MB\n",
-           1e-6 * (double)info.arena_bytes, 1e-6 * (double)info.live_bytes,
-           1e-6 * (double)info.storage_bytes, 1e-6 * (double)t->peak_rss);
-    printf("  %s reads %.2f MB and writes %.2f MB\n", o->infer ? "a run" : "a step",
-           1e-6 * (double)info.read_bytes, 1e-6 * (double)info.written_bytes);
-    if (!isnan(t->loss))
-        printf("  loss %.6g\n", t->loss);
-}
 
 static int failed(const bench_net *n)
 {
     return complain("bench", n->usage ? EXIT_USAGE : EXIT_FAILED, "%s", n->m.error.message);
-}
-
-static int profile(const bench_opts *o, bench_net *n, bench_profile *p)
-{
-    if (!o->profile && o->trace == NULL)
-        return EXIT_OK;
-    if (bench_profile_run(p, n, o) != ADJ_OK)
-        return failed(n);
-    const output_file file = {"--trace", o->trace, OUTPUT_REPORT};
-    return write_output("bench", &file, bench_trace, p);
 }
 
 static int bench_steps(const bench_opts *o)
@@ -186,16 +143,12 @@ static int bench_steps(const bench_opts *o)
         status = failed(&n);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
-    if (status == EXIT_OK && bench_prints(o))
-        print_step(o, &n, &t);
+    const adj_exec_info info = adj_exec_stats(n.exec); /* of the plan that is not profiled */
+    if (status == EXIT_OK && o->profile && bench_profile_run(&p, &n, o) != ADJ_OK)
+        status = failed(&n);
+    const bench_report report = {o, &n, &info, &t, o->profile ? &p : NULL, NULL};
     if (status == EXIT_OK)
-        status = profile(o, &n, &p);
-    if (status == EXIT_OK && bench_prints(o) && o->profile)
-        bench_profile_print(stdout, &p);
-    const bench_report report = {o, &n, &t, o->profile ? &p : NULL, NULL};
-    if (status == EXIT_OK)
-        status = write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT},
-                              bench_json_step, &report);
+        status = bench_write(o, report.profile, bench_json_step, &report);
     bench_profile_free(&p);
     bench_net_close(&n);
     return status;
@@ -221,9 +174,8 @@ int command_bench(int argc, char **argv)
     bench_opts o;
     int status = parse(&o, argc, argv);
     if (status == CONTINUE && mpirun_rank_here() == 0) { /* which alone writes them */
-        const output_file files[] = {{"--trace", o.trace, OUTPUT_REPORT},
-                                     {"--json", o.json, OUTPUT_REPORT}};
-        status = check_outputs("bench", sizeof files / sizeof files[0], files);
+        const output_file file = {"--json", o.json, OUTPUT_REPORT};
+        status = check_outputs("bench", 1, &file);
     }
     if (status != CONTINUE)
         return status;

@@ -8,7 +8,7 @@
 
 typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
-    const char *model, *backend, *impl, *math, *precision_word, *trace, *json;
+    const char *model, *backend, *impl, *math, *precision_word, *json;
     int64_t batch, threads, infer, tune, raw, all, warm, profile;
     double seconds; /* of each measurement, of --raw altogether */
     adj_dtype dtype;
@@ -18,7 +18,6 @@ typedef struct {
     const adj_backend *const *backends;   /* NULL: the built-in ones; of ranks, and of tests */
     const adj_data_parallel_opts *shared; /* of a training step; NULL: it is one process's alone */
     int runs;                             /* that are timed; 0: for so many seconds */
-    const char *command;                  /* that complains */
 } bench_opts;
 
 /* Exit statuses: of --op; of --raw; of whole steps by several ranks, among which there are more

@@ -1,7 +1,9 @@
-/* json.c - what adjoint bench measured as one JSON object, and a step's trace. */
+/* json.c - what adjoint bench measured as one JSON object, or as text. */
 #include "json.h"
 
+#include "cli/command.h"
 #include "cli/json.h"
+#include "cli/output.h"
 
 /* Adds the members of more, which is freed. 0 on success. */
 static int add(json_t *j, json_t *more)
@@ -24,7 +26,7 @@ static json_t *head(const bench_opts *o)
 
 /* ---- whole steps ---- */
 
-json_t *bench_json_profile(const bench_profile *p)
+static json_t *profile_json(const bench_profile *p)
 {
     json_t *rows = json_array();
     int failed = rows == NULL;
@@ -41,7 +43,7 @@ json_t *bench_json_profile(const bench_profile *p)
     return rows;
 }
 
-int bench_json_step(FILE *f, const void *source)
+json_t *bench_json_step(const void *source)
 {
     const bench_report *r = source;
     const bench_opts *o = r->o;
@@ -49,7 +51,7 @@ int bench_json_step(FILE *f, const void *source)
     const bench_step_time *t = r->time;
     json_t *j = head(o);
     const spread *s = &t->time;
-    const adj_exec_info info = adj_exec_stats(n->exec);
+    const adj_exec_info info = *r->plan;
     int failed =
         add(j, json_pack("{s:I, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
                          (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune, "runs",
@@ -59,7 +61,7 @@ int bench_json_step(FILE *f, const void *source)
                          1e-9 * n->flop / s->median));
     failed |= add(
         j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
-                     "s:o, s:o*}",
+                     "s:o}",
                      "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes,
                      "live_bytes", (json_int_t)info.live_bytes, "storage_bytes",
                      (json_int_t)info.storage_bytes, "read_bytes", (json_int_t)info.read_bytes,
@@ -67,9 +69,38 @@ int bench_json_step(FILE *f, const void *source)
                      "recomputed", info.recomputed, "timed", info.timed, "cached", info.cached,
                      "reorders", info.reorders, "naive_steps", info.naive_steps, "warning",
                      json_text(adj_exec_warning(n->exec)), "peak_rss_bytes",
-                     (json_int_t)t->peak_rss, "loss", json_number(t->loss), "profile",
-                     r->profile != NULL ? bench_json_profile(r->profile) : NULL));
+                     (json_int_t)t->peak_rss, "loss", json_number(t->loss)));
+    return failed ? json_decref(j), NULL : j;
+}
+
+/* ---- writing ---- */
+
+typedef struct {
+    json_t *(*make)(const void *source);
+    const void *source;
+    const bench_profile *profile;
+} writer;
+
+static int write_json(FILE *f, const void *source)
+{
+    const writer *w = source;
+    json_t *j = w->make(w->source);
+    const int failed =
+        w->profile != NULL && json_object_set_new(j, "profile", profile_json(w->profile));
     return json_write(f, j, JSON_PAGE, failed);
+}
+
+int bench_write(const bench_opts *o, const bench_profile *p, json_t *(*make)(const void *source),
+                const void *source)
+{
+    const writer w = {make, source, p};
+    if (bench_prints(o)) {
+        if (json_print(stdout, make(source), 0) != 0)
+            return EXIT_FAILED;
+        if (p != NULL)
+            bench_profile_print(stdout, p);
+    }
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json, &w);
 }
 
 /* ---- kernels alone ---- */
@@ -100,7 +131,7 @@ static json_t *row_json(const bench_row *r)
         r->fastest, "why", json_text(r->why));
 }
 
-static json_t *sums_json(const bench_opts *o, const bench_rows *rows)
+json_t *bench_json_sums(const bench_opts *o, const bench_rows *rows)
 {
     return json_pack(
         "{s:I, s:b, s:b, s:i, s:i, s:f, s:f, s:f, s:o, s:i, s:i}", "batch", (json_int_t)o->batch,
@@ -120,32 +151,7 @@ int bench_json_rows(FILE *f, const void *source)
     for (int i = 0; i < rows->n && !failed; i++)
         failed = json_array_append_new(list, row_json(&rows->row[i]));
     if (o->raw)
-        failed |= add(j, sums_json(o, rows));
+        failed |= add(j, bench_json_sums(o, rows));
     failed |= add(j, json_pack("{s:s, s:o}", "buffers", o->warm ? "warm" : "cold", "rows", list));
-    return json_write(f, j, JSON_PAGE, failed);
-}
-
-/* ---- a trace ---- */
-
-int bench_trace(FILE *f, const void *source)
-{
-    const bench_profile *p = source;
-    json_t *events = json_array();
-    double at = 0;
-    int failed = events == NULL;
-    for (int i = 0; i < p->n && !failed; i++) {
-        const adj_step_info *s = &p->row[i];
-        double us = 1e6 * s->seconds;
-        failed = json_array_append_new(
-            events,
-            json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:s, s:s, s:i, s:f, s:I, s:f, s:s}}",
-                      "name", s->name[0] != '\0' ? s->name : s->op, "cat", s->op, "ph", "X", "ts",
-                      at, "dur", us, "pid", 1, "tid", 1, "args", "op", s->op, "implementation",
-                      s->impl, "node", s->node != NULL ? adj_node_id(s->node) : -1, "flop", s->flop,
-                      "bytes", (json_int_t)s->bytes, "rate", bench_rate(s), "unit",
-                      bench_counts_flop(s) ? "GFLOP/s" : "GB/s"));
-        at += us;
-    }
-    json_t *j = json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ns");
     return json_write(f, j, JSON_PAGE, failed);
 }

@@ -9,18 +9,22 @@
 
 typedef struct {
     const bench_opts *o;
-    const bench_net *net; /* of steps, and their time; profile NULL: none was asked for */
+    const bench_net *net; /* of steps, their plan and time; profile NULL: none was asked for */
+    const adj_exec_info *plan;
     const bench_step_time *time;
     const bench_profile *profile;
     const bench_rows *rows; /* of kernels */
 } bench_report;
 
+/* source: a bench_report. NULL: out of memory. */
+json_t *bench_json_step(const void *source);
+/* Prints what make makes of the source, and the profile (NULL: none), unless --json is standard
+ * output; writes it to the file of --json. An exit status. */
+int bench_write(const bench_opts *o, const bench_profile *p, json_t *(*make)(const void *source),
+                const void *source);
 /* source: a bench_report. */
-int bench_json_step(FILE *f, const void *source);
 int bench_json_rows(FILE *f, const void *source);
-/* The steps of a profile. NULL: out of memory. */
-json_t *bench_json_profile(const bench_profile *p);
-/* source: a bench_profile. */
-int bench_trace(FILE *f, const void *source);
+/* The sums of the rows of --raw. */
+json_t *bench_json_sums(const bench_opts *o, const bench_rows *rows);
 
 #endif

@@ -20,7 +20,6 @@ typedef struct {
     double waited, travelled;        /* seconds of a step */
     double latency, bits_per_second; /* of the link between ranks 0 and 1 */
     adj_exec_info plan, alone_plan;
-    const bench_profile *profile; /* of rank 0's steps; NULL: none was asked for */
 } rank_times;
 
 static double per_second(const rank_times *r, const spread *t, int ranks)
@@ -160,7 +159,7 @@ static int measure(turns *t, rank_times *r)
 static int profile(turns *t, bench_profile *p)
 {
     const bench_opts *o = &t->together_opts;
-    if (!o->profile && o->trace == NULL)
+    if (!o->profile)
         return EXIT_OK;
     return bench_profile_run(p, &t->together, o) == ADJ_OK ? EXIT_OK
                                                            : complain_of(&t->together.m.error);
@@ -171,25 +170,7 @@ static const char *precision_of(const bench_opts *o)
     return o->precision_word != NULL ? o->precision_word : adj_dtype_name(o->dtype);
 }
 
-static void print(const rank_times *r)
-{
-    const bench_opts *o = r->o;
-    const spread *t = &r->together;
-    say("%s, batch %lld a rank, %s, training, %d ranks, %lld threads each", o->model,
-        (long long)o->batch, precision_of(o), r->ranks->size, (long long)o->threads);
-    printf("  median %.3f ms, quartiles %.3f and %.3f ms over %d steps; one rank alone %.3f ms\n",
-           1e3 * t->median, 1e3 * t->q1, 1e3 * t->q3, t->n, 1e3 * r->alone.median);
-    printf("  %.0f images/s, one rank alone %.0f: efficiency %.3f\n",
-           per_second(r, &r->together, r->ranks->size), per_second(r, &r->alone, 1), efficiency(r));
-    printf("  all at once without reductions %.3f ms: efficiency against that %.3f\n",
-           1e3 * r->apart, efficiency_apart(r));
-    printf("  reductions travel for %.3f ms, a rank waits %.3f ms: %.1f %% are hidden\n",
-           1e3 * r->travelled, 1e3 * r->waited, 100 * hidden(r));
-    printf("  from rank 0 to rank 1: %.3g bits/s, latency %.3g s\n", r->bits_per_second,
-           r->latency);
-}
-
-static int write_json(FILE *f, const void *source)
+static json_t *make_json(const void *source)
 {
     const rank_times *r = source;
     const bench_opts *o = r->o;
@@ -206,26 +187,9 @@ static int write_json(FILE *f, const void *source)
         1e3 * r->travelled, "hidden", hidden(r), "latency", r->latency, "bits_per_s",
         r->bits_per_second, "arena_bytes", (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
         (json_int_t)r->alone_plan.arena_bytes);
-    if (r->profile != NULL)
-        json_object_set_new(more, "profile", bench_json_profile(r->profile));
     const int failed = json_object_update(j, more);
     json_decref(more);
-    return json_write(f, j, JSON_PAGE, failed);
-}
-
-static int report(const rank_times *r)
-{
-    const bench_opts *o = r->o;
-    const bench_profile *p = r->profile;
-    if (bench_prints(o))
-        print(r);
-    if (bench_prints(o) && o->profile && p != NULL)
-        bench_profile_print(stdout, p);
-    const output_file trace = {"--trace", o->trace, OUTPUT_REPORT};
-    const int status = p != NULL ? write_output("bench", &trace, bench_trace, p) : EXIT_OK;
-    if (status != EXIT_OK)
-        return status;
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json, r);
+    return failed ? json_decref(j), NULL : j;
 }
 
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
@@ -243,9 +207,8 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
         status = complain_of(&error);
     if (status == EXIT_OK)
         status = profile(&t, &p);
-    r.profile = p.n > 0 ? &p : NULL;
     if (status == EXIT_OK && ranks->rank == 0)
-        status = report(&r);
+        status = bench_write(o, p.n > 0 ? &p : NULL, make_json, &r);
     bench_profile_free(&p);
     bench_net_close(&t.alone);
     bench_net_close(&t.together);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/output.h"
 #include "json.h"
 
@@ -105,23 +106,6 @@ static const char *buffers(const bench_opts *o)
     return o->warm ? "operands in the caches (warm)" : "operands out of the caches (cold)";
 }
 
-static void print_sums(const bench_opts *o, const bench_rows *rows)
-{
-    double regret = bench_regret(rows);
-    printf("%d convolutions, %d different: the fastest take %.3f ms together\n", rows->convolutions,
-           rows->different, 1e3 * rows->fastest_seconds);
-    if (!isnan(regret))
-        printf("the %s plan's take %.3f ms where the fastest would take %.3f ms: regret %.3f\n",
-               o->tune ? "tuned" : "untuned", 1e3 * rows->planned_seconds,
-               1e3 * rows->rival_seconds, regret);
-    if (rows->unmatched > 0)
-        printf("not in the regret: %d convolutions whose planned kernel was not timed\n",
-               rows->unmatched);
-    if (rows->untimed > 0)
-        printf("%d candidates were not timed: --seconds %g was too short\n", rows->untimed,
-               o->seconds);
-}
-
 static void print_rows(const bench_opts *o, const bench_rows *rows)
 {
     printf("%lld threads, %s\n", (long long)o->threads, buffers(o));
@@ -136,7 +120,7 @@ static void print_rows(const bench_opts *o, const bench_rows *rows)
         print_row(r);
     }
     if (o->raw)
-        print_sums(o, rows);
+        json_print(stdout, bench_json_sums(o, rows), 0);
 }
 
 int bench_rows_write(const bench_opts *o, const bench_rows *rows)
