@@ -160,9 +160,16 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
     return options;
 }
 
-void say_prepared(const adj_dataset *d, int64_t channels, int can_choose)
+void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels, int can_choose)
 {
-    const int64_t changed = channels != d->c ? d->n : d->recolored;
+    const adj_dataset *d = part[0];
+    long long n = 0, resized = 0, recolored = 0;
+    for (int i = 0; i < n_part; i++) {
+        n += part[i]->n;
+        resized += part[i]->resized;
+        recolored += part[i]->recolored;
+    }
+    const long long changed = channels != d->c ? n : recolored;
     if (d->normalized)
         say_wrapped(NULL,
                     "note: the values are taken as already normalized: some are below 0; predict "
@@ -170,11 +177,11 @@ void say_prepared(const adj_dataset *d, int64_t channels, int can_choose)
     else if (d->high > 0 && d->high <= 1)
         say_wrapped(NULL, "note: %s: values of 0 to 1 are taken as pixels divided by 255",
                     d->values_of);
-    if (d->resized > 0)
-        say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld",
-                    (long long)d->resized, (long long)d->n, (long long)d->h, (long long)d->w);
+    if (resized > 0)
+        say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld", resized, n,
+                    (long long)d->h, (long long)d->w);
     if (changed > 0)
-        say_wrapped(NULL, "note: %lld of %lld images are %s%s", (long long)changed, (long long)d->n,
+        say_wrapped(NULL, "note: %lld of %lld images are %s%s", changed, n,
                     channels == 1 ? "in color and become gray" : "gray and become color",
                     !can_choose     ? ""
                     : channels == 1 ? " (--size channels=3 keeps colors)"

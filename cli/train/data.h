@@ -38,9 +38,9 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
  * an exit status after a complaint. *d is to be freed in every case. */
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
               adj_dataset_part part, const adj_dataset *like, adj_dataset **d);
-/* Prints notes on images that are resized, gain or lose color, or are no pixels. channels: the
- * net's; can_choose: --size channels=N may be given. */
-void say_prepared(const adj_dataset *d, int64_t channels, int can_choose);
+/* Prints notes on the parts' images that are resized, gain or lose color, or are no pixels.
+ * channels: the net's; can_choose: --size channels=N may be given. */
+void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels, int can_choose);
 /* Returns the part by which a training is judged: validation if the data have it or --val-split
  * makes it, else test. Where there is neither, o gets a split for validation and a note says so. */
 adj_dataset_part part_to_judge(data_opts *o);

@@ -173,10 +173,7 @@ static int open_part(const eval_opts *o, adj_dataset_part part, const adj_datase
 {
     adj_dataset **d = &e->data[e->n];
     e->word[e->n++] = part_name(part);
-    int status = open_data("eval", &o->data, &e->takes, part, like, d);
-    if (status == CONTINUE)
-        say_prepared(*d, (*d)->c, 0);
-    return status;
+    return open_data("eval", &o->data, &e->takes, part, like, d);
 }
 
 /* Opens the parts to evaluate, with images of the net's size, channels and classes. */
@@ -274,6 +271,7 @@ int command_eval(int argc, char **argv)
         complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);
     status = open_parts(&o, adj_predictor_card(p), &data);
     if (status == CONTINUE) {
+        say_prepared(data.n, (const adj_dataset *const *)data.data, data.data[0]->c, 0);
         say_numbered(&o, adj_predictor_card(p), &data);
         say_found(o.data.path, data.n, (const adj_dataset *const *)data.data, data.word);
         status = evaluate(&o, p, &data);

@@ -275,8 +275,9 @@ static int open_parts(training *t)
         (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
+    const adj_dataset *const part[] = {t->train, t->test};
     t->size = model_for_images(&t->data, model, t->train);
-    say_prepared(t->train, t->size.channels, t->data.channels == 0);
+    say_prepared(2, part, t->size.channels, t->data.channels == 0);
     return CONTINUE;
 }
 

@@ -447,14 +447,14 @@ Test(checkpoint, replacing_one_is_noted)
     folder f = small_data();
     const file_name file = in_folder(&f, "run.ckpt");
     char line[sizeof file.s + 80];
-    expect_first_line(&f, file.s, NULL, NULL, "note: 90 of 90 images are resized");
+    expect_first_line(&f, file.s, NULL, NULL, "note: 133 of 133 images are resized");
     snprintf(line, sizeof line,
              "note: %s is replaced after the first epoch; --resume continues it\n", file.s);
     expect_first_line(&f, file.s, NULL, NULL, line);
     snprintf(line, sizeof line, "note: %s is replaced after step 2; --resume continues it\n",
              file.s);
     expect_first_line(&f, file.s, "--checkpoint-every", "2", line);
-    expect_first_line(&f, file.s, "--resume", NULL, "note: 90 of 90 images are resized");
+    expect_first_line(&f, file.s, "--resume", NULL, "note: 133 of 133 images are resized");
     put_file(file.s, "{\"no\": 1}", 9);
     snprintf(line, sizeof line, "note: %s is replaced\n", file.s);
     expect_first_line(&f, file.s, NULL, NULL, line);

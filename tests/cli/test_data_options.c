@@ -161,7 +161,7 @@ Test(data_options, size_and_channels)
 {
     folder f = ten_and_six();
     expect_parameters(&f, WORDS("--model", "lenet"), lenet_parameters(28, 28, 1));
-    cr_expect_not_null(strstr(r.out, "13 of 13 images are resized to 28x28"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "16 of 16 images are resized to 28x28"), "%s", r.out);
     expect_parameters(&f, WORDS("--size", "12"), lenet_parameters(12, 12, 1));
     cr_expect_null(strstr(r.out, "resized"), "%s", r.out);
     expect_parameters(&f, WORDS("--size", "20x12"), lenet_parameters(20, 12, 1));
@@ -200,7 +200,7 @@ Test(data_options, gray_among_colors)
     put_class(&f, "data/test/a", "gray", 3, 8, 8, 1);
     put_class(&f, "data/test/b", "", 1, 8, 8, 3);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(3));
-    cr_expect_not_null(strstr(r.out, "note: 5 of 10 images are gray and become color"), "%s",
+    cr_expect_not_null(strstr(r.out, "note: 8 of 14 images are gray and become color"), "%s",
                        r.out);
     const char *const eval[] = {"eval", "--weights", w.s, "--data", data.s, NULL};
     run_tool(eval, &r);
@@ -211,7 +211,7 @@ Test(data_options, gray_among_colors)
     put_class(&f, "data/train/b", "more", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(1));
     cr_expect_not_null(strstr(r.out,
-                              "note: 5 of 11 images are in color and become gray (--size channels="
+                              "note: 6 of 15 images are in color and become gray (--size channels="
                               "3 keeps colors)"),
                        "%s", r.out);
     run_tool(eval, &r);

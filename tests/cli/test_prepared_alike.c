@@ -150,7 +150,7 @@ static void expect_alike(const format *f, const char *model_size)
     remove_all(&png);
 }
 
-#define RESIZED "note: 30 of 30 images are resized to 28x28"
+#define RESIZED "note: 40 of 40 images are resized to 28x28"
 
 Test(prepared_alike, npz_of_bytes, .timeout = 120)
 {
