@@ -93,16 +93,18 @@ static json_t *machine_json(const machine_facts *m, const machine_speed *s)
 
 static json_t *description_json(const description *d)
 {
-    return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i, s:o*}", "adjoint",
-                     adj_version_text(), "cpu", d->machine.name, "onednn", "version", d->onednn,
-                     "isa", d->onednn_isa, "direct", "isa", d->direct_isa, "caches",
-                     caches_json(&d->machine), "threads", d->threads, "processors", d->processors,
-                     "machine", d->is_measured ? machine_json(&d->machine, &d->speed) : NULL);
+    return json_pack("{s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i, s:o*}", "cpu", d->machine.name,
+                     "onednn", "version", d->onednn, "isa", d->onednn_isa, "direct", "isa",
+                     d->direct_isa, "caches", caches_json(&d->machine), "threads", d->threads,
+                     "processors", d->processors, "machine",
+                     d->is_measured ? machine_json(&d->machine, &d->speed) : NULL);
 }
 
 static int write_json(FILE *f, const void *source)
 {
-    return json_write(f, description_json(source), JSON_PAGE, 0);
+    json_t *j = json_pack("{s:s}", "adjoint", adj_version_text());
+    const int failed = json_object_update_new(j, description_json(source));
+    return json_write(f, j, JSON_PAGE, failed);
 }
 
 int command_version(int argc, char **argv)
@@ -131,7 +133,9 @@ int command_version(int argc, char **argv)
     if (status != CONTINUE)
         return status;
     const description d = look(machine != 0);
-    if (json == NULL)
+    if (json == NULL) {
+        printf("adjoint %s\n", adj_version_text());
         return json_print(stdout, description_json(&d), 0) == 0 ? EXIT_OK : EXIT_FAILED;
+    }
     return write_only("version", &(output_file){"--json", json, OUTPUT_REPORT}, write_json, &d);
 }

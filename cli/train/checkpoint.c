@@ -10,67 +10,9 @@
 #include "checkpoint.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "settings.h"
 
-/* When the command line may say something else than the file. */
-typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
-
-typedef struct {
-    option o; /* its name without the dashes, which messages have */
-    const char *key;
-    freedom may_change;
-} setting;
-
-enum { SETTINGS = 24 + CHECKPOINT_DATA, TEXT = CHECKPOINT_TEXT };
-
-/* The tool's own entries come first; the others are adj_trainer_save's. */
-static void list_settings(train_opts *o, setting list[SETTINGS])
-{
-    const setting all[SETTINGS] = {
-        {{"size", .text = &o->data.size}, "data.size", NEVER},
-        {{"size resize", .text = &o->data.resize, .words = RESIZE_WORDS}, "data.resize", NEVER},
-        {{"size channels", .integer = &o->data.channels, .range = {0, 4}}, "data.channels", NEVER},
-        {{"limit", .integer = &o->data.limit, .range = {0, 1e9}}, "data.limit", NEVER},
-        {{"val-split", .real = &o->data.val_split, .range = {0, 0.9}}, "data.val-split", NEVER},
-        {{"schedule", .text = &o->schedule, .words = SCHEDULE_WORDS}, "train.schedule", NEVER},
-        {{"schedule warmup", .real = &o->warmup, .range = {0, 100000}}, "train.warmup", NEVER},
-        {{"optimizer weight-decay", .real = &o->weight_decay, .range = {0, 1}},
-         "train.weight-decay",
-         NEVER},
-        {{"optimizer clip", .real = &o->clip, .range = {0, 1e6}}, "train.clip", NEVER},
-        {{"smoothing", .real = &o->smoothing, .range = {0, 0.999}}, "train.smoothing", NEVER},
-        {{"class-weights", .text = &o->class_weights}, "train.class-weights", NEVER},
-        {{"patience", .integer = &o->patience, .range = {0, 100000}}, "train.patience", ALWAYS},
-        {{"model", .text = &o->model}, "model", NEVER},
-        {{"optimizer", .text = &o->optimizer}, "optimizer", NEVER},
-        {{"backend", .text = &o->backend}, "backend", NEVER},
-        {{"precision", .text = &o->precision, .words = PRECISION_WORDS}, "precision", NEVER},
-        {{"loss-scale", .real = &o->loss_scale, .range = {0, 1e9}}, "loss_scale", NEVER},
-        {{"loss-scale-interval", .integer = &o->scale_interval, .range = {0, 1e6}},
-         "loss_scale_interval",
-         NEVER},
-        {{"math", .text = &o->math, .words = MATH_WORDS}, "math", NEVER},
-        {{"freeze", .text = &o->freeze}, "freeze", NEVER},
-        {{"batch", .integer = &o->batch, .range = {1, 100000}}, "batch", NEVER},
-        {{"batch accumulate", .integer = &o->accumulate, .range = {1, 10000}}, "accumulate", NEVER},
-        {{"parallel shards", .integer = &o->shards, .range = {1, 10000}}, "shards", NEVER},
-        {{"same-bits", .integer = &o->same_bits, .range = {0, 1}}, "same_bits", NEVER},
-        {{"parallel sync-batch-norm", .integer = &o->sync_batch_norm, .range = {0, 1}},
-         "sync_batch_norm",
-         NEVER},
-        {{"augment flip", .integer = &o->flip, .range = {0, 1}}, "flip", NEVER},
-        {{"augment shift", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}}, "shift", NEVER},
-        {{"augment cutout", .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}}, "cutout", NEVER},
-        {{"augment jitter", .real = &o->jitter, .range = {0, 100}}, "jitter", NEVER},
-        {{"augment mixup", .real = &o->mixup, .range = {0, 1000}}, "mixup", NEVER},
-        {{"warmup", .integer = &o->begun_warmup, .range = {0, 9e15}}, "warmup", NEVER},
-        {{"period", .integer = &o->begun_period, .range = {0, 9e15}}, "period", NEVER},
-        {{"seed", .integer = &o->seed, .range = {0, 9e15}}, "seed", NEVER},
-        {{"lr", .real = &o->lr, .range = {1e-12, 1e6}}, "lr", TO_PROLONG},
-        {{"epochs", .integer = &o->epochs, .range = {1, 100000}}, "epochs", TO_PROLONG},
-        {{"threads", .integer = &o->threads, .range = {0, MAX_THREADS}}, "threads", ALWAYS},
-    };
-    memcpy(list, all, sizeof all);
-}
+enum { TEXT = CHECKPOINT_TEXT };
 
 /* The entry of an option's value; text is where a number is kept. */
 static adj_metadata entry_of(const option *o, char text[TEXT])
@@ -136,14 +78,6 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
         return refuse(path, "its entry %s is wrong (got %.80s, expected a name)", o->name, text);
     return refuse(path, "its entry %s is wrong (got %.80s, expected %.9g to %.9g)", o->name, text,
                   o->range[0], o->range[1]);
-}
-
-/* Whether the command line gave the option. */
-static int is_set(const option *o)
-{
-    if (o->text != NULL)
-        return *o->text != NULL;
-    return o->integer != NULL ? *o->integer != UNSET : *o->real >= 0;
 }
 
 static int agree(const char *path, const option *given, const option *stored)

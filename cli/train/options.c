@@ -5,37 +5,10 @@
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "train.h"
+#include "settings.h"
 
 /* What adj_augment.mixup may be, but 0. */
 static const double MIN_MIXUP = 0.001, MAX_MIXUP = 1000;
-
-static const train_opts unset = {.data = {.channels = UNSET, .limit = UNSET, .val_split = UNSET},
-                                 .epochs = UNSET,
-                                 .batch = UNSET,
-                                 .patience = UNSET,
-                                 .flip = UNSET,
-                                 .shift = UNSET,
-                                 .cutout = UNSET,
-                                 .jitter = UNSET,
-                                 .mixup = UNSET,
-                                 .loss_scale = UNSET,
-                                 .scale_interval = UNSET,
-                                 .begun_warmup = UNSET,
-                                 .begun_period = UNSET,
-                                 .begun_epochs = UNSET,
-                                 .accumulate = UNSET,
-                                 .shards = UNSET,
-                                 .same_bits = UNSET,
-                                 .sync_batch_norm = UNSET,
-                                 .seed = UNSET,
-                                 .threads = UNSET,
-                                 .every = UNSET,
-                                 .lr = UNSET,
-                                 .warmup = UNSET,
-                                 .weight_decay = UNSET,
-                                 .clip = UNSET,
-                                 .smoothing = UNSET};
 
 /* A number, or auto. */
 static int read_rate(train_opts *o)
@@ -66,7 +39,7 @@ static int check(train_opts *o)
         return EXIT_USAGE;
     if (o->resume && o->checkpoint == NULL)
         return complain("train", EXIT_USAGE, "--resume: --checkpoint FILE is missing");
-    if (o->every != UNSET && o->checkpoint == NULL)
+    if (o->every > 0 && o->checkpoint == NULL)
         return complain("train", EXIT_USAGE, "--checkpoint-every: --checkpoint FILE is missing");
     const int is_full = o->tune != NULL && strcmp(o->tune, "full") == 0;
     if (is_full && o->shards != UNSET)
@@ -207,7 +180,7 @@ static void list_file_options(train_opts *o, items *i, option list[])
 
 int parse_train(train_opts *o, int argc, char **argv)
 {
-    *o = unset;
+    *o = unset_train_opts();
     const option options[] = {
         {"--model", "NAME", "one of adjoint models; default: that of --weights, else lenet",
          .text = &o->model, .names = model_name_at},

@@ -1,11 +1,92 @@
 /* settings.c - what the command line leaves open, after the model's recipe. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "settings.h"
 
 enum { SCALE_INTERVAL = 2000 }; /* PyTorch's */
+
+/* The tool's own entries come first; the others are adj_trainer_save's. */
+void list_settings(train_opts *o, setting list[SETTINGS])
+{
+    const setting all[SETTINGS] = {
+        {"data.size", "model", NEVER, {"size", .text = &o->data.size}},
+        {"data.resize",
+         "auto",
+         NEVER,
+         {"size resize", .text = &o->data.resize, .words = RESIZE_WORDS}},
+        {"data.channels",
+         "0",
+         NEVER,
+         {"size channels", .integer = &o->data.channels, .range = {0, 4}}},
+        {"data.limit", "0", NEVER, {"limit", .integer = &o->data.limit, .range = {0, 1e9}}},
+        {"data.val-split",
+         "0",
+         NEVER,
+         {"val-split", .real = &o->data.val_split, .range = {0, 0.9}}},
+        {"train.schedule",
+         NULL,
+         NEVER,
+         {"schedule", .text = &o->schedule, .words = SCHEDULE_WORDS}},
+        {"train.warmup",
+         NULL,
+         NEVER,
+         {"schedule warmup", .real = &o->warmup, .range = {0, 100000}}},
+        {"train.weight-decay",
+         NULL,
+         NEVER,
+         {"optimizer weight-decay", .real = &o->weight_decay, .range = {0, 1}}},
+        {"train.clip", NULL, NEVER, {"optimizer clip", .real = &o->clip, .range = {0, 1e6}}},
+        {"train.smoothing", NULL, NEVER, {"smoothing", .real = &o->smoothing, .range = {0, 0.999}}},
+        {"train.class-weights", "none", NEVER, {"class-weights", .text = &o->class_weights}},
+        {"train.patience",
+         "0",
+         ALWAYS,
+         {"patience", .integer = &o->patience, .range = {0, 100000}}},
+        {"model", "lenet", NEVER, {"model", .text = &o->model}},
+        {"optimizer", NULL, NEVER, {"optimizer", .text = &o->optimizer}},
+        {"backend", "onednn", NEVER, {"backend", .text = &o->backend}},
+        {"precision", "f32", NEVER, {"precision", .text = &o->precision, .words = PRECISION_WORDS}},
+        {"loss_scale", "0", NEVER, {"loss-scale", .real = &o->loss_scale, .range = {0, 1e9}}},
+        {"loss_scale_interval",
+         NULL,
+         NEVER,
+         {"loss-scale-interval", .integer = &o->scale_interval, .range = {0, 1e6}}},
+        {"math", "exact", NEVER, {"math", .text = &o->math, .words = MATH_WORDS}},
+        {"freeze", "none", NEVER, {"freeze", .text = &o->freeze}},
+        {"batch", NULL, NEVER, {"batch", .integer = &o->batch, .range = {1, 100000}}},
+        {"accumulate",
+         "1",
+         NEVER,
+         {"batch accumulate", .integer = &o->accumulate, .range = {1, 10000}}},
+        {"shards", "0", NEVER, {"parallel shards", .integer = &o->shards, .range = {1, 10000}}},
+        {"same_bits", NULL, NEVER, {"same-bits", .integer = &o->same_bits, .range = {0, 1}}},
+        {"sync_batch_norm",
+         "0",
+         NEVER,
+         {"parallel sync-batch-norm", .integer = &o->sync_batch_norm, .range = {0, 1}}},
+        {"flip", "0", NEVER, {"augment flip", .integer = &o->flip, .range = {0, 1}}},
+        {"shift",
+         NULL,
+         NEVER,
+         {"augment shift", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}}},
+        {"cutout",
+         "0",
+         NEVER,
+         {"augment cutout", .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}}},
+        {"jitter", "0", NEVER, {"augment jitter", .real = &o->jitter, .range = {0, 100}}},
+        {"mixup", "0", NEVER, {"augment mixup", .real = &o->mixup, .range = {0, 1000}}},
+        {"warmup", NULL, NEVER, {"warmup", .integer = &o->begun_warmup, .range = {0, 9e15}}},
+        {"period", NULL, NEVER, {"period", .integer = &o->begun_period, .range = {0, 9e15}}},
+        {"seed", "1", NEVER, {"seed", .integer = &o->seed, .range = {0, 9e15}}},
+        {"lr", NULL, TO_PROLONG, {"lr", .real = &o->lr, .range = {1e-12, 1e6}}},
+        {"epochs", "10", TO_PROLONG, {"epochs", .integer = &o->epochs, .range = {1, 100000}}},
+        {"threads", "0", ALWAYS, {"threads", .integer = &o->threads, .range = {0, MAX_THREADS}}},
+    };
+    memcpy(list, all, sizeof all);
+}
 
 static void set_default(int64_t *option, int64_t value)
 {
@@ -44,35 +125,45 @@ static void set_optimizer_defaults(train_opts *o, adj_recipe *r)
     set_default_real(&o->clip, r->optimiser.clip_norm);
 }
 
+int is_set(const option *o)
+{
+    if (o->text != NULL)
+        return *o->text != NULL;
+    return o->integer != NULL ? *o->integer != UNSET : *o->real >= 0;
+}
+
+train_opts unset_train_opts(void)
+{
+    train_opts o = {.begun_epochs = UNSET};
+    setting list[SETTINGS];
+    list_settings(&o, list);
+    for (int i = 0; i < SETTINGS; i++) {
+        if (list[i].o.integer != NULL)
+            *list[i].o.integer = UNSET;
+        if (list[i].o.real != NULL)
+            *list[i].o.real = UNSET;
+    }
+    return o;
+}
+
 void set_train_defaults(train_opts *o)
 {
-    o->model = o->model != NULL ? o->model : "lenet";
-    o->backend = o->backend != NULL ? o->backend : "onednn";
-    o->precision = o->precision != NULL ? o->precision : "f32";
-    o->math = o->math != NULL ? o->math : "exact";
-    o->freeze = o->freeze != NULL ? o->freeze : "none";
-    o->data.size = o->data.size != NULL ? o->data.size : data_defaults.size;
-    o->data.resize = o->data.resize != NULL ? o->data.resize : data_defaults.resize;
-    o->data.val_split = o->data.val_split >= 0 ? o->data.val_split : 0;
-    set_default(&o->data.channels, 0);
-    set_default(&o->data.limit, 0);
-    set_default(&o->epochs, 10);
-    set_default(&o->seed, 1);
-    set_default(&o->shards, 0);
+    setting list[SETTINGS];
+    list_settings(o, list);
     set_default(&o->same_bits, o->shards > 0);
-    set_default(&o->sync_batch_norm, 0);
-    set_default(&o->accumulate, 1);
-    set_default(&o->threads, 0);
-    set_default(&o->every, 0);
-    set_default(&o->patience, 0);
-    set_default(&o->flip, 0);
-    set_default(&o->cutout, 0);
-    set_default_real(&o->jitter, 0);
-    set_default_real(&o->mixup, 0);
-    set_default_real(&o->loss_scale, 0);
+    for (int i = 0; i < SETTINGS; i++) {
+        const setting *s = &list[i];
+        if (s->usual == NULL || is_set(&s->o))
+            continue;
+        if (s->o.text != NULL)
+            *s->o.text = s->usual;
+        else if (s->o.integer != NULL)
+            *s->o.integer = strtoll(s->usual, NULL, 10);
+        else
+            *s->o.real = strtod(s->usual, NULL);
+    }
     set_default(&o->scale_interval,
                 strcmp(o->precision, "f16") == 0 && o->loss_scale == 0 ? SCALE_INTERVAL : 0);
-    o->class_weights = o->class_weights != NULL ? o->class_weights : "none";
 
     adj_recipe recipe = adj_recipe_for(adj_model_find(o->model, NULL), o->epochs);
     set_optimizer_defaults(o, &recipe);

@@ -4,6 +4,24 @@
 
 #include "train.h"
 
+/* When the command line may say something else than the file. */
+typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
+
+typedef struct {
+    const char *key;   /* in a checkpoint */
+    const char *usual; /* where it is not given; NULL: the recipe says, or it may stay unset */
+    freedom may_change;
+    option o; /* its name without the dashes, which messages have */
+} setting;
+
+enum { SETTINGS = 36 };
+/* Lists what a checkpoint keeps of a run: first what the tool adds, then adj_trainer_save's. */
+void list_settings(train_opts *o, setting list[SETTINGS]);
+/* True if the command line has the option. */
+int is_set(const option *o);
+
+/* Nothing is given: NULL, UNSET or 0. */
+train_opts unset_train_opts(void);
 /* Sets what is still unset. */
 void set_train_defaults(train_opts *o);
 /* The settings as a recipe: the optimizer's are none if there is none of the name. */
