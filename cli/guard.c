@@ -78,9 +78,9 @@ static char **environment(const char *isa, char names[3][64])
 
 /* Starts this program with the hidden command, between the two pipes. SIGPIPE, which main ignores,
  * ends the child: it has nothing to do without a reader. */
-static int spawn(worker *w, const char *command, char *const environment[], int in, int out)
+static int spawn(worker *w, char *const environment[], int in, int out)
 {
-    char parent[24], *arguments[] = {(char *)"adjoint", (char *)command, parent, NULL};
+    char parent[24], *arguments[] = {(char *)"adjoint", (char *)"--trial", parent, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults;
@@ -104,7 +104,7 @@ static int spawn(worker *w, const char *command, char *const environment[], int 
     return failed ? -1 : 0;
 }
 
-static int start(worker *w, const char *command, const char *isa)
+static int start(worker *w, const char *isa)
 {
     char names[3][64];
     int in[2], out[2];
@@ -116,7 +116,7 @@ static int start(worker *w, const char *command, const char *isa)
     char **own = isa[0] != '\0' ? environment(isa, names) : NULL;
     int failed = w->note < 0 || (isa[0] != '\0' && own == NULL);
     if (!failed)
-        failed = spawn(w, command, own != NULL ? own : environ, in[0], out[1]) != 0;
+        failed = spawn(w, own != NULL ? own : environ, in[0], out[1]) != 0;
     free(own);
     close(in[0]);
     close(out[1]);
@@ -199,14 +199,15 @@ static void read_note(const worker *w, char text[NOTE])
     text[n > 0 ? strlen(before) + (size_t)n : 0] = '\0';
 }
 
-adj_status guard_command(const char *command, double seconds, const char *isa, const void *request,
-                         size_t bytes, void **response, size_t *response_bytes, adj_error *error)
+adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes,
+                     void **response, size_t *response_bytes, adj_error *error)
 {
+    const double seconds = *(const double *)user;
     worker w = {.pid = -1, .to = -1, .from = -1, .note = -1};
     char note[NOTE];
     int status = 0, late = 0, no_memory = 0;
     *error = (adj_error){0};
-    int failed = start(&w, command, isa);
+    int failed = start(&w, isa);
     if (failed == 0) {
         late = converse(&w, request, bytes, seconds);
         no_memory = late < 0;
@@ -226,29 +227,21 @@ adj_status guard_command(const char *command, double seconds, const char *isa, c
         adj_error_set(error, ADJ_EBACKEND, "SIG%s%s", sigabbrev_np(WTERMSIG(status)), note);
     else if (WEXITSTATUS(status) != EXIT_OK)
         adj_error_set(error, ADJ_EBACKEND, "exit status %d%s", WEXITSTATUS(status), note);
+    if (error->status != ADJ_OK) {
+        free(w.response);
+        w.response = NULL;
+    }
     *response = w.response;
     *response_bytes = w.n;
     return error->status;
 }
 
-adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes,
-                     void **response, size_t *response_bytes, adj_error *error)
-{
-    const guard *g = user;
-    adj_status status =
-        guard_command("--trial", g->seconds, isa, request, bytes, response, response_bytes, error);
-    if (status != ADJ_OK) {
-        free(*response);
-        *response = NULL;
-    }
-    return status;
-}
-
 /* ---- the other end ---- */
 
-/* The kernel kills this process when the thread that started it ends: the tool's first one, as
- * nothing is started from within a parallel region. */
-int ends_with_parent(int argc, char **argv)
+/* 0: the parent, whose pid argv[1] is, is dead already. The kernel kills this process when the
+ * thread that started it ends: the tool's first one, as nothing is started from within a parallel
+ * region. */
+static int ends_with_parent(int argc, char **argv)
 {
     if (argc < 2) /* by hand */
         return 1;

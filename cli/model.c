@@ -13,31 +13,6 @@
 
 const adj_optimiser_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
 
-/* The optimizer's updates of what the patterns do not freeze. */
-static adj_status add_updates(model_graph *m, const adj_optimiser_opts *optimizer,
-                              const char *freeze)
-{
-    adj_optimiser_opts o = *optimizer;
-    int all = adj_trainable(m->loss, 0, NULL);
-    adj_node **trained = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
-    adj_status status = ADJ_OK;
-
-    if (all < 0 || trained == NULL)
-        status = adj_error_set(&m->error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK && freeze != NULL) {
-        o.trained = trained;
-        o.n_trained = adj_trainable_except(m->loss, freeze, all, trained);
-        m->frozen = all - o.n_trained;
-        if (m->frozen == 0 || o.n_trained == 0)
-            status = adj_error_set(&m->error, ADJ_EARG, "--freeze %.200s: matches %s parameter",
-                                   freeze, m->frozen == 0 ? "no" : "every");
-    }
-    if (status == ADJ_OK)
-        m->updates = adj_training_updates(m->loss, m->lr, &o);
-    free(trained);
-    return status;
-}
-
 static adj_status unknown_model(const char *name, adj_error *error)
 {
     const adj_model *nearest = adj_model_nearest(name);
@@ -72,9 +47,7 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
     }
     if (m->loss != NULL && optimizer != NULL) {
         m->lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-        adj_status status = add_updates(m, optimizer, options->freeze);
-        if (status != ADJ_OK)
-            return status;
+        m->updates = adj_training_updates(m->loss, m->lr, optimizer);
     }
     adj_status status = adj_graph_status(g);
     return status == ADJ_OK ? ADJ_OK : adj_error_set(&m->error, status, "%s", adj_graph_message(g));

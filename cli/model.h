@@ -10,7 +10,6 @@ typedef struct {
     adj_node *images, *logits, *labels, *loss;
     adj_node *lr; /* it and updates: NULL without an optimizer */
     adj_updates *updates;
-    int frozen; /* parameters that options->freeze keeps from being trained */
     adj_error error;
 } model_graph;
 

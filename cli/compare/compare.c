@@ -119,7 +119,7 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
 {
     const compared *g = &run->graph;
     const adj_leaf_value labels = {g->m.labels, g->label};
-    guard limits = {o->seconds};
+    double seconds = o->seconds;
     const adj_compare_opts options = {.n_root = g->n_root,
                                       .root = g->root,
                                       .updates = g->m.updates,
@@ -134,7 +134,7 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
                                       .elsewhere = guard_run,
                                       .guard = o->guard != 0,
                                       .alone = alone,
-                                      .user = &limits};
+                                      .user = &seconds};
     describe(o, g, run->title, sizeof run->title);
     compare_line(o, &o->graph, NULL, run->line);
     if (adj_compare(g->m.graph, &options, &run->comparison) != ADJ_OK)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adjoint_ext.h"
 #include "adjoint_io.h"
 #include "cli/command.h"
 #include "cli/json.h"
@@ -35,28 +36,17 @@ static summary summarise(const adj_tensor *t)
     return s;
 }
 
-/* "[3, 3, 16, 32]" */
-static const char *shape_of(const adj_tensor *t, char text[160])
-{
-    int n = snprintf(text, 160, "[");
-    for (int64_t i = 0; i < t->shape.rank; i++)
-        n += snprintf(text + n, (size_t)(160 - n), "%s%lld", i > 0 ? ", " : "",
-                      (long long)t->shape.dim[i]);
-    snprintf(text + n, (size_t)(160 - n), "]");
-    return text;
-}
-
 static void print_tensor(const adj_tensor *t)
 {
     const summary s = summarise(t);
-    char shape[160], range[120] = "", faults[80] = "";
+    char range[120] = "", faults[80] = "";
 
     if (s.finite > 0)
         snprintf(range, sizeof range, "%.6g to %.6g, mean %.6g", s.min, s.max, s.mean);
     if (s.nan > 0 || s.infinite > 0)
         snprintf(faults, sizeof faults, "%s%lld NaN, %lld infinite", s.finite > 0 ? ", " : "",
                  (long long)s.nan, (long long)s.infinite);
-    say("%-28s %-5s %-18s %s%s", t->name, adj_elem_name(t->elem), shape_of(t, shape), range,
+    say("%-28s %-5s %-18s %s%s", t->name, adj_elem_name(t->elem), adj_shape_text(t->shape).s, range,
         faults);
 }
 
