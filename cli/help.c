@@ -39,7 +39,7 @@ static const struct {
 enum { N_VARIABLE = sizeof variables / sizeof *variables };
 
 /* The one with the i-th smallest number. */
-const remark *status_at(const usage *u, int i)
+static const remark *status_at(const usage *u, int i)
 {
     const remark *lists[] = {all_statuses, u->statuses}, *found = NULL;
     for (int rank = 0; rank <= i; rank++) {
@@ -56,7 +56,7 @@ const remark *status_at(const usage *u, int i)
     return found;
 }
 
-const remark *variable_at(const usage *u, int i)
+static const remark *variable_at(const usage *u, int i)
 {
     for (int k = 0; k < N_VARIABLE && u->variables != NULL; k++)
         if (word_index(u->variables, variables[k].help.term) >= 0 && i-- == 0)
@@ -95,10 +95,10 @@ static const remark some_examples[] = {
     {"adjoint compare --model resnet8", "Compares oneDNN's numbers with plain C's, node by node."},
     {NULL, NULL},
 };
-const usage whole_tool = {.command = "",
-                          .statuses = some_statuses,
-                          .variables = PLAN_VARIABLES,
-                          .examples = some_examples};
+static const usage whole_tool = {.command = "",
+                                 .statuses = some_statuses,
+                                 .variables = PLAN_VARIABLES,
+                                 .examples = some_examples};
 
 /* ---- text ---- */
 
@@ -197,23 +197,13 @@ void print_overview(FILE *f)
 
 int print_document(const usage *u, const char *form)
 {
-    if (strcmp(form, "man") == 0)
-        print_page(u);
-    else if (strcmp(form, "bash") == 0)
+    if (strcmp(form, "bash") == 0)
         print_bash(u);
     else if (strcmp(form, "zsh") == 0)
         print_zsh(u);
     else
         return complain(u->command, EXIT_USAGE, "--document: unknown form %s", form);
     return EXIT_OK;
-}
-
-static const command *find_command(const char *name)
-{
-    const command *c = commands;
-    while (c->name != NULL && strcmp(c->name, name) != 0)
-        c++;
-    return c->name != NULL ? c : NULL;
 }
 
 static void run_document(const command *c, const char *form)
@@ -227,22 +217,17 @@ static void run_document(const command *c, const char *form)
 int command_document(int argc, char **argv)
 {
     const char *form = argc > 1 ? argv[1] : "";
-    int is_bash = strcmp(form, "bash") == 0, is_zsh = strcmp(form, "zsh") == 0;
-    const command *c = argc > 2 ? find_command(argv[2]) : NULL;
-    if (c != NULL) {
-        run_document(c, form);
-    } else if (strcmp(form, "man") == 0) {
-        print_overview_page();
-    } else if (strcmp(form, "commands") == 0) {
-        for (c = commands; c->name != NULL; c++)
-            puts(c->name);
-    } else if (is_bash || is_zsh) {
-        is_bash ? print_bash_head() : print_zsh_head();
-        for (c = commands; c->name != NULL; c++)
-            run_document(c, form);
-        fputs(is_bash ? bash_end : zsh_end, stdout);
-    } else {
+    const int is_bash = strcmp(form, "bash") == 0, is_zsh = strcmp(form, "zsh") == 0;
+    if (!is_bash && !is_zsh && strcmp(form, "commands") != 0)
         return EXIT_USAGE;
-    }
+    if (is_bash || is_zsh)
+        is_bash ? print_bash_head() : print_zsh_head();
+    for (const command *c = commands; c->name != NULL; c++)
+        if (is_bash || is_zsh)
+            run_document(c, form);
+        else
+            puts(c->name);
+    if (is_bash || is_zsh)
+        fputs(is_bash ? bash_end : zsh_end, stdout);
     return EXIT_OK;
 }

@@ -1,5 +1,5 @@
-/* help.h - what the tool says of itself, from the tables of its options: as text, as manual pages,
- * as what shells complete. */
+/* help.h - what the tool says of itself, from the tables of its options: as text, of which
+ * docs/man.sh makes manual pages, and as what shells complete. */
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
 
@@ -7,23 +7,12 @@
 
 #include "command.h"
 
-/* The i-th of the exit statuses that every command has and of the command's own, in their order;
- * NULL past the last. */
-const remark *status_at(const usage *u, int i);
-/* The i-th of the environment's variables that count for the command. */
-const remark *variable_at(const usage *u, int i);
 /* Complains of the first variable with an unknown value among those that the command reads.
  * CONTINUE, or an exit status after a complaint. */
 int check_variables(const usage *u);
-/* The exit statuses and variables of all commands, as those of one without a name. */
-extern const usage whole_tool;
-
 /* Text of at most 80 columns. */
 void print_help(const usage *u);
 void print_overview(FILE *f);
-/* A sub-command's page, and the tool's. */
-void print_page(const usage *u);
-void print_overview_page(void);
 /* A sub-command's part of a completion script, and what is in front of all of these and behind. */
 void print_bash(const usage *u);
 extern const char bash_end[];
@@ -32,10 +21,10 @@ void print_zsh(const usage *u);
 extern const char zsh_end[];
 void print_zsh_head(void);
 
-/* "man", "bash", "zsh": prints the sub-command's. An exit status. */
+/* "bash", "zsh": prints the sub-command's. An exit status. */
 int print_document(const usage *u, const char *form);
-/* adjoint --document FORM [COMMAND], hidden: a page, the tool's without a command; "bash" and
- * "zsh": a whole script; "commands": their names. An exit status. */
+/* adjoint --document FORM, hidden: "bash" and "zsh": a whole script; "commands": their names. An
+ * exit status. */
 int command_document(int argc, char **argv);
 
 #endif
