@@ -75,7 +75,7 @@ static const rule rules[] = {
      "base cli cli/op"},
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli io/weights/sizes.h"},
     {"cli/predict", "adjoint.h adjoint_fit.h", "base cli cli/page io/data/image_name.h"},
-    {"cli/inspect", "adjoint.h adjoint_io.h", "cli"},
+    {"cli/inspect", "adjoint.h adjoint_ext.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/page base/machine io/data/part_name.h io/json.h"},
     {"tools", "adjoint.h adjoint_check.h adjoint_ext.h", "base cli"},

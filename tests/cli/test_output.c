@@ -53,7 +53,7 @@ static const struct {
     {0, {"ops", "conv2d"}},
     {0, {"ops", "--json"}},
     {0, {"help", "op"}},
-    {0, {"--document", "man"}},
+    {0, {"--document", "bash"}},
     {0, {"--document", "commands"}},
     {0, {"--document", "bash"}},
     {0, {"--document", "zsh"}},
