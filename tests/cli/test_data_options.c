@@ -225,7 +225,7 @@ Test(data_options, gray_among_colors)
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(t, "input"), "[32,32,3]");
     cr_expect_not_null(
-        strstr(r.out, "note: 6 of 11 images are gray and become color (--size channels=1 makes"),
+        strstr(r.out, "note: 9 of 15 images are gray and become color (--size channels=1 makes"),
         "%s", r.out);
     adj_tensors_free(t);
     remove_all(&f);
@@ -234,7 +234,7 @@ Test(data_options, gray_among_colors)
 /* Gray images, in files or in an array, become a color model's channels, with a note. */
 Test(data_options, gray_for_a_color_model)
 {
-    static const char note[] = "note: 10 of 10 images are gray and become color (--size "
+    static const char note[] = "note: 11 of 11 images are gray and become color (--size "
                                "channels=1 makes all gray)";
     folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors");
@@ -258,7 +258,7 @@ Test(data_options, gray_for_a_color_model)
                                   "20",    "--epochs", "1",       NULL};
     run_tool(digits, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "note: 20 of 20 images are gray and become color"), "%s",
+    cr_expect_not_null(strstr(r.out, "note: 40 of 40 images are gray and become color"), "%s",
                        r.out);
 }
 
