@@ -80,18 +80,19 @@ static inline void expect_adjoint(fixture *f, adj_node *y, int n_x)
                  left, right);
 }
 
-/* Builders of refused calls: the error has this status and these words. */
+/* What a refused call says: the error has this status and these words. */
 typedef struct {
-    adj_node *(*build)(fixture *f);
     adj_status status;
     const char *words[4];
 } refusal;
 
-static inline void expect_refusals(int n, const refusal list[])
+/* Calls 0 to n - 1, each in a graph of its own, are refused with list's words. */
+static inline void expect_refusals(adj_node *(*call)(fixture *f, int i), int n,
+                                   const refusal list[])
 {
     for (int i = 0; i < n; i++) {
         scoped(fixture_free) fixture f = fixture_new();
-        cr_assert_null(list[i].build(&f), "refusal %d was accepted", i);
+        cr_assert_null(call(&f, i), "refusal %d was accepted", i);
         expect_error(f.g, list[i].status, list[i].words);
     }
 }

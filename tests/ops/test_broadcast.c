@@ -110,29 +110,30 @@ Test(broadcast, simplified)
 }
 
 static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
-static adj_node *other(fixture *f) { return adj_broadcast_to(six(f), (adj_shape){2, {4, 3}}); }
-static adj_node *lower_rank(fixture *f) { return adj_broadcast_to(six(f), (adj_shape){1, {3}}); }
 static adj_node *negative(fixture *f)
 {
     return adj_broadcast_to(six(f), (adj_shape){3, {-1, 2, 3}});
 }
-static adj_node *rank_7(fixture *f) { return adj_broadcast_to(six(f), (adj_shape){.rank = 7}); }
 
-static adj_node *too_large(fixture *f)
+static adj_node *refused(fixture *f, int i)
 {
-    return adj_broadcast_to(six(f), (adj_shape){4, {1 << 30, 1 << 30, 2, 3}});
+    switch (i) {
+    case 0: return adj_broadcast_to(six(f), (adj_shape){2, {4, 3}});
+    case 1: return adj_broadcast_to(six(f), (adj_shape){1, {3}});
+    case 2: return negative(f);
+    case 3: return adj_broadcast_to(six(f), (adj_shape){.rank = 7});
+    default: return adj_broadcast_to(six(f), (adj_shape){4, {1 << 30, 1 << 30, 2, 3}});
+    }
 }
 
 Test(broadcast, refusals)
 {
-    const refusal list[] = {
-        {other, ADJ_ESHAPE, {"broadcast_to: input", "[2, 3]", "[4, 3]"}},
-        {lower_rank, ADJ_ESHAPE, {"broadcast_to: input", "[2, 3]", "[3]"}},
-        {negative, ADJ_ESHAPE, {"broadcast_to: shape", "negative"}},
-        {rank_7, ADJ_ESHAPE, {"broadcast_to: shape", "rank"}},
-        {too_large, ADJ_ESHAPE, {"broadcast_to: shape", "too large"}},
-    };
-    expect_refusals(sizeof list / sizeof *list, list);
+    const refusal list[] = {{ADJ_ESHAPE, {"broadcast_to: input", "[2, 3]", "[4, 3]"}},
+                            {ADJ_ESHAPE, {"broadcast_to: input", "[2, 3]", "[3]"}},
+                            {ADJ_ESHAPE, {"broadcast_to: shape", "negative"}},
+                            {ADJ_ESHAPE, {"broadcast_to: shape", "rank"}},
+                            {ADJ_ESHAPE, {"broadcast_to: shape", "too large"}}};
+    expect_refusals(refused, sizeof list / sizeof *list, list);
     cr_assert_null(adj_broadcast_to(NULL, (adj_shape){0}));
     cr_assert_null(adj_sum_to(NULL, (adj_shape){0}));
 }

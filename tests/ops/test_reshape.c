@@ -170,43 +170,43 @@ Test(reshape, two_permutations_against_index_arithmetic)
 }
 
 static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
-static adj_node *four(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {2, 2}}); }
-static adj_node *two_unknown(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {-1, -1}}); }
-static adj_node *not_whole(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {4, -1}}); }
-static adj_node *beside_zero(fixture *f) { return adj_reshape(six(f), (adj_shape){2, {0, -1}}); }
 static adj_node *negative(fixture *f) { return adj_reshape(six(f), (adj_shape){3, {-2, -3, -1}}); }
-static adj_node *rank_7(fixture *f) { return adj_reshape(six(f), (adj_shape){.rank = 7}); }
-static adj_node *rank_minus(fixture *f) { return adj_reshape(six(f), (adj_shape){.rank = -1}); }
 
-static adj_node *overflow(fixture *f)
+static adj_node *refused(fixture *f, int i)
 {
-    return adj_reshape(six(f), (adj_shape){3, {INT64_C(1) << 40, INT64_C(1) << 40, -1}});
+    switch (i) {
+    case 0: return adj_reshape(six(f), (adj_shape){2, {2, 2}});
+    case 1: return adj_reshape(six(f), (adj_shape){2, {-1, -1}});
+    case 2: return adj_reshape(six(f), (adj_shape){2, {4, -1}});
+    case 3: return adj_reshape(six(f), (adj_shape){2, {0, -1}});
+    case 4: return negative(f);
+    case 5: return adj_reshape(six(f), (adj_shape){.rank = 7});
+    case 6: return adj_reshape(six(f), (adj_shape){.rank = -1});
+    case 7: return adj_reshape(six(f), (adj_shape){3, {INT64_C(1) << 40, INT64_C(1) << 40, -1}});
+    case 8: return adj_transpose(six(f), 2, (int[]){0, 0});
+    case 9: return adj_transpose(six(f), 2, (int[]){0, 2});
+    case 10: return adj_transpose(six(f), 2, (int[]){-1, 0});
+    case 11: return adj_transpose(six(f), 2, NULL);
+    default: return adj_transpose(six(f), 1, (int[]){0});
+    }
 }
-
-static adj_node *repeated(fixture *f) { return adj_transpose(six(f), 2, (int[]){0, 0}); }
-static adj_node *outside(fixture *f) { return adj_transpose(six(f), 2, (int[]){0, 2}); }
-static adj_node *below(fixture *f) { return adj_transpose(six(f), 2, (int[]){-1, 0}); }
-static adj_node *too_short(fixture *f) { return adj_transpose(six(f), 1, (int[]){0}); }
-static adj_node *missing(fixture *f) { return adj_transpose(six(f), 2, NULL); }
 
 Test(reshape, refusals)
 {
-    const refusal list[] = {
-        {four, ADJ_ESHAPE, {"reshape", "[2, 2]", "[2, 3]"}},
-        {two_unknown, ADJ_EARG, {"reshape: shape", "more than one -1", "[-1, -1]"}},
-        {not_whole, ADJ_ESHAPE, {"reshape", "[4, -1]", "[2, 3]"}},
-        {beside_zero, ADJ_ESHAPE, {"reshape", "[0, -1]"}},
-        {negative, ADJ_ESHAPE, {"reshape: shape", "negative"}},
-        {rank_7, ADJ_ESHAPE, {"reshape: shape", "rank", "7"}},
-        {rank_minus, ADJ_ESHAPE, {"reshape: shape", "rank", "-1"}},
-        {overflow, ADJ_ESHAPE, {"reshape: shape", "too large"}},
-        {repeated, ADJ_EARG, {"transpose: perm", "got 0 at 1"}},
-        {outside, ADJ_EARG, {"transpose: perm", "got 2 at 1"}},
-        {below, ADJ_EARG, {"transpose: perm", "got -1 at 0"}},
-        {missing, ADJ_EARG, {"transpose: perm", "NULL", "expected 2"}},
-        {too_short, ADJ_EARG, {"transpose: perm", "got 1", "expected 2"}},
-    };
-    expect_refusals(sizeof list / sizeof *list, list);
+    const refusal list[] = {{ADJ_ESHAPE, {"reshape", "[2, 2]", "[2, 3]"}},
+                            {ADJ_EARG, {"reshape: shape", "more than one -1", "[-1, -1]"}},
+                            {ADJ_ESHAPE, {"reshape", "[4, -1]", "[2, 3]"}},
+                            {ADJ_ESHAPE, {"reshape", "[0, -1]"}},
+                            {ADJ_ESHAPE, {"reshape: shape", "negative"}},
+                            {ADJ_ESHAPE, {"reshape: shape", "rank", "7"}},
+                            {ADJ_ESHAPE, {"reshape: shape", "rank", "-1"}},
+                            {ADJ_ESHAPE, {"reshape: shape", "too large"}},
+                            {ADJ_EARG, {"transpose: perm", "got 0 at 1"}},
+                            {ADJ_EARG, {"transpose: perm", "got 2 at 1"}},
+                            {ADJ_EARG, {"transpose: perm", "got -1 at 0"}},
+                            {ADJ_EARG, {"transpose: perm", "NULL", "expected 2"}},
+                            {ADJ_EARG, {"transpose: perm", "got 1", "expected 2"}}};
+    expect_refusals(refused, sizeof list / sizeof *list, list);
     cr_assert_null(adj_reshape(NULL, (adj_shape){0}));
     cr_assert_null(adj_transpose(NULL, 0, NULL));
 }

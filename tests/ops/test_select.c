@@ -108,34 +108,25 @@ static adj_node *vector(fixture *f, adj_dtype dtype, int64_t n)
     return given_integers(f, dtype, (adj_shape){1, {n}}, 0, 1);
 }
 
-static adj_node *many(fixture *f)
+static adj_node *refused(fixture *f, int i)
 {
-    return adj_select(vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
-}
-
-static adj_node *integer(fixture *f)
-{
-    return adj_select(condition(f, ADJ_I32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
-}
-
-static adj_node *other_shape(fixture *f)
-{
-    return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 3));
-}
-
-static adj_node *other_type(fixture *f)
-{
-    return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F16, 4));
+    switch (i) {
+    case 0: return adj_select(vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
+    case 1:
+        return adj_select(condition(f, ADJ_I32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
+    case 2:
+        return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 3));
+    default:
+        return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F16, 4));
+    }
 }
 
 Test(select, refusals)
 {
-    const refusal list[] = {
-        {many, ADJ_ESHAPE, {"select: cond", "[4]", "scalar"}},
-        {integer, ADJ_EDTYPE, {"select: cond is no float", "i32"}},
-        {other_shape, ADJ_ESHAPE, {"select: b", "[3]", "[4]"}},
-        {other_type, ADJ_EDTYPE, {"select: b", "f16", "f32"}},
-    };
-    expect_refusals(sizeof list / sizeof *list, list);
+    const refusal list[] = {{ADJ_ESHAPE, {"select: cond", "[4]", "scalar"}},
+                            {ADJ_EDTYPE, {"select: cond is no float", "i32"}},
+                            {ADJ_ESHAPE, {"select: b", "[3]", "[4]"}},
+                            {ADJ_EDTYPE, {"select: b", "f16", "f32"}}};
+    expect_refusals(refused, sizeof list / sizeof *list, list);
     cr_assert_null(adj_select(NULL, NULL, NULL));
 }
