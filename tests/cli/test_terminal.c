@@ -7,6 +7,7 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 #include "cli/terminal.h"
+#include "cli/train/progress.h"
 
 static char text[1 << 16];
 
@@ -35,6 +36,23 @@ Test(terminal, pieces_that_fit)
     cr_expect_str_eq(pieces(&plain, 3), "1/1");
     cr_expect_str_eq(pieces(&full, 24),
                      "1/10  " COLOUR_BAR "##\xe2\x94\x81" COLOUR_NONE "  loss 0.5");
+}
+
+/* In a file a line of progress has words, not a bar. */
+Test(terminal, progress_in_a_file)
+{
+    FILE *before = stdout;
+    progress p = progress_start((terminal){0}, 8);
+    p.shown -= 3600;
+    p.epoch = 2;
+    memset(text, 0, sizeof text);
+    stdout = fmemopen(text, sizeof text - 1, "w");
+    progress_step(
+        &p, &(adj_fit_progress){.epoch = 2, .epochs = 3, .step = 4, .steps = 10, .loss = 0.5});
+    fclose(stdout);
+    stdout = before;
+    static const char line[] = "epoch  2/3  step 4/10  loss 0.5000  accuracy 0.00 %  ";
+    cr_expect_eq(strncmp(text, line, strlen(line)), 0, "%s", text);
 }
 
 /* ---- the tool ---- */
