@@ -1,0 +1,28 @@
+/* neighbours.h - how busy other processes keep the processors that this one may use. A step waits
+ * for its slowest thread: beside busy neighbours fewer threads, or such that do not spin, are
+ * faster. */
+#ifndef CLI_TRAIN_NEIGHBOURS_H
+#define CLI_TRAIN_NEIGHBOURS_H
+
+#include <sched.h>
+#include <stdio.h>
+
+/* Since some moments of their own, in seconds. busy: of all processes, on the processors that this
+ * one may use, with what a hypervisor gave to other machines; < 0: not known. */
+typedef struct {
+    double at, busy, own;
+} cpu_times;
+
+cpu_times cpu_times_now(void);
+/* The processors that others took on average between the two; 0: none, or that is not known. */
+double cpu_neighbours(const cpu_times *from, const cpu_times *to);
+
+enum { ADVICE_TEXT = 240 };
+/* Writes a note while other processes keep so many of the processors busy: fewer threads may be
+ * faster, and waiting without spinning unless OMP_WAIT_POLICY is set. */
+const char *cpu_advice(double others, int processors, char text[ADVICE_TEXT]);
+
+/* For tests. Of a file as /proc/stat, in ticks of which a second has so many. */
+double cpu_busy(FILE *stat, const cpu_set_t *ours, double ticks);
+
+#endif
