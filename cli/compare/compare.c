@@ -8,6 +8,15 @@
 #include "cli/guard.h"
 #include "cli/output.h"
 
+enum { FORMS = 2 };
+static int (*const write_form[FORMS])(FILE *f, const void *source) = {write_json, write_junit};
+
+static void list_files(const compare_opts *o, output_file files[FORMS])
+{
+    files[0] = (output_file){"--json", o->json, OUTPUT_REPORT};
+    files[1] = (output_file){"--junit", o->junit, OUTPUT_REPORT};
+}
+
 /* A comparison and what is written of it. */
 typedef struct {
     compared graph;
@@ -46,31 +55,31 @@ static int says_unmatched(const adj_comparison *c)
     return n > 0;
 }
 
-static output_file json_file(const compare_opts *o)
-{
-    return (output_file){"--json", o->json, OUTPUT_REPORT};
-}
-
-/* also: of another batch; no comparison: there is none. A table of both, and JSON of what fails, or
- * of the first. */
+/* also: of another batch; no comparison: there is none. A table of both; other forms are of what
+ * fails, or of the first. */
 static int write_all(const compare_opts *o, const compare_run *run, const compare_run *also)
 {
+    output_file files[FORMS];
+    int status = EXIT_OK, taken = 0;
     const compare_run *failed = !has_failed(run) && has_failed(also) ? also : run;
     const compare_source second = {also->comparison, also->title, also->line,
                                    also->again,      o->all != 0, NULL};
     const compare_source first = {
         run->comparison, run->title,  run->line,
         run->again,      o->all != 0, has_failed(run) && has_failed(also) ? &second : NULL};
-    const output_file file = json_file(o);
-    if (!is_stdout(file.path)) {
+    list_files(o, files);
+    for (int i = 0; i < FORMS; i++)
+        taken |= is_stdout(files[i].path);
+    if (!taken)
         write_table(stdout, &first);
-        if (has_failed(also))
-            write_table(stdout, &second);
-        else if (also->comparison != NULL)
-            printf("%s, each kind of node alone: %d comparisons, 0 failed\n", also->title,
-                   adj_comparison_row_count(also->comparison));
-    }
-    const int status = write_output("compare", &file, write_json, failed == run ? &first : &second);
+    if (!taken && has_failed(also))
+        write_table(stdout, &second);
+    else if (!taken && also->comparison != NULL)
+        printf("%s, each kind of node alone: %d comparisons, 0 failed\n", also->title,
+               adj_comparison_row_count(also->comparison));
+    for (int i = 0; i < FORMS && status == EXIT_OK; i++)
+        status =
+            write_output("compare", &files[i], write_form[i], failed == run ? &first : &second);
     if (status == EXIT_OK && has_failed(failed))
         return EXIT_FAILED;
     return status == EXIT_OK && says_unmatched(run->comparison) ? EXIT_INCONCLUSIVE : status;
@@ -181,6 +190,7 @@ int command_compare(int argc, char **argv)
 {
     compare_opts o;
     compare_run run = {0}, also = {0};
+    output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && !o.guard)
         announce_crashes(
@@ -188,9 +198,9 @@ int command_compare(int argc, char **argv)
             "and says which it was\n");
     if (status == CONTINUE)
         status = open_run(&o, &run);
-    const output_file file = json_file(&o);
+    list_files(&o, files);
     if (status == CONTINUE)
-        status = check_outputs("compare", 1, &file);
+        status = check_outputs("compare", FORMS, files);
     if (status == CONTINUE)
         status = backends_open(&o) ? compare(&o, 0, &run) : EXIT_FAILED;
     if (status == CONTINUE)

@@ -56,6 +56,7 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .instead = "a configuration says it: --configs naive:f64,onednn:mixed:bf16"},
         {"--all", "", "a line for every node, not for every op", .flag = &o->all},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
+        {"--junit", "FILE", "JUnit's XML, for CI; - is standard output", .text = &o->junit},
         {0},
     };
     option op[OP_OPTIONS + 1] = {0};

@@ -8,7 +8,7 @@ enum { MAX_LISTED = 32, LINE = 2048 };
 
 typedef struct {
     compared_opts graph;
-    const char *configs, *json;
+    const char *configs, *json, *junit;
     double seconds, shrink;
     int64_t seed, runs, threads, exact, all, guard, also_batch;
     int n_config; /* 0: the default ones */

@@ -23,5 +23,6 @@ static inline int has_whole_run(const adj_compare_config_result *r) { return r->
 void write_table(FILE *f, const compare_source *o);
 /* source: a compare_source. 0 on success. */
 int write_json(FILE *f, const void *source);
+int write_junit(FILE *f, const void *source);
 
 #endif

@@ -20,7 +20,7 @@
 
 typedef struct {
     compared_opts graph;
-    const char *backend, *impl, *method, *json;
+    const char *backend, *impl, *method, *json, *junit;
     int64_t order, draws, seed, threads;
     double rtol, atol;
     const adj_node *first; /* the op as it was asked for */
@@ -57,6 +57,7 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--seed", "N", "of the values; default: 42", .integer = &o->seed, .range = {0, 9e15}},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
+        {"--junit", "FILE", "JUnit's XML, for CI; - is standard output", .text = &o->junit},
         {0},
     };
     option op[OP_OPTIONS + 1] = {0};
@@ -66,7 +67,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {NULL, NULL}};
     const remark examples[] = {
         {"adjoint gradcheck --model lenet", "Every node of the model that has a gradient."},
-        {"adjoint gradcheck --op conv2d --filter 3,3,3,2 --attr padding=VALID", "One op."},
+        {"adjoint gradcheck --op conv2d --filter 3,3,3,2 --attr padding=VALID",
+         "One op."},
         {"adjoint gradcheck --op softmax --order 2 --json -",
          "Second derivatives as well; the report for a program."},
         {NULL, NULL}};
@@ -226,18 +228,51 @@ static int write_json(FILE *f, const void *source)
     return json_write(f, all, JSON_INDENT(1), 0);
 }
 
+static void put_case(FILE *f, const adj_gradcheck_row *w)
+{
+    put_escaped(f, FOR_XML, "  <testcase classname=\"gradcheck.%s\" name=\"%s%s%s wrt %s\">", w->op,
+                w->name, w->attrs[0] != '\0' ? " " : "", w->attrs, w->wrt);
+    if (w->result == ADJ_GRADCHECK_FAIL)
+        put_escaped(f, FOR_XML,
+                    "\n    <failure message=\"%s\">worst: %s%s analytic=%.9g numeric=%.9g "
+                    "tolerance=%.3g; %s; %s; %s</failure>\n  ",
+                    w->blame, w->wrt, w->index, w->analytic, w->numeric, w->tolerance, w->pattern,
+                    w->hint, w->repro);
+    else if (w->result != ADJ_GRADCHECK_PASS)
+        put_escaped(f, FOR_XML, "<skipped message=\"%s\"/>", w->reason);
+    fputs("</testcase>\n", f);
+}
+
+static int write_junit(FILE *f, const void *source)
+{
+    const report_source *o = source;
+    const adj_gradcheck_report *r = o->report;
+    put_escaped(f, FOR_XML,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck "
+                "%s\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n",
+                o->title, adj_gradcheck_row_count(r),
+                adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
+                adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED) +
+                    adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED) +
+                    adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
+    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
+        put_case(f, adj_gradcheck_row_at(r, i));
+    return fputs("</testsuite>\n", f) == EOF;
+}
+
 /* ---- running it ---- */
 
 static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
-                         const output_file *file)
+                         const output_file files[2])
 {
     const report_source source = {r, o->graph.model != NULL ? o->graph.model : o->graph.op.op,
                                   o->seed};
-    if (!is_stdout(o->json)) {
+    if (!is_stdout(o->json) && !is_stdout(o->junit)) {
         print_head(stdout, o, r);
         adj_gradcheck_print(stdout, r);
     }
-    if (write_output("gradcheck", file, write_json, &source) != EXIT_OK)
+    if (write_output("gradcheck", &files[0], write_json, &source) != EXIT_OK ||
+        write_output("gradcheck", &files[1], write_junit, &source) != EXIT_OK)
         return EXIT_FAILED;
     switch (adj_gradcheck_verdict(r)) {
     case ADJ_GRADCHECK_PASS: return EXIT_OK;
@@ -262,8 +297,9 @@ static int check(gradcheck_opts *o, const compared *c)
     if (o->method != NULL)
         options.method = (adj_gradcheck_method)word_index(methods, o->method);
     adj_gradcheck_report *r = NULL;
-    const output_file file = {"--json", o->json, OUTPUT_REPORT};
-    int status = check_outputs("gradcheck", 1, &file);
+    const output_file files[] = {{"--json", o->json, OUTPUT_REPORT},
+                                 {"--junit", o->junit, OUTPUT_REPORT}};
+    int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;
     int single = o->graph.op.op != NULL || o->graph.node >= 0;
@@ -273,7 +309,7 @@ static int check(gradcheck_opts *o, const compared *c)
         status = complain("gradcheck", failed == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
                           adj_gradcheck_message(r));
     else
-        status = write_reports(o, r, &file);
+        status = write_reports(o, r, files);
     adj_gradcheck_free(r);
     return status;
 }

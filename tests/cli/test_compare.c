@@ -36,6 +36,7 @@ Test(compare_cli, wrong_usage)
         {"--attr goes with --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
         {"--precision: a configuration says it", {"--precision", "bf16"}},
         {"--size: expected N or HxW", {"--size", "8x"}},
+        {"--json and --junit both are standard output", {"--junit", "-", "--json=-"}},
         {"exclude each other", {"--op", "relu"}},
         {"expected 1 to", {"--batch", "0"}},
         {"did you mean avx2?", {"--configs", "naive:f64,onednn:isa=avx22"}},
@@ -84,6 +85,24 @@ Test(compare_cli, json)
     cr_assert_str_eq(json_string_value(json_object_get(row, "configuration")), "naive:nchw");
     cr_assert(json_is_object(json_object_get(row, "isolated")));
     json_decref(all);
+}
+
+static int count(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
+Test(compare_cli, junit)
+{
+    run_small((const char *[]){"--junit", "-", "--configs", "naive:f64,naive", NULL});
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);
+    cr_assert_eq(count(f.out, "<testsuite "), 2); /* the reference, and the other */
+    cr_assert_gt(count(f.out, "<testcase "), 40);
+    cr_assert_eq(count(f.out, "<failure"), 0);
 }
 
 /* A leaf is wrong usage; a name that no implementation has leaves the question open. */

@@ -39,7 +39,7 @@ static void release(comparison r)
 static reproducer none[2];
 
 /* Of one comparison, or of two; to be freed. */
-static char *written(int both)
+static char *written(int (*write)(FILE *f, const void *source), int both)
 {
     const comparison five = compare(5), two = compare(2);
     const compare_source second = {five.c, "five", "again five", none, 0, NULL},
@@ -47,7 +47,7 @@ static char *written(int both)
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
-    cr_assert_eq(write_json(f, &first), 0);
+    cr_assert_eq(write(f, &first), 0);
     fclose(f);
     release(five);
     release(two);
@@ -57,7 +57,7 @@ static char *written(int both)
 Test(compare_also, json)
 {
     for (int both = 0; both < 2; both++) {
-        char *text = written(both);
+        char *text = written(write_json, both);
         json_t *report = json_loads(text, 0, NULL), *also = json_object_get(report, "also");
         cr_assert_not_null(report, "%s", text);
         cr_expect_str_eq(json_string_value(json_object_get(report, "what")), "two");
@@ -69,6 +69,23 @@ Test(compare_also, json)
         json_decref(report);
         free(text);
     }
+}
+
+Test(compare_also, other_forms)
+{
+    static const struct {
+        int (*write)(FILE *f, const void *source);
+        const char *first, *second;
+    } forms[] = {
+        {write_junit, "<testsuite name=\"naive\" ", "<testsuite name=\"five: naive\" "},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (int both = 0; both < 2; both++) {
+            char *text = written(forms[i].write, both);
+            cr_expect_not_null(strstr(text, forms[i].first), "%s", text);
+            cr_expect_eq(strstr(text, forms[i].second) != NULL, both, "%s", text);
+            free(text);
+        }
 }
 
 Test(compare_also, table_says_what_it_does_not_see)

@@ -73,10 +73,14 @@ static const call refused[] = {
      {"bench", "--model", "lenet5", "--seconds", "0", "--json", "@/pipe"}},
     {3, "--json: the file's name is empty", {"bench", "--model", "lenet5", "--json", ""}},
     {1, "--json: @/pipe: is a pipe that nobody reads", {"gradcheck", CONV, "--json", "@/pipe"}},
-    {1, "--json: @/none/x: No such file", {"gradcheck", CONV, "--json", "@/none/x"}},
+    {1, "--junit: @/none/x: No such file", {"gradcheck", CONV, "--junit", "@/none/x"}},
+    {3, "--json and --junit name one file", {"gradcheck", CONV, "--json", "@/a", "--junit", "@/a"}},
     {1, "--json: @/pipe: is a pipe that nobody reads", {"compare", CONV, "--json", "@/pipe"}},
-    {1, "--json: @: is a folder", {"compare", CONV, "--json", "@"}},
-    {3, "--json: the file's name is empty", {"compare", CONV, "--json", ""}},
+    {1, "--junit: @: is a folder", {"compare", CONV, "--junit", "@"}},
+    {3, "--junit: the file's name is empty", {"compare", CONV, "--junit", ""}},
+    {3,
+     "--json and --junit name one file",
+     {"compare", CONV, "--json", "@/file", "--junit", "@/soft.safetensors"}},
 };
 
 /* text with the folder's name for each "@". */
@@ -185,7 +189,7 @@ Test(files, closed_streams)
 Test(files, devices_and_pipes, .timeout = 120)
 {
     static const char *const ways[] = {
-        "$tool --json /dev/null",
+        "$tool --json /dev/null --junit /dev/null",
         "$tool --json /dev/stdout 2>err | grep -q '{'",
         "{ exec 3<>fifo 4<fifo && $tool --json fifo && exec 3>&- && cat <&4 >copy && test -s copy; "
         "}",

@@ -277,6 +277,15 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_eq(json_array_size(rows), 2);
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
     json_decref(report);
+
+    gradcheck((const char *[]){"--op", "tanh", "--rtol", "1e-14", "--neighbours", "0", "--junit",
+                               "-", NULL},
+              &f);
+    cr_expect_eq(f.status, 1);
+    cr_expect_not_null(strstr(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
+                                     "failures=\"1\""));
+    cr_expect_not_null(strstr(f.out, "<failure message=\"naive float64 backward agrees"));
+    cr_expect_not_null(strstr(f.out, "-&gt;"));
 }
 
 /* The steps of the optimizer asked for are among the rows. */

@@ -76,7 +76,7 @@ static const struct {
     {0, {"eval", "--weights", WEIGHTS, "--data", DATA, "--backend", "naive"}},
     {0, {"gradcheck", "--op", "relu", "--in", "2,3,3,4"}},
     {0, {"gradcheck", "--op", "relu", "--in", "2,3,3,4", "--json", "-"}},
-    {0, {"gradcheck", "--op", "relu", "--in", "2,3,3,4", "--json", "-"}},
+    {0, {"gradcheck", "--op", "relu", "--in", "2,3,3,4", "--junit", "-"}},
     {0, {"compare", "--op", "relu", "--in", "1,2,2,2", "--runs", "1"}},
     {0, {"compare", "--op", "relu", "--in", "1,2,2,2", "--runs", "1", "--json", "-"}},
     {0, {"bench", "--op", "relu", "--in", "1,2,2,2", "--seconds", "0.01"}},
@@ -180,7 +180,7 @@ Test(output, a_full_disk_leaves_the_report_of_before)
     static const char *const reports[][8] = {
         {"version", "--json"},
         {"models", "--json"},
-        {"gradcheck", "--op", "relu", "--in", "1,2,2,1", "--json"},
+        {"gradcheck", "--op", "relu", "--in", "1,2,2,1", "--junit"},
         {"compare", "--op", "relu", "--in", "1,2,2,1", "--json"}};
     static const char before[] = "before";
     const folder dir = folder_new();
