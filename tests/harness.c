@@ -67,7 +67,7 @@ adj_node *given_integers(fixture *f, adj_dtype dtype, adj_shape shape, int lo, i
     return add(f, dtype, shape, v);
 }
 
-static void set_input(adj_exec *e, const adj_node *leaf, const double *values)
+void set_values(adj_exec *e, const adj_node *leaf, const double *values)
 {
     adj_type t = adj_node_type(leaf);
     int64_t n = adj_shape_elems(t.shape);
@@ -81,7 +81,7 @@ static void set_input(adj_exec *e, const adj_node *leaf, const double *values)
 void fixture_set(const fixture *f, adj_exec *e)
 {
     for (int i = 0; i < f->n_in; i++)
-        set_input(e, f->in[i], f->value[i]);
+        set_values(e, f->in[i], f->value[i]);
 }
 
 static adj_exec *planned(fixture *f, adj_node *y, const char *backend, int threads)
@@ -172,14 +172,14 @@ static double moved(adj_exec *e, fixture *f, adj_node *y, const double *dy, int 
 {
     double kept = f->value[i][k];
     f->value[i][k] = kept + delta;
-    set_input(e, f->in[i], f->value[i]);
+    set_values(e, f->in[i], f->value[i]);
     f->value[i][k] = kept;
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     double *v = fixture_get(e, y), sum = 0;
     for (int64_t j = 0; j < adj_shape_elems(adj_node_type(y).shape); j++)
         sum += dy[j] * v[j];
     free(v);
-    set_input(e, f->in[i], f->value[i]);
+    set_values(e, f->in[i], f->value[i]);
     return sum;
 }
 

@@ -27,6 +27,8 @@ adj_node *given(fixture *f, adj_dtype dtype, adj_shape shape, const double *valu
 adj_node *given_random(fixture *f, adj_dtype dtype, adj_shape shape, double lo, double hi);
 adj_node *given_integers(fixture *f, adj_dtype dtype, adj_shape shape, int lo, int hi);
 
+/* Sets a leaf to numbers, which are converted to its dtype. */
+void set_values(adj_exec *e, const adj_node *leaf, const double *values);
 /* Sets all inputs of a plan; y's elements after a run, malloc'ed, read into memory prefilled with
  * NaN. Fail the running test when the library does. */
 void fixture_set(const fixture *f, adj_exec *e);

@@ -1,5 +1,5 @@
 /* nn_test.h - what the tests of this folder share: leaves filled with a sine that PyTorch programs
- * can make too, executors on the naive backend, values read back. */
+ * can make too, executors on the naive backend. */
 #ifndef NN_TEST_H
 #define NN_TEST_H
 
@@ -17,19 +17,6 @@ static inline double sine(int64_t i, double phase, double scale)
     return sin((double)i * 0.37 + phase) * scale;
 }
 
-static inline void set_values(adj_exec *e, const adj_node *leaf, const double *values)
-{
-    adj_type t = adj_node_type(leaf);
-    int64_t n = adj_shape_elems(t.shape);
-    size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-    scoped(release) char *data = malloc(bytes + 1);
-
-    cr_assert_not_null(leaf);
-    adj_convert(ADJ_F64, values, t.dtype, data, n);
-    cr_assert_eq(adj_set(e, leaf, data, bytes), ADJ_OK, "%s: %s", adj_node_name(leaf),
-                 adj_exec_message(e));
-}
-
 static inline void set_sine(adj_exec *e, const adj_node *leaf, double phase, double scale)
 {
     int64_t n = adj_shape_elems(adj_node_type(leaf).shape);
@@ -40,25 +27,10 @@ static inline void set_sine(adj_exec *e, const adj_node *leaf, double phase, dou
     set_values(e, leaf, v);
 }
 
-/* malloc'ed */
-static inline double *get_values(adj_exec *e, const adj_node *node)
-{
-    adj_type t = adj_node_type(node);
-    int64_t n = adj_shape_elems(t.shape);
-    size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-    scoped(release) char *data = malloc(bytes + 1);
-    double *v = malloc((size_t)(n + 1) * sizeof *v);
-
-    cr_assert_eq(adj_get(e, node, data, bytes), ADJ_OK, "%s", adj_exec_message(e));
-    adj_convert(t.dtype, data, ADJ_F64, v, n);
-    return v;
-}
-
 static inline double get_scalar(adj_exec *e, const adj_node *node)
 {
-    double *v = get_values(e, node), first = v[0];
-    free(v);
-    return first;
+    scoped(release) double *v = fixture_get(e, node);
+    return v[0];
 }
 
 static inline adj_exec *exec_new(adj_graph *g, int n, adj_node *const fetch[],

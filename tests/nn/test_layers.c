@@ -94,7 +94,7 @@ Test(layers, values_like_torch)
         set_if_there(e, g, "l/pointwise", 3);
         set_if_there(e, g, "l/b", 2);
         run(e);
-        scoped(release) double *got = get_values(e, y);
+        scoped(release) double *got = fixture_get(e, y);
         for (int64_t k = 0; k < adj_shape_elems(adj_node_type(y).shape); k++)
             sum += got[k];
         expect_close(got + values[i].first, values[i].want, values[i].n, 1e-12, 1e-13,
@@ -150,7 +150,7 @@ static double drawn_deviation(adj_graph *g, adj_node *y, const char *weights)
     scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
     const adj_node *w = adj_find(g, weights);
     int64_t n = adj_shape_elems(adj_node_type(w).shape);
-    double *v = get_values(e, w), squares = 0;
+    double *v = fixture_get(e, w), squares = 0;
 
     for (int64_t i = 0; i < n; i++)
         squares += v[i] * v[i];
@@ -215,7 +215,7 @@ Test(layers, initial_values)
     for (size_t i = 0; i < sizeof initial / sizeof *initial; i++) {
         const adj_node *p = adj_find(g, initial[i].name);
         int64_t n = adj_shape_elems(adj_node_type(p).shape);
-        double *v = get_values(e, p), squares = 0;
+        double *v = fixture_get(e, p), squares = 0;
         for (int64_t k = 0; k < n; k++)
             squares += (v[k] - initial[i].mean) * (v[k] - initial[i].mean);
         double deviation = sqrt(squares / (double)n), want = initial[i].deviation;

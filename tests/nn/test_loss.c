@@ -108,7 +108,7 @@ static void expect_pytorch(size_t i, adj_dtype dtype, double tolerance)
     scoped(release_exec) adj_exec *e = exec_new(t.g, 2, (adj_node *[]){t.loss, dz}, NULL);
     set_all(e, &t, i);
     run(e);
-    double *got = get_values(e, dz), loss = get_scalar(e, t.loss);
+    double *got = fixture_get(e, dz), loss = get_scalar(e, t.loss);
     cr_expect_float_eq(loss, cases[i].of.loss, tolerance, "%s: %.17g", cases[i].of.name, loss);
     for (int k = 0; k < N * K; k++)
         cr_expect_float_eq(got[k], cases[i].gradient[k / K][k % K], tolerance, "%s, %d: %.17g",
@@ -178,7 +178,7 @@ Test(loss, nothing_counts)
     for (int i = 0; i < 2; i++) {
         set_values(e, t.labels, i == 0 ? none : third);
         run(e);
-        scoped(release) double *got = get_values(e, dz);
+        scoped(release) double *got = fixture_get(e, dz);
         cr_expect_eq(get_scalar(e, t.loss), 0);
         for (int k = 0; k < N * K; k++)
             cr_expect_eq(got[k], 0);

@@ -61,7 +61,7 @@ static void bn_step(bn_net *b, int step)
 {
     set_sine(b->e, b->x, 0.5 + step, 2);
     run(b->e);
-    scoped(release) double *got = get_values(b->e, b->y);
+    scoped(release) double *got = fixture_get(b->e, b->y);
     expect_close(got, bn_want[step], BN_ELEMS, 1e-12, 1e-13, "batch norm");
 }
 
@@ -75,14 +75,14 @@ Test(layers, batch_norm_like_torch)
         cr_assert_eq(adj_updates_count(adj_layer_updates(training.g)), 1);
         cr_assert_eq(adj_updates_count(adj_layer_updates(evaluation.g)), 0);
         cr_assert_eq(adj_trainable_elems(training.y), 4);
-        double *at_first = get_values(training.e, running);
+        double *at_first = fixture_get(training.e, running);
         expect_close(at_first, initial, 4, 0, 0, "initial running statistics");
         free(at_first);
         set_values(training.e, adj_find(training.g, "bn/gamma"), bn_gamma);
         set_values(training.e, adj_find(training.g, "bn/beta"), bn_beta);
         for (int step = 0; step < 2; step++) {
             bn_step(&training, step);
-            scoped(release) double *kept = get_values(training.e, running);
+            scoped(release) double *kept = fixture_get(training.e, running);
             expect_close(kept, bn_running[step], 4, 1e-12, 1e-13, "running statistics");
         }
         cr_assert_eq(adj_copy_params(evaluation.e, training.e), ADJ_OK);
@@ -108,7 +108,7 @@ Test(layers, dropout_steps)
     for (int step = 0; step < 2; step++) {
         run(e);
         for (int i = 0; i < 2; i++)
-            seen[step][i] = get_values(e, y[i]);
+            seen[step][i] = fixture_get(e, y[i]);
     }
     cr_assert_eq(get_scalar(e, adj_find(g, "dropout/step")), 2);
     for (int k = 0; k < 1000; k++) {

@@ -117,7 +117,7 @@ static const optimiser_case cases[] = {
 static void expect_params(const subject *s, adj_exec *e, const double want[N_ALL],
                           const char *label)
 {
-    scoped(release) double *p = get_values(e, s->p), *q = get_values(e, s->q);
+    scoped(release) double *p = fixture_get(e, s->p), *q = fixture_get(e, s->q);
     expect_close(p, want, N_P, 1e-12, 1e-14, label);
     expect_close(q, want + N_P, N_Q, 1e-12, 1e-14, label);
 }
@@ -243,7 +243,7 @@ Test(optim, clipping_a_zero_gradient)
 
     set_values(e, lr, &half);
     run(e);
-    scoped(release) double *got = get_values(e, p);
+    scoped(release) double *got = fixture_get(e, p);
     expect_close(got, want, 3, 0, 0, "p");
     adj_exec_free(e);
 }

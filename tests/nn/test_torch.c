@@ -135,7 +135,7 @@ static void set_parameter(adj_exec *e, const adj_node *p)
 
 static void expect_summary(adj_exec *e, const adj_node *gradient, const summary *s)
 {
-    double *v = get_values(e, gradient), squares = 0, sum = 0;
+    double *v = fixture_get(e, gradient), squares = 0, sum = 0;
 
     for (int64_t i = 0; i < adj_shape_elems(adj_node_type(gradient).shape); i++) {
         squares += v[i] * v[i];

@@ -101,7 +101,7 @@ static const struct {
 };
 
 /* As many values of f16, in dtype; returned in doubles. */
-static double *set_values(adj_exec *e, adj_node *x, adj_dtype dtype, int seed)
+static double *set_random(adj_exec *e, adj_node *x, adj_dtype dtype, int seed)
 {
     int64_t n = adj_shape_elems(adj_node_type(x).shape);
     double *v = malloc((size_t)n * sizeof *v);
@@ -123,9 +123,9 @@ static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec
     adj_exec_opts o = {
         .n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1, .debug.canaries = 1};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
-    free(set_values(e, x, dtype, 1));
-    free(set_values(e, w, dtype, 2));
-    free(set_values(e, dy, dtype, 3));
+    free(set_random(e, x, dtype, 1));
+    free(set_random(e, w, dtype, 2));
+    free(set_random(e, dy, dtype, 3));
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     int64_t n = adj_shape_elems(adj_node_type(y).shape);
     double *v = malloc((size_t)n * sizeof *v);
