@@ -22,38 +22,28 @@ static adj_node *gradient_of(const adj_node *y, adj_node *argmax, adj_node *dy)
 
 /* One image of one channel. */
 typedef struct {
-    int h, w, k, s;
-    adj_padding padding;
+    struct {
+        int h, w, k, s;
+        adj_padding padding;
+    } of;
     double x[9], argmax[4], dy[4], dx[9];
 } literal;
 
 static const literal literals[] = {
     /* ties, and a NaN behind the largest number */
-    {2,
-     4,
-     2,
-     2,
-     ADJ_VALID,
+    {{2, 4, 2, 2, ADJ_VALID},
      {3, 3, 1, 2, 3, 0, 9, NAN},
      {0, 3},
      {10, 20},
      {10, 0, 0, 0, 0, 0, 0, 20}},
     /* zeros are equal whatever their signs */
-    {2,
-     4,
-     2,
-     2,
-     ADJ_VALID,
+    {{2, 4, 2, 2, ADJ_VALID},
      {-1, -0.0, -2, -3, 0, -1, -1, -1},
      {1, 2},
      {5, 6},
      {0, 5, 0, 0, 0, 0, 6}},
     /* the pad above and to the left has places, too: 3x3 windows around each second pixel */
-    {3,
-     3,
-     3,
-     2,
-     ADJ_SAME,
+    {{3, 3, 3, 2, ADJ_SAME},
      {1, 2, 3, 4, 5, 6, 7, 8, 9},
      {8, 7, 5, 4},
      {1, 2, 3, 4},
@@ -65,11 +55,12 @@ Test(pool_argmax, literals)
     for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
         for (int t = 0; t < 4; t++) {
             const literal *l = &literals[i];
-            const adj_pool a = {
-                .ksize = {1, l->k, l->k, 1}, .stride = {1, l->s, l->s, 1}, .padding = l->padding};
+            const adj_pool a = {.ksize = {1, l->of.k, l->of.k, 1},
+                                .stride = {1, l->of.s, l->of.s, 1},
+                                .padding = l->of.padding};
             scoped(fixture_free) fixture f = fixture_new();
-            adj_node *y =
-                adj_max_pool(given(&f, dtypes[t], (adj_shape){4, {1, l->h, l->w, 1}}, l->x), &a);
+            adj_node *y = adj_max_pool(
+                given(&f, dtypes[t], (adj_shape){4, {1, l->of.h, l->of.w, 1}}, l->x), &a);
             adj_node *argmax = argmax_of(y), *dy = given(&f, dtypes[t], y->type.shape, l->dy);
             cr_assert_eq(argmax->type.dtype, ADJ_I32);
             expect_values(&f, argmax, "naive", l->argmax, 0, 0);
