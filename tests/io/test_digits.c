@@ -120,7 +120,9 @@ static adj_dataset three(uint8_t pixels[12], int32_t labels[3])
 }
 
 typedef struct {
-    int64_t first, h, w, c, real;
+    struct {
+        int64_t first, h, w, c, real;
+    } of;
     float x[40]; /* of the first image of the batch */
     int32_t labels[2];
 } batch_case;
@@ -128,28 +130,20 @@ typedef struct {
 Test(batch, sizes_and_padding)
 {
     static const batch_case cases[] = {
-        {0, 2, 2, 1, 2, {21, 22, 23, 24}, {6, 4}},
-        {2, 2, 2, 1, 1, {11, 12, 13, 14}, {5, -1}},  /* filled up with order[0] */
-        {3, 2, 2, 1, 0, {21, 22, 23, 24}, {-1, -1}}, /* behind the end */
-        {0, 2, 2, 3, 2, {21, 21, 21, 22, 22, 22, 23, 23, 23, 24, 24, 24}, {6, 4}},
+        {{0, 2, 2, 1, 2}, {21, 22, 23, 24}, {6, 4}},
+        {{2, 2, 2, 1, 1}, {11, 12, 13, 14}, {5, -1}},  /* filled up with order[0] */
+        {{3, 2, 2, 1, 0}, {21, 22, 23, 24}, {-1, -1}}, /* behind the end */
+        {{0, 2, 2, 3, 2}, {21, 21, 21, 22, 22, 22, 23, 23, 23, 24, 24, 24}, {6, 4}},
         /* torch.nn.functional.interpolate(mode="bilinear", align_corners=False) */
-        {0,
-         4,
-         4,
-         1,
-         2,
+        {{0, 4, 4, 1, 2},
          {21, 21.25f, 21.75f, 22, 21.5f, 21.75f, 22.25f, 22.5f, 22.5f, 22.75f, 23.25f, 23.5f, 23,
           23.25f, 23.75f, 24},
          {6, 4}},
-        {0,
-         3,
-         4,
-         1,
-         2,
+        {{0, 3, 4, 1, 2},
          {21, 21.25f, 21.75f, 22, 22, 22.25f, 22.75f, 23, 23, 23.25f, 23.75f, 24},
          {6, 4}},
-        {0, 1, 2, 1, 2, {22, 23}, {6, 4}},
-        {0, 1, 1, 1, 2, {22.5f}, {6, 4}},
+        {{0, 1, 2, 1, 2}, {22, 23}, {6, 4}},
+        {{0, 1, 1, 1, 2}, {22.5f}, {6, 4}},
     };
     static const int64_t order[] = {2, 0, 1};
     uint8_t pixels[12];
@@ -159,10 +153,12 @@ Test(batch, sizes_and_padding)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const batch_case *c = &cases[i];
         float x[80];
-        adj_shape shape = {4, {2, c->h, c->w, c->c}};
-        cr_expect_eq(adj_batch(&d, order, c->first, shape, x, got, NULL), c->real, "case %zu", i);
+        adj_shape shape = {4, {2, c->of.h, c->of.w, c->of.c}};
+        cr_expect_eq(adj_batch(&d, order, c->of.first, shape, x, got, NULL), c->of.real, "case %zu",
+                     i);
         cr_expect_arr_eq(got, c->labels, sizeof got, "case %zu", i);
-        cr_expect_arr_eq(x, c->x, (size_t)(c->h * c->w * c->c) * sizeof x[0], "case %zu", i);
+        cr_expect_arr_eq(x, c->x, (size_t)(c->of.h * c->of.w * c->of.c) * sizeof x[0], "case %zu",
+                         i);
     }
     d.mean[0] = 1, d.deviation[0] = 2;
     float x[80];

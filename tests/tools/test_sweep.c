@@ -71,35 +71,31 @@ typedef struct {
     const char *in, *filter, *dtype, *stride, *dilation, *kernel, *channels, *size;
 } fault;
 
+enum { MAX_WORDS = 32 };
+
+/* Sets words, NULL-ended, to those of a line, which it cuts at its spaces. */
+static void split(char *line, const char *words[MAX_WORDS])
+{
+    int n = 0;
+    for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " ")) {
+        cr_assert_lt(n + 1, MAX_WORDS);
+        words[n++] = word;
+    }
+    words[n] = NULL;
+}
+
 static int is_seen(const fault *k)
 {
-    char attr[64];
-    snprintf(attr, sizeof attr, "strides=1,%s,%s,1,dilations=1,%s,%s,1", k->stride, k->stride,
-             k->dilation, k->dilation);
+    char line[400];
+    const char *words[MAX_WORDS];
+    snprintf(line, sizeof line,
+             "compare --op conv2d_backprop_filter --in %s --filter %s --dtype %s "
+             "--attr strides=1,%s,%s,1,dilations=1,%s,%s,1 --exact --configs naive:f64,onednn "
+             "--guard --timeout 2 --shrink 0 --neighbours 0",
+             k->in, k->filter, k->dtype, k->stride, k->stride, k->dilation, k->dilation);
+    split(line, words);
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    run_tool((const char *[]){"compare",
-                              "--op",
-                              "conv2d_backprop_filter",
-                              "--in",
-                              k->in,
-                              "--filter",
-                              k->filter,
-                              "--dtype",
-                              k->dtype,
-                              "--attr",
-                              attr,
-                              "--exact",
-                              "--configs",
-                              "naive:f64,onednn",
-                              "--guard",
-                              "--timeout",
-                              "2",
-                              "--shrink",
-                              "0",
-                              "--neighbours",
-                              "0",
-                              NULL},
-             &f);
+    run_tool(words, &f);
     unsetenv("ADJOINT_QUARANTINE");
     cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
     return f.status == 1;
@@ -107,31 +103,19 @@ static int is_seen(const fault *k)
 
 static void expect_found(const fault *k)
 {
+    char line[400];
+    const char *words[MAX_WORDS];
     unsetenv("ADJOINT_PLAN");
     setenv("OMP_NUM_THREADS", "1", 1); /* what hangs keeps one core busy */
     expect_crashes();
     if (!is_seen(k))
         cr_skip_test("this machine's oneDNN computes it right\n");
-    run_sweep("tools/sweep", (const char *[]){"--op",
-                                              "conv2d_backprop_filter",
-                                              "--dtype",
-                                              k->dtype,
-                                              "--kernel",
-                                              k->kernel,
-                                              "--dilation",
-                                              k->dilation,
-                                              "--stride",
-                                              k->stride,
-                                              "--padding",
-                                              "VALID",
-                                              "--channels",
-                                              k->channels,
-                                              "--size",
-                                              k->size,
-                                              "--timeout",
-                                              "1",
-                                              "--unquarantined",
-                                              NULL});
+    snprintf(line, sizeof line,
+             "--op conv2d_backprop_filter --dtype %s --kernel %s --dilation %s --stride %s "
+             "--padding VALID --channels %s --size %s --timeout 1 --unquarantined",
+             k->dtype, k->kernel, k->dilation, k->stride, k->channels, k->size);
+    split(line, words);
+    run_sweep("tools/sweep", words);
     cr_expect_eq(f.status, 1, "%s%s", f.out, f.err);
 }
 
