@@ -25,7 +25,8 @@ adj_status op_attrs_split(op_attrs *a, const adj_op *op, const char *text, adj_e
     if (strlen(text) >= sizeof a->text)
         return adj_error_set(error, ADJ_EARG, "--attr: too long (got %zu characters)",
                              strlen(text));
-    for (char *word = strcpy(a->text, text); word != NULL;) {
+    memcpy(a->text, text, strlen(text) + 1);
+    for (char *word = a->text; word != NULL;) {
         char *next = strchr(word, ','), *equals = word + strcspn(word, "=,");
         const int is_named = *equals == '=';
         if (is_named || a->n == 0) {

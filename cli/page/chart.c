@@ -41,7 +41,7 @@ static void collect(points *p, const chart_curve *v, const json_t *events)
     int all = 0, seen = 0;
     for (size_t i = 0; i < json_array_size(events); i++)
         all += is_point(json_array_get(events, i), v, &x, &y);
-    const int together = (all + CHART_POINTS - 1) / CHART_POINTS;
+    const int together = all > 0 ? (all + CHART_POINTS - 1) / CHART_POINTS : 1;
     for (size_t i = 0; i < json_array_size(events); i++)
         if (is_point(json_array_get(events, i), v, &x, &y)) {
             const int k = seen / together, n = seen++ % together; /* the mean of n before it */

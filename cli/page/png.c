@@ -2,7 +2,7 @@
 #include <png.h>
 #include <stdlib.h>
 
-#include "png.h"
+#include "png.h" // NOLINT(readability-duplicate-include): the one above is libpng's
 
 uint8_t *png_encode(const picture *p, size_t *bytes)
 {
