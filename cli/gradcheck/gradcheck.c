@@ -67,8 +67,7 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {NULL, NULL}};
     const remark examples[] = {
         {"adjoint gradcheck --model lenet", "Every node of the model that has a gradient."},
-        {"adjoint gradcheck --op conv2d --filter 3,3,3,2 --attr padding=VALID",
-         "One op."},
+        {"adjoint gradcheck --op conv2d --filter 3,3,3,2 --attr padding=VALID", "One op."},
         {"adjoint gradcheck --op softmax --order 2 --json -",
          "Second derivatives as well; the report for a program."},
         {NULL, NULL}};

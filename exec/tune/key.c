@@ -20,6 +20,13 @@ static void add_bytes(writer *w, const void *data, size_t n)
     w->hash = hash_bytes(w->hash, data, n);
 }
 
+static void add_number(writer *w, int number)
+{
+    unsigned char bytes[sizeof number];
+    memcpy(bytes, &number, sizeof number);
+    add_bytes(w, bytes, sizeof bytes);
+}
+
 /* Appends text that a line of the file may hold: printable characters, no tab. */
 __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
 {
@@ -67,12 +74,10 @@ static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
     put_type(w, n->type);
     add_bytes(w, n->attrs, adj_attr_size(n->op));
     for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
-        const int from[] = {adj_position(g->n_in, g->in, n->in[i]),
-                            adj_position(g->n_node, g->node, n->in[i])};
-        add_bytes(w, from, sizeof from);
+        add_number(w, adj_position(g->n_in, g->in, n->in[i]));
+        add_number(w, adj_position(g->n_node, g->node, n->in[i]));
     }
-    const int leaves = adj_position(g->n_out, g->out, n) >= 0;
-    add_bytes(w, &leaves, sizeof leaves);
+    add_number(w, adj_position(g->n_out, g->out, n) >= 0);
     return ADJ_OK;
 }
 
