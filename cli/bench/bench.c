@@ -18,7 +18,7 @@ static const remark examples[] = {
     {"adjoint bench --model mobilenet_v1 --infer --precision bf16 --json",
      "Inference in mixed precision, for a program."},
     {"mpirun -n 2 adjoint bench --model resnet20 --threads 1",
-     "Training steps of two processes together, and of one alone."},
+     "Steps of two processes together and of one alone (ninja mpi comes first)."},
     {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
      "Every implementation of a convolution and of its gradients."},
     {NULL, NULL}};

@@ -72,7 +72,7 @@ static const remark examples[] = {
     {"adjoint train --data photos --augment flip --patience 5",
      "On a folder of images, changed at random; ends when it no longer gets better."},
     {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
-     "Two processes that each take half of every batch."},
+     "Two processes that each take half of every batch (ninja mpi comes first)."},
     {"adjoint train --log - | jq 'select(.event == \"epoch\").held_out_accuracy'",
      "The log on standard output; other messages on standard error."},
     {NULL, NULL}};

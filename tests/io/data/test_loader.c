@@ -137,7 +137,8 @@ Test(loader, threads_change_nothing)
 
 Test(loader, epochs_of_one_batch)
 {
-    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    scoped(release_dataset) adj_dataset *inner = new_dataset(N, H, W, C);
+    uneven u = {.failing = N, .d = inner};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     adj_loader_opts o = {.batch = N, .seed = 4, .shuffle = 1, .augment = everything};
     scoped(release_loader) adj_loader *alone = new_loader(d, &o);
@@ -148,7 +149,6 @@ Test(loader, epochs_of_one_batch)
         cr_assert(a.epoch == i && b.epoch == i);
         cr_assert_eq(memcmp(a.x, b.x, (size_t)(N * H * W * C) * sizeof *a.x), 0, "epoch %d", i);
     }
-    adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, seek)
