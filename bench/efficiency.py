@@ -90,7 +90,7 @@ class Candidate:
 def ask(tool, o, kind, op, size, inputs, last, k, stride, batch):
     dtype, math_mode = TYPES[kind]
     answer = tool.bench("--op", op, "--in", f"{batch},{size},{size},{inputs}", "--filter", f"{k},{k},{inputs},{last}",
-                        "--strides", f"1,{stride},{stride},1", "--dtype", dtype, "--math", math_mode, "--all",
+                        "--attr", f"strides=1,{stride},{stride},1", "--dtype", dtype, "--math", math_mode, "--all",
                         "--backend", "onednn,direct", "--threads", str(o.threads), "--seconds", str(o.seconds))
     rows = [r for r in answer.get("rows", []) if r["min_us"]]
     widest = max((f for r in rows for name, f in ISA_FLOATS.items() if name in r["implementation"]), default=4)
