@@ -20,8 +20,9 @@ typedef struct {
     const char *family; /* how the implementation's name begins; NULL ends a table */
     const char *isa;    /* contained in what follows the name's colon */
     int directions, kinds;
-    /* Of the peak of the implementation's vectors, in f32: above 1 where the processor has faster
-     * units than two multiply-adds of vectors, or the algorithm needs fewer products. */
+    /* Share of the f32 peak of the implementation's vectors, by class of channels: above 1 where
+     * the processor has faster units than two multiply-adds of vectors, or the algorithm needs
+     * fewer products. */
     double share[EFFICIENCY_CLASSES];
 } efficiency;
 

@@ -21,8 +21,8 @@ adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[]);
 
 /* Fails with ADJ_ENOMEM if the bytes obviously cannot be had. */
 adj_status check_memory(adj_exec *e, size_t bytes);
-/* The same for leaves and fetched values, which have memory of their own in every plan. Requires:
- * leaves. */
+/* Fails as check_memory does if leaves and fetched values, which have memory of their own in every
+ * plan, cannot be had. Requires: leaves. */
 adj_status check_values(adj_exec *e);
 
 #endif

@@ -8,7 +8,7 @@
 /* Prepares the described step for the kernel that is to compute it. ADJ_ENOKERNEL: nobody computes
  * these nodes together. */
 adj_status select_kernel(adj_exec *e, step *s);
-/* The same without tuning: for the kernel that is estimated to take the least time. */
+/* Prepares it, without tuning, for the kernel that is estimated to take the least time. */
 adj_status select_by_estimate(adj_exec *e, step *s);
 /* True if a backend before the last one, the reference, has a kernel for n alone. of: the executor.
  * May be called before there is a plan; then 0 also when that fails, which the executor records. */

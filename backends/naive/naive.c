@@ -57,7 +57,7 @@ static int may_overwrite(const adj_node *n)
     return 1;
 }
 
-/* Of the processor's peak, and of its memory's: one element goes after another here. */
+/* Shares of the processor's peak and of its memory's: elements are computed one by one. */
 static const double share = 0.005, memory_share = 0.05;
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)

@@ -46,8 +46,8 @@ adj_status op_check_name(const char *name, adj_error *error);
 /* The first option that was given, but for --op and those named in except, "--dtype"; NULL: none.
  */
 const char *op_args_given(const op_args *args, const char *except);
-/* What --dtype (absent: as it was) and the attribute data_format say; of a model, which has no
- * other attribute. */
+/* Reads --dtype (absent: *dtype stays) and the attribute data_format, the only one that a model
+ * has. */
 adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,
                          adj_error *error);
 /* Adds the op to the graph. NULL, and an error, on anything impossible. */

@@ -54,7 +54,8 @@ typedef struct {
     const adj_attr *attr;    /* NULL: a member of the attributes of windows, or an operand */
 } attr_row;
 
-/* Of convolutions all but the first, of pools all; the last is a data format's, too. */
+/* Attributes of windows: pools have all, convolutions all but the first, other ops on images the
+ * last. */
 static const attr_row windows[] = {{"ksize", "four whole numbers", NULL},
                                    {"strides", "four whole numbers", NULL},
                                    {"dilations", "four whole numbers", NULL},

@@ -58,7 +58,7 @@ static json_t *options_json(const train_opts *o)
                      "precision", o->precision, "math", o->math, "threads", (json_int_t)o->threads);
 }
 
-/* Where it runs, and by which line. */
+/* The command line, the processor, the versions and the kind of arithmetic. */
 static json_t *place_json(const events *e)
 {
     char onednn[64] = "";

@@ -284,7 +284,7 @@ static void put_outcome(FILE *f, const report *r, const json_t *start)
     fprintf(f, ". %.1f s.</p>\n", number(end, "seconds"));
 }
 
-/* What the run was made with: the members of its first event. */
+/* Writes the settings of the run: the members of its first event. */
 static void put_settings(FILE *f, const json_t *start)
 {
     const char *key = NULL;

@@ -1,10 +1,13 @@
 /* test_efficiency.c - estimates of a planted table by literal numbers, and the backends' tables:
- * at most 60 shares each, and a row for every convolution. */
+ * at most 60 shares each, and oneDNN's candidates in the order of their estimates. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
 #include "backends/efficiency.h"
 #include "base/machine/isa_level.h"
+#include "exec/candidate.h"
+#include "tests/backends/candidates.h"
+#include "tests/isa.h"
 #include "tests/plan.h"
 
 static const efficiency planted[] = {
@@ -111,4 +114,47 @@ Test(efficiency, tables_have_at_most_60_shares)
 {
     expect_small(direct_shares);
     expect_small(onednn_shares);
+}
+
+/* ---- oneDNN's candidates ---- */
+
+/* Expects the estimates of all candidates for n in ascending order; returns their sum. byte:
+ * seconds in which a byte passes memory; invariant: as in adj_prep. */
+static double sum_of_estimates(const adj_node *n, double byte, uint32_t invariant)
+{
+    const adj_node *in[2];
+    const adj_layout *in_layout[2], *out_layout[1];
+    const adj_group g = {1, &n, list_operands(1, &n, in), in, 1, &n};
+    adj_prep prep = {.in = in_layout, .out = out_layout};
+    scoped(backend_close) test_backend onednn = backend_open("onednn");
+    candidate c = {.backend = onednn.b,
+                   .opened = onednn.opened,
+                   .group = &g,
+                   .arithmetic = 1e-3,
+                   .byte = byte,
+                   .seconds = 1,
+                   .invariant = invariant,
+                   .prep = &prep};
+    double sum = 0, last = 0;
+    while (next_kernel(&c))
+        for (; prepare_candidate(&c) == ADJ_OK; c.number++) {
+            cr_expect_geq(prep.seconds, last, "%s: candidate %d", n->op->name, c.number);
+            sum += last = prep.seconds;
+            drop_candidate(&c);
+        }
+    cr_expect_gt(sum, 0);
+    return sum;
+}
+
+Test(efficiency, candidates_come_in_the_order_of_their_estimates)
+{
+    need_onednn_kernels();
+    adj_graph *g = adj_graph_new();
+    for (int direction = FORWARD; direction <= FILTER; direction *= 2)
+        sum_of_estimates(convolution(g, direction, 3, 32, 32, 1), 0, 0);
+    /* a byte that takes a second: what is invariant is reordered once, which does not count */
+    const adj_node *y = convolution(g, FORWARD, 3, 32, 32, 1);
+    const double reordered = sum_of_estimates(y, 1, 0), kept = sum_of_estimates(y, 1, 2);
+    cr_expect_lt(kept, reordered);
+    adj_graph_free(g);
 }
