@@ -44,6 +44,8 @@ typedef struct {
 } formula;
 /* formula_array.c, formula_image.c, formula_conv.c, formula_norm.c; op is NULL at the end. */
 extern const formula array_formulas[], image_formulas[], conv_formulas[], norm_formulas[];
+/* formula_conv.c: computes a convolution that multiplies the padding's zeros as well. */
+void formula_padded_conv(const adj_node *n, double *const in[], double *result);
 /* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i);
 /* The element of a value of the one shape that is broadcast to that element of the other; may it be

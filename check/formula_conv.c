@@ -1,7 +1,10 @@
 /* formula_conv.c - the six convolutions by their one definition in float64: for each pixel and
  * channel of y and each tap of the filter, y += x w. Two of the three are known, the third is the
  * sum of the products; TensorFlow's tf.nn.conv2d has it for VALID, geometry for the rest. See
- * formula.h. */
+ * formula.h.
+ *
+ * With padding, what stands around x counts as zeros in these sums, and in the gradient of x what
+ * stands around and between y. That is the same, but where a zero meets a NaN or an infinity. */
 #include "formula_image.h"
 
 /* Values of a convolution, or their gradients. */
@@ -10,6 +13,7 @@ typedef struct {
     adj_shape x_shape, y_shape;
     double *x, *w, *y;
     double *sum; /* the one of the three that is computed */
+    int padded;
 } relation;
 
 /* The filter's element for channel i of the group and oc: it is [kh, kw, ic/groups, oc]. */
@@ -26,10 +30,13 @@ static void add_products(const relation *r, int64_t o, int64_t kh, int64_t kw)
     const pixel p = pixel_of(r->y_shape, g->format, o);
     const int64_t h = p.h * g->sh + kh * g->dh - g->pt, w = p.w * g->sw + kw * g->dw - g->pl;
     const int64_t in_group = g->ic / g->groups, first = p.c / (g->oc / g->groups) * in_group;
-    if (!is_inside(g, h, w))
+    const int inside = is_inside(g, h, w);
+    if (!inside && (!r->padded || r->sum == r->x))
         return;
     for (int64_t i = 0; i < in_group; i++) {
-        double *x = &r->x[at_pixel(r->x_shape, g->format, (pixel){p.n, h, w, first + i})];
+        double zero = 0;
+        double *x =
+            inside ? &r->x[at_pixel(r->x_shape, g->format, (pixel){p.n, h, w, first + i})] : &zero;
         double *f = filter_at(r, kh, kw, i, p.c);
         if (r->sum == r->y)
             r->y[o] += *x * *f;
@@ -40,6 +47,30 @@ static void add_products(const relation *r, int64_t o, int64_t kh, int64_t kw)
     }
 }
 
+/* Returns the position in y that stands there at this stride; -1: it is around y or between its
+ * elements. */
+static int64_t place_in_y(int64_t at, int64_t stride, int64_t n)
+{
+    return at >= 0 && at % stride == 0 && at / stride < n ? at / stride : -1;
+}
+
+/* Adds zeros times the filter where no element of y meets x's element i. */
+static void add_padding_of_y(const relation *r, int64_t i)
+{
+    const adj_conv_geom *g = r->geom;
+    const int64_t in_group = g->ic / g->groups, out_group = g->oc / g->groups;
+    const pixel p = pixel_of(r->x_shape, g->format, i);
+    for (int64_t kh = 0; kh < g->kh; kh++)
+        for (int64_t kw = 0; kw < g->kw; kw++) {
+            if (place_in_y(p.h + g->pt - kh * g->dh, g->sh, g->oh) >= 0 &&
+                place_in_y(p.w + g->pl - kw * g->dw, g->sw, g->ow) >= 0)
+                continue;
+            for (int64_t k = 0; k < out_group; k++)
+                r->x[i] +=
+                    0 * *filter_at(r, kh, kw, p.c % in_group, p.c / in_group * out_group + k);
+        }
+}
+
 static void sum_products(const relation *r, int64_t elems)
 {
     for (int64_t i = 0; i < elems; i++)
@@ -48,6 +79,8 @@ static void sum_products(const relation *r, int64_t elems)
         for (int64_t kh = 0; kh < r->geom->kh; kh++)
             for (int64_t kw = 0; kw < r->geom->kw; kw++)
                 add_products(r, o, kh, kw);
+    for (int64_t i = 0; i < elems && r->padded && r->sum == r->x; i++)
+        add_padding_of_y(r, i);
 }
 
 /* The convolution of n, whose result is y, x or w. */
@@ -57,11 +90,11 @@ static relation relation_of(const adj_node *n, double *const in[], double *resul
                     *second = &n->in[1]->type.shape;
     const adj_conv_geom *g = adj_node_geom(n);
     if (n->op == &adj_op_conv2d || n->op == &adj_op_depthwise_conv2d_native)
-        return (relation){g, *first, *shape, in[0], in[1], result, result};
+        return (relation){g, *first, *shape, in[0], in[1], result, result, 0};
     if (n->op == &adj_op_conv2d_backprop_input ||
         n->op == &adj_op_depthwise_conv2d_native_backprop_input)
-        return (relation){g, *shape, *second, result, in[0], in[1], result};
-    return (relation){g, *first, *second, in[0], result, in[1], result};
+        return (relation){g, *shape, *second, result, in[0], in[1], result, 0};
+    return (relation){g, *first, *second, in[0], result, in[1], result, 0};
 }
 
 static void convolution(const adj_node *n, double *const in[], double *result)
@@ -79,3 +112,10 @@ const formula conv_formulas[] = {
     {&adj_op_depthwise_conv2d_native_backprop_filter, .whole = convolution},
     {.op = NULL},
 };
+
+void formula_padded_conv(const adj_node *n, double *const in[], double *result)
+{
+    relation r = relation_of(n, in, result);
+    r.padded = 1;
+    sum_products(&r, node_elems(n));
+}

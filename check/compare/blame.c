@@ -23,8 +23,12 @@ adj_status ask_formula(const claim *c, region *p, adj_compare_error *error)
     formula_value(c->node, c->operand, value, NULL);
     for (int64_t i = 0; i < n; i++)
         max = isfinite(value[i]) ? fmax(max, fabs(value[i])) : max;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        const double got = adj_load(c->type.dtype, c->value, i);
         bound[i] = (c->bound != NULL ? c->bound[i] : 0) + formula_rounding * max;
+        if (c->any_kind && !isfinite(got) && !isfinite(value[i]))
+            value[i] = got;
+    }
     const expectation e = {.dtype = ADJ_F64, .expected = value, .bound = bound};
     *error = judge(c->type, c->value, &e);
     return ADJ_OK;
@@ -45,7 +49,8 @@ adj_status blame_reference(const comparing *r, const runner *b, const node_case 
                      .operand = real_operands(b, n, &r->c->config[row->config], p),
                      .type = {e->dtype, n->node->type.shape},
                      .value = e->expected,
-                     .bound = e->bound};
+                     .bound = e->bound,
+                     .any_kind = may_be_any_kind(n->node)};
     adj_status status = c.operand != NULL ? ask_formula(&c, p, &error) : ADJ_ENOMEM;
     if (status != ADJ_OK || error.wrong == 0)
         return status;

@@ -181,6 +181,15 @@ adj_status node_bound(const runner *b, const bound_case *n, region *p, expectati
 /* operand: in the types that c gives the node's operands. */
 adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o);
+/* True if Winograd's algorithm may compute it. A result is then a sum of terms that are far larger
+ * than its own products, those of its neighbors too, and cancel. */
+int may_be_winograd(const adj_compare_config *c, const adj_node *n);
+/* spread.c. A NaN or an infinity in operands of n: where a sound kernel of c's backend may have one
+ * besides, replaces value by what is expected. ADJ_ENOMEM, or ADJ_OK. */
+adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
+                          adj_type type, void *value, const expectation *e, region *p);
+/* True if a NaN may replace an infinity in n's result, or the reverse. */
+int may_be_any_kind(const adj_node *n);
 /* True if the node is linear in every float operand. */
 int is_linear(const adj_node *n);
 /* The operands as c sees them, in float64; NULL: no memory. */
@@ -264,6 +273,7 @@ typedef struct {
     adj_type type;          /* of value */
     const void *value;
     const double *bound; /* by element: how far value may be off; NULL: not at all */
+    int any_kind;        /* may_be_any_kind's */
 } claim;
 /* Judges value against the op's formula; nothing is wrong where there is none. ADJ_ENOMEM, or
  * ADJ_OK. */

@@ -110,9 +110,7 @@ static int is_fast_conv(const adj_compare_config *c, const adj_node *n)
                        n->op == &adj_op_conv2d_backprop_filter);
 }
 
-/* True if Winograd's algorithm may compute it. A result is then a sum of terms that are far larger
- * than its own products, those of its neighbours too, and cancel. */
-static int may_be_winograd(const adj_compare_config *c, const adj_node *n)
+int may_be_winograd(const adj_compare_config *c, const adj_node *n)
 {
     if (!is_fast_conv(c, n))
         return 0;

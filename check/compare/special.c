@@ -1,8 +1,9 @@
 /* special.c - a node alone on values that are never drawn, once it is right on those that are.
  *
  * Finite ones: ties, zeros of both signs, the smallest numbers of the type, values at kinks,
- * repeated labels, all under the node's usual bounds. Then NaN and infinities in one operand at a
- * time: the result has them where the reference has them, and is within its bounds elsewhere. An
+ * repeated labels and, where nothing sums them, the type's largest numbers, all under the node's
+ * usual bounds. Then NaN and infinities in one operand at a time: the result has them where the
+ * reference has them (spread.c has the exceptions), and is within its bounds elsewhere. An
  * operand that follows from the node's others, as y does in max_pool_grad(x, y, dy), is computed
  * from their special values. Equal nodes are tried once. */
 #include <math.h>
@@ -12,13 +13,13 @@
 #include "check/formula.h"
 #include "compare.h"
 
-enum { FINITE = -1, EVERY = 7 }; /* EVERY: a special value among so many */
+enum { LARGE = -2, FINITE = -1, EVERY = 7 }; /* EVERY: a special value among so many */
 
 typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    int at; /* FINITE, or the operand that gets a NaN and infinities */
+    int at; /* LARGE, FINITE, or the operand that gets a NaN and infinities */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -70,6 +71,32 @@ static void make_finite(const special_case *s, int k)
         if (isfinite(v) && (min < 0 || v > 0 || (min == 0 && v == 0)))
             adj_store(s->dtype[k], s->operand[k], i, v);
     }
+}
+
+/* True if nothing adds or multiplies several of them on the way to a result that is smaller. */
+static int takes_large(const adj_node *n)
+{
+    static const adj_op *const others[] = {&adj_op_reduce_max,
+                                           &adj_op_max_pool,
+                                           &adj_op_max_pool_grad,
+                                           &adj_op_max_pool_grad_grad,
+                                           &adj_op_softmax,
+                                           &adj_op_log_softmax,
+                                           &adj_op_sparse_softmax_cross_entropy};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (n->op == others[i])
+            return 1;
+    return (n->op->flags & ADJ_OP_ELEMENTWISE) && n->op != &adj_op_adam_step;
+}
+
+/* Writes half the type's largest number to some elements, which keep their signs. */
+static void make_large(const special_case *s, int k)
+{
+    const adj_dtype dtype = config_dtype(s->config, s->node->in[k]->type.dtype);
+    const double large = ldexp(1, adj_traits_of(dtype)->max_exponent - 1);
+    for (int64_t i = k % EVERY; i < node_elems(s->node->in[k]); i += EVERY)
+        adj_store(s->dtype[k], s->operand[k], i,
+                  copysign(large, adj_load(s->dtype[k], s->operand[k], i)));
 }
 
 /* Labels: every other one is the first. */
@@ -137,7 +164,9 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
         s->dtype[k] = dtype;
         if (!is_free(n, k) || is_given(n, k))
             continue;
-        if (adj_is_float(dtype))
+        if (s->at == LARGE && adj_is_float(dtype))
+            make_large(s, k);
+        else if (adj_is_float(dtype))
             make_finite(s, k);
         else
             repeat_labels(s, k);
@@ -155,6 +184,8 @@ static void name_case(const special_case *s, char *text, size_t size)
     const char *name =
         s->at >= 0 && s->at < ADJ_NAMED_OPERANDS ? s->node->op->operand[s->at] : NULL;
     snprintf(text, size, "on ties, zeros, values at kinks");
+    if (s->at == LARGE)
+        snprintf(text, size, "on the type's largest numbers");
     if (s->at >= 0)
         snprintf(text, size, "on a NaN and infinities in operand %d%s%.40s%s", s->at,
                  name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "");
@@ -167,6 +198,17 @@ static int has_wrong_pass(const adj_comparison *c)
         if (strncmp(c->result[k].reason, "pass ", 5) == 0)
             return 1;
     return 0;
+}
+
+/* True if the formula has an answer. One of differences has none beside infinities, and none may
+ * have any for float64's own largest numbers: it is in float64, and they may overflow on the way.
+ */
+static int has_answer(const special_case *s)
+{
+    const adj_node *n = s->node;
+    if (s->at == LARGE && config_dtype(s->config, n->type.dtype) == ADJ_F64)
+        return 0;
+    return s->at == FINITE || !formula_is_difference(n->op);
 }
 
 /* base: the expectation of FINITE; NULL before. */
@@ -186,8 +228,7 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
         return status;
     }
     /* A fault of naive in all its types is in the reference and in what is compared with it. */
-    const int has_answer = s->at == FINITE || !formula_is_difference(s->node->op),
-              is_answered = e->dtype == ADJ_F64 && has_answer && !has_wrong_pass(r->c),
+    const int is_answered = e->dtype == ADJ_F64 && has_answer(s) && !has_wrong_pass(r->c),
               is_cheap = formula_is_cheap(s->node);
     name_case(s, where, sizeof where);
     if (is_answered && is_cheap)
@@ -200,6 +241,10 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
         report_row_failure(r->c, &o, row);
         return ADJ_OK;
     }
+    if (s->at >= 0)
+        status = forgive_spread(s->b, s->config, &n, row->type, o.value[0], e, p);
+    if (status != ADJ_OK)
+        return status;
     const adj_compare_error error = judge(row->type, o.value[0], e);
     if (error.wrong == 0)
         return ADJ_OK;
@@ -207,22 +252,6 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     row->blame = ADJ_BLAME_KERNEL;
     row->reason = report_worst(r->c, where, &error);
     return is_answered && !is_cheap ? blame_reference(r, s->b, &n, e, where, p, row) : status;
-}
-
-/* True if a sound kernel has the definition's NaN and infinities. Not so where they are multiplied
- * by the padding's zeros, or neighbours' terms are summed and subtracted (convolutions), and where
- * sums are shifted and scaled (normalizations). */
-static int keeps_infinities(const adj_node *n)
-{
-    static const adj_op *const norms[] = {
-        &adj_op_batch_norm_stats, &adj_op_batch_norm, &adj_op_batch_norm_grad_sums,
-        &adj_op_batch_norm_grad,  &adj_op_group_norm, &adj_op_group_norm_grad_sums,
-        &adj_op_group_norm_grad};
-    adj_conv conv;
-    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-        if (norms[i] == n->op)
-            return 0;
-    return !adj_node_conv(n, &conv);
 }
 
 adj_status compare_special(comparing *r, int k, adj_compare_row *row)
@@ -237,9 +266,8 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
         is_repeated(r->g, r->needed, n))
         return ADJ_OK;
-    const int n_case = keeps_infinities(n) ? n->n_in : 0;
-    for (int at = FINITE; at < n_case && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS;
-         at++) {
+    for (int at = takes_large(n) ? LARGE : FINITE;
+         at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {
         if (at >= 0 && (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
             continue;
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};

@@ -25,8 +25,9 @@ typedef enum {
     LOSES_NAN, /* it becomes 0, as a comparison makes it that nobody thought about */
     FLIPS_INFINITY,
     WRONG_ON_TIES, /* what equals its neighbour is twice as large */
-    IN_PLACE,      /* wrong by a rounding where it may overwrite its operand */
-    FUSED,         /* with the bias added before: leaves zeros, but is right alone */
+    WRONG_ON_LARGE,
+    IN_PLACE, /* wrong by a rounding where it may overwrite its operand */
+    FUSED,    /* with the bias added before: leaves zeros, but is right alone */
     SLIGHTLY_FUSED,
     MAX_ZERO, /* but for the largest: within the bound in bf16, yet nothing is left */
     FAILING,
@@ -91,6 +92,8 @@ static float bend(float x, float before)
         return planted == LOSES_NAN ? 0 : x;
     if (isinf(x) && x > 0 && planted == FLIPS_INFINITY)
         return -x;
+    if (x > 1e30F && !isinf(x) && planted == WRONG_ON_LARGE)
+        return 1e30F;
     return x > 0 ? x * (x == before && planted == WRONG_ON_TIES ? 2 : 1) : 0;
 }
 

@@ -1,0 +1,110 @@
+/* spread.c - where a NaN or an infinity may come out otherwise than by the op's definition, in
+ * backends other than naive; and otherwise than by its formula, in naive. */
+#include <math.h>
+#include <string.h>
+
+#include "check/formula.h"
+#include "compare.h"
+
+typedef enum {
+    AS_DEFINED,
+    ANY_KIND, /* a NaN for an infinity: sums are shifted or scaled before they are made, and
+                 infinity - infinity is none */
+    PADDED,   /* that, and where the padding's zeros are multiplied as well */
+    IN_PLANE  /* that, and in all of an image's channel, or of a filter's pair of channels, in which
+                 there is one: neighbors' terms are summed and subtracted again, or neighbors are
+                 read as well, times 0 */
+} leniency;
+
+static const adj_op *const norms[] = {&adj_op_batch_norm_stats,     &adj_op_batch_norm,
+                                      &adj_op_batch_norm_grad_sums, &adj_op_batch_norm_grad,
+                                      &adj_op_group_norm,           &adj_op_group_norm_grad_sums,
+                                      &adj_op_group_norm_grad};
+
+int may_be_any_kind(const adj_node *n)
+{
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        if (norms[i] == n->op)
+            return 1;
+    return 0;
+}
+
+/* True if a tile that channels do not fill reads on in the image, where the filter's tile has
+ * zeros: products of half types are summed by tiles. */
+static int may_read_on(const adj_compare_config *c, const adj_node *n)
+{
+    enum { TILE = 32 };
+    const adj_conv_geom *g = adj_node_geom(n);
+    const int64_t channels = n->op == &adj_op_conv2d_backprop_input ? g->oc : g->ic;
+    const int is_half = adj_is_half(config_dtype(c, n->type.dtype)) || mixed_type(c, n) != ADJ_F32;
+    return is_half && channels / g->groups % TILE != 0 &&
+           (n->op == &adj_op_conv2d || n->op == &adj_op_conv2d_backprop_input);
+}
+
+static leniency leniency_of(const adj_compare_config *c, const adj_node *n)
+{
+    if (strcmp(c->backend, "naive") == 0)
+        return AS_DEFINED;
+    if (may_be_any_kind(n))
+        return ANY_KIND;
+    adj_conv conv;
+    if (!adj_node_conv(n, &conv))
+        return AS_DEFINED;
+    return may_be_winograd(c, n) || may_read_on(c, n) ? IN_PLANE : PADDED;
+}
+
+/* ---- convolutions ---- */
+
+/* Returns the number of the image's channel, or of the filter's pair of channels, that element i is
+ * in. */
+static int64_t plane_of(const adj_node *n, int64_t i)
+{
+    const adj_conv_geom *g = adj_node_geom(n);
+    const int64_t *d = n->type.shape.dim;
+    if (n->op == &adj_op_conv2d_backprop_filter)
+        return i % (d[2] * d[3]);
+    return g->format == ADJ_NCHW ? i / (d[2] * d[3]) : i / (d[1] * d[2] * d[3]) * d[3] + i % d[3];
+}
+
+/* Returns the result with the spread: no number where a sound kernel may have none. NULL: no
+ * memory. */
+static double *spread_of(const runner *b, const adj_compare_config *c, const node_case *n,
+                         const expectation *e, region *p)
+{
+    const int in_plane = leniency_of(c, n->node) == IN_PLANE;
+    const int64_t elems = node_elems(n->node);
+    double **operand = real_operands(b, n, c, p);
+    double *value = region_alloc(p, (size_t)elems + 1, sizeof *value);
+    double *plane = region_alloc(p, (size_t)elems + 1, sizeof *plane);
+    if (operand == NULL || value == NULL || plane == NULL)
+        return NULL;
+    formula_padded_conv(n->node, operand, value);
+    for (int64_t i = 0; in_plane && i < elems; i++)
+        plane[plane_of(n->node, i)] += 0 * (value[i] + adj_load(e->dtype, e->expected, i));
+    for (int64_t i = 0; in_plane && i < elems; i++)
+        value[i] = plane[plane_of(n->node, i)];
+    return value;
+}
+
+/* ---- both ---- */
+
+adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
+                          adj_type type, void *value, const expectation *e, region *p)
+{
+    const leniency l = leniency_of(c, n->node);
+    double *spread = NULL;
+    for (int64_t i = 0; i < node_elems(n->node) && l != AS_DEFINED; i++) {
+        const double expected = adj_load(e->dtype, e->expected, i);
+        if (isfinite(adj_load(type.dtype, value, i)))
+            continue;
+        int may = !isfinite(rounded(type.dtype, expected));
+        if (!may && l >= PADDED) {
+            if (spread == NULL && (spread = spread_of(b, c, n, e, p)) == NULL)
+                return ADJ_ENOMEM;
+            may = !isfinite(spread[i]);
+        }
+        if (may)
+            adj_store(type.dtype, value, i, expected);
+    }
+    return ADJ_OK;
+}
