@@ -36,18 +36,19 @@ static adj_status try_alias(adj_exec *e, const step *s, int k, int out, int *dif
     const void **in = region_alloc(&r, (size_t)s->n_in, sizeof *in);
     void **plain = new_results(e, &r, s, out, s->call.in[k]);
     void **shared = new_results(e, &r, s, out, s->call.in[k]);
-    adj_status status = in != NULL && plain != NULL && shared != NULL ? ADJ_OK : no_memory(e);
-    if (status == ADJ_OK) {
-        adj_call call = s->call;
-        memcpy(in, s->call.in, (size_t)s->n_in * sizeof *in);
-        call.in = in;
-        call.out = plain;
-        status = run_kernel(e, s, &call);
-        in[k] = shared[out];
-        call.out = shared;
-        if (status == ADJ_OK)
-            status = run_kernel(e, s, &call);
+    if (in == NULL || plain == NULL || shared == NULL) {
+        region_free(&r);
+        return no_memory(e);
     }
+    adj_call call = s->call;
+    memcpy(in, s->call.in, (size_t)s->n_in * sizeof *in);
+    call.in = in;
+    call.out = plain;
+    adj_status status = run_kernel(e, s, &call);
+    in[k] = shared[out];
+    call.out = shared;
+    if (status == ADJ_OK)
+        status = run_kernel(e, s, &call);
     for (int i = 0; i < s->n_out && status == ADJ_OK; i++)
         *differs |= memcmp(plain[i], shared[i], slot_of(&e->plan, s->out[i])->bytes) != 0;
     region_free(&r);
