@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_commands.sh - runs every command line of README.md, docs/*.md and adjoint help, whose examples the manual
+# test_commands.sh - runs every command line of README.md, docs/ and adjoint help, whose examples the manual
 # pages have, too, and expects status 0, and no null from jq: indented lines, those of listings, and commands with
 # arguments within a sentence. The lines of a page run one after the other in a folder of its own, with small files
 # under the names that the pages use, the tutorial's listings among them. $BUILD: a release build folder.
@@ -44,7 +44,7 @@ of_document() {
 of_help() {
     "$binaries/adjoint" help "$1" | sed -n '/^Examples:/,$s/^  \([^ ].*\)/adjoint help '"$1"'	\1/p'
 }
-for page in README.md docs/*.md; do
+for page in README.md docs/*.md docs/*/*.md; do
     of_document "$page"
 done >"$top/lines"
 "$binaries/adjoint" help | sed -n '/^Examples:/,$s/^  \([^ ].*\)/adjoint help	\1/p' >>"$top/lines"
@@ -93,7 +93,7 @@ ln -s "$binaries/adjoint" "$base/bin/adjoint"
 ln -s "$PWD/include" "$base/include"
 cp examples/lenet.c "$base"
 awk -v base="$base" '/^```c file=/ { file = base "/" substr($0, 11); next } /^```/ { file = "" }
-    file != "" { print >file }' docs/tutorial.md
+    file != "" { print >file }' docs/guide/first-net.md
 PREFIX=$top/usr ./install.sh "$binaries" >/dev/null
 # Level and upright stripes of 8 x 8 pixels.
 printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\010\000\000\000\010\001' \

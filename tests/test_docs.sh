@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_docs.sh - the documents: the README is short, every relative link leads somewhere, every option in
-# a command line exists, every builder is in docs/arguments.md and in adjoint ops, the examples compile by their own
+# a command line exists, every builder is in docs/reference/ops.md and in adjoint ops, the examples compile by their own
 # commands, and the tutorial's listings compile and run as they stand. $BUILD: a release build folder.
 set -eu
 top=$(mktemp -d)
@@ -14,7 +14,7 @@ complain() {
 lines=$(wc -l <README.md)
 [ "$lines" -le 200 ] || complain "README.md has $lines lines, expected at most 200"
 
-for file in README.md CHANGELOG.md docs/*.md; do
+for file in README.md CHANGELOG.md docs/*.md docs/*/*.md; do
     grep -o '](\([^)#]*\)' "$file" | sed 's/^](//' | while read -r link; do
         [ -e "$(dirname "$file")/$link" ] || echo "$file: $link"
     done
@@ -22,7 +22,7 @@ done >"$top/broken"
 [ ! -s "$top/broken" ] || complain "these links lead nowhere: $(cat "$top/broken")"
 
 # Command lines are indented lines "adjoint COMMAND ...", to their comment or end.
-sed -nE 's|^    (build/)?adjoint ([a-z]+) ([^#]*).*|\2 \3|p' README.md docs/*.md >"$top/commands"
+sed -nE 's|^    (build/)?adjoint ([a-z]+) ([^#]*).*|\2 \3|p' README.md docs/*.md docs/*/*.md >"$top/commands"
 while read -r command words; do
     [ -e "$top/$command.help" ] || "$BUILD/adjoint" "$command" --help >"$top/$command.help" 2>&1 ||
         complain "there is no adjoint $command"
@@ -37,9 +37,9 @@ done <"$top/commands"
 [ "$(wc -l <"$top/commands")" -ge 10 ] || complain "hardly a command line was found"
 
 grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\*//' | while read -r builder; do
-    grep -qE "\b$builder\b" docs/arguments.md || echo "$builder"
+    grep -qE "\b$builder\b" docs/reference/ops.md || echo "$builder"
 done >"$top/missing"
-[ ! -s "$top/missing" ] || complain "docs/arguments.md lacks $(tr '\n' ' ' <"$top/missing")"
+[ ! -s "$top/missing" ] || complain "docs/reference/ops.md lacks $(tr '\n' ' ' <"$top/missing")"
 
 # adjoint ops does not list leaves, which no command runs.
 "$BUILD/adjoint" ops | sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' >"$top/ops"
@@ -58,7 +58,7 @@ diff "$top/listing" "$top/printed" || complain "the listing in docs/checking.md 
 
 # Each listing names its file: ```c file=train.c
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }
-    file != "" { print >file }' docs/tutorial.md
+    file != "" { print >file }' docs/guide/first-net.md
 # The library as a user installs it, which the listings' commands find.
 PREFIX=$top/usr ./install.sh "$BUILD" >/dev/null
 export PKG_CONFIG_PATH="$top/usr/lib/pkgconfig"
@@ -70,8 +70,8 @@ printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\00
 warnings="-std=c11 -Wall -Wextra -Wpedantic -Werror"
 # listing PROGRAM: runs the command that the tutorial prints for it, with warnings, among the files of those before it.
 listing() {
-    command=$(sed -n "s/^    cc \(.*\)/cc $warnings \1/p" docs/tutorial.md | grep -E " -o $1( |\$)")
-    [ -n "$command" ] || complain "docs/tutorial.md has no command for $1.c"
+    command=$(sed -n "s/^    cc \(.*\)/cc $warnings \1/p" docs/guide/first-net.md | grep -E " -o $1( |\$)")
+    [ -n "$command" ] || complain "docs/guide/first-net.md has no command for $1.c"
     (cd "$top" && sh -c "$command") >"$top/out" 2>&1 || {
         cat "$top/out"
         complain "the tutorial's command for $1.c failed"

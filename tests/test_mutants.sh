@@ -64,7 +64,7 @@ told 3 'there is no mutant and no layer nobody' tests/mutants/run.py --check --o
 
 # ---- the runner, in a tree of a program that adds ----
 tree=$top/tree
-mkdir -p "$tree/tests/mutants" "$tree/tests/ops" "$tree/docs"
+mkdir -p "$tree/tests/mutants" "$tree/tests/ops" "$tree/docs/internals"
 cp tests/mutants/*.py "$tree/tests/mutants/"
 cat >"$tree/add.sh" <<'END_OF_FILE'
 #!/bin/sh
@@ -108,7 +108,7 @@ grep -q "^missed by compare: found " "$top/out" || complain "what compare missed
 grep -q "^cannot be planted: unbuilt: does not build" "$top/out" || complain "what does not build is not told"
 grep -q "one/elsewhere left out: this CPU lacks no_such_cpu" "$top/out" || complain "what needs another CPU is not told"
 grep -q "^cannot be planted: gone: does not apply" "$top/out" || complain "what does not apply is not told"
-grep -q "| all | 4 |" "$tree/docs/mutants.md" || complain "docs/mutants.md has no table"
+grep -q "| all | 4 |" "$tree/docs/internals/mutants.md" || complain "docs/internals/mutants.md has no table"
 for copy in "$tree"/build/mutants/copy*; do
     cmp -s "$copy/add.sh" "$tree/add.sh" && cmp -s "$copy/build/add" "$tree/add.sh" || complain "$copy is not as it was"
 done

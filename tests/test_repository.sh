@@ -62,10 +62,10 @@ LC_ALL=C awk '/^#/ { last = "" } /^build [^ ]*\.o: cc/ {
     cat "$findings"
     status=1
 }
-# docs/design.md shows the graph that a golden test prints, and the picture that was made from it.
+# docs/internals/architecture.md shows the graph that a golden test prints, and the picture that was made from it.
 while read -r line; do
-    grep -qF -- "$line" docs/design.md || {
-        echo "test_repository: docs/design.md does not show this line of tests/golden/step.txt: $line"
+    grep -qF -- "$line" docs/internals/architecture.md || {
+        echo "test_repository: docs/internals/architecture.md does not show this line of tests/golden/step.txt: $line"
         status=1
     }
 done <tests/golden/step.txt

@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_small.sh - programs that are linked with libadjoint_small.a, without oneDNN and without the io
 # library, compute what the whole library does on the naive backend: models with their initial values,
-# and one with weights from a header, whose size is that of docs/deploy.md. $BUILD: a build folder.
+# and one with weights from a header, whose size is that of docs/guide/deploy.md. $BUILD: a build folder.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -58,14 +58,14 @@ int main(void)
     return 0;
 }
 END
-# check_size LIBRARY: the stripped program has the size in the library's row of docs/deploy.md, up to 10 %.
+# check_size LIBRARY: the stripped program has the size in the library's row of docs/guide/deploy.md, up to 10 %.
 check_size() {
     strip "$folder/program"
     # shellcheck disable=SC2016 # backquotes of the document
-    sed -n 's/^| `'"$1"'`[^|]*| \([0-9.]*\) |$/\1/p' docs/deploy.md |
+    sed -n 's/^| `'"$1"'`[^|]*| \([0-9.]*\) |$/\1/p' docs/guide/deploy.md |
         awk -v bytes="$(wc -c <"$folder/program")" -v name="$1" '{ ratio = bytes / 1e6 / $1 }
             END { if (ratio < 0.9 || ratio > 1.1) {
-                printf "test_small: a program with %s has %.1f MB, docs/deploy.md says %s\n", name, bytes / 1e6, $1
+                printf "test_small: a program with %s has %.1f MB, docs/guide/deploy.md says %s\n", name, bytes / 1e6, $1
                 exit 1 } }'
 }
 for library in "$BUILD/libadjoint_small.a" "$BUILD/libadjoint.a -ldnnl"; do

@@ -5,7 +5,7 @@ them.
 
 Works in copies of the tree under build/mutants/ and keeps what is found in results.json there: a run
 that was stopped goes on, and after a change only what the change may affect is run again. Prints a table;
-a run of all lists writes it to docs/mutants.md as well. The exit status is 1 if a mutant cannot be planted or
+a run of all lists writes it to docs/internals/mutants.md as well. The exit status is 1 if a mutant cannot be planted or
 built, or a command fails without a fault; that mutants survive is in the table.
 """
 import argparse
@@ -227,7 +227,7 @@ def write_document(text, lines, left_out, emulates_tiles):
              if left_out else "") +
             ("AMX's tiles were emulated (tests/emulated_tiles.h).\n" if emulates_tiles else "") + "\n")
     body = text + ("\n" + "".join(f"- {' '.join(line.split())}\n" for line in lines) if lines else "")
-    (ROOT / "docs" / "mutants.md").write_text(head + body, encoding="utf-8")
+    (ROOT / "docs/internals/mutants.md").write_text(head + body, encoding="utf-8")
 
 
 def main():
