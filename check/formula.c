@@ -61,7 +61,7 @@ static double silu(args a) { return a.x[0] / (1 + exp(-a.x[0])); }
 static double max_or_nan(double a, double b) { return a >= b || isnan(a) ? a : b; }
 static double min_or_nan(double a, double b) { return a <= b || isnan(a) ? a : b; }
 
-static double relu(args a) { return max_or_nan(a.x[0], 0); }
+static double relu(args a) { return a.x[0] > 0 || isnan(a.x[0]) ? a.x[0] : 0; } /* of -0: 0 */
 static double relu6(args a) { return min_or_nan(relu(a), 6); }
 static double leaky_relu(args a) { return a.x[0] > 0 ? a.x[0] : factor(a) * a.x[0]; }
 static double hard_sigmoid(args a) { return min_or_nan(max_or_nan(a.x[0] + 3, 0), 6) / 6; }
@@ -74,7 +74,7 @@ static double clip(args a)
     const adj_clip_attrs *range = a.attrs;
     return min_or_nan(max_or_nan(a.x[0], range->min), range->max);
 }
-static double elu(args a) { return a.x[0] > 0 ? a.x[0] : factor(a) * (exp(a.x[0]) - 1); }
+static double elu(args a) { return a.x[0] > 0 ? a.x[0] : factor(a) * expm1(a.x[0]); }
 static double gelu(args a)
 {
     const double pi = 3.14159265358979323846, v = a.x[0];
@@ -223,7 +223,8 @@ void formula_value(const adj_node *n, double *const operand[], double *value, do
         args a = {.attrs = n->attrs};
         for (int k = 0; k < n->n_in; k++)
             a.x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];
-        const terms t = f->step != NULL ? f->step(a) : (terms){{f->at(a)}};
+        /* -0 + -0 is -0, and x + -0 is x */
+        const terms t = f->step != NULL ? f->step(a) : (terms){{f->at(a), -0.0, -0.0}};
         value[i] = t.of[0] + t.of[1] + t.of[2];
         if (size != NULL)
             size[i] = fabs(t.of[0]) + fabs(t.of[1]) + fabs(t.of[2]);

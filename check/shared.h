@@ -18,6 +18,10 @@ double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
 
+/* The i-th of the values at which ops have kinks, zeros of both signs and +-tiny among them, and
+ * n's own attributes. */
+double special_value(const adj_node *n, int64_t i, double tiny);
+
 /* True if operand k is computed from n's other operands. Of an element-wise node, which takes
  * anything, none counts as such. */
 int is_inner_operand(const adj_node *n, int k);

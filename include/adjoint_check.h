@@ -36,7 +36,8 @@ extern "C" {
  * than |dx|, a factor of 1.001 in the rule of an op that has float32 only is found.
  *
  * Steps of optimizers (sgd_step, momentum, adam_step, ema, next_step) have no gradient: five of
- * each are compared with its formula in float64. */
+ * each, at counters from 1 to 1,000,000 and rates of 0 and other signs and sizes, are compared with
+ * its formula in float64. */
 
 /* How a gradient is checked. */
 typedef enum {
@@ -143,6 +144,11 @@ ADJ_API adj_status adj_gradcheck_nodes(int n, adj_node *const node[],
 /* Would both nodes get the same rows: the same op and attributes over operands of the same types,
  * related to each other in the same way? The values drawn are the same as well. */
 ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
+/* n with another value of one attribute, over the same operands: 0, 1, less than 0 and large
+ * numbers, the ends of the range that the schema declares, every word, set of axes and permutation;
+ * what the op refuses is left out. To be checked or compared beside n, as faults hide at usual
+ * values. *next: 0 for the first. NULL past the last. */
+ADJ_API adj_node *adj_node_variant(adj_node *n, int *next);
 /* Frees the report with its rows and strings. */
 ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
 /* Why checking failed; "" if it did not. It is the report's. */

@@ -116,6 +116,10 @@ typedef struct {
     size_t geom; /* where the geometry of the op's windows is, an adj_conv_geom; 0: it has none */
 } adj_schema;
 
+/* The i-th number that adj_node_variant gives an attribute that is stored in 8 bytes; 0: there are
+ * no more. */
+ADJ_API int adj_attr_value(const adj_attr *a, int i, int64_t *to);
+
 /* An op: facts and functions, constant. version is not among them: adj_node_new_with has it. */
 struct adj_op {
     const char *name;         /* "conv2d": as printed and on command lines */

@@ -29,7 +29,7 @@ adj_status ask_formula(const claim *c, region *p, adj_compare_error *error)
         if (c->any_kind && !isfinite(got) && !isfinite(value[i]))
             value[i] = got;
     }
-    const expectation e = {.dtype = ADJ_F64, .expected = value, .bound = bound};
+    const expectation e = {.dtype = ADJ_F64, .expected = value, .bound = bound, .signs = c->signs};
     *error = judge(c->type, c->value, &e);
     return ADJ_OK;
 }
@@ -50,6 +50,7 @@ adj_status blame_reference(const comparing *r, const runner *b, const node_case 
                      .type = {e->dtype, n->node->type.shape},
                      .value = e->expected,
                      .bound = e->bound,
+                     .signs = e->signs,
                      .any_kind = may_be_any_kind(n->node)};
     adj_status status = c.operand != NULL ? ask_formula(&c, p, &error) : ADJ_ENOMEM;
     if (status != ADJ_OK || error.wrong == 0)

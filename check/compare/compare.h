@@ -134,6 +134,7 @@ struct expectation {
     double *bound; /* for each element; NULL: no verdict */
     double stored; /* of bound, this times the expected value is the rounding of what is stored */
     int exact;     /* integers throughout: bits of the expected value, rounded once */
+    int signs;     /* a zero has the expected one's sign */
     char origin[96];
 };
 
@@ -274,6 +275,7 @@ typedef struct {
     const void *value;
     const double *bound; /* by element: how far value may be off; NULL: not at all */
     int any_kind;        /* may_be_any_kind's */
+    int signs;           /* as an expectation's */
 } claim;
 /* Judges value against the op's formula; nothing is wrong where there is none. ADJ_ENOMEM, or
  * ADJ_OK. */

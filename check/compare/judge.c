@@ -80,6 +80,11 @@ int rounds_one_way(const adj_compare_error *e)
     return e->off >= MIN_OFF && (10 * e->inward > 9 * e->off || 10 * e->inward < e->off);
 }
 
+static int is_other_zero(const expectation *x, double got, double expected)
+{
+    return x->signs && got == 0 && expected == 0 && (signbit(got) != 0) != (signbit(expected) != 0);
+}
+
 adj_compare_error judge(adj_type type, const void *value, const expectation *x)
 {
     adj_compare_error e = {.n = adj_shape_elems(type.shape), .at = -1};
@@ -93,7 +98,13 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
             expected = rounded(type.dtype, expected);
         e.zeros += got == 0;
         e.zeros_expected += expected == 0;
-        if (got == expected || (isnan(got) && isnan(expected)))
+        if (is_other_zero(x, got, expected)) {
+            e.wrong++;
+            e.at = i;
+            e.got = got;
+            e.expected = expected;
+            e.worst = INFINITY;
+        } else if (got == expected || (isnan(got) && isnan(expected)))
             s.signal += isfinite(expected) ? expected * expected : 0;
         else if (isfinite(got) && isfinite(expected)) {
             judge_number(&t, i, got, expected, &e, &s);

@@ -1,11 +1,11 @@
 /* special.c - a node alone on values that are never drawn, once it is right on those that are.
  *
- * Finite ones: ties, zeros of both signs, the smallest numbers of the type, values at kinks,
- * repeated labels and, where nothing sums them, the type's largest numbers, all under the node's
- * usual bounds. Then NaN and infinities in one operand at a time: the result has them where the
- * reference has them (spread.c has the exceptions), and is within its bounds elsewhere. An
- * operand that follows from the node's others, as y does in max_pool_grad(x, y, dy), is computed
- * from their special values. Equal nodes are tried once. */
+ * Finite ones: rates of 0 and late steps; ties, zeros of both signs, the smallest numbers of the
+ * type, values at kinks, repeated labels and, where nothing sums them, the type's largest numbers,
+ * all under the node's usual bounds. Then NaN and infinities in one operand at a time: the result
+ * has them where the reference has them (spread.c has the exceptions), and is within its bounds
+ * elsewhere. An operand that follows from the node's others, as y does in max_pool_grad(x, y, dy),
+ * is computed from their special values. Equal nodes are tried once. */
 #include <math.h>
 #include <string.h>
 
@@ -13,13 +13,18 @@
 #include "check/formula.h"
 #include "compare.h"
 
-enum { LARGE = -2, FINITE = -1, EVERY = 7 }; /* EVERY: a special value among so many */
+enum {
+    SCALARS = -3,
+    LARGE = -2,
+    FINITE = -1,
+    EVERY = 7
+}; /* EVERY: a special value among so many */
 
 typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    int at; /* LARGE, FINITE, or the operand that gets a NaN and infinities */
+    int at; /* SCALARS, LARGE, FINITE, or the operand that gets a NaN and infinities */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -39,20 +44,6 @@ static int is_free(const adj_node *n, int k)
     return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
 }
 
-/* The i-th special value for an operand of n; tiny: the smallest. */
-static double finite_special(const adj_node *n, int64_t i, double tiny)
-{
-    static const double kinks[] = {0, -0.0, 6, 3, -3, 1, -1, 0.5, -0.5};
-    enum { N = sizeof kinks / sizeof *kinks };
-    switch (i % (N + 4)) {
-    case N: return tiny;
-    case N + 1: return -tiny;
-    case N + 2: return n->op == &adj_op_clip ? ((const adj_clip_attrs *)n->attrs)->min : 0;
-    case N + 3: return n->op == &adj_op_clip ? ((const adj_clip_attrs *)n->attrs)->max : 0;
-    default: return kinks[i % (N + 4)];
-    }
-}
-
 /* Halves, so that many are alike, and special values among them; of the signs that are there.
  * Beside infinities, by which it may be multiplied, is nothing that a kernel may take for 0; but
  * what is as small, as the bounds are those without infinities. */
@@ -67,7 +58,7 @@ static void make_finite(const special_case *s, int k)
     for (int64_t i = 0; i < n; i++) {
         double v = nearbyint(2 * adj_load(s->dtype[k], s->operand[k], i)) / 2;
         if (i % EVERY == k % EVERY)
-            v = finite_special(s->node, i / EVERY, tiny);
+            v = rounded(s->dtype[k], special_value(s->node, i / EVERY, tiny));
         if (isfinite(v) && (min < 0 || v > 0 || (min == 0 && v == 0)))
             adj_store(s->dtype[k], s->operand[k], i, v);
     }
@@ -97,6 +88,26 @@ static void make_large(const special_case *s, int k)
     for (int64_t i = k % EVERY; i < node_elems(s->node->in[k]); i += EVERY)
         adj_store(s->dtype[k], s->operand[k], i,
                   copysign(large, adj_load(s->dtype[k], s->operand[k], i)));
+}
+
+/* True if operand k is a leaf that is one number. */
+static int is_scalar(const adj_node *n, int k)
+{
+    return n->in[k]->type.shape.rank == 0 && is_free(n, k);
+}
+
+static int has_scalar(const adj_node *n)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (is_scalar(n, k))
+            return 1;
+    return 0;
+}
+
+/* A rate of 0; the number of a late step. */
+static void make_scalar(const special_case *s, int k)
+{
+    adj_store(s->dtype[k], s->operand[k], 0, adj_is_float(s->dtype[k]) ? 0 : 1000000);
 }
 
 /* Labels: every other one is the first. */
@@ -162,7 +173,9 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
             return ADJ_ENOMEM;
         s->operand[k] = v;
         s->dtype[k] = dtype;
-        if (!is_free(n, k) || is_given(n, k))
+        if (s->at == SCALARS && is_scalar(n, k))
+            make_scalar(s, k);
+        if (s->at == SCALARS || !is_free(n, k) || is_given(n, k))
             continue;
         if (s->at == LARGE && adj_is_float(dtype))
             make_large(s, k);
@@ -184,6 +197,8 @@ static void name_case(const special_case *s, char *text, size_t size)
     const char *name =
         s->at >= 0 && s->at < ADJ_NAMED_OPERANDS ? s->node->op->operand[s->at] : NULL;
     snprintf(text, size, "on ties, zeros, values at kinks");
+    if (s->at == SCALARS)
+        snprintf(text, size, "on numbers 0, step 1000000");
     if (s->at == LARGE)
         snprintf(text, size, "on the type's largest numbers");
     if (s->at >= 0)
@@ -200,6 +215,19 @@ static int has_wrong_pass(const adj_comparison *c)
     return 0;
 }
 
+/* True if IEEE 754 gives a zero its sign: no sum of several terms, which may begin with a 0. */
+static int has_signs(const adj_node *n)
+{
+    const adj_op *op = n->op;
+    int64_t max = 0;
+    for (int k = 0; k < n->n_in; k++)
+        max = node_elems(n->in[k]) > max ? node_elems(n->in[k]) : max;
+    if (may_be_any_kind(n) || op->flop != NULL || op->sum_length != NULL || op->cancels_in != 0)
+        return 0;
+    return (op->flags & ADJ_OP_ELEMENTWISE) || op->linear_in == 0 || op == &adj_op_slice ||
+           max <= node_elems(n);
+}
+
 /* True if the formula has an answer. One of differences has none beside infinities, and none may
  * have any for float64's own largest numbers: it is in float64, and they may overflow on the way.
  */
@@ -208,7 +236,7 @@ static int has_answer(const special_case *s)
     const adj_node *n = s->node;
     if (s->at == LARGE && config_dtype(s->config, n->type.dtype) == ADJ_F64)
         return 0;
-    return s->at == FINITE || !formula_is_difference(n->op);
+    return s->at == FINITE || s->at == SCALARS || !formula_is_difference(n->op);
 }
 
 /* base: the expectation of FINITE; NULL before. */
@@ -223,6 +251,7 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     memcpy(n.dtype, s->dtype, sizeof n.dtype);
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = node_expect(s->b, &n, s->config, p, e, &o);
+    e->signs = s->at == FINITE && has_signs(s->node);
     if (status != ADJ_OK || o.status != ADJ_OK) { /* values that the op refuses are no case */
         *e = (expectation){0};
         return status;
@@ -266,8 +295,10 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
         is_repeated(r->g, r->needed, n))
         return ADJ_OK;
-    for (int at = takes_large(n) ? LARGE : FINITE;
-         at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {
+    for (int at = SCALARS; at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS;
+         at++) {
+        if ((at == SCALARS && !has_scalar(n)) || (at == LARGE && !takes_large(n)))
+            continue;
         if (at >= 0 && (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
             continue;
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};

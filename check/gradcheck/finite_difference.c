@@ -6,11 +6,12 @@
 
 #include "gradcheck.h"
 
+/* Between kinks an op is straight, and a long step would meet them. */
 double step_for(const subject *s, int leaf, int richardson)
 {
     if (leaf_is_linear(s, leaf))
         return 1;
-    return (richardson ? 0x1p-6 : cbrt(reference_eps(s))) *
+    return (richardson && !s->kinks[leaf] ? 0x1p-6 : cbrt(reference_eps(s))) *
            fmax(1, max_magnitude(s->x[leaf], leaf_elems(s, leaf)));
 }
 
@@ -77,7 +78,8 @@ adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e)
     return ADJ_OK;
 }
 
-/* Ops with kinks are straight between them: two slopes that differ have a kink between them. */
+/* Ops with kinks are straight between them: two slopes that differ have a kink between them. An
+ * infinite value has no slope. */
 adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
 {
     const double eps = reference_eps(s), bend = 1.65 * cbrt(eps); /* 1e-5 in float64 */
@@ -91,7 +93,7 @@ adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
         double up = (s->y_high[i] - s->y_mid[i]) / h, down = (s->y_mid[i] - s->y_low[i]) / h;
         double rounding = 256 * eps * (fabs(s->y_mid[i]) + 1) / h;
         s->mask[i] = !(fabs(up - down) <= bend * (fabs(up) + fabs(down)) + rounding);
-        *n += s->mask[i];
+        *n += s->mask[i] && isfinite(s->y_mid[i]);
     }
     return status;
 }

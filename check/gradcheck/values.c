@@ -31,6 +31,14 @@ static double small_power(double u)
     return ldexp(k % 2 ? 1 : -1, k / 2);
 }
 
+/* Takes x in [-1, 1) far from each other: in a half type, the largest of many would often be equal,
+ * where there is a kink. */
+static void spread_apart(int64_t n, double *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] /= 1 + 0x1p-6 - fabs(x[i]);
+}
+
 static void draw_leaf(subject *s, int leaf, int draw, int integer)
 {
     const double unit[2] = {0, 1}, range[2] = {-1, 1};
@@ -45,6 +53,8 @@ static void draw_leaf(subject *s, int leaf, int draw, int integer)
         op->domain(s->node, s->slot[leaf], n, x);
     else if (dtype == ADJ_I32)
         adj_spread(n, x, 0, 4);
+    else if (adj_is_half(dtype) && s->kinks[leaf] && !(op->flags & ADJ_OP_ELEMENTWISE))
+        spread_apart(n, x);
     for (int64_t i = 0; i < n; i++) {
         x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
         positive = positive && x[i] >= 0;

@@ -7,13 +7,9 @@
 
 enum { MAX_SIDE = 4096 }; /* of the images that are compared */
 
-/* One more op of the graph, and its gradients. */
-static adj_status add_op(compared *c, const op_args *args, int with_gradients)
+/* One more root, and its gradients. */
+static adj_status add_node(compared *c, adj_node *y, int with_gradients)
 {
-    adj_node *y = op_args_build(args, c->m.graph, &c->m.error);
-    c->usage = y == NULL;
-    if (y == NULL)
-        return ADJ_EARG;
     c->root[c->n_root++] = y;
     adj_node *x[MAX_ROOTS_OF_OP], *dx[MAX_ROOTS_OF_OP];
     int n = 0;
@@ -31,13 +27,35 @@ static adj_status add_op(compared *c, const op_args *args, int with_gradients)
     return status;
 }
 
+static adj_status add_op(compared *c, const op_args *args, int with_gradients)
+{
+    adj_node *y = op_args_build(args, c->m.graph, &c->m.error);
+    c->usage = y == NULL;
+    return y != NULL ? add_node(c, y, with_gradients) : ADJ_EARG;
+}
+
+static int has_room(const compared *c) { return c->n_root + MAX_ROOTS_OF_OP <= MAX_ROOTS; }
+
 /* As add_op, where the options can be built, and there is room. */
 static adj_status add_variant(compared *c, const op_args *args, int with_gradients)
 {
-    if (!op_is_possible(args) || c->n_root + MAX_ROOTS_OF_OP > MAX_ROOTS)
+    if (!op_is_possible(args) || !has_room(c))
         return ADJ_OK;
     c->n_variant++;
     return add_op(c, args, with_gradients);
+}
+
+/* The op with other values of its attributes over the same operands. */
+static adj_status add_values(compared *c, adj_node *y, int with_gradients)
+{
+    adj_status status = ADJ_OK;
+    adj_node *v;
+    for (int next = 0; status == ADJ_OK && has_room(c) && (v = adj_node_variant(y, &next)) != NULL;)
+        if (adj_position(c->n_root, (const adj_node *const *)c->root, v) < 0) {
+            c->n_variant++;
+            status = add_node(c, v, with_gradients);
+        }
+    return status;
 }
 
 /* The op in a graph of its own, with its gradients if it has any; and what is beside it. */
@@ -48,7 +66,9 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     c->n_root = c->n_variant = 0;
     c->m.graph = adj_graph_new();
     adj_status status = add_op(c, &o->op, with_gradients);
-    const adj_node *y = c->root[0];
+    adj_node *y = c->root[0];
+    if (status == ADJ_OK && o->sets && op_args_given(&o->op, "--dtype") == NULL)
+        status = add_values(c, y, with_gradients);
     for (int i = 0; o->sets && status == ADJ_OK && op_attribute_set(&o->op, i, &set); i++)
         status = add_variant(c, &set, with_gradients);
     for (int i = 0; i < o->neighbours && status == ADJ_OK && op_neighbour(y, i, &text); i++)

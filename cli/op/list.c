@@ -1,5 +1,6 @@
 /* list.c - adjoint ops: the ops with operands, attributes and element types, and the builders of
  * adjoint_ops.h that are composed of other ops. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +107,26 @@ static int has_usual(const adj_attr *a)
     return a->usual_of == NULL && a->kind != ADJ_ATTR_DTYPE && a->kind != ADJ_ATTR_AXES;
 }
 
+enum { VALUE = 32 };
+
+/* Writes the i-th of the numbers that checks try beside the usual one; 0: there are no more. */
+static int write_checked(const adj_attr *a, int i, char text[VALUE])
+{
+    int64_t value;
+    double real;
+    if (a == NULL || a->kind > ADJ_ATTR_SEED || !adj_attr_value(a, i, &value))
+        return 0;
+    memcpy(&real, &value, sizeof real);
+    if (a->kind == ADJ_ATTR_REAL)
+        snprintf(text, VALUE, "%.16g", real);
+    else
+        snprintf(text, VALUE, a->kind == ADJ_ATTR_SEED ? "%" PRIu64 : "%" PRId64, value);
+    return 1;
+}
+
 static void print_attr(const attr_row *row)
 {
+    char text[VALUE];
     const adj_attr *a = row->attr;
     const int has_words = a != NULL && a->words != NULL;
     printf("    --attr %s: %s", row->name,
@@ -118,6 +137,8 @@ static void print_attr(const attr_row *row)
         printf("; default %s", a->words[(int)a->usual]);
     else if (a != NULL && has_usual(a))
         printf("; default %g", a->usual);
+    for (int i = 0; write_checked(a, i, text); i++)
+        printf("%s%s", i == 0 ? "; checked at " : ", ", text);
     putchar('\n');
 }
 
@@ -153,6 +174,11 @@ static json_t *attr_json(const attr_row *row)
         json_object_set_new(o, "expected", json_text(a->expected));
     if (a != NULL && has_usual(a))
         json_object_set_new(o, "default", json_number(a->usual));
+    json_t *checked = json_array();
+    char text[VALUE];
+    for (int i = 0; write_checked(a, i, text); i++)
+        json_array_append_new(checked, json_text(text));
+    json_object_set_new(o, "checked", checked);
     json_t *words = a != NULL && a->words != NULL ? json_array() : NULL;
     for (int i = 0; words != NULL && a->words[i] != NULL; i++)
         json_array_append_new(words, json_text(a->words[i]));

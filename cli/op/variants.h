@@ -5,8 +5,8 @@
 
 #include "text.h"
 
-/* The i-th set of options beside the op's own example: attributes whose usual values hide faults,
- * in the type that is given. 0: there is none, or more than the type was given. */
+/* The i-th set of options beside the op's own example: shapes, and attributes that go with them, in
+ * the type that is given. 0: there is none, or more than the type was given. */
 int op_attribute_set(const op_args *given, int i, op_args *out);
 
 /* A shape around the one of node n, which is an op over leaves: the i-th of those that are no

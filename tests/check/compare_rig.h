@@ -26,8 +26,9 @@ typedef enum {
     FLIPS_INFINITY,
     WRONG_ON_TIES, /* what equals its neighbour is twice as large */
     WRONG_ON_LARGE,
-    IN_PLACE, /* wrong by a rounding where it may overwrite its operand */
-    FUSED,    /* with the bias added before: leaves zeros, but is right alone */
+    NEGATIVE_ZERO, /* where x is below 0 */
+    IN_PLACE,      /* wrong by a rounding where it may overwrite its operand */
+    FUSED,         /* with the bias added before: leaves zeros, but is right alone */
     SLIGHTLY_FUSED,
     MAX_ZERO, /* but for the largest: within the bound in bf16, yet nothing is left */
     FAILING,
@@ -94,6 +95,8 @@ static float bend(float x, float before)
         return -x;
     if (x > 1e30F && !isinf(x) && planted == WRONG_ON_LARGE)
         return 1e30F;
+    if (x < 0 && planted == NEGATIVE_ZERO)
+        return -0.0F;
     return x > 0 ? x * (x == before && planted == WRONG_ON_TIES ? 2 : 1) : 0;
 }
 

@@ -19,6 +19,7 @@ Test(compare_special, faults_on_values_that_are_never_drawn)
         {FLIPS_INFINITY, "on a NaN and infinities in operand 0: 1 of 120 wrong, worst at element "
                          "60: got -inf, expected inf"},
         {WRONG_ON_TIES, "on ties, zeros, values at kinks: "},
+        {NEGATIVE_ZERO, "on ties, zeros, values at kinks: "},
         {WRONG_ON_LARGE, "on the type's largest numbers: "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,6 +1,8 @@
-/* test_attribute_sets.c - every op with attributes has other sets of them, each can be built, is
- * not the op's own example, and is said by options that build it again. */
+/* test_attribute_sets.c - every op with attributes has other sets and values of them, each can be
+ * built, is not the op's own example, and is said by options that build it again. */
 #include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_check.h"
@@ -18,24 +20,49 @@ static int needs_none(const adj_op *op)
     return op->schema == NULL || op->schema->attr[0].name == NULL;
 }
 
+static void expect_repeatable(const adj_node *n)
+{
+    op_text text;
+    char *shown = NULL;
+    size_t size;
+    FILE *f = open_memstream(&shown, &size);
+    adj_show_attrs(n, f);
+    fclose(f);
+    cr_expect(op_text_of(n, &text), "%s%s cannot be repeated", adj_node_op(n), shown);
+    free(shown);
+}
+
 static void expect_set(const op_args *own, const op_args *set)
 {
     adj_graph *g = adj_graph_new(), *other = adj_graph_new();
     adj_error error = {0};
-    op_text text;
     const char *attr = set->attr != NULL ? set->attr : "";
     const adj_node *n = op_args_build(set, g, &error);
     cr_expect_not_null(n, "%s --attr %s: %s", own->op, attr, error.message);
     if (n != NULL) {
-        cr_expect(op_text_of(n, &text), "%s --attr %s cannot be repeated", own->op, attr);
+        expect_repeatable(n);
         cr_expect_not(adj_gradcheck_same(n, op_args_build(own, other, &error)),
                       "%s --attr %s is the op's own example", own->op, attr);
-        cr_expect_str_eq(adj_dtype_name(n->type.dtype),
-                         strcmp(own->op, "cast") == 0 ? attr + strlen("dtype=") : "f32", "%s",
-                         own->op);
+        cr_expect_str_eq(adj_dtype_name(n->type.dtype), "f32", "%s", own->op);
     }
     adj_graph_free(other);
     adj_graph_free(g);
+}
+
+/* Returns how many other values the op's example has. */
+static int expect_values(const op_args *own)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *n = op_args_build(own, g, NULL), *v;
+    int count = 0, next = 0;
+    while ((v = adj_node_variant(n, &next)) != NULL) {
+        cr_expect_not(adj_gradcheck_same(n, v), "%s", own->op);
+        expect_repeatable(v);
+        count++;
+    }
+    cr_expect_eq(adj_graph_status(g), ADJ_OK, "%s: %s", own->op, adj_graph_message(g));
+    adj_graph_free(g);
+    return count;
 }
 
 Test(attribute_sets, every_op)
@@ -43,12 +70,13 @@ Test(attribute_sets, every_op)
     for (int i = 0; op_name_at(i) != NULL; i++) {
         const op_args own = {.op = op_name_at(i)};
         op_args set;
+        const int values = op_find(own.op)->flags & ADJ_OP_LEAF ? 0 : expect_values(&own);
         int n = 0;
         while (op_attribute_set(&own, n, &set)) {
             expect_set(&own, &set);
             n++;
         }
-        cr_expect(n > 0 || needs_none(op_find(own.op)), "%s has none", own.op);
+        cr_expect(n + values > 0 || needs_none(op_find(own.op)), "%s has none", own.op);
     }
 }
 
@@ -63,4 +91,59 @@ Test(attribute_sets, none_beside_what_was_given)
     cr_expect_not(op_attribute_set(&(op_args){.op = "conv2d", .attr = "strides=1,2,2,1"}, 0, &set));
     cr_expect_not(op_attribute_set(&(op_args){.op = "conv2d", .in = "1,5,5,3"}, 0, &set));
     cr_expect_not(op_attribute_set(&(op_args){.op = "relu"}, 0, &set));
+}
+
+/* ---- values ---- */
+
+/* Expects v's attribute at the offset to be one of these, and all of these to be there. */
+static void expect_numbers(adj_node *n, size_t offset, int count, const double want[])
+{
+    int found = 0, next = 0;
+    const double usual = *(const double *)((const char *)n->attrs + offset);
+    for (adj_node *v; (v = adj_node_variant(n, &next)) != NULL;) {
+        const double got = *(const double *)((const char *)v->attrs + offset);
+        int is_known = got == usual; /* another attribute is varied */
+        for (int i = 0; i < count; i++)
+            is_known |= got == want[i];
+        found += got != usual;
+        cr_expect(is_known, "%s: %g", adj_node_op(n), got);
+    }
+    cr_expect_eq(found, count, "%s: got %d, expected %d", adj_node_op(n), found, count);
+}
+
+Test(attribute_values, ranges_that_schemas_declare)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
+    adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
+    expect_numbers(adj_scale(x, 0.3), 0, 6, (const double[]){0, 1, 0.25, -0.25, -3, 1000});
+    expect_numbers(adj_clip(x, -0.5, 0.75), offsetof(adj_clip_attrs, max), 8,
+                   (const double[]){0, 1, 0.25, -0.25, -3, 1000, -INFINITY, INFINITY});
+    expect_numbers(adj_dropout(x, step, 0.5, 1), 0, 3,
+                   (const double[]){0, 0.25, 0x1.fffffffffffffp-1});
+    adj_graph_free(g);
+}
+
+/* Both words of a seed, every set of axes and every permutation. */
+Test(attribute_values, seeds_axes_and_permutations)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){3, {2, 3, 4}}), *v;
+    adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
+    adj_node *dropout = adj_dropout(x, step, 0.5, 1);
+    adj_node *sum = adj_reduce_sum(x, (adj_axes){.n = 1, .axis = {1}});
+    int next = 0, n = 0;
+    uint64_t high = 0;
+    while ((v = adj_node_variant(dropout, &next)) != NULL)
+        high |= ((const adj_dropout_attrs *)v->attrs)->seed >> 32;
+    cr_expect_eq(high, UINT32_MAX);
+    for (next = 0; (v = adj_node_variant(sum, &next)) != NULL; n++)
+        ;
+    cr_expect_eq(n, 7); /* 6 other sets of 3 axes, and keep_dims */
+    n = next = 0;
+    while ((v = adj_node_variant(adj_transpose(x, 3, (const int[]){2, 1, 0}), &next)) != NULL)
+        n++;
+    cr_expect_eq(n, 5);
+    cr_expect_null(adj_node_variant(NULL, &next));
+    adj_graph_free(g);
 }
