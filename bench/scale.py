@@ -6,7 +6,7 @@ FILE is what two ranks have measured; without --link the links are as theirs:
     mpirun -n 2 adjoint bench --model vgg6 --threads 1 --profile --json step.json
     bench/scale.py step.json 8 64 1024 --link 10e9,5e-6
 
-The model and what it leaves out: docs/guide/scaling.md. Times are seconds, sizes bytes.
+The model and what it leaves out: docs/guide/many-machines.md. Times are seconds, sizes bytes.
 """
 import argparse
 import collections

@@ -1,7 +1,8 @@
 #!/bin/sh
-# test_docs.sh - the documents: the README is short, every relative link leads somewhere, every option in
-# a command line exists, every builder is in docs/reference/ops.md and in adjoint ops, the examples compile by their own
-# commands, and the tutorial's listings compile and run as they stand. $BUILD: a release build folder.
+# test_docs.sh - the documents: the README is short and its listing prints what its picture shows, every relative link leads
+# somewhere, sentences are short, figures of one machine stand in tables, every option in a command line exists,
+# the pages that scripts make are up to date, every builder is in docs/reference/ops.md and in adjoint ops, the examples compile
+# by their own commands, and the guide's listings compile and run as they stand. $BUILD: a release build folder.
 set -eu
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
@@ -11,8 +12,8 @@ complain() {
     status=1
 }
 
-lines=$(wc -l <README.md)
-[ "$lines" -le 200 ] || complain "README.md has $lines lines, expected at most 200"
+bytes=$(wc -c <README.md)
+[ "$bytes" -le 6144 ] || complain "README.md has $bytes bytes, expected at most 6144"
 
 for file in README.md CHANGELOG.md docs/*.md docs/*/*.md; do
     grep -o '](\([^)#]*\)' "$file" | sed 's/^](//' | while read -r link; do
@@ -20,6 +21,45 @@ for file in README.md CHANGELOG.md docs/*.md docs/*/*.md; do
     done
 done >"$top/broken"
 [ ! -s "$top/broken" ] || complain "these links lead nowhere: $(cat "$top/broken")"
+
+# sentences PAGE: its sentences of more than 30 words; a cell of a table and an item of a list end one.
+sentences() {
+    awk -v page="$1" '
+        function flush(   n, i, part, word) {
+            n = split(text, part, /[.!?]["`)*]* |[.!?]$/)
+            for (i = 1; i <= n; i++)
+                if (split(part[i], word, " ") > 30)
+                    print page ": " part[i]
+            text = ""
+        }
+        /^```/ { listing = !listing; flush(); next }
+        listing || /^    / || /^#/ || /^$/ { flush(); next }
+        /^\|/ { flush(); gsub(/\|/, ". "); text = $0; flush(); next }
+        /^ *- / { flush() }
+        { text = text $0 " " }
+        END { flush() }' "$1"
+}
+for page in README.md docs/*/*.md; do
+    [ "$page" = docs/reference/command-line.md ] || sentences "$page" # that one is the tool's help
+done >"$top/long"
+[ ! -s "$top/long" ] || complain "these sentences have more than 30 words: $(cat "$top/long")"
+
+# Dates, commits and processors belong to bench/ and CHANGELOG.md, and processors to rows of the two tables of speed.
+grep -n '' README.md docs/*.md docs/*/*.md | sed -E 's#\]\([^)]*\)#]#g' |
+    grep -E '[0-9]{4}-[0-9]{2}-[0-9]{2}|\b([0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]{5,}\b|EPYC|Xeon|Ryzen|Zen [0-9]' |
+    grep -vE '^(README|docs/internals/performance)\.md:[0-9]+:\| (AMD|Intel) ' >"$top/dated" || true
+[ ! -s "$top/dated" ] || complain "a date, a commit or a processor: $(cat "$top/dated")"
+
+# What scripts make of the tool, of README.md and of its listing.
+docs/command_line.sh "$BUILD/adjoint" >"$top/command-line.md"
+diff docs/reference/command-line.md "$top/command-line.md" ||
+    complain "docs/reference/command-line.md is not what docs/command_line.sh $BUILD/adjoint prints"
+awk -f docs/pictures/bars.awk README.md | cmp -s - docs/pictures/speed.svg ||
+    complain "docs/pictures/speed.svg is not the table of README.md (ninja pictures)"
+"$BUILD/adjoint" help train | sed -n '/^Environment:/,/^$/s/^  \([A-Z_][A-Z_]*\) .*/\1/p' | while read -r variable; do
+    grep -q "\`$variable\`" docs/reference/environment.md || echo "$variable"
+done >"$top/missing"
+[ ! -s "$top/missing" ] || complain "docs/reference/environment.md lacks $(tr '\n' ' ' <"$top/missing")"
 
 # Command lines are indented lines "adjoint COMMAND ...", to their comment or end.
 sed -nE 's|^    (build/)?adjoint ([a-z]+) ([^#]*).*|\2 \3|p' README.md docs/*.md docs/*/*.md >"$top/commands"
@@ -29,6 +69,7 @@ while read -r command words; do
     for word in $words; do
         case $word in
         --*)
+            word=${word%%=*}
             grep -q -- "^  $word " "$top/$command.help" || complain "adjoint $command has no $word"
             ;;
         esac
@@ -58,7 +99,7 @@ diff "$top/listing" "$top/printed" || complain "the listing in docs/checking.md 
 
 # Each listing names its file: ```c file=train.c
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }
-    file != "" { print >file }' docs/guide/first-net.md
+    file != "" { print >file }' docs/guide/*.md
 # The library as a user installs it, which the listings' commands find.
 PREFIX=$top/usr ./install.sh "$BUILD" >/dev/null
 export PKG_CONFIG_PATH="$top/usr/lib/pkgconfig"
@@ -68,13 +109,13 @@ printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\00
     '\000\000\000\000\132\166\342\071\000\000\000\020\111\104\101\124\170\332\143\140\300\011\330\151\106' \
     '\340\000\000\043\077\000\177\331\255\242\175\000\000\000\000\111\105\116\104\256\102\140\202' >"$top/image.png"
 warnings="-std=c11 -Wall -Wextra -Wpedantic -Werror"
-# listing PROGRAM: runs the command that the tutorial prints for it, with warnings, among the files of those before it.
+# listing PROGRAM: runs the command that the guide prints for it, with warnings, among the files of those before it.
 listing() {
-    command=$(sed -n "s/^    cc \(.*\)/cc $warnings \1/p" docs/guide/first-net.md | grep -E " -o $1( |\$)")
-    [ -n "$command" ] || complain "docs/guide/first-net.md has no command for $1.c"
+    command=$(sed -n "s/^    cc \([^-].*\)/cc $warnings \1/p" docs/guide/*.md | grep -E " -o $1( |\$)")
+    [ -n "$command" ] || complain "docs/guide has no command for $1.c"
     (cd "$top" && sh -c "$command") >"$top/out" 2>&1 || {
         cat "$top/out"
-        complain "the tutorial's command for $1.c failed"
+        complain "the guide's command for $1.c failed"
     }
 }
 # Each example by the command in its head comment.
@@ -94,15 +135,25 @@ sed -n '/^@code/,/^@endcode/p' docs/mainpage.dox | sed '1d;$d' >"$top/square.c"
 # shellcheck disable=SC2046,SC2086 # words
 cc $warnings "$top/square.c" -o "$top/square" $(pkg-config --cflags --libs adjoint) && "$top/square" >"$top/out"
 [ "$(cat "$top/out")" = 6 ] || complain "the front page's listing prints $(cat "$top/out"), expected 6"
+# The listing of README.md prints the nodes that its picture has.
+# shellcheck disable=SC2016 # backquotes of Markdown
+sed -n '/^```c/,/^```$/p' README.md | sed '1d;$d' >"$top/graph.c"
+# shellcheck disable=SC2046,SC2086 # words
+cc $warnings "$top/graph.c" -o "$top/graph" $(pkg-config --cflags --libs adjoint) && "$top/graph" >"$top/out"
+nodes=$(grep -c '^  n[0-9]* \[' "$top/out") || true
+[ "$nodes" -gt 0 ] || complain "README.md's listing prints no nodes"
+[ "$(grep -c '^<g id="node' docs/pictures/gradient.svg)" -eq "$nodes" ] ||
+    complain "docs/pictures/gradient.svg has not the $nodes nodes that README.md's listing prints (ninja pictures)"
+listing first
 listing train
 listing predict
-grep -q "^a 1 " "$top/out" || complain "the tutorial's predict.c takes a one for $(cat "$top/out")"
+grep -q "^a 1 " "$top/out" || complain "the guide's predict.c takes a one for $(cat "$top/out")"
 listing inside
 for said in 'conv2 [14, 14, 32]: channel ' '1 depends most on the pixel in row '; do
-    grep -qF "$said" "$top/out" || complain "the tutorial's inside.c says $(cat "$top/out"), not \"$said\""
+    grep -qF "$said" "$top/out" || complain "the guide's inside.c says $(cat "$top/out"), not \"$said\""
 done
 listing finetune
 "$BUILD/adjoint" convert "$top/digits.safetensors" "$top/weights.h" >"$top/out"
 listing deploy
-sort -rn -k 2 "$top/out" | head -n 1 | grep -q "^1: " || complain "the tutorial's deploy.c takes a one for $(cat "$top/out")"
+sort -rn -k 2 "$top/out" | head -n 1 | grep -q "^1: " || complain "the guide's deploy.c takes a one for $(cat "$top/out")"
 exit $status

@@ -70,8 +70,8 @@ while read -r line; do
     }
 done <tests/golden/step.txt
 nodes=$(grep -c '^  n[0-9]* \[' tests/golden/step.dot)
-if [ "$(grep -c '^<g id="node' examples/step.svg)" -ne "$nodes" ]; then
-    echo "test_repository: examples/step.svg is not dot -Tsvg tests/golden/step.dot ($nodes nodes)"
+if [ "$(grep -c '^<g id="node' docs/pictures/step.svg)" -ne "$nodes" ]; then
+    echo "test_repository: docs/pictures/step.svg is not dot -Tsvg tests/golden/step.dot, of $nodes nodes (ninja pictures)"
     status=1
 fi
 exit $status

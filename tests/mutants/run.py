@@ -10,7 +10,6 @@ built, or a command fails without a fault; that mutants survive is in the table.
 """
 import argparse
 import concurrent.futures
-import datetime
 import hashlib
 import json
 import os
@@ -220,9 +219,10 @@ def can_emulate_tiles(flags):
 
 
 def write_document(text, lines, left_out, emulates_tiles):
-    cpu = f"{cpu_line('model name') or 'an unknown CPU'}, family {cpu_line('cpu family') or 'unknown'}"
-    head = ("# Planted faults\n\nWhat `ninja mutants` found on " + datetime.date.today().isoformat() +
-            f" on one machine ({cpu}; see [testing](testing.md)); written by tests/mutants/run.py.\n" +
+    head = ("# Mutation testing\n\n"
+            "`ninja mutants` plants one fault at a time in a copy of the tree. It then runs `gradcheck`, `compare` and the\n"
+            "unit tests of the changed file, and notes which of them fail and what they blame ([testing](testing.md)).\n"
+            "tests/mutants/run.py wrote this page after its last whole run.\n" +
             (f"{left_out} more are for instructions that this CPU lacks, and were not planted.\n"
              if left_out else "") +
             ("AMX's tiles were emulated (tests/emulated_tiles.h).\n" if emulates_tiles else "") + "\n")
