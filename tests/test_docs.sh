@@ -15,11 +15,17 @@ complain() {
 bytes=$(wc -c <README.md)
 [ "$bytes" -le 6144 ] || complain "README.md has $bytes bytes, expected at most 6144"
 
+# A link leads to a file, and what is behind its # to a heading there, in the form that pages on the web give it.
 for file in README.md CHANGELOG.md docs/*.md docs/*/*.md; do
-    grep -o '](\([^)#]*\)' "$file" | sed 's/^](//' | while read -r link; do
-        [ -e "$(dirname "$file")/$link" ] || echo "$file: $link"
+    grep -o ']([^)]*)' "$file" | sed 's/^](//; s/)$//' | while read -r link; do
+        target=$(dirname "$file")/${link%%#*}
+        [ "${link#\#}" = "$link" ] || target=$file
+        case $link in
+        *#*) sed -n 's/^##* //p' "$target" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-' | grep -qxF -- "${link#*#}" ;;
+        *) [ -e "$target" ] ;;
+        esac || echo "$file: $link"
     done
-done >"$top/broken"
+done >"$top/broken" 2>&1
 [ ! -s "$top/broken" ] || complain "these links lead nowhere: $(cat "$top/broken")"
 
 # sentences PAGE: its sentences of more than 30 words; a cell of a table and an item of a list end one.
