@@ -14,7 +14,8 @@
 #include "compare.h"
 
 enum {
-    SCALARS = -3,
+    ZERO = -4,
+    LATE = -3,
     LARGE = -2,
     FINITE = -1,
     EVERY = 7
@@ -24,7 +25,7 @@ typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    int at; /* SCALARS, LARGE, FINITE, or the operand that gets a NaN and infinities */
+    int at; /* ZERO, LATE, LARGE, FINITE, or the operand that gets a NaN and infinities */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -90,24 +91,22 @@ static void make_large(const special_case *s, int k)
                   copysign(large, adj_load(s->dtype[k], s->operand[k], i)));
 }
 
-/* True if operand k is a leaf that is one number. */
-static int is_scalar(const adj_node *n, int k)
+/* True if operand k is a leaf that is one number, in the case ZERO a float, in LATE an integer. */
+static int is_scalar(const adj_node *n, int k, int at)
 {
-    return n->in[k]->type.shape.rank == 0 && is_free(n, k);
+    return n->in[k]->type.shape.rank == 0 && is_free(n, k) &&
+           adj_is_float(n->in[k]->type.dtype) == (at == ZERO);
 }
 
-static int has_scalar(const adj_node *n)
+/* True if n has operands for the case at. */
+static int is_case(const adj_node *n, int at)
 {
-    for (int k = 0; k < n->n_in; k++)
-        if (is_scalar(n, k))
+    if (at >= 0)
+        return adj_is_float(n->in[at]->type.dtype) && is_free(n, at) && !is_given(n, at);
+    for (int k = 0; k < n->n_in && at <= LATE; k++)
+        if (is_scalar(n, k, at))
             return 1;
-    return 0;
-}
-
-/* A rate of 0; the number of a late step. */
-static void make_scalar(const special_case *s, int k)
-{
-    adj_store(s->dtype[k], s->operand[k], 0, adj_is_float(s->dtype[k]) ? 0 : 1000000);
+    return at == FINITE || (at == LARGE && takes_large(n));
 }
 
 /* Labels: every other one is the first. */
@@ -173,9 +172,9 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
             return ADJ_ENOMEM;
         s->operand[k] = v;
         s->dtype[k] = dtype;
-        if (s->at == SCALARS && is_scalar(n, k))
-            make_scalar(s, k);
-        if (s->at == SCALARS || !is_free(n, k) || is_given(n, k))
+        if (s->at <= LATE && is_scalar(n, k, s->at))
+            adj_store(dtype, v, 0, s->at == ZERO ? 0 : 1000000);
+        if (s->at <= LATE || !is_free(n, k) || is_given(n, k))
             continue;
         if (s->at == LARGE && adj_is_float(dtype))
             make_large(s, k);
@@ -197,8 +196,8 @@ static void name_case(const special_case *s, char *text, size_t size)
     const char *name =
         s->at >= 0 && s->at < ADJ_NAMED_OPERANDS ? s->node->op->operand[s->at] : NULL;
     snprintf(text, size, "on ties, zeros, values at kinks");
-    if (s->at == SCALARS)
-        snprintf(text, size, "on numbers 0, step 1000000");
+    if (s->at <= LATE)
+        snprintf(text, size, s->at == ZERO ? "on scalars of 0" : "at step 1000000");
     if (s->at == LARGE)
         snprintf(text, size, "on the type's largest numbers");
     if (s->at >= 0)
@@ -236,7 +235,7 @@ static int has_answer(const special_case *s)
     const adj_node *n = s->node;
     if (s->at == LARGE && config_dtype(s->config, n->type.dtype) == ADJ_F64)
         return 0;
-    return s->at == FINITE || s->at == SCALARS || !formula_is_difference(n->op);
+    return s->at == FINITE || s->at <= LATE || !formula_is_difference(n->op);
 }
 
 /* base: the expectation of FINITE; NULL before. */
@@ -295,11 +294,9 @@ adj_status compare_special(comparing *r, int k, adj_compare_row *row)
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
         is_repeated(r->g, r->needed, n))
         return ADJ_OK;
-    for (int at = SCALARS; at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS;
+    for (int at = ZERO; at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS;
          at++) {
-        if ((at == SCALARS && !has_scalar(n)) || (at == LARGE && !takes_large(n)))
-            continue;
-        if (at >= 0 && (!adj_is_float(n->in[at]->type.dtype) || !is_free(n, at) || is_given(n, at)))
+        if (!is_case(n, at))
             continue;
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
         expectation e;

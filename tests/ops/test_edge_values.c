@@ -1,0 +1,172 @@
+/* test_edge_values.c - values at which kernels go wrong unseen: zeros of both signs, kinks, late
+ * steps, rates of 0, seeds of two words, on every backend, against literal numbers. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_ext.h"
+#include "harness.h"
+
+static const char *const backends[] = {"naive", "direct", "onednn"};
+enum { BACKENDS = 3, N = 4 };
+
+/* ---- signs of zeros ---- */
+
+static adj_node *neg(adj_node *a, adj_node *b) { return (void)b, adj_neg(a); }
+static adj_node *relu(adj_node *a, adj_node *b) { return (void)b, adj_relu(a); }
+static adj_node *leaky(adj_node *a, adj_node *b) { return (void)b, adj_leaky_relu(a, 0.25); }
+static adj_node *clip(adj_node *a, adj_node *b) { return (void)b, adj_clip(a, -1, 1); }
+static adj_node *tanh_of(adj_node *a, adj_node *b) { return (void)b, adj_tanh(a); }
+static adj_node *elu(adj_node *a, adj_node *b) { return (void)b, adj_elu(a, 1); }
+static adj_node *scale(adj_node *a, adj_node *b) { return (void)b, adj_scale(a, -2); }
+static adj_node *root(adj_node *a, adj_node *b) { return (void)b, adj_sqrt(a); }
+static adj_node *join(adj_node *a, adj_node *b)
+{
+    return adj_slice(adj_concat(2, (adj_node *[]){a, b}, 0), (adj_shape){1, {0}},
+                     (adj_shape){1, {N}});
+}
+
+/* By IEEE 754; b is {3, -3, -0, 0}; a is {0, -0, 0, -0}. */
+static const struct {
+    const char *name;
+    adj_node *(*of)(adj_node *a, adj_node *b);
+    double want[N];
+} zeros[] = {
+    {"neg", neg, {-0.0, 0, -0.0, 0}},
+    {"relu", relu, {0, 0, 0, 0}},
+    {"leaky_relu", leaky, {0, -0.0, 0, -0.0}},
+    {"clip", clip, {0, -0.0, 0, -0.0}},
+    {"tanh", tanh_of, {0, -0.0, 0, -0.0}},
+    {"elu", elu, {0, -0.0, 0, -0.0}},
+    {"scale", scale, {-0.0, 0, -0.0, 0}},
+    {"sqrt", root, {0, -0.0, 0, -0.0}},
+    {"concat, slice", join, {0, -0.0, 0, -0.0}},
+    {"mul", adj_mul, {0, 0, -0.0, -0.0}},
+    {"add", adj_add, {3, -3, 0, 0}},
+    {"sub", adj_sub, {-3, 3, 0, -0.0}},
+};
+
+Test(edge_values, signs_of_zeros)
+{
+    static const double a_values[N] = {0, -0.0, 0, -0.0}, b_values[N] = {3, -3, -0.0, 0};
+    for (size_t i = 0; i < BACKENDS * (sizeof zeros / sizeof *zeros); i++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *a = given(&f, ADJ_F32, (adj_shape){1, {N}}, a_values);
+        adj_node *b = given(&f, ADJ_F32, (adj_shape){1, {N}}, b_values);
+        const char *backend = backends[i % BACKENDS], *name = zeros[i / BACKENDS].name;
+        double *y = evaluate(&f, zeros[i / BACKENDS].of(a, b), backend);
+        for (int k = 0; k < N; k++) {
+            const double want = zeros[i / BACKENDS].want[k];
+            cr_expect(y[k] == want && signbit(y[k]) == signbit(want),
+                      "%s on %s: element %d: got %g, expected %g", name, backend, k, y[k], want);
+        }
+        free(y);
+    }
+}
+
+/* ---- steps of optimizers ---- */
+
+/* p = 1, m = 0.5, v = 0.25; beta1 = 0.9, beta2 = 0.999, epsilon = 0: by Python in float64. */
+Test(edge_values, late_steps_and_rates_of_zero)
+{
+    static const struct {
+        double step, rate, want;
+    } cases[] = {{1, 0.1, 0.9683772233983162},
+                 {101, 0.1, 0.9689972194160702},
+                 {1000000, 0.1, 0.9},
+                 {3, 0, 1}};
+    const adj_adam_attrs adam = {.beta1 = 0.9, .beta2 = 0.999};
+    for (size_t i = 0; i < BACKENDS * (sizeof cases / sizeof *cases); i++) {
+        const double *c = &cases[i / BACKENDS].step;
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *p = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){1});
+        adj_node *m = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){0.5});
+        adj_node *v = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){0.25});
+        adj_node *t = given(&f, ADJ_I32, (adj_shape){0}, &c[0]);
+        adj_node *lr = given(&f, ADJ_F32, (adj_shape){0}, &c[1]);
+        expect_values(&f, adj_adam_step(p, m, v, t, lr, &adam), backends[i % BACKENDS], &c[2], 1e-6,
+                      0);
+    }
+}
+
+/* 1 - rate (0.5 + 0.25); the next of three counters; a momentum with a decay below 0. */
+Test(edge_values, steps_of_sgd_and_counters)
+{
+    static const double rates[] = {0, 1, -0.5}, want[] = {1, 0.25, 1.375};
+    static const double counters[] = {100, 1000000, 2147483646},
+                        next[] = {101, 1000001, 2147483647};
+    for (int i = 0; i < 3 * BACKENDS; i++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *p = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){1});
+        adj_node *d = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){0.5});
+        adj_node *lr = given(&f, ADJ_F32, (adj_shape){0}, &rates[i / BACKENDS]);
+        adj_node *t = given(&f, ADJ_I32, (adj_shape){0}, &counters[i / BACKENDS]);
+        expect_values(&f, adj_sgd_step(p, d, lr, 0.25), backends[i % BACKENDS], &want[i / BACKENDS],
+                      0, 0);
+        expect_values(&f, adj_momentum(p, d, p, 0.5, -0.25), backends[i % BACKENDS],
+                      (double[]){0.75}, 0, 0);
+        expect_values(&f, adj_next_step(t), backends[i % BACKENDS], &next[i / BACKENDS], 0, 0);
+    }
+}
+
+/* ---- kinks ---- */
+
+/* Where a gradient of 1 goes at a kink, beside it, and beyond; x by element. */
+static adj_node *prelu_of(adj_node *x, adj_node *slope) { return adj_prelu(x, slope, ADJ_NHWC); }
+static adj_node *clip_of(adj_node *x, adj_node *slope) { return (void)slope, adj_clip(x, -2, 2); }
+static adj_node *relu_of(adj_node *x, adj_node *slope) { return (void)slope, adj_relu(x); }
+static adj_node *relu6_of(adj_node *x, adj_node *slope) { return (void)slope, adj_relu6(x); }
+static adj_node *leaky_of(adj_node *x, adj_node *slope)
+{
+    return (void)slope, adj_leaky_relu(x, 4);
+}
+
+static const struct {
+    adj_node *(*of)(adj_node *x, adj_node *slope);
+    double x[N], y[N], dx[N];
+} kinks[] = {
+    {prelu_of, {-0.0, 0, 1, -2}, {-0.0, 0, 1, -8}, {4, 4, 1, 4}},
+    {clip_of, {-2, 2, -1.5, 2.5}, {-2, 2, -1.5, 2}, {1, 1, 1, 0}},
+    {relu_of, {-0.0, 0, 1, -2}, {0, 0, 1, 0}, {0, 0, 1, 0}},
+    {relu6_of, {0, 6, 5, 7}, {0, 6, 5, 6}, {0, 0, 1, 0}},
+    {leaky_of, {-0.0, 0, 1, -2}, {-0.0, 0, 1, -8}, {4, 4, 1, 4}},
+};
+
+Test(edge_values, gradients_at_kinks)
+{
+    static const double ones[N] = {1, 1, 1, 1}, four[1] = {4};
+    for (size_t i = 0; i < BACKENDS * (sizeof kinks / sizeof *kinks); i++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {1, N}}, kinks[i / BACKENDS].x), *dx;
+        adj_node *slope = given(&f, ADJ_F32, (adj_shape){1, {1}}, four);
+        adj_node *dy = given(&f, ADJ_F32, (adj_shape){2, {1, N}}, ones);
+        adj_node *y = kinks[i / BACKENDS].of(x, slope);
+        cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK);
+        expect_values(&f, y, backends[i % BACKENDS], kinks[i / BACKENDS].y, 0, 0);
+        expect_values(&f, dx, backends[i % BACKENDS], kinks[i / BACKENDS].dx, 0, 0);
+    }
+}
+
+/* Of ones, dropout and its gradient are the same mask; seeds differ in their upper words. */
+Test(edge_values, both_words_of_a_seed)
+{
+    enum { M = 64 };
+    double ones[M], y[2][M];
+    for (int i = 0; i < M; i++)
+        ones[i] = 1;
+    for (int b = 0; b < BACKENDS; b++) {
+        for (int k = 0; k < 2; k++) {
+            scoped(fixture_free) fixture f = fixture_new();
+            adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {M}}, ones), *dx;
+            adj_node *step = given(&f, ADJ_I32, (adj_shape){0}, (double[]){0});
+            adj_node *node = adj_dropout(x, step, 0.5, 1 + ((uint64_t)k << 32));
+            double *mask = evaluate(&f, node, backends[b]);
+            memcpy(y[k], mask, sizeof y[k]);
+            cr_assert_eq(adj_grad(node, x, 1, &x, &dx), ADJ_OK);
+            expect_values(&f, dx, backends[b], y[k], 0, 0);
+            free(mask);
+        }
+        cr_expect_neq(memcmp(y[0], y[1], sizeof y[0]), 0, "%s", backends[b]);
+    }
+}
