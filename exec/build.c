@@ -11,6 +11,7 @@
 #include "planning.h"
 #include "run.h"
 #include "select_kernel.h"
+#include "verify.h"
 
 /* Lists fetches, next values and assigned leaves of the user's graph. */
 static adj_status list_roots(adj_exec *e)
@@ -147,7 +148,7 @@ static void point_steps(adj_exec *e)
     const plan *p = &e->plan;
     for (slot *s = p->slot; s < p->slot + p->n_slot; s++)
         if (!s->foreign)
-            s->data = (s->kept ? e->memory.storage : e->memory.arena) + s->offset + p->gap;
+            s->data = (s->kept ? e->memory.storage : e->memory.arena).data + s->offset + p->gap;
     for (int i = 0; i < p->n_step; i++) {
         step *s = &p->step[i];
         for (int k = 0; k < s->n_in; k++)
@@ -159,26 +160,35 @@ static void point_steps(adj_exec *e)
     }
 }
 
+static int alloc_area(const adj_exec *e, size_t bytes, exec_area *a)
+{
+    *a = (exec_area){adj_alloc(&e->region.allocator, bytes), bytes};
+    return a->data != NULL;
+}
+
 /* Allocates arena and storage. */
 static adj_status bind(adj_exec *e)
 {
-    const plan *p = &e->plan;
     exec_memory *m = &e->memory;
-    if (check_memory(e, e->info.arena_bytes + e->info.storage_bytes) != ADJ_OK)
+    const size_t arena = e->info.arena_bytes, storage = e->info.storage_bytes;
+    if (check_memory(e, arena + storage) != ADJ_OK)
         return e->status;
-    m->arena = adj_alloc(&e->region.allocator, e->info.arena_bytes);
-    m->storage = adj_alloc(&e->region.allocator, e->info.storage_bytes);
-    if (m->arena == NULL || m->storage == NULL)
+    if (!alloc_area(e, arena, &m->arena) || !alloc_area(e, storage, &m->storage))
         return set_error(e, ADJ_ENOMEM,
-                         "adj_exec_new: out of memory (arena %zu bytes, storage %zu bytes)",
-                         e->info.arena_bytes, e->info.storage_bytes);
-    /* What no kernel writes is NaN, not a likely 0. Leaves in storage get their values later. */
-    memset(m->arena, 0xff, e->info.arena_bytes);
+                         "adj_exec_new: out of memory (arena %zu bytes, storage %zu bytes)", arena,
+                         storage);
     point_steps(e);
+    return ADJ_OK;
+}
+
+/* Makes what no kernel writes NaN, not a likely 0. Leaves get their values later. */
+static void fill_with_nan(const adj_exec *e)
+{
+    const plan *p = &e->plan;
+    memset(e->memory.arena.data, 0xff, e->memory.arena.bytes);
     for (const slot *s = p->slot; s < p->slot + p->n_slot; s++)
         if (s->kept && !s->foreign && s->first != NONE)
             memset(s->data, 0xff, s->bytes);
-    return ADJ_OK;
 }
 
 /* Draws every param and state; the stream is the name's hash, so that a parameter starts the same
@@ -217,9 +227,10 @@ static void note_products_in_f32(adj_exec *e)
         in_f32, products, precision == ADJ_PRECISION_F16 ? "f16" : "bf16");
 }
 
-/* Gives the values that are there before the first run. */
+/* Gives the values that are there before the first run. Requires: a verified plan. */
 static adj_status fill(adj_exec *e)
 {
+    fill_with_nan(e);
     draw_parameters(e);
     note_products_in_f32(e);
     if (e->opts.debug.canaries)
@@ -229,11 +240,15 @@ static adj_status fill(adj_exec *e)
 
 /* The stages in their order. Each returns e->status; the first that fails is the last. */
 static adj_status (*const stages[])(adj_exec *e) = {
-    list_roots,   select_backends,       copy_graph,   add_leaves,
-    list_results, find_invariant_values, form_groups,  check_values,
-    tune_open,    open_progressing,      plan_steps,   plan_invariants,
-    plan_memory,  count_steps,           prepare_runs, bind,
-    fill,
+    list_roots,   select_backends,
+    copy_graph,   add_leaves,
+    list_results, find_invariant_values,
+    form_groups,  check_values,
+    tune_open,    open_progressing,
+    plan_steps,   plan_invariants,
+    plan_memory,  count_steps,
+    prepare_runs, bind,
+    verify_plan,  fill,
 };
 
 adj_status build_executor(adj_exec *e, const adj_graph *g)

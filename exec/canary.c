@@ -33,7 +33,11 @@ void draw_canaries(const plan *p, int step)
             draw(s);
 }
 
-void name_slot(const plan *p, const slot *s, char text[SLOT_NAME])
+enum { SLOT_NAME = 100 };
+
+/* Writes whose value the slot holds first: `conv2d "conv1"`, or `conv2d` without a name; or
+ * "scratch". */
+static void name_slot(const plan *p, const slot *s, char text[SLOT_NAME])
 {
     const adj_node *n = NULL;
     for (int i = 0; i < p->n_buffer && n == NULL; i++)

@@ -25,8 +25,13 @@ typedef struct {                               /* in the order in which they are
 } exec_backends;
 
 typedef struct {
-    char *arena;   /* values and scratch of one run */
-    char *storage; /* leaves, and what is kept between runs */
+    char *data;
+    size_t bytes;
+} exec_area;
+
+typedef struct {
+    exec_area arena;   /* values and scratch of one run */
+    exec_area storage; /* leaves, and what is kept between runs */
 } exec_memory;
 
 typedef enum { NOT_RUN, RUN_COMPLETED, RUN_FAILED } run_state;
@@ -59,6 +64,7 @@ struct adj_exec {
     exec_run run;
     adj_exec_info info;
     const char *selection; /* adj_exec_selection's */
+    int plan_is_wrong;     /* the status says so: no kernel is at fault */
     planning *planning;    /* what only planning needs; NULL: the plan is complete */
 };
 

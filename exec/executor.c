@@ -119,8 +119,8 @@ void adj_exec_free(adj_exec *e)
         if (e->backends.state[i] == BACKEND_OPEN)
             e->backends.list[i]->close(e->backends.opened[i]);
     adj_graph_free(e->plan.graph);
-    adj_release(&a, e->memory.arena);
-    adj_release(&a, e->memory.storage);
+    adj_release(&a, e->memory.arena.data);
+    adj_release(&a, e->memory.storage.data);
     region_free(&e->region);
     adj_release(&a, e); /* last: backends know the allocator in it */
 }

@@ -130,6 +130,8 @@ uint64_t exec_hash_kernels(const adj_exec *e)
 
 int exec_was_overrun(const adj_exec *e) { return e != NULL && e->run.overrun; }
 
+int exec_has_wrong_plan(const adj_exec *e) { return e != NULL && e->plan_is_wrong; }
+
 adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[])
 {
     adj_graph *g = e->plan.graph;

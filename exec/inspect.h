@@ -13,6 +13,9 @@ void exec_list_steps(const adj_exec *e, int step[]);
 uint64_t exec_hash_kernels(const adj_exec *e);
 /* True if the last run failed because a kernel wrote outside its memory. */
 int exec_was_overrun(const adj_exec *e);
+/* True if no executor came about because its plan does not compute what the graph says (verify.c):
+ * the plan is at fault, and no kernel has run. */
+int exec_has_wrong_plan(const adj_exec *e);
 /* Hands over the private graph, to be freed by the caller, of an executor that will not run again,
  * and image[id of a node of the user's graph], its node there; NULL: dead. */
 adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[]);
@@ -23,9 +26,7 @@ typedef struct {
     const adj_node *reader;  /* the first node that read, or gave, something else; NULL: the run's
                                 end did, where results are fetched */
     const adj_node *damaged; /* what it read; NULL: its operands were right, its result is not */
-    const adj_node *by;      /* what was written there meanwhile, or what the result was computed
-                                in place of; NULL: nothing that the plan knows of */
-    int scratch;             /* it was by's scratch memory */
+    const adj_node *taken_over; /* the operand that its result is computed in place of, or NULL */
 } exec_damage;
 
 /* Compares the last runs, with checksums, of two executors of one graph by the same kernels, after

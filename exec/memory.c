@@ -9,7 +9,6 @@
 #include "exec.h"
 #include "memory.h"
 #include "planning.h"
-#include "run.h"
 
 enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };
 
@@ -278,32 +277,6 @@ static void keep_all(adj_exec *e)
     e->info.live_bytes = e->info.arena_bytes;
 }
 
-static int overlap(const plan *p, const slot *a, const slot *b)
-{
-    return a->first <= b->last && b->first <= a->last &&
-           a->offset < b->offset + slot_footprint(p, b) &&
-           b->offset < a->offset + slot_footprint(p, a);
-}
-
-/* Fails if slots overlap: canaries would be laid to kernels that have nothing to do with it. */
-static adj_status check_placing(adj_exec *e)
-{
-    const plan *p = &e->plan;
-    for (int i = 0; i < p->n_slot; i++)
-        for (int k = 0; k < i; k++) {
-            const slot *a = &p->slot[i], *b = &p->slot[k];
-            char of_a[SLOT_NAME], of_b[SLOT_NAME];
-            if (!in_arena(a) || !in_arena(b) || !overlap(p, a, b))
-                continue;
-            name_slot(p, a, of_a);
-            name_slot(p, b, of_b);
-            return set_error(e, ADJ_EBACKEND,
-                             "memory: %s and %s overlap, though both are needed at one step", of_a,
-                             of_b);
-        }
-    return ADJ_OK;
-}
-
 adj_status plan_memory(adj_exec *e)
 {
     plan *p = &e->plan;
@@ -314,8 +287,7 @@ adj_status plan_memory(adj_exec *e)
         return e->status;
     if (e->opts.debug.no_sharing)
         keep_all(e);
-    else if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK ||
-             (e->opts.debug.canaries && check_placing(e) != ADJ_OK))
+    else if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
         return e->status;
     for (slot *s = p->slot; s < p->slot + p->n_slot; s++)
         if (s->kept && !s->foreign) {

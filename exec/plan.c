@@ -150,8 +150,9 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
         return found;
     int from = source_buffer(e, value);
     if (from == NONE) {
-        set_error(e, ADJ_EBACKEND, "adj_exec_new: %s is read before it is computed",
+        set_error(e, ADJ_EBACKEND, "adj_exec_new: plan: %s is read before it is computed",
                   value->op->name);
+        e->plan_is_wrong = 1;
         return NONE;
     }
     /* Between backends only plain passes. */

@@ -19,10 +19,6 @@ enum { CANARY = 64 }; /* bytes on each side of a slot */
 /* Writes those of the slots that step uses first; NONE: of kept slots. */
 void draw_canaries(const plan *p, int step);
 adj_status check_canaries(adj_exec *e, int step);
-enum { SLOT_NAME = 100 };
-/* Writes whose value the slot holds first: `conv2d "conv1"`, or `conv2d` without a name; or
- * "scratch". */
-void name_slot(const plan *p, const slot *s, char text[SLOT_NAME]);
 
 /* ---- sharing.c: checksums of what steps read and write, for inspect.h's exec_find_damage ---- */
 

@@ -1,8 +1,7 @@
 /* sharing.c - checksums of what steps read and write, and what they find: see inspect.h.
  *
- * A value that is needed later and has been written over is seen when it is read: its checksum is
- * no longer the one of the executor where nobody could write there. What wrote is whatever lies, in
- * whole or in part, in the same bytes and was written in between. */
+ * The plan writes nothing over what is read later: that is proved (verify.c). So where a checksum
+ * is not the one of the executor in which nothing shares memory, a kernel is at fault. */
 #include <string.h>
 
 #include "exec.h"
@@ -57,63 +56,19 @@ void sum_end(const adj_exec *e)
 
 /* ---- where they differ ---- */
 
-static int overlap(const slot *a, const slot *b)
-{
-    const char *end_a = a->data + a->bytes, *end_b = b->data + b->bytes;
-    return a->data < end_b && b->data < end_a;
-}
-
-/* True if the step has scratch memory that lies, in whole or in part, in the slot. */
-static int has_scratch_in(const plan *p, const step *s, const slot *there)
-{
-    return s->scratch != NONE && overlap(&p->slot[s->scratch], there);
-}
-
 /* Returns the last node that the step computes, or NULL. */
 static const adj_node *node_of(const step *s)
 {
     return s->group.n_node > 0 ? s->group.node[s->group.n_node - 1] : NULL;
 }
 
-/* Finds the last step before `to` that wrote into the buffer's memory and does not give the value.
- */
-static void find_writer(const plan *p, int damaged, int to, exec_damage *d)
+/* Returns the operand in whose place the result is computed, or NULL. */
+static const adj_node *taken_over(const plan *p, const step *s, int out)
 {
-    const buffer *b = &p->buffer[damaged];
-    const slot *there = slot_of(p, damaged);
-    for (int i = to - 1; i >= 0; i--) {
-        const step *s = &p->step[i];
-        for (int k = 0; k < s->n_out; k++) {
-            const buffer *out = &p->buffer[s->out[k]];
-            if (viewed_node(out->value) == viewed_node(b->value) && out->slot == b->slot)
-                return;
-            if (overlap(slot_of(p, s->out[k]), there)) {
-                d->by = out->value;
-                return;
-            }
-        }
-        if (has_scratch_in(p, s, there)) {
-            d->by = node_of(s);
-            d->scratch = 1;
-            return;
-        }
-    }
-}
-
-/* Finds the operand in whose memory the result lies, in whole or in part, or the step if its
- * scratch lies in either's. */
-static void find_operand(const plan *p, const step *s, int out, exec_damage *d)
-{
-    int over = has_scratch_in(p, s, slot_of(p, out));
-    for (int k = 0; k < s->n_in && d->by == NULL; k++) {
-        if (overlap(slot_of(p, s->in[k]), slot_of(p, out)))
-            d->by = p->buffer[s->in[k]].value;
-        over |= has_scratch_in(p, s, slot_of(p, s->in[k]));
-    }
-    if (d->by == NULL && over) {
-        d->by = node_of(s);
-        d->scratch = 1;
-    }
+    for (int k = 0; k < s->n_in; k++)
+        if (slot_of(p, s->in[k]) == slot_of(p, out))
+            return p->buffer[s->in[k]].value;
+    return NULL;
 }
 
 /* True if the plans' steps are the same kernels on the same layouts. */
@@ -125,19 +80,17 @@ static int is_same_plan(const adj_exec *a, const adj_exec *b)
 }
 
 /* Describes what is different: of step i its operand or result k, or what is read at the end. */
-static void describe_damage(const plan *p, int i, int k, exec_damage *d)
+static exec_damage describe_damage(const plan *p, int i, int k)
 {
     const step *s = i < p->n_step ? &p->step[i] : NULL;
     const int is_result = s != NULL && k >= s->n_in;
     const int at = s == NULL ? end_buffer(p, k) : is_result ? s->out[k - s->n_in] : s->in[k];
     const adj_node *value = p->buffer[at].value;
-    *d = (exec_damage){.damaged = is_result ? NULL : value};
-    if (s != NULL)
-        d->reader = s->kind == STEP_KERNEL ? node_of(s) : value;
-    if (is_result)
-        find_operand(p, s, at, d);
-    else
-        find_writer(p, at, i, d);
+    return (exec_damage){.reader = s == NULL                ? NULL
+                                   : s->kind == STEP_KERNEL ? node_of(s)
+                                                            : value,
+                         .damaged = is_result ? NULL : value,
+                         .taken_over = is_result ? taken_over(p, s, at) : NULL};
 }
 
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d)
@@ -156,6 +109,6 @@ int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage 
         k -= p->step[i].n_in + p->step[i].n_out;
         i++;
     }
-    describe_damage(p, i, k, d);
+    *d = describe_damage(p, i, k);
     return 1;
 }

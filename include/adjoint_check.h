@@ -60,10 +60,11 @@ typedef enum {
 
 /* Where the fault of a row that failed was made. */
 typedef enum {
-    ADJ_FAULT_NONE,     /* nowhere: it passed */
-    ADJ_FAULT_RULE,     /* the gradient rule */
-    ADJ_FAULT_KERNEL,   /* a kernel of the backend under test */
-    ADJ_FAULT_REFERENCE /* naive's kernel: the op's formula contradicts it */
+    ADJ_FAULT_NONE,      /* nowhere: it passed */
+    ADJ_FAULT_RULE,      /* the gradient rule */
+    ADJ_FAULT_KERNEL,    /* a kernel of the backend under test */
+    ADJ_FAULT_REFERENCE, /* naive's kernel: the op's formula contradicts it */
+    ADJ_FAULT_PLAN       /* the executor's plan, which is refused: nothing was run */
 } adj_gradcheck_fault;
 
 /* All zero is the default. */

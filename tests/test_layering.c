@@ -28,7 +28,7 @@ static const rule rules[] = {
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
      "base check graph exec/inspect.h base/machine"},
     {"check/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "base check check/compare graph"},
+     "base check check/compare graph exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h", "base"},

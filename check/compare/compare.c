@@ -21,14 +21,16 @@ const char *report_text(adj_comparison *c, const char *format, ...)
 
 void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason)
 {
-    *verdict = o->crashed ? ADJ_VERDICT_CRASH : o->canary ? ADJ_VERDICT_FAIL : ADJ_VERDICT_ERROR;
+    *verdict = o->crashed                   ? ADJ_VERDICT_CRASH
+               : o->canary || o->wrong_plan ? ADJ_VERDICT_FAIL
+                                            : ADJ_VERDICT_ERROR;
     *reason = report_text(c, "%s", o->message);
 }
 
 void report_row_failure(adj_comparison *c, const outcome *o, adj_compare_row *row)
 {
     report_failure(c, o, &row->verdict, &row->reason);
-    row->blame = strncmp(o->message, "memory: ", 8) == 0 ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
+    row->blame = o->wrong_plan ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
     row->canary = o->canary;
 }
 

@@ -26,6 +26,7 @@ typedef struct {
     int aliases;                                /* every claim to work in place is tried */
     void (*tell)(void *user, const char *note); /* as adj_trial_run_with_notes's; NULL */
     void *user;                                 /* tell's */
+    const adj_updates *updates;                 /* of g: a bare trial plans them, too; NULL: none */
     int as_built; /* no passes, nothing fused, memory of its own for each value */
     int bare;     /* without canaries and times of steps: as a user would run it */
 } trial;
@@ -41,6 +42,7 @@ typedef struct {
 typedef struct {
     adj_status status;
     int crashed, canary;
+    int wrong_plan; /* exec_has_wrong_plan's */
     char message[ADJ_MESSAGE];
     char plan_fault[400]; /* of a bare trial: which pass changes a result, which values disturb each
                              other; of one with aliases: which claim is false; "": none */

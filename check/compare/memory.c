@@ -1,7 +1,7 @@
-/* memory.c - whether values that share memory disturb each other. The plan that a user runs gives
- * exactly the bits of the same plan with every value in memory of its own. And a node or a group
- * alone, whose operands are leaves that no plan overwrites, is computed in place of each operand
- * that its kernel says it may overwrite. */
+/* memory.c - whether kernels write where values share memory, which plans prove to be allowed. The
+ * plan that a user runs gives exactly the bits of the same plan with every value in memory of its
+ * own. And a node or a group alone, whose operands are leaves that no plan overwrites, is computed
+ * in place of each operand that its kernel says it may overwrite. */
 #include <string.h>
 
 #include "compare.h"
@@ -38,27 +38,18 @@ void name_node(const adj_node *n, char *text, size_t size)
 
 static void describe_damage(const exec_damage *d, outcome *o)
 {
-    char reader[80] = "the run's end", damaged[80], by[80];
+    char reader[80] = "the run's end", other[80];
     if (d->reader != NULL)
         name_node(d->reader, reader, sizeof reader);
+    if (d->damaged != NULL || d->taken_over != NULL)
+        name_node(d->damaged != NULL ? d->damaged : d->taken_over, other, sizeof other);
     if (d->damaged != NULL)
-        name_node(d->damaged, damaged, sizeof damaged);
-    if (d->by != NULL)
-        name_node(d->by, by, sizeof by);
-    if (d->damaged != NULL && d->by != NULL)
         snprintf(o->plan_fault, sizeof o->plan_fault,
-                 "memory: %s of %s is written over %s, which %s reads",
-                 d->scratch ? "scratch" : "the result", by, damaged, reader);
-    else if (d->damaged != NULL)
-        snprintf(o->plan_fault, sizeof o->plan_fault,
-                 "memory: %s is written over before %s reads it", damaged, reader);
-    else if (d->by != NULL && d->scratch)
-        snprintf(o->plan_fault, sizeof o->plan_fault,
-                 "memory: scratch of %s lies over its result or operands", by);
-    else if (d->by != NULL)
+                 "memory: a kernel writes over %s before %s reads it", other, reader);
+    else if (d->taken_over != NULL)
         snprintf(o->plan_fault, sizeof o->plan_fault,
                  "memory: %s, computed in place of %s, is another than in memory of its own",
-                 reader, by);
+                 reader, other);
     else /* of the same operands, by the same kernel */
         snprintf(o->plan_fault, sizeof o->plan_fault,
                  "%s depends on what its memory held before: its kernel leaves some of it "

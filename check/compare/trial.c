@@ -167,6 +167,22 @@ static void tell_kernel(void *user, const adj_node *first, const char *backend, 
     t->tell(t->user, text);
 }
 
+/* Plans what a user would train by: no next value is fetched, so updates may be computed in place.
+ */
+static adj_status plan_updates(const trial *t, adj_exec_opts opts, outcome *o)
+{
+    adj_exec *e = NULL;
+    opts.n_fetch = 1;
+    opts.updates = t->updates;
+    opts.tune = 0;
+    const adj_status status = adj_exec_new(t->g, &opts, &e);
+    if (status != ADJ_OK)
+        outcome_message(o, adj_exec_message(e));
+    o->wrong_plan = exec_has_wrong_plan(e);
+    adj_exec_free(e);
+    return status;
+}
+
 adj_status trial_here(const trial *t, region *p, outcome *o)
 {
     memset(o, 0, sizeof *o);
@@ -214,6 +230,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));
         o->canary = exec_was_overrun(e);
+        o->wrong_plan = exec_has_wrong_plan(e);
     }
     if (t->bare)
         snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
@@ -222,5 +239,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     adj_exec_free(e);
     if (o->status == ADJ_OK && t->bare && w.sentence[0] == '\0')
         o->status = opts.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
+    if (o->status == ADJ_OK && t->updates != NULL)
+        o->status = plan_updates(t, opts, o);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
 }

@@ -156,12 +156,26 @@ static void describe_run(const outcome *o, adj_compare_config_result *out)
     out->arena_bytes = o->exec.arena_bytes;
 }
 
+/* Lists the updates over the trial's nodes: those of leaves that are read. */
+static const adj_updates *list_updates(const comparing *r, adj_node *const image[], const trial *t)
+{
+    const adj_updates *all = r->opts->updates;
+    adj_updates *u = adj_updates_count(all) > 0 ? adj_updates_new(t->g) : NULL;
+    for (int i = 0; i < adj_updates_count(all) && u != NULL; i++) {
+        adj_node *leaf = image[adj_updates_leaf_at(all, i)->id];
+        if (leaf != NULL)
+            adj_updates_add(u, leaf, image[adj_updates_next_at(all, i)->id]);
+    }
+    return adj_updates_count(u) > 0 ? u : NULL;
+}
+
 static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int k)
 {
     adj_compare_config_result *out = &r->c->result[k];
     outcome o = {0};
     region p = {.allocator = r->c->region.allocator};
     t->bare = 1;
+    t->updates = list_updates(r, image, t);
     t->n_fetch = r->n_root;
     for (int i = 0; i < r->n_root; i++)
         t->fetch[i] = image[r->root[i]->id];

@@ -164,6 +164,21 @@ static void end_text(wire *w, char *text, size_t size)
         text[size - 1] = '\0';
 }
 
+static void pass_updates(wire *w, trial *t)
+{
+    const adj_updates *u = t->updates;
+    const int n = pass_int(w, adj_updates_count(u), w->n);
+    adj_updates *made = w->way == READS && n > 0 ? adj_updates_new(t->g) : NULL;
+    for (int i = 0; i < n && !w->wrong; i++) {
+        adj_node *leaf = pass_node(w, t->g, w->way != READS ? adj_updates_leaf_at(u, i) : NULL);
+        adj_node *next = pass_node(w, t->g, w->way != READS ? adj_updates_next_at(u, i) : NULL);
+        w->wrong |= w->way == READS && adj_updates_add(made, leaf, next) != ADJ_OK;
+    }
+    if (w->way == READS)
+        t->updates = made;
+    w->no_memory |= adj_graph_status(t->g) == ADJ_ENOMEM;
+}
+
 static void pass_trial(wire *w, adj_compare_config *config, trial *t)
 {
     w->wrong |= pass_number(w, magic, UINT64_MAX) != magic;
@@ -190,6 +205,7 @@ static void pass_trial(wire *w, adj_compare_config *config, trial *t)
         if (!w->wrong)
             t->data[i] = pass_array(w, (void *)t->data[i], adj_type_bytes(t->leaf[i]->type), 1);
     }
+    pass_updates(w, t);
 }
 
 static void pass_plan(wire *w, const trial *t, outcome *o)

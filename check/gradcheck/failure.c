@@ -12,6 +12,10 @@ static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
     if (fault == ADJ_FAULT_KERNEL)
         blame = gradcheck_text(s->report, "%s backward agrees with numeric -> %s",
                                reference_name(s), blame);
+    if (s->wrong_plan != NULL) { /* of an executor that was to say whose fault it is */
+        fault = ADJ_FAULT_PLAN;
+        blame = s->wrong_plan;
+    }
     gradcheck_blame(s->report, s->node, fault, blame, row);
     if (row->wrong > 0)
         describe_wrong(s, f, row);

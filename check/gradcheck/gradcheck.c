@@ -92,16 +92,19 @@ static adj_status check_open_subject(subject *s, const char *prefix)
     return r->status;
 }
 
-/* The rule makes a gradient that no value of the operand's type could have. */
-static adj_status fail_type(adj_gradcheck_report *r, const adj_node *n, int order,
-                            const char *sentence)
+/* Fails a subject of which nothing can be run: the rule makes a gradient that no value of the
+ * operand's type could have, or a plan is refused. */
+static adj_status fail_subject(adj_gradcheck_report *r, const subject *s)
 {
-    adj_gradcheck_row *row = gradcheck_row(r, n, "-", order);
-    if (row == NULL)
-        return r->status;
-    gradcheck_blame(
-        r, n, ADJ_FAULT_RULE,
-        gradcheck_text(r, "%s -> fault is in the gradient rule of %s", sentence, n->op->name), row);
+    const adj_node *n = s->node;
+    adj_gradcheck_row *row = gradcheck_row(r, n, "-", s->order);
+    if (row != NULL && s->wrong_plan != NULL)
+        gradcheck_blame(r, n, ADJ_FAULT_PLAN, s->wrong_plan, row);
+    else if (row != NULL)
+        gradcheck_blame(r, n, ADJ_FAULT_RULE,
+                        gradcheck_text(r, "%s -> fault is in the gradient rule of %s",
+                                       s->wrong_type, n->op->name),
+                        row);
     return r->status;
 }
 
@@ -114,8 +117,8 @@ static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int 
     if (status == ADJ_ENOGRAD)
         status = skip(r, n, prefix[0] != '\0' ? prefix : "-", order,
                       "no gradient rule for what it is made of");
-    else if (status == ADJ_OK && s.wrong_type != NULL)
-        status = fail_type(r, n, order, s.wrong_type);
+    else if (status == ADJ_OK && (s.wrong_type != NULL || s.wrong_plan != NULL))
+        status = fail_subject(r, &s);
     else if (status == ADJ_OK && s.unchecked != NULL)
         status = leave_out(r, n, prefix[0] != '\0' ? prefix : "-", order, ADJ_GRADCHECK_NOT_CHECKED,
                            s.unchecked);
@@ -132,8 +135,8 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
     for (int leaf = 0; leaf < first.n_leaf && status == ADJ_OK; leaf++) {
         double value;
         const adj_node *dx = first.tested.dx[leaf];
-        if (first.wrong_type == NULL && first.unchecked == NULL && dx != NULL &&
-            !adj_is_fill(dx, &value))
+        if (first.wrong_type == NULL && first.wrong_plan == NULL && first.unchecked == NULL &&
+            dx != NULL && !adj_is_fill(dx, &value))
             status = check_subject(r, n, 2, leaf, operand_name(n, first.slot[leaf]));
     }
     subject_close(&first);

@@ -64,6 +64,8 @@ typedef struct {
     double *raw;                    /* bytes for adj_set and adj_get */
     char *repeats;                  /* by leaf: did dx have the same bits again? */
     int wrong_forward;              /* naive's value is another than the op's formula has */
+    const char *wrong_plan;         /* what is wrong with the plan of an executor, which is refused;
+                                       NULL: none is */
     const char *wrong_type;         /* what is said of a gradient that has another type than its
                                        value, so that nothing can be run; NULL: none has */
 } subject;
@@ -93,7 +95,7 @@ void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v, or x itself if leaf < 0; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
 /* An executor of t's graph under test, or of the reference. On failure the report has the message,
- * or for ADJ_ENOKERNEL s->unchecked. */
+ * or s has one: for ADJ_ENOKERNEL s->unchecked, for a plan that is refused s->wrong_plan. */
 adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_node *const fetch[],
                      adj_exec **e);
 /* Runs e, an executor of t's graph, on the values of x; if it runs backward, on dy too. */

@@ -7,6 +7,7 @@
 
 #include "base/backend_option.h"
 #include "check/compare/compare.h"
+#include "exec/inspect.h"
 #include "gradcheck.h"
 
 static int is_leaf(const adj_node *n, int k)
@@ -141,9 +142,13 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
     else
         opts.debug = o->debug;
     adj_status status = adj_exec_new(t->graph, &opts, e);
+    const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
     if (status == ADJ_ENOKERNEL) {
-        const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
         s->unchecked = gradcheck_text(s->report, "%s", colon != NULL ? colon + 2 : message);
+    } else if (exec_has_wrong_plan(*e)) {
+        s->wrong_plan = gradcheck_text(s->report, "%s -> fault is in the plan of backend %s",
+                                       colon != NULL ? colon + 2 : message,
+                                       is_reference ? "naive" : s->report->about.backend);
     } else if (status != ADJ_OK) {
         gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                        *e != NULL ? adj_exec_message(*e) : "out of memory");
@@ -189,13 +194,14 @@ static adj_status open_reference(subject *s)
     return status;
 }
 
-/* Opens all executors. Returns ADJ_OK with s->unchecked set if a kernel is missing. */
+/* Opens all executors. Returns ADJ_OK with s->unchecked set if a kernel is missing, with
+ * s->wrong_plan if a plan is refused. */
 static adj_status open_execs(subject *s)
 {
     adj_status status = open_backward(s, &s->tested, 0);
     if (status == ADJ_OK)
         status = open_reference(s);
-    return status == ADJ_ENOKERNEL ? ADJ_OK : status;
+    return status == ADJ_ENOKERNEL || s->wrong_plan != NULL ? ADJ_OK : status;
 }
 
 static int has_op(const adj_group *g, const adj_op *op)

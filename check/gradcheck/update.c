@@ -149,7 +149,10 @@ static adj_status run_course(adj_gradcheck_report *r, const runner *b, const adj
     adj_status status = open_course(&c);
     for (int step = 0; step < STEPS && status == ADJ_OK; step++)
         status = take_step(&c, b, step, &o, row);
-    if (status != ADJ_OK)
+    if (status != ADJ_OK && o.wrong_plan) {
+        gradcheck_blame(r, n, ADJ_FAULT_PLAN, gradcheck_text(r, "%s", o.message), row);
+        status = r->status;
+    } else if (status != ADJ_OK)
         gradcheck_fail(r, status, "gradcheck of %s: %s", n->op->name,
                        o.message[0] != '\0' ? o.message : adj_status_name(status));
     else if (config != b->reference)
@@ -175,8 +178,11 @@ adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradchec
     if (r->opts.debug.impl != NULL)
         snprintf(config.impl, sizeof config.impl, "%s", r->opts.debug.impl);
     adj_status status = run_course(r, &b, n, &config, row, &tested);
-    if (status == ADJ_OK && (tested != NULL || node_elems(n) <= MAX_WIDE))
+    if (status == ADJ_OK && row->result != ADJ_GRADCHECK_FAIL &&
+        (tested != NULL || node_elems(n) <= MAX_WIDE))
         status = run_course(r, &b, n, &naive_f64, &wide, &reference);
+    if (wide.result == ADJ_GRADCHECK_FAIL)
+        *row = wide;
     if (status != ADJ_OK || (tested == NULL && reference == NULL))
         return status;
     const int is_naive = tested == NULL || strncmp(tested, "backend naive", 13) == 0;

@@ -91,8 +91,16 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
 {
     adj_dtype dtype = leaf->type.dtype;
     int64_t n = adj_shape_elems(leaf->type.shape);
+    const size_t bytes = adj_type_bytes(leaf->type);
     adj_convert(ADJ_F64, values, dtype, s->raw, n);
-    return adj_set(e, leaf, s->raw, adj_type_bytes(leaf->type));
+    const adj_status status = adj_set(e, leaf, s->raw, bytes);
+    const void *kept = status == ADJ_OK ? adj_data(e, leaf) : NULL; /* NULL: nothing reads it */
+    if (kept != NULL && memcmp(kept, s->raw, bytes) != 0)
+        return gradcheck_fail(s->report, ADJ_EBACKEND,
+                              "gradcheck of %s: plan: \"%s\" does not hold the values that adj_set "
+                              "was given",
+                              s->node->op->name, adj_node_name(leaf));
+    return status;
 }
 
 adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward)

@@ -33,6 +33,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
          "such as onednn:bf16:threads=1, the first is the reference; default: "
          "naive:f64,naive,onednn; \"A;B\" where one has a comma",
          .text = &o->configs},
+        {"--optimizer", "NAME", "of the model's training; default: momentum",
+         .text = &o->graph.optimizer, .names = optimizer_name_at},
         {"--batch", "N", "default: 2", .integer = &o->graph.batch, .range = {1, 4096}},
         {"--also-batch", "N",
          "each kind of node alone with as many images, too; default: 17; 0: not",
@@ -124,6 +126,8 @@ int compare_parse(compare_opts *o, int argc, char **argv)
         return status;
     if (o->graph.model != NULL && o->graph.op.op != NULL)
         return complain("compare", EXIT_USAGE, "--model and --op exclude each other");
+    if (o->graph.optimizer != NULL && (o->graph.op.op != NULL || o->graph.infer))
+        return complain("compare", EXIT_USAGE, "--optimizer goes with a training step of --model");
     if (o->graph.infer && o->graph.op.op != NULL)
         return complain("compare", EXIT_USAGE, "--infer goes with --model");
     if (o->graph.node >= 0 && o->graph.op.op != NULL)
@@ -154,6 +158,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
         repeat_number(line, LINE, "--batch", (double)described->batch, 0);
         repeat_number(line, LINE, "--also-batch", (double)o->also_batch, 17);
         repeat_option(line, LINE, "--size", described->size);
+        repeat_option(line, LINE, "--optimizer", described->optimizer);
     } else {
         op_args_repeat(&described->op, line, LINE);
         repeat_number(line, LINE, "--neighbours", (double)described->neighbours, 8);

@@ -178,7 +178,8 @@ static const char *fault_name(adj_gradcheck_fault fault)
     static const char *const names[] = {[ADJ_FAULT_NONE] = "",
                                         [ADJ_FAULT_RULE] = "rule",
                                         [ADJ_FAULT_KERNEL] = "kernel",
-                                        [ADJ_FAULT_REFERENCE] = "reference"};
+                                        [ADJ_FAULT_REFERENCE] = "reference",
+                                        [ADJ_FAULT_PLAN] = "plan"};
     return names[fault];
 }
 

@@ -46,3 +46,18 @@ Test(compare_infer, goes_with_a_model)
     cr_expect_eq(f.status, 3);
     cr_expect_not_null(strstr(f.err, "--infer goes with --model"), "%s", f.err);
 }
+
+Test(compare_infer, optimizer_of_a_training_step)
+{
+    run_tool(
+        (const char *[]){"compare", "--model", "lenet", "--optimizer", "adam", "--infer", NULL},
+        &f);
+    cr_expect_eq(f.status, 3);
+    cr_expect_not_null(strstr(f.err, "--optimizer goes with a training step of --model"), "%s",
+                       f.err);
+    run_tool((const char *[]){"compare", "--model", "lenet", "--optimizer", "adam", "--configs",
+                              "naive:f64,naive", "--also-batch", "0", "--runs", "1", NULL},
+             &f);
+    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    cr_expect_not_null(strstr(f.out, "\n  adam_step  "), "%s", f.out);
+}

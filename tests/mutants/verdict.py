@@ -39,7 +39,7 @@ def compare_lines(report):
     for config in report["configurations"]:
         reason = config["reason"]
         if config["result"] != "pass":
-            yield reason if reason.startswith(("memory:", "pass ")) else f"whole: {reason}"
+            yield reason if reason.startswith(("memory:", "plan:", "pass ")) else f"whole: {reason}"
     for row in report["rows"]:
         if row["result"] != "pass":
             reason = row["reason"]
@@ -76,7 +76,7 @@ def plain_command(tree, words, seconds):
         lines = list(dict.fromkeys((gradcheck_lines if tool == "gradcheck" else compare_lines)(report)))
     except (ValueError, KeyError, TypeError):
         said = output.strip()[-200:]
-        lines = [said[said.index("memory:"):] if "memory:" in said else "none: " + said]
+        lines = [said[said.index("plan: "):] if "plan: " in said else "none: " + said]
     decisive = [line for line in lines if line.split()[0].rstrip(":") not in NEUTRAL]
     return {"found": True, "lines": (decisive + [x for x in lines if x not in decisive])[:MAX_LINES]}
 

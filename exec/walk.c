@@ -1,0 +1,179 @@
+/* walk.c - see walk.h. */
+#include <stdio.h>
+
+#include "select_kernel.h"
+#include "walk.h"
+
+enum { LOCATION = 60 };
+
+/* ---- messages ---- */
+
+void name_place(const walk *w, const place *p, char text[NAME])
+{
+    const adj_node *value = p->value;
+    const char *name = value != NULL ? adj_node_name(value) : "";
+    const char *in =
+        p->layout != NULL ? layout_name_of(w->e->backends.list[p->backend], p->layout) : "";
+    snprintf(text, NAME, "%s%s%.50s%s%s%.30s", value != NULL ? value->op->name : "scratch",
+             name[0] != '\0' ? " \"" : "", name, name[0] != '\0' ? "\"" : "",
+             in[0] != '\0' ? " in " : "", in);
+}
+
+void name_step(const walk *w, int i, char text[NAME])
+{
+    static const char *const kind[] = {
+        [STEP_KERNEL] = "", [STEP_REORDER] = "reorder of ", [STEP_COPY] = "copy of "};
+    const plan *p = &w->e->plan;
+    char name[NAME];
+    if (i >= p->n_step) {
+        snprintf(text, NAME, "the end of the run");
+        return;
+    }
+    const step *s = &p->step[i];
+    const place last = {.value = s->kind == STEP_KERNEL ? s->group.node[s->group.n_node - 1]
+                                                        : p->buffer[s->in[0]].value};
+    name_place(w, &last, name);
+    snprintf(text, NAME, "step %d (%s%.80s)", i, kind[s->kind], name);
+}
+
+static int is_inside(const exec_area *a, uintptr_t start, uintptr_t end)
+{
+    return start >= (uintptr_t)a->data && end <= (uintptr_t)a->data + a->bytes;
+}
+
+/* Writes where the place is: "arena offset 64". */
+static void name_location(const walk *w, const place *p, char text[LOCATION])
+{
+    const exec_memory *m = &w->e->memory;
+    const uintptr_t at = (uintptr_t)p->data - w->e->plan.gap;
+    const int is_kept = is_inside(&m->storage, at, at);
+    const exec_area *a = is_kept ? &m->storage : &m->arena;
+    if (is_inside(a, at, at))
+        snprintf(text, LOCATION, "%s offset %zu", is_kept ? "storage" : "arena",
+                 (size_t)(at - (uintptr_t)a->data));
+    else
+        snprintf(text, LOCATION, "an address outside the executor's memory");
+}
+
+/* Fails as `reader` needs the value, which is not there. */
+static adj_status fail_read(walk *w, const char *reader, const place *p)
+{
+    char value[NAME], other[NAME], writer[NAME] = "", where[LOCATION];
+    const uintptr_t at = (uintptr_t)p->data, gap = w->e->plan.gap;
+    const content *c = find_any(&w->contents, at - gap, at + p->bytes + gap);
+    name_place(w, p, value);
+    name_location(w, p, where);
+    if (c == NULL)
+        return set_error(w->e, ADJ_EBACKEND,
+                         "adj_exec_new: plan: %s reads %s before anything is written to its %zu "
+                         "bytes at %s",
+                         reader, value, p->bytes, where);
+    const place there = {.value = c->value, .layout = c->layout, .backend = c->backend};
+    name_place(w, &there, other);
+    if (c->step != NONE)
+        name_step(w, c->step, writer);
+    return set_error(w->e, ADJ_EBACKEND,
+                     "adj_exec_new: plan: %s reads %s, but its %zu bytes at %s hold %s%s%s%s",
+                     reader, value, p->bytes, where, other,
+                     writer[0] != '\0' ? ", written by " : "", writer,
+                     c->run < w->run ? " in the run before" : "");
+}
+
+adj_status fail_step(walk *w, int i, const char *what, const place *p)
+{
+    char step[NAME], value[NAME], where[LOCATION];
+    name_step(w, i, step);
+    name_place(w, p, value);
+    name_location(w, p, where);
+    return set_error(w->e, ADJ_EBACKEND, "adj_exec_new: plan: %s %s %s (%zu bytes at %s)", step,
+                     what, value, p->bytes, where);
+}
+
+/* ---- places ---- */
+
+static place place_of(const adj_exec *e, const adj_node *value, const adj_layout *layout,
+                      int backend, const void *data)
+{
+    const adj_backend *owner = layout != NULL ? e->backends.list[backend] : NULL;
+    return (place){value, layout, backend, data, layout_bytes_of(owner, layout, value->type)};
+}
+
+place plain_place(const adj_exec *e, const adj_node *value, const void *data)
+{
+    return place_of(e, value, NULL, NONE, data);
+}
+
+place buffer_place(const adj_exec *e, int i, const void *data)
+{
+    const buffer *b = &e->plan.buffer[i];
+    return place_of(e, b->value, b->layout, b->backend, data);
+}
+
+place operand_of(const adj_exec *e, const step *s, int k)
+{
+    return s->kind == STEP_KERNEL
+               ? place_of(e, s->group.in[k], s->prep.in[k], s->backend, s->call.in[k])
+               : buffer_place(e, s->in[k], s->call.in[k]);
+}
+
+place result_of(const adj_exec *e, const step *s, int k)
+{
+    return s->kind == STEP_KERNEL
+               ? place_of(e, s->group.out[k], s->prep.out[k], s->backend, s->call.out[k])
+               : buffer_place(e, s->out[k], s->call.out[k]);
+}
+
+/* ---- what places hold ---- */
+
+/* Returns the value whose bytes the place has: a plain view has those of what it views. */
+static const adj_node *held_value(const walk *w, const place *p)
+{
+    return p->value == NULL || p->layout != NULL ? p->value : w->base[p->value->id];
+}
+
+const content *find_held(const walk *w, const place *p)
+{
+    const size_t gap = w->e->plan.gap;
+    const uintptr_t at = (uintptr_t)p->data;
+    const content *c = read_range(&w->contents, at - gap, at + p->bytes + gap);
+    const int is_it = c != NULL && c->value == held_value(w, p) && c->layout == p->layout &&
+                      (c->run == w->run || c->lasts);
+    return is_it ? c : NULL;
+}
+
+int is_constant(const walk *w, const place *p)
+{
+    const adj_node *value = held_value(w, p);
+    return value != NULL && value->op == &adj_op_const && p->layout == NULL &&
+           p->data == ((const adj_const_attrs *)value->attrs)->data;
+}
+
+int is_held(const walk *w, const place *p)
+{
+    return p->bytes == 0 || is_constant(w, p) || find_held(w, p) != NULL;
+}
+
+adj_status require(walk *w, const char *reader, const place *p)
+{
+    return is_held(w, p) ? ADJ_OK : fail_read(w, reader, p);
+}
+
+adj_status hold(walk *w, const place *p, int step, int lasts)
+{
+    const plan *plan = &w->e->plan;
+    const exec_memory *m = &w->e->memory;
+    const uintptr_t at = (uintptr_t)p->data, start = at - plan->gap,
+                    end = at + (p->bytes + 63) / 64 * 64 + plan->gap;
+    const content c = {held_value(w, p), p->layout, p->backend, step, w->run, lasts};
+    if (p->bytes == 0)
+        return ADJ_OK;
+    if (at % 64 != 0 || !(is_inside(&m->arena, start, end) || is_inside(&m->storage, start, end)))
+        return fail_step(w, step == NONE ? plan->n_step : step,
+                         at % 64 != 0 ? "writes to an address that is no multiple of 64:"
+                                      : "writes outside the executor's memory:",
+                         p);
+    const content old = write_range(&w->contents, start, end, &c);
+    if (step != NONE && old.value != NULL && old.step == NONE)
+        w->overwritten = old.value;
+    return ADJ_OK;
+}
