@@ -259,10 +259,14 @@ typedef struct {
     double got, expected, bound;   /* there */
     int64_t nan, inf;              /* among the values, where there should be none */
     int64_t zeros, zeros_expected; /* among the values, and among what they should be */
-    /* Different values of a half type that are not the nearest to what is expected, and how many of
-     * these are closer to 0. Of 64 or more, nine in ten on one side are a failure even within the
-     * bound: the kernel truncates. */
-    int64_t off, inward;
+    /* The whole result: the RMS error over `distinct` different expected values, and that in units
+     * of what rounding gives each of them. Above noise_limit is wrong, though each element may be
+     * within its bound. NAN: not measured, as of fewer than 16 values. */
+    double rms, noise, noise_limit;
+    int64_t distinct;
+    /* The mean error, in units as above and positive away from 0, over noise. Beyond 0.5 on either
+     * side, 128 values of a half type or more are wrong: the kernel truncates. */
+    double bias;
 } adj_compare_error;
 
 /* What became of a comparison. */

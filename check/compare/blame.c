@@ -18,7 +18,8 @@ adj_status ask_formula(const claim *c, region *p, adj_compare_error *error)
         return ADJ_OK;
     double *value = region_alloc(p, (size_t)n + 1, sizeof *value);
     double *bound = region_alloc(p, (size_t)n + 1, sizeof *bound), max = 0;
-    if (value == NULL || bound == NULL)
+    double *noise = region_alloc(p, (size_t)n + 1, sizeof *noise);
+    if (value == NULL || bound == NULL || noise == NULL)
         return ADJ_ENOMEM;
     formula_value(c->node, c->operand, value, NULL);
     for (int64_t i = 0; i < n; i++)
@@ -26,10 +27,12 @@ adj_status ask_formula(const claim *c, region *p, adj_compare_error *error)
     for (int64_t i = 0; i < n; i++) {
         const double got = adj_load(c->type.dtype, c->value, i);
         bound[i] = (c->bound != NULL ? c->bound[i] : 0) + formula_rounding * max;
+        noise[i] = c->noise != NULL ? c->noise[i] + formula_rounding * max : 0;
         if (c->any_kind && !isfinite(got) && !isfinite(value[i]))
             value[i] = got;
     }
-    const expectation e = {.dtype = ADJ_F64, .expected = value, .bound = bound, .signs = c->signs};
+    const expectation e = {
+        .dtype = ADJ_F64, .expected = value, .bound = bound, .noise = noise, .signs = c->signs};
     *error = judge(c->type, c->value, &e);
     return ADJ_OK;
 }
@@ -51,14 +54,16 @@ adj_status blame_reference(const comparing *r, const runner *b, const node_case 
                      .value = e->expected,
                      .bound = e->bound,
                      .signs = e->signs,
+                     .noise = e->noise,
                      .any_kind = may_be_any_kind(n->node)};
     adj_status status = c.operand != NULL ? ask_formula(&c, p, &error) : ADJ_ENOMEM;
-    if (status != ADJ_OK || error.wrong == 0)
+    if (status != ADJ_OK || !is_wrong(&error))
         return status;
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = ADJ_BLAME_REFERENCE;
     row->reason = report_text(r->c, "the reference is wrong, its formula in float64 says so: %s",
-                              report_worst(r->c, where, &error));
+                              error.wrong > 0 ? report_worst(r->c, where, &error)
+                                              : report_error(r->c, &error));
     return ADJ_OK;
 }
 
@@ -115,7 +120,7 @@ static const adj_compare_row *failed_group(const adj_comparison *c, const adj_co
 static void blame_group(adj_comparison *c, adj_compare_row *row)
 {
     const adj_compare_row *group = failed_group(c, row);
-    if (row->blame != ADJ_BLAME_PLAN || row->group[0] != '\0' || row->in_plan.wrong == 0 ||
+    if (row->blame != ADJ_BLAME_PLAN || row->group[0] != '\0' || !is_wrong(&row->in_plan) ||
         group == NULL || strncmp(row->reason, "pass ", 5) == 0)
         return;
     row->blame = ADJ_BLAME_KERNEL;

@@ -134,17 +134,22 @@ struct expectation {
     adj_dtype dtype; /* of expected */
     const void *expected;
     double *bound; /* for each element; NULL: no verdict */
+    double *noise; /* for each element, the RMS error that rounding gives; NULL: no verdict */
     double stored; /* of bound, this times the expected value is the rounding of what is stored */
     int exact;     /* integers throughout: bits of the expected value, rounded once */
     int signs;     /* a zero has the expected one's sign */
     char origin[96];
 };
 
-/* judge.c: values of the type against expected ones. */
+/* judge.c. The distance to the next number of the type: below the normal ones the same for all. */
+double ulp_of(adj_dtype dtype, double v);
+/* Values of the type against expected ones. */
 adj_compare_error judge(adj_type type, const void *value, const expectation *x);
-/* True if nearly all values of a half type that are not the nearest are on the same side. */
+/* True if the values of a half type err to the same side. */
 int rounds_one_way(const adj_compare_error *e);
-/* nodes.c: true if an element is beyond its bound, or values round one way. */
+/* True if the error of the whole result is above what rounding gives. */
+int is_noisy(const adj_compare_error *e);
+/* nodes.c: true if an element is beyond its bound, or the whole result is wrong. */
 int is_wrong(const adj_compare_error *e);
 
 /* operand: in the reference's types. */
@@ -276,6 +281,7 @@ typedef struct {
     adj_type type;          /* of value */
     const void *value;
     const double *bound; /* by element: how far value may be off; NULL: not at all */
+    const double *noise; /* by element, as an expectation's; NULL */
     int any_kind;        /* may_be_any_kind's */
     int signs;           /* as an expectation's */
 } claim;

@@ -27,6 +27,7 @@ typedef struct {
     region *p;      /* of what follows */
     void **value;   /* by member, in the reference's type */
     double **error; /* by member; NULL: not even a rounding */
+    double *usual;  /* by member: the largest part of error that rounding usually gives */
 } members;
 
 /* A member's operands, and how unsure each is. */
@@ -34,6 +35,7 @@ typedef struct {
     const adj_node *n;
     void *x[MAX_READ];
     const double *e[MAX_READ]; /* NULL: sure */
+    double usual;              /* the largest of the unsure ones' */
     int n_unsure, unsure[MAX_READ];
 } operands;
 
@@ -45,8 +47,10 @@ static operands operands_of(const members *m, const adj_node *n)
         int i = adj_position(g->n_node, g->node, n->in[k]);
         o.x[k] = i >= 0 ? m->value[i] : m->g->operand[adj_group_in(g, n->in[k])];
         o.e[k] = i >= 0 ? m->error[i] : NULL;
-        if (o.e[k] != NULL)
+        if (o.e[k] != NULL) {
+            o.usual = fmax(o.usual, m->usual[i]);
             o.unsure[o.n_unsure++] = k;
+        }
     }
     return o;
 }
@@ -283,6 +287,17 @@ static int is_representable(const adj_node *n, const double *value)
     return 1;
 }
 
+/* The root mean square of what rounding gives, over that of the bounds. */
+static double usual_part(const expectation *e, size_t elems)
+{
+    double noise = 0, bound = 0;
+    for (size_t k = 0; k < elems; k++) {
+        noise += isfinite(e->bound[k]) ? e->noise[k] * e->noise[k] : 0;
+        bound += isfinite(e->bound[k]) ? e->bound[k] * e->bound[k] : 0;
+    }
+    return bound > 0 ? sqrt(noise / bound) : 1;
+}
+
 /* Computes member i: its value, what it may err by alone, and by its operands. */
 static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 {
@@ -296,29 +311,35 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     const size_t elems = (size_t)node_elems(n);
     const adj_dtype_traits *traits = adj_traits_of(n->type.dtype);
     region p = {.allocator = m->p->allocator};
-    void *bound = NULL;
+    void *bound = NULL, *noise = NULL;
     adj_status status = node_bound(m->b, &alone, &p, e, o);
     if (status == ADJ_OK && o->status == ADJ_OK)
         m->value[i] = convert(m->p, e->dtype, e->expected, e->dtype, (int64_t)elems);
-    if (status == ADJ_OK && o->status == ADJ_OK)
+    if (status == ADJ_OK && o->status == ADJ_OK) {
         bound = convert(m->p, ADJ_F64, e->bound, ADJ_F64, (int64_t)elems);
-    if (status == ADJ_OK && o->status == ADJ_OK && (m->value[i] == NULL || bound == NULL))
-        status = ADJ_ENOMEM;
+        noise = convert(m->p, ADJ_F64, e->noise, ADJ_F64, (int64_t)elems);
+        if (m->value[i] == NULL || bound == NULL || noise == NULL)
+            status = ADJ_ENOMEM;
+    }
     region_free(&p);
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status;
     e->expected = m->value[i];
     e->bound = bound;
+    e->noise = noise;
     e->stored = 0;
     for (size_t k = 0; selects(n) && k < elems; k++)
         e->bound[k] = 2 * traits->unit * fabs(((const double *)m->value[i])[k]) + traits->floor;
     if (in.n_unsure > 0) {
         double *spread = region_alloc(m->p, elems + 1, sizeof *spread);
         status = spread != NULL ? propagate(m, &in, spread) : ADJ_ENOMEM;
-        for (size_t k = 0; status == ADJ_OK && k < elems; k++)
+        for (size_t k = 0; status == ADJ_OK && k < elems; k++) {
             e->bound[k] += isnan(spread[k]) ? INFINITY : second_order * spread[k];
+            e->noise[k] = hypot(e->noise[k], in.usual * spread[k]);
+        }
         e->exact = 0;
     }
+    m->usual[i] = usual_part(e, elems);
     int sure = !adj_is_float(n->type.dtype) || (e->exact && is_representable(n, m->value[i]));
     m->error[i] = sure ? NULL : e->bound;
     return status;
@@ -332,8 +353,9 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
     members m = {.b = b, .g = g, .p = p};
     m.value = region_alloc(p, n, sizeof *m.value);
     m.error = region_alloc(p, n, sizeof *m.error);
+    m.usual = region_alloc(p, n, sizeof *m.usual);
     *o = (outcome){0};
-    if (m.value == NULL || m.error == NULL)
+    if (m.value == NULL || m.error == NULL || m.usual == NULL)
         return ADJ_ENOMEM;
     for (int i = 0; i < group->n_node; i++) {
         const int out = adj_group_out(group, group->node[i]);

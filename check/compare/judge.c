@@ -5,30 +5,25 @@
 
 #include "compare.h"
 
-/* The values' type, and what they should be. */
-typedef struct {
-    adj_dtype dtype;
-    const adj_dtype_traits *of;
-    const expectation *x;
-} scale;
-
-/* The distance to the next number of this type: below the normal ones the same for all. */
-static double ulp_of(const scale *t, double v)
+double ulp_of(adj_dtype dtype, double v)
 {
-    if (t->of->unit == 0)
+    const adj_dtype_traits *of = adj_traits_of(dtype);
+    if (of->unit == 0)
         return 1;
-    const double normal = fmax(fabs(v), ldexp(1, (int)t->of->min_exponent));
-    return ldexp(2 * t->of->unit, ilogb(normal));
+    const double normal = fmax(fabs(v), ldexp(1, (int)of->min_exponent));
+    return ldexp(2 * of->unit, ilogb(normal));
 }
+
+enum { SEEN = 256, MIN_DISTINCT = 16, MIN_BIASED = 128 };
 
 typedef struct {
     double error, noise, signal; /* noise and signal: sums of squares */
+    double seen[SEEN];           /* expected values */
 } sums;
 
-static void judge_number(const scale *t, int64_t i, double got, double expected,
-                         adj_compare_error *e, sums *s)
+static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, double got,
+                         double expected, adj_compare_error *e, sums *s)
 {
-    const expectation *x = t->x;
     double error = fabs(got - expected);
     double bound = x->exact || x->bound == NULL ? 0 : x->bound[i];
     s->noise += error * error;
@@ -36,7 +31,7 @@ static void judge_number(const scale *t, int64_t i, double got, double expected,
     e->max_abs = fmax(e->max_abs, error);
     if (expected != 0)
         e->max_rel = fmax(e->max_rel, error / fabs(expected));
-    e->max_ulp = fmax(e->max_ulp, error / ulp_of(t, expected));
+    e->max_ulp = fmax(e->max_ulp, error / ulp_of(dtype, expected));
     double ratio = error == 0 ? 0 : bound > 0 ? error / bound : INFINITY;
     e->wrong += ratio > 1 && (x->bound != NULL || x->exact);
     if (error > 0 && (e->at < 0 || ratio > e->worst || (x->bound == NULL && error > s->error))) {
@@ -49,9 +44,7 @@ static void judge_number(const scale *t, int64_t i, double got, double expected,
     }
 }
 
-/* ---- which way it rounds ---- */
-
-enum { SEEN = 256, MIN_OFF = 64 };
+/* ---- the whole result ---- */
 
 /* True if the expected value was seen before: equal ones err alike and say nothing more. */
 static int was_seen(double seen[SEEN], double v)
@@ -64,20 +57,34 @@ static int was_seen(double seen[SEEN], double v)
     return same;
 }
 
-/* Counts values that are not the nearest, by side: rounding more than once errs to both sides. */
-static void judge_side(const scale *t, double got, double expected, double seen[SEEN],
-                       adj_compare_error *e)
+/* Adds the error to the sums of the whole result, in units of what rounding gives. */
+static void judge_noise(double noise, double got, double expected, adj_compare_error *e, sums *s)
 {
-    if (!adj_is_half(t->dtype) || fabs(got - expected) <= 0.51 * ulp_of(t, expected) ||
-        was_seen(seen, expected))
+    const double error = got - expected;
+    if (!(noise > 0) || !isfinite(noise) || was_seen(s->seen, expected))
         return;
-    e->off++;
-    e->inward += fabs(got) < fabs(expected);
+    e->distinct++;
+    e->rms += error * error;
+    e->noise += error / noise * (error / noise);
+    e->bias += (expected < 0 ? -error : error) / noise;
 }
+
+/* The limit is twice as wide where few values make the mean uncertain. */
+static void finish_noise(adj_dtype dtype, adj_compare_error *e)
+{
+    const double n = (double)e->distinct;
+    const int is_measured = e->distinct >= MIN_DISTINCT;
+    e->rms = is_measured ? sqrt(e->rms / n) : NAN;
+    e->noise = is_measured ? sqrt(e->noise / n) : NAN;
+    e->noise_limit = is_measured ? 1.75 * (1 + 4 / sqrt(n)) : NAN;
+    e->bias = adj_is_half(dtype) && e->noise > 0 ? e->bias / n / e->noise : 0;
+}
+
+int is_noisy(const adj_compare_error *e) { return e->noise > e->noise_limit; }
 
 int rounds_one_way(const adj_compare_error *e)
 {
-    return e->off >= MIN_OFF && (10 * e->inward > 9 * e->off || 10 * e->inward < e->off);
+    return e->distinct >= MIN_BIASED && fabs(e->bias) > 0.5;
 }
 
 static int is_other_zero(const expectation *x, double got, double expected)
@@ -88,9 +95,7 @@ static int is_other_zero(const expectation *x, double got, double expected)
 adj_compare_error judge(adj_type type, const void *value, const expectation *x)
 {
     adj_compare_error e = {.n = adj_shape_elems(type.shape), .at = -1};
-    const scale t = {type.dtype, adj_traits_of(type.dtype), x};
     sums s = {0};
-    double seen[SEEN] = {0};
     for (int64_t i = 0; i < e.n; i++) {
         double got = adj_load(type.dtype, value, i);
         double expected = adj_load(x->dtype, x->expected, i);
@@ -98,6 +103,8 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
             expected = rounded(type.dtype, expected);
         e.zeros += got == 0;
         e.zeros_expected += expected == 0;
+        if (x->noise != NULL && !x->exact && isfinite(got) && isfinite(expected))
+            judge_noise(x->noise[i], got, expected, &e, &s);
         if (is_other_zero(x, got, expected)) {
             e.wrong++;
             e.at = i;
@@ -106,10 +113,9 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
             e.worst = INFINITY;
         } else if (got == expected || (isnan(got) && isnan(expected)))
             s.signal += isfinite(expected) ? expected * expected : 0;
-        else if (isfinite(got) && isfinite(expected)) {
-            judge_number(&t, i, got, expected, &e, &s);
-            judge_side(&t, got, expected, seen, &e);
-        } else { /* one of them is no number: no bound forgives that */
+        else if (isfinite(got) && isfinite(expected))
+            judge_number(type.dtype, x, i, got, expected, &e, &s);
+        else { /* one of them is no number: no bound forgives that */
             e.nan += isnan(got) != 0;
             e.inf += isinf(got) != 0;
             e.wrong += x->bound != NULL || x->exact;
@@ -121,6 +127,7 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
             e.worst = e.max_abs = e.max_rel = e.max_ulp = INFINITY;
         }
     }
+    finish_noise(type.dtype, &e);
     if (e.nan + e.inf > 0)
         s.noise = INFINITY;
     e.nmse = s.noise == 0 ? 0 : s.noise / s.signal;

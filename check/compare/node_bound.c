@@ -6,7 +6,10 @@
  * over L terms, the sum errs by at most L u_sum sum |a b|, and the sum of magnitudes is the same
  * node with the operands' absolute values. Other nodes have (1 + L) u_sum times the largest
  * magnitude in the result, and a factor for the few roundings inside. Both errors count, the
- * reference's too. */
+ * reference's too.
+ *
+ * Such a bound grows with L and admits what no rounding gives all elements at once. So each element
+ * has the RMS error that rounding gives, too: noise_of. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,8 +147,9 @@ static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node)
 
 /* By what an element's bound is made of. */
 typedef struct {
-    double stored; /* times |y| */
-    double inside; /* times sum |a b|, or the largest magnitude */
+    double stored;            /* times |y| */
+    double inside;            /* times sum |a b|, or the largest magnitude */
+    double of_sums, of_terms; /* of inside: each partial sum's, and each term's */
     double smallest;
 } rounding;
 
@@ -159,16 +163,29 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
     const double sum = sum_unit(c->dtype) + sum_unit(reference);
     const double half = is_mixed(c) ? adj_traits_of(mixed_type(c->config, c->node))->unit : 0;
     rounding r = {.stored = nearest * (fmax(of->unit, half) + adj_traits_of(reference)->unit),
-                  .inside = (is_sum ? length : 1 + length) * sum,
+                  .of_sums = sum,
                   .smallest = (adj_is_half(c->dtype) ? 1 : length) * of->floor +
                               mixed_smallest(b, c, length)};
     if (!c->is_representable)
-        r.inside += 2 * half; /* of two operands */
+        r.of_terms += 2 * half; /* of two operands */
     if (may_be_winograd(c->config, c->node))
-        r.inside += sum_unit(c->dtype); /* of what is transformed */
+        r.of_terms += sum_unit(c->dtype); /* of what is transformed */
     if (may_be_in_parts(c))
-        r.inside += left_out;
+        r.of_terms += left_out;
+    r.inside = (is_sum ? length : 1 + length) * sum + r.of_terms;
     return r;
+}
+
+/* The RMS error that rounding gives an element y. The result is stored to the nearest number. Each
+ * partial sum is rounded on a random walk to drift, |y| or what stands for it, whose steps add up
+ * to size; walks that stray from their line, and steps that repeat, err by a power of length more.
+ */
+static double noise_of(const bound_case *c, const rounding *r, double length, double y,
+                       double drift, double size)
+{
+    const double ulp = ulp_of(is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype, y);
+    const double walk = r->of_sums * sqrt(sqrt(length) * (length * drift * drift + size * size));
+    return sqrt(ulp * ulp / 12 + walk * walk) + r->of_terms * size + r->smallest;
 }
 
 static void describe_bound(const bound_case *c, int is_sum, double length, expectation *e)
@@ -200,9 +217,12 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
         if (isfinite(magnitude[i]))
             max = fmax(max, magnitude[i]);
-    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
-        e->bound[i] = r.stored * fabs(adj_load(e->dtype, e->expected, i)) +
-                      r.inside * (is_sum ? magnitude[i] : max * INSIDE) + r.smallest;
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
+        const double y = fabs(adj_load(e->dtype, e->expected, i));
+        const double size = is_sum ? magnitude[i] : max;
+        e->noise[i] = noise_of(c, &r, length, y, is_sum ? y : max, size);
+        e->bound[i] = r.stored * y + r.inside * size * (is_sum ? 1 : INSIDE) + r.smallest;
+    }
     describe_bound(c, is_sum, length, e);
 }
 
@@ -263,6 +283,9 @@ adj_status node_bound(const runner *b, const bound_case *n, region *p, expectati
         return ADJ_ENOMEM;
     if (n->base != NULL)
         return take_bounds(n, e), ADJ_OK;
+    e->noise = region_alloc(p, (size_t)node_elems(node) + 1, sizeof *e->noise);
+    if (e->noise == NULL)
+        return ADJ_ENOMEM;
     gather(node, o, e->dtype, 0, e->bound);
     if (adj_is_float(node->type.dtype))
         status = magnitudes(&untimed, node, n->operand, p, e->bound);

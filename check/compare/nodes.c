@@ -147,15 +147,19 @@ static int unsteady_in_plan(const comparing *r, int k, const adj_node *n)
     return 1;
 }
 
-int is_wrong(const adj_compare_error *e) { return e->wrong > 0 || rounds_one_way(e); }
+int is_wrong(const adj_compare_error *e)
+{
+    return e->wrong > 0 || is_noisy(e) || rounds_one_way(e);
+}
 
 const char *report_error(adj_comparison *c, const adj_compare_error *e)
 {
+    if (is_noisy(e))
+        return report_text(c, "the whole result: RMS error %.3g, %.3g times what rounding gives",
+                           e->rms, e->noise);
     if (!rounds_one_way(e))
         return "";
-    return report_text(
-        c, "rounds to one side: of %lld values that are not the nearest, %lld are closer to 0",
-        (long long)e->off, (long long)e->inward);
+    return report_text(c, "rounds to one side: the mean error is %.2g of the RMS error", e->bias);
 }
 
 /* A sentence for what the numbers of the row do not show at once. */

@@ -6,15 +6,18 @@
 
 static json_t *error_json(const adj_compare_error *e)
 {
-    return json_pack(
-        "{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "n",
-        (json_int_t)e->n, "wrong", (json_int_t)e->wrong, "max_abs", json_number(e->max_abs),
-        "max_rel", json_number(e->max_rel), "max_ulp", json_number(e->max_ulp), "nmse",
-        json_number(e->nmse), "sqnr_db", json_number(e->sqnr), "error_over_bound",
-        json_number(e->worst), "at", (json_int_t)e->at, "got", json_number(e->got), "expected",
-        json_number(e->expected), "bound", json_number(e->bound), "nan", (json_int_t)e->nan, "inf",
-        (json_int_t)e->inf, "zeros", (json_int_t)e->zeros, "zeros_expected",
-        (json_int_t)e->zeros_expected);
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, "
+                     "s:I, s:o, s:o, s:o, s:o}",
+                     "n", (json_int_t)e->n, "wrong", (json_int_t)e->wrong, "max_abs",
+                     json_number(e->max_abs), "max_rel", json_number(e->max_rel), "max_ulp",
+                     json_number(e->max_ulp), "nmse", json_number(e->nmse), "sqnr_db",
+                     json_number(e->sqnr), "error_over_bound", json_number(e->worst), "at",
+                     (json_int_t)e->at, "got", json_number(e->got), "expected",
+                     json_number(e->expected), "bound", json_number(e->bound), "nan",
+                     (json_int_t)e->nan, "inf", (json_int_t)e->inf, "zeros", (json_int_t)e->zeros,
+                     "zeros_expected", (json_int_t)e->zeros_expected, "rms", json_number(e->rms),
+                     "rms_over_rounding", json_number(e->noise), "rms_limit",
+                     json_number(e->noise_limit), "bias", json_number(e->bias));
 }
 
 static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
