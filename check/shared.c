@@ -14,20 +14,24 @@ double rounded(adj_dtype dtype, double v)
     return adj_load(dtype, &element, 0);
 }
 
+static double real_attr(const void *attrs, const adj_attr *a)
+{
+    double v;
+    memcpy(&v, (const char *)attrs + a->offset, sizeof v);
+    return v;
+}
+
 double special_value(const adj_node *n, int64_t i, double tiny)
 {
-    const double common[] = {0, -0.0, 6, 3, -3, 1, -1, 0.5, -0.5, tiny, -tiny};
-    enum { COMMON = sizeof common / sizeof *common };
+    enum { ATTRS = 2, VALUES = 11 + ATTRS }; /* a prime number meets every channel */
+    const double values[VALUES] = {0, -0.0, 6, 3, -3, 1, -1, 0.5, -0.5, tiny, -tiny};
     const adj_attr *a = n->op->schema != NULL ? n->op->schema->attr : NULL;
-    int n_attr = 0;
-    while (a != NULL && n_attr < ADJ_ATTRS && a[n_attr].name != NULL)
-        n_attr++;
-    i %= COMMON + n_attr;
-    if (i < COMMON)
-        return common[i];
-    a += i - COMMON;
-    const void *value = (const char *)n->attrs + a->offset;
-    return a->kind == ADJ_ATTR_REAL ? *(const double *)value : 0;
+    i %= VALUES;
+    if (a != NULL && i >= VALUES - ATTRS)
+        for (int64_t k = i - VALUES + ATTRS; a->name != NULL; a++)
+            if (a->kind == ADJ_ATTR_REAL && k-- == 0)
+                return real_attr(n->attrs, a);
+    return values[i];
 }
 
 int is_inner_operand(const adj_node *n, int k)

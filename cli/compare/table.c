@@ -259,6 +259,37 @@ static void print_again(FILE *f, const adj_comparison *c, const reproducer *agai
     }
 }
 
+/* True if the first backend has kernels for the op, but none for this node. */
+static int is_refused(const adj_compare_row *row, int k)
+{
+    return row->config == k && row->why[0] != '\0' && !row->other_impl &&
+           strstr(row->why, " has no kernel for ") == NULL;
+}
+
+/* Names the ops of configuration k's nodes that its first backend refuses, once each. */
+static void print_refused(FILE *f, const adj_comparison *c, int k)
+{
+    int n = 0;
+    for (int i = 0; i < adj_comparison_row_count(c); i++)
+        n += is_refused(adj_comparison_row_at(c, i), k);
+    if (n == 0)
+        return;
+    const char *separator = ":";
+    const char *name = adj_comparison_config_at(c, k)->name;
+    put_text(f, "; %.*s refuses %d node%s, which other kernels compute", (int)strcspn(name, ","),
+             name, n, n > 1 ? "s" : "");
+    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+        const adj_compare_row *row = adj_comparison_row_at(c, i);
+        int is_first = is_refused(row, k);
+        for (int j = 0; j < i && is_first; j++)
+            is_first = !is_refused(adj_comparison_row_at(c, j), k) ||
+                       !is_of(c, j, k, adj_compare_row_name(row));
+        if (is_first)
+            put_text(f, "%s %s", separator, adj_compare_row_name(row));
+        separator = is_first ? "," : separator;
+    }
+}
+
 void write_table(FILE *f, const compare_source *o)
 {
     const adj_comparison *c = o->comparison;
@@ -286,5 +317,7 @@ void write_table(FILE *f, const compare_source *o)
     if (adj_comparison_whole_failed_count(c) > 0)
         fprintf(f, "; the whole graph fails under %d of %d configurations",
                 adj_comparison_whole_failed_count(c), adj_comparison_config_count(c));
+    for (int k = 1; k < adj_comparison_config_count(c); k++)
+        print_refused(f, c, k);
     fprintf(f, " (gradient rules are checked by adjoint gradcheck)\n");
 }

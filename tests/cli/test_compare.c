@@ -68,6 +68,24 @@ Test(compare_cli, table)
     cr_assert_not_null(strstr(f.out, "integers"));
 }
 
+/* oneDNN computes no f64; of ops that it has no kernel for nothing is said. */
+Test(compare_cli, refused_nodes)
+{
+    run_tool((const char *[]){"compare", "--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2",
+                              "--dtype", "f64", "--configs", "naive:f64,naive,onednn",
+                              "--neighbours", "0", NULL},
+             &f);
+    cr_assert_eq(f.status, 0, "%s", f.err);
+    cr_assert_not_null(strstr(f.out, "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
+                                     "kernels compute: conv2d, conv2d_backprop_input, "
+                                     "conv2d_backprop_filter ("),
+                       "%s", f.out);
+    run_tool((const char *[]){"compare", "--op", "prelu", "--in", "2,3", "--configs",
+                              "naive:f64,onednn", NULL},
+             &f);
+    cr_assert_null(strstr(f.out, "refuses"), "%s", f.out);
+}
+
 Test(compare_cli, json)
 {
     json_error_t e;

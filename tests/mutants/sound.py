@@ -30,8 +30,9 @@ def some(r, *values):
     return r.choice(values)
 
 
-def line(r, op, dtype):
-    """The options that say an op: what is left out follows from the op's own example."""
+def line(r, listed, dtype):
+    """The options that say an op of adjoint ops: what is left out follows from the op's own example."""
+    op, values = listed["name"], [(a["name"], v) for a in listed["attributes"] for v in a.get("checked", [])]
     words = ["--op", op, "--dtype", dtype]
     n, h, w = some(r, 1, 2, 3, 17), r.randint(3, 15), r.randint(3, 15)
     c = some(r, 1, 2, 3, 5, 8, 15, 16, 17, 24, 32, 33)
@@ -51,12 +52,14 @@ def line(r, op, dtype):
                   f"padding={some(r, 'SAME', 'VALID')}"]
     elif r.random() < 0.7 and op not in ("matmul", "cast", "broadcast_to", "reshape", "transpose"):
         words += ["--in", f"{n},{h},{w},{c}"]
+    if values and r.random() < 0.5:
+        words += ["--attr", "=".join(r.choice(values))]
     return words
 
 
 def compare(r, op, dtype):
     configs = ["naive:f64"] + r.sample(CONFIGS[dtype], 3 if dtype != "f64" else 2)
-    words = ["compare", *line(r, op["name"], dtype), "--configs", ",".join(configs), "--seed",
+    words = ["compare", *line(r, op, dtype), "--configs", ",".join(configs), "--seed",
              str(r.randrange(10**6)), "--runs", "1", "--shrink", "0", "--json"]
     if r.random() < 0.2:
         words.insert(1, "--exact")
@@ -79,7 +82,7 @@ def compare(r, op, dtype):
 
 
 def gradcheck(r, op, dtype):
-    words = ["gradcheck", *line(r, op["name"], dtype), "--backend", some(r, "onednn", "direct", "naive"),
+    words = ["gradcheck", *line(r, op, dtype), "--backend", some(r, "onednn", "direct", "naive"),
              "--seed", str(r.randrange(10**6)), "--json"]
     done = run(*words)
     if done.returncode == 3:
