@@ -6,13 +6,14 @@
  *       Hutter, Decoupled Weight Decay Regularization, arXiv:1711.05101, algorithm 2
  *   ema: tf.train.ExponentialMovingAverage
  * and the activations those of tf.nn; gelu is of Hendrycks and Gimpel, arXiv:1606.08415. Gradients
- * of smooth ones are differences of these, but where they are given a result instead of an operand.
+ * are the derivatives of these.
  */
 #include <math.h>
 
 #include "formula.h"
 
-enum { CHEAP_ELEMS = 1 << 18, CHEAP_FLOP = 1 << 21 };
+/* A sum's elements are computed up to so many products in all, and at least so many elements. */
+enum { PRODUCTS = 1 << 18, SAMPLE = 64 };
 
 static double factor(args a) { return ((const adj_value_attrs *)a.attrs)->value; }
 
@@ -87,14 +88,23 @@ static double gelu(args a)
 
 /* ---- their gradients, over (dy, x) or (dy, y) ---- */
 
-static double slope(double (*f)(args), args a)
+static double silu_grad(args a)
 {
-    const double h = 1e-5, above = a.x[1] + h, below = a.x[1] - h;
-    return a.x[0] * (f((args){{above}, a.attrs}) - f((args){{below}, a.attrs})) / (above - below);
+    const double s = 1 / (1 + exp(-a.x[1]));
+    return a.x[0] * (s + a.x[1] * s * (1 - s));
 }
-
-static double silu_grad(args a) { return slope(silu, a); }
-static double gelu_grad(args a) { return slope(gelu, a); }
+static double gelu_grad(args a)
+{
+    const double pi = 3.14159265358979323846, v = a.x[1];
+    if (isinf(v))
+        return a.x[0] * (v > 0); /* the limit */
+    if (((const adj_gelu_attrs *)a.attrs)->form == ADJ_GELU_TANH) {
+        const double t = tanh(sqrt(2 / pi) * (v + 0.044715 * v * v * v));
+        const double inner = sqrt(2 / pi) * (1 + 3 * 0.044715 * v * v);
+        return a.x[0] * 0.5 * (1 + t + v * (1 - t * t) * inner);
+    }
+    return a.x[0] * (0.5 * (1 + erf(v / sqrt(2))) + v * exp(-v * v / 2) / sqrt(2 * pi));
+}
 
 /* Gradients with kinks, by sides. */
 static double hard_sigmoid_grad(args a) { return fabs(a.x[1]) < 3 ? a.x[0] / 6 : 0; }
@@ -188,38 +198,49 @@ int formula_is_step(const adj_op *op)
     return f != NULL && f->step != NULL;
 }
 
-int formula_is_difference(const adj_op *op)
-{
-    return op == &adj_op_silu_grad || op == &adj_op_gelu_grad;
-}
-
-int formula_is_cheap(const adj_node *n)
-{
-    int64_t max = node_elems(n);
-    for (int k = 0; k < n->n_in; k++)
-        max = node_elems(n->in[k]) > max ? node_elems(n->in[k]) : max;
-    return max <= CHEAP_ELEMS && (n->op->flop == NULL || n->op->flop(n) <= CHEAP_FLOP);
-}
-
 int formula_exists(const adj_node *n)
 {
     const formula *f = formula_of(n->op);
     if (n->op == &adj_op_matmul)
         return n->in[0]->type.shape.rank == 2 && n->in[1]->type.shape.rank == 2;
-    for (int k = 0; k < n->n_in && f != NULL && f->whole == NULL; k++)
+    for (int k = 0; k < n->n_in && f != NULL && (f->at != NULL || f->step != NULL); k++)
         if (k == MAX_OPERANDS || !can_broadcast(n->in[k]->type.shape, n->type.shape))
             return 0;
     return f != NULL;
 }
 
+/* Element k of a sample: the corners, then others that no stride divides. */
+static int64_t sampled(adj_shape s, int64_t k)
+{
+    int64_t element = 0;
+    if (k >= (int64_t)1 << s.rank)
+        return (int64_t)(fmod((double)k * 0.6180339887498949, 1) * (double)adj_shape_elems(s));
+    for (int64_t a = 0; a < s.rank; a++)
+        element = element * s.dim[a] + (k >> a & 1 ? s.dim[a] - 1 : 0);
+    return element;
+}
+
+static void sum_elements(const formula *f, const adj_node *n, double *const operand[],
+                         double *value)
+{
+    const int64_t elems = node_elems(n);
+    const double products = fmax(1, n->op->flop(n) / 2);
+    const double wanted = fmax(SAMPLE, PRODUCTS / products * (double)elems);
+    const int is_all = wanted >= (double)elems;
+    for (int64_t k = 0, n_k = is_all ? elems : (int64_t)wanted; k < n_k; k++) {
+        const int64_t i = is_all ? k : sampled(n->type.shape, k);
+        value[i] = f->element(n, operand, i);
+    }
+}
+
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size)
 {
     const formula *f = formula_of(n->op);
-    if (f->whole != NULL) {
+    if (f->whole != NULL)
         f->whole(n, operand, value);
-        return;
-    }
-    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
+    else if (f->element != NULL)
+        sum_elements(f, n, operand, value);
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems && (f->at || f->step); i++) {
         args a = {.attrs = n->attrs};
         for (int k = 0; k < n->n_in; k++)
             a.x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];

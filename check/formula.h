@@ -1,4 +1,5 @@
-/* formula.h - ops by their formulas in float64: an answer that no kernel gives. */
+/* formula.h - ops by their formulas in float64: the reference of every value that they cover,
+ * naive's own among them. */
 #ifndef ADJ_CHECK_FORMULA_H
 #define ADJ_CHECK_FORMULA_H
 
@@ -8,17 +9,14 @@
 int formula_exists(const adj_node *n);
 /* True if the op is a step of an optimizer or of an optimizer's state. */
 int formula_is_step(const adj_op *op);
-/* value[i] for the operands' values; n has a formula. size, for a step, or NULL: the sum of
- * the magnitudes of the terms that are added up for it. */
+/* Writes value[i] for the operands' values; n has a formula. Of long sums (convolutions, matmul) a
+ * sample of elements is computed, the corners among them, and the others of value stay as they are.
+ * size, for a step, or NULL: the sum of the magnitudes of the terms that are added up for it. */
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size);
 /* Sets size[i] to the sum of the magnitudes of value[i]'s terms and returns 1, for an op whose
  * terms cancel for the absolute values of its operands as well: the gradient of a group norm of few
  * values. Returns 0 for all others. */
 int formula_terms(const adj_node *n, double *const operand[], double *size);
-/* True if the formula may be asked about any node: formulas are slow. */
-int formula_is_cheap(const adj_node *n);
-/* True if the formula is made of differences, which no infinity has. */
-int formula_is_difference(const adj_op *op);
 
 /* ---- for the formulas themselves ---- */
 
@@ -34,18 +32,19 @@ typedef struct {
     double of[MAX_TERMS];
 } terms;
 
-/* An op's formula: one of the three functions. Operands of an element-wise op, and of a step, are
- * broadcast to the result. */
+/* An op's formula: one of the four functions. Operands of an element-wise op, and of a step, are
+ * broadcast to the result; element computes the i-th of a long sum. */
 typedef struct {
     const adj_op *op;
     void (*whole)(const adj_node *n, double *const in[], double *y);
+    double (*element)(const adj_node *n, double *const in[], int64_t i);
     double (*at)(args a);
     terms (*step)(args a);
 } formula;
 /* formula_array.c, formula_image.c, formula_conv.c, formula_norm.c; op is NULL at the end. */
 extern const formula array_formulas[], image_formulas[], conv_formulas[], norm_formulas[];
-/* formula_conv.c: computes a convolution that multiplies the padding's zeros as well. */
-void formula_padded_conv(const adj_node *n, double *const in[], double *result);
+/* formula_conv.c: element i of a convolution that multiplies the padding's zeros as well. */
+double formula_padded_conv(const adj_node *n, double *const in[], int64_t i);
 /* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i);
 /* The element of a value of the one shape that is broadcast to that element of the other; may it be

@@ -170,18 +170,17 @@ static void reduce_max(const adj_node *n, double *const in[], double *y)
     }
 }
 
-static void matmul(const adj_node *n, double *const in[], double *y)
+static double matmul(const adj_node *n, double *const in[], int64_t i)
 {
     const adj_matmul_attrs *t = n->attrs;
     const adj_shape a = shape_of(n->in[0]), b = shape_of(n->in[1]), s = shape_of(n);
     const int64_t inner = t->transpose_a ? a.dim[0] : a.dim[1];
-    for (int64_t i = 0; i < node_elems(n); i++) {
-        const int64_t row = i / s.dim[1], column = i % s.dim[1];
-        y[i] = 0;
-        for (int64_t k = 0; k < inner; k++)
-            y[i] += in[0][t->transpose_a ? k * a.dim[1] + row : row * a.dim[1] + k] *
-                    in[1][t->transpose_b ? column * b.dim[1] + k : k * b.dim[1] + column];
-    }
+    const int64_t row = i / s.dim[1], column = i % s.dim[1];
+    double sum = 0;
+    for (int64_t k = 0; k < inner; k++)
+        sum += in[0][t->transpose_a ? k * a.dim[1] + row : row * a.dim[1] + k] *
+               in[1][t->transpose_b ? column * b.dim[1] + k : k * b.dim[1] + column];
+    return sum;
 }
 
 /* ---- rows ---- */
@@ -254,8 +253,9 @@ static void cross_entropy_grad(const adj_node *n, double *const in[], double *y)
 
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i)
 {
-    const place at = place_of(x, i);
-    return format == ADJ_NCHW ? at.i[1] : at.i[x.rank - 1];
+    for (int64_t a = 2; format == ADJ_NCHW && a < x.rank; a++)
+        i /= x.dim[a];
+    return i % x.dim[format == ADJ_NCHW ? 1 : x.rank - 1];
 }
 
 /* Operands: (x, slope), or (dy, x, slope). */
@@ -326,7 +326,7 @@ const formula array_formulas[] = {
     {&adj_op_reduce_sum, .whole = reduce_sum},
     {&adj_op_reduce_mean, .whole = reduce_mean},
     {&adj_op_reduce_max, .whole = reduce_max},
-    {&adj_op_matmul, .whole = matmul},
+    {&adj_op_matmul, .element = matmul},
     {&adj_op_softmax, .whole = softmax},
     {&adj_op_log_softmax, .whole = log_softmax},
     {&adj_op_softmax_cross_entropy, .whole = cross_entropy},

@@ -1,50 +1,69 @@
 /* formula_conv.c - the six convolutions by their one definition in float64: for each pixel and
- * channel of y and each tap of the filter, y += x w. Two of the three are known, the third is the
- * sum of the products; TensorFlow's tf.nn.conv2d has it for VALID, geometry for the rest. See
- * formula.h.
+ * channel of y and each tap of the filter, y += x w. Two of the three are known, an element of the
+ * third is the sum of its products; TensorFlow's tf.nn.conv2d has it for VALID, geometry for the
+ * rest. See formula.h.
  *
  * With padding, what stands around x counts as zeros in these sums, and in the gradient of x what
  * stands around and between y. That is the same, but where a zero meets a NaN or an infinity. */
 #include "formula_image.h"
 
-/* Values of a convolution, or their gradients. */
+/* Values of a convolution, or their gradients; the one that is computed is NULL. */
 typedef struct {
-    const adj_conv_geom *geom;
+    const adj_conv_geom *g;
     adj_shape x_shape, y_shape;
-    double *x, *w, *y;
-    double *sum; /* the one of the three that is computed */
-    int padded;
+    const double *x, *w, *y;
+    int64_t in_group, out_group; /* channels */
 } relation;
 
-/* The filter's element for channel i of the group and oc: it is [kh, kw, ic/groups, oc]. */
-static double *filter_at(const relation *r, int64_t kh, int64_t kw, int64_t i, int64_t oc)
+/* The convolution of n, whose result is y, x or w. */
+static relation relation_of(const adj_node *n, double *const in[])
 {
-    const adj_conv_geom *g = r->geom;
-    return &r->w[((kh * g->kw + kw) * (g->ic / g->groups) + i) * g->oc + oc];
+    const adj_shape result = n->type.shape, first = n->in[0]->type.shape,
+                    second = n->in[1]->type.shape;
+    const adj_conv_geom *g = adj_node_geom(n);
+    const int64_t in_group = g->ic / g->groups, out_group = g->oc / g->groups;
+    if (n->op == &adj_op_conv2d || n->op == &adj_op_depthwise_conv2d_native)
+        return (relation){g, first, result, in[0], in[1], NULL, in_group, out_group};
+    if (n->op == &adj_op_conv2d_backprop_input ||
+        n->op == &adj_op_depthwise_conv2d_native_backprop_input)
+        return (relation){g, result, second, NULL, in[0], in[1], in_group, out_group};
+    return (relation){g, first, second, in[0], NULL, in[1], in_group, out_group};
 }
 
-/* One pixel of y and one tap. */
-static void add_products(const relation *r, int64_t o, int64_t kh, int64_t kw)
+/* The filter at a tap, of channel i of the group, to channel oc: it is [kh, kw, ic/groups, oc]. */
+static const double *filter_at(const relation *r, int64_t tap, int64_t i, int64_t oc)
 {
-    const adj_conv_geom *g = r->geom;
-    const pixel p = pixel_of(r->y_shape, g->format, o);
-    const int64_t h = p.h * g->sh + kh * g->dh - g->pt, w = p.w * g->sw + kw * g->dw - g->pl;
-    const int64_t in_group = g->ic / g->groups, first = p.c / (g->oc / g->groups) * in_group;
-    const int inside = is_inside(g, h, w);
-    if (!inside && (!r->padded || r->sum == r->x))
-        return;
-    for (int64_t i = 0; i < in_group; i++) {
-        double zero = 0;
-        double *x =
-            inside ? &r->x[at_pixel(r->x_shape, g->format, (pixel){p.n, h, w, first + i})] : &zero;
-        double *f = filter_at(r, kh, kw, i, p.c);
-        if (r->sum == r->y)
-            r->y[o] += *x * *f;
-        else if (r->sum == r->x)
-            *x += r->y[o] * *f;
-        else
-            *f += r->y[o] * *x;
+    return &r->w[(tap * r->in_group + i) * r->g->oc + oc];
+}
+
+/* The pixel of x that meets pixel o of y at a tap. */
+static pixel met(const adj_conv_geom *g, pixel o, int64_t tap, int64_t channel)
+{
+    return (pixel){o.n, o.h * g->sh + tap / g->kw * g->dh - g->pt,
+                   o.w * g->sw + tap % g->kw * g->dw - g->pl, channel};
+}
+
+/* Elements from one channel to the next. */
+static int64_t step_of(adj_shape s, int64_t format)
+{
+    return format == ADJ_NCHW ? s.dim[2] * s.dim[3] : 1;
+}
+
+static double y_element(const relation *r, int64_t i, int padded)
+{
+    const adj_conv_geom *g = r->g;
+    const pixel o = pixel_of(r->y_shape, g->format, i);
+    const int64_t step = step_of(r->x_shape, g->format);
+    double sum = 0;
+    for (int64_t tap = 0; tap < g->kh * g->kw; tap++) {
+        const pixel p = met(g, o, tap, o.c / r->out_group * r->in_group);
+        const int meets = is_inside(g, p.h, p.w);
+        const double *x = meets ? &r->x[at_pixel(r->x_shape, g->format, p)] : NULL;
+        const double *w = filter_at(r, tap, 0, o.c);
+        for (int64_t k = 0; (padded || meets) && k < r->in_group; k++)
+            sum += (meets ? x[k * step] : 0) * w[k * g->oc];
     }
+    return sum;
 }
 
 /* Returns the position in y that stands there at this stride; -1: it is around y or between its
@@ -54,68 +73,66 @@ static int64_t place_in_y(int64_t at, int64_t stride, int64_t n)
     return at >= 0 && at % stride == 0 && at / stride < n ? at / stride : -1;
 }
 
-/* Adds zeros times the filter where no element of y meets x's element i. */
-static void add_padding_of_y(const relation *r, int64_t i)
+static double x_element(const relation *r, int64_t i, int padded)
 {
-    const adj_conv_geom *g = r->geom;
-    const int64_t in_group = g->ic / g->groups, out_group = g->oc / g->groups;
+    const adj_conv_geom *g = r->g;
     const pixel p = pixel_of(r->x_shape, g->format, i);
-    for (int64_t kh = 0; kh < g->kh; kh++)
-        for (int64_t kw = 0; kw < g->kw; kw++) {
-            if (place_in_y(p.h + g->pt - kh * g->dh, g->sh, g->oh) >= 0 &&
-                place_in_y(p.w + g->pl - kw * g->dw, g->sw, g->ow) >= 0)
-                continue;
-            for (int64_t k = 0; k < out_group; k++)
-                r->x[i] +=
-                    0 * *filter_at(r, kh, kw, p.c % in_group, p.c / in_group * out_group + k);
-        }
+    const int64_t step = step_of(r->y_shape, g->format);
+    double sum = 0;
+    for (int64_t tap = 0; tap < g->kh * g->kw; tap++) {
+        const pixel o = {p.n, place_in_y(p.h + g->pt - tap / g->kw * g->dh, g->sh, g->oh),
+                         place_in_y(p.w + g->pl - tap % g->kw * g->dw, g->sw, g->ow),
+                         p.c / r->in_group * r->out_group};
+        const int meets = o.h >= 0 && o.w >= 0;
+        const double *y = meets ? &r->y[at_pixel(r->y_shape, g->format, o)] : NULL;
+        const double *w = filter_at(r, tap, p.c % r->in_group, o.c);
+        for (int64_t k = 0; (padded || meets) && k < r->out_group; k++)
+            sum += (meets ? y[k * step] : 0) * w[k];
+    }
+    return sum;
 }
 
-static void sum_products(const relation *r, int64_t elems)
+static double w_element(const relation *r, int64_t i, int padded)
 {
-    for (int64_t i = 0; i < elems; i++)
-        r->sum[i] = 0;
-    for (int64_t o = 0; o < adj_shape_elems(r->y_shape); o++)
-        for (int64_t kh = 0; kh < r->geom->kh; kh++)
-            for (int64_t kw = 0; kw < r->geom->kw; kw++)
-                add_products(r, o, kh, kw);
-    for (int64_t i = 0; i < elems && r->padded && r->sum == r->x; i++)
-        add_padding_of_y(r, i);
+    const adj_conv_geom *g = r->g;
+    const int64_t oc = i % g->oc, pixels = g->oh * g->ow;
+    const int64_t channel = oc / r->out_group * r->in_group + i / g->oc % r->in_group;
+    double sum = 0;
+    for (int64_t k = 0; k < r->y_shape.dim[0] * pixels; k++) {
+        const pixel o = {k / pixels, k % pixels / g->ow, k % g->ow, oc};
+        const pixel p = met(g, o, i / g->oc / r->in_group, channel);
+        const int meets = is_inside(g, p.h, p.w);
+        if (padded || meets)
+            sum += (meets ? r->x[at_pixel(r->x_shape, g->format, p)] : 0) *
+                   r->y[at_pixel(r->y_shape, g->format, o)];
+    }
+    return sum;
 }
 
-/* The convolution of n, whose result is y, x or w. */
-static relation relation_of(const adj_node *n, double *const in[], double *result)
+static double element(const adj_node *n, double *const in[], int64_t i, int padded)
 {
-    const adj_shape *shape = &n->type.shape, *first = &n->in[0]->type.shape,
-                    *second = &n->in[1]->type.shape;
-    const adj_conv_geom *g = adj_node_geom(n);
-    if (n->op == &adj_op_conv2d || n->op == &adj_op_depthwise_conv2d_native)
-        return (relation){g, *first, *shape, in[0], in[1], result, result, 0};
-    if (n->op == &adj_op_conv2d_backprop_input ||
-        n->op == &adj_op_depthwise_conv2d_native_backprop_input)
-        return (relation){g, *shape, *second, result, in[0], in[1], result, 0};
-    return (relation){g, *first, *second, in[0], result, in[1], result, 0};
+    const relation r = relation_of(n, in);
+    return r.y == NULL   ? y_element(&r, i, padded)
+           : r.x == NULL ? x_element(&r, i, padded)
+                         : w_element(&r, i, padded);
 }
 
-static void convolution(const adj_node *n, double *const in[], double *result)
+static double convolution(const adj_node *n, double *const in[], int64_t i)
 {
-    const relation r = relation_of(n, in, result);
-    sum_products(&r, node_elems(n));
+    return element(n, in, i, 0);
+}
+
+double formula_padded_conv(const adj_node *n, double *const in[], int64_t i)
+{
+    return element(n, in, i, 1);
 }
 
 const formula conv_formulas[] = {
-    {&adj_op_conv2d, .whole = convolution},
-    {&adj_op_conv2d_backprop_input, .whole = convolution},
-    {&adj_op_conv2d_backprop_filter, .whole = convolution},
-    {&adj_op_depthwise_conv2d_native, .whole = convolution},
-    {&adj_op_depthwise_conv2d_native_backprop_input, .whole = convolution},
-    {&adj_op_depthwise_conv2d_native_backprop_filter, .whole = convolution},
+    {&adj_op_conv2d, .element = convolution},
+    {&adj_op_conv2d_backprop_input, .element = convolution},
+    {&adj_op_conv2d_backprop_filter, .element = convolution},
+    {&adj_op_depthwise_conv2d_native, .element = convolution},
+    {&adj_op_depthwise_conv2d_native_backprop_input, .element = convolution},
+    {&adj_op_depthwise_conv2d_native_backprop_filter, .element = convolution},
     {.op = NULL},
 };
-
-void formula_padded_conv(const adj_node *n, double *const in[], double *result)
-{
-    relation r = relation_of(n, in, result);
-    r.padded = 1;
-    sum_products(&r, node_elems(n));
-}

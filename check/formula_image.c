@@ -61,37 +61,70 @@ static void resize_grad(const adj_node *n, double *const in[], double *dx)
 
 /* ---- maximum pooling ---- */
 
-/* The first maximum, in row-major order, of output o's window of x. */
-static int64_t first_maximum(const adj_node *n, adj_shape y, const double *x, int64_t o)
+/* The first maximum, in row-major order, of output o's window of x. *where: its place there. */
+static int64_t first_maximum(const adj_node *n, adj_shape y, const double *x, int64_t o,
+                             int64_t *where)
 {
     const adj_pool_attrs *a = n->attrs;
     const adj_conv_geom *g = &a->geom;
     const pixel p = pixel_of(y, g->format, o);
-    int64_t best = -1;
+    int64_t best = -1, at = -1;
     for (int64_t h = p.h * g->sh - g->pt; h < p.h * g->sh - g->pt + g->kh; h++)
         for (int64_t w = p.w * g->sw - g->pl; w < p.w * g->sw - g->pl + g->kw; w++)
             for (int64_t c = p.c * a->kc; c < (p.c + 1) * a->kc; c++) {
+                at++;
                 if (!is_inside(g, h, w))
                     continue;
                 const int64_t i = at_pixel(n->in[0]->type.shape, g->format, (pixel){p.n, h, w, c});
-                best = best < 0 || x[i] > x[best] || (isnan(x[i]) && !isnan(x[best])) ? i : best;
+                if (best >= 0 && !(x[i] > x[best]) && !(isnan(x[i]) && !isnan(x[best])))
+                    continue;
+                best = i;
+                *where = at;
             }
     return best;
 }
 
 static void max_pool(const adj_node *n, double *const in[], double *y)
 {
+    int64_t where;
     for (int64_t o = 0; o < node_elems(n); o++)
-        y[o] = in[n->n_in - 1][first_maximum(n, n->type.shape, in[0], o)];
+        y[o] = in[n->n_in - 1][first_maximum(n, n->type.shape, in[0], o, &where)];
+}
+
+static void max_pool_argmax(const adj_node *n, double *const in[], double *y)
+{
+    int64_t where = -1;
+    for (int64_t o = 0; o < node_elems(n); o++) {
+        first_maximum(n, n->type.shape, in[0], o, &where);
+        y[o] = (double)where;
+    }
 }
 
 static void max_pool_grad(const adj_node *n, double *const in[], double *dx)
 {
     const adj_shape y = n->in[2]->type.shape;
+    int64_t where;
     for (int64_t i = 0; i < node_elems(n); i++)
         dx[i] = 0;
     for (int64_t o = 0; o < adj_shape_elems(y); o++)
-        dx[first_maximum(n, y, in[0], o)] += in[2][o];
+        dx[first_maximum(n, y, in[0], o, &where)] += in[2][o];
+}
+
+/* A place outside the window or the image, which no maximum has, gets nothing. */
+static void max_pool_grad_argmax(const adj_node *n, double *const in[], double *dx)
+{
+    const adj_pool_attrs *a = n->attrs;
+    const adj_conv_geom *g = &a->geom;
+    for (int64_t i = 0; i < node_elems(n); i++)
+        dx[i] = 0;
+    for (int64_t o = 0; o < node_elems(n->in[0]); o++) {
+        const pixel p = pixel_of(n->in[0]->type.shape, g->format, o);
+        const int64_t where = (int64_t)in[0][o], tap = where / a->kc;
+        const pixel at = {p.n, p.h * g->sh - g->pt + tap / g->kw, p.w * g->sw - g->pl + tap % g->kw,
+                          p.c * a->kc + where % a->kc};
+        if (where >= 0 && tap < g->kh * g->kw && is_inside(g, at.h, at.w))
+            dx[at_pixel(n->type.shape, g->format, at)] += in[1][o];
+    }
 }
 
 /* ---- average pooling ---- */
@@ -137,6 +170,8 @@ const formula image_formulas[] = {
     {&adj_op_max_pool, .whole = max_pool},
     {&adj_op_max_pool_grad_grad, .whole = max_pool},
     {&adj_op_max_pool_grad, .whole = max_pool_grad},
+    {&adj_op_max_pool_argmax, .whole = max_pool_argmax},
+    {&adj_op_max_pool_grad_argmax, .whole = max_pool_grad_argmax},
     {&adj_op_avg_pool, .whole = avg_pool},
     {&adj_op_avg_pool_grad, .whole = avg_pool_grad},
     {.op = NULL},

@@ -21,8 +21,8 @@ extern "C" {
  *   reference   the gradient graph in float64 on the reference
  *   analytic    the gradient graph in the node's own types on the backend under test
  * numeric against reference judges the gradient rule, analytic against reference (element by
- * element) the kernels. After a failure the nodes on the way are compared with their ops' formulas,
- * so that it says whose fault it is: the rule's, a kernel's, or the reference's own.
+ * element) the kernels. The reference's values of the nodes on the way are compared with their ops'
+ * formulas: a failure says whose fault it is, the rule's, a kernel's, or the reference's own.
  *
  * The reference is naive. An op of the caller's own is computed by the caller's backends
  * (debug.backends): in float64, or in float32 where they do not compute it in float64; the row's
@@ -351,8 +351,9 @@ typedef struct {
 } adj_compare_config_result;
 /* Of the i-th configuration; all 0 and "" when out of range. */
 ADJ_API adj_compare_config_result adj_comparison_result_at(const adj_comparison *c, int i);
-/* In the order of the nodes, for each node a row for each configuration; then, by configuration,
- * the results of fused groups in the order of their first nodes. */
+/* In the order of the nodes, for each node a row for each configuration, of the reference only if
+ * it is wrong there; then, by configuration, the results of fused groups in the order of their
+ * first nodes. */
 ADJ_API int adj_comparison_row_count(const adj_comparison *c);
 /* The i-th of them; NULL when out of range. */
 ADJ_API const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i);

@@ -1,70 +1,16 @@
-/* blame.c - whom a row blames beside what its own numbers show: the reference that its formula
- * contradicts, a pass that changes results, and what another row shows: an op at which
- * the reference is wrong, a kernel that computes a node in the graph only. */
+/* blame.c - whom a row blames beside what its own numbers show: a pass that changes results, and
+ * what another row shows: an op at which the reference is wrong, a kernel that computes a node in
+ * the graph only. */
 #include <math.h>
 #include <string.h>
 
-#include "check/formula.h"
 #include "compare.h"
-
-/* Tolerance as a fraction of the formula's largest result: some results are differences. */
-static const double formula_rounding = 1e-8;
-
-adj_status ask_formula(const claim *c, region *p, adj_compare_error *error)
-{
-    const int64_t n = node_elems(c->node);
-    *error = (adj_compare_error){.n = n, .at = -1};
-    if (!formula_exists(c->node))
-        return ADJ_OK;
-    double *value = region_alloc(p, (size_t)n + 1, sizeof *value);
-    double *bound = region_alloc(p, (size_t)n + 1, sizeof *bound), max = 0;
-    double *noise = region_alloc(p, (size_t)n + 1, sizeof *noise);
-    if (value == NULL || bound == NULL || noise == NULL)
-        return ADJ_ENOMEM;
-    formula_value(c->node, c->operand, value, NULL);
-    for (int64_t i = 0; i < n; i++)
-        max = isfinite(value[i]) ? fmax(max, fabs(value[i])) : max;
-    for (int64_t i = 0; i < n; i++) {
-        const double got = adj_load(c->type.dtype, c->value, i);
-        bound[i] = (c->bound != NULL ? c->bound[i] : 0) + formula_rounding * max;
-        noise[i] = c->noise != NULL ? c->noise[i] + formula_rounding * max : 0;
-        if (c->any_kind && !isfinite(got) && !isfinite(value[i]))
-            value[i] = got;
-    }
-    const expectation e = {
-        .dtype = ADJ_F64, .expected = value, .bound = bound, .noise = noise, .signs = c->signs};
-    *error = judge(c->type, c->value, &e);
-    return ADJ_OK;
-}
 
 const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e)
 {
     return report_text(c, "%s%s%lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g",
                        where, where[0] != '\0' ? ": " : "", (long long)e->wrong, (long long)e->n,
                        (long long)e->at, e->got, e->expected);
-}
-
-adj_status blame_reference(const comparing *r, const runner *b, const node_case *n,
-                           const expectation *e, const char *where, region *p, adj_compare_row *row)
-{
-    adj_compare_error error;
-    const claim c = {.node = n->node,
-                     .operand = real_operands(b, n, &r->c->config[row->config], p),
-                     .type = {e->dtype, n->node->type.shape},
-                     .value = e->expected,
-                     .bound = e->bound,
-                     .signs = e->signs,
-                     .noise = e->noise,
-                     .any_kind = may_be_any_kind(n->node)};
-    adj_status status = c.operand != NULL ? ask_formula(&c, p, &error) : ADJ_ENOMEM;
-    if (status != ADJ_OK || !is_wrong(&error))
-        return status;
-    row->verdict = ADJ_VERDICT_FAIL;
-    row->blame = ADJ_BLAME_REFERENCE;
-    row->reason = report_text(r->c, "the reference is wrong, its formula in float64 says so: %s",
-                              error.wrong > 0 ? report_worst(r->c, where, &error)
-                                              : report_error(r->c, &error));
-    return ADJ_OK;
 }
 
 static int has_op(const char *group, const char *op)

@@ -44,8 +44,10 @@ typedef struct {
     int crashed, canary;
     int wrong_plan; /* exec_has_wrong_plan's */
     char message[ADJ_MESSAGE];
-    char plan_fault[400]; /* of a bare trial: which pass changes a result, which values disturb each
-                             other; of one with aliases: which claim is false; "": none */
+    int wrong_reorder;    /* plan_fault says which */
+    char plan_fault[400]; /* which reorder is wrong; of a bare trial: which pass changes a result,
+                             which values disturb each other; of one with aliases: which claim is
+                             false; "": none */
     double seconds;       /* of a whole run, median */
     uint64_t kernels;     /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
@@ -90,8 +92,9 @@ adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
 void name_node(const adj_node *n, char *text, size_t size);
 /* Tries each claim to work in place for an executor that has run, and fills o->plan_fault. */
 adj_status find_false_alias(adj_exec *e, outcome *o);
-/* Fails the row of a node or a group alone that has no other fault if a claim is false. */
-void report_alias(adj_comparison *c, const outcome *o, adj_compare_row *row);
+/* Fails the row of a node or a group alone that has no other fault, or one by a wrong reorder, if a
+ * reorder is wrong or a claim is false. */
+void report_plan_fault(adj_comparison *c, const outcome *o, adj_compare_row *row);
 
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);
@@ -120,10 +123,12 @@ typedef struct expectation expectation;
 
 typedef struct {
     const adj_node *node;
-    const expectation *base;     /* of operands that differ from these where one has no number: the
-                                    bounds are taken from there; NULL */
-    int exact;                   /* operands are replaced by integers */
-    int is_alone;                /* they may be rounded to what mixed precision holds */
+    const expectation *base; /* of operands that differ from these where one has no number: the
+                                bounds are taken from there; NULL */
+    int exact;               /* operands are replaced by integers */
+    int is_alone;            /* they may be rounded to what mixed precision holds */
+    int by_formula; /* the op's formula says what is expected, where it has one; else the reference
+                       does */
     const void *operand[MAX_IN]; /* values of node->in[k] ... */
     adj_dtype dtype[MAX_IN];     /* ... in these types */
 } node_case;
@@ -164,7 +169,7 @@ typedef struct {
 } bound_case;
 
 /* Memory is p's. Both return ADJ_ENOMEM, or ADJ_OK and tell in the outcome what failed: of the
- * reference, or of c. */
+ * reference, or of c. node_expect's outcome is what the reference itself gives. */
 adj_status node_expect(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                        expectation *e, outcome *o);
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
@@ -229,7 +234,8 @@ adj_node *trial_node(const trial *t, const adj_compare_config *c, const adj_node
  * magnitude, so that a maximum stays one. max == NULL: any small ones. */
 void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, uint64_t seed,
                  uint64_t stream);
-/* Runs a trial here, or where the options say. */
+/* Runs a trial here, or where the options say; the reference's as it was built, so that no fault of
+ * passes or plans is in it. */
 adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o);
 
 /* ---- a comparison being made ---- */
@@ -274,26 +280,6 @@ node_case case_of(const comparing *r, int k, const adj_node *n);
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o);
-/* blame.c: what the reference gives for a node. */
-typedef struct {
-    const adj_node *node;
-    double *const *operand; /* by operand, in float64 */
-    adj_type type;          /* of value */
-    const void *value;
-    const double *bound; /* by element: how far value may be off; NULL: not at all */
-    const double *noise; /* by element, as an expectation's; NULL */
-    int any_kind;        /* may_be_any_kind's */
-    int signs;           /* as an expectation's */
-} claim;
-/* Judges value against the op's formula; nothing is wrong where there is none. ADJ_ENOMEM, or
- * ADJ_OK. */
-adj_status ask_formula(const claim *c, region *p, adj_compare_error *error);
-/* blame.c. The row's blame becomes the reference's if what is expected of n under the row's
- * configuration contradicts the op's formula; where: on which values, or "". ADJ_ENOMEM, or
- * ADJ_OK. */
-adj_status blame_reference(const comparing *r, const runner *b, const node_case *n,
-                           const expectation *e, const char *where, region *p,
-                           adj_compare_row *row);
 /* blame.c, when all rows are there: a wrong pass, reference or group elsewhere is the fault. */
 void blame_alike(adj_comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
@@ -304,6 +290,8 @@ const char *report_text(adj_comparison *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* nodes.c: a sentence for what e's numbers do not show at once; "". */
 const char *report_error(adj_comparison *c, const adj_compare_error *e);
+/* The beginning of the reason of the reference's row. */
+#define REFERENCE_IS_WRONG "the reference is wrong, its formula in float64 says so"
 /* blame.c: how many elements are wrong, and the worst; where: on which values, or "". */
 const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e);
 /* nodes.c: what the row of a node or group alone says of its i-th result, and of its cost. */

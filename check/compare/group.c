@@ -223,7 +223,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
     }
     if (status == ADJ_OK && o.status == ADJ_OK) {
         describe_cost(l, g, &o, &row[0]);
-        report_alias(l->r->c, &o, &row[0]);
+        report_plan_fault(l->r->c, &o, &row[0]);
     }
     return status;
 }

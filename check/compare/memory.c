@@ -112,10 +112,11 @@ adj_status find_false_alias(adj_exec *e, outcome *o)
     return ADJ_OK;
 }
 
-void report_alias(adj_comparison *c, const outcome *o, adj_compare_row *row)
+void report_plan_fault(adj_comparison *c, const outcome *o, adj_compare_row *row)
 {
-    if (o->plan_fault[0] == '\0' || row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) ||
-        !row->repeats)
+    const int has_other =
+        row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats;
+    if (o->plan_fault[0] == '\0' || (has_other && !o->wrong_reorder))
         return;
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = ADJ_BLAME_KERNEL;

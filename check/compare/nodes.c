@@ -1,12 +1,14 @@
 /* nodes.c - adj_compare: one graph under several configurations, node by node.
  *
  * Each configuration runs the whole graph (whole.c): propagated values, in_plan; and every
- * node alone on the reference's operands (isolated). node.c has the bounds, judge.c
- * the measures. What a configuration's plan fuses is run alone too (group.c). */
+ * node alone on the reference's operands (isolated), where the op's formula says what is expected.
+ * The reference is judged so, too. node.c has the bounds, judge.c the measures. What a
+ * configuration's plan fuses is run alone too (group.c). */
 #include <math.h>
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "check/formula.h"
 #include "compare.h"
 
 adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
@@ -83,8 +85,9 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     outcome o;
     n.exact = r->opts->exact;
     n.is_alone = 1;
+    n.by_formula = !is_repeated(r->g, r->needed, row->node);
     adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
-    if (status == ADJ_OK && o.status == ADJ_OK)
+    if (status == ADJ_OK && o.status == ADJ_OK && k > 0)
         status = node_run(&r->runner, &n, config, p, &o);
     if (status != ADJ_OK)
         return status;
@@ -93,13 +96,12 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
         return ADJ_OK;
     }
     report_alone(r->c, &o, 0, &e, row);
+    row->repeats |= k == 0; /* it is run once */
     if (!row->other_impl)
         row->why = report_text(r->c, "%s", o.info[0].why);
     report_cost(&o, &o.info[0], r->whole[0].info[r->index[row->node->id]].seconds, row);
-    report_alias(r->c, &o, row);
-    return is_wrong(&row->isolated) && row->repeats
-               ? blame_reference(r, &r->runner, &n, &e, "", p, row)
-               : ADJ_OK;
+    report_plan_fault(r->c, &o, row);
+    return ADJ_OK;
 }
 
 static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_row *row)
@@ -120,8 +122,6 @@ static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_r
             const adj_compare_error alone = judge(row->type, o.value[0], &e);
             row->wrong_on_own = is_wrong(&alone);
         }
-        if (row->wrong_on_own && row->repeats)
-            status = blame_reference(r, &r->runner, &n, &e, "", p, row);
     }
     e = (expectation){.dtype = config_dtype(&r->c->config[0], node->type.dtype),
                       .expected = r->whole[0].value[r->index[node->id]]};
@@ -165,6 +165,8 @@ const char *report_error(adj_comparison *c, const adj_compare_error *e)
 /* A sentence for what the numbers of the row do not show at once. */
 static const char *reason_for(const comparing *r, const adj_compare_row *row)
 {
+    if (row->config == 0 && row->isolated.wrong > 0)
+        return report_worst(r->c, REFERENCE_IS_WRONG, &row->isolated);
     if (!row->repeats)
         return row->blame == ADJ_BLAME_KERNEL
                    ? "not repeatable: two runs on the same operands gave different bits"
@@ -179,9 +181,9 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
 {
     const adj_node *n = row->node;
     int alone = is_wrong(&row->isolated) || !row->repeats;
-    row->repeats &= !unsteady_in_plan(r, k, n);
+    row->repeats &= k == 0 || !unsteady_in_plan(r, k, n);
     if (row->verdict == ADJ_VERDICT_PASS && alone)
-        row->blame = ADJ_BLAME_KERNEL;
+        row->blame = k == 0 ? ADJ_BLAME_REFERENCE : ADJ_BLAME_KERNEL;
     else if (row->verdict == ADJ_VERDICT_PASS && (is_wrong(&row->in_plan) || !row->repeats))
         row->blame = row->wrong_on_own ? ADJ_BLAME_KERNEL : ADJ_BLAME_PLAN;
     if (row->blame != ADJ_BLAME_NONE && row->verdict == ADJ_VERDICT_PASS) {
@@ -195,6 +197,7 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
     r->c->n_failed += row->verdict != ADJ_VERDICT_PASS;
 }
 
+/* A row; of the reference only where it is wrong. */
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
     region p = {.allocator = r->c->region.allocator};
@@ -204,13 +207,13 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     adj_status status = isolated(r, k, &p, row);
     if (status == ADJ_OK && !r->opts->alone)
         status = compare_special(r, k, row);
-    if (status == ADJ_OK && r->whole[k].status == ADJ_OK)
+    if (status == ADJ_OK && k > 0 && r->whole[k].status == ADJ_OK)
         status = within_the_graph(r, k, &p, row);
     region_free(&p);
     if (status != ADJ_OK)
         return compare_no_memory(r->c);
     blame(r, k, row);
-    r->c->n_row++;
+    r->c->n_row += k > 0 || row->verdict != ADJ_VERDICT_PASS;
     return r->c->status;
 }
 
@@ -251,16 +254,22 @@ static void run_wholes(comparing *r)
     }
 }
 
+/* True if the row is of use: the reference is compared with formulas, each kind of node once. */
+static int is_compared(const comparing *r, const adj_node *n, int k)
+{
+    const int is_first = !is_repeated(r->g, r->needed, n);
+    if (k == 0)
+        return is_first && formula_exists(n);
+    return !r->opts->alone || (is_first && strcmp(r->c->config[k].backend, "naive") != 0);
+}
+
 adj_status compare_all(comparing *r)
 {
     adj_comparison *c = r->c;
     run_wholes(r);
-    for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++) {
-        if (r->index[id] < 0 || (r->opts->alone && is_repeated(r->g, r->needed, r->g->node[id])))
-            continue;
-        for (int k = 1; k < c->n_config && c->status == ADJ_OK; k++)
-            if (!r->opts->alone || strcmp(c->config[k].backend, "naive") != 0)
+    for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++)
+        for (int k = 0; k < c->n_config && c->status == ADJ_OK && r->index[id] >= 0; k++)
+            if (is_compared(r, r->g->node[id], k))
                 compare_node(r, r->g->node[id], k);
-    }
     return c->status == ADJ_OK ? add_group_rows(r) : c->status;
 }

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "check/formula.h"
 #include "compare.h"
 
 enum {
@@ -190,28 +189,22 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
 
 /* ---- one case ---- */
 
-/* Writes which special values the case contains. */
-static void name_case(const special_case *s, char *text, size_t size)
+/* Writes which special values the case contains, and whom it judges. */
+static void name_case(const special_case *s, int is_reference, char *text, size_t size)
 {
     const char *name =
         s->at >= 0 && s->at < ADJ_NAMED_OPERANDS ? s->node->op->operand[s->at] : NULL;
-    snprintf(text, size, "on ties, zeros, values at kinks");
-    if (s->at <= LATE)
-        snprintf(text, size, s->at == ZERO ? "on scalars of 0" : "at step 1000000");
+    int n = is_reference ? snprintf(text, size, REFERENCE_IS_WRONG ": ") : 0;
     if (s->at == LARGE)
-        snprintf(text, size, "on the type's largest numbers");
-    if (s->at >= 0)
-        snprintf(text, size, "on a NaN and infinities in operand %d%s%.40s%s", s->at,
-                 name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "");
-}
-
-/* True if a pass changes results: the reference's plans have it as well. */
-static int has_wrong_pass(const adj_comparison *c)
-{
-    for (int k = 0; k < c->n_config; k++)
-        if (strncmp(c->result[k].reason, "pass ", 5) == 0)
-            return 1;
-    return 0;
+        snprintf(text + n, size - (size_t)n, "on the type's largest numbers");
+    else if (s->at <= LATE)
+        snprintf(text + n, size - (size_t)n, s->at == ZERO ? "on scalars of 0" : "at step 1000000");
+    else if (s->at == FINITE)
+        snprintf(text + n, size - (size_t)n, "on ties, zeros, values at kinks");
+    else
+        snprintf(text + n, size - (size_t)n, "on a NaN and infinities in operand %d%s%.40s%s",
+                 s->at, name != NULL ? " (" : "", name != NULL ? name : "",
+                 name != NULL ? ")" : "");
 }
 
 /* True if IEEE 754 gives a zero its sign: no sum of several terms, which may begin with a 0. */
@@ -227,25 +220,16 @@ static int has_signs(const adj_node *n)
            max <= node_elems(n);
 }
 
-/* True if the formula has an answer. One of differences has none beside infinities, and none may
- * have any for float64's own largest numbers: it is in float64, and they may overflow on the way.
- */
-static int has_answer(const special_case *s)
-{
-    const adj_node *n = s->node;
-    if (s->at == LARGE && config_dtype(s->config, n->type.dtype) == ADJ_F64)
-        return 0;
-    return s->at == FINITE || s->at <= LATE || !formula_is_difference(n->op);
-}
-
 /* base: the expectation of FINITE; NULL before. */
 static adj_status run_case(comparing *r, special_case *s, const expectation *base, region *p,
                            expectation *e, adj_compare_row *row)
 {
-    char where[80];
+    char where[160];
     outcome o;
     adj_status status = make_operands(r, s, p, &o);
     node_case n = {.node = s->node, .base = base, .is_alone = 1};
+    /* The formula is in float64, too: with its largest numbers it may overflow on the way. */
+    n.by_formula = s->at != LARGE || config_dtype(s->config, s->node->type.dtype) != ADJ_F64;
     memcpy(n.operand, s->operand, sizeof n.operand);
     memcpy(n.dtype, s->dtype, sizeof n.dtype);
     if (status == ADJ_OK && o.status == ADJ_OK)
@@ -255,15 +239,9 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
         *e = (expectation){0};
         return status;
     }
-    /* A fault of naive in all its types is in the reference and in what is compared with it. */
-    const int is_answered = e->dtype == ADJ_F64 && has_answer(s) && !has_wrong_pass(r->c),
-              is_cheap = formula_is_cheap(s->node);
-    name_case(s, where, sizeof where);
-    if (is_answered && is_cheap)
-        status = blame_reference(r, s->b, &n, e, where, p, row);
-    if (status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS)
+    if (row->config > 0)
         status = node_run(s->b, &n, s->config, p, &o);
-    if (status != ADJ_OK || row->verdict != ADJ_VERDICT_PASS)
+    if (status != ADJ_OK)
         return status;
     if (o.status != ADJ_OK) {
         report_row_failure(r->c, &o, row);
@@ -271,15 +249,14 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     }
     if (s->at >= 0)
         status = forgive_spread(s->b, s->config, &n, row->type, o.value[0], e, p);
-    if (status != ADJ_OK)
-        return status;
     const adj_compare_error error = judge(row->type, o.value[0], e);
-    if (error.wrong == 0)
-        return ADJ_OK;
+    if (status != ADJ_OK || error.wrong == 0)
+        return status;
+    name_case(s, row->config == 0, where, sizeof where);
     row->verdict = ADJ_VERDICT_FAIL;
-    row->blame = ADJ_BLAME_KERNEL;
+    row->blame = row->config > 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_REFERENCE;
     row->reason = report_worst(r->c, where, &error);
-    return is_answered && !is_cheap ? blame_reference(r, s->b, &n, e, where, p, row) : status;
+    return ADJ_OK;
 }
 
 adj_status compare_special(comparing *r, int k, adj_compare_row *row)

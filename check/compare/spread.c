@@ -1,5 +1,5 @@
-/* spread.c - where a NaN or an infinity may come out otherwise than by the op's definition, in
- * backends other than naive; and otherwise than by its formula, in naive. */
+/* spread.c - where a NaN or an infinity may come out otherwise than by the op's definition: in
+ * normalizations; and in backends other than naive, in convolutions. */
 #include <math.h>
 #include <string.h>
 
@@ -43,12 +43,10 @@ static int may_read_on(const adj_compare_config *c, const adj_node *n)
 
 static leniency leniency_of(const adj_compare_config *c, const adj_node *n)
 {
-    if (strcmp(c->backend, "naive") == 0)
-        return AS_DEFINED;
     if (may_be_any_kind(n))
         return ANY_KIND;
     adj_conv conv;
-    if (!adj_node_conv(n, &conv))
+    if (strcmp(c->backend, "naive") == 0 || !adj_node_conv(n, &conv))
         return AS_DEFINED;
     return may_be_winograd(c, n) || may_read_on(c, n) ? IN_PLANE : PADDED;
 }
@@ -78,7 +76,8 @@ static double *spread_of(const runner *b, const adj_compare_config *c, const nod
     double *plane = region_alloc(p, (size_t)elems + 1, sizeof *plane);
     if (operand == NULL || value == NULL || plane == NULL)
         return NULL;
-    formula_padded_conv(n->node, operand, value);
+    for (int64_t i = 0; i < elems; i++)
+        value[i] = formula_padded_conv(n->node, operand, i);
     for (int64_t i = 0; in_plane && i < elems; i++)
         plane[plane_of(n->node, i)] += 0 * (value[i] + adj_load(e->dtype, e->expected, i));
     for (int64_t i = 0; in_plane && i < elems; i++)

@@ -136,7 +136,11 @@ static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
-    if (status == ADJ_OK && t->aliases)
+    if (status == ADJ_OK && o->exec.reorders > 0 &&
+        exec_find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
+        status = ADJ_ENOMEM;
+    o->wrong_reorder = o->plan_fault[0] != '\0';
+    if (status == ADJ_OK && t->aliases && !o->wrong_reorder)
         status = find_false_alias(e, o);
     if (status == ADJ_OK && t->bare)
         status = take_plan(t, e, p, o);
@@ -232,12 +236,12 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
         o->canary = exec_was_overrun(e);
         o->wrong_plan = exec_has_wrong_plan(e);
     }
-    if (t->bare)
+    if (w.sentence[0] != '\0')
         snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
     opts.debug.after_pass = NULL;
     opts.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
     adj_exec_free(e);
-    if (o->status == ADJ_OK && t->bare && w.sentence[0] == '\0')
+    if (o->status == ADJ_OK && t->bare && o->plan_fault[0] == '\0')
         o->status = opts.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
     if (o->status == ADJ_OK && t->updates != NULL)
         o->status = plan_updates(t, opts, o);

@@ -25,19 +25,6 @@ static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *w
     return leave_out(r, n, wrt, order, ADJ_GRADCHECK_SKIPPED, why);
 }
 
-/* A row only if it fails. */
-static adj_status check_value(subject *s)
-{
-    adj_gradcheck_report *r = s->report;
-    adj_gradcheck_row *row = gradcheck_row(r, s->node, "value", 1);
-    if (row == NULL)
-        return r->status;
-    adj_status status = check_forward(s, row);
-    if (row->result != ADJ_GRADCHECK_FAIL)
-        r->n_row--;
-    return status == ADJ_ENOMEM ? gradcheck_fail(r, status, "gradcheck: out of memory") : status;
-}
-
 const char *gradcheck_other_impl(adj_gradcheck_report *r, const char *backend, const char *impl)
 {
     char text[OTHER_IMPL];
@@ -69,8 +56,9 @@ static adj_status check_open_subject(subject *s, const char *prefix)
     const char *remark = other_impl_of(r, s->tested.backward);
     if (remark[0] == '\0' && s->wide == ADJ_F32)
         remark = "by differences in float32: no backend computes it in float64";
-    if (repeat_with_reals(s) == ADJ_OK)
-        check_value(s);
+    const char *blame = repeat_with_reals(s) == ADJ_OK ? check_reference(s) : NULL;
+    if (blame != NULL)
+        fail_value(s, blame);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
         const char *wrt = operand_name(s->node, s->slot[leaf]);
         if (prefix[0] != '\0')

@@ -38,7 +38,8 @@ void gradcheck_blame(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_f
 typedef struct {
     adj_graph *graph;
     adj_node **leaf, **dx, *y, *dy;
-    adj_exec *forward, *backward; /* forward: of the reference alone */
+    adj_exec *forward, *backward; /* forward: of the reference alone, whose backward keeps the value
+                                     of every node */
 } twin;
 
 typedef struct {
@@ -63,13 +64,19 @@ typedef struct {
     char *mask;                     /* by element of y: a kink is near */
     double *raw;                    /* bytes for adj_set and adj_get */
     char *repeats;                  /* by leaf: did dx have the same bits again? */
-    int wrong_forward;              /* naive's value is another than the op's formula has */
+    const adj_node *refuted;        /* of reference: the first whose value its formula refutes;
+                                       NULL: none */
+    adj_compare_error refuted_by;   /* the value against the formula */
     const char *wrong_plan;         /* what is wrong with the plan of an executor, which is refused;
                                        NULL: none is */
     const char *wrong_type;         /* what is said of a gradient that has another type than its
                                        value, so that nothing can be run; NULL: none has */
 } subject;
 
+/* Lists these nodes of t's graph and those behind them, other leaves left out, in id order; NULL:
+ * no memory. */
+adj_node **nodes_behind(subject *s, const twin *t, int n_root, const adj_node *const root[],
+                        int *n);
 /* subject: order 1 is the node, order 2 its gradient with respect to leaf `of`. On failure the
  * report has the message; s is to be closed in every case. */
 adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
@@ -186,9 +193,6 @@ typedef struct {
 /* blame.c: whose fault the leaf's wrong gradient is, on the values of this draw: a sentence; fault
  * is the same as a word. */
 const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fault *fault);
-/* The sentence where it is the reference's, of an op. */
-#define WRONG_REFERENCE                                                                            \
-    "naive's kernel for %s is wrong: its formula in float64 gives something else"
 /* hints.c: fills in pattern and hint. */
 void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
@@ -202,11 +206,14 @@ const char *reference_name(const subject *s);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 
-/* forward.c. Returns the values of each operand of y, a node of the reference's graph; NULL if one
- * is neither a leaf nor dy, or if memory is short. */
-double **leaf_operands(subject *s, const adj_node *y);
-/* naive's value against the op's formula, on the values drawn; row fails or stays. */
-adj_status check_forward(subject *s, adj_gradcheck_row *row);
+/* reference.c. Returns the values of each operand of n, a node of the reference's graph, in the
+ * last run of reference.backward; NULL if one has none, or if memory is short. */
+double **reference_operands(subject *s, const adj_node *n, region *p);
+/* Checks the last run of reference.backward by the ops' formulas. Returns NULL, or whose fault it
+ * is that one of its values is wrong. */
+const char *check_reference(subject *s);
+/* Adds a row for the value that is. */
+adj_status fail_value(subject *s, const char *blame);
 /* update.c: a step of an optimizer against its formula; fills the row. */
 adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
 

@@ -137,11 +137,17 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
                           .n_fetch = n,
                           .fetch = fetch,
                           .backend = is_reference ? "naive" : o->backend};
-    if (is_reference)
-        opts.debug.backends = s->backends;
+    if (is_reference) /* as it stands: a fault of passes or of the plan is in the other one alone */
+        opts.debug = (adj_exec_debug){
+            .backends = s->backends, .no_passes = 1, .no_fusion = 1, .no_sharing = 1};
     else
         opts.debug = o->debug;
     adj_status status = adj_exec_new(t->graph, &opts, e);
+    if (status == ADJ_ENOKERNEL && is_reference) { /* a pass makes other ops of the caller's own */
+        adj_exec_free(*e);
+        opts.debug.no_passes = 0;
+        status = adj_exec_new(t->graph, &opts, e);
+    }
     const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
     if (status == ADJ_ENOKERNEL) {
         s->unchecked = gradcheck_text(s->report, "%s", colon != NULL ? colon + 2 : message);
@@ -156,14 +162,34 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
     return status;
 }
 
-/* Fetches every gradient. */
+adj_node **nodes_behind(subject *s, const twin *t, int n_root, const adj_node *const root[], int *n)
+{
+    adj_graph *g = t->graph;
+    char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
+    adj_node **node = region_alloc(&s->region, (size_t)g->n_node, sizeof *node);
+    *n = 0;
+    if (need == NULL || node == NULL)
+        return NULL;
+    mark_needed(g, n_root, root, need);
+    for (int id = 0; id < g->n_node; id++)
+        if (need[id] && (!(g->node[id]->op->flags & ADJ_OP_LEAF) ||
+                         adj_position(n_root, root, g->node[id]) >= 0))
+            node[(*n)++] = g->node[id];
+    return node;
+}
+
+/* Fetches every gradient, of the reference every node. */
 static adj_status open_backward(subject *s, twin *t, int is_reference)
 {
-    adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *fetch);
+    adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 2, sizeof *fetch);
     int n = 0;
     for (int i = 0; i < s->n_leaf && fetch != NULL; i++)
         if (t->dx[i] != NULL)
             fetch[n++] = t->dx[i];
+    if (fetch != NULL && is_reference) {
+        fetch[n++] = t->y;
+        fetch = nodes_behind(s, t, n, (const adj_node *const *)fetch, &n);
+    }
     return fetch != NULL ? open_exec(s, t, is_reference, n, fetch, &t->backward) : ADJ_ENOMEM;
 }
 

@@ -2,7 +2,7 @@
  *
  * There is no derivative at a kink, so differences say nothing; but the ops say where a gradient
  * goes (to the first maximum of a window, in equal shares to reduce_max's), and the kernels under
- * test have to do what the reference does. */
+ * test have to do what the reference does, and the reference what the op's formula says. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -41,6 +41,12 @@ adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row)
         return ADJ_OK;
     draw_ties(s);
     adj_status status = backward(s);
+    const char *refuted = status == ADJ_OK ? check_reference(s) : NULL;
+    if (refuted != NULL) {
+        gradcheck_blame(s->report, s->node, ADJ_FAULT_REFERENCE,
+                        gradcheck_text(s->report, "on ties: %s", refuted), row);
+        return status;
+    }
     if (status == ADJ_OK)
         status = bound_open(s, leaf, &b);
     for (int64_t i = 0; i < leaf_elems(s, leaf) && status == ADJ_OK; i++) {

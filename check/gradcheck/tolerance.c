@@ -73,12 +73,12 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
     return ADJ_OK;
 }
 
-/* Returns the largest sum of the magnitudes of an element's terms, if one kernel makes dx and its
- * terms cancel (formula_terms), else 0. */
+/* Returns the largest sum of the magnitudes of an element's terms, if those of the kernel that
+ * makes dx cancel (formula_terms), else 0. */
 static double max_terms(subject *s, int leaf)
 {
     const adj_node *dx = s->reference.dx[leaf];
-    double **operand = leaf_operands(s, dx), *size = reals(s, node_elems(dx));
+    double **operand = reference_operands(s, dx, &s->region), *size = reals(s, node_elems(dx));
     const int has_terms = operand != NULL && size != NULL && formula_terms(dx, operand, size);
     return has_terms ? max_magnitude(size, node_elems(dx)) : 0;
 }
@@ -89,7 +89,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int64_t n = leaf_elems(s, leaf);
     cost c;
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
-    double **all = reals_by_leaf(s), min = 0;
+    double **all = reals_by_leaf(s), min = 0, terms = max_terms(s, leaf);
     if (status != ADJ_OK || all == NULL)
         return gradcheck_no_memory(s->report);
     if ((status = backward_magnitudes(s, all)) != ADJ_OK)
@@ -98,8 +98,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     int linear = leaf_is_linear(s, leaf) && !c.bends;
     double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
     if (!linear)
-        min = fmax(fmax(max_magnitude(s->dx_ref[leaf], n), max_magnitude(s->dy, s->n_y)),
-                   max_terms(s, leaf));
+        min = fmax(fmax(max_magnitude(s->dx_ref[leaf], n), max_magnitude(s->dy, s->n_y)), terms);
     for (int64_t i = 0; i < n; i++)
         all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
     double safety = linear ? SAFETY_LINEAR : SAFETY;

@@ -67,7 +67,7 @@ static json_t *comparison_json(const compare_source *o, int *failed)
         *failed |= json_array_append_new(configs, config_json(c, k));
     for (int i = 0; i < adj_comparison_row_count(c); i++)
         *failed |= json_array_append_new(rows, row_json(c, adj_comparison_row_at(c, i)));
-    for (int k = 1; k < adj_comparison_config_count(c); k++)
+    for (int k = 0; k < adj_comparison_config_count(c); k++)
         if (o->again[k].line[0] != '\0')
             *failed |= json_array_append_new(again, again_json(c, k, &o->again[k]));
     return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->title), "repro",

@@ -42,7 +42,8 @@ static void junit_whole(FILE *f, const adj_comparison *c, int k)
 static void junit_suites(FILE *f, const compare_source *o, const char *before)
 {
     const adj_comparison *c = o->comparison;
-    for (int k = 0; k < adj_comparison_config_count(c); k++) { /* the reference has no rows */
+    for (int k = 0; k < adj_comparison_config_count(c);
+         k++) { /* the reference has rows where it is wrong */
         int n = 1, failed = adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS;
         for (int i = 0; i < adj_comparison_row_count(c); i++) {
             const adj_compare_row *row = adj_comparison_row_at(c, i);

@@ -172,9 +172,9 @@ reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
 {
     int n = adj_comparison_config_count(c);
     reproducer *r = calloc((size_t)n + 1, sizeof *r);
-    for (int k = 1; k < n && r != NULL; k++) {
+    for (int k = 0; k < n && r != NULL; k++) {
         const char *names[] = {adj_comparison_config_at(c, 0)->name,
-                               adj_comparison_config_at(c, k)->name};
+                               adj_comparison_config_at(c, k > 0 ? k : 1)->name};
         char pair[160];
         adj_compare_opts two = *opts;
         two.n_config = 2;

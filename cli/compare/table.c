@@ -246,7 +246,7 @@ static void print_failures(FILE *f, const adj_comparison *c)
 
 static void print_again(FILE *f, const adj_comparison *c, const reproducer *again)
 {
-    for (int k = 1; k < adj_comparison_config_count(c); k++) {
+    for (int k = 0; k < adj_comparison_config_count(c); k++) {
         const reproducer *r = &again[k];
         if (r->line[0] == '\0')
             continue;

@@ -128,7 +128,7 @@ static inline void run_out_of_memory(adj_status (*check)(adj_node *y))
         c.fail_at = 0;
         adj_graph_free(g);
     }
-    cr_assert_gt(total, 50);
+    cr_assert_gt(total, 40);
 }
 
 #endif

@@ -1,0 +1,106 @@
+/* reference.c - whether the reference is right: what naive gives in float64 for each node on the
+ * way to the gradients, forward and backward, against the op's formula for the same operands. A
+ * fault that all of naive's kernels share is in the backend under test, too, where that falls back
+ * to naive. */
+#include <math.h>
+
+#include "check/compare/compare.h"
+#include "check/formula.h"
+#include "gradcheck.h"
+
+/* A fraction of the largest result, or of the terms that cancel in it. */
+static const double tolerance = 1e-10;
+
+/* The node's value in the last run; NULL: it has none, or out of memory, which the report then
+ * says.
+ */
+static double *value_of(subject *s, const adj_node *n, region *p)
+{
+    for (int leaf = 0; leaf < s->n_leaf; leaf++)
+        if (s->reference.leaf[leaf] == n)
+            return s->x[leaf];
+    if (n == s->reference.dy)
+        return s->dy;
+    double *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *v);
+    if (v == NULL)
+        gradcheck_no_memory(s->report);
+    if (v == NULL || adj_get(s->reference.backward, n, s->raw, adj_type_bytes(n->type)) != ADJ_OK)
+        return NULL;
+    adj_convert(n->type.dtype, s->raw, ADJ_F64, v, node_elems(n));
+    return v;
+}
+
+double **reference_operands(subject *s, const adj_node *n, region *p)
+{
+    double **v = region_alloc(p, (size_t)n->n_in + 1, sizeof *v);
+    if (v == NULL)
+        gradcheck_no_memory(s->report);
+    for (int k = 0; v != NULL && k < n->n_in; k++)
+        if ((v[k] = value_of(s, n->in[k], p)) == NULL)
+            return NULL;
+    return v;
+}
+
+/* Judges the node's value; a node without one is right. */
+static void judge_value(subject *s, const adj_node *n, region *p)
+{
+    const int64_t elems = node_elems(n);
+    double **operand = reference_operands(s, n, p), *got = value_of(s, n, p);
+    if (operand == NULL || got == NULL)
+        return;
+    double *bound = region_alloc(p, (size_t)elems + 1, sizeof *bound);
+    double *value = convert(p, ADJ_F64, got, ADJ_F64, elems);
+    if (value == NULL || bound == NULL) {
+        gradcheck_no_memory(s->report);
+        return;
+    }
+    formula_value(n, operand, value, NULL);
+    const double terms = formula_terms(n, operand, bound) ? max_magnitude(bound, elems) : 0;
+    const double max = fmax(terms, max_magnitude(value, elems));
+    for (int64_t i = 0; i < elems; i++)
+        bound[i] = tolerance * (isfinite(max) ? max : 1);
+    const expectation e = {.dtype = ADJ_F64, .expected = value, .bound = bound};
+    s->refuted_by = judge((adj_type){ADJ_F64, n->type.shape}, got, &e);
+    if (s->refuted_by.wrong > 0)
+        s->refuted = n;
+}
+
+const char *check_reference(subject *s)
+{
+    const adj_graph *g = s->reference.graph;
+    for (int id = 0; id < g->n_node && s->wide == ADJ_F64 && s->refuted == NULL; id++) {
+        region p = {.allocator = s->region.allocator};
+        if (formula_exists(g->node[id]))
+            judge_value(s, g->node[id], &p);
+        region_free(&p);
+    }
+    return s->refuted == NULL
+               ? NULL
+               : gradcheck_text(s->report,
+                                "naive's kernel for %s is wrong: its formula in float64 gives "
+                                "something else",
+                                s->refuted->op->name);
+}
+
+adj_status fail_value(subject *s, const char *blame)
+{
+    const adj_compare_error *e = &s->refuted_by;
+    adj_gradcheck_row *row = gradcheck_row(s->report, s->node, "value", s->order);
+    if (row == NULL)
+        return s->report->status;
+    gradcheck_blame(s->report, s->node, ADJ_FAULT_REFERENCE, blame, row);
+    row->wrong = e->wrong;
+    row->analytic = e->got;
+    row->numeric = e->expected;
+    row->tolerance = e->bound;
+    row->worst_abs = e->max_abs;
+    row->worst_rel = e->max_rel;
+    row->method = "formula";
+    row->type = s->refuted->type;
+    row->elems = e->n;
+    row->origin = "rounding in float64";
+    row->index = gradcheck_text(s->report, "[%lld]", (long long)e->at);
+    row->pattern =
+        gradcheck_text(s->report, "%lld of %lld wrong", (long long)e->wrong, (long long)e->n);
+    return s->report->status;
+}
