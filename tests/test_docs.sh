@@ -95,13 +95,39 @@ grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\
     grep -vxF -f "$top/ops" >"$top/missing" || true
 [ ! -s "$top/missing" ] || complain "adjoint ops lacks $(tr '\n' ' ' <"$top/missing")"
 
-# The listing of a comparison in docs/checking.md, without what depends on the machine.
-sed -n '/^    adjoint compare --op conv2d --in 2,8,8,4/{n;n;:a;n;/^```/q;p;ba}' docs/checking.md >"$top/listing"
-command=$(sed -n 's/^    adjoint \(compare --op conv2d --in 2,8,8,4 .*\)/\1/p' docs/checking.md)
-# shellcheck disable=SC2086 # words
-"$BUILD/adjoint" $command | sed -E 's/[^ ]+ ms a step/* ms a step/; s/, [^ ]+ times the/, * times the/
-    s/^(  conv2d.*).{28}(  pass)/\1         *        *        *\2/' >"$top/printed"
-diff "$top/listing" "$top/printed" || complain "the listing in docs/checking.md is not what is printed"
+# Each fenced listing of docs/checking.md is what the command above it prints: * is any text, a line ... any lines.
+awk -v top="$top" '/^    / { command = substr($0, 5) }
+    /^```/ && !inside { inside = 1; file = top "/listing" ++n; print command >(file ".command"); next }
+    /^```/ { inside = 0 }
+    inside { print >file }' docs/checking.md
+for command in "$top"/listing*.command; do
+    words=$(sed "s|^adjoint|build/adjoint|; s|^build|$BUILD|" "$command")
+    # shellcheck disable=SC2086 # words
+    $words >"$top/printed" || true
+    awk 'function fits(line, pattern,    n, part, i) {
+            gsub(/ +/, " ", line); gsub(/ +/, " ", pattern)
+            n = split(pattern, part, "*")
+            if (n < 2) return line == pattern
+            if (index(line, part[1]) != 1) return 0
+            for (i = 1; i <= n; i++) {
+                if (part[i] != "" && !index(line, part[i])) return 0
+                line = substr(line, index(line, part[i]) + length(part[i]))
+            }
+            return line == "" || part[n] == ""
+        }
+        NR == FNR { want[++n] = $0; next }
+        { got[++m] = $0 }
+        END {
+            for (i = j = 1; i <= n; i++) {
+                if (want[i] == "...") { any = 1; continue }
+                while (any && j < m && !fits(got[j], want[i])) j++
+                if (j > m || !fits(got[j], want[i])) { print "expected: " want[i] "\nprinted:  " got[j]; exit 1 }
+                j++; any = 0
+            }
+            if (!any && j <= m) { print "printed:  " got[j]; exit 1 }
+        }' "${command%.command}" "$top/printed" || complain "a listing of docs/checking.md is not what is printed: $(cat "$command")"
+done
+[ -e "$top/listing2.command" ] || complain "docs/checking.md has no two listings"
 
 # Each listing names its file: ```c file=train.c
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }
