@@ -46,7 +46,8 @@ static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, doubl
 
 /* ---- the whole result ---- */
 
-/* True if the expected value was seen before: equal ones err alike and say nothing more. */
+/* True if the value was seen before: elements that are stored alike err alike and say nothing
+ * more. */
 static int was_seen(double seen[SEEN], double v)
 {
     uint64_t bits;
@@ -58,10 +59,11 @@ static int was_seen(double seen[SEEN], double v)
 }
 
 /* Adds the error to the sums of the whole result, in units of what rounding gives. */
-static void judge_noise(double noise, double got, double expected, adj_compare_error *e, sums *s)
+static void judge_noise(adj_dtype dtype, double noise, double got, double expected,
+                        adj_compare_error *e, sums *s)
 {
     const double error = got - expected;
-    if (!(noise > 0) || !isfinite(noise) || was_seen(s->seen, expected))
+    if (!(noise > 0) || !isfinite(noise) || was_seen(s->seen, rounded(dtype, expected)))
         return;
     e->distinct++;
     e->rms += error * error;
@@ -104,7 +106,7 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
         e.zeros += got == 0;
         e.zeros_expected += expected == 0;
         if (x->noise != NULL && !x->exact && isfinite(got) && isfinite(expected))
-            judge_noise(x->noise[i], got, expected, &e, &s);
+            judge_noise(type.dtype, x->noise[i], got, expected, &e, &s);
         if (is_other_zero(x, got, expected)) {
             e.wrong++;
             e.at = i;

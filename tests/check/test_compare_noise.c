@@ -120,3 +120,24 @@ Test(compare_noise, of_few_values)
     cr_expect(isnan(row.isolated.noise));
     cr_expect_eq(row_of(SCALED, SIGNED, SIDE, 8).verdict, ADJ_VERDICT_PASS);
 }
+
+/* Different values near one number of the type are all rounded to it, to one side. */
+Test(compare_noise, of_values_that_are_stored_alike)
+{
+    enum { N = 512 };
+    static const char *const configs[] = {"naive:f64", "naive"};
+    float v[N];
+    for (int i = 0; i < N; i++)
+        v[i] = 1 + 0x1p-20F * (float)i;
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {N}});
+    adj_node *y = adj_cast(x, ADJ_BF16);
+    const adj_leaf_value value = {x, v};
+    const adj_compare_opts o = {
+        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .n_value = 1, .value = &value};
+    adj_comparison *c;
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK);
+    cr_expect_eq(adj_comparison_failed_count(c), 0, "%s", adj_comparison_row_at(c, 0)->reason);
+    adj_comparison_free(c);
+    adj_graph_free(g);
+}
