@@ -94,12 +94,22 @@ static int is_taken_over(const walk *w, const step *s, int k)
     return is_over;
 }
 
+/* Fails if the slot has another size than the value in its layout: what copies it, or is
+ * laid around it, goes by the slot's. */
+static adj_status verify_slot(walk *w, int i, const slot *s, const place *p)
+{
+    return s->bytes == p->bytes ? ADJ_OK : fail_step(w, i, "finds a slot of another size for", p);
+}
+
 /* Writes scratch and results; fails where one of them is lost by another, or an operand is. */
 static adj_status verify_writes(walk *w, int i)
 {
     const step *s = &w->e->plan.step[i];
     const place scratch = {.data = s->call.scratch, .bytes = s->prep.scratch};
-    adj_status status = hold(w, &scratch, i, 0);
+    adj_status status =
+        s->scratch != NONE ? verify_slot(w, i, &w->e->plan.slot[s->scratch], &scratch) : ADJ_OK;
+    if (status == ADJ_OK)
+        status = hold(w, &scratch, i, 0);
     for (int k = 0; k < s->n_in && scratch.bytes > 0 && status == ADJ_OK; k++)
         if (!is_held(w, &w->in[k]))
             status = fail_step(w, i, "has its scratch over its operand", &w->in[k]);
@@ -117,15 +127,6 @@ static adj_status verify_writes(walk *w, int i)
     return status;
 }
 
-/* Fails if the buffer's slot has another size than its value in its layout: what copies it, or is
- * laid around it, goes by the slot's. */
-static adj_status verify_slot(walk *w, int i, int buffer, const place *p)
-{
-    return slot_of(&w->e->plan, buffer)->bytes == p->bytes
-               ? ADJ_OK
-               : fail_step(w, i, "finds a slot of another size for", p);
-}
-
 static adj_status verify_step(walk *w, int i)
 {
     const step *s = &w->e->plan.step[i];
@@ -133,7 +134,7 @@ static adj_status verify_step(walk *w, int i)
     adj_status status = w->run == 1 ? verify_group(w, i) : ADJ_OK;
     for (int k = 0; k < s->n_out && status == ADJ_OK; k++) {
         w->out[k] = result_of(w->e, s, k);
-        status = verify_slot(w, i, s->out[k], &w->out[k]);
+        status = verify_slot(w, i, slot_of(&w->e->plan, s->out[k]), &w->out[k]);
     }
     for (int k = 0; k < s->n_in && status == ADJ_OK; k++) {
         w->in[k] = operand_of(w->e, s, k);
@@ -177,9 +178,8 @@ static adj_status set_leaves(walk *w)
     adj_status status = ADJ_OK;
     for (int i = 0; i < plan->n_leaf && status == ADJ_OK; i++) {
         const place p = leaf_place(w, i);
-        const int b = plan->leaf[i].buffer;
-        const slot *s = slot_of(plan, b);
-        status = verify_slot(w, plan->n_step, b, &p);
+        const slot *s = slot_of(plan, plan->leaf[i].buffer);
+        status = verify_slot(w, NONE, s, &p);
         if (status == ADJ_OK && !is_constant(w, &p))
             status = hold(w, &p, NONE, !w->is_assigned[i] && s->invariance == RUN_INVARIANT);
     }

@@ -25,8 +25,8 @@ void name_step(const walk *w, int i, char text[NAME])
         [STEP_KERNEL] = "", [STEP_REORDER] = "reorder of ", [STEP_COPY] = "copy of "};
     const plan *p = &w->e->plan;
     char name[NAME];
-    if (i >= p->n_step) {
-        snprintf(text, NAME, "the end of the run");
+    if (i < 0 || i >= p->n_step) {
+        snprintf(text, NAME, i < 0 ? "adj_set" : "the end of the run");
         return;
     }
     const step *s = &p->step[i];
@@ -168,7 +168,7 @@ adj_status hold(walk *w, const place *p, int step, int lasts)
     if (p->bytes == 0)
         return ADJ_OK;
     if (at % 64 != 0 || !(is_inside(&m->arena, start, end) || is_inside(&m->storage, start, end)))
-        return fail_step(w, step == NONE ? plan->n_step : step,
+        return fail_step(w, step,
                          at % 64 != 0 ? "writes to an address that is no multiple of 64:"
                                       : "writes outside the executor's memory:",
                          p);

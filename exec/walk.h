@@ -29,7 +29,8 @@ enum { NAME = 120 };
 
 /* Writes `conv2d "conv1"`, with the layout unless it is plain, or "scratch". */
 void name_place(const walk *w, const place *p, char text[NAME]);
-/* Writes `step 7 (conv2d "conv1")`; from n_step on it is the end of the run. */
+/* Writes `step 7 (conv2d "conv1")`; NONE is adj_set, n_step the end of the
+ * run. */
 void name_step(const walk *w, int i, char text[NAME]);
 /* Fails: step i does `what` to the value in the place. */
 adj_status fail_step(walk *w, int i, const char *what, const place *p);

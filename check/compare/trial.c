@@ -171,12 +171,14 @@ static void tell_kernel(void *user, const adj_node *first, const char *backend, 
     t->tell(t->user, text);
 }
 
-/* Plans what a user would train by: no next value is fetched, so updates may be computed in place.
- */
+/* Plans what a user would train by: no next value is fetched, so updates may be computed in place;
+ * a parameter is, which is then read after its next value is there. */
 static adj_status plan_updates(const trial *t, adj_exec_opts opts, outcome *o)
 {
     adj_exec *e = NULL;
-    opts.n_fetch = 1;
+    adj_node *const fetch[] = {t->fetch[0], adj_updates_leaf_at(t->updates, 0)};
+    opts.n_fetch = 2;
+    opts.fetch = fetch;
     opts.updates = t->updates;
     opts.tune = 0;
     const adj_status status = adj_exec_new(t->g, &opts, &e);

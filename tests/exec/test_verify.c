@@ -180,6 +180,10 @@ static void scratch_over_result(adj_exec *e)
     step *s = step_called(e, "tanh");
     ((void **)s->call.out)[0] = s->call.scratch;
 }
+static void short_scratch(adj_exec *e)
+{
+    e->plan.slot[step_called(e, "tanh")->scratch].bytes = BYTES / 2;
+}
 static void no_scratch(adj_exec *e) { step_called(e, "tanh")->call.scratch = NULL; }
 
 static void not_kept(adj_exec *e)
@@ -274,6 +278,7 @@ static const spoiled list[] = {
      "has its scratch over its operand exp \"e\" in turned"},
     {"scratch_over_result", layouts, ALONE, scratch_over_result, 1,
      "writes a result over its scratch"},
+    {"short_scratch", layouts, ALONE, short_scratch, 0, "finds a slot of another size for scratch"},
     {"no_scratch", layouts, ALONE, no_scratch, 1, "outside the executor's memory: scratch"},
     {"not_kept", inference, ALONE, not_kept, 0,
      "(mul) reads sigmoid \"packed\", but its 256 bytes at arena offset 512 hold exp, written by "

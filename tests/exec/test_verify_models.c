@@ -76,3 +76,28 @@ Test(verify_models, all_plans_are_sound)
             expect_inference(adj_model_at(m)->name, &list[i]);
         }
 }
+
+enum { MANY = 4000 };
+
+/* Values of many sizes, each read last some steps later, sooner or later: more than are placed one
+ * by one, and with holes between them. */
+Test(verify_models, many_slots_of_many_sizes)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release) adj_node **value = calloc(MANY, sizeof(adj_node *));
+    scoped(release) adj_node **sum = calloc(MANY, sizeof(adj_node *));
+    const adj_shape row = {1, {4096}}, start = {1, {0}};
+    adj_node *x = adj_input(g, "x", ADJ_F32, row);
+    int n_sum = 0;
+    for (int i = 0; i < MANY; i++) {
+        const int elems = 16 * (1 + i * 37 % 97), age = 3 + i * 29 % 41;
+        value[i] = adj_scale(adj_slice(x, start, (adj_shape){1, {elems}}), i + 1);
+        if (i >= age && i % 3 > 0)
+            sum[n_sum++] = adj_reduce_sum(value[i - age], (adj_axes){.n = ADJ_ALL, .keep_dims = 1});
+    }
+    adj_node *all = adj_concat(n_sum, sum, 0);
+    const adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &all, .backend = "naive", .debug = {.no_fusion = 1, .no_passes = 1}};
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
+    cr_expect_gt(adj_exec_stats(e).steps, MANY);
+}
