@@ -4,10 +4,9 @@
 #include "variants.h"
 
 /* Ops that take the same sets. */
-#define CONV "conv2d conv2d_backprop_input conv2d_backprop_filter"
-#define DEPTHWISE                                                                                  \
-    "depthwise_conv2d_native depthwise_conv2d_native_backprop_input "                              \
-    "depthwise_conv2d_native_backprop_filter"
+#define CONV                                                                                       \
+    "conv2d conv2d_backprop_input conv2d_backprop_filter depthwise_conv2d_native "                 \
+    "depthwise_conv2d_native_backprop_input depthwise_conv2d_native_backprop_filter"
 #define POOL "max_pool max_pool_grad max_pool_grad_grad avg_pool avg_pool_grad"
 #define REDUCE "reduce_sum reduce_mean reduce_max"
 #define BINARY "add sub mul div maximum minimum equal greater_equal"
@@ -26,16 +25,10 @@ static const struct {
     {CONV, "2,9,8,4", "2,3,4,6", "strides=1,1,2,1,padding=VALID"},
     {CONV, "2,9,8,4", "3,3,4,6", "padding=EXPLICIT,explicit_paddings=0,0,2,1,0,1,0,0"},
     {CONV, "2,4,9,8", "3,2,4,6", "strides=1,1,2,2,data_format=NCHW"},
-    {DEPTHWISE, "2,9,8,4", "3,2,4,2", "strides=1,2,1,1"},
-    {DEPTHWISE, "2,9,8,4", "3,3,4,2", "dilations=1,2,2,1"},
-    {DEPTHWISE, "2,9,8,4", "2,3,4,2", "strides=1,1,2,1,padding=VALID"},
-    {DEPTHWISE, "2,9,8,4", "3,3,4,2", "padding=EXPLICIT,explicit_paddings=0,0,2,1,0,1,0,0"},
-    {DEPTHWISE, "2,4,9,8", "3,2,4,2", "strides=1,1,2,2,data_format=NCHW"},
-    {CONV, "2,9,8,4", "3,3,2,6", NULL},
+    {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,9,8,4", "3,3,2,6", NULL},
     {POOL, "2,9,8,3", NULL, "ksize=1,3,2,1,strides=1,2,1,1"},
     {POOL, "2,9,8,3", NULL, "ksize=1,2,3,1,strides=1,1,2,1,padding=VALID"},
     {POOL, "2,3,9,8", NULL, "ksize=1,1,3,3,strides=1,1,2,2,data_format=NCHW"},
-    {RESIZE, "2,5,4,3", NULL, "height=9,width=7,mode=nearest"},
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,mode=nearest,coordinates=asymmetric"},
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,coordinates=align_corners"},
     {RESIZE, "2,5,4,3", NULL, "height=3,width=3,coordinates=asymmetric"},
@@ -48,7 +41,6 @@ static const struct {
     {GROUP_NORM, "2,6,4,3", NULL, "groups=2,data_format=NCHW"},
     {"prelu_grad_slope", "2,3,5,4", NULL, "slopes=3,data_format=NCHW"},
     {"prelu_grad_slope", "2,5,4,3", NULL, "slopes=1"},
-    {"transpose", "2,3,4", NULL, "perm=1,2,0"},
     {"matmul", "3,4", "4,5", "transpose_a=0"},
     {"matmul", "3,4", "5,4", "transpose_b=1"},
     {"matmul", "4,3", "4,5", "transpose_a=1"},
@@ -68,7 +60,6 @@ static const struct {
     {"softmax log_softmax", "3,70", NULL, NULL},
     {BINARY, "3,25,20", "3,25,20", NULL},
     {BINARY, "2,3,4", "3,1", NULL},
-    {BINARY, "1,4", "3,1", NULL},
     {BINARY, "1,5", "3,1,1,5", NULL},
     {BINARY, "2,3,4,5", "1,3,4,5", NULL},
     {BINARY, "2,3,4,5", "2,1,4,1", NULL},
