@@ -43,12 +43,15 @@ static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
     const double *x = value_in(s, a, n), *y = value_in(s, b, n);
     if (x == NULL || y == NULL)
         return 1;
-    const double tolerance =
-        64 * terms_of(n) * adj_traits_of(n->type.dtype)->unit * max_magnitude(y, node_elems(n));
-    for (int64_t i = 0; i < node_elems(n); i++)
-        if (!(fabs(x[i] - y[i]) <= tolerance) && !(isnan(x[i]) && isnan(y[i])))
+    const double rounding = adj_traits_of(n->type.dtype)->unit * max_magnitude(y, node_elems(n)),
+                 terms = terms_of(n), count = (double)node_elems(n);
+    double square = 0;
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        if (!(fabs(x[i] - y[i]) <= 64 * terms * rounding) && !(isnan(x[i]) && isnan(y[i])))
             return 0;
-    return 1;
+        square += (x[i] - y[i]) * (x[i] - y[i]);
+    }
+    return !(sqrt(square / count) > 4 * sqrt(terms) * rounding);
 }
 
 /* A part of a value, or the same elements elsewhere: where it is wrong, the value is. */

@@ -43,13 +43,13 @@ static adj_status judge_element(leaf_check *c, const failure *f, const bound *b,
     if (status != ADJ_OK)
         return status;
     s->numeric[i] = e.value;
-    *wrong =
-        (char)(!kink && check_record(c, i, dx_ref, e, check_rule_tolerance(c, e, b->magnitude[i])));
+    *wrong = (char)(!kink &&
+                    check_record(c, i, dx_ref, e, check_rule_tolerance(c, b, e, b->magnitude[i])));
     return ADJ_OK;
 }
 
 /* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
-static adj_status bisect(leaf_check *c, int64_t *found)
+static adj_status bisect(leaf_check *c, const bound *b, int64_t *found)
 {
     subject *s = c->s;
     int64_t low = 0, high = leaf_elems(s, c->leaf);
@@ -64,7 +64,7 @@ static adj_status bisect(leaf_check *c, int64_t *found)
         if (status != ADJ_OK)
             return status;
         double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-        if (check_excess(fabs(sum - e.value), check_rule_tolerance(c, e, size)) > 1)
+        if (check_excess(fabs(sum - e.value), check_rule_tolerance(c, b, e, size)) > 1)
             high = middle;
         else
             low = middle;
@@ -98,13 +98,13 @@ static adj_status locate(leaf_check *c, failure *f)
     }
     int64_t one = 0;
     if (status == ADJ_OK && stride > 1 && c->row->wrong == 0 &&
-        (status = bisect(c, &one)) == ADJ_OK) {
+        (status = bisect(c, &b, &one)) == ADJ_OK) {
         status = judge_element(c, f, &b, one, &wrong[one]);
         f->looked_at++;
         c->row->wrong = wrong[one] != 0;
     }
     if (f->rule_is_wrong)
-        c->row->origin = "uncertainty of the differences, and 1e-7 of what they are made of";
+        c->row->origin = "uncertainty of the differences, and rounding in the reference";
     else if (!c->exact)
         c->row->origin = b.origin;
     f->wrong = wrong;

@@ -1,7 +1,8 @@
 /* finite_difference.c - a derivative by differences of the reference's forward values.
  *
  * D(h) = <dy, (f(x + h v) - f(x - h v)) / 2h>. Its error is O(h^2) of truncation, none where f is
- * linear, and of rounding: about eps <|dy|, |f|> / h. The first is estimated by |D(h) - D(h/2)|. */
+ * linear, and of rounding at random sides: about eps |dy f| / h, with the Euclidean norm. The first
+ * is estimated by |D(h) - D(h/2)|. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -15,11 +16,12 @@ double step_for(const subject *s, int leaf, int richardson)
            fmax(1, max_magnitude(s->x[leaf], leaf_elems(s, leaf)));
 }
 
-/* Returns the rounding unit of forward values with room for kernels that round several times. It is
- * the smaller in float32, where a wider one would hide wrong rules. */
+/* Returns the rounding unit of forward values with room for kernels that round several times, and
+ * for sums whose terms cancel. It is the smaller in float32, where a wider one would hide wrong
+ * rules. */
 static double value_unit(const subject *s)
 {
-    return (s->wide == ADJ_F64 ? 8 : 2) * reference_eps(s);
+    return (s->wide == ADJ_F64 ? 3 * sqrt(terms_of(s->reference.y)) : 2) * reference_eps(s);
 }
 
 /* D(h) over outputs that are not masked, and its rounding error. */
@@ -30,14 +32,16 @@ static adj_status difference(subject *s, int leaf, double h, estimate *e)
         status = forward_at(s, leaf, -h, s->y_low);
     if (status != ADJ_OK)
         return status;
-    double sum = 0, size = 0;
+    long double sum = 0; /* thousands of terms at random sides */
+    double size = 0;
     for (int64_t i = 0; i < s->n_y; i++) {
         if (s->mask[i])
             continue;
         sum += s->dy[i] * (s->y_high[i] - s->y_low[i]);
-        size += fabs(s->dy[i]) * (fabs(s->y_high[i]) + fabs(s->y_low[i]));
+        size += s->dy[i] * s->dy[i] * (s->y_high[i] * s->y_high[i] + s->y_low[i] * s->y_low[i]);
     }
-    *e = (estimate){.value = sum / (2 * h), .uncertainty = value_unit(s) * size / (2 * h)};
+    *e = (estimate){.value = (double)sum / (2 * h),
+                    .uncertainty = value_unit(s) * sqrt(size) / (2 * h)};
     return ADJ_OK;
 }
 

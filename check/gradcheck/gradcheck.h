@@ -129,29 +129,33 @@ double step_for(const subject *s, int leaf, int richardson);
 
 /* |analytic - reference| <= rounding * S: see tolerance.c. */
 typedef struct {
-    double relative;    /* N u + L u_acc, times the safety factor */
-    double kernels;     /* N */
-    double smallest;    /* added: what is lost below the normal numbers */
-    double *magnitude;  /* S, by element */
-    const double *half; /* of half types, by element: where it is smaller; NULL: none */
-    const char *origin; /* in words */
-    double rtol, atol;  /* given by the user: instead, if one is positive */
+    double relative;     /* N u + L u_acc, times the safety factor */
+    double reference;    /* the reference's part of it: (N + L) u */
+    double kernels;      /* N */
+    double smallest;     /* added: what is lost below the normal numbers */
+    double *magnitude;   /* S, by element */
+    const double *half;  /* of half types, by element: where it is smaller; NULL: none */
+    const double *noise; /* by element, the RMS error that rounding gives; NULL: none */
+    const char *origin;  /* in words */
+    double rtol, atol;   /* given by the user: instead, if one is positive */
 } bound;
 adj_status bound_open(subject *s, int leaf, bound *b);
 double bound_at(const bound *b, int64_t element, double reference);
-/* half_bound.c: of dx, by element; NULL: there is none. ADJ_ENOMEM, or ADJ_OK. */
-adj_status half_bound(subject *s, int leaf, const double **bound);
+/* group_bound.c: sets noise, and half for a half type. ADJ_ENOMEM, or ADJ_OK. */
+adj_status take_group_bound(subject *s, int leaf, bound *b);
 /* Additions that make one element of n. */
 double terms_of(const adj_node *n);
 
 /* ---- one leaf ---- */
+
+enum { ALONG_V = -1, WHOLE = -2 };
 
 typedef struct {
     subject *s;
     int leaf;
     adj_gradcheck_row *row;
     double worst;    /* in tolerances */
-    int64_t element; /* the worst; -1: a projection */
+    int64_t element; /* the worst; ALONG_V: a projection; WHOLE: the RMS error */
     int64_t compared;
     int rule_wrong, kernel_wrong; /* in this draw */
     int exact;                    /* is this draw on integers? */
@@ -160,7 +164,7 @@ typedef struct {
 
 /* An error in tolerances; NaN is as wrong as can be. */
 double check_excess(double error, double tolerance);
-/* Records a comparison; element -1: of a projection. True if it is wrong. */
+/* Records a comparison. True if it is wrong. */
 int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
                  double tolerance);
 /* Compares an element of the gradient under test with the reference, rounded where the draw is on
@@ -168,8 +172,8 @@ int check_record(leaf_check *c, int64_t element, double analytic, estimate numer
 int check_element(leaf_check *c, const bound *b, int64_t element, double *expected);
 /* sum a_i v_i, and of the absolute values in *size. */
 double check_projection(const double *a, const double *v, int64_t n, double *size);
-/* Tolerance of the reference against the numeric value. */
-double check_rule_tolerance(const leaf_check *c, estimate e, double size);
+/* Tolerance of the reference against the numeric value along v. */
+double check_rule_tolerance(const leaf_check *c, const bound *b, estimate e, double size);
 /* Along v; along one element, if there is no kink. */
 adj_status check_differentiate(const leaf_check *c, estimate *e);
 adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate *e, int *kink);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/compare/compare.h"
 #include "gradcheck.h"
 
 enum { DRAWS = 3, REDRAWS = 4, REDRAW_STRIDE = 64, SMALL = 64 };
@@ -51,13 +52,13 @@ static int all_exact(const double *v, int64_t n)
 
 double check_projection(const double *a, const double *v, int64_t n, double *size)
 {
-    double sum = 0;
+    long double sum = 0; /* thousands of terms at random sides */
     *size = 0;
     for (int64_t i = 0; i < n; i++) {
         sum += a[i] * v[i];
         *size += fabs(a[i] * v[i]);
     }
-    return sum;
+    return (double)sum;
 }
 
 /* A rule of several kernels may round a half type more often than once. */
@@ -72,11 +73,21 @@ int check_element(leaf_check *c, const bound *b, int64_t element, double *expect
                         is_bit_exact ? 0 : bound_at(b, element, dx_ref));
 }
 
+/* Judges each element, and the whole gradient by what rounding gives. */
 static void compare_kernels(leaf_check *c, const bound *b)
 {
+    const subject *s = c->s;
+    const adj_gradcheck_opts *o = &s->report->opts;
     double expected;
-    for (int64_t i = 0, n = leaf_elems(c->s, c->leaf); i < n; i++)
+    for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
         c->kernel_wrong |= check_element(c, b, i, &expected);
+    const adj_type type = {ADJ_F64, s->tested.leaf[c->leaf]->type.shape};
+    const expectation x = {
+        .dtype = ADJ_F64, .expected = s->dx_ref[c->leaf], .noise = (double *)b->noise};
+    const adj_compare_error e = judge(type, s->dx[c->leaf], &x);
+    if (!c->exact && o->rtol == 0 && o->atol == 0 && e.noise > 0)
+        c->kernel_wrong |=
+            check_record(c, WHOLE, e.rms, (estimate){0}, e.rms / e.noise * e.noise_limit);
 }
 
 /* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: all numbers are such that it must hold. */
@@ -108,22 +119,31 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     for (int64_t i = 0; i < s->n_y; i++)
         s->y_high[i] -= s->y_mid[i];
     double left = check_projection(s->dy, s->y_high, s->n_y, &size);
-    c->rule_wrong = check_record(c, -1, right, (estimate){.value = left}, 0);
+    c->rule_wrong = check_record(c, ALONG_V, right, (estimate){.value = left}, 0);
     c->exact = 1;
     compare_kernels(c, &b);
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
     return status;
 }
 
-/* Returns how far rounding and truncation may take the reference from the numeric value. */
-double check_rule_tolerance(const leaf_check *c, estimate e, double size)
+/* Returns how far rounding and truncation may take the reference from the numeric value: what it
+ * rounds itself, and the rounding of operands that are moved. */
+double check_rule_tolerance(const leaf_check *c, const bound *b, estimate e, double size)
 {
-    const adj_gradcheck_opts *o = &c->s->report->opts;
+    const subject *s = c->s;
+    const adj_gradcheck_opts *o = &s->report->opts;
+    double square = 0;
     if (o->rtol > 0 || o->atol > 0)
         return o->atol + o->rtol * size + 2 * e.uncertainty;
-    if (c->s->wide == ADJ_F32)
+    if (s->wide == ADJ_F32)
         return 2 * e.uncertainty + 1e-4 * size;
-    return 2 * e.uncertainty + (o->method == ADJ_GRADCHECK_RICHARDSON ? 1e-9 : 1e-7) * size;
+    const double h = step_for(s, c->leaf, o->method == ADJ_GRADCHECK_RICHARDSON);
+    for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++) { /* errors at random sides */
+        const double moved = s->v[i] != 0 ? 2 * reference_eps(s) * s->x[c->leaf][i] / h : 0;
+        square += pow(b->magnitude[i] * b->reference * s->v[i], 2) +
+                  pow(s->dx_ref[c->leaf][i] * moved, 2);
+    }
+    return 2 * e.uncertainty + sqrt(square);
 }
 
 adj_status check_differentiate(const leaf_check *c, estimate *e)
@@ -179,7 +199,7 @@ static adj_status check_directional(leaf_check *c, int draw)
     compare_kernels(c, &b);
     c->row->origin = b.origin;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-    c->rule_wrong = check_record(c, -1, sum, e, check_rule_tolerance(c, e, size));
+    c->rule_wrong = check_record(c, ALONG_V, sum, e, check_rule_tolerance(c, &b, e, size));
     return ADJ_OK;
 }
 
@@ -218,7 +238,8 @@ static adj_status check_elements(leaf_check *c, int draw)
         c->row->kinks += kink;
         if (kink)
             continue;
-        double rule = check_rule_tolerance(c, e, b.magnitude[i]), kernel = bound_at(&b, i, dx_ref);
+        double rule = check_rule_tolerance(c, &b, e, b.magnitude[i]),
+               kernel = bound_at(&b, i, dx_ref);
         c->rule_wrong |= check_excess(fabs(dx_ref - e.value), rule) > 1;
         c->kernel_wrong |= check_excess(fabs(dx - dx_ref), kernel) > 1;
         check_record(c, i, dx, e, rule + kernel);
@@ -279,7 +300,9 @@ adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
         if (status == ADJ_OK && (c.rule_wrong || c.kernel_wrong))
             status = check_fail(&c);
     }
-    row->index = c.element >= 0 ? index_text(s, leaf, c.element) : " along a random direction";
+    row->index = c.element >= 0       ? index_text(s, leaf, c.element)
+                 : c.element == WHOLE ? " as a whole: the RMS error"
+                                      : " along a random direction";
     if (row->result == ADJ_GRADCHECK_PASS &&
         (double)row->kinks > kink_limit * (double)row->considered) {
         row->result = ADJ_GRADCHECK_INCONCLUSIVE;

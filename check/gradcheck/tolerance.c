@@ -103,16 +103,17 @@ adj_status bound_open(subject *s, int leaf, bound *b)
         all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
     double safety = linear ? SAFETY_LINEAR : SAFETY;
     b->relative = safety * (c.kernels * c.unit + c.terms * unit_acc);
+    b->reference = safety * (c.kernels + c.terms) * adj_traits_of(s->wide)->unit;
     if (s->wide == ADJ_F32) /* the reference rounds as well */
-        b->relative += safety * (c.kernels + c.terms) * 0x1p-24;
+        b->relative += b->reference;
     b->magnitude = all[leaf];
     b->kernels = c.kernels;
     adj_dtype dtype = s->tested.dx[leaf]->type.dtype; /* f64's subnormal numbers are kept */
     b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : adj_traits_of(dtype)->floor);
     b->rtol = o->rtol;
     b->atol = o->atol;
-    b->half = NULL;
-    if (c.unit > unit_acc && half_bound(s, leaf, &b->half) != ADJ_OK)
+    b->half = b->noise = NULL;
+    if (s->wide == ADJ_F64 && take_group_bound(s, leaf, b) != ADJ_OK)
         return gradcheck_no_memory(s->report);
     if (o->rtol > 0 || o->atol > 0)
         b->origin =

@@ -267,3 +267,68 @@ Test(gradcheck_faults, planted_faults_in_other_types)
             if (!is_slow(&plants[i]) || seed == 1)
                 find(&plants[i], seed, dtypes[seed % 3]);
 }
+
+/* ---- too little for any element's tolerance ---- */
+
+static adj_op rounded_op;
+static const adj_op *sound_op;
+
+/* As if a factor had been rounded to float. */
+static void rounded_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    sound_op->grad(y, dy, dx);
+    dx[0] = adj_scale(dx[0], 1 + 0x1p-26);
+}
+
+static adj_node *simplify_rounded(const adj_node *n, adj_node *const in[])
+{
+    return adj_node_new(in[0]->graph, sound_op, n->n_in, in, n->attrs);
+}
+
+Test(gradcheck_faults, rule_with_a_factor_rounded_to_float)
+{
+    static const char *const ops[] = {"sigmoid", "reduce_mean", "log_softmax"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            const op_args args = {.op = ops[i], .in = "4,10,7,3", .dtype = "f64"};
+            const adj_gradcheck_opts o = {.seed = seed, .backend = "naive", .threads = 1};
+            adj_graph *g = adj_graph_new();
+            adj_node *n = built(g, &args);
+            sound_op = n->op;
+            rounded_op = *n->op;
+            rounded_op.grad = rounded_grad;
+            rounded_op.simplify = simplify_rounded;
+            adj_gradcheck_report *r =
+                checked(adj_node_new(g, &rounded_op, n->n_in, n->in, n->attrs), &o);
+            const adj_gradcheck_row *w = adj_gradcheck_row_at(r, 0);
+            cr_expect_eq(w->result, ADJ_GRADCHECK_FAIL, "%s: %g of %g", ops[i], w->worst_abs,
+                         w->tolerance);
+            cr_expect_not_null(strstr(w->blame, "in the gradient rule of"), "%s", w->blame);
+            adj_gradcheck_free(r);
+            adj_graph_free(g);
+        }
+}
+
+static void off_by_2_to_minus_19(const adj_node *n, int threads, void *y)
+{
+    (void)threads;
+    for (int64_t i = 0; i < adj_shape_elems(n->type.shape); i++)
+        adj_store(n->type.dtype, y, i, (1 + 0x1p-19) * adj_load(n->type.dtype, y, i));
+}
+
+Test(gradcheck_faults, kernel_wrong_as_a_whole)
+{
+    const op_args args = {.op = "tanh", .in = "8,20,10,3"};
+    const adj_gradcheck_opts o = {.seed = 3, .threads = 1};
+    adj_graph *g = adj_graph_new();
+    spoiled.op = "tanh_grad";
+    spoiled.run = NULL;
+    spoiled.spoil = off_by_2_to_minus_19;
+    adj_gradcheck_report *r = check_spoiled(g, &args, &o);
+    const adj_gradcheck_row *x = adj_gradcheck_row_at(r, 0);
+    cr_expect_eq(x->result, ADJ_GRADCHECK_FAIL);
+    cr_expect_str_eq(x->index, " as a whole: the RMS error");
+    cr_expect_not_null(strstr(x->blame, "backend spoiled's kernel for tanh_grad"), "%s", x->blame);
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}

@@ -1,4 +1,4 @@
-/* half_bound.c - how far a gradient in a half type may be from float64, element by element.
+/* group_bound.c - how far a gradient may be from float64, as a whole and element by element.
  *
  * A factor times the largest element hides what is wrong with the small ones, and half types have a
  * large unit. So the gradient's nodes are taken for a group that adj_compare would find fused: each
@@ -65,7 +65,7 @@ static adj_status group_of(subject *s, const adj_node *const *dx, region *p, gra
     return ADJ_OK;
 }
 
-adj_status half_bound(subject *s, int leaf, const double **bound)
+adj_status take_group_bound(subject *s, int leaf, bound *b)
 {
     const adj_compare_opts opts = {.threads = s->report->opts.threads,
                                    .debug.backends = s->report->opts.debug.backends};
@@ -74,14 +74,15 @@ adj_status half_bound(subject *s, int leaf, const double **bound)
     gradient_group g = {.is_known = 0};
     expectation e = {0};
     outcome o = {0};
-    *bound = NULL;
     adj_status status = group_of(s, &dx, &s->region, &g);
     if (status != ADJ_OK || !g.is_known)
         return status;
     const runner in_f64 = {.opts = &opts, .reference = &naive_f64};
     const group_case alone = {&g.group, 0, g.operand, &tested};
     status = group_expect(&in_f64, &alone, &s->region, &e, &o);
-    if (status == ADJ_OK && o.status == ADJ_OK)
-        *bound = e.bound;
+    if (status == ADJ_OK && o.status == ADJ_OK) {
+        b->half = adj_is_half(dx->type.dtype) ? e.bound : NULL;
+        b->noise = e.noise;
+    }
     return status;
 }
