@@ -175,6 +175,12 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
+/* *found: what is wrong under c is right on one thread. */
+adj_status find_race(const runner *b, const node_case *n, const adj_compare_config *c,
+                     adj_type type, const expectation *e, region *p, int *found);
+/* The reason then. */
+#define RACE "not repeatable: right on one thread, wrong on more, which disturb each other"
+
 /* mixed.c. The half type of its mixed precision; ADJ_F32: it has none. */
 adj_dtype config_half(const adj_compare_config *c);
 /* The type that the result, f32 again, and operands are rounded to; ADJ_F32: none is. */

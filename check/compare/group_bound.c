@@ -298,6 +298,27 @@ static double usual_part(const expectation *e, size_t elems)
     return bound > 0 ? sqrt(noise / bound) : 1;
 }
 
+/* Of an op that only passes make, which has no row alone: what its formula gives is the value. */
+static adj_status take_formula(const operands *in, region *p, expectation *e)
+{
+    const adj_node *n = in->n;
+    double *x[MAX_READ], *value = convert(p, e->dtype, e->expected, ADJ_F64, node_elems(n));
+    if (!(n->op->flags & ADJ_OP_INTERNAL) || !formula_exists(n))
+        return ADJ_OK;
+    for (int k = 0; k < n->n_in; k++) {
+        const adj_dtype dtype = n->in[k]->type.dtype;
+        x[k] = convert(p, adj_is_float(dtype) ? ADJ_F64 : dtype, in->x[k], ADJ_F64,
+                       node_elems(n->in[k]));
+        if (x[k] == NULL)
+            return ADJ_ENOMEM;
+    }
+    if (value == NULL)
+        return ADJ_ENOMEM;
+    formula_value(n, x, value, NULL);
+    e->expected = convert(p, ADJ_F64, value, e->dtype, node_elems(n));
+    return e->expected != NULL ? ADJ_OK : ADJ_ENOMEM;
+}
+
 /* Computes member i: its value, what it may err by alone, and by its operands. */
 static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 {
@@ -313,6 +334,8 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     region p = {.allocator = m->p->allocator};
     void *bound = NULL, *noise = NULL;
     adj_status status = node_bound(m->b, &alone, &p, e, o);
+    if (status == ADJ_OK && o->status == ADJ_OK)
+        status = take_formula(&in, &p, e);
     if (status == ADJ_OK && o->status == ADJ_OK)
         m->value[i] = convert(m->p, e->dtype, e->expected, e->dtype, (int64_t)elems);
     if (status == ADJ_OK && o->status == ADJ_OK) {

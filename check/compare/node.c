@@ -215,6 +215,25 @@ static adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const
     return ADJ_OK;
 }
 
+adj_status find_race(const runner *b, const node_case *n, const adj_compare_config *c,
+                     adj_type type, const expectation *e, region *p, int *found)
+{
+    adj_compare_config one = *c;
+    outcome o;
+    one.threads = 1;
+    *found = 0;
+    if ((c->threads > 0 ? c->threads : b->opts->threads) == 1)
+        return ADJ_OK;
+    adj_status status = node_run(b, n, &one, p, &o);
+    if (status == ADJ_OK && o.status == ADJ_OK)
+        status = forgive_spread(b, c, n, type, o.value[0], e, p);
+    if (status == ADJ_OK && o.status == ADJ_OK) {
+        const adj_compare_error error = judge(type, o.value[0], e);
+        *found = !is_wrong(&error);
+    }
+    return status;
+}
+
 adj_status node_expect(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                        expectation *e, outcome *o)
 {

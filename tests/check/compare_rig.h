@@ -22,6 +22,7 @@ typedef enum {
     IN_A_PLAN,   /* wrong, but not when its operand is a leaf */
     UNSTEADY,    /* every other run is wrong by a rounding */
     UNSTEADY_IN_A_PLAN,
+    RACING,    /* wrong on more threads than one */
     LOSES_NAN, /* it becomes 0, as a comparison makes it that nobody thought about */
     FLIPS_INFINITY,
     WRONG_ON_TIES, /* what equals its neighbour is twice as large */
@@ -108,7 +109,8 @@ static adj_status run(const adj_call *c)
     int64_t elems = adj_shape_elems(n->type.shape);
     thread_counts |= 1U << c->threads;
     int in_plan = !(n->in[0]->op->flags & ADJ_OP_LEAF);
-    int wrong = planted == SCALED || (planted == IN_A_PLAN && in_plan);
+    int wrong = planted == SCALED || (planted == RACING && c->threads > 1) ||
+                (planted == IN_A_PLAN && in_plan);
     int slightly = (planted == UNSTEADY && runs++ % 2) ||
                    (planted == UNSTEADY_IN_A_PLAN && in_plan && runs++ % 2) ||
                    (planted == IN_PLACE && c->in[0] == c->out[0]);

@@ -31,6 +31,23 @@ Test(compare_trust, what_is_not_repeatable_fails)
     }
 }
 
+Test(compare_trust, what_is_right_on_one_thread_alone)
+{
+    rig r = rig_new();
+    planted = RACING;
+    cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 2,
+                                                    .config = two,
+                                                    .debug.backends = r.backends,
+                                                    .runs = 1,
+                                                    .threads = 2}),
+                 ADJ_OK);
+    const adj_compare_row *row = row_of(&r, r.relu);
+    cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
+    cr_expect_not_null(strstr(row->reason, "not repeatable: right on one thread"), "%s",
+                       row->reason);
+    rig_free(&r);
+}
+
 /* Every node is right where its value is kept; a group alone shows what it does when fused, and a
  * node alone what it does in place. */
 Test(compare_trust, what_only_a_plain_run_shows)
