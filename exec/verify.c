@@ -10,7 +10,8 @@
  * write all of it, and may work in place where they say so.
  *
  * Two runs are walked: the second one without the steps that run only when a parameter has changed.
- * Afterwards each further run starts as the second one did. */
+ * Afterwards each further run starts as the second one did. A value that a run leaves behind and
+ * the next one reads too early is refused in the first run, where nothing is there yet. */
 #include <stdio.h>
 
 #include "invariant.h"

@@ -136,9 +136,7 @@ const content *find_held(const walk *w, const place *p)
     const size_t gap = w->e->plan.gap;
     const uintptr_t at = (uintptr_t)p->data;
     const content *c = read_range(&w->contents, at - gap, at + p->bytes + gap);
-    const int is_it = c != NULL && c->value == held_value(w, p) && c->layout == p->layout &&
-                      (c->run == w->run || c->lasts);
-    return is_it ? c : NULL;
+    return c != NULL && c->value == held_value(w, p) && c->layout == p->layout ? c : NULL;
 }
 
 int is_constant(const walk *w, const place *p)
