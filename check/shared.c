@@ -8,6 +8,8 @@
 double rounded(adj_dtype dtype, double v)
 {
     double element = 0;
+    if (dtype == ADJ_F32)
+        return (float)v;
     if (!adj_is_float(dtype))
         return v;
     adj_store(dtype, &element, 0, v);
@@ -106,4 +108,64 @@ int other_impl(char text[OTHER_IMPL], const char *wanted, const char *backend,
         snprintf(text, OTHER_IMPL,
                  "no implementation's name contains \"%.60s\"; no kernel computes it", wanted);
     return 1;
+}
+
+/* ---- leaves ---- */
+
+static void draw_usual(const adj_node *n, uint64_t seed, void *v)
+{
+    int64_t elems = adj_shape_elems(n->type.shape);
+    adj_dtype dtype = n->type.dtype;
+    const adj_leaf_attrs *a = n->attrs;
+    adj_init init = {ADJ_INIT_NORMAL, 0, 1};
+    if (n->op->flags & ADJ_OP_KEPT)
+        init = (adj_init){(adj_init_kind)a->init, a->a, a->b};
+    else if (n->type.shape.rank == 0)
+        init = (adj_init){ADJ_INIT_CONSTANT, adj_is_float(dtype) ? 0.125 : 1, 0};
+    else if (!adj_is_float(dtype))
+        init = (adj_init){ADJ_INIT_UNIFORM, 0, 2};
+    adj_draw(dtype, v, elems, init, seed, n->id);
+    if (!(n->op->flags & ADJ_OP_KEPT) || !adj_is_float(dtype) ||
+        (init.kind != ADJ_INIT_CONSTANT && init.kind != ADJ_INIT_HALVES))
+        return;
+    for (int64_t i = 0; i < elems; i++) { /* all alike would hide which one is read */
+        double more;
+        adj_draw(ADJ_F64, &more, 1, (adj_init){ADJ_INIT_UNIFORM, 0, 0.25}, seed + 1 + (uint64_t)i,
+                 n->id);
+        adj_store(dtype, v, i, adj_load(dtype, v, i) + more);
+    }
+}
+
+/* The op that says where an input's values may be, such as the classes of labels; *operand: as
+ * which one it reads them. NULL: none does. */
+static const adj_node *reader_of(const adj_node *n, int *operand)
+{
+    const adj_graph *g = n->graph;
+    if (n->op->flags & ADJ_OP_KEPT)
+        return NULL;
+    for (int id = 0; id < g->n_node; id++)
+        for (int k = 0; k < g->node[id]->n_in && g->node[id]->op->domain != NULL; k++)
+            if (g->node[id]->in[k] == n) {
+                *operand = k;
+                return g->node[id];
+            }
+    return NULL;
+}
+
+adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p, void *v)
+{
+    const int64_t elems = adj_shape_elems(n->type.shape);
+    const adj_dtype dtype = n->type.dtype;
+    int operand = 0;
+    const adj_node *reader = in_domain || dtype == ADJ_I32 ? reader_of(n, &operand) : NULL;
+    if (reader == NULL)
+        return draw_usual(n, seed, v), ADJ_OK;
+    double *x = region_alloc(p, (size_t)elems + 1, sizeof *x);
+    if (x == NULL)
+        return ADJ_ENOMEM;
+    adj_draw(ADJ_F64, x, elems, (adj_init){ADJ_INIT_UNIFORM, -1, 1}, seed, n->id);
+    reader->op->domain(reader, operand, elems, x);
+    for (int64_t i = 0; i < elems; i++)
+        adj_store(dtype, v, i, dtype == ADJ_I32 ? floor(x[i]) : x[i]);
+    return ADJ_OK;
 }

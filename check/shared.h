@@ -31,7 +31,7 @@ static inline int is_linear_in(const adj_node *n, int k)
     return has_operand_bit(n->op->linear_in, k);
 }
 
-/* gradcheck/subject.c: True if a node before n that is needed is the same (adj_gradcheck_same);
+/* gradcheck/closure.c: True if a node before n that is needed is the same (adj_gradcheck_same);
  * need: by id. */
 int is_repeated(const adj_graph *g, const char *need, const adj_node *n);
 
@@ -41,6 +41,11 @@ int is_repeated(const adj_graph *g, const char *need, const adj_node *n);
  * if the caller has none of its own. */
 adj_status reference_backends(const adj_backend *const *own, region *p,
                               const adj_backend *const **list);
+
+/* Draws the value of a leaf, of its type: an input from N(0, 1), a parameter as it is initialized
+ * and a little more (a bias of 0 hides that it was left out), integers, and in_domain floats too,
+ * where their reader's op wants them; other integers 0 or 1. ADJ_ENOMEM, or ADJ_OK. */
+adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p, void *v);
 
 /* Room for a sentence of other_impl. */
 enum { OTHER_IMPL = 200 };

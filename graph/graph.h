@@ -55,6 +55,7 @@ struct adj_graph {
     adj_role role;                        /* of the nodes being created */
     const char *layer; /* name of the layer being built, for messages; NULL: none */
     int clone;         /* of the nodes being created */
+    int is_unmerged;   /* every node is a new one: for checks of interning */
     adj_updates *layer_updates;
 };
 

@@ -125,7 +125,7 @@ adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_i
     n.attrs = completed;
     n.clone = g->clone;
     uint32_t *bucket = find_bucket(g, &n);
-    return *bucket != 0 ? g->node[*bucket - 1] : insert(g, &n, bucket);
+    return *bucket != 0 && !g->is_unmerged ? g->node[*bucket - 1] : insert(g, &n, bucket);
 }
 
 adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int copy)

@@ -79,6 +79,10 @@ static void store_below(adj_dtype dtype, void *data, int64_t i, double b)
 /* v in [a, b), which rounding may take up to b. */
 static void store_uniform(adj_dtype dtype, void *data, int64_t i, double v, adj_init range)
 {
+    if (dtype == ADJ_F64 && v < range.b) {
+        ((double *)data)[i] = v;
+        return;
+    }
     adj_store(dtype, data, i, v);
     if (range.a < range.b && adj_load(dtype, data, i) >= range.b)
         store_below(dtype, data, i, range.b);

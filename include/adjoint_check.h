@@ -24,6 +24,10 @@ extern "C" {
  * element) the kernels. The reference's values of the nodes on the way are compared with their ops'
  * formulas: a failure says whose fault it is, the rule's, a kernel's, or the reference's own.
  *
+ * Producers of operands that the rule looks at are checked with the node. adj_gradcheck also
+ * compares the gradient of each float leaf with differences of the whole graph's result along
+ * random directions, in float64 on naive: rows "end to end".
+ *
  * The reference is naive. An op of the caller's own is computed by the caller's backends
  * (debug.backends): in float64, or in float32 where they do not compute it in float64; the row's
  * reason says so. A node that no backend computes is ADJ_GRADCHECK_NOT_CHECKED.
@@ -64,7 +68,8 @@ typedef enum {
     ADJ_FAULT_RULE,      /* the gradient rule */
     ADJ_FAULT_KERNEL,    /* a kernel of the backend under test */
     ADJ_FAULT_REFERENCE, /* naive's kernel: the op's formula contradicts it */
-    ADJ_FAULT_PLAN       /* the executor's plan, which is refused: nothing was run */
+    ADJ_FAULT_PLAN,      /* the executor's plan: refused, or only part of it is right; a pass */
+    ADJ_FAULT_GRAPH      /* the graph: adj_grad's sums, or nodes merged that differ */
 } adj_gradcheck_fault;
 
 /* All zero is the default. */

@@ -192,7 +192,8 @@ struct adj_op {
     const adj_op *forward; /* the op that this one is a gradient of, whose attributes it has */
     /* The op that computes operand i in training, from this op's operands and attributes of the
      * same names: in an example, S says that it does, s that an input is there. --attr chooses with
-     * the operand's name: 1 is computed, 0 an input. */
+     * the operand's name: 1 is computed, 2 from other values, 0 an input. Rules may look at what
+     * made such an operand. */
     const adj_op *maker[ADJ_NAMED_OPERANDS];
 };
 

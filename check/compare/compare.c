@@ -128,68 +128,13 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
 
 /* ---- leaves ---- */
 
-static void draw_leaf(const adj_node *n, uint64_t seed, void *v)
-{
-    int64_t elems = adj_shape_elems(n->type.shape);
-    adj_dtype dtype = n->type.dtype;
-    const adj_leaf_attrs *a = n->attrs;
-    adj_init init = {ADJ_INIT_NORMAL, 0, 1};
-    if (n->op->flags & ADJ_OP_KEPT)
-        init = (adj_init){(adj_init_kind)a->init, a->a, a->b};
-    else if (n->type.shape.rank == 0)
-        init = (adj_init){ADJ_INIT_CONSTANT, adj_is_float(dtype) ? 0.125 : 1, 0};
-    else if (!adj_is_float(dtype))
-        init = (adj_init){ADJ_INIT_UNIFORM, 0, 2};
-    adj_draw(dtype, v, elems, init, seed, n->id);
-    if (!(n->op->flags & ADJ_OP_KEPT) || !adj_is_float(dtype) ||
-        (init.kind != ADJ_INIT_CONSTANT && init.kind != ADJ_INIT_HALVES))
-        return;
-    for (int64_t i = 0; i < elems; i++) { /* all alike would hide which one is read */
-        double more;
-        adj_draw(ADJ_F64, &more, 1, (adj_init){ADJ_INIT_UNIFORM, 0, 0.25}, seed + 1 + (uint64_t)i,
-                 n->id);
-        adj_store(dtype, v, i, adj_load(dtype, v, i) + more);
-    }
-}
-
-/* The op that says where leaf n's integers may be, such as the classes of labels; *operand: as
- * which one it reads them. NULL: none does. */
-static const adj_node *reader_of_integers(const adj_graph *g, const adj_node *n, int *operand)
-{
-    if (n->type.dtype != ADJ_I32 || n->op->flags & ADJ_OP_KEPT)
-        return NULL;
-    for (int id = 0; id < g->n_node; id++)
-        for (int k = 0; k < g->node[id]->n_in && g->node[id]->op->domain != NULL; k++)
-            if (g->node[id]->in[k] == n) {
-                *operand = k;
-                return g->node[id];
-            }
-    return NULL;
-}
-
-static adj_status draw_integers(comparing *r, const adj_node *n, const adj_node *reader,
-                                int operand, void *v)
-{
-    const int64_t elems = adj_shape_elems(n->type.shape);
-    double *x = region_alloc(&r->c->region, (size_t)elems + 1, sizeof *x);
-    if (x == NULL)
-        return compare_no_memory(r->c);
-    adj_draw(ADJ_F64, x, elems, (adj_init){ADJ_INIT_UNIFORM, -1, 1}, r->opts->seed, n->id);
-    reader->op->domain(reader, operand, elems, x);
-    for (int64_t i = 0; i < elems; i++)
-        adj_store(ADJ_I32, v, i, floor(x[i]));
-    return ADJ_OK;
-}
-
 /* The value of a leaf or a fill; NULL with the error recorded when out of memory. */
 static void *leaf_value(comparing *r, const adj_node *n)
 {
     int64_t elems = adj_shape_elems(n->type.shape);
     size_t bytes = adj_type_bytes(n->type);
     const void *given = NULL;
-    const adj_node *reader = NULL;
     double value;
-    int operand = 0;
     void *v = region_alloc(&r->c->region, bytes + 1, 1);
     if (v == NULL) {
         compare_no_memory(r->c);
@@ -205,10 +150,10 @@ static void *leaf_value(comparing *r, const adj_node *n)
             adj_store(n->type.dtype, v, i, value);
     else if (given != NULL)
         memcpy(v, given, bytes);
-    else if ((reader = reader_of_integers(r->g, n, &operand)) == NULL)
-        draw_leaf(n, r->opts->seed, v);
-    if (reader != NULL && draw_integers(r, n, reader, operand, v) != ADJ_OK)
+    else if (draw_leaf(n, 0, r->opts->seed, &r->c->region, v) != ADJ_OK) {
+        compare_no_memory(r->c);
         return NULL;
+    }
     return v;
 }
 

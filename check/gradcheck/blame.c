@@ -4,7 +4,9 @@
  * differences and naive's backward pass disagree. Else the first node at which the backend under
  * test and naive part has the faulty kernel. */
 #include <math.h>
+#include <string.h>
 
+#include "check/compare/compare.h"
 #include "exec/inspect.h"
 #include "gradcheck.h"
 
@@ -37,12 +39,9 @@ static double *value_in(subject *s, const trail *t, const adj_node *n)
     return value;
 }
 
-/* True if both values agree within rounding. */
-static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
+/* True if x is y within rounding. */
+static int is_close(const adj_node *n, const double *x, const double *y)
 {
-    const double *x = value_in(s, a, n), *y = value_in(s, b, n);
-    if (x == NULL || y == NULL)
-        return 1;
     const double rounding = adj_traits_of(n->type.dtype)->unit * max_magnitude(y, node_elems(n)),
                  terms = terms_of(n), count = (double)node_elems(n);
     double square = 0;
@@ -54,16 +53,53 @@ static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
     return !(sqrt(square / count) > 4 * sqrt(terms) * rounding);
 }
 
+static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
+{
+    const double *x = value_in(s, a, n), *y = value_in(s, b, n);
+    return x == NULL || y == NULL || is_close(n, x, y);
+}
+
 /* A part of a value, or the same elements elsewhere: where it is wrong, the value is. */
 static int only_moves(const adj_node *n)
 {
     return (n->op->flags & ADJ_OP_VIEW) || n->op == &adj_op_slice || n->op == &adj_op_transpose;
 }
 
-/* The first node at which the backend under test and naive part; dx, if there is none. */
-static const adj_node *first_apart(subject *s, int leaf)
+/* True if the node alone, on the operands that it had, agrees with naive: the graph around it was
+ * at fault. */
+static int is_right_alone(subject *s, const trail *tested, const trail *naive, const adj_node *n)
 {
-    const adj_node *first = s->tested.dx[leaf];
+    const adj_gradcheck_opts *o = &s->report->opts;
+    const adj_compare_opts opts = {.threads = s->report->about.threads, .debug = o->debug};
+    const runner b = {.opts = &opts, .reference = &naive_f64};
+    adj_compare_config config = {.name = "tested"};
+    void *operand[MAX_IN];
+    double *expected = value_in(s, naive, n);
+    outcome result = {0};
+    snprintf(config.backend, sizeof config.backend, "%s", s->report->about.backend);
+    for (int k = 0; k < n->n_in && n->n_in <= MAX_IN; k++) {
+        const double *v = value_in(s, tested, n->in[k]);
+        operand[k] =
+            v != NULL ? convert(&s->region, ADJ_F64, v, n->in[k]->type.dtype, node_elems(n->in[k]))
+                      : NULL;
+        if (operand[k] == NULL)
+            return 0;
+    }
+    if (expected == NULL || n->n_in > MAX_IN ||
+        run_node(&b, n, operand, &config, &s->region, &result) != ADJ_OK || result.status != ADJ_OK)
+        return 0;
+    double *alone = reals(s, node_elems(n));
+    if (alone == NULL)
+        return 0;
+    adj_convert(n->type.dtype, result.value[0], ADJ_F64, alone, node_elems(n));
+    return is_close(n, alone, expected);
+}
+
+/* The first node at which the backend under test and naive part; dx, if none does. NULL: dx is
+ * another where every node keeps its value. is_plan: the node is right alone. */
+static const adj_node *first_apart(subject *s, int leaf, int *is_plan)
+{
+    const adj_node *first = NULL;
     trail tested = {0}, naive = {0};
     adj_status status = open_trail(s, leaf, 0, &tested);
     if (status == ADJ_OK)
@@ -73,35 +109,127 @@ static const adj_node *first_apart(subject *s, int leaf)
     for (int i = tested.n - 1; i >= 0 && status == ADJ_OK; i--)
         if (!agree(s, &tested, &naive, tested.node[i]))
             first = tested.node[i];
-    while (only_moves(first) && !(first->in[0]->op->flags & ADJ_OP_LEAF))
+    *is_plan = first != NULL && status == ADJ_OK && is_right_alone(s, &tested, &naive, first);
+    const adj_node *dx = s->tested.dx[leaf];
+    const double *kept = first == NULL && status == ADJ_OK ? value_in(s, &tested, dx) : NULL;
+    if (first == NULL &&
+        (kept == NULL || memcmp(kept, s->dx[leaf], (size_t)node_elems(dx) * sizeof *kept) == 0))
+        first = dx;
+    while (first != NULL && only_moves(first) && !(first->in[0]->op->flags & ADJ_OP_LEAF))
         first = first->in[0];
     adj_exec_free(tested.exec);
     adj_exec_free(naive.exec);
     return first;
 }
 
+/* The fused group that computes dx; NULL: one node does. */
+static const adj_group *group_of_dx(const subject *s, int leaf)
+{
+    const adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
+    for (int i = 0; i < adj_exec_step_count(s->tested.backward); i++)
+        if (adj_exec_step_at(s->tested.backward, i).node == step.node && step.n_node > 1)
+            return adj_exec_step_group(s->tested.backward, i);
+    return NULL;
+}
+
+/* Where no node is wrong that keeps its value: the group that is fused otherwise, or the plan. */
+static const char *blame_whole_step(subject *s, int leaf, adj_gradcheck_fault *fault)
+{
+    const adj_group *g = group_of_dx(s, leaf);
+    const adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
+    char name[200] = "";
+    for (int i = 0; g != NULL && i < g->n_node; i++)
+        snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i > 0 ? "+" : "",
+                 g->node[i]->op->name);
+    *fault = g != NULL ? ADJ_FAULT_KERNEL : ADJ_FAULT_PLAN;
+    return g != NULL ? gradcheck_text(s->report, "fault is in backend %s's kernel for %s (%s)",
+                                      step.backend, name, step.impl)
+                     : "right where every node keeps its value -> fault is in the plan";
+}
+
+/* ---- the graph ---- */
+
+int is_right_unmerged(subject *s, int leaf)
+{
+    subject u;
+    leaf_check c = {.s = &u, .leaf = leaf};
+    estimate e;
+    bound b;
+    double size;
+    int is_right = 0;
+    s->report->is_unmerged = 1;
+    adj_status status = subject_open(&u, s->report, s->node, s->order, s->of);
+    if (status == ADJ_OK && u.wrong_type == NULL && s->wrong_type != NULL)
+        is_right = 1;
+    else if (status == ADJ_OK && u.wrong_type == NULL && u.unchecked == NULL) {
+        u.x = s->x;
+        u.dy = s->dy;
+        draw_direction(&u, leaf, 0, 0);
+        if (check_differentiate(&c, &e) == ADJ_OK && backward(&u) == ADJ_OK &&
+            bound_open(&u, leaf, &b) == ADJ_OK) {
+            const double sum = check_projection(u.dx_ref[leaf], u.v, leaf_elems(&u, leaf), &size);
+            is_right =
+                check_excess(fabs(sum - e.value), check_rule_tolerance(&c, &b, e, size)) <= 1;
+        }
+    }
+    subject_close(&u);
+    s->report->is_unmerged = 0;
+    return is_right;
+}
+
+/* True if the rule has an answer for the operand, which is a leaf, and adj_grad 0. */
+static int is_lost(const subject *s, int leaf)
+{
+    const twin *t = &s->reference;
+    adj_node *dx[MAX_IN] = {NULL}, *share = NULL;
+    double value;
+    if (s->order != 1 || t->y->n_in > MAX_IN)
+        return 0;
+    for (int k = 0; k < t->y->n_in; k++)
+        if (t->y->in[k]->n_in > 0)
+            return 0;
+    t->y->op->grad(t->y, t->dy, dx);
+    for (int k = 0; k < t->y->n_in; k++)
+        if (t->y->in[k] == t->leaf[leaf] && dx[k] != NULL)
+            share = share != NULL ? adj_add(share, dx[k]) : dx[k];
+    return share != NULL && !adj_is_fill(share, &value) && adj_is_fill(t->dx[leaf], &value);
+}
+
 const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fault *fault)
 {
     const adj_status again = run_exec(s, s->reference.backward, &s->reference, 0);
     const char *wrong = again == ADJ_OK ? check_reference(s) : NULL;
+    int is_plan;
     if (wrong != NULL) {
         *fault = ADJ_FAULT_REFERENCE;
         return wrong;
     }
     if (rule_is_wrong) {
-        *fault = ADJ_FAULT_RULE;
+        const int is_merged = is_right_unmerged(s, leaf), lost = is_lost(s, leaf);
+        *fault = is_merged || lost ? ADJ_FAULT_GRAPH : ADJ_FAULT_RULE;
         return gradcheck_text(s->report,
-                              "%s backward disagrees with numeric as well -> fault is in "
-                              "the gradient rule of %s%s",
-                              reference_name(s), s->order == 2 ? "the gradient of " : "",
-                              s->node->op->name);
+                              "%s backward disagrees with numeric as well -> fault is in the %s of "
+                              "%s%s",
+                              reference_name(s),
+                              is_merged ? MERGED
+                              : lost    ? "gradient graph (adj_grad), not in the rule,"
+                                        : "gradient rule",
+                              s->order == 2 ? "the gradient of " : "", s->node->op->name);
     }
     char reorder[200];
     *fault = ADJ_FAULT_KERNEL;
     if (exec_find_wrong_reorder(s->tested.backward, reorder, sizeof reorder) > 0)
         return gradcheck_text(s->report, "%s", reorder);
-    const adj_node *faulty = first_apart(s, leaf);
+    const adj_node *faulty = first_apart(s, leaf, &is_plan);
+    if (faulty == NULL)
+        return blame_whole_step(s, leaf, fault);
     const adj_step_info step = step_of(s->tested.backward, faulty);
+    *fault = is_plan ? ADJ_FAULT_PLAN : ADJ_FAULT_KERNEL;
+    if (is_plan)
+        return gradcheck_text(s->report,
+                              "%s is wrong in the graph, and right alone -> fault is in "
+                              "the plan",
+                              faulty->op->name);
     return gradcheck_text(s->report, "fault is in backend %s's kernel for %s (%s)", step.backend,
                           faulty->op->name, step.impl);
 }

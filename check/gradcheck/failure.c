@@ -84,8 +84,12 @@ static adj_status locate(leaf_check *c, failure *f)
     adj_status status = bound_open(s, c->leaf, &b);
     if (status != ADJ_OK || wrong == NULL)
         return gradcheck_no_memory(s->report);
-    double each = terms_of(s->reference.y) * (double)s->n_y + 1;
-    int64_t max = (int64_t)fmin(fmax(0x1p30 / each, 64), MAX_LOOKED_AT);
+    double each = 1; /* a forward pass */
+    for (uint32_t id = 0; id <= s->reference.y->id; id++) {
+        const adj_node *x = s->reference.graph->node[id];
+        each += x->n_in > 0 ? terms_of(x) * (double)node_elems(x) : 0;
+    }
+    int64_t max = (int64_t)fmin(fmax(0x1p30 / each, 16), MAX_LOOKED_AT);
     int64_t stride = f->stride = f->rule_is_wrong && n > max ? (n + max - 1) / max : 1;
 
     memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/compare/compare.h"
 #include "check/formula.h"
 #include "gradcheck.h"
 
@@ -60,7 +61,7 @@ static adj_status check_open_subject(subject *s, const char *prefix)
     if (blame != NULL)
         fail_value(s, blame);
     for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
-        const char *wrt = operand_name(s->node, s->slot[leaf]);
+        const char *wrt = leaf_name(s, leaf);
         if (prefix[0] != '\0')
             wrt = gradcheck_text(r, "%s/%s", prefix, wrt);
         if (!leaf_is_float(s, leaf)) {
@@ -70,7 +71,7 @@ static adj_status check_open_subject(subject *s, const char *prefix)
         adj_gradcheck_row *row = gradcheck_row(r, s->node, wrt, s->order);
         if (row == NULL)
             break;
-        row->operand = s->slot[leaf];
+        row->operand = leaf < s->closure.n_leaf ? s->closure.leaf[leaf].as : -1;
         row->type = s->tested.leaf[leaf]->type;
         if (check_leaf(s, leaf, row) == ADJ_OK)
             judge_ties(s, leaf, row);
@@ -80,20 +81,23 @@ static adj_status check_open_subject(subject *s, const char *prefix)
     return r->status;
 }
 
-/* Fails a subject of which nothing can be run: the rule makes a gradient that no value of the
- * operand's type could have, or a plan is refused. */
-static adj_status fail_subject(adj_gradcheck_report *r, const subject *s)
+/* A row of n that fails before anything is run. */
+static adj_status fail_node(adj_gradcheck_report *r, const adj_node *n, int order,
+                            adj_gradcheck_fault fault, const char *sentence)
 {
-    const adj_node *n = s->node;
-    adj_gradcheck_row *row = gradcheck_row(r, n, "-", s->order);
-    if (row != NULL && s->wrong_plan != NULL)
-        gradcheck_blame(r, n, ADJ_FAULT_PLAN, s->wrong_plan, row);
-    else if (row != NULL)
-        gradcheck_blame(r, n, ADJ_FAULT_RULE,
-                        gradcheck_text(r, "%s -> fault is in the gradient rule of %s",
-                                       s->wrong_type, n->op->name),
-                        row);
+    adj_gradcheck_row *row = gradcheck_row(r, n, "-", order);
+    if (row != NULL)
+        gradcheck_blame(r, n, fault, sentence, row);
     return r->status;
+}
+
+/* The rule makes a gradient that no value of the operand's type could have, or none at all. */
+static adj_status fail_type(subject *s)
+{
+    const int is_merged = is_right_unmerged(s, 0);
+    return fail_node(s->report, s->node, s->order, is_merged ? ADJ_FAULT_GRAPH : ADJ_FAULT_RULE,
+                     gradcheck_text(s->report, "%s -> fault is in the %s of %s", s->wrong_type,
+                                    is_merged ? MERGED : "gradient rule", s->node->op->name));
 }
 
 /* Checks n in the first order, or dx with respect to leaf `of`. */
@@ -105,8 +109,10 @@ static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int 
     if (status == ADJ_ENOGRAD)
         status = skip(r, n, prefix[0] != '\0' ? prefix : "-", order,
                       "no gradient rule for what it is made of");
-    else if (status == ADJ_OK && (s.wrong_type != NULL || s.wrong_plan != NULL))
-        status = fail_subject(r, &s);
+    else if (status == ADJ_OK && s.wrong_plan != NULL)
+        status = fail_node(r, n, order, ADJ_FAULT_PLAN, s.wrong_plan);
+    else if (status == ADJ_OK && s.wrong_type != NULL)
+        status = fail_type(&s);
     else if (status == ADJ_OK && s.unchecked != NULL)
         status = leave_out(r, n, prefix[0] != '\0' ? prefix : "-", order, ADJ_GRADCHECK_NOT_CHECKED,
                            s.unchecked);
@@ -125,7 +131,7 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
         const adj_node *dx = first.tested.dx[leaf];
         if (first.wrong_type == NULL && first.wrong_plan == NULL && first.unchecked == NULL &&
             dx != NULL && !adj_is_fill(dx, &value))
-            status = check_subject(r, n, 2, leaf, operand_name(n, first.slot[leaf]));
+            status = check_subject(r, n, 2, leaf, leaf_name(&first, leaf));
     }
     subject_close(&first);
     return status == ADJ_ENOGRAD ? ADJ_OK : status;
@@ -136,6 +142,40 @@ static adj_status check_step(adj_gradcheck_report *r, const adj_node *n)
 {
     adj_gradcheck_row *row = gradcheck_row(r, n, operand_name(n, 0), 1);
     return row != NULL ? check_update(r, n, row) : r->status;
+}
+
+/* No gradient flows through n by definition: those of its operands are fills of 0. */
+static adj_status check_held(adj_gradcheck_report *r, const adj_node *n)
+{
+    const adj_compare_config own = {.name = "own"};
+    region p = {.allocator = r->region.allocator};
+    closure c;
+    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &p.allocator});
+    adj_node **image = region_alloc(&p, (size_t)n->id + 1, sizeof *image);
+    adj_status status = g != NULL && image != NULL ? open_closure(n, 0, &p, &c) : ADJ_ENOMEM;
+    if (status == ADJ_OK)
+        status = copy_closure(&c, g, &own, &p, image);
+    int flows = 0;
+    for (int i = 0; status == ADJ_OK && i < c.n_leaf; i++) {
+        adj_node *x = image[c.leaf[i].node->id], *dx = x;
+        double value = 0;
+        if (adj_is_float(x->type.dtype))
+            status =
+                adj_grad(adj_reduce_sum(image[n->id], (adj_axes){.n = ADJ_ALL}), NULL, 1, &x, &dx);
+        flows |= status == ADJ_OK && dx != x && !(adj_is_fill(dx, &value) && value == 0);
+        flows |= status == ADJ_ENOGRAD; /* the rule was asked for */
+    }
+    adj_graph_free(g);
+    region_free(&p);
+    if (status == ADJ_ENOMEM)
+        return gradcheck_no_memory(r);
+    if (flows)
+        return fail_node(
+            r, n, 1, n->op->grad != NULL ? ADJ_FAULT_RULE : ADJ_FAULT_GRAPH,
+            gradcheck_text(r, "a gradient flows, by definition none does -> fault is in %s%s",
+                           n->op->grad != NULL ? "the gradient rule of " : "adj_grad: no rule of ",
+                           n->op->name));
+    return skip(r, n, "-", 1, "no gradient flows, by definition");
 }
 
 static int has_float_operand(const adj_node *n)
@@ -156,8 +196,8 @@ static adj_status check_node(adj_gradcheck_report *r, const adj_node *n)
         return skip(r, n, "-", 1, "an integer result");
     if (!has_float_operand(n))
         return skip(r, n, "-", 1, "integer operands only");
-    if (n->op->flags & ADJ_OP_NO_GRADIENT)
-        return skip(r, n, "-", 1, "no gradient flows, by definition");
+    if (stops_gradient(n))
+        return check_held(r, n);
     if (n->op->grad == NULL)
         return skip(r, n, "-", 1, "no gradient rule");
     adj_status status = check_subject(r, n, 1, 0, "");
@@ -248,9 +288,16 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
     mark_needed(g, 1, (const adj_node *const[]){y}, need);
     for (int id = 0; id <= (int)y->id && status == ADJ_OK; id++) {
         const adj_node *n = g->node[id];
-        if (need[id] && n->n_in > 0 && !is_repeated(g, need, n))
+        int depth = 0;
+        if (!need[id] || n->n_in == 0)
+            continue;
+        if (closure_depth(n, &depth) != ADJ_OK)
+            return gradcheck_no_memory(*out);
+        if (!is_repeated_in_depth(g, need, n, depth))
             status = check_node(*out, n);
     }
+    if (status == ADJ_OK)
+        status = check_whole(*out, y);
     return status == ADJ_OK ? check_steps(*out, g, need) : status;
 }
 

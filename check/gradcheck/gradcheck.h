@@ -15,6 +15,7 @@ struct adj_gradcheck_report {
     adj_status status;
     char message[ADJ_MESSAGE];
     adj_gradcheck_info about;
+    int is_unmerged; /* subjects are opened with it */
     int n_row, capacity;
     adj_gradcheck_row *row;
 };
@@ -42,6 +43,29 @@ typedef struct {
                                      of every node */
 } twin;
 
+/* closure.c: true if n's value is a constant for adj_grad by definition. */
+int stops_gradient(const adj_node *n);
+/* A node with the producers of its operands that its check needs. */
+typedef struct {
+    const adj_node *node;
+    char *inside; /* by id: the node, and its producers */
+    int n_leaf;
+    struct closure_leaf {
+        const adj_node *node,
+            *reader; /* the value; who inside reads it first, the node if it does */
+        int as;      /* which operand of the reader */
+    } * leaf;
+} closure;
+
+adj_status open_closure(const adj_node *n, int depth, region *p, closure *c);
+/* How many producers deep n's rule looks at what made its operands. ADJ_ENOMEM, or ADJ_OK. */
+adj_status closure_depth(const adj_node *n, int *depth);
+/* is_repeated, where the producers down to that depth are to be the same, too. */
+int is_repeated_in_depth(const adj_graph *g, const char *need, const adj_node *n, int depth);
+/* Builds the closure in g over inputs; image: by id. */
+adj_status copy_closure(const closure *c, adj_graph *g, const adj_compare_config *config, region *p,
+                        adj_node *image[]);
+
 typedef struct {
     adj_gradcheck_report *report;
     const adj_node *node;
@@ -50,8 +74,8 @@ typedef struct {
     adj_dtype wide; /* the reference's float type: F64; F32, see open_reference */
     const adj_backend *const *backends; /* the reference's; NULL: the built-in ones */
     const char *unchecked;              /* why no executor could be made; NULL: all were */
-    int n_leaf;                         /* of the node; of order 2, the last is dy */
-    const int *slot;                    /* by leaf: the operand it stands for; -1: dy */
+    int n_leaf;                         /* of the closure; of order 2, one more, which is dy */
+    closure closure;
     twin tested, reference;
     char *linear, *kinks; /* by leaf: is y linear in it; may it have kinks along it? */
     int64_t n_y, max;     /* elements of y; of the largest value */
@@ -89,7 +113,8 @@ int64_t leaf_elems(const subject *s, int leaf);
 int leaf_is_float(const subject *s, int leaf);
 /* True if y is linear in the leaf, by the ops' linear_in. */
 int leaf_is_linear(const subject *s, int leaf);
-/* Name of an operand: "input", "filter". */
+/* Name of an operand: "input", "filter"; of a leaf, "batch_norm_stats/x" where another reads it. */
+const char *leaf_name(const subject *s, int leaf);
 const char *operand_name(const adj_node *n, int operand);
 /* "[h=2,w=0,c=5]", or "" for a scalar. */
 const char *index_text(const subject *s, int leaf, int64_t element);
@@ -197,6 +222,9 @@ typedef struct {
 /* blame.c: whose fault the leaf's wrong gradient is, on the values of this draw: a sentence; fault
  * is the same as a word. */
 const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fault *fault);
+/* True if the gradient is right in a graph where equal nodes are not merged. */
+int is_right_unmerged(subject *s, int leaf);
+#define MERGED "graph, which takes nodes that differ for equal, in the gradient"
 /* hints.c: fills in pattern and hint. */
 void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
@@ -220,5 +248,7 @@ const char *check_reference(subject *s);
 adj_status fail_value(subject *s, const char *blame);
 /* update.c: a step of an optimizer against its formula; fills the row. */
 adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
+/* whole.c: y's gradient graph from end to end; a row for each float leaf. */
+adj_status check_whole(adj_gradcheck_report *r, const adj_node *y);
 
 #endif

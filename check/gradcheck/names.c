@@ -24,20 +24,25 @@ const char *operand_name(const adj_node *n, int operand)
     return operand < 8 ? plain[operand] : "x..";
 }
 
-/* True if the leaf is a filter, [kh, kw, in, out]. */
-static int leaf_is_filter(const subject *s, int leaf)
+const char *leaf_name(const subject *s, int leaf)
 {
-    return s->slot[leaf] >= 0 && s->node->op->filter == 1 + s->slot[leaf];
+    if (leaf >= s->closure.n_leaf)
+        return operand_name(s->node, -1);
+    const struct closure_leaf *l = &s->closure.leaf[leaf];
+    const char *name = operand_name(l->reader, l->as);
+    return l->reader == s->node ? name
+                                : gradcheck_text(s->report, "%s/%s", l->reader->op->name, name);
 }
 
 char axis_name(const subject *s, int leaf, int axis)
 {
-    int rank = (int)s->tested.leaf[leaf]->type.shape.rank;
-    if (rank == 4 && leaf_is_filter(s, leaf))
-        return s->node->op->filter_axes[axis];
-    if (rank == 4)
-        return adj_format_of(s->node) == ADJ_NCHW ? "nchw"[axis] : "nhwc"[axis];
-    return "ijklmn"[axis];
+    const struct closure_leaf *l = leaf < s->closure.n_leaf ? &s->closure.leaf[leaf] : NULL;
+    const adj_node *reader = l != NULL ? l->reader : s->node;
+    if ((int)s->tested.leaf[leaf]->type.shape.rank != 4)
+        return "ijklmn"[axis];
+    if (l != NULL && reader->op->filter == 1 + l->as) /* [kh, kw, in, out] */
+        return reader->op->filter_axes[axis];
+    return adj_format_of(reader) == ADJ_NCHW ? "nchw"[axis] : "nhwc"[axis];
 }
 
 const char *index_text(const subject *s, int leaf, int64_t element)

@@ -1,72 +1,11 @@
-/* subject.c - a node by itself: leaves for its operands, its gradient, executors.
- *
- * An operand that is a function of the node's other operands stays one: max_pool_grad(x, y, dy)
- * makes sense only for y = max_pool(x), and batch_norm's rule is another for the statistics of x
- * than for any. Element-wise nodes take anything, and so get a leaf for each operand. */
+/* subject.c - a node by itself: leaves for its operands, or for those of its closure (closure.c),
+ * its gradient, executors. */
 #include <string.h>
 
 #include "base/backend_option.h"
 #include "check/compare/compare.h"
 #include "exec/inspect.h"
 #include "gradcheck.h"
-
-static int is_leaf(const adj_node *n, int k)
-{
-    return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
-}
-
-static int same_node(const adj_node *a, const adj_node *b)
-{
-    return a->op == b->op && a->n_in == b->n_in && is_same_type(a->type, b->type) &&
-           (a->op->schema == NULL || memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0);
-}
-
-int adj_gradcheck_same(const adj_node *a, const adj_node *b)
-{
-    if (a == NULL || b == NULL || !same_node(a, b))
-        return 0;
-    for (int k = 0; k < a->n_in; k++)
-        if (!is_same_type(a->in[k]->type, b->in[k]->type) ||
-            adj_operand_position(a, a->in[k]) != adj_operand_position(b, b->in[k]) ||
-            is_inner_operand(a, k) != is_inner_operand(b, k) ||
-            (is_inner_operand(a, k) && !same_node(a->in[k], b->in[k])))
-            return 0;
-    return 1;
-}
-
-int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
-{
-    for (uint32_t id = 0; id < n->id; id++)
-        if (need[id] && adj_gradcheck_same(g->node[id], n))
-            return 1;
-    return 0;
-}
-
-/* ---- twins ---- */
-
-/* image: by operand of root, the first place of one that appears twice. */
-static adj_node *copy_node(adj_graph *g, const adj_node *root, const adj_node *n,
-                           adj_node *const image[], adj_node *in[], const adj_compare_config *c)
-{
-    for (int i = 0; i < n->n_in; i++)
-        in[i] = image[adj_operand_position(root, n->in[i])];
-    return config_rule(c, g, n, in);
-}
-
-static void build_leaves(subject *s, twin *t, adj_node *image[], const adj_compare_config *c)
-{
-    const adj_node *n = s->node;
-    int leaf = 0;
-    for (int k = 0; k < n->n_in; k++) {
-        if (!is_leaf(n, k))
-            continue;
-        char name[32];
-        snprintf(name, sizeof name, "in%d", k);
-        adj_type type = n->in[k]->type;
-        image[k] = adj_input(t->graph, name, config_dtype(c, type.dtype), type.shape);
-        t->leaf[leaf++] = image[k];
-    }
-}
 
 /* dx of y with respect to every float leaf. */
 static void build_gradient(twin *t, int n_leaf, adj_node *x[], adj_node *dx[])
@@ -92,38 +31,37 @@ static void raise_order(twin *t, int n_leaf, int of, adj_node *x[], adj_node *dx
     build_gradient(t, n_leaf + 1, x, dx);
 }
 
-/* Builds a copy of the node with leaves for operands. Every float type becomes `to`; ADJ_I32 keeps
- * the node's own types. */
+/* Builds a copy of the node and its closure over leaves. Every float type becomes `to`; ADJ_I32
+ * keeps the node's own types. */
 static adj_status build_twin(subject *s, twin *t, adj_dtype to)
 {
     const adj_compare_config c = {.has_dtype = adj_is_float(to), .dtype = to};
     const adj_node *n = s->node;
-    int n_first = s->n_leaf - (s->order == 2);
-    size_t places = (size_t)n->n_in + 1;
+    const int n_first = s->n_leaf - (s->order == 2);
+    const size_t places = (size_t)s->n_leaf + 1;
     adj_graph_opts opts = {.allocator = &s->report->region.allocator};
-    adj_node **image = region_alloc(&s->region, places, sizeof *image);
-    adj_node **in = region_alloc(&s->region, places, sizeof *in);
+    adj_node **image = region_alloc(&s->region, (size_t)n->id + 1, sizeof *image);
+    adj_node **x = region_alloc(&s->region, places, sizeof *x);
     adj_node **dx = region_alloc(&s->region, places, sizeof *dx);
 
     t->leaf = region_alloc(&s->region, places, sizeof *t->leaf);
     t->dx = region_alloc(&s->region, places, sizeof *t->dx);
     t->graph = adj_graph_new_with(ADJ_VERSION, &opts);
-    if (image == NULL || in == NULL || dx == NULL || t->leaf == NULL || t->dx == NULL ||
+    if (image == NULL || x == NULL || dx == NULL || t->leaf == NULL || t->dx == NULL ||
         t->graph == NULL)
         return ADJ_ENOMEM;
-    build_leaves(s, t, image, &c);
-    for (uint32_t id = 0; id < n->id && t->graph->status == ADJ_OK; id++) {
-        int k = adj_operand_position(n, n->graph->node[id]);
-        if (k >= 0 && is_inner_operand(n, k))
-            image[k] = copy_node(t->graph, n, n->in[k], image, in, &c);
-    }
-    t->y = copy_node(t->graph, n, n, image, in, &c);
-    if (t->y != NULL)
-        t->dy = adj_input(t->graph, "dy", t->y->type.dtype, t->y->type.shape);
+    t->graph->is_unmerged = s->report->is_unmerged;
+    const adj_status status = copy_closure(&s->closure, t->graph, &c, &s->region, image);
+    if (status != ADJ_OK)
+        return status;
+    for (int i = 0; i < n_first; i++)
+        t->leaf[i] = image[s->closure.leaf[i].node->id];
+    t->y = image[n->id];
+    t->dy = adj_input(t->graph, "dy", t->y->type.dtype, t->y->type.shape);
     if (t->graph->status == ADJ_OK)
-        build_gradient(t, n_first, in, dx);
+        build_gradient(t, n_first, x, dx);
     if (t->graph->status == ADJ_OK && s->order == 2)
-        raise_order(t, n_first, s->of, in, dx);
+        raise_order(t, n_first, s->of, x, dx);
     return t->graph->status;
 }
 
@@ -306,21 +244,6 @@ static adj_status open_memory(subject *s)
     return missing > 0 ? ADJ_ENOMEM : ADJ_OK;
 }
 
-static adj_status list_leaves(subject *s)
-{
-    const adj_node *n = s->node;
-    int *slot = region_alloc(&s->region, (size_t)n->n_in + 1, sizeof *slot);
-    if (slot == NULL)
-        return ADJ_ENOMEM;
-    for (int k = 0; k < n->n_in; k++)
-        if (is_leaf(n, k))
-            slot[s->n_leaf++] = k;
-    if (s->order == 2)
-        slot[s->n_leaf++] = -1;
-    s->slot = slot;
-    return ADJ_OK;
-}
-
 /* By node: constant in a leaf, linear, or neither. A node is linear in the leaf if one operand
  * alone depends on it, linearly, and the op is linear in that operand. A kink counts where the leaf
  * leads to it by an operand that the op is not linear in. */
@@ -365,7 +288,11 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
 {
     *s = (subject){.report = r, .node = node, .order = order, .of = of, .wide = ADJ_F64};
     s->region.allocator = r->region.allocator;
-    adj_status status = list_leaves(s);
+    int depth = 0;
+    adj_status status = closure_depth(node, &depth);
+    if (status == ADJ_OK)
+        status = open_closure(node, depth, &s->region, &s->closure);
+    s->n_leaf = s->closure.n_leaf + (order == 2);
     if (status == ADJ_OK)
         status = reference_backends(r->opts.debug.backends, &s->region, &s->backends);
     if (status == ADJ_OK)
@@ -377,7 +304,9 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
     const adj_graph *failed = s->tested.graph != NULL && s->tested.graph->status != ADJ_OK
                                   ? s->tested.graph
                                   : s->reference.graph;
-    if (status == ADJ_ESHAPE && s->tested.y != NULL) { /* of a gradient: y itself could be built */
+    const int has_values =
+        s->tested.dy != NULL && (failed == s->tested.graph || s->reference.dy != NULL);
+    if (status != ADJ_OK && status != ADJ_ENOMEM && has_values) { /* gradients cannot be built */
         s->wrong_type = gradcheck_text(r, "%s", adj_graph_message(failed));
         return ADJ_OK;
     }

@@ -39,21 +39,21 @@ static void spread_apart(int64_t n, double *x)
         x[i] /= 1 + 0x1p-6 - fabs(x[i]);
 }
 
-static void draw_leaf(subject *s, int leaf, int draw, int integer)
+static void draw_operand(subject *s, int leaf, int draw, int integer)
 {
     const double unit[2] = {0, 1}, range[2] = {-1, 1};
     double *x = s->x[leaf];
-    const adj_op *op = s->node->op;
+    const struct closure_leaf *l = leaf < s->closure.n_leaf ? &s->closure.leaf[leaf] : NULL;
     adj_dtype dtype = s->tested.leaf[leaf]->type.dtype;
     int64_t n = leaf_elems(s, leaf);
     int positive = 1;
 
     draw_uniform(s, x, n, range, draw, leaf);
-    if (s->slot[leaf] >= 0 && op->domain != NULL)
-        op->domain(s->node, s->slot[leaf], n, x);
+    if (l != NULL && l->reader->op->domain != NULL)
+        l->reader->op->domain(l->reader, l->as, n, x);
     else if (dtype == ADJ_I32)
         adj_spread(n, x, 0, 4);
-    else if (adj_is_half(dtype) && s->kinks[leaf] && !(op->flags & ADJ_OP_ELEMENTWISE))
+    else if (adj_is_half(dtype) && s->kinks[leaf] && !(s->node->op->flags & ADJ_OP_ELEMENTWISE))
         spread_apart(n, x);
     for (int64_t i = 0; i < n; i++) {
         x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
@@ -70,7 +70,7 @@ void draw_values(subject *s, int draw, int integer)
 {
     const double unit[2] = {0, 1}, range[2] = {-1, 1};
     for (int leaf = 0; leaf < s->n_leaf; leaf++)
-        draw_leaf(s, leaf, draw, integer);
+        draw_operand(s, leaf, draw, integer);
     draw_uniform(s, s->dy, s->n_y, integer ? unit : range, draw, DY_STREAM);
     for (int64_t i = 0; i < s->n_y; i++)
         s->dy[i] = integer ? small_power(s->dy[i]) : rounded(s->tested.dy->type.dtype, s->dy[i]);

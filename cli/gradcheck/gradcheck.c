@@ -120,7 +120,8 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
     } else {
         line[used] = '\0';
         repeat_option(line, size, "--model", o->graph.model);
-        repeat_number(line, size, "--node", adj_node_id(n), -1);
+        if (adj_node_operand_count(n) > 0) /* a leaf's row is of the whole model */
+            repeat_number(line, size, "--node", adj_node_id(n), -1);
         repeat_option(line, size, "--optimizer", o->graph.optimizer);
         repeat_option(line, size, "--attr", o->graph.op.attr);
         repeat_option(line, size, "--dtype", o->graph.op.dtype);
@@ -175,11 +176,10 @@ static json_t *real(double v)
 
 static const char *fault_name(adj_gradcheck_fault fault)
 {
-    static const char *const names[] = {[ADJ_FAULT_NONE] = "",
-                                        [ADJ_FAULT_RULE] = "rule",
-                                        [ADJ_FAULT_KERNEL] = "kernel",
-                                        [ADJ_FAULT_REFERENCE] = "reference",
-                                        [ADJ_FAULT_PLAN] = "plan"};
+    static const char *const names[] = {
+        [ADJ_FAULT_NONE] = "",         [ADJ_FAULT_RULE] = "rule",
+        [ADJ_FAULT_KERNEL] = "kernel", [ADJ_FAULT_REFERENCE] = "reference",
+        [ADJ_FAULT_PLAN] = "plan",     [ADJ_FAULT_GRAPH] = "graph"};
     return names[fault];
 }
 
@@ -305,9 +305,8 @@ static int check(gradcheck_opts *o, const compared *c)
     int single = o->graph.op.op != NULL || o->graph.node >= 0;
     adj_status failed = single ? adj_gradcheck_nodes(c->n_root, c->root, &options, &r)
                                : adj_gradcheck(c->root[0], &options, &r);
-    if (failed != ADJ_OK) /* an unknown backend is all that can still be wrong with the options */
-        status = complain("gradcheck", failed == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
-                          adj_gradcheck_message(r));
+    if (failed != ADJ_OK) /* the options were right */
+        status = complain("gradcheck", EXIT_FAILED, "%s", adj_gradcheck_message(r));
     else
         status = write_reports(o, r, files);
     adj_gradcheck_free(r);

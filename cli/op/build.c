@@ -165,11 +165,14 @@ static adj_node *example_operand(op_case *c, const adj_op *op, int n, adj_node *
     const char letter = op_letters(op)[n];
     const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
     const char *value = maker != NULL ? op_attrs_value(&c->attrs, op->operand[n]) : NULL;
-    if (value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-        op_attr_refuse(c, op->operand[n], value, "0 or 1");
-    const int is_made = value != NULL ? value[0] == '1' : letter == 'S';
-    return maker != NULL && is_made ? made(maker, op, in, attrs)
-                                    : operand(c, type_of(c, letter, attrs));
+    if (value != NULL && (strlen(value) != 1 || strchr("012", value[0]) == NULL))
+        op_attr_refuse(c, op->operand[n], value, "0, 1 or 2");
+    const char how = value != NULL ? value[0] : letter == 'S' ? '1' : '0';
+    adj_node *other[MAX_OPERANDS] = {NULL};
+    for (int k = 0; k < n && how == '2'; k++)
+        other[k] = in[k] != NULL ? operand(c, in[k]->type) : NULL;
+    return maker != NULL && how != '0' ? made(maker, op, how == '2' ? other : in, attrs)
+                                       : operand(c, type_of(c, letter, attrs));
 }
 
 static adj_node *build(op_case *c, const adj_op *op)

@@ -30,7 +30,7 @@ static adj_status add_node(compared *c, adj_node *y, int with_gradients)
 static adj_status add_op(compared *c, const op_args *args, int with_gradients)
 {
     adj_node *y = op_args_build(args, c->m.graph, &c->m.error);
-    c->usage = y == NULL;
+    c->usage = y == NULL && c->n_variant == 0; /* variants are the tool's own */
     return y != NULL ? add_node(c, y, with_gradients) : ADJ_EARG;
 }
 

@@ -98,7 +98,9 @@ static int list_rows(const adj_op *op, attr_row row[ROWS])
     }
     for (int i = 0; i < op->n_in && i < ADJ_NAMED_OPERANDS; i++)
         if (op->maker[i] != NULL)
-            row[n++] = (attr_row){op->operand[i], "1 computes it, 0 makes it an operand", NULL};
+            row[n++] =
+                (attr_row){op->operand[i],
+                           "1 computes it, 2 from others' values, 0 makes it an operand", NULL};
     return n;
 }
 

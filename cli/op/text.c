@@ -130,7 +130,8 @@ static void put_attr(const adj_node *n, const adj_attr *a, op_text *t)
     }
 }
 
-/* Is operand i computed by its maker, of n's own operands? */
+/* Returns 0 if operand i is not computed by its maker, 1 if it is, of n's own operands, 2: of
+ * others. */
 static int is_made(const adj_node *n, int i)
 {
     const adj_op *maker = n->op->maker[i];
@@ -141,7 +142,7 @@ static int is_made(const adj_node *n, int i)
     op_maker_operands(n->op, maker, from);
     for (int k = 0; k < maker->n_in; k++)
         if (by->in[k] != n->in[from[k]])
-            return 0;
+            return 2;
     return 1;
 }
 

@@ -55,6 +55,7 @@ adj_status run_passes(const pass_target *target, const adj_graph *from, int n_ro
         adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
         if (to == NULL)
             return ADJ_ENOMEM;
+        to->is_unmerged = from->is_unmerged;
         rewriting w = {.target = target, .from = g, .n_root = n_root, .root = root, .to = to};
         adj_status status = run_pass(p, root, n_image, image, &w);
         adj_graph_free(*out);

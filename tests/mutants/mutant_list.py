@@ -9,7 +9,7 @@ A list is a text file, a layer of the program; its blocks are faults, a "key val
   new TEXT            in its place
   why TEXT            what is wrong then, and for which inputs
   within TOOLS        gradcheck, compare, or both, if it is within their reach; else tests
-  blame WORD MORE...  what a report should say: rule, kernel, reference, plan, memory or pass, and words
+  blame WORD MORE...  what a report should say: rule, kernel, reference, plan, memory, pass or graph, and words
                       that stand in the same sentence; may be repeated, any is right
   run TOOL OPTIONS    a command of adjoint that should find it; may be repeated
   tests NAME...       unit tests that claim the file, such as ops/test_conv2d
@@ -27,7 +27,7 @@ TOOLS = ("gradcheck", "compare")
 ONCE = ("mutant", "file", "after", "old", "new", "why", "within", "tests", "needs")
 MANY = ("blame", "run")
 NEEDED = ("file", "old", "new", "why", "within", "tests")
-BLAMES = ("rule", "kernel", "reference", "plan", "memory", "pass")
+BLAMES = ("rule", "kernel", "reference", "plan", "memory", "pass", "graph")
 
 
 class ListError(Exception):

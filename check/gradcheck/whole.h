@@ -1,0 +1,63 @@
+/* whole.h - what whole.c and whole_blame.c share. */
+#ifndef ADJ_GRADCHECK_WHOLE_H
+#define ADJ_GRADCHECK_WHOLE_H
+
+#include "check/compare/compare.h"
+#include "gradcheck.h"
+
+enum { ALL = -1 };
+
+/* How a graph is copied. */
+enum {
+    COPY_STILL = 1,    /* what passes no gradient is an input */
+    COPY_NUDGED = 2,   /* something is added to every node that moves, or to one for its users */
+    COPY_UNMERGED = 4, /* equal nodes are not merged */
+    COPY_ALL = 8       /* of a gradient: that of every node is fetched */
+};
+
+/* A copy in float64 of what y needs. By id: the node's copy; the input that is added to it. */
+typedef struct {
+    adj_graph *graph;
+    adj_exec *exec;
+    adj_node **image, **nudge, *dy; /* dy: NULL without gradients */
+    const adj_node *split;          /* nudged for each user, by the user's id; NULL: none */
+    int as_built;                   /* without passes */
+} copy;
+
+/* Lists are by id of y's graph. */
+typedef struct {
+    adj_gradcheck_report *r;
+    region region;
+    const adj_node *y;
+    const adj_backend *const *backends;
+    uint64_t seed;
+    char *need, *moves;             /* y needs it; it depends on the floats of leaves */
+    int n_moved;                    /* that are no leaves */
+    double **x;                     /* values of leaves, and of what is held */
+    double **v, **dx;               /* directions; gradients */
+    double *dy, *value, *raw, loss; /* loss: L where nothing is moved */
+    adj_node **slope;               /* gradient's nodes that are gradients */
+    copy gradient, forward;
+} whole;
+
+int is_input(const adj_node *n);
+double *whole_numbers(whole *w, const adj_node *n);
+
+const adj_node *answering(const whole *w, const adj_node *u);
+adj_status copy_open(whole *w, copy *c, unsigned mode);
+void copy_close(copy *c);
+adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[]);
+adj_status copy_run(whole *w, copy *c, double h, int only);
+adj_status copy_get(whole *w, const copy *c, const adj_node *n, double *v);
+/* A copy with gradients, and its executor; fills slope. */
+adj_status open_gradient(whole *w, copy *c, unsigned mode);
+
+adj_status draw_along(whole *w, int id, double largest);
+adj_status differentiate(whole *w, int only, double scale, estimate *best);
+double along(const whole *w, int id, double *scale);
+int is_apart(double analytic, const estimate *e, double scale);
+
+/* whole_blame.c: why the gradient of node id is wrong. */
+adj_status whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence);
+
+#endif

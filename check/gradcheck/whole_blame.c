@@ -1,0 +1,202 @@
+/* whole_blame.c - where the gradients of a graph that is wrong as a whole go wrong.
+ *
+ * A node whose own check failed explains it. Else the graph as it was built is run without passes,
+ * then built without merging equal nodes: what makes it right is to blame. Else, from y on, the
+ * first node whose gradient differences contradict has got it from its users: a share is wrong,
+ * and the rule that made it is; or all are right, and their sum is wrong. */
+#include <math.h>
+
+#include "whole.h"
+
+/* The first row of a node that shows the rule or the reference wrong. */
+static const adj_gradcheck_row *failed_alone(const whole *w)
+{
+    for (int i = 0; i < w->r->n_row; i++) {
+        const adj_gradcheck_row *row = &w->r->row[i];
+        if (row->order == 1 && row->result == ADJ_GRADCHECK_FAIL &&
+            row->fault != ADJ_FAULT_KERNEL && row->fault != ADJ_FAULT_NONE && w->need[row->node])
+            return row;
+    }
+    return NULL;
+}
+
+/* Whether a copy of another kind has the right gradient. */
+static adj_status try_copy(whole *w, int id, const estimate *e, unsigned mode, int *is_right)
+{
+    copy c = {.as_built = 1};
+    double scale = 0;
+    adj_status status = open_gradient(w, &c, mode);
+    if (status == ADJ_OK)
+        status = copy_run(w, &c, 0, ALL);
+    if (status == ADJ_OK)
+        status = copy_get(w, &c, w->slope[id], w->dx[id]);
+    *is_right = status == ADJ_OK && !is_apart(along(w, id, &scale), e, scale);
+    copy_close(&c);
+    return status == ADJ_ENOMEM ? status : ADJ_OK;
+}
+
+static adj_status judge_moved(whole *w, int moved, int id, int *is_wrong)
+{
+    double scale;
+    estimate e;
+    const double analytic = along(w, id, &scale);
+    adj_status status = differentiate(w, moved, scale, &e);
+    *is_wrong = status == ADJ_OK && is_apart(analytic, &e, scale);
+    return status;
+}
+
+/* ---- the first node that is wrong ---- */
+
+static adj_status open_forward(whole *w, const adj_node *split)
+{
+    copy_close(&w->forward);
+    w->forward.split = split;
+    adj_status status = copy_open(w, &w->forward, COPY_STILL | COPY_NUDGED);
+    return status == ADJ_OK ? copy_plan(w, &w->forward, 1, &w->forward.image[w->y->id]) : status;
+}
+
+/* found: NULL if none is wrong. */
+static adj_status find_first(whole *w, const adj_node **found)
+{
+    *found = NULL;
+    copy_close(&w->gradient);
+    adj_status status = open_gradient(w, &w->gradient, COPY_ALL);
+    if (status == ADJ_OK)
+        status = copy_run(w, &w->gradient, 0, ALL);
+    for (int id = 0; id <= (int)w->y->id && status == ADJ_OK; id++)
+        if (w->moves[id])
+            status = copy_get(w, &w->gradient, w->slope[id], w->dx[id]);
+    if (status == ADJ_OK)
+        status = open_forward(w, NULL);
+    for (int id = (int)w->y->id - 1; id >= 0 && status == ADJ_OK && *found == NULL; id--) {
+        int is_wrong = 0;
+        const adj_node *n = w->y->graph->node[id];
+        if (answering(w, n) == n && w->moves[id] &&
+            (w->v[id] != NULL || (status = draw_along(w, id, 0)) == ADJ_OK))
+            status = judge_moved(w, id, id, &is_wrong);
+        if (is_wrong)
+            *found = n;
+    }
+    return status;
+}
+
+/* ---- the user that made a wrong share of it ---- */
+
+/* The share that u's rule gives n; NULL: none. */
+static adj_node *share_of(whole *w, const adj_node *u, const adj_node *n)
+{
+    adj_node **dx = region_alloc(&w->region, (size_t)u->n_in + 1, sizeof *dx), *sum = NULL;
+    if (dx == NULL || w->slope[u->id] == NULL || u->op->grad == NULL)
+        return NULL;
+    u->op->grad(w->gradient.image[u->id], w->slope[u->id], dx);
+    for (int k = 0; k < u->n_in; k++)
+        if (u->in[k] == n && dx[k] != NULL)
+            sum = sum != NULL ? adj_add(sum, dx[k]) : dx[k];
+    return sum;
+}
+
+static adj_status judge_share(whole *w, const adj_node *u, const adj_node *n, int *is_wrong)
+{
+    adj_node *share = share_of(w, u, n);
+    double *kept = w->v[u->id];
+    adj_status status = share != NULL ? copy_plan(w, &w->gradient, 1, &share) : ADJ_OK;
+    if (share != NULL && status == ADJ_OK)
+        status = copy_run(w, &w->gradient, 0, ALL);
+    if (share != NULL && status == ADJ_OK)
+        status = copy_get(w, &w->gradient, share, w->dx[n->id]);
+    for (int64_t i = 0; share == NULL && i < node_elems(n); i++)
+        w->dx[n->id][i] = 0;
+    w->v[u->id] = w->v[n->id];
+    if (status == ADJ_OK)
+        status = judge_moved(w, (int)u->id, (int)n->id, is_wrong);
+    w->v[u->id] = kept;
+    return status;
+}
+
+/* *culprit: the user, or NULL if all shares are right. */
+static adj_status find_user(whole *w, const adj_node *n, const adj_node **culprit)
+{
+    const adj_node *held = NULL;
+    int n_user = 0;
+    adj_status status = ADJ_OK;
+    *culprit = NULL;
+    for (uint32_t id = n->id + 1; id <= w->y->id; id++) {
+        const adj_node *u = w->y->graph->node[id];
+        if (!w->need[id] || adj_operand_position(u, n) < 0 || answering(w, u) != u)
+            continue;
+        *culprit = u;
+        n_user++;
+        held = stops_gradient(u) && u->op->grad != NULL ? u : held;
+    }
+    if (n_user < 2)
+        return ADJ_OK;
+    *culprit = NULL;
+    status = open_forward(w, n);
+    for (uint32_t id = n->id + 1; id <= w->y->id && status == ADJ_OK && *culprit == NULL; id++) {
+        const adj_node *u = w->y->graph->node[id];
+        int is_wrong = 0;
+        if (w->need[id] && adj_operand_position(u, n) >= 0 && !stops_gradient(u) &&
+            answering(w, u) == u)
+            status = judge_share(w, u, n, &is_wrong);
+        *culprit = is_wrong ? u : NULL;
+    }
+    *culprit = *culprit != NULL ? *culprit : held;
+    return status;
+}
+
+static adj_status locate(whole *w, adj_gradcheck_fault *fault, const char **sentence)
+{
+    const adj_node *n = NULL, *user = NULL;
+    adj_status status = find_first(w, &n);
+    if (status == ADJ_OK && n != NULL)
+        status = find_user(w, n, &user);
+    if (status != ADJ_OK || n == NULL)
+        return status;
+    *fault = user != NULL ? ADJ_FAULT_RULE : ADJ_FAULT_GRAPH;
+    if (user != NULL)
+        *sentence = gradcheck_text(w->r,
+                                   "from the result down, the gradient of %%%d %s is the first "
+                                   "that differences contradict "
+                                   "-> fault is in the gradient rule of %s (%%%d)%s",
+                                   (int)n->id, n->op->name, user->op->name, (int)user->id,
+                                   stops_gradient(user) ? ", which passes none by definition" : "");
+    else
+        *sentence = gradcheck_text(
+            w->r,
+            "what the users of %%%d %s hand down is right, the sum of it is wrong -> fault is in "
+            "the gradient graph (adj_grad)",
+            (int)n->id, n->op->name);
+    return ADJ_OK;
+}
+
+adj_status whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence)
+{
+    const adj_gradcheck_row *alone = failed_alone(w);
+    int is_right = 0;
+    double scale;
+    estimate e;
+    *fault = ADJ_FAULT_NONE;
+    *sentence = "the gradient graph is wrong; where is unknown";
+    if (alone != NULL) {
+        *fault = alone->fault;
+        *sentence =
+            gradcheck_text(w->r, "%s %s fails alone: %s", alone->name, alone->op, alone->blame);
+        return w->r->status;
+    }
+    along(w, id, &scale);
+    adj_status status = differentiate(w, id, scale, &e);
+    if (status == ADJ_OK && (status = try_copy(w, id, &e, 0, &is_right)) == ADJ_OK && is_right) {
+        *fault = ADJ_FAULT_PLAN;
+        *sentence = "the graph as it was built, without passes, is right -> fault is in a pass; "
+                    "adj_compare names it";
+        return ADJ_OK;
+    }
+    if (status == ADJ_OK)
+        status = try_copy(w, id, &e, COPY_UNMERGED, &is_right);
+    if (status == ADJ_OK && is_right) {
+        *fault = ADJ_FAULT_GRAPH;
+        *sentence = "right where equal nodes are not merged -> fault is in the " MERGED;
+        return ADJ_OK;
+    }
+    return status == ADJ_OK ? locate(w, fault, sentence) : status;
+}
