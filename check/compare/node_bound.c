@@ -177,14 +177,15 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
 }
 
 /* The RMS error that rounding gives an element y. The result is stored to the nearest number. Each
- * partial sum is rounded on a random walk to drift, |y| or what stands for it, whose steps add up
- * to size; walks that stray from their line, and steps that repeat, err by a power of length more.
- */
-static double noise_of(const bound_case *c, const rounding *r, double length, double y,
-                       double drift, double size)
+ * partial sum is rounded on a random walk to y, whose steps add up to size; what is no sum has size
+ * for y. Walks of sums that stray from their line, and steps that repeat, err by a power of length
+ * more. */
+static double noise_of(const bound_case *c, const rounding *r, int is_sum, double length, double y,
+                       double size)
 {
     const double ulp = ulp_of(is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype, y);
-    const double walk = r->of_sums * sqrt(sqrt(length) * (length * drift * drift + size * size));
+    const double end = is_sum ? y : size, stray = is_sum ? sqrt(length) : 1;
+    const double walk = r->of_sums * sqrt(stray * (length * end * end + size * size));
     return sqrt(ulp * ulp / 12 + walk * walk) + r->of_terms * size + r->smallest;
 }
 
@@ -220,7 +221,7 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         const double y = fabs(adj_load(e->dtype, e->expected, i));
         const double size = is_sum ? magnitude[i] : max;
-        e->noise[i] = noise_of(c, &r, length, y, is_sum ? y : max, size);
+        e->noise[i] = noise_of(c, &r, is_sum, length, y, size);
         e->bound[i] = r.stored * y + r.inside * size * (is_sum ? 1 : INSIDE) + r.smallest;
     }
     describe_bound(c, is_sum, length, e);
