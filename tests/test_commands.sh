@@ -44,7 +44,7 @@ of_document() {
 of_help() {
     "$binaries/adjoint" help "$1" | sed -n '/^Examples:/,$s/^  \([^ ].*\)/adjoint help '"$1"'	\1/p'
 }
-for page in README.md docs/*.md docs/*/*.md; do
+for page in README.md docs/*/*.md; do
     [ "$page" = docs/reference/command-line.md ] || of_document "$page" # that one is adjoint help, which follows
 done >"$top/lines"
 "$binaries/adjoint" help | sed -n '/^Examples:/,$s/^  \([^ ].*\)/adjoint help	\1/p' >>"$top/lines"

@@ -16,7 +16,7 @@ bytes=$(wc -c <README.md)
 [ "$bytes" -le 6144 ] || complain "README.md has $bytes bytes, expected at most 6144"
 
 # A link leads to a file, and what is behind its # to a heading there, in the form that pages on the web give it.
-for file in README.md CHANGELOG.md docs/*.md docs/*/*.md; do
+for file in README.md CHANGELOG.md docs/*/*.md; do
     grep -o ']([^)]*)' "$file" | sed 's/^](//; s/)$//' | while read -r link; do
         target=$(dirname "$file")/${link%%#*}
         [ "${link#\#}" = "$link" ] || target=$file
@@ -51,7 +51,7 @@ done >"$top/long"
 [ ! -s "$top/long" ] || complain "these sentences have more than 30 words: $(cat "$top/long")"
 
 # Dates, commits and processors belong to bench/ and CHANGELOG.md, and processors to rows of the two tables of speed.
-grep -n '' README.md docs/*.md docs/*/*.md | sed -E 's#\]\([^)]*\)#]#g' |
+grep -n '' README.md docs/*/*.md | sed -E 's#\]\([^)]*\)#]#g' |
     grep -E '[0-9]{4}-[0-9]{2}-[0-9]{2}|\b([0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]{5,}\b|EPYC|Xeon|Ryzen|Zen [0-9]' |
     grep -vE '^(README|docs/internals/performance)\.md:[0-9]+:\| (AMD|Intel) ' >"$top/dated" || true
 [ ! -s "$top/dated" ] || complain "a date, a commit or a processor: $(cat "$top/dated")"
@@ -68,7 +68,7 @@ done >"$top/missing"
 [ ! -s "$top/missing" ] || complain "docs/reference/environment.md lacks $(tr '\n' ' ' <"$top/missing")"
 
 # Command lines are indented lines "adjoint COMMAND ...", to their comment or end.
-sed -nE 's|^    (build/)?adjoint ([a-z]+) ([^#]*).*|\2 \3|p' README.md docs/*.md docs/*/*.md >"$top/commands"
+sed -nE 's|^    (build/)?adjoint ([a-z]+) ([^#]*).*|\2 \3|p' README.md docs/*/*.md >"$top/commands"
 while read -r command words; do
     [ -e "$top/$command.help" ] || "$BUILD/adjoint" "$command" --help >"$top/$command.help" 2>&1 ||
         complain "there is no adjoint $command"
@@ -95,11 +95,15 @@ grep -oE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\
     grep -vxF -f "$top/ops" >"$top/missing" || true
 [ ! -s "$top/missing" ] || complain "adjoint ops lacks $(tr '\n' ' ' <"$top/missing")"
 
-# Each fenced listing of docs/checking.md is what the command above it prints: * is any text, a line ... any lines.
+# Each fenced listing of docs/guide/comparing-backends.md is what the command above it prints: * is any text, a line ... any lines.
 awk -v top="$top" '/^    / { command = substr($0, 5) }
-    /^```/ && !inside { inside = 1; file = top "/listing" ++n; print command >(file ".command"); next }
-    /^```/ { inside = 0 }
-    inside { print >file }' docs/checking.md
+    /^```/ {
+        inside = !inside
+        file = inside && $0 == "```" ? top "/listing" ++n : ""
+        if (file != "") print command >(file ".command")
+        next
+    }
+    file != "" { print >file }' docs/guide/comparing-backends.md
 for command in "$top"/listing*.command; do
     words=$(sed "s|^adjoint|build/adjoint|; s|^build|$BUILD|" "$command")
     # shellcheck disable=SC2086 # words
@@ -125,9 +129,9 @@ for command in "$top"/listing*.command; do
                 j++; any = 0
             }
             if (!any && j <= m) { print "printed:  " got[j]; exit 1 }
-        }' "${command%.command}" "$top/printed" || complain "a listing of docs/checking.md is not what is printed: $(cat "$command")"
+        }' "${command%.command}" "$top/printed" || complain "a listing of docs/guide/comparing-backends.md is not what is printed: $(cat "$command")"
 done
-[ -e "$top/listing2.command" ] || complain "docs/checking.md has no two listings"
+[ -e "$top/listing2.command" ] || complain "docs/guide/comparing-backends.md has no two listings"
 
 # Each listing names its file: ```c file=train.c
 awk -v top="$top" '/^```c file=/ { file = top "/" substr($0, 11); next } /^```/ { file = "" }
@@ -184,6 +188,8 @@ listing inside
 for said in 'conv2 [14, 14, 32]: channel ' '1 depends most on the pixel in row '; do
     grep -qF "$said" "$top/out" || complain "the guide's inside.c says $(cat "$top/out"), not \"$said\""
 done
+listing check
+listing compare
 listing finetune
 "$BUILD/adjoint" convert "$top/digits.safetensors" "$top/weights.h" >"$top/out"
 listing deploy

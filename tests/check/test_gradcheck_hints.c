@@ -120,7 +120,7 @@ Test(gradcheck_hints, words)
         expect_words(i, &cases[i]);
 }
 
-/* The example of docs/checking.md is what is printed. */
+/* The example of docs/guide/checking-gradients.md is what is printed. */
 Test(gradcheck_hints, readme)
 {
     static char readme[1 << 16];
@@ -129,7 +129,7 @@ Test(gradcheck_hints, readme)
                           .filter = "3,3,8,2",
                           .attr = "data_format=NCHW"};
     const adj_gradcheck_opts o = {.seed = 42, .threads = 1};
-    FILE *f = fopen("docs/checking.md", "r");
+    FILE *f = fopen("docs/guide/checking-gradients.md", "r");
     cr_assert_not_null(f);
     readme[fread(readme, 1, sizeof readme - 1, f)] = '\0';
     fclose(f);
@@ -149,7 +149,7 @@ Test(gradcheck_hints, readme)
     int details = 0;
     for (char *line = strtok(printed, "\n"); line != NULL; line = strtok(NULL, "\n"))
         if (strncmp(line, "   ", 3) == 0) {
-            cr_expect_not_null(strstr(readme, line), "not in docs/checking.md: %s", line);
+            cr_expect_not_null(strstr(readme, line), "checking-gradients.md lacks: %s", line);
             details++;
         }
     cr_expect_eq(details, 4);
