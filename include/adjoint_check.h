@@ -268,7 +268,7 @@ typedef struct {
      * of what rounding gives each of them. Above noise_limit is wrong, though each element may be
      * within its bound. NAN: not measured, as of fewer than 16 values. */
     double rms, noise, noise_limit;
-    int64_t distinct;
+    int64_t distinct; /* different expected values */
     /* The mean error, in units as above and positive away from 0, over noise. Beyond 0.5 on either
      * side, 128 values of a half type or more are wrong: the kernel truncates. */
     double bias;
