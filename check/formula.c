@@ -127,9 +127,11 @@ static double leaky_relu_grad(args a) { return a.x[1] > 0 ? a.x[0] : factor(a) *
 /* ---- arithmetic ---- */
 
 static double add(args a) { return a.x[0] + a.x[1]; }
+static double softplus(args a) { return a.x[0] > 30 ? a.x[0] : log1p(exp(a.x[0])); }
 static double sub(args a) { return a.x[0] - a.x[1]; }
 static double mul(args a) { return a.x[0] * a.x[1]; }
 static double quotient(args a) { return a.x[0] / a.x[1]; }
+static double power(args a) { return pow(a.x[0], a.x[1]); }
 static double maximum(args a) { return isnan(a.x[1]) ? a.x[1] : max_or_nan(a.x[0], a.x[1]); }
 static double minimum(args a) { return isnan(a.x[1]) ? a.x[1] : min_or_nan(a.x[0], a.x[1]); }
 static double equal(args a) { return a.x[0] == a.x[1]; }
@@ -153,6 +155,7 @@ static const formula elementwise[] = {
     {&adj_op_clip, .at = clip},
     {&adj_op_elu, .at = elu},
     {&adj_op_gelu, .at = gelu},
+    {&adj_op_softplus, .at = softplus},
     {&adj_op_sigmoid_grad, .at = sigmoid_grad},
     {&adj_op_tanh_grad, .at = tanh_grad},
     {&adj_op_silu_grad, .at = silu_grad},
@@ -168,6 +171,7 @@ static const formula elementwise[] = {
     {&adj_op_sub, .at = sub},
     {&adj_op_mul, .at = mul},
     {&adj_op_div, .at = quotient},
+    {&adj_op_pow, .at = power},
     {&adj_op_maximum, .at = maximum},
     {&adj_op_minimum, .at = minimum},
     {&adj_op_equal, .at = equal},

@@ -297,6 +297,23 @@ static void dropout(const adj_node *n, double *const in[], double *y)
     }
 }
 
+static void argmax(const adj_node *n, double *const in[], double *y)
+{
+    const adj_shape s = n->in[0]->type.shape;
+    const int64_t axis = ((const adj_axis_attrs *)n->attrs)->axis, size = s.dim[axis];
+    int64_t inner = 1;
+    for (int64_t d = axis + 1; d < s.rank; d++)
+        inner *= s.dim[d];
+    for (int64_t i = 0; i < node_elems(n); i++) {
+        const double *x = in[0] + i / inner * size * inner + i % inner;
+        int64_t best = size - 1;
+        for (int64_t k = size - 2; k >= 0; k--) /* the first of equal elements, and of NaNs */
+            if (isnan(x[k * inner]) || x[k * inner] >= x[best * inner])
+                best = k;
+        y[i] = (double)best;
+    }
+}
+
 static void all_finite(const adj_node *n, double *const in[], double *y)
 {
     y[0] = 1;
@@ -326,6 +343,7 @@ const formula array_formulas[] = {
     {&adj_op_reduce_sum, .whole = reduce_sum},
     {&adj_op_reduce_mean, .whole = reduce_mean},
     {&adj_op_reduce_max, .whole = reduce_max},
+    {&adj_op_argmax, .whole = argmax},
     {&adj_op_matmul, .element = matmul},
     {&adj_op_softmax, .whole = softmax},
     {&adj_op_log_softmax, .whole = log_softmax},

@@ -43,11 +43,11 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
     if (m->logits != NULL) {
         m->images = adj_find(g, "images");
         m->labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
-        m->loss = adj_loss_softmax(m->logits, m->labels);
+        m->loss = adj_loss_softmax(m->logits, m->labels, NULL);
     }
     if (m->loss != NULL && optimizer != NULL) {
-        m->lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-        m->updates = adj_training_updates(m->loss, m->lr, optimizer);
+        m->lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
+        m->updates = adj_training_updates(m->loss, optimizer);
     }
     adj_status status = adj_graph_status(g);
     return status == ADJ_OK ? ADJ_OK : adj_error_set(&m->error, status, "%s", adj_graph_message(g));

@@ -26,8 +26,8 @@ static adj_node *autoencoder(adj_node *x)
     const adj_conv_layer c2 = {.filters = 32, .stride = {2}, .padding = ADJ_SAME};
     adj_node *h = adj_relu(adj_layer_conv2d(x, "down1", &c1));
     h = adj_relu(adj_layer_conv2d(h, "down2", &c2));
-    h = adj_label(adj_layer_dense(h, "code", 16), "code");
-    h = adj_relu(adj_layer_dense(h, "back", 7 * 7 * 32));
+    h = adj_label(adj_layer_dense(h, "code", 16, NULL), "code");
+    h = adj_relu(adj_layer_dense(h, "back", 7 * 7 * 32, NULL));
     h = adj_reshape(h, (adj_shape){4, {BATCH, 7, 7, 32}});
     h = adj_relu(up(h, "up1/w", 16));
     return adj_sigmoid(up(h, "up2/w", 1));
@@ -64,16 +64,15 @@ int main(void)
     static int64_t order[TRAIN];
     const adj_shape shape = {4, {BATCH, 28, 28, 1}};
     float error = 0;
-    const float rate = 0.002F;
 
     adj_graph *g = adj_graph_new();
     adj_node *images = adj_input(g, "images", ADJ_F32, shape), *drawn = autoencoder(images);
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_reduce_mean(adj_square(adj_sub(drawn, images)), (adj_axes){.n = ADJ_ALL});
     adj_node *const fetch[] = {loss, drawn};
     adj_exec *e;
     if (adj_exec_new(
-            g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch, .updates = adj_adam(loss, lr)}, &e))
+            g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch, .updates = adj_adam(loss, 0.002)},
+            &e))
         return failed(adj_exec_message(e));
     adj_dataset *digits;
     if (adj_dataset_digits(ADJ_TRAIN, TRAIN, 1, &digits))
@@ -89,7 +88,6 @@ int main(void)
                     digits->images[order[step % STEPS * BATCH + i / PIXELS] * PIXELS + i % PIXELS] /
                 255;
         adj_set(e, images, x, sizeof x);
-        adj_set(e, lr, &rate, sizeof rate);
         if (adj_run(e) || adj_get(e, loss, &error, sizeof error) || adj_get(e, drawn, y, sizeof y))
             return failed(adj_exec_message(e));
         if (step % STEPS == STEPS - 1)

@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     /* One graph: loss and the gradient of every parameter. */
     adj_graph *g = adj_graph_new();
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
-    adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &o), labels);
+    adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &o), labels, NULL);
     adj_node *params[MAX_FETCH], *fetch[MAX_FETCH + 1];
     int n = adj_trainable(loss, MAX_FETCH, params);
     if (n > MAX_FETCH || adj_grad(loss, NULL, n, params, fetch) != ADJ_OK)

@@ -20,7 +20,7 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
                                            training && !adj_name_matches(user, "bn1/gamma")};
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &c1), "bn1", &norm));
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv2", &c2), "bn2", &norm));
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 
 static int failed(const char *why) { return fprintf(stderr, "finetune: %s\n", why), 1; }

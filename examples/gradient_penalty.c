@@ -22,7 +22,7 @@ static adj_node *network(adj_node *x)
     const adj_conv_layer c2 = {.filters = 24, .kernel = {5}, .stride = {2}, .padding = ADJ_SAME};
     adj_node *h = adj_tanh(adj_layer_conv2d(x, "conv1", &c1));
     h = adj_tanh(adj_layer_conv2d(h, "conv2", &c2));
-    return adj_layer_dense(h, "logits", 10);
+    return adj_layer_dense(h, "logits", 10, NULL);
 }
 
 static int failed(const char *why) { return fprintf(stderr, "gradient_penalty: %s\n", why), 1; }
@@ -32,14 +32,12 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
     static float x[BATCH * 28 * 28], slope_now;
     static int32_t label[BATCH];
     static int64_t order[TRAIN], right;
-    const float rate = 0.002F;
     adj_error error = {0};
 
     adj_graph *g = adj_graph_new();
     adj_node *images = adj_input(g, "images", ADJ_F32, shape), *by_image;
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *logits = network(images), *loss = adj_loss_softmax(logits, labels);
+    adj_node *logits = network(images), *loss = adj_loss_softmax(logits, labels, NULL);
 
     /* The loss is a mean over the batch: times BATCH it is the sum of the images' own losses. */
     adj_grad(adj_scale(loss, BATCH), NULL, 1, &images, &by_image);
@@ -50,7 +48,7 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
     adj_exec *e, *test;
     adj_node *const fetch[] = {logits, slope};
     const adj_exec_opts step_opts = {
-        .n_fetch = 1, .fetch = &total, .updates = adj_adam(total, lr), .seed = 1};
+        .n_fetch = 1, .fetch = &total, .updates = adj_adam(total, 0.002), .seed = 1};
     if (adj_exec_new(g, &step_opts, &e))
         return failed(adj_exec_message(e));
     if (adj_exec_new(g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch}, &test))
@@ -61,7 +59,6 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
         adj_batch(train_set, order, step % STEPS * BATCH, shape, x, label, NULL);
         adj_set(e, images, x, sizeof x);
         adj_set(e, labels, label, sizeof label);
-        adj_set(e, lr, &rate, sizeof rate);
         if (adj_run(e))
             return failed(adj_exec_message(e));
     }

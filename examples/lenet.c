@@ -14,7 +14,7 @@ static adj_node *lenet(adj_node *x)
     const adj_conv_layer c2 = {.filters = 64, .kernel = {5}, .padding = ADJ_SAME};
     adj_node *h = adj_max_pool(adj_relu(adj_layer_conv2d(x, "conv1", &c1)), &half);
     h = adj_max_pool(adj_relu(adj_layer_conv2d(h, "conv2", &c2)), &half);
-    return adj_layer_dense(adj_relu(adj_layer_dense(h, "fc1", 128)), "logits", 10);
+    return adj_layer_dense(adj_relu(adj_layer_dense(h, "fc1", 128, NULL)), "logits", 10, NULL);
 }
 
 static int failed(const char *why) { return fprintf(stderr, "lenet: %s\n", why), 1; }
@@ -31,9 +31,8 @@ int main(void)
     adj_graph *g = adj_graph_new();
     adj_node *images = adj_input(g, "images", ADJ_F32, shape);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *logits = lenet(images), *loss = adj_loss_softmax(logits, labels);
-    adj_updates *updates = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_node *logits = lenet(images), *loss = adj_loss_softmax(logits, labels, NULL);
+    adj_updates *updates = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.9});
 
     /* Two plans of it: a training step, and predictions. */
     adj_exec *train, *test;
@@ -50,11 +49,10 @@ int main(void)
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
-            const float rate = (float)adj_schedule_rate(&cosine, epoch * STEPS + step);
             adj_batch(train_set, order, step * BATCH, shape, x, label, NULL);
             adj_set(train, images, x, sizeof x);
             adj_set(train, labels, label, sizeof label);
-            adj_set(train, lr, &rate, sizeof rate);
+            adj_set_lr(train, adj_schedule_rate(&cosine, epoch * STEPS + step));
             if (adj_run(train) || adj_get(train, loss, &loss_now, sizeof loss_now))
                 return failed(adj_exec_message(train));
         }

@@ -14,7 +14,7 @@ enum { STEPS = TRAIN / BATCH };
 typedef struct { /* a graph and its plan, and the leaves that get values */
     adj_graph *g;
     adj_exec *e;
-    adj_node *images, *labels, *lr, *logits, *loss;
+    adj_node *images, *labels, *logits, *loss;
     adj_shape shape;
 } net;
 
@@ -35,11 +35,10 @@ static adj_status net_new(net *m, int training)
     m->shape = adj_node_type(m->images).shape;
     if (training) {
         m->labels = adj_input(m->g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-        m->lr = adj_input(m->g, "lr", ADJ_F32, (adj_shape){0});
-        m->loss = adj_loss_softmax(m->logits, m->labels);
+        m->loss = adj_loss_softmax(m->logits, m->labels, NULL);
         /* Holds the running statistics' next values as well, which the layers have added. */
         opts.updates = adj_training_updates(
-            m->loss, m->lr, &(adj_optimiser_opts){.momentum = 0.9, .weight_decay = 1e-4});
+            m->loss, &(adj_optimiser_opts){.momentum = 0.9, .weight_decay = 1e-4});
         opts.fetch = &m->loss;
     }
     return adj_exec_new(m->g, &opts, &m->e);
@@ -62,11 +61,11 @@ static adj_status train_epoch(net *m, const adj_dataset *d, int epoch, float *me
     *mean = 0;
     adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
     for (int step = 0; step < STEPS; step++) {
-        float loss, rate = (float)adj_schedule_rate(&schedule, epoch * STEPS + step);
+        float loss;
         adj_batch(d, order, step * BATCH, m->shape, x, label, NULL);
         adj_set(m->e, m->images, x, sizeof x);
         adj_set(m->e, m->labels, label, sizeof label);
-        adj_set(m->e, m->lr, &rate, sizeof rate);
+        adj_set_lr(m->e, adj_schedule_rate(&schedule, epoch * STEPS + step));
         adj_status status = adj_run(m->e);
         if (status != ADJ_OK || (status = adj_get(m->e, m->loss, &loss, sizeof loss)) != ADJ_OK)
             return status;

@@ -18,7 +18,7 @@ static adj_node *net_of_images(adj_node *x, int64_t classes, int training, void 
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &c1), "bn1", &norm));
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv2", &c2), "bn2", &norm));
     x = adj_layer_dropout(adj_global_avg_pool(x, ADJ_NHWC), "dropout", 0.1, training);
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 static const adj_net net = {.name = "of images", .build = net_of_images};
 

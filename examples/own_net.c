@@ -14,7 +14,7 @@ static adj_node *small_net(adj_node *x, int64_t classes, int training, void *use
     (void)user;
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &c1), "bn1", &norm));
     x = adj_relu(adj_layer_conv2d(adj_max_pool(x, &half), "conv2", &c2));
-    return adj_layer_dense(adj_max_pool(x, &half), "logits", classes);
+    return adj_layer_dense(adj_max_pool(x, &half), "logits", classes, NULL);
 }
 
 static int print_epoch(void *user, const adj_fit_progress *p)

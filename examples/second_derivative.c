@@ -19,7 +19,7 @@ static adj_node *network(adj_node *x)
 
     adj_node *h = adj_avg_pool(adj_tanh(adj_layer_conv2d(x, "conv1", &c1)), &half);
     h = adj_tanh(adj_layer_conv2d(h, "conv2", &c2));
-    return adj_layer_dense(h, "logits", 3);
+    return adj_layer_dense(h, "logits", 3, NULL);
 }
 
 /* The first derivative at w + step * v. */
@@ -41,7 +41,7 @@ int main(void)
     adj_node *x = adj_input(g, "images", ADJ_F64, (adj_shape){4, {BATCH, 8, 8, 1}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *v = adj_input(g, "v", ADJ_F64, (adj_shape){4, {3, 3, 2, 3}});
-    adj_node *loss = adj_loss_softmax(network(x), labels);
+    adj_node *loss = adj_loss_softmax(network(x), labels, NULL);
 
     /* dw = d loss / d w, then H v = d <dw, v> / d w: no H is ever formed. */
     adj_node *w = adj_find(g, "conv2/w"), *dw, *hv;

@@ -59,23 +59,21 @@ int main(void)
     adj_graph *g = adj_graph_new();
     adj_node *images = adj_input(g, "images", ADJ_F32, (adj_shape){4, {BATCH, SIZE, SIZE, 1}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {PIXELS}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *logits = network(images), *loss = adj_loss_softmax(logits, labels);
+    adj_node *logits = network(images), *loss = adj_loss_softmax(logits, labels, NULL);
 
     adj_exec *train, *test;
     if (adj_exec_new(g,
-                     &(adj_exec_opts){.n_fetch = 1, .fetch = &loss, .updates = adj_adam(loss, lr)},
+                     &(adj_exec_opts){.n_fetch = 1, .fetch = &loss, .updates = adj_adam(loss, 0)},
                      &train))
         return failed(adj_exec_message(train));
     if (adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &logits}, &test))
         return failed(adj_exec_message(test));
 
     for (int step = 0; step < STEPS; step++) {
-        const float rate = (float)adj_schedule_rate(&cosine, step);
         draw_batch(&state, x, label);
         adj_set(train, images, x, sizeof x);
         adj_set(train, labels, label, sizeof label);
-        adj_set(train, lr, &rate, sizeof rate);
+        adj_set_lr(train, adj_schedule_rate(&cosine, step));
         if (adj_run(train) || adj_get(train, loss, &loss_now, sizeof loss_now))
             return failed(adj_exec_message(train));
         if (step % 50 == 49)

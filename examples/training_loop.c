@@ -8,6 +8,7 @@
 
 #include "adjoint_data.h"
 #include "adjoint_nn.h"
+#include "adjoint_ops_grad.h"
 
 enum { BATCH = 50, TRAIN = 4000, TEST = 1000, STEPS = TRAIN / BATCH, EPOCHS = 6, MAX_PARAMS = 32 };
 static const double enough = 0.9;
@@ -22,7 +23,7 @@ static adj_node *network(adj_graph *g, int training)
     adj_node *h = adj_input(g, "images", ADJ_F32, (adj_shape){4, {BATCH, 28, 28, 1}});
     h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "conv1", &c1), "bn1", &norm));
     h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "conv2", &c2), "bn2", &norm));
-    return adj_layer_dense(h, "logits", 10);
+    return adj_layer_dense(h, "logits", 10, NULL);
 }
 
 /* RMSprop: v := 0.9 v + 0.1 dw^2, w := w - rate dw / (sqrt(v) + 1e-5), v a state beside each w. The
@@ -65,7 +66,7 @@ int main(void)
     adj_node *logits = network(g, 1), *norm, *predicted = network(for_test, 0);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *rate = adj_input(g, "rate", ADJ_F32, (adj_shape){0});
-    adj_node *loss = adj_loss_softmax(logits, labels);
+    adj_node *loss = adj_loss_softmax(logits, labels, NULL);
     adj_updates *updates = rmsprop(g, loss, rate, &norm);
 
     adj_exec *train, *test;

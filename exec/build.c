@@ -191,15 +191,15 @@ static void fill_with_nan(const adj_exec *e)
             memset(s->data, 0xff, s->bytes);
 }
 
-/* Draws every param and state; the stream is the name's hash, so that a parameter starts the same
- * in every graph. Of the leaves only inputs are not set now. */
+/* Draws every param, state and scalar input; the stream is the name's hash, so that a parameter
+ * starts the same in every graph. The other inputs are not set now. */
 static void draw_parameters(adj_exec *e)
 {
     for (int i = 0; i < e->plan.n_leaf; i++) {
         const leaf *l = &e->plan.leaf[i];
         const adj_leaf_attrs *a = l->node->attrs;
-        e->run.version[i] = l->node->op != &adj_op_input;
-        if (!(l->node->op->flags & ADJ_OP_KEPT))
+        e->run.version[i] = l->node->op == &adj_op_const || a->is_drawn;
+        if (l->node->op == &adj_op_const || !a->is_drawn)
             continue;
         uint64_t stream = hash_text(HASH_START, adj_node_name(l->node));
         adj_draw(l->node->type.dtype, leaf_data(&e->plan, l), adj_shape_elems(l->node->type.shape),

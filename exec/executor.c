@@ -52,6 +52,11 @@ adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
     return status;
 }
 
+adj_graph *adj_exec_graph(const adj_exec *e)
+{
+    return e != NULL ? (adj_graph *)e->plan.user : NULL;
+}
+
 const char *adj_exec_message(const adj_exec *e)
 {
     return e != NULL ? e->message : "adj_exec_new: out of memory";

@@ -73,6 +73,18 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
     return ADJ_OK;
 }
 
+adj_status adj_get_scalar(adj_exec *e, const adj_node *node, double *value)
+{
+    double element = 0;
+    if (e == NULL || value == NULL)
+        return ADJ_EARG;
+    const size_t bytes = node != NULL ? adj_dtype_size(node->type.dtype) : 0;
+    const adj_status status = adj_get(e, node, &element, bytes);
+    if (status == ADJ_OK)
+        *value = adj_load(node->type.dtype, &element, 0);
+    return status;
+}
+
 adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf_node, void **data)
 {
     leaf *l = NULL;

@@ -205,6 +205,10 @@ ADJ_API void adj_print(FILE *f, int n, adj_node *const roots[]);
 /* Prints the graph below n roots as Graphviz DOT, with a color for each of the three roles. */
 ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
 
+/* Prints the layers that y is computed by, a line each: name, op, shape of the result, parameters
+ * and multiply-adds; and their sums. */
+ADJ_API void adj_summary(FILE *f, const adj_node *y);
+
 /* ---- leaves and ops ---- */
 
 #include "adjoint_ops.h"
@@ -407,6 +411,8 @@ typedef struct {
 ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 /* Frees the executor, its plan, memory and parameter values. */
 ADJ_API void adj_exec_free(adj_exec *e);
+/* The graph that the executor was made of; NULL without an executor. */
+ADJ_API adj_graph *adj_exec_graph(const adj_exec *e);
 /* The sentence of what failed last, which is the executor's; "" if nothing has. */
 ADJ_API const char *adj_exec_message(const adj_exec *e);
 /* A non-fatal warning, one line: a tune file that was ignored, and why; time that was too
@@ -429,6 +435,8 @@ ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, 
 ADJ_API adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf, void **data);
 /* Copies out the value of a node that was fetched, or of a leaf. */
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
+/* Sets *value to that of a node of one element, of any type: adj_get of a loss. */
+ADJ_API adj_status adj_get_scalar(adj_exec *e, const adj_node *node, double *value);
 /* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,
  * adj_set_in_place, adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and
  * adj_exec_message says why. */

@@ -6,6 +6,7 @@
 #define ADJOINT_EXT_H
 
 #include "adjoint.h"
+#include "adjoint_ops_grad.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -353,8 +354,9 @@ typedef struct { /* input, param, state */
     int64_t dtype;
     adj_shape shape;
     double a, b;
-    int64_t init;    /* adj_init_kind */
-    uint64_t serial; /* tells leaves apart */
+    int64_t init;     /* adj_init_kind */
+    int64_t is_drawn; /* 0: an input without a value until it is set */
+    uint64_t serial;  /* tells leaves apart */
 } adj_leaf_attrs;
 typedef struct { /* const */
     int64_t dtype;
@@ -445,20 +447,20 @@ ADJ_API extern const adj_op adj_op_resize, adj_op_resize_grad;
 ADJ_API extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
 ADJ_API extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid,
     adj_op_tanh, adj_op_silu, adj_op_hard_sigmoid, adj_op_hard_swish, adj_op_clip, adj_op_elu,
-    adj_op_gelu, adj_op_prelu;
+    adj_op_gelu, adj_op_softplus, adj_op_prelu;
 ADJ_API extern const adj_op adj_op_relu_grad, adj_op_relu6_grad, adj_op_leaky_relu_grad,
     adj_op_sigmoid_grad, adj_op_tanh_grad, adj_op_silu_grad, adj_op_hard_sigmoid_grad,
     adj_op_hard_swish_grad, adj_op_clip_grad, adj_op_elu_grad, adj_op_gelu_grad, adj_op_prelu_grad,
     adj_op_prelu_grad_slope;
 ADJ_API extern const adj_op adj_op_add, adj_op_sub, adj_op_mul, adj_op_div, adj_op_maximum,
-    adj_op_minimum, adj_op_equal, adj_op_greater_equal;
+    adj_op_minimum, adj_op_equal, adj_op_greater_equal, adj_op_pow;
 ADJ_API extern const adj_op adj_op_neg, adj_op_scale, adj_op_square, adj_op_sqrt, adj_op_exp,
     adj_op_log;
 ADJ_API extern const adj_op adj_op_select, adj_op_all_finite;
 ADJ_API extern const adj_op adj_op_cast, adj_op_stop_gradient;
 ADJ_API extern const adj_op adj_op_matmul, adj_op_reshape, adj_op_transpose, adj_op_concat,
     adj_op_pad, adj_op_slice, adj_op_broadcast_to;
-ADJ_API extern const adj_op adj_op_reduce_sum, adj_op_reduce_mean, adj_op_reduce_max;
+ADJ_API extern const adj_op adj_op_reduce_sum, adj_op_reduce_mean, adj_op_reduce_max, adj_op_argmax;
 ADJ_API extern const adj_op adj_op_batch_norm_stats, adj_op_batch_norm, adj_op_batch_norm_grad_sums,
     adj_op_batch_norm_grad;
 ADJ_API extern const adj_op adj_op_group_norm, adj_op_group_norm_grad_sums, adj_op_group_norm_grad;

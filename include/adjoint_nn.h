@@ -73,20 +73,37 @@ ADJ_API adj_node *adj_layer_depthwise_conv2d(adj_node *x, const char *name,
 ADJ_API adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name,
                                              const adj_conv_layer *options);
 
-/* For adj_layer_dense_with. */
+/* The transposed convolution: "name/w" [kh, kw, filters, c], "name/b" [filters]. The result's
+ * height is h*stride for SAME, else (h - 1)*stride + (kh - 1)*dilation + 1 less the pads on both
+ * sides; its width likewise. groups and multiplier are not used. */
+ADJ_API adj_node *adj_layer_conv2d_transpose(adj_node *x, const char *name,
+                                             const adj_conv_layer *options);
+
+/* For adj_layer_dense. */
 typedef struct {
-    int64_t units;        /* required */
     int no_bias;          /* leaves name/b out */
     adj_weight_init init; /* of name/w; ADJ_HE_NORMAL, unless it is set */
     adj_init given;       /* with ADJ_INIT_GIVEN */
 } adj_dense_layer;
 
 /* x of any rank from 1 is read as [n, features], row-major. "name/w" [features, units], "name/b"
- * [units]. */
-ADJ_API adj_node *adj_layer_dense_with(adj_node *x, const char *name,
-                                       const adj_dense_layer *options);
-/* The same with a bias, its weights drawn by ADJ_HE_NORMAL. */
-ADJ_API adj_node *adj_layer_dense(adj_node *x, const char *name, int64_t units);
+ * [units]. options may be NULL. */
+ADJ_API adj_node *adj_layer_dense(adj_node *x, const char *name, int64_t units,
+                                  const adj_dense_layer *options);
+
+/* adj_prelu with a slope for each channel: "name/slope" [c], 0.25 at first. */
+ADJ_API adj_node *adj_layer_prelu(adj_node *x, const char *name, adj_format format);
+
+/* Layers without parameters, for NHWC images; adj_max_pool and its like take other windows and
+ * formats. The maximum of each size x size window; windows do not overlap, and pixels that fill
+ * none are left out. */
+ADJ_API adj_node *adj_layer_max_pool(adj_node *x, int64_t size);
+/* The mean of each such window. */
+ADJ_API adj_node *adj_layer_avg_pool(adj_node *x, int64_t size);
+/* The mean over height and width: [n, c]. */
+ADJ_API adj_node *adj_layer_global_avg_pool(adj_node *x);
+/* Repeats each pixel factor times along height and width. */
+ADJ_API adj_node *adj_layer_upsample(adj_node *x, int64_t factor);
 
 /* For adj_layer_batch_norm. */
 typedef struct {
@@ -102,6 +119,21 @@ typedef struct {
 ADJ_API adj_node *adj_layer_batch_norm(adj_node *x, const char *name,
                                        const adj_batch_norm_layer *options);
 
+/* For adj_layer_group_norm and adj_layer_layer_norm. */
+typedef struct {
+    double epsilon;    /* 0: 1e-5 */
+    adj_format format; /* of x and the result; layer norm: NHWC */
+} adj_norm_layer;
+
+/* Normalizes each of the groups of channels of each image. x has rank 2 to 5; groups divides its
+ * channels. "name/gamma" and "name/beta" [c]. options may be NULL. */
+ADJ_API adj_node *adj_layer_group_norm(adj_node *x, const char *name, int64_t groups,
+                                       const adj_norm_layer *options);
+/* Normalizes over the last axis, the channels of a pixel. "name/gamma" and "name/beta" [c]. options
+ * may be NULL. */
+ADJ_API adj_node *adj_layer_layer_norm(adj_node *x, const char *name,
+                                       const adj_norm_layer *options);
+
 /* Training: zeroes a fraction rate of x and scales the rest. The masks follow from the name and the
  * i32 state "dropout/step", which all layers of a graph share and whose next value is added to
  * adj_layer_updates. Not training: x itself. */
@@ -109,27 +141,46 @@ ADJ_API adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, 
 
 /* ---- losses ---- */
 
-/* The mean cross-entropy over the rows whose label is not -1; labels i32 [n]. A scalar, f32 for
- * half logits. */
-ADJ_API adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels);
-/* The same with labels smoothed as in adj_softmax_cross_entropy: (1 - smoothing) at the label and
- * smoothing / k everywhere. */
-ADJ_API adj_node *adj_loss_softmax_smoothed(adj_node *logits, adj_node *labels, double smoothing);
+/* How the losses of rows or elements become one. */
+typedef enum {
+    ADJ_LOSS_MEAN, /* their weighted mean; 0 if all weights are 0 */
+    ADJ_LOSS_SUM,  /* their weighted sum */
+    ADJ_LOSS_EACH  /* each by itself, times its weight */
+} adj_loss_reduction;
 
-/* All zero: adj_loss_softmax. They go together as they like. */
+/* All zero: the mean, all weights 1. */
 typedef struct {
-    double smoothing; /* 0 .. 1: s/k of each label goes to every class */
-    /* [k], a float type: the mean is weighted by the weight of each row's class, as by PyTorch's
-     * CrossEntropyLoss(weight=..., label_smoothing=...); 0 if nothing counts. NULL: all 1. */
+    double smoothing; /* softmax: 0 to 1: smoothing / k of each label goes to every class */
+    /* A float type; NULL: all 1. softmax: [k], the weight of each row is that of its class, as in
+     * PyTorch's CrossEntropyLoss(weight=..., label_smoothing=...). The other losses: of elements,
+     * broadcast to the prediction. */
     adj_node *weights;
-    /* mixup: mix * the loss of labels + (1 - mix) * that of other_labels, i32 [n]; mix: a scalar of
-     * any float type. Both are usually inputs, filled from adj_loader_batch. NULL: none. */
+    /* softmax, mixup: mix * the loss of labels + (1 - mix) * that of other_labels, shaped as
+     * labels; mix: a scalar of any float type. Both are usually inputs, filled from
+     * adj_loader_batch. NULL: none. */
     adj_node *other_labels, *mix;
+    adj_loss_reduction reduction; /* ADJ_LOSS_MEAN, unless it is set; with mix only that */
+    int ignored_label; /* softmax: > 0: rows of this label are left out, as those of -1; 0: only
+                          those of -1 are */
+    double delta;      /* Huber: where the parabola becomes a line; 0: 1 */
 } adj_loss_opts;
 
-/* The scalar is f32 for half logits. options may be NULL. */
-ADJ_API adj_node *adj_loss_softmax_with(adj_node *logits, adj_node *labels,
-                                        const adj_loss_opts *options);
+/* Losses are f32 for half predictions, labeled "loss". options may be NULL.
+ * The cross-entropy of softmax(logits): logits [.., k], labels i32 [..], each 0 to k - 1 or -1:
+ * that row is left out. With logits [n, h, w, k] every pixel is a row, as in segmentation. */
+ADJ_API adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels,
+                                   const adj_loss_opts *options);
+/* The squared error (prediction - target)^2. target has the prediction's shape and type. */
+ADJ_API adj_node *adj_loss_mse(adj_node *prediction, adj_node *target,
+                               const adj_loss_opts *options);
+/* The absolute error |prediction - target|; its gradient is 0 at 0. */
+ADJ_API adj_node *adj_loss_l1(adj_node *prediction, adj_node *target, const adj_loss_opts *options);
+/* Huber's loss of the error e: e^2 / 2 where |e| <= delta, else delta (|e| - delta / 2). */
+ADJ_API adj_node *adj_loss_huber(adj_node *prediction, adj_node *target,
+                                 const adj_loss_opts *options);
+/* The binary cross-entropy of sigmoid(logits) for targets from 0 to 1, without overflow. Every
+ * element is a decision of its own: several classes may be right (multi-label). */
+ADJ_API adj_node *adj_loss_binary(adj_node *logits, adj_node *target, const adj_loss_opts *options);
 
 /* ---- optimizers: updates for everything trainable that a loss depends on ---- */
 
@@ -147,8 +198,8 @@ ADJ_API int adj_name_matches(const char *patterns, const char *name);
 /* The number of elements in them. */
 ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 
-/* Gradient descent with or without momentum; Adam; Adam with decoupled weight decay. */
-typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW } adj_optimiser_kind;
+/* Gradient descent with or without momentum; Adam; Adam with decoupled weight decay; RMSprop. */
+typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW, ADJ_RMSPROP } adj_optimiser_kind;
 
 /* A loss scale for f16, whose small gradients vanish and whose large ones overflow: gradients are
  * computed that many times as large and divided again where they are used. It follows them: a step
@@ -176,12 +227,15 @@ typedef struct {
 
 /* PyTorch's conventions. All zero: plain gradient descent. */
 typedef struct {
-    adj_optimiser_kind kind;      /* ADJ_SGD, unless it is set */
-    double momentum;              /* SGD; the state is "conv1/w/momentum" */
+    adj_optimiser_kind kind; /* ADJ_SGD, unless it is set */
+    double lr; /* the learning rate at first; adj_set_lr sets another; 0: 0.01, of others than SGD
+                  0.001 */
+    double momentum;              /* SGD, RMSprop; the state is "conv1/w/momentum" */
     int nesterov;                 /* SGD's momentum is looked ahead; needs one, else ADJ_EARG */
     double beta1, beta2, epsilon; /* Adam; 0: 0.9, 0.999, 1e-8; states ".../adam_m", ".../adam_v"
-                                     and the i32 scalar "adam/step" */
-    double weight_decay;          /* SGD, Adam: joins the gradient; AdamW: decoupled */
+                                     and the i32 scalar "adam/step". RMSprop: beta2, 0: 0.99, and
+                                     epsilon; state ".../rmsprop_v" */
+    double weight_decay;          /* joins the gradient; AdamW: decoupled */
     double clip_norm; /* > 0: gradients are scaled by clip_norm / max(global norm, clip_norm) */
     /* The parameters that are trained, n_trained of them, read during the call; NULL:
      * adj_trainable(loss). Others are frozen: they have no gradient, no decay and no state. */
@@ -197,27 +251,29 @@ typedef struct {
     int n_groups; /* how many */
 } adj_optimiser_opts;
 
-/* Adds gradients and next values; lr is a scalar input of any float type. The updates are the
- * graph's and hold none of the layers': join adj_layer_updates, or call adj_training_updates. NULL
- * on error. options may be NULL. */
-ADJ_API adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options);
-/* Plain gradient descent: w := w - lr dw. */
-ADJ_API adj_updates *adj_sgd(adj_node *loss, adj_node *lr);
+/* Adds gradients, next values and, if the graph has none, the scalar input "learning_rate", f64 for
+ * an f64 loss and else f32. The updates are the graph's and hold none of the layers': join
+ * adj_layer_updates, or call adj_training_updates. NULL on error. options may be NULL. */
+ADJ_API adj_updates *adj_optimiser(adj_node *loss, const adj_optimiser_opts *options);
+/* Plain gradient descent: w := w - lr dw. In this and the next two, lr 0 is the default. */
+ADJ_API adj_updates *adj_sgd(adj_node *loss, double lr);
 /* Adam with its usual constants. */
-ADJ_API adj_updates *adj_adam(adj_node *loss, adj_node *lr);
+ADJ_API adj_updates *adj_adam(adj_node *loss, double lr);
 /* Adam with its usual constants and a decoupled weight decay of 0.01. */
-ADJ_API adj_updates *adj_adamw(adj_node *loss, adj_node *lr);
+ADJ_API adj_updates *adj_adamw(adj_node *loss, double lr);
 /* adj_optimiser's and adj_layer_updates (running statistics, dropout steps): all that a training
  * step assigns. Running statistics of a layer whose parameters are all frozen stay; such a layer
  * still normalizes by what it was built for, in training the batch (adj_model_opts.freeze). */
-ADJ_API adj_updates *adj_training_updates(adj_node *loss, adj_node *lr,
-                                          const adj_optimiser_opts *options);
+ADJ_API adj_updates *adj_training_updates(adj_node *loss, const adj_optimiser_opts *options);
+/* Sets the learning rate of the runs that follow. ADJ_EARG: the graph has no optimizer. */
+ADJ_API adj_status adj_set_lr(adj_exec *e, double lr);
 
 /* True if the node is a state that only training has: an optimizer's, its loss scale's, or
  * dropout's step count. */
 ADJ_API int adj_is_training_state(const adj_node *n);
 
-/* "sgd", "momentum" (0.9), "nesterov" (0.9), "adam", "adamw" (decay 0.01): sets *options whole.
+/* "sgd", "momentum" (0.9), "nesterov" (0.9), "rmsprop", "adam", "adamw" (decay 0.01): sets *options
+ * whole.
  * ADJ_EARG if there is no such name. */
 ADJ_API adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options);
 /* The i-th of those names; NULL past the last. */

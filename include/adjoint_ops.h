@@ -1,5 +1,6 @@
-/* adjoint_ops.h - the builders: leaves, and the ops that networks, their gradients and optimizers
- * are made of. Part of adjoint.h, which says what all builders have in common.
+/* adjoint_ops.h - the builders: leaves, and the ops that networks are made of, with the gradients
+ * of convolutions; adjoint_ops_grad.h has the other gradients. Part of adjoint.h, which says what
+ * all builders have in common.
  *
  * A shape or element type that does not fit is ADJ_ESHAPE or ADJ_EDTYPE, another argument that is
  * never right ADJ_EARG; the result is then NULL and the graph keeps the sentence. Attribute structs
@@ -32,6 +33,8 @@ typedef struct {
 /* Leaves' names are unique within a graph, and not empty; a label that is in use is taken. */
 /* A value that the caller sets before each run (adj_set), or once. */
 ADJ_API adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape);
+/* A scalar input that has the value until the caller sets another. */
+ADJ_API adj_node *adj_scalar_input(adj_graph *g, const char *name, adj_dtype dtype, double value);
 /* A trainable parameter: kept between runs, first drawn as init says, assigned by updates. */
 ADJ_API adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape,
                             adj_init init);
@@ -96,14 +99,8 @@ typedef struct {
 
 /* The largest element of each window; NaN is larger than any number. */
 ADJ_API adj_node *adj_max_pool(adj_node *x, const adj_pool *a);
-/* dy (shaped as y) goes to the first maximum of each window in row-major order: shaped as x. */
-ADJ_API adj_node *adj_max_pool_grad(adj_node *x, adj_node *y, adj_node *dy, const adj_pool *a);
-/* The elements of e (shaped as x) at each window's first maximum: the adjoint of max_pool_grad. */
-ADJ_API adj_node *adj_max_pool_grad_grad(adj_node *x, adj_node *y, adj_node *e, const adj_pool *a);
-/* The mean over a window's valid elements, and its gradient for an x of input_shape. */
+/* The mean over a window's valid elements. */
 ADJ_API adj_node *adj_avg_pool(adj_node *x, const adj_pool *a);
-/* Each window's dy in equal shares to its valid elements, of an x of shape input_shape. */
-ADJ_API adj_node *adj_avg_pool_grad(adj_shape input_shape, adj_node *dy, const adj_pool *a);
 /* [n,h,w,c] or [n,c,h,w] -> [n,c]. */
 ADJ_API adj_node *adj_global_avg_pool(adj_node *x, adj_format format);
 
@@ -152,16 +149,11 @@ typedef struct {
 /* x is 4-D; height and width are the result's, 1 to INT32_MAX, as x's must be. NULL attributes: all
  * default (NEAREST, HALF_PIXEL, NHWC). Other shapes: ADJ_ESHAPE; other attributes: ADJ_EARG. */
 ADJ_API adj_node *adj_resize(adj_node *x, int64_t height, int64_t width, const adj_sampling *a);
-/* Its adjoint: height and width are x's, dy is shaped as the result. */
-ADJ_API adj_node *adj_resize_grad(adj_node *dy, int64_t height, int64_t width,
-                                  const adj_sampling *a);
 
 /* ---- bias and activations ---- */
 
 /* x has rank 2 to 5; b [c] is added along the last axis (ADJ_NHWC) or axis 1 (ADJ_NCHW). */
 ADJ_API adj_node *adj_bias_add(adj_node *x, adj_node *b, adj_format format);
-/* [c]: the sum over the other axes. */
-ADJ_API adj_node *adj_bias_add_grad(adj_node *dy, adj_format format);
 
 /* max(x, 0). Activations are shaped as x, of any shape and float type; a NaN stays one. */
 ADJ_API adj_node *adj_relu(adj_node *x);
@@ -182,6 +174,8 @@ ADJ_API adj_node *adj_hard_swish(adj_node *x);   /* x hard_sigmoid(x) */
 ADJ_API adj_node *adj_clip(adj_node *x, double min, double max);
 /* x where x > 0, else alpha (exp(x) - 1), as ONNX's and PyTorch's. alpha not finite: ADJ_EARG. */
 ADJ_API adj_node *adj_elu(adj_node *x, double alpha);
+/* log(1 + exp(x)), without overflow. Its gradient is dy sigmoid(x). */
+ADJ_API adj_node *adj_softplus(adj_node *x);
 /* x P(x), P being the normal distribution's cumulative function, (1 + erf(x / sqrt(2))) / 2. TANH
  * is its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. As ONNX's and PyTorch's
  * (approximate "none" and "tanh"). Another form: ADJ_EARG. */
@@ -191,35 +185,6 @@ ADJ_API adj_node *adj_gelu(adj_node *x, adj_gelu_form form);
 /* x where x > 0, else slope x. x has rank 2 to 5; slope is [c], one for each channel, where
  * adj_bias_add has it, or [1]; else ADJ_ESHAPE. As PyTorch's, and ONNX's with such a slope. */
 ADJ_API adj_node *adj_prelu(adj_node *x, adj_node *slope, adj_format format);
-/* Gradients in terms of the result y (relu's and leaky_relu's features do as well); those of the
- * ops from silu on in terms of x. */
-ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
-/* dy where 0 < y < 6, else 0. */
-ADJ_API adj_node *adj_relu6_grad(adj_node *dy, adj_node *y);
-/* dy where y > 0, else alpha dy. */
-ADJ_API adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha);
-/* dy y (1 - y). */
-ADJ_API adj_node *adj_sigmoid_grad(adj_node *dy, adj_node *y);
-/* dy (1 - y^2). */
-ADJ_API adj_node *adj_tanh_grad(adj_node *dy, adj_node *y);
-/* dy s (1 + x (1 - s)), s = sigmoid(x). */
-ADJ_API adj_node *adj_silu_grad(adj_node *dy, adj_node *x);
-/* dy / 6 where -3 < x < 3, else 0. */
-ADJ_API adj_node *adj_hard_sigmoid_grad(adj_node *dy, adj_node *x);
-/* dy where x >= 3, dy (x / 3 + 1/2) where -3 < x < 3, else 0. */
-ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
-/* dy where min <= x <= max, else 0. */
-ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
-/* dy where x > 0, else dy alpha exp(x). */
-ADJ_API adj_node *adj_elu_grad(adj_node *dy, adj_node *x, double alpha);
-/* dy times the slope of x P(x) in that form. */
-ADJ_API adj_node *adj_gelu_grad(adj_node *dy, adj_node *x, adj_gelu_form form);
-/* dy where x > 0, else slope dy; and [slopes], c or 1: the sum of x dy where x <= 0, over all axes,
- * or all but the channel's. */
-ADJ_API adj_node *adj_prelu_grad(adj_node *dy, adj_node *x, adj_node *slope, adj_format format);
-/* The second of these. */
-ADJ_API adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes,
-                                       adj_format format);
 
 /* ---- elementwise, with broadcasting as in NumPy; operands have one dtype ---- */
 
@@ -238,6 +203,11 @@ ADJ_API adj_node *adj_minimum(adj_node *a, adj_node *b);
 ADJ_API adj_node *adj_equal(adj_node *a, adj_node *b); /* 1 or 0; no gradient flows */
 /* 1 where a >= b, else 0, in the operands' type; no gradient flows. */
 ADJ_API adj_node *adj_greater_equal(adj_node *a, adj_node *b);
+/* a^b, as C's pow. The gradient with respect to b is NaN for a negative a, and 0 where a is 0 and b
+ * is not negative. */
+ADJ_API adj_node *adj_pow(adj_node *a, adj_node *b);
+/* |x|; its gradient is 0 at 0. Made of two relus. */
+ADJ_API adj_node *adj_abs(adj_node *x);
 /* -x. */
 ADJ_API adj_node *adj_neg(adj_node *x);
 /* factor x. factor not finite: ADJ_EARG. */
@@ -253,9 +223,6 @@ ADJ_API adj_node *adj_log(adj_node *x);
 /* a if cond is not 0 (a NaN is not), else b, whole: what is not chosen may hold NaNs. cond: a
  * scalar of any float type; a and b have one type, i32 too. No gradient flows to cond. */
 ADJ_API adj_node *adj_select(adj_node *cond, adj_node *a, adj_node *b);
-/* A scalar of the type of the n values: 1 if all their elements are finite, 0 if one is infinite or
- * NaN. No gradient flows. NULL if n is below 1. */
-ADJ_API adj_node *adj_all_finite(int n, adj_node *const x[]);
 /* Rounds to nearest even; to i32 truncates. */
 ADJ_API adj_node *adj_cast(adj_node *x, adj_dtype dtype);
 /* x itself; adj_grad sees a constant. */
@@ -294,6 +261,12 @@ ADJ_API adj_node *adj_reduce_sum(adj_node *x, adj_axes axes);
 ADJ_API adj_node *adj_reduce_mean(adj_node *x, adj_axes axes);
 /* The largest element. Ties share the gradient equally; an empty axis is ADJ_ESHAPE. */
 ADJ_API adj_node *adj_reduce_max(adj_node *x, adj_axes axes);
+/* The smallest element: -reduce_max(-x). */
+ADJ_API adj_node *adj_reduce_min(adj_node *x, adj_axes axes);
+/* The index of the largest element along the axis (negative: from the end), which the result lacks:
+ * i32. Of equal elements the first one; a NaN is larger than any number. No gradient flows. An
+ * empty axis: ADJ_ESHAPE. */
+ADJ_API adj_node *adj_argmax(adj_node *x, int axis);
 
 /* ---- normalization, loss, dropout ---- */
 
@@ -305,23 +278,11 @@ ADJ_API adj_node *adj_batch_norm_stats(adj_node *x, adj_format format);
  * running ones. */
 ADJ_API adj_node *adj_batch_norm(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *beta,
                                  double epsilon, adj_format format);
-/* [2, c]: dgamma and dbeta. */
-ADJ_API adj_node *adj_batch_norm_grad_sums(adj_node *x, adj_node *stats, adj_node *dy,
-                                           double epsilon, adj_format format);
-/* dx of a training batch norm, stats being those of x. */
-ADJ_API adj_node *adj_batch_norm_grad(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *dy,
-                                      adj_node *sums, double epsilon, adj_format format);
 
 /* The same with mean and biased variance of each group of channels of each image by itself, as
  * PyTorch's GroupNorm; groups divides the channels. x's rank and types are batch norm's. */
 ADJ_API adj_node *adj_group_norm(adj_node *x, adj_node *gamma, adj_node *beta, int64_t groups,
                                  double epsilon, adj_format format);
-/* [2, c]: dgamma and dbeta; dx. */
-ADJ_API adj_node *adj_group_norm_grad_sums(adj_node *x, adj_node *dy, int64_t groups,
-                                           double epsilon, adj_format format);
-/* dx, shaped as x. */
-ADJ_API adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_t groups,
-                                      double epsilon, adj_format format);
 /* Over x's last axes, as many as gamma and beta have, which are of that shape: PyTorch's LayerNorm.
  * With gamma [c] each pixel of an NHWC image is normalized over its channels, as in ConvNeXt. Made
  * of group norm with one group, as is its gradient. */
@@ -333,18 +294,10 @@ ADJ_API adj_node *adj_softmax(adj_node *x);
 ADJ_API adj_node *adj_log_softmax(adj_node *x);
 /* logits and labels [n, k] -> loss [n]. smoothing s: labels become (1-s)*labels + s/k. */
 ADJ_API adj_node *adj_softmax_cross_entropy(adj_node *logits, adj_node *labels, double smoothing);
-/* softmax(logits) - labels, whatever the labels sum to. [n, k] */
-ADJ_API adj_node *adj_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
-                                                 double smoothing);
 /* labels: i32 [n], each 0 to k-1, or -1: that row's loss and gradient are 0. Others fail adj_run
  * with ADJ_EARG. Loss [n], gradient [n, k]. */
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy(adj_node *logits, adj_node *labels,
                                                    double smoothing);
-/* softmax(logits) - the smoothed labels; 0 in rows labeled -1. [n, k] */
-ADJ_API adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
-                                                        double smoothing);
-/* How many of the i32 labels are not negative, at least 1: a scalar of dtype. No gradient flows. */
-ADJ_API adj_node *adj_label_count(adj_node *labels, adj_dtype dtype);
 
 /* Zeroes each element with probability rate and scales the others by 1/(1-rate). step: i32 scalar;
  * the same (step, seed) gives the same mask on every backend and for any number of threads
@@ -359,25 +312,6 @@ typedef enum { ADJ_REDUCE_SUM } adj_reduction;
  * same of dy. All processes run the same graph. The group is that of the backend that computes it
  * (adjoint_mpi.h); the built-in ones know of no other process, and give x. */
 ADJ_API adj_node *adj_all_reduce(adj_node *x, adj_reduction reduction);
-
-/* ---- what optimizers are made of ---- */
-
-/* mu*v + g + decay*p. */
-ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay);
-/* p - lr*(d + decay*p); lr: scalar of p's dtype. */
-ADJ_API adj_node *adj_sgd_step(adj_node *p, adj_node *d, adj_node *lr, double decay);
-/* beta*m + (1-beta)*x. */
-ADJ_API adj_node *adj_ema(adj_node *m, adj_node *x, double beta);
-/* Of Adam, as Kingma and Ba have it; decay is AdamW's. */
-typedef struct {
-    double beta1, beta2, epsilon, decay; /* decay: decoupled (AdamW) */
-} adj_adam_attrs;
-/* p - lr*(m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon) + decay*p); t: i32 scalar, 1 in the first
- * step. */
-ADJ_API adj_node *adj_adam_step(adj_node *p, adj_node *m, adj_node *v, adj_node *t, adj_node *lr,
-                                const adj_adam_attrs *a);
-/* i32 scalar + 1. */
-ADJ_API adj_node *adj_next_step(adj_node *step);
 
 #ifdef __cplusplus
 }

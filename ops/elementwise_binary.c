@@ -1,4 +1,4 @@
-/* elementwise_binary.c - add, sub, mul, div, maximum, minimum, equal, greater_equal.
+/* elementwise_binary.c - add, sub, mul, div, maximum, minimum, equal, greater_equal, pow.
  *
  * Operands have one dtype and broadcast as in NumPy: shapes are aligned at their last axis, and a
  * size of 1 repeats. With y = f(a, b) and S_a the sum over what broadcasting repeated of a:
@@ -6,6 +6,7 @@
  *   sub      da = S_a(dy)         db = -S_b(dy)
  *   mul      da = S_a(dy b)       db = S_b(dy a)
  *   div      da = S_a(dy / b)     db = -S_b(dy / b * y)
+ *   pow      da = S_a(dy b pow(a, b - 1))    db = S_b(dy y log(a)), 0 where a is 0
  *   maximum  da = S_a(dy where a >= b)    db = S_b(dy elsewhere); minimum has b >= a.
  * "dy where m" is relu_grad(dy, m): a choice, not a product, so that an infinite dy stays out. */
 #include "adjoint_ext.h"
@@ -87,6 +88,19 @@ static void minimum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     split_gradient(y, dy, adj_greater_equal(y->in[1], y->in[0]), dx);
 }
 
+static void pow_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *a = y->in[0], *b = y->in[1];
+    adj_node *below = adj_sub(b, adj_fill_like(b, 1));
+    adj_node *slope = adj_mul(b, adj_pow(a, below));
+    adj_node *is_zero = adj_equal(a, adj_fill_like(a, 0));
+    adj_node *log = adj_log(adj_add(a, is_zero));
+
+    dx[0] = adj_sum_to(adj_mul(dy, slope), a->type.shape);
+    adj_node *product = adj_mul(y, log);
+    dx[1] = adj_sum_to(adj_mul(dy, product), b->type.shape);
+}
+
 /* x * 1 is x when nothing is broadcast; x + 0 is not (-0 + 0 is 0). */
 static adj_node *mul_simplify(const adj_node *n, adj_node *const in[])
 {
@@ -120,6 +134,14 @@ static void div_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     (void)n;
     if (i == 1)
+        adj_spread(count, v, 0.5, 2);
+}
+
+/* The base is positive, as a negative one has no power of a fraction. */
+static void pow_domain(const adj_node *n, int i, int64_t count, double v[])
+{
+    (void)n;
+    if (i == 0)
         adj_spread(count, v, 0.5, 2);
 }
 
@@ -184,10 +206,19 @@ const adj_op adj_op_greater_equal = {.name = "greater_equal",
                                               ADJ_OP_NO_GRADIENT | ADJ_OP_HALF,
                                      .infer = binary_infer};
 
+const adj_op adj_op_pow = {.name = "pow",
+                           .n_in = 2,
+                           .example = "xl",
+                           .flags = ADJ_OP_ELEMENTWISE,
+                           .infer = binary_infer,
+                           .grad = pow_grad,
+                           .domain = pow_domain};
+
 adj_node *adj_add(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_add, a, b, NULL); }
 adj_node *adj_sub(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_sub, a, b, NULL); }
 adj_node *adj_mul(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_mul, a, b, NULL); }
 adj_node *adj_div(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_div, a, b, NULL); }
+adj_node *adj_pow(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_pow, a, b, NULL); }
 
 adj_node *adj_maximum(adj_node *a, adj_node *b)
 {

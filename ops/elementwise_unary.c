@@ -98,6 +98,12 @@ adj_node *adj_scale(adj_node *x, double factor)
     return adj_node_new1(&adj_op_scale, x, &(adj_value_attrs){.value = factor});
 }
 
+adj_node *adj_abs(adj_node *x)
+{
+    adj_node *above = adj_relu(x), *below = adj_relu(adj_neg(x));
+    return adj_add(above, below);
+}
+
 adj_node *adj_square(adj_node *x) { return adj_node_new1(&adj_op_square, x, NULL); }
 adj_node *adj_sqrt(adj_node *x) { return adj_node_new1(&adj_op_sqrt, x, NULL); }
 adj_node *adj_exp(adj_node *x) { return adj_node_new1(&adj_op_exp, x, NULL); }

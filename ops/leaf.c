@@ -52,13 +52,14 @@ static adj_shape trimmed(adj_shape s)
 }
 
 static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_type type,
-                          adj_init init)
+                          adj_init init, int is_drawn)
 {
     adj_leaf_attrs a = {.dtype = (int64_t)type.dtype,
                         .shape = trimmed(type.shape),
                         .a = init.a,
                         .b = init.b,
                         .init = (int64_t)init.kind,
+                        .is_drawn = is_drawn,
                         .serial = (uint64_t)adj_graph_node_count(g)};
     if (g == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
@@ -81,17 +82,23 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
 adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape)
 {
     return new_leaf(g, &adj_op_input, name, (adj_type){dtype, shape},
-                    (adj_init){ADJ_INIT_CONSTANT, 0, 0});
+                    (adj_init){ADJ_INIT_CONSTANT, 0, 0}, 0);
+}
+
+adj_node *adj_scalar_input(adj_graph *g, const char *name, adj_dtype dtype, double value)
+{
+    return new_leaf(g, &adj_op_input, name, (adj_type){.dtype = dtype},
+                    (adj_init){ADJ_INIT_CONSTANT, value, 0}, 1);
 }
 
 adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, adj_init init)
 {
-    return new_leaf(g, &adj_op_param, name, (adj_type){dtype, shape}, init);
+    return new_leaf(g, &adj_op_param, name, (adj_type){dtype, shape}, init, 1);
 }
 
 adj_node *adj_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, adj_init init)
 {
-    return new_leaf(g, &adj_op_state, name, (adj_type){dtype, shape}, init);
+    return new_leaf(g, &adj_op_state, name, (adj_type){dtype, shape}, init, 1);
 }
 
 int adj_node_is_param(const adj_node *n) { return n != NULL && n->op == &adj_op_param; }

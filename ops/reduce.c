@@ -164,3 +164,8 @@ adj_node *adj_reduce_max(adj_node *x, adj_axes axes)
 {
     return reduce(&adj_op_reduce_max, x, &axes);
 }
+
+adj_node *adj_reduce_min(adj_node *x, adj_axes axes)
+{
+    return adj_neg(adj_reduce_max(adj_neg(x), axes));
+}

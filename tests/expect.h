@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_ops_grad.h"
 #include "harness.h"
 
 /* A dtype and the relative error of a few roundings in it. */

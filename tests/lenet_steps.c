@@ -18,12 +18,12 @@ static adj_status plan(training *t, int64_t batch, const char *backend, int thre
     adj_node *logits = adj_model_logits(t->g, adj_model_find("lenet", NULL), &options);
     t->images = adj_find(t->g, "images");
     t->labels = adj_input(t->g, "labels", ADJ_I32, (adj_shape){1, {batch}});
-    t->lr = adj_input(t->g, "lr", ADJ_F32, (adj_shape){0});
-    t->loss = adj_loss_softmax(logits, t->labels);
+    t->lr = adj_input(t->g, "learning_rate", ADJ_F32, (adj_shape){0});
+    t->loss = adj_loss_softmax(logits, t->labels, NULL);
     adj_optimiser_opts optimiser = {.momentum = 0.9};
     adj_exec_opts opts = {.n_fetch = 1,
                           .fetch = &t->loss,
-                          .updates = adj_training_updates(t->loss, t->lr, &optimiser),
+                          .updates = adj_training_updates(t->loss, &optimiser),
                           .backend = backend,
                           .threads = threads,
                           .seed = 1};

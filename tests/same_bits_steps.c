@@ -67,12 +67,12 @@ static int train(const char *model, adj_dtype dtype, adj_precision precision, co
     const adj_model_opts options = {.batch = BATCH, .training = 1, .dtype = dtype};
     adj_node *logits = adj_model_logits(g, adj_model_find(model, NULL), &options);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *loss = adj_loss_softmax(logits, labels);
+    adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
+    adj_node *loss = adj_loss_softmax(logits, labels, NULL);
     const adj_optimiser_opts optimiser = {.momentum = 0.9};
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &loss,
-                             .updates = adj_training_updates(loss, lr, &optimiser),
+                             .updates = adj_training_updates(loss, &optimiser),
                              .backend = backend,
                              .precision = precision,
                              .threads = 1,

@@ -26,7 +26,7 @@ int main()
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, adj_shape{1, {3}});
-    adj_node *y = adj_node_new1(&adj_op_relu, adj_layer_dense(x, "dense", 2), nullptr);
+    adj_node *y = adj_node_new1(&adj_op_relu, adj_layer_dense(x, "dense", 2, nullptr), nullptr);
     int is_right = y != nullptr && adj_graph_status(g) == ADJ_OK && adj_version() == ADJ_VERSION;
     adj_graph_free(g);
     return is_right ? 0 : 1;

@@ -18,7 +18,8 @@ typedef struct {
 } rule;
 
 static const rule rules[] = {
-    {"include", "adjoint.h adjoint_ops.h adjoint_nn.h adjoint_data.h adjoint_io.h", ""},
+    {"include",
+     "adjoint.h adjoint_ops.h adjoint_ops_grad.h adjoint_nn.h adjoint_data.h adjoint_io.h", ""},
     {"base", "adjoint.h adjoint_ext.h", ""},
     {"graph", "adjoint.h adjoint_ext.h", "base"},
     {"graph/passes", "adjoint.h adjoint_ext.h", "graph"},
@@ -31,7 +32,7 @@ static const rule rules[] = {
      "base check check/compare graph exec/inspect.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
-    {"ops/nn", "adjoint.h adjoint_nn.h", "base"},
+    {"ops/nn", "adjoint.h adjoint_nn.h adjoint_ops_grad.h", "base"},
     {"backends", "adjoint.h adjoint_ext.h", "base/machine"},
     {"backends/mpi", "adjoint_ext.h adjoint_mpi.h", "base"},
     {"backends/onednn", "adjoint.h adjoint_ext.h", "backends"},
@@ -67,7 +68,7 @@ static const rule rules[] = {
      "base base/machine"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base cli"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base cli cli/op exec/candidate.h base/machine"},
+     "base cli cli/op exec/candidate.h exec/roofline.h base/machine"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "base cli cli/op"},
     {"cli/page", "", "base"},
@@ -78,9 +79,10 @@ static const rule rules[] = {
     {"cli/inspect", "adjoint.h adjoint_ext.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/page base/machine io/data/part_name.h io/json.h"},
-    {"tools", "adjoint.h adjoint_check.h adjoint_ext.h", "base cli"},
+    {"tools", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_ops_grad.h", "base cli"},
     {"examples",
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
+     "adjoint_ops_grad.h "
      "adjoint_io.h",
      ""},
 };

@@ -48,10 +48,10 @@ static task task_new(const char *model, int64_t batch)
     adj_node *logits = adj_model_logits(t.g, adj_model_find(model, NULL), &options);
     t.images = adj_find(t.g, "images");
     t.labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
-    t.lr = adj_input(t.g, "lr", ADJ_F32, (adj_shape){0});
-    t.loss = adj_loss_softmax(logits, t.labels);
+    t.lr = adj_input(t.g, "learning_rate", ADJ_F32, (adj_shape){0});
+    t.loss = adj_loss_softmax(logits, t.labels, NULL);
     adj_optimiser_opts optimiser = {.momentum = 0.9};
-    t.updates = adj_training_updates(t.loss, t.lr, &optimiser);
+    t.updates = adj_training_updates(t.loss, &optimiser);
     int64_t n = adj_shape_elems(adj_node_type(t.images).shape);
     t.x_bytes = (size_t)n * sizeof *t.x;
     t.y_bytes = (size_t)batch * sizeof *t.y;

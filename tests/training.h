@@ -23,9 +23,9 @@ static inline training training_on(adj_node *logits, const adj_optimiser_opts *o
     training t = {.g = g, .images = adj_find(g, "images")};
     t.labels =
         adj_input(g, "labels", ADJ_I32, (adj_shape){1, {adj_node_type(logits).shape.dim[0]}});
-    t.lr = adj_input(g, "lr", adj_node_type(logits).dtype, (adj_shape){0});
-    t.loss = adj_loss_softmax(logits, t.labels);
-    t.updates = adj_training_updates(t.loss, t.lr, o);
+    t.lr = adj_input(g, "learning_rate", adj_node_type(logits).dtype, (adj_shape){0});
+    t.loss = adj_loss_softmax(logits, t.labels, NULL);
+    t.updates = adj_training_updates(t.loss, o);
     cr_assert_not_null(t.updates, "%s", adj_graph_message(g));
     return t;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_ops_grad.h"
 #include "cases.h"
 #include "cli/command.h"
 

@@ -147,8 +147,8 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
                                    t->freeze, n->frozen == 0 ? "no" : "every");
     }
     if (status == ADJ_OK) {
-        n->lr = adj_input(n->graph, "lr", ADJ_F32, (adj_shape){0});
-        n->updates = adj_training_updates(shared_loss(n, t), n->lr, &o);
+        n->lr = adj_input(n->graph, "learning_rate", ADJ_F32, (adj_shape){0});
+        n->updates = adj_training_updates(shared_loss(n, t), &o);
     }
     if (t->scale != NULL) {
         n->loss_scale = adj_find(n->graph, "loss_scale");
@@ -173,7 +173,7 @@ static void add_loss(network *n, const training_opts *t)
             o.mix = n->mix = adj_input(n->graph, "mix", ADJ_F32, (adj_shape){0});
         }
     }
-    n->loss = adj_loss_softmax_with(n->logits, n->labels, &o);
+    n->loss = adj_loss_softmax(n->logits, n->labels, &o);
 }
 
 /* Fails with a list of the names of nodes, as far as the message has room. */

@@ -64,7 +64,7 @@ static void set_optimiser(settings *s, const adj_optimiser_opts *o, double lr)
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip_norm;
     set_groups(s, o);
-    s->lr = lr != 0 ? lr : usual_rate(o);
+    s->lr = lr != 0 ? lr : o->lr != 0 ? o->lr : usual_rate(o);
 }
 
 static void set_schedule(settings *s, const adj_schedule *given)
@@ -233,7 +233,7 @@ double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t ste
 static const char *const precisions[] = {"f32", "bf16", "f16", NULL};
 static const char *const maths[] = {"exact", "fast", NULL};
 static const char *const schedules[] = {"constant", "step", "exponential", "cosine", NULL};
-static const char *const kinds[] = {"sgd", "adam", "adamw", NULL};
+static const char *const kinds[] = {"sgd", "adam", "adamw", "rmsprop", NULL};
 
 /* In the order in which they are compared. */
 int settings_entries(settings *s, entry list[MAX_ENTRIES])
@@ -267,7 +267,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"base", .real = &s->base, .high = 1e6},
         {"factor", .real = &s->factor, .high = 1e6},
         {"last", .real = &s->last, .high = 1e6},
-        {"kind", .integer = &s->kind, .high = 2, .words = kinds},
+        {"kind", .integer = &s->kind, .high = 3, .words = kinds},
         {"momentum", .real = &s->momentum, .high = 1},
         {"nesterov", .integer = &s->nesterov, .high = 1},
         {"beta1", .real = &s->beta1, .high = 1},

@@ -1,4 +1,6 @@
 /* elementwise_binary.c - the arithmetic of two operands; parts.c broadcasts. */
+#include <math.h>
+
 #include "kernels.h"
 
 void KERNEL(add)(const part *p)
@@ -52,4 +54,10 @@ void KERNEL(greater_equal)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         st(&p->y[i], ld(&p->a[i]) >= ld(&p->b[i]));
+}
+
+void KERNEL(pow)(const part *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        st(&p->y[i], (A)pow((double)ld(&p->a[i]), (double)ld(&p->b[i])));
 }

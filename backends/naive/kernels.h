@@ -38,7 +38,7 @@ naive_run KERNEL(bias_add), KERNEL(bias_add_grad), KERNEL(prelu), KERNEL(prelu_g
     KERNEL(prelu_grad_slope);
 naive_run KERNEL(cast), KERNEL(matmul), KERNEL(transpose), KERNEL(concat), KERNEL(pad),
     KERNEL(slice), KERNEL(broadcast_to);
-naive_run KERNEL(reduce_sum), KERNEL(reduce_mean), KERNEL(reduce_max);
+naive_run KERNEL(reduce_sum), KERNEL(reduce_mean), KERNEL(reduce_max), KERNEL(argmax);
 naive_run KERNEL(select), KERNEL(all_finite);
 naive_run KERNEL(max_pool), KERNEL(max_pool_grad), KERNEL(max_pool_grad_grad),
     KERNEL(max_pool_argmax), KERNEL(max_pool_grad_argmax);
@@ -57,9 +57,9 @@ naive_each KERNEL(relu_grad), KERNEL(relu6_grad), KERNEL(leaky_relu_grad), KERNE
 naive_each KERNEL(hard_sigmoid), KERNEL(hard_sigmoid_grad), KERNEL(hard_swish),
     KERNEL(hard_swish_grad);
 naive_each KERNEL(clip), KERNEL(clip_grad), KERNEL(elu), KERNEL(elu_grad), KERNEL(gelu),
-    KERNEL(gelu_grad);
+    KERNEL(gelu_grad), KERNEL(softplus);
 naive_each KERNEL(add), KERNEL(sub), KERNEL(mul), KERNEL(div), KERNEL(maximum), KERNEL(minimum),
-    KERNEL(equal), KERNEL(greater_equal);
+    KERNEL(equal), KERNEL(greater_equal), KERNEL(pow);
 naive_each KERNEL(neg), KERNEL(scale), KERNEL(square), KERNEL(sqrt), KERNEL(exp), KERNEL(log);
 naive_scratch KERNEL(conv2d_backprop_input_scratch), KERNEL(max_pool_grad_scratch),
     KERNEL(batch_norm_scratch), KERNEL(group_norm_grad_sums_scratch);

@@ -80,8 +80,8 @@ static void order_axes(const md_parts *p, int blocked, int order[])
 }
 
 /* oneDNN's way of writing layouts: outermost axis first, a blocked axis in capitals, then the
- * blocks: nhwc, nChw16c. What is the same memory (same_memory) has the same name, whichever of its
- * descriptions was seen first: a tune file knows layouts by name. So 16 channels in nChw16c are
+ * blocks: nhwc, nChw16c. What is the same memory (layout_is_same) has the same name, whichever of
+ * its descriptions was seen first: a tune file knows layouts by name. So 16 channels in nChw16c are
  * written nhwc. */
 static void spell(const_md d, const char *axes, char *name, size_t size)
 {

@@ -120,12 +120,13 @@ static json_t *row_json(const bench_row *r)
     double median = r->time.median;
     int measured = r->time.n > 0;
     return json_pack(
-        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:I, s:b, s:i, s:b, s:o}",
+        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:f, s:o, s:o, s:I, s:b, s:i, s:b, "
+        "s:o}",
         "op", r->node->op->name, "node", (int)r->node->id, "shapes", shapes_json(r->node), "count",
         r->count, "backend", r->backend, "implementation", r->impl, "layouts", r->layouts, "runs",
         r->time.n, "us", measured ? json_real(1e6 * median) : json_null(), "min_us",
-        measured ? json_real(1e6 * r->time.min) : json_null(), "gflops",
-        measured ? json_number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
+        measured ? json_real(1e6 * r->time.min) : json_null(), "estimate_us", 1e6 * r->estimate,
+        "gflops", measured ? json_number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
         measured ? json_number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
         (json_int_t)r->bytes, "planned", r->planned > 0, "planned_count", r->planned, "fastest",
         r->fastest, "why", json_text(r->why));

@@ -24,6 +24,7 @@ bench_row *bench_new_row(bench_rows *rows, const candidate *c)
     }
     bench_row *row = &rows->row[rows->n++];
     *row = (bench_row){.node = c->group->node[0],
+                       .estimate = c->prep->seconds,
                        .backend = c->backend->name,
                        .flop = bench_flop(c->group->node[0])};
     name_layouts(c, row->layouts, sizeof row->layouts);
@@ -95,8 +96,8 @@ static void print_row(const bench_row *r)
         snprintf(planned, sizeof planned, "  planned %d times", r->planned);
     else if (r->planned > 0)
         snprintf(planned, sizeof planned, "  planned");
-    printf("  %-44s %10.2f %10.2f %9.4g %9.4g %7d  %s%s%s\n", name, 1e6 * r->time.median,
-           1e6 * r->time.min, 1e-9 * r->flop / r->time.median,
+    printf("  %-44s %10.2f %10.2f %10.2f %9.4g %9.4g %7d  %s%s%s\n", name, 1e6 * r->time.median,
+           1e6 * r->time.min, 1e6 * r->estimate, 1e-9 * r->flop / r->time.median,
            1e-9 * (double)r->bytes / r->time.median, r->time.n, r->layouts, planned,
            r->fastest ? "  fastest" : "");
 }
@@ -109,8 +110,8 @@ static const char *buffers(const bench_opts *o)
 static void print_rows(const bench_opts *o, const bench_rows *rows)
 {
     printf("%lld threads, %s\n", (long long)o->threads, buffers(o));
-    printf("  %-44s %10s %10s %9s %9s %7s  layouts\n", "", "us", "minimum", "GFLOP/s", "GB/s",
-           "runs");
+    printf("  %-44s %10s %10s %10s %9s %9s %7s  layouts\n", "", "us", "minimum", "estimate",
+           "GFLOP/s", "GB/s", "runs");
     for (int i = 0; i < rows->n; i++) {
         const bench_row *r = &rows->row[i];
         if (i == 0 || r[-1].node != r->node) {

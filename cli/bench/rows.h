@@ -13,6 +13,7 @@ typedef struct {
     char layouts[128]; /* of operands and result: "nhwc Acdb16a -> nhwc" */
     char why[ADJ_WHY]; /* it could not be run; "" */
     spread time;
+    double estimate; /* seconds: an untuned plan takes the least */
     double flop;
     size_t bytes;       /* read and written, in its layouts */
     int count, planned; /* how often the node is computed, and how often the plan does it so */

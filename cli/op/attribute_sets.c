@@ -48,6 +48,7 @@ static const struct {
     {"matmul", "4,3", "5,4", "transpose_a=1,transpose_b=1"},
     {REDUCE, "2,3,4,5", NULL, "axes=1,2,keep_dims=1"},
     {REDUCE, "11,3,4,5", NULL, "axes=1,3"},
+    {"argmax", "2,3,4,5", NULL, "axis=1"},
     {"pad", "2,3,4,5", NULL, "before=0,1,2,0,after=1,0,0,3"},
     {"slice", "4,5,6", NULL, "begin=1,0,2,size=2,5,3"},
     {"concat", "2,3,4,5", "2,1,4,5", "axis=1"},

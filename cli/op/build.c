@@ -7,9 +7,11 @@
 enum { ATTR_BYTES = 1024, MAX_OPERANDS = 8 };
 
 const op_composition op_compositions[N_COMPOSITION] = {
+    {"abs", "x", "relu, neg, add"},
     {"conv2d_transpose", "x, w, output_shape", "conv2d_backprop_input"},
     {"global_avg_pool", "x", "reduce_mean"},
     {"layer_norm", "x, gamma, beta", "reshape, group_norm"},
+    {"reduce_min", "x", "neg, reduce_max"},
     {"separable_conv2d", "x, depthwise, pointwise", "depthwise_conv2d_native, conv2d"},
 };
 

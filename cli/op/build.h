@@ -20,7 +20,7 @@ adj_node *op_build(op_case *c, const char *name);
 typedef struct {
     const char *name, *operands, *made_of;
 } op_composition;
-enum { N_COMPOSITION = 4 };
+enum { N_COMPOSITION = 6 };
 extern const op_composition op_compositions[N_COMPOSITION];
 /* Returns the composition of that name, or NULL if there is none. */
 const op_composition *op_composition_find(const char *name);

@@ -115,8 +115,8 @@ static void list_learning_options(train_opts *o, items *i,
          "gradients of N such batches",
          .items = i->batch},
         {"--optimizer", "LIST",
-         "sgd, momentum, nesterov, adam or adamw *; weight-decay=X, of all parameters *; clip=X: "
-         "largest norm of all gradients, 0: any *",
+         "sgd, momentum, nesterov, rmsprop, adam or adamw *; weight-decay=X, of all parameters *; "
+         "clip=X: largest norm of all gradients, 0: any *",
          .names = optimizer_name_at, .items = i->optimizer},
         {"--lr", "X", "the highest learning rate *; auto: a range test finds one",
          .text = &o->lr_text},

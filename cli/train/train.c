@@ -62,7 +62,7 @@ static int unknown_optimizer(const char *name)
         n++;
     return complain("train", EXIT_USAGE, "unknown optimizer %s%s", name,
                     did_you_mean(name, names, n, sizeof names[0],
-                                 "expected sgd, momentum, nesterov, adam or adamw")
+                                 "expected sgd, momentum, nesterov, rmsprop, adam or adamw")
                         .s);
 }
 

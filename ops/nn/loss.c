@@ -1,5 +1,5 @@
-/* loss.c - what training minimizes: the mean over the rows that have a label, or the weighted mean
- * where classes have weights.
+/* loss.c - the softmax cross-entropy: the mean over the rows that have a label, or the weighted
+ * mean where classes have weights; and how the losses of rows become one.
  *
  * With p = softmax(z), smoothing s, k classes, weights v, and sums over the rows with a label y:
  *   sum((1-s) v[y] * -log p[y] + s/k * sum_c(v[c] * -log p[c])) / sum(v[y])
@@ -42,39 +42,88 @@ static adj_node *has_label(adj_node *labels, adj_dtype dtype)
     return adj_greater_equal(adj_cast(labels, dtype), zero);
 }
 
-static adj_node *weighted_loss(adj_node *z, adj_node *labels, adj_node *weights, double smoothing)
+adj_node *nn_reduce_loss(adj_node *each, adj_node *weights, adj_loss_reduction reduction)
 {
-    adj_type t = adj_node_type(z);
-    adj_node *each = row_weights(labels, weights);
-    adj_node *rows = adj_mul(each, adj_sparse_softmax_cross_entropy(z, labels, 0));
-
-    if (smoothing > 0) {
-        adj_node *spread = adj_reduce_sum(adj_mul(adj_log_softmax(z), weights), last);
-        spread = adj_mul(spread, has_label(labels, t.dtype));
-        rows = adj_sub(adj_scale(rows, 1 - smoothing),
-                       adj_scale(spread, smoothing / (double)t.shape.dim[1]));
-    }
+    if (each == NULL || reduction == ADJ_LOSS_EACH)
+        return each;
+    adj_node *sum = adj_reduce_sum(each, all);
+    if (sum == NULL || reduction == ADJ_LOSS_SUM)
+        return sum;
     /* nothing counts: 0, not 0 / 0 */
-    adj_node *min = adj_fill(adj_node_graph(z), t.dtype, (adj_shape){0}, 1e-30);
-    return adj_div(adj_reduce_sum(rows, all), adj_maximum(adj_reduce_sum(each, all), min));
+    adj_graph *g = adj_node_graph(sum);
+    adj_node *min = adj_fill(g, adj_node_type(sum).dtype, (adj_shape){0}, 1e-30);
+    return adj_div(sum, adj_maximum(adj_reduce_sum(weights, all), min));
 }
 
-static adj_node *mean_loss(adj_node *z, adj_node *labels, double smoothing)
+static adj_node *weighted_loss(adj_node *z, adj_node *labels, const adj_loss_opts *o)
 {
-    adj_node *rows = adj_sparse_softmax_cross_entropy(z, labels, smoothing);
+    adj_type t = adj_node_type(z);
+    adj_node *each = row_weights(labels, o->weights);
+    adj_node *rows = adj_mul(each, adj_sparse_softmax_cross_entropy(z, labels, 0));
+
+    if (o->smoothing > 0) {
+        adj_node *spread = adj_reduce_sum(adj_mul(adj_log_softmax(z), o->weights), last);
+        spread = adj_mul(spread, has_label(labels, t.dtype));
+        rows = adj_sub(adj_scale(rows, 1 - o->smoothing),
+                       adj_scale(spread, o->smoothing / (double)t.shape.dim[1]));
+    }
+    return nn_reduce_loss(rows, each, o->reduction);
+}
+
+static adj_node *plain_loss(adj_node *z, adj_node *labels, const adj_loss_opts *o)
+{
+    adj_node *rows = adj_sparse_softmax_cross_entropy(z, labels, o->smoothing);
+    if (o->reduction != ADJ_LOSS_MEAN)
+        return nn_reduce_loss(rows, NULL, o->reduction);
     adj_node *count = adj_label_count(labels, adj_node_type(z).dtype);
     return adj_div(adj_reduce_sum(rows, all), count);
 }
 
+/* The labels as one row, in which -1 stands for ignored_label too: labels are exact in f64. */
+static adj_node *flat_labels(adj_node *labels, int ignored_label)
+{
+    const int is_flat = adj_node_type(labels).shape.rank == 1;
+    adj_node *flat = is_flat ? labels : adj_reshape(labels, (adj_shape){1, {-1}});
+    if (ignored_label <= 0 || flat == NULL)
+        return flat;
+    adj_node *wide = adj_cast(flat, ADJ_F64);
+    adj_graph *g = adj_node_graph(flat);
+    adj_node *is_ignored = adj_equal(wide, adj_fill(g, ADJ_F64, (adj_shape){0}, ignored_label));
+    adj_node *one = adj_fill(g, ADJ_F64, (adj_shape){0}, 1);
+    adj_node *change = adj_mul(adj_add(wide, one), is_ignored);
+    return adj_cast(adj_sub(wide, change), ADJ_I32);
+}
+
+/* z: [rows, k]. */
 static adj_node *loss_of(adj_node *z, adj_node *labels, const adj_loss_opts *o)
 {
-    return o->weights != NULL ? weighted_loss(z, labels, o->weights, o->smoothing)
-                              : mean_loss(z, labels, o->smoothing);
+    adj_node *flat = flat_labels(labels, o->ignored_label);
+    return o->weights != NULL ? weighted_loss(z, flat, o) : plain_loss(z, flat, o);
 }
 
 /* Shapes that the ops would broadcast, and what they do not see. */
-static adj_status check(adj_type z, adj_graph *g, const adj_loss_opts *o)
+static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts *o)
 {
+    adj_graph *g = adj_node_graph(logits);
+    const adj_type t = adj_node_type(labels);
+    adj_shape rows = adj_node_type(logits).shape;
+    if (rows.rank < 2)
+        return adj_fail(g, ADJ_ESHAPE,
+                        "loss: logits have the wrong rank (got %lld, expected 2 or "
+                        "more)",
+                        (long long)rows.rank);
+    const int64_t k = rows.dim[--rows.rank];
+    if (t.dtype != ADJ_I32)
+        return adj_fail(g, ADJ_EDTYPE, "loss: labels have the wrong type (got %s, expected i32)",
+                        adj_dtype_name(t.dtype));
+    int is_same = t.shape.rank == rows.rank;
+    for (int64_t i = 0; i < rows.rank && is_same; i++)
+        is_same = t.shape.dim[i] == rows.dim[i];
+    if (!is_same)
+        return adj_fail(g, ADJ_ESHAPE,
+                        "loss: labels do not have the logits' shape without the "
+                        "last axis (got rank %lld, expected %lld)",
+                        (long long)t.shape.rank, (long long)rows.rank);
     if (!(o->smoothing >= 0 && o->smoothing <= 1))
         return adj_fail(g, ADJ_EARG, "loss: smoothing is out of range (got %g, expected 0 to 1)",
                         o->smoothing);
@@ -84,25 +133,36 @@ static adj_status check(adj_type z, adj_graph *g, const adj_loss_opts *o)
     if (o->mix != NULL && adj_node_type(o->mix).shape.rank != 0)
         return adj_fail(g, ADJ_ESHAPE, "loss: mix has the wrong rank (got %lld, expected 0)",
                         (long long)adj_node_type(o->mix).shape.rank);
-    if (o->weights == NULL || z.shape.rank != 2) /* which the ops refuse */
+    if (o->mix != NULL && o->reduction != ADJ_LOSS_MEAN)
+        return adj_fail(g, ADJ_EARG, "loss: reduction with mix (got %d, expected the mean, %d)",
+                        (int)o->reduction, (int)ADJ_LOSS_MEAN);
+    if (o->weights == NULL)
         return ADJ_OK;
     adj_shape v = adj_node_type(o->weights).shape;
-    if (v.rank != 1 || v.dim[0] != z.shape.dim[1])
+    if (v.rank != 1 || v.dim[0] != k)
         return adj_fail(g, ADJ_ESHAPE, "loss: weights are not one for each of %lld classes",
-                        (long long)z.shape.dim[1]);
+                        (long long)k);
     return ADJ_OK;
 }
 
-adj_node *adj_loss_softmax_with(adj_node *logits, adj_node *labels, const adj_loss_opts *options)
+/* Each row's loss in the shape of the labels. */
+static adj_node *as_labels(adj_node *loss, adj_node *labels)
+{
+    return adj_reshape(loss, adj_node_type(labels).shape);
+}
+
+adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels, const adj_loss_opts *options)
 {
     adj_loss_opts o = options != NULL ? *options : (adj_loss_opts){0};
 
-    if (logits == NULL || labels == NULL ||
-        check(adj_node_type(logits), adj_node_graph(logits), &o) != ADJ_OK)
+    if (logits == NULL || labels == NULL || check(logits, labels, &o) != ADJ_OK)
         return NULL;
     /* A mean over a batch does not fit a half type's eight or eleven bits. */
     adj_dtype dtype = nn_kept_dtype(adj_node_type(logits).dtype);
-    adj_node *z = nn_cast(logits, dtype), *mix = nn_cast(o.mix, dtype);
+    const adj_shape s = adj_node_type(logits).shape;
+    adj_node *rows =
+        s.rank == 2 ? logits : adj_reshape(logits, (adj_shape){2, {-1, s.dim[s.rank - 1]}});
+    adj_node *z = nn_cast(rows, dtype), *mix = nn_cast(o.mix, dtype);
     o.weights = nn_cast(o.weights, dtype);
     adj_node *loss = loss_of(z, labels, &o);
     if (mix != NULL) {
@@ -110,15 +170,7 @@ adj_node *adj_loss_softmax_with(adj_node *logits, adj_node *labels, const adj_lo
         loss =
             adj_add(adj_mul(mix, loss), adj_mul(adj_sub(one, mix), loss_of(z, o.other_labels, &o)));
     }
+    if (o.reduction == ADJ_LOSS_EACH && loss != NULL)
+        loss = as_labels(loss, labels);
     return adj_label(loss, "loss");
-}
-
-adj_node *adj_loss_softmax_smoothed(adj_node *logits, adj_node *labels, double smoothing)
-{
-    return adj_loss_softmax_with(logits, labels, &(adj_loss_opts){.smoothing = smoothing});
-}
-
-adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels)
-{
-    return adj_loss_softmax_with(logits, labels, NULL);
 }

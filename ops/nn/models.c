@@ -52,8 +52,8 @@ adj_node *adj_model_lenet(adj_node *x, const adj_model_opts *options)
 
     adj_node *h = adj_max_pool(conv_relu(x, "conv1", o, 32, 5), &half);
     h = adj_max_pool(conv_relu(h, "conv2", o, 64, 5), &half);
-    h = adj_relu(adj_layer_dense(h, "fc1", 128));
-    return adj_layer_dense(h, "logits", classes_of(o, 10));
+    h = adj_relu(adj_layer_dense(h, "fc1", 128, NULL));
+    return adj_layer_dense(h, "logits", classes_of(o, 10), NULL);
 }
 
 /* Zeros around images that are smaller than size x size. */
@@ -80,15 +80,13 @@ adj_node *adj_model_lenet5(adj_node *x, const adj_model_opts *options)
         .filters = 6, .kernel = {5}, .format = o->format, .init = ADJ_GLOROT_UNIFORM};
     adj_conv_layer c2 = c1;
     c2.filters = 16;
-    const adj_dense_layer f1 = {.units = 120, .init = ADJ_GLOROT_UNIFORM},
-                          f2 = {.units = 84, .init = ADJ_GLOROT_UNIFORM},
-                          f3 = {.units = classes_of(o, 10), .init = ADJ_GLOROT_UNIFORM};
+    const adj_dense_layer glorot = {.init = ADJ_GLOROT_UNIFORM};
 
     adj_node *h = adj_tanh(adj_layer_conv2d(pad_to(x, 32, o->format), "conv1", &c1));
     h = adj_tanh(adj_layer_conv2d(adj_avg_pool(h, &half), "conv2", &c2));
-    h = adj_tanh(adj_layer_dense_with(adj_avg_pool(h, &half), "fc1", &f1));
-    h = adj_tanh(adj_layer_dense_with(h, "fc2", &f2));
-    return adj_layer_dense_with(h, "logits", &f3);
+    h = adj_tanh(adj_layer_dense(adj_avg_pool(h, &half), "fc1", 120, &glorot));
+    h = adj_tanh(adj_layer_dense(h, "fc2", 84, &glorot));
+    return adj_layer_dense(h, "logits", classes_of(o, 10), &glorot);
 }
 
 adj_node *adj_model_vgg6(adj_node *x, const adj_model_opts *options)
@@ -102,8 +100,8 @@ adj_node *adj_model_vgg6(adj_node *x, const adj_model_opts *options)
     h = adj_max_pool(conv_relu(h, "conv4", o, 128, 3), &half);
     h = conv_relu(h, "conv5", o, 256, 3);
     h = adj_max_pool(conv_relu(h, "conv6", o, 256, 3), &half);
-    h = adj_relu(adj_layer_dense(h, "fc1", 256));
-    return adj_layer_dense(h, "logits", classes_of(o, 10));
+    h = adj_relu(adj_layer_dense(h, "fc1", 256, NULL));
+    return adj_layer_dense(h, "logits", classes_of(o, 10), NULL);
 }
 
 /* ---- with batch norm ---- */
@@ -138,7 +136,7 @@ static adj_conv_layer even(const adj_model_opts *o, int64_t filters, int64_t ker
 
 static adj_node *logits(adj_node *x, const adj_model_opts *o, int64_t classes)
 {
-    return adj_layer_dense(x, "logits", classes_of(o, classes));
+    return adj_layer_dense(x, "logits", classes_of(o, classes), NULL);
 }
 
 /* ---- residual nets ---- */

@@ -3,6 +3,10 @@
 #define NN_H
 
 #include "adjoint_nn.h"
+#include "adjoint_ops_grad.h"
+
+/* The scalar input that optimizers multiply by. */
+#define NN_LEARNING_RATE "learning_rate"
 
 /* "layer/part"; longer ones are refused, since two of them could be cut to the same name. */
 enum { NN_NAME = 160 };
@@ -24,6 +28,18 @@ adj_dtype nn_kept_dtype(adj_dtype dtype);
 adj_node *nn_cast(adj_node *x, adj_dtype dtype);
 /* The state of that name, made with a constant value if the graph has none yet. */
 adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, double value);
+
+static inline int nn_is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
+/* Returns the layer's parameter layer/part, in x's type. */
+adj_node *nn_param(adj_node *x, const char *layer, const char *part, adj_shape shape,
+                   adj_init init);
+/* Returns the initial values of weights with these fans; given: those of ADJ_INIT_GIVEN. */
+adj_init nn_weights_init(adj_weight_init weights, adj_init given, int64_t fan_in, int64_t fan_out);
+/* Adds the layer's bias of n elements to y, unless no_bias; labels the result. */
+adj_node *nn_with_bias(adj_node *y, const char *layer, int64_t n, int no_bias, adj_format format);
+
+/* Returns the sum of each, or for ADJ_LOSS_MEAN that over the sum of weights, or each itself. */
+adj_node *nn_reduce_loss(adj_node *each, adj_node *weights, adj_loss_reduction reduction);
 
 /* adj_trainable_except's, malloc'ed; *n is -1 when out of memory. */
 adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n);

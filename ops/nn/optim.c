@@ -1,7 +1,8 @@
 /* optim.c - optimizers: gradients, states and next values of everything trainable under a loss.
  *
  * An optimizer adds nodes and assigns nothing; an executor commits {leaf := next} after the run.
- * The rate is a node, so a schedule costs no replanning. */
+ * The learning rate is an input of the graph, so a schedule costs no replanning. */
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,28 @@ static void step_adam(const optimiser *s, adj_node *p, adj_node *dp, adj_node *l
     assign(s, p, adj_adam_step(p, next_m, next_v, s->t, lr, &a));
 }
 
+/* v': an average of the gradient's square; the direction is dp / (sqrt(v') + epsilon), which a
+ * momentum may follow. */
+static void step_rmsprop(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
+{
+    const double decay = decay_of(s, p);
+    const adj_type t = adj_node_type(p);
+
+    if (decay != 0)
+        dp = adj_add(dp, adj_scale(p, decay));
+    adj_node *v = state_of(p, "rmsprop_v");
+    adj_node *next_v = adj_ema(v, adj_square(dp), s->o.beta2);
+    adj_node *epsilon = adj_fill(adj_node_graph(p), t.dtype, (adj_shape){0}, s->o.epsilon);
+    adj_node *direction = adj_div(dp, adj_add(adj_sqrt(next_v), epsilon));
+    assign(s, v, next_v);
+    if (s->o.momentum != 0) {
+        adj_node *m = state_of(p, "momentum");
+        direction = adj_momentum(m, direction, p, s->o.momentum, 0);
+        assign(s, m, direction);
+    }
+    assign(s, p, adj_sgd_step(p, direction, lr, 0));
+}
+
 /* ---- all of them ---- */
 
 /* dx[i] *= clip / max(norm, clip), norm being that of all gradients together: it is 1 when they are
@@ -119,7 +142,7 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
         nn_unscale(&s->scaling, n, dx);
     if (s->o.clip_norm > 0)
         clip(g, n, dx, s->o.clip_norm);
-    if (s->o.kind != ADJ_SGD) {
+    if (s->o.kind == ADJ_ADAM || s->o.kind == ADJ_ADAMW) {
         adj_node *step = nn_state(g, "adam/step", ADJ_I32, (adj_shape){0}, 0);
         s->t = adj_next_step(step);
         assign(s, step, s->t);
@@ -128,6 +151,8 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
         adj_node *lr = rate_of(s, params[i]);
         if (s->o.kind == ADJ_SGD)
             step_sgd(s, params[i], dx[i], lr);
+        else if (s->o.kind == ADJ_RMSPROP)
+            step_rmsprop(s, params[i], dx[i], lr);
         else
             step_adam(s, params[i], dx[i], lr);
     }
@@ -175,7 +200,7 @@ static adj_status match_groups(adj_graph *g, const adj_optimiser_opts *o, int n,
 /* The negation lets no NaN through. */
 static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
 {
-    if (o->kind != ADJ_SGD && o->kind != ADJ_ADAM && o->kind != ADJ_ADAMW)
+    if (o->kind != ADJ_SGD && o->kind != ADJ_ADAM && o->kind != ADJ_ADAMW && o->kind != ADJ_RMSPROP)
         return adj_fail(g, ADJ_EARG, "adj_optimiser: kind is unknown (got %d)", (int)o->kind);
     if (!(o->momentum >= 0 && o->momentum < 1))
         return adj_fail(g, ADJ_EARG,
@@ -187,6 +212,9 @@ static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
         return adj_fail(g, ADJ_EARG,
                         "adj_optimiser: beta is out of range (got %g and %g, expected 0 <= b < 1)",
                         o->beta1, o->beta2);
+    if (!(o->lr >= 0 && o->lr <= DBL_MAX))
+        return adj_fail(g, ADJ_EARG,
+                        "adj_optimiser: lr is out of range (got %g, expected 0 or more)", o->lr);
     if (!(o->epsilon >= 0 && o->weight_decay >= 0 && o->clip_norm >= 0))
         return adj_fail(g, ADJ_EARG,
                         "adj_optimiser: epsilon, weight_decay or clip_norm is negative (got %g, %g "
@@ -231,20 +259,41 @@ static adj_status add_gradients(optimiser *s, adj_node *loss, int n, adj_node *c
     return adj_grad(loss, seed, n, params, dx);
 }
 
-adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options)
+/* Returns the graph's learning rate, which is made where it is missing: f64 for an f64 loss. */
+static adj_node *learning_rate(adj_node *loss, const adj_optimiser_opts *o)
 {
-    optimiser s = {.lr = lr};
+    adj_graph *g = adj_node_graph(loss);
+    adj_node *lr = adj_find(g, NN_LEARNING_RATE);
+    const double usual = o->kind == ADJ_SGD ? 0.01 : 0.001;
+
+    if (lr == NULL)
+        return adj_scalar_input(g, NN_LEARNING_RATE, nn_kept_dtype(adj_node_type(loss).dtype),
+                                nn_or_default(o->lr, usual));
+    if (adj_node_type(lr).shape.rank != 0 || adj_node_type(lr).dtype == ADJ_I32) {
+        adj_fail(g, ADJ_ESHAPE,
+                 "adj_optimiser: the node \"" NN_LEARNING_RATE
+                 "\" is not a scalar of a float type (got %s of rank %lld)",
+                 adj_dtype_name(adj_node_type(lr).dtype), (long long)adj_node_type(lr).shape.rank);
+        return NULL;
+    }
+    return lr;
+}
+
+adj_updates *adj_optimiser(adj_node *loss, const adj_optimiser_opts *options)
+{
+    optimiser s = {0};
     int n;
 
-    if (loss == NULL || lr == NULL)
+    if (loss == NULL)
         return NULL;
     adj_graph *g = adj_node_graph(loss);
     if (options != NULL)
         s.o = *options;
-    if (check_options(g, &s.o) != ADJ_OK || (s.updates = adj_updates_new(g)) == NULL)
+    if (check_options(g, &s.o) != ADJ_OK || (s.lr = learning_rate(loss, &s.o)) == NULL ||
+        (s.updates = adj_updates_new(g)) == NULL)
         return NULL;
     s.o.beta1 = nn_or_default(s.o.beta1, 0.9);
-    s.o.beta2 = nn_or_default(s.o.beta2, 0.999);
+    s.o.beta2 = nn_or_default(s.o.beta2, s.o.kind == ADJ_RMSPROP ? 0.99 : 0.999);
     s.o.epsilon = nn_or_default(s.o.epsilon, 1e-8);
 
     adj_node **params = nn_trainable(loss, NULL, &n);
@@ -263,25 +312,42 @@ adj_updates *adj_optimiser(adj_node *loss, adj_node *lr, const adj_optimiser_opt
     return adj_graph_status(g) == ADJ_OK ? s.updates : NULL;
 }
 
-adj_updates *adj_sgd(adj_node *loss, adj_node *lr) { return adj_optimiser(loss, lr, NULL); }
-
-adj_updates *adj_adam(adj_node *loss, adj_node *lr)
+adj_updates *adj_sgd(adj_node *loss, double lr)
 {
-    return adj_optimiser(loss, lr, &(adj_optimiser_opts){.kind = ADJ_ADAM});
+    return adj_optimiser(loss, &(adj_optimiser_opts){.lr = lr});
 }
 
-adj_updates *adj_adamw(adj_node *loss, adj_node *lr)
+adj_updates *adj_adam(adj_node *loss, double lr)
 {
-    return adj_optimiser(loss, lr, &(adj_optimiser_opts){.kind = ADJ_ADAMW, .weight_decay = 0.01});
+    return adj_optimiser(loss, &(adj_optimiser_opts){.kind = ADJ_ADAM, .lr = lr});
 }
 
-adj_updates *adj_training_updates(adj_node *loss, adj_node *lr, const adj_optimiser_opts *options)
+adj_updates *adj_adamw(adj_node *loss, double lr)
 {
-    adj_updates *trained = adj_optimiser(loss, lr, options);
+    return adj_optimiser(loss,
+                         &(adj_optimiser_opts){.kind = ADJ_ADAMW, .lr = lr, .weight_decay = 0.01});
+}
+
+adj_updates *adj_training_updates(adj_node *loss, const adj_optimiser_opts *options)
+{
+    adj_updates *trained = adj_optimiser(loss, options);
 
     if (trained == NULL)
         return NULL;
     return adj_updates_join(adj_node_graph(loss), trained, nn_layer_updates(loss, options));
+}
+
+adj_status adj_set_lr(adj_exec *e, double lr)
+{
+    const adj_graph *g = adj_exec_graph(e);
+    const adj_node *leaf = g != NULL ? adj_find(g, NN_LEARNING_RATE) : NULL;
+    const float narrow = (float)lr;
+
+    if (leaf == NULL)
+        return ADJ_EARG;
+    if (adj_node_type(leaf).dtype == ADJ_F64)
+        return adj_set(e, leaf, &lr, sizeof lr);
+    return adj_set(e, leaf, &narrow, sizeof narrow);
 }
 
 /* ---- by name ---- */
@@ -295,6 +361,7 @@ static const named_optimiser named[] = {
     {"sgd", {.kind = ADJ_SGD}},
     {"momentum", {.kind = ADJ_SGD, .momentum = 0.9}},
     {"nesterov", {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1}},
+    {"rmsprop", {.kind = ADJ_RMSPROP}},
     {"adam", {.kind = ADJ_ADAM}},
     {"adamw", {.kind = ADJ_ADAMW, .weight_decay = 0.01}},
 };

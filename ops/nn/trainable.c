@@ -122,7 +122,7 @@ int nn_is_among(const adj_node *p, int n, adj_node *const list[])
 
 int adj_is_training_state(const adj_node *n)
 {
-    static const char *const parts[] = {"/momentum", "/adam_m", "/adam_v"};
+    static const char *const parts[] = {"/momentum", "/adam_m", "/adam_v", "/rmsprop_v"};
     static const char *const wholes[] = {"adam/step", "dropout/step", "loss_scale",
                                          "loss_scale/good_steps", "loss_scale/skipped"};
     const char *name = n != NULL ? adj_node_name(n) : "";

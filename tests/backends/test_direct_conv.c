@@ -1,5 +1,5 @@
-/* test_direct_conv.c - the direct dense kernels for few channels on integers, bit for bit against
- * the definition: every instruction set and type, on one thread and on three. */
+/* test_direct_conv.c - the direct backend's dense convolutions and gradients on integers, bit for
+ * bit against the definition: every instruction set and type, on one thread and on three. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -157,11 +157,10 @@ static inline rig rig_new(void)
     const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
     adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {2, 5, 4, 2}});
     adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    adj_node *lr = adj_input(r.g, "lr", ADJ_F32, (adj_shape){0});
     r.relu = adj_label(adj_relu(adj_layer_conv2d(x, "conv1", &conv)), "relu1");
-    r.loss = adj_loss_softmax(adj_layer_dense(adj_layer_conv2d(r.relu, "conv2", &conv), "fc", 4),
-                              labels);
-    r.updates = adj_sgd(r.loss, lr);
+    r.loss = adj_loss_softmax(
+        adj_layer_dense(adj_layer_conv2d(r.relu, "conv2", &conv), "fc", 4, NULL), labels, NULL);
+    r.updates = adj_sgd(r.loss, 0);
     r.backends[0] = &crooked;
     r.backends[1] = naive_backend();
     return r;

@@ -119,8 +119,8 @@ static adj_node *wide_network(adj_graph *g)
     y = adj_relu(adj_layer_conv2d(y, "conv1", &wide));
     y = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(y, "conv2", &wide), "bn",
                                       &(adj_batch_norm_layer){.training = 1}));
-    y = adj_layer_dense(adj_max_pool(y, &(adj_pool){.ksize = {1, 2, 2, 1}}), "logits", 10);
-    return adj_loss_softmax(y, adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}}));
+    y = adj_layer_dense(adj_max_pool(y, &(adj_pool){.ksize = {1, 2, 2, 1}}), "logits", 10, NULL);
+    return adj_loss_softmax(y, adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}}), NULL);
 }
 
 /* What is fused is looked at here: no other plans, whatever all tests are run with. */
@@ -133,7 +133,7 @@ Test(compare, options_of_the_executor)
     for (int exact = 0; exact < 2; exact++) {
         rig r = {.g = adj_graph_new()};
         r.loss = wide_network(r.g);
-        r.updates = adj_sgd(r.loss, adj_input(r.g, "lr", ADJ_F32, (adj_shape){0}));
+        r.updates = adj_sgd(r.loss, 0);
         adj_status status = rig_compare(
             &r, (adj_compare_opts){
                     .n_config = 7, .config = configs, .runs = 1, .threads = 1, .exact = exact});
@@ -161,9 +161,8 @@ Test(compare, lenet_on_integers_to_the_last_bit)
     rig r = {.g = adj_graph_new()};
     adj_node *logits = adj_model_logits(r.g, adj_model_find("lenet", NULL), &options);
     adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    adj_node *lr = adj_input(r.g, "lr", ADJ_F32, (adj_shape){0});
-    r.loss = adj_loss_softmax(logits, labels);
-    r.updates = adj_sgd(r.loss, lr);
+    r.loss = adj_loss_softmax(logits, labels, NULL);
+    r.updates = adj_sgd(r.loss, 0);
     adj_status status = rig_compare(
         &r, (adj_compare_opts){.n_config = 4, .config = configs, .runs = 1, .exact = 1});
     cr_assert_eq(status, ADJ_OK, "%s", adj_comparison_message(r.c));

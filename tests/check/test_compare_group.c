@@ -303,7 +303,6 @@ Test(compare_group, bounds_of_what_cancels)
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 1, 16}});
         adj_node *w =
             adj_param(g, "w", ADJ_F32, (adj_shape){1, {1}}, (adj_init){ADJ_INIT_NORMAL, 0, 1});
-        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
         adj_node *y = adj_layer_batch_norm(adj_scale(x, 4096), "bn", NULL);
         adj_node *loss = adj_add(adj_reduce_sum(adj_square(y), (adj_axes){.n = ADJ_ALL}),
                                  adj_reduce_sum(adj_square(w), (adj_axes){.n = ADJ_ALL}));
@@ -313,7 +312,7 @@ Test(compare_group, bounds_of_what_cancels)
         adj_comparison *c = NULL;
         const adj_compare_opts o = {.n_root = 1,
                                     .root = &dx,
-                                    .updates = adj_training_updates(loss, lr, &momentum),
+                                    .updates = adj_training_updates(loss, &momentum),
                                     .n_config = 2,
                                     .config = configs,
                                     .seed = seed,

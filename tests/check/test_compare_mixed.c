@@ -148,10 +148,10 @@ Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
     const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
     adj_node *x = adj_input(g, "x", ADJ_F32, image);
     adj_node *t = adj_input(g, "t", ADJ_F32, (adj_shape){2, {2, 8}});
-    adj_node *h = adj_layer_dense(adj_relu(adj_layer_conv2d(x, "a", &conv)), "b", 8);
-    adj_node *y = adj_mul(adj_layer_dense(adj_relu(h), "c", 8), t);
+    adj_node *h = adj_layer_dense(adj_relu(adj_layer_conv2d(x, "a", &conv)), "b", 8, NULL);
+    adj_node *y = adj_mul(adj_layer_dense(adj_relu(h), "c", 8, NULL), t);
     adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL}), 0x1p-26);
-    adj_updates *u = adj_sgd(loss, adj_input(g, "lr", ADJ_F32, (adj_shape){0}));
+    adj_updates *u = adj_sgd(loss, 0);
     adj_comparison *c;
     const adj_compare_opts o = {.n_root = 1,
                                 .root = &loss,

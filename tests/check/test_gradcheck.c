@@ -105,7 +105,7 @@ Test(gradcheck, a_model_node_by_node)
     adj_model_opts options = {.batch = 2, .training = 1};
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     const adj_model *model = adj_model_find("lenet", &options);
-    adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &options), labels);
+    adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &options), labels, NULL);
     adj_gradcheck_report *r;
     cr_assert_eq(adj_gradcheck(loss, NULL, &r), ADJ_OK, "%s", adj_gradcheck_message(r));
     cr_expect_eq(adj_gradcheck_verdict(r), ADJ_GRADCHECK_PASS);
@@ -121,9 +121,9 @@ Test(gradcheck, steps_of_an_optimiser)
     adj_graph *g = adj_graph_new(), *other = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {4, 3}});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){2, {3, 5}}, (adj_init){0});
-    adj_node *y = adj_matmul(x, w, 0), *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *y = adj_matmul(x, w, 0);
     adj_node *loss = adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL});
-    adj_gradcheck_opts o = {.threads = 1, .updates = adj_adam(loss, lr)};
+    adj_gradcheck_opts o = {.threads = 1, .updates = adj_adam(loss, 0)};
     adj_gradcheck_report *r;
     int found[3] = {0};
     cr_assert_eq(adj_gradcheck(loss, &o, &r), ADJ_OK, "%s", adj_gradcheck_message(r));

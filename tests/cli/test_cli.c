@@ -46,7 +46,7 @@ static const call calls[] = {
     {0, "usage: adjoint COMMAND", NULL, {"help"}},
     {3, NULL, "unknown command \"trian\" (did you mean train?)", {"help", "trian"}},
     {3, NULL, "--dtype: parameters and losses stay f32", {"train", "--dtype", "bf16"}},
-    {3, NULL, "unknown optimizer rmsprop (expected sgd,", {"train", "--optimizer", "rmsprop"}},
+    {3, NULL, "unknown optimizer adagrad (expected sgd,", {"train", "--optimizer", "adagrad"}},
     {3, NULL, "unknown model gpt, adjoint models lists them", {"train", "--model", "gpt"}},
     {3, NULL, "--checkpoint: the file is read again", {"train", "--checkpoint", "-", "--resume"}},
     {3, NULL, "--out and --log both are standard output", {"train", "--log", "-", "--out", "-"}},

@@ -209,8 +209,8 @@ Test(gradcheck_cli, a_leaf)
 static int has_nothing(const adj_op *op)
 {
     static const char *const names[] = {
-        "input", "param",         "state",       "const",         "fill",
-        "equal", "greater_equal", "label_count", "stop_gradient", "all_finite"};
+        "input",         "param",       "state",         "const",      "fill",  "equal",
+        "greater_equal", "label_count", "stop_gradient", "all_finite", "argmax"};
     static const char *const steps[] = {"sgd_step", "momentum", "ema", "adam_step", "next_step"};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (strcmp(steps[i], op->name) == 0)

@@ -122,9 +122,11 @@ Test(help, ops)
     run_tool((const char *[]){"ops", NULL}, &f);
     cr_expect_null(strstr(f.out, "\nparam("), "a leaf is no op to run");
     cr_expect_not_null(strstr(f.out, "\nbuilders that are made of other ops (adj_NAME in C):\n"
+                                     "abs(x): relu, neg, add\n"
                                      "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n"
                                      "global_avg_pool(x): reduce_mean\n"
                                      "layer_norm(x, gamma, beta): reshape, group_norm\n"
+                                     "reduce_min(x): neg, reduce_max\n"
                                      "separable_conv2d(x, depthwise, pointwise): "
                                      "depthwise_conv2d_native, conv2d\n"));
     run_tool((const char *[]){"ops", "conv2d_transpose", NULL}, &f);

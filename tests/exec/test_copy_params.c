@@ -66,8 +66,7 @@ Test(copy_params, states_that_the_receiver_updates_may_be_missing)
     scoped(release_graph) adj_graph *a = adj_graph_new(), *b = adj_graph_new();
     adj_node *w = adj_param(a, "w", ADJ_F32, vec, one);
     adj_node *loss = adj_reduce_sum(adj_square(w), (adj_axes){.n = ADJ_ALL});
-    adj_node *lr = adj_input(a, "lr", ADJ_F32, (adj_shape){0});
-    adj_exec *training = plan(a, loss, adj_adam(loss, lr));
+    adj_exec *training = plan(a, loss, adj_adam(loss, 0));
     scoped(release_exec) adj_exec *from = sum_of(b, 1, (const char *const[]){"w"}, 3);
     cr_assert_eq(adj_copy_params(training, from), ADJ_OK, "%s", adj_exec_message(training));
     expect_value(training, a, "w", 3);

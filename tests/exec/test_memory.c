@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "adjoint.h"
+#include "adjoint_ops_grad.h"
 #include "tests/counter.h"
 #include "tests/plan.h"
 

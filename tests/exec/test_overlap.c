@@ -82,7 +82,7 @@ static net net_new(const adj_optimiser_opts *o, kind kind, size_t bucket)
     net n = {.g = adj_graph_new()};
     n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
     n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    n.lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0});
+    n.lr = adj_input(n.g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *h = n.x;
     for (int i = 0; i < LAYERS; i++) {
         char name[16];
@@ -91,8 +91,8 @@ static net net_new(const adj_optimiser_opts *o, kind kind, size_t bucket)
         snprintf(name, sizeof name, "norm%d", i);
         h = adj_relu(kind == SYNCHRONISED ? adj_layer_batch_norm(h, name, &norm) : h);
     }
-    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3), n.labels);
-    adj_updates *u = adj_training_updates(n.loss, n.lr, o);
+    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3, NULL), n.labels, NULL);
+    adj_updates *u = adj_training_updates(n.loss, o);
     const adj_data_parallel_opts d = {
         .processes = 2, .bucket_bytes = bucket, .sync_batch_norm = kind == SYNCHRONISED};
     both[0] = &link_backend;
@@ -249,21 +249,20 @@ static int starts_of_branches(int rank, size_t started[64])
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0}), *logits[2];
+    adj_node *logits[2];
     for (int i = 0; i < 2; i++) {
         const adj_conv_layer conv = {.filters = 4 + 2 * i, .padding = ADJ_SAME};
         adj_node *h = i == 0 ? adj_dropout(x, step, 0.5, 3) : x;
         h = adj_layer_conv2d(h, i == 0 ? "a" : "b", &conv);
         h = adj_layer_batch_norm(h, i == 0 ? "norm_a" : "norm_b", &norm);
-        logits[i] = adj_layer_dense(h, i == 0 ? "dense_a" : "dense_b", 3);
+        logits[i] = adj_layer_dense(h, i == 0 ? "dense_a" : "dense_b", 3, NULL);
     }
-    adj_node *loss = adj_loss_softmax(adj_add(logits[0], logits[1]), labels);
+    adj_node *loss = adj_loss_softmax(adj_add(logits[0], logits[1]), labels, NULL);
     const adj_optimiser_opts sgd = {.momentum = 0.9};
     const adj_data_parallel_opts d = {.processes = 2, .rank = rank, .bucket_bytes = 1};
     const adj_exec_opts opts = {.n_fetch = 1,
                                 .fetch = &loss,
-                                .updates =
-                                    adj_data_parallel(adj_training_updates(loss, lr, &sgd), &d),
+                                .updates = adj_data_parallel(adj_training_updates(loss, &sgd), &d),
                                 .threads = 1,
                                 .backend = "naive",
                                 .debug.backends = both};

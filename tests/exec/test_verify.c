@@ -118,7 +118,7 @@ static adj_exec *train(adj_graph *g, kind kind)
     adj_node *mean = adj_state(g, "mean", ADJ_F32, pair, (adj_init){0});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *loss = adj_loss_softmax(w, labels);
+    adj_node *loss = adj_loss_softmax(w, labels, NULL);
     adj_updates *u = adj_updates_new(g);
     adj_grad(loss, NULL, 1, &w, &dw);
     g->role = ADJ_ROLE_UPDATE;

@@ -26,7 +26,7 @@ static net build(void)
     const adj_optimiser_opts momentum = {.momentum = 0.9};
     t.x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, 3}});
     t.labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {N}});
-    t.lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    t.lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 3, 4}}, uniform);
     adj_node *v = adj_param(g, "v", ADJ_F32, (adj_shape){4, {3, 3, 4, 4}}, uniform);
     adj_node *d = adj_param(g, "d", ADJ_F32, (adj_shape){2, {36, 3}}, uniform);
@@ -36,12 +36,12 @@ static net build(void)
     h = adj_add(adj_tanh(adj_conv2d(h, v, &same)), h);
     h = adj_reshape(adj_max_pool(h, &half), (adj_shape){2, {N, 36}});
     adj_node *const trained[] = {w, v, d};
-    t.fetch[0] = adj_loss_softmax(adj_matmul(h, d, 0), t.labels);
+    t.fetch[0] = adj_loss_softmax(adj_matmul(h, d, 0), t.labels, NULL);
     t.fetch[1] = w; /* as it was before the step */
     t.fetch[2] =
         adj_reduce_sum(adj_conv2d(t.x, adj_tanh(adj_exp(frozen)), &same), (adj_axes){.n = ADJ_ALL});
     t.updates = adj_training_updates(
-        t.fetch[0], t.lr,
+        t.fetch[0],
         &(adj_optimiser_opts){.momentum = momentum.momentum, .trained = trained, .n_trained = 3});
     g->role = ADJ_ROLE_UPDATE;
     adj_updates_add(t.updates, mean, adj_ema(mean, w, 0.9));

@@ -73,7 +73,7 @@ static adj_node *network(adj_graph *g, adj_node **w)
     h = adj_concat(2, (adj_node *[]){h, adj_scale(h, 0.5)}, 3);
     h = adj_pad(h, (adj_shape){4, {0, 1, 0, 0}}, (adj_shape){4, {0}});
     h = adj_reshape(adj_transpose(h, 4, (const int[]){0, 3, 1, 2}), (adj_shape){2, {1, 36}});
-    return adj_loss_softmax(h, labels);
+    return adj_loss_softmax(h, labels, NULL);
 }
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t n,

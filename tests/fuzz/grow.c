@@ -1,6 +1,7 @@
 /* grow.c - the builders, but for those with windows. */
 #include <string.h>
 
+#include "adjoint_ops_grad.h"
 #include "fuzz/grow.h"
 
 static adj_node *vector(garden *t, adj_dtype dtype, int64_t n)
@@ -219,7 +220,7 @@ static void grow_loss(garden *t)
         adj_node *labels = t->wild ? any_value(t) : new_leaf(t, ADJ_I32, rows);
         keep(t, kind == 2   ? adj_sparse_softmax_cross_entropy(x, labels, smoothing)
                 : kind == 3 ? adj_sparse_softmax_cross_entropy_grad(x, labels, smoothing)
-                : kind == 4 ? adj_loss_softmax(x, labels)
+                : kind == 4 ? adj_loss_softmax(x, labels, NULL)
                             : adj_label_count(labels, t->dtype));
     }
 }

@@ -1,4 +1,5 @@
 /* grow_conv.c - convolutions, their gradients and pools with arbitrary attributes. */
+#include "adjoint_ops_grad.h"
 #include "fuzz/grow.h"
 
 typedef struct {

@@ -22,7 +22,7 @@ static training net_new(const adj_optimiser_opts *o)
     const adj_shape image = {4, {BATCH, SIDE, SIDE, 1}};
     adj_node *x = adj_input(adj_graph_new(), "images", ADJ_F32, image);
     adj_node *h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "norm", &norm));
-    return training_on(adj_layer_dense(h, "logits", 3), o);
+    return training_on(adj_layer_dense(h, "logits", 3, NULL), o);
 }
 
 static void count(const adj_node *n, char *seen, int *reductions, int64_t *elems)
@@ -186,7 +186,7 @@ static training independent_net(adj_dtype dtype, int batch)
     adj_node *x = adj_input(adj_graph_new(), "images", dtype, image);
     adj_node *h = adj_max_pool(adj_relu(adj_layer_conv2d(x, "conv", &conv)), &pool);
     h = adj_layer_dropout(h, "drop", 0.3, 5);
-    return training_on(adj_layer_dense(h, "logits", 3), &with_momentum);
+    return training_on(adj_layer_dense(h, "logits", 3, NULL), &with_momentum);
 }
 
 /* Batch norms, one behind the other. */
@@ -199,7 +199,7 @@ static training normalised_net(adj_dtype dtype, int batch)
     adj_node *x = adj_input(adj_graph_new(), "images", dtype, image);
     adj_node *h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "norm", &norm));
     h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "more", &conv), "most", &norm));
-    return training_on(adj_layer_dense(h, "logits", 3), &optimiser);
+    return training_on(adj_layer_dense(h, "logits", 3, NULL), &optimiser);
 }
 
 /* Normal ones, brighter from one image to the next, so that shards have means of their own. */
@@ -360,7 +360,7 @@ Test(data_parallel, no_second_derivatives)
     adj_node *w = adj_find(n.g, "conv/w"), *dw;
     cr_assert_eq(adj_grad(n.loss, NULL, 1, &w, &dw), ADJ_OK);
     adj_node *loss = adj_add(n.loss, adj_reduce_sum(adj_square(dw), (adj_axes){.n = ADJ_ALL}));
-    adj_updates *u = adj_training_updates(loss, n.lr, &(adj_optimiser_opts){.momentum = 0.5});
+    adj_updates *u = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.5});
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
     cr_expect_not_null(adj_data_parallel(u, &o));
     o.sync_batch_norm = 1;

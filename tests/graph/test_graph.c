@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint.h"
+#include "adjoint_ops_grad.h"
 #include "harness.h"
 
 static const adj_shape vec3 = {1, {3}};

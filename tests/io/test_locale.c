@@ -88,7 +88,7 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 {
     (void)training;
     (void)user;
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 
 /* 0.1 is 0x1.999999999999ap-4 (Python: (0.1).hex()). */

@@ -149,12 +149,12 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimise
     training t = {.g = adj_graph_new()};
     t.x = adj_input(t.g, "x", ADJ_F64, (adj_shape){4, {batch, SIDE, SIDE, 2}});
     t.labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
-    t.lr = adj_input(t.g, "lr", ADJ_F64, (adj_shape){0});
+    t.lr = adj_input(t.g, "learning_rate", ADJ_F64, (adj_shape){0});
     adj_node *h = adj_layer_conv2d(t.x, "conv", &conv);
     h = adj_relu(s.has_norms ? adj_layer_batch_norm(h, "norm", &norm) : h);
     h = s.has_norms ? adj_layer_batch_norm(h, "next", &norm) : h;
-    t.loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES), t.labels);
-    t.updates = adj_training_updates(t.loss, t.lr, optimiser);
+    t.loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES, NULL), t.labels, NULL);
+    t.updates = adj_training_updates(t.loss, optimiser);
     if (group != NULL)
         t.updates = adj_data_parallel(
             t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_size(group),

@@ -33,7 +33,7 @@ static adj_node *build(adj_node *images, int64_t classes, int training, void *us
     const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
     (void)user;
     adj_node *h = adj_relu(adj_layer_conv2d(images, "conv", &conv));
-    return adj_layer_dense(adj_layer_dropout(h, "drop", 0.2, training), "logits", classes);
+    return adj_layer_dense(adj_layer_dropout(h, "drop", 0.2, training), "logits", classes, NULL);
 }
 
 static const adj_net net = {.build = build, .name = "small"};

@@ -23,10 +23,10 @@ static linear linear_new(const adj_optimiser_opts *o, const char *backend)
     const adj_shape s = {1, {N}};
     l.p = adj_param(l.g, "p", ADJ_F32, s, adj_init_constant(0.5));
     l.slope = adj_input(l.g, "slope", ADJ_F32, s);
-    l.lr = adj_input(l.g, "lr", ADJ_F32, (adj_shape){0});
+    l.lr = adj_input(l.g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_reduce_sum(adj_mul(l.p, l.slope), (adj_axes){.n = ADJ_ALL});
     const adj_exec_opts e = {
-        .updates = adj_training_updates(loss, l.lr, o), .backend = backend, .debug.canaries = 1};
+        .updates = adj_training_updates(loss, o), .backend = backend, .debug.canaries = 1};
     cr_assert_eq(adj_graph_status(l.g), ADJ_OK, "%s", adj_graph_message(l.g));
     cr_assert_eq(adj_exec_new(l.g, &e, &l.e), ADJ_OK, "%s", adj_exec_message(l.e));
     return l;
@@ -170,13 +170,13 @@ static net net_new(const adj_optimiser_opts *o, const char *backend)
     net n = {.g = adj_graph_new()};
     n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 3}});
     n.weight = adj_input(n.g, "weight", ADJ_F32, (adj_shape){0});
-    n.lr = adj_input(n.g, "lr", ADJ_F32, (adj_shape){0});
+    n.lr = adj_input(n.g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *h = adj_layer_conv2d(n.x, "conv", &(adj_conv_layer){.filters = 4});
     h = adj_relu(adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){.training = 1}));
     h = adj_layer_dropout(h, "drop", 0.25, 1);
-    h = adj_layer_dense(h, "fc", 2);
+    h = adj_layer_dense(h, "fc", 2, NULL);
     adj_node *loss = adj_mul(n.weight, adj_reduce_mean(adj_square(h), (adj_axes){.n = ADJ_ALL}));
-    const adj_exec_opts e = {.updates = adj_training_updates(loss, n.lr, o),
+    const adj_exec_opts e = {.updates = adj_training_updates(loss, o),
                              .backend = backend,
                              .seed = 1,
                              .debug.canaries = 1};
@@ -248,9 +248,9 @@ Test(dynamic_loss_scale, any_gradient)
             adj_node *term = adj_mul(p[i], slope[i]);
             loss = loss == NULL ? term : adj_add(loss, term);
         }
-        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-        scoped(release_exec) adj_exec *e = exec_new(
-            g, 0, NULL, adj_optimiser(loss, lr, &(adj_optimiser_opts){.loss_scale = &usual}));
+        adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
+        scoped(release_exec) adj_exec *e =
+            exec_new(g, 0, NULL, adj_optimiser(loss, &(adj_optimiser_opts){.loss_scale = &usual}));
         set_values(e, lr, (double[]){0.25});
         for (int step = 0; step < 2; step++) { /* the second one is made */
             for (int i = 0; i < PARAMS; i++)
@@ -293,10 +293,10 @@ static f16_result train_f16(double tiny, const adj_loss_scale *scale, int steps)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {4, 2}});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){2, {2, 1}}, adj_init_constant(0));
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *sum = adj_reduce_sum(adj_matmul(x, w, 0), (adj_axes){.n = ADJ_ALL});
     const adj_optimiser_opts o = {.loss_scale = scale};
-    const adj_exec_opts opts = {.updates = adj_optimiser(adj_scale(sum, tiny), lr, &o),
+    const adj_exec_opts opts = {.updates = adj_optimiser(adj_scale(sum, tiny), &o),
                                 .precision = ADJ_PRECISION_F16,
                                 .loss_scale = 1};
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
@@ -355,9 +355,8 @@ Test(dynamic_loss_scale, refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
-        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
         const adj_optimiser_opts o = {.loss_scale = &cases[i].o};
-        cr_expect_null(adj_optimiser(adj_square(p), lr, &o));
+        cr_expect_null(adj_optimiser(adj_square(p), &o));
         expect_error(g, ADJ_EARG, cases[i].words);
     }
 }
@@ -367,9 +366,8 @@ Test(dynamic_loss_scale, nothing_to_train)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
     const adj_loss_scale usual = {0};
     const adj_optimiser_opts o = {.trained = &p, .loss_scale = &usual};
-    cr_assert_eq(adj_updates_count(adj_optimiser(adj_square(p), lr, &o)), 0);
+    cr_assert_eq(adj_updates_count(adj_optimiser(adj_square(p), &o)), 0);
     cr_assert_null(adj_find(g, "loss_scale"));
 }

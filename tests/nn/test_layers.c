@@ -28,10 +28,37 @@ static adj_node *separable(adj_node *x)
         x, "l", &(adj_conv_layer){.filters = 3, .padding = ADJ_SAME, .multiplier = 2});
 }
 
-static adj_node *dense(adj_node *x) { return adj_layer_dense(x, "l", 3); }
+static adj_node *dense(adj_node *x) { return adj_layer_dense(x, "l", 3, NULL); }
+
+static adj_node *transposed_same(adj_node *x)
+{
+    const adj_conv_layer o = {.filters = 3, .stride = {2}, .padding = ADJ_SAME};
+    return adj_layer_conv2d_transpose(x, "l", &o);
+}
+
+static adj_node *transposed_valid(adj_node *x)
+{
+    const adj_conv_layer o = {.filters = 2, .kernel = {2, 3}, .stride = {3, 1}, .dilation = {1, 2}};
+    return adj_layer_conv2d_transpose(x, "l", &o);
+}
+
+static adj_node *transposed_explicit(adj_node *x)
+{
+    const adj_conv_layer o = {
+        .filters = 2, .kernel = {4}, .stride = {2}, .padding = ADJ_EXPLICIT, .pad = {1, 2}};
+    return adj_layer_conv2d_transpose(x, "l", &o);
+}
+
+static adj_node *group_norm(adj_node *x) { return adj_layer_group_norm(x, "l", 2, NULL); }
+static adj_node *layer_norm(adj_node *x) { return adj_layer_layer_norm(x, "l", NULL); }
+static adj_node *prelu(adj_node *x) { return adj_layer_prelu(x, "l", ADJ_NHWC); }
+static adj_node *max_pool(adj_node *x) { return adj_label(adj_layer_max_pool(x, 2), "l"); }
+static adj_node *avg_pool(adj_node *x) { return adj_label(adj_layer_avg_pool(x, 2), "l"); }
+static adj_node *mean_pool(adj_node *x) { return adj_label(adj_layer_global_avg_pool(x), "l"); }
+static adj_node *upsample(adj_node *x) { return adj_label(adj_layer_upsample(x, 3), "l"); }
 
 /* x is [1, 5, 4, 4], sine with phase 0.5. Weights have phase 1 (pointwise 3), biases 2, scale 0.5.
- * want: n elements from first on, and the sum of all (NAN: not compared). PyTorch 1.13. */
+ * want: n elements from first on, and the sum of all (NAN: not compared). PyTorch's. */
 typedef struct {
     const char *name;
     make_layer make;
@@ -53,6 +80,35 @@ static const struct {
      {0.413223156072358, 0.2850472149734182, 0.1182914705447614}},
     {{"dense", dense, 80 * 3 + 3, 0, 3, 0.69995576772436 + 0.3196018135982892 - 0.1040087466784182},
      {0.69995576772436, 0.3196018135982892, -0.1040087466784182}},
+    {{"transposed, SAME", transposed_same, 3 * 3 * 3 * 4 + 3, 60, 6, 81.94149171524126},
+     {-2.133293317460346, 1.415368077357534, 2.976828560669452, -0.8555622115075144,
+      -0.8914738259467008, 1.280767249206751}},
+    {{"transposed, VALID", transposed_valid, 2 * 3 * 2 * 4 + 2, 30, 6, 89.96557951251991},
+     {1.001136762737119, 1.481391017616343, 0.4546487134128409, 0.3486388691299689,
+      0.4546487134128409, 0.3486388691299689}},
+    {{"transposed, EXPLICIT", transposed_explicit, 4 * 4 * 2 * 4 + 2, 20, 6, 52.621626799285124},
+     {-1.715071056112131, -2.556139181635837, 2.097606593795399, 3.551356239777225,
+      0.148438098963668, 3.801450786164363}},
+    {{"group_norm", group_norm, 8, 30, 6, 20.296877233858527},
+     {-0.3754389838452655, -0.3258322128737166, 0.2913822035762634, 0.415821396147787,
+      0.5224735173862387, 0.4680506094874883}},
+    {{"layer_norm", layer_norm, 8, 30, 6, 20.295069456951538},
+     {0.2360460082947444, 0.703258996102737, -0.130311755035591, 0.148770488621291,
+      0.453053412101315, 0.5630904399650456}},
+    {{"prelu", prelu, 4, 24, 6, 15.659698902901631},
+     {0.04476299847674205, -0.1565497168010253, -0.315704148330285, -0.3753821366573503,
+      -0.4168747706241414, -0.4765527589512062}},
+    {{"max_pool", max_pool, 0, 0, 6, 7.427796115850656},
+     {0.998941341839772, 0.9147052511191576, 0.945783999449539, 0.9992316344213905,
+      0.04476299847674205, -0.3195191936222737}},
+    {{"avg_pool", avg_pool, 0, 8, 6, 0.36094085096367956},
+     {0.2367599470358256, 0.4690426374612562, 0.6378426072847877, 0.72031357246726,
+      -0.1088597368746903, -0.3611769140558784}},
+    {{"global_avg_pool", mean_pool, 0, 0, 4, 0.11973362659967574},
+     {0.05330295480191958, 0.04102245906750594, 0.02318976594335988, 0.002218446786890316}},
+    {{"upsample", upsample, 0, 200, 6, 21.55205278794162},
+     {0.1363882699415976, 0.4853948156722903, 0.7687054501917558, 0.9479754081880525,
+      0.998941341839772, 0.9147052511191576}},
 };
 
 static void set_if_there(adj_exec *e, const adj_graph *g, const char *name, double phase)
@@ -77,6 +133,9 @@ Test(layers, values_like_torch)
         set_if_there(e, g, "l/depthwise", 1);
         set_if_there(e, g, "l/pointwise", 3);
         set_if_there(e, g, "l/b", 2);
+        set_if_there(e, g, "l/gamma", 1);
+        set_if_there(e, g, "l/beta", 2);
+        set_if_there(e, g, "l/slope", 1);
         run(e);
         scoped(release) double *got = fixture_get(e, y);
         for (int64_t k = 0; k < adj_shape_elems(adj_node_type(y).shape); k++)
@@ -99,12 +158,13 @@ Test(layers, losses_like_torch)
         logits[i] = sine(i, 1, 2);
     adj_node *x = given(&f, ADJ_F64, (adj_shape){2, {3, 4}}, logits);
     adj_node *l = given(&f, ADJ_I32, (adj_shape){1, {3}}, labels);
-    expect_values(&f, adj_loss_softmax(x, l), "naive", &want, 1e-13, 0);
-    expect_values(&f, adj_loss_softmax_smoothed(x, l, 0.1), "naive", &smoothed, 1e-13, 0);
-    adj_node *half = adj_loss_softmax(adj_cast(x, ADJ_BF16), l);
+    expect_values(&f, adj_loss_softmax(x, l, NULL), "naive", &want, 1e-13, 0);
+    expect_values(&f, adj_loss_softmax(x, l, &(adj_loss_opts){.smoothing = 0.1}), "naive",
+                  &smoothed, 1e-13, 0);
+    adj_node *half = adj_loss_softmax(adj_cast(x, ADJ_BF16), l, NULL);
     cr_assert_eq(adj_node_type(half).dtype, ADJ_F32);
     expect_values(&f, half, "naive", &want, 2e-2, 0);
-    cr_assert_null(adj_loss_softmax(NULL, l));
+    cr_assert_null(adj_loss_softmax(NULL, l, NULL));
 }
 
 /* ---- initial values ---- */
@@ -193,7 +253,7 @@ Test(layers, initial_values)
     adj_node *h = adj_layer_depthwise_conv2d(x, "dw", &same);
     h = adj_layer_separable_conv2d(h, "sep", &same);
     h = adj_layer_batch_norm(h, "bn", NULL);
-    adj_node *y = adj_layer_dense(h, "fc", 10);
+    adj_node *y = adj_layer_dense(h, "fc", 10, NULL);
     scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
 
     for (size_t i = 0; i < sizeof initial / sizeof *initial; i++) {
@@ -221,13 +281,13 @@ Test(layers, half_types_keep_f32_parameters)
         adj_node *h = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 4});
         h = adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){.training = 1});
         h = adj_layer_dropout(h, "dropout", 0.5, 1);
-        adj_node *y = adj_layer_dense(h, "dense", 5);
+        adj_node *y = adj_layer_dense(h, "dense", 5, NULL);
         cr_assert_not_null(y, "%s", adj_graph_message(g));
         cr_assert_eq(adj_node_type(y).dtype, half[i]);
         adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-        adj_node *loss = adj_loss_softmax(y, labels);
-        adj_updates *u = adj_training_updates(loss, lr, &(adj_optimiser_opts){.momentum = 0.9});
+        adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
+        adj_node *loss = adj_loss_softmax(y, labels, NULL);
+        adj_updates *u = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.9});
         cr_assert_not_null(u, "%s", adj_graph_message(g));
         for (int k = 0; k < adj_updates_count(u); k++) {
             adj_node *leaf = adj_updates_leaf_at(u, k);
@@ -297,11 +357,11 @@ static adj_node *long_name(adj_graph *g)
     char name[400];
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = 0;
-    return adj_layer_dense(input(g, 4), name, 3);
+    return adj_layer_dense(input(g, 4), name, 3, NULL);
 }
 
-static adj_node *no_units(adj_graph *g) { return adj_layer_dense(input(g, 4), "l", 0); }
-static adj_node *dense_scalar(adj_graph *g) { return adj_layer_dense(input(g, 0), "l", 2); }
+static adj_node *no_units(adj_graph *g) { return adj_layer_dense(input(g, 4), "l", 0, NULL); }
+static adj_node *dense_scalar(adj_graph *g) { return adj_layer_dense(input(g, 0), "l", 2, NULL); }
 
 static adj_node *bn_rank(adj_graph *g) { return adj_layer_batch_norm(input(g, 2), "l", NULL); }
 static adj_node *dropout_name(adj_graph *g) { return adj_layer_dropout(input(g, 2), "", 0.5, 1); }
@@ -376,7 +436,7 @@ Test(layers, refusals)
     cr_assert_null(adj_layer_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_depthwise_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_separable_conv2d(NULL, "l", NULL));
-    cr_assert_null(adj_layer_dense(NULL, "l", 3));
+    cr_assert_null(adj_layer_dense(NULL, "l", 3, NULL));
     cr_assert_null(adj_layer_batch_norm(NULL, "l", NULL));
     cr_assert_null(adj_layer_dropout(NULL, "l", 0.5, 1));
 }

@@ -83,8 +83,11 @@ static task new_task(size_t i, adj_dtype dtype)
         t.others = adj_input(t.g, "others", ADJ_I32, (adj_shape){1, {N}});
         t.mix = adj_input(t.g, "mix", ADJ_F64, (adj_shape){0});
     }
-    const adj_loss_opts o = {cases[i].of.smoothing, t.weights, t.others, t.mix};
-    t.loss = adj_loss_softmax_with(t.z, t.labels, &o);
+    const adj_loss_opts o = {.smoothing = cases[i].of.smoothing,
+                             .weights = t.weights,
+                             .other_labels = t.others,
+                             .mix = t.mix};
+    t.loss = adj_loss_softmax(t.z, t.labels, &o);
     return t;
 }
 
@@ -149,11 +152,11 @@ Test(loss, identities)
     adj_node *threes = adj_fill(g, ADJ_F64, (adj_shape){1, {K}}, 3);
     adj_node *one = adj_fill(g, ADJ_F64, (adj_shape){0}, 1);
     adj_node *y[] = {
-        adj_loss_softmax(z, labels),
-        adj_loss_softmax_with(z, labels, &(adj_loss_opts){.weights = threes}),
-        adj_loss_softmax_with(z, labels, &(adj_loss_opts){.other_labels = others, .mix = one}),
-        adj_loss_softmax_smoothed(z, labels, 0.3),
-        adj_loss_softmax_with(z, labels, &(adj_loss_opts){.smoothing = 0.3, .weights = threes})};
+        adj_loss_softmax(z, labels, NULL),
+        adj_loss_softmax(z, labels, &(adj_loss_opts){.weights = threes}),
+        adj_loss_softmax(z, labels, &(adj_loss_opts){.other_labels = others, .mix = one}),
+        adj_loss_softmax(z, labels, &(adj_loss_opts){.smoothing = 0.3}),
+        adj_loss_softmax(z, labels, &(adj_loss_opts){.smoothing = 0.3, .weights = threes})};
     scoped(release_exec) adj_exec *e = exec_new(g, 5, y, NULL);
     set_sine(e, z, 0.5, 3);
     set_values(e, labels, first_labels);
@@ -208,8 +211,200 @@ Test(loss, refused)
                    {{.weights = one}, "weights are not one for each of 4 classes"},
                    {{.weights = rows}, "weights are not one for each of 4 classes"},
                    {{.weights = scalar}, "weights are not one for each of 4 classes"}};
-        cr_expect_null(adj_loss_softmax_with(z, labels, &bad[i].o));
+        cr_expect_null(adj_loss_softmax(z, labels, &bad[i].o));
         cr_expect_not_null(strstr(adj_graph_message(g), bad[i].says), "%s", adj_graph_message(g));
     }
-    cr_expect_null(adj_loss_softmax_with(NULL, NULL, NULL));
+    cr_expect_null(adj_loss_softmax(NULL, NULL, NULL));
+}
+
+/* ---- losses of elements, and of pixels: PyTorch's, in float64 ---- */
+
+enum { ELEMS = 12 };
+
+typedef struct {
+    const char *name;
+    adj_node *(*build)(adj_node *prediction, adj_node *target, const adj_loss_opts *options);
+    int is_weighted;
+    adj_loss_opts options;
+    double loss, gradient[ELEMS];
+} element_case;
+
+static const double column_weights[] = {0.5, 2, 0, 1.25};
+static const double probabilities[ELEMS] = {0, 1, 0.25, 1, 0, 0, 1, 0.5, 1, 1, 0, 0};
+
+/* predictions sin(0.37 i + 1) * 2; targets sin(0.37 i + 0.3), or the probabilities */
+static const element_case element_cases[] = {
+    {"mse",
+     adj_loss_mse,
+     0,
+     {.smoothing = 0},
+     1.1281405707875123,
+     {0.2312369604924, 0.2231383559601, 0.184839021738, 0.1215225930426, 0.04175865146723,
+      -0.04365712768557, -0.123164119411, -0.1860014253631, -0.2236643109645, -0.2310552813335,
+      -0.2071740033034, -0.1552526958233}},
+    {"mse, weights",
+     adj_loss_mse,
+     1,
+     {.smoothing = 0},
+     1.134787314935031,
+     {0.1233263789293, 0.4760284927149, 0, 0.1620301240568, 0.02227128078252, -0.09313520572921, 0,
+      -0.2480019004841, -0.1192876325144, -0.4929179335115, 0, -0.2070035944311}},
+    {"mse, sum",
+     adj_loss_mse,
+     0,
+     {.reduction = ADJ_LOSS_SUM},
+     13.537686849450147,
+     {2.774843525909, 2.677660271521, 2.218068260856, 1.458271116512, 0.5011038176068,
+      -0.5238855322268, -1.477969432932, -2.232017104357, -2.683971731574, -2.772663376002,
+      -2.486088039641, -1.86303234988}},
+    {"l1",
+     adj_loss_l1,
+     0,
+     {.smoothing = 0},
+     0.9862322732923235,
+     {0.08333333333333, 0.08333333333333, 0.08333333333333, 0.08333333333333, 0.08333333333333,
+      -0.08333333333333, -0.08333333333333, -0.08333333333333, -0.08333333333333, -0.08333333333333,
+      -0.08333333333333, -0.08333333333333}},
+    {"huber, delta",
+     adj_loss_huber,
+     0,
+     {.delta = 0.7},
+     0.4617749965896539,
+     {0.05833333333333, 0.05833333333333, 0.05833333333333, 0.05833333333333, 0.02087932573361,
+      -0.02182856384278, -0.05833333333333, -0.05833333333333, -0.05833333333333, -0.05833333333333,
+      -0.05833333333333, -0.05833333333333}},
+    {"huber, weights",
+     adj_loss_huber,
+     1,
+     {.smoothing = 0},
+     0.537239722990441,
+     {0.04444444444444, 0.1777777777778, 0, 0.08101506202842, 0.01113564039126, -0.04656760286461,
+      0, -0.1111111111111, -0.04444444444444, -0.1777777777778, 0, -0.1035017972156}},
+    {"binary",
+     adj_loss_binary,
+     0,
+     {.smoothing = 0},
+     0.9803930041397478,
+     {0.07027447529161, -0.01029057905614, 0.05231379358849, -0.01269638918161, 0.06446662168116,
+      0.0533254969775, -0.0449236351486, -0.01701116207772, -0.06762921053445, -0.07206480190609,
+      0.00993491982425, 0.01109504639992}},
+    {"binary, weights",
+     adj_loss_binary,
+     1,
+     {.smoothing = 0},
+     0.9046710514668371,
+     {0.03747972015552, -0.02195323531978, 0, -0.01692851890881, 0.03438219822995, 0.1137610602187,
+      0, -0.02268154943696, -0.03606891228504, -0.1537382440663, 0, 0.0147933951999}},
+};
+
+static void expect_element_loss(const element_case *c, const char *backend, adj_dtype dtype,
+                                double tolerance)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    const adj_shape shape = {2, {3, 4}};
+    adj_node *p = adj_param(g, "p", dtype, shape, adj_init_constant(0)), *dp = NULL;
+    adj_node *t = adj_input(g, "t", dtype, shape);
+    adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){1, {4}});
+    adj_loss_opts o = c->options;
+    o.weights = c->is_weighted ? w : NULL;
+    adj_node *loss = c->build(p, t, &o);
+    cr_assert_eq(adj_grad(loss, NULL, 1, &p, &dp), ADJ_OK, "%s", adj_graph_message(g));
+    const adj_exec_opts opts = {
+        .n_fetch = 2, .fetch = (adj_node *[]){loss, dp}, .backend = backend};
+    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
+    set_sine(e, p, 1, 2);
+    set_sine(e, t, 0.3, 1);
+    if (c->build == adj_loss_binary)
+        set_values(e, t, probabilities);
+    if (c->is_weighted)
+        set_values(e, w, column_weights);
+    run(e);
+    scoped(release) double *got = fixture_get(e, dp);
+    const double value = get_scalar(e, loss);
+    cr_expect_float_eq(value, c->loss, tolerance, "%s: %.17g", c->name, value);
+    for (int i = 0; i < ELEMS; i++)
+        cr_expect_float_eq(got[i], c->gradient[i], tolerance, "%s, %d: %.17g", c->name, i, got[i]);
+}
+
+Test(loss, of_elements)
+{
+    for (size_t i = 0; i < sizeof element_cases / sizeof *element_cases; i++) {
+        expect_element_loss(&element_cases[i], "naive", ADJ_F64, 1e-12);
+        expect_element_loss(&element_cases[i], "onednn", ADJ_F32, 1e-5);
+    }
+}
+
+Test(loss, of_elements_at_rest)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    const double at[] = {0, 500, -500}, wanted[] = {0.5, 0, 1}, zero[3] = {0};
+    adj_node *z = given(&f, ADJ_F32, (adj_shape){1, {3}}, at), *dz = NULL;
+    adj_node *t = given(&f, ADJ_F32, (adj_shape){1, {3}}, wanted);
+    adj_node *binary = adj_loss_binary(z, t, &(adj_loss_opts){.reduction = ADJ_LOSS_EACH});
+    expect_values(&f, binary, "naive", (double[]){log(2), 500, 500}, 1e-6, 0);
+    cr_assert_eq(adj_grad(adj_loss_binary(z, t, NULL), NULL, 1, &z, &dz), ADJ_OK);
+    expect_values(&f, dz, "naive", (double[]){0, 1.0 / 3, -1.0 / 3}, 1e-6, 1e-7);
+    cr_assert_eq(adj_grad(adj_loss_l1(z, z, NULL), NULL, 1, &z, &dz), ADJ_OK);
+    expect_values(&f, dz, "naive", zero, 0, 0);
+    adj_node *none = given(&f, ADJ_F32, (adj_shape){0}, zero);
+    adj_node *nothing = adj_loss_mse(z, t, &(adj_loss_opts){.weights = none});
+    expect_values(&f, nothing, "naive", zero, 0, 0);
+}
+
+static const double pixel_labels[] = {0, 2, 1, 7};
+
+Test(loss, of_pixels)
+{
+    const double want[] = {-0.2883013428853,
+                           0.105856386518,
+                           0.1824449563673,
+                           0.1512274815048,
+                           0.1183213426311,
+                           -0.2695488241359,
+                           0.228851782476,
+                           -0.255065136319,
+                           0.026213353843,
+                           0,
+                           0,
+                           0};
+    const double each[] = {2.001769854266968, 1.6536326319919532, 1.4490016382253232, 0};
+    const double mean = 1.701468041494748, weighted = 5.965928993574072;
+    scoped(fixture_free) fixture f = fixture_new();
+    double logits[12];
+    for (int i = 0; i < 12; i++)
+        logits[i] = sine(i, 0.5, 3);
+    adj_node *z = given(&f, ADJ_F64, (adj_shape){4, {1, 2, 2, 3}}, logits), *dz = NULL;
+    adj_node *labels = given(&f, ADJ_I32, (adj_shape){3, {1, 2, 2}}, pixel_labels);
+    adj_node *weights = given(&f, ADJ_F64, (adj_shape){1, {3}}, (double[]){0.5, 2, 1.25});
+    adj_loss_opts o = {.ignored_label = 7};
+    adj_node *loss = adj_loss_softmax(z, labels, &o);
+    expect_values(&f, loss, "naive", &mean, 1e-12, 0);
+    cr_assert_eq(adj_grad(loss, NULL, 1, &z, &dz), ADJ_OK);
+    expect_values(&f, dz, "naive", want, 1e-12, 1e-13);
+    o.reduction = ADJ_LOSS_EACH;
+    adj_node *rows = adj_loss_softmax(z, labels, &o);
+    cr_assert_eq(adj_node_type(rows).shape.rank, 3);
+    expect_values(&f, rows, "naive", each, 1e-12, 0);
+    o = (adj_loss_opts){.ignored_label = 7, .weights = weights, .reduction = ADJ_LOSS_SUM};
+    expect_values(&f, adj_loss_softmax(z, labels, &o), "naive", &weighted, 1e-12, 0);
+}
+
+static void expect_refused(adj_node *(*build)(adj_node *, adj_node *, const adj_loss_opts *),
+                           adj_dtype dtype, adj_shape target, adj_loss_opts o, const char *message)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *p = adj_input(g, "p", ADJ_F32, (adj_shape){2, {3, 4}});
+    cr_expect_null(build(p, adj_input(g, "t", dtype, target), &o));
+    cr_expect_not_null(strstr(adj_graph_message(g), message), "%s", adj_graph_message(g));
+}
+
+Test(loss, refuses)
+{
+    const adj_shape same = {2, {3, 4}}, rows = {1, {3}};
+    expect_refused(adj_loss_mse, ADJ_F32, rows, (adj_loss_opts){0}, "does not have the prediction");
+    expect_refused(adj_loss_huber, ADJ_F32, same, (adj_loss_opts){.delta = -1}, "delta (got -1");
+    expect_refused(adj_loss_softmax, ADJ_F32, rows, (adj_loss_opts){0},
+                   "labels have the wrong type");
+    expect_refused(adj_loss_softmax, ADJ_I32, same, (adj_loss_opts){0}, "without the last axis");
+    cr_expect_null(adj_loss_mse(NULL, NULL, NULL));
 }

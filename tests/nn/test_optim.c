@@ -33,7 +33,7 @@ static subject subject_new(int stop_p)
     subject s = {.g = adj_graph_new()};
     s.p = adj_param(s.g, "net/p", ADJ_F64, (adj_shape){1, {N_P}}, zero);
     s.q = adj_param(s.g, "net/q", ADJ_F64, (adj_shape){2, {2, 2}}, zero);
-    s.lr = adj_input(s.g, "lr", ADJ_F64, (adj_shape){0});
+    s.lr = adj_input(s.g, "learning_rate", ADJ_F64, (adj_shape){0});
     s.loss = loss_of(stop_p ? adj_stop_gradient(s.p) : s.p, s.q);
     cr_assert_not_null(adj_param(s.g, "unused", ADJ_F64, (adj_shape){1, {2}}, zero));
     return s;
@@ -95,6 +95,18 @@ static const optimiser_case cases[] = {
       0.98900000033287, -0.05049999904877},
      {0.09822707799548, -0.73591107560042, 1.44101363218047, -0.17620215820997, -1.13008977622859,
       0.58692461662126, -0.41467626095644}},
+    {"rmsprop",
+     {.kind = ADJ_RMSPROP},
+     {-0.4999998000000395, -0.2500000166666668, 1.000000057142854, -0.6999999259181831,
+      -1.699999798624769, 0.1000000332871077, -0.9499999048770662},
+     {0.2237584518720569, -0.4755245412096709, -0.5226290784745284, -1.628610856146729,
+      -2.628610719757886, -0.8286108998563192, -1.878610833602173}},
+    {"rmsprop, all",
+     {.kind = ADJ_RMSPROP, .momentum = 0.9, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.1},
+     {0.1855800217524761, -0.9339354150404988, 1.684284224211234, -0.01550471124155289,
+      -1.013900818657129, 0.7840930214983829, -0.2652838652256157},
+     {0.2492518919468398, 0.4785018036713621, -0.6385221324438909, -2.025669495957373,
+      -2.705983418548764, -1.281195590762454, -2.238284086722716}},
     {"sgd, clipped",
      {.clip_norm = 2},
      {0.48606688176555, -1.08280258118657, 1.95123408617942, 0.26238451526845, -0.71383796350243,
@@ -127,7 +139,7 @@ static void expect_steps(const subject *s, const adj_optimiser_opts *o, int step
                          const double first[N_ALL], const double last[N_ALL], const char *name)
 {
     scoped(release_exec) adj_exec *e =
-        exec_new(s->g, 1, (adj_node *[]){s->loss}, adj_optimiser(s->loss, s->lr, o));
+        exec_new(s->g, 1, (adj_node *[]){s->loss}, adj_optimiser(s->loss, o));
     set_values(e, s->p, start_p);
     set_values(e, s->q, start_q);
     for (int step = 0; step < steps; step++) {
@@ -192,13 +204,13 @@ Test(optim, everything_frozen)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     const adj_optimiser_opts none = {.kind = ADJ_ADAM, .clip_norm = 1, .trained = &p};
-    adj_updates *u = adj_optimiser(adj_square(p), lr, &none);
+    adj_updates *u = adj_optimiser(adj_square(p), &none);
     cr_assert_eq(adj_updates_count(u), 1);
     cr_assert_str_eq(adj_node_name(adj_updates_leaf_at(u, 0)), "adam/step");
     const adj_optimiser_opts wrong = {.trained = &lr, .n_trained = 1};
-    cr_assert_null(adj_optimiser(adj_square(p), lr, &wrong));
+    cr_assert_null(adj_optimiser(adj_square(p), &wrong));
     expect_error(g, ADJ_EARG, (const char *[]){"adj_optimiser", "trained[0]", NULL});
 }
 
@@ -235,10 +247,9 @@ Test(optim, clipping_a_zero_gradient)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
+    adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_reduce_sum(adj_scale(p, 0), (adj_axes){.n = ADJ_ALL});
-    adj_exec *e =
-        exec_new(g, 1, &loss, adj_optimiser(loss, lr, &(adj_optimiser_opts){.clip_norm = 1}));
+    adj_exec *e = exec_new(g, 1, &loss, adj_optimiser(loss, &(adj_optimiser_opts){.clip_norm = 1}));
     const double half = 0.5, want[] = {2, 2, 2};
 
     set_values(e, lr, &half);
@@ -254,10 +265,11 @@ Test(optim, what_is_assigned)
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
     adj_node *q = adj_param(g, "q", ADJ_F32, (adj_shape){0}, adj_init_constant(2));
     adj_param(g, "unused", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
-    adj_node *lr = adj_input(g, "lr", ADJ_F64, (adj_shape){0}); /* cast to the parameters' type */
+    adj_node *lr =
+        adj_input(g, "learning_rate", ADJ_F64, (adj_shape){0}); /* cast to the parameters' type */
     adj_node *loss = adj_reduce_sum(adj_mul(p, q), (adj_axes){.n = ADJ_ALL}),
              *trained[2] = {NULL, NULL};
-    adj_updates *u = adj_adam(loss, lr);
+    adj_updates *u = adj_adam(loss, 0);
     static const char *const names[] = {"adam/step", "p/adam_m", "p/adam_v", "p",
                                         "q/adam_m",  "q/adam_v", "q"};
 
@@ -290,12 +302,11 @@ Test(optim, refusals)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
-        adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-        cr_assert_null(adj_optimiser(adj_square(p), lr, &refused[i].opts));
+        cr_assert_null(adj_optimiser(adj_square(p), &refused[i].opts));
         expect_error(g, ADJ_EARG, refused[i].words);
-        cr_assert_null(adj_sgd(adj_square(p), lr)); /* the error is sticky */
+        cr_assert_null(adj_sgd(adj_square(p), 0)); /* the error is sticky */
     }
-    cr_assert_null(adj_sgd(NULL, NULL));
+    cr_assert_null(adj_sgd(NULL, 0));
 }
 
 Test(optim, names)
@@ -386,7 +397,7 @@ static void expect_refused(const adj_param_group *groups, int n, int freeze_q,
     scoped(subject_free) subject s = subject_new(0);
     const adj_optimiser_opts o = {
         .groups = groups, .n_groups = n, .trained = freeze_q ? &s.p : NULL, .n_trained = freeze_q};
-    cr_expect_null(adj_optimiser(s.loss, s.lr, &o));
+    cr_expect_null(adj_optimiser(s.loss, &o));
     expect_error(s.g, ADJ_EARG, words);
 }
 
@@ -403,4 +414,63 @@ Test(param_groups, refusals)
     expect_refused(&everything, 1, 0, (const char *const[3]){"groups[0]", "pattern", NULL});
     expect_refused(NULL, 1, 0, (const char *const[3]){"groups", "NULL", NULL});
     expect_refused(&frozen, -1, 0, (const char *const[3]){"n_groups", "-1", NULL});
+}
+
+/* ---- the learning rate ---- */
+
+Test(optim, learning_rate)
+{
+    static const struct {
+        adj_optimiser_opts o;
+        double usual;
+    } of[] = {{{.kind = ADJ_SGD}, 0.01},
+              {{.kind = ADJ_RMSPROP}, 0.001},
+              {{.kind = ADJ_ADAM}, 0.001},
+              {{.kind = ADJ_ADAMW, .lr = 0.25}, 0.25}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int wide = 0; wide < 2; wide++) {
+            scoped(release_graph) adj_graph *g = adj_graph_new();
+            const adj_dtype dtype = wide ? ADJ_F64 : ADJ_F32;
+            adj_node *p = adj_param(g, "p", dtype, (adj_shape){0}, adj_init_constant(2));
+            adj_node *loss = adj_square(p);
+            const adj_updates *u = adj_optimiser(loss, &of[i].o);
+            adj_node *lr = adj_find(g, "learning_rate");
+            scoped(release_exec) adj_exec *e = exec_new(g, 2, (adj_node *[]){loss, lr}, u);
+            double now = 0;
+            run(e); /* which a rate that nobody has set does not hinder */
+            cr_assert_eq(adj_get_scalar(e, lr, &now), ADJ_OK, "%s", adj_exec_message(e));
+            cr_expect_eq(now, wide ? of[i].usual : (double)(float)of[i].usual);
+            cr_assert_eq(adj_set_lr(e, 0), ADJ_OK);
+            double before = 0, after = 0;
+            cr_assert_eq(adj_get_scalar(e, p, &before), ADJ_OK);
+            run(e);
+            cr_assert_eq(adj_get_scalar(e, p, &after), ADJ_OK);
+            cr_expect_eq(before, after); /* a rate of 0 is 0 */
+            cr_expect_neq(before, 2);
+        }
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *y = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){1, {2}});
+    cr_expect_null(
+        adj_sgd(adj_square(adj_param(g, "p", ADJ_F32, (adj_shape){0}, (adj_init){0})), 0));
+    cr_expect_not_null(
+        strstr(adj_graph_message(g), "not a scalar of a float type (got f32 of rank 1)"));
+    cr_expect_neq(adj_set_lr(NULL, 0.1), ADJ_OK);
+    (void)y;
+}
+
+Test(optim, a_scalar_alone_is_read)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_param(g, "x", ADJ_BF16, (adj_shape){2, {1, 1}}, adj_init_constant(3));
+    adj_node *wide = adj_param(g, "wide", ADJ_F32, (adj_shape){1, {2}}, adj_init_constant(3));
+    adj_node *y = adj_square(x);
+    double value = 0;
+    scoped(release_exec) adj_exec *e = exec_new(g, 2, (adj_node *[]){y, adj_square(wide)}, NULL);
+    run(e);
+    cr_expect_eq(adj_get_scalar(e, y, &value), ADJ_OK);
+    cr_expect_eq(value, 9);
+    cr_expect_eq(adj_get_scalar(e, wide, &value), ADJ_EARG);
+    cr_expect_not_null(strstr(adj_exec_message(e), "got 4 bytes, expected 8"));
+    cr_expect_eq(adj_get_scalar(e, NULL, &value), ADJ_EARG);
+    cr_expect_eq(adj_get_scalar(e, y, NULL), ADJ_EARG);
 }

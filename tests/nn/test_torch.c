@@ -162,7 +162,7 @@ static void check(size_t k, adj_format format)
         adj_input(g, "images", ADJ_F64, (adj_shape){4, {4, o.height, o.width, m->channels}});
     adj_node *x = format == ADJ_NCHW ? adj_transpose(images, 4, to_nchw) : images;
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
-    adj_node *loss = adj_loss_softmax(m->build(x, &inside), labels);
+    adj_node *loss = adj_loss_softmax(m->build(x, &inside), labels, NULL);
     adj_node *params[MAX_GRADIENT], *fetch[MAX_GRADIENT + 1], *all[100];
 
     for (int i = 0; i < cases[k].n; i++)

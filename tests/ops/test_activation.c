@@ -23,6 +23,7 @@ static double clip_value(double x) { return fmin(fmax(x, -1), 2.5); }
 static double elu_value(double x) { return x > 0 ? x : 0.75 * (exp(x) - 1); }
 static double elu_negative_value(double x) { return x > 0 ? x : -1.5 * (exp(x) - 1); }
 static double gelu_erf_value(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
+static double softplus(double x) { return log(1 + exp(x)); }
 static double gelu_tanh_value(double x)
 {
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
@@ -96,6 +97,11 @@ static const activation ops[] = {
       0.841344746068543, 2.4844758366855597, 6.999999999991041},
      {-0.01194564720418392, 0.1666309411753727, 0.39751462603151133, 0.25, -0.695373354883636,
       2.166630941175373, 4.15044434363258, -3.0000000001879896}},
+    {{"softplus", adj_softplus, softplus},
+     {0.04858735157374206, 0.3132616875182229, 0.4740769841801067, 0.6931471805599453,
+      0.8259394198788436, 1.313261687518223, 2.57888973429255, 7.000911466453775},
+     {0.04742587317756678, -0.5378828427399902, 1.132622006394436, 0.25, -0.5621765008857981,
+      1.46211715726001, 3.696567279915026, -2.997266846416798}},
     {{"gelu, tanh", gelu_tanh, gelu_tanh_value},
      {-0.0036373920817729943, -0.1588080093917233, -0.15428599017485606, 0, 0.149675350701685,
       0.8411919906082768, 2.484915733910001, 6.999999999999997},
@@ -280,10 +286,11 @@ Test(activation, nan_and_infinity)
                               {NAN, INFINITY, 3, 1000, 3},
                               {NAN, INFINITY, -0.75, 1000, -0.75},
                               {NAN, INFINITY, 0, 1000, 0},
+                              {NAN, INFINITY, 0, 1000, 0},
                               {NAN, INFINITY, 0, 1000, 0}};
     adj_node *(*const build[])(adj_node *) = {
         adj_relu, adj_relu6,  adj_sigmoid, adj_tanh, adj_hard_sigmoid, adj_hard_swish,
-        clip,     clip_below, elu,         gelu_erf, gelu_tanh};
+        clip,     clip_below, elu,         gelu_erf, gelu_tanh,        adj_softplus};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (size_t k = 0; k < sizeof build / sizeof *build; k++) {
             scoped(fixture_free) fixture f = fixture_new();

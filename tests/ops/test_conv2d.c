@@ -1,6 +1,8 @@
 /* test_conv2d.c - conv2d and depthwise_conv2d_native with their adjoints: each row of a table in
  * both formats, all dtypes and on every backend, against the slow reference, as adjoints of each
- * other, and against finite differences; conv2d_transpose and separable_conv2d made of them. */
+ * other, and against finite differences; conv2d_transpose and separable_conv2d made of them. What
+ * is refused: test_bad_inputs.c. Each backend's kernels: tests/backends/conv_rows.h and its users,
+ * test_onednn_conv.c. TensorFlow's numbers: tests/conformance. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

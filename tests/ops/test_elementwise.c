@@ -21,6 +21,7 @@ typedef struct {
 static const unary unary_ops[] = {
     {"neg", adj_neg, neg, {-0.25, -1, -2, -9}},
     {"scale", scale_by_three, three_times, {0.75, 3, 6, 27}},
+    {"abs", adj_abs, fabs, {0.25, 1, 2, 9}},
     {"square", adj_square, squared, {0.0625, 1, 4, 81}},
     {"sqrt", adj_sqrt, sqrt, {0.5, 1, 1.4142135623730951, 3}},
     {"exp",
@@ -128,12 +129,17 @@ static double same(double a, double b) { return a == b; }
 static double not_less(double a, double b) { return !(a < b); }
 
 static const binary ops[] = {
-    {"add", adj_add, add},         {"sub", adj_sub, sub},
-    {"mul", adj_mul, mul},         {"div", adj_div, quotient},
-    {"maximum", adj_maximum, max}, {"minimum", adj_minimum, min},
-    {"equal", adj_equal, same},    {"greater_equal", adj_greater_equal, not_less},
+    {"add", adj_add, add},
+    {"sub", adj_sub, sub},
+    {"mul", adj_mul, mul},
+    {"div", adj_div, quotient},
+    {"maximum", adj_maximum, max},
+    {"minimum", adj_minimum, min},
+    {"pow", adj_pow, pow},
+    {"equal", adj_equal, same},
+    {"greater_equal", adj_greater_equal, not_less},
 };
-enum { N_OPS = sizeof ops / sizeof *ops, N_DIFFERENTIABLE = 6 };
+enum { N_OPS = sizeof ops / sizeof *ops, N_DIFFERENTIABLE = 7 };
 
 typedef struct {
     adj_shape a, b, y;
@@ -190,7 +196,7 @@ static void check_values(const binary *op, const shapes *s, const precision *p)
         adj_shape index = unravel(i, s->y);
         want[i] = op->value(repeated(f.value[0], s->a, index), repeated(f.value[1], s->b, index));
     }
-    expect_values(&f, y, "naive", want, op->value == quotient ? p->rtol : 0, 0);
+    expect_values(&f, y, "naive", want, op->value == quotient || op->value == pow ? p->rtol : 0, 0);
 }
 
 Test(elementwise_binary, every_broadcast_against_index_arithmetic)
@@ -211,16 +217,34 @@ Test(elementwise_binary, literal_numbers)
     const double product[] = {-8, 0.5, 2, -0.125, 16, -1}, ratio[] = {-0.5, 8, 0.125, -2, 1, -16};
     const double maxima[] = {4, -0.25, 4, 0.5, 4, 4}, minima[] = {-2, -2, 0.5, -0.25, 4, -0.25};
     const double equals[] = {0, 0, 0, 0, 1, 0}, at_least[] = {0, 0, 0, 1, 1, 1};
-    const double *const want[] = {sum,    difference, product, ratio,
-                                  maxima, minima,     equals,  at_least};
+    const double powers[] = {16, NAN, 0.0625, 1.189207115002721, 256, 0.7071067811865476};
+    const double *const want[] = {sum,    difference, product, ratio,   maxima,
+                                  minima, powers,     equals,  at_least};
 
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int k = 0; k < N_OPS; k++) {
             scoped(fixture_free) fixture f = fixture_new();
             adj_dtype dtype = precisions[p].dtype;
             expect_values(&f, ops[k].build(given(&f, dtype, column, a), given(&f, dtype, row, b)),
-                          "naive", want[k], 0, 0);
+                          "naive", want[k], ops[k].value == pow ? precisions[p].rtol : 0, 0);
         }
+}
+
+/* Both gradients where the base is 0, and |x| on both sides of its bend; PyTorch's. */
+Test(elementwise_binary, powers_of_zero)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    const adj_shape three = {1, {3}};
+    adj_node *in[] = {given(&f, ADJ_F64, three, (double[]){0, 0, -2}),
+                      given(&f, ADJ_F64, three, (double[]){2, 1, 3})},
+             *dx[2], *dv;
+    adj_node *ones = adj_fill(f.g, ADJ_F64, three, 1);
+    cr_assert_eq(adj_grad(adj_pow(in[0], in[1]), ones, 2, in, dx), ADJ_OK);
+    expect_values(&f, dx[0], "naive", (double[]){0, 1, 12}, 0, 0);
+    expect_values(&f, dx[1], "naive", (double[]){0, 0, NAN}, 0, 0);
+    adj_node *v = given(&f, ADJ_F64, three, (double[]){-3, 0, 2});
+    cr_assert_eq(adj_grad(adj_abs(v), ones, 1, &v, &dv), ADJ_OK);
+    expect_values(&f, dv, "naive", (double[]){-1, 0, 1}, 0, 0);
 }
 
 Test(elementwise_binary, nan_and_infinity)

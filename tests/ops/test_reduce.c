@@ -102,6 +102,7 @@ Test(reduce, literal_numbers)
         expect_values(&f, adj_reduce_max(v, rows), "naive", (double[]){4, 3}, 0, 0);
         expect_values(&f, adj_reduce_max(v, columns), "naive", (double[]){1, 3, 4}, 0, 0);
         expect_values(&f, adj_reduce_max(v, all), "naive", (double[]){4}, 0, 0);
+        expect_values(&f, adj_reduce_min(v, rows), "naive", (double[]){-2, -1.5}, 0, 0);
     }
 }
 

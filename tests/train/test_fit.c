@@ -24,7 +24,7 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
     (void)user;
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
     x = adj_layer_dropout(x, "drop", 0.2, training);
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 
 static const adj_net net = {.name = "tiny", .build = build};
@@ -54,12 +54,12 @@ static hand hand_new(int64_t batch, int training)
     h.images = adj_input(h.g, "images", ADJ_F32, (adj_shape){4, {batch, H, W, C}});
     h.logits = build(h.images, CLASSES, training, NULL);
     h.labels = adj_input(h.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
-    h.loss = adj_loss_softmax(h.logits, h.labels);
+    h.loss = adj_loss_softmax(h.logits, h.labels, NULL);
     adj_node *fetch[] = {h.loss, h.logits};
     adj_exec_opts o = {.n_fetch = 2, .fetch = fetch, .backend = "naive", .threads = 1, .seed = 3};
     if (training) {
-        h.lr = adj_input(h.g, "lr", ADJ_F32, (adj_shape){0});
-        o.updates = adj_training_updates(h.loss, h.lr, &(adj_optimiser_opts){.momentum = 0.9});
+        h.lr = adj_input(h.g, "learning_rate", ADJ_F32, (adj_shape){0});
+        o.updates = adj_training_updates(h.loss, &(adj_optimiser_opts){.momentum = 0.9});
     }
     cr_assert_eq(adj_exec_new(h.g, &o, &h.e), ADJ_OK, "%s", adj_exec_message(h.e));
     return h;
@@ -378,8 +378,8 @@ static adj_node *other_logits(adj_node *x, int64_t classes, int training, void *
 static adj_node *steep(adj_node *x, int64_t classes, int training, void *user)
 {
     (void)training, (void)user;
-    x = adj_layer_dense(x, "a", 8);
-    return adj_layer_dense(adj_mul(x, adj_mul(x, x)), "logits", classes);
+    x = adj_layer_dense(x, "a", 8, NULL);
+    return adj_layer_dense(adj_mul(x, adj_mul(x, x)), "logits", classes, NULL);
 }
 
 Test(fit, bad_arguments)

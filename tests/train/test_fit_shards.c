@@ -18,7 +18,7 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
     const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
     (void)user;
     x = adj_relu(adj_layer_conv2d(x, "conv", &conv));
-    return adj_layer_dense(adj_layer_dropout(x, "drop", 0.2, training), "logits", classes);
+    return adj_layer_dense(adj_layer_dropout(x, "drop", 0.2, training), "logits", classes, NULL);
 }
 
 static const adj_net net = {.name = "tiny", .build = build};

@@ -19,7 +19,7 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
     adj_node *h = adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &conv), "bn1",
                                        &(adj_batch_norm_layer){.training = training});
     h = adj_max_pool(adj_layer_depthwise_conv2d(adj_relu(h), "dw", &dw), &half);
-    return adj_layer_dense(adj_relu(adj_layer_dense(h, "fc1", 5)), "logits", classes);
+    return adj_layer_dense(adj_relu(adj_layer_dense(h, "fc1", 5, NULL)), "logits", classes, NULL);
 }
 
 /* Computed by PyTorch 2.15 of the state_dict of net.h: the image is sin(0.37 i + 0.9) * 3 in the

@@ -110,7 +110,7 @@ static adj_node *two_convolutions(adj_node *x, int64_t classes, int training, vo
     (void)user;
     x = adj_relu(adj_layer_conv2d(x, "one", &first));
     x = adj_relu(adj_layer_conv2d(x, "two", &second));
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 
 static const adj_net conv_net = {.name = "tiny", .build = two_convolutions};

@@ -40,15 +40,15 @@ static adj_error refused(const adj_net *net, const adj_dataset *train, const adj
 static adj_node *renamed(adj_node *x, int64_t classes, int training, void *user)
 {
     (void)user;
-    x = adj_relu(adj_layer_dense(x, training ? "train/hidden" : "test/hidden", 3));
-    return adj_layer_dense(x, "logits", classes);
+    x = adj_relu(adj_layer_dense(x, training ? "train/hidden" : "test/hidden", 3, NULL));
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 
 static adj_node *resized(adj_node *x, int64_t classes, int training, void *user)
 {
     (void)user;
-    x = adj_relu(adj_layer_dense(x, "hidden", training ? 3 : 5));
-    return adj_layer_dense(x, "logits", classes);
+    x = adj_relu(adj_layer_dense(x, "hidden", training ? 3 : 5, NULL));
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 
 /* A batch norm of training alone, and as many other parameters as *user says. */
@@ -60,7 +60,7 @@ static adj_node *only_trained(adj_node *x, int64_t classes, int training, void *
         x = adj_layer_batch_norm(x, "bn", &(adj_batch_norm_layer){.training = 1});
     for (int i = 0; training && i < *(int *)user; i++)
         x = adj_add(x, adj_param(adj_node_graph(x), more[i], ADJ_F32, one, (adj_init){0}));
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 
 /* They would be trained, and the predictor would compute without them. */
@@ -146,7 +146,7 @@ Test(refused, class_names)
 static adj_node *named(adj_node *x, int64_t classes, int training, void *user)
 {
     (void)training;
-    return adj_layer_dense(adj_relu(adj_layer_dense(x, user, 2)), "logits", classes);
+    return adj_layer_dense(adj_relu(adj_layer_dense(x, user, 2, NULL)), "logits", classes, NULL);
 }
 
 static adj_node *reserved(adj_node *x, int64_t classes, int training, void *user)
@@ -155,7 +155,7 @@ static adj_node *reserved(adj_node *x, int64_t classes, int training, void *user
     (void)training;
     (void)user;
     adj_node *w = adj_param(adj_node_graph(x), "__metadata__", ADJ_F32, one, (adj_init){0});
-    return adj_add(adj_layer_dense(x, "logits", classes), w);
+    return adj_add(adj_layer_dense(x, "logits", classes, NULL), w);
 }
 
 Test(refused, names_of_parameters_and_of_the_net)

@@ -33,14 +33,14 @@ static inline adj_node *tiny_build(adj_node *x, int64_t classes, int training, v
     const adj_batch_norm_layer norm = {.training = training};
     (void)user;
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 static const adj_net tiny_net = {.name = "tiny", .build = tiny_build};
 
 static inline adj_node *linear_build(adj_node *x, int64_t classes, int training, void *user)
 {
     (void)training, (void)user;
-    return adj_layer_dense(x, "logits", classes);
+    return adj_layer_dense(x, "logits", classes, NULL);
 }
 static const adj_net linear_net = {.name = "linear", .build = linear_build};
 

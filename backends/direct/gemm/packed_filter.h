@@ -1,6 +1,5 @@
 /* packed_filter.h - a filter of y that is packed before it enters the kernel: where it changes only
- * when a parameter is set, a reorder does that once, and neither a slice of a few images nor a
- * single one has to.
+ * when a parameter is set, a reorder does that once for all runs.
  *
  * It is the panels of gemm.h, and behind them one element: the filter's products with zero, summed
  * up, which is 0, or NaN if padding would pass on what is not finite. */

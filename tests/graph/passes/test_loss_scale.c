@@ -139,7 +139,7 @@ Test(loss_scale, networks)
         cr_assert_not_null(model, "%s", models[i]);
         adj_node *logits = adj_model_logits(s.g, model, &o), *of[MAX];
         adj_node *labels = adj_input(s.g, "labels", ADJ_I32, (adj_shape){1, {2}});
-        adj_node *loss = adj_loss_softmax(logits, labels);
+        adj_node *loss = adj_loss_softmax(logits, labels, NULL);
         int n = 0;
         for (int id = 0; id < adj_graph_node_count(s.g) && n < MAX - 1; id++)
             if (adj_node_is_param(adj_graph_node_at(s.g, id)))

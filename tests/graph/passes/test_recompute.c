@@ -30,7 +30,7 @@ static adj_node *vgg_like(adj_graph *g, adj_format format)
         h = i % 3 == 2 ? adj_leaky_relu(h, 0.1) : adj_relu(h);
         h = i % 2 == 1 ? adj_max_pool(h, &half) : h;
     }
-    return adj_layer_dense(h, "logits", 10);
+    return adj_layer_dense(h, "logits", 10, NULL);
 }
 
 /* The first batch norm is read by relu, and by a convolution that passes no gradient on. */
@@ -42,7 +42,7 @@ static adj_node *norm_read_twice(adj_graph *g)
     adj_node *z = adj_layer_batch_norm(adj_layer_conv2d(images, "conv1", &layer), "norm", &norm);
     adj_node *aside = adj_layer_conv2d(adj_stop_gradient(z), "conv2", &layer);
     adj_node *h = adj_layer_conv2d(adj_relu(z), "conv3", &layer);
-    return adj_layer_dense(adj_add(h, aside), "logits", 10);
+    return adj_layer_dense(adj_add(h, aside), "logits", 10, NULL);
 }
 
 static training network_of(const char *model, int64_t batch)

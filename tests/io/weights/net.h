@@ -39,8 +39,8 @@ static inline small_net net_of(adj_format format, adj_dtype dtype)
     h = adj_layer_depthwise_conv2d(
         h, "dw",
         &(adj_conv_layer){.multiplier = 2, .padding = ADJ_SAME, .format = format, .no_bias = 1});
-    h = adj_relu(adj_layer_dense(adj_max_pool(h, &half), "fc1", 5));
-    n.y = adj_layer_dense(h, "logits", CLASSES);
+    h = adj_relu(adj_layer_dense(adj_max_pool(h, &half), "fc1", 5, NULL));
+    n.y = adj_layer_dense(h, "logits", CLASSES, NULL);
     cr_assert_eq(
         adj_exec_new(n.g,
                      &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .backend = "naive", .seed = 3},

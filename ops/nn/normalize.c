@@ -1,6 +1,6 @@
-/* normalise.c - the layers that behave differently in training: batch norm and dropout. Both keep a
- * state whose next value is one of the graph's adj_layer_updates; an executor that is given them
- * assigns it. */
+/* normalize.c - normalization layers and dropout. Batch norm and dropout behave differently in
+ * training: both keep a state whose next value is one of the graph's adj_layer_updates; an executor
+ * that is given them assigns it. */
 #include "base/hash.h"
 #include "nn.h"
 
@@ -59,6 +59,54 @@ static adj_node *build_batch_norm(adj_node *x, const char *name, const void *opt
 adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_norm_layer *options)
 {
     return nn_in_layer(x, name, build_batch_norm, options);
+}
+
+/* ---- group norm, layer norm ---- */
+
+typedef struct {
+    int64_t groups; /* 0: layer norm */
+    const adj_norm_layer *options;
+} norm_args;
+
+static adj_node *build_norm(adj_node *x, const char *name, const void *args)
+{
+    const adj_norm_layer none = {0};
+    const norm_args *a = args;
+    const adj_norm_layer *o = a->options != NULL ? a->options : &none;
+    adj_graph *g = adj_node_graph(x);
+    const adj_type t = adj_node_type(x);
+    if (t.shape.rank < 1 || (a->groups != 0 && t.shape.rank < 2)) {
+        adj_fail(g, ADJ_ESHAPE, "input has the wrong rank (got %lld, expected %d or more)",
+                 (long long)t.shape.rank, a->groups != 0 ? 2 : 1);
+        return NULL;
+    }
+    const int is_nchw = a->groups != 0 && o->format == ADJ_NCHW;
+    const adj_shape c = {1, {t.shape.dim[is_nchw ? 1 : t.shape.rank - 1]}};
+    /* Layer norm is made of views, which group norm's f32 parameters beside half values fit too. */
+    const adj_dtype kept = nn_kept_dtype(t.dtype);
+    const nn_name gamma_name = nn_join(g, name, "gamma"), beta_name = nn_join(g, name, "beta");
+    if (adj_graph_status(g) != ADJ_OK)
+        return NULL;
+    adj_node *gamma = adj_param(g, gamma_name.s, kept, c, adj_init_constant(1));
+    adj_node *beta = adj_param(g, beta_name.s, kept, c, adj_init_constant(0));
+    const double epsilon = nn_or_default(o->epsilon, 1e-5);
+    adj_node *y = a->groups != 0 ? adj_group_norm(x, gamma, beta, a->groups, epsilon, o->format)
+                                 : adj_layer_norm(x, gamma, beta, epsilon);
+    return adj_label(y, name);
+}
+
+adj_node *adj_layer_group_norm(adj_node *x, const char *name, int64_t groups,
+                               const adj_norm_layer *options)
+{
+    if (x != NULL && groups < 1)
+        adj_fail(adj_node_graph(x), ADJ_EARG, "group_norm: groups (got %lld, expected 1 or more)",
+                 (long long)groups);
+    return groups < 1 ? NULL : nn_in_layer(x, name, build_norm, &(norm_args){groups, options});
+}
+
+adj_node *adj_layer_layer_norm(adj_node *x, const char *name, const adj_norm_layer *options)
+{
+    return nn_in_layer(x, name, build_norm, &(norm_args){0, options});
 }
 
 /* ---- dropout ---- */

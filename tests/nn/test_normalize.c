@@ -131,7 +131,6 @@ Test(layers, statistics_of_a_frozen_layer)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 2, 2, 3}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
     const adj_batch_norm_layer training = {.training = 1};
     adj_node *h = adj_layer_batch_norm(x, "a/bn", &training);
     h = adj_layer_dropout(adj_layer_batch_norm(h, "bn", &training), "drop", 0.5, 1);
@@ -140,7 +139,7 @@ Test(layers, statistics_of_a_frozen_layer)
     cr_assert_eq(n, 1);
     cr_assert_str_eq(adj_node_name(params[0]), "bn/beta");
     adj_updates *u = adj_training_updates(
-        loss, lr, &(adj_optimiser_opts){.momentum = 0.9, .trained = params, .n_trained = n});
+        loss, &(adj_optimiser_opts){.momentum = 0.9, .trained = params, .n_trained = n});
     static const char *const names[] = {"bn/beta/momentum", "bn/beta", "bn/running",
                                         "dropout/step"};
     cr_assert_eq(adj_updates_count(u), 4);

@@ -1,0 +1,118 @@
+/* summary.c - a network as a table of its layers: result, parameters, multiply-adds.
+ *
+ * A layer is what reads parameters of one prefix ("conv1/w", "conv1/b"), at the place of the first
+ * that reads one; a pool is a layer without parameters. Activations and shapes have no row. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph.h"
+
+typedef struct {
+    const adj_node *first; /* NULL: no layer */
+    const char *prefix;    /* of n characters, not ended; a pool's op */
+    int n;
+    int64_t parameters;
+    int64_t multiply_adds;
+} layer;
+
+/* Returns the parameter that operand k of n is, itself or cast; NULL if it is none. */
+static const adj_node *param_operand(const adj_node *n, int k)
+{
+    const adj_node *x = n->in[k];
+    if (x->op == &adj_op_cast)
+        x = x->in[0];
+    return x->op == &adj_op_param ? x : NULL;
+}
+
+/* Returns the length of a parameter's name up to its last slash, or of all of it. */
+static int prefix_length(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return (int)(slash != NULL ? (size_t)(slash - name) : strlen(name));
+}
+
+/* Returns the layer of that prefix, or a new one behind the *n that there are. */
+static layer *layer_named(layer all[], int *n, const adj_node *first, const char *prefix,
+                          int length)
+{
+    for (int i = 0; i < *n; i++)
+        if (all[i].n == length && strncmp(all[i].prefix, prefix, (size_t)length) == 0)
+            return &all[i];
+    all[*n] = (layer){.first = first, .prefix = prefix, .n = length};
+    return &all[(*n)++];
+}
+
+/* True if no layer has counted the parameter, which is marked. */
+static int is_first_use(char *seen, const adj_node *param)
+{
+    const int is_new = !seen[param->id];
+    seen[param->id] = 1;
+    return is_new;
+}
+
+static int add_layers(const adj_graph *g, const char *needed, char *seen, layer all[])
+{
+    int n = 0;
+    for (int id = 0; id < g->n_node; id++) {
+        const adj_node *node = g->node[id];
+        layer *l = NULL;
+        if (!needed[id] || node->op == &adj_op_cast)
+            continue;
+        for (int k = 0; k < node->n_in; k++) {
+            const adj_node *p = param_operand(node, k);
+            if (p == NULL)
+                continue;
+            l = layer_named(all, &n, node, p->name, prefix_length(p->name));
+            l->parameters += is_first_use(seen, p) ? adj_shape_elems(p->type.shape) : 0;
+        }
+        if (l == NULL && node->op->schema != NULL && node->op->schema->geom != 0)
+            all[n++] = (layer){node, node->op->name, (int)strlen(node->op->name), 0, 0};
+        else if (l != NULL && node->op->flop != NULL && node->n_in == 2)
+            l->multiply_adds += (int64_t)(node->op->flop(node) / 2);
+    }
+    return n;
+}
+
+/* Returns the layer's result: the node that its builder has labeled, or the first one. */
+static const adj_node *result_of(const adj_graph *g, const layer *l)
+{
+    for (int id = (int)l->first->id; id < g->n_node; id++) {
+        const char *name = g->node[id]->name;
+        if (name != NULL && strncmp(name, l->prefix, (size_t)l->n) == 0 && name[l->n] == '\0')
+            return g->node[id];
+    }
+    return l->first;
+}
+
+static void print_layers(FILE *f, const adj_graph *g, const layer all[], int n)
+{
+    int64_t parameters = 0, multiply_adds = 0;
+    fprintf(f, "%-24s %-24s %-20s %12s %14s\n", "layer", "op", "result", "parameters",
+            "multiply-adds");
+    for (int i = 0; i < n; i++) {
+        const layer *l = &all[i];
+        fprintf(f, "%-24.*s %-24s %-20s %12" PRId64 " %14" PRId64 "\n", l->n, l->prefix,
+                l->first->op->name, adj_shape_text(result_of(g, l)->type.shape).s, l->parameters,
+                l->multiply_adds);
+        parameters += l->parameters;
+        multiply_adds += l->multiply_adds;
+    }
+    fprintf(f, "%-24s %-24s %-20s %12" PRId64 " %14" PRId64 "\n", "total", "", "", parameters,
+            multiply_adds);
+}
+
+void adj_summary(FILE *f, const adj_node *y)
+{
+    if (f == NULL || y == NULL)
+        return;
+    const adj_graph *g = y->graph;
+    region r = {.allocator = g->region.allocator};
+    const size_t n = (size_t)g->n_node;
+    char *needed = region_alloc(&r, n, 1), *seen = region_alloc(&r, n, 1);
+    layer *all = region_alloc(&r, n, sizeof *all);
+    if (needed != NULL && seen != NULL && all != NULL) {
+        mark_needed(g, 1, &y, needed);
+        print_layers(f, g, all, add_layers(g, needed, seen, all));
+    }
+    region_free(&r);
+}
