@@ -166,6 +166,14 @@ for example in examples/*.c; do
         complain "the command in $example failed"
     }
 done
+# The wrong rule that docs/guide/checking-gradients.md plants, and whose blame it shows.
+sed 's/adj_square(adj_add(one, size))/adj_add(one, size)/' examples/custom_op.c >"$top/wrong_op.c"
+# shellcheck disable=SC2046 # words
+cc "$top/wrong_op.c" -o "$top/wrong_op" $(pkg-config --cflags --libs adjoint) -lm
+! "$top/wrong_op" >"$top/out" || complain "custom_op.c with a wrong rule is content"
+for page in "$top/out" docs/guide/checking-gradients.md; do
+    grep -q "fault is in the gradient rule of softsign" "$page" || complain "$page does not blame the rule of softsign"
+done
 # The front page of the API reference.
 sed -n '/^@code/,/^@endcode/p' docs/mainpage.dox | sed '1d;$d' >"$top/square.c"
 # shellcheck disable=SC2046,SC2086 # words
