@@ -88,6 +88,15 @@ grep -hoE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h include/adj
 done >"$top/missing"
 [ ! -s "$top/missing" ] || complain "docs/reference/ops.md lacks $(tr '\n' ' ' <"$top/missing")"
 
+# Names of the API in the documents are those of the headers, and the version that CMake asks for is theirs.
+cat include/*.h >"$top/headers"
+grep -ohE '\b(adj_[a-z0-9_]+|ADJ_[A-Z0-9_]+)' README.md docs/*/*.md docs/mainpage.dox | sort -u | while read -r name; do
+    grep -qw -- "$name" "$top/headers" || echo "$name"
+done >"$top/missing"
+[ ! -s "$top/missing" ] || complain "include/ lacks $(tr '\n' ' ' <"$top/missing")"
+version=$(sed -n 's/^#define ADJ_VERSION_TEXT "\(.*\)\..*"/\1/p' include/adjoint.h)
+grep -qF "find_package(adjoint $version " docs/guide/deploy.md || complain "docs/guide/deploy.md asks CMake for another version than $version"
+
 # adjoint ops does not list leaves, which no command runs.
 "$BUILD/adjoint" ops | sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' >"$top/ops"
 printf '%s\n' input scalar_input param state const >>"$top/ops"
