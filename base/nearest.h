@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* The one of n names (at stride bytes from each other, each a const char *) that is near name: it
- * differs in at most a third of name's letters (in one of up to five), two neighbours in the wrong
+ * differs in at most a third of name's letters (in one of up to five), two neighbors in the wrong
  * order being one difference, or begins with all of them, two at least; or name is it with a dash
  * and more behind. Dashes in front do not count. NULL: none is. */
 const char *nearest_name(const char *name, const void *names, int n, size_t stride);

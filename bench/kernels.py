@@ -3,7 +3,7 @@
 channels {16 .. 256}, to as many, of each direction in f32 and bf16, each with `--math fast`, too: the
 fastest of our own kernels and the fastest of oneDNN's in GFLOP/s, their ratio, and the faster one's share
 of the machine's multiply-add peak in that type (`adjoint version --machine`), by the median and by the least time, as
-the peak is: where neighbours work on the same cores these are far apart. Winograd's algorithm and, in f32, products of
+the peak is: where neighbors work on the same cores these are far apart. Winograd's algorithm and, in f32, products of
 bf16 parts exceed the peak. A run of everything takes a quarter of an hour."""
 import argparse
 import json

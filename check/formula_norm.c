@@ -39,7 +39,7 @@ static int64_t format_of(const adj_node *n)
 }
 
 /* (x - mean) / sqrt(var + epsilon) of element i of channel ch of c. */
-static double normalised(const adj_node *n, double *const in[], int64_t i, int64_t ch, int64_t c)
+static double normalized(const adj_node *n, double *const in[], int64_t i, int64_t ch, int64_t c)
 {
     const double epsilon = ((const adj_batch_norm_attrs *)n->attrs)->epsilon;
     return (in[0][i] - in[1][ch]) / sqrt(in[1][c + ch] + epsilon);
@@ -64,7 +64,7 @@ static void batch_norm(const adj_node *n, double *const in[], double *y)
     const int64_t c = node_elems(n->in[2]);
     for (int64_t i = 0; i < node_elems(n); i++) {
         const int64_t ch = formula_channel(shape_of(n), format_of(n), i);
-        y[i] = normalised(n, in, i, ch, c) * in[2][ch] + in[3][ch];
+        y[i] = normalized(n, in, i, ch, c) * in[2][ch] + in[3][ch];
     }
 }
 
@@ -74,7 +74,7 @@ static void batch_norm_grad_sums(const adj_node *n, double *const in[], double *
     clear(y, 2 * c);
     for (int64_t i = 0; i < node_elems(n->in[0]); i++) {
         const int64_t ch = formula_channel(shape_of(n->in[0]), format_of(n), i);
-        y[ch] += in[2][i] * normalised(n, in, i, ch, c);
+        y[ch] += in[2][i] * normalized(n, in, i, ch, c);
         y[c + ch] += in[2][i];
     }
 }
@@ -87,7 +87,7 @@ static void batch_norm_grad(const adj_node *n, double *const in[], double *y)
     const double *gamma = in[2], *dy = in[3], *sums = in[4];
     for (int64_t i = 0; i < node_elems(n); i++) {
         const int64_t ch = formula_channel(shape_of(n), format_of(n), i);
-        const double mean = (sums[c + ch] + normalised(n, in, i, ch, c) * sums[ch]) / m;
+        const double mean = (sums[c + ch] + normalized(n, in, i, ch, c) * sums[ch]) / m;
         y[i] = gamma[ch] / sqrt(in[1][c + ch] + epsilon) * (dy[i] - mean);
     }
 }

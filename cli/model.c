@@ -11,7 +11,7 @@
 #include "output.h"
 #include "recipe.h"
 
-const adj_optimiser_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+const adj_optimizer_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
 
 static adj_status unknown_model(const char *name, adj_error *error)
 {
@@ -31,7 +31,7 @@ int check_model(const char *command, const char *name)
 }
 
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
-                       const adj_model_opts *options, const adj_optimiser_opts *optimizer)
+                       const adj_model_opts *options, const adj_optimizer_opts *optimizer)
 {
     adj_model_opts o = *options;
     *m = (model_graph){.model = adj_model_find(name, &o), .graph = g};
@@ -116,7 +116,7 @@ const char *model_name_at(int i)
     return m != NULL ? m->name : NULL;
 }
 
-const char *optimizer_name_at(int i) { return adj_optimiser_name_at(i); }
+const char *optimizer_name_at(int i) { return adj_optimizer_name_at(i); }
 
 const char *backend_name_at(int i)
 {

@@ -18,7 +18,7 @@ int check_model(const char *command, const char *name);
 /* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options go before
  * those in the name; optimizer NULL: no updates. */
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
-                       const adj_model_opts *options, const adj_optimiser_opts *optimizer);
+                       const adj_model_opts *options, const adj_optimizer_opts *optimizer);
 /* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do
  * not hold. */
 void say_keras_epsilon(const char *command, const char *map, const char *model);
@@ -29,6 +29,6 @@ int32_t *model_labels(const model_graph *m);
 int parse_size(const char *text, int64_t max, int64_t *h, int64_t *w);
 
 /* What is measured and compared where no optimizer is asked for. */
-extern const adj_optimiser_opts model_momentum;
+extern const adj_optimizer_opts model_momentum;
 
 #endif

@@ -15,9 +15,9 @@ static void append(char text[RECIPE_TEXT], const char *name, double value, const
 
 const char *recipe_text(const adj_recipe *r, char text[RECIPE_TEXT])
 {
-    const adj_optimiser_opts *o = &r->optimiser;
+    const adj_optimizer_opts *o = &r->optimizer;
 
-    snprintf(text, RECIPE_TEXT, "%s, lr %.4g, %s", or_none(adj_optimiser_name(o)), r->lr,
+    snprintf(text, RECIPE_TEXT, "%s, lr %.4g, %s", or_none(adj_optimizer_name(o)), r->lr,
              or_none(adj_schedule_name_at((int)r->schedule)));
     append(text, "warm-up", r->warmup, r->warmup == 1 ? " epoch" : " epochs");
     append(text, "weight decay", o->weight_decay, "");
@@ -31,9 +31,9 @@ const char *recipe_text(const adj_recipe *r, char text[RECIPE_TEXT])
 json_t *recipe_json(const adj_recipe *r)
 {
     return json_pack("{s:s, s:f, s:s, s:f, s:f, s:f, s:f, s:I, s:I}", "optimizer",
-                     or_none(adj_optimiser_name(&r->optimiser)), "lr", r->lr, "schedule",
+                     or_none(adj_optimizer_name(&r->optimizer)), "lr", r->lr, "schedule",
                      or_none(adj_schedule_name_at((int)r->schedule)), "warmup", r->warmup,
-                     "weight_decay", r->optimiser.weight_decay, "clip", r->optimiser.clip_norm,
+                     "weight_decay", r->optimizer.weight_decay, "clip", r->optimizer.clip_norm,
                      "smoothing", r->smoothing, "batch", (json_int_t)r->batch, "shift",
                      (json_int_t)r->shift);
 }

@@ -22,11 +22,11 @@ static int locale_is_utf8(void)
 
 terminal terminal_open(void)
 {
-    const char *name = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+    const char *name = getenv("TERM"), *no_color = getenv("NO_COLOR");
     int lines =
         isatty(STDOUT_FILENO) && name != NULL && name[0] != '\0' && strcmp(name, "dumb") != 0;
     return (terminal){.lines = lines,
-                      .colour = lines && (no_colour == NULL || no_colour[0] == '\0'),
+                      .color = lines && (no_color == NULL || no_color[0] == '\0'),
                       .unicode = lines && locale_is_utf8()};
 }
 
@@ -78,16 +78,16 @@ void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece
     while (rank > 1 && width_without(n, piece, rank) > columns)
         rank--;
     for (int i = 0; i < n; i++) {
-        int colour = t->colour && piece[i].colour != NULL;
+        int color = t->color && piece[i].color != NULL;
         if (is_left_out(&piece[i], rank))
             continue;
         if (used > 0)
             used += put_cut(f, "  ", columns - used);
-        if (colour)
-            fputs(piece[i].colour, f);
+        if (color)
+            fputs(piece[i].color, f);
         used += put_cut(f, piece[i].text, columns - used);
-        if (colour)
-            fputs(COLOUR_NONE, f);
+        if (color)
+            fputs(COLOR_NONE, f);
     }
 }
 

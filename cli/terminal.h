@@ -6,7 +6,7 @@
 
 typedef struct {
     int lines;   /* a line can be taken back: a terminal, and TERM names one that is not dumb */
-    int colour;  /* the same, and the environment has no NO_COLOR */
+    int color;   /* the same, and the environment has no NO_COLOR */
     int unicode; /* a terminal whose locale is UTF-8's */
 } terminal;
 
@@ -19,13 +19,13 @@ int terminal_columns(void);
 enum { PIECE_TEXT = 96 };
 typedef struct {
     int rank;
-    const char *colour;    /* COLOUR_...; NULL: as it is */
+    const char *color;     /* COLOR_...; NULL: as it is */
     char text[PIECE_TEXT]; /* UTF-8 */
 } line_piece;
-#define COLOUR_GOOD "\033[32m"
-#define COLOUR_BAR "\033[36m"
-#define COLOUR_QUIET "\033[2m"
-#define COLOUR_NONE "\033[0m"
+#define COLOR_GOOD "\033[32m"
+#define COLOR_BAR "\033[36m"
+#define COLOR_QUIET "\033[2m"
+#define COLOR_NONE "\033[0m"
 
 /* The pieces, two spaces between them, in at most so many columns, one for each character; what
  * is still too long is cut. Without the end of the line. */

@@ -32,7 +32,7 @@ int main(void)
     adj_node *images = adj_input(g, "images", ADJ_F32, shape);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *logits = lenet(images), *loss = adj_loss_softmax(logits, labels, NULL);
-    adj_updates *updates = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_updates *updates = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
 
     /* Two plans of it: a training step, and predictions. */
     adj_exec *train, *test;

@@ -38,7 +38,7 @@ static adj_status net_new(net *m, int training)
         m->loss = adj_loss_softmax(m->logits, m->labels, NULL);
         /* Holds the running statistics' next values as well, which the layers have added. */
         opts.updates = adj_training_updates(
-            m->loss, &(adj_optimiser_opts){.momentum = 0.9, .weight_decay = 1e-4});
+            m->loss, &(adj_optimizer_opts){.momentum = 0.9, .weight_decay = 1e-4});
         opts.fetch = &m->loss;
     }
     return adj_exec_new(m->g, &opts, &m->e);

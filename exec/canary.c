@@ -55,7 +55,7 @@ static int is_in_use(const slot *s, int step)
 }
 
 /* Returns the nearest slot in use behind s, or before it, which a longer write would reach. */
-static const slot *neighbour(const plan *p, const slot *s, int is_behind, int step)
+static const slot *neighbor(const plan *p, const slot *s, int is_behind, int step)
 {
     const slot *nearest = NULL;
     for (const slot *o = p->slot; o < p->slot + p->n_slot; o++)
@@ -70,7 +70,7 @@ static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behi
     const plan *p = &e->plan;
     const adj_node *n = p->buffer[p->step[step].out[0]].value;
     const char *where = is_behind ? "behind" : "before";
-    const slot *next = neighbour(p, s, is_behind, step);
+    const slot *next = neighbor(p, s, is_behind, step);
     char of[SLOT_NAME], other[SLOT_NAME] = "nothing in use";
     name_slot(p, s, of);
     if (next != NULL)

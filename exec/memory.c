@@ -162,17 +162,17 @@ static void insert_by_offset(slot *sorted[], int n, slot *s)
     sorted[n] = s;
 }
 
-/* Returns the start of the smallest gap that takes the bytes, among neighbours sorted by offset. */
-static size_t best_gap(const plan *p, slot *const neighbour[], int n, size_t bytes)
+/* Returns the start of the smallest gap that takes the bytes, among neighbors sorted by offset. */
+static size_t best_gap(const plan *p, slot *const neighbor[], int n, size_t bytes)
 {
     size_t end = 0, best = 0, min_gap = SIZE_MAX;
     for (int i = 0; i < n; i++) {
-        size_t start = neighbour[i]->offset;
+        size_t start = neighbor[i]->offset;
         if (start > end && start - end >= bytes && start - end < min_gap) {
             min_gap = start - end;
             best = end;
         }
-        size_t stop = start + slot_footprint(p, neighbour[i]);
+        size_t stop = start + slot_footprint(p, neighbor[i]);
         end = stop > end ? stop : end;
     }
     return min_gap != SIZE_MAX ? best : end;
@@ -202,7 +202,7 @@ static adj_status find_live_bytes(adj_exec *e)
 
 typedef struct { /* n slots in the order in which they are placed; room for as many, twice */
     int n;
-    slot **order, **neighbour, **placed;
+    slot **order, **neighbor, **placed;
 } placing;
 
 /* Gives every slot its offset; returns the arena's size. *highest: the slot that ends there, by its
@@ -215,8 +215,8 @@ static size_t place_in_order(const plan *p, const placing *all, int *highest)
         int m = 0;
         for (int k = 0; k < i; k++)
             if (all->placed[k]->first <= s->last && s->first <= all->placed[k]->last)
-                all->neighbour[m++] = all->placed[k];
-        s->offset = best_gap(p, all->neighbour, m, slot_footprint(p, s));
+                all->neighbor[m++] = all->placed[k];
+        s->offset = best_gap(p, all->neighbor, m, slot_footprint(p, s));
         insert_by_offset(all->placed, i, s);
         size_t end = s->offset + slot_footprint(p, s);
         if (end > bytes) {
@@ -234,7 +234,7 @@ static adj_status place_slots(adj_exec *e)
     const plan *p = &e->plan;
     const size_t n = (size_t)p->n_slot, enough = e->info.live_bytes + e->info.live_bytes / 100;
     placing all = {.order = planning_alloc(e, n, sizeof *all.order),
-                   .neighbour = planning_alloc(e, n, sizeof *all.neighbour),
+                   .neighbor = planning_alloc(e, n, sizeof *all.neighbor),
                    .placed = planning_alloc(e, n, sizeof *all.placed)};
     size_t *offset = planning_alloc(e, n, sizeof *offset);
     if (e->status != ADJ_OK)

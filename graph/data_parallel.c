@@ -5,7 +5,7 @@
  * What is made of gradients afterwards is copied: an optimizer's nodes have the role of updates,
  * but one that a user has written may be of forward nodes.
  *
- * Small values are packed: neighbours in the order in which they are computed become one vector,
+ * Small values are packed: neighbors in the order in which they are computed become one vector,
  * which is reduced at once and cut again. */
 #include "sync_batch_norm.h"
 
@@ -27,7 +27,7 @@ typedef struct {
     int n_reduced;
     adj_node **reduced; /* in the order in which they are computed */
     size_t bucket;      /* bytes; 0: as usual */
-    int synchronises;   /* batch norms */
+    int synchronizes;   /* batch norms */
 } rewriting;
 
 /* ---- which ones ---- */
@@ -44,7 +44,7 @@ static void trace(rewriting *w)
             w->is_of_batch[id] |= w->is_of_batch[n->in[k]->id];
             w->differs[id] |= w->differs[n->in[k]->id];
         }
-        if (w->synchronises && is_synchronised(n, w->differs, w->is_common)) {
+        if (w->synchronizes && is_synchronized(n, w->differs, w->is_common)) {
             w->is_common[id] = 1;
             w->differs[id] = 0;
             w->shards.is_common = w->is_common;
@@ -262,7 +262,7 @@ adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opt
         return NULL;
     const int all = o->shards > 0 ? o->shards : o->processes, own = all / o->processes;
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
-    w.synchronises = o->sync_batch_norm != 0;
+    w.synchronizes = o->sync_batch_norm != 0;
     w.bucket = o->processes == 1 ? 1 : o->bucket_bytes; /* by itself it packs nothing */
     w.shards = (shards){.g = g,
                         .p = &w.p,

@@ -164,7 +164,7 @@ static void make_layer(shards *s, int id, adj_node **in, adj_node **copy)
     if (!s->is_common[id])
         return;
     const adj_role role = adj_graph_set_role(s->g, s->g->node[id]->role);
-    adj_node *common = synchronised(s, s->g->node[id], copy);
+    adj_node *common = synchronized(s, s->g->node[id], copy);
     for (int k = 0; k < s->shards; k++)
         s->image[k][id] = common;
     adj_graph_set_role(s->g, role);

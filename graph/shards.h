@@ -18,12 +18,12 @@ typedef struct {
     adj_node ***image;   /* [shard][id]: in that shard; NULL where it is the node itself */
     int n_sum;           /* values that are summed */
     adj_node **value;    /* n_sum: as in the first shard; then their sums */
-    adj_node ***pending; /* [level][n_sum]: sums of 2^level shards that wait for their neighbour */
+    adj_node ***pending; /* [level][n_sum]: sums of 2^level shards that wait for their neighbor */
     char has_pending[32];
 } shards;
 
-/* All copies, and the sums in s->value, of floats of 16 bits in f32: neighbours first, then
- * neighbouring pairs, and so on. It is the tree in which processes add up theirs, so that it is the
+/* All copies, and the sums in s->value, of floats of 16 bits in f32: neighbors first, then
+ * neighboring pairs, and so on. It is the tree in which processes add up theirs, so that it is the
  * same whoever has which shards, if each has a power of two of them. Shard after shard; node after
  * node where shards have values in common, as each then waits for the others. Returns the graph's
  * status. */

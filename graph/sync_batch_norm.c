@@ -3,7 +3,7 @@
 
 /* ---- which ones ---- */
 
-int is_synchronised(const adj_node *n, const char *differs, const char *is_common)
+int is_synchronized(const adj_node *n, const char *differs, const char *is_common)
 {
     if (n->op == &adj_op_batch_norm_stats)
         return differs[n->in[0]->id];
@@ -59,7 +59,7 @@ static adj_node *whole_stats(const shards *s, adj_node *const x[])
     return adj_concat(2, rows, 0);
 }
 
-adj_node *synchronised(const shards *s, const adj_node *n, adj_node *const x[])
+adj_node *synchronized(const shards *s, const adj_node *n, adj_node *const x[])
 {
     if (n->op == &adj_op_batch_norm_stats)
         return whole_stats(s, x);
@@ -75,7 +75,7 @@ static double unbiased_factor(int64_t m, int64_t times)
     return all > 1 ? all / (all - 1) : 1;
 }
 
-/* Is it [[1], [factor]], as ops/nn/normalise.c has it? */
+/* Is it [[1], [factor]], as ops/nn/normalize.c has it? */
 static int is_factor(const adj_node *n, double factor)
 {
     if (n->op != &adj_op_const || n->type.shape.rank != 2 || n->type.shape.dim[0] != 2 ||

@@ -18,10 +18,10 @@
 
 /* Whether a node becomes one value for all shards; differs: by id, of its operands among others, a
  * shard has a value of its own. is_common: by id, of its operands. */
-int is_synchronised(const adj_node *n, const char *differs, const char *is_common);
+int is_synchronized(const adj_node *n, const char *differs, const char *is_common);
 
 /* What stands for n in all shards; x: what each of this process's shards has. */
-adj_node *synchronised(const shards *s, const adj_node *n, adj_node *const x[]);
+adj_node *synchronized(const shards *s, const adj_node *n, adj_node *const x[]);
 
 /* If n is what adj_layer_batch_norm makes of statistics, the operands' images become those for the
  * whole batch: the factor m / (m - 1) of the variance has all of its elements. */

@@ -253,7 +253,7 @@ typedef struct {
  * this process's shards; dropout counts elements as in the whole batch. With one process this
  * accumulates gradients in the memory of one shard, unless batch norms are synchronized.
  *
- * Shards are added up as a tree, neighbours first. With adj_exec_opts.same_bits the result has the
+ * Shards are added up as a tree, neighbors first. With adj_exec_opts.same_bits the result has the
  * same bits for every number of processes that is S, 1, or leaves each a power of two of the S
  * shards.
  *
@@ -350,7 +350,7 @@ typedef struct {
     adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Of F16; 0: 1024. A stored gradient beyond 65504 / loss_scale is infinite, one far below
      * 2^-24 / loss_scale is 0. A power of two rounds nothing. It is fixed; 1 where the optimizer
-     * has one that follows the gradients (adj_optimiser_opts.loss_scale in adjoint_nn.h). */
+     * has one that follows the gradients (adj_optimizer_opts.loss_scale in adjoint_nn.h). */
     double loss_scale;
     uint64_t seed;                  /* of the parameters' initial values */
     const adj_allocator *allocator; /* NULL: the graph's; copied */

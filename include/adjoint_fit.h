@@ -123,7 +123,7 @@ typedef struct {
     adj_status (*broadcast)(void *group, void *data, size_t bytes, adj_error *error);
     double (*waited)(void *group); /* seconds, ever, in which this one waited for others */
     /* Seconds, ever, in which a reduction of this one was under way. NULL: not known. */
-    double (*travelled)(void *group);
+    double (*traveled)(void *group);
     /* From rank 0 to rank 1: seconds that an empty message takes, and bits a second of a large one.
      * NULL: cannot be measured. */
     adj_status (*measure_link)(void *group, double *latency, double *bits_per_second,
@@ -173,7 +173,7 @@ typedef struct {
     int64_t batch;  /* images in a step; 0: 64. Cut to the training images, rounded up to a multiple
                        of shards. A checkpoint has the number as cut, and resuming compares it */
     int64_t seed;   /* of initial values, order and augmentation; not negative */
-    const adj_optimiser_opts *optimiser; /* NULL: gradient descent with momentum 0.9. Its list
+    const adj_optimizer_opts *optimizer; /* NULL: gradient descent with momentum 0.9. Its list
                                             trained is not read: freeze makes it */
     double lr;                           /* 0: 0.01; 0.05 without momentum; Adam 0.001 */
     /* NULL: half a cosine from lr to 0. In one that is given, base 0 means lr, and total 0 all
@@ -189,7 +189,7 @@ typedef struct {
     int threads;             /* 0: OpenMP's */
     adj_precision precision; /* of training steps and evaluation */
     /* Of F16: a fixed one, as in adj_exec_opts. 0: one that follows the gradients, by
-     * optimiser->loss_scale or, where that is NULL, by PyTorch's defaults (adj_loss_scale). */
+     * optimizer->loss_scale or, where that is NULL, by PyTorch's defaults (adj_loss_scale). */
     double loss_scale;
     adj_math math;         /* exact or fast */
     int tune;              /* candidates are timed first */

@@ -199,7 +199,7 @@ ADJ_API int adj_name_matches(const char *patterns, const char *name);
 ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 
 /* Gradient descent with or without momentum; Adam; Adam with decoupled weight decay; RMSprop. */
-typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW, ADJ_RMSPROP } adj_optimiser_kind;
+typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW, ADJ_RMSPROP } adj_optimizer_kind;
 
 /* A loss scale for f16, whose small gradients vanish and whose large ones overflow: gradients are
  * computed that many times as large and divided again where they are used. It follows them: a step
@@ -227,7 +227,7 @@ typedef struct {
 
 /* PyTorch's conventions. All zero: plain gradient descent. */
 typedef struct {
-    adj_optimiser_kind kind; /* ADJ_SGD, unless it is set */
+    adj_optimizer_kind kind; /* ADJ_SGD, unless it is set */
     double lr; /* the learning rate at first; adj_set_lr sets another; 0: 0.01, of others than SGD
                   0.001 */
     double momentum;              /* SGD, RMSprop; the state is "conv1/w/momentum" */
@@ -249,22 +249,22 @@ typedef struct {
      * A group that matches no trained parameter is an error. NULL: no groups. */
     const adj_param_group *groups;
     int n_groups; /* how many */
-} adj_optimiser_opts;
+} adj_optimizer_opts;
 
 /* Adds gradients, next values and, if the graph has none, the scalar input "learning_rate", f64 for
  * an f64 loss and else f32. The updates are the graph's and hold none of the layers': join
  * adj_layer_updates, or call adj_training_updates. NULL on error. options may be NULL. */
-ADJ_API adj_updates *adj_optimiser(adj_node *loss, const adj_optimiser_opts *options);
+ADJ_API adj_updates *adj_optimizer(adj_node *loss, const adj_optimizer_opts *options);
 /* Plain gradient descent: w := w - lr dw. In this and the next two, lr 0 is the default. */
 ADJ_API adj_updates *adj_sgd(adj_node *loss, double lr);
 /* Adam with its usual constants. */
 ADJ_API adj_updates *adj_adam(adj_node *loss, double lr);
 /* Adam with its usual constants and a decoupled weight decay of 0.01. */
 ADJ_API adj_updates *adj_adamw(adj_node *loss, double lr);
-/* adj_optimiser's and adj_layer_updates (running statistics, dropout steps): all that a training
+/* adj_optimizer's and adj_layer_updates (running statistics, dropout steps): all that a training
  * step assigns. Running statistics of a layer whose parameters are all frozen stay; such a layer
  * still normalizes by what it was built for, in training the batch (adj_model_opts.freeze). */
-ADJ_API adj_updates *adj_training_updates(adj_node *loss, const adj_optimiser_opts *options);
+ADJ_API adj_updates *adj_training_updates(adj_node *loss, const adj_optimizer_opts *options);
 /* Sets the learning rate of the runs that follow. ADJ_EARG: the graph has no optimizer. */
 ADJ_API adj_status adj_set_lr(adj_exec *e, double lr);
 
@@ -275,11 +275,11 @@ ADJ_API int adj_is_training_state(const adj_node *n);
 /* "sgd", "momentum" (0.9), "nesterov" (0.9), "rmsprop", "adam", "adamw" (decay 0.01): sets *options
  * whole.
  * ADJ_EARG if there is no such name. */
-ADJ_API adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options);
+ADJ_API adj_status adj_optimizer_from_name(const char *name, adj_optimizer_opts *options);
 /* The i-th of those names; NULL past the last. */
-ADJ_API const char *adj_optimiser_name_at(int i);
+ADJ_API const char *adj_optimizer_name_at(int i);
 /* The one of those names that has this kind, momentum and nesterov; NULL if none has. */
-ADJ_API const char *adj_optimiser_name(const adj_optimiser_opts *options);
+ADJ_API const char *adj_optimizer_name(const adj_optimizer_opts *options);
 
 /* ---- learning rate schedules: pure functions of the step ---- */
 
@@ -341,7 +341,7 @@ ADJ_API double adj_range_test_choose(const adj_range_test *t);
 /* How a model is trained. The built-in ones' were found on 8,000 images of MNIST in ten epochs: a
  * start for other data. */
 typedef struct {
-    adj_optimiser_opts optimiser; /* with weight decay and clipping */
+    adj_optimizer_opts optimizer; /* with weight decay and clipping */
     double lr;                    /* the schedule's base: the highest rate */
     adj_schedule_kind schedule;   /* of the rate after the warm-up */
     double warmup;                /* epochs in which the rate rises to lr */

@@ -132,7 +132,7 @@ ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *sh
  *   ALIGN_CORNERS  o (in - 1) / (out - 1); 0 if out is 1
  *   ASYMMETRIC     o in / out
  * NEAREST takes the nearest element, of two the later one; ASYMMETRIC the one before. BILINEAR
- * weights the two neighbours along each axis; one of weight 0 is not read. ONNX's Resize has these
+ * weights the two neighbors along each axis; one of weight 0 is not read. ONNX's Resize has these
  * names (nearest_mode round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear
  * with align_corners false is HALF_PIXEL, nearest-exact too; nearest is ASYMMETRIC. */
 /* How an element between others is made. */

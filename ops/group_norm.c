@@ -115,12 +115,12 @@ static void grad_grad(adj_node *y, adj_node *incoming, adj_node *dx[])
     e = adj_reshape(e, v.shape);
     je = adj_reshape(je, v.shape);
     jw = adj_reshape(jw, v.shape);
-    adj_node *centred = adj_sub(x, adj_scale(adj_reduce_sum(x, v.within), 1 / v.m));
-    adj_node *var = adj_scale(group_dot(&v, centred, centred), 1 / v.m);
+    adj_node *centerd = adj_sub(x, adj_scale(adj_reduce_sum(x, v.within), 1 / v.m));
+    adj_node *var = adj_scale(group_dot(&v, centerd, centerd), 1 / v.m);
     if (var == NULL)
         return;
     adj_node *deviation = adj_sqrt(adj_add(var, adj_fill_like(var, a->epsilon)));
-    adj_node *xhat = adj_div(centred, deviation);
+    adj_node *xhat = adj_div(centerd, deviation);
     adj_node *of_s = adj_mul(xhat, group_dot(&v, e, jw));
     adj_node *of_w = adj_mul(je, group_dot(&v, w, xhat));
     adj_node *of_e = adj_mul(jw, group_dot(&v, e, xhat));

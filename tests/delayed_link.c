@@ -107,7 +107,7 @@ static training training_new(const char *model, int64_t batch, int threads)
     adj_node *labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
     adj_node *lr = adj_input(t.g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_loss_softmax(logits, labels, NULL);
-    adj_updates *u = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
     for (int i = 0; adj_backends[i] != NULL && i < 6; i++)
         list[i + 1] = adj_backends[i];
     const adj_exec_opts o = {.n_fetch = 1,

@@ -20,10 +20,10 @@ static adj_status plan(training *t, int64_t batch, const char *backend, int thre
     t->labels = adj_input(t->g, "labels", ADJ_I32, (adj_shape){1, {batch}});
     t->lr = adj_input(t->g, "learning_rate", ADJ_F32, (adj_shape){0});
     t->loss = adj_loss_softmax(logits, t->labels, NULL);
-    adj_optimiser_opts optimiser = {.momentum = 0.9};
+    adj_optimizer_opts optimizer = {.momentum = 0.9};
     adj_exec_opts opts = {.n_fetch = 1,
                           .fetch = &t->loss,
-                          .updates = adj_training_updates(t->loss, &optimiser),
+                          .updates = adj_training_updates(t->loss, &optimizer),
                           .backend = backend,
                           .threads = threads,
                           .seed = 1};

@@ -69,10 +69,10 @@ static int train(const char *model, adj_dtype dtype, adj_precision precision, co
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_loss_softmax(logits, labels, NULL);
-    const adj_optimiser_opts optimiser = {.momentum = 0.9};
+    const adj_optimizer_opts optimizer = {.momentum = 0.9};
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &loss,
-                             .updates = adj_training_updates(loss, &optimiser),
+                             .updates = adj_training_updates(loss, &optimizer),
                              .backend = backend,
                              .precision = precision,
                              .threads = 1,

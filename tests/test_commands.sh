@@ -172,7 +172,7 @@ shorten() {
     case $short in
     *'adjoint train'*--data*) ;;
     *'adjoint train'*) short=$(printf '%s\n' "$short" | sed 's/adjoint train/adjoint train --limit 100/') ;;
-    *'adjoint compare'*--op*) short=$(printf '%s\n' "$short" | sed 's/adjoint compare/adjoint compare --neighbours 0/') ;;
+    *'adjoint compare'*--op*) short=$(printf '%s\n' "$short" | sed 's/adjoint compare/adjoint compare --neighbors 0/') ;;
     *'adjoint compare'*) short=$(printf '%s\n' "$short" | sed 's/adjoint compare/adjoint compare --also-batch 0 --batch 2/') ;;
     esac
 }

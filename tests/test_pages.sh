@@ -83,7 +83,7 @@ measured() {
         at="$page, $1, $width pixels"
         [ "$across" -le "$width" ] || failed "$at: is $across pixels across"
         [ "$undrawn" -eq 0 ] || failed "$at: $undrawn pictures are not drawn"
-        [ "$wanted" = "$1" ] || failed "$at: Chromium has not taken the colour scheme"
+        [ "$wanted" = "$1" ] || failed "$at: Chromium has not taken the color scheme"
         [ "$ground" = "$1" ] || failed "$at: the ground is $ground"
         [ "$scripts" -eq 0 ] || failed "$at: a script"
         [ "$images" -ge 3 ] || failed "$at: $images pictures"

@@ -50,8 +50,8 @@ static task task_new(const char *model, int64_t batch)
     t.labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {batch}});
     t.lr = adj_input(t.g, "learning_rate", ADJ_F32, (adj_shape){0});
     t.loss = adj_loss_softmax(logits, t.labels, NULL);
-    adj_optimiser_opts optimiser = {.momentum = 0.9};
-    t.updates = adj_training_updates(t.loss, &optimiser);
+    adj_optimizer_opts optimizer = {.momentum = 0.9};
+    t.updates = adj_training_updates(t.loss, &optimizer);
     int64_t n = adj_shape_elems(adj_node_type(t.images).shape);
     t.x_bytes = (size_t)n * sizeof *t.x;
     t.y_bytes = (size_t)batch * sizeof *t.y;

@@ -14,10 +14,10 @@ typedef struct {
     adj_updates *updates;
 } training;
 
-static const adj_optimiser_opts with_momentum = {.momentum = 0.9};
+static const adj_optimizer_opts with_momentum = {.momentum = 0.9};
 
 /* Training of logits whose graph has an input "images". */
-static inline training training_on(adj_node *logits, const adj_optimiser_opts *o)
+static inline training training_on(adj_node *logits, const adj_optimizer_opts *o)
 {
     adj_graph *g = adj_node_graph(logits);
     training t = {.g = g, .images = adj_find(g, "images")};
@@ -31,7 +31,7 @@ static inline training training_on(adj_node *logits, const adj_optimiser_opts *o
 }
 
 /* A built-in model in a graph of its own. */
-static inline training training_of(const char *model, adj_model_opts m, const adj_optimiser_opts *o)
+static inline training training_of(const char *model, adj_model_opts m, const adj_optimizer_opts *o)
 {
     m.training = 1;
     return training_on(adj_model_logits(adj_graph_new(), adj_model_find(model, &m), &m), o);

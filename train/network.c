@@ -129,7 +129,7 @@ static void share_out(network *n, const training_opts *t, const adj_ranks *ranks
 /* The optimizer's updates of what is not frozen. */
 static adj_status add_updates(network *n, const training_opts *t, adj_error *error)
 {
-    adj_optimiser_opts o = *t->optimiser;
+    adj_optimizer_opts o = *t->optimizer;
     int all = adj_trainable(n->loss, 0, NULL);
     adj_node **trained = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
     adj_status status = ADJ_OK;

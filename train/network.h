@@ -22,7 +22,7 @@ typedef struct {
 } plan_opts;
 
 typedef struct {
-    const adj_optimiser_opts *optimiser; /* with its weight decay and clip; trained is not read */
+    const adj_optimizer_opts *optimizer; /* with its weight decay and clip; trained is not read */
     double smoothing;
     const float *class_weights; /* NULL: all 1 */
     int mixes;                  /* batches have other labels, too */

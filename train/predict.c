@@ -14,7 +14,7 @@ typedef struct { /* one of bytes and floats is NULL */
 } images;
 
 /* x = (pixel - mean) / deviation, for count images from first on. */
-static void normalise(const void *source, int64_t first, int64_t count, float x[])
+static void normalize(const void *source, int64_t first, int64_t count, float x[])
 {
     const images *from = source;
     const adj_predictor *p = from->p;
@@ -31,7 +31,7 @@ static void normalise(const void *source, int64_t first, int64_t count, float x[
 
 void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[])
 {
-    normalise(&(images){.p = p, .floats = pixels}, 0, n, x);
+    normalize(&(images){.p = p, .floats = pixels}, 0, n, x);
 }
 
 /* Fails for the first image that has a probability that is not finite. */
@@ -75,7 +75,7 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
         const images left = {.p = p,
                              .bytes = from.bytes != NULL ? from.bytes + first * image : NULL,
                              .floats = from.floats != NULL ? from.floats + first * image : NULL};
-        status = workers_run(w, normalise, &left, NULL, count, error);
+        status = workers_run(w, normalize, &left, NULL, count, error);
         if (status == ADJ_OK)
             copy_scores(w, count, probabilities + first * p->net.classes);
     }

@@ -48,7 +48,7 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
     return ADJ_OK;
 }
 
-void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c)
+void predictor_normalize(adj_predictor *p, const float mean[], const float deviation[], int64_t c)
 {
     for (int64_t i = 0; i < p->net.c; i++) {
         int64_t from = i < c ? i : 0;
@@ -343,9 +343,9 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
         deviation[i] = (float)card->deviation[i];
     }
     if (card->deviation[0] > 0)
-        predictor_normalise(*p, mean, deviation, card->channels);
+        predictor_normalize(*p, mean, deviation, card->channels);
     else { /* the file does not say it */
-        predictor_normalise(*p, zero, one, ADJ_MAX_CHANNELS);
+        predictor_normalize(*p, zero, one, ADJ_MAX_CHANNELS);
         (*p)->card.deviation[0] = 0;
     }
     return predictor_name_classes(*p, card->classes, card->class_names, error);

@@ -47,7 +47,7 @@ static inline adj_resize_rule card_resize(const adj_model_card *card)
 adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **out,
                          adj_error *error);
 /* As of a data set with c channels: one is repeated. */
-void predictor_normalise(adj_predictor *p, const float mean[], const float deviation[], int64_t c);
+void predictor_normalize(adj_predictor *p, const float mean[], const float deviation[], int64_t c);
 /* Copies the n names. The card has no names if names is NULL or n is not the net's number of
  * classes. */
 adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const names[],

@@ -13,24 +13,24 @@ static const double huge = 9e15; /* what a whole number in a file may be at most
 
 /* ---- completing ---- */
 
-static int same_optimiser(const adj_optimiser_opts *a, const adj_optimiser_opts *b)
+static int same_optimizer(const adj_optimizer_opts *a, const adj_optimizer_opts *b)
 {
     return a->kind == b->kind && a->momentum == b->momentum && !a->nesterov == !b->nesterov &&
            a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->epsilon == b->epsilon;
 }
 
 /* Whatever its decay and clip. */
-static const char *optimiser_name(const adj_optimiser_opts *o)
+static const char *optimizer_name(const adj_optimizer_opts *o)
 {
-    adj_optimiser_opts known;
+    adj_optimizer_opts known;
     const char *name;
-    for (int i = 0; (name = adj_optimiser_name_at(i)) != NULL; i++)
-        if (adj_optimiser_from_name(name, &known) == ADJ_OK && same_optimiser(o, &known))
+    for (int i = 0; (name = adj_optimizer_name_at(i)) != NULL; i++)
+        if (adj_optimizer_from_name(name, &known) == ADJ_OK && same_optimizer(o, &known))
             return name;
     return "other";
 }
 
-static double usual_rate(const adj_optimiser_opts *o)
+static double usual_rate(const adj_optimizer_opts *o)
 {
     if (o->kind != ADJ_SGD)
         return 0.001;
@@ -38,7 +38,7 @@ static double usual_rate(const adj_optimiser_opts *o)
 }
 
 /* Sets s->groups to a checksum of the parameter groups. */
-static void set_groups(settings *s, const adj_optimiser_opts *o)
+static void set_groups(settings *s, const adj_optimizer_opts *o)
 {
     uint64_t sum = fnv_start;
     for (int i = 0; i < o->n_groups && o->groups != NULL; i++) {
@@ -52,9 +52,9 @@ static void set_groups(settings *s, const adj_optimiser_opts *o)
     s->groups = o->n_groups > 0 ? s->groups_sum : "none";
 }
 
-static void set_optimiser(settings *s, const adj_optimiser_opts *o, double lr)
+static void set_optimizer(settings *s, const adj_optimizer_opts *o, double lr)
 {
-    s->optimizer = optimiser_name(o);
+    s->optimizer = optimizer_name(o);
     s->kind = o->kind;
     s->momentum = o->momentum;
     s->nesterov = o->nesterov != 0;
@@ -93,7 +93,7 @@ static void set_augment(settings *s, const adj_augment *a)
  * asks for one. */
 static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *error)
 {
-    const adj_loss_scale *given = o->optimiser != NULL ? o->optimiser->loss_scale : NULL;
+    const adj_loss_scale *given = o->optimizer != NULL ? o->optimizer->loss_scale : NULL;
     const int is_f16 = o->precision == ADJ_PRECISION_F16;
 
     if (o->loss_scale != 0 && (given != NULL || !is_f16))
@@ -182,7 +182,7 @@ static void cut_batch(settings *s, int64_t n)
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error)
 {
-    static const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+    static const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
     const int ranks = o->ranks != NULL ? o->ranks->size : 1;
     *s = (settings){.model = net_name(net),
                     .backend = o->backend != NULL ? o->backend : "onednn",
@@ -203,7 +203,7 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .threads = o->threads != 0 ? o->threads : default_threads(),
                     .smoothing = o->smoothing};
     set_weighting(s, o->class_weights);
-    set_optimiser(s, o->optimiser != NULL ? o->optimiser : &momentum, o->lr);
+    set_optimizer(s, o->optimizer != NULL ? o->optimizer : &momentum, o->lr);
     set_schedule(s, o->schedule);
     set_augment(s, &o->augment);
     adj_status status = set_loss_scale(s, o, error);

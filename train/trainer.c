@@ -54,7 +54,7 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts
 {
     const adj_fit_opts *o = &t->o;
     const training_opts training = {
-        .optimiser = &t->optimiser,
+        .optimizer = &t->optimizer,
         .smoothing = o->smoothing,
         .class_weights = o->class_weights,
         .mixes = o->augment.mixup > 0,
@@ -110,7 +110,7 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     t->predictor->card.low = (double)d->low;
     t->predictor->card.high = (double)d->high;
     t->predictor->card.resize = resize_word(d->resize);
-    predictor_normalise(t->predictor, d->mean, d->deviation, d->c);
+    predictor_normalize(t->predictor, d->mean, d->deviation, d->c);
     return predictor_name_classes(t->predictor, d->classes, d->class_names, error);
 }
 
@@ -149,7 +149,7 @@ static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
 
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
-    static const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+    static const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
     const int ranks = t->o.ranks != NULL ? t->o.ranks->size : 1;
     adj_net net = *given;
 
@@ -160,7 +160,7 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
         status = settings_complete(&t->set, &net, &t->o, t->train->n, error);
     if (status != ADJ_OK)
         return status;
-    t->optimiser = t->o.optimiser != NULL ? *t->o.optimiser : momentum;
+    t->optimizer = t->o.optimizer != NULL ? *t->o.optimizer : momentum;
     t->done = 1;
     status = ranks_open(&t->ranks, t->o.ranks, (int)(step_shards(&t->set) / ranks), error);
     if (status == ADJ_OK)

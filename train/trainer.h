@@ -45,7 +45,7 @@ struct adj_trainer {
     const adj_dataset *train, *held_out; /* held_out may be NULL */
     adj_fit_opts o;
     settings set;
-    adj_optimiser_opts optimiser;
+    adj_optimizer_opts optimizer;
     network steps_net; /* of training steps */
     adj_loader *loader;
     int64_t steps; /* of an epoch */

@@ -51,7 +51,7 @@ static void list_backends(adj_mpi *g)
 }
 
 static double waited(void *group) { return adj_mpi_waited(group); }
-static double travelled(void *group) { return ((const adj_mpi *)group)->travelled; }
+static double traveled(void *group) { return ((const adj_mpi *)group)->traveled; }
 
 static adj_status fail(adj_error *error, const char *failure, int code)
 {
@@ -114,7 +114,7 @@ static adj_status join(adj_mpi *g, adj_error *error)
                            .all_gather = mpi_all_gather,
                            .broadcast = mpi_broadcast,
                            .waited = waited,
-                           .travelled = travelled,
+                           .traveled = traveled,
                            .measure_link = mpi_measure_link,
                            .answer = progress,
                            .group = g};

@@ -17,14 +17,14 @@ struct adj_mpi {
     adj_ranks ranks;
     MPI_Comm all; /* a communicator of its own: the program's messages are not ours */
     int rank, size, has_started_mpi;
-    double patience;                 /* seconds for which another process may be silent */
-    reduction *flying;               /* started and not waited for, the oldest first */
-    unsigned started;                /* reductions, ever: all processes count alike */
-    prepared *prepared;              /* all_reduce.c's */
-    double answered;                 /* when this process last looked for questions */
-    double waited;                   /* seconds, ever, for other processes */
-    double travelled, travels_since; /* seconds, ever, with a reduction under way; since when */
-    int n_travelling;
+    double patience;                /* seconds for which another process may be silent */
+    reduction *flying;              /* started and not waited for, the oldest first */
+    unsigned started;               /* reductions, ever: all processes count alike */
+    prepared *prepared;             /* all_reduce.c's */
+    double answered;                /* when this process last looked for questions */
+    double waited;                  /* seconds, ever, for other processes */
+    double traveled, travels_since; /* seconds, ever, with a reduction under way; since when */
+    int n_traveling;
     int lost;           /* a process that did not answer; NO_RANK: none */
     char *has_answered; /* [size]: since it was asked */
 };

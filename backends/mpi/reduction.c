@@ -1,5 +1,5 @@
 /* reduction.c - sums of vectors over all processes, in one order: that of a tree in which
- * neighbours are added first, then neighbouring pairs, and so on, whoever asks. MPI_Allreduce
+ * neighbors are added first, then neighboring pairs, and so on, whoever asks. MPI_Allreduce
  * promises the same bits for the same processes, but no order, so not the same for fewer.
  *
  * Of a power of two processes each exchanges with the one whose number differs in the lowest bit,
@@ -193,14 +193,14 @@ static int is_over(const reduction *r) { return r->at >= r->n_stage; }
 /* The time that this one and others travel is counted once. */
 static void depart(adj_mpi *g)
 {
-    if (g->n_travelling++ == 0)
+    if (g->n_traveling++ == 0)
         g->travels_since = seconds_now();
 }
 
 static void arrive(adj_mpi *g)
 {
-    if (--g->n_travelling == 0)
-        g->travelled += seconds_now() - g->travels_since;
+    if (--g->n_traveling == 0)
+        g->traveled += seconds_now() - g->travels_since;
 }
 
 /* As many stages as are done. */

@@ -1,7 +1,7 @@
 /* wait.c - see mpi.h.
  *
  * A process that waits for long asks all others whether they are there. One that waits as well, or
- * runs steps, answers; one that was stopped or hangs does not. So it is not the neighbour that is
+ * runs steps, answers; one that was stopped or hangs does not. So it is not the neighbor that is
  * named, who may wait for a third, but whoever is silent. */
 #include <sched.h>
 #include <stdio.h>

@@ -151,8 +151,8 @@ adj_status KERNEL(batch_norm_grad)(const adj_call *c)
         for (ptrdiff_t k = 0; k < v.c; k++) {
             ptrdiff_t at = (o * v.c + k) * v.inner;
             for (ptrdiff_t i = 0; i < v.inner; i++) {
-                A centred = ld(x + at + i) - (A)mean[k];
-                st(dx + at + i, scale[k] * (ld(dy + at + i) - q1[k] - centred * q0[k]));
+                A centerd = ld(x + at + i) - (A)mean[k];
+                st(dx + at + i, scale[k] * (ld(dy + at + i) - q1[k] - centerd * q0[k]));
             }
         }
     return ADJ_OK;

@@ -1,6 +1,6 @@
 /* walk.h - loops over tensors of any rank: axes with sizes and, for two tensors, steps in elements.
  *
- * Axes are stored innermost first. Axes of size 1 are left out and neighbours that both tensors
+ * Axes are stored innermost first. Axes of size 1 are left out and neighbors that both tensors
  * cross in one stride are joined, so contiguous tensors become one axis; a step of 0 repeats an
  * element (broadcasting). There is always an axis 0. */
 #ifndef NAIVE_WALK_H

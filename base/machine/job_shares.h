@@ -1,5 +1,5 @@
 /* job_shares.h - jobs shared out among threads whose processors may not be equally fast: others
- * work on some of them, or they are of two kinds. Each thread has as many neighbouring jobs as the
+ * work on some of them, or they are of two kinds. Each thread has as many neighboring jobs as the
  * others, in order, so that they are where they would be without this header; when its own are
  * done, it takes from the end of another's. Nothing else may follow from who does what. There is no
  * barrier at the end: when take_jobs says that none are left, others may be at their last ones.

@@ -70,15 +70,15 @@ NETS = {
 
 def measure(o):
     make, shape, classes = NETS[o.net]
-    tf.config.threading.set_intra_op_parallelism_threads(o.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.threading.set_intra_op_parallelizm_threads(o.threads)
+    tf.config.threading.set_inter_op_parallelizm_threads(1)
     if o.dtype == "bf16":
         tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
     images = tf.keras.Input(shape)
     net = tf.keras.Model(images, layers.Dense(classes, dtype="float32")(make(images)))
     x = tf.random.normal((o.batch, *shape))
     y = tf.random.uniform((o.batch,), 0, classes, tf.int32)
-    optimiser = tf.keras.optimizers.SGD(0.01, momentum=0.9)
+    optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9)
 
     @tf.function
     def train():
@@ -87,7 +87,7 @@ def measure(o):
             loss = tf.reduce_mean(
                 tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
         gradients = tape.gradient(loss, net.trainable_variables)
-        optimiser.apply_gradients(zip(gradients, net.trainable_variables))
+        optimizer.apply_gradients(zip(gradients, net.trainable_variables))
         return loss
 
     @tf.function

@@ -38,14 +38,14 @@ def run(rank, o, port, path):
     net = torch.nn.parallel.DistributedDataParallel(make().to(**memory))
     x = torch.randn(o.batch // o.processes, *shape).contiguous(**memory)
     y = torch.randint(0, classes, (len(x),))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
 
     def train():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o.dtype == "bf16"):
             loss = functional.cross_entropy(net(x), y)
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         return float(loss)
 
     count = steps_for(train, o.seconds)

@@ -28,17 +28,17 @@ def measure(o):
         net = torch.compile(net, dynamic=False)  # each batch size has kernels of its own
     x = torch.randn(o.batch, *shape).contiguous(**memory)
     y = torch.randint(0, classes, (o.batch,))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
 
     def half():
         return torch.autocast("cpu", dtype=torch.bfloat16, enabled=o.dtype == "bf16")
 
     def train():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         with half():
             loss = functional.cross_entropy(net(x), y)
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         return float(loss)
 
     def infer(images):

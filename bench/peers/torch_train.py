@@ -92,7 +92,7 @@ def he_normal(module):
             nn.init.zeros_(module.bias)
 
 
-def make_optimiser(net, s):
+def make_optimizer(net, s):
     name, decay = s["optimizer"], s["weight_decay"]
     if name.startswith("adam"):
         kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
@@ -128,20 +128,20 @@ def train(o, s):
     test = Data(folder, "t10k", shape, training)
     net = make(classes=int(training.labels.max()) + 1)
     net.apply(he_normal)
-    optimiser = make_optimiser(net, s)
+    optimizer = make_optimizer(net, s)
     loss_of = nn.CrossEntropyLoss(label_smoothing=s["smoothing"])
     steps = -(-len(training.labels) // s["batch"])
     step, reached = 0, []
     for _ in range(s["epochs"]):
         for indices in torch.randperm(len(training.labels)).split(s["batch"]):
-            for group in optimiser.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = rate(s, step, s["epochs"] * steps, int(s["warmup"] * steps))
             x, y = training.batch(indices, s["shift"])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss_of(net(x), y).backward()
             if s["clip"] > 0:
                 nn.utils.clip_grad_norm_(net.parameters(), s["clip"])
-            optimiser.step()
+            optimizer.step()
             step += 1
         reached.append(accuracy(net, test))
         print(f"epoch {len(reached)}: {reached[-1]:.2f} %", file=sys.stderr, flush=True)

@@ -264,7 +264,7 @@ static dependence depends(const adj_node *n, const char *below, char *kinks)
     return d;
 }
 
-static adj_status analyse(subject *s)
+static adj_status analyze(subject *s)
 {
     const adj_node *y = s->tested.y;
     char *by_node = region_alloc(&s->region, (size_t)y->id + 1, 1);
@@ -316,7 +316,7 @@ adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *nod
     if (status == ADJ_OK)
         status = open_memory(s);
     if (status == ADJ_OK)
-        status = analyse(s);
+        status = analyze(s);
     if (status == ADJ_OK)
         status = open_execs(s);
     if (status != ADJ_OK)

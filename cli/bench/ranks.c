@@ -17,7 +17,7 @@ typedef struct {
     const adj_ranks *ranks;
     spread alone, together;          /* of rank 0 */
     double apart;                    /* seconds: the slowest rank's median, all at work */
-    double waited, travelled;        /* seconds of a step */
+    double waited, traveled;         /* seconds of a step */
     double latency, bits_per_second; /* of the link between ranks 0 and 1 */
     adj_exec_info plan, alone_plan;
 } rank_times;
@@ -35,7 +35,7 @@ static double efficiency_apart(const rank_times *r) { return r->apart / r->toget
 /* Of the time that reductions are under way, the part in which nobody waits for them. */
 static double hidden(const rank_times *r)
 {
-    const double part = r->travelled > 0 ? 1 - r->waited / r->travelled : 1;
+    const double part = r->traveled > 0 ? 1 - r->waited / r->traveled : 1;
     return part > 0 ? part : 0;
 }
 
@@ -65,9 +65,9 @@ static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts
     return EXIT_OK;
 }
 
-static double travelled_by(const adj_ranks *k)
+static double traveled_by(const adj_ranks *k)
 {
-    return k->travelled != NULL ? k->travelled(k->group) : 0;
+    return k->traveled != NULL ? k->traveled(k->group) : 0;
 }
 
 /* Rank 0's step with nobody else at work, and how often all are to run theirs. */
@@ -115,12 +115,12 @@ static int take_turn(turns *t, rank_times *r, int turn, int *runs)
     if (status != EXIT_OK)
         return status;
     t->together_opts.runs = now;
-    const double waited = k->waited(k->group), travelled = travelled_by(k);
+    const double waited = k->waited(k->group), traveled = traveled_by(k);
     if (bench_net_time(&t->together, &t->together_opts, &time, NULL) != ADJ_OK)
         return complain_of(&t->together.m.error);
     t->together_time[turn] = time.time;
     r->waited += k->waited(k->group) - waited;
-    r->travelled += travelled_by(k) - travelled;
+    r->traveled += traveled_by(k) - traveled;
     *runs += now + BENCH_WARM_UP;
     return EXIT_OK;
 }
@@ -149,7 +149,7 @@ static int measure(turns *t, rank_times *r)
     r->apart = middle(t->apart_time).median;
     r->together = middle(t->together_time);
     r->waited /= runs;
-    r->travelled /= runs;
+    r->traveled /= runs;
     r->plan = adj_exec_stats(t->together.exec);
     r->alone_plan = adj_exec_stats(t->alone.exec);
     return EXIT_OK;
@@ -183,8 +183,8 @@ static json_t *make_json(const void *source)
         "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
         per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
         per_second(r, &r->alone, 1), "efficiency", efficiency(r), "apart_ms", 1e3 * r->apart,
-        "efficiency_apart", efficiency_apart(r), "waited_ms", 1e3 * r->waited, "travelled_ms",
-        1e3 * r->travelled, "hidden", hidden(r), "latency", r->latency, "bits_per_s",
+        "efficiency_apart", efficiency_apart(r), "waited_ms", 1e3 * r->waited, "traveled_ms",
+        1e3 * r->traveled, "hidden", hidden(r), "latency", r->latency, "bits_per_s",
         r->bits_per_second, "arena_bytes", (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
         (json_int_t)r->alone_plan.arena_bytes);
     const int failed = json_object_update(j, more);

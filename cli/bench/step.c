@@ -82,10 +82,10 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
     *n = (bench_net){0};
     const adj_model_opts options = {.batch = o->batch, .training = !o->infer, .dtype = o->dtype};
     const adj_loss_scale usual = {0};
-    adj_optimiser_opts optimiser = model_momentum;
-    optimiser.loss_scale = o->precision == ADJ_PRECISION_F16 ? &usual : NULL;
+    adj_optimizer_opts optimizer = model_momentum;
+    optimizer.loss_scale = o->precision == ADJ_PRECISION_F16 ? &usual : NULL;
     adj_status status =
-        model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimiser);
+        model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
     n->usage = n->m.model == NULL;
     if (status == ADJ_OK && o->shared != NULL) {
         n->m.updates = adj_data_parallel(n->m.updates, o->shared);

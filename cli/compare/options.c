@@ -52,8 +52,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .range = {0.1, 1e4}},
         {"--shrink", "SECONDS", "to make what fails smaller; default: 20; 0: it stays as it is",
          .real = &o->shrink, .range = {0, 1e5}},
-        {"--neighbours", "N", "of --op: shapes around its own; default: 8",
-         .integer = &o->graph.neighbours, .range = {0, 8}},
+        {"--neighbors", "N", "of --op: shapes around its own; default: 8",
+         .integer = &o->graph.neighbors, .range = {0, 8}},
         {"--precision", "", "",
          .instead = "a configuration says it: --configs naive:f64,onednn:mixed:bf16"},
         {"--all", "", "a line for every node, not for every op", .flag = &o->all},
@@ -115,7 +115,7 @@ static int read_configs(compare_opts *o)
 
 int compare_parse(compare_opts *o, int argc, char **argv)
 {
-    *o = (compare_opts){.graph = {.batch = 2, .node = -1, .sets = 1, .neighbours = 8},
+    *o = (compare_opts){.graph = {.batch = 2, .node = -1, .sets = 1, .neighbors = 8},
                         .seconds = 10,
                         .shrink = 20,
                         .seed = 1,
@@ -161,7 +161,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
         repeat_option(line, LINE, "--optimizer", described->optimizer);
     } else {
         op_args_repeat(&described->op, line, LINE);
-        repeat_number(line, LINE, "--neighbours", (double)described->neighbours, 8);
+        repeat_number(line, LINE, "--neighbors", (double)described->neighbors, 8);
     }
     repeat_option(line, LINE, "--configs", configs != NULL ? configs : o->configs);
     repeat_number(line, LINE, "--seed", (double)o->seed, -1);

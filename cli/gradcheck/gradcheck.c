@@ -40,8 +40,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
          .text = &o->graph.optimizer, .names = optimizer_name_at},
         {"--batch", "N", "of the model; default: 2", .integer = &o->graph.batch,
          .range = {1, 1024}},
-        {"--neighbours", "N", "of --op: shapes around its own; default: 8",
-         .integer = &o->graph.neighbours, .range = {0, 8}},
+        {"--neighbors", "N", "of --op: shapes around its own; default: 8",
+         .integer = &o->graph.neighbors, .range = {0, 8}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
         {"--precision", "", "",
@@ -114,7 +114,7 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
     if (is_given || (op_text_of(n, &text) && op_args_repeat(&text.args, line, size))) {
         if (is_given)
             op_args_repeat(&o->graph.op, line, size);
-        repeat_number(line, size, "--neighbours", 0, 8);
+        repeat_number(line, size, "--neighbors", 0, 8);
     } else if (o->graph.model == NULL) {
         op_args_repeat(&o->graph.op, line, size);
     } else {
@@ -316,7 +316,7 @@ static int check(gradcheck_opts *o, const compared *c)
 int command_gradcheck(int argc, char **argv)
 {
     gradcheck_opts o = {
-        .graph = {.node = -1, .batch = 2, .neighbours = 8, .sets = 1, .no_gradients = 1},
+        .graph = {.node = -1, .batch = 2, .neighbors = 8, .sets = 1, .no_gradients = 1},
         .order = 1,
         .seed = 42};
     compared c = {0};

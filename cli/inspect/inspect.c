@@ -15,7 +15,7 @@ typedef struct {
     double min, max, mean;
 } summary;
 
-static summary summarise(const adj_tensor *t)
+static summary summarize(const adj_tensor *t)
 {
     summary s = {.elems = adj_shape_elems(t->shape), .min = NAN, .max = NAN, .mean = NAN};
     double sum = 0;
@@ -38,7 +38,7 @@ static summary summarise(const adj_tensor *t)
 
 static void print_tensor(const adj_tensor *t)
 {
-    const summary s = summarise(t);
+    const summary s = summarize(t);
     char range[120] = "", faults[80] = "";
 
     if (s.finite > 0)
@@ -75,7 +75,7 @@ static void print_text(const input_file *in, const adj_tensors *t)
 
 static json_t *tensor_json(const adj_tensor *t)
 {
-    const summary s = summarise(t);
+    const summary s = summarize(t);
     return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I}", "name", json_text(t->name), "type",
                      adj_elem_name(t->elem), "shape", json_sizes(t->shape.rank, t->shape.dim),
                      "min", json_number(s.min), "max", json_number(s.max), "mean",

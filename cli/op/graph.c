@@ -71,7 +71,7 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
         status = add_values(c, y, with_gradients);
     for (int i = 0; o->sets && status == ADJ_OK && op_attribute_set(&o->op, i, &set); i++)
         status = add_variant(c, &set, with_gradients);
-    for (int i = 0; i < o->neighbours && status == ADJ_OK && op_neighbour(y, i, &text); i++)
+    for (int i = 0; i < o->neighbors && status == ADJ_OK && op_neighbor(y, i, &text); i++)
         status = add_variant(c, &text.args, with_gradients);
     return status;
 }
@@ -92,14 +92,14 @@ static adj_status only_node(compared *c, const compared_opts *o)
 static adj_status open_model(compared *c, const compared_opts *o)
 {
     adj_model_opts options = {.batch = o->batch, .training = !o->infer};
-    adj_optimiser_opts optimizer = model_momentum;
+    adj_optimizer_opts optimizer = model_momentum;
     c->usage = 1;
     if (op_args_types(&o->op, &options.dtype, &options.format, &c->m.error) != ADJ_OK)
         return ADJ_EARG;
     if (o->size != NULL && !parse_size(o->size, MAX_SIDE, &options.height, &options.width))
         return adj_error_set(&c->m.error, ADJ_EARG, "--size: expected N or HxW, 1 to %d (got %s)",
                              MAX_SIDE, o->size);
-    if (o->optimizer != NULL && adj_optimiser_from_name(o->optimizer, &optimizer) != ADJ_OK)
+    if (o->optimizer != NULL && adj_optimizer_from_name(o->optimizer, &optimizer) != ADJ_OK)
         return adj_error_set(&c->m.error, ADJ_EARG, "--optimizer: there is no %s", o->optimizer);
     adj_status status =
         model_build(&c->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);

@@ -19,12 +19,12 @@ typedef struct {
     int64_t batch;         /* of the model; 0: its own */
     const char *size;      /* of its images, "32" or "32x48"; NULL: its own */
     int sets;              /* the op with other attributes, too, if none were given */
-    int64_t neighbours;    /* and with as many shapes around its own */
+    int64_t neighbors;     /* and with as many shapes around its own */
 } compared_opts;
 
 typedef struct {
     model_graph m; /* of an op: its graph and the error; labels NULL: none */
-    int n_variant; /* sets and neighbours that there are */
+    int n_variant; /* sets and neighbors that there are */
     int n_root;
     adj_node *root[MAX_ROOTS]; /* the loss; the probabilities; or the op's result and gradients */
     int32_t *label;

@@ -127,7 +127,7 @@ static void draw_axes(const drawing *d)
 
 static void draw_curve(const drawing *d, const chart_curve *v, const points *p)
 {
-    put_escaped(d->f, FOR_XML, "<polyline class=\"line %s\" points=\"", v->colour);
+    put_escaped(d->f, FOR_XML, "<polyline class=\"line %s\" points=\"", v->color);
     for (int i = 0; i < p->n; i++)
         fprintf(d->f, "%.1f,%.1f ", left_of(d, p->x[i]), top_of(d, p->y[i]));
     fputs("\"/>\n", d->f);
@@ -135,7 +135,7 @@ static void draw_curve(const drawing *d, const chart_curve *v, const points *p)
         put_escaped(d->f, FOR_XML,
                     "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>%s, %s "
                     "%.6g: %.5g</title></circle>\n",
-                    v->colour, left_of(d, p->x[i]), top_of(d, p->y[i]), v->name, d->c->x_name,
+                    v->color, left_of(d, p->x[i]), top_of(d, p->y[i]), v->name, d->c->x_name,
                     p->x[i], p->y[i]);
 }
 
@@ -148,7 +148,7 @@ void chart_draw(FILE *f, const chart *c, const json_t *events)
         return;
     put_escaped(f, FOR_XML, "<figure><figcaption>%s", c->title);
     for (int k = 0; k < c->n_curve; k++)
-        put_escaped(f, FOR_XML, "<span class=\"key %s\">%s</span>", c->curve[k].colour,
+        put_escaped(f, FOR_XML, "<span class=\"key %s\">%s</span>", c->curve[k].color,
                     c->curve[k].name);
     put_escaped(f, FOR_XML,
                 "</figcaption>\n<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\">"

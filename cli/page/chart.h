@@ -8,7 +8,7 @@
 /* The points of those events (JSON objects) whose member "event" is this one and whose members x
  * and y are numbers. */
 typedef struct {
-    const char *name, *colour; /* of the legend; a class: "one" or "two" */
+    const char *name, *color; /* of the legend; a class: "one" or "two" */
     const char *event, *x, *y;
 } chart_curve;
 

@@ -131,21 +131,21 @@ int tell_resumption(events *e, const adj_trainer *t)
 /* ---- while it runs ---- */
 
 /* To somebody who watches, once: a busy machine, and what may be faster there. */
-static void watch_neighbours(events *e)
+static void watch_neighbors(events *e)
 {
     enum { SECONDS = 5 };
     const int processors = omp_get_num_procs();
     const cpu_times from = e->watched;
 
-    if (e->neighbours_reported || !e->shown.terminal.lines ||
+    if (e->neighbors_reported || !e->shown.terminal.lines ||
         (from.at > 0 && seconds_now() - from.at < SECONDS))
         return;
     e->watched = cpu_times_now();
-    const double others = from.at > 0 ? cpu_neighbours(&from, &e->watched) : 0;
+    const double others = from.at > 0 ? cpu_neighbors(&from, &e->watched) : 0;
     if (others < 0.5 || (double)e->o->threads + others < processors + 0.5)
         return;
     char text[ADVICE_TEXT];
-    e->neighbours_reported = 1;
+    e->neighbors_reported = 1;
     progress_clear(&e->shown);
     say_wrapped(&e->shown.terminal, "%s", cpu_advice(others, processors, text));
 }
@@ -155,7 +155,7 @@ int tell_step(events *e, const adj_fit_progress *f)
 {
     enum { PARTS = 20 };
     progress_step(&e->shown, f);
-    watch_neighbours(e);
+    watch_neighbors(e);
     e->loss_sum += f->step_loss;
     e->losses++;
     if (f->step * PARTS / f->steps == (f->step - 1) * PARTS / f->steps)

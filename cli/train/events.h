@@ -3,7 +3,7 @@
 #define CLI_TRAIN_EVENTS_H
 
 #include "adjoint_fit.h"
-#include "neighbours.h"
+#include "neighbors.h"
 #include "progress.h"
 #include "train.h"
 
@@ -16,8 +16,8 @@ typedef struct {
     int64_t losses;
     FILE *log, *metrics; /* NULL: there is none; metrics has the steps, too */
     int failed;          /* a log could not be written, which ends the run: the weights are right */
-    cpu_times watched;   /* since when neighbours are watched; at 0: not yet, or no longer */
-    int neighbours_reported;
+    cpu_times watched;   /* since when neighbors are watched; at 0: not yet, or no longer */
+    int neighbors_reported;
 } events;
 
 /* Before the first step: which model, data and settings. range: of --lr auto, else NULL. 0 on

@@ -45,8 +45,8 @@ void progress_step(progress *p, const adj_fit_progress *f)
         (now - p->epoch_started) / (double)(f->step - p->from); /* seconds; without the tests */
     int64_t left = (int64_t)(each * (double)((f->epochs - f->epoch + 1) * f->steps - f->step));
     line_piece piece[] = {
-        {.rank = 0}, {.rank = 2, .colour = COLOUR_BAR},   {.rank = 1},
-        {.rank = 3}, {.rank = 5, .colour = COLOUR_QUIET}, {.rank = 4, .colour = COLOUR_QUIET}};
+        {.rank = 0}, {.rank = 2, .color = COLOR_BAR},   {.rank = 1},
+        {.rank = 3}, {.rank = 5, .color = COLOR_QUIET}, {.rank = 4, .color = COLOR_QUIET}};
     if (p->terminal.lines) {
         snprintf(piece[0].text, PIECE_TEXT, "%lld/%lld", (long long)f->epoch, (long long)f->epochs);
         write_bar(p, f, piece[1].text);
@@ -84,10 +84,10 @@ void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_
                           {.rank = 3},
                           {.rank = 4},
                           {.rank = 1},
-                          {.rank = 5, .colour = COLOUR_QUIET},
-                          {.rank = 6, .colour = COLOUR_QUIET}};
+                          {.rank = 5, .color = COLOR_QUIET},
+                          {.rank = 6, .color = COLOR_QUIET}};
     const int n = sizeof piece / sizeof *piece - (f->loss_scale == 0);
-    piece[4].colour = f->best_epoch == f->epoch ? COLOUR_GOOD : NULL;
+    piece[4].color = f->best_epoch == f->epoch ? COLOR_GOOD : NULL;
     snprintf(piece[0].text, PIECE_TEXT, is_narrow ? "%lld/%lld" : "epoch %2lld/%lld",
              (long long)f->epoch, (long long)f->epochs);
     snprintf(piece[1].text, PIECE_TEXT, "loss %.4f", f->loss);

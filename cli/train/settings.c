@@ -100,7 +100,7 @@ static void set_default_real(double *option, double value)
         *option = value;
 }
 
-static double usual_rate(const adj_optimiser_opts *o)
+static double usual_rate(const adj_optimizer_opts *o)
 {
     if (o->kind != ADJ_SGD)
         return 0.001;
@@ -110,19 +110,19 @@ static double usual_rate(const adj_optimiser_opts *o)
 /* The recipe's rate and decay are for its own optimizer; another one's are the usual. */
 static void set_optimizer_defaults(train_opts *o, adj_recipe *r)
 {
-    const char *own = adj_optimiser_name(&r->optimiser);
-    adj_optimiser_opts given;
+    const char *own = adj_optimizer_name(&r->optimizer);
+    adj_optimizer_opts given;
 
     if (o->optimizer == NULL)
         o->optimizer = own;
-    if (strcmp(o->optimizer, own) != 0 && adj_optimiser_from_name(o->optimizer, &given) == ADJ_OK) {
-        given.clip_norm = r->optimiser.clip_norm;
-        r->optimiser = given;
+    if (strcmp(o->optimizer, own) != 0 && adj_optimizer_from_name(o->optimizer, &given) == ADJ_OK) {
+        given.clip_norm = r->optimizer.clip_norm;
+        r->optimizer = given;
         r->lr = usual_rate(&given);
     }
     set_default_real(&o->lr, r->lr);
-    set_default_real(&o->weight_decay, r->optimiser.weight_decay);
-    set_default_real(&o->clip, r->optimiser.clip_norm);
+    set_default_real(&o->weight_decay, r->optimizer.weight_decay);
+    set_default_real(&o->clip, r->optimizer.clip_norm);
 }
 
 int is_set(const option *o)
@@ -181,10 +181,10 @@ adj_recipe recipe_of(const train_opts *o)
                     .smoothing = o->smoothing,
                     .batch = o->batch,
                     .shift = o->shift};
-    (void)adj_optimiser_from_name(o->optimizer, &r.optimiser);
+    (void)adj_optimizer_from_name(o->optimizer, &r.optimizer);
     (void)adj_schedule_from_name(o->schedule, &r.schedule);
-    r.optimiser.weight_decay = o->weight_decay;
-    r.optimiser.clip_norm = o->clip;
+    r.optimizer.weight_decay = o->weight_decay;
+    r.optimizer.clip_norm = o->clip;
     return r;
 }
 

@@ -58,7 +58,7 @@ static int unknown_optimizer(const char *name)
 {
     const char *names[16];
     int n = 0;
-    while (n < 16 && (names[n] = adj_optimiser_name_at(n)) != NULL)
+    while (n < 16 && (names[n] = adj_optimizer_name_at(n)) != NULL)
         n++;
     return complain("train", EXIT_USAGE, "unknown optimizer %s%s", name,
                     did_you_mean(name, names, n, sizeof names[0],
@@ -157,7 +157,7 @@ static adj_fit_opts fit_options(training *t)
     return (adj_fit_opts){.epochs = o->epochs,
                           .batch = o->batch,
                           .seed = o->seed,
-                          .optimiser = &t->recipe.optimiser,
+                          .optimizer = &t->recipe.optimizer,
                           .lr = o->lr,
                           .schedule = &t->schedule,
                           .smoothing = o->smoothing,
@@ -238,7 +238,7 @@ static int open_trainer(training *t)
 
     t->recipe = recipe_of(o);
     t->scale.interval = o->scale_interval;
-    t->recipe.optimiser.loss_scale = o->scale_interval > 0 ? &t->scale : NULL;
+    t->recipe.optimizer.loss_scale = o->scale_interval > 0 ? &t->scale : NULL;
     set_schedule(t);
     if (o->lr_auto) {
         const adj_fit_opts tried = fit_options(t);
@@ -302,8 +302,8 @@ static int start(training *t)
     int status = check_ranks(t);
     if (status != CONTINUE)
         return status;
-    adj_optimiser_opts known;
-    if (adj_optimiser_from_name(o->optimizer, &known) != ADJ_OK)
+    adj_optimizer_opts known;
+    if (adj_optimizer_from_name(o->optimizer, &known) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
     status = check_files(t);
     if (status == CONTINUE && is_first(t) && (is_stdout(o->log) || is_stdout(o->out)) &&

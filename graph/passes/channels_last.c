@@ -2,7 +2,7 @@
  * for.
  *
  * An op on NCHW images becomes the same op on NHWC images between transposes. What works element by
- * element takes whichever order its operands have, so the transposes of neighbours meet and go:
+ * element takes whichever order its operands have, so the transposes of neighbors meet and go:
  * what is left of them stands where the graph's own values enter and leave, and around ops that
  * count axes. Nothing changes where only the reference computes. */
 #include <string.h>

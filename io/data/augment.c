@@ -63,9 +63,9 @@ static int64_t between(int64_t value, int64_t min, int64_t max)
 }
 
 /* The mean is 0 after normalizing. */
-static void cutout(image_size s, int64_t side, int64_t centre_h, int64_t centre_w, float *x)
+static void cutout(image_size s, int64_t side, int64_t center_h, int64_t center_w, float *x)
 {
-    int64_t top = centre_h - side / 2, left = centre_w - side / 2;
+    int64_t top = center_h - side / 2, left = center_w - side / 2;
     int64_t first = between(left, 0, s.w), end = between(left + side, 0, s.w);
 
     for (int64_t h = between(top, 0, s.h); h < between(top + side, 0, s.h); h++)

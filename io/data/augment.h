@@ -10,7 +10,7 @@ uint64_t io_image_key(uint64_t seed, int64_t epoch, int64_t k);
 uint64_t io_mixup_key(uint64_t seed, int64_t epoch, int64_t step);
 
 /* Brightness, contrast and saturation of x [h, w, c] in pixel units, by up to jitter. */
-void io_colour_jitter(double jitter, uint64_t key, image_size size, float *x);
+void io_color_jitter(double jitter, uint64_t key, image_size size, float *x);
 
 /* Flip, shift and cutout of the normalized x [h, w, c]. drawn: shift's image counter; black: what a
  * black pixel is after normalizing, by channel. */

@@ -111,7 +111,7 @@ static void draw_segment(double image[PIXELS], point a, point b, double radius, 
         }
 }
 
-/* The Catmull-Rom spline through b and c, with neighbours a and d, at t. */
+/* The Catmull-Rom spline through b and c, with neighbors a and d, at t. */
 static point spline(point a, point b, point c, point d, double t)
 {
     double p = ((-t + 2) * t - 1) * t / 2, q = ((3 * t - 5) * t * t + 2) / 2;

@@ -45,7 +45,7 @@ static int is_frame(uint8_t marker)
     return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
 }
 
-static adj_status refuse_colours(const char *name, adj_error *error)
+static adj_status refuse_colors(const char *name, adj_error *error)
 {
     return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: its colors are CMYK (expected gray or RGB)",
                          name);
@@ -75,7 +75,7 @@ adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, imag
         return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: size %lldx%lld: %s", name, (long long)h,
                              (long long)w, why);
     if (s.body[5] != 1 && s.body[5] != 3)
-        return refuse_colours(name, error);
+        return refuse_colors(name, error);
     header->size = (image_size){h, w, s.body[5] == 1 ? 1 : 3};
     return ADJ_OK;
 }
@@ -100,29 +100,29 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
     /* A block of 8x8 takes a bit at least, 64 pixels of it: a header that says twice as much lies,
      * and no memory is taken for it. */
     enum { MAX_PIXELS = 1024 };
-    int w, h, subsampling, colours = -1; /* stays where the bytes end before the pixels */
+    int w, h, subsampling, colors = -1; /* stays where the bytes end before the pixels */
     adj_status status = ADJ_OK;
 
-    if (tjDecompressHeader3(t, bytes, n, &w, &h, &subsampling, &colours) != 0)
+    if (tjDecompressHeader3(t, bytes, n, &w, &h, &subsampling, &colors) != 0)
         status = take_failure(t, name, error);
     if (status != ADJ_OK)
         return status;
-    if (colours < 0)
+    if (colors < 0)
         return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: the file ends before its pixels", name);
     const char *why = io_image_refused(h, w);
     if (why == NULL && (int64_t)h * w / MAX_PIXELS > (int64_t)n)
         why = "the file is too short for that";
     if (why != NULL)
         return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: size %dx%d: %s", name, h, w, why);
-    if (colours == TJCS_CMYK || colours == TJCS_YCCK)
-        return refuse_colours(name, error);
-    int grey = colours == TJCS_GRAY;
-    result->size = (image_size){h, w, grey ? 1 : 3};
+    if (colors == TJCS_CMYK || colors == TJCS_YCCK)
+        return refuse_colors(name, error);
+    int gray = colors == TJCS_GRAY;
+    result->size = (image_size){h, w, gray ? 1 : 3};
     /* zeros: of a damaged image libjpeg may leave rows out */
     result->bytes = calloc((size_t)size_elems(result->size), 1);
     if (result->bytes == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "jpeg: %.300s: out of memory", name);
-    if (tjDecompress2(t, bytes, n, result->bytes, w, 0, h, grey ? TJPF_GRAY : TJPF_RGB,
+    if (tjDecompress2(t, bytes, n, result->bytes, w, 0, h, gray ? TJPF_GRAY : TJPF_RGB,
                       TJFLAG_LIMITSCANS) != 0)
         status = take_failure(t, name, error);
     return status;

@@ -42,7 +42,7 @@ static int find_orientation(const uint8_t *bytes, size_t n)
 adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                          adj_error *error)
 {
-    enum { IHDR_END = 8 + 8 + 13, COLOUR = 2 };
+    enum { IHDR_END = 8 + 8 + 13, COLOR = 2 };
     if (n < IHDR_END)
         return adj_error_set(error, ADJ_EARG, "png: %.300s: the file ends within its header", name);
     if (memcmp(bytes + 12, "IHDR", 4) != 0)
@@ -52,7 +52,7 @@ adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image
     if (why != NULL)
         return adj_error_set(error, ADJ_EIO, "png: %.300s: size %lldx%lld: %s", name, (long long)h,
                              (long long)w, why);
-    header->size = (image_size){h, w, bytes[25] & COLOUR ? 3 : 1};
+    header->size = (image_size){h, w, bytes[25] & COLOR ? 3 : 1};
     header->orientation = find_orientation(bytes, n);
     if (header->orientation == 0)
         return adj_error_set(error, ADJ_EARG, "png: %.300s: the file ends before its pixels", name);

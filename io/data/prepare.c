@@ -138,7 +138,7 @@ adj_status io_prepare_image(const preparation *p, const int64_t *order, const ad
     if (status != ADJ_OK)
         return status;
     if (a->jitter > 0)
-        io_colour_jitter(a->jitter, key, p->to, x);
+        io_color_jitter(a->jitter, key, p->to, x);
     io_normalize(x, p->to, p->mean, p->deviation);
     io_move(a, key, p->o.seed, drawn, p->black, p->to, x);
     return ADJ_OK;

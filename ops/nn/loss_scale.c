@@ -17,18 +17,18 @@ adj_status nn_check_loss_scale(adj_graph *g, const adj_loss_scale *o)
 {
     if (!(o->initial == 0 || (o->initial >= MIN_SCALE && o->initial <= MAX_SCALE)))
         return adj_fail(g, ADJ_EARG,
-                        "adj_optimiser: loss_scale: initial is out of range (got %g, expected %g "
+                        "adj_optimizer: loss_scale: initial is out of range (got %g, expected %g "
                         "to %g)",
                         o->initial, MIN_SCALE, MAX_SCALE);
     if (!(o->growth == 0 || (o->growth >= 1 && isfinite(o->growth))) ||
         !(o->backoff >= 0 && o->backoff < 1))
         return adj_fail(g, ADJ_EARG,
-                        "adj_optimiser: loss_scale: growth or backoff is out of range (got %g and "
+                        "adj_optimizer: loss_scale: growth or backoff is out of range (got %g and "
                         "%g, expected at least 1, and below 1)",
                         o->growth, o->backoff);
     if (o->interval < 0 || o->interval > MAX_INTERVAL)
         return adj_fail(g, ADJ_EARG,
-                        "adj_optimiser: loss_scale: interval is out of range (got %lld, expected 0 "
+                        "adj_optimizer: loss_scale: interval is out of range (got %lld, expected 0 "
                         "to %d)",
                         (long long)o->interval, (int)MAX_INTERVAL);
     return ADJ_OK;
@@ -59,7 +59,7 @@ void nn_unscale(nn_loss_scale *s, int n, adj_node *dx[])
     adj_graph *g = adj_node_graph(dx[0]);
     adj_node **all = calloc((size_t)n, sizeof(adj_node *));
     if (all == NULL) {
-        adj_fail(g, ADJ_ENOMEM, "adj_optimiser: out of memory");
+        adj_fail(g, ADJ_ENOMEM, "adj_optimizer: out of memory");
         return;
     }
     for (int i = 0; i < n; i++)

@@ -45,7 +45,7 @@ adj_node *nn_reduce_loss(adj_node *each, adj_node *weights, adj_loss_reduction r
 adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n);
 int nn_is_among(const adj_node *p, int n, adj_node *const list[]);
 /* The graph's layer updates, but those of states of frozen layers. */
-adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimiser_opts *o);
+adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimizer_opts *o);
 
 /* A loss scale that follows the gradients (loss_scale.c): its states, and whether this step's
  * gradients are all numbers. */

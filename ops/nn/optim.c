@@ -11,14 +11,14 @@
 /* ---- next values of one parameter p with gradient dp ---- */
 
 typedef struct {
-    adj_optimiser_opts o; /* with defaults filled in */
+    adj_optimizer_opts o; /* with defaults filled in */
     adj_node *lr, *t;     /* t: Adam's next step */
     adj_updates *updates;
     nn_loss_scale scaling; /* scale NULL: none */
-} optimiser;
+} optimizer;
 
 /* {leaf := next}, unless the step is skipped. */
-static void assign(const optimiser *s, adj_node *leaf, adj_node *next)
+static void assign(const optimizer *s, adj_node *leaf, adj_node *next)
 {
     if (s->scaling.finite != NULL)
         next = adj_select(s->scaling.finite, next, leaf);
@@ -35,7 +35,7 @@ static adj_node *state_of(adj_node *p, const char *part)
 }
 
 /* Returns the first group that matches the parameter, or NULL if none does. */
-static const adj_param_group *group_of(const adj_optimiser_opts *o, const adj_node *p)
+static const adj_param_group *group_of(const adj_optimizer_opts *o, const adj_node *p)
 {
     for (int i = 0; i < o->n_groups; i++)
         if (adj_name_matches(o->groups[i].pattern, adj_node_name(p)))
@@ -44,14 +44,14 @@ static const adj_param_group *group_of(const adj_optimiser_opts *o, const adj_no
 }
 
 /* Returns the weight decay of p. */
-static double decay_of(const optimiser *s, const adj_node *p)
+static double decay_of(const optimizer *s, const adj_node *p)
 {
     const adj_param_group *group = group_of(&s->o, p);
     return group != NULL ? group->weight_decay : s->o.weight_decay;
 }
 
 /* Returns the learning rate of p in p's type. */
-static adj_node *rate_of(const optimiser *s, const adj_node *p)
+static adj_node *rate_of(const optimizer *s, const adj_node *p)
 {
     const adj_param_group *group = group_of(&s->o, p);
     const double factor = group != NULL ? nn_or_default(group->rate, 1) : 1;
@@ -59,7 +59,7 @@ static adj_node *rate_of(const optimiser *s, const adj_node *p)
 }
 
 /* v' = mu v + dp + decay p;  p' = p - lr v', or with nesterov p - lr (dp + decay p + mu v'). */
-static void step_sgd(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
+static void step_sgd(const optimizer *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
     double mu = s->o.momentum, decay = decay_of(s, p);
 
@@ -75,7 +75,7 @@ static void step_sgd(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr
 }
 
 /* m' and v': averages of the gradient and of its square. */
-static void step_adam(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
+static void step_adam(const optimizer *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
     const double decay = decay_of(s, p);
     adj_adam_attrs a = {.beta1 = s->o.beta1, .beta2 = s->o.beta2, .epsilon = s->o.epsilon};
@@ -93,7 +93,7 @@ static void step_adam(const optimiser *s, adj_node *p, adj_node *dp, adj_node *l
 
 /* v': an average of the gradient's square; the direction is dp / (sqrt(v') + epsilon), which a
  * momentum may follow. */
-static void step_rmsprop(const optimiser *s, adj_node *p, adj_node *dp, adj_node *lr)
+static void step_rmsprop(const optimizer *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
     const double decay = decay_of(s, p);
     const adj_type t = adj_node_type(p);
@@ -136,7 +136,7 @@ static void clip(adj_graph *g, int n, adj_node *dx[], double clip_norm)
         dx[i] = adj_mul(dx[i], nn_cast(factor, adj_node_type(dx[i]).dtype));
 }
 
-static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[], adj_node *dx[])
+static void add_steps(optimizer *s, adj_graph *g, int n, adj_node *const params[], adj_node *dx[])
 {
     if (s->scaling.scale != NULL)
         nn_unscale(&s->scaling, n, dx);
@@ -161,18 +161,18 @@ static void add_steps(optimiser *s, adj_graph *g, int n, adj_node *const params[
 }
 
 /* Checks the groups' settings; match_groups checks the patterns. */
-static adj_status check_groups(adj_graph *g, const adj_optimiser_opts *o)
+static adj_status check_groups(adj_graph *g, const adj_optimizer_opts *o)
 {
     if (o->n_groups < 0 || (o->n_groups > 0 && o->groups == NULL))
-        return adj_fail(g, ADJ_EARG, "adj_optimiser: groups is %s (n_groups is %d)",
+        return adj_fail(g, ADJ_EARG, "adj_optimizer: groups is %s (n_groups is %d)",
                         o->groups == NULL ? "NULL" : "given", o->n_groups);
     for (int i = 0; i < o->n_groups; i++) {
         const adj_param_group *group = &o->groups[i];
         if (group->pattern == NULL)
-            return adj_fail(g, ADJ_EARG, "adj_optimiser: groups[%d].pattern is NULL", i);
+            return adj_fail(g, ADJ_EARG, "adj_optimizer: groups[%d].pattern is NULL", i);
         if (!(group->weight_decay >= 0 && group->rate >= 0))
             return adj_fail(g, ADJ_EARG,
-                            "adj_optimiser: groups[%d]: weight_decay or rate is negative (got %g "
+                            "adj_optimizer: groups[%d]: weight_decay or rate is negative (got %g "
                             "and %g)",
                             i, group->weight_decay, group->rate);
     }
@@ -181,7 +181,7 @@ static adj_status check_groups(adj_graph *g, const adj_optimiser_opts *o)
 
 /* Fails if a group matches no parameter: a misspelled pattern must not leave parameters with other
  * settings. */
-static adj_status match_groups(adj_graph *g, const adj_optimiser_opts *o, int n,
+static adj_status match_groups(adj_graph *g, const adj_optimizer_opts *o, int n,
                                adj_node *const params[])
 {
     for (int i = 0; i < o->n_groups; i++) {
@@ -190,7 +190,7 @@ static adj_status match_groups(adj_graph *g, const adj_optimiser_opts *o, int n,
             found = adj_name_matches(o->groups[i].pattern, adj_node_name(params[k]));
         if (!found)
             return adj_fail(g, ADJ_EARG,
-                            "adj_optimiser: groups[%d] matches no trained parameter (got pattern "
+                            "adj_optimizer: groups[%d] matches no trained parameter (got pattern "
                             "\"%s\")",
                             i, o->groups[i].pattern);
     }
@@ -198,26 +198,26 @@ static adj_status match_groups(adj_graph *g, const adj_optimiser_opts *o, int n,
 }
 
 /* The negation lets no NaN through. */
-static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
+static adj_status check_options(adj_graph *g, const adj_optimizer_opts *o)
 {
     if (o->kind != ADJ_SGD && o->kind != ADJ_ADAM && o->kind != ADJ_ADAMW && o->kind != ADJ_RMSPROP)
-        return adj_fail(g, ADJ_EARG, "adj_optimiser: kind is unknown (got %d)", (int)o->kind);
+        return adj_fail(g, ADJ_EARG, "adj_optimizer: kind is unknown (got %d)", (int)o->kind);
     if (!(o->momentum >= 0 && o->momentum < 1))
         return adj_fail(g, ADJ_EARG,
-                        "adj_optimiser: momentum is out of range (got %g, expected 0 <= m < 1)",
+                        "adj_optimizer: momentum is out of range (got %g, expected 0 <= m < 1)",
                         o->momentum);
     if (o->nesterov && o->momentum == 0)
-        return adj_fail(g, ADJ_EARG, "adj_optimiser: nesterov needs a momentum (got 0)");
+        return adj_fail(g, ADJ_EARG, "adj_optimizer: nesterov needs a momentum (got 0)");
     if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
         return adj_fail(g, ADJ_EARG,
-                        "adj_optimiser: beta is out of range (got %g and %g, expected 0 <= b < 1)",
+                        "adj_optimizer: beta is out of range (got %g and %g, expected 0 <= b < 1)",
                         o->beta1, o->beta2);
     if (!(o->lr >= 0 && o->lr <= DBL_MAX))
         return adj_fail(g, ADJ_EARG,
-                        "adj_optimiser: lr is out of range (got %g, expected 0 or more)", o->lr);
+                        "adj_optimizer: lr is out of range (got %g, expected 0 or more)", o->lr);
     if (!(o->epsilon >= 0 && o->weight_decay >= 0 && o->clip_norm >= 0))
         return adj_fail(g, ADJ_EARG,
-                        "adj_optimiser: epsilon, weight_decay or clip_norm is negative (got %g, %g "
+                        "adj_optimizer: epsilon, weight_decay or clip_norm is negative (got %g, %g "
                         "and %g)",
                         o->epsilon, o->weight_decay, o->clip_norm);
     if (check_groups(g, o) != ADJ_OK)
@@ -227,7 +227,7 @@ static adj_status check_options(adj_graph *g, const adj_optimiser_opts *o)
 
 /* Of the n parameters those that the options train come first; returns how many. -1: the graph has
  * the error. */
-static int keep_trained(adj_graph *g, const adj_optimiser_opts *o, int n, adj_node *params[])
+static int keep_trained(adj_graph *g, const adj_optimizer_opts *o, int n, adj_node *params[])
 {
     int kept = 0;
 
@@ -236,7 +236,7 @@ static int keep_trained(adj_graph *g, const adj_optimiser_opts *o, int n, adj_no
     for (int i = 0; i < o->n_trained; i++)
         if (o->trained[i] == NULL || adj_node_graph(o->trained[i]) != g ||
             !adj_node_is_param(o->trained[i])) {
-            adj_fail(g, ADJ_EARG, "adj_optimiser: trained[%d] is no parameter of the graph", i);
+            adj_fail(g, ADJ_EARG, "adj_optimizer: trained[%d] is no parameter of the graph", i);
             return -1;
         }
     for (int i = 0; i < n; i++)
@@ -246,7 +246,7 @@ static int keep_trained(adj_graph *g, const adj_optimiser_opts *o, int n, adj_no
 }
 
 /* dx[i] = d loss / d params[i], times the loss scale if there is one. */
-static adj_status add_gradients(optimiser *s, adj_node *loss, int n, adj_node *const params[],
+static adj_status add_gradients(optimizer *s, adj_node *loss, int n, adj_node *const params[],
                                 adj_node *dx[])
 {
     adj_dtype dtype = adj_node_type(loss).dtype;
@@ -260,7 +260,7 @@ static adj_status add_gradients(optimiser *s, adj_node *loss, int n, adj_node *c
 }
 
 /* Returns the graph's learning rate, which is made where it is missing: f64 for an f64 loss. */
-static adj_node *learning_rate(adj_node *loss, const adj_optimiser_opts *o)
+static adj_node *learning_rate(adj_node *loss, const adj_optimizer_opts *o)
 {
     adj_graph *g = adj_node_graph(loss);
     adj_node *lr = adj_find(g, NN_LEARNING_RATE);
@@ -271,7 +271,7 @@ static adj_node *learning_rate(adj_node *loss, const adj_optimiser_opts *o)
                                 nn_or_default(o->lr, usual));
     if (adj_node_type(lr).shape.rank != 0 || adj_node_type(lr).dtype == ADJ_I32) {
         adj_fail(g, ADJ_ESHAPE,
-                 "adj_optimiser: the node \"" NN_LEARNING_RATE
+                 "adj_optimizer: the node \"" NN_LEARNING_RATE
                  "\" is not a scalar of a float type (got %s of rank %lld)",
                  adj_dtype_name(adj_node_type(lr).dtype), (long long)adj_node_type(lr).shape.rank);
         return NULL;
@@ -279,9 +279,9 @@ static adj_node *learning_rate(adj_node *loss, const adj_optimiser_opts *o)
     return lr;
 }
 
-adj_updates *adj_optimiser(adj_node *loss, const adj_optimiser_opts *options)
+adj_updates *adj_optimizer(adj_node *loss, const adj_optimizer_opts *options)
 {
-    optimiser s = {0};
+    optimizer s = {0};
     int n;
 
     if (loss == NULL)
@@ -299,7 +299,7 @@ adj_updates *adj_optimiser(adj_node *loss, const adj_optimiser_opts *options)
     adj_node **params = nn_trainable(loss, NULL, &n);
     adj_node **dx = n >= 0 ? malloc((size_t)(n + 1) * sizeof(adj_node *)) : NULL;
     if (dx == NULL)
-        adj_fail(g, ADJ_ENOMEM, "adj_optimiser: out of memory");
+        adj_fail(g, ADJ_ENOMEM, "adj_optimizer: out of memory");
     else if ((n = keep_trained(g, &s.o, n, params)) >= 0 &&
              match_groups(g, &s.o, n, params) == ADJ_OK &&
              add_gradients(&s, loss, n, params, dx) == ADJ_OK) {
@@ -314,23 +314,23 @@ adj_updates *adj_optimiser(adj_node *loss, const adj_optimiser_opts *options)
 
 adj_updates *adj_sgd(adj_node *loss, double lr)
 {
-    return adj_optimiser(loss, &(adj_optimiser_opts){.lr = lr});
+    return adj_optimizer(loss, &(adj_optimizer_opts){.lr = lr});
 }
 
 adj_updates *adj_adam(adj_node *loss, double lr)
 {
-    return adj_optimiser(loss, &(adj_optimiser_opts){.kind = ADJ_ADAM, .lr = lr});
+    return adj_optimizer(loss, &(adj_optimizer_opts){.kind = ADJ_ADAM, .lr = lr});
 }
 
 adj_updates *adj_adamw(adj_node *loss, double lr)
 {
-    return adj_optimiser(loss,
-                         &(adj_optimiser_opts){.kind = ADJ_ADAMW, .lr = lr, .weight_decay = 0.01});
+    return adj_optimizer(loss,
+                         &(adj_optimizer_opts){.kind = ADJ_ADAMW, .lr = lr, .weight_decay = 0.01});
 }
 
-adj_updates *adj_training_updates(adj_node *loss, const adj_optimiser_opts *options)
+adj_updates *adj_training_updates(adj_node *loss, const adj_optimizer_opts *options)
 {
-    adj_updates *trained = adj_optimiser(loss, options);
+    adj_updates *trained = adj_optimizer(loss, options);
 
     if (trained == NULL)
         return NULL;
@@ -354,10 +354,10 @@ adj_status adj_set_lr(adj_exec *e, double lr)
 
 typedef struct {
     const char *name;
-    adj_optimiser_opts opts;
-} named_optimiser;
+    adj_optimizer_opts opts;
+} named_optimizer;
 
-static const named_optimiser named[] = {
+static const named_optimizer named[] = {
     {"sgd", {.kind = ADJ_SGD}},
     {"momentum", {.kind = ADJ_SGD, .momentum = 0.9}},
     {"nesterov", {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1}},
@@ -367,12 +367,12 @@ static const named_optimiser named[] = {
 };
 enum { N_NAMED = sizeof named / sizeof *named };
 
-const char *adj_optimiser_name_at(int i) { return i >= 0 && i < N_NAMED ? named[i].name : NULL; }
+const char *adj_optimizer_name_at(int i) { return i >= 0 && i < N_NAMED ? named[i].name : NULL; }
 
-const char *adj_optimiser_name(const adj_optimiser_opts *options)
+const char *adj_optimizer_name(const adj_optimizer_opts *options)
 {
     for (int i = 0; options != NULL && i < N_NAMED; i++) {
-        const adj_optimiser_opts *o = &named[i].opts;
+        const adj_optimizer_opts *o = &named[i].opts;
         if (o->kind == options->kind && o->momentum == options->momentum &&
             !o->nesterov == !options->nesterov)
             return named[i].name;
@@ -380,7 +380,7 @@ const char *adj_optimiser_name(const adj_optimiser_opts *options)
     return NULL;
 }
 
-adj_status adj_optimiser_from_name(const char *name, adj_optimiser_opts *options)
+adj_status adj_optimizer_from_name(const char *name, adj_optimizer_opts *options)
 {
     for (int i = 0; name != NULL && options != NULL && i < N_NAMED; i++) {
         if (strcmp(name, named[i].name) == 0) {

@@ -4,7 +4,7 @@
 #include "nn.h"
 
 const adj_recipe nn_recipe_lenet = {
-    .optimiser = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4},
+    .optimizer = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4},
     .lr = 0.02,
     .schedule = ADJ_SCHEDULE_COSINE,
     .warmup = 1,
@@ -14,7 +14,7 @@ const adj_recipe nn_recipe_lenet = {
 };
 
 const adj_recipe nn_recipe_lenet5 = {
-    .optimiser = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4},
+    .optimizer = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4},
     .lr = 0.02,
     .schedule = ADJ_SCHEDULE_COSINE,
     .warmup = 1,
@@ -24,7 +24,7 @@ const adj_recipe nn_recipe_lenet5 = {
 };
 
 const adj_recipe nn_recipe_residual = {
-    .optimiser = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4},
+    .optimizer = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4},
     .lr = 0.1,
     .schedule = ADJ_SCHEDULE_COSINE,
     .warmup = 1,
@@ -34,7 +34,7 @@ const adj_recipe nn_recipe_residual = {
 };
 
 const adj_recipe nn_recipe_mobilenet_v1 = {
-    .optimiser = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 1e-4},
+    .optimizer = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 1e-4},
     .lr = 0.1,
     .schedule = ADJ_SCHEDULE_COSINE,
     .warmup = 1,
@@ -44,7 +44,7 @@ const adj_recipe nn_recipe_mobilenet_v1 = {
 };
 
 const adj_recipe nn_recipe_vgg6 = {
-    .optimiser =
+    .optimizer =
         {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4, .clip_norm = 1},
     .lr = 0.02,
     .schedule = ADJ_SCHEDULE_COSINE,
@@ -55,7 +55,7 @@ const adj_recipe nn_recipe_vgg6 = {
 };
 
 const adj_recipe nn_recipe_ds_cnn = {
-    .optimiser = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 1e-4},
+    .optimizer = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 1e-4},
     .lr = 0.2,
     .schedule = ADJ_SCHEDULE_COSINE,
     .warmup = 1,

@@ -144,7 +144,7 @@ int adj_is_training_state(const adj_node *n)
 /* Whether the state is of a layer ("bn1" of "bn1/running") that has parameters, none of which is
  * among those trained. */
 static int is_frozen(const adj_node *state, int n, adj_node *const params[],
-                     const adj_optimiser_opts *o)
+                     const adj_optimizer_opts *o)
 {
     const char *name = adj_node_name(state), *slash = strrchr(name, '/');
     size_t layer = slash != NULL ? (size_t)(slash - name) + 1 : 0;
@@ -161,7 +161,7 @@ static int is_frozen(const adj_node *state, int n, adj_node *const params[],
     return found;
 }
 
-adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimiser_opts *o)
+adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimizer_opts *o)
 {
     adj_graph *g = adj_node_graph(loss);
     adj_updates *all = adj_layer_updates(g), *some;

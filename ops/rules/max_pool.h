@@ -1,4 +1,4 @@
-/* max_pool.h - rules for max pooling with its neighbours; as adj_op.rewrite_with_users and
+/* max_pool.h - rules for max pooling with its neighbors; as adj_op.rewrite_with_users and
  * adj_op.save_for_backward. */
 #ifndef OPS_RULES_MAX_POOL_H
 #define OPS_RULES_MAX_POOL_H

@@ -273,8 +273,8 @@ static void clipping(const char *isa)
 
 Test(direct_activation, clipping) { for_each_isa(N_ISA, all_isas, clipping); }
 
-/* With their neighbours in one pass, and each in its own: the same bits. */
-static void with_neighbours(const char *isa)
+/* With their neighbors in one pass, and each in its own: the same bits. */
+static void with_neighbors(const char *isa)
 {
     const adj_shape full = {4, {2, 9, 11, 24}}, vector = {1, {24}};
     scoped(fixture_free) fixture f = fixture_new();
@@ -311,4 +311,4 @@ static void with_neighbours(const char *isa)
     }
 }
 
-Test(direct_activation, with_neighbours) { for_each_isa(N_ISA, all_isas, with_neighbours); }
+Test(direct_activation, with_neighbors) { for_each_isa(N_ISA, all_isas, with_neighbors); }

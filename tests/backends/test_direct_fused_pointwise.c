@@ -206,7 +206,7 @@ static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int th
 
 Test(direct_fused_pointwise, batch_norm) { in_every_way(batch_norm); }
 
-static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
+static void optimizers(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
     scoped(fixture_free) fixture f = fixture_new();
     const adj_shape full = {2, {pixels, channels}};
@@ -235,7 +235,7 @@ static void optimisers(adj_dtype dtype, int64_t pixels, int64_t channels, int th
     discard(&got);
 }
 
-Test(direct_fused_pointwise, optimisers) { in_every_way(optimisers); }
+Test(direct_fused_pointwise, optimizers) { in_every_way(optimizers); }
 
 /* A step that is taken or not, as one group: momentum and parameter, each its next value or, bit by
  * bit, what it was - though the gradient is no number. */

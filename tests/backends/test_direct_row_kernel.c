@@ -279,7 +279,7 @@ static void expect_every_tie(const char *isa)
                 expect_ties(adding[i], shapes[j], first);
 }
 
-/* To the even one of two neighbours, at every place of a row. */
+/* To the even one of two neighbors, at every place of a row. */
 Test(direct_row_rounding, ties_are_rounded_to_even)
 {
     for_each_isa(N_ROW_ISA, row_isas, expect_every_tie);

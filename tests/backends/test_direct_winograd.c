@@ -204,7 +204,7 @@ Test(direct_winograd, ones)
         free(got[i]);
 }
 
-/* A NaN reaches every result that reads it (and its neighbours in the tile). */
+/* A NaN reaches every result that reads it (and its neighbors in the tile). */
 static void expect_nan(adj_dtype dtype, const char *isa)
 {
     const oracle_conv row = {20, 8, 8, 32, 3, 3, 64, .padding = ADJ_SAME};

@@ -284,7 +284,7 @@ Test(onednn_layout, blocks_are_in_the_name)
 
 /* ---- quarantine ---- */
 
-/* 1x1 with a stride over fewer channels than a block (oneDNN issue 6035), and its neighbours. */
+/* 1x1 with a stride over fewer channels than a block (oneDNN issue 6035), and its neighbors. */
 static const oracle_conv narrow[] = {
     {32, 64, 64, 12, 1, 1, 16, .sh = 2, .sw = 2},
     {32, 64, 64, 4, 1, 1, 16, .sh = 2, .sw = 2},
@@ -317,7 +317,7 @@ static const oracle_conv odd[] = {
     {1, 6, 5, 4, 1, 1, 2, .padding = ADJ_VALID},
 };
 
-/* bf16, 1x1 over images of three tiles of pixels, and their neighbours. */
+/* bf16, 1x1 over images of three tiles of pixels, and their neighbors. */
 static const oracle_conv three_tiles[] = {
     {3, 6, 6, 32, 1, 1, 16, .padding = ADJ_VALID},  {32, 6, 6, 64, 1, 1, 128, .padding = ADJ_VALID},
     {2, 3, 9, 32, 1, 1, 40, .padding = ADJ_VALID},  {5, 3, 13, 96, 1, 1, 48, .padding = ADJ_VALID},

@@ -28,7 +28,7 @@ static adj_conv_geom geometry(adj_conv_geom g)
     return g;
 }
 
-/* What was seen to be wrong, with the machine that it was seen on, and its sound neighbours. */
+/* What was seen to be wrong, with the machine that it was seen on, and its sound neighbors. */
 typedef struct {
     const char *name;
     int version, isa;

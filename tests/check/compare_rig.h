@@ -25,7 +25,7 @@ typedef enum {
     RACING,    /* wrong on more threads than one */
     LOSES_NAN, /* it becomes 0, as a comparison makes it that nobody thought about */
     FLIPS_INFINITY,
-    WRONG_ON_TIES, /* what equals its neighbour is twice as large */
+    WRONG_ON_TIES, /* what equals its neighbor is twice as large */
     WRONG_ON_LARGE,
     NEGATIVE_ZERO, /* where x is below 0 */
     IN_PLACE,      /* wrong by a rounding where it may overwrite its operand */

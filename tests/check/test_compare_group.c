@@ -308,7 +308,7 @@ Test(compare_group, bounds_of_what_cancels)
                                  adj_reduce_sum(adj_square(w), (adj_axes){.n = ADJ_ALL}));
         adj_node *dx = NULL;
         cr_assert_eq(adj_grad(loss, NULL, 1, &x, &dx), ADJ_OK);
-        const adj_optimiser_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
+        const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
         adj_comparison *c = NULL;
         const adj_compare_opts o = {.n_root = 1,
                                     .root = &dx,

@@ -115,7 +115,7 @@ Test(gradcheck, a_model_node_by_node)
 }
 
 /* The steps of an optimizer, each kind and shape once, beside the loss's gradients. */
-Test(gradcheck, steps_of_an_optimiser)
+Test(gradcheck, steps_of_an_optimizer)
 {
     static const char *const kinds[] = {"ema", "adam_step", "next_step"};
     adj_graph *g = adj_graph_new(), *other = adj_graph_new();

@@ -73,7 +73,7 @@ Test(compare_cli, refused_nodes)
 {
     run_tool((const char *[]){"compare", "--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2",
                               "--dtype", "f64", "--configs", "naive:f64,naive,onednn",
-                              "--neighbours", "0", NULL},
+                              "--neighbors", "0", NULL},
              &f);
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
@@ -132,10 +132,10 @@ Test(compare_cli, nothing_to_compare)
         const char *says;
     } cases[] = {
         {{"compare", "--op", "fill"}, 3, "--op fill: it is a leaf"},
-        {{"compare", "--op", "relu", "--neighbours", "0", "--configs", "naive:f64,naive:impl=xyz"},
+        {{"compare", "--op", "relu", "--neighbors", "0", "--configs", "naive:f64,naive:impl=xyz"},
          2,
          "naive:impl=xyz: no node has"},
-        {{"compare", "--op", "relu", "--neighbours", "0", "--configs", "naive:f64,naive:impl=f32"},
+        {{"compare", "--op", "relu", "--neighbors", "0", "--configs", "naive:f64,naive:impl=f32"},
          0,
          ""},
     };
@@ -150,8 +150,8 @@ Test(compare_cli, nothing_to_compare)
 Test(compare_cli, isa)
 {
     const char *arguments[ARGUMENTS] = {
-        "compare", "--op", "conv2d",    "--in", "2,8,8,16",     "--filter", "3,3,16,8",
-        "--runs",  "1",    "--threads", "1",    "--neighbours", "0",        "--configs"};
+        "compare", "--op", "conv2d",    "--in", "2,8,8,16",    "--filter", "3,3,16,8",
+        "--runs",  "1",    "--threads", "1",    "--neighbors", "0",        "--configs"};
     static const struct {
         const char *configs, *never;
     } cases[] = {{"naive:f64,onednn:isa=sse41", "avx"}, {"naive:f64,onednn:isa=avx2", "avx512"}};
@@ -217,7 +217,7 @@ Test(compare_cli, guard_survives)
                                         "1",
                                         "--timeout",
                                         "20",
-                                        "--neighbours",
+                                        "--neighbors",
                                         "0"};
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
@@ -282,27 +282,13 @@ static double used_by(pid_t pid)
  * would be. What it was at is said. */
 Test(compare_cli, guard_and_a_hang)
 {
-    child c = child_start((const char *[]){"compare",
-                                           "--op",
-                                           "conv2d",
-                                           "--in",
-                                           "1,64,64,64",
-                                           "--filter",
-                                           "3,3,64,64",
-                                           "--configs",
-                                           "naive:f64,naive",
-                                           "--runs",
-                                           "1",
-                                           "--guard",
-                                           "--timeout",
-                                           "1",
-                                           "--shrink",
-                                           "0",
-                                           "--neighbours",
-                                           "0",
-                                           "--threads",
-                                           "1",
-                                           NULL},
+    child c = child_start((const char *[]){"compare",   "--op",        "conv2d",
+                                           "--in",      "1,64,64,64",  "--filter",
+                                           "3,3,64,64", "--configs",   "naive:f64,naive",
+                                           "--runs",    "1",           "--guard",
+                                           "--timeout", "1",           "--shrink",
+                                           "0",         "--neighbors", "0",
+                                           "--threads", "1",           NULL},
                           -1);
     pid_t trial = 0;
     for (int i = 0; i < 200000 && (trial == 0 || used_by(trial) < 0.1); i++) {

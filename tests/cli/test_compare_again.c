@@ -71,17 +71,17 @@ static void expect_same(const char *line, const char *row, const char *blame)
 /* A fault of oneDNN 2.x in bf16; elsewhere it may be mended. */
 Test(compare_again, bf16_dilated_filter_gradient)
 {
-    const char *arguments[ARGUMENTS] = {"compare",      "--op",
-                                        "conv2d",       "--in",
-                                        "2,36,36,24",   "--filter",
-                                        "3,3,24,24",    "--dtype",
-                                        "bf16",         "--exact",
-                                        "--configs",    "naive,onednn",
-                                        "--attr",       "dilations=1,2,2,1",
-                                        "--threads",    "1",
-                                        "--runs",       "2",
-                                        "--neighbours", "0",
-                                        "--shrink",     "100"};
+    const char *arguments[ARGUMENTS] = {"compare",     "--op",
+                                        "conv2d",      "--in",
+                                        "2,36,36,24",  "--filter",
+                                        "3,3,24,24",   "--dtype",
+                                        "bf16",        "--exact",
+                                        "--configs",   "naive,onednn",
+                                        "--attr",      "dilations=1,2,2,1",
+                                        "--threads",   "1",
+                                        "--runs",      "2",
+                                        "--neighbors", "0",
+                                        "--shrink",    "100"};
     setenv("ADJOINT_QUARANTINE", "off", 1);
     run_tool(arguments, &f);
     expect_enough_memory();
@@ -111,11 +111,11 @@ Test(compare_again, bf16_dilated_filter_gradient)
  */
 Test(compare_again, no_response)
 {
-    const char *arguments[ARGUMENTS] = {"compare",      "--op",     "conv2d",       "--in",
-                                        "1,96,96,64",   "--filter", "5,5,64,64",    "--configs",
-                                        "onednn,naive", "--guard",  "--timeout",    "0.1",
-                                        "--shrink",     "0",        "--runs",       "1",
-                                        "--threads",    "1",        "--neighbours", "0"};
+    const char *arguments[ARGUMENTS] = {"compare",      "--op",     "conv2d",      "--in",
+                                        "1,96,96,64",   "--filter", "5,5,64,64",   "--configs",
+                                        "onednn,naive", "--guard",  "--timeout",   "0.1",
+                                        "--shrink",     "0",        "--runs",      "1",
+                                        "--threads",    "1",        "--neighbors", "0"};
     run_tool(arguments, &f);
     expect_enough_memory();
     cr_assert_eq(f.status, 1, "%s", f.err);
@@ -126,7 +126,7 @@ Test(compare_again, no_response)
     cr_assert_not_null(strstr(f.out, "3 comparisons, 3 failed"), "%s", f.out);
     char *line = printed_line(f.out);
     cr_assert_str_eq(line, "adjoint compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 "
-                           "--neighbours 0 --configs onednn,naive --seed 1 --runs 1 --threads 1 "
+                           "--neighbors 0 --configs onednn,naive --seed 1 --runs 1 --threads 1 "
                            "--guard --timeout 0.1");
     free(line);
 }

@@ -21,8 +21,8 @@ static void run_crashing(const char *const words[])
 {
     char attr[48];
     const char *line[32] = {NULL};
-    const char *const op[] = {"--in", "2,36,36,12",   "--filter", "3,3,12,16", "--attr",
-                              attr,   "--neighbours", "0",        "--threads", "1"};
+    const char *const op[] = {"--in", "2,36,36,12",  "--filter", "3,3,12,16", "--attr",
+                              attr,   "--neighbors", "0",        "--threads", "1"};
     int n = 0;
     setenv("ADJOINT_QUARANTINE", "off", 1);
     snprintf(attr, sizeof attr, "strides=1,%d,%d,1,padding=VALID", PLANTED_CRASH, PLANTED_CRASH);

@@ -140,7 +140,7 @@ Test(compare_shrink, to_the_smallest)
     } cases[] = {
         {WIDE_RELU,
          {.op = "relu", .in = "3,17,9,20"},
-         "adjoint compare --op relu --in 1,5,1,3 --neighbours 0 --configs naive:f64,crooked --seed "
+         "adjoint compare --op relu --in 1,5,1,3 --neighbors 0 --configs naive:f64,crooked --seed "
          "1"},
         {CONV,
          {.op = "conv2d",
@@ -149,29 +149,29 @@ Test(compare_shrink, to_the_smallest)
           .attr = "strides=1,2,2,1,dilations=1,3,2,1,padding=EXPLICIT,explicit_paddings=0,0,3,1,2,"
                   "2,0,0"},
          "adjoint compare --op conv2d --in 1,1,1,6 --filter 1,2,3,2 --attr "
-         "dilations=1,2,1,1,padding=EXPLICIT,explicit_paddings=0,0,0,0,0,1,0,0 --neighbours 0 "
+         "dilations=1,2,1,1,padding=EXPLICIT,explicit_paddings=0,0,0,0,0,1,0,0 --neighbors 0 "
          "--configs naive:f64,crooked --seed 1"},
         {GRAD_OF_POOL,
          {.op = "avg_pool", .in = "2,5,12,4", .attr = "ksize=1,1,2,2,data_format=NCHW"},
          "adjoint compare --op avg_pool_grad --in 1,1,7,1 --attr "
-         "ksize=1,1,1,1,strides=1,1,1,1,data_format=NCHW --neighbours 0 --configs "
+         "ksize=1,1,1,1,strides=1,1,1,1,data_format=NCHW --neighbors 0 --configs "
          "naive:f64,crooked --seed 1"},
         {SCALE,
          {.op = "scale", .in = "3,4", .attr = "-2.5"},
-         "adjoint compare --op scale --in 1,2 --attr factor=-2.5 --neighbours 0 --configs "
+         "adjoint compare --op scale --in 1,2 --attr factor=-2.5 --neighbors 0 --configs "
          "naive:f64,crooked --seed 1"},
         {PRODUCT,
          {.op = "matmul", .in = "5,4", .filter = "5,6", .attr = "transpose_a=1,transpose_b=0"},
          "adjoint compare --op matmul --in 3,1 --filter 3,2 --attr transpose_a=1,transpose_b=0 "
-         "--neighbours 0 --configs "
+         "--neighbors 0 --configs "
          "naive:f64,crooked --seed 1"},
         {PAIR,
          {.op = "mul", .in = "2,9", .filter = "2,9"},
-         "adjoint compare --op mul --in 1,3 --filter 1,3 --neighbours 0 --configs "
+         "adjoint compare --op mul --in 1,3 --filter 1,3 --neighbors 0 --configs "
          "naive:f64,crooked --seed 1"},
         {BY_SIXTEEN,
          {.op = "relu", .in = "2,3,4,48", .dtype = "bf16"},
-         "adjoint compare --op relu --in 1,1,1,16 --dtype bf16 --neighbours 0 --configs "
+         "adjoint compare --op relu --in 1,1,1,16 --dtype bf16 --neighbors 0 --configs "
          "naive:f64,crooked "
          "--seed 1"},
     };
@@ -286,6 +286,6 @@ Test(compare_shrink, lines_are_quoted)
     compare_line(&o, &relu, pair, line);
     cr_assert_str_eq(
         line,
-        "ADJOINT_QUARANTINE=off adjoint compare --op relu --neighbours 0 --configs "
+        "ADJOINT_QUARANTINE=off adjoint compare --op relu --neighbors 0 --configs "
         "'naive;onednn,relu=naive' --seed 1 --runs 1 --threads 2 --exact --guard --timeout 0.5");
 }

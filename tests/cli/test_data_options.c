@@ -171,14 +171,14 @@ Test(data_options, size_and_channels)
     remove_all(&f);
 }
 
-Test(data_options, colours)
+Test(data_options, colors)
 {
     folder f = folder_new();
     put_class(&f, "data/a", "", 5, 8, 8, 3);
     put_class(&f, "data/b", "", 5, 8, 8, 3);
     expect_parameters(&f, WORDS("--size", "8"), lenet_parameters(8, 8, 3));
     expect_parameters(&f, WORDS("--size", "8,channels=1"), lenet_parameters(8, 8, 1));
-    put_class(&f, "data/b", "grey", 1, 8, 8, 1);
+    put_class(&f, "data/b", "gray", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--size", "8,channels=3"), lenet_parameters(8, 8, 3));
     remove_all(&f);
 }

@@ -132,9 +132,9 @@ Test(eval, classes_by_name)
                    "/two: unknown class zebra (expected a, b, c)");
     expect_eval(&f, "data", WORDS("--part", "all"), WORDS(" of 24)"));
     /* colors are brought to the net's channels */
-    put_class(&f, "colours/a", "", 2, 12, 12, 3);
-    put_class(&f, "colours/b", "", 2, 12, 12, 1);
-    expect_eval(&f, "colours", (const char *[]){NULL}, WORDS(" of 4)"));
+    put_class(&f, "colors/a", "", 2, 12, 12, 3);
+    put_class(&f, "colors/b", "", 2, 12, 12, 1);
+    expect_eval(&f, "colors", (const char *[]){NULL}, WORDS(" of 4)"));
     /* the embedded digits have other classes */
     const file_name w = in_folder(&f, "w.safetensors");
     run_tool(WORDS("eval", "--weights", w.s), &r);

@@ -17,7 +17,7 @@ static const call calls[] = {
     {0,
      "2 pass, 0 fail",
      NULL,
-     {"--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2", "--neighbours", "0"}},
+     {"--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2", "--neighbors", "0"}},
     {0,
      "PASS (bit-exact)",
      NULL,
@@ -28,7 +28,7 @@ static const call calls[] = {
     {0, "SKIPPED (integer input)", NULL, {"--op", "sparse_softmax_cross_entropy"}},
     {0, " fail", NULL, {"--model", "lenet", "--node", "5"}},
     {1, "FAIL", NULL, {"--op", "tanh", "--rtol", "1e-14"}},
-    {2, "0 checked, 0 pass, 0 fail, 0 inconclusive", NULL, {"--op", "equal", "--neighbours", "0"}},
+    {2, "0 checked, 0 pass, 0 fail, 0 inconclusive", NULL, {"--op", "equal", "--neighbors", "0"}},
     {0, "--attr LIST", NULL, {"--help"}},
     {3,
      NULL,
@@ -63,25 +63,25 @@ static const call calls[] = {
      {"--op", "relu", "--backend", "rely=naive"}},
     {3, NULL, "unknown backend (got \"\"", {"--op", "relu", "--backend", ""}},
     {0, "backend=onednn,relu=naive", NULL, {"--op", "relu", "--backend", "onednn,relu=naive"}},
-    {3, NULL, "did you mean --neighbours?", {"--op", "relu", "--neihgbours", "1"}},
+    {3, NULL, "did you mean --neighbors?", {"--op", "relu", "--neihgbours", "1"}},
     {0, "9 pass", NULL, {"--op", "relu"}},
-    {0, "3 pass", NULL, {"--op", "relu", "--neighbours", "2"}},
+    {0, "3 pass", NULL, {"--op", "relu", "--neighbors", "2"}},
     {0, " 0 inconclusive", NULL, {"--op", "reduce_max", "--dtype", "bf16"}},
     {0,
      "seed 4294967297 first 9007199254740992",
      NULL,
      {"--op", "dropout", "--attr", "seed=4294967297,first=9007199254740992"}},
     {0, "clip min=-inf max=inf", NULL, {"--op", "clip", "--attr", "min=-inf,max=inf"}},
-    {0, "clip min=-0.5 max=-inf", NULL, {"--op", "clip", "--neighbours", "0"}},
+    {0, "clip min=-0.5 max=-inf", NULL, {"--op", "clip", "--neighbors", "0"}},
     {2, "has a name that contains \"xyz\"", NULL, {"--op", "relu", "--impl", "xyz"}},
-    {0, "axes=1,2 keep_dims", NULL, {"--op", "reduce_sum", "--neighbours", "0"}},
+    {0, "axes=1,2 keep_dims", NULL, {"--op", "reduce_sum", "--neighbors", "0"}},
     {0, "bit-identical: yes", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},
     {0, "reference=naive float64  threads=2", NULL, {"--op", "neg", "--threads", "2"}},
     {0, " dy/upstream ", NULL, {"--op", "relu_grad", "--order", "2"}},
     {0,
      "3 pass",
      NULL,
-     {"--op", "reduce_max", "--order", "2", "--attr", "1,2", "--neighbours", "0"}},
+     {"--op", "reduce_max", "--order", "2", "--attr", "1,2", "--neighbors", "0"}},
     {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
     {3, NULL, "--filter: relu takes no second shape", {"--op", "relu", "--filter", "3,3"}},
     {3, NULL, "--in: no shape", {"--op", "relu", "--in", "1,x"}},
@@ -146,7 +146,7 @@ static const struct {
     const char *words; /* in every line */
 } failing[] = {
     {{"--op", "silu", "--in", "2,3", "--dtype", "f32", "--rtol", "1e-14", "--seed", "9",
-      "--neighbours", "0"},
+      "--neighbors", "0"},
      1,
      "--op silu --in 2,3 --dtype f32"},
     {{"--model", "lenet5", "--rtol", "1e-11", "--seed", "3", "--batch", "1", "--threads", "2"},
@@ -155,7 +155,7 @@ static const struct {
     {{"--model", "lenet", "--node", "8", "--atol", "1e-14", "--batch", "1", "--method",
       "directional", "--draws", "1", "--attr", "data_format=NCHW"},
      1,
-     "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --attr data_format=NCHW --neighbours 0 "
+     "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --attr data_format=NCHW --neighbors 0 "
      "--method"},
     {{"--model", "mobilenet_v1", "--node", "13", "--atol", "1e-14", "--backend", "naive",
       "--method", "richardson", "--impl", "f32", "--draws", "2"},
@@ -233,7 +233,7 @@ Test(gradcheck_cli, every_op_of_the_registry)
             if (adj_ops[i]->flags & ADJ_OP_INTERNAL)
                 continue;
             gradcheck((const char *[]){"--op", name, "--dtype", dtype, "--draws", "1",
-                                       "--neighbours", k == 0 ? "2" : "0", NULL},
+                                       "--neighbors", k == 0 ? "2" : "0", NULL},
                       &f);
             cr_expect_eq(f.status, has_nothing(adj_ops[i]) ? 2 : 0, "%s %s: %d, %s%s", name, dtype,
                          f.status, f.out, f.err);
@@ -252,7 +252,7 @@ Test(gradcheck_cli, every_method_and_second_order)
     for (int i = 0; i < 5; i++)
         for (int m = 0; m < 5; m++) {
             gradcheck((const char *[]){"--op", ops[i], "--in", i == 1 ? "3,4" : "1,4,4,2",
-                                       "--order", "2", "--method", methods[m], "--neighbours", "0",
+                                       "--order", "2", "--method", methods[m], "--neighbors", "0",
                                        NULL},
                       &f);
             cr_expect_eq(f.status, 0, "%s %s: %s%s", ops[i], methods[m], f.out, f.err);
@@ -265,7 +265,7 @@ Test(gradcheck_cli, reports_for_programs)
 {
     static finished f;
     json_error_t error;
-    gradcheck((const char *[]){"--op", "bias_add", "--in", "2,8,8,3", "--neighbours", "0", "--json",
+    gradcheck((const char *[]){"--op", "bias_add", "--in", "2,8,8,3", "--neighbors", "0", "--json",
                                "-", NULL},
               &f);
     cr_assert_eq(f.status, 0, "%s", f.err);
@@ -285,7 +285,7 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
     json_decref(report);
 
-    gradcheck((const char *[]){"--op", "tanh", "--rtol", "1e-14", "--neighbours", "0", "--junit",
+    gradcheck((const char *[]){"--op", "tanh", "--rtol", "1e-14", "--neighbors", "0", "--junit",
                                "-", NULL},
               &f);
     cr_expect_eq(f.status, 1);

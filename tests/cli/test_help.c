@@ -185,7 +185,7 @@ Test(help, variables_with_unknown_values)
         cr_expect_str_eq(f.err, expected, "row %zu", i);
     }
     setenv("ADJOINT_PLAN", "unfused,tune", 1);
-    run_tool((const char *[]){"gradcheck", "--op", "relu", "--neighbours", "0", NULL}, &f);
+    run_tool((const char *[]){"gradcheck", "--op", "relu", "--neighbors", "0", NULL}, &f);
     cr_expect_eq(f.status, 0, "%s", f.err);
 }
 

@@ -103,7 +103,7 @@ static call_files make_files(void)
     c.out = in_folder(&c.dir, "out");
     c.image = in_folder(&c.dir, "image.png");
     c.operands = in_folder(&c.dir, "operands");
-    put_file(c.image.s, grey_png, sizeof grey_png);
+    put_file(c.image.s, gray_png, sizeof gray_png);
     cr_assert_eq(adj_tensors_write(c.operands.s, 1, &operand, 0, NULL, NULL), ADJ_OK);
     return c;
 }

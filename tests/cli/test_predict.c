@@ -58,39 +58,39 @@ Test(predict, one_and_many)
 {
     folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), plain = in_folder(&f, "plain"),
-                    grey = in_folder(&f, "grey.png"), rgb = in_folder(&f, "rgb.PNG"),
+                    gray = in_folder(&f, "gray.png"), rgb = in_folder(&f, "rgb.PNG"),
                     bad = in_folder(&f, "bad.png"), none = in_folder(&f, "none.png");
     char line[1000];
     put_weights(&f, weights.s, WHOLE);
     put_weights(&f, plain.s, NO_NAMES);
-    put_file(grey.s, grey_png, sizeof grey_png);
+    put_file(gray.s, gray_png, sizeof gray_png);
     put_file(rgb.s, rgb_png, sizeof rgb_png);
 
-    PREDICT("--weights", weights.s, grey.s);
+    PREDICT("--weights", weights.s, gray.s);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", grey.s);
+    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
-    PREDICT("--weights", plain.s, "--top", "3", grey.s);
-    snprintf(line, sizeof line, "%s: 9 18.18 %%, 8 16.36 %%, 7 14.55 %%\n", grey.s);
+    PREDICT("--weights", plain.s, "--top", "3", gray.s);
+    snprintf(line, sizeof line, "%s: 9 18.18 %%, 8 16.36 %%, 7 14.55 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
 
     /* a folder: by name, and only images; both are 3 x 2 pixels */
-    put_file(in_folder(&f, "._grey.png").s, "Mac OS X", 8);
-    put_file(in_folder(&f, "Thumbs.db").s, grey_png, sizeof grey_png);
+    put_file(in_folder(&f, "._gray.png").s, "Mac OS X", 8);
+    put_file(in_folder(&f, "Thumbs.db").s, gray_png, sizeof gray_png);
     put_file(in_folder(&f, "scan.bmp").s, "BM", 2);
     PREDICT("--weights", weights.s, f.path);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.err, "note: left out "), "%s", r.err);
-    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n", grey.s, rgb.s);
+    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n", gray.s, rgb.s);
     cr_expect_str_eq(r.out, line);
     cr_expect_not_null(strstr(r.err, "predict: 2 images, 2 of them resized to 32x32: "), "%s",
                        r.err);
 
     /* what is wrong is told, the rest goes on */
-    put_file(bad.s, grey_png, sizeof grey_png / 2);
-    PREDICT("--weights", weights.s, none.s, bad.s, grey.s);
+    put_file(bad.s, gray_png, sizeof gray_png / 2);
+    PREDICT("--weights", weights.s, none.s, bad.s, gray.s);
     cr_expect_eq(r.status, 1);
-    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", grey.s);
+    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
     cr_expect(strstr(r.err, bad.s) != NULL && strstr(r.err, none.s) != NULL, "%s", r.err);
     folder_remove(&f);
@@ -99,16 +99,16 @@ Test(predict, one_and_many)
 Test(predict, json)
 {
     folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png");
+    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
     put_weights(&f, weights.s, WHOLE);
-    put_file(grey.s, grey_png, sizeof grey_png);
+    put_file(gray.s, gray_png, sizeof gray_png);
 
-    PREDICT("--weights", weights.s, "--json", "--top", "20", grey.s);
+    PREDICT("--weights", weights.s, "--json", "--top", "20", gray.s);
     cr_expect_eq(r.status, 0, "%s", r.err);
     json_t *j = json_loads(r.out, 0, NULL);
     cr_assert_not_null(j, "%s", r.out);
     cr_expect_eq(json_object_size(j), 4);
-    cr_expect_str_eq(json_string_value(json_object_get(j, "file")), grey.s);
+    cr_expect_str_eq(json_string_value(json_object_get(j, "file")), gray.s);
     cr_expect_str_eq(json_string_value(json_object_get(j, "class")), "n nine");
     cr_expect_float_eq(json_real_value(json_object_get(j, "probability")), 10.0 / 55, 1e-6);
     const json_t *top = json_object_get(j, "top");
@@ -123,10 +123,10 @@ Test(predict, json)
 Test(predict, standard_input)
 {
     folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png");
+    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
     put_weights(&f, weights.s, WHOLE);
-    put_file(grey.s, grey_png, sizeof grey_png);
-    cr_assert_not_null(freopen(grey.s, "rb", stdin));
+    put_file(gray.s, gray_png, sizeof gray_png);
+    cr_assert_not_null(freopen(gray.s, "rb", stdin));
     PREDICT("--weights", weights.s, "-");
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_str_eq(r.out, "-: n nine 18.18 %\n");
@@ -142,7 +142,7 @@ Test(predict, standard_input)
 
     /* longer than an image may be: a file with a hole */
     const file_name hole = in_folder(&f, "hole");
-    put_file(hole.s, grey_png, sizeof grey_png);
+    put_file(hole.s, gray_png, sizeof gray_png);
     cr_assert_eq(truncate(hole.s, ((off_t)1 << 29) + 1), 0);
     cr_assert_not_null(freopen(hole.s, "rb", stdin));
     PREDICT("--weights", weights.s, "-");
@@ -166,12 +166,12 @@ Test(predict, what_is_missing)
     cr_expect(r.status == 1 && strstr(r.err, "no images in this folder (expected files .png, "),
               "%s", r.err);
     rmdir(empty.s);
-    const file_name bare = in_folder(&f, "bare"), grey = in_folder(&f, "grey.png");
-    put_file(grey.s, grey_png, sizeof grey_png);
+    const file_name bare = in_folder(&f, "bare"), gray = in_folder(&f, "gray.png");
+    put_file(gray.s, gray_png, sizeof gray_png);
     put_weights(&f, bare.s, NO_SCALE);
-    PREDICT("--weights", bare.s, grey.s);
+    PREDICT("--weights", bare.s, gray.s);
     cr_expect(r.status == 0 && strstr(r.err, "bare has no mean or deviation"), "%s", r.err);
-    PREDICT("--weights", weights.s, grey.s);
+    PREDICT("--weights", weights.s, gray.s);
     cr_expect_str_eq(r.err, "");
     folder_remove(&f);
 }
@@ -191,25 +191,25 @@ Test(predict, saliency_of_one_image)
 Test(predict, saliency_spares_its_inputs)
 {
     folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png"),
+    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png"),
                     link_name = in_folder(&f, "link");
-    char sentence[2 * sizeof grey.s];
+    char sentence[2 * sizeof gray.s];
     put_weights(&f, weights.s, WHOLE);
-    put_file(grey.s, grey_png, sizeof grey_png);
-    cr_assert_eq(link(grey.s, link_name.s), 0);
-    PREDICT("--weights", weights.s, "--saliency", link_name.s, grey.s);
+    put_file(gray.s, gray_png, sizeof gray_png);
+    cr_assert_eq(link(gray.s, link_name.s), 0);
+    PREDICT("--weights", weights.s, "--saliency", link_name.s, gray.s);
     cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
-    snprintf(sentence, sizeof sentence, "--saliency and IMAGE name one file (%s)", grey.s);
+    snprintf(sentence, sizeof sentence, "--saliency and IMAGE name one file (%s)", gray.s);
     cr_expect_not_null(strstr(r.err, sentence), "%s", r.err);
-    PREDICT("--weights", weights.s, "--saliency", weights.s, grey.s);
+    PREDICT("--weights", weights.s, "--saliency", weights.s, gray.s);
     cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
     cr_expect_not_null(strstr(r.err, "--saliency and --weights name one file"), "%s", r.err);
     cr_expect_str_empty(r.out);
-    char bytes[sizeof grey_png + 1];
-    FILE *file = fopen(grey.s, "rb");
-    cr_expect_eq(fread(bytes, 1, sizeof bytes, file), sizeof grey_png);
+    char bytes[sizeof gray_png + 1];
+    FILE *file = fopen(gray.s, "rb");
+    cr_expect_eq(fread(bytes, 1, sizeof bytes, file), sizeof gray_png);
     fclose(file);
-    cr_expect_arr_eq(bytes, grey_png, sizeof grey_png);
+    cr_expect_arr_eq(bytes, gray_png, sizeof gray_png);
     folder_remove(&f);
 }
 
@@ -217,7 +217,7 @@ Test(predict, saliency_spares_its_inputs)
 Test(predict, weights_with_nan)
 {
     folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), grey = in_folder(&f, "grey.png"),
+    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png"),
                     rgb = in_folder(&f, "rgb.png");
     const char *const formats[] = {"--top=3", "--json"};
     const uint8_t pixels[3 * 32 * 32] = {0};
@@ -225,13 +225,13 @@ Test(predict, weights_with_nan)
     adj_predictor *p = NULL;
     adj_error error = {0};
     put_weights_with(&f, weights.s, WHOLE, 1);
-    put_file(grey.s, grey_png, sizeof grey_png);
+    put_file(gray.s, gray_png, sizeof gray_png);
     put_file(rgb.s, rgb_png, sizeof rgb_png);
     for (int i = 0; i < 2; i++) {
-        PREDICT("--weights", weights.s, formats[i], grey.s, rgb.s);
+        PREDICT("--weights", weights.s, formats[i], gray.s, rgb.s);
         cr_expect_eq(r.status, 1);
         cr_expect_str_eq(r.out, "");
-        cr_expect_not_null(strstr(r.err, "grey.png: the net's result is not finite"), "%s", r.err);
+        cr_expect_not_null(strstr(r.err, "gray.png: the net's result is not finite"), "%s", r.err);
         cr_expect_not_null(strstr(r.err, "rgb.png: the net's result is not finite"), "%s", r.err);
     }
     run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, NULL}, &r);

@@ -16,12 +16,12 @@ Test(settings, as_the_recipe_says)
         const adj_recipe r = adj_recipe_for(adj_model_find(models[i], NULL), 1);
         json_t *log =
             train_to(&f, (const char *[]){"--model", models[i], "--epochs", "1", NULL}, NULL);
-        cr_expect_str_eq(log_word(log, 0, "optimizer"), adj_optimiser_name(&r.optimiser));
+        cr_expect_str_eq(log_word(log, 0, "optimizer"), adj_optimizer_name(&r.optimizer));
         cr_expect_str_eq(log_word(log, 0, "schedule"), adj_schedule_name_at((int)r.schedule));
         cr_expect_eq(log_number(log, 0, "lr"), r.lr);
         cr_expect_eq(log_number(log, 0, "warmup"), r.warmup);
-        cr_expect_eq(log_number(log, 0, "weight_decay"), r.optimiser.weight_decay);
-        cr_expect_eq(log_number(log, 0, "clip"), r.optimiser.clip_norm);
+        cr_expect_eq(log_number(log, 0, "weight_decay"), r.optimizer.weight_decay);
+        cr_expect_eq(log_number(log, 0, "clip"), r.optimizer.clip_norm);
         cr_expect_eq(log_number(log, 0, "smoothing"), r.smoothing);
         cr_expect_eq(log_number(log, 0, "batch"), (double)r.batch);
         cr_expect_eq(log_number(log, 0, "shift"), (double)r.shift);

@@ -120,31 +120,31 @@ Test(standard, convert_maps)
 Test(standard, weights)
 {
     folder f = small_data();
-    const file_name grey = in_folder(&f, "grey.png");
-    put_file(grey.s, grey_png, sizeof grey_png);
+    const file_name gray = in_folder(&f, "gray.png");
+    put_file(gray.s, gray_png, sizeof gray_png);
     expect_success(&f,
                    "$tool train --data . --model lenet5 --epochs 1 --out w.safetensors >/dev/null");
     expect_success(&f, "$tool eval --data . --weights w.safetensors >file && "
                        "$tool eval --data . --weights - <w.safetensors >in && cmp file in");
-    expect_success(&f, "$tool predict --weights w.safetensors grey.png >file && "
-                       "$tool predict --weights - grey.png <w.safetensors >in && cmp file in");
+    expect_success(&f, "$tool predict --weights w.safetensors gray.png >file && "
+                       "$tool predict --weights - gray.png <w.safetensors >in && cmp file in");
     expect_success(
         &f, "$tool convert w.safetensors theirs.safetensors --map pytorch --to-theirs && "
             "$tool convert --map pytorch --model lenet5 >map && "
-            "$tool predict --weights theirs.safetensors --model lenet5 --map map grey.png >file && "
-            "$tool predict --weights theirs.safetensors --model lenet5 --map - grey.png <map >in "
+            "$tool predict --weights theirs.safetensors --model lenet5 --map map gray.png >file && "
+            "$tool predict --weights theirs.safetensors --model lenet5 --map - gray.png <map >in "
             "&& cmp file in");
     expect_success(&f, "$tool train --data . --model lenet5 --epochs 1 --weights w.safetensors "
                        "--out file.safetensors && $tool train --data . --model lenet5 --epochs 1 "
                        "--weights - --out in.safetensors <w.safetensors && "
                        "cmp file.safetensors in.safetensors");
     cr_expect_not_null(strstr(r.out, "states from standard input, "), "%s", r.out);
-    cr_expect_eq(shell(&f, "head -c 500 w.safetensors | $tool predict --weights - grey.png"), 1);
+    cr_expect_eq(shell(&f, "head -c 500 w.safetensors | $tool predict --weights - gray.png"), 1);
     cr_expect_not_null(strstr(r.err, "standard input: "), "%s", r.err);
     cr_expect_eq(shell(&f, "$tool predict --weights - - <w.safetensors"), 3);
     cr_expect_not_null(strstr(r.err, "standard input can be one file (got 2 times -)"), "%s",
                        r.err);
-    cr_expect_eq(shell(&f, "$tool predict --weights w.safetensors - - <grey.png"), 3);
+    cr_expect_eq(shell(&f, "$tool predict --weights w.safetensors - - <gray.png"), 3);
     cr_expect_eq(shell(&f, "$tool eval --data . --weights - --map - <w.safetensors"), 3);
     cr_expect_not_null(strstr(r.err, "--weights and --map both are standard input"), "%s", r.err);
     cr_expect_eq(shell(&f, "$tool train --data . --weights - --map - <w.safetensors"), 3);

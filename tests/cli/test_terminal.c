@@ -16,7 +16,7 @@ static const terminal plain = {1, 0, 0}, full = {1, 1, 1};
 static const char *pieces(const terminal *t, int columns)
 {
     static const line_piece piece[] = {{0, NULL, "1/10"},
-                                       {2, COLOUR_BAR, "##\xe2\x94\x81"},
+                                       {2, COLOR_BAR, "##\xe2\x94\x81"},
                                        {1, NULL, "loss 0.5"},
                                        {3, NULL, "more"}};
     memset(text, 0, sizeof text);
@@ -35,7 +35,7 @@ Test(terminal, pieces_that_fit)
     cr_expect_str_eq(pieces(&plain, 13), "1/10");
     cr_expect_str_eq(pieces(&plain, 3), "1/1");
     cr_expect_str_eq(pieces(&full, 24),
-                     "1/10  " COLOUR_BAR "##\xe2\x94\x81" COLOUR_NONE "  loss 0.5");
+                     "1/10  " COLOR_BAR "##\xe2\x94\x81" COLOR_NONE "  loss 0.5");
 }
 
 /* In a file a line of progress has words, not a bar. */
@@ -126,10 +126,10 @@ static int has_other_than_ascii(void)
     return 0;
 }
 
-static void set_environment(const char *term, const char *no_colour, const char *locale)
+static void set_environment(const char *term, const char *no_color, const char *locale)
 {
     setenv("TERM", term, 1);
-    setenv("NO_COLOR", no_colour, 1);
+    setenv("NO_COLOR", no_color, 1);
     setenv("LC_ALL", locale, 1);
 }
 
@@ -168,7 +168,7 @@ Test(terminal, lines_about_the_data_fit, .timeout = 300)
     folder_remove(&f);
 }
 
-Test(terminal, without_colours_or_unicode, .timeout = 300)
+Test(terminal, without_colors_or_unicode, .timeout = 300)
 {
     set_environment("xterm", "1", "C.UTF-8");
     train_on_terminal(80, "20", (const char *[]){NULL});

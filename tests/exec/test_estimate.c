@@ -56,7 +56,7 @@ static adj_status open_planted(int i, const adj_backend_opts *opts, void **backe
     *backend = NULL;
     opened[i]++;
     if (open_status[i] != ADJ_OK)
-        snprintf(opts->message, ADJ_WHY, "no licence");
+        snprintf(opts->message, ADJ_WHY, "no license");
     return open_status[i];
 }
 
@@ -162,12 +162,12 @@ Test(estimate, a_backend_that_cannot_be_opened)
         int opened, closed;
     } cases[] = {
         {ADJ_OK, ADJ_EBACKEND, 1, "",
-         "backend second is left out: it cannot be opened (no licence)", 1, 1},
+         "backend second is left out: it cannot be opened (no license)", 1, 1},
         {ADJ_OK, ADJ_ENOMEM, 1, "adj_exec_new: out of memory", NULL, 1, 1},
-        {ADJ_EBACKEND, ADJ_OK, 1, "adj_exec_new: backend first cannot be opened (no licence)", "",
+        {ADJ_EBACKEND, ADJ_OK, 1, "adj_exec_new: backend first cannot be opened (no license)", "",
          0, 0},
         {ADJ_OK, ADJ_EBACKEND, REFUSES,
-         "adj_exec_new: backend second cannot be opened (no licence)", "", 1, 1},
+         "adj_exec_new: backend second cannot be opened (no license)", "", 1, 1},
     };
     times[1] = 0.5;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {

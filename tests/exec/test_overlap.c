@@ -74,7 +74,7 @@ typedef struct {
 
 typedef enum { ALONE, SHARED, SYNCHRONISED } kind; /* the last one has batch norms */
 
-static net net_new(const adj_optimiser_opts *o, kind kind, size_t bucket)
+static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
 {
     static const adj_backend *both[3];
     const adj_conv_layer conv = {.filters = CHANNELS, .padding = ADJ_SAME};
@@ -166,7 +166,7 @@ Test(overlap, answers_while_kernels_are_timed)
 /* The last layer's gradient travels while the others are computed. */
 Test(overlap, starts_early_and_waits_late)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SHARED, PER_LAYER);
+    net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
     const int steps = adj_exec_step_count(n.e), all = count_steps(&n, "all_reduce_start", 0, steps);
     cr_assert_geq(all, LAYERS - 1);
     cr_expect_eq(count_steps(&n, "all_reduce_wait", 0, steps), all);
@@ -196,9 +196,9 @@ Test(overlap, starts_early_and_waits_late)
 }
 
 /* Reductions that the net itself waits for do not keep those of gradients from traveling. */
-Test(overlap, synchronised_batch_norms)
+Test(overlap, synchronized_batch_norms)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SYNCHRONISED, PER_LAYER);
+    net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SYNCHRONISED, PER_LAYER);
     const int steps = adj_exec_step_count(n.e);
     int last = 0;
     for (int i = 0; i < steps; i++)
@@ -215,7 +215,7 @@ Test(overlap, synchronised_batch_norms)
 /* Two equal processes assign what one by itself does: 2 x / 2 is exact. */
 Test(overlap, same_bits)
 {
-    static const adj_optimiser_opts options[] = {
+    static const adj_optimizer_opts options[] = {
         {.momentum = 0.9}, {.momentum = 0.9, .clip_norm = 0.1}, {.kind = ADJ_ADAM}};
     for (size_t i = 0; i < 2 * sizeof options / sizeof *options; i++) {
         const size_t k = i / 2, bucket = i % 2 ? PER_LAYER : ALL;
@@ -258,7 +258,7 @@ static int starts_of_branches(int rank, size_t started[64])
         logits[i] = adj_layer_dense(h, i == 0 ? "dense_a" : "dense_b", 3, NULL);
     }
     adj_node *loss = adj_loss_softmax(adj_add(logits[0], logits[1]), labels, NULL);
-    const adj_optimiser_opts sgd = {.momentum = 0.9};
+    const adj_optimizer_opts sgd = {.momentum = 0.9};
     const adj_data_parallel_opts d = {.processes = 2, .rank = rank, .bucket_bytes = 1};
     const adj_exec_opts opts = {.n_fetch = 1,
                                 .fetch = &loss,
@@ -287,7 +287,7 @@ Test(overlap, all_processes_start_in_one_order)
 
 Test(overlap, failed_wait)
 {
-    net n = net_new(&(adj_optimiser_opts){.momentum = 0.9}, SHARED, PER_LAYER);
+    net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
     link.fails = 2;
     cr_expect_eq(take_step(&n, 0), ADJ_EBACKEND);
     cr_expect_not_null(strstr(adj_exec_message(n.e), "all_reduce_wait"), "%s",

@@ -29,7 +29,7 @@ static const planned list[] = {
 };
 static const char *const backends[] = {"naive", "direct", "onednn"};
 
-static const adj_optimiser_opts adam = {.kind = ADJ_ADAM, .clip_norm = 1};
+static const adj_optimizer_opts adam = {.kind = ADJ_ADAM, .clip_norm = 1};
 
 static void expect_plans(adj_graph *g, const char *model, int n, adj_node *const fetch[],
                          const adj_updates *u, const planned *p)

@@ -23,7 +23,7 @@ static net build(void)
     adj_graph *g = t.g;
     const adj_conv same = {.padding = ADJ_SAME};
     const adj_pool half = {.ksize = {1, 2, 2, 1}};
-    const adj_optimiser_opts momentum = {.momentum = 0.9};
+    const adj_optimizer_opts momentum = {.momentum = 0.9};
     t.x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, 3}});
     t.labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {N}});
     t.lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
@@ -42,7 +42,7 @@ static net build(void)
         adj_reduce_sum(adj_conv2d(t.x, adj_tanh(adj_exp(frozen)), &same), (adj_axes){.n = ADJ_ALL});
     t.updates = adj_training_updates(
         t.fetch[0],
-        &(adj_optimiser_opts){.momentum = momentum.momentum, .trained = trained, .n_trained = 3});
+        &(adj_optimizer_opts){.momentum = momentum.momentum, .trained = trained, .n_trained = 3});
     g->role = ADJ_ROLE_UPDATE;
     adj_updates_add(t.updates, mean, adj_ema(mean, w, 0.9));
     return t;

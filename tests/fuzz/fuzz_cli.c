@@ -28,7 +28,7 @@ static void check(const train_opts *o)
 
 static void try_names(const char *word)
 {
-    adj_optimiser_opts optimiser;
+    adj_optimizer_opts optimizer;
     adj_graph *g = adj_graph_new();
     adj_node *y = adj_fill(g, ADJ_F64, (adj_shape){0}, 1);
     adj_exec_opts o = {
@@ -38,7 +38,7 @@ static void try_names(const char *word)
     const adj_model *near = adj_model_nearest(word);
     must(near == NULL || adj_model_find(near->name, NULL) == near);
     if (adj_model_find(word, NULL) == NULL)
-        must(adj_optimiser_from_name(word, &optimiser) != ADJ_OK || word[0] != '\0');
+        must(adj_optimizer_from_name(word, &optimizer) != ADJ_OK || word[0] != '\0');
     must((adj_exec_new(g, &o, &e) == ADJ_OK) == (adj_exec_message(e)[0] == '\0'));
     adj_exec_free(e);
     adj_graph_free(g);

@@ -1,9 +1,9 @@
 #!/bin/sh
-# minimise.sh NAME TARGET FOLDER... - replaces the seeds of fuzz_NAME in tests/fuzz/seeds.tar.gz by few inputs that
+# minimize.sh NAME TARGET FOLDER... - replaces the seeds of fuzz_NAME in tests/fuzz/seeds.tar.gz by few inputs that
 # reach what they and the inputs in the folders reach together (all edges, not how often), found with
 # the libFuzzer target TARGET. At most 300 files and 300 KB are kept, the smallest ones first.
 #
-#   tests/fuzz/minimise.sh graph build/fuzz/fuzz_graph build/fuzz/fuzzing/corpus/graph
+#   tests/fuzz/minimize.sh graph build/fuzz/fuzz_graph build/fuzz/fuzzing/corpus/graph
 #
 # Afterwards `ninja test` must still pass: it replays them (replay.c).
 set -eu

@@ -6,7 +6,7 @@
 # run: its CPU seconds and executions, of which RECORD.md keeps the sums. Words that a target knows are in
 # NAME.dict; those of the command line are the names of all ops as well.
 #
-# minimise.sh makes the seeds from what runs have found; replay.c runs them without a fuzzer, in
+# minimize.sh makes the seeds from what runs have found; replay.c runs them without a fuzzer, in
 # `ninja test` and `ninja asan`, so an input that once failed is added to them: tests/fuzz/seeds.sh add NAME found-WHAT.
 set -u
 export OMP_NUM_THREADS=1 UBSAN_OPTIONS=print_stacktrace=1

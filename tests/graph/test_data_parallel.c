@@ -15,7 +15,7 @@ enum { BATCH = 4, SIDE = 6, MAX_BYTES = 1 << 16 };
 TestSuite(data_parallel, .init = plan_as_usual);
 
 /* Six gradients, of 18, 2, 2, 2, 216 and 3 elements, and running statistics. */
-static training net_new(const adj_optimiser_opts *o)
+static training net_new(const adj_optimizer_opts *o)
 {
     const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
     const adj_batch_norm_layer norm = {.training = 1};
@@ -57,7 +57,7 @@ Test(data_parallel, buckets)
         size_t bytes;
         int reductions;
     } cases[] = {{0, 1}, {1, 7}, {ALL * 4, 1}};
-    const adj_optimiser_opts options[] = {
+    const adj_optimizer_opts options[] = {
         {.momentum = 0.9}, {.momentum = 0.9, .clip_norm = 1}, {.kind = ADJ_ADAM}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
@@ -113,7 +113,7 @@ static size_t run(training *n, const adj_updates *u, const char *backend, char *
 Test(data_parallel, of_one_gives_the_same_bits)
 {
     static char plain[MAX_BYTES], shared[MAX_BYTES];
-    const adj_optimiser_opts adam = {.kind = ADJ_ADAM, .clip_norm = 0.1};
+    const adj_optimizer_opts adam = {.kind = ADJ_ADAM, .clip_norm = 0.1};
     const adj_data_parallel_opts of_one = {.processes = 1};
     static const char *const backends[] = {"naive", "onednn"};
     for (int i = 0; i < 2; i++) {
@@ -190,16 +190,16 @@ static training independent_net(adj_dtype dtype, int batch)
 }
 
 /* Batch norms, one behind the other. */
-static training normalised_net(adj_dtype dtype, int batch)
+static training normalized_net(adj_dtype dtype, int batch)
 {
     const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
     const adj_batch_norm_layer norm = {.training = 1};
-    const adj_optimiser_opts optimiser = {.momentum = 0.9, .weight_decay = 1e-3};
+    const adj_optimizer_opts optimizer = {.momentum = 0.9, .weight_decay = 1e-3};
     const adj_shape image = {4, {batch, SIDE, SIDE, 1}};
     adj_node *x = adj_input(adj_graph_new(), "images", dtype, image);
     adj_node *h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "norm", &norm));
     h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "more", &conv), "most", &norm));
-    return training_on(adj_layer_dense(h, "logits", 3, NULL), &optimiser);
+    return training_on(adj_layer_dense(h, "logits", 3, NULL), &optimizer);
 }
 
 /* Normal ones, brighter from one image to the next, so that shards have means of their own. */
@@ -289,16 +289,16 @@ Test(data_parallel, shards_of_a_batch)
 /* ---- batch norms over all shards ---- */
 
 /* Running statistics among the values; a bias before a batch norm is but noise, and stays small. */
-Test(data_parallel, synchronised_batch_norm)
+Test(data_parallel, synchronized_batch_norm)
 {
     static const int cases[][2] = {{2, 4}, {3, 3}, {4, 2}, {5, 1}, {8, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        expect_whole(normalised_net, cases[i][0], cases[i][1], 1e-14, 1e-11, 400);
+        expect_whole(normalized_net, cases[i][0], cases[i][1], 1e-14, 1e-11, 400);
 }
 
 /* Two reductions of each batch norm's statistics and one of its sums; gradients of gamma and beta
  * are made of these, and running statistics of those: they are not reduced again. */
-Test(data_parallel, synchronised_reductions)
+Test(data_parallel, synchronized_reductions)
 {
     scoped(training_free) training n = net_new(&with_momentum);
     int64_t elems;
@@ -309,7 +309,7 @@ Test(data_parallel, synchronised_reductions)
     cr_expect_eq(elems, 18 + 2 + 216 + 3 + 4 + 2 + 4, "%ld", (long)elems);
 }
 
-Test(data_parallel, nothing_to_synchronise)
+Test(data_parallel, nothing_to_synchronize)
 {
     scoped(training_free) training n = independent_net(ADJ_F32, 2);
     adj_data_parallel_opts o = {.processes = 2};
@@ -322,7 +322,7 @@ Test(data_parallel, nothing_to_synchronise)
 }
 
 /* Far from 0, where the mean of squares is good for no digit of the variance in f32. */
-Test(data_parallel, synchronised_variance_of_large_values)
+Test(data_parallel, synchronized_variance_of_large_values)
 {
     enum { SHARDS = 4, PER = 2, N = PER * IMAGE };
     float x[SHARDS][N], stats[2];
@@ -360,7 +360,7 @@ Test(data_parallel, no_second_derivatives)
     adj_node *w = adj_find(n.g, "conv/w"), *dw;
     cr_assert_eq(adj_grad(n.loss, NULL, 1, &w, &dw), ADJ_OK);
     adj_node *loss = adj_add(n.loss, adj_reduce_sum(adj_square(dw), (adj_axes){.n = ADJ_ALL}));
-    adj_updates *u = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.5});
+    adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.5});
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
     cr_expect_not_null(adj_data_parallel(u, &o));
     o.sync_batch_norm = 1;

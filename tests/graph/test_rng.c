@@ -52,10 +52,10 @@ static void expect_moments(const adj_init init, double mean, double variance, do
     cr_assert_float_eq(m[1], variance, 0.02 * variance, "variance %g", m[1]);
     cr_assert_float_eq(m[2], 0, 0.05, "skewness %g", m[2]);
     cr_assert_float_eq(m[3], kurtosis, 0.1, "kurtosis %g", m[3]);
-    double neighbours = 0; /* the two elements of a block are independent too */
+    double neighbors = 0; /* the two elements of a block are independent too */
     for (int i = 0; i + 1 < N; i += 2)
-        neighbours += (v[i] - mean) * (v[i + 1] - mean) / (N / 2) / variance;
-    cr_assert_float_eq(neighbours, 0, 0.025, "correlation %g", neighbours);
+        neighbors += (v[i] - mean) * (v[i + 1] - mean) / (N / 2) / variance;
+    cr_assert_float_eq(neighbors, 0, 0.025, "correlation %g", neighbors);
     free(v);
 }
 

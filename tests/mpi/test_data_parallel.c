@@ -141,7 +141,7 @@ typedef struct {
     int has_norms, shards; /* batch norms over the whole batch; of a process, 0: 1 */
 } sharing;
 
-static training training_new(const adj_mpi *group, int batch, const adj_optimiser_opts *optimiser,
+static training training_new(const adj_mpi *group, int batch, const adj_optimizer_opts *optimizer,
                              sharing s)
 {
     const adj_conv_layer conv = {.filters = 5, .padding = ADJ_SAME};
@@ -154,7 +154,7 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimise
     h = adj_relu(s.has_norms ? adj_layer_batch_norm(h, "norm", &norm) : h);
     h = s.has_norms ? adj_layer_batch_norm(h, "next", &norm) : h;
     t.loss = adj_loss_softmax(adj_layer_dense(h, "logits", CLASSES, NULL), t.labels, NULL);
-    t.updates = adj_training_updates(t.loss, optimiser);
+    t.updates = adj_training_updates(t.loss, optimizer);
     if (group != NULL)
         t.updates = adj_data_parallel(
             t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_size(group),
@@ -225,13 +225,13 @@ static void compare(const training *a, const training *b, const char *label)
     }
 }
 
-static void train(const adj_mpi *group, const adj_optimiser_opts *optimiser, sharing s,
+static void train(const adj_mpi *group, const adj_optimizer_opts *optimizer, sharing s,
                   const char *label)
 {
     const int rank = adj_mpi_rank(group), size = adj_mpi_size(group);
     const int shards = s.shards > 0 ? s.shards : 1;
-    training part = training_new(group, PER_PROCESS / shards, optimiser, s);
-    training whole = training_new(NULL, PER_PROCESS * size, optimiser, s);
+    training part = training_new(group, PER_PROCESS / shards, optimizer, s);
+    training whole = training_new(NULL, PER_PROCESS * size, optimizer, s);
     for (int step = 0; step < STEPS; step++) {
         take_step(&part, step, rank * PER_PROCESS, PER_PROCESS);
         take_step(&whole, step, 0, PER_PROCESS * size);
@@ -246,7 +246,7 @@ static void train(const adj_mpi *group, const adj_optimiser_opts *optimiser, sha
 static void broadcast(adj_mpi *group)
 {
     enum { N = 3 * 3 * 2 * 5 };
-    const adj_optimiser_opts momentum = {.momentum = 0.9};
+    const adj_optimizer_opts momentum = {.momentum = 0.9};
     training t = training_new(group, PER_PROCESS, &momentum, (sharing){0});
     const adj_node *filter = adj_exec_param_at(t.e, 0);
     double v[N];
@@ -266,7 +266,7 @@ static void broadcast(adj_mpi *group)
 int main(void)
 {
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
-    const adj_optimiser_opts momentum = {.momentum = 0.9, .weight_decay = 1e-3},
+    const adj_optimizer_opts momentum = {.momentum = 0.9, .weight_decay = 1e-3},
                              clipped = {.momentum = 0.9, .clip_norm = 0.5},
                              adam = {.kind = ADJ_ADAM};
     adj_error error = {0};

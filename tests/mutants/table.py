@@ -3,7 +3,7 @@ from mutant_list import TOOLS
 
 TITLES = {"rules": "gradient rules", "naive": "naive kernels", "onednn": "oneDNN wrapper",
           "direct": "direct kernels", "fused": "fused loops and groups", "passes": "passes",
-          "exec": "memory, plan, layouts", "optimisers": "optimisers, layers, losses",
+          "exec": "memory, plan, layouts", "optimizers": "optimizers, layers, losses",
           "half": "half types", "check": "formulas of the checkers"}
 
 

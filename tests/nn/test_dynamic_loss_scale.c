@@ -17,7 +17,7 @@ typedef struct {
     adj_exec *e;
 } linear;
 
-static linear linear_new(const adj_optimiser_opts *o, const char *backend)
+static linear linear_new(const adj_optimizer_opts *o, const char *backend)
 {
     linear l = {.g = adj_graph_new()};
     const adj_shape s = {1, {N}};
@@ -71,7 +71,7 @@ Test(dynamic_loss_scale, course)
                  {1e33, 32768, 1, 4},      {-3e-44, 65536, 0, 4}};
     const adj_loss_scale two = {.interval = 2};
     for (int k = 0; k < BACKENDS; k++) {
-        linear l = linear_new(&(adj_optimiser_opts){.loss_scale = &two}, backends[k]);
+        linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &two}, backends[k]);
         cr_assert_eq(state(&l, "loss_scale"), 65536);
         for (int i = 0; i < (int)(sizeof steps / sizeof *steps); i++) {
             step(&l, steps[i].slope);
@@ -85,7 +85,7 @@ Test(dynamic_loss_scale, course)
 Test(dynamic_loss_scale, defaults)
 {
     const adj_loss_scale usual = {0};
-    linear l = linear_new(&(adj_optimiser_opts){.loss_scale = &usual}, "naive");
+    linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &usual}, "naive");
     for (int i = 1; i <= 4000; i++) {
         step(&l, 0);
         if (i % 2000 >= 1999 || i % 2000 == 0)
@@ -100,7 +100,7 @@ Test(dynamic_loss_scale, defaults)
 Test(dynamic_loss_scale, options)
 {
     const adj_loss_scale thirds = {.initial = 12, .growth = 1.5, .backoff = 0.25, .interval = 1};
-    linear l = linear_new(&(adj_optimiser_opts){.loss_scale = &thirds}, "naive");
+    linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &thirds}, "naive");
     step(&l, 1);
     expect_scale(&l, 18, 0, 0, 1);
     step(&l, NAN);
@@ -108,7 +108,7 @@ Test(dynamic_loss_scale, options)
     linear_free(&l);
 
     const adj_loss_scale large = {.initial = 0x1p125, .interval = 1};
-    l = linear_new(&(adj_optimiser_opts){.loss_scale = &large}, "naive");
+    l = linear_new(&(adj_optimizer_opts){.loss_scale = &large}, "naive");
     for (int i = 0; i < 4; i++) {
         step(&l, 0);
         expect_scale(&l, 0x1p126, 0, 0, i);
@@ -116,7 +116,7 @@ Test(dynamic_loss_scale, options)
     linear_free(&l);
 
     const adj_loss_scale small = {.initial = 0x1p-23};
-    l = linear_new(&(adj_optimiser_opts){.loss_scale = &small}, "naive");
+    l = linear_new(&(adj_optimizer_opts){.loss_scale = &small}, "naive");
     for (int i = 0; i < 4; i++) {
         step(&l, INFINITY);
         expect_scale(&l, 0x1p-24, 0, i + 1, i);
@@ -165,7 +165,7 @@ typedef struct {
 
 /* Its loss is weight times a mean, its gradient weight * scale times another: a large weight makes
  * that infinite, and nothing else. */
-static net net_new(const adj_optimiser_opts *o, const char *backend)
+static net net_new(const adj_optimizer_opts *o, const char *backend)
 {
     net n = {.g = adj_graph_new()};
     n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 3}});
@@ -205,7 +205,7 @@ static int belongs_to_scale(const adj_node *p)
     return strncmp(adj_node_name(p), "loss_scale", strlen("loss_scale")) == 0;
 }
 
-static void check_skipped(const adj_optimiser_opts *o, const char *backend)
+static void check_skipped(const adj_optimizer_opts *o, const char *backend)
 {
     net n = net_new(o, backend);
     train_net(&n, 1);
@@ -250,7 +250,7 @@ Test(dynamic_loss_scale, any_gradient)
         }
         adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
         scoped(release_exec) adj_exec *e =
-            exec_new(g, 0, NULL, adj_optimiser(loss, &(adj_optimiser_opts){.loss_scale = &usual}));
+            exec_new(g, 0, NULL, adj_optimizer(loss, &(adj_optimizer_opts){.loss_scale = &usual}));
         set_values(e, lr, (double[]){0.25});
         for (int step = 0; step < 2; step++) { /* the second one is made */
             for (int i = 0; i < PARAMS; i++)
@@ -267,7 +267,7 @@ Test(dynamic_loss_scale, any_gradient)
 Test(dynamic_loss_scale, skipped_step_leaves_everything)
 {
     const adj_loss_scale usual = {0};
-    const adj_optimiser_opts opts[] = {
+    const adj_optimizer_opts opts[] = {
         {.loss_scale = &usual, .weight_decay = 0.1},
         {.loss_scale = &usual, .momentum = 0.9},
         {.loss_scale = &usual, .momentum = 0.9, .nesterov = 1, .weight_decay = 0.1},
@@ -295,8 +295,8 @@ static f16_result train_f16(double tiny, const adj_loss_scale *scale, int steps)
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){2, {2, 1}}, adj_init_constant(0));
     adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *sum = adj_reduce_sum(adj_matmul(x, w, 0), (adj_axes){.n = ADJ_ALL});
-    const adj_optimiser_opts o = {.loss_scale = scale};
-    const adj_exec_opts opts = {.updates = adj_optimiser(adj_scale(sum, tiny), &o),
+    const adj_optimizer_opts o = {.loss_scale = scale};
+    const adj_exec_opts opts = {.updates = adj_optimizer(adj_scale(sum, tiny), &o),
                                 .precision = ADJ_PRECISION_F16,
                                 .loss_scale = 1};
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
@@ -339,7 +339,7 @@ Test(dynamic_loss_scale, refused)
         adj_loss_scale o;
         const char *words[5];
     } cases[] = {
-        {{.initial = -1}, {"adj_optimiser", "initial", "got -1", NULL}},
+        {{.initial = -1}, {"adj_optimizer", "initial", "got -1", NULL}},
         {{.initial = NAN}, {"initial", "nan", NULL}},
         {{.initial = INFINITY}, {"initial", "inf", NULL}},
         {{.initial = 1e-8}, {"initial", "1e-08", NULL}},
@@ -355,8 +355,8 @@ Test(dynamic_loss_scale, refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
-        const adj_optimiser_opts o = {.loss_scale = &cases[i].o};
-        cr_expect_null(adj_optimiser(adj_square(p), &o));
+        const adj_optimizer_opts o = {.loss_scale = &cases[i].o};
+        cr_expect_null(adj_optimizer(adj_square(p), &o));
         expect_error(g, ADJ_EARG, cases[i].words);
     }
 }
@@ -367,7 +367,7 @@ Test(dynamic_loss_scale, nothing_to_train)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
     const adj_loss_scale usual = {0};
-    const adj_optimiser_opts o = {.trained = &p, .loss_scale = &usual};
-    cr_assert_eq(adj_updates_count(adj_optimiser(adj_square(p), &o)), 0);
+    const adj_optimizer_opts o = {.trained = &p, .loss_scale = &usual};
+    cr_assert_eq(adj_updates_count(adj_optimizer(adj_square(p), &o)), 0);
     cr_assert_null(adj_find(g, "loss_scale"));
 }

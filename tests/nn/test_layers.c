@@ -176,7 +176,7 @@ static void expect_init(adj_init got, adj_init_kind kind, double a, double b)
               got.b, a, b);
 }
 
-Test(layers, initialisers)
+Test(layers, initializers)
 {
     expect_init(adj_init_he_normal(8), ADJ_INIT_NORMAL, 0, 0.5);
     expect_init(adj_init_he_uniform(24), ADJ_INIT_UNIFORM, -0.5, 0.5);
@@ -287,7 +287,7 @@ Test(layers, half_types_keep_f32_parameters)
         adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
         adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
         adj_node *loss = adj_loss_softmax(y, labels, NULL);
-        adj_updates *u = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.9});
+        adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
         cr_assert_not_null(u, "%s", adj_graph_message(g));
         for (int k = 0; k < adj_updates_count(u); k++) {
             adj_node *leaf = adj_updates_leaf_at(u, k);

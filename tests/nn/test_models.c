@@ -61,7 +61,7 @@ static void overfit(const char *name, adj_model_opts o, double rate, int steps, 
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
     adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0}),
              *loss = adj_loss_softmax(y, labels, NULL);
-    adj_updates *u = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
     scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
     const double of_rows[] = {0, 1, 1, 0};
 
@@ -191,7 +191,7 @@ Test(models, out_of_memory)
                                        &(adj_model_opts){.training = 1, .dtype = ADJ_BF16});
         adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {1}});
         adj_updates *u = adj_training_updates(adj_loss_softmax(y, labels, NULL),
-                                              &(adj_optimiser_opts){ADJ_ADAM, .clip_norm = 1});
+                                              &(adj_optimizer_opts){ADJ_ADAM, .clip_norm = 1});
         status = adj_graph_status(g);
         cr_assert((u != NULL) == (status == ADJ_OK));
     }

@@ -1,4 +1,4 @@
-/* test_normalise.c - batch norm and dropout layers: values like PyTorch's, states that advance. */
+/* test_normalize.c - batch norm and dropout layers: values like PyTorch's, states that advance. */
 #include <string.h>
 
 #include "nn_test.h"
@@ -139,7 +139,7 @@ Test(layers, statistics_of_a_frozen_layer)
     cr_assert_eq(n, 1);
     cr_assert_str_eq(adj_node_name(params[0]), "bn/beta");
     adj_updates *u = adj_training_updates(
-        loss, &(adj_optimiser_opts){.momentum = 0.9, .trained = params, .n_trained = n});
+        loss, &(adj_optimizer_opts){.momentum = 0.9, .trained = params, .n_trained = n});
     static const char *const names[] = {"bn/beta/momentum", "bn/beta", "bn/running",
                                         "dropout/step"};
     cr_assert_eq(adj_updates_count(u), 4);

@@ -43,12 +43,12 @@ static void subject_free(subject *s) { adj_graph_free(s->g); }
 
 typedef struct {
     const char *name;
-    adj_optimiser_opts opts;
+    adj_optimizer_opts opts;
     double first[N_ALL], last[N_ALL];
-} optimiser_case;
+} optimizer_case;
 
 /* PyTorch 1.13. Clipping there is by hand, with max(norm, clip_norm). */
-static const optimiser_case cases[] = {
+static const optimizer_case cases[] = {
     {"sgd",
      {0},
      {0.45, -0.65, 1.825, 0.1650141192424, -0.74965853037914, 0.79958339760536, -0.0551271096376},
@@ -135,11 +135,11 @@ static void expect_params(const subject *s, adj_exec *e, const double want[N_ALL
 }
 
 /* Takes so many steps; first: expected after the first one (NULL: not looked at). */
-static void expect_steps(const subject *s, const adj_optimiser_opts *o, int steps,
+static void expect_steps(const subject *s, const adj_optimizer_opts *o, int steps,
                          const double first[N_ALL], const double last[N_ALL], const char *name)
 {
     scoped(release_exec) adj_exec *e =
-        exec_new(s->g, 1, (adj_node *[]){s->loss}, adj_optimiser(s->loss, o));
+        exec_new(s->g, 1, (adj_node *[]){s->loss}, adj_optimizer(s->loss, o));
     set_values(e, s->p, start_p);
     set_values(e, s->q, start_q);
     for (int step = 0; step < steps; step++) {
@@ -151,10 +151,10 @@ static void expect_steps(const subject *s, const adj_optimiser_opts *o, int step
     expect_params(s, e, last, name);
 }
 
-static void check(const optimiser_case *c, const adj_loss_scale *scale)
+static void check(const optimizer_case *c, const adj_loss_scale *scale)
 {
     scoped(subject_free) subject s = subject_new(0);
-    adj_optimiser_opts opts = c->opts;
+    adj_optimizer_opts opts = c->opts;
     opts.loss_scale = scale;
     expect_steps(&s, &opts, STEPS, c->first, c->last, c->name);
 }
@@ -177,10 +177,10 @@ Test(optim, steps_like_torch_whatever_the_loss_scale)
 
 /* The loss is a sum of one of p and one of q: with p frozen, q goes as in the table, and p stays
  * whatever the decay. Clipped, q's steps would be longer. */
-static void check_frozen(const optimiser_case *c, int by_list)
+static void check_frozen(const optimizer_case *c, int by_list)
 {
     scoped(subject_free) subject s = subject_new(!by_list);
-    adj_optimiser_opts o = c->opts;
+    adj_optimizer_opts o = c->opts;
     double want[N_ALL];
     o.trained = by_list ? &s.q : NULL;
     o.n_trained = by_list;
@@ -205,13 +205,13 @@ Test(optim, everything_frozen)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
     adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
-    const adj_optimiser_opts none = {.kind = ADJ_ADAM, .clip_norm = 1, .trained = &p};
-    adj_updates *u = adj_optimiser(adj_square(p), &none);
+    const adj_optimizer_opts none = {.kind = ADJ_ADAM, .clip_norm = 1, .trained = &p};
+    adj_updates *u = adj_optimizer(adj_square(p), &none);
     cr_assert_eq(adj_updates_count(u), 1);
     cr_assert_str_eq(adj_node_name(adj_updates_leaf_at(u, 0)), "adam/step");
-    const adj_optimiser_opts wrong = {.trained = &lr, .n_trained = 1};
-    cr_assert_null(adj_optimiser(adj_square(p), &wrong));
-    expect_error(g, ADJ_EARG, (const char *[]){"adj_optimiser", "trained[0]", NULL});
+    const adj_optimizer_opts wrong = {.trained = &lr, .n_trained = 1};
+    cr_assert_null(adj_optimizer(adj_square(p), &wrong));
+    expect_error(g, ADJ_EARG, (const char *[]){"adj_optimizer", "trained[0]", NULL});
 }
 
 /* As Python's fnmatch.fnmatchcase says. */
@@ -249,7 +249,7 @@ Test(optim, clipping_a_zero_gradient)
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(2));
     adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_reduce_sum(adj_scale(p, 0), (adj_axes){.n = ADJ_ALL});
-    adj_exec *e = exec_new(g, 1, &loss, adj_optimiser(loss, &(adj_optimiser_opts){.clip_norm = 1}));
+    adj_exec *e = exec_new(g, 1, &loss, adj_optimizer(loss, &(adj_optimizer_opts){.clip_norm = 1}));
     const double half = 0.5, want[] = {2, 2, 2};
 
     set_values(e, lr, &half);
@@ -285,16 +285,16 @@ Test(optim, what_is_assigned)
 }
 
 static const struct {
-    adj_optimiser_opts opts;
+    adj_optimizer_opts opts;
     const char *words[3];
 } refused[] = {
-    {{.kind = (adj_optimiser_kind)9}, {"adj_optimiser", "kind"}},
-    {{.momentum = 1}, {"adj_optimiser", "momentum"}},
-    {{.momentum = -0.1}, {"adj_optimiser", "momentum"}},
-    {{.nesterov = 1}, {"adj_optimiser", "nesterov"}},
-    {{.kind = ADJ_ADAM, .beta2 = 1}, {"adj_optimiser", "beta"}},
-    {{.weight_decay = -1}, {"adj_optimiser", "weight_decay"}},
-    {{.clip_norm = -1}, {"adj_optimiser", "clip_norm"}},
+    {{.kind = (adj_optimizer_kind)9}, {"adj_optimizer", "kind"}},
+    {{.momentum = 1}, {"adj_optimizer", "momentum"}},
+    {{.momentum = -0.1}, {"adj_optimizer", "momentum"}},
+    {{.nesterov = 1}, {"adj_optimizer", "nesterov"}},
+    {{.kind = ADJ_ADAM, .beta2 = 1}, {"adj_optimizer", "beta"}},
+    {{.weight_decay = -1}, {"adj_optimizer", "weight_decay"}},
+    {{.clip_norm = -1}, {"adj_optimizer", "clip_norm"}},
 };
 
 Test(optim, refusals)
@@ -302,7 +302,7 @@ Test(optim, refusals)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
-        cr_assert_null(adj_optimiser(adj_square(p), &refused[i].opts));
+        cr_assert_null(adj_optimizer(adj_square(p), &refused[i].opts));
         expect_error(g, ADJ_EARG, refused[i].words);
         cr_assert_null(adj_sgd(adj_square(p), 0)); /* the error is sticky */
     }
@@ -311,16 +311,16 @@ Test(optim, refusals)
 
 Test(optim, names)
 {
-    adj_optimiser_opts o = {.clip_norm = 3};
+    adj_optimizer_opts o = {.clip_norm = 3};
 
-    for (int i = 0; adj_optimiser_name_at(i) != NULL; i++)
-        cr_assert_eq(adj_optimiser_from_name(adj_optimiser_name_at(i), &o), ADJ_OK);
+    for (int i = 0; adj_optimizer_name_at(i) != NULL; i++)
+        cr_assert_eq(adj_optimizer_from_name(adj_optimizer_name_at(i), &o), ADJ_OK);
     cr_assert(o.kind == ADJ_ADAMW && o.weight_decay == 0.01 && o.clip_norm == 0);
-    cr_assert_eq(adj_optimiser_from_name("nesterov", &o), ADJ_OK);
+    cr_assert_eq(adj_optimizer_from_name("nesterov", &o), ADJ_OK);
     cr_assert(o.kind == ADJ_SGD && o.momentum == 0.9 && o.nesterov);
-    cr_assert_eq(adj_optimiser_from_name("Adam", &o), ADJ_EARG);
-    cr_assert_eq(adj_optimiser_from_name(NULL, &o), ADJ_EARG);
-    cr_assert_eq(adj_optimiser_from_name("adam", NULL), ADJ_EARG);
+    cr_assert_eq(adj_optimizer_from_name("Adam", &o), ADJ_EARG);
+    cr_assert_eq(adj_optimizer_from_name(NULL, &o), ADJ_EARG);
+    cr_assert_eq(adj_optimizer_from_name("adam", NULL), ADJ_EARG);
 }
 
 /* ---- groups of parameters ---- */
@@ -329,7 +329,7 @@ enum { GROUP_STEPS = 3 };
 
 typedef struct {
     const char *name;
-    adj_optimiser_opts opts;
+    adj_optimizer_opts opts;
     adj_param_group group[2];
     int n_group;
     double last[N_ALL];
@@ -374,7 +374,7 @@ static const group_case group_cases[] = {
 static void check_groups(const group_case *c, const adj_loss_scale *scale)
 {
     scoped(subject_free) subject s = subject_new(0);
-    adj_optimiser_opts o = c->opts;
+    adj_optimizer_opts o = c->opts;
     o.loss_scale = scale;
     o.groups = c->group;
     o.n_groups = c->n_group;
@@ -395,9 +395,9 @@ static void expect_refused(const adj_param_group *groups, int n, int freeze_q,
                            const char *const words[3])
 {
     scoped(subject_free) subject s = subject_new(0);
-    const adj_optimiser_opts o = {
+    const adj_optimizer_opts o = {
         .groups = groups, .n_groups = n, .trained = freeze_q ? &s.p : NULL, .n_trained = freeze_q};
-    cr_expect_null(adj_optimiser(s.loss, &o));
+    cr_expect_null(adj_optimizer(s.loss, &o));
     expect_error(s.g, ADJ_EARG, words);
 }
 
@@ -421,7 +421,7 @@ Test(param_groups, refusals)
 Test(optim, learning_rate)
 {
     static const struct {
-        adj_optimiser_opts o;
+        adj_optimizer_opts o;
         double usual;
     } of[] = {{{.kind = ADJ_SGD}, 0.01},
               {{.kind = ADJ_RMSPROP}, 0.001},
@@ -433,7 +433,7 @@ Test(optim, learning_rate)
             const adj_dtype dtype = wide ? ADJ_F64 : ADJ_F32;
             adj_node *p = adj_param(g, "p", dtype, (adj_shape){0}, adj_init_constant(2));
             adj_node *loss = adj_square(p);
-            const adj_updates *u = adj_optimiser(loss, &of[i].o);
+            const adj_updates *u = adj_optimizer(loss, &of[i].o);
             adj_node *lr = adj_find(g, "learning_rate");
             scoped(release_exec) adj_exec *e = exec_new(g, 2, (adj_node *[]){loss, lr}, u);
             double now = 0;

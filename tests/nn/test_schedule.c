@@ -157,7 +157,7 @@ Test(recipes, every_model_has_one)
         const adj_model *m = adj_model_at(i);
         cr_assert_not_null(m->recipe, "%s", m->name);
         adj_recipe r = adj_recipe_for(m, 10);
-        cr_expect_not_null(adj_optimiser_name(&r.optimiser), "%s", m->name);
+        cr_expect_not_null(adj_optimizer_name(&r.optimizer), "%s", m->name);
         cr_expect_not_null(adj_schedule_name_at((int)r.schedule), "%s", m->name);
         cr_expect(r.lr > 0 && r.batch > 0 && r.shift >= 0 && r.shift <= 8, "%s", m->name);
         cr_expect(r.warmup >= 0 && r.warmup <= 2.5, "%s", m->name);
@@ -168,7 +168,7 @@ Test(recipes, every_model_has_one)
         adj_node *logits = adj_model_logits(g, m, &(adj_model_opts){.training = 1});
         adj_node *loss =
             adj_loss_softmax(logits, adj_input(g, "y", ADJ_I32, (adj_shape){1, {1}}), NULL);
-        cr_expect_not_null(adj_training_updates(loss, &r.optimiser), "%s: %s", m->name,
+        cr_expect_not_null(adj_training_updates(loss, &r.optimizer), "%s: %s", m->name,
                            adj_graph_message(g));
     }
 }
@@ -216,15 +216,15 @@ Test(recipes, rates)
     cr_expect_float_eq(adj_schedule_rate(&s, 20 + 120), 0.005, 1e-15);
 }
 
-Test(recipes, optimisers_have_names)
+Test(recipes, optimizers_have_names)
 {
-    for (int i = 0; adj_optimiser_name_at(i) != NULL; i++) {
-        adj_optimiser_opts o;
-        cr_assert_eq(adj_optimiser_from_name(adj_optimiser_name_at(i), &o), ADJ_OK);
+    for (int i = 0; adj_optimizer_name_at(i) != NULL; i++) {
+        adj_optimizer_opts o;
+        cr_assert_eq(adj_optimizer_from_name(adj_optimizer_name_at(i), &o), ADJ_OK);
         o.weight_decay = 0.3;
         o.clip_norm = 2;
-        cr_expect_str_eq(adj_optimiser_name(&o), adj_optimiser_name_at(i));
+        cr_expect_str_eq(adj_optimizer_name(&o), adj_optimizer_name_at(i));
     }
-    cr_expect_null(adj_optimiser_name(&(adj_optimiser_opts){.momentum = 0.5}));
-    cr_expect_null(adj_optimiser_name(NULL));
+    cr_expect_null(adj_optimizer_name(&(adj_optimizer_opts){.momentum = 0.5}));
+    cr_expect_null(adj_optimizer_name(NULL));
 }

@@ -233,7 +233,7 @@ Test(resize, gradients_against_differences)
     }
 }
 
-/* A neighbour of weight 0 is not read: the results at the corners are the inputs there. */
+/* A neighbor of weight 0 is not read: the results at the corners are the inputs there. */
 Test(resize, nan_stays_where_it_is)
 {
     const adj_sampling s = {ADJ_BILINEAR, ADJ_ALIGN_CORNERS, ADJ_NHWC};

@@ -91,7 +91,7 @@ static int is_seen(const fault *k)
     snprintf(line, sizeof line,
              "compare --op conv2d_backprop_filter --in %s --filter %s --dtype %s "
              "--attr strides=1,%s,%s,1,dilations=1,%s,%s,1 --exact --configs naive:f64,onednn "
-             "--guard --timeout 2 --shrink 0 --neighbours 0",
+             "--guard --timeout 2 --shrink 0 --neighbors 0",
              k->in, k->filter, k->dtype, k->stride, k->stride, k->dilation, k->dilation);
     split(line, words);
     setenv("ADJOINT_QUARANTINE", "off", 1);

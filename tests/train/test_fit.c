@@ -59,7 +59,7 @@ static hand hand_new(int64_t batch, int training)
     adj_exec_opts o = {.n_fetch = 2, .fetch = fetch, .backend = "naive", .threads = 1, .seed = 3};
     if (training) {
         h.lr = adj_input(h.g, "learning_rate", ADJ_F32, (adj_shape){0});
-        o.updates = adj_training_updates(h.loss, &(adj_optimiser_opts){.momentum = 0.9});
+        o.updates = adj_training_updates(h.loss, &(adj_optimizer_opts){.momentum = 0.9});
     }
     cr_assert_eq(adj_exec_new(h.g, &o, &h.e), ADJ_OK, "%s", adj_exec_message(h.e));
     return h;

@@ -48,14 +48,14 @@ static adj_predictor *fit(const adj_dataset *train, const adj_fit_opts *o)
  * first: more than f16 holds from 2^21 on. So the first four steps are skipped, and 2^24 comes down
  * to 2^20; what is far smaller overflows no more. Three good steps double it again. */
 static const adj_loss_scale large = {.initial = 0x1p24, .interval = 3};
-static const adj_optimiser_opts with_large = {.momentum = 0.9, .loss_scale = &large};
+static const adj_optimizer_opts with_large = {.momentum = 0.9, .loss_scale = &large};
 
 Test(fit_f16, scale_follows_the_gradients)
 {
     scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0}, usual = {0};
     adj_fit_opts o = watching(&w);
-    o.optimiser = &with_large;
+    o.optimizer = &with_large;
     adj_predictor_free(fit(train, &o));
     for (int i = 0; i < STEPS * EPOCHS; i++) {
         const double before = i > 0 ? w.scale[i - 1] : 0x1p24;
@@ -92,14 +92,14 @@ Test(fit_f16, resumed_after_any_step)
     scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0};
     adj_fit_opts o = watching(&w);
-    o.optimiser = &with_large;
+    o.optimizer = &with_large;
     scoped(release_predictor) adj_predictor *whole = fit(train, &o);
     for (int stop = 1; stop < STEPS * EPOCHS; stop++) {
         scoped(folder_remove) folder f = folder_new();
         const file_name file = in_folder(&f, "checkpoint");
         watched both = {.stop = stop};
         adj_fit_opts part = watching(&both);
-        part.optimiser = &with_large;
+        part.optimizer = &with_large;
         part.checkpoint = file.s;
         adj_predictor_free(fit(train, &part));
         part.resume = 1;
@@ -122,7 +122,7 @@ Test(fit_f16, begins_anew_from_weights)
     adj_error error = {0};
     scoped(release_predictor) adj_predictor *p = fit(train, &o);
     cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
-    more.optimiser = &with_large;
+    more.optimizer = &with_large;
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&tiny_net, train, NULL, &more);
     cr_assert_eq(adj_trainer_step(t, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_trainer_progress(t).loss_scale, 0x1p23);
@@ -176,10 +176,10 @@ Test(fit_f16, refused)
     watched w = {0};
     adj_fit_opts o = watching(&w);
     o.loss_scale = 8;
-    o.optimiser = &with_large;
+    o.optimizer = &with_large;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "loss_scale, a fixed one (got 8), and the optimizer's");
-    o.optimiser = NULL;
+    o.optimizer = NULL;
     o.precision = ADJ_PRECISION_BF16;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "loss_scale, a fixed one (got 8), is for the precision f16");
@@ -190,7 +190,7 @@ Test(fit_f16, refused)
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale (got nan");
     const adj_loss_scale negative = {.interval = -5};
     o.loss_scale = 0;
-    o.optimiser = &(adj_optimiser_opts){.loss_scale = &negative};
+    o.optimizer = &(adj_optimizer_opts){.loss_scale = &negative};
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "loss_scale_interval (got -5, expected 0 to");
 

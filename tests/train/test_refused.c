@@ -104,7 +104,7 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     scoped(release_dataset) adj_dataset *d = make_data();
     const adj_net net = {.name = "mine", .build = linear_build};
     const adj_param_group groups[] = {{.pattern = "*/b"}, {.pattern = "*/w", .rate = 2}};
-    const adj_optimiser_opts one = {.weight_decay = 0.1, .groups = groups, .n_groups = 1},
+    const adj_optimizer_opts one = {.weight_decay = 0.1, .groups = groups, .n_groups = 1},
                              two = {.weight_decay = 0.1, .groups = groups, .n_groups = 2},
                              none = {.weight_decay = 0.1};
     adj_fit_opts o = {.epochs = 2,
@@ -112,13 +112,13 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
                       .backend = "naive",
                       .threads = 1,
                       .checkpoint = file.s,
-                      .optimiser = &one};
+                      .optimizer = &one};
     adj_predictor_free(tiny_fit(&net, d, NULL, &o));
     o.resume = 1;
     adj_predictor_free(tiny_fit(&net, d, NULL, &o));
-    o.optimiser = &two;
+    o.optimizer = &two;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "its entry groups differs"));
-    o.optimiser = &none;
+    o.optimizer = &none;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "(got none, expected "));
 }
 

@@ -7,7 +7,7 @@
  * y is that sum, dx some of it, each a pass (backends/direct/conv_axis.h).
  *
  * For some rows of dst at a time, a band, the rows of src that they read are copied to a scratch,
- * with zeros as padding. There the elements that 16 neighbours of dst read for a row i of taps are
+ * with zeros as padding. There the elements that 16 neighbors of dst read for a row i of taps are
  * 16 rows of memory, a fixed number of bytes apart: a tile is loaded from where they are. Two ways:
  *
  *   in rows:   src's rows as they are: j and c are contiguous, windows overlap;

@@ -1,7 +1,7 @@
 /* depthwise.h - our own depthwise convolution and its two gradients, on plain NHWC memory.
  *
  * With L = c*M lanes in a pixel of y (lane c*M + m), x is read as if each channel stood there M
- * times, and dx is summed over M neighbours at the end; between, all three directions know only
+ * times, and dx is summed over M neighbors at the end; between, all three directions know only
  * lanes, which never mix:
  *
  *   y [dst][l] = sum over taps  x [src(dst, tap)][l] * w[tap][l]

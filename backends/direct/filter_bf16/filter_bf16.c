@@ -51,7 +51,7 @@ static int fits(const adj_conv_geom *g, int64_t element)
 
 /* ---- how the work is cut ---- */
 
-/* Padding is shared by neighbours of the grid: a position behind one row's last pixel is one before
+/* Padding is shared by neighbors of the grid: a position behind one row's last pixel is one before
  * the next one's first, both zeros. Returns the axis' phases that there are taps of. */
 static ptrdiff_t set_pitch(filter_bf16_axis *a)
 {

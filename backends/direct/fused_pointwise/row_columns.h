@@ -18,7 +18,7 @@ enum { WIDE = ROW_KERNEL_WIDTH / VECTOR, IS_HALF = sizeof(T) == 2 };
 static const uint32_t UPPER = 0xffff0000;
 
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
-/* Two neighbouring columns as one number: of bf16, of f32. */
+/* Two neighboring columns as one number: of bf16, of f32. */
 typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
 typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
 

@@ -39,7 +39,7 @@ static group_norm_stats stats_of(const T *x, ptrdiff_t n, double epsilon)
     return group_norm_stats_of(t.shift, of_x.sum, of_x.product, (double)n, epsilon);
 }
 
-static void normalise(ptrdiff_t n, const T *x, group_norm_stats t, const float *gamma,
+static void normalize(ptrdiff_t n, const T *x, group_norm_stats t, const float *gamma,
                       const float *beta, T *y)
 {
 #pragma omp simd
@@ -59,7 +59,7 @@ static void forward(const adj_call *c, ptrdiff_t job, int thread)
             const group_norm_stats t = stats_of(x, p->rest, p->epsilon);
             T *y = (T *)c->out[p->y] + start;
             if (t.s > 0)
-                normalise(p->rest, x, t, gamma + first, beta + first, y);
+                normalize(p->rest, x, t, gamma + first, beta + first, y);
             else
                 wide_forward(p, x, gamma + first, beta + first, y);
         }

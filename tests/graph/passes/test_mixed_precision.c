@@ -10,7 +10,7 @@
 
 enum { BATCH = 4 };
 
-static training new_network(const char *model, const adj_optimiser_opts *o)
+static training new_network(const char *model, const adj_optimizer_opts *o)
 {
     return training_of(model, (adj_model_opts){.batch = BATCH}, o);
 }
@@ -91,7 +91,7 @@ static void check_update_types(adj_precision precision, const char *half)
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     scoped(training_free) training n =
-        new_network("lenet", &(adj_optimiser_opts){.kind = ADJ_ADAM});
+        new_network("lenet", &(adj_optimizer_opts){.kind = ADJ_ADAM});
     adj_exec_free(planned(&n, "naive", precision, f));
     fclose(f);
     const char *after = strstr(text, "after copy");

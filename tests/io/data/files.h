@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 /* 3 x 2 pixels of each kind, and what PIL reads from them. */
-static const uint8_t grey_png[] = {
+static const uint8_t gray_png[] = {
     137, 80,  78,  71,  13,  10, 26,  10,  0,   0,   0,   13, 73,  72,  68, 82,  0,   0,  0,
     3,   0,   0,   0,   2,   8,  0,   0,   0,   0,   184, 31, 57,  198, 0,  0,   0,   16, 73,
     68,  65,  84,  120, 156, 99, 200, 154, 241, 147, 73,  82, 225, 60,  0,  12,  189, 3,  6,
     76,  118, 227, 163, 0,   0,  0,   0,   73,  69,  78,  68, 174, 66,  96, 130,
 };
-static const uint8_t grey_pixels[] = {
+static const uint8_t gray_pixels[] = {
     106, 152, 249, 131, 184, 200,
 };
 static const uint8_t rgb_png[] = {
@@ -152,7 +152,7 @@ static const uint8_t turned[8][18] = {
     {30, 196, 70, 60, 158, 55, 125, 116, 57, 155, 79, 43, 191, 57, 48, 225, 23, 35},
     {60, 158, 55, 30, 196, 70, 155, 79, 43, 125, 116, 57, 225, 23, 35, 191, 57, 48},
 };
-static const uint8_t grey_jpeg[] = {
+static const uint8_t gray_jpeg[] = {
     255, 216, 255, 224, 0,   16,  74,  70,  73,  70,  0,   1,   1,  0,   0,   1,  0,   1,  0,
     0,   255, 219, 0,   67,  0,   2,   1,   1,   1,   1,   1,   2,  1,   1,   1,  2,   2,  2,
     2,   2,   4,   3,   2,   2,   2,   2,   5,   4,   4,   3,   4,  6,   5,   6,  6,   6,  5,
@@ -165,7 +165,7 @@ static const uint8_t grey_jpeg[] = {
     226, 52,  85,  162, 130, 143, 140, 197, 155, 112, 217, 186, 76, 245, 73,  4,  56,  59, 2,
     16,  129, 185, 188, 2,   130, 61,  0,   87,  255, 217,
 };
-static const uint8_t grey_jpeg_pixels[] = {
+static const uint8_t gray_jpeg_pixels[] = {
     10, 60, 118, 198, 220, 252,
 };
 static const uint8_t cmyk_jpeg[] = {

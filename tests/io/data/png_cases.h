@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static const uint8_t png16_grey_interlaced[] = {
+static const uint8_t png16_gray_interlaced[] = {
     137, 80,  78,  71,  13,  10,  26,  10,  0,   0,   0,   13,  73,  72,  68,  82,  0,   0,   0,
     9,   0,   0,   0,   7,   16,  0,   0,   0,   1,   216, 103, 212, 105, 0,   0,   0,   151, 73,
     68,  65,  84,  120, 156, 1,   140, 0,   115, 255, 0,   23,  106, 43,  253, 0,   187, 184, 0,
@@ -19,7 +19,7 @@ static const uint8_t png16_grey_interlaced[] = {
     7,   123, 248, 44,  171, 30,  33,  89,  123, 181, 79,  80,  176, 215, 37,  28,  20,  172, 132,
     61,  25,  157, 228, 229, 134, 0,   0,   0,   0,   73,  69,  78,  68,  174, 66,  96,  130,
 };
-static const float png16_grey_interlaced_pixels[] = {
+static const float png16_gray_interlaced_pixels[] = {
     23.323f,  6.568f,   44.798f,  229.615f, 186.988f, 99.393f,  152.405f, 98.696f,  43.817f,
     74.284f,  118.327f, 170.751f, 91.615f,  197.887f, 221.673f, 154.977f, 243.514f, 252.661f,
     232.965f, 245.619f, 246.708f, 249.389f, 5.630f,   25.455f,  77.665f,  14.047f,  240.377f,
@@ -110,7 +110,7 @@ static const float png8_gamma_22727_pixels[] = {
     64,  199, 218, 181, 160, 78,  122, 211, 26,  3,   165, 21,  110, 244, 122,
     151, 237, 76,  18,  34,  92,  6,   198, 147, 60,  205, 118, 231, 255, 109,
 };
-static const uint8_t png8_grey_gamma[] = {
+static const uint8_t png8_gray_gamma[] = {
     137, 80,  78,  71,  13,  10,  26, 10,  0,   0,   0,   13,  73, 72,  68,  82,  0,   0,
     0,   5,   0,   0,   0,   4,   8,  0,   0,   0,   0,   99,  88, 170, 156, 0,   0,   0,
     4,   103, 65,  77,  65,  0,   1,  134, 160, 49,  232, 150, 95, 0,   0,   0,   32,  73,
@@ -118,7 +118,7 @@ static const uint8_t png8_grey_gamma[] = {
     67,  173, 213, 189, 169, 111, 24, 24,  148, 125, 69,  93,  0,  101, 148, 8,   55,  105,
     170, 83,  14,  0,   0,   0,   0,  73,  69,  78,  68,  174, 66, 96,  130,
 };
-static const float png8_grey_gamma_pixels[] = {
+static const float png8_gray_gamma_pixels[] = {
     39, 64, 60, 140, 168, 121, 4, 42, 245, 228, 125, 58, 222, 149, 236, 0, 35, 77, 21, 68,
 };
 
@@ -131,15 +131,15 @@ typedef struct {
 } png_case;
 
 static const png_case png_cases[] = {
-    {"png16_grey_interlaced", png16_grey_interlaced, sizeof png16_grey_interlaced, 7, 9, 1,
-     png16_grey_interlaced_pixels},
+    {"png16_gray_interlaced", png16_gray_interlaced, sizeof png16_gray_interlaced, 7, 9, 1,
+     png16_gray_interlaced_pixels},
     {"png16_rgb_interlaced", png16_rgb_interlaced, sizeof png16_rgb_interlaced, 7, 9, 3,
      png16_rgb_interlaced_pixels},
     {"png8_gamma_100000", png8_gamma_100000, sizeof png8_gamma_100000, 4, 5, 3,
      png8_gamma_100000_pixels},
     {"png8_gamma_22727", png8_gamma_22727, sizeof png8_gamma_22727, 4, 5, 3,
      png8_gamma_22727_pixels},
-    {"png8_grey_gamma", png8_grey_gamma, sizeof png8_grey_gamma, 4, 5, 1, png8_grey_gamma_pixels},
+    {"png8_gray_gamma", png8_gray_gamma, sizeof png8_gray_gamma, 4, 5, 1, png8_gray_gamma_pixels},
 };
 
 #endif

@@ -158,7 +158,7 @@ Test(augment, cutout)
         int side;
         struct {
             int h, w;
-        } centre[8];
+        } center[8];
     } cases[] = {{0, 1, {{2, 8}, {4, 6}, {2, 0}, {0, 4}, {1, 8}, {0, 0}, {0, 8}, {0, 1}}},
                  {0, 3, {{2, 8}, {4, 6}, {2, 0}, {0, 4}, {1, 8}, {0, 0}, {0, 8}, {0, 1}}},
                  {1, 4, {{1, 0}, {3, 1}, {0, 8}, {5, 3}, {2, 4}, {5, 8}, {5, 5}, {4, 2}}},
@@ -173,8 +173,8 @@ Test(augment, cutout)
             for (int h = 0; h < H; h++)
                 for (int w = 0; w < W; w++)
                     for (int c = 0; c < C; c++, at++) {
-                        int below = h - (cases[i].centre[k].h - side / 2);
-                        int right = w - (cases[i].centre[k].w - side / 2);
+                        int below = h - (cases[i].center[k].h - side / 2);
+                        int right = w - (cases[i].center[k].w - side / 2);
                         int inside = below >= 0 && below < side && right >= 0 && right < side;
                         cr_assert_eq(*at, inside ? 0 : pixel(d, k, h, w, c), "case %zu, image %d",
                                      i, k);

@@ -84,7 +84,7 @@ Test(broken, of_the_training_part)
     put_in(&f, "a/1.png", rgb_png, sizeof rgb_png - 20);
     put_in(&f, "a/2.png", rgb_png, sizeof rgb_png);
     put_in(&f, "b/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "b/2.png", grey_png, 20);
+    put_in(&f, "b/2.png", gray_png, 20);
     for (int threads = 1; threads <= 3; threads++) {
         omp_set_num_threads(threads);
         adj_dataset_free(open_part(&f, ADJ_TRAIN, NULL, ADJ_EIO));

@@ -10,7 +10,7 @@
 
 enum { ROOM = 64 };
 
-static const adj_image_opts grey = {.h = 2, .w = 3, .c = 1}, colour = {.h = 2, .w = 3, .c = 3};
+static const adj_image_opts gray = {.h = 2, .w = 3, .c = 1}, color = {.h = 2, .w = 3, .c = 3};
 
 /* off: 0, or the rounding of Pillow where alpha is laid over a background. */
 static void expect_near(const char *name, const float *got, const uint8_t *expected, size_t n,
@@ -39,7 +39,7 @@ Test(image, kinds_of_png)
 {
     static const uint8_t bits[] = {0, 255, 255, 255, 0, 255};
     static const file_case cases[] = {
-        {"grey", grey_png, sizeof grey_png, grey_pixels, 1, {0}},
+        {"gray", gray_png, sizeof gray_png, gray_pixels, 1, {0}},
         {"rgb", rgb_png, sizeof rgb_png, rgb_pixels, 3, {0}},
         {"rgba", rgba_png, sizeof rgba_png, rgba_pixels, 4, {9, 9, 9}},
         {"rgba over black", rgba_png, sizeof rgba_png, rgba_over_black, 3, {0}},
@@ -53,7 +53,7 @@ Test(image, kinds_of_png)
          3,
          {0}},
         {"one bit", bit_png, sizeof bit_png, bits, 1, {0}},
-        {"gray jpeg", grey_jpeg, sizeof grey_jpeg, grey_jpeg_pixels, 1, {0}},
+        {"gray jpeg", gray_jpeg, sizeof gray_jpeg, gray_jpeg_pixels, 1, {0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const file_case *c = &cases[i];
@@ -111,12 +111,12 @@ Test(image, kinds_of_webp)
 Test(image, channels_converted)
 {
     float got[ROOM];
-    cr_assert_eq(adj_image_decode(rgb_png, sizeof rgb_png, "", &grey, got, NULL, NULL), ADJ_OK);
+    cr_assert_eq(adj_image_decode(rgb_png, sizeof rgb_png, "", &gray, got, NULL, NULL), ADJ_OK);
     for (int i = 0; i < 6; i++)
         cr_expect_float_eq(got[i], rgb_luma[i], 1e-4, "%g, expected %g", got[i], rgb_luma[i]);
-    cr_assert_eq(adj_image_decode(grey_png, sizeof grey_png, "", &colour, got, NULL, NULL), ADJ_OK);
+    cr_assert_eq(adj_image_decode(gray_png, sizeof gray_png, "", &color, got, NULL, NULL), ADJ_OK);
     for (int i = 0; i < 18; i++)
-        cr_expect_eq(got[i], grey_pixels[i / 3]);
+        cr_expect_eq(got[i], gray_pixels[i / 3]);
 }
 
 /* The JPEG with a segment of EXIF behind its first two bytes; big: the order of its bytes. */
@@ -161,7 +161,7 @@ static void expect_refused_when_cut(const uint8_t *file, size_t size, size_t who
         float got[ROOM];
         adj_error error = {0};
         memcpy(part, file, n);
-        cr_expect_eq(adj_image_decode(part, n, "photo.x", &colour, got, NULL, &error), ADJ_EIO,
+        cr_expect_eq(adj_image_decode(part, n, "photo.x", &color, got, NULL, &error), ADJ_EIO,
                      "%zu of %zu", n, size);
         cr_expect(error.status == ADJ_EIO && strstr(error.message, "photo.x") != NULL &&
                       strstr(error.message, "size") == NULL,
@@ -185,7 +185,7 @@ static void expect_message(const void *bytes, size_t n, const char *word)
 {
     float got[ROOM];
     adj_error error = {0};
-    cr_expect_eq(adj_image_decode(bytes, n, "a.png", &colour, got, NULL, &error), ADJ_EIO);
+    cr_expect_eq(adj_image_decode(bytes, n, "a.png", &color, got, NULL, &error), ADJ_EIO);
     cr_expect_not_null(strstr(error.message, word), "no %s in: %s", word, error.message);
 }
 
@@ -217,9 +217,9 @@ Test(image, refused)
     cr_expect_not_null(strstr(error.message, "a.png: size (got 2x3, expected 3x3)"), "%s",
                        error.message);
     cr_expect_eq(adj_image_decode(rgb_png, sizeof rgb_png, "", NULL, got, NULL, NULL), ADJ_EARG);
-    cr_expect_eq(adj_image_decode(NULL, 3, "", &grey, got, NULL, NULL), ADJ_EARG);
-    cr_expect_eq(adj_image_read("no such file.png", &grey, got, NULL, &error), ADJ_EIO);
+    cr_expect_eq(adj_image_decode(NULL, 3, "", &gray, got, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_image_read("no such file.png", &gray, got, NULL, &error), ADJ_EIO);
     cr_expect_not_null(strstr(error.message, "no such file.png: No such file"), "%s",
                        error.message);
-    cr_expect_eq(adj_image_read(NULL, &grey, got, NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_image_read(NULL, &gray, got, NULL, NULL), ADJ_EARG);
 }

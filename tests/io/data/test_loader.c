@@ -46,7 +46,7 @@ static void expect_adj_batch(const adj_dataset *d, const adj_loader_opts *o, int
 Test(loader, is_adj_batch)
 {
     scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C),
-                                        *grey = new_dataset(N, H, W, 1);
+                                        *gray = new_dataset(N, H, W, 1);
 
     for (int threads = 0; threads < 3; threads++) {
         adj_loader_opts o = {.batch = BATCH, .threads = threads, .seed = 9, .shuffle = 1};
@@ -56,9 +56,9 @@ Test(loader, is_adj_batch)
         o.h = 16, o.w = 4;
         expect_adj_batch(d, &o, 16, 4, C);
         o.c = 3;
-        expect_adj_batch(grey, &o, 16, 4, 3);
+        expect_adj_batch(gray, &o, 16, 4, 3);
         o.batch = N; /* an epoch in one batch, and in less than one */
-        expect_adj_batch(grey, &o, 16, 4, 3);
+        expect_adj_batch(gray, &o, 16, 4, 3);
         o.batch = 2 * N + 1;
         expect_adj_batch(d, &o, 16, 4, C);
     }

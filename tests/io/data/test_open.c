@@ -525,11 +525,11 @@ Test(open, folder_of_classes)
     cr_expect_eq(d->resized, 3);
     adj_dataset_free(d);
 
-    put_in(&f, "b/y.png", grey_png, sizeof grey_png);
+    put_in(&f, "b/y.png", gray_png, sizeof gray_png);
     d = open_part(f.path, ADJ_TRAIN, NULL); /* three in color, one gray */
     cr_expect(d->c == 3 && d->recolored == 1);
     for (int i = 0; i < 18; i++)
-        expected[i] = grey_pixels[i / 3];
+        expected[i] = gray_pixels[i / 3];
     expect_floats(d, 3, expected, 18);
     adj_dataset_free(d);
     d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 1});
@@ -608,7 +608,7 @@ Test(open, folder_of_parts)
     scoped(folder_remove) folder f = folder_new();
     put_in(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
     put_in(&f, "train/b/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "test/b/1.png", grey_png, sizeof grey_png);
+    put_in(&f, "test/b/1.png", gray_png, sizeof gray_png);
     put_in(&f, "val/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 0.5});
     cr_expect_eq(d->n, 2, "there is a validation part: nothing is split");

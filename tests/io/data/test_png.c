@@ -8,10 +8,10 @@
 #include "adjoint_data.h"
 #include "io/data/png_cases.h"
 
-enum { MAX_SIDE = 9, PALETTE = 200, GREY = 0, RGB = 2, INDEXED = 3, GREY_ALPHA = 4, RGBA = 6 };
+enum { MAX_SIDE = 9, PALETTE = 200, GRAY = 0, RGB = 2, INDEXED = 3, GRAY_ALPHA = 4, RGBA = 6 };
 
 typedef struct {
-    int h, w, depth, colour;
+    int h, w, depth, color;
     int interlaced, transparent; /* Adam7; with a chunk tRNS */
 } kind;
 
@@ -19,7 +19,7 @@ typedef struct {
 
 static int stored_channels(const kind *k)
 {
-    return k->colour == RGB ? 3 : k->colour == RGBA ? 4 : k->colour == GREY_ALPHA ? 2 : 1;
+    return k->color == RGB ? 3 : k->color == RGBA ? 4 : k->color == GRAY_ALPHA ? 2 : 1;
 }
 
 static unsigned scatter(unsigned i)
@@ -32,9 +32,9 @@ static unsigned scatter(unsigned i)
 static unsigned sample(const kind *k, int y, int x, int c)
 {
     unsigned all = (1u << k->depth) - 1, v = scatter((unsigned)((y * MAX_SIDE + x) * 4 + c)) & all;
-    if (k->colour == INDEXED && v >= PALETTE)
+    if (k->color == INDEXED && v >= PALETTE)
         return v - PALETTE;
-    return k->transparent && (y + x) % 3 == 0 && k->colour != INDEXED ? 1 : v; /* tRNS's key */
+    return k->transparent && (y + x) % 3 == 0 && k->color != INDEXED ? 1 : v; /* tRNS's key */
 }
 
 static uint8_t palette(unsigned index, int c)
@@ -46,17 +46,17 @@ static uint8_t palette(unsigned index, int c)
 static void expected_pixel(const kind *k, int y, int x, float rgba[4])
 {
     const float scale = 255 / (float)((1u << k->depth) - 1);
-    const int n = stored_channels(k), is_grey = k->colour == GREY || k->colour == GREY_ALPHA;
+    const int n = stored_channels(k), is_gray = k->color == GRAY || k->color == GRAY_ALPHA;
     int is_key = k->transparent;
     for (int c = 0; c < 3; c++) {
-        unsigned v = sample(k, y, x, is_grey || k->colour == INDEXED ? 0 : c);
+        unsigned v = sample(k, y, x, is_gray || k->color == INDEXED ? 0 : c);
         is_key &= v == 1;
-        rgba[c] = k->colour == INDEXED ? palette(v, c)
-                  : k->depth == 16     ? (float)v / 257
-                                       : (float)v * scale;
+        rgba[c] = k->color == INDEXED ? palette(v, c)
+                  : k->depth == 16    ? (float)v / 257
+                                      : (float)v * scale;
     }
-    rgba[3] = is_key && k->colour != INDEXED ? 0 : 255;
-    if (k->transparent && k->colour == INDEXED)
+    rgba[3] = is_key && k->color != INDEXED ? 0 : 255;
+    if (k->transparent && k->color == INDEXED)
         rgba[3] = palette(sample(k, y, x, 0), 3);
     if (n == 2 || n == 4)
         rgba[3] = k->depth == 16 ? (float)sample(k, y, x, n - 1) / 257
@@ -128,41 +128,41 @@ static void put_pixels(file *f, const kind *k)
 
 static void put_palette(file *f, const kind *k)
 {
-    uint8_t colours[3 * PALETTE], alpha[PALETTE];
+    uint8_t colors[3 * PALETTE], alpha[PALETTE];
     unsigned n = k->depth == 8 ? PALETTE : 1u << k->depth;
     for (unsigned i = 0; i < n; i++) {
         for (int c = 0; c < 3; c++)
-            colours[3 * i + (unsigned)c] = palette(i, c);
+            colors[3 * i + (unsigned)c] = palette(i, c);
         alpha[i] = palette(i, 3);
     }
-    put_chunk(f, "PLTE", colours, 3 * n);
+    put_chunk(f, "PLTE", colors, 3 * n);
     if (k->transparent)
         put_chunk(f, "tRNS", alpha, n);
 }
 
 /* Writes a whole file. Chunks about the meaning of colors change nothing, and may be wrong. */
-static void write_png(const kind *k, int with_colour_chunks, file *f)
+static void write_png(const kind *k, int with_color_chunks, file *f)
 {
     file head = {.n = 0};
     *f = (file){{137, 'P', 'N', 'G', 13, 10, 26, 10}, 8};
     put_number(&head, (unsigned)k->w, 4);
     put_number(&head, (unsigned)k->h, 4);
     head.bytes[head.n++] = (uint8_t)k->depth;
-    head.bytes[head.n++] = (uint8_t)k->colour;
+    head.bytes[head.n++] = (uint8_t)k->color;
     put_number(&head, (unsigned)k->interlaced, 3);
     put_chunk(f, "IHDR", head.bytes, head.n);
-    if (with_colour_chunks) {
+    if (with_color_chunks) {
         put_chunk(f, "gAMA", (const uint8_t[]){0, 1, 0x86, 0xa0}, 4); /* 1.0 */
         put_chunk(f, "cHRM",
                   "\0\0z&\0\0\x80\x84\0\0\xfa\0\0\0\x80\xe8\0\0u0\0\0\xea`\0\0:\x98\0\0\x17p", 32);
         put_chunk(f, "iCCP", "profile\0\0no deflate stream", 26);
         put_chunk(f, "sBIT", "\x03\x03\x03\x03",
-                  (size_t)(k->colour == INDEXED ? 3 : stored_channels(k)));
+                  (size_t)(k->color == INDEXED ? 3 : stored_channels(k)));
     }
-    if (k->colour == INDEXED)
+    if (k->color == INDEXED)
         put_palette(f, k);
     else if (k->transparent)
-        put_chunk(f, "tRNS", "\0\1\0\1\0\1", k->colour == RGB ? 6 : 2);
+        put_chunk(f, "tRNS", "\0\1\0\1\0\1", k->color == RGB ? 6 : 2);
     put_pixels(f, k);
     put_chunk(f, "IEND", NULL, 0);
 }
@@ -178,18 +178,18 @@ static void decode(const kind *k, const file *f, int64_t channels, float *got)
     char name[80];
 
     snprintf(name, sizeof name, "%dx%d depth %d color %d interlaced %d tRNS %d", k->h, k->w,
-             k->depth, k->colour, k->interlaced, k->transparent);
+             k->depth, k->color, k->interlaced, k->transparent);
     memcpy(o.background, background, sizeof background);
     cr_assert_eq(adj_image_decode(f->bytes, f->n, name, &o, got, &resized, &error), ADJ_OK, "%s",
                  error.message);
     cr_expect_eq(resized, 0);
 }
 
-static void expect_kind(const kind *k, int with_colour_chunks)
+static void expect_kind(const kind *k, int with_color_chunks)
 {
     float rgba[4 * MAX_SIDE * MAX_SIDE], rgb[3 * MAX_SIDE * MAX_SIDE], expected[4];
     file f;
-    write_png(k, with_colour_chunks, &f);
+    write_png(k, with_color_chunks, &f);
     decode(k, &f, 4, rgba);
     decode(k, &f, 3, rgb);
     for (int y = 0; y < k->h; y++)
@@ -200,12 +200,12 @@ static void expect_kind(const kind *k, int with_colour_chunks)
                 cr_assert_eq(rgba[4 * i + c], expected[c],
                              "depth %d color %d interlaced %d tRNS %d: pixel (%d, %d)[%d]: %.9g, "
                              "expected %.9g",
-                             k->depth, k->colour, k->interlaced, k->transparent, y, x, c,
+                             k->depth, k->color, k->interlaced, k->transparent, y, x, c,
                              rgba[4 * i + c], expected[c]);
-            const int is_grey = k->colour == GREY || k->colour == GREY_ALPHA;
+            const int is_gray = k->color == GRAY || k->color == GRAY_ALPHA;
             for (int c = 0; c < 3; c++) {
                 /* (10, 20, 30) has luma 18.15, whose nearest whole number is under a gray image */
-                const float under = is_grey ? 18 : (float)(10 * c + 10), a = expected[3];
+                const float under = is_gray ? 18 : (float)(10 * c + 10), a = expected[3];
                 const float over = (a * expected[c] + (255 - a) * under) / 255;
                 cr_assert_float_eq(rgb[3 * i + c], over, 1e-3);
             }
@@ -215,11 +215,11 @@ static void expect_kind(const kind *k, int with_colour_chunks)
 Test(png, every_kind)
 {
     static const struct {
-        int colour, depths, may_be_transparent; /* depths: their sum */
-    } types[] = {{GREY, 1 + 2 + 4 + 8 + 16, 1},
+        int color, depths, may_be_transparent; /* depths: their sum */
+    } types[] = {{GRAY, 1 + 2 + 4 + 8 + 16, 1},
                  {RGB, 8 + 16, 1},
                  {INDEXED, 1 + 2 + 4 + 8, 1},
-                 {GREY_ALPHA, 8 + 16, 0},
+                 {GRAY_ALPHA, 8 + 16, 0},
                  {RGBA, 8 + 16, 0}};
     static const int sizes[][2] = {{7, 9}, {1, 1}, {3, 5}, {9, 1}, {8, 8}};
     int n = 0;
@@ -228,8 +228,8 @@ Test(png, every_kind)
         for (int depth = 1; depth <= 16; depth *= 2)
             for (int variant = 0; variant < 4 && (types[i].depths & depth) != 0; variant++)
                 for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-                    const kind k = {sizes[s][0],     sizes[s][1], depth,
-                                    types[i].colour, variant & 1, variant >> 1};
+                    const kind k = {sizes[s][0],    sizes[s][1], depth,
+                                    types[i].color, variant & 1, variant >> 1};
                     if (k.transparent && !types[i].may_be_transparent)
                         continue;
                     expect_kind(&k, 0);

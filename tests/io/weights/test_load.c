@@ -101,7 +101,7 @@ static adj_exec *trainer(adj_graph *g, uint64_t seed)
     adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss =
         adj_reduce_sum(adj_square(adj_layer_dense(x, "fc", 2, NULL)), (adj_axes){.n = ADJ_ALL});
-    adj_updates *u = adj_training_updates(loss, &(adj_optimiser_opts){.momentum = 0.9});
+    adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
     const adj_exec_opts o = {
         .n_fetch = 1, .fetch = &loss, .updates = u, .backend = "naive", .seed = seed};
     const float ones[3] = {1, 1, 1}, rate = 0.01F;

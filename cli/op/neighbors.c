@@ -1,4 +1,4 @@
-/* neighbours.c - see variants.h. Kernels work in blocks of 8, 16, 32 or 64 channels and share
+/* neighbors.c - see variants.h. Kernels work in blocks of 8, 16, 32 or 64 channels and share
  * images among threads: shapes beside these sizes reach the code that full blocks do not. Rows of
  * 16 pixels are blocks, too: some kernels take narrower ones otherwise. */
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { EDGE = 17, MAX_SIDE = 64, MAX_CHANNELS = 96 };
 
-/* What a neighbour has in place of the op's own sizes; 0: the same. */
+/* What a neighbor has in place of the op's own sizes; 0: the same. */
 typedef struct {
     int64_t images, side, channels, outputs;
     int other_strides; /* 2 for 1, and 1 for what is more */
@@ -71,7 +71,7 @@ static void move_array(op_line *l, const sizes *s)
         set(&l->filter.dim[1 - l->filter_inner], s->outputs, MAX_CHANNELS);
 }
 
-int op_neighbour(const adj_node *n, int i, op_text *t)
+int op_neighbor(const adj_node *n, int i, op_text *t)
 {
     op_line l;
     if (i >= (int)(sizeof around / sizeof *around) || !op_line_of(n, &l))

@@ -1,4 +1,4 @@
-/* test_op_neighbours.c - a kernel that is wrong for more than eight images, or for channels that
+/* test_op_neighbors.c - a kernel that is wrong for more than eight images, or for channels that
  * fill no block of eight, is right for an op's own shape and found by the shapes around it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static const adj_backend edges = {.version = ADJ_VERSION,
                                   .kernels = kernels};
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(op_neighbours, .init = plan_as_usual);
+TestSuite(op_neighbors, .init = plan_as_usual);
 
 static int is_right(adj_graph *g, adj_node *y)
 {
@@ -66,14 +66,14 @@ static void expect_found(const op_args *args)
     adj_node *y = op_args_build(args, g, &error);
     cr_assert_not_null(y, "%s", error.message);
     cr_expect(is_right(g, y), "%s", args->op);
-    for (int i = 0; op_neighbour(y, i, &text) && !found; i++)
+    for (int i = 0; op_neighbor(y, i, &text) && !found; i++)
         if (op_is_possible(&text.args))
             found = !is_right(g, op_args_build(&text.args, g, NULL));
     cr_expect(found, "%s, fault %d", args->op, (int)planted);
     adj_graph_free(g);
 }
 
-Test(op_neighbours, find_what_is_wrong_beside_an_ops_own_shape)
+Test(op_neighbors, find_what_is_wrong_beside_an_ops_own_shape)
 {
     static const op_args ops[] = {{.op = "conv2d", .in = "2,6,6,8", .filter = "3,3,8,16"},
                                   {.op = "max_pool", .in = "2,6,6,8", .attr = "ksize=1,2,2,1"},

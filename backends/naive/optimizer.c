@@ -1,4 +1,4 @@
-/* optimiser.c - the elementwise updates; see ops/optimiser.c for the formulas. The result may be
+/* optimizer.c - the elementwise updates; see ops/optimizer.c for the formulas. The result may be
  * operand 0's own buffer: element i is read before it is written. */
 #include <math.h>
 

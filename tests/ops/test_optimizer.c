@@ -1,4 +1,4 @@
-/* test_optimiser.c - the pieces of optimizers against the formulas, and composed into SGD and Adam
+/* test_optimizer.c - the pieces of optimizers against the formulas, and composed into SGD and Adam
  * against PyTorch's numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -26,7 +26,7 @@ static adj_node *scalar(fixture *f, adj_dtype dtype, double value)
 }
 
 /* The formulas of adjoint.h, over enough elements for several threads. */
-Test(optimiser, reference)
+Test(optimizer, reference)
 {
     enum { N = 20011 };
     for (int d = 0; d < DTYPES; d++) {
@@ -56,7 +56,7 @@ Test(optimiser, reference)
     }
 }
 
-Test(optimiser, numbers)
+Test(optimizer, numbers)
 {
     for (int d = 0; d < DTYPES; d++) {
         adj_dtype t = dtypes[d];
@@ -110,7 +110,7 @@ static adj_node *zeros(adj_graph *g, const char *name)
 }
 
 /* PyTorch 1.13: SGD(lr=0.1, momentum=0.9, weight_decay=0.01). */
-Test(optimiser, sgd_as_pytorch)
+Test(optimizer, sgd_as_pytorch)
 {
     adj_node *gradient, *p = begin(&gradient);
     adj_graph *g = adj_node_graph(p);
@@ -123,7 +123,7 @@ Test(optimiser, sgd_as_pytorch)
 }
 
 /* PyTorch 1.13: Adam and AdamW(lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.02). */
-Test(optimiser, adam_as_pytorch)
+Test(optimizer, adam_as_pytorch)
 {
     const double want[2][3] = {{0.712296395034, -1.7120157756, 0.205071990286},
                                {0.706905138679, -1.70063729777, 0.202673186282}};
@@ -148,7 +148,7 @@ Test(optimiser, adam_as_pytorch)
 }
 
 /* An update is no function to differentiate; a counter is a constant. */
-Test(optimiser, no_gradient)
+Test(optimizer, no_gradient)
 {
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *p = given_random(&f, ADJ_F32, (adj_shape){1, {3}}, 0, 1), *dp;
@@ -157,7 +157,7 @@ Test(optimiser, no_gradient)
     expect_error(f.g, ADJ_ENOGRAD, (const char *[]){"ema", NULL});
 }
 
-Test(optimiser, refused)
+Test(optimizer, refused)
 {
     const char *const words[][4] = {
         {"momentum", "shape", "[4]"}, {"sgd_step", "lr", "scalar"}, {"sgd_step", "lr", "f32"},

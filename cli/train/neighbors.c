@@ -1,11 +1,11 @@
-/* neighbours.c - see neighbours.h. */
+/* neighbors.c - see neighbors.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "neighbours.h"
+#include "neighbors.h"
 
 /* The columns behind a processor's name (proc(5)); guests are part of the first two. */
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, N_COLUMN };
@@ -60,7 +60,7 @@ cpu_times cpu_times_now(void)
     return t;
 }
 
-double cpu_neighbours(const cpu_times *from, const cpu_times *to)
+double cpu_neighbors(const cpu_times *from, const cpu_times *to)
 {
     const double passed = to->at - from->at;
     const double others = (to->busy - from->busy) - (to->own - from->own);

@@ -1,8 +1,8 @@
-/* neighbours.h - how busy other processes keep the processors that this one may use. A step waits
- * for its slowest thread: beside busy neighbours fewer threads, or such that do not spin, are
+/* neighbors.h - how busy other processes keep the processors that this one may use. A step waits
+ * for its slowest thread: beside busy neighbors fewer threads, or such that do not spin, are
  * faster. */
-#ifndef CLI_TRAIN_NEIGHBOURS_H
-#define CLI_TRAIN_NEIGHBOURS_H
+#ifndef CLI_TRAIN_NEIGHBORS_H
+#define CLI_TRAIN_NEIGHBORS_H
 
 #include <sched.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef struct {
 
 cpu_times cpu_times_now(void);
 /* The processors that others took on average between the two; 0: none, or that is not known. */
-double cpu_neighbours(const cpu_times *from, const cpu_times *to);
+double cpu_neighbors(const cpu_times *from, const cpu_times *to);
 
 enum { ADVICE_TEXT = 240 };
 /* Writes a note while other processes keep so many of the processors busy: fewer threads may be

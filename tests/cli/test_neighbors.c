@@ -1,8 +1,8 @@
-/* test_neighbours.c - what other processes took of the processors, by /proc/stat's columns. */
+/* test_neighbors.c - what other processes took of the processors, by /proc/stat's columns. */
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cli/train/neighbours.h"
+#include "cli/train/neighbors.h"
 
 static double busy(const char *text, int first, int last)
 {
@@ -18,7 +18,7 @@ static double busy(const char *text, int first, int last)
 
 /* user 100, nice 20, system 30, irq 4, softirq 5, steal 600, in hundredths; idle and iowait are not
  * busy, and guests are user's and nice's already. */
-Test(neighbours, columns)
+Test(neighbors, columns)
 {
     static const char text[] = "cpu  1 2 3 4 5 6 7 8 9 10\n"
                                "cpu0 100 20 30 7000 800 4 5 600 50 10\n"
@@ -34,19 +34,19 @@ Test(neighbours, columns)
     cr_expect_float_eq(busy("cpu0 x\n", 0, 0), 0, 0);
 }
 
-Test(neighbours, what_others_took)
+Test(neighbors, what_others_took)
 {
     const cpu_times from = {10, 100, 20}, to = {14, 107, 24}, unknown = {14, -1, 24};
-    cr_expect_float_eq(cpu_neighbours(&from, &to), 0.75, 1e-12);
-    cr_expect_eq(cpu_neighbours(&from, &from), 0);
-    cr_expect_eq(cpu_neighbours(&from, &unknown), 0);
-    cr_expect_eq(cpu_neighbours(&unknown, &to), 0);
+    cr_expect_float_eq(cpu_neighbors(&from, &to), 0.75, 1e-12);
+    cr_expect_eq(cpu_neighbors(&from, &from), 0);
+    cr_expect_eq(cpu_neighbors(&from, &unknown), 0);
+    cr_expect_eq(cpu_neighbors(&unknown, &to), 0);
     const cpu_times alone = {14, 103, 24}; /* clocks differ a little */
-    cr_expect_eq(cpu_neighbours(&from, &alone), 0);
+    cr_expect_eq(cpu_neighbors(&from, &alone), 0);
 }
 
 /* This process alone takes time: its own is not others'. */
-Test(neighbours, here)
+Test(neighbors, here)
 {
     const cpu_times from = cpu_times_now();
     cr_expect(from.at > 0 && (from.busy > 0 || from.busy == -1) && from.own >= 0);
@@ -58,7 +58,7 @@ Test(neighbours, here)
 }
 
 /* OMP_WAIT_POLICY is no advice where the environment sets it. */
-Test(neighbours, advice)
+Test(neighbors, advice)
 {
     char text[ADVICE_TEXT];
     unsetenv("OMP_WAIT_POLICY");

@@ -1,4 +1,4 @@
-/* optimiser.c - the elementwise pieces that optimizers are made of: each computes the next value of
+/* optimizer.c - the elementwise pieces that optimizers are made of: each computes the next value of
  * a parameter or of an optimizer's state, which the executor commits after the run.
  *
  *   momentum   mu*v + g + decay*p
