@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* Of a clock that only goes forward. */
+/* Seconds of the monotonic clock. */
 static inline double seconds_now(void)
 {
     struct timespec t;

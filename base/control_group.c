@@ -6,7 +6,8 @@
 
 enum { LINE = 4096 };
 
-/* True if the controller is one of a list "cpu,cpuacct". Version 2 has the empty list. */
+/* True if the comma-separated list, such as "cpu,cpuacct", names the controller. The list of
+ * version 2 is empty and matches "". */
 static int has_controller(const char *list, const char *controller)
 {
     const size_t n = strlen(controller);
@@ -20,7 +21,8 @@ static int has_controller(const char *list, const char *controller)
     }
 }
 
-/* Returns the path "/a/b" of a line "4:cpu,cpuacct:/a/b", or NULL if it is of another hierarchy. */
+/* Returns the path "/a/b" of a line "4:cpu,cpuacct:/a/b", or NULL if the line is of another
+ * hierarchy. */
 static char *path_in(char *line, const char *controller)
 {
     char *list = strchr(line, ':'), *path = list != NULL ? strchr(list + 1, ':') : NULL;
@@ -31,7 +33,8 @@ static char *path_in(char *line, const char *controller)
     return has_controller(list + 1, controller) ? path : NULL;
 }
 
-/* Returns the group's path below the folder of all, in line, or NULL if there is none. */
+/* Returns the path of the process's group below the mount point, stored in line, or NULL if
+ * there is none. */
 static const char *find_group(const char *root, const char *controller, char line[LINE])
 {
     char file[CONTROL_GROUP_PATH];

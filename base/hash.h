@@ -1,4 +1,5 @@
-/* hash.h - FNV-1a, 64 bits (Fowler, Noll, Vo): for tables and for names, where nobody attacks. */
+/* hash.h - FNV-1a, 64 bits (Fowler, Noll, Vo), for hash tables and names. Not safe against
+ * chosen collisions. */
 #ifndef ADJ_HASH_H
 #define ADJ_HASH_H
 

@@ -1,5 +1,5 @@
-/* memory_left.c - see memory_left.h. Where something of Linux's /proc cannot be read nothing is
- * known, and no plan is refused. */
+/* memory_left.c - see memory_left.h. If a file of /proc cannot be read, the limit is unknown and
+ * no plan is refused. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static void lower(memory_left *m, size_t bytes, const char *limit)
         *m = (memory_left){bytes, limit};
 }
 
-/* The number of bytes behind the key in the file ("VmSize:    1234 kB", "file 5678"), or with the
- * key "" the file's only number; unknown if there is none, such as in "max". */
+/* Returns the number of bytes after the key in the file ("VmSize:    1234 kB", "file 5678"), or
+ * with the key "" the file's only number; unknown if there is no number, such as in "max". */
 static size_t entry_of(const char *path, const char *key)
 {
     char line[LINE];
@@ -70,7 +70,7 @@ static size_t in_group(const char *folder, const char *file, const char *key)
     return entry_of(path, key);
 }
 
-/* The files of a version of control groups. */
+/* Files of one version of control groups. */
 typedef struct {
     const char *controller, *max, *used, *limit;
     const char *reclaimable[3]; /* keys of memory.stat */
@@ -95,7 +95,7 @@ typedef struct {
     const group_files *files;
 } group_limits;
 
-/* Of the control group in this folder. */
+/* Lowers the minimum to the limit of the control group in this folder. */
 static void lower_to_group(void *user, const char *folder)
 {
     const group_limits *g = user;

@@ -1,20 +1,20 @@
-/* memory_left.h - how much memory can still be had, as far as the system tells. */
+/* memory_left.h - how much memory this process can still allocate. */
 #ifndef ADJ_MEMORY_LEFT_H
 #define ADJ_MEMORY_LEFT_H
 
 #include <stddef.h>
 
 typedef struct {
-    size_t bytes;      /* SIZE_MAX: not known */
-    const char *limit; /* which leaves them: "RLIMIT_AS" */
+    size_t bytes;      /* SIZE_MAX if unknown */
+    const char *limit; /* the limit that leaves them: "RLIMIT_AS" */
 } memory_left;
 
-/* The limits of this process's address space (RLIMIT_AS, RLIMIT_DATA). What malloc keeps free may
- * be had beyond it. */
+/* Returns what the limits of this process's address space leave (RLIMIT_AS, RLIMIT_DATA). Memory
+ * that malloc holds free is not counted. */
 memory_left address_space_left(void);
-/* The machine's memory and swap space, and the limits of the process's control groups. Memory
- * that holds nothing but copies of files counts as free. root: "", or for tests a folder with a
- * proc and a sys. */
+/* Returns what the machine's memory and swap space and the limits of the process's control
+ * groups leave. The page cache counts as free. root: "", or in tests a folder with a proc and a
+ * sys. */
 memory_left physical_memory_left(const char *root);
 
 #endif

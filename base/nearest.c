@@ -8,7 +8,8 @@
 enum { LONGEST = 48 };
 
 /* The optimal string alignment distance: insertions, deletions, substitutions and swaps of
- * neighbors that make b of a. row[i][j]: of a's first i letters to b's first j. */
+ * adjacent letters that turn a into b. row[i][j]: distance of a's first i letters to b's first
+ * j. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[3][LONGEST + 1], n = strlen(b), i = 0;

@@ -1,10 +1,10 @@
-/* new_file.c - replaces a file by one that is whole, or leaves it as it is.
+/* new_file.c - replaces a file by a complete new one, or leaves the old one unchanged.
  *
- * The bytes go to FILE.partial beside the old one, are flushed to the disk, and the new file takes
- * the old one's name. A lock keeps two writers of one file apart. A symbolic link stays: the file
- * that it leads to is replaced, or made. The new file is nobody else's from before the first byte
- * is in it: it has the old one's mode and owner as far as that is permitted, and where it is not,
- * fewer may read it rather than more. */
+ * Bytes go to FILE.partial beside the old file and are flushed to the disk; then the new file is
+ * renamed over the old one. A lock keeps two writers of one file apart. A symbolic link stays:
+ * the file that it leads to is replaced or created. Before its first byte is written, the new
+ * file gets the old one's mode and owner as far as the system permits; otherwise it is readable
+ * by fewer users, never by more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -33,7 +33,8 @@ static adj_status system_error(const char **why)
 
 /* ---- names ---- */
 
-/* What the link at path says, seen from the link's folder; NULL with errno on failure. */
+/* Returns the target of the link at path, relative to the link's folder; NULL with errno on
+ * failure. */
 static char *read_link(const char *path)
 {
     char to[4096];
@@ -72,16 +73,16 @@ static int same_inode(const struct stat *a, const struct stat *b)
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Whether the name is that of the open file. */
+/* True if the name is that of the open file. */
 static int is_named(int fd, const char *name)
 {
     struct stat opened, named;
     return fstat(fd, &opened) == 0 && lstat(name, &named) == 0 && same_inode(&named, &opened);
 }
 
-/* What path leads to, in *file (st_nlink 0: nothing), and the name *target that its links spell.
- * *same is 0 if the two are not the same: a link of /proc may read as a name that leads elsewhere,
- * and another process may have replaced the file between the two questions. */
+/* Sets *file to the status of what path leads to (st_nlink 0: nothing) and *target to the name
+ * that its links spell. *same is 0 if the two differ: a link in /proc may spell a name that
+ * leads elsewhere, and another process may have replaced the file between the two calls. */
 static adj_status look_at(const char *path, char **target, struct stat *file, int *same,
                           const char **why)
 {
@@ -100,8 +101,8 @@ static adj_status look_at(const char *path, char **target, struct stat *file, in
     return ADJ_OK;
 }
 
-/* The name of path's file in *target and what is there in *old, whose st_nlink is 0 if that is
- * nothing. */
+/* Sets *target to the name of path's file and *old to its status; st_nlink is 0 if there is no
+ * file. */
 static adj_status find_target(const char *path, char **target, struct stat *old, const char **why)
 {
     enum { TRIES = 100 };
@@ -120,7 +121,8 @@ static adj_status find_target(const char *path, char **target, struct stat *old,
 
 /* ---- the new file ---- */
 
-/* Waits for the lock, but not for ever. 0: it is held, or this file system has no locks. */
+/* Waits for the lock up to a time limit. Returns 0 if it is locked, or if this file system has
+ * no locks. */
 static int lock(int fd, int wait)
 {
     enum { TRIES = 200, PAUSE = 50 * 1000 * 1000 };
@@ -134,9 +136,9 @@ static int lock(int fd, int wait)
     return -1;
 }
 
-/* Takes away what is there under the new file's name: a killed process left it behind, or another
- * one is writing it, which is waited for. Nothing is ever written into it: it may be another
- * user's, or have another name as well. */
+/* Removes a file with the new file's name: a killed process left it, or another process is
+ * writing it, which is waited for. Nothing is ever written into it, since it may belong to
+ * another user or have another name too. */
 static adj_status clear_name(const char *name, int wait, const char **why)
 {
     struct stat s;
@@ -148,9 +150,9 @@ static adj_status clear_name(const char *name, int wait, const char **why)
     int fd = open(name, O_WRONLY | flags);
     if (fd < 0)
         fd = open(name, O_RDONLY | flags);
-    if (fd < 0 && errno == ENOENT) /* ended meanwhile: what is there by now is somebody's new one */
+    if (fd < 0 && errno == ENOENT) /* the writer has ended; the name is another new file's */
         return ADJ_OK;
-    int locked = fd < 0 || lock(fd, wait) == 0; /* who may not open it cannot ask whose it is */
+    int locked = fd < 0 || lock(fd, wait) == 0; /* unreadable: its lock cannot be tested */
     adj_status status = locked ? ADJ_OK : fail(ADJ_EIO, in_use, why);
     if (locked && (fd < 0 || is_named(fd, name)) && unlink(name) != 0 && errno != ENOENT)
         status = system_error(why);
@@ -159,9 +161,9 @@ static adj_status clear_name(const char *name, int wait, const char **why)
     return status;
 }
 
-/* The empty file of that name, made by this process and locked. The name is always the same, so
- * that a killed process leaves at most one behind. Between making it and locking it another process
- * may have taken it for a left one: then again. */
+/* Creates and locks the empty file of that name. The name is always the same, so that killed
+ * processes leave at most one file. Retries if another process removed the file before it was
+ * locked. */
 static adj_status open_new(new_file *f, mode_t mode, int wait, const char **why)
 {
     enum { TRIES = 100 };
@@ -183,9 +185,9 @@ static adj_status open_new(new_file *f, mode_t mode, int wait, const char **why)
     return fail(ADJ_EIO, in_use, why);
 }
 
-/* Owner first: changing it may take bits of the mode away. A group that is another than the old
- * one may do no more than everybody. The owner may write until the end, or whoever finds the file
- * of a killed process could not even ask for its lock. */
+/* Sets the owner first, since that may clear bits of the mode. If the group differs from the old
+ * one, it gets no more than others do. The owner may write until the end, so that the lock of a
+ * killed process's file can be tested. */
 static adj_status keep_mode(new_file *f, const struct stat *old, const char **why)
 {
     struct stat s;
@@ -201,7 +203,8 @@ static adj_status keep_mode(new_file *f, const struct stat *old, const char **wh
     return fchmod(f->fd, f->mode | 0200) == 0 ? ADJ_OK : system_error(why);
 }
 
-/* The rename itself reaches the disk with the folder. Some file systems cannot: no error. */
+/* Flushes the folder, so that the rename reaches the disk. An error is ignored: some file
+ * systems cannot. */
 static void flush_folder(char *name)
 {
     int fd = open(dirname(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -224,14 +227,14 @@ adj_status new_file_begin(new_file *f, const char *path, int wait, const char **
         else
             snprintf(f->partial, size, "%s%s", f->target, suffix);
     }
-    if (status == ADJ_OK) /* what may be secret is never open to others, not even empty */
+    if (status == ADJ_OK) /* a file that may be secret is never open to others, not even empty */
         status = open_new(f, old.st_nlink == 0 ? 0666 : 0600, wait, why);
     if (status == ADJ_OK)
         status = keep_mode(f, &old, why);
     return status == ADJ_OK ? ADJ_OK : new_file_end(f, status, why);
 }
 
-/* Flushed, with its last mode and the old one's name. */
+/* Flushes the file, gives it its final mode and renames it. */
 static adj_status finish(const new_file *f, const char **why)
 {
     if (!is_named(f->fd, f->partial))
@@ -249,7 +252,7 @@ adj_status new_file_end(new_file *f, adj_status status, const char **why)
             status = finish(f, why);
         if (status != ADJ_OK && is_named(f->fd, f->partial))
             unlink(f->partial);
-        close(f->fd); /* and with it the lock, not before the name is free for others */
+        close(f->fd); /* also releases the lock, after the name is free for others */
         if (status == ADJ_OK)
             flush_folder(f->partial);
     }
@@ -266,7 +269,7 @@ adj_status new_file_write(const char *path, int wait, int (*write)(FILE *f, void
     adj_status status = new_file_begin(&f, path, wait, why);
     if (status != ADJ_OK)
         return status;
-    int fd = dup(f.fd); /* the stream closes its own; the lock stays */
+    int fd = dup(f.fd); /* fclose closes the duplicate only; the lock stays */
     FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (stream == NULL) {
         status = system_error(why);

@@ -8,7 +8,7 @@ enum { SENTENCE = 8192 };
 
 int utf8_character(const char *text, uint32_t *code)
 {
-    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form is due */
+    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000}; /* smallest code by length */
     const unsigned char *s = (const unsigned char *)text;
     int n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
     *code = n > 1 ? s[0] & (0x7fU >> n) : s[0];
@@ -23,9 +23,8 @@ int utf8_character(const char *text, uint32_t *code)
     return *code < min[n] || surrogate || *code > 0x10ffff ? 0 : n;
 }
 
-/* True if c is a control or format character: it acts on a terminal, changes the direction
- * of writing, ends a line, or cannot be seen. Joiners of letters and signs (U+200C, U+200D) are
- * text. */
+/* True if c is a control or format character: it acts on a terminal, changes the direction of
+ * writing, ends a line, or is invisible. Joiners of letters and signs (U+200C, U+200D) are text. */
 static int is_control(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x180e || c == 0x200b ||
@@ -34,7 +33,8 @@ static int is_control(uint32_t c)
            (c >= 0xe0000 && c <= 0xe007f);
 }
 
-/* n bytes at text as they are, or each as \xNN. A stray byte, n == 0, is one. Returns how many. */
+/* Copies n bytes of text, unchanged or each as \xNN; n == 0 copies one stray byte. Returns how
+ * many. */
 static int copy_bytes(const char *text, int n, int as_is, char piece[PIECE])
 {
     if (as_is) {
@@ -70,8 +70,8 @@ static int printable_in_xml(const char *text, char piece[PIECE])
     return copy_bytes(text, n, n > 0 && !is_odd, piece);
 }
 
-/* Formatted twice, once with another byte for those of the format's own that must stay: where the
- * two differ is such a byte, which no argument can forge. */
+/* Formats twice, with different marker bytes for the format's own characters that must stay. A
+ * byte that differs between the two is a marker, which no argument can forge. */
 void vput_escaped(FILE *f, text_form form, const char *format, va_list args)
 {
     static const char *const kept[] = {[FOR_TERMINAL] = "\n", [FOR_XML] = "&<>\"\n"};

@@ -21,15 +21,16 @@ static void read_line(const char *folder, const char *file, char text[LINE])
         fclose(f);
 }
 
-/* Lowers *min to the whole processors of a quota, both times in microseconds. A part of a processor
- * is no thread: at a barrier the others would wait for the one that is paused. */
+/* Lowers *min to the whole processors of a quota, both times in microseconds. A fraction of a
+ * processor is not counted as a thread: at a barrier the others would wait for the one that is
+ * paused. */
 static void lower_to_quota(long long *min, long long quota, long long period)
 {
     if (quota > 0 && period > 0 && (*min == 0 || quota / period < *min))
         *min = quota / period > 1 ? quota / period : 1;
 }
 
-/* Reads version 2's file: "150000 100000", or "max 100000" without a quota. */
+/* Reads the file of version 2: "150000 100000", or "max 100000" without a quota. */
 static void lower_to_max(void *user, const char *folder)
 {
     char text[LINE], *end;
@@ -38,7 +39,7 @@ static void lower_to_max(void *user, const char *folder)
     lower_to_quota(user, quota, strtoll(end, NULL, 10));
 }
 
-/* Reads version 1's files of quota and period; the quota is -1 if there is none. */
+/* Reads the quota and period files of version 1; the quota is -1 if there is none. */
 static void lower_to_cfs(void *user, const char *folder)
 {
     char quota[LINE], period[LINE];

@@ -1,9 +1,9 @@
-/* threads.h - how many threads a control group leaves. */
+/* threads.h - how many threads the control groups of this process allow. */
 #ifndef ADJ_THREADS_H
 #define ADJ_THREADS_H
 
-/* The whole processors within the quotas (cpu.max) of this process's control groups (v2), at least
- * one; 0: there is no quota. root: as in control_group.h. */
+/* Returns the whole processors within the quotas (cpu.max) of this process's control groups
+ * (version 2), at least one; 0 if there is no quota. root: as in control_group.h. */
 int threads_by_quota(const char *root);
 
 #endif

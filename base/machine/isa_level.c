@@ -6,14 +6,14 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Compilers do not know the tiles by name. Where tests emulate them, every one
- * that has avx512_bf16 has them. */
+/* Compilers have no feature name for AMX tiles. The emulator of the tests has them wherever it
+ * has avx512_bf16. */
 static int may_use_tiles(void)
 {
 #if defined(EMULATED_TILES)
     return 1;
 #else
-    const unsigned bf16 = 1U << 22, tile = 1U << 24; /* of word d of leaf 7 */
+    const unsigned bf16 = 1U << 22, tile = 1U << 24; /* bits of register d of CPUID leaf 7 */
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bf16) != 0 && (d & tile) != 0 &&
            x86_allow_tiles();

@@ -1,5 +1,5 @@
-/* isa_level.h - which of the compilations of a loop (build.ninja's rule cc_isa) this processor can
- * run, and whether those for AVX-512 may contain functions for more. */
+/* isa_level.h - which compilation of a loop (build.ninja's rule cc_isa) this processor can run,
+ * and whether the AVX-512 one may call functions for further extensions. */
 #ifndef ADJ_ISA_LEVEL_H
 #define ADJ_ISA_LEVEL_H
 
@@ -12,11 +12,11 @@ typedef enum {
     N_ISA_LEVEL
 } isa_level;
 
-/* The highest: the processor has everything that isa_avx2, isa_avx512 or isa_avx512_bf16 let the
- * compiler use, and the system keeps its registers; it has let this process use the tiles, if they
- * are among them. */
+/* Returns the highest level that can run: the processor has every extension that isa_avx2,
+ * isa_avx512 or isa_avx512_bf16 let the compiler use, the system saves their registers, and for
+ * AMX it has permitted this process to use tiles. */
 isa_level machine_isa_level(void);
-/* Returns the floats in the processor's widest vectors. */
+/* Returns how many floats the processor's widest vector holds. */
 int machine_vector_floats(void);
 
 #endif

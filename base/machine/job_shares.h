@@ -1,11 +1,11 @@
-/* job_shares.h - jobs shared out among threads whose processors may not be equally fast: others
- * work on some of them, or they are of two kinds. Each thread has as many neighboring jobs as the
- * others, in order, so that they are where they would be without this header; when its own are
- * done, it takes from the end of another's. Nothing else may follow from who does what. There is no
- * barrier at the end: when take_jobs says that none are left, others may be at their last ones.
+/* job_shares.h - work stealing for threads that may not be equally fast, because of other
+ * processes or of two kinds of core. Each thread starts with an equal contiguous range of jobs,
+ * the range that a static schedule would give it. A thread that has finished its own range takes
+ * jobs from the end of another thread's. Results must not depend on which thread runs a job.
+ * There is no barrier at the end: when take_jobs returns 0, other threads may still run their
+ * last jobs.
  *
- *     share_jobs(&shares, jobs, threads);
- * in each thread:
+ *     share_jobs(&shares, jobs, threads); in each thread:
  *     for (job_range r; take_jobs(&shares, thread, &r);)
  *         ... jobs from r.first to r.end - 1 ... */
 #ifndef ADJ_JOB_SHARES_H
@@ -15,26 +15,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JOB_SHARES = 64, JOB_LINE = 64 }; /* shares at most; bytes of a line of the cache */
+enum { JOB_SHARES = 64, JOB_LINE = 64 }; /* most threads; bytes of a cache line */
 
 /* Jobs from `first` to `end` - 1. */
 typedef struct {
     ptrdiff_t first, end;
 } job_range;
 
-typedef struct { /* what is left of one: the first in the low half, the end in the high half */
+typedef struct { /* jobs left: the first in the low half, the end in the high half */
     _Alignas(JOB_LINE) _Atomic uint64_t left;
 } job_share;
 
 typedef struct {
     int n;
-    ptrdiff_t jobs, unit; /* in all; how many are counted as one, so that 32 bits are enough */
+    ptrdiff_t jobs, unit; /* jobs in all; jobs per unit of counting, so that 32 bits are enough */
     job_share share[JOB_SHARES];
 } job_shares;
 
 static inline uint64_t job_share_of(uint64_t first, uint64_t end) { return end << 32 | first; }
 
-/* Before the threads begin. */
+/* Distributes the jobs; call it before the threads begin. */
 static inline void share_jobs(job_shares *s, ptrdiff_t jobs, int threads)
 {
     s->n = threads < JOB_SHARES ? threads : JOB_SHARES;
@@ -45,8 +45,8 @@ static inline void share_jobs(job_shares *s, ptrdiff_t jobs, int threads)
         atomic_init(&s->share[i].left, job_share_of(units * i / n, units * (i + 1) / n));
 }
 
-/* A part of what is left, so that the last parts are small, or for one thread all: of one's own
- * from the front, of another's from its end. */
+/* Takes part of a thread's remaining jobs, so that the last parts are small, or all of them if
+ * there is one thread: from the front of the caller's own, from the end of another's. */
 static inline int take_part(const job_shares *s, job_share *of, int is_own, job_range *r)
 {
     uint64_t left = atomic_load_explicit(&of->left, memory_order_relaxed), rest;
@@ -67,7 +67,7 @@ static inline int take_part(const job_shares *s, job_share *of, int is_own, job_
     return 1;
 }
 
-/* The next jobs for a thread; 0: all are taken, and some may still be running. */
+/* Takes the next jobs for a thread; 0 if all are taken, though some may still be running. */
 static inline int take_jobs(job_shares *s, int thread, job_range *r)
 {
     for (int i = 0; i < s->n; i++)

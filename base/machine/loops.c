@@ -1,17 +1,17 @@
-/* loops.c - see loops.h. Sums go from register to register: no loop here waits for memory but the
- * one that reads it. Their values converge, so that no number becomes too large or too small to be
- * ordinary; they begin beyond the limit and differ, and what is left of them is given back, or the
- * compiler would leave some out. */
+/* loops.c - see loops.h. Sums go from register to register, so that only the reading loop waits
+ * for memory. Their values converge, so that none becomes infinite or subnormal. The sums start
+ * beyond the limit and differ, and a result made of them is returned, or the compiler would drop
+ * some. */
 #include "loops.h"
 
 #if defined(ISA_avx512)
 #define LOOPS machine_loops_avx512
 #define UNIT "avx512f"
-enum { VECTOR_BYTES = 64, SUMS = 24 }; /* of 32 registers */
+enum { VECTOR_BYTES = 64, SUMS = 24 }; /* vector bytes; sums of 32 registers */
 #elif defined(ISA_avx2)
 #define LOOPS machine_loops_avx2
 #define UNIT "avx2"
-enum { VECTOR_BYTES = 32, SUMS = 12 }; /* of 16 */
+enum { VECTOR_BYTES = 32, SUMS = 12 }; /* vector bytes; sums of 16 registers */
 #else
 #define LOOPS machine_loops_base
 #if defined(__x86_64__)
@@ -63,8 +63,8 @@ static void read_all(const void *data, size_t bytes, uint64_t *result)
 #include <immintrin.h>
 #include <string.h>
 
-/* Pairs of bf16 products are added to f32: 64 operations an instruction. The sums grow by 2 in each
- * turn, up to 2^25, where they stay. */
+/* Adds pairs of bf16 products to f32: 64 operations an instruction. The sums grow by 2 each
+ * iteration, up to 2^25, where they stay. */
 __attribute__((target("avx512bf16"))) static void multiply_add_bf16(int64_t turns, float *result)
 {
     const __m512bh one = _mm512_cvtne2ps_pbh(_mm512_set1_ps(1), _mm512_set1_ps(1));
@@ -81,7 +81,7 @@ __attribute__((target("avx512bf16"))) static void multiply_add_bf16(int64_t turn
         *result += _mm512_reduce_add_ps(sum[i]);
 }
 
-#if __GNUC__ >= 12 /* others do not know it, or not as a part of a file */
+#if __GNUC__ >= 12 /* other compilers lack the target or cannot set it for one function */
 __attribute__((target("avx512fp16"))) static void multiply_add_f16(int64_t turns, float *result)
 {
     const __m512h scale = _mm512_set1_ph(0.5), shift = _mm512_set1_ph(1);
@@ -102,14 +102,14 @@ __attribute__((target("avx512fp16"))) static void multiply_add_f16(int64_t turns
 #define F16_LOOP
 #endif
 
-/* Tiles of 16 rows of 64 bytes: 16x32 bf16 times 32x16, added to 16x16 f32. Four sums hide the
- * latency. Tiles are zero, which takes as long as any numbers. */
+/* AMX tiles have 16 rows of 64 bytes: 16x32 bf16 times 32x16, added to 16x16 f32. Four sums hide
+ * the latency. All tiles are zero; the speed does not depend on the values. */
 enum { TILE_ROWS = 16, TILE_ROW = 64, TILES = 8, TILE_SUMS = 4 };
 
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply_add_tiles(int64_t turns,
                                                                             float *result)
 {
-    struct { /* of the instruction LDTILECFG */
+    struct { /* operand of the instruction LDTILECFG */
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];

@@ -1,14 +1,14 @@
-/* loops.h - the loops by which a machine is measured, compiled once per instruction set. */
+/* loops.h - the loops that measure a machine, compiled once per instruction set. */
 #ifndef ADJ_MACHINE_LOOPS_H
 #define ADJ_MACHINE_LOOPS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Multiply-adds in registers, as many at once as hide their latency. */
+/* Multiply-adds in registers, as many independent ones as hide their latency. */
 typedef struct {
-    const char *unit; /* the instructions; NULL: this compilation has none */
-    double flop;      /* of one turn */
+    const char *unit; /* name of the instruction set; NULL if this compilation has no such loop */
+    double flop;      /* operations of one iteration */
     void (*run)(int64_t turns, float *result);
 } arithmetic_loop;
 

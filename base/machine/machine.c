@@ -1,4 +1,4 @@
-/* machine.c - what the system tells of the processor. */
+/* machine.c - the processor and its caches as the system describes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static const size_t max_cache = (size_t)1 << 40;
 
 /* ---- files of one line ---- */
 
-/* The first line of a file below root, without its end. 0: there is none. */
+/* Reads the first line of a file below root, without its newline. Returns 0 if it cannot. */
 static int read_line(char line[LINE], const char *root, const char *path)
 {
     char whole[PATH];
@@ -27,7 +27,8 @@ static int read_line(char line[LINE], const char *root, const char *path)
     return text != NULL;
 }
 
-/* How many numbers "0-3,8" lists, and the first and last of them; 0: it is no such list. */
+/* Returns how many numbers a list such as "0-3,8" holds, and the first and last of them; 0 if it
+ * is malformed. */
 static int count_list(const char *list, long *first, long *last)
 {
     long n = 0;
@@ -52,7 +53,7 @@ static int count_list(const char *list, long *first, long *last)
 
 /* ---- the processor ---- */
 
-/* The value of the first line of /proc/cpuinfo that begins with the key. */
+/* Copies the value of the first line of /proc/cpuinfo that begins with the key. */
 static int cpuinfo(const char *root, const char *key, size_t size, char *value)
 {
     char path[PATH], line[LINE];
@@ -72,7 +73,7 @@ static int cpuinfo(const char *root, const char *key, size_t size, char *value)
     return found;
 }
 
-/* Of the words of the list those that count here. */
+/* Stores the words of the list that are relevant instruction sets. */
 static void keep_features(machine_facts *m, char *list)
 {
     static const char known[] = " asimd asimdhp fphp asimdfhm i8mm bf16 sve sve2 svebf16 sme ";
@@ -97,7 +98,7 @@ int machine_has(const machine_facts *m, const char *feature)
     return 0;
 }
 
-/* A core is counted by the first of its threads. */
+/* Counts cores: each is counted at the first of its threads. */
 static void count_cores(machine_facts *m, const char *root)
 {
     char line[LINE];
@@ -160,7 +161,7 @@ machine_facts machine_look(const char *root)
     machine_facts m = {.name = "unknown processor"};
     char list[LINE];
     (void)cpuinfo(root, "model name", sizeof m.name, m.name);
-    if (cpuinfo(root, "Features", sizeof list, list)) /* of 64-bit ARM */
+    if (cpuinfo(root, "Features", sizeof list, list)) /* the key on 64-bit ARM */
         keep_features(&m, list);
     else
         (void)x86_features(sizeof m.features, m.features);

@@ -1,6 +1,6 @@
-/* machine.h - this machine: what the system tells of its processor and caches, and what its
- * arithmetic and its memory were measured to reach. Choices that depend on a machine are to be
- * fractions of these. What is not known is 0 or "": nothing here assumes a kind of processor. */
+/* machine.h - this machine: its processor and caches as the system describes them, and the
+ * measured speed of its arithmetic and memory. Choices that depend on a machine should be
+ * fractions of these. Unknown values are 0 or ""; no processor vendor is assumed. */
 #ifndef ADJ_MACHINE_H
 #define ADJ_MACHINE_H
 
@@ -12,48 +12,49 @@ typedef struct {
     int level;
     char type[16]; /* "Data", "Instruction", "Unified" */
     size_t bytes;
-    int shared; /* processors that have it together; 0: not known */
+    int shared; /* processors that share it; 0 if unknown */
 } machine_cache;
 
-/* What the system tells. */
+/* Facts that the system reports. */
 typedef struct {
-    char name[MACHINE_NAME]; /* "AMD EPYC 7763 64-Core Processor", or "unknown processor" */
-    /* The instruction sets that count for kernels and that the system lets programs use, by Linux's
-     * names: "avx2 avx512f amx_bf16". "": not known, or none of them. */
+    char name[MACHINE_NAME]; /* the model name as /proc/cpuinfo has it, or "unknown processor" */
+    /* The instruction sets that kernels use and the system enables, by Linux's names: "avx2
+     * avx512f amx_bf16". "" if unknown or none. */
     char features[MACHINE_FEATURES];
-    int processors, cores; /* of the machine: threads of hardware, and what they are of */
+    int processors, cores; /* hardware threads and cores of the machine */
     int n_cache;
-    machine_cache cache[MACHINE_CACHES]; /* of the first processor */
+    machine_cache cache[MACHINE_CACHES]; /* caches of the first processor */
 } machine_facts;
 
-/* A multiply-add with sums in f32 (f16: in f16, which is all there is) counts as two operations. */
+/* A multiply-add with f32 sums (f16: with f16 sums, the only kind there) counts as two
+ * operations. */
 typedef struct {
-    int is_native;           /* the type has arithmetic of its own; negative: not known */
-    double flops;            /* a second, of all threads; 0: it was not measured */
-    char unit[MACHINE_UNIT]; /* the instructions that were: "avx2", "amx_bf16" */
+    int is_native;           /* 1: the type has its own arithmetic; negative if unknown */
+    double flops;            /* operations a second, all threads together; 0 if not measured */
+    char unit[MACHINE_UNIT]; /* the measured instruction set: "avx2", "amx_bf16" */
 } machine_peak;
 
-/* What was measured, by so many threads together. */
+/* Speeds measured with this many threads together. */
 typedef struct {
     int threads;
     machine_peak f32, bf16, f16;
-    double l2, l3, memory; /* bytes read a second; 0: not known */
-    double seconds;        /* that measuring took */
+    double l2, l3, memory; /* bytes read a second; 0 if unknown */
+    double seconds;        /* duration of the measurement */
 } machine_speed;
 
-/* root: "", or for tests a folder with a proc and a sys. */
+/* Reads the facts. root: "", or in tests a folder with a proc and a sys. */
 machine_facts machine_look(const char *root);
-/* Does the machine have the instruction set, by Linux's name? */
+/* True if the machine has the instruction set, by Linux's name. */
 int machine_has(const machine_facts *m, const char *feature);
-/* The first cache of the level that holds data; NULL: it is not told. */
+/* Returns the first cache of the level that holds data, or NULL if unknown. */
 const machine_cache *machine_data_cache(const machine_facts *m, int level);
 
-/* Bytes of the last cache that several cores have together; 0: it is not told. (What a second cache
- * holds says nothing of it: some systems hide the third.) */
+/* Returns the bytes of the last-level cache that several cores share; 0 if unknown. A
+ * second-level size does not imply it: some systems hide the third level. */
 size_t machine_shared_cache(const machine_facts *m);
 
-/* threads: asked for; there may be fewer, which the result says. Takes about a tenth of a second,
- * and up to 256 MB of memory if there is twice as much. */
+/* Measures with at most `threads` threads; the result holds the number used. Takes about a tenth
+ * of a second, and up to 256 MB of memory if twice as much is free. */
 machine_speed machine_measure(const machine_facts *facts, int threads);
 
 #endif

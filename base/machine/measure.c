@@ -1,9 +1,10 @@
-/* measure.c - what the machine's arithmetic and memory reach, in about a tenth of a second.
+/* measure.c - measures the arithmetic and memory speed of the machine, in about a tenth of a
+ * second.
  *
- * All threads run the same loop at once, each times its own rounds; of each the best counts, as
- * whatever disturbs one makes it slower, and these are added up. Bandwidths are those of reading
- * what was touched before: half of a cache, or several times the last one, each thread its own
- * part. */
+ * All threads run the same loop at once and time their own rounds. Each thread's fastest round
+ * counts, since disturbances only slow it down, and the rates are added. Bandwidth is that of
+ * reading memory touched before: half of a cache, or several times the last-level cache, each
+ * thread in its own part. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,8 @@ typedef struct {
     const machine_facts *facts;
     const machine_loops *loops;
     int threads;
-    char *data;   /* NULL: there is no memory for it */
-    size_t bytes; /* of it */
+    char *data;   /* NULL if the allocation failed */
+    size_t bytes; /* bytes of data */
 } measuring;
 
 static const machine_loops *best_loops(void)
@@ -39,16 +40,16 @@ static const machine_loops *best_loops(void)
 
 /* ---- rounds ---- */
 
-/* What a round of a thread is. */
+/* The work of one round of a thread. */
 typedef struct work {
     void (*run)(const struct work *w, int thread, size_t round);
-    double amount, seconds; /* operations or bytes of a round; of all rounds */
+    double amount, seconds; /* operations or bytes of a round; seconds of all rounds */
     const arithmetic_loop *loop;
     const measuring *m;
-    size_t bytes; /* that the rounds of a thread are of */
+    size_t bytes; /* bytes that each thread's rounds read */
 } work;
 
-/* Amount a second of all threads. */
+/* Returns operations or bytes a second, all threads together. */
 static double best_rate(const work *w)
 {
     double sum = 0;
@@ -87,8 +88,8 @@ static machine_peak peak(measuring *m, const arithmetic_loop *loop)
     return p;
 }
 
-/* Of a type for which there are only conversions, or these instruction sets: the first that the
- * machine has and that there is a loop for. */
+/* Returns the peak for a type that may only have conversions, or one of these instruction sets:
+ * the first that the machine has and that a loop exists for. */
 static machine_peak half_peak(measuring *m, int n, const char *const sets[],
                               const arithmetic_loop *const loops[])
 {
@@ -121,7 +122,7 @@ static machine_peak f16_peak(measuring *m)
 
 /* ---- memory ---- */
 
-/* Of a cache that several processors may have together: what one thread has of it. */
+/* Returns one thread's fraction of a cache that several processors may share. */
 static size_t share_of(const machine_cache *c, int threads)
 {
     if (c == NULL)
@@ -129,7 +130,7 @@ static size_t share_of(const machine_cache *c, int threads)
     return c->bytes / (size_t)(c->shared > 1 ? (c->shared < threads ? c->shared : threads) : 1);
 }
 
-/* The bytes of the last-level caches that the threads can be on. */
+/* Returns the bytes of all last-level caches that the threads can run on. */
 static size_t last_level(const measuring *m)
 {
     for (int level = 4; level > 1; level--) {
@@ -140,20 +141,21 @@ static size_t last_level(const measuring *m)
     return 0;
 }
 
-/* A thread's own. */
+/* Returns the bytes of one thread. */
 static size_t part_of(const measuring *m)
 {
     return m->bytes / (size_t)m->threads / READ_BLOCK * READ_BLOCK;
 }
 
-/* Memory of four times the last cache, at least of twice; each thread touches its own part. */
+/* Allocates four times the last-level cache, or at least twice; each thread touches its own
+ * part. */
 static void get_memory(measuring *m)
 {
     const size_t cache = last_level(m);
     size_t bytes = 4 * cache < usual_bytes ? 4 * cache : usual_bytes;
     bytes = bytes < 2 * cache ? 2 * cache : bytes;
     bytes = bytes < min_bytes ? min_bytes : bytes;
-    if (bytes > max_bytes) /* too long would it take */
+    if (bytes > max_bytes) /* a larger one would take too long */
         bytes = max_bytes;
     bytes = bytes / HUGE_PAGE * HUGE_PAGE;
     if (physical_memory_left("").bytes / 2 < bytes || address_space_left().bytes / 2 < bytes)
@@ -172,7 +174,8 @@ static void get_memory(measuring *m)
     }
 }
 
-/* The next piece of the thread's bytes; all of them, as often as they fit into one. */
+/* Reads the next piece of the thread's bytes; several times all of them if they are less than a
+ * piece. */
 static void read_piece(const work *w, int thread, size_t round)
 {
     const char *mine = w->m->data + part_of(w->m) * (size_t)thread;
@@ -183,7 +186,7 @@ static void read_piece(const work *w, int thread, size_t round)
         w->m->loops->read(mine + round % pieces * piece, piece, &result);
 }
 
-/* Bytes a second, each thread on so many; 0: there are not so many. */
+/* Returns bytes a second, each thread reading that many; 0 if there are fewer. */
 static double bandwidth(measuring *m, size_t bytes, double seconds)
 {
     bytes = bytes / READ_BLOCK * READ_BLOCK;
@@ -194,7 +197,7 @@ static double bandwidth(measuring *m, size_t bytes, double seconds)
     return best_rate(&w);
 }
 
-/* Half of a cache's share, if that is more than the caches before it hold. */
+/* Measures over half of a thread's fraction of a cache, if that exceeds the inner caches. */
 static double cache_bandwidth(measuring *m, int level)
 {
     const size_t half = share_of(machine_data_cache(m->facts, level), m->threads) / 2;
@@ -209,7 +212,7 @@ static double memory_bandwidth(measuring *m)
     return bandwidth(m, part_of(m), memory_seconds);
 }
 
-/* How many threads there are when so many are asked for. */
+/* Returns how many threads OpenMP provides when this many are requested. */
 static int team_size(int threads)
 {
     int n = 1;

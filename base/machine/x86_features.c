@@ -1,5 +1,4 @@
-/* x86_features.c - see x86_features.h; the bits are those of the manual of the instruction CPUID.
- */
+/* x86_features.c - see x86_features.h; the bits are those of CPUID in the processor manuals. */
 #include <stdint.h>
 #include <stdio.h>
 
@@ -12,7 +11,7 @@
 
 enum { A, B, C, D };
 
-/* Bits of XCR0: which registers the system keeps. */
+/* Bits of XCR0: the registers that the system saves. */
 enum { XMM = 0x2, YMM = 0x6, ZMM = 0xe6, TILES = 0x60000 };
 
 static const struct {
