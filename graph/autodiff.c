@@ -1,21 +1,21 @@
-/* autodiff.c - gradients as more nodes of the same graph.
+/* autodiff.c - builds gradients as more nodes of the same graph.
  *
- * One walk from y down to node 0: ids grow, so when a node is reached every user of it has already
- * added its share, and its gradient is the sum of those shares. Only nodes that lead on to some x
- * hand their gradient down. */
+ * One walk goes from y down to node 0. Ids grow, so when the walk reaches a node, every user of
+ * it has already added its gradient, and the node's gradient is their sum. Only nodes that lead
+ * to some x propagate a gradient. */
 
 #include "graph.h"
 
-enum { FEW = 8 }; /* operands whose gradients need no memory of the graph's */
+enum { FEW = 8 }; /* up to this many operands need no allocation from the graph */
 
 typedef struct {
     adj_graph *graph;
     int n;           /* nodes that existed when the walk began */
-    char *leads;     /* by id: it is some x, or leads on to one */
-    adj_node **grad; /* by id: the sum of shares so far; NULL: none */
+    char *leads;     /* by id: it is an x, or depends on one */
+    adj_node **grad; /* by id: the sum of the gradients so far; NULL if none */
 } walk;
 
-/* Is some x below an operand of n, and does n let gradients pass? */
+/* True if n lets gradients pass and an operand of n is an x or depends on one. */
 static int leads_on(const walk *w, const adj_node *n)
 {
     int below = 0;
@@ -47,7 +47,7 @@ static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
     return w->graph->status;
 }
 
-/* Hands y's gradient to its operands. */
+/* Adds y's gradient to its operands. */
 static adj_status propagate(walk *w, adj_node *y)
 {
     adj_node *few[FEW] = {NULL}, **dx = few;
@@ -106,7 +106,7 @@ static adj_status walk_down(walk *w, adj_node *y, adj_node *dy, int n, adj_node 
     return w->graph->status;
 }
 
-/* dx may be x: x[i] is not read again once dx[i] is written. */
+/* dx may be the array x: x[i] is not read after dx[i] is written. */
 static adj_status gradient(adj_node *y, adj_node *dy, int n, adj_node *const x[], adj_node *dx[])
 {
     adj_graph *g = y->graph;
@@ -125,7 +125,7 @@ static adj_status gradient(adj_node *y, adj_node *dy, int n, adj_node *const x[]
     return g->status;
 }
 
-/* Where a failure is recorded; NULL when no argument says which graph is meant. */
+/* Returns the graph that records a failure; NULL if no argument identifies one. */
 static adj_graph *graph_of(const adj_node *y, int n, adj_node *const x[])
 {
     const adj_node *known = y;

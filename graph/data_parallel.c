@@ -1,16 +1,16 @@
-/* data_parallel.c - a training step of one process as the same step of many, each on its own shards
- * of the batch: what updates read of this batch - gradients, statistics - is replaced by its mean
- * over all shards (shards.h), so that all processes assign the same.
+/* data_parallel.c - turns a training step of one process into the same step of many, each on its
+ * own shards of the batch. Whatever updates read of this batch (gradients, statistics) is
+ * replaced by its mean over all shards (shards.h), so that all processes assign the same values.
  *
- * What is made of gradients afterwards is copied: an optimizer's nodes have the role of updates,
- * but one that a user has written may be of forward nodes.
+ * Nodes computed from gradients are copied: an optimizer's nodes have the update role, but nodes
+ * that a user has written may be forward nodes.
  *
- * Small values are packed: neighbors in the order in which they are computed become one vector,
- * which is reduced at once and cut again. */
+ * Small values are packed: those computed one after the other are concatenated to one vector,
+ * which is reduced at once and sliced again. */
 #include "sync_batch_norm.h"
 
-/* Bytes of a bucket that nobody has chosen, and how many there are to be at least: of one or two no
- * reduction would travel during the backward pass. */
+/* Bytes of a bucket by default, and the least number of buckets: with one or two, no reduction
+ * would overlap with the backward pass. */
 static const size_t max_bucket = 1 << 20, min_bucket = 1 << 15;
 enum { USUAL_BUCKETS = 8 };
 
@@ -18,19 +18,21 @@ typedef struct {
     adj_graph *g;
     region p;
     int n; /* nodes of the step as it was */
-    /* By id: it is a gradient, or made of one; it is made of an input that is no single number;
-     * each shard has another; all have one, though each has but a part of the batch; it is needed
-     * by a next value and made anew; it is read by such a one, or is one, and reduced. */
+    /* By id. has_gradient: it is a gradient or computed from one. is_of_batch: computed from an
+     * input that is not a scalar. differs: each shard has its own value. is_common: all shards
+     * have one value, though each has only its images. is_copied: a next value needs it, so it
+     * is rebuilt. is_reduced: a copied node or next value reads it, or it is a next value
+     * itself. */
     char *has_gradient, *is_of_batch, *differs, *is_common, *is_copied, *is_reduced;
-    adj_node **image; /* by id: what updates read instead; NULL: the node itself */
+    adj_node **image; /* by id: what updates read instead; NULL for the node itself */
     shards shards;
     int n_reduced;
-    adj_node **reduced; /* in the order in which they are computed */
-    size_t bucket;      /* bytes; 0: as usual */
-    int synchronizes;   /* batch norms */
+    adj_node **reduced; /* in the order of computation */
+    size_t bucket;      /* bytes; 0 for the default */
+    int synchronizes;   /* synchronizes batch norms */
 } rewriting;
 
-/* ---- which ones ---- */
+/* ---- which nodes ---- */
 
 static void trace(rewriting *w)
 {
@@ -90,11 +92,11 @@ static adj_status sum_shards(rewriting *w)
     return shards_make(&w->shards);
 }
 
-/* ---- means over all ---- */
+/* ---- means over all shards ---- */
 
 static adj_shape flat_shape(const adj_node *n) { return (adj_shape){1, {node_elems(n)}}; }
 
-/* mean: in the sum's type. */
+/* Sets the image of value i; mean has the type of the sum. */
 static void set_image(rewriting *w, int i, adj_node *mean)
 {
     const adj_node *x = w->reduced[i];
@@ -103,7 +105,7 @@ static void set_image(rewriting *w, int i, adj_node *mean)
     w->image[x->id] = mean;
 }
 
-/* Sums first to end - 1, of one type. */
+/* Reduces sums first to end - 1, all of one type, as one vector. */
 static void reduce_packed(rewriting *w, int first, int end, adj_node *flat[])
 {
     adj_node *const *x = w->shards.value;
@@ -151,7 +153,7 @@ static adj_status reduce_all(rewriting *w)
 
 /* ---- updates that read the means ---- */
 
-/* What is made of the batch and is the same in all shards needs no reduction. */
+/* Values computed from the batch that are equal in all shards need no reduction. */
 static void take_common(rewriting *w)
 {
     for (int id = 0; id < w->n; id++)
@@ -209,7 +211,7 @@ static adj_updates *rewrite(rewriting *w, const adj_updates *u)
     return made;
 }
 
-/* ---- made ---- */
+/* ---- building ---- */
 
 static adj_status check(adj_graph *g, const adj_data_parallel_opts *o)
 {
@@ -229,7 +231,7 @@ static adj_status check(adj_graph *g, const adj_data_parallel_opts *o)
     return ADJ_OK;
 }
 
-/* Lists that outlive the rewriting are the graph's. */
+/* Allocates the lists from the graph, since they outlive the rewriting. */
 static adj_status alloc(rewriting *w)
 {
     const size_t n = (size_t)w->n + 1;
@@ -263,7 +265,7 @@ adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opt
     const int all = o->shards > 0 ? o->shards : o->processes, own = all / o->processes;
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
     w.synchronizes = o->sync_batch_norm != 0;
-    w.bucket = o->processes == 1 ? 1 : o->bucket_bytes; /* by itself it packs nothing */
+    w.bucket = o->processes == 1 ? 1 : o->bucket_bytes; /* a single process packs nothing */
     w.shards = (shards){.g = g,
                         .p = &w.p,
                         .n = g->n_node,

@@ -1,4 +1,4 @@
-/* dtype.c - the element types: the table of their facts, conversion with one rounding. */
+/* dtype.c - element types: the table of their traits, and conversion with one rounding. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 static const adj_dtype_traits types[] = {
     [ADJ_F32] = {"f32", 4, 24, -126, 127, 0x1p-24, 0x1p-126},
     [ADJ_F64] = {"f64", 8, 53, -1022, 1023, 0x1p-53, 0x1p-1022},
-    [ADJ_F16] = {"f16", 2, 11, -14, 15, 0x1p-11, 0x1p-24}, /* computed in f32, where none is lost */
+    [ADJ_F16] = {"f16", 2, 11, -14, 15, 0x1p-11, 0x1p-24}, /* computed in f32 without loss */
     [ADJ_BF16] = {"bf16", 2, 8, -126, 127, 0x1p-8, 0x1p-126},
     [ADJ_I32] = {.name = "i32", .bytes = 4},
 };
@@ -34,7 +34,7 @@ adj_status adj_dtype_from_name(const char *name, adj_dtype *dtype)
     return ADJ_EARG;
 }
 
-/* 2^e, for an e that a normal double has: conversions are too many for ldexp. */
+/* Returns 2^e for an e in double's normal range; ldexp would be too slow for conversions. */
 static double power_of_2(int e)
 {
     uint64_t bits = (uint64_t)(e + 1023) << 52;
@@ -43,7 +43,7 @@ static double power_of_2(int e)
     return v;
 }
 
-/* The exponent of a finite v; of a subnormal, one that is below any half type's. */
+/* Returns the exponent of a finite v; for a subnormal double, one below any half type's. */
 static int exponent_of(double v)
 {
     uint64_t bits;
@@ -51,8 +51,8 @@ static int exponent_of(double v)
     return (int)(bits >> 52 & 0x7ff) - 1023;
 }
 
-/* The bits of v rounded to nearest even, straight from double: rounding through float would round
- * twice. */
+/* Returns the bits of v rounded to nearest even, directly from double: going through float would
+ * round twice. */
 static uint16_t half_from_double(double v, const adj_dtype_traits *t)
 {
     uint16_t sign = signbit(v) ? 0x8000u : 0;
@@ -97,7 +97,7 @@ static double half_to_double(uint16_t bits, const adj_dtype_traits *t)
     return bits & 0x8000 ? -v : v;
 }
 
-/* The data of a file may begin at any address: elements are copied, never read in place. */
+/* Data in a file may be unaligned, so elements are copied and never read in place. */
 double adj_load(adj_dtype dtype, const void *data, int64_t i)
 {
     const char *at = (const char *)data + i * (int64_t)adj_dtype_size(dtype);
@@ -116,7 +116,7 @@ double adj_load(adj_dtype dtype, const void *data, int64_t i)
     return NAN;
 }
 
-/* Truncates; what an int32 cannot hold becomes the nearest that it can, NaN becomes 0. */
+/* Truncates and saturates to int32's range; NaN becomes 0. */
 static int32_t to_i32(double v)
 {
     if (isnan(v))

@@ -1,4 +1,4 @@
-/* graph.c - the graph: versions, the first error, memory; looking at nodes by id. */
+/* graph.c - the graph: versions, the first error, memory, access to nodes by id. */
 #include <string.h>
 
 #include "base/c_locale.h"
@@ -15,7 +15,7 @@ const char *adj_status_name(adj_status status)
     return (size_t)status < n ? status_names[status] : "no status";
 }
 
-/* Until 1.0 a minor version may change any struct; later ones only a major. */
+/* Until 1.0 a minor version may change any struct; after that only a major one. */
 enum { VERSION_ABI = ADJ_VERSION_MAJOR == 0 ? 100 : 10000 };
 
 int adj_version(void) { return ADJ_VERSION; }
@@ -35,7 +35,7 @@ adj_text version_difference(int got)
 adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts)
 {
     int is_known = is_known_version(version);
-    if (!is_known) /* laid out in another way, perhaps */
+    if (!is_known) /* its structs may have another layout */
         opts = NULL;
     adj_allocator a = default_allocator();
     int is_whole = take_allocator(&a, opts != NULL ? opts->allocator : NULL);
@@ -106,7 +106,7 @@ void *adj_graph_alloc(adj_graph *g, size_t bytes)
     return p;
 }
 
-/* ---- looking at nodes ---- */
+/* ---- access to nodes ---- */
 
 int adj_graph_node_count(const adj_graph *g) { return g != NULL ? g->n_node : 0; }
 

@@ -1,4 +1,5 @@
-/* graph.h - what the files of graph/ share: a graph's inside, regions of memory, who uses what. */
+/* graph.h - declarations shared within graph/: the graph's struct, regions of memory, the users
+ * of nodes. */
 #ifndef ADJ_GRAPH_H
 #define ADJ_GRAPH_H
 
@@ -6,7 +7,7 @@
 
 #include "adjoint_ext.h"
 
-/* ---- memory: a region hands out zeroed pieces that are freed all at once ---- */
+/* ---- memory: a region hands out zeroed blocks that are freed all at once ---- */
 
 typedef struct region_block region_block;
 typedef struct {
@@ -15,16 +16,17 @@ typedef struct {
 } region;
 
 void region_free(region *p);
-/* Zeroed, 16-byte aligned; NULL when out of memory or when count * size overflows. */
+/* Returns zeroed, 16-byte aligned memory; NULL if out of memory or if count * size overflows. */
 void *region_alloc(region *p, size_t count, size_t size);
 char *region_string(region *p, const char *s);
-/* The list with room for one element more than n: itself, or a copy of twice the capacity. NULL
- * when out of memory, and the capacity is as it was. */
+/* Returns the list with room for one element more than n: itself, or a copy of twice the
+ * capacity. NULL if out of memory; the capacity is then unchanged. */
 void *region_grow(region *p, void *list, int n, int *capacity, size_t size);
 
-/* malloc and free. */
+/* Returns the allocator that calls malloc and free. */
 adj_allocator default_allocator(void);
-/* *a becomes the given one, if it is not NULL; 0: a function of it is, and *a stays. */
+/* Sets *a to the given allocator unless that is NULL. Returns 0 and leaves *a if one of its
+ * functions is NULL. */
 int take_allocator(adj_allocator *a, const adj_allocator *given);
 
 /* ---- the graph ---- */
@@ -34,7 +36,7 @@ enum { MAX_ATTR = 1024 };
 struct adj_updates {
     adj_graph *graph;
     int n, capacity;
-    int n_shard, n_image; /* of adj_data_parallel; [n_shard][n_image]: by id, NULL: the node */
+    int n_shard, n_image; /* by adj_data_parallel; [n_shard][n_image]: by id, NULL: itself */
     adj_node ***image;
     struct assignment {
         adj_node *leaf, *next;
@@ -50,22 +52,22 @@ struct adj_graph {
     adj_node **node;
     uint32_t n_bucket;                    /* a power of two, or 0 */
     uint32_t *bucket;                     /* open addressing: node id + 1; 0: free */
-    uint32_t n_name;                      /* different names of nodes */
-    uint32_t n_name_bucket, *name_bucket; /* a table by name (names.c) */
-    adj_role role;                        /* of the nodes being created */
-    const char *layer; /* name of the layer being built, for messages; NULL: none */
-    int clone;         /* of the nodes being created */
-    int is_unmerged;   /* every node is a new one: for checks of interning */
+    uint32_t n_name;                      /* distinct node names */
+    uint32_t n_name_bucket, *name_bucket; /* hash table by name (names.c) */
+    adj_role role;                        /* role of the nodes being created */
+    const char *layer; /* name of the layer being built, for messages; NULL if none */
+    int clone;         /* clone number of the nodes being created */
+    int is_unmerged;   /* every node is a new one, for checks of interning */
     adj_updates *layer_updates;
 };
 
-/* Is bit k of a mask of operands set? The last bit is of all others too. */
+/* True if bit k of a mask of operands is set. The last bit stands for all further operands too. */
 static inline int has_operand_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
 static inline int is_same_type(adj_type a, adj_type b)
 {
     return a.dtype == b.dtype && adj_shape_equal(a.shape, b.shape);
 }
-/* Returns the value whose memory n shows: n itself, unless it is a view. */
+/* Returns the node that owns n's memory: n itself, unless it is a view. */
 static inline const adj_node *viewed_node(const adj_node *n)
 {
     while (n->n_in > 0 && (n->op->flags & ADJ_OP_VIEW))
@@ -74,36 +76,37 @@ static inline const adj_node *viewed_node(const adj_node *n)
 }
 static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->type.shape); }
 
-/* Are that version's structs laid out as this library's? */
+/* True if that version's structs are laid out as this library's. */
 int is_known_version(int version);
 /* "version 0.1.0, expected 0.2.0" */
 adj_text version_difference(int got);
 
 /* ---- uses.c ---- */
 
-/* needed[id] becomes 1 for every node that the roots need, themselves included. */
+/* Sets needed[id] to 1 for every node that the roots need, themselves included. */
 void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], char *needed);
-/* Who reads each node, by id, among those that the roots need; in p's memory. NULL: no memory. */
+/* Returns the users of each node, by id, among the nodes that the roots need; allocated from p.
+ * NULL if out of memory. */
 adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], region *p);
-/* Is it among those? */
+/* True if the roots need the node. */
 static inline int is_needed(const adj_uses *u) { return u->is_root || u->n_user > 0; }
 
 /* ---- schema.c, infer.c ---- */
 
-/* Each value is one that the op's schema allows. */
+/* Checks that each value is one that the op's schema allows. */
 adj_status check_attrs(const adj_node *n, const void *attrs);
-/* The type of the result; completes the attributes. */
+/* Infers the type of the result and completes the attributes. */
 adj_status infer_type(const adj_node *n, void *attrs, adj_type *out);
 
 /* ---- verify.c ---- */
 
-/* Operands come first, belong to the graph and have the types that inference gives. Requires:
- * nothing. */
+/* Checks that operands precede their users, belong to the graph and have the types that
+ * inference gives. Requires: nothing. */
 adj_status verify_graph(adj_graph *g);
 
-/* One node on one line, as adj_print has it. */
+/* Prints one node on one line, as adj_print does. */
 void print_node(FILE *f, const adj_node *n);
-/* " \"name\"", what would end the line or the quotes escaped. */
+/* Prints " \"name\"", with newlines and quotes escaped. */
 void print_name(FILE *f, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* infer.c - the type of a node's result, and the checks of operands that shape rules share. */
+/* infer.c - the type of a node's result, and the operand checks that shape rules share. */
 #include <stdio.h>
 
 #include "graph.h"
@@ -51,14 +51,14 @@ adj_status adj_check_same(const adj_node *n, int count, adj_type *out)
 {
     *out = n->in[0]->type;
     if (!adj_is_float(out->dtype))
-        return adj_check_same_dtype(n); /* says so */
+        return adj_check_same_dtype(n); /* records the error */
     adj_status status = ADJ_OK;
     for (int i = 1; i < count && status == ADJ_OK; i++)
         status = adj_check_operand(n, i, *out);
     return status;
 }
 
-/* Larger values cannot be planned: buffers and their sums must stay far from the end of int64. */
+/* Larger values are refused: buffer sizes and their sums must stay far from int64's limit. */
 static const int64_t max_bytes = INT64_C(1) << 46;
 
 adj_status adj_check_type(adj_graph *g, const char *op, const char *name, adj_type type)

@@ -7,8 +7,7 @@
 #include "base/hash.h"
 #include "graph.h"
 
-/* Returns the bucket that holds the name's node, or the free one where it belongs. Requires:
- * buckets. */
+/* Returns the bucket that holds the name's node, or the free bucket for it. Requires: buckets. */
 static uint32_t *find_bucket(const adj_graph *g, const char *name)
 {
     const uint64_t hash = hash_text(HASH_START, name);

@@ -1,8 +1,8 @@
-/* node.c - nodes: checked, given a type, interned.
+/* node.c - creates nodes: checks them, infers their type and interns them.
  *
- * A node never changes and is found again by (op, operands, attributes, clone): building the same
- * thing twice gives the same node, so common subexpressions are shared without a pass. Ids grow,
- * operands come first: every walk is a single loop. */
+ * A node is immutable and found again by (op, operands, attributes, clone): building the same
+ * node twice returns the same node, so common subexpressions are shared without a pass. Ids grow
+ * and operands come first, so every walk is a single loop. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -28,7 +28,7 @@ static int same_node(const adj_node *a, const adj_node *b)
     return size == 0 || memcmp(a->attrs, b->attrs, size) == 0;
 }
 
-/* The bucket that holds n's equal, or the free one where it belongs. */
+/* Returns the bucket that holds a node equal to n, or the free bucket for n. */
 static uint32_t *find_bucket(const adj_graph *g, const adj_node *n)
 {
     uint32_t mask = g->n_bucket - 1, i = (uint32_t)hash_node(n) & mask;
@@ -37,7 +37,7 @@ static uint32_t *find_bucket(const adj_graph *g, const adj_node *n)
     return &g->bucket[i];
 }
 
-/* Room for one more node, and buckets at most half full. */
+/* Makes room for one more node, with buckets at most half full. */
 static adj_status grow(adj_graph *g)
 {
     if (g->n_node < g->capacity)
@@ -115,7 +115,7 @@ adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_i
     if (op->schema != NULL)
         memcpy(completed, attrs, adj_attr_size(op));
     if (infer_type(&n, completed, &n.type) != ADJ_OK) {
-        adj_fail(g, ADJ_EARG, "%s: bad operands", op->name); /* in case infer gave no reason */
+        adj_fail(g, ADJ_EARG, "%s: bad operands", op->name); /* if infer recorded no error */
         return NULL;
     }
     for (int64_t i = n.type.shape.rank; i >= 0 && i < ADJ_MAX_RANK; i++)

@@ -1,16 +1,16 @@
-/* print.c - a graph as text and as Graphviz DOT: what some roots need, renumbered from 0 so that
- * the same model prints the same whatever else the graph holds. Forward, gradient and update nodes
- * are told apart. */
+/* print.c - prints a graph as text and as Graphviz DOT: the nodes that some roots need,
+ * renumbered from 0 so that the same model prints the same whatever else the graph holds.
+ * Forward, gradient and update nodes are marked. */
 
 #include "base/printable.h"
 #include "graph.h"
 
 typedef struct {
     const adj_graph *graph;
-    int *number; /* by id; -1: not needed */
+    int *number; /* by id; -1 if not needed */
 } numbering;
 
-/* number is NULL when out of memory or when there is nothing to print. */
+/* Numbers the needed nodes; number is NULL if out of memory or if nothing is to be printed. */
 static numbering number_needed(int n, adj_node *const root[])
 {
     numbering m = {0};
@@ -36,8 +36,8 @@ static numbering number_needed(int n, adj_node *const root[])
 static const char role_mark[] = {
     [ADJ_ROLE_FORWARD] = ' ', [ADJ_ROLE_GRADIENT] = 'g', [ADJ_ROLE_UPDATE] = 'u'};
 
-/* Prints a quote or a backslash with a backslash before it, and a control character as a backslash
- * and a code. DOT takes one more backslash for that to be text. */
+/* Prints a quote or a backslash after a backslash, and a control character as a backslash and a
+ * code. DOT needs one more backslash to take that as text. */
 static void print_escaped(FILE *f, const char *s, const char *backslash)
 {
     char piece[PIECE];
@@ -60,7 +60,7 @@ void print_name(FILE *f, const char *name)
     fputc('"', f);
 }
 
-/* Attributes and name. */
+/* Prints attributes and name. */
 static void print_details(FILE *f, const adj_node *n)
 {
     adj_show_attrs(n, f);

@@ -1,4 +1,4 @@
-/* region.c - memory: the caller's allocator or malloc's, in huge pages; aligned pieces of it, and
+/* region.c - memory: the caller's allocator or malloc, with huge pages; aligned blocks, and
  * regions that are freed all at once. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,12 @@
 #include "graph.h"
 
 enum { ALIGNMENT = 64, REGION_ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
-/* A huge page of x86-64 and of most aarch64; for less than two the small ones will do. */
+/* Bytes of a huge page of x86-64 and of most aarch64. Less memory than two of them uses small
+ * pages. */
 enum { HUGE_PAGE = 2 << 20, MIN_HUGE_BYTES = 2 * HUGE_PAGE };
 
-/* Huge pages for all that lies within whole ones, where the system gives them to those who ask;
- * else nothing happens. Translation buffers reach more memory with them. */
+/* Requests huge pages for the part of a block that covers whole ones; no effect where the system
+ * does not offer them. TLBs reach more memory with them. */
 static void ask_for_huge_pages(void *p, size_t bytes)
 {
     const uintptr_t start = (uintptr_t)p, lead = (HUGE_PAGE - start % HUGE_PAGE) % HUGE_PAGE;
@@ -46,7 +47,7 @@ int take_allocator(adj_allocator *a, const adj_allocator *given)
     return is_whole;
 }
 
-/* The pointer that the allocator gave stands right before the aligned one. */
+/* The pointer from the allocator is stored right before the aligned block. */
 void *adj_alloc(const adj_allocator *a, size_t bytes)
 {
     size_t extra = ALIGNMENT + sizeof(void *);
@@ -69,7 +70,7 @@ void adj_release(const adj_allocator *a, void *p)
 
 struct region_block {
     region_block *older;
-    size_t used, bytes; /* of what follows the block */
+    size_t used, bytes; /* bytes that follow the struct */
 };
 
 void region_free(region *p)

@@ -29,13 +29,13 @@ void adj_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-/* The upper 53 of 64 bits as a multiple of 2^-53 in [0, 1). */
+/* Maps the upper 53 of 64 bits to a multiple of 2^-53 in [0, 1). */
 static double unit(uint32_t high, uint32_t low)
 {
     return (double)((((uint64_t)high << 32) | low) >> 11) * 0x1p-53;
 }
 
-/* The two uniforms in [0, 1) of a block. */
+/* Writes the two uniforms in [0, 1) of a block. */
 static void uniforms(uint64_t block, uint64_t seed, uint64_t stream, double u[BLOCK])
 {
     const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream,
@@ -58,7 +58,7 @@ static void normals(double u[BLOCK])
     u[1] = radius * sin(angle);
 }
 
-/* The largest value of the dtype that is smaller than b. */
+/* Stores the largest value of the dtype below b. */
 static void store_below(adj_dtype dtype, void *data, int64_t i, double b)
 {
     double below = dtype == ADJ_I32 ? ceil(b) - 1 : b;
@@ -76,7 +76,7 @@ static void store_below(adj_dtype dtype, void *data, int64_t i, double b)
     }
 }
 
-/* v in [a, b), which rounding may take up to b. */
+/* Stores v in [a, b); rounding to the dtype must not reach b. */
 static void store_uniform(adj_dtype dtype, void *data, int64_t i, double v, adj_init range)
 {
     if (dtype == ADJ_F64 && v < range.b) {

@@ -1,4 +1,4 @@
-/* schema.c - attributes by what their schema says: checks, printing, formats, geometry. */
+/* schema.c - handles attributes by their schema: checks, printing, formats, geometry. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,14 +63,15 @@ adj_status check_attrs(const adj_node *n, const void *attrs)
         case ADJ_ATTR_FLAG: status = check_word(n, a, flags, integer(a, attrs)); break;
         case ADJ_ATTR_CHOICE: status = check_word(n, a, a->words, integer(a, attrs)); break;
         case ADJ_ATTR_FORMAT: status = check_word(n, a, formats, integer(a, attrs)); break;
-        default: break; /* what goes with shapes is the op's to check */
+        default: break; /* attributes tied to shapes are checked by the op */
         }
     return status;
 }
 
 /* ---- printing ---- */
 
-/* The rank is not among the attributes: trailing zeros are axes that are not there, or axis 0. */
+/* Prints a permutation without its rank, which is not an attribute: trailing zeros are absent
+ * axes, or axis 0. */
 static void show_perm(const int64_t *perm, FILE *f)
 {
     int rank = ADJ_MAX_RANK;

@@ -1,4 +1,4 @@
-/* shape.c - shapes: sizes in checked arithmetic, comparing, showing. */
+/* shape.c - shapes: sizes in checked arithmetic, comparison, printing. */
 #include <stdio.h>
 
 #include "adjoint_ext.h"

@@ -1,10 +1,10 @@
-/* shards.c - see shards.h. A copy is made and added to those before it at once, so that no more
- * sums are kept than the tree has levels. */
+/* shards.c - see shards.h. Each copy is added to the earlier ones at once, so that at most one
+ * sum is alive per level of the tree. */
 #include "sync_batch_norm.h"
 
 /* ---- copies ---- */
 
-/* The names of parameters are theirs alone; an input of shard 2 is "images#2". */
+/* Returns the copy of an input, such as "images#2" in shard 2. Parameters are not copied. */
 static adj_node *copy_input(const shards *s, const adj_node *n, int shard)
 {
     char name[200];
@@ -12,7 +12,7 @@ static adj_node *copy_input(const shards *s, const adj_node *n, int shard)
     return adj_input(s->g, name, n->type.dtype, n->type.shape);
 }
 
-/* Elements are counted as in the whole batch. */
+/* Offsets the copy's element count to its position in the whole batch. */
 static adj_node *copy_dropout(const shards *s, const adj_node *n, adj_node *const in[], int shard)
 {
     adj_dropout_attrs a = *(const adj_dropout_attrs *)n->attrs;
@@ -40,8 +40,9 @@ static adj_node *image_of(const shards *s, int shard, adj_node *n)
     return image != NULL ? image : n;
 }
 
-/* Equal nodes are one node: of the first shard only what draws numbers is a copy, if there are
- * processes before this one, and what follows from values in common. in: room for operands. */
+/* Copies one node into a shard. In the first shard, equal nodes are the same node: only nodes
+ * that draw random numbers after earlier processes' shards, and nodes that depend on common
+ * values, are copied. in: room for operands. */
 static void copy_one(shards *s, int shard, int id, adj_node **in)
 {
     adj_graph *g = s->g;
@@ -73,14 +74,15 @@ static adj_node *in_f32(adj_node *x)
     return t == ADJ_F16 || t == ADJ_BF16 ? adj_cast(x, ADJ_F32) : x;
 }
 
-/* left[i] becomes left[i] + right[i]. */
+/* Sets left[i] to left[i] + right[i]. */
 static void add_all(const shards *s, adj_node *left[], adj_node *const right[])
 {
     for (int i = 0; i < s->n_sum; i++)
         left[i] = adj_add(left[i], right[i]);
 }
 
-/* The next shard's values. Sums of the same number of shards are added: bits of a counter. */
+/* Adds the next shard's values. Sums of equally many shards are added, like carries in a binary
+ * counter. */
 static void take_shard(shards *s, int shard, adj_node **sum)
 {
     int level = 0;
@@ -97,7 +99,7 @@ static void take_shard(shards *s, int shard, adj_node **sum)
     s->has_pending[level] = 1;
 }
 
-/* What waits, from the right. */
+/* Adds the pending sums from the right. */
 static void add_up(shards *s, int levels)
 {
     int done = 0;
@@ -129,9 +131,9 @@ adj_node *shards_mean(const shards *s, adj_node *sum)
     return adj_scale(adj_node_new1(&adj_op_all_reduce, sum, &a), 1.0 / (double)s->all);
 }
 
-/* ---- all of it ---- */
+/* ---- whole step ---- */
 
-/* All copies and sums, shard after shard. */
+/* Makes all copies and sums, shard after shard. */
 static adj_status make_shards(shards *s, adj_node **in)
 {
     int levels = 1, made = 1;
@@ -154,7 +156,7 @@ static adj_status make_shards(shards *s, adj_node **in)
     return s->g->status;
 }
 
-/* A node's copies, or what all have in common instead. */
+/* Makes a node's copies in all shards, or its common value. */
 static void make_layer(shards *s, int id, adj_node **in, adj_node **copy)
 {
     for (int k = 0; k < s->shards; k++) {
@@ -170,7 +172,7 @@ static void make_layer(shards *s, int id, adj_node **in, adj_node **copy)
     adj_graph_set_role(s->g, role);
 }
 
-/* The same, node after node; values are in the order of their nodes. */
+/* Makes all copies and sums, node after node; values are in the order of their nodes. */
 static adj_status make_layers(shards *s, adj_node **in)
 {
     adj_node **copy = region_alloc(s->p, (size_t)s->shards, sizeof *copy);

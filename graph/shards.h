@@ -1,5 +1,5 @@
-/* shards.h - the part of a training step that is of the batch, once for each of a process's shards:
- * copies of the nodes that follow from inputs of the batch, and sums over the copies. */
+/* shards.h - the part of a training step that depends on the batch, once for each shard of a
+ * process: copies of the nodes that depend on inputs of the batch, and sums over the copies. */
 #ifndef ADJ_SHARDS_H
 #define ADJ_SHARDS_H
 
@@ -7,31 +7,32 @@
 
 typedef struct {
     adj_graph *g;
-    region *p;            /* for what is gone afterwards */
-    int n;                /* nodes of the step as it was */
-    int shards;           /* of this process */
-    int64_t first;        /* the number of its first shard among those of all processes */
+    region *p;            /* for temporary lists */
+    int n;                /* nodes of the original step */
+    int shards;           /* shards of this process */
+    int64_t first;        /* index of this process's first shard among those of all processes */
     int64_t all;          /* shards of all processes */
-    const char *of_batch; /* by id: it follows from an input of the batch, and is no update */
-    /* By id: one value for all shards of all processes (sync_batch_norm.h). NULL: none is. */
+    const char *of_batch; /* by id: it depends on an input of the batch and is not an update */
+    /* By id: all shards of all processes have one value (sync_batch_norm.h). NULL if no node
+     * has. */
     const char *is_common;
-    adj_node ***image;   /* [shard][id]: in that shard; NULL where it is the node itself */
-    int n_sum;           /* values that are summed */
-    adj_node **value;    /* n_sum: as in the first shard; then their sums */
-    adj_node ***pending; /* [level][n_sum]: sums of 2^level shards that wait for their neighbor */
+    adj_node ***image;   /* [shard][id]: the node in that shard; NULL for the original node */
+    int n_sum;           /* values to be summed */
+    adj_node **value;    /* n_sum: the values in the first shard; afterwards their sums */
+    adj_node ***pending; /* [level][n_sum]: sums of 2^level shards, to be added to the next */
     char has_pending[32];
 } shards;
 
-/* All copies, and the sums in s->value, of floats of 16 bits in f32: neighbors first, then
- * neighboring pairs, and so on. It is the tree in which processes add up theirs, so that it is the
- * same whoever has which shards, if each has a power of two of them. Shard after shard; node after
- * node where shards have values in common, as each then waits for the others. Returns the graph's
- * status. */
+/* Makes all copies, and the sums in s->value; 16-bit floats are added in f32. Sums form a binary
+ * tree: adjacent shards are added, then adjacent pairs, and so on. Processes reduce in the same
+ * tree, so the result does not depend on which process has which shards if each has a power of
+ * two of them. Copies are made shard after shard, or node after node if shards have common
+ * values, which wait for all shards. Returns the graph's status. */
 adj_status shards_make(shards *s);
 
-/* One sum of n values, in that tree and as wide. */
+/* Returns the sum of n values, in that tree and with its f32 rule. */
 adj_node *shards_sum(adj_node *const x[], int n);
-/* Of this process's sum: the mean over the shards of all. */
+/* Returns the mean over the shards of all processes, given this process's sum. */
 adj_node *shards_mean(const shards *s, adj_node *sum);
 
 #endif

@@ -1,21 +1,22 @@
-/* summary.c - a network as a table of its layers: result, parameters, multiply-adds.
+/* summary.c - prints a network as a table of its layers: result, parameters, multiply-adds.
  *
- * A layer is what reads parameters of one prefix ("conv1/w", "conv1/b"), at the place of the first
- * that reads one; a pool is a layer without parameters. Activations and shapes have no row. */
+ * A layer is the set of nodes that read parameters of one prefix ("conv1/w", "conv1/b"), at the
+ * place of the first such node; a pool is a layer without parameters. Activations and reshapes
+ * have no row. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "graph.h"
 
 typedef struct {
-    const adj_node *first; /* NULL: no layer */
-    const char *prefix;    /* of n characters, not ended; a pool's op */
+    const adj_node *first; /* NULL for no layer */
+    const char *prefix;    /* first n characters, not terminated; a pool's op */
     int n;
     int64_t parameters;
     int64_t multiply_adds;
 } layer;
 
-/* Returns the parameter that operand k of n is, itself or cast; NULL if it is none. */
+/* Returns the parameter that operand k of n is, directly or through a cast; NULL if it is none. */
 static const adj_node *param_operand(const adj_node *n, int k)
 {
     const adj_node *x = n->in[k];
@@ -31,7 +32,7 @@ static int prefix_length(const char *name)
     return (int)(slash != NULL ? (size_t)(slash - name) : strlen(name));
 }
 
-/* Returns the layer of that prefix, or a new one behind the *n that there are. */
+/* Returns the layer of that prefix, or adds one after the *n layers. */
 static layer *layer_named(layer all[], int *n, const adj_node *first, const char *prefix,
                           int length)
 {
@@ -42,7 +43,7 @@ static layer *layer_named(layer all[], int *n, const adj_node *first, const char
     return &all[(*n)++];
 }
 
-/* True if no layer has counted the parameter, which is marked. */
+/* True if no layer has counted the parameter yet; marks it. */
 static int is_first_use(char *seen, const adj_node *param)
 {
     const int is_new = !seen[param->id];

@@ -1,7 +1,7 @@
 /* sync_batch_norm.c - see sync_batch_norm.h. */
 #include "sync_batch_norm.h"
 
-/* ---- which ones ---- */
+/* ---- selection ---- */
 
 int is_synchronized(const adj_node *n, const char *differs, const char *is_common)
 {
@@ -32,9 +32,9 @@ adj_status check_gradients(const shards *s, const char *of_batch, const char *di
     return ADJ_OK;
 }
 
-/* ---- one value for all ---- */
+/* ---- one value for all shards ---- */
 
-/* The statistics' row i, [1, c]. */
+/* Returns row i of the statistics, [1, c]. */
 static adj_node *row(adj_node *stats, int i)
 {
     if (stats == NULL)
@@ -68,14 +68,14 @@ adj_node *synchronized(const shards *s, const adj_node *n, adj_node *const x[])
 
 /* ---- running statistics ---- */
 
-/* Of a variance over m elements. */
+/* Returns the factor that makes a variance over m elements unbiased. */
 static double unbiased_factor(int64_t m, int64_t times)
 {
     const double all = (double)m * (double)times;
     return all > 1 ? all / (all - 1) : 1;
 }
 
-/* Is it [[1], [factor]], as ops/nn/normalize.c has it? */
+/* True if n is [[1], [factor]], as ops/nn/normalize.c builds it. */
 static int is_factor(const adj_node *n, double factor)
 {
     if (n->op != &adj_op_const || n->type.shape.rank != 2 || n->type.shape.dim[0] != 2 ||

@@ -1,4 +1,4 @@
-/* uses.c - what some roots need of a graph, and who reads it. */
+/* uses.c - which nodes some roots need, and the users of each. */
 #include <string.h>
 
 #include "graph.h"

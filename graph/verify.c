@@ -1,5 +1,5 @@
-/* verify.c - the verifier that runs after each pass: a graph is in order, or the pass that made it
- * has a bug. */
+/* verify.c - the verifier that runs after each pass: checks a graph's invariants, which only a
+ * bug in the pass can break. */
 #include <string.h>
 
 #include "graph.h"

@@ -1,17 +1,17 @@
-/* channels_last.c - the pass that takes images in NCHW to NHWC, the layout that kernels are written
- * for.
+/* channels_last.c - the pass that converts NCHW images to NHWC, the layout that kernels are
+ * written for.
  *
- * An op on NCHW images becomes the same op on NHWC images between transposes. What works element by
- * element takes whichever order its operands have, so the transposes of neighbors meet and go:
- * what is left of them stands where the graph's own values enter and leave, and around ops that
- * count axes. Nothing changes where only the reference computes. */
+ * An op on NCHW images becomes the same op on NHWC images between transposes. Elementwise ops
+ * accept either order, so adjacent transposes meet and cancel. The rest stand where values enter
+ * and leave the graph, and around ops that depend on axis numbers. Nothing changes if only the
+ * reference computes. */
 #include <string.h>
 
 #include "passes.h"
 
 static const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
 
-/* The state: by id of what is rebuilt, its image with channels last; NULL: there is none yet. */
+/* State of the pass, by id of the rebuilt node: its NHWC image; NULL if there is none yet. */
 
 static adj_node *channels_last(rewriting *w, const adj_node *v, adj_node *image)
 {
@@ -21,7 +21,7 @@ static adj_node *channels_last(rewriting *w, const adj_node *v, adj_node *image)
     return last[v->id];
 }
 
-/* The transpose is dead where all readers take y itself. */
+/* Adds the transpose back to NCHW; it is dead if all readers take y itself. */
 static adj_node *channels_first(rewriting *w, const adj_node *n, adj_node *y)
 {
     ((adj_node **)w->state)[n->id] = adj_label(y, n->name);
@@ -30,7 +30,8 @@ static adj_node *channels_first(rewriting *w, const adj_node *n, adj_node *y)
 
 /* ---- ops on images ---- */
 
-/* attrs of the same op in NHWC; 0: it is no op on NCHW images, or only the reference's. */
+/* Sets attrs to those of the same op in NHWC. Returns 0 if n does not work on NCHW images, or
+ * only the reference computes its op. */
 static int convert_attrs(const pass_target *target, const adj_node *n, void *attrs)
 {
     if (n->op->images == 0 || !target->has_backend(target->backends, n->op))
@@ -50,9 +51,9 @@ static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *const in[]
     return n->op->images & ADJ_IMAGE_RESULT ? channels_first(w, n, y) : y;
 }
 
-/* ---- ops element by element ---- */
+/* ---- elementwise ops ---- */
 
-/* Has an operand of n's shape its channels last already, and can the others have them so? */
+/* True if an operand of n's shape has an NHWC image already and the others can have one. */
 static int follows_operands(const rewriting *w, const adj_node *n)
 {
     adj_node *const *last = w->state;

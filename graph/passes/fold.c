@@ -1,6 +1,6 @@
-/* fold.c - the pass that folds a node into what its first operand computes (adj_op.fold), where
- * nobody else reads that and all that is changed of it follows from parameters alone: an
- * inference's batch norm becomes part of the filter before it. Steps that follow from parameters
+/* fold.c - the pass that folds a node into its first operand's computation (adj_op.fold), if the
+ * node is that operand's only reader and its other operands depend on parameters alone: in
+ * inference, batch norm becomes part of the filter before it. Steps that depend on parameters
  * alone run once (exec/invariant.c). Requires: the executor has no updates. */
 #include "passes.h"
 
@@ -15,7 +15,7 @@ static int is_wanted(const pass_target *target, const adj_graph *g)
     return 0;
 }
 
-/* By id of what is rebuilt: it follows from parameters alone. */
+/* By id of the rebuilt node: it depends on parameters alone. */
 static adj_status find_invariant(rewriting *w)
 {
     const adj_graph *from = w->from;
@@ -33,7 +33,7 @@ static adj_status find_invariant(rewriting *w)
     return ADJ_OK;
 }
 
-/* All operands but the first. */
+/* True if all operands but the first depend on parameters alone. */
 static int others_are_invariant(const rewriting *w, const adj_node *n)
 {
     const char *invariant = w->state;

@@ -1,14 +1,14 @@
-/* half_in_f32.c - the pass that takes f16 and bf16 to f32 kernels, where only those are fast.
+/* half_in_f32.c - the pass that uses f32 kernels for f16 and bf16, where only those are fast.
  *
- * A node with half operands that no backend but the last computes in their type, though one of them
- * does in f32, becomes the f32 node between casts: on a CPU without such kernels, and where
- * oneDNN's are known to be wrong. It is rounded once, as the obvious kernel's float sums are. Where
- * there are kernels of the type, or only the obvious backend is allowed, nothing changes. Requires:
- * backends are selected. */
+ * A node with half operands becomes the f32 node between casts if no backend but the last has a
+ * kernel for its type and one of them has an f32 kernel. This applies on a CPU without half
+ * kernels, and where oneDNN's are known to be wrong. The result is rounded once, as the
+ * reference kernel's float sums are. Nothing changes if a kernel of the type exists or only the
+ * reference is allowed. Requires: backends are selected. */
 #include "passes.h"
 
-/* Ops that may be stored in a half type are those that lose nothing by computing in a wider one; a
- * transpose computes nothing. */
+/* True for ops that lose nothing when computed in a wider type. A transpose is excluded, since
+ * it computes nothing. */
 static int may_be_wide(const adj_node *n)
 {
     int has_half = 0;
@@ -28,8 +28,8 @@ static adj_node *in_f32(adj_graph *to, const adj_node *n, adj_node *const in[])
     return adj_node_new(to, n->op, n->n_in, operand, n->attrs);
 }
 
-/* A sum over a batch, or a parameter's gradient, that is wanted in f32 is not rounded on the way,
- * and cannot overflow there; NULL: n is no such. */
+/* Returns the f32 sum itself if n casts to f32 a sum over a batch or a parameter's gradient:
+ * then it is not rounded in between and cannot overflow. NULL if n is not such a cast. */
 static adj_node *sum_itself(const adj_node *n, adj_node *const in[])
 {
     if (n->op != &adj_op_cast || n->type.dtype != ADJ_F32 || in[0]->op != &adj_op_cast)

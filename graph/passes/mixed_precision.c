@@ -1,31 +1,32 @@
-/* mixed_precision.c - the pass that makes a graph of f32 one of mixed precision.
+/* mixed_precision.c - the pass that turns an f32 graph into one of mixed precision.
  *
- * A node's image has one of two types, f32 or half. Readers that want the other one read a cast of
- * it; equal casts are one node. Convolutions and matmuls take half operands; activations and what
- * moves data follow their operands; anything else reads f32. Parameters stay f32: what a
- * convolution reads is a cast of its filter.
+ * A node's image has one of two types, f32 or half. Readers that need the other type read a cast
+ * of it; equal casts are one node. Convolutions and matmuls take half operands. Activations and
+ * data movement follow their operands; all other ops read f32. Parameters stay f32: a
+ * convolution reads a cast of its filter.
  *
- * f16 has few exponents, so gradients in it are loss_scale times as large: where a gradient is
- * narrowed it is scaled up, in f32; a node that is linear in it is as large again; where any other
- * node, or somebody from outside, reads it, it is scaled down, in f32. Only scaled values are; the
- * loss and what is added up in f32 are not, so that nothing there overflows. With loss_scale 1
- * gradients are as large as in the graph, which may have seeded them with a scale of its own. */
+ * f16 has few exponents, so its gradients are multiplied by loss_scale. A gradient is scaled up
+ * in f32 where it is narrowed, and a node linear in it inherits the factor. It is scaled down in
+ * f32 where any other node reads it, or where it is fetched. Only gradients are scaled: the loss
+ * and f32 sums are not, so that they do not overflow. With loss_scale 1 gradients are as large
+ * as in the graph, which may apply a scale of its own. */
 #include "passes.h"
 
 typedef struct {
     adj_dtype half;
-    double loss_scale; /* 1: none */
-    char *scaled;      /* by id of what is rebuilt: its image is loss_scale times as large */
+    double loss_scale; /* 1 for none */
+    char *scaled;      /* by id of the rebuilt node: its image is multiplied by loss_scale */
 } precision;
 
-typedef struct { /* what an image is, or is wanted as */
+typedef struct { /* an image's type and scaling, or what a reader needs */
     adj_dtype dtype;
     int is_scaled;
 } form;
 
 enum { NOT_SCALED = -1, SUMMED = -2, DEFAULT_LOSS_SCALE = 1024 };
 
-/* x times factor, a sibling of a scaling by 1/factor: the two are the value itself. */
+/* Returns x * factor; if x is a value scaled by `inverse`, the two cancel and the value itself
+ * is returned. */
 static adj_node *times(adj_node *x, double factor, double inverse)
 {
     if (x != NULL && x->op == &adj_op_scale &&
@@ -39,7 +40,7 @@ static adj_node *in_type(adj_node *x, adj_dtype dtype)
     if (x == NULL || x->type.dtype == dtype)
         return x;
     if (x->op == &adj_op_cast && x->in[0]->type.dtype == dtype && dtype != ADJ_F32)
-        return x->in[0]; /* it was widened: nothing is lost */
+        return x->in[0]; /* it was widened, so narrowing loses nothing */
     return adj_cast(x, dtype);
 }
 
@@ -66,7 +67,7 @@ static form form_of(const rewriting *w, const adj_node *n, const adj_node *image
     return (form){image != NULL ? image->type.dtype : n->type.dtype, p->scaled[n->id]};
 }
 
-/* A root's image in its own type and size; the same node may be a root again. */
+/* Returns a root's image in the root's own type and scale; one node may be several roots. */
 static adj_node *as_built(rewriting *w, const adj_node *n, adj_node *image)
 {
     const precision *p = w->state;
@@ -75,14 +76,14 @@ static adj_node *as_built(rewriting *w, const adj_node *n, adj_node *image)
     return y;
 }
 
-/* May operand k of n be of the half type? */
+/* True if operand k of n may have the half type. */
 static int may_be_half(const adj_node *n, int k)
 {
     unsigned mask = n->op->half_in;
     return n->in[k]->type.dtype == ADJ_F32 && (mask == 0 || (k < 32 && (mask >> k & 1)));
 }
 
-/* Are n's largest operands half, so that it costs no cast of large values to follow them? */
+/* True if n's largest operands are half, so that following them casts no large value. */
 static int follows(const adj_node *n, adj_node *const in[], adj_dtype half)
 {
     int64_t max = 0;
@@ -101,8 +102,8 @@ static int follows(const adj_node *n, adj_node *const in[], adj_dtype half)
     return n_half > 0;
 }
 
-/* Which operand of n is to be scaled: the first gradient in which n is linear; SUMMED: all that n
- * adds up, if a gradient is among them; else NOT_SCALED. */
+/* Returns the operand of n to scale: the first gradient in which n is linear; SUMMED for all of
+ * them if n adds up its operands and one is a gradient; else NOT_SCALED. */
 static int scaled_operand(const precision *p, const adj_node *n)
 {
     int summed = 0, other = 0, first = NOT_SCALED;

@@ -1,4 +1,4 @@
-/* pipeline.c - the list of passes, and how they run one after the other. */
+/* pipeline.c - the list of passes, and the loop that runs them in order. */
 #include "passes.h"
 
 static const pass *const pipeline[] = {&pass_channels_last,
@@ -12,7 +12,7 @@ static const pass *const pipeline[] = {&pass_channels_last,
                                        &pass_split_all_reduce,
                                        &pass_copy};
 
-/* Rebuilds w->from into w->to; roots and images are replaced by theirs. */
+/* Rebuilds w->from into w->to and replaces roots and images by theirs. */
 static adj_status run_pass(const pass *p, const adj_node *root[], int n_image, adj_node *image[],
                            rewriting *w)
 {

@@ -1,44 +1,44 @@
 /* recompute.c - the pass that recomputes (rematerializes) cheap activations for the gradient, so
- * that they need not be kept from the forward pass until then.
+ * that they need not stay in memory from the forward pass until then.
  *
- * Of relu(batch_norm(conv)) the gradient reads the convolution's result and relu's. The first is
- * kept; the second can be recomputed from it by two cheap nodes (ADJ_OP_CHEAP). So gradient nodes
- * read a copy of it, a chain of copies of cheap nodes that begins with leaves and with what is kept
- * anyway. A copy comes right before its first reader, in id and therefore in time (exec/group.c);
- * or it goes with another gradient's sums, which read the same values (fused_pointwise.c in
- * backends/direct/).
+ * The gradient of relu(batch_norm(conv)) reads the results of the convolution and of relu. The
+ * first is saved; the second can be recomputed from it by two cheap nodes (ADJ_OP_CHEAP). So
+ * gradient nodes read a chain of copies of cheap nodes, which begins with leaves and with values
+ * that are saved anyway. A copy comes right before its first reader, in id and therefore in time
+ * (exec/group.c); or it is fused with another gradient's sums, which read the same values
+ * (fused_pointwise.c in backends/direct/).
  *
- * Nothing is recomputed that would only cause something else to be kept: each operand of a
- * copied node is a leaf, a copy, or a value that gradient nodes read and that is itself not copied.
- * A chain is short, so that along a residual network every other sum is kept and the copies die
- * soon. Copies are the same kernels on the same values: no result changes.
+ * Nothing is recomputed that would only cause another value to be saved: each operand of a
+ * copied node is a leaf, a copy, or a value that gradient nodes read and that is not copied
+ * itself. Chains are short, so that in a residual network every other sum is saved and the
+ * copies die soon. Copies run the same kernels on the same values: no result changes.
  *
- * Unless the options say otherwise, it is done where it saves time: what is kept is written in the
- * forward pass, leaves the caches and comes back long after, while a copy is read where it has just
- * been written. That pays where about half is left of what is kept, and that is much
- * (mobilenet_v1); not where more is left (ds_cnn, resnets: their sums are kept), or nothing leaves
- * the caches anyway. The rule knows no machine: plans are the same everywhere. */
+ * By default the pass runs only where it saves time. A saved value leaves the caches and returns
+ * much later, while a copy is read right after it was written. That pays if much is saved and
+ * about half of it remains (mobilenet_v1). It does not pay if more remains (ds_cnn and resnets
+ * save their sums), or if everything stays in the caches anyway. The rule depends on no machine
+ * property, so plans are the same everywhere. */
 #include <string.h>
 
 #include "passes.h"
 
-enum { NOT_COPIED = 0, MAX_LENGTH = 4 }; /* nodes of a chain; bounds the recursion, too */
-static const size_t much = 12 << 20;     /* bytes that are kept */
+enum { NOT_COPIED = 0, MAX_LENGTH = 4 }; /* nodes in a chain; also bounds the recursion */
+static const size_t much = 12 << 20;     /* bytes of saved values that count as much */
 static const double share_left = 0.55;
 
-typedef struct {     /* by id of what is rebuilt */
-    char *length;    /* of the chain of copies that gradient nodes read in its place */
-    adj_node **copy; /* the last of them */
+typedef struct {     /* by id of the rebuilt node */
+    char *length;    /* length of the chain of copies that gradient nodes read instead */
+    adj_node **copy; /* the last copy of the chain */
 } copies;
 
-/* Is it there when the gradient is computed, though nothing keeps it for that alone? */
+/* True if n is live in the backward pass for another reason. */
 static int is_at_hand(const copies *c, const char *kept, const adj_node *n)
 {
     return n->op->flags & ADJ_OP_LEAF || kept[n->id] || c->length[n->id] != NOT_COPIED;
 }
 
-/* How long the chain of copies is that ends with n; NOT_COPIED: n cannot be had that way. Views
- * cost nothing, but are no reason to keep what they show. */
+/* Returns the length of the chain of copies that ends with n; NOT_COPIED if n cannot be
+ * recomputed. Views cost nothing, but are no reason to save the viewed value. */
 static char chain_length(const copies *c, const char *kept, const adj_node *n)
 {
     int is_view = (n->op->flags & ADJ_OP_VIEW) != 0, max = 0, only_leaves = 1;
@@ -55,7 +55,8 @@ static char chain_length(const copies *c, const char *kept, const adj_node *n)
     return (char)(only_leaves || max >= MAX_LENGTH ? NOT_COPIED : max + 1);
 }
 
-/* What gradient nodes read, itself or through a view, and what is fetched. */
+/* Marks the values that gradient nodes read, directly or through a view, and those that are
+ * fetched. */
 static void mark_kept(const rewriting *w, char *kept)
 {
     for (int i = 0; i < w->n_root; i++)
@@ -69,7 +70,7 @@ static void mark_kept(const rewriting *w, char *kept)
     }
 }
 
-/* Does it save time? */
+/* True if recomputing saves time. */
 static int pays(const rewriting *w, const copies *c, const char *kept)
 {
     size_t all = 0, left = 0;
@@ -103,7 +104,7 @@ static adj_status find_repeatable(rewriting *w)
 
 static adj_node *copy_of(rewriting *w, const adj_node *n);
 
-/* n over its operands' images, or over the copies that are recomputed. */
+/* Returns n rebuilt on its operands' images, or on their recomputed copies. */
 static adj_node *over_copies(rewriting *w, const adj_node *n)
 {
     adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
@@ -114,7 +115,7 @@ static adj_node *over_copies(rewriting *w, const adj_node *n)
     return adj_node_new(w->to, n->op, n->n_in, operand, n->attrs);
 }
 
-/* What a gradient node reads for n. */
+/* Returns what a gradient node reads in place of n. */
 static adj_node *copy_of(rewriting *w, const adj_node *n)
 {
     const copies *c = w->state;
@@ -139,7 +140,7 @@ static adj_node *recompute(rewriting *w, const adj_node *n, adj_node *const in[]
     return reads ? over_copies(w, n) : rule_copy(w, n, in);
 }
 
-/* True if the options ask for it, or leave it open for a training step with much to keep. */
+/* True if the options request it, or leave it to the library in a training step that saves much. */
 static int is_wanted(const pass_target *target, const adj_graph *g)
 {
     size_t forward = 0;

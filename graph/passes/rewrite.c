@@ -1,7 +1,7 @@
-/* rewrite.c - a graph is never edited, it is rebuilt into another one through a rule.
+/* rewrite.c - rebuilds a graph into another one through a rule; a graph is never edited.
  *
- * Only what the roots need is rebuilt, and equal nodes are interned on the way: dead code and
- * common subexpressions fall out of every pass. */
+ * Only nodes that the roots need are rebuilt, and equal nodes are interned on the way: every
+ * pass removes dead code and common subexpressions. */
 #include "passes.h"
 
 adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])

@@ -1,5 +1,5 @@
-/* save_for_backward.c - the pass that lets gradients read something small that the forward pass
- * keeps for them (adj_op.save_for_backward), where a backend before the last one, the reference,
+/* save_for_backward.c - the pass that lets gradients read a small value that the forward pass
+ * saves for them (adj_op.save_for_backward), if a backend before the last one, the reference,
  * computes it. Requires: backends are selected. Keeps: types. */
 #include "passes.h"
 

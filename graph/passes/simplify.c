@@ -1,5 +1,5 @@
-/* simplify.c - the peephole passes, by each op's rule: for a node by itself (adj_op.simplify), or
- * with its users (adj_op.rewrite_with_users). And the one that only drops dead nodes. */
+/* simplify.c - the peephole passes, by each op's rule: for a node alone (adj_op.simplify), or
+ * with its users (adj_op.rewrite_with_users); and the pass that only drops dead nodes. */
 #include "passes.h"
 
 static adj_node *simplify(rewriting *w, const adj_node *n, adj_node *const in[])
@@ -8,7 +8,7 @@ static adj_node *simplify(rewriting *w, const adj_node *n, adj_node *const in[])
     return simpler != NULL ? simpler : rule_copy(w, n, in);
 }
 
-/* The reference alone computes what the graph says. */
+/* True unless only the reference computes, which runs the graph as it is. */
 static int may_regroup(const pass_target *target, const adj_graph *g)
 {
     (void)g;

@@ -1,6 +1,6 @@
-/* split_all_reduce.c - the pass that makes two nodes of an all_reduce, its start and its wait,
- * where a backend before the last one, the reference, computes them: other steps run between
- * (group.c orders them). Requires: backends are selected. Keeps: types. */
+/* split_all_reduce.c - the pass that splits an all_reduce into two nodes, its start and its
+ * wait, if a backend before the last one, the reference, computes them: other steps run in
+ * between (group.c orders them). Requires: backends are selected. Keeps: types. */
 #include "passes.h"
 
 static adj_node *split(rewriting *w, const adj_node *n, adj_node *const in[])
