@@ -1,6 +1,7 @@
-/* activation.c - relu, relu6, leaky_relu, sigmoid, tanh, silu, and their gradients as ops of their
- * own, in terms of the result where that is enough: then the operand need not be kept, and relu
- * stays fusable with the convolution before it.
+/* activation.c - relu, relu6, leaky_relu, sigmoid, tanh, silu, and their gradients as ops of
+ * their own. A gradient reads the result instead of the operand where that is enough: the
+ * operand then needs no memory until the backward pass, and relu can be fused with the
+ * convolution before it.
  *
  *   relu_grad(dy, y)        dy where y > 0, else 0
  *   relu6_grad(dy, y)       dy where 0 < y < 6, else 0
@@ -8,8 +9,9 @@
  *   sigmoid_grad(dy, y)     dy y (1 - y)
  *   tanh_grad(dy, y)        dy (1 - y^2)
  *   silu_grad(dy, x)        dy (s + x s (1 - s)),  s = sigmoid(x)
- * Each is linear in dy, so with e the gradient that arrives, the one of dy is the same op on e. The
- * second operand's is zero almost everywhere for the first three, and below for the others. */
+ * Each is linear in dy, so for the incoming gradient e, the gradient of dy is the same op on e.
+ * The second operand's gradient is zero almost everywhere for the first three; the rules below
+ * give the others. */
 #include "activation.h"
 #include "ops/rules/max_pool.h"
 
@@ -26,7 +28,7 @@ void keep_from_zero(int64_t count, double v[])
         v[k] += v[k] < 0 ? -0.125 : 0.125;
 }
 
-/* Both of relu6's bends are inside. */
+/* Covers both of relu6's kinks. */
 static void relu6_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     (void)n, (void)i;

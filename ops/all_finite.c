@@ -1,5 +1,5 @@
-/* all_finite.c - whether every element of its operands is a number: 1, or 0 if there is a NaN or an
- * infinity among them. A constant for gradients. */
+/* all_finite.c - 1 if every element of every operand is finite, 0 if one is NaN or infinite. It
+ * has no gradient. */
 #include "adjoint_ext.h"
 
 static adj_status all_finite_infer(const adj_node *n, void *attrs, adj_type *out)

@@ -1,11 +1,11 @@
-/* all_reduce.c - the sum of a value over the processes of a group, which each of them gets.
+/* all_reduce.c - the sum of a value over the processes of a group; every process gets it.
  *
- * They all run the same graph, each on values of its own. Of the sum of their losses the gradient
- * for one process's x is the sum of their dy, so the gradient is an all_reduce as well. In a group
- * of one it is x.
+ * All processes run the same graph on their own values. For the sum of their losses, the
+ * gradient of one process's x is the sum of their dy, so the gradient is an all_reduce as well.
+ * In a group of one, all_reduce is the identity.
  *
- * A plan computes it in two steps, so that it works beside other steps while values travel: a
- * start, whose result nobody may read, and a wait that turns this into the sum. */
+ * A plan computes it in two steps, so that other steps run while values travel: a start, whose
+ * result must not be read, and a wait that turns this into the sum. */
 #include "adjoint_ext.h"
 
 static const char *const reductions[] = {"sum", NULL};
@@ -33,8 +33,8 @@ const adj_op adj_op_all_reduce_start = {.name = "all_reduce_start",
                                         .flags =
                                             ADJ_OP_CAN_FAIL | ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL};
 
-/* If it fails, then because another process is gone: no run is possible from then on, and that
- * updates have been made in part does not matter. */
+/* It fails only if another process has died. No later run is possible then, so partly assigned
+ * updates do not matter. */
 const adj_op adj_op_all_reduce_wait = {
     .name = "all_reduce_wait", .n_in = 1, .flags = ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL};
 

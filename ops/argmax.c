@@ -1,5 +1,5 @@
-/* argmax.c - the index of the largest element along an axis: i32, of equal elements the first one,
- * of NaNs the first NaN. A choice has no derivative. */
+/* argmax.c - the index of the largest element along an axis, as i32: the first of equal
+ * elements, and the first NaN if there is one. It has no derivative. */
 #include "adjoint_ext.h"
 
 static adj_status infer(const adj_node *n, void *attrs, adj_type *out)

@@ -1,5 +1,5 @@
-/* attr_lists.c - see attr_lists.h; and the public readers of attribute lists of convolutions and
- * of shapes, and of the attributes that nodes have. */
+/* attr_lists.c - see attr_lists.h; and the public readers of attribute lists of convolutions, of
+ * shapes, and of nodes' attributes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +19,8 @@ static int all_zero(int n, const int64_t *list)
     return 1;
 }
 
-/* A list of four, or an absent one (NULL, length 0): then zeros, the default. Four zeros that were
- * given are refused here, since they would be taken for the default. */
+/* Reads a list of four; an absent one (NULL, length 0) gives zeros, the default. Four given
+ * zeros are refused, since they would be taken for the default. */
 static adj_status read_four(const char *name, int n, const int64_t *list, int64_t four[4],
                             adj_error *error)
 {
@@ -66,7 +66,7 @@ static adj_status read_format(const char *word, adj_format *format, adj_error *e
                          "data_format is unknown (got \"%.40s\", expected NHWC or NCHW)", word);
 }
 
-/* explicit_paddings: eight numbers exactly when padding is EXPLICIT, else absent or empty. */
+/* Reads explicit_paddings: eight numbers if padding is EXPLICIT, else absent or empty. */
 static adj_status read_pads(const adj_attr_lists *lists, adj_padding padding, int64_t pad[4][2],
                             adj_error *error)
 {
@@ -147,7 +147,8 @@ adj_status attr_check_pads(int64_t pad[4][2], adj_padding padding, adj_format fo
     return ADJ_OK;
 }
 
-/* Fills in the default (ones), then: spatial entries 1 to INT32_MAX, those of batch and depth 1. */
+/* Fills in the default, ones. Checks that spatial entries are 1 to INT32_MAX and those of batch
+ * and depth 1. */
 static adj_status attr_check_steps(const char *name, int64_t step[4], adj_format format,
                                    adj_error *error)
 {

@@ -1,32 +1,32 @@
-/* batch_norm.c - batch normalization in the pieces that touch memory once each.
+/* batch_norm.c - batch normalization as ops that each pass over memory once.
  *
- * Per channel, over the m elements of the other axes, with s = 1 / sqrt(var + epsilon) and
- * xhat = (x - mean) * s:
+ * Per channel, over the m elements of the other axes, with s = 1 / sqrt(var + epsilon) and xhat
+ * = (x - mean) * s:
  *   stats = batch_norm_stats(x)                        mean and biased var, [2, c]
  *   y     = batch_norm(x, stats, gamma, beta)          xhat * gamma + beta
  *   sums  = batch_norm_grad_sums(x, stats, dy)         sum(dy * xhat) and sum(dy), [2, c]
  *   dx    = batch_norm_grad(x, stats, gamma, dy, sums)
  *           gamma * s * (dy - (sums[1] + xhat * sums[0]) / m)
- * sums is dgamma and dbeta. Statistics, gamma, beta and sums have the statistics type: f32 for half
- * inputs, else x's.
+ * sums is dgamma and dbeta. Statistics, gamma, beta and sums have the statistics type: f32 for
+ * half inputs, else x's.
  *
- * batch_norm's rule depends on where stats comes from. batch_norm_stats of the same x: dx is the
- * whole derivative, and nothing flows to stats. Anything else, such as running statistics: stats is
- * an operand like the others. The rules of the other three are plain partial derivatives, written
- * with builders, so that any order of derivative works. */
+ * batch_norm's gradient rule depends on where stats comes from. If it is batch_norm_stats of the
+ * same x, dx is the whole derivative, and nothing flows to stats. Otherwise, as with running
+ * statistics, stats is an operand like the others. The rules of the other three ops are plain
+ * partial derivatives, written with builders, so that any order of derivative works. */
 #include <float.h>
 
 #include "norm.h"
 #include "ops/rules/batch_norm.h"
 
-/* Elements per channel, at least 1. */
+/* Returns the elements per channel, at least 1. */
 static double per_channel(const adj_node *x, int64_t format)
 {
     int64_t c = channels_of(x, format), all = adj_shape_elems(x->type.shape);
     return all > 0 ? (double)(all / c) : 1;
 }
 
-/* ---- what gradient rules are written with ---- */
+/* ---- pieces of gradient rules ---- */
 
 /* 1 / sqrt(var + epsilon), [c] */
 static adj_node *inverse_deviation(adj_node *stats, double epsilon)
@@ -40,7 +40,8 @@ static adj_node *inverse_deviation(adj_node *stats, double epsilon)
 
 /* ---- gradient rules ---- */
 
-/* mean: 1/m; var: 2 (x - mean) / m. In the statistics type: x - mean cancels. */
+/* d mean = 1/m; d var = 2 (x - mean) / m. Computed in the statistics type, since x - mean
+ * cancels. */
 static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_format_attrs *a = y->attrs;
@@ -54,8 +55,8 @@ static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = norm_in_dtype(adj_add(of_var, of_mean), x->type.dtype);
 }
 
-/* Through y = xhat * gamma + beta with dgamma and dbeta known: dmean = -gamma*s * dbeta, dvar =
- * -gamma*s^2/2 * dgamma. */
+/* Gradient of stats through y = xhat * gamma + beta, given dgamma and dbeta: dmean = -gamma*s *
+ * dbeta, dvar = -gamma*s^2/2 * dgamma. */
 static adj_node *to_stats(adj_node *gamma, adj_node *s, adj_node *dgamma, adj_node *dbeta)
 {
     adj_node *k = adj_mul(gamma, s);
@@ -84,7 +85,8 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = to_stats(gamma, s, dx[2], dx[3]);
 }
 
-/* The sums are linear in dy: their adjoint is batch norm with the incoming rows as gamma, beta. */
+/* The sums are linear in dy: their adjoint is batch norm with the rows of the incoming gradient
+ * as gamma and beta. */
 static void sums_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_batch_norm_attrs *a = y->attrs;
@@ -169,7 +171,7 @@ static const adj_schema schema = {
               " epsilon ", ">= 0", 0, DBL_MAX, .usual = 1e-3},
              {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_batch_norm_attrs, format)}}};
 
-/* A variance is positive; a mean may be. */
+/* Variances are positive; means may be any number. */
 static void stats_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     (void)n;

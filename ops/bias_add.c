@@ -1,4 +1,4 @@
-/* bias_add.c - adding a bias to each channel, and its gradient.
+/* bias_add.c - adds a bias to each channel; and its gradient.
  *
  * y[.., c, ..] = x[.., c, ..] + b[c], the channel being the last axis (NHWC) or axis 1 (NCHW).
  *   y  = bias_add(x, b)      dx = dy       db = bias_add_grad(dy), the sum over all other axes

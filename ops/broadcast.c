@@ -1,5 +1,5 @@
-/* broadcast.c - broadcast_to repeats a tensor along axes of size 1 and new leading axes, as NumPy
- * does; adj_sum_to is its adjoint, for gradient rules. */
+/* broadcast.c - broadcast_to repeats a tensor along axes of size 1 and new leading axes, as
+ * NumPy does; adj_sum_to, its adjoint, is for gradient rules. */
 #include "adjoint_ext.h"
 
 static adj_status broadcast_to_infer(const adj_node *n, void *attrs, adj_type *out)

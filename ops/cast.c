@@ -1,7 +1,7 @@
-/* cast.c - the same numbers in another dtype, and stop_gradient.
+/* cast.c - converts to another dtype; and stop_gradient.
  *
- * cast rounds once, to nearest even; to i32 it truncates (NaN becomes 0, what is out of range the
- * nearest i32). A gradient is cast back; none flows through integers. */
+ * cast rounds once, to nearest even; to i32 it truncates and saturates, and NaN becomes 0. A
+ * gradient is cast back; none flows through integers. */
 #include "adjoint_ext.h"
 
 static adj_status cast_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -21,7 +21,7 @@ static void cast_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_is_float(from) && adj_is_float(y->type.dtype) ? adj_cast(dy, from) : NULL;
 }
 
-/* Casting a fill gives a fill unless its dtype has rounded the value already. */
+/* A cast fill becomes a fill unless the fill's dtype has rounded its value. */
 static adj_node *cast_simplify(const adj_node *n, adj_node *const in[])
 {
     adj_dtype to = (adj_dtype)((const adj_dtype_attrs *)n->attrs)->dtype;

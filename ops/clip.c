@@ -1,8 +1,9 @@
-/* clip.c - min(max(x, min), max), as ONNX's Clip and PyTorch's clamp, and its gradient as an op: dy
- * where min <= x <= max, else 0. Like these it gives max everywhere where min is larger than max.
+/* clip.c - min(max(x, min), max), as ONNX's Clip and PyTorch's clamp, and its gradient as an op:
+ * dy where min <= x <= max, else 0. Like these it gives max everywhere if min is larger than
+ * max.
  *
- * x is compared with the bounds as they were given, not as its type rounds them: whether an element
- * is clipped is the same in every type, and only the result is rounded. */
+ * x is compared with the given bounds, not with the bounds rounded to x's type: every type clips
+ * the same elements, and only the result is rounded. */
 #include <math.h>
 
 #include "activation.h"
@@ -22,7 +23,7 @@ static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_clip_grad(dy, y->in[0], a->min, a->max);
 }
 
-/* On both sides of each bound, unless it is far away. */
+/* Draws values on both sides of each bound, unless the bound is far from 0. */
 static void domain(const adj_node *n, int i, int64_t count, double v[])
 {
     const adj_clip_attrs *a = n->attrs;

@@ -1,4 +1,4 @@
-/* concat.c - tensors one after the other along an axis; each gets its slice of dy. Any dtype. */
+/* concat.c - concatenates tensors along an axis; each gets its slice of dy. Any dtype. */
 #include "adjoint_ext.h"
 
 static adj_status check_operand(const adj_node *n, int i, int64_t axis)

@@ -10,17 +10,17 @@
  *   y  = conv(x, w)              dx = backprop_input(w, d)     dw = backprop_filter(x, d)
  *   x' = backprop_input(w, e)    dw = backprop_filter(d, e)    de = conv(d, w)
  *   w' = backprop_filter(x, e)   dx = backprop_input(d, e)     de = conv(x, d)
- * So a derivative of any order needs no new kernel.
+ * So derivatives of any order need no further kernel.
  *
- * input_sizes and filter_sizes are not operands but attributes: a builder stores them in the
- * geometry, the shape rule completes it. Applied to a completed geometry the rule gives the same
- * again, so that passes can rebuild nodes from their attributes. */
+ * input_sizes and filter_sizes are attributes, not operands: a builder stores them in the
+ * geometry, and the shape rule completes it. The rule leaves a complete geometry unchanged, so
+ * that passes can rebuild nodes from their attributes. */
 #include <inttypes.h>
 
 #include "adjoint_ext.h"
 #include "conv_geom.h"
 
-enum { FROM_OPERANDS = -1 }; /* geom.n: input_sizes had height and width only */
+enum { FROM_OPERANDS = -1 }; /* value of geom.n: input_sizes had height and width only */
 
 typedef struct {
     const adj_op *y, *dx, *dw; /* the convolution, its backprop_input and backprop_filter */
@@ -85,7 +85,7 @@ static adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_
     s.h = a->geom.ih;
     s.w = a->geom.iw;
     s.c = a->geom.ic;
-    if (s.n == FROM_OPERANDS) { /* a dy of another rank is refused below */
+    if (s.n == FROM_OPERANDS) { /* a dy of another rank is refused later */
         s.n = dy.rank == 4 ? dy.dim[0] : 0;
         s.c = s.in;
     }
@@ -97,7 +97,7 @@ static adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_
     return status;
 }
 
-/* filter_sizes as the builder stored them (groups is 0), or as a completed geometry tells. */
+/* Returns filter_sizes as the builder stored them (groups is 0), or from a complete geometry. */
 static adj_shape filter_sizes_of(const adj_conv_geom *k, int is_depthwise)
 {
     int64_t groups = k->groups > 0 ? k->groups : 1;
@@ -141,7 +141,7 @@ static adj_node *conv_new(const adj_op *op, adj_node *x, adj_node *w, const adj_
     return adj_node_new2(op, x, w, &a);
 }
 
-/* Sizes that a caller gave as numbers: the rank, and nothing negative. */
+/* Checks sizes that a caller gave as numbers: the rank, and no negative entry. */
 static adj_status check_sizes(adj_graph *g, const adj_op *op, const char *name, adj_shape sizes,
                               int may_be_spatial)
 {
@@ -189,7 +189,7 @@ static adj_node *conv_new_backprop_filter(const adj_op *op, adj_node *x, adj_sha
     return adj_node_new2(op, x, dy, &a);
 }
 
-/* Taps in the padding counted. */
+/* Counts taps in the padding too. */
 static double conv_flop(const adj_node *n)
 {
     const adj_conv_geom *k = adj_node_geom(n);
@@ -197,8 +197,8 @@ static double conv_flop(const adj_node *n)
            (double)k->kw * (double)(k->ic / k->groups);
 }
 
-/* Of an element of the input's gradient: a kernel's taps times the outputs of its group. The mean
- * over all elements is less where a stride leaves some without any. */
+/* Returns the number of terms of one element of the input's gradient: a kernel's taps times the
+ * outputs of its group. With a stride, some elements have fewer. */
 static double terms_of_input(const adj_node *n)
 {
     const adj_conv_geom *g = adj_node_geom(n);

@@ -1,6 +1,6 @@
-/* conv_compose.c - convolutions made of others: conv2d_transpose and separable_conv2d.
+/* conv_compose.c - convolutions composed of others: conv2d_transpose and separable_conv2d.
  *
- * Sizes are checked here first, so that errors speak of the op and the arguments of the call. */
+ * Sizes are checked here first, so that errors name the op and the arguments of the call. */
 #include <inttypes.h>
 
 #include "adjoint_ext.h"
@@ -24,7 +24,7 @@ adj_node *adj_conv2d_transpose(adj_node *x, adj_node *w, adj_shape output_shape,
     return adj_conv2d_backprop_input(output_shape, w, x, a);
 }
 
-/* pointwise is [1, 1, in * multiplier, out]. */
+/* Checks that pointwise is [1, 1, in * multiplier, out]. */
 static adj_status check_pointwise(const adj_node *pointwise, const adj_node *depthwise_result)
 {
     const adj_conv_attrs *a = depthwise_result->attrs;

@@ -1,5 +1,5 @@
-/* conv_geom.c - see conv_geom.h. Order of the checks: rank, each dimension, divisibility, then
- * sizes computed with overflow checks. Nothing is divided by a number that was not checked. */
+/* conv_geom.c - see conv_geom.h. Checks run in this order: rank, each dimension, divisibility,
+ * sizes with overflow checks. Every divisor is checked first. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,7 +51,7 @@ void geom_set_windows(adj_conv_geom *k, const window *h, const window *w)
     k->pt = h->before, k->pb = h->after, k->pl = w->before, k->pr = w->after;
 }
 
-/* [n, h, w, c] in either format. */
+/* Returns [n, h, w, c] in the format's order. */
 static adj_shape image_shape(adj_format format, int64_t n, int64_t h, int64_t w, int64_t c)
 {
     image_axes ax = axes_of(format);
@@ -110,7 +110,7 @@ adj_status conv_set_filter(conv_sizes *s, adj_shape filter)
     return ADJ_OK;
 }
 
-/* Channels: 1 <= in divides c; for a depthwise filter in == c. */
+/* Checks the channels: 1 <= in divides c; for a depthwise filter in == c. */
 static adj_status check_channels(const conv_sizes *s, int64_t *groups, int64_t *oc)
 {
     adj_shape filter = {4, {s->kh, s->kw, s->in, s->last}};

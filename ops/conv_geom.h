@@ -1,33 +1,33 @@
-/* conv_geom.h - from shapes and attributes to the geometry of a convolution or pool, with every
- * size rule of TensorFlow's contract, in checked 64-bit arithmetic. */
+/* conv_geom.h - computes the geometry of a convolution or pool from shapes and attributes, with
+ * every size rule of TensorFlow's contract, in checked 64-bit arithmetic. */
 #ifndef CONV_GEOM_H
 #define CONV_GEOM_H
 
 #include "adjoint_ext.h"
 #include "attr_lists.h"
 
-/* One spatial dimension. in >= 0; k, stride, dilation >= 1. */
+/* One spatial dimension. Requires in >= 0; k, stride, dilation >= 1. */
 typedef struct {
     int64_t in, k, stride, dilation;
-    int64_t before, after; /* pads: EXPLICIT: given; SAME, VALID: filled in */
-    int64_t out;           /* filled in; 0 is legal */
+    int64_t before, after; /* pads: given if EXPLICIT, else filled in */
+    int64_t out;           /* filled in; may be 0 */
 } window;
 
 /* SAME:             out = ceil(in / stride), the pads share max((out-1)*stride + k_eff - in, 0),
  *                   the odd one behind
  * VALID, EXPLICIT:  out = (in + before + after - k_eff + stride) / stride, truncated as C does
- * with k_eff = (k-1)*dilation + 1. NULL, or what is wrong: "is negative", "is too large". */
+ * with k_eff = (k-1)*dilation + 1. Returns NULL, or the error: "is negative", "is too large". */
 const char *window_resolve(window *v, adj_padding padding);
 
-/* The window along one axis of an image, of these attributes; and what both of them come to. */
+/* Returns the window along one axis of an image with these attributes, resolved. */
 window window_along(int axis, int64_t in, int64_t k, const int64_t stride[4],
                     const int64_t dilation[4], int64_t (*pad)[2]);
 void geom_set_windows(adj_conv_geom *k, const window *h, const window *w);
-/* The pads as attributes show them, where they were given. */
+/* Prints explicit pads. */
 void show_pads(adj_padding padding, const adj_conv_geom *k, FILE *f);
 
-/* What the geometry of the six convolutions is computed from, and how TensorFlow calls it in the
- * op at hand. */
+/* The sizes that the geometry of the six convolutions is computed from, and TensorFlow's names
+ * for them in this op. */
 typedef struct {
     adj_graph *g;
     const char *op, *image_name, *filter_name;
@@ -37,18 +37,18 @@ typedef struct {
     int64_t kh, kw, in, last; /* filter: [kh, kw, in, out or multiplier] */
 } conv_sizes;
 
-/* The operand's shape, which must have rank 4. */
+/* Sets the image's sizes from an operand's shape, which must have rank 4. */
 adj_status conv_set_image(conv_sizes *s, adj_shape image, adj_format format);
 adj_status conv_set_filter(conv_sizes *s, adj_shape filter);
-/* Checks everything and fills in a->conv's defaults and a->geom. */
+/* Checks all sizes and fills in a->conv's defaults and a->geom. */
 adj_status conv_resolve(const conv_sizes *s, adj_conv_attrs *a);
-/* dy must have exactly the shape that the geometry gives. */
+/* Checks that dy has exactly the result's shape in that geometry. */
 adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape dy,
                           const char *name);
 
 adj_shape conv_input_shape(const adj_conv_geom *k);
 adj_shape conv_output_shape(const adj_conv_geom *k);
-/* adj_conv_attrs; shown as " SAME s2x2 d1x1 NCHW g2". */
+/* Schema of adj_conv_attrs; printed as " SAME s2x2 d1x1 NCHW g2". */
 extern const adj_schema conv_schema;
 
 #endif

@@ -1,12 +1,12 @@
 /* cross_entropy.c - softmax cross-entropy with dense or integer labels, its gradient for the
- * logits, and the number of labels that count.
+ * logits, and the number of labels that are not ignored.
  *
- * With p = softmax(z), smoothing s, k classes and t = (1-s)*labels + s/k (integer labels: one-hot
- * first), per row:
+ * With p = softmax(z), smoothing s, k classes and t = (1-s)*labels + s/k (integer labels:
+ * one-hot first), per row:
  *   loss = -sum(t * log p)        dz = dloss * (p - t)     dlabels = -(1-s) * dloss * log p
  *   g    = p - t   (the _grad)    dz = p * (dg - sum(dg * p))   dlabels = -(1-s) * dg
- * dz of the loss is TensorFlow's: p - t even where the labels do not sum to 1. A row with the
- * integer label -1 is not there: loss and gradients are 0. */
+ * The loss has TensorFlow's dz, p - t, even where the labels do not sum to 1. A row with the
+ * integer label -1 is ignored: its loss and gradients are 0. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -14,7 +14,7 @@
 
 static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
 
-/* Operand i is a vector of i32. */
+/* Checks that operand i is a vector of i32. */
 static adj_status check_labels(const adj_node *n, int i)
 {
     adj_type labels = n->in[i]->type;
@@ -57,7 +57,8 @@ static adj_status sparse_check(const adj_node *n)
     return status;
 }
 
-/* Labels are of logits' type, or an i32 for each row; a loss is a number for each row. */
+/* Dense labels have the logits' type; integer labels are one i32 per row. A loss is one number
+ * per row. */
 static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {
     (void)attrs;
@@ -109,7 +110,7 @@ static void loss_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = adj_scale(adj_mul(each, adj_log_softmax(z)), s - 1);
 }
 
-/* p * (dg - sum(dg * p)): what softmax does to a gradient. */
+/* Returns p * (dg - sum(dg * p)), the adjoint of softmax. */
 static adj_node *through_softmax(adj_node *z, adj_node *dg)
 {
     adj_node *p = adj_softmax(z);
@@ -145,7 +146,8 @@ static adj_node *with_smoothing(const adj_op *op, adj_node *logits, adj_node *la
     return adj_node_new2(op, logits, labels, &(adj_value_attrs){smoothing});
 }
 
-/* TensorFlow broadcasts logits and labels to each other: do both matrices fit, and to what? */
+/* Sets the shape to which logits and labels broadcast, as in TensorFlow; returns 0 if they do
+ * not fit. */
 static int broadcast_shape(adj_shape a, adj_shape b, adj_shape *both)
 {
     if (a.rank != 2 || b.rank != 2)
@@ -200,7 +202,7 @@ adj_node *adj_label_count(adj_node *labels, adj_dtype dtype)
     return adj_node_new1(&adj_op_label_count, labels, &(adj_dtype_attrs){dtype});
 }
 
-/* The gradient is that of labels which sum to 1: one of each row is 1. */
+/* Draws one-hot rows: the gradient rule holds for labels that sum to 1. */
 static void dense_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     int64_t k = n->in[0]->type.shape.dim[1];
@@ -211,7 +213,7 @@ static void dense_domain(const adj_node *n, int i, int64_t count, double v[])
     }
 }
 
-/* A class or -1. */
+/* Draws a class or -1. */
 static void sparse_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     if (i == 1)

@@ -1,10 +1,11 @@
 /* dropout.c - zeroes elements at random and scales the others.
  *
- * Element i is kept when word i % 4 of philox(counter = {i / 4, step}, key = seed), as a fraction
- * of 2^32, is at least rate; then it is multiplied by 1 / (1 - rate). i counts row-major, so the
- * mask does not depend on backend, layout or threads, and a run resumed at the same step repeats
- * it. It counts from first: a process that has a part of a batch drops what one with the whole of
- * it would. Linear in x, and its own adjoint: dx = dropout(dy) with the same step and seed. */
+ * Element i is kept when word i % 4 of philox(counter = {i / 4, step}, key = seed), as a
+ * fraction of 2^32, is at least rate; then it is multiplied by 1 / (1 - rate). i counts
+ * row-major, so the mask does not depend on backend, layout or threads, and a run resumed at the
+ * same step repeats it. i starts at the attribute first, so that a process with a shard of the
+ * batch drops the same elements as one with the whole batch. Linear in x, and its own adjoint:
+ * dx = dropout(dy) with the same step and seed. */
 #include "adjoint_ext.h"
 
 static adj_status dropout_infer(const adj_node *n, void *attrs, adj_type *out)

@@ -1,17 +1,19 @@
 /* elementwise_binary.c - add, sub, mul, div, maximum, minimum, equal, greater_equal, pow.
  *
- * Operands have one dtype and broadcast as in NumPy: shapes are aligned at their last axis, and a
- * size of 1 repeats. With y = f(a, b) and S_a the sum over what broadcasting repeated of a:
+ * Operands have one dtype and broadcast as in NumPy: shapes are aligned at their last axis, and
+ * a size of 1 repeats. With y = f(a, b) and S_a the sum over the axes along which a was
+ * broadcast:
  *   add      da = S_a(dy)         db = S_b(dy)
  *   sub      da = S_a(dy)         db = -S_b(dy)
  *   mul      da = S_a(dy b)       db = S_b(dy a)
  *   div      da = S_a(dy / b)     db = -S_b(dy / b * y)
  *   pow      da = S_a(dy b pow(a, b - 1))    db = S_b(dy y log(a)), 0 where a is 0
  *   maximum  da = S_a(dy where a >= b)    db = S_b(dy elsewhere); minimum has b >= a.
- * "dy where m" is relu_grad(dy, m): a choice, not a product, so that an infinite dy stays out. */
+ * "dy where m" is relu_grad(dy, m), which selects instead of multiplying, so that an infinite dy
+ * gives no NaN. */
 #include "adjoint_ext.h"
 
-/* The size of s at axis i of a result of the given rank. */
+/* Returns the size of s at axis i of a result of the given rank. */
 static int64_t aligned_dim(adj_shape s, int64_t rank, int64_t i)
 {
     int64_t axis = i - (rank - s.rank);
@@ -69,7 +71,7 @@ static void div_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = adj_neg(adj_sum_to(adj_mul(quotient, y), b->type.shape));
 }
 
-/* dy goes to a where mask is 1, to b where it is 0. */
+/* Passes dy to a where mask is 1, to b where it is 0. */
 static void split_gradient(adj_node *y, adj_node *dy, adj_node *mask, adj_node *dx[])
 {
     adj_node *rest = mask != NULL ? adj_sub(adj_fill_like(mask, 1), mask) : NULL;
@@ -114,7 +116,7 @@ static adj_node *mul_simplify(const adj_node *n, adj_node *const in[])
         int64_t d = 0;
         while (d < x->type.shape.rank &&
                (aligned_dim(one, x->type.shape.rank, d) == 1 || x->type.shape.dim[d] != 1))
-            d++; /* sizes fit: a size that is not 1 stays only if x's is not 1 */
+            d++; /* sizes are compatible: a size other than 1 stays only if x's is not 1 */
         if (d == x->type.shape.rank)
             return x;
     }
@@ -129,7 +131,7 @@ static adj_node *div_simplify(const adj_node *n, adj_node *const in[])
     return same && adj_is_fill(in[1], &value) && value == 1 ? in[0] : NULL;
 }
 
-/* A divisor is kept away from 0. */
+/* Draws divisors away from 0. */
 static void div_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     (void)n;
@@ -137,7 +139,7 @@ static void div_domain(const adj_node *n, int i, int64_t count, double v[])
         adj_spread(count, v, 0.5, 2);
 }
 
-/* The base is positive, as a negative one has no power of a fraction. */
+/* Draws positive bases, since fractional powers of negative numbers are NaN. */
 static void pow_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     (void)n;

@@ -1,6 +1,6 @@
 /* elementwise_unary.c - neg, scale, square, sqrt, exp, log.
  *
- * Gradients, the result preferred to the operand:
+ * Gradients, in terms of the result where possible:
  *   neg -dy    scale factor dy    square 2 x dy    sqrt dy / (2 y)    exp dy y    log dy / x */
 #include "adjoint_ext.h"
 
@@ -22,7 +22,7 @@ static void scale_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_scale(dy, factor_of(y));
 }
 
-/* Is the number an element of dtype as it is? */
+/* True if dtype represents the number exactly. */
 static int representable(adj_dtype dtype, double value)
 {
     double element;
@@ -30,7 +30,7 @@ static int representable(adj_dtype dtype, double value)
     return adj_load(dtype, &element, 0) == value;
 }
 
-/* A fill stays one when nothing is rounded, neither the value nor the product. */
+/* A scaled fill becomes a fill if neither value nor product is rounded. */
 static adj_node *scale_simplify(const adj_node *n, adj_node *const in[])
 {
     adj_dtype dtype = in[0]->type.dtype;
@@ -58,7 +58,7 @@ static void exp_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_mu
 
 static void log_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_div(dy, y->in[0]); }
 
-/* Of log and sqrt, away from 0. */
+/* Draws positive numbers away from 0, for log and sqrt. */
 static void positive_domain(const adj_node *n, int i, int64_t count, double v[])
 {
     (void)n, (void)i;

@@ -9,8 +9,8 @@ static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_elu_grad(dy, y->in[0], alpha_of(y));
 }
 
-/* d/dx is dy alpha exp(x) where x <= 0: the op less itself with alpha 0. (A mask would be marked
- * ADJ_OP_KINKS, and what it selects from is curved.) */
+/* d/dx is dy alpha exp(x) where x <= 0: the op minus itself with alpha 0. (A mask would be
+ * marked ADJ_OP_KINKS, but the function that it selects from is curved.) */
 static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
 {
     adj_node *dy = dx->in[0], *x = dx->in[1];
@@ -19,7 +19,7 @@ static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
     de[1] = adj_sub(adj_elu_grad(m, x, alpha_of(dx)), above);
 }
 
-/* Not marked ADJ_OP_KINKS, because it is curved below 0; x is never near 0. */
+/* Draws no x near 0. The op is not marked ADJ_OP_KINKS, because it is curved below 0. */
 static void domain(const adj_node *n, int i, int64_t count, double v[])
 {
     if (i != n->n_in - 1)

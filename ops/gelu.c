@@ -1,12 +1,13 @@
-/* gelu.c - x P(x), P being the normal distribution's cumulative function (Hendrycks and Gimpel,
- * arXiv:1606.08415), or its approximation by tanh; and the gradient as an op:
+/* gelu.c - x P(x), P being the cumulative distribution function of the normal distribution
+ * (Hendrycks and Gimpel, arXiv:1606.08415), or its approximation by tanh; and its gradient as an
+ * op:
  *
  *   ERF   P(x) = (1 + erf(x / sqrt(2))) / 2     y' = P + x p, p = exp(-x^2 / 2) / sqrt(2 pi)
  *   TANH  P(x) = (1 + t) / 2, t = tanh(u),      y' = P + x (1 - t^2) u' / 2
  *         u = k (x + a x^3), k = sqrt(2 / pi), a = 0.044715 */
 #include "activation.h"
 
-/* k is sqrt(2 / pi), and 2 / sqrt(2 pi). */
+/* sqrt(2 / pi), which is also 2 / sqrt(2 pi). */
 static const double k = 0.7978845608028654, a = 0.044715;
 
 static int64_t form_of(const adj_node *n) { return ((const adj_gelu_attrs *)n->attrs)->form; }
@@ -21,8 +22,8 @@ static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_gelu_grad(dy, y->in[0], (adj_gelu_form)form_of(y));
 }
 
-/* Second derivatives times m. The factors that vanish come first, so that large x give 0 in every
- * type, though x^2 may be infinite. */
+/* Second derivatives times m. The factors that vanish come first, so that large x give 0 in
+ * every type, even if x^2 is infinite. */
 
 /* m p (2 - x^2), with p = q^2 / sqrt(2 pi): m (2 q^2 - (x q)^2) / sqrt(2 pi). */
 static adj_node *erf_bend(adj_node *m, adj_node *x)

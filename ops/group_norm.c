@@ -1,6 +1,6 @@
 /* group_norm.c - group normalization: each image's channels in groups, as torch.nn.GroupNorm.
  *
- * Over the m elements of a group - a part of the channels of one image - with the biased variance,
+ * Over the m elements of a group (consecutive channels of one image), with the biased variance,
  * s = 1 / sqrt(var + epsilon) and xhat = (x - mean) * s:
  *   y    = group_norm(x, gamma, beta)        xhat * gamma + beta, gamma and beta by channel
  *   sums = group_norm_grad_sums(x, dy)       sum(dy * xhat) and sum(dy) by channel: [2, c]
@@ -9,9 +9,9 @@
  * where w = gamma * dy. sums is dgamma and dbeta. Gamma, beta and sums have the statistics type
  * (norm.h).
  *
- * Each op works the statistics out of x again, which is in the cache then: none of them is an
- * operand, and each is a function of x as it stands. So the rules are whole derivatives. With J the
- * derivative of xhat by x, which is symmetric, group_norm_grad(x, gamma, dy) = J(gamma * dy). */
+ * Each op recomputes the statistics from x, which is in the cache then. No statistics are
+ * operands, so the gradient rules are whole derivatives. With J the derivative of xhat by x,
+ * which is symmetric, group_norm_grad(x, gamma, dy) = J(gamma * dy). */
 #include <float.h>
 
 #include "norm.h"
@@ -63,12 +63,12 @@ static void sums_grad(adj_node *sums, adj_node *e, adj_node *dx[])
     dx[1] = same_groups(x, e0, e1, a, adj_group_norm);
 }
 
-/* x with an axis of its own for the groups, and the other axes of one: [n, pixels, groups, rest] or
+/* x with a separate axis for the groups and the other axes merged: [n, pixels, groups, rest] or
  * [n, groups, rest, pixels]. */
 typedef struct {
     adj_shape shape;
-    adj_axes within; /* a group */
-    double m;        /* elements of one, at least 1 */
+    adj_axes within; /* the axes of one group */
+    double m;        /* elements of one group, at least 1 */
 } grouped;
 
 static grouped grouped_of(const adj_node *x, const adj_group_norm_attrs *a)
@@ -85,18 +85,19 @@ static grouped grouped_of(const adj_node *x, const adj_group_norm_attrs *a)
     return v;
 }
 
-/* sum(a * b) of each group, and a's shape with it. */
+/* Returns sum(a * b) over each group, broadcast to a's shape. */
 static adj_node *group_dot(const grouped *v, adj_node *a, adj_node *b)
 {
     return adj_reduce_sum(adj_mul(a, b), v->within);
 }
 
-/* Of dx = J w, w = gamma * dy, for the incoming e, with J e = group_norm_grad(x, 1, e):
+/* Gradients of dx = J w, w = gamma * dy, for the incoming e, with J e = group_norm_grad(x, 1,
+ * e):
  *   dy: gamma * J e      gamma: sum(dy * J e) by channel
  *   x:  the derivative of <e, J w> = s (<e, w> - <e, 1><w, 1> / m - <e, xhat><w, xhat> / m), as s
  *       has -s^2 xhat / m and <w, xhat> has J w:
  *       -s/m (xhat <e, J w> + J e <w, xhat> + J w <e, xhat>)
- * with the sums over a group; all in the statistics type: x - mean cancels. */
+ * with the sums over a group; all in the statistics type, since x - mean cancels. */
 static void grad_grad(adj_node *y, adj_node *incoming, adj_node *dx[])
 {
     const adj_group_norm_attrs *a = y->attrs;
@@ -169,8 +170,8 @@ static const adj_schema schema = {
               .usual = 1},
              {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_group_norm_attrs, format)}}};
 
-/* The elements of a group, which its statistics are sums over; of grad_sums, all of a channel as
- * well. */
+/* Returns the elements of a group, over which statistics sum; for grad_sums, those of a channel
+ * as well. */
 static double sum_length(const adj_node *n)
 {
     const adj_group_norm_attrs *a = n->attrs;

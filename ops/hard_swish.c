@@ -1,10 +1,10 @@
 /* hard_swish.c - hard_sigmoid, min(max(x + 3, 0), 6) / 6, as PyTorch's Hardsigmoid (ONNX's with
- * alpha 1/6), and hard_swish, x hard_sigmoid(x), as PyTorch's Hardswish and ONNX's HardSwish; and
- * their gradients as ops:
+ * alpha 1/6), and hard_swish, x hard_sigmoid(x), as PyTorch's Hardswish and ONNX's HardSwish;
+ * and their gradients as ops:
  *   hard_sigmoid_grad(dy, x)  dy / 6 where -3 < x < 3, else 0
  *   hard_swish_grad(dy, x)    dy (x / 3 + 1/2) where -3 < x < 3; above dy, below 0
- * All but hard_sigmoid_grad are not marked ADJ_OP_KINKS, because between the bends they are curved,
- * or add up rounded terms, and do not select. */
+ * All but hard_sigmoid_grad are not marked ADJ_OP_KINKS, because between the kinks they are
+ * curved, or add rounded terms instead of selecting. */
 #include <math.h>
 
 #include "activation.h"
@@ -28,7 +28,7 @@ static void hard_swish_grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
     de[1] = adj_hard_sigmoid_grad(product, x);
 }
 
-/* x is on both sides of the bends at -3 and 3, but never near one. */
+/* Draws x on both sides of the kinks at -3 and 3, but never near one. */
 static void domain(const adj_node *n, int i, int64_t count, double v[])
 {
     if (i != n->n_in - 1)

@@ -1,8 +1,8 @@
-/* layer_norm.c - layer normalization, as torch.nn.LayerNorm: group norm with one group, x being a
- * matrix whose rows are what is normalized together. The reshapes are views. */
+/* layer_norm.c - layer normalization, as torch.nn.LayerNorm: group norm with one group on x as a
+ * matrix, each of whose rows is normalized. The reshapes are views. */
 #include "norm.h"
 
-/* gamma and beta are of x's last axes? 0 after recording an error. */
+/* True if v has the shape of x's last axes; records an error if not. */
 static int is_of_last_axes(const adj_node *x, const adj_node *v, int64_t rank, const char *name)
 {
     const adj_shape s = x->type.shape, got = v->type.shape;

@@ -1,9 +1,9 @@
-/* leaf.c - values that no operand goes into: inputs, parameters, states, constants, fills. */
+/* leaf.c - nodes without operands: inputs, parameters, states, constants, fills. */
 #include <string.h>
 
 #include "adjoint_ext.h"
 
-/* What the attributes of all of them begin with. */
+/* Common prefix of all leaves' attributes. */
 typedef struct {
     int64_t dtype;
     adj_shape shape;
@@ -43,7 +43,8 @@ const adj_op adj_op_fill = {.name = "fill",
                             .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_TYPED,
                             .infer = infer};
 
-/* The shape with what lies past its rank zeroed, as attributes are compared byte for byte. */
+/* Returns the shape with the entries past its rank zeroed, since attributes are compared byte
+ * for byte. */
 static adj_shape trimmed(adj_shape s)
 {
     for (int64_t i = s.rank < 0 ? 0 : s.rank; i < ADJ_MAX_RANK; i++)

@@ -3,7 +3,7 @@
 
 adj_dtype norm_stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
 
-/* [rows, c], or [c] for rows == 0, of the statistics type. */
+/* Returns the type [rows, c], or [c] for rows == 0, of the statistics dtype. */
 static adj_type norm_stats_type(const adj_node *x, int64_t format, int rows)
 {
     int64_t c = channels_of(x, format);
@@ -24,7 +24,7 @@ adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
         return status;
     *out = n->op->images & ADJ_IMAGE_RESULT ? x->type : norm_stats_type(x, format, 2);
     for (int i = 1; i < n->n_in && status == ADJ_OK; i++) {
-        char letter = n->op->example[i]; /* x, c, or s in either case */
+        char letter = n->op->example[i]; /* x, c, or s for either */
         status = adj_check_operand(
             n, i, letter == 'x' ? x->type : norm_stats_type(x, format, letter == 'c' ? 0 : 2));
     }

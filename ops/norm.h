@@ -1,4 +1,5 @@
-/* norm.h - what batch norm and group norm share: types of operands, and pieces of gradient rules.
+/* norm.h - declarations shared by batch norm and group norm: types of operands, and pieces of
+ * gradient rules.
  *
  * Statistics, gamma, beta and sums over many elements have the statistics type: f32 for half x,
  * else x's. */
@@ -9,19 +10,19 @@
 
 adj_dtype norm_stats_dtype(adj_dtype x);
 
-/* adj_op.infer: operands have the types that adj_op.example's letters say; the result is an image
- * like x, or two rows of statistics. */
+/* Implements adj_op.infer: operands have the types of adj_op.example's letters; the result is an
+ * image like x, or two rows of statistics. */
 adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out);
 
 adj_node *norm_in_dtype(adj_node *v, adj_dtype dtype);
-/* Row 0 or 1 of [2, c], as [c]; and [2, c] of two rows. */
+/* Returns row 0 or 1 of [2, c], as [c]; and [2, c] from two rows. */
 adj_node *norm_row(adj_node *v, int i);
 adj_node *norm_two_rows(adj_node *a, adj_node *b);
-/* [c] shaped to broadcast over x's channels. */
+/* Reshapes [c] to broadcast over x's channels. */
 adj_node *norm_along(adj_node *v, const adj_node *x, int64_t format);
-/* x * v along the channels, in x's type. */
+/* Returns x * v along the channels, in x's type. */
 adj_node *norm_times(adj_node *x, adj_node *v, int64_t format);
-/* [c]: sum(a * b) per channel, in the statistics type. */
+/* Returns sum(a * b) per channel, [c], in the statistics type. */
 adj_node *norm_dot(adj_node *a, adj_node *b, int64_t format);
 
 #endif

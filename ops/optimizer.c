@@ -1,4 +1,4 @@
-/* optimizer.c - the elementwise pieces that optimizers are made of: each computes the next value of
+/* optimizer.c - the elementwise ops that optimizers are made of: each computes the next value of
  * a parameter or of an optimizer's state, which the executor commits after the run.
  *
  *   momentum   mu*v + g + decay*p
@@ -42,7 +42,7 @@ static adj_status next_infer(const adj_node *n, void *attrs, adj_type *out)
     return scalar_check(n, 0, ADJ_I32);
 }
 
-/* ---- attributes; a decay of 0 goes without saying ---- */
+/* ---- attributes; a decay of 0 is not printed ---- */
 
 static const adj_schema momentum_schema = {
     .size = sizeof(adj_decay_attrs),

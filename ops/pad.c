@@ -1,11 +1,11 @@
-/* pad.c - pad puts zeros around a tensor, slice cuts a box out of one. Any dtype.
+/* pad.c - pad surrounds a tensor with zeros, slice extracts a box from one. Any dtype.
  *
  * Each is the other's adjoint:
  *   y = pad(x, before, after)     dx = slice(dy, before, shape of x)
  *   y = slice(x, begin, size)     dx = pad(dy, begin, shape of x - begin - size) */
 #include "adjoint_ext.h"
 
-/* One entry per axis, none negative. */
+/* Checks that the list has one entry per axis, none negative. */
 static adj_status check_list(const adj_node *n, const char *name, adj_shape *list)
 {
     int64_t rank = n->in[0]->type.shape.rank;
@@ -80,7 +80,7 @@ static void slice_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_pad(dy, r->a, after);
 }
 
-/* Nothing added, nothing cut away; or part of a fill. */
+/* Removes a pad that adds nothing. */
 static adj_node *pad_simplify(const adj_node *n, adj_node *const in[])
 {
     return adj_shape_equal(n->type.shape, in[0]->type.shape) ? in[0] : NULL;

@@ -6,13 +6,13 @@
  *   y' = max_pool_grad_grad(x, y, e)  de = max_pool_grad(x, y, d)
  *   y  = avg_pool(x)                  dx = avg_pool_grad(d)
  *   x' = avg_pool_grad(e)             de = avg_pool(d)
- * Which element is the maximum does not change with x, so no gradient flows to x and y of the
- * max_pool gradients. */
+ * The position of the maximum is constant almost everywhere, so no gradient flows to x and y of
+ * the max_pool gradients. */
 #include "adjoint_ext.h"
 #include "pool_geom.h"
 #include "ops/rules/max_pool.h"
 
-/* Operand i must have the shape of the pool's result. */
+/* Checks that operand i has the shape of the pool's result. */
 static adj_status check_result(const adj_node *n, int i, const char *name, const adj_conv_geom *k)
 {
     adj_shape got = n->in[i]->type.shape, want = conv_output_shape(k);
@@ -55,7 +55,7 @@ static adj_status avg_pool_infer(const adj_node *n, void *attrs, adj_type *out)
     return pool_infer(n, attrs, POOL_AVERAGE, out);
 }
 
-/* The geometry of (x, y, ...); y must be what max_pool(x) gives. */
+/* Resolves the geometry from (x, y, ...) and checks that y has max_pool(x)'s shape. */
 static adj_status max_operands(const adj_node *n, adj_pool_attrs *a)
 {
     adj_status status = adj_check_same_dtype(n);
@@ -89,7 +89,7 @@ static adj_status max_pool_grad_grad_infer(const adj_node *n, void *attrs, adj_t
     return status;
 }
 
-/* The input's sizes are in a->geom, where the builder put them. */
+/* The input's sizes are in a->geom, set by the builder. */
 static adj_status avg_pool_grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     adj_pool_attrs *a = attrs;
@@ -104,7 +104,7 @@ static adj_status avg_pool_grad_infer(const adj_node *n, void *attrs, adj_type *
     return adj_check_type(n->graph, n->op->name, "orig_input_shape", *out);
 }
 
-/* As for avg_pool_grad, the geometry comes with the attributes. */
+/* The geometry is in the attributes, as for avg_pool_grad. */
 static adj_status max_pool_grad_argmax_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     adj_pool_attrs *a = attrs;
@@ -153,14 +153,15 @@ static void avg_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_avg_pool_grad(y->in[0]->type.shape, dy, pool_of(y));
 }
 
-/* Where no window has room, avg_pool would be refused, but there is nothing to compute. */
+/* Fills with zeros if no window fits: avg_pool would be refused, but the operand has no
+ * elements. */
 static void avg_pool_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     int is_empty = adj_shape_elems(y->in[0]->type.shape) == 0;
     dx[0] = is_empty ? adj_fill_like(y->in[0], 0) : adj_avg_pool(dy, pool_of(y));
 }
 
-/* A missing pool has no ksize, which the shape rule reports. */
+/* Returns zeros for a NULL pool, which has no ksize; the shape rule reports it. */
 static adj_pool_attrs attrs_of(const adj_pool *pool)
 {
     adj_pool_attrs a = {0};
@@ -219,7 +220,8 @@ adj_node *adj_global_avg_pool(adj_node *x, adj_format format)
     return adj_reduce_mean(x, (adj_axes){.n = 2, .axis = {ax.h, ax.w}});
 }
 
-/* A window's size: a window holds that many elements, and that many windows an element, at most. */
+/* Returns the window's size: at most that many elements in a window, and that many windows over
+ * an element. */
 static double pool_terms(const adj_node *n)
 {
     const adj_conv_geom *g = adj_node_geom(n);

@@ -1,8 +1,8 @@
 /* pool_geom.c - see pool_geom.h; and the public reader of a pool's attribute lists.
  *
- * TensorFlow's rules. ksize has four entries, at least 1, 1 in batch. A window over channels is for
- * max pooling only: it is its own stride, divides the channels and is 1x1 in space. An explicit pad
- * is smaller than the window, so that no window is empty. */
+ * TensorFlow's rules. ksize has four entries, at least 1, 1 in batch. Only max pooling may have
+ * a window over channels, whose stride is its size, which divides the channels, and which is 1x1
+ * in space. An explicit pad is smaller than the window, so that no window is empty. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static int absent(const int64_t four[4])
     return four[0] == 0 && four[1] == 0 && four[2] == 0 && four[3] == 0;
 }
 
-/* Entries of ksize or strides: 1 in batch, at least 1 and within int32 elsewhere. */
+/* Checks the entries of ksize or strides: 1 in batch, at least 1 and within int32 elsewhere. */
 static adj_status check_entries(const char *name, const int64_t entry[4], adj_format format,
                                 adj_error *error)
 {
@@ -31,7 +31,7 @@ static adj_status check_entries(const char *name, const int64_t entry[4], adj_fo
     return ADJ_OK;
 }
 
-/* Fills in the default strides and checks what needs no shapes. */
+/* Fills in the default strides and checks the rules that need no shapes. */
 static adj_status check_pool(adj_pool *a, adj_error *error)
 {
     adj_status status = attr_check_enums(a->padding, a->format, error);
@@ -118,7 +118,7 @@ static adj_status resolve_dim(const adj_node *n, const char *dim, window *v, adj
                     n->op->name, dim, wrong, v->in, v->k, v->stride, v->before, v->after);
 }
 
-/* What max pooling may and average pooling may not, and the channels. */
+/* Checks windows over channels, which only max pooling allows, and the number of channels. */
 static adj_status check_depth(const adj_node *n, pool_kind kind, const adj_pool_attrs *a)
 {
     if (kind != POOL_MAX && a->pool.padding == ADJ_EXPLICIT)

@@ -1,6 +1,6 @@
-/* prelu.c - x where x > 0, else slope x, the slope being a parameter: one for each channel, or one
- * for all. As PyTorch's prelu, and ONNX's PRelu with a slope of these shapes. With S the sum over
- * what the slope repeats:
+/* prelu.c - x where x > 0, else slope x, the slope being a parameter: one per channel, or one
+ * for all. Equals PyTorch's prelu, and ONNX's PRelu with a slope of these shapes. With S the sum
+ * over the axes along which the slope is broadcast:
  *   y  = prelu(x, slope)            x where x > 0, else slope x
  *        dx  = prelu_grad(dy, x, slope)     dslope = prelu_grad_slope(dy, x)
  *   dx = prelu_grad(dy, x, slope)   dy where x > 0, else slope dy
@@ -27,7 +27,7 @@ static const adj_schema slopes_schema = {
               .usual_of = slopes_of},
              {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_prelu_attrs, format)}}};
 
-/* The slope is the last operand. */
+/* Infers the type; the slope is the last operand. */
 static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_format_attrs *a = attrs;
@@ -89,7 +89,7 @@ static void grad_slope_rule(adj_node *ds, adj_node *e, adj_node *de[])
     de[1] = adj_sub(dx, adj_relu_grad(dy, x));
 }
 
-/* x is never near 0: a slope's gradient, a sum over many x, has a bend wherever one of them has. */
+/* Draws no x near 0: a slope's gradient, a sum over many x, has a kink wherever one of them has. */
 static void domain(const adj_node *n, int i, int64_t count, double v[])
 {
     if (i == (n->op == &adj_op_prelu ? 0 : 1))

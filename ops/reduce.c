@@ -3,12 +3,12 @@
  *   sum    dx = dy repeated along the reduced axes
  *   mean   dx = dy / count repeated
  *   max    dx = dy / ties repeated, where x is the maximum, else 0: ties share it equally
- * The sum of nothing is 0 and its mean NaN; the maximum of nothing is an error. */
+ * Over no elements, the sum is 0, the mean NaN, and the maximum an error. */
 #include "adjoint_ext.h"
 
 static int is_reduced(const adj_reduce_attrs *a, int64_t axis) { return a->axes >> axis & 1; }
 
-/* The result's shape, reduced axes kept with size 1. */
+/* Returns the result's shape with the reduced axes kept, of size 1. */
 static adj_shape kept_shape(const adj_reduce_attrs *a, adj_shape x)
 {
     for (int64_t i = 0; i < x.rank; i++)
@@ -17,7 +17,7 @@ static adj_shape kept_shape(const adj_reduce_attrs *a, adj_shape x)
     return x;
 }
 
-/* How many elements of x one element of the result is made of. */
+/* Returns how many elements of x one element of the result reduces. */
 static int64_t count_of(const adj_reduce_attrs *a, adj_shape x)
 {
     int64_t count = 1;
@@ -56,7 +56,7 @@ static adj_status reduce_max_infer(const adj_node *n, void *attrs, adj_type *out
     return status;
 }
 
-/* v, shaped as the result, repeated over x's shape. */
+/* Broadcasts v, of the result's shape, to x's shape. */
 static adj_node *repeated(adj_node *y, adj_node *v)
 {
     adj_shape x = y->in[0]->type.shape;
@@ -71,7 +71,7 @@ static void reduce_mean_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = repeated(y, adj_scale(dy, count > 0 ? 1 / (double)count : 0));
 }
 
-/* relu_grad chooses: a product with the mask would turn an infinite share into NaN elsewhere. */
+/* relu_grad selects: a product with the mask would turn an infinite gradient into NaN elsewhere. */
 static void reduce_max_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_reduce_attrs *a = y->attrs;
@@ -80,7 +80,7 @@ static void reduce_max_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     for (int i = 0; i < y->in[0]->type.shape.rank; i++)
         if (is_reduced(a, i))
             axes.axis[axes.n++] = i;
-    if (axes.n == 0) { /* over no axis at all: y is x */
+    if (axes.n == 0) { /* no axis to reduce: y is x */
         dx[0] = adj_reshape(dy, y->in[0]->type.shape);
         return;
     }

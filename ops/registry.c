@@ -1,4 +1,4 @@
-/* registry.c - every op, for tests and tools. */
+/* registry.c - the list of all ops, for tests and tools. */
 #include "adjoint_ext.h"
 
 /* clang-format off: one op a line */

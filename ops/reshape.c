@@ -1,4 +1,4 @@
-/* reshape.c - reshape and transpose: the same elements in another shape or order of axes.
+/* reshape.c - reshape and transpose: change the shape or the order of axes.
  *
  * Both are permutations of elements, so the gradient is the inverse one of dy. Any dtype. */
 #include "adjoint_ext.h"
@@ -9,7 +9,7 @@ static void clear_past_rank(adj_shape *s)
         s->dim[i] = 0;
 }
 
-/* Puts what is left of x's elements in the place of a -1. */
+/* Replaces a -1 by the size that the other dimensions leave. */
 static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
 {
     int64_t elems = adj_shape_elems(n->in[0]->type.shape), unknown = -1;
@@ -32,7 +32,7 @@ static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "reshape: -1 in shape could be any size beside a 0 (got %s)",
                         adj_shape_text(asked).s);
-    shape->dim[unknown] = elems / known; /* if that leaves a rest, the products differ */
+    shape->dim[unknown] = elems / known; /* with a remainder, the products differ */
     return ADJ_OK;
 }
 
@@ -66,7 +66,7 @@ static void reshape_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_reshape(dy, y->in[0]->type.shape);
 }
 
-/* Only the last of several reshapes counts. */
+/* Reshape of a reshape: only the last one matters. */
 static adj_node *reshape_simplify(const adj_node *n, adj_node *const in[])
 {
     adj_shape shape = ((const adj_shape_attrs *)n->attrs)->shape;
@@ -111,7 +111,7 @@ static void transpose_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_transpose(dy, (int)y->type.shape.rank, inverse);
 }
 
-/* Do only axes of one element change their place among the others? */
+/* True if only axes of size 1 change their place among the others. */
 static int keeps_memory(adj_shape x, const int64_t perm[])
 {
     int64_t last = -1;
@@ -125,7 +125,7 @@ static int keeps_memory(adj_shape x, const int64_t perm[])
     return 1;
 }
 
-/* Only the permutation that two come to counts; one that moves no element is a reshape. */
+/* Merges two transposes to one; one that moves no element becomes a reshape. */
 static adj_node *transpose_simplify(const adj_node *n, adj_node *const in[])
 {
     const int64_t *perm = ((const adj_transpose_attrs *)n->attrs)->perm;

@@ -1,11 +1,11 @@
-/* resize.c - images of another size: nearest or bilinear sampling, and its adjoint.
+/* resize.c - resizes images by nearest or bilinear sampling; and its adjoint.
  *
- * Along each axis output o is a weighted sum of at most two inputs (adjoint.h says which); both
+ * Along each axis output o is a weighted sum of at most two inputs (defined in adjoint.h); both
  * axes together are the product. The map is linear, and each of the two ops is the other's
  * gradient.
  *
- * Positions are fractions of whole numbers, so that no rounding decides which input is read: with
- * sizes within int32, 2 o in and what is added fit 64 bits. */
+ * Positions are fractions of whole numbers, so that no rounding decides which input is read:
+ * with sizes within int32, all terms of 2 o in + ... fit 64 bits. */
 #include "adjoint_ext.h"
 #include "attr_lists.h"
 
@@ -50,7 +50,8 @@ static adj_status check_sizes(const adj_node *n, const char *image, int64_t h, i
     return ADJ_OK;
 }
 
-/* The operand's height and width into *h and *w; out: its type with *to_h and *to_w instead. */
+/* Sets *h and *w to the operand's height and width, and out to its type with *to_h and *to_w
+ * instead. */
 static adj_status infer_sizes(const adj_node *n, const char *operand, const adj_resize_attrs *a,
                               int64_t *h, int64_t *w, const int64_t *to_h, const int64_t *to_w,
                               adj_type *out)
@@ -105,7 +106,7 @@ static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
     de[0] = adj_resize(e, a->oh, a->ow, &s);
 }
 
-/* Inputs that an output reads. */
+/* Returns how many inputs an output reads. */
 static double reads(const adj_resize_attrs *a) { return a->mode == ADJ_BILINEAR ? 4 : 1; }
 
 static double flop(const adj_node *n)
@@ -120,7 +121,7 @@ static double grad_flop(const adj_node *n)
 
 static double sum_length(const adj_node *n) { return reads(n->attrs); }
 
-/* At most so many outputs read one input: those whose position is less than 1 from it. */
+/* Returns the most outputs that read one input: those whose position is less than 1 from it. */
 static double readers(int64_t in, int64_t out)
 {
     return in > 1 ? 2 * (double)out / (double)(in - 1) + 2 : (double)out;
@@ -140,7 +141,7 @@ const adj_op adj_op_resize = {.name = "resize",
                               .infer = infer,
                               .grad = rule,
                               .simplify =
-                                  adj_simplify_selection, /* the weights of a result add up to 1 */
+                                  adj_simplify_selection, /* the weights of a result sum to 1 */
                               .flop = flop,
                               .operand = {"x"},
                               .images = 1 | ADJ_IMAGE_RESULT,

@@ -1,7 +1,7 @@
-/* select.c - one of two values, whole, by a scalar.
+/* select.c - selects one of two whole tensors by a scalar.
  *
  *   y = cond != 0 ? a : b      da = select(cond, dy, 0)      db = select(cond, 0, dy)
- * What is not chosen is not computed with, so a NaN there does no harm. Closed under
+ * The tensor not selected takes no part, so a NaN in it does no harm. Closed under
  * differentiation. */
 #include "adjoint_ext.h"
 

@@ -2,7 +2,8 @@
  *
  *   y = softmax(x)      dx = (dy - sum(dy * y)) * y
  *   y = log_softmax(x)  dx = dy - exp(y) * sum(dy)
- * The sums are over the last axis. Both rules are compositions: any order of derivative works. */
+ * The sums are over the last axis. Both gradient rules are compositions of ops, so derivatives
+ * of any order work. */
 #include "adjoint_ext.h"
 
 static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};

@@ -1,6 +1,6 @@
-/* conv_layers.c - convolutions that make their filters and biases as well.
+/* conv_layers.c - convolution layers, which create their filters and biases.
  *
- * Sizes that a parameter's shape is computed from are checked here; everything else by the ops. */
+ * Sizes that determine a parameter's shape are checked here, all others by the ops. */
 #include "nn.h"
 
 static int64_t channels_of(const adj_node *x, adj_format format)
@@ -12,7 +12,7 @@ static int64_t channels_of(const adj_node *x, adj_format format)
 typedef struct {
     adj_conv conv;
     int64_t kh, kw, groups, multiplier;
-    int64_t c; /* x's channels */
+    int64_t c; /* channels of x */
 } conv_plan;
 
 /* {0, 0} means both are the default, {k, 0} means {k, k}. */
@@ -46,7 +46,7 @@ static conv_plan plan_conv(adj_node *x, const adj_conv_layer *o)
     return p;
 }
 
-/* What the shapes of parameters are computed from must be sizes. */
+/* Checks the sizes that determine the parameters' shapes. */
 static adj_status check_conv(adj_node *x, const conv_plan *p, int64_t filters)
 {
     adj_graph *g = adj_node_graph(x);
@@ -89,7 +89,7 @@ adj_node *adj_layer_conv2d(adj_node *x, const char *name, const adj_conv_layer *
     return nn_in_layer(x, name, build_conv2d, options);
 }
 
-/* A depthwise filter sees one channel: fan_in is the kernel's area. */
+/* Creates a depthwise filter. Each sees one channel, so fan_in is the kernel's area. */
 static adj_node *depthwise_filter(adj_node *x, const char *name, const char *part,
                                   const conv_plan *p, const adj_conv_layer *o)
 {
@@ -137,8 +137,8 @@ adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name, const adj_co
     return nn_in_layer(x, name, build_separable_conv2d, options);
 }
 
-/* The size along one axis whose convolution with that stride and padding has n outputs: the
- * smallest one, and n * stride for SAME. */
+/* Returns the size along one axis whose convolution with that stride and padding has n outputs:
+ * the smallest one, or n * stride for SAME. */
 static int64_t transposed_size(int64_t n, int64_t kernel, int64_t stride, int64_t dilation,
                                adj_padding padding, const int64_t pad[2])
 {

@@ -1,10 +1,10 @@
-/* elementwise_loss.c - losses of a prediction's elements: squared, absolute and Huber's error, and
- * the binary cross-entropy.
+/* elementwise_loss.c - elementwise losses: squared error, absolute error, Huber's, and binary
+ * cross-entropy with logits.
  *
- * With weights v, the mean is sum(v loss) / sum(v), which is the plain mean where all are 1. */
+ * With weights v, the mean is sum(v loss) / sum(v), which is the plain mean if all are 1. */
 #include "nn.h"
 
-/* The loss of each element. */
+/* Builds the loss of each element. */
 typedef adj_node *element_loss(adj_node *prediction, adj_node *target, const adj_loss_opts *o);
 
 static adj_status check(adj_node *prediction, adj_node *target)
@@ -25,7 +25,7 @@ static adj_status check(adj_node *prediction, adj_node *target)
     return ADJ_OK;
 }
 
-/* The weights, or ones, broadcast to the shape of each. */
+/* Returns the weights, or ones, broadcast to the shape of each. */
 static adj_node *weights_of(adj_node *each, const adj_loss_opts *o)
 {
     const adj_type t = adj_node_type(each);
@@ -62,7 +62,7 @@ static adj_node *absolute(adj_node *prediction, adj_node *target, const adj_loss
     return adj_abs(adj_sub(prediction, target));
 }
 
-/* With c the error cut to [-delta, delta]: c (e - c / 2). */
+/* c (e - c / 2), c being the error e clipped to [-delta, delta]. */
 static adj_node *huber(adj_node *prediction, adj_node *target, const adj_loss_opts *o)
 {
     const double delta = nn_or_default(o->delta, 1);

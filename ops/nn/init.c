@@ -1,5 +1,5 @@
-/* init.c - initial values: the variance that keeps activations (he: behind a relu; glorot: and
- * gradients) of about one size from layer to layer. */
+/* init.c - initial values whose variance keeps activations at about one size from layer to
+ * layer: he for layers followed by a relu; glorot balances gradients as well. */
 #include <math.h>
 
 #include "adjoint_nn.h"

@@ -1,8 +1,8 @@
-/* layers.c - layers, which make their parameters as well: what all share, dense, prelu, and those
+/* layers.c - layers, which create their parameters: shared helpers, dense, prelu, and layers
  * without parameters.
  *
  * A layer "conv1" owns the leaves "conv1/w", "conv1/b", ... and labels its result "conv1". Sizes
- * that a parameter's shape is computed from are checked here; everything else by the ops. */
+ * that determine a parameter's shape are checked here, all others by the ops. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* loss.c - the softmax cross-entropy: the mean over the rows that have a label, or the weighted
- * mean where classes have weights; and how the losses of rows become one.
+/* loss.c - the softmax cross-entropy: the mean over the labeled rows, weighted if classes have
+ * weights; and the reduction of rows' losses to one.
  *
  * With p = softmax(z), smoothing s, k classes, weights v, and sums over the rows with a label y:
  *   sum((1-s) v[y] * -log p[y] + s/k * sum_c(v[c] * -log p[c])) / sum(v[y])
- * which is PyTorch's, as is that a row without a label (-1) is not there. */
+ * This is PyTorch's formula. A row without a label (-1) is ignored. */
 #include <stdlib.h>
 
 #include "nn.h"
@@ -49,7 +49,7 @@ adj_node *nn_reduce_loss(adj_node *each, adj_node *weights, adj_loss_reduction r
     adj_node *sum = adj_reduce_sum(each, all);
     if (sum == NULL || reduction == ADJ_LOSS_SUM)
         return sum;
-    /* nothing counts: 0, not 0 / 0 */
+    /* no labeled row: 0 instead of 0 / 0 */
     adj_graph *g = adj_node_graph(sum);
     adj_node *min = adj_fill(g, adj_node_type(sum).dtype, (adj_shape){0}, 1e-30);
     return adj_div(sum, adj_maximum(adj_reduce_sum(weights, all), min));
@@ -79,7 +79,7 @@ static adj_node *plain_loss(adj_node *z, adj_node *labels, const adj_loss_opts *
     return adj_div(adj_reduce_sum(rows, all), count);
 }
 
-/* The labels as one row, in which -1 stands for ignored_label too: labels are exact in f64. */
+/* Returns the labels as one row, with -1 in place of ignored_label. All labels are exact in f64. */
 static adj_node *flat_labels(adj_node *labels, int ignored_label)
 {
     const int is_flat = adj_node_type(labels).shape.rank == 1;
@@ -94,14 +94,14 @@ static adj_node *flat_labels(adj_node *labels, int ignored_label)
     return adj_cast(adj_sub(wide, change), ADJ_I32);
 }
 
-/* z: [rows, k]. */
+/* Returns the loss of each row of z, [rows, k]. */
 static adj_node *loss_of(adj_node *z, adj_node *labels, const adj_loss_opts *o)
 {
     adj_node *flat = flat_labels(labels, o->ignored_label);
     return o->weights != NULL ? weighted_loss(z, flat, o) : plain_loss(z, flat, o);
 }
 
-/* Shapes that the ops would broadcast, and what they do not see. */
+/* Checks shapes that the ops would broadcast, and options that no op checks. */
 static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts *o)
 {
     adj_graph *g = adj_node_graph(logits);
@@ -145,7 +145,7 @@ static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts 
     return ADJ_OK;
 }
 
-/* Each row's loss in the shape of the labels. */
+/* Returns each row's loss in the shape of the labels. */
 static adj_node *as_labels(adj_node *loss, adj_node *labels)
 {
     return adj_reshape(loss, adj_node_type(labels).shape);
@@ -157,7 +157,7 @@ adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels, const adj_loss_op
 
     if (logits == NULL || labels == NULL || check(logits, labels, &o) != ADJ_OK)
         return NULL;
-    /* A mean over a batch does not fit a half type's eight or eleven bits. */
+    /* f32: a mean over a batch needs more than a half type's 8 or 11 bits. */
     adj_dtype dtype = nn_kept_dtype(adj_node_type(logits).dtype);
     const adj_shape s = adj_node_type(logits).shape;
     adj_node *rows =

@@ -1,17 +1,16 @@
-/* loss_scale.c - a loss scale that follows the gradients, as nodes: how large it is, and for how
- * many steps it has been, are states; what comes of a step that overflows is a choice of next
- * values (adj_select). The rule is PyTorch's torch.cuda.amp.GradScaler (its update() and
- * _amp_update_scale_); the idea is in Micikevicius et al., "Mixed Precision Training" (2018),
- * sections 3.2 and 3.3. */
+/* loss_scale.c - a dynamic loss scale, built of nodes. The scale and the number of steps since
+ * it changed are states; a step that overflows selects other next values (adj_select). The rule
+ * is PyTorch's torch.cuda.amp.GradScaler (its update() and _amp_update_scale_); the idea is in
+ * Micikevicius et al., "Mixed Precision Training" (2018), sections 3.2 and 3.3. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "nn.h"
 
-/* Both and their inverses are normal numbers. A gradient of f16 that overflows even at MIN is of a
- * training that no scale helps. */
+/* Both limits and their inverses are normal numbers. If f16 gradients overflow even at MIN, no
+ * scale helps. */
 static const double MIN_SCALE = 0x1p-24, MAX_SCALE = 0x1p126;
-enum { MAX_INTERVAL = 1 << 24 }; /* steps that f32 can count */
+enum { MAX_INTERVAL = 1 << 24 }; /* steps that f32 counts exactly */
 
 adj_status nn_check_loss_scale(adj_graph *g, const adj_loss_scale *o)
 {
@@ -53,7 +52,7 @@ static adj_node *constant(const nn_loss_scale *s, double value)
     return adj_fill(adj_node_graph(s->scale), adj_node_type(s->scale).dtype, (adj_shape){0}, value);
 }
 
-/* Looked at before they are divided, as by PyTorch: what overflowed is no number either way. */
+/* Tests the gradients before dividing, as PyTorch does: an overflow is not finite either way. */
 void nn_unscale(nn_loss_scale *s, int n, adj_node *dx[])
 {
     adj_graph *g = adj_node_graph(dx[0]);
@@ -73,7 +72,7 @@ void nn_unscale(nn_loss_scale *s, int n, adj_node *dx[])
     }
 }
 
-/* x within what a scale may be. */
+/* Returns x clamped to the limits of a scale. */
 static adj_node *within(const nn_loss_scale *s, adj_node *x)
 {
     adj_node *low = constant(s, MIN_SCALE), *high = constant(s, MAX_SCALE);

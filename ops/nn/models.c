@@ -1,10 +1,9 @@
 /* models.c - small networks, and the table of them.
  *
- * lenet, resnet20, mobilenet_v1 and vgg6 have the layers of the PyTorch programs they are timed
- * beside, with their symmetric pads of one; lenet5, resnet8 and ds_cnn have the published ones. A
- * model takes its sizes from the images it is given. SAME pads a 3x3 convolution of stride 2
- * unevenly, PyTorch's padding=1 does not: the nets that follow PyTorch set one pixel
- * explicitly. */
+ * lenet, resnet20, mobilenet_v1 and vgg6 have the layers of the PyTorch programs that they are
+ * benchmarked against, with symmetric pads of one; lenet5, resnet8 and ds_cnn have the published
+ * ones. A model takes its sizes from its input images. SAME pads a 3x3 convolution of stride 2
+ * unevenly, PyTorch's padding=1 does not: the nets that follow PyTorch set one pixel explicitly. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +55,7 @@ adj_node *adj_model_lenet(adj_node *x, const adj_model_opts *options)
     return adj_layer_dense(h, "logits", classes_of(o, 10), NULL);
 }
 
-/* Zeros around images that are smaller than size x size. */
+/* Pads images smaller than size x size with zeros. */
 static adj_node *pad_to(adj_node *x, int64_t size, adj_format format)
 {
     adj_shape s = adj_node_type(x).shape, before = {.rank = s.rank}, after = {.rank = s.rank};
@@ -122,7 +121,7 @@ static adj_node *norm(adj_node *x, const char *name, const adj_model_opts *o)
     return adj_layer_batch_norm(x, name, &b);
 }
 
-/* A convolution without bias, padded as PyTorch's padding = kernel/2. */
+/* Returns options of a convolution without bias, padded as PyTorch's padding = kernel/2. */
 static adj_conv_layer even(const adj_model_opts *o, int64_t filters, int64_t kernel, int64_t stride)
 {
     adj_conv_layer c = conv(o, filters, kernel, stride);
@@ -141,9 +140,9 @@ static adj_node *logits(adj_node *x, const adj_model_opts *o, int64_t classes)
 
 /* ---- residual nets ---- */
 
-/* relu(bn(conv(relu(bn(conv(x))))) + shortcut(x)); the shortcut is a 1x1 convolution where the
- * shape changes: with batch norm and no bias in resnet20, with a bias alone in resnet8 (c.no_bias).
- */
+/* relu(bn(conv(relu(bn(conv(x))))) + shortcut(x)). The shortcut is a 1x1 convolution where the
+ * shape changes: with batch norm and no bias in resnet20, with only a bias in resnet8
+ * (c.no_bias). */
 static adj_node *residual(adj_node *x, const char *block, const adj_model_opts *o, adj_conv_layer c,
                           int changes)
 {
@@ -206,7 +205,7 @@ static adj_node *separable(adj_node *x, const char *block, const adj_model_opts 
     return adj_relu(norm(y, part(block, "bn2").s, o));
 }
 
-/* Channels times the multiplier, at least 8; what is no size is for the layer to refuse. */
+/* Returns channels times the multiplier, at least 8. Layers refuse invalid sizes. */
 static int64_t widened(int64_t channels, double multiplier)
 {
     double n = (double)channels * multiplier;
@@ -237,7 +236,7 @@ adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options)
 {
     const adj_model_opts *o = options != NULL ? options : &no_options;
     adj_conv_layer first = conv(o, 64, 10, 2);
-    first.kernel[1] = 4; /* time x frequency */
+    first.kernel[1] = 4; /* kernel of time x frequency */
 
     adj_node *h = adj_relu(norm(adj_layer_conv2d(x, "conv1", &first), "bn1", o));
     h = adj_layer_dropout(h, "dropout1", 0.2, o->training);
@@ -271,7 +270,7 @@ enum { N_MODEL = sizeof models / sizeof *models };
 
 const adj_model *adj_model_at(int i) { return i >= 0 && i < N_MODEL ? &models[i] : NULL; }
 
-/* "mobilenet_v1_0.5_128": multiplier and size. */
+/* Parses a name such as "mobilenet_v1_0.5_128": multiplier and image size. */
 static const adj_model *find_sized(const char *name, adj_model_opts *options)
 {
     static const char stem[] = "mobilenet_v1_";

@@ -1,13 +1,13 @@
 /* normalize.c - normalization layers and dropout. Batch norm and dropout behave differently in
- * training: both keep a state whose next value is one of the graph's adj_layer_updates; an executor
- * that is given them assigns it. */
+ * training: both keep a state whose next value is one of the graph's adj_layer_updates; an
+ * executor with these updates assigns it. */
 #include "base/hash.h"
 #include "nn.h"
 
 /* ---- batch norm ---- */
 
-/* running' = (1 - momentum) * running + momentum * [mean, variance * m/(m-1)], where m is how many
- * elements of x a channel has: statistics hold the biased variance, the running one is unbiased. */
+/* running' = (1 - momentum) * running + momentum * [mean, variance * m/(m-1)], m being the
+ * elements of x per channel: statistics hold the biased variance, the running one is unbiased. */
 static void update_running(adj_node *running, adj_node *stats, int64_t m, double momentum)
 {
     if (running == NULL || stats == NULL)
@@ -64,7 +64,7 @@ adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_no
 /* ---- group norm, layer norm ---- */
 
 typedef struct {
-    int64_t groups; /* 0: layer norm */
+    int64_t groups; /* 0 for layer norm */
     const adj_norm_layer *options;
 } norm_args;
 
@@ -82,7 +82,8 @@ static adj_node *build_norm(adj_node *x, const char *name, const void *args)
     }
     const int is_nchw = a->groups != 0 && o->format == ADJ_NCHW;
     const adj_shape c = {1, {t.shape.dim[is_nchw ? 1 : t.shape.rank - 1]}};
-    /* Layer norm is made of views, which group norm's f32 parameters beside half values fit too. */
+    /* Layer norm is made of views; they work as well with group norm's f32 parameters beside
+     * half values. */
     const adj_dtype kept = nn_kept_dtype(t.dtype);
     const nn_name gamma_name = nn_join(g, name, "gamma"), beta_name = nn_join(g, name, "beta");
     if (adj_graph_status(g) != ADJ_OK)
@@ -125,7 +126,7 @@ static adj_node *build_dropout(adj_node *x, const char *name, const void *rate)
         adj_layer_update_add(step, adj_next_step(step));
         adj_graph_set_role(g, role);
     }
-    uint64_t seed = hash_text(HASH_START, name); /* layers of different names: different masks */
+    uint64_t seed = hash_text(HASH_START, name); /* each layer name gives another mask */
     return adj_label(adj_dropout(x, step, *(const double *)rate, seed), name);
 }
 

@@ -1,4 +1,4 @@
-/* optim.c - optimizers: gradients, states and next values of everything trainable under a loss.
+/* optim.c - optimizers: gradients, states and next values of a loss's trainable parameters.
  *
  * An optimizer adds nodes and assigns nothing; an executor commits {leaf := next} after the run.
  * The learning rate is an input of the graph, so a schedule costs no replanning. */
@@ -14,10 +14,10 @@ typedef struct {
     adj_optimizer_opts o; /* with defaults filled in */
     adj_node *lr, *t;     /* t: Adam's next step */
     adj_updates *updates;
-    nn_loss_scale scaling; /* scale NULL: none */
+    nn_loss_scale scaling; /* scaling.scale is NULL if there is none */
 } optimizer;
 
-/* {leaf := next}, unless the step is skipped. */
+/* Adds the update {leaf := next}, unless the step is skipped. */
 static void assign(const optimizer *s, adj_node *leaf, adj_node *next)
 {
     if (s->scaling.finite != NULL)
@@ -25,7 +25,7 @@ static void assign(const optimizer *s, adj_node *leaf, adj_node *next)
     adj_updates_add(s->updates, leaf, next);
 }
 
-/* A state beside p, of p's type, zero at first. */
+/* Returns a state for p, of p's type, initially zero. */
 static adj_node *state_of(adj_node *p, const char *part)
 {
     adj_type t = adj_node_type(p);
@@ -74,7 +74,7 @@ static void step_sgd(const optimizer *s, adj_node *p, adj_node *dp, adj_node *lr
     assign(s, p, adj_sgd_step(p, direction, lr, 0));
 }
 
-/* m' and v': averages of the gradient and of its square. */
+/* Updates m' and v', moving averages of the gradient and of its square. */
 static void step_adam(const optimizer *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
     const double decay = decay_of(s, p);
@@ -91,8 +91,8 @@ static void step_adam(const optimizer *s, adj_node *p, adj_node *dp, adj_node *l
     assign(s, p, adj_adam_step(p, next_m, next_v, s->t, lr, &a));
 }
 
-/* v': an average of the gradient's square; the direction is dp / (sqrt(v') + epsilon), which a
- * momentum may follow. */
+/* Updates v', a moving average of the gradient's square; the direction is dp / (sqrt(v') +
+ * epsilon), to which momentum may be applied. */
 static void step_rmsprop(const optimizer *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
     const double decay = decay_of(s, p);
@@ -113,10 +113,10 @@ static void step_rmsprop(const optimizer *s, adj_node *p, adj_node *dp, adj_node
     assign(s, p, adj_sgd_step(p, direction, lr, 0));
 }
 
-/* ---- all of them ---- */
+/* ---- the whole step ---- */
 
-/* dx[i] *= clip / max(norm, clip), norm being that of all gradients together: it is 1 when they are
- * short, and finite when they are 0. */
+/* dx[i] *= clip / max(norm, clip), norm being the global norm of all gradients. The factor is 1
+ * if the norm is at most clip, and finite if the norm is 0. */
 static void clip(adj_graph *g, int n, adj_node *dx[], double clip_norm)
 {
     adj_node *sum = NULL;
@@ -179,8 +179,8 @@ static adj_status check_groups(adj_graph *g, const adj_optimizer_opts *o)
     return ADJ_OK;
 }
 
-/* Fails if a group matches no parameter: a misspelled pattern must not leave parameters with other
- * settings. */
+/* Fails if a group matches no parameter: with a misspelled pattern, parameters would silently
+ * get other settings. */
 static adj_status match_groups(adj_graph *g, const adj_optimizer_opts *o, int n,
                                adj_node *const params[])
 {
@@ -197,7 +197,7 @@ static adj_status match_groups(adj_graph *g, const adj_optimizer_opts *o, int n,
     return ADJ_OK;
 }
 
-/* The negation lets no NaN through. */
+/* Comparisons are negated so that NaN fails too. */
 static adj_status check_options(adj_graph *g, const adj_optimizer_opts *o)
 {
     if (o->kind != ADJ_SGD && o->kind != ADJ_ADAM && o->kind != ADJ_ADAMW && o->kind != ADJ_RMSPROP)
@@ -225,8 +225,8 @@ static adj_status check_options(adj_graph *g, const adj_optimizer_opts *o)
     return o->loss_scale != NULL ? nn_check_loss_scale(g, o->loss_scale) : ADJ_OK;
 }
 
-/* Of the n parameters those that the options train come first; returns how many. -1: the graph has
- * the error. */
+/* Moves the parameters that the options train to the front of the n; returns how many. -1: the
+ * graph has the error. */
 static int keep_trained(adj_graph *g, const adj_optimizer_opts *o, int n, adj_node *params[])
 {
     int kept = 0;
@@ -245,7 +245,7 @@ static int keep_trained(adj_graph *g, const adj_optimizer_opts *o, int n, adj_no
     return kept;
 }
 
-/* dx[i] = d loss / d params[i], times the loss scale if there is one. */
+/* Sets dx[i] = d loss / d params[i], times the loss scale if there is one. */
 static adj_status add_gradients(optimizer *s, adj_node *loss, int n, adj_node *const params[],
                                 adj_node *dx[])
 {
@@ -259,7 +259,7 @@ static adj_status add_gradients(optimizer *s, adj_node *loss, int n, adj_node *c
     return adj_grad(loss, seed, n, params, dx);
 }
 
-/* Returns the graph's learning rate, which is made where it is missing: f64 for an f64 loss. */
+/* Returns the graph's learning rate, created if it is missing: f64 for an f64 loss. */
 static adj_node *learning_rate(adj_node *loss, const adj_optimizer_opts *o)
 {
     adj_graph *g = adj_node_graph(loss);

@@ -1,23 +1,23 @@
-/* range_test.c - a learning rate for a net of which nothing is known: it is trained for a few
- * hundred steps while the rate rises exponentially, and the curve of its loss tells which rates are
- * large enough to learn with and which too large.
+/* range_test.c - a learning-rate range test: the net is trained for a few hundred steps while
+ * the rate rises exponentially, and the loss curve shows which rates are large enough to learn
+ * with and which are too large.
  *
- * L. N. Smith, "Cyclical Learning Rates for Training Neural Networks" (2015), section 3.3; that the
- * rate rises exponentially, that the test ends at four times the least loss and that a tenth of the
- * rate of the least loss is taken are fastai's (lr_find, suggestion "minimum"). */
+ * The method is L. N. Smith's, "Cyclical Learning Rates for Training Neural Networks" (2015),
+ * section 3.3. The exponential rise, the end at four times the least loss, and the choice of a
+ * tenth of the rate of the least loss are fastai's (lr_find, suggestion "minimum"). */
 #include <math.h>
 
 #include "nn.h"
 
 static const double FIRST = 1e-6, LAST = 10;
-static const double NEW = 0.1; /* weight of the new loss in the average, which lags by 9 steps */
+static const double NEW = 0.1; /* weight of a new loss in the average, which lags by 9 steps */
 
 double adj_range_test_rate(const adj_range_test *t)
 {
     return FIRST * pow(LAST / FIRST, (double)t->n / (ADJ_RANGE_STEPS - 1));
 }
 
-/* The step of the minimum smoothed loss; -1 if there is none. */
+/* Returns the step of the minimum smoothed loss; -1 if there is none. */
 static int argmin(const adj_range_test *t)
 {
     int best = -1;

@@ -1,4 +1,4 @@
-/* recipes.c - how each model is best trained, as a table. */
+/* recipes.c - a table of each model's best training options. */
 #include <math.h>
 
 #include "nn.h"

@@ -1,11 +1,11 @@
-/* schedule.c - the learning rate as a function of the step, and of nothing else: training that is
- * resumed from a checkpoint has the same rates. */
+/* schedule.c - the learning rate as a function of the step alone: training resumed from a
+ * checkpoint has the same rates. */
 #include <math.h>
 #include <string.h>
 
 #include "nn.h"
 
-/* s steps of n: the whole rate at 0, last from n on. */
+/* Returns the rate after s of n steps: base at 0, last from n on. */
 static double cosine(double base, double last, int64_t s, int64_t n)
 {
     const double pi = 3.14159265358979323846;

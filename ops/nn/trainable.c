@@ -1,4 +1,4 @@
-/* trainable.c - what is trained, and what is frozen. */
+/* trainable.c - selects the parameters that are trained and those that are frozen. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,10 +6,10 @@
 
 /* ---- names ---- */
 
-/* Greedy: where what follows a * does not match, the * takes a character more. */
+/* Matches greedily: where the text after a * does not match, the * takes one character more. */
 static int glob(const char *pattern, const char *end, const char *name)
 {
-    const char *star = NULL, *after = NULL; /* the last *, and where its match ended */
+    const char *star = NULL, *after = NULL; /* after the last *, and the end of its match */
 
     while (*name != '\0') {
         if (pattern < end && *pattern == '*') {
@@ -44,7 +44,7 @@ int adj_name_matches(const char *patterns, const char *name)
 
 /* ---- parameters ---- */
 
-/* What n is computed from, but for what no gradient reaches. */
+/* Marks the nodes that n depends on through operands that receive gradients. */
 static void mark(const adj_node *n, char *reached)
 {
     if (strcmp(adj_node_op(n), "stop_gradient") == 0)
@@ -141,8 +141,8 @@ int adj_is_training_state(const adj_node *n)
     return 0;
 }
 
-/* Whether the state is of a layer ("bn1" of "bn1/running") that has parameters, none of which is
- * among those trained. */
+/* True if the state belongs to a layer ("bn1" of "bn1/running") that has parameters but no
+ * trained ones. */
 static int is_frozen(const adj_node *state, int n, adj_node *const params[],
                      const adj_optimizer_opts *o)
 {

@@ -1,4 +1,4 @@
-/* batch_norm.h - what the files of batch normalization share. */
+/* batch_norm.h - declarations shared by the files of batch normalization. */
 #ifndef ADJ_BATCH_NORM_H
 #define ADJ_BATCH_NORM_H
 

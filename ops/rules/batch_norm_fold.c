@@ -1,5 +1,5 @@
-/* batch_norm_fold.c - batch norm behind a convolution as a part of it, where statistics and
- * parameters stay:
+/* batch_norm_fold.c - folds a batch norm with constant statistics and parameters into the
+ * convolution before it:
  *
  *   (conv(x, w) - mean) * k + beta = conv(x, w * k) + (beta - mean * k),
  *   k = gamma / sqrt(var + epsilon) for each output channel

@@ -1,18 +1,18 @@
-/* batch_norm_mask.c - a relu's mask in the gradient of the batch norm before it.
+/* batch_norm_mask.c - recomputes a relu's mask in the gradient of the batch norm before it.
  *
- * Of y = relu(z), z = batch_norm(x, ...), and d = relu_grad(dy, y) the sums and the gradient of the
- * batch norm read x and d. Each can make d by itself, of dy and of z > 0, and z of the x that it
- * reads anyway: then d is written nowhere, and y is not read. So both get their own copies of z and
+ * For y = relu(z), z = batch_norm(x, ...), and d = relu_grad(dy, y), the sums and the gradient
+ * of the batch norm read x and d. Each can compute d from dy and z > 0, and z from x, which it
+ * reads anyway: then d is never written, and y is not read. So each gets its own copies of z and
  * d, for a kernel that computes all three nodes in one pass. */
 #include <string.h>
 
 #include "batch_norm.h"
 
-/* Which operand is the incoming gradient; also the number of its copies. */
+/* Returns the index of the incoming gradient, which is also the clone number of its copies. */
 static int gradient_operand(const adj_node *n) { return n->op == &adj_op_batch_norm_grad ? 3 : 2; }
 
-/* relu_grad(dy, relu(z)), z = batch_norm of n's operands? dy is made otherwise than element by
- * element, or it would be computed in the same pass, and written. */
+/* True if n's gradient operand is relu_grad(dy, relu(z)) with z = batch_norm of n's own
+ * operands. dy must not be elementwise, or it would be fused into the same pass and written. */
 static int is_masked_by_own(const adj_node *n, adj_node *const in[])
 {
     const adj_node *d = in[gradient_operand(n)];
@@ -25,7 +25,7 @@ static int is_masked_by_own(const adj_node *n, adj_node *const in[])
            (n->op != &adj_op_batch_norm_grad || z->in[2] == in[2]);
 }
 
-/* By one batch norm's sums and its gradient, and by nobody else? */
+/* True if one batch norm's sums and its gradient are the only users of d. */
 static int is_read_by_both(const adj_node *d, const adj_uses *uses)
 {
     const adj_uses *u = &uses[d->id];

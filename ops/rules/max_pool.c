@@ -1,5 +1,5 @@
-/* max_pool.c - see max_pool.h: passes over a pool's operand become passes over its result,
- * which is the smaller one, and its gradient does without the operand.
+/* max_pool.c - see max_pool.h: moves ops from a pool's operand to its smaller result, and lets
+ * its gradient not read the operand.
  *
  *   max_pool(relu(v))                     = relu(max_pool(v))
  *
@@ -9,9 +9,9 @@
  *
  *   max_pool_grad(x, y, dy)               = max_pool_grad_argmax(max_pool_argmax(x), dy)
  *
- * relu is monotone; where a window's gradient goes, x is y; and it goes to one place, of its own
- * channel. With x = relu(v) the second line's right side may have v for x: the first maximum of v
- * is elsewhere only where y is 0, and there the gradient is 0. All but the third line, a sum in
+ * relu is monotone. A window's gradient goes to one element of the same channel, where x equals
+ * y. With x = relu(v), v may replace x on the right side of the second line: the first maximum
+ * of v differs only where y is 0, and there the gradient is 0. All but the third line, a sum in
  * another order, hold bit for bit. */
 #include <string.h>
 
@@ -22,29 +22,29 @@ static int same_pool(const adj_node *a, const adj_node *b)
     return memcmp(a->attrs, b->attrs, sizeof(adj_pool_attrs)) == 0;
 }
 
-/* Is d the gradient through a max_pool y to its operand? */
+/* True if d is the gradient of a max_pool y for its operand. */
 static int is_gradient_of_pool(const adj_node *d)
 {
     return d->op == &adj_op_max_pool_grad && d->in[1]->op == &adj_op_max_pool &&
            d->in[1]->in[0] == d->in[0] && same_pool(d, d->in[1]);
 }
 
-/* Is mask relu_grad(d, x), d a gradient through a max_pool to x? */
+/* True if mask is relu_grad(d, x), d being the gradient of a max_pool for x. */
 static int masks_gradient(const adj_node *mask)
 {
     return mask->op == &adj_op_relu_grad && is_gradient_of_pool(mask->in[0]) &&
            mask->in[0]->in[0] == mask->in[1];
 }
 
-/* Is a gradient through a max_pool read by its mask alone? */
+/* True if a max_pool's gradient has its mask as only user. */
 static int is_only_masked(const adj_node *d, const adj_uses *uses)
 {
     const adj_node *user = adj_only_user(d, uses);
     return user != NULL && masks_gradient(user) && user->in[0] == d;
 }
 
-/* y = max_pool(relu(v)): does nobody need more of the relu than y, gradients through y, and their
- * masks? */
+/* True if, for y = max_pool(relu(v)), the relu's only users are y, gradients through y, and
+ * their masks. */
 static int hides_relu(const adj_node *y, const adj_uses *uses)
 {
     const adj_node *x = y->in[0];
@@ -66,7 +66,8 @@ adj_node *max_pool_rewrite_with_users(const adj_node *n, adj_node *const in[], c
     return adj_relu(adj_node_new1(n->op, in[0]->in[0], n->attrs));
 }
 
-/* x = relu(v), y = relu(max_pool(v)): what max_pool_rewrite_with_users has made of max_pool(x). */
+/* True if x = relu(v) and y = relu(max_pool(v)), which max_pool_rewrite_with_users makes of
+ * max_pool(x). */
 static int is_relu_of_pool(const adj_node *y, const adj_node *x)
 {
     return x->op == &adj_op_relu && y->op == &adj_op_relu && y->in[0]->op == &adj_op_max_pool &&
@@ -103,7 +104,8 @@ adj_node *bias_add_grad_rewrite_with_users(const adj_node *n, adj_node *const in
 
 /* ---- the argmax ---- */
 
-/* Makes the argmax in the forward pass, next to the pool; the gradient asks for it again. */
+/* Creates the argmax in the forward pass, next to the pool; the gradient finds the same node by
+ * interning. */
 adj_node *max_pool_save_for_backward(const adj_node *n, adj_node *const in[], const adj_uses *uses)
 {
     if (adj_sibling(n, &adj_op_max_pool_grad, uses) != NULL)

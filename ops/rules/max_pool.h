@@ -1,5 +1,5 @@
-/* max_pool.h - rules for max pooling with its neighbors; as adj_op.rewrite_with_users and
- * adj_op.save_for_backward. */
+/* max_pool.h - rewrite rules for max pooling with its users and operand:
+ * adj_op.rewrite_with_users and adj_op.save_for_backward. */
 #ifndef OPS_RULES_MAX_POOL_H
 #define OPS_RULES_MAX_POOL_H
 
