@@ -7,7 +7,7 @@
 
 static const double call_seconds = 2e-6;
 
-/* ---- what is computed ---- */
+/* ---- computation: direction and kind of each op ---- */
 
 static const struct {
     const adj_op *op;
@@ -22,7 +22,7 @@ static const struct {
 };
 
 typedef struct {
-    int direction, kind; /* 0: no row is for it */
+    int direction, kind; /* 0 if no row applies */
     int channels;
 } work;
 
@@ -51,10 +51,10 @@ static work work_of(const adj_node *n)
     return (work){0};
 }
 
-/* ---- who computes it ---- */
+/* ---- implementation: vectors of its instruction set ---- */
 
-/* Floats in the vectors of the instructions that a name ends with; those of the processor where it
- * names none. */
+/* Returns the floats in a vector of the instruction set that ends the name; of the processor's
+ * widest vector if the name has none. */
 static double vector_floats(const char *isa)
 {
     static const struct {

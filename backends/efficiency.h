@@ -1,5 +1,6 @@
-/* efficiency.h - how long an implementation takes, by a table of the share of the processor's peak
- * that its kind reaches. Each backend has one table; bench/efficiency.py measures it. */
+/* efficiency.h - estimates an implementation's time from a table: the fraction of the
+ * processor's peak that its kind reaches. Each backend has one table; bench/efficiency.py
+ * measures it. */
 #ifndef BACKENDS_EFFICIENCY_H
 #define BACKENDS_EFFICIENCY_H
 
@@ -7,22 +8,22 @@
 
 /* Directions: bits. */
 enum { FORWARD = 1, INPUT = 2, FILTER = 4, ALL_DIRECTIONS = 7 };
-/* Kinds: bits. Kernels of 1x1, up to 3x3, and larger or dilated ones; with groups, small and large;
- * products of matrices, which are FORWARD. */
+/* Kinds: bits. Convolutions with 1x1 kernels, up to 3x3, and larger or dilated ones; grouped
+ * ones, small and large; matrix products, which are FORWARD. */
 enum { POINT = 1, SMALL = 2, LARGE = 4, GROUPED_SMALL = 8, GROUPED_LARGE = 16, MATMUL = 32 };
 enum { WINDOW = SMALL | LARGE, DENSE = POINT | WINDOW, GROUPED = GROUPED_SMALL | GROUPED_LARGE };
 
-/* Below 16, below 64 and from 64 on: channels of the side with fewer, of both sides of a grouped
- * convolution its outputs, of a product of matrices the rows. */
+/* Classes: below 16, below 64, and 64 or more: channels of the narrower side; outputs of a
+ * grouped convolution; rows of a matrix product. */
 enum { EFFICIENCY_CLASSES = 3 };
 
 typedef struct {
-    const char *family; /* how the implementation's name begins; NULL ends a table */
-    const char *isa;    /* contained in what follows the name's colon */
+    const char *family; /* prefix of the implementation's name; NULL ends a table */
+    const char *isa;    /* substring after the colon of the name */
     int directions, kinds;
-    /* Share of the f32 peak of the implementation's vectors, by class of channels: above 1 where
-     * the processor has faster units than two multiply-adds of vectors, or the algorithm needs
-     * fewer products. */
+    /* Fraction of the f32 peak of the implementation's vectors, by class. It exceeds 1 if the
+     * processor has faster units than two vector multiply-adds, or if the algorithm needs fewer
+     * products. */
     double share[EFFICIENCY_CLASSES];
 } efficiency;
 
@@ -30,11 +31,12 @@ typedef struct {
 extern const efficiency direct_shares[], onednn_shares[];
 
 /* Returns the estimated seconds in which an implementation, by its name ("jit:avx512_core"),
- * computes the group: arithmetic at its share of the peak by the first row of the table for it, and
- * bytes in and out. p->seconds if the table has no row for it. */
+ * computes the group: arithmetic at the fraction of the peak in the first matching row, plus
+ * bytes in and out. Returns p->seconds if no row matches. */
 double efficiency_seconds(const efficiency *table, const adj_group *g, const adj_prep *p,
                           const char *impl);
-/* Returns the seconds of a reorder of that many bytes: read once and written once, and a call. */
+/* Returns the estimated seconds of a reorder of that many bytes: one read, one write, and a
+ * call. */
 double efficiency_reorder(const adj_prep *p, double bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* registry_small.c - registry.c of the small library: what needs no other library. */
+/* registry_small.c - registry.c of the small library: the backends that need no other library. */
 #include "adjoint_ext.h"
 
 extern const adj_backend adj_backend_direct, adj_backend_naive;

@@ -1,4 +1,4 @@
-/* arith.h - sizes: min, max, rounding up, places in a scratch; sums of segments. */
+/* arith.h - sizes: min, max, rounding up, offsets in a scratch buffer; sums of segments. */
 #ifndef DIRECT_ARITH_H
 #define DIRECT_ARITH_H
 
@@ -12,7 +12,8 @@ static inline ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a,
 static inline ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
 static inline ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
 
-/* The offset of so many elements of `each` bytes, on a cache line of their own; *size grows. */
+/* Returns the offset of so many elements of `each` bytes, aligned to a cache line; adds their
+ * bytes to *size. */
 static inline size_t reserve(size_t *size, ptrdiff_t elements, size_t each)
 {
     size_t offset = *size;
@@ -20,7 +21,7 @@ static inline size_t reserve(size_t *size, ptrdiff_t elements, size_t each)
     return offset;
 }
 
-/* The same of a row_ring, of pitch elements a row. */
+/* Reserves a row_ring of rows of pitch elements. */
 static inline size_t reserve_ring(size_t *size, ptrdiff_t slots, ptrdiff_t pitch, size_t each)
 {
     size_t offset = reserve(size, slots * pitch, each);
@@ -28,8 +29,8 @@ static inline size_t reserve_ring(size_t *size, ptrdiff_t slots, ptrdiff_t pitch
     return offset;
 }
 
-/* Adds to the n sums at total those of the other segments, in order; pitch: from one segment's to
- * the next. */
+/* Adds the sums of all further segments, in order, to the first one's n sums at total. pitch:
+ * elements from one segment's sums to the next. */
 static inline void add_segments(double *total, ptrdiff_t n, ptrdiff_t pitch, ptrdiff_t segments)
 {
     for (ptrdiff_t k = 1; k < segments; k++) {

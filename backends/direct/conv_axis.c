@@ -3,7 +3,7 @@
 
 #include "arith.h"
 
-/* Along an axis, of a convolution as it is written down. */
+/* One axis of a convolution as its attributes give it. */
 typedef struct {
     ptrdiff_t in, out, kernel, stride, dilation, pad;
 } extent;
@@ -20,8 +20,9 @@ static conv_axis axis_of_y(extent e)
                        .forward = 1};
 }
 
-/* Of dx's positions phase + r * stride: tap k reaches them from (phase + pad - k * dilation) /
- * stride + r of dy, if that is a whole number; the largest k is the first position there. */
+/* Sets up dx's positions phase + r * stride: tap k reaches them from (phase + pad - k *
+ * dilation) / stride + r of dy, if that is a whole number; the largest k reads the first
+ * position. */
 static conv_axis axis_of_dx(extent e, ptrdiff_t phase)
 {
     const ptrdiff_t step = e.stride / gcd(e.stride, e.dilation);
@@ -52,7 +53,7 @@ conv_axes conv_axes_of(const adj_conv_geom *g, int is_dx, ptrdiff_t pass)
     return (conv_axes){axis_of_dx(h, pass / g->sw), axis_of_dx(w, pass % g->sw)};
 }
 
-/* The numbers i below n for which i * step + shift is from 0 to size - 1. */
+/* Returns the numbers i below n for which i * step + shift is from 0 to size - 1. */
 static conv_range inside(ptrdiff_t n, ptrdiff_t step, ptrdiff_t shift, ptrdiff_t size)
 {
     const ptrdiff_t first = shift < 0 ? divide_up(-shift, step) : 0;

@@ -5,7 +5,7 @@
 
 enum { LANES = 16 };
 
-/* Both types by one code, which asks of each number: it is for what is rare, not fast. */
+/* Loads an element of either type, with a test for each: this path is rare and need not be fast. */
 static double load(adj_dtype dtype, const void *x, ptrdiff_t i)
 {
     return dtype == ADJ_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
@@ -19,7 +19,7 @@ static void store(adj_dtype dtype, void *y, ptrdiff_t i, double v)
         ((float *)y)[i] = (float)v;
 }
 
-/* The filter's first element of row i and column j, of taps of the pass. */
+/* Returns the offset of the filter's first element for row i and column j of the pass's taps. */
 static ptrdiff_t tap_of(const conv_plain *p, ptrdiff_t i, ptrdiff_t j)
 {
     const conv_axis *h = &p->pass.h, *w = &p->pass.w;
@@ -27,7 +27,7 @@ static ptrdiff_t tap_of(const conv_plain *p, ptrdiff_t i, ptrdiff_t j)
     return (row * p->kw + column) * p->of_tap;
 }
 
-/* sum[o] += the pixel, whose elements begin at x, times the tap; outputs from `output` on. */
+/* Adds the pixel at x times the tap to sum, for outputs from `output` on. */
 static void add_tap(const conv_plain *p, ptrdiff_t x, ptrdiff_t tap, ptrdiff_t output, ptrdiff_t n,
                     double sum[LANES])
 {

@@ -1,5 +1,5 @@
-/* conv_plain.h - a position of y or dx as the definition is written, summed in double: for operands
- * with numbers that a fast kernel would carry where no window has them. Of f32 and f64. */
+/* conv_plain.h - one position of y or dx by the definition, summed in double: for operands with
+ * numbers that a fast kernel would spread beyond their windows. For f32 and f64. */
 #ifndef DIRECT_CONV_PLAIN_H
 #define DIRECT_CONV_PLAIN_H
 
@@ -8,13 +8,14 @@
 typedef struct {
     conv_axes pass;
     adj_dtype dtype;
-    ptrdiff_t kw, inputs;                         /* inputs: channels of src */
-    const void *src, *bias;                       /* src: of an image; bias: NULL: none */
-    const void *filter;                           /* begins with output `first` */
-    ptrdiff_t first, of_tap, of_input, of_output; /* of the filter, elements from one to the next */
+    ptrdiff_t kw, inputs;                         /* columns of the filter; channels of src */
+    const void *src, *bias;                       /* src: one image; bias: NULL if none */
+    const void *filter;                           /* begins at output `first` */
+    ptrdiff_t first, of_tap, of_input, of_output; /* first output; elements from one tap, input,
+                                                     output of the filter to the next */
 } conv_plain;
 
-/* A filter as it lies: for dx, turned, it has outputs before inputs. */
+/* Sets the filter in its memory order: for dx it is rotated and has outputs before inputs. */
 static inline void conv_plain_set_filter(conv_plain *p, const void *filter, ptrdiff_t outputs,
                                          int is_turned)
 {
@@ -25,7 +26,8 @@ static inline void conv_plain_set_filter(conv_plain *p, const void *filter, ptrd
     p->of_output = is_turned ? p->inputs : 1;
 }
 
-/* dst[o] = the sum of the pass' position at (row, column), for outputs from `first` to `end`. */
+/* Sets dst[o] to the sum at position (row, column) of the pass, for outputs from `first` to
+ * `end`. */
 void conv_plain_position(const conv_plain *p, ptrdiff_t row, ptrdiff_t column, ptrdiff_t first,
                          ptrdiff_t end, void *dst);
 

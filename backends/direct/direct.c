@@ -1,5 +1,5 @@
-/* direct.c - the direct backend: opens with the best instruction set that this CPU has, or a lesser
- * one that ADJOINT_MAX_ISA names: base, avx2, avx512, avx512_bf16, amx. */
+/* direct.c - the direct backend: opens with the best instruction set that this CPU has, or a
+ * lower one named by ADJOINT_MAX_ISA: base, avx2, avx512, avx512_bf16, amx. */
 #include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { UNKNOWN = -1 };
 
 static const char *const levels[N_ISA_LEVEL] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
 
-/* What ADJOINT_MAX_ISA allows; all if it is not set. */
+/* Returns the highest level that ADJOINT_MAX_ISA allows; the highest of all if it is not set. */
 static int max_allowed(const char *name)
 {
     if (name == NULL || name[0] == '\0')

@@ -1,8 +1,8 @@
-/* element.h - the element type that a file of kernels is compiled for, besides the instruction set:
- * f32, or f64 with -DELEM_f64, or bf16 with -DELEM_bf16.
+/* element.h - the element type that a file of kernels is compiled for, besides the instruction
+ * set: f32, or f64 with -DELEM_f64, or bf16 with -DELEM_bf16.
  *
- * T is stored, real is what arithmetic is in; TYPED(f) names f compiled for the type, REAL_TYPED(f)
- * f compiled for that of its arithmetic. */
+ * T is the stored type, real the type of arithmetic. TYPED(f) names f compiled for the stored
+ * type, REAL_TYPED(f) f compiled for the type of arithmetic. */
 #ifndef DIRECT_ELEMENT_H
 #define DIRECT_ELEMENT_H
 
@@ -31,17 +31,17 @@ typedef int32_t real_bits;
 
 enum { VECTOR = VECTOR_BYTES / sizeof(real), REAL_IS_FLOAT = sizeof(real) == sizeof(float) };
 
-/* From any element on. */
+/* A vector of reals, which may be unaligned. */
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
-/* An integer for each of its lanes. */
+/* One integer per lane of a vector. */
 typedef real_bits vector_mask __attribute__((vector_size(VECTOR_BYTES)));
 
 #ifdef ELEM_bf16
 static inline real ld(T v) { return widen_bf16(v); }
 static inline T st(real v) { return round_bf16(v); }
 
-/* As many elements as a vector has, to reals and back, as ld and st. */
+/* A vector's number of stored elements, and their conversion to reals and back: ld and st. */
 typedef T halves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(sizeof(T)), may_alias));
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES)));
 
@@ -64,19 +64,19 @@ static inline vector load_vector(const T *at) { return *(const vector *)at; }
 static inline void store_vector(T *at, vector v) { *(vector *)at = v; }
 #endif
 
-/* A NaN stays one. */
+/* Returns max(v, 0); NaN stays NaN. */
 static inline vector relu_vector(vector v)
 {
     return (vector)((vector_mask)v & ~(v <= (vector){0}));
 }
 
-/* Bytes of n elements of a tensor. */
+/* Returns the bytes of n elements of a tensor. */
 static inline ptrdiff_t tensor_bytes(adj_dtype dtype, ptrdiff_t n)
 {
     return n * (ptrdiff_t)adj_dtype_size(dtype);
 }
 
-/* n elements of a tensor to reals, and back; those of a type that is no half one are reals. */
+/* Converts n elements of a tensor to reals, and back. A tensor of no half type holds reals. */
 static inline void load_reals(adj_dtype dtype, ptrdiff_t n, real *restrict dst,
                               const void *restrict src)
 {
@@ -111,8 +111,8 @@ static inline void store_reals(adj_dtype dtype, ptrdiff_t n, void *restrict dst,
         memcpy(dst, src, (size_t)n * sizeof *src);
 }
 
-/* Rounds n reals to the type and back, in place, so that a value inside a group has the bits of its
- * node by itself. */
+/* Rounds n reals to the type and back, in place, so that a value inside a group has the bits
+ * that its node gives alone. */
 static inline void round_reals(adj_dtype dtype, ptrdiff_t n, real *x)
 {
     enum { PIECE = 64 };
@@ -134,7 +134,7 @@ static inline int are_finite(const real *x, ptrdiff_t n)
     return !bad;
 }
 
-/* Adds n reals that were summed for a while to totals, and clears them. */
+/* Adds n partial sums to totals and clears them. */
 static inline void flush_sums(ptrdiff_t n, real *restrict sum, double *restrict total)
 {
 #pragma omp simd

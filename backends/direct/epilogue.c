@@ -1,7 +1,7 @@
-/* epilogue.c - which nodes are an epilogue: see epilogue.h. */
+/* epilogue.c - recognizes the nodes of an epilogue: see epilogue.h. */
 #include "epilogue.h"
 
-/* What is added to `value` by n; NULL: n is no such sum. */
+/* Returns the operand that n adds to `value`; NULL if n is not such a sum. */
 static const adj_node *addend_of(const adj_node *n, const adj_node *value)
 {
     if (n->op != &adj_op_add || (n->in[0] == value) == (n->in[1] == value))
@@ -13,7 +13,7 @@ static const adj_node *addend_of(const adj_node *n, const adj_node *value)
                : NULL;
 }
 
-/* Is it what stores an f32 value in a half type? */
+/* True if n stores an f32 value in a half type. */
 static int is_cast_of(const adj_node *n, const adj_node *value)
 {
     return n->op == &adj_op_cast && n->in[0] == value && value->type.dtype == ADJ_F32 &&
@@ -42,13 +42,13 @@ int direct_read_epilogue(const adj_group *g, direct_epilogue *e)
     return n == g->n_node && g->n_out == 1 && g->out[0] == g->node[n - 1];
 }
 
-/* Has it, of all results of products, an epilogue? */
+/* True if n is a product whose kernels accept epilogues. */
 static int has_epilogue(const adj_node *n)
 {
     return n->op == &adj_op_conv2d || n->op == &adj_op_matmul || n->op == &adj_op_bias_add;
 }
 
-/* Proposes a sum and a relu behind *value, and moves *value to the last node that it proposed. */
+/* Proposes a sum and a relu after *value, and moves *value to the last node that it proposed. */
 static int propose(const adj_node **value, const adj_uses *uses, int max, const adj_node **nodes)
 {
     const adj_node *last = *value;

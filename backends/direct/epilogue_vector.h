@@ -1,17 +1,17 @@
-/* epilogue_vector.h - an epilogue (epilogue.h) of a vector of sums, in code that is compiled for an
- * instruction set and a type. */
+/* epilogue_vector.h - applies an epilogue (epilogue.h) to a vector of sums; compiled per
+ * instruction set and type. */
 #ifndef DIRECT_EPILOGUE_VECTOR_H
 #define DIRECT_EPILOGUE_VECTOR_H
 
 #include "element.h"
 
-/* The operands for some outputs, from the first on; NULL or 0: there is none. */
+/* Operands for consecutive outputs, from the first on; NULL or 0 if absent. */
 typedef struct {
     const T *bias, *addend;
     int has_relu;
 } epilogue_operands;
 
-/* Rounded to T, and widened again: what a step by itself would have read. */
+/* Rounds to T and widens again: the value that an unfused step would have read. */
 static inline vector rounded_vector(vector v)
 {
 #ifdef ELEM_bf16
@@ -22,7 +22,8 @@ static inline vector rounded_vector(vector v)
     return v;
 }
 
-/* v: sums of the outputs from `at` on, which bias and addend are indexed by. A NaN stays one. */
+/* Applies the epilogue to v, the sums of outputs from `at` on; bias and addend have the same
+ * index. NaN stays NaN. */
 static inline vector epilogue_vector(const epilogue_operands *e, ptrdiff_t at, vector v)
 {
     if (e->bias != NULL)

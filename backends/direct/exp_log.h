@@ -1,10 +1,9 @@
-/* exp_log.h - e^x, e^x - 1 and log x at one element, for loops that are vectorized: no branch, no
- * call, nothing but arithmetic, comparisons and shifts. They take and give doubles, whose last
- * rounding, to float, is the only one that shows.
+/* exp_log.h - e^x, e^x - 1 and log x at one element, for loops that are vectorized: only
+ * arithmetic, comparisons and shifts, no branches or calls. They compute in double; the final
+ * rounding to float is the only visible one.
  *
- * The polynomials were fitted for this file by the algorithm of Remez in 50 digits (mpmath), to the
- * smallest relative error on their interval, which stands beside each; the coefficients are rounded
- * to double. */
+ * The polynomials minimize the relative error on their interval, computed by the Remez algorithm
+ * in 50 digits (mpmath) and rounded to double. The error is given with each. */
 #ifndef DIRECT_EXP_LOG_H
 #define DIRECT_EXP_LOG_H
 
@@ -14,7 +13,7 @@
 
 #include "element.h"
 
-/* Between the first two e^x is a normal double; below the third it is rounded to 0. */
+/* Between the first two limits e^x is a normal double; below the third it rounds to 0. */
 static const double min_exponent = -708, max_exponent = 709, zero_exponent = -745.1332191019412;
 static const double ln2 = 0.6931471805599453, per_ln2 = 1.4426950408889634;
 
@@ -23,8 +22,9 @@ typedef struct {
     double scale, r;
 } exp_parts;
 
-/* Of x between these limits; of others anything. Added to 1.5 2^52 a quotient is rounded to n,
- * which is the sum's last bits then, and with 1023 more, moved up, the exponent of a double. */
+/* Splits an x between the limits; other x give undefined parts. Adding 1.5 2^52 rounds the
+ * quotient to n, which is then in the sum's last bits. n + 1023, shifted up, is the exponent of
+ * a double. */
 ALWAYS exp_parts exp_parts_of(double x)
 {
     const double rounder = 0x1.8p52 + 1023, sum = x * per_ln2 + rounder;
@@ -36,7 +36,7 @@ ALWAYS exp_parts exp_parts_of(double x)
     return e;
 }
 
-/* e^r - 1 = r + r^2 q(r): q of degree 5, error 2^-32; what is made of it is rounded to float. */
+/* e^r - 1 = r + r^2 q(r), q of degree 5, error 2^-32; for results that are rounded to float. */
 ALWAYS double expm1_polynomial(double r)
 {
     double q = 0.00019845561556095022;
@@ -48,7 +48,7 @@ ALWAYS double expm1_polynomial(double r)
     return r + r * r * q;
 }
 
-/* The same for what cancels first: q of degree 8, error 2^-49. */
+/* e^r - 1 for results that cancel before rounding: q of degree 8, error 2^-49. */
 ALWAYS double expm1_polynomial_in_double(double r)
 {
     double q = 2.755419179125099e-07;
@@ -63,14 +63,15 @@ ALWAYS double expm1_polynomial_in_double(double r)
     return r + r * r * q;
 }
 
-/* e^x between the limits. */
+/* e^x for x between the limits. */
 ALWAYS double exp_in_limits(double x)
 {
     const exp_parts e = exp_parts_of(x);
     return e.scale * expm1_polynomial(e.r) + e.scale;
 }
 
-/* A subnormal e^x is e^min_exponent: both are 0 in float, and neither is, times infinity. */
+/* e^x, with e^min_exponent in place of subnormal results: both round to 0 in float, and both
+ * keep a product with infinity infinite. */
 ALWAYS double exponential(double x)
 {
     const double y = exp_in_limits(x < min_exponent ? min_exponent : x);
@@ -78,7 +79,7 @@ ALWAYS double exponential(double x)
     return x > max_exponent ? HUGE_VAL : positive;
 }
 
-/* e^x - 1 of x <= 0, where the result's sign is that of x: 1 - 1 would lose that of -0. */
+/* e^x - 1 for x <= 0, with the sign of x: computing 1 - 1 would lose the sign of -0. */
 ALWAYS double expm1_of(double x)
 {
     const exp_parts e = exp_parts_of(x);
@@ -86,14 +87,14 @@ ALWAYS double expm1_of(double x)
     return x < min_exponent ? -1 : y;
 }
 
-/* m = x / 2^n between sqrt(1/2) and sqrt(2), s = (m - 1) / (m + 1): log m = 2 s + s^3 p(s^2), p of
- * degree 3, error 2^-37. x is a normal double, as every float is; of one without a logarithm comes
- * -infinity (0), NaN, or itself. */
+/* log x of a normal double, which every float is: m = x / 2^n between sqrt(1/2) and sqrt(2), s =
+ * (m - 1) / (m + 1), log m = 2 s + s^3 p(s^2), p of degree 3, error 2^-37. 0 gives -infinity,
+ * negative numbers and NaN give NaN, infinity itself. */
 ALWAYS double logarithm(double x)
 {
-    const uint64_t one = 0x3ff0000000000000, lowest = 0x3fe6a09e667f3bcd; /* of sqrt(1/2) */
-    const uint64_t as_double = 0x4330000000000000; /* with n in its last bits: 2^52 + n */
-    uint64_t bits, biased;                         /* n + 1023 */
+    const uint64_t one = 0x3ff0000000000000, lowest = 0x3fe6a09e667f3bcd; /* 1, sqrt(1/2) */
+    const uint64_t as_double = 0x4330000000000000;                        /* 2^52, to add n */
+    uint64_t bits, biased;                                                /* n + 1023 */
     double m, n;
     memcpy(&bits, &x, sizeof bits);
     biased = (bits - lowest + one) >> 52;

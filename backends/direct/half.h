@@ -1,5 +1,5 @@
-/* half.h - bf16 and f16 to and from float; for files that are compiled once per instruction set.
- * There are no branches: loops over them vectorize. */
+/* half.h - conversions between float and bf16 or f16, without branches, so that loops over them
+ * vectorize; for files that are compiled once per instruction set. */
 #ifndef DIRECT_HALF_H
 #define DIRECT_HALF_H
 
@@ -25,7 +25,7 @@ static inline uint32_t bits_of(float v)
 
 static inline float widen_bf16(uint16_t v) { return float_of((uint32_t)v << 16); }
 
-/* To nearest even; a NaN stays one. */
+/* Rounds to nearest even; NaN stays NaN. */
 static inline uint16_t round_bf16(float v)
 {
     uint32_t bits = bits_of(v);
@@ -33,14 +33,15 @@ static inline uint16_t round_bf16(float v)
     return (uint16_t)((v != v ? bits | 0x400000u : rounded) >> 16);
 }
 
-/* Of two values that which the condition names; a select that no compiler makes a branch of. */
+/* Returns a if the condition holds, else b; a select that compilers do not turn into a branch. */
 static inline uint32_t chosen(int first, uint32_t a, uint32_t b)
 {
     uint32_t mask = 0u - (uint32_t)first;
     return (a & mask) | (b & ~mask);
 }
 
-/* Zero and subnormals are a multiple of 2^-24; the exponent of infinity and NaN stays all ones. */
+/* Widens f16. Zero and subnormals are multiples of 2^-24; the exponent of infinity and NaN stays
+ * all ones. */
 static inline float widen_f16(uint16_t v)
 {
     uint32_t rest = v & 0x7fffu, sign = (uint32_t)(v & 0x8000u) << 16;
@@ -49,8 +50,8 @@ static inline float widen_f16(uint16_t v)
     return float_of(sign | chosen(rest < 0x0400u, small, normal));
 }
 
-/* To nearest even: 65520 and more to infinity; below the normal numbers adding 0.5 leaves the
- * rounded multiple of 2^-24 in the low bits. */
+/* Rounds to nearest even: 65520 and more to infinity. Below the normal numbers, adding 0.5
+ * leaves the rounded multiple of 2^-24 in the low bits. */
 static inline uint16_t round_f16(float v)
 {
     uint32_t bits = bits_of(v), rest = bits & 0x7fffffffu;
@@ -63,15 +64,15 @@ static inline uint16_t round_f16(float v)
 }
 
 #if defined(__F16C__)
-/* x86 has instructions with AVX2, here by the compilers' builtins: <immintrin.h> takes half a
- * second to compile, for each file and instruction set. */
-enum { F16_VECTOR = 8, F16_TO_NEAREST_EVEN = 0 }; /* elements that one converts; how it rounds */
+/* x86's conversion instructions, available with AVX2, by compiler builtins: <immintrin.h> takes
+ * half a second to compile, for each file and instruction set. */
+enum { F16_VECTOR = 8, F16_TO_NEAREST_EVEN = 0 }; /* elements per instruction; rounding mode */
 typedef int16_t f16_vector __attribute__((vector_size(2 * F16_VECTOR), aligned(2), may_alias));
 typedef float f32_vector __attribute__((vector_size(4 * F16_VECTOR), aligned(4), may_alias));
 
-/* As many of n elements as make whole vectors; returns how many. By these instructions relu or
- * batch norm in f16 take a third of the time. A NaN keeps its payload, which the operations above
- * replace. */
+/* Converts as many of n elements as fill whole vectors; returns how many. These instructions
+ * make relu or batch norm in f16 three times as fast. A NaN keeps its payload, unlike in the
+ * functions above. */
 static inline ptrdiff_t widen_f16_vectors(ptrdiff_t n, float *dst, const uint16_t *src)
 {
     ptrdiff_t i = 0;

@@ -1,4 +1,4 @@
-/* isa.c - the table of one instruction set's code. */
+/* isa.c - the table of kernels compiled for one instruction set. */
 #include "isa.h"
 #include "backends/direct/dropout/dropout.h"
 #include "backends/direct/filter_gemm/filter_gemm.h"

@@ -1,5 +1,6 @@
-/* isa.h - the instruction set that a kernel is compiled for: ISA_base, ISA_avx2 or ISA_avx512; some
- * that round to bf16 for ISA_avx512_bf16, too. DIRECT(f) names the function f compiled for it. */
+/* isa.h - the instruction set that a kernel is compiled for: ISA_base, ISA_avx2 or ISA_avx512,
+ * and for some that round to bf16 ISA_avx512_bf16. DIRECT(f) names the function f compiled for
+ * it. */
 #ifndef DIRECT_ISA_H
 #define DIRECT_ISA_H
 

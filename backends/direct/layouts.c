@@ -1,10 +1,9 @@
 /* layouts.c - the direct backend's layouts, and the reorders to and from plain memory:
- *
- *   bytes   of an i32 value whose elements are 0 to 255, as an argmax's are: a byte for each. Only
+ *   bytes   an i32 value whose elements are 0 to 255, such as an argmax, one byte each. Only
  *           readers outside this backend need it plain.
- *   packed  of a filter, as a kernel's products read it (gemm/packed_filter.c,
- *           winograd/packed_filter.c), under the kernel's name for it. No kernel writes it, so it
- *           is there beside the plain one, and nobody needs the way back. */
+ *   packed  a filter, packed for a kernel's products (gemm/packed_filter.c,
+ *           winograd/packed_filter.c), under the kernel's name for it. No kernel writes it, so the
+ *           plain filter exists beside it, and no reorder back is needed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -74,7 +73,7 @@ const char *direct_layout_name(const adj_layout *l) { return l->name; }
 typedef struct {
     int64_t n; /* elements */
     int to_bytes;
-    const adj_layout *packed; /* NULL: to or from bytes */
+    const adj_layout *packed; /* NULL for bytes */
 } reorder;
 
 adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)

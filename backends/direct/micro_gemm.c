@@ -1,47 +1,48 @@
-/* micro_gemm.c - the loops of micro_gemm.h, compiled for every size of the block.
- * With -DSMALL_CODE there is one loop for any size: sanitizers need minutes for all. */
+/* micro_gemm.c - the loops of micro_gemm.h, compiled for every size of the block. With
+ * -DSMALL_CODE one loop serves all sizes: sanitizer builds would take minutes. */
 #include "micro_gemm.h"
 
 #include "arith.h"
 
 #if defined(ISA_avx512)
-enum { SUMS = 24 }; /* of 32 registers */
+enum { SUMS = 24 }; /* sum registers of 32 */
 #else
-enum { SUMS = 12 }; /* of 16 */
+enum { SUMS = 12 }; /* sum registers of 16 */
 #endif
-/* Rows of a are reached from every third one's address: there are too few registers for all. */
+/* Rows of a are addressed relative to every third one: there are too few registers for all
+ * addresses. */
 enum { MAX_ROWS = 12, MAX_VECTORS = MICRO_GEMM_VECTORS, ROWS_PER_ADDRESS = 3 };
-enum { LINE = 64 }; /* bytes of a cache's */
-/* A block with up to so many lines of c, as any of AVX2's, asks for them at once if c is cold: a
- * core waits for more, such as AVX-512's 24. */
+enum { LINE = 64 }; /* bytes of a cache line */
+/* A block with at most this many lines of c, as all of AVX2's have, prefetches them at once if c
+ * is cold: with more, such as AVX-512's 24, a core stalls. */
 enum { MAX_COLD_LINES = 12 };
-/* Columns of a that the loop takes at once. What is left of its instructions beside multiply-adds
- * costs little where a core works for one thread, and up to a quarter of the time where it works
- * for two, as it may on rented machines. */
+/* Columns of a per iteration of the loop. Loop overhead costs little if a core runs one thread,
+ * and up to a quarter of the time if it runs two hardware threads. */
 enum { AT_ONCE = 4 };
 
-/* How many rows a block of so many vectors may have. */
+/* Returns the most rows of a block of so many vectors. */
 ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
 {
     ptrdiff_t rows = SUMS / vectors;
     return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
-/* How a block is computed. PREFETCHING and TRANSPOSED prefetch p->prefetch meanwhile; PLAIN and
- * PREFETCHING rows of c, if c_is_cold. */
+/* Variants of a block. PREFETCHING and TRANSPOSED prefetch p->prefetch meanwhile; PLAIN and
+ * PREFETCHING prefetch rows of c if c_is_cold. */
 typedef enum { PLAIN, PREFETCHING, TRANSPOSED } block_kind;
 
-typedef struct { /* in registers, once all that is inlined */
+typedef struct { /* in registers after inlining */
     vector sum[MAX_ROWS * MAX_VECTORS];
-    /* A column's factors; not declared in its loop, where sanitizers mark its bounds each time. */
+    /* Factors of a column; declared outside its loop, where sanitizers would mark its bounds
+     * each time. */
     vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS];
-    /* A part of a; rows of it; the row of b that is next. */
+    /* A part of a; its rows; the next row of b. */
     const real *part, *a[MAX_ROWS / ROWS_PER_ADDRESS], *b;
-    const char *prefetch; /* what is prefetched next */
+    const char *prefetch; /* next address to prefetch */
 } block_state;
 
-/* *sum += x y; where there is an instruction for it, rounded once. Of the forms of that instruction
- * gcc 12 takes such as need a move of a register for every third one, where there is a choice. */
+/* Adds x y to *sum, fused if there is an instruction for it. Among the forms of that
+ * instruction, gcc 12 would choose ones that need a register move every third time. */
 ALWAYS void add_product(vector *sum, vector x, vector y)
 {
 #if defined(ISA_avx512)
@@ -68,8 +69,8 @@ ALWAYS vector element_of_a(const block_kind kind, const micro_gemm *p, const blo
     return x - (vector){0};
 }
 
-/* The products of column k of a with row k of b. Of the column's elements and the row's vectors the
- * fewer are loaded first and stay in registers; of the others each is loaded when it is used. */
+/* Adds the products of column k of a with row k of b. The fewer of the column's elements and the
+ * row's vectors are loaded first and stay in registers; the others are loaded when used. */
 ALWAYS void add_products(const block_kind kind, const int rows, const int vectors,
                          const micro_gemm *p, ptrdiff_t k, block_state *s)
 {
@@ -86,7 +87,8 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
         for (ptrdiff_t j = 0; j < n; j++) {
             vector *sum = &s->sum[vectors_first ? i * vectors + j : j * vectors + i];
             if (VECTOR_BYTES == 64 && vectors == 1)
-                *sum += v * s->first[j]; /* written so, the load of the element is part of it */
+                *sum += v * s->first[j]; /* in this form the load of the element is part of the
+                                            instruction */
             else
                 add_product(sum, v, s->first[j]);
         }
@@ -94,7 +96,7 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
     s->b += p->b_pitch;
 }
 
-/* Those that begin in a row: where the row does not begin with a line it has part of one more. */
+/* Returns the lines that begin in a row; a row that is not aligned has part of one more. */
 ALWAYS ptrdiff_t lines_of_row(ptrdiff_t vectors) { return divide_up(vectors * VECTOR_BYTES, LINE); }
 
 ALWAYS int is_prefetched_at_once(ptrdiff_t rows, ptrdiff_t vectors)
@@ -102,7 +104,8 @@ ALWAYS int is_prefetched_at_once(ptrdiff_t rows, ptrdiff_t vectors)
     return rows * lines_of_row(vectors) <= MAX_COLD_LINES;
 }
 
-/* The first columns, taken one by one, with each of which a row of a cold c is prefetched. */
+/* Returns the number of first columns processed one by one, each of which prefetches a row of a
+ * cold c. */
 ALWAYS ptrdiff_t cold_columns(const micro_gemm *p, ptrdiff_t rows, ptrdiff_t vectors)
 {
     return p->c_is_cold && !is_prefetched_at_once(rows, vectors) ? min(rows, p->depth) : 0;
@@ -125,8 +128,8 @@ ALWAYS void prefetch_c(const int rows, const int vectors, const micro_gemm *p)
         prefetch_row_of_c(vectors, p, i);
 }
 
-/* Mostly no more than a line. Where nothing is asked for that is a line of b: prefetching what is
- * in the cache costs less than a branch (set_prefetch). */
+/* Prefetches, mostly one line. If nothing was requested, that is a line of b: prefetching cached
+ * memory costs less than a branch (set_prefetch). */
 ALWAYS void prefetch_lines(const micro_gemm *p, block_state *s)
 {
     __builtin_prefetch(s->prefetch);
@@ -135,7 +138,7 @@ ALWAYS void prefetch_lines(const micro_gemm *p, block_state *s)
     s->prefetch += p->prefetch_bytes;
 }
 
-/* A part of a, with whose first `cold` columns rows of c are prefetched. */
+/* Adds a part of a; its first `cold` columns also prefetch rows of c. */
 ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
                      ptrdiff_t cold, block_state *s)
 {
@@ -210,7 +213,7 @@ ALWAYS void block(const block_kind kind, const int rows, const int vectors, cons
     store_sums(rows, vectors, p, &s);
 }
 
-/* Sizes that do not fit into registers are not compiled. */
+/* Dispatches to a fixed size; sizes that do not fit into registers are not compiled. */
 ALWAYS void fixed_block(const block_kind kind, const int rows, const int vectors,
                         const micro_gemm *p)
 {
@@ -260,8 +263,8 @@ static void transposed_2(const micro_gemm *p) { any_block(TRANSPOSED, 2, p); }
 static void transposed_3(const micro_gemm *p) { any_block(TRANSPOSED, 3, p); }
 static void transposed_4(const micro_gemm *p) { any_block(TRANSPOSED, 4, p); }
 
-/* Sets how much of what is prefetched for the block's rows is prefetched each time that columns are
- * taken at once. Returns how many bytes for each row are prefetched before the block instead. */
+/* Sets how much of the block's prefetching is done per iteration. Returns how many bytes for
+ * each row are prefetched before the block instead. */
 static ptrdiff_t set_prefetch(micro_gemm *p)
 {
     const ptrdiff_t max_lines = 8;
@@ -277,7 +280,7 @@ static ptrdiff_t set_prefetch(micro_gemm *p)
     return row_bytes;
 }
 
-/* Cuts p into blocks of about the same number of rows. */
+/* Cuts p into blocks of about equally many rows. */
 void REAL_TYPED(micro_gemm)(const micro_gemm *p)
 {
     static void (*const loops[][MAX_VECTORS])(const micro_gemm *) = {

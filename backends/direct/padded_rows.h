@@ -1,4 +1,4 @@
-/* padded_rows.h - rows of an image as windows read them: as they lie, or copies with zeros around
+/* padded_rows.h - rows of an image for reading windows: in place, or copies with zeros around
  * where windows reach padding. */
 #ifndef DIRECT_PADDED_ROWS_H
 #define DIRECT_PADDED_ROWS_H
@@ -6,9 +6,9 @@
 #include "row_ring.h"
 
 typedef struct {
-    ptrdiff_t height, line; /* of the image: rows; elements of one */
-    ptrdiff_t left, row;    /* of a copy: zeros before it; elements of it; 0: none are copied */
-    ptrdiff_t pixel, panel; /* elements of a pixel, and how many of them are copied; 0: all */
+    ptrdiff_t height, line; /* image: rows; elements of a row */
+    ptrdiff_t left, row;    /* copies: zeros before a row; elements; 0 if none are copied */
+    ptrdiff_t pixel, panel; /* elements of a pixel, and how many of them are copied; 0 for all */
 } padded_rows;
 
 static inline void copy_reals(ptrdiff_t n, real *restrict dst, const real *restrict src)
@@ -20,7 +20,7 @@ static inline void copy_reals(ptrdiff_t n, real *restrict dst, const real *restr
         dst[i] = src[i];
 }
 
-/* The first elements of each pixel. */
+/* Copies the first elements of each pixel. */
 static inline void copy_panels(const padded_rows *p, ptrdiff_t pixels, real *restrict dst,
                                const real *restrict src)
 {
@@ -41,8 +41,8 @@ static inline void copy_padded(const padded_rows *p, real *restrict dst, const r
     memset(dst + n, 0, (size_t)(p->row - p->left - n) * sizeof *dst);
 }
 
-/* row[i] is row first + i of the image, `left` before its first element; those of them below `end`
- * that there are. The ring keeps copies. */
+/* Sets row[i] to row first + i of the image, `left` before its first element, for existing rows
+ * below `end`. The ring caches copies. */
 static inline void find_padded_rows(const padded_rows *p, const row_ring *ring, const real *image,
                                     ptrdiff_t first, ptrdiff_t end, const real **row)
 {

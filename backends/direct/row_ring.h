@@ -1,5 +1,5 @@
-/* row_ring.h - a thread's ring of rows that it has prepared, each in a slot; in the scratch, rows
- * and behind them what is in each slot. */
+/* row_ring.h - a thread's ring of prepared rows, each in a slot; the scratch holds the rows,
+ * followed by the row number of each slot. */
 #ifndef DIRECT_ROW_RING_H
 #define DIRECT_ROW_RING_H
 
@@ -8,11 +8,11 @@
 
 typedef struct {
     real *rows;
-    ptrdiff_t *cached_row;  /* by slot; -1: none */
+    ptrdiff_t *cached_row;  /* by slot; -1 if empty */
     ptrdiff_t slots, pitch; /* pitch: elements from a slot to the next */
 } row_ring;
 
-/* The ring at an offset that reserve_ring gave. */
+/* Returns the ring at an offset that reserve_ring returned. */
 static inline row_ring row_ring_at(char *at, ptrdiff_t slots, ptrdiff_t pitch)
 {
     size_t rows = 0;
@@ -31,7 +31,7 @@ static inline void row_ring_forget(const row_ring *r)
         r->cached_row[i] = -1;
 }
 
-/* A slot, which is the row's from now on; is_cached: it was before, else the caller prepares it. */
+/* Assigns a slot to the row; *is_cached: it had the row already, else the caller prepares it. */
 static inline real *row_ring_slot(const row_ring *r, ptrdiff_t slot, ptrdiff_t row, int *is_cached)
 {
     *is_cached = r->cached_row[slot] == row;

@@ -1,7 +1,8 @@
 /* split.h - f32 as the sum of two bf16: `first` is the nearest to it and `second` the nearest to
- * what is left, so that at most 2^-17 of a number is lost, or, of one below 2^-109, up to 2^-126.
- * Numbers from 2^50 on, Inf and NaN are taken to have no such parts: of those that do, no sum of
- * less than 2^27 products is beyond f32, whatever their order. For AVX-512 with avx512_bf16. */
+ * the remainder. The relative error is at most 2^-17; for numbers below 2^-109 the absolute
+ * error is up to 2^-126. Numbers from 2^50 on, Inf and NaN cannot be split: with all others, a
+ * sum of less than 2^27 products stays within f32, whatever their order. For AVX-512 with
+ * avx512_bf16. */
 #ifndef DIRECT_SPLIT_H
 #define DIRECT_SPLIT_H
 
@@ -20,7 +21,7 @@ __attribute__((target("avx512bf16"))) static inline split_parts split_16(__m512 
     return (split_parts){first, (__m256i)_mm512_cvtneps_pbh(left)};
 }
 
-/* Those of 16 that have no parts. */
+/* Returns the mask of those of 16 numbers that cannot be split. */
 static inline __mmask16 without_parts(__m512 v)
 {
     const __m512i magnitude =

@@ -1,10 +1,10 @@
-/* transpose.h - a transpose in registers; for files that are compiled for AVX-512. */
+/* transpose.h - a transpose in registers; for files compiled for AVX-512. */
 #ifndef DIRECT_TRANSPOSE_H
 #define DIRECT_TRANSPOSE_H
 
 #include <immintrin.h>
 
-/* 16x16 words of 32 bits: row i, column j becomes row j, column i. */
+/* Transposes 16x16 words of 32 bits: row i, column j becomes row j, column i. */
 static inline void transpose_words(__m512i m[16])
 {
     __m512i t[16];

@@ -1,8 +1,8 @@
-/* all_reduce.c - the kernels of all_reduce over a group: of its start, of its wait, and of both at
+/* all_reduce.c - the kernels of all_reduce over a group of processes: start, wait, and both at
  * once. Half types are summed in f32 and rounded once.
  *
- * A wait finds its start by the memory that is under way: where the start has written is where the
- * wait reads. */
+ * A wait finds its start by the buffer of the pending reduction: the wait reads where the start
+ * has written. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 
 #include "mpi.h"
 
-/* A start that was prepared, or an all_reduce. */
+/* A prepared start or all_reduce. */
 struct prepared {
     reduction *reduction;
-    float *wide;    /* of half types: what travels */
-    const void *at; /* result of the start that is under way; NULL: none */
+    float *wide;    /* of half types: the f32 values that are reduced */
+    const void *at; /* result of the pending start; NULL if none */
     prepared *next; /* in group->prepared */
 };
 

@@ -1,18 +1,18 @@
-/* exchange.c - what processes tell each other outside of a graph: a few bytes of each to all,
- * process 0's to the others, its parameters. */
+/* exchange.c - exchanges between processes outside of a graph: gathers a few bytes of each,
+ * broadcasts those of process 0, its parameters. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "mpi.h"
 
-enum { AT_ONCE = 1 << 30 }; /* bytes: MPI counts in int */
+enum { AT_ONCE = 1 << 30 }; /* bytes per message: MPI counts in int */
 
 static adj_status fail(adj_error *error, const char *operation, const char *why)
 {
     return adj_error_set(error, ADJ_EBACKEND, "%s: %s", operation, why);
 }
 
-/* code: of what was just started. */
+/* Finishes a request; code: of the call that started it. */
 static adj_status finish(adj_mpi *g, int code, MPI_Request *request, const char *operation,
                          adj_error *error)
 {

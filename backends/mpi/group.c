@@ -1,4 +1,4 @@
-/* group.c - see adjoint_mpi.h: the processes, and the backend that knows them. */
+/* group.c - see adjoint_mpi.h: the group of processes and its backend. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void progress(void *backend)
     adj_mpi *g = backend;
     if (g->size == 1)
         return;
-    (void)reductions_go_on(g); /* an error is seen again by the one that waits */
+    (void)reductions_go_on(g); /* the next wait reports an error again */
     mpi_answer(g);
 }
 
@@ -60,8 +60,8 @@ static adj_status fail(adj_error *error, const char *failure, int code)
     return adj_error_set(error, ADJ_EBACKEND, "adj_mpi_open: %s: %s", failure, text);
 }
 
-/* Processes that were started by another MPI's mpirun know nothing of each other: each would train
- * by itself, and write the same files. */
+/* Fails if this process was started by another MPI's mpirun. Such processes do not see each
+ * other: each would train alone and write the same files. */
 static adj_status check_size(const adj_mpi *g, adj_error *error)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
@@ -82,7 +82,8 @@ static adj_status check_size(const adj_mpi *g, adj_error *error)
     return ADJ_OK;
 }
 
-/* Errors come back as codes from here on; by default MPI ends the program. */
+/* Joins the processes; from here on errors are returned as codes. By default MPI ends the
+ * program. */
 static adj_status join(adj_mpi *g, adj_error *error)
 {
     int is_started = 0, threads = 0;
@@ -154,7 +155,7 @@ void adj_mpi_close(adj_mpi *g)
 
 void adj_mpi_abort(adj_mpi *g, int exit_status)
 {
-    /* Not g->all: MPICH 4.2's mpirun ends with 0 now and then when a duplicate is aborted. */
+    /* Not g->all: MPICH 4.2's mpirun sometimes exits with 0 when a duplicate is aborted. */
     (void)g;
     MPI_Abort(MPI_COMM_WORLD, exit_status); /* does not return */
 }

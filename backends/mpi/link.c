@@ -1,4 +1,4 @@
-/* link.c - how fast messages are between the first two processes, by a ping-pong. */
+/* link.c - measures the speed of messages between the first two processes by a ping-pong. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -6,7 +6,7 @@
 
 enum { TAG = 30003, SMALL_TURNS = 200, LARGE_TURNS = 10, LARGE = 4 << 20 };
 
-/* Half of the least time of a turn there and back; the first is a warm-up. 0: MPI failed. */
+/* Returns half of the least round-trip time; the first round trip is a warm-up. 0 if MPI failed. */
 static double one_way(const adj_mpi *g, char *message, int bytes, int turns)
 {
     double min = 1e9;

@@ -1,15 +1,16 @@
-/* reduction.c - sums of vectors over all processes, in one order: that of a tree in which
- * neighbors are added first, then neighboring pairs, and so on, whoever asks. MPI_Allreduce
- * promises the same bits for the same processes, but no order, so not the same for fewer.
+/* reduction.c - sums of vectors over all processes, in a fixed order: a tree that adds adjacent
+ * ranks first, then adjacent pairs, and so on, in every process. MPI_Allreduce guarantees the
+ * same bits for the same processes, but no order, so the bits may differ for fewer processes.
  *
- * Of a power of two processes each exchanges with the one whose number differs in the lowest bit,
- * then in the next. Short vectors are exchanged whole (recursive doubling). Of long ones each sends
- * the half that the other keeps, then a quarter, and so on, and what is summed goes back the same
- * way: 2 (P - 1) / P times the vector passes each link, the least possible (R. Rabenseifner,
- * Optimization of collective reduction operations, ICCS 2004). Of other numbers of processes the
- * sums go up the tree to rank 0, and down again.
+ * With a power of two processes, each exchanges with the rank that differs in the lowest bit,
+ * then in the next. Short vectors are exchanged whole (recursive doubling). For long ones, each
+ * rank sends the half that the other one sums, then a quarter, and so on, and the sums return
+ * the same way: 2 (P - 1) / P times the vector passes each link, the least possible (R.
+ * Rabenseifner, Optimization of collective reduction operations, ICCS 2004). With other numbers
+ * of processes, sums go up the tree to rank 0, and down again.
  *
- * Such a schedule is a list of stages; a stage is a message out, one in, and what becomes of it. */
+ * A schedule is a list of stages; a stage sends a message, receives one, and adds it or replaces
+ * by it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,20 +20,20 @@
 enum { MAX_DEPTH = 32, MAX_STAGES = 4 * MAX_DEPTH, SHORT = 2048 /* elements */, TAGS = 30000 };
 
 typedef struct {
-    int to, from; /* ranks; NO_RANK: no message */
+    int to, from; /* ranks; NO_RANK for no message */
     int64_t out, n_out, in, n_in;
-    int adds; /* what comes in is added, else it takes the place */
+    int adds; /* adds the received message; otherwise replaces by it */
 } stage;
 
 struct reduction {
     adj_mpi *group;
     int64_t n;
     int is_double;
-    int n_stage, at; /* the stage whose messages are under way */
+    int n_stage, at; /* stages; the one in progress */
     stage stage[MAX_STAGES];
-    char *received;     /* what comes in to be added */
-    char *data;         /* the vector under way; NULL: none */
-    int tag, n_request; /* of the stage: those not done yet */
+    char *received;     /* received values to be added */
+    char *data;         /* the vector being reduced; NULL if none */
+    int tag, n_request; /* of the stage: requests not completed yet */
     MPI_Request request[2];
     reduction *next; /* in group->flying */
 };
@@ -134,7 +135,7 @@ reduction *reduction_new(adj_mpi *g, int64_t n, int is_double)
     return r;
 }
 
-/* What is under way cannot be called back: its process is going to end. */
+/* Frees the reduction. A pending one cannot be canceled; its process is about to end. */
 void reduction_free(reduction *r)
 {
     if (r == NULL)
@@ -147,7 +148,7 @@ void reduction_free(reduction *r)
     drop(r);
 }
 
-/* ---- on its way ---- */
+/* ---- progress ---- */
 
 static int post_stage(reduction *r)
 {
@@ -177,7 +178,7 @@ static void add_floats(float *sum, const float *x, int64_t n)
         sum[i] += x[i];
 }
 
-/* Adds the message; one that replaces is in its place already. */
+/* Adds the received message; one that replaces was received in place. */
 static void take_message(const reduction *r, const stage *s)
 {
     char *in = r->data + (size_t)s->in * elem_bytes(r);
@@ -190,7 +191,7 @@ static void take_message(const reduction *r, const stage *s)
 
 static int is_over(const reduction *r) { return r->at >= r->n_stage; }
 
-/* The time that this one and others travel is counted once. */
+/* Starts the clock of pending reductions, which counts overlapping ones once. */
 static void depart(adj_mpi *g)
 {
     if (g->n_traveling++ == 0)
@@ -203,12 +204,12 @@ static void arrive(adj_mpi *g)
         g->traveled += seconds_now() - g->travels_since;
 }
 
-/* As many stages as are done. */
+/* Advances by all completed stages. */
 static int go_on(reduction *r)
 {
     int code = MPI_SUCCESS;
     while (!is_over(r) && code == MPI_SUCCESS) {
-        MPI_Status ignored[2]; /* MPICH's header warns of MPI_STATUSES_IGNORE */
+        MPI_Status ignored[2]; /* MPICH's header triggers warnings for MPI_STATUSES_IGNORE */
         int done = 1;
         if (r->n_request > 0)
             code = MPI_Testall(r->n_request, r->request, &done, ignored);

@@ -1,8 +1,8 @@
 /* wait.c - see mpi.h.
  *
- * A process that waits for long asks all others whether they are there. One that waits as well, or
- * runs steps, answers; one that was stopped or hangs does not. So it is not the neighbor that is
- * named, who may wait for a third, but whoever is silent. */
+ * A process that waits for long asks all others whether they are alive. A process that waits as
+ * well, or runs steps, answers; one that was stopped or hangs does not. So the error names the
+ * silent process, not the one that this process waits for, which may itself wait for a third. */
 #include <sched.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 enum { TAG_QUESTION = 30001, TAG_ANSWER = 30002 };
 static const double look_every = 0.05; /* seconds */
 
-/* Takes a message of that tag, if there is one; NO_RANK: there is none. */
+/* Receives a message of that tag; returns its sender, or NO_RANK if there is none. */
 static int take(const adj_mpi *g, int tag)
 {
     MPI_Status status;
@@ -26,7 +26,7 @@ static int take(const adj_mpi *g, int tag)
                : NO_RANK;
 }
 
-/* Without waiting: an empty message is gone at once. */
+/* Sends an empty message without blocking. */
 static void send(const adj_mpi *g, int to, int tag)
 {
     MPI_Request request;
@@ -63,8 +63,8 @@ static int find_silent(const adj_mpi *g)
     return NO_RANK;
 }
 
-/* Names all of them: one may be writing a file while another has died, and which is which nobody
- * else can tell. */
+/* Names all silent processes: one may be writing a file while another has died, which others
+ * cannot distinguish. */
 static void say_silent(const adj_mpi *g, char *text)
 {
     char list[64] = "";
@@ -73,7 +73,7 @@ static void say_silent(const adj_mpi *g, char *text)
     for (int i = 0; i < g->size; i++) {
         if (g->has_answered[i])
             continue;
-        if (used < sizeof list - 16) /* more are not listed */
+        if (used < sizeof list - 16) /* further ones are not listed */
             used += (size_t)snprintf(list + used, sizeof list - used, n > 0 ? ", %d" : "%d", i);
         n++;
     }
@@ -83,8 +83,9 @@ static void say_silent(const adj_mpi *g, char *text)
                list, g->size, g->patience);
 }
 
-/* since: when this wait began, or the last round of questions was answered. *asked: when; 0: not
- * yet. ADJ_EBACKEND: somebody is lost. */
+/* Asks the other processes and collects answers. since: when this wait began, or when the last
+ * questions were answered. *asked: when they were asked; 0 if not yet. ADJ_EBACKEND if a process
+ * is lost. */
 static adj_status look_around(adj_mpi *g, double *since, double *asked, char *text)
 {
     const double now = seconds_now();
@@ -93,7 +94,8 @@ static adj_status look_around(adj_mpi *g, double *since, double *asked, char *te
         ask_all(g);
         *asked = now;
     }
-    /* Counted from the questions on: this process may itself have been asleep before. */
+    /* The time limit starts with the questions, since this process itself may have been
+     * suspended before. */
     if (*asked == 0 || now - *asked < g->patience / 2)
         return ADJ_OK;
     g->lost = find_silent(g);

@@ -1,5 +1,5 @@
-/* activation.c - relu and its kin, in all of which a NaN stays one, and their gradients; the
- * formulas are in ops/activation.c. */
+/* activation.c - relu and related activations, and their gradients; the formulas are in
+ * ops/activation.c. NaN stays NaN. */
 #include <math.h>
 
 #include "kernels.h"

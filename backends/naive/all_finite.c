@@ -1,5 +1,5 @@
-/* all_finite.c - a number minus itself is 0, NaN and infinities minus themselves are NaN; and so is
- * the sum of all that, in any order. */
+/* all_finite.c - sums x - x over the elements: 0 for a number, NaN for NaN and infinities, so
+ * the sum is 0 or NaN in any order. */
 #include "kernels.h"
 #include "walk.h"
 
@@ -11,7 +11,7 @@ adj_status KERNEL(all_finite)(const adj_call *c)
     for (int k = 0; k < node->n_in; k++) {
         const T *x = operand(c, k);
         int64_t n = adj_shape_elems(node->in[k]->type.shape);
-#if defined(__clang__) /* which cannot make vectors of half types, and takes that for an error */
+#if defined(__clang__) /* clang cannot vectorize half types and warns, which is an error */
 #pragma omp parallel for reduction(+ : rest) if (n >= NAIVE_PARALLEL)
 #else
 #pragma omp parallel for simd reduction(+ : rest) if (parallel : n >= NAIVE_PARALLEL)

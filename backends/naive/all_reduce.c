@@ -1,4 +1,4 @@
-/* all_reduce.c - a process by itself is its whole group: the sum is its value. */
+/* all_reduce.c - a group of one process: the sum is the process's own value. */
 #include "kernels.h"
 
 adj_status KERNEL(all_reduce)(const adj_call *c)

@@ -1,5 +1,5 @@
-/* avg_pool.c - y[n,oh,ow,c] = the mean of x over the elements of the window that exist, and
- * dx[n,ih,iw,c] = sum of dy / elements over the windows that cover ih, iw. */
+/* avg_pool.c - y[n,oh,ow,c] = the mean of x over the elements of the window inside the image,
+ * and dx[n,ih,iw,c] = sum of dy / elements over the windows that cover ih, iw. */
 #include "pool.h"
 
 static inline ptrdiff_t elements(const adj_conv_geom *k, ptrdiff_t oh, ptrdiff_t ow)
@@ -9,7 +9,7 @@ static inline ptrdiff_t elements(const adj_conv_geom *k, ptrdiff_t oh, ptrdiff_t
     return (h.to - h.from) * (w.to - w.from);
 }
 
-/* One result: x points to the image's channel. */
+/* Returns one result; x points to the image's channel. */
 static inline A mean(const pool_call *p, const T *x, ptrdiff_t oh, ptrdiff_t ow)
 {
     const adj_conv_geom *k = &p->k;
@@ -23,7 +23,7 @@ static inline A mean(const pool_call *p, const T *x, ptrdiff_t oh, ptrdiff_t ow)
     return sum / (A)elements(k, oh, ow);
 }
 
-/* One element of dx: dy points to the image's channel. */
+/* Returns one element of dx; dy points to the image's channel. */
 static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t iw)
 {
     const adj_conv_geom *k = &p->k;
@@ -37,7 +37,7 @@ static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t i
     return sum;
 }
 
-/* Every element of the result, from its channel of the image on the other side. */
+/* Computes every element of the result from the same image and channel of the operand. */
 static adj_status run(const adj_call *c, int is_grad)
 {
     const pool_call p = pool_call_of(c);

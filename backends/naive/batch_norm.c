@@ -1,8 +1,8 @@
 /* batch_norm.c - batch normalization; see ops/batch_norm.c for the formulas.
  *
- * Sums over a whole batch are kept in double for every type; a task owns up to BLOCK channels and
- * walks memory in order, so a channel's sum has one order whatever the number of threads. The
- * variance is the mean of (x - mean)^2 in a second walk: nothing cancels. */
+ * Sums over a whole batch are in double for every type. A task owns up to BLOCK channels and
+ * walks memory in order, so a channel's sum has one order for any number of threads. The
+ * variance is the mean of (x - mean)^2 in a second pass, so that nothing cancels. */
 #include <math.h>
 
 #include "channels.h"
@@ -10,7 +10,7 @@
 
 enum { BLOCK = 16, PARALLEL_NORM = 1 << 13 };
 
-/* The channels first .. first + count of an image. */
+/* Channels first .. first + count of an image. */
 typedef struct {
     channels v;
     ptrdiff_t first, count;
@@ -24,7 +24,7 @@ static block block_of(channels v, ptrdiff_t i)
 
 static ptrdiff_t blocks_of(channels v) { return (v.c + BLOCK - 1) / BLOCK; }
 
-/* sum[j] = sum of (x - shift[j])^power over channel first + j, power 1 or 2. */
+/* Sets sum[j] to the sum of (x - shift[j])^power over channel first + j, power 1 or 2. */
 static void sum_powers(block p, const T *x, const double shift[BLOCK], int power, double sum[BLOCK])
 {
     for (ptrdiff_t j = 0; j < BLOCK; j++)
@@ -97,7 +97,7 @@ adj_status KERNEL(batch_norm_grad_sums)(const adj_call *c)
     return ADJ_OK;
 }
 
-/* Three coefficients per channel. */
+/* Returns the bytes of three coefficients per channel. */
 size_t KERNEL(batch_norm_scratch)(const adj_node *n)
 {
     const adj_batch_norm_attrs *a = n->attrs;

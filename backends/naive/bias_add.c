@@ -2,14 +2,14 @@
 #include "channels.h"
 #include "reduce.h"
 
-/* One pixel of NHWC: a bias for each element. */
+/* Adds to one pixel of NHWC: a bias for each element. */
 static void add_to_pixel(const T *x, const T *b, T *y, int64_t channels)
 {
     for (int64_t k = 0; k < channels; k++)
         st(&y[k], ld(&x[k]) + ld(&b[k]));
 }
 
-/* One image of NCHW: a bias for each plane of n elements. */
+/* Adds to one image of NCHW: a bias for each plane of n elements. */
 static void add_to_planes(const T *x, const T *b, T *y, int64_t channels, int64_t n)
 {
     for (int64_t k = 0; k < channels; k++) {

@@ -1,4 +1,4 @@
-/* broadcast.c - broadcast_to: x with a step of 0 along the axes that repeat it. */
+/* broadcast.c - broadcast_to: copies x with a step of 0 along the repeated axes. */
 #include "copy.h"
 
 adj_status KERNEL(broadcast_to)(const adj_call *c)

@@ -1,5 +1,5 @@
-/* cast.c - the same numbers in another dtype. Compiled for the result's type, or for the operand's
- * when the result is i32. */
+/* cast.c - converts to another dtype. Compiled for the result's type, or for the operand's if
+ * the result is i32. */
 #include "kernels.h"
 #include "walk.h"
 
@@ -15,7 +15,7 @@ adj_status KERNEL(cast)(const adj_call *c)
     for (int64_t i = 0; i < n; i++) {
         if (from == ADJ_F32 && to == ELEM_DTYPE) /* float to A is exact, so st() rounds once */
             st(&((T *)y)[i], (A)((const float *)x)[i]);
-        else /* through double: going through A would round f64 twice */
+        else /* through double: A would round f64 twice */
             adj_store(to, y, i, adj_load(from, x, i));
     }
     return ADJ_OK;

@@ -1,4 +1,4 @@
-/* channels.h - a tensor around its channels: the last axis (NHWC) or axis 1 (NCHW). */
+/* channels.h - a view of a tensor around its channels: the last axis (NHWC) or axis 1 (NCHW). */
 #ifndef NAIVE_CHANNELS_H
 #define NAIVE_CHANNELS_H
 
@@ -9,7 +9,7 @@ static inline int channel_axis(adj_shape x, int64_t format)
     return format == ADJ_NCHW ? 1 : (int)x.rank - 1;
 }
 
-/* Seen as [outer, c, inner]: inner is 1 when channels are last. */
+/* The tensor as [outer, c, inner]; inner is 1 if channels are last. */
 typedef struct {
     ptrdiff_t outer, c, inner;
 } channels;

@@ -1,4 +1,4 @@
-/* clip.c - clip and its gradient. A NaN stays one, and has the gradient 0. */
+/* clip.c - clip and its gradient. NaN stays NaN and has the gradient 0. */
 #include "kernels.h"
 
 void KERNEL(clip)(const part *p)

@@ -1,4 +1,4 @@
-/* concat.c - each operand is copied to its place along the axis. */
+/* concat.c - copies each operand to its place along the axis. */
 #include "copy.h"
 
 adj_status KERNEL(concat)(const adj_call *c)

@@ -1,14 +1,15 @@
-/* conv.h - what the naive convolution kernels share: where the elements of an image are, and the
- * walk over its taps. Include after kernels.h.
+/* conv.h - helpers of the naive convolution kernels: strides of images, and the walk over taps.
+ * Include after kernels.h.
  *
- * Every kernel computes one block of up to BLOCK results at a time in an array of A on the stack;
- * the inner loop runs over the block, so it vectorizes, and each result is one sequential sum. */
+ * Every kernel computes one block of up to BLOCK results at a time in an array of A on the
+ * stack; the inner loop runs over the block, so it vectorizes, and each result is one sequential
+ * sum. */
 #ifndef NAIVE_CONV_H
 #define NAIVE_CONV_H
 
 #include "kernels.h"
 
-enum { BLOCK = 64, PARALLEL_ABOVE = 1 << 15 }; /* multiply-adds worth waking other threads for */
+enum { BLOCK = 64, PARALLEL_ABOVE = 1 << 15 }; /* multiply-adds that justify several threads */
 
 /* Element [n, h, w, c] of an image is n*n_stride + h*h_stride + w*w_stride + c*c_stride from its
  * start. */
@@ -25,7 +26,7 @@ static inline strides strides_of(int64_t format, int64_t h, int64_t w, int64_t c
 
 typedef struct {
     adj_conv_geom k;
-    strides in, out; /* of the images at the input's and the output's side */
+    strides in, out; /* strides of the images at the input's and the output's side */
 } conv_call;
 
 static inline conv_call conv_call_of(const adj_call *c)
@@ -36,7 +37,8 @@ static inline conv_call conv_call_of(const adj_call *c)
                        strides_of(k.format, k.oh, k.ow, k.oc)};
 }
 
-/* Position in the input of output position i and filter position j; < 0: there is none. */
+/* Returns the input position of output position i and filter position j; negative if out of
+ * bounds. */
 static inline ptrdiff_t input_at(ptrdiff_t i, ptrdiff_t stride, ptrdiff_t j, ptrdiff_t dilation,
                                  ptrdiff_t pad, ptrdiff_t size)
 {
@@ -44,7 +46,7 @@ static inline ptrdiff_t input_at(ptrdiff_t i, ptrdiff_t stride, ptrdiff_t j, ptr
     return p < size ? p : -1;
 }
 
-/* The inverse: position in the output from which filter position j reaches input position p; < 0:
+/* Returns the output position from which filter position j reaches input position p; negative if
  * there is none. */
 static inline ptrdiff_t output_at(ptrdiff_t p, ptrdiff_t stride, ptrdiff_t j, ptrdiff_t dilation,
                                   ptrdiff_t pad, ptrdiff_t size)
@@ -53,9 +55,10 @@ static inline ptrdiff_t output_at(ptrdiff_t p, ptrdiff_t stride, ptrdiff_t j, pt
     return t >= 0 && t % stride == 0 && t / stride < size ? t / stride : -1;
 }
 
-/* Outputs that are summed side by side, a block at a time: those of a group; or, where a group has
- * one input channel (depthwise), the same output of every group. The order of each sum is the same.
- * Output i of set s is s * set + i * step, and its group's first channel s * c_set + i * c_step. */
+/* Outputs that are summed side by side, a block at a time: those of a group; or, if a group has
+ * one input channel (depthwise), the same output of every group. Each sum has the same order.
+ * Output i of set s is s * set + i * step, and its group's first channel is s * c_set + i *
+ * c_step. */
 typedef struct {
     ptrdiff_t sets, n, set, step, c_set, c_step;
 } lanes;
@@ -68,14 +71,14 @@ static inline lanes lanes_of(const adj_conv_geom *k)
     return (lanes){k->groups, of_group, of_group, 1, channels, 0};
 }
 
-/* sum[i] += a * b[i * step] */
+/* Adds a * b[i * step] to sum[i]. */
 static inline void add_scaled(A sum[BLOCK], A a, const T *b, ptrdiff_t step, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++)
         sum[i] += a * ld(b + i * step);
 }
 
-/* sum[i] += a[i * a_step] * b[i * b_step] */
+/* Adds a[i * a_step] * b[i * b_step] to sum[i]. */
 static inline void add_products(A sum[BLOCK], const T *a, ptrdiff_t a_step, const T *b,
                                 ptrdiff_t b_step, ptrdiff_t n)
 {
@@ -83,7 +86,7 @@ static inline void add_products(A sum[BLOCK], const T *a, ptrdiff_t a_step, cons
         sum[i] += ld(a + i * a_step) * ld(b + i * b_step);
 }
 
-/* Images to walk over: none if the output is empty, however large its other sizes are. */
+/* Returns the images to walk over: none if the output is empty, however large its other sizes. */
 static inline ptrdiff_t images_of(const adj_conv_geom *k)
 {
     return k->oh > 0 && k->ow > 0 ? k->n : 0;

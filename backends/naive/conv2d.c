@@ -9,7 +9,7 @@ typedef struct {
     T *y;
 } operands;
 
-/* Results first .. first+count of one pixel and set. */
+/* Computes results first .. first+count of one pixel and set. */
 static void block(const operands *p, const ptrdiff_t pixel[3], ptrdiff_t set, ptrdiff_t first,
                   ptrdiff_t count)
 {

@@ -1,7 +1,8 @@
 /* conv2d_backprop_filter.c - dw[kh,kw,c,o] = sum over n, oh, ow of x[n, oh*sh + kh*dh - pt,
  * ow*sw + kw*dw - pl, c] * dy[n,oh,ow,o]; with groups, c counts within o's group.
  *
- * Threads share out the (kh, kw, c): each sum is made by one thread, in the order n, oh, ow. */
+ * The (kh, kw, c) are distributed to threads: each sum is computed by one thread, in the order
+ * n, oh, ow. */
 #include "conv.h"
 
 typedef struct {
@@ -10,7 +11,7 @@ typedef struct {
     T *dw;
 } operands;
 
-/* Results first .. first+count of one set for one (kh, kw, c). */
+/* Computes results first .. first+count of one set for one (kh, kw, c). */
 static void block(const operands *p, const ptrdiff_t tap[3], ptrdiff_t set, ptrdiff_t first,
                   ptrdiff_t count)
 {

@@ -1,8 +1,8 @@
-/* conv2d_backprop_input.c - dx[n,ih,iw,c] = sum over kh, kw, o of dy[n,oh,ow,o] * w[kh,kw,c,o] for
- * the oh, ow from which kh, kw reaches ih, iw; with groups, o runs over those of c's group.
+/* conv2d_backprop_input.c - dx[n,ih,iw,c] = sum over kh, kw, o of dy[n,oh,ow,o] * w[kh,kw,c,o]
+ * for the oh, ow from which kh, kw reaches ih, iw; with groups, o runs over those of c's group.
  *
- * The filter is first turned into [kh,kw,o,c] of A in the scratch, so that the inner loop runs over
- * contiguous c. */
+ * The filter is first transposed to [kh,kw,o,c] of A in the scratch, so that the inner loop runs
+ * over contiguous c. */
 #include "conv.h"
 
 typedef struct {
@@ -27,11 +27,11 @@ static void turn(const adj_conv_geom *k, const T *w, A *turned)
                 turned[(t * k->oc + o) * channels + c] = ld(w + (t * channels + c) * k->oc + o);
 }
 
-/* Channels that are summed side by side: those of a group, over each of its outputs in turn; or,
- * where a group has one (depthwise), those of all groups, over the same output of each. */
+/* Channels that are summed side by side: those of a group, over each of its outputs in order;
+ * or, if a group has one channel (depthwise), those of all groups, over the same output of each. */
 typedef struct {
     ptrdiff_t sets, n;       /* channel i of set s is s * n + i */
-    ptrdiff_t o_set, o_step; /* and its group's first output s * o_set + i * o_step */
+    ptrdiff_t o_set, o_step; /* the first output of its group is s * o_set + i * o_step */
 } channel_lanes;
 
 static channel_lanes channel_lanes_of(const adj_conv_geom *k)
@@ -42,7 +42,7 @@ static channel_lanes channel_lanes_of(const adj_conv_geom *k)
     return (channel_lanes){k->groups, k->ic / k->groups, of_group, 0};
 }
 
-/* Results first .. first+count of one pixel and set. */
+/* Computes results first .. first+count of one pixel and set. */
 static void block(const operands *p, const ptrdiff_t pixel[3], ptrdiff_t set, ptrdiff_t first,
                   ptrdiff_t count)
 {

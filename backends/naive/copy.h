@@ -1,12 +1,12 @@
-/* copy.h - copying a box of elements between two tensors with steps of their own: what the kernels
- * that only move elements share. i32 has the size of f32 and is moved by its kernels. */
+/* copy.h - copies a box of elements between two tensors with different steps; shared by the
+ * kernels that only move elements. i32 has the size of f32 and uses its kernels. */
 #ifndef NAIVE_COPY_H
 #define NAIVE_COPY_H
 
 #include "kernels.h"
 #include "walk.h"
 
-/* to[sum of i_d * step1_d] = from[sum of i_d * step0_d] for every index i of the walk. */
+/* Sets to[sum of i_d * step1_d] = from[sum of i_d * step0_d] for every index i of the walk. */
 static inline void copy_box(const walk *w, const T *from, T *to)
 {
     int64_t n = w->dim[0], step0 = w->step[0][0], step1 = w->step[1][0], rows = walk_rows(w, 1);
@@ -25,7 +25,7 @@ static inline void copy_box(const walk *w, const T *from, T *to)
     }
 }
 
-/* The box of the given shape in the corner of a row-major tensor "from" and of one "to". */
+/* Returns the walk over a box of the given shape at the origin of two row-major tensors. */
 static inline walk box_walk(adj_shape box, adj_shape from, adj_shape to)
 {
     walk w = walk_new();
@@ -39,7 +39,7 @@ static inline walk box_walk(adj_shape box, adj_shape from, adj_shape to)
     return w;
 }
 
-/* Where index i is in a row-major tensor. */
+/* Returns the offset of index i in a row-major tensor. */
 static inline int64_t index_of(adj_shape i, adj_shape shape)
 {
     int64_t offset = 0;

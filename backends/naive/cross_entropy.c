@@ -1,9 +1,10 @@
-/* cross_entropy.c - softmax cross-entropy, its gradient for the logits z, and the count of labels.
+/* cross_entropy.c - softmax cross-entropy, its gradient for the logits z, and the number of
+ * labels that are not ignored.
  *
  * With p = softmax(z) and the target t[j] = (1-s) * label[j] + s/k (an integer label: one-hot):
  *   loss = -sum(t[j] * log p[j])      g[j] = p[j] - t[j]
- * A class with t[j] == 0 adds nothing, even where p[j] is 0. An integer label -1 makes its row 0;
- * any other outside of 0 to k-1 is an error, found before a result is written. */
+ * A class with t[j] == 0 adds nothing, even where p[j] is 0. An integer label -1 sets its row to
+ * 0; any other label outside of 0 to k-1 is an error, detected before a result is written. */
 #include <math.h>
 
 #include "kernels.h"
@@ -11,8 +12,8 @@
 
 typedef struct {
     const T *z;
-    const T *dense;         /* a label for each class of each row; NULL: */
-    const int32_t *integer; /* one for each row */
+    const T *dense;         /* a label for each class of each row; if NULL: */
+    const int32_t *integer; /* one label for each row */
     ptrdiff_t n, k;
     A keep, spread; /* 1-s, s/k */
 } losses;
@@ -37,7 +38,7 @@ static inline int is_left_out(const losses *v, ptrdiff_t i)
     return v->integer != NULL && v->integer[i] < 0;
 }
 
-/* t[j] of row i. */
+/* Returns t[j] of row i. */
 static inline A target(const losses *v, ptrdiff_t i, ptrdiff_t j)
 {
     if (v->integer != NULL)
@@ -45,7 +46,7 @@ static inline A target(const losses *v, ptrdiff_t i, ptrdiff_t j)
     return v->keep * ld(v->dense + i * v->k + j) + v->spread;
 }
 
-/* -t * log p of one class. */
+/* Returns -t * log p of one class. */
 static inline A term(A z, A t, row_sums s, A log_sum)
 {
     return t == 0 ? 0 : t * (log_sum - (z - s.maximum));

@@ -1,4 +1,4 @@
-/* elementwise_binary.c - the arithmetic of two operands; parts.c broadcasts. */
+/* elementwise_binary.c - arithmetic of two operands; parts.c broadcasts them. */
 #include <math.h>
 
 #include "kernels.h"
@@ -27,7 +27,7 @@ void KERNEL(div)(const part *p)
         st(&p->y[i], ld(&p->a[i]) / ld(&p->b[i]));
 }
 
-/* A NaN on either side is the result. */
+/* The result is NaN if either operand is. */
 void KERNEL(maximum)(const part *p)
 {
     for (int64_t i = 0; i < p->n; i++) {

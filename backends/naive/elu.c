@@ -1,4 +1,4 @@
-/* elu.c - elu and its gradient. A NaN stays one. */
+/* elu.c - elu and its gradient. NaN stays NaN. */
 #include <math.h>
 
 #include "kernels.h"

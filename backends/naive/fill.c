@@ -1,4 +1,4 @@
-/* fill.c - every element one value, rounded once. i32 has the size of f32 and is filled by its
+/* fill.c - sets every element to one value, rounded once. i32 has the size of f32 and uses its
  * kernel. */
 #include "kernels.h"
 

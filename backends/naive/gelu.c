@@ -1,26 +1,27 @@
-/* gelu.c - gelu and its gradient in double, rounded once; the formulas are in ops/gelu.c. A NaN
- * stays one. Far from 0 the limits are written down: the formulas would multiply 0 by infinity. */
+/* gelu.c - gelu and its gradient in double, rounded once; the formulas are in ops/gelu.c. NaN
+ * stays NaN. Far from 0 the limits are returned directly, since the formulas would multiply 0 by
+ * infinity. */
 #include <math.h>
 
 #include "kernels.h"
 
-enum { FAR = 64 }; /* P is 0 or 1, and y' too */
+enum { FAR = 64 }; /* beyond this P and y' are 0 or 1 */
 
-/* k is sqrt(2 / pi), and 2 / sqrt(2 pi). */
+/* sqrt(2 / pi), which is also 2 / sqrt(2 pi). */
 static const double k = 0.7978845608028654, a = 0.044715;
 
 typedef struct {
     double y, slope;
 } value;
 
-/* P is erfc(-x / sqrt(2)) / 2: where x is negative, 1 + erf(x / sqrt(2)) would cancel. */
+/* Uses P = erfc(-x / sqrt(2)) / 2: for negative x, 1 + erf(x / sqrt(2)) would cancel. */
 static value by_erf(double x)
 {
     double cumulative = 0.5 * erfc(-x * sqrt(0.5)), density = k / 2 * exp(-0.5 * x * x);
     return (value){x * cumulative, cumulative + x * density};
 }
 
-/* (1 + tanh(u)) / 2 is 1 / (1 + exp(-2 u)), and 1 - tanh(u)^2 is 4 P (1 - P). */
+/* Uses (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)) and 1 - tanh(u)^2 = 4 P (1 - P). */
 static value by_tanh(double x)
 {
     double u = k * (x + a * x * x * x), p = 1 / (1 + exp(-2 * u)), rest = 1 / (1 + exp(2 * u));

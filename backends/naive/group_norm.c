@@ -1,8 +1,8 @@
 /* group_norm.c - group normalization; see ops/group_norm.c for the formulas.
  *
- * x is seen as [n, outer, groups, rest, inner]: inner is 1 when channels are last, else outer is. A
- * group is summed by one thread in the order of memory, in double for every type; the variance is
- * the mean of (x - mean)^2 in a second walk: nothing cancels. */
+ * x is viewed as [n, outer, groups, rest, inner]: inner is 1 if channels are last, else outer
+ * is. One thread sums a group in memory order, in double for every type. The variance is the
+ * mean of (x - mean)^2 in a second pass, so that nothing cancels. */
 #include <math.h>
 
 #include "channels.h"
@@ -26,8 +26,8 @@ static view view_of(const adj_node *node)
 
 static ptrdiff_t elements(view v) { return v.n * v.outer * v.groups * v.rest * v.inner; }
 
-/* Where row o of group k begins, the groups of all images being numbered: rest * inner elements,
- * inner of each channel. */
+/* Returns the offset of row o of group k, groups being numbered across images: rest * inner
+ * elements, inner of each channel. */
 static ptrdiff_t row_at(view v, ptrdiff_t k, ptrdiff_t o)
 {
     return ((k / v.groups * v.outer + o) * v.groups + k % v.groups) * v.rest * v.inner;
@@ -37,7 +37,7 @@ typedef struct {
     double mean, s; /* s = 1 / sqrt(var + epsilon) */
 } statistics;
 
-/* sum of (x - shift)^power over a group, power 1 or 2. */
+/* Returns the sum of (x - shift)^power over a group, power 1 or 2. */
 static double sum_powers(view v, ptrdiff_t k, const T *x, double shift, int power)
 {
     double sum = 0;
@@ -108,7 +108,7 @@ adj_status KERNEL(group_norm_grad)(const adj_call *c)
     return ADJ_OK;
 }
 
-/* The statistics of all groups. */
+/* Returns the bytes of the statistics of all groups. */
 size_t KERNEL(group_norm_grad_sums_scratch)(const adj_node *n)
 {
     int64_t groups = ((const adj_group_norm_attrs *)n->attrs)->groups;

@@ -1,5 +1,5 @@
-/* hard_swish.c - hard_sigmoid, hard_swish and their gradients. A NaN stays one; the gradient of
- * hard_sigmoid there is 0, as relu6's. */
+/* hard_swish.c - hard_sigmoid, hard_swish and their gradients. NaN stays NaN; the gradient of
+ * hard_sigmoid there is 0, like relu6's. */
 #include "kernels.h"
 
 void KERNEL(hard_sigmoid)(const part *p)

@@ -1,8 +1,8 @@
 /* kernels.h - the naive kernels of one element type (see elem.h), and the table that names them.
  *
- * A kernel computes one node: c->group->node[0], whose operands are c->in in the order of group->in
- * (an operand that the node reads twice is there once: use operand()). Everything is plain
- * row-major. A kernel never sees a result without elements, but its operands may have none. */
+ * A kernel computes one node: c->group->node[0]. Its operands are c->in in the order of
+ * group->in, where an operand that the node reads twice appears once: use operand(). All tensors
+ * are plain row-major. Results are never empty, but operands may be. */
 #ifndef NAIVE_KERNELS_H
 #define NAIVE_KERNELS_H
 
@@ -11,9 +11,9 @@
 
 extern const naive_entry KERNEL(table)[];
 
-/* What an elementwise kernel computes: y[i] from a[i] and b[i], for i < n. */
+/* A range for an elementwise kernel, which computes y[i] from a[i] and b[i], for i < n. */
 struct part {
-    const T *a, *b; /* b: NULL when there is no operand 1 */
+    const T *a, *b; /* b: NULL if there is no operand 1 */
     T *y;
     int64_t n;
     const void *attrs;
@@ -21,7 +21,7 @@ struct part {
 
 adj_status KERNEL(for_parts)(const adj_call *c, naive_each *each);
 
-/* The data of the node's operand i. */
+/* Returns the data of the node's operand i. */
 static inline const void *operand(const adj_call *c, int i)
 {
     const adj_node *wanted = c->group->node[0]->in[i];

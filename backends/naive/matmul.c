@@ -1,14 +1,14 @@
 /* matmul.c - y = op(a) op(b) in tiles of ROWS x COLS results.
  *
- * A tile's sums stay in A until they are stored: one rounding. DEPTH rows of op(b) at a time are
- * copied to a block of A, which makes transposes and dtypes cost once per tile and the innermost
- * loop contiguous. Every result adds its products in the order of k. */
+ * A tile's sums stay in A until they are stored, so they are rounded once. DEPTH rows of op(b)
+ * at a time are copied to a block of A: transposes and conversions then cost once per tile, and
+ * the innermost loop is contiguous. Every result adds its products in the order of k. */
 #include "kernels.h"
 #include "walk.h"
 
 enum { ROWS = 16, COLS = 32, DEPTH = 64 };
 
-/* A matrix as op() shows it: element (i, j) is at data[i * row + j * col]. */
+/* A matrix after op(): element (i, j) is at data[i * row + j * col]. */
 typedef struct {
     const T *data;
     int64_t row, col;
@@ -20,7 +20,7 @@ static matrix view(const void *data, adj_shape shape, int64_t transpose)
     return transpose ? (matrix){data, col, row} : (matrix){data, row, col};
 }
 
-/* block[k][j] = b(first_k + k, first_j + j), zero past b's columns. */
+/* Sets block[k][j] = b(first_k + k, first_j + j), zero past b's columns. */
 static void load_block(A block[DEPTH][COLS], matrix b, int64_t first_k, int64_t depth,
                        int64_t first_j, int64_t cols)
 {
@@ -33,7 +33,7 @@ static void load_block(A block[DEPTH][COLS], matrix b, int64_t first_k, int64_t 
     }
 }
 
-/* sum[j] += a[k] * block[k][j], in the order of k. */
+/* Adds a[k] * block[k][j] to sum[j], in the order of k. */
 static void add_products(A sum[COLS], const T *a, int64_t step, const A block[DEPTH][COLS],
                          int64_t depth)
 {

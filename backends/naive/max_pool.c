@@ -1,17 +1,18 @@
-/* max_pool.c - y[n,oh,ow,oc] = the maximum of x over the window, and the two gradients that follow
- * the window's first maximum in row-major order; the same in two steps: where in its window that
- * is, (i*kw + j)*kc + c as an i32, and the gradient from that.
+/* max_pool.c - y[n,oh,ow,oc] = the maximum of x over the window, and the two gradients, which go
+ * through the window's first maximum in row-major order. Also in two steps: the argmax, the
+ * position (i*kw + j)*kc + c in the window as an i32, and the gradient from the argmax.
  *
  * A NaN is larger than any number, so a window with one gives NaN, and its first NaN takes the
  * gradient. A window over channels covers kc of them. */
 #include "pool.h"
 
-/* One result: image and channel by their offset, row and column by number. */
+/* One result: offset of its image and channel, its row and its column. */
 typedef struct {
     ptrdiff_t n, oh, ow, oc;
 } place;
 
-/* Offset in x of the first maximum of a result's window; *argmax: where that is in the window. */
+/* Returns the offset in x of the first maximum of a result's window; sets *argmax to its
+ * position in the window. */
 static inline ptrdiff_t find_maximum(const pool_call *p, const T *x, place at, ptrdiff_t *argmax)
 {
     const adj_conv_geom *k = &p->k;
@@ -37,7 +38,8 @@ static inline ptrdiff_t find_maximum(const pool_call *p, const T *x, place at, p
     return best;
 }
 
-/* Of each window's first maximum of x: y = from there, or, from being NULL, where that is. */
+/* Sets y to the elements of `from` at each window's first maximum of x; if from is NULL, to the
+ * positions in the windows. */
 static adj_status gather(const adj_call *c, const T *x, const T *from)
 {
     const pool_call p = pool_call_of(c);
@@ -70,13 +72,13 @@ adj_status KERNEL(max_pool_grad_grad)(const adj_call *c)
 
 adj_status KERNEL(max_pool_argmax)(const adj_call *c) { return gather(c, operand(c, 0), NULL); }
 
-/* Windows overlap: sums are kept in A until all of a channel's windows are done. */
+/* Windows may overlap, so sums are in A until all of a channel's windows are done. */
 size_t KERNEL(max_pool_grad_scratch)(const adj_node *n)
 {
     return (size_t)adj_shape_elems(n->type.shape) * sizeof(A);
 }
 
-/* Offset of what argmax says of a result's window; -1 if that is outside the window or image. */
+/* Returns the offset of a result's argmax; -1 if it is outside the window or image. */
 static inline ptrdiff_t maximum_at(const pool_call *p, ptrdiff_t argmax, place at)
 {
     const adj_conv_geom *k = &p->k;
@@ -90,7 +92,7 @@ static inline ptrdiff_t maximum_at(const pool_call *p, ptrdiff_t argmax, place a
     return at.n * p->x.n + ih * p->x.h + iw * p->x.w + c * p->x.c;
 }
 
-/* dy goes to each window's first maximum of x, or, where argmax is given, to where that says. */
+/* Adds dy at each window's first maximum of x, or, if argmax is given, at its position. */
 static adj_status scatter(const adj_call *c, const T *x, const int32_t *argmax, const T *dy)
 {
     const pool_call p = pool_call_of(c);

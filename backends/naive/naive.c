@@ -1,8 +1,8 @@
-/* naive.c - the naive backend: obvious kernels for every op and dtype, the fallback and the
+/* naive.c - the naive backend: simple kernels for every op and dtype, the fallback and the
  * reference.
  *
- * One kernel object serves every op: preparing looks the op up in the table of the node's element
- * type. Results do not depend on the number of threads. */
+ * One kernel object serves every op: prepare() looks the op up in the table of the node's
+ * element type. Results do not depend on the number of threads. */
 #include <stdio.h>
 
 #include "naive.h"
@@ -20,7 +20,7 @@ static const struct {
     [ADJ_F64] = {naive_table_f64, naive_for_parts_f64},
     [ADJ_F16] = {naive_table_f16, naive_for_parts_f16},
     [ADJ_BF16] = {naive_table_bf16, naive_for_parts_bf16},
-    [ADJ_I32] = {naive_table_f32, NULL}, /* integers in, integers out: any table does */
+    [ADJ_I32] = {naive_table_f32, NULL}, /* integer ops are in every table */
 };
 
 static const naive_entry *look_up(adj_dtype dtype, const adj_op *op)
@@ -31,8 +31,8 @@ static const naive_entry *look_up(adj_dtype dtype, const adj_op *op)
     return e->op != NULL ? e : NULL;
 }
 
-/* The type a node computes in: its own, or that of its first operand for an integer result or where
- * the table says so. */
+/* Returns the type that a node computes in: its own, or that of its first operand for an integer
+ * result or if the table says so. */
 static adj_dtype compute_dtype(const adj_node *n)
 {
     if (n->n_in == 0 || !adj_is_float(n->in[0]->type.dtype))
@@ -44,8 +44,8 @@ static adj_dtype compute_dtype(const adj_node *n)
 
 static const naive_entry *find(const adj_node *n) { return look_up(compute_dtype(n), n->op); }
 
-/* Is operand 0 as large as the result, and, unless only its element i is read for element i of the
- * result, no other operand as well? */
+/* True if operand 0 is as large as the result and, unless the op reads only elements i for
+ * element i of the result, no other operand is. */
 static int may_overwrite(const adj_node *n)
 {
     if (n->n_in == 0 || n->in[0]->type.dtype != n->type.dtype ||
@@ -57,7 +57,7 @@ static int may_overwrite(const adj_node *n)
     return 1;
 }
 
-/* Shares of the processor's peak and of its memory's: elements are computed one by one. */
+/* Fractions of the processor's and the memory's peak: elements are computed one by one. */
 static const double share = 0.005, memory_share = 0.05;
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)

@@ -1,4 +1,4 @@
-/* optimizer.c - the elementwise updates; see ops/optimizer.c for the formulas. The result may be
+/* optimizer.c - elementwise updates; see ops/optimizer.c for the formulas. The result may be
  * operand 0's own buffer: element i is read before it is written. */
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* pad.c - pad writes zeros and x among them; slice copies a box out of x. */
+/* pad.c - pad writes x surrounded by zeros; slice copies a box out of x. */
 #include "copy.h"
 
 adj_status KERNEL(pad)(const adj_call *c)

@@ -1,14 +1,14 @@
-/* parts.c - how elementwise kernels are run: the result is computed in parts of contiguous
- * elements, each from contiguous operands, so that a kernel is one simple loop.
+/* parts.c - runs elementwise kernels: the result is computed in parts of contiguous elements
+ * from contiguous operands, so that a kernel is one simple loop.
  *
- * An operand that repeats one element along a part (broadcasting) is spread into a block first. The
- * result may lie in operand 0's buffer: element i of a part is read before it is written. */
+ * An operand that repeats one element along a part (broadcasting) is copied to a block first.
+ * The result may share operand 0's buffer: element i of a part is read before it is written. */
 #include "kernels.h"
 #include "walk.h"
 
 enum { PART = 1024 };
 
-/* The axes of y, with the steps of its (at most two) operands. */
+/* Returns the axes of y, with the steps of its operands, at most two. */
 static walk broadcast_walk(const adj_node *y)
 {
     walk w = walk_new();
@@ -29,7 +29,7 @@ static walk broadcast_walk(const adj_node *y)
     return w;
 }
 
-/* n elements of x from offset on, or one of them n times. */
+/* Returns n elements of x from offset on, or a block of one element n times. */
 static const T *spread(const T *x, int64_t step, int64_t n, T block[PART])
 {
     if (step != 0)

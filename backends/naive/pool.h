@@ -1,10 +1,11 @@
-/* pool.h - what the naive pooling kernels share: where elements are and what a window covers. */
+/* pool.h - helpers of the naive pooling kernels: offsets of elements, and the elements of a
+ * window. */
 #ifndef NAIVE_POOL_H
 #define NAIVE_POOL_H
 
 #include "conv.h"
 
-enum { PARALLEL_POOL = 1 << 12 }; /* windows worth waking other threads for */
+enum { PARALLEL_POOL = 1 << 12 }; /* windows that justify several threads */
 
 typedef struct {
     adj_conv_geom k;
@@ -24,7 +25,7 @@ typedef struct {
     ptrdiff_t from, to; /* from <= i < to */
 } span;
 
-/* Input positions inside window o: o*stride - pad and the k - 1 after it. */
+/* Returns the input positions inside window o: o*stride - pad and the k - 1 after it. */
 static inline span window_of(ptrdiff_t o, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k,
                              ptrdiff_t in)
 {
@@ -32,7 +33,7 @@ static inline span window_of(ptrdiff_t o, ptrdiff_t stride, ptrdiff_t pad, ptrdi
     return (span){from > 0 ? from : 0, to < in ? to : in};
 }
 
-/* The windows that input position i is inside of. */
+/* Returns the windows that contain input position i. */
 static inline span windows_at(ptrdiff_t i, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k,
                               ptrdiff_t out)
 {

@@ -1,9 +1,10 @@
-/* prelu.c - prelu and its gradients. A NaN stays one. */
+/* prelu.c - prelu and its gradients. NaN stays NaN. */
 #include "channels.h"
 #include "kernels.h"
 #include "walk.h"
 
-/* Element i has slope number i / inner % c; one slope for all is one channel. */
+/* Returns the view in which element i has slope number i / inner % c; a single slope is one
+ * channel. */
 static channels view_of(adj_shape x, int64_t format, int64_t slopes)
 {
     return slopes == 1 ? (channels){1, 1, adj_shape_elems(x)} : channels_of(x, format);
@@ -16,7 +17,7 @@ static channels view_of_node(const adj_node *n)
     return view_of(n->type.shape, a->format, n->in[n->n_in - 1]->type.shape.dim[0]);
 }
 
-/* v where x > 0, else slope v: of prelu v is x, of its gradient dy. */
+/* Computes v where x > 0, else slope v. For prelu v is x, for its gradient dy. */
 static adj_status run(const adj_call *c, const T *v, const T *x, const T *slope)
 {
     const adj_node *node = c->group->node[0];
@@ -42,7 +43,7 @@ adj_status KERNEL(prelu_grad)(const adj_call *c)
     return run(c, operand(c, 0), operand(c, 1), operand(c, 2));
 }
 
-/* Each sum is one thread's, in the order of the elements. */
+/* One thread computes each sum, in the order of the elements. */
 adj_status KERNEL(prelu_grad_slope)(const adj_call *c)
 {
     const adj_node *node = c->group->node[0];

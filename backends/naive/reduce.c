@@ -23,7 +23,7 @@ adj_status KERNEL(reduce_mean)(const adj_call *c)
     return ADJ_OK;
 }
 
-/* A NaN is kept: nothing is larger than it. */
+/* NaN stays NaN: no comparison replaces it. */
 static void max_rows(A acc[], const T *x, int64_t lanes, int64_t n, int64_t step)
 {
     for (int64_t i = 0; i < n; i++)

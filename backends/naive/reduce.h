@@ -1,7 +1,8 @@
 /* reduce.h - reductions over any set of axes.
  *
- * Results are computed LANES at a time where the innermost kept axis is contiguous in x, so that
- * rows of x are read in order; each result is accumulated in A by one thread, in x's order. */
+ * Results are computed LANES at a time if the innermost axis that is not reduced is contiguous
+ * in x, so that rows of x are read in order; each result is accumulated in A by one thread, in
+ * x's order. */
 #ifndef NAIVE_REDUCE_H
 #define NAIVE_REDUCE_H
 
@@ -10,7 +11,7 @@
 
 enum { LANES = 16 };
 
-/* acc[l] takes in x[i * step + l] for i < n and l < lanes. */
+/* Accumulates x[i * step + l] into acc[l], for i < n and l < lanes. */
 typedef void accumulate_rows(A acc[], const T *x, int64_t lanes, int64_t n, int64_t step);
 
 static inline void sum_rows(A acc[], const T *x, int64_t lanes, int64_t n, int64_t step)
@@ -20,7 +21,7 @@ static inline void sum_rows(A acc[], const T *x, int64_t lanes, int64_t n, int64
             acc[l] += ld(&x[i * step + l]);
 }
 
-/* y = accumulated x / divisor, bit d of axes telling whether axis d of shape is reduced. */
+/* Sets y to the accumulated x / divisor; bit d of axes is set if axis d of shape is reduced. */
 static inline void reduce(const T *x, adj_shape shape, int64_t axes, A start,
                           accumulate_rows *accumulate, A divisor, T *y)
 {
@@ -33,7 +34,7 @@ static inline void reduce(const T *x, adj_shape shape, int64_t axes, A start,
     }
     int64_t width = kept.step[0][0] == 1 ? LANES : 1;
     int64_t row_parts = (kept.dim[0] + width - 1) / width, rows = walk_rows(&kept, 1);
-    int64_t rounds = elems > 0 ? walk_rows(&reduced, 1) : 0; /* of nothing: start */
+    int64_t rounds = elems > 0 ? walk_rows(&reduced, 1) : 0; /* no elements: start */
 
 #pragma omp parallel for if (elems >= NAIVE_PARALLEL)
     for (int64_t u = 0; u < rows * row_parts; u++) {

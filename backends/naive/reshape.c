@@ -1,7 +1,7 @@
 /* reshape.c - transpose walks x in the order of y's axes; a reshape is a view without a kernel. */
 #include "copy.h"
 
-/* y[i0, i1, ..] = x[j] with j[perm[d]] = i_d: axis d of y goes through x by axis perm[d]'s step. */
+/* Sets y[i0, i1, ..] = x[j] with j[perm[d]] = i_d: axis d of y has the step of x's axis perm[d]. */
 adj_status KERNEL(transpose)(const adj_call *c)
 {
     const adj_node *y = c->group->node[0];

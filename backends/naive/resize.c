@@ -1,6 +1,6 @@
-/* resize.c - y[oh,ow] = sum over ih,iw of h(oh,ih) w(ow,iw) x[ih,iw], and its adjoint
- * dx[ih,iw] = sum over oh,ow of h(oh,ih) w(ow,iw) dy[oh,ow]. The weights h and w are one function,
- * so the second is the first's exact adjoint. Each sum is one thread's, in a fixed order. */
+/* resize.c - y[oh,ow] = sum over ih,iw of h(oh,ih) w(ow,iw) x[ih,iw], and its adjoint dx[ih,iw]
+ * = sum over oh,ow of h(oh,ih) w(ow,iw) dy[oh,ow]. The weights h and w are one function, so the
+ * second is the first's exact adjoint. One thread computes each sum, in a fixed order. */
 #include "conv.h"
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
     double next;
 } sample;
 
-/* The position num / den as adjoint.h defines it; den is even. */
+/* Returns the position num / den as adjoint.h defines it; den is even. */
 static sample sample_of(const axis *k, int64_t o)
 {
     int64_t num = 2 * o * k->in, den = 2 * k->out;
@@ -49,7 +49,7 @@ static span inputs_of(const axis *k, int64_t o)
     return (span){s.at, s.at + (s.next > 0 ? 2 : 1)};
 }
 
-/* The first output that reads input i as the first of its two, or a later one. */
+/* Returns the first output whose first input is i or a later one. */
 static int64_t first_from(const axis *k, int64_t i)
 {
     int64_t from = 0, to = k->out;
@@ -72,11 +72,11 @@ typedef struct {
     axis h, w;
     int adjoint;
     int64_t channels;
-    const T *src; /* the image */
+    const T *src; /* one image */
     strides from, to;
 } image;
 
-/* The sums for up to BLOCK channels at row i, column j of the result. */
+/* Computes the sums for up to BLOCK channels at row i, column j of the result. */
 static void sum_pixel(const image *m, int64_t i, int64_t j, int64_t first, T *y)
 {
     const span rows = m->adjoint ? outputs_of(&m->h, i) : inputs_of(&m->h, i);

@@ -6,10 +6,10 @@
 
 #include "kernels.h"
 
-enum { PARALLEL_ROWS = 1 << 10 }; /* exponentials worth waking other threads for */
+enum { PARALLEL_ROWS = 1 << 10 }; /* exponentials that justify several threads */
 
 typedef struct {
-    A maximum, sum; /* sum of exp(x - maximum): at least 1, NaN for a row with a NaN */
+    A maximum, sum; /* sum of exp(x - maximum): at least 1, NaN if the row has a NaN */
 } row_sums;
 
 static inline row_sums row_sums_of(const T *x, ptrdiff_t k)

@@ -1,4 +1,4 @@
-/* select.c - a copy of what is chosen. */
+/* select.c - copies the selected operand. */
 #include "kernels.h"
 
 adj_status KERNEL(select)(const adj_call *c)

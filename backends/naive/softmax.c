@@ -1,4 +1,5 @@
-/* softmax.c - over the last axis, per row with its maximum m taken out, so that nothing overflows:
+/* softmax.c - softmax and log_softmax over the last axis; each row is shifted by its maximum m,
+ * so that nothing overflows:
  *   softmax      y[j] = exp(x[j] - m) / sum(exp(x - m))
  *   log_softmax  y[j] = x[j] - m - log(sum(exp(x - m))) */
 #include <math.h>
@@ -14,7 +15,7 @@ static matrix matrix_of(const adj_call *c)
 {
     adj_shape s = c->group->node[0]->type.shape;
     ptrdiff_t k = s.dim[s.rank - 1];
-    return (matrix){adj_shape_elems(s) / k, k}; /* there are elements: k > 0 */
+    return (matrix){adj_shape_elems(s) / k, k}; /* y has elements, so k > 0 */
 }
 
 static adj_status run(const adj_call *c, int is_log)

@@ -1,4 +1,4 @@
-/* softplus.c - log(1 + exp(x)). A NaN stays one. */
+/* softplus.c - log(1 + exp(x)). NaN stays NaN. */
 #include <math.h>
 
 #include "kernels.h"

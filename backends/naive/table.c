@@ -1,4 +1,4 @@
-/* table.c - which op is computed by which naive kernel; compiled once per element type. */
+/* table.c - maps ops to naive kernels; compiled once per element type. */
 #include "kernels.h"
 
 const naive_entry KERNEL(table)[] = {

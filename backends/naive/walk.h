@@ -1,14 +1,15 @@
-/* walk.h - loops over tensors of any rank: axes with sizes and, for two tensors, steps in elements.
+/* walk.h - loops over tensors of any rank: axes with sizes and, for two tensors, steps in
+ * elements.
  *
- * Axes are stored innermost first. Axes of size 1 are left out and neighbors that both tensors
- * cross in one stride are joined, so contiguous tensors become one axis; a step of 0 repeats an
- * element (broadcasting). There is always an axis 0. */
+ * Axes are stored innermost first. Axes of size 1 are omitted, and adjacent axes that both
+ * tensors cross in one stride are merged, so contiguous tensors become one axis; a step of 0
+ * repeats an element (broadcasting). There is always an axis 0. */
 #ifndef NAIVE_WALK_H
 #define NAIVE_WALK_H
 
 #include "adjoint_ext.h"
 
-/* From this many elements on, a kernel is worth several threads. */
+/* Elements from which on a kernel uses several threads. */
 enum { NAIVE_PARALLEL = 1 << 15 };
 
 typedef struct {
@@ -18,14 +19,14 @@ typedef struct {
 
 static inline walk walk_new(void) { return (walk){.rank = 1, .dim = {1}}; }
 
-/* Adds the next axis outwards. */
+/* Adds the next outer axis. */
 static inline void walk_add(walk *w, int64_t dim, int64_t step0, int64_t step1)
 {
     int last = w->rank - 1;
 
     if (dim == 1)
         return;
-    if (w->dim[last] == 1) { /* the axis 0 that stood for none */
+    if (w->dim[last] == 1) { /* axis 0 was a placeholder */
         w->dim[0] = dim;
         w->step[0][0] = step0;
         w->step[1][0] = step1;
@@ -39,7 +40,7 @@ static inline void walk_add(walk *w, int64_t dim, int64_t step0, int64_t step1)
     }
 }
 
-/* Elements of all axes but the first `skip`. */
+/* Returns the elements of all axes but the first `skip`. */
 static inline int64_t walk_rows(const walk *w, int skip)
 {
     int64_t rows = 1;
@@ -48,7 +49,7 @@ static inline int64_t walk_rows(const walk *w, int skip)
     return rows;
 }
 
-/* Where row number `row` of those begins in both tensors. */
+/* Sets the offsets in both tensors of row number `row` of those. */
 static inline void walk_offset(const walk *w, int skip, int64_t row, int64_t offset[2])
 {
     offset[0] = offset[1] = 0;

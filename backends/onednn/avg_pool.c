@@ -8,8 +8,8 @@ typedef struct {
     const adj_node *node;
     const adj_conv_geom *geom;
     int backward;
-    md x, y;              /* or their gradients */
-    pd forward, gradient; /* a gradient is made with the other as a hint */
+    md x, y;              /* x and y, or their gradients */
+    pd forward, gradient; /* a gradient is created with the forward one as a hint */
 } pool;
 
 static dnnl_status_t describe(pool *c)
@@ -101,7 +101,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         found = query(&c);
     status = found == dnnl_success ? make_primitives(&c, backward ? c.gradient : c.forward, p)
                                    : onednn_refuse(found, n->op->name, p->why);
-    /* Threads share out rows, and each begins its sums over windows with another one. */
+    /* Rows are distributed to threads, and the order of sums over windows depends on the thread. */
     p->sums_by_threads = backward && has_overlap(c.geom);
     free_descriptors(&c);
     return status;

@@ -1,18 +1,18 @@
-/* conv.c - the six convolutions, dense, grouped and depthwise, forward with a bias behind.
+/* conv.c - the six convolutions, dense, grouped and depthwise, forward with an optional bias.
  *
  * To oneDNN an activation has dimensions n, c, h, w and a filter (g,) o, i, h, w, whatever the
  * order in memory; our [kh, kw, ic/groups, oc] filter, and the depthwise [kh, kw, c, m], are the
- * same memory. Candidates are every implementation of oneDNN's lists for activations channels-last,
- * in the layout oneDNN likes best, and by Winograd's algorithm where it is allowed, in the order of
- * their estimated time. The filter is always oneDNN's to lay out: its kernels for plain filters are
- * slow. */
+ * same memory. The candidates are all implementations in oneDNN's lists for channels-last
+ * activations, for its preferred layout, and for Winograd's algorithm where that is allowed,
+ * ordered by estimated time. oneDNN always chooses the filter's layout: its kernels for plain
+ * filters are slow. */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/efficiency.h"
 #include "onednn.h"
 
-/* x, w, y are the values, or their gradients, that the convolution relates. */
+/* Roles of the values, or their gradients, in the convolution. */
 typedef enum { X, W, Y, B, N_ROLE } role;
 typedef enum { CHANNELS_LAST, ANY_LAYOUT, WINOGRAD, N_CHOICE } choice;
 
@@ -29,13 +29,13 @@ static const struct {
 };
 enum { N_OP = sizeof ops / sizeof *ops };
 
-/* By the result. */
+/* Indexed by the role of the result. */
 static const dnnl_prop_kind_t directions[] = {
     [X] = dnnl_backward_data, [W] = dnnl_backward_weights, [Y] = dnnl_forward_training};
 static const task tasks[] = {
     [X] = TASK_BACKWARD_DATA, [W] = TASK_BACKWARD_WEIGHTS, [Y] = TASK_FORWARD};
 
-/* Of a value, and of its gradient. */
+/* Arguments for a value and for its gradient. */
 static const int args[][2] = {[X] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC},
                               [W] = {DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_WEIGHTS},
                               [Y] = {DNNL_ARG_DST, DNNL_ARG_DIFF_DST},
@@ -49,7 +49,7 @@ enum { MAX_OFFERS = 64 };
 
 typedef struct { /* an acceptable implementation */
     choice layouts;
-    int position; /* among the acceptable ones of these layouts */
+    int position; /* index among the acceptable ones of these layouts */
     double seconds;
 } offer;
 
@@ -62,15 +62,15 @@ typedef struct {
     role result;
     int grouped;
     md plain[N_ROLE], any[N_ROLE];
-    choice layouts; /* of the list that is looked through */
-    int position;   /* of the next acceptable one in it */
-    int wanted;     /* the position that is taken */
+    choice layouts; /* layouts of the list being searched */
+    int position;   /* index of the next acceptable one in it */
+    int wanted;     /* index of the one to select */
     int n_offer;
     offer offer[MAX_OFFERS];
-    const char *why_not; /* the last implementation's that was left out */
+    const char *why_not; /* reason why the last implementation was skipped */
 } conv;
 
-/* Row of an op, N_OP if it is no convolution. */
+/* Returns the row of an op, N_OP if it is not a convolution. */
 static int row_of(const adj_op *op)
 {
     int i = 0;
@@ -79,8 +79,9 @@ static int row_of(const adj_op *op)
     return i;
 }
 
-/* A bias behind a gradient is another kernel's, as is one behind a depthwise convolution with a
- * multiplier, for which oneDNN has no kernel of its own. */
+/* Matches a convolution with its bias. Biases after gradients are left to other kernels, as are
+ * those after a depthwise convolution with a multiplier, for which oneDNN has no kernel of its
+ * own. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     int i = row_of(root->op);
@@ -107,7 +108,7 @@ static adj_status read_node(conv *c, char *why)
     const adj_node *n = c->group->node[0];
     int i = row_of(n->op);
     if (i == N_OP || !tail_of(c->group, &c->value[B]))
-        return ADJ_ENOKERNEL; /* another kernel's, which gives the reason */
+        return ADJ_ENOKERNEL; /* left to another kernel, which gives the reason */
     c->geom = &((const adj_conv_attrs *)n->attrs)->geom;
     c->grouped = c->geom->groups > 1;
     c->result = ops[i].result;
@@ -124,7 +125,7 @@ static adj_status read_node(conv *c, char *why)
     return status;
 }
 
-/* [n,h,w,c] seen as n, c, h, w. */
+/* Describes [n,h,w,c] as n, c, h, w. */
 static dnnl_status_t describe_activation(conv *c, role r, int64_t n, int64_t ch, int64_t h,
                                          int64_t w)
 {
@@ -137,7 +138,7 @@ static dnnl_status_t describe_activation(conv *c, role r, int64_t n, int64_t ch,
     return status;
 }
 
-/* [kh, kw, i, g*o] seen as g, o, i, kh, kw; without g when there are no groups. */
+/* Describes [kh, kw, i, g*o] as g, o, i, kh, kw; without g if there are no groups. */
 static dnnl_status_t describe_filter(conv *c)
 {
     const adj_conv_geom *f = c->geom;
@@ -175,15 +176,15 @@ static void free_descriptors(conv *c)
     }
 }
 
-/* True if the list for these layouts is looked through. The errors of Winograd's algorithm are
- * larger than those that the bounds of a plain sum allow. */
+/* True if the list for these layouts is searched. Winograd's errors exceed the bounds of a plain
+ * sum, so it must be allowed. */
 static int may_try(const conv *c, choice layouts)
 {
     return layouts != WINOGRAD ||
            (c->o->math == ADJ_MATH_FAST && !c->grouped && c->group->node[0]->type.dtype == ADJ_F32);
 }
 
-/* Is that value a gradient here? All but y are so as the result. */
+/* True if that value is a gradient here: all roles except Y are gradients as the result. */
 static int is_gradient(const conv *c, role r) { return (r == c->result) == (r != Y); }
 
 static const_md layout_in(const conv *c, const_pd d, role r)
@@ -192,13 +193,13 @@ static const_md layout_in(const conv *c, const_pd d, role r)
                   : dnnl_primitive_desc_query_md(d, md_queries[r][is_gradient(c, r)], 0);
 }
 
-/* Is d worth running? */
+/* True if d is worth running. */
 static int acceptable(conv *c, const_pd d)
 {
     int last = dnnl_memory_desc_equal(layout_in(c, d, X), c->plain[X]);
     if (c->layouts != CHANNELS_LAST && last &&
         dnnl_memory_desc_equal(layout_in(c, d, Y), c->plain[Y]))
-        return 0; /* the same as in the first round */
+        return 0; /* the same one as in the first list */
     implementation i = {.task = tasks[c->result],
                         .geom = c->geom,
                         .dtype = c->group->node[0]->type.dtype,
@@ -212,8 +213,8 @@ static int acceptable(conv *c, const_pd d)
     return reason == NULL;
 }
 
-/* Seconds, with the reorders of what is in another layout; an invariant operand is reordered once.
- */
+/* Returns the estimated seconds with the reorders from and to other layouts; an invariant
+ * operand is reordered once. */
 static double estimate(const conv *c, const_pd d)
 {
     const adj_prep *p = c->prep;
@@ -229,7 +230,7 @@ static double estimate(const conv *c, const_pd d)
     return seconds;
 }
 
-/* Adds d to the offers, in the order of their seconds; takes none. */
+/* Inserts d into the offers by estimated seconds; accepts none. */
 static int list_offer(void *user, const_pd d)
 {
     conv *c = user;
@@ -249,7 +250,7 @@ static int is_wanted(void *user, const_pd d)
     return acceptable(c, d) && c->position++ == c->wanted;
 }
 
-/* Looks through oneDNN's list for some layouts. */
+/* Searches oneDNN's list for one combination of layouts. */
 static dnnl_status_t query(conv *c, choice layouts, pd_accept *accept, pd *out)
 {
     const adj_conv_geom *g = c->geom;
@@ -285,7 +286,8 @@ static dnnl_status_t find(conv *c, int candidate, pd *out)
     return query(c, c->offer[candidate].layouts, is_wanted, out);
 }
 
-/* The layouts of the operands and the result. One value in two roles may need two layouts. */
+/* Sets the layouts of the operands and the result. Fails if one value in two roles needs two
+ * layouts. */
 static adj_status agree(conv *c, const_pd d, adj_prep *p)
 {
     const char *axes[] = {"nchw", c->grouped ? "goihw" : "oihw", "nchw", "a"};
@@ -351,7 +353,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         status = make_primitives(&c, d, p);
     if (status == ADJ_OK) {
         p->seconds = c.offer[candidate].seconds;
-        /* images are shared out, or the inner dimension of a product */
+        /* images, or the inner dimension of a product, are distributed to threads */
         p->sums_by_threads = c.result == W || strstr(pd_name(d), "gemm") != NULL;
     }
     if (d != NULL)

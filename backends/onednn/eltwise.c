@@ -1,9 +1,9 @@
-/* eltwise.c - sigmoid, tanh and silu, and silu's gradient: the elementwise functions that cost more
- * than their memory traffic.
+/* eltwise.c - sigmoid, tanh and silu, and silu's gradient: the elementwise functions that cost
+ * more than their memory traffic.
  *
- * The others are direct's, which fuses them with their neighbors, or naive's, and oneDNN's are not
- * always the same function: its relu turns NaN into 0, its exp turns NaN into infinity, its log is
- * wrong for subnormal numbers, its softmax of a row with NaN has zeros. */
+ * The others are left to direct, which fuses them with adjacent ops, or to naive. oneDNN's are
+ * not always the same function: its relu turns NaN into 0, its exp turns NaN into infinity, its
+ * log is wrong for subnormal numbers, and its softmax of a row with NaN has zeros. */
 #include <stdio.h>
 
 #include "onednn.h"

@@ -1,12 +1,13 @@
-/* fuse.c - what a convolution or matmul computes along with itself: a bias_add behind it, as the
- * primitive's bias argument, and a cast of a half result to f32, as the primitive's result type.
- * Both cost no pass over memory, and a result is rounded once.
+/* fuse.c - nodes fused into a convolution or matmul: a bias_add, as the primitive's bias
+ * argument, and a cast of a half result to f32, as the primitive's result type. Both save a pass
+ * over memory, and the result is rounded once.
  *
- * A relu is not taken along: oneDNN's turns a NaN into 0, so that a network that has diverged would
- * look alive. A value inside a group has one reader and is not asked for from outside. */
+ * A relu is not fused: oneDNN's turns NaN into 0, which would hide that a network has diverged.
+ * A value inside a group has one user and is not fetched. */
 #include "onednn.h"
 
-/* Along the last axis: a matrix has its channels there in both formats. */
+/* True if next adds a bias along root's last axis, where a matrix has its channels in both
+ * formats. */
 static int is_bias_of(const adj_node *next, const adj_node *root)
 {
     if (next == NULL || next->op != &adj_op_bias_add || next->in[0] != root)

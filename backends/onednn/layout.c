@@ -2,15 +2,16 @@
  *
  * A layout is a pair of memory descriptors with the same logical dimensions (an activation's are
  * n, c, h, w whatever its shape in the graph): the memory itself, and plain row-major memory of
- * that value. So every layout knows its own way from and to plain. Two layouts whose plain sides
- * differ (one filter read as dense and as grouped) meet by way of plain. */
+ * that value. So every layout can be reordered from and to plain memory. Two layouts whose plain
+ * descriptors differ (one filter read as dense and as grouped) are converted through plain
+ * memory. */
 #include <stdio.h>
 #include <string.h>
 
 #include "onednn.h"
 
-/* From one element of dimension i to the next; -1: that depends on the element. A dimension that is
- * a single block is as good as a plain one: 16 channels in nChw16c are in nhwc. */
+/* Returns the stride of dimension i; -1 if it depends on the element. A dimension that is a
+ * single block counts as plain: 16 channels in nChw16c are in the same memory as in nhwc. */
 static int64_t step_along(const md_parts *p, int i)
 {
     int64_t inner = 1, step = p->stride[i];
@@ -25,7 +26,7 @@ static int64_t step_along(const md_parts *p, int i)
     return step;
 }
 
-/* Steps along dimensions with one element do not count. */
+/* True if both layouts are the same memory; strides of dimensions with one element are ignored. */
 int layout_is_same(const_md a, const_md b)
 {
     md_parts p = md_look(a), q = md_look(b);
@@ -42,7 +43,7 @@ int layout_is_same(const_md a, const_md b)
     return 1;
 }
 
-/* Are there blocks within blocks, so that no order of plain axes describes the memory? */
+/* True if there are blocks within blocks, so that no order of plain axes describes the memory. */
 static int is_truly_blocked(const md_parts *p)
 {
     for (int i = 0; i < p->n_dim; i++)
@@ -51,13 +52,13 @@ static int is_truly_blocked(const md_parts *p)
     return 0;
 }
 
-/* The axes from the outermost to the innermost. One with a single element could stand anywhere: it
- * follows the axis before it in p's own order. */
+/* Orders the axes from the outermost to the innermost. An axis with a single element has no
+ * defined place: it follows its predecessor in p's own order. */
 static void order_axes(const md_parts *p, int blocked, int order[])
 {
     int64_t step[DNNL_MAX_NDIMS];
     int n = 0;
-    for (int i = 0; i < p->n_dim; i++) { /* insertion */
+    for (int i = 0; i < p->n_dim; i++) { /* insertion sort */
         int k = n;
         step[i] = blocked ? p->stride[i] : step_along(p, i);
         if (p->padded[i] == 1)
@@ -79,10 +80,10 @@ static void order_axes(const md_parts *p, int blocked, int order[])
     }
 }
 
-/* oneDNN's way of writing layouts: outermost axis first, a blocked axis in capitals, then the
- * blocks: nhwc, nChw16c. What is the same memory (layout_is_same) has the same name, whichever of
- * its descriptions was seen first: a tune file knows layouts by name. So 16 channels in nChw16c are
- * written nhwc. */
+/* Writes a layout's name in oneDNN's notation: axes from the outermost in, a blocked axis in
+ * capitals, then the blocks: nhwc, nChw16c. Layouts of the same memory (layout_is_same) get the
+ * same name, whichever description came first, since a tune file identifies layouts by name. So
+ * 16 channels in nChw16c are named nhwc. */
 static void spell(const_md d, const char *axes, char *name, size_t size)
 {
     md_parts p = md_look(d);

@@ -1,7 +1,7 @@
-/* matmul.c - op(a) op(b), with what fuse.c lets follow.
+/* matmul.c - op(a) op(b), with the nodes that fuse.c fuses.
  *
- * A transposed operand is the same memory with its strides swapped. Candidates: everything plain,
- * then b in the layout that oneDNN likes best: it pays where b stays the same between runs. */
+ * A transposed operand is the same memory with its strides swapped. Candidates: all operands
+ * plain, then b in oneDNN's preferred layout, which pays if b does not change between runs. */
 #include "onednn.h"
 
 typedef struct {
@@ -51,7 +51,7 @@ static void free_descriptors(matmul *m)
     md_free(&m->o->allocator, m->bias_plain);
 }
 
-/* Candidate number `candidate` of those that are no reference code. */
+/* Finds candidate number `candidate` among implementations that are not reference code. */
 static dnnl_status_t find(const matmul *m, int candidate, pd *out)
 {
     const_md b[] = {m->b_plain, m->b_any};
@@ -79,7 +79,7 @@ static adj_status make_primitives(const matmul *m, const_pd d, adj_prep *p)
     if (status != ADJ_OK)
         return status;
     if (layout != NULL && m->a == m->b)
-        return ADJ_ENOKERNEL; /* one value in two layouts */
+        return ADJ_ENOKERNEL; /* one value would need two layouts */
     for (int i = 0; i < g->n_in; i++)
         p->in[i] = NULL;
     p->out[0] = NULL;
@@ -93,7 +93,7 @@ static adj_status make_primitives(const matmul *m, const_pd d, adj_prep *p)
     if (m->bias != NULL)
         args[3] =
             (primitive_arg){DNNL_ARG_BIAS, AT_IN, (size_t)adj_group_in(g, m->bias), m->bias_plain};
-    p->sums_by_threads = 1; /* where there is less than a block for each, sums are shared out */
+    p->sums_by_threads = 1; /* with less than a block per thread, sums are split among threads */
     return primitives_prepare(m->o, g->node[0], d, args, p);
 }
 

@@ -1,8 +1,8 @@
-/* onednn.c - the oneDNN backend: opening it, and what all its kernels need.
+/* onednn.c - the oneDNN backend: opens it; helpers of all its kernels.
  *
- * Whether a node is supported is found out by asking oneDNN for a primitive; the reasons for a
- * refusal end up in the plan's printout. Each executor opens its own backend, so nothing is shared
- * but what oneDNN keeps itself (its primitive cache, which is thread-safe). */
+ * A node is supported if oneDNN creates a primitive for it; the plan's printout shows the reason
+ * of a refusal. Each executor opens its own backend, so executors share only oneDNN's own
+ * primitive cache, which is thread-safe. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ dnnl_data_type_t onednn_type(adj_dtype dtype)
     }
 }
 
-/* oneDNN's kernels count in int. */
+/* Checks that sizes fit the int that oneDNN's kernels count in. */
 static adj_status check_value(const adj_node *n, const char *op, char *why)
 {
     int64_t elements = adj_shape_elems(n->type.shape);
@@ -53,7 +53,8 @@ adj_status onednn_check(const adj_node *n, char *why)
     return status;
 }
 
-/* Without avx512_bf16 each product is made of many instructions, which is slower than f32. */
+/* Refuses products without avx512_bf16: oneDNN emulates each by many instructions, which is
+ * slower than f32. */
 adj_status onednn_check_products(const onednn *o, const adj_node *n, char *why)
 {
     const int avx512 = dnnl_cpu_isa_avx512_core, bf16 = dnnl_cpu_isa_avx512_core_bf16;
@@ -105,7 +106,8 @@ static void close_backend(void *backend)
     adj_release(&allocator, o);
 }
 
-/* "off": what is known to be wrong is used; NULL: as the environment says. */
+/* Sets the quarantine. "off" allows implementations known to be wrong; NULL reads the
+ * environment. */
 static adj_status set_quarantine(onednn *o, const adj_backend_opts *opts)
 {
     const char *word = opts->quarantine;
@@ -118,7 +120,7 @@ static adj_status set_quarantine(onednn *o, const adj_backend_opts *opts)
     return ADJ_EARG;
 }
 
-/* opts->threads is not needed: oneDNN asks OpenMP, which the plan has set. */
+/* opts->threads is not used: oneDNN takes OpenMP's number, which the plan has set. */
 static adj_status open_backend(const adj_backend_opts *opts, void **backend)
 {
     dnnl_status_t status;

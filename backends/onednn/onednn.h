@@ -1,7 +1,7 @@
-/* onednn.h - what the files of the oneDNN backend share.
+/* onednn.h - declarations shared by the oneDNN backend.
  *
- * Everything is created while planning: preparing a node makes primitives and memory objects,
- * running it only points the memory objects at buffers and executes. */
+ * Everything is created while planning: prepare() creates primitives and memory objects; run()
+ * only sets the memory objects' buffers and executes. */
 #ifndef ONEDNN_H
 #define ONEDNN_H
 
@@ -10,8 +10,8 @@
 #include "version.h"
 
 typedef struct {
-    int version; /* of oneDNN: major*10000 + minor*100 + patch */
-    int isa;     /* a bit for each step: a superset has them all */
+    int version; /* version of oneDNN: major*10000 + minor*100 + patch */
+    int isa;     /* a bit for each level; a higher level has all bits of the lower ones */
 } machine;
 
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr; /* the caller brings the scratchpad */
-    adj_layout *layouts;        /* the interned ones */
+    adj_layout *layouts;        /* the interned layouts */
     machine here;
     int no_quarantine;
     adj_math math;
@@ -27,26 +27,27 @@ typedef struct {
 
 /* ---- onednn.c: statuses, types, sizes ---- */
 
-/* ADJ_ENOMEM, or ADJ_ENOKERNEL with why: "op: oneDNN refuses ...". */
+/* Returns ADJ_ENOMEM, or ADJ_ENOKERNEL with why: "op: oneDNN refuses ...". */
 adj_status onednn_refuse(dnnl_status_t status, const char *op, char *why);
-/* dnnl_data_type_undef for what oneDNN does not know. */
+/* Returns dnnl_data_type_undef for types that oneDNN lacks. */
 dnnl_data_type_t onednn_type(adj_dtype dtype);
-/* ADJ_ENOKERNEL with why unless n's result and operands have elements, sizes within oneDNN's limits
- * and a type oneDNN knows. */
+/* Checks that n's result and operands are not empty and have sizes and types that oneDNN
+ * supports; ADJ_ENOKERNEL with why if not. */
 adj_status onednn_check(const adj_node *n, char *why);
-/* The same of an op on images, which are in NHWC here (a pass of the executor sees to it). */
+/* Checks an op on images as onednn_check does. Images are in NHWC, by a pass of the executor. */
 adj_status onednn_check_image(const adj_node *n, const adj_conv_geom *g, char *why);
-/* ADJ_ENOKERNEL with why where sums of products of n's type are slow emulations: f32 is faster. */
+/* Returns ADJ_ENOKERNEL with why if sums of products of n's type are emulated and slower than
+ * f32. */
 adj_status onednn_check_products(const onednn *o, const adj_node *n, char *why);
-/* oneDNN's name of an implementation. */
+/* Returns oneDNN's name of an implementation. */
 const char *pd_name(const_pd d);
-/* Is it oneDNN's reference code, which is slower than naive? */
+/* True if it is oneDNN's reference code, which is slower than naive. */
 int is_reference(const_pd d);
 
 /* ---- layout.c ---- */
 
-/* A layout of a value: the memory it describes and, with the same logical dimensions, what plain
- * row-major memory of that value looks like. */
+/* A layout of a value: its memory descriptor, and that of the value's plain row-major memory,
+ * with the same logical dimensions. */
 struct adj_layout {
     md memory, plain;
     size_t bytes;
@@ -54,11 +55,11 @@ struct adj_layout {
     adj_layout *next;
 };
 
-/* *out is the one layout equal to (memory, plain), NULL if both are the same memory. axes: a letter
- * per logical dimension, for the name. */
+/* Sets *out to the unique layout equal to (memory, plain), NULL if both are the same memory.
+ * axes: a letter per logical dimension, for the name. */
 adj_status layout_of(onednn *o, const_md memory, const_md plain, const char *axes,
                      const adj_layout **out);
-/* True if both are the same bytes in the same places. */
+/* True if both place the same bytes at the same addresses. */
 int layout_is_same(const_md a, const_md b);
 size_t layout_bytes(const adj_layout *l);
 const char *layout_name(const adj_layout *l);
@@ -72,36 +73,36 @@ typedef enum { AT_IN, AT_OUT, AT_SCRATCH } place;
 typedef struct {
     int arg; /* DNNL_ARG_SRC, ...; 0 ends a list */
     place at;
-    size_t where; /* position in group->in or group->out, or offset in the scratch */
+    size_t where; /* index in group->in or group->out, or offset in the scratch */
     const_md memory;
 } primitive_arg;
 
 typedef struct primitives primitives;
-/* Makes room in *scratch (bytes so far) and returns its offset. */
+/* Adds bytes to *scratch and returns their offset. */
 size_t primitives_scratch(size_t *scratch, size_t bytes);
-/* An empty list; NULL when out of memory. */
+/* Returns an empty list; NULL if out of memory. */
 primitives *primitives_new(onednn *o);
-/* A reorder between the memories of two arguments as the next one; its scratchpad is taken from
- * *scratch. */
+/* Appends a reorder between the memories of two arguments; adds its scratchpad to *scratch. */
 dnnl_status_t primitives_add_reorder(primitives *all, const primitive_arg *from,
                                      const primitive_arg *to, size_t *scratch);
 adj_status primitives_run(const adj_call *c);
 void primitives_drop(void *backend, void *state); /* state may be NULL */
-/* The common end of a prepare: the primitives that run d, which p gets with their scratch and d's
- * name. On failure a status and p->why. */
+/* Ends prepare(): creates the primitives that run d and stores them in p, with their scratch and
+ * d's name. On failure returns a status and sets p->why. */
 adj_status primitives_prepare(onednn *o, const adj_node *n, const_pd d, const primitive_arg *args,
                               adj_prep *p);
 
-/* ---- fuse.c: what follows a node in its group ---- */
+/* ---- fuse.c: nodes fused after a node ---- */
 
-/* {root, bias_add, cast to f32}, or root with one of them or alone; max is at least 1. */
+/* Writes {root, bias_add, cast to f32}, or root with one of them or alone, to group; max is at
+ * least 1. */
 int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
-/* Is g such a group? *bias: the vector that it adds, NULL: none. */
+/* True if g is such a group. *bias: the vector that it adds, NULL if none. */
 int tail_of(const adj_group *g, const adj_node **bias);
 
 /* ---- quarantine.c ---- */
 
-/* What a primitive computes, as rows of the quarantine tell them apart. */
+/* The kinds of computation that rows of the quarantine distinguish. */
 typedef enum {
     TASK_FORWARD,
     TASK_BACKWARD_DATA,
@@ -113,16 +114,16 @@ typedef struct {
     task task;
     const adj_conv_geom *geom;
     adj_dtype dtype;
-    const char *name; /* pd_name(); NULL: of any that takes it */
+    const char *name; /* pd_name(); NULL for any implementation */
     int channels_last;
 } implementation;
-/* Asks the processor, which takes microseconds in a virtual machine: once for a backend. */
+/* Queries the processor, which takes microseconds in a virtual machine: call once per backend. */
 machine this_machine(void);
-/* Why this implementation must not be run; NULL: it may. */
+/* Returns why this implementation must not be run, or NULL if it may. */
 const char *quarantined(const onednn *o, const implementation *i);
 /* Returns why the built-in rows forbid the implementation on machine m, or NULL. */
 const char *known_fault(const implementation *i, machine m);
-/* Return the number of built-in rows, and 1 if that row holds for i on machine m. */
+/* Return the number of built-in rows, and whether that row applies to i on machine m. */
 int n_known_fault(void);
 int is_known_fault(int row_number, const implementation *i, machine m);
 /* "2.6.3 avx512_core": oneDNN's version and instruction set. */

@@ -1,8 +1,8 @@
-/* primitives.c - primitives that are ready to run: one or two, executed in order.
+/* primitives.c - lists of one or two primitives, executed in order.
  *
- * Each has a memory object per argument; running it points them at the call's buffers. Pointing is
- * skipped when the buffer is the same as before, which it is in every run but the first: oneDNN 2.x
- * would zero the padding of blocked memory again each time. */
+ * Each primitive has a memory object per argument; running sets their buffers to the call's. A
+ * buffer that has not changed, which is every one after the first run, is not set again: oneDNN
+ * 2.x would zero the padding of blocked memory each time. */
 #include <stdio.h>
 
 #include "onednn.h"
@@ -12,7 +12,7 @@ enum { MAX_ARGS = 6, MAX_PRIMITIVES = 2, ALIGNMENT = 64 };
 typedef struct {
     dnnl_primitive_t primitive;
     int n_arg;
-    primitive_arg arg[MAX_ARGS]; /* .memory is not kept: it belongs to a descriptor that is gone */
+    primitive_arg arg[MAX_ARGS]; /* .memory is not stored: its descriptor is freed after planning */
     void *pointed[MAX_ARGS];
     dnnl_exec_arg_t exec[MAX_ARGS];
 } prepared_primitive;
@@ -51,7 +51,7 @@ static dnnl_status_t add_arg(onednn *o, prepared_primitive *p, const primitive_a
     return status;
 }
 
-/* Creates d's primitive and its memory objects as the next one. */
+/* Appends d's primitive and its memory objects. */
 static dnnl_status_t primitives_add(primitives *all, const_pd d, const primitive_arg *args,
                                     size_t *scratch)
 {

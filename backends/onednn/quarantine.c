@@ -1,11 +1,11 @@
-/* quarantine.c - what oneDNN is known to compute wrongly, and is not asked for.
+/* quarantine.c - problems that oneDNN is known to compute wrongly, and that are not run with it.
  *
- * A row holds for a class of problems (what is computed, in which types, of which shape), from a
- * version on and with an instruction set: for every implementation that takes such a problem, as
- * the fault was seen in one and the others have not been shown to be right. Where they have been,
- * the row names the one that is wrong. The caller then goes on to the next implementation or
- * layout, and in the end to another backend. A row without a last version waits for one that has
- * been checked. tools/sweep looks for more. */
+ * A row applies to a class of problems (computation, types, shapes), a range of versions and an
+ * instruction set. It covers every implementation of such a problem, since the fault was seen in
+ * one and the others have not been shown to be right. If they have been, the row names the wrong
+ * one. The caller continues with the next implementation or layout, and finally with another
+ * backend. A row without a last version stays open until a version has been checked. tools/sweep
+ * searches for further faults. */
 #include <string.h>
 
 #include "onednn.h"
@@ -13,18 +13,18 @@
 enum { ANY_VERSION = 0, VERSION_2_0_0 = 20000 };
 
 typedef struct {
-    int first, last; /* versions, both included; ANY_VERSION: open */
-    int isa;         /* dnnl_cpu_isa_t; holds for CPUs that have it; 0: for any */
+    int first, last; /* versions, both included; ANY_VERSION for open */
+    int isa;         /* dnnl_cpu_isa_t; applies to CPUs that have it; 0 for any */
     task task;
-    int half; /* in bf16 and f16 only */
+    int half; /* only bf16 and f16 */
     int (*applies)(const implementation *i);
     const char *reason;
-    const char *only; /* a part of the names of implementations; NULL: every one */
+    const char *only; /* substring of the names of implementations; NULL for all */
 } row;
 
-/* The 1x1 kernel first copies every stride-th pixel into a dense buffer, sized for the channels
- * there are, and writes whole blocks of channels: with fewer channels than a block it overruns the
- * buffer. Blocked memory is padded to whole blocks. */
+/* The 1x1 kernel first copies every stride-th pixel into a dense buffer of the actual number of
+ * channels, but writes whole blocks of channels: with fewer channels than a block it overruns
+ * the buffer. Blocked memory is padded to whole blocks. */
 static int copies_narrow_pixels(const implementation *i, int64_t block)
 {
     const adj_conv_geom *g = i->geom;
@@ -42,8 +42,8 @@ static int copies_below_16(const implementation *i) { return copies_narrow_pixel
 static int dilates_rows(const implementation *i) { return i->geom->dh > 1 && i->geom->kh > 1; }
 static int steps_over_rows(const implementation *i) { return i->geom->iw < i->geom->sw; }
 
-/* The 1x1 kernel adds channels in pairs, and takes 30 pixels at once where 30 divides their number:
- * then an odd last channel spoils every result. Found by this project's fuzzer in 2.6.3's
+/* The 1x1 kernel adds channels in pairs, and takes 30 pixels at once if 30 divides their number:
+ * then an odd last channel corrupts every result. Found by this project's fuzzer in 2.6.3's
  * jit_bf16_1x1. */
 static int pairs_with_nothing(const implementation *i, int64_t added)
 {
@@ -53,20 +53,19 @@ static int pairs_with_nothing(const implementation *i, int64_t added)
 static int adds_odd_inputs(const implementation *i) { return pairs_with_nothing(i, i->geom->ic); }
 static int adds_odd_outputs(const implementation *i) { return pairs_with_nothing(i, i->geom->oc); }
 
-/* Each window adds its share to the result in memory, which rounds the sum to the half type as
- * often as windows overlap. Seen in 2.6.3; 3.8 still sums so (it keeps an f32 sum for max pooling
- * alone). */
+/* Each window adds to the result in memory, so the sum is rounded to the half type once per
+ * overlapping window. Seen in 2.6.3; 3.8 still does (it has an f32 sum for max pooling only). */
 static int windows_overlap(const implementation *i)
 {
     const adj_conv_geom *g = i->geom;
     return (g->oh > 1 && g->kh > g->sh) || (g->ow > 1 && g->kw > g->sw);
 }
 
-/* Pixels go in blocks of two tiles of up to 16 pixels; an image of three tiles and no more has the
- * rows of a fourth stored behind its end: into the next image, which another thread may have
- * computed by then, or beyond the result. Found by this project, with a page behind each buffer
- * that may not be written, in 2.6.3's and 3.2's jit_1x1 for AMX (3.7.2's, of another name, is
- * sound): 27, 33, 36, 39, 42, 45 and 48 pixels, any channels. The other implementations that take
+/* Pixels are processed in blocks of two tiles of up to 16 pixels. For an image of exactly three
+ * tiles, the rows of a fourth are stored past its end: into the next image, which another thread
+ * may have computed already, or past the result. Found by this project with a read-only page
+ * after each buffer, in 2.6.3's and 3.2's jit_1x1 for AMX (3.7.2's, of another name, is
+ * correct): 27, 33, 36, 39, 42, 45 and 48 pixels, any channels. The other implementations of
  * such images stayed within their buffers in the same trials. */
 static int is_three_tiles(const implementation *i)
 {

@@ -3,14 +3,14 @@
 
 #include "onednn.h"
 
-/* oneDNN's reorder for any pair of types and orders goes element by element, through float; it is
- * what there is for half types on CPUs without instructions for them. */
+/* True for oneDNN's generic reorder of any types and orders, element by element through float;
+ * for half types, CPUs without their instructions have no other. */
 static int is_generic(const_pd d)
 {
     return is_reference(d) || strcmp(pd_name(d), "simple:any") == 0;
 }
 
-/* The result's axes, with the steps that they have in the operand's memory, or in their own. */
+/* Describes the result's axes, with their strides in the operand's memory or in the result's. */
 static dnnl_status_t describe(onednn *o, const adj_node *n, int is_operand, md *out)
 {
     const int64_t *perm = ((const adj_transpose_attrs *)n->attrs)->perm;

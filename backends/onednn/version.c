@@ -78,17 +78,17 @@ static dnnl_status_t create_conv(const pd_query *q, const conv_request *r, pd *o
         r->before, r->after, q->attr);
 }
 
-/* Do both handles stand for one object, which then is the primitive cache's? */
+/* True if both handles are one object, which the primitive cache then owns. */
 static int one_object(const_pd a, const_pd b)
 {
     return dnnl_primitive_desc_query_md(a, dnnl_query_scratchpad_md, 0) ==
            dnnl_primitive_desc_query_md(b, dnnl_query_scratchpad_md, 0);
 }
 
-/* Walking takes what oneDNN's primitive cache holds for (operation, position) without advancing in
- * the list of implementations, and then has the same one again, without end. So two walk side by
- * side: where both are given one object it is the cache's, and does not count, but for the first
- * position's. */
+/* The list's position does not advance if oneDNN's primitive cache already holds (operation,
+ * position): the walk then returns the same implementation for ever. So two walks run side by
+ * side. Where both return one object, it is from the cache and is skipped, except at the first
+ * position. */
 dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accept, void *user,
                       pd *out)
 {
@@ -209,9 +209,9 @@ dnnl_status_t md_point(dnnl_memory_t memory, void *data, dnnl_stream_t stream)
     return dnnl_memory_set_data_handle_v2(memory, data, stream);
 }
 
-/* The first implementation of *op's list, from *position on, that is accepted (NULL: any is), and
- * its position. The iterator points into *op and at the forward hint, which the callers keep until
- * it is gone; what is fetched owns copies. status: of *op's initialization. */
+/* Finds the first implementation of *op's list, from *position on, that is accepted (any, if
+ * accept is NULL), and its position. The iterator points into *op and to the forward hint, which
+ * must outlive it; fetched descriptors own copies. status: of *op's initialization. */
 static dnnl_status_t walk(const pd_query *q, dnnl_status_t status, const_dnnl_op_desc_t op,
                           const_pd forward, pd_accept *accept, void *user, int *position, pd *out)
 {
@@ -243,10 +243,10 @@ static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_o
     return walk(q, status, op, forward, NULL, NULL, &first, out);
 }
 
-/* The iterator takes what oneDNN's primitive cache holds for (operation, position) without
- * advancing in the list of implementations, and then has the same one again, without end. So
- * operations are made different, in a number nobody reads: one whose list is looked through, of
- * which no primitive is made, and one for each position that is taken. */
+/* The iterator does not advance if oneDNN's primitive cache already holds (operation, position):
+ * it then returns the same implementation for ever. So operations are made to differ in a field
+ * that has no effect: one operation whose list is searched, of which no primitive is created,
+ * and one for each position that is accepted. */
 dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accept, void *user,
                       pd *out)
 {
@@ -338,7 +338,7 @@ static const struct {
 enum { N_ISA = sizeof isas / sizeof *isas };
 #if defined(__x86_64__)
 enum { HAS_NAMES = 1 };
-#else /* the bits stand for other instructions, which dnnl.h has no names for */
+#else /* these bits stand for other instruction sets, which dnnl.h does not name */
 enum { HAS_NAMES = 0 };
 #endif
 static const char unnamed[] = "isa_0x";

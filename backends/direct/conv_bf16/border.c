@@ -1,6 +1,6 @@
-/* border.c - positions whose windows reach padding, where the filter is not finite: an Inf times
- * the padding's zeros is NaN, and the definition has no such product. Compiled for AVX-512 alone.
- */
+/* border.c - recomputes positions whose windows reach padding if the filter is not finite: Inf
+ * times the padding's zeros is NaN, a product that the definition does not have. Compiled for
+ * AVX-512 only. */
 #include "tiles.h"
 
 #if HAS_TILES
@@ -20,7 +20,7 @@ static __m512 add_pair(__m512 sum, const char *x, const char *filter)
     return _mm512_fmadd_ps(_mm512_set1_ps(widen_bf16(pair[1])), high, sum);
 }
 
-/* src: the position's elements; filter: a block's tiles. */
+/* Sums one position. src: its elements; filter: the tiles of one block. */
 static __m512 sum_of(const conv_bf16_pass *p, const char *src, const char *filter,
                      ptrdiff_t channels, conv_range h, conv_range w)
 {

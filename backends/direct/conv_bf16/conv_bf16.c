@@ -1,4 +1,5 @@
-/* conv_bf16.c - the kernel of conv_bf16.h: what it takes, its passes, and how the work is cut. */
+/* conv_bf16.c - the kernel of conv_bf16.h: the nodes it accepts, its passes, and how the work is
+ * partitioned. */
 #include "conv_bf16.h"
 
 #include <string.h>
@@ -10,13 +11,13 @@ enum {
     STEP = CONV_BF16_STEP,
     TILE = CONV_BF16_TILE,
     MAX_STRIDE = 2,
-    AHEAD = 3,              /* tiles: products are of several, and read that far behind the last */
-    BAND_BYTES = 160 << 10, /* of a band's scratch, about: a part of the second cache */
-    MIN_POSITIONS = 128,    /* of a band, for which images are cut */
-    JOBS = 64,              /* that bands are shared out in, if there are as many */
-    UNITS = 16              /* bands wanted, for the threads */
+    AHEAD = 3,              /* tiles read beyond the last one, since products take several */
+    BAND_BYTES = 160 << 10, /* bytes of a block's scratch, about: part of the second cache */
+    MIN_POSITIONS = 128,    /* positions of a block of rows for which images are cut */
+    JOBS = 64,              /* jobs that the blocks are distributed in, if there are as many */
+    UNITS = 16              /* blocks of rows wanted for the threads */
 };
-static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 32 bits */
+static const ptrdiff_t max_bytes = 1 << 30; /* bytes of an image, so that offsets fit 32 bits */
 
 static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
 
@@ -60,9 +61,10 @@ static void set_passes(conv_bf16 *p, const adj_conv_geom *g)
     }
 }
 
-/* ---- how a band lies in the scratch ---- */
+/* ---- layout of a block of rows in the scratch ---- */
 
-/* Rows of 16 columns leave tiles full; unrolling takes a copy for each tap. */
+/* True if windows must be unrolled: rows of 16 columns fill tiles, while unrolling costs a copy
+ * for each tap. */
 static int must_unroll(const conv_axis *w)
 {
     const ptrdiff_t columns = round_up(w->dst, LANES);
@@ -70,7 +72,8 @@ static int must_unroll(const conv_axis *w)
            (columns - w->dst) * 8 > columns;
 }
 
-/* All have 16 rows of a step; for a segment's last step 6 is narrower, and 7 has fewer rows. */
+/* Sets the tile shapes. All have 16 rows of a step; for a segment's last step tile 6 is
+ * narrower, and tile 7 has fewer rows. */
 static void set_shapes(conv_bf16_pass *a)
 {
     enum { PALETTE = 0, WIDTHS = 16, ROWS = 48, REST = 6 };
@@ -116,8 +119,9 @@ static ptrdiff_t band_bytes(const conv_bf16_pass *a)
     return a->slots * a->h.stride * a->pitch + a->position * (AHEAD + 1) * LANES + TILE;
 }
 
-/* Outputs are cut where the filter would not stay in the cache from one band to the next: it is
- * read more often than the bands, which are then copied for each group. */
+/* Partitions outputs if the filter would not stay in the cache from one block of rows to the
+ * next. The filter is read more often than the rows, which are then copied for each group of
+ * outputs. */
 static void set_groups(conv_bf16 *p, ptrdiff_t cache)
 {
     ptrdiff_t block = 0;
@@ -128,7 +132,7 @@ static void set_groups(conv_bf16 *p, ptrdiff_t cache)
     p->groups = divide_up(p->blocks, p->group);
 }
 
-/* Images are cut where their scratch would be large, or where there are too few for the threads. */
+/* Cuts images if their scratch would be large, or if there are too few for the threads. */
 static void set_bands(conv_bf16 *p, ptrdiff_t second_cache)
 {
     ptrdiff_t bytes = 1, rows = 0, positions = 0;
@@ -151,7 +155,7 @@ static void set_bands(conv_bf16 *p, ptrdiff_t second_cache)
         set_band(&p->pass[i], p->rows);
 }
 
-/* 0: offsets are beyond 32 bits. */
+/* Lays out the scratch; returns 0 if offsets exceed 32 bits. */
 static int set_scratch(conv_bf16 *p, size_t *scratch)
 {
     size_t thread = 0;

@@ -1,5 +1,5 @@
-/* copy.c - the rows of src that a band reads, with zeros as padding: see conv_bf16.h. Compiled for
- * AVX-512 alone. */
+/* copy.c - copies the rows of src that a band reads, with zeros as padding: see conv_bf16.h.
+ * Compiled for AVX-512 only. */
 #include "tiles.h"
 
 #if HAS_TILES
@@ -10,7 +10,7 @@
 enum {
     VECTOR = 64,
     LANES = CONV_BF16_LANES,
-    AHEAD = 4 << 10 /* bytes: the processor's own prefetching stops at pages */
+    AHEAD = 4 << 10 /* bytes; hardware prefetching stops at page boundaries */
 };
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     int have_parts;
 } copier;
 
-/* So many elements of two bytes, below 32. */
+/* Returns the mask of the first n two-byte elements, n < 32. */
 static inline __mmask32 first_elements(ptrdiff_t n) { return (1U << n) - 1; }
 
 static inline void copy_words(char *dst, const char *src, ptrdiff_t n)
@@ -51,7 +51,7 @@ __attribute__((target("avx512bf16"))) int conv_bf16_split(const char *src, ptrdi
     return no_parts == 0;
 }
 
-/* n elements */
+/* Copies n elements. */
 static inline void copy(copier *c, char *dst, const char *src, ptrdiff_t n)
 {
     if (c->s->part == 0)
@@ -76,7 +76,7 @@ static inline void clear(const copier *c, char *dst, ptrdiff_t bytes)
         clear_words(dst + c->s->part, bytes);
 }
 
-/* Pixels; an odd number of channels gets a zero behind it. */
+/* Copies pixels; an odd number of channels is padded by a zero. */
 static inline void copy_pixels(copier *c, char *dst, const char *src, ptrdiff_t n)
 {
     const ptrdiff_t channels = c->s->channels, scratch = c->s->scratch;
@@ -102,7 +102,7 @@ static void copy_row(copier *c, char *dst, const char *src)
     clear(c, dst + (before + n) * pixel, (columns - before - n) * pixel);
 }
 
-/* The window of a column of dst. */
+/* Copies the window of a column of dst. */
 static inline void copy_window(copier *c, char *dst, const char *src, ptrdiff_t first)
 {
     const conv_bf16_rows *s = c->s;

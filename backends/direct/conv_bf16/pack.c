@@ -1,5 +1,5 @@
-/* pack.c - a tile of the filter: row i has the elements 2i and 2i + 1 of 16 outputs in pairs.
- * Compiled for AVX-512 alone. */
+/* pack.c - packs a tile of the filter: row i has the elements 2i and 2i + 1 of 16 outputs in
+ * pairs. Compiled for AVX-512 only. */
 #include "tiles.h"
 
 #if HAS_TILES
@@ -9,7 +9,8 @@
 
 enum { LANES = CONV_BF16_LANES, ROW = CONV_BF16_STEP, ELEMENTS = ROW / 2 };
 
-/* Element e of the segment: which tap, and which input there; 0: none, behind the segment. */
+/* Finds the tap and input of element e of the segment; returns 0 if it is beyond the segment's
+ * end. */
 static int find(const conv_bf16_pass *p, const conv_bf16_tile *t, ptrdiff_t e, ptrdiff_t *tap,
                 ptrdiff_t *input)
 {
@@ -38,7 +39,7 @@ static void gather_pairs(const conv_bf16_pass *p, const conv_bf16_tile *t, __m51
     }
 }
 
-/* 32 elements of an output, which the filter has side by side as far as they are of one tap. */
+/* Returns 32 elements of an output, which are contiguous in the filter within one tap. */
 static __m512i elements_of(const conv_bf16_pass *p, const conv_bf16_tile *t, ptrdiff_t output)
 {
     __m512i all = _mm512_setzero_si512();

@@ -1,5 +1,5 @@
-/* plain.c - a band of f32 with numbers that have no parts in bf16: see conv_bf16.h. As the
- * definition is written. */
+/* plain.c - computes a band of f32 with numbers that cannot be split into bf16 parts, by the
+ * definition's loops: see conv_bf16.h. */
 #include "backends/direct/arith.h"
 #include "backends/direct/conv_plain.h"
 #include "conv_bf16.h"

@@ -1,4 +1,5 @@
-/* product.c - the products of conv_bf16.h. Compiled for AVX-512 alone; what is for more says so. */
+/* product.c - the products of conv_bf16.h. Compiled for AVX-512; functions that need more name
+ * their target. */
 #include "tiles.h"
 
 #if HAS_TILES
@@ -7,20 +8,21 @@ enum {
     LANES = CONV_BF16_LANES,
     ROW = CONV_BF16_STEP,
     TILE = CONV_BF16_TILE,
-    TILES = CONV_BF16_TILES, /* of positions, which share the filter's */
-    AHEAD = 4 << 10          /* bytes: dst is prefetched so far ahead of what is stored */
+    TILES = CONV_BF16_TILES, /* tiles of positions that use one loaded tile of the filter */
+    AHEAD = 4 << 10          /* bytes by which dst is prefetched ahead of the stores */
 };
 
-/* Accumulators are tiles 0 to 3; 4 and 5 the operands; 6 and 7 those of a segment's last step. */
+/* Configures the tiles: accumulators are 0 to 3; operands are 4 and 5, or 6 and 7 in a segment's
+ * last step. */
 __attribute__((target("amx-tile"))) static void begin_tiles(const conv_bf16_pass *p)
 {
     _tile_loadconfig(p->shapes);
 }
 
-/* Other code that uses tiles finds none, as at the start of a thread. */
+/* Releases the tiles, so that other code starts in the initial state. */
 __attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
 
-/* accumulator i += a tile of positions, from `src[i] + part` on, times a block of outputs. */
+/* Adds to accumulator i a tile of positions, from `src[i] + part` on, times a block of outputs. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
 add_product(const conv_bf16_pass *p, const char *const src[TILES], ptrdiff_t part,
             const char *filter)
@@ -54,8 +56,8 @@ add_product(const conv_bf16_pass *p, const char *const src[TILES], ptrdiff_t par
     }
 }
 
-/* sums[i] = the products of a tile of positions, from src[i] on, and a block of outputs: of bf16
- * one, of f32 those of the parts but for the second ones'. */
+/* Sets sums[i] to the product of a tile of positions, from src[i] on, and a block of outputs:
+ * one product for bf16, three partial products for f32, without that of the second parts. */
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_bf16_product *p,
                                                                     const char *const src[TILES],
                                                                     const char *filter,
@@ -76,14 +78,14 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const conv_b
     _tile_stored(3, sums[3], ROW);
 }
 
-/* To nearest even, a NaN stays one: as round_bf16. The tiles' sums are never subnormal, which this
- * instruction takes for 0. */
+/* Rounds to nearest even; NaN stays NaN, as in round_bf16. Tile sums are never subnormal; this
+ * instruction would flush subnormal inputs to 0. */
 __attribute__((target("avx512bf16"))) static inline __m256i rounded(const char *sum)
 {
     return (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(sum));
 }
 
-/* The same of any number: a sum and a bias may be subnormal. */
+/* Rounds any number: the sum of a tile's result and a bias may be subnormal. */
 static inline __m256i rounded_any(__m512 v)
 {
     const __m512i bits = _mm512_castps_si512(v);
@@ -106,7 +108,8 @@ static inline __m512 bias_of(const conv_bf16_product *p, ptrdiff_t block, __mmas
 
 typedef enum { BF16, BF16_WITH_BIAS, F32 } result;
 
-/* Block `block` of the outputs of positions from `first` on; compiled for each kind of them. */
+/* Computes block `block` of the outputs of positions from `first` on; compiled for each output
+ * type. */
 __attribute__((always_inline, target("avx512bf16,prfchw"))) static inline void
 store_as(result kind, const conv_bf16_product *p, ptrdiff_t first, ptrdiff_t block,
          char sums[TILES][TILE])
@@ -154,8 +157,8 @@ static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t
     store(p, tile * LANES, block, sums);
 }
 
-/* A filter that stays in the first cache is read for some positions after the other, else a block
- * of it for all. */
+/* Loops over positions outside if the filter stays in the first cache, else over blocks of the
+ * filter. */
 static void multiply(const conv_bf16_product *p)
 {
     const ptrdiff_t parts = p->src_part != 0 ? 2 : 1;

@@ -8,13 +8,13 @@ enum {
     LANES = CONV_BF16_LANES,
     TILE = CONV_BF16_TILE,
     STEP = CONV_BF16_STEP,
-    SPLITS = 16 /* jobs that a filter is split in */
+    SPLITS = 16 /* jobs for splitting a filter */
 };
 
-typedef struct { /* what a thread works with */
+typedef struct { /* state of a thread */
     const conv_bf16 *p;
     const adj_call *call;
-    char *own; /* its part of the scratch */
+    char *own; /* the thread's scratch */
     int is_finite;
 } work;
 
@@ -22,7 +22,8 @@ static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n 
 
 /* ---- the filter ---- */
 
-/* Part i of so many of the filter's elements; returns whether they have parts. */
+/* Splits one of SPLITS portions of the filter into parts; returns whether all numbers can be
+ * split. */
 static int split(const conv_bf16 *p, const adj_call *call, ptrdiff_t i)
 {
     const ptrdiff_t n = p->kh * p->kw * p->src.c * p->dst.c;
@@ -32,7 +33,7 @@ static int split(const conv_bf16 *p, const adj_call *call, ptrdiff_t i)
                           parts + first * 2, parts + (n + first) * 2);
 }
 
-/* Tile i of pass a, of which there are those of each part; returns whether it is finite. */
+/* Packs tile i of pass a; the tiles of both parts are counted. Returns whether it is finite. */
 static int pack_tile(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i)
 {
     const ptrdiff_t step = i % a->steps, block = i / a->steps % p->blocks;
@@ -55,8 +56,8 @@ static int pack_tile(const conv_bf16 *p, const adj_call *call, const conv_bf16_p
 
 /* ---- a band ---- */
 
-/* A line's tiles in the scratch, and its positions in dst: some rows, all but for the last tile's
- * spare ones. */
+/* Lists a line's tiles in the scratch and its positions in dst: several rows, without the last
+ * tile's unused positions. */
 static void list_line(const conv_bf16 *p, const conv_bf16_pass *a, ptrdiff_t line, ptrdiff_t rows,
                       int32_t *tile_at, int32_t *dst_at)
 {
@@ -72,7 +73,7 @@ static void list_line(const conv_bf16 *p, const conv_bf16_pass *a, ptrdiff_t lin
         dst_at[k++] = -1;
 }
 
-/* Those of a band. */
+/* Lists the tiles and positions of a band. */
 static void list_positions(const work *s, const conv_bf16_pass *a)
 {
     int32_t *tile_at = (int32_t *)(s->own + a->tiles), *dst_at = (int32_t *)(s->own + a->dst);
@@ -81,7 +82,8 @@ static void list_positions(const work *s, const conv_bf16_pass *a)
         list_line(s->p, a, line, rows, tile_at + line * a->line, dst_at + line * a->line * LANES);
 }
 
-/* How many lines are multiplied before the next are copied: so that memory is read meanwhile. */
+/* Returns how many lines are multiplied before the next are copied, so that memory reads overlap
+ * with products. */
 static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
 {
     if (a->is_unrolled || p->parts * p->group * a->steps > CONV_BF16_CACHED)
@@ -89,7 +91,7 @@ static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
     return max(CONV_BF16_TILES / a->line, 1);
 }
 
-/* Rows of the band's src from `begin` to `end`. Returns whether all f32 have parts. */
+/* Copies rows `begin` to `end` of the band's src. Returns whether all f32 numbers can be split. */
 static int copy_rows(const work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
                      ptrdiff_t begin, ptrdiff_t end)
 {

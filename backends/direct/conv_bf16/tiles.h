@@ -1,4 +1,4 @@
-/* tiles.h - what the files compiled for AVX-512 share. */
+/* tiles.h - declarations shared by the files compiled for AVX-512. */
 #ifndef DIRECT_CONV_BF16_TILES_H
 #define DIRECT_CONV_BF16_TILES_H
 
@@ -8,7 +8,7 @@
 #define HAS_TILES 1
 #include <immintrin.h>
 
-/* conv_bf16_code's */
+/* members of conv_bf16_code */
 int conv_bf16_copy_rows(const conv_bf16_rows *s);
 int conv_bf16_split(const char *src, ptrdiff_t n, char *first, char *second);
 int conv_bf16_pack(const conv_bf16_pass *p, const conv_bf16_tile *t, char *tile);

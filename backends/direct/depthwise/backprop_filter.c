@@ -1,9 +1,9 @@
-/* backprop_filter.c - dw: sums over all pixels, of x's window times dy. Compiled as
- * grid.h says.
+/* backprop_filter.c - dw: sums over all pixels of x's window times dy. Compiled per type as in
+ * grid.h.
  *
- * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a few rows'
- * in registers, an image's (FLUSH rows or so) as reals, a segment's in double; segments are added
- * in order. Their number does not depend on the threads, so neither do the results. */
+ * A job is a segment of the rows of all images, for one chunk. Sums have three levels: a few
+ * rows in registers, an image (about FLUSH rows) in reals, a segment in double; segments are
+ * added in order. Their number does not depend on the threads, so neither do the results. */
 #include <stdint.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@ enum { FLUSH = 128 };
 
 typedef struct {
     depthwise_image image;
-    const real *dy; /* the image's, if it is not bf16 */
-    real *rows;     /* a row of it */
+    const real *dy; /* dy of the image, if it is not bf16 */
+    real *rows;     /* a row of dy converted to reals */
     real *sums;
     double *totals;
 } pass;
@@ -26,14 +26,14 @@ static void flush(const pass *s)
     flush_sums(g->kh * g->kw * s->image.chunk.tiled_width, s->sums, s->totals);
 }
 
-/* May rows of dy be read where they are? */
+/* True if rows of dy can be read in place. */
 static int is_ready(const depthwise *d, const depthwise_chunk *c)
 {
     return d->dtype != ADJ_BF16 && !d->packed && c->valid == c->tiled_width;
 }
 
-/* How many of the rows row .. end are summed at a time: sums are loaded and stored once for those
- * that have the whole kernel inside the image. */
+/* Returns how many of the rows row .. end are summed at a time: rows whose whole kernel is
+ * inside the image load and store the sums only once. */
 static int lines_at(const pass *s, ptrdiff_t row, ptrdiff_t end)
 {
     const depthwise *d = s->image.d;
@@ -105,7 +105,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     flush(&s);
 }
 
-/* dw[tap][lane]: over the segments, and over what stands for the lane in a tiled vector. */
+/* Sums dw[tap][lane] over the segments, and over the positions of the lane in a tiled vector. */
 static void add_up(const adj_call *call)
 {
     const depthwise *d = call->state;

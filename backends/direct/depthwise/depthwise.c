@@ -1,12 +1,12 @@
-/* depthwise.c - the kernel of depthwise.h. Its geometry: which taps a pixel has, how lanes are cut
- * into chunks, how rows are prepared, what lies where in the scratch. Candidates are rows prepared
- * and rows read in place, the one that is likely to be faster first. */
+/* depthwise.c - the kernel of depthwise.h. Its geometry: the taps of a pixel, the chunks of
+ * lanes, the preparation of rows, the layout of the scratch. The candidates are prepared rows
+ * and rows read in place, the likely faster one first. */
 #include "backends/direct/arith.h"
 #include "depthwise.h"
 
 enum {
     PACKED_WIDTH = 272,     /* longest tiled vector of a packed row */
-    SLACK = DEPTHWISE_LANES /* elements behind each buffer that loops may read or write */
+    SLACK = DEPTHWISE_LANES /* elements after each buffer that loops may access */
 };
 static const ptrdiff_t max_per_thread = 1 << 24; /* elements of scratch */
 
@@ -18,14 +18,14 @@ depthwise_chunk depthwise_chunk_of(const depthwise *d, ptrdiff_t i)
     return c;
 }
 
-/* Pixels of a phase of dst. */
+/* Returns the pixels of a phase of dst. */
 static ptrdiff_t pixels_of(const depthwise *d, ptrdiff_t phase)
 {
     return divide_up(max(d->dst.w - phase, 0), d->phases);
 }
 
-/* y, dw:  column of x  = ow*sw + kw*dw - pl                        one phase, step sw
- * dx:     column of dy = (iw + pl - kw*dw) / sw, if sw divides it  phase iw mod sw, step 1 */
+/* y, dw:  column of x  = ow*sw + kw*dw - pl                        one phase, step sw dx:
+ * column of dy = (iw + pl - kw*dw) / sw, if sw divides it  phase iw mod sw, step 1 */
 static void set_columns(depthwise *d)
 {
     const adj_conv_geom *g = &d->g;
@@ -54,7 +54,7 @@ static void cut(depthwise *d, depthwise_run all)
         depthwise_run r = {all.phase, first, all.end, all.end_tap, all.tap};
         for (ptrdiff_t t = all.tap; t < all.end_tap; t++) {
             ptrdiff_t at = d->tap[t].at;
-            /* inside from pixel `enters` on, up to pixel `leaves` */
+            /* inside from pixel `enters` up to pixel `leaves` */
             ptrdiff_t enters = at >= 0 ? 0 : divide_up(-at, d->step);
             ptrdiff_t leaves = at >= d->src.w ? 0 : divide_up(d->src.w - at, d->step);
             if (first >= enters && first < leaves) {
@@ -82,10 +82,9 @@ static void set_runs_in_place(depthwise *d)
         cut(d, all[i]);
 }
 
-/* Up to how many lanes pixels stay whole. Rows of whole pixels are contiguous, which memory likes,
- * until a ring of them fills the second cache; sums of filter gradients, loaded and stored for each
- * prepared row, want the first one. Measured over the cells of bench/floors.py: 1.17 times as fast
- * as chunks of 64 in y, 1.09 in dx. */
+/* Returns the number of lanes up to which pixels stay whole. Rows of whole pixels are
+ * contiguous, which speeds up memory access, until a ring of them fills the second cache. Sums
+ * of filter gradients, loaded and stored for each prepared row, should stay in the first cache. */
 static ptrdiff_t max_whole(const depthwise *d)
 {
     if (!d->is_dw)
@@ -93,7 +92,7 @@ static ptrdiff_t max_whole(const depthwise *d)
     return d->in_place ? 256 : DEPTHWISE_CHUNK;
 }
 
-/* Chunks of whole channels in whole vectors, if that is not far too much. */
+/* Sets chunks of whole channels in whole vectors, unless they would be far too large. */
 static void set_chunks(depthwise *d)
 {
     ptrdiff_t padded = round_up(d->lanes, DEPTHWISE_LANES);
@@ -108,8 +107,8 @@ static void set_chunks(depthwise *d)
     d->n_chunk = divide_up(d->lanes, d->chunk);
 }
 
-/* Two prepared rows if strides would load many sums for few pixels, or if a ring for them stays in
- * the first cache. Rows of dy that must be prepared too go one by one. */
+/* Returns 2 prepared rows if strides would load many sums for few pixels, or if a ring for two
+ * stays in the first cache. If rows of dy are prepared too, 1. */
 static int lines_at_once(const depthwise *d, ptrdiff_t slots_of_two)
 {
     const ptrdiff_t max = 8 << 10; /* elements */
@@ -132,7 +131,7 @@ static void set_rows(depthwise *d)
         }
     d->pad = -first;
     d->columns = divide_up(last + d->pad + 1, d->step);
-    if (d->packed) /* zeros that the end of a packed row may read */
+    if (d->packed) /* zeros that loops read after a packed row */
         d->columns += divide_up(SLACK, c.pitch);
     d->row_size =
         d->in_place ? 0 : round_up(d->step * d->columns * c.pitch + SLACK, DEPTHWISE_LANES);
@@ -144,10 +143,11 @@ static void set_rows(depthwise *d)
     d->weights = g->kh * g->kw * c.tiled_width;
 }
 
-/* Hardware does so itself when rows are gone through in memory's order, unless it is far away. */
+/* True if software prefetching pays: hardware prefetches rows in memory order, unless the next
+ * row is far away. */
 static int is_worth_prefetching(const depthwise *d)
 {
-    const ptrdiff_t far = 6 << 20; /* a third cache, about */
+    const ptrdiff_t far = 6 << 20; /* approximate bytes of a third cache */
     return d->n_chunk > 1 || (d->lanes > DEPTHWISE_LANES && depthwise_is_beyond(d, far));
 }
 
@@ -187,7 +187,8 @@ static int fits(const adj_conv_geom *g)
            g->kw <= DEPTHWISE_K && g->sh <= max && g->sw <= DEPTHWISE_STRIDE;
 }
 
-/* Fills in everything but code and number of threads; 0: not for us. */
+/* Sets everything but code and number of threads; returns 0 if the kernel does not support the
+ * node. */
 static int plan_geometry(depthwise *d, size_t *scratch)
 {
     const adj_conv_geom *g = &d->g;
@@ -232,8 +233,9 @@ static int is_ours(const adj_group *g)
            (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_BF16 || n->type.dtype == ADJ_F64);
 }
 
-/* Rows that are read by few windows are not worth preparing; nor are those of filter gradients,
- * where several rows in place share the loads of their sums, unless they come from far. */
+/* True if preparing rows does not pay: few windows read them, or it is a filter gradient, where
+ * several rows in place share the loads of their sums, unless the rows come from outside the
+ * caches. */
 static int is_better_in_place(const depthwise *d)
 {
     if (d->g.sw > 1 && !d->is_dx)

@@ -1,9 +1,9 @@
-/* grid.c - the loops of grid.h, compiled for every size of the grid: a function
- * for each number of columns, as the time to compile one grows faster than its size. With
- * -DSMALL_CODE there is one loop for any size: sanitizers need minutes for all. */
+/* grid.c - the loops of grid.h, compiled for every size of the grid: one function for each
+ * number of columns, since compile time grows faster than a function's size. With -DSMALL_CODE
+ * one loop serves all sizes: sanitizer builds would take minutes. */
 #include "grid.h"
 
-/* Columns of vectors: `whole` steps in each, one more in those before lane `longer`. */
+/* Ranges of vectors: `whole` steps in each, one more in those before lane `longer`. */
 typedef struct {
     ptrdiff_t whole, longer;
 } extent;
@@ -16,8 +16,8 @@ ALWAYS extent extent_of(const grid *g)
 
 ALWAYS ptrdiff_t steps_of(extent e, ptrdiff_t lane) { return e.whole + (lane < e.longer); }
 
-/* A pixel has PARTIAL_SUMS of them, as one would wait for itself. What the loops
- * need of *g is copied: for all the compiler knows they write there. */
+/* Each pixel has PARTIAL_SUMS independent sums, which hides the latency of additions. The
+ * members of *g that the loops need are copied, since stores could alias *g. */
 ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 {
     const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
@@ -54,7 +54,7 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
     }
 }
 
-/* Adds a vector of dy times x, of which only the lanes of `mask` count if it is_cut. */
+/* Adds a vector of dy times x; if is_cut, only the lanes of `mask`. */
 ALWAYS void correlate_vector(const int rows, const int columns, const int is_cut, vector dy,
                              const real *const x[], const ptrdiff_t at[], vector_mask mask,
                              vector sum[])
@@ -71,8 +71,8 @@ ALWAYS void correlate_vector(const int rows, const int columns, const int is_cut
     }
 }
 
-/* Behind a run dy is 0, but x may be an image's Inf or NaN, which no window reads: the last vector
- * is cut. */
+/* Correlates over a run. Its last vector is masked: beyond the run dy is 0, but x may have an
+ * Inf or NaN that no window reads. */
 ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
 {
     const ptrdiff_t x_step = g->x_step, y_step = g->y_step, tiled_width = g->tiled_width;
@@ -113,7 +113,7 @@ ALWAYS void correlate_grid(const int rows, const int columns, const grid *g)
     }
 }
 
-/* Sizes that do not fit into registers are not compiled. */
+/* Dispatches to a fixed size; sizes that do not fit into registers are not compiled. */
 ALWAYS void fixed_grid(const int correlate, const int rows, const int columns, const grid *g)
 {
     if (rows > grid_rows(columns))

@@ -11,42 +11,42 @@
 #include "backends/direct/element.h"
 
 #if defined(ISA_avx512)
-enum { GRID = 28 }; /* of 32 registers */
+enum { GRID = 28 }; /* grid registers of 32 */
 #else
-enum { GRID = 12 }; /* of 16 */
+enum { GRID = 12 }; /* grid registers of 16 */
 #endif
 enum {
     GRID_ROWS = 5,
     GRID_COLUMNS = 7,
     GRID_LINES = 4,
-    PARTIAL_SUMS = 3 /* that do not wait for each other */
+    PARTIAL_SUMS = 3 /* independent sums */
 };
 
-typedef struct { /* y = sum of w x; or, if correlate, w += sum over pixels of x y */
+typedef struct { /* y = sum of w x; if correlate, w += sum over pixels of x y */
     int correlate;
-    int rows, columns;                    /* of the grid */
-    const real *x[GRID_LINES][GRID_ROWS]; /* of pixel 0, for each kernel row; sum: of line 0 */
+    int rows, columns;                    /* size of the grid */
+    const real *x[GRID_LINES][GRID_ROWS]; /* x at pixel 0, for each kernel row; sum: for line 0 */
     ptrdiff_t x_at[GRID_COLUMNS];
     real *w[GRID_ROWS]; /* weights, or sums, of each kernel row */
     ptrdiff_t w_at[GRID_COLUMNS];
-    real *y; /* results, or dy, of pixel 0 */
+    real *y; /* results, or dy, at pixel 0 */
     ptrdiff_t x_step, y_step;
     ptrdiff_t tiled_width; /* lanes from one step to the next */
-    ptrdiff_t vectors;     /* in all */
-    ptrdiff_t rest;        /* correlate: lanes of the last vector that are the run's */
-    int add;               /* sum: to what is in y */
+    ptrdiff_t vectors;     /* vectors in all */
+    ptrdiff_t rest;        /* correlate: valid lanes of the last vector */
+    int add;               /* sum: add to y */
     int lines;             /* correlate: rows of y, y_line elements apart */
     ptrdiff_t y_line;
 } grid;
 
-/* How many kernel rows a grid of so many columns may have. */
+/* Returns how many kernel rows a grid of so many columns may have. */
 ALWAYS int grid_rows(int columns)
 {
     int rows = GRID / columns;
     return rows < GRID_ROWS ? rows : GRID_ROWS;
 }
 
-/* rows <= grid_rows(columns) */
+/* Runs the grid; requires rows <= grid_rows(columns). */
 void TYPED(depthwise_grid)(const grid *g);
 
 #endif

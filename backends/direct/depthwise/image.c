@@ -1,10 +1,10 @@
-/* image.c - y and dx: rows of an image are sums over the taps of their windows. Compiled
- * as grid.h says. */
+/* image.c - y and dx: rows of an image as sums over the taps of their windows. Compiled per type
+ * as in grid.h. */
 #include <stdint.h>
 
 #include "rows.h"
 
-/* Weights [chunk][kh][kw][tiled_width], lanes beyond the chunk's zero. */
+/* Packs weights to [chunk][kh][kw][tiled_width], with zeros in lanes beyond the chunk. */
 static void lay_out_filter(const adj_call *call)
 {
     const depthwise *d = call->state;
@@ -24,12 +24,12 @@ static void lay_out_filter(const adj_call *call)
 typedef struct {
     depthwise_image image;
     const real *filter;
-    char *dst;  /* the image that is written */
+    char *dst;  /* the image written */
     real *rows; /* results that cannot be written in place */
     int straight;
 } pass;
 
-/* May sums be written where they belong? */
+/* True if sums can be written to the image directly. */
 static int goes_straight(const depthwise *d, const depthwise_chunk *c)
 {
     if (d->dtype == ADJ_BF16 || (d->is_dx && d->multiplier > 1))
@@ -74,7 +74,7 @@ static void compute_row(const pass *s, ptrdiff_t row)
         TYPED(depthwise_store)(&s->image, row, s->dst, s->rows);
 }
 
-/* Rows first .. end of all images' chunks, an image's chunks one after the other. */
+/* Computes rows first .. end of all images' chunks, an image's chunks one after the other. */
 static void share(const adj_call *call, ptrdiff_t job, int thread)
 {
     const depthwise *d = call->state;

@@ -1,4 +1,4 @@
-/* rows.c - rows between memory and the caches; compiled as grid.h says. */
+/* rows.c - moves rows between memory and the caches; compiled per type as in grid.h. */
 #include <stdint.h>
 
 #include "backends/direct/arith.h"
@@ -8,7 +8,7 @@
 
 static size_t size_of(int half) { return half ? sizeof(uint16_t) : sizeof(real); }
 
-/* dst[i*m ..] = src[i], m times */
+/* Sets dst[i*m ..] to m copies of src[i]. */
 ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict dst,
                    const void *restrict src)
 {
@@ -21,7 +21,7 @@ ALWAYS void spread(const int half, const int m, ptrdiff_t n, real *restrict dst,
     }
 }
 
-/* dst[i] = sum of src[i*m ..], m of them */
+/* Sets dst[i] to the sum of m elements from src[i*m]. */
 ALWAYS void gather(const int m, ptrdiff_t n, real *restrict dst, const real *restrict src)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -45,7 +45,7 @@ ALWAYS void put(const int half, ptrdiff_t n, void *restrict dst, const real *res
     }
 }
 
-/* Moves n elements, m = 1; usual lengths without a call or a loop. */
+/* Moves n elements, m = 1; frequent lengths need no call and no loop. */
 ALWAYS void move(const int half, const int is_put, ptrdiff_t n, void *restrict dst,
                  const void *restrict src)
 {
@@ -69,7 +69,7 @@ ALWAYS void move_pixel(const int half, const int is_put, ptrdiff_t n, void *rest
 
 /* ---- prepared rows ---- */
 
-/* Elements from the row's start to column `at`. */
+/* Returns the offset of column `at` from the row's start, in elements. */
 static ptrdiff_t place(const depthwise *d, const depthwise_chunk *c, ptrdiff_t at)
 {
     ptrdiff_t column = at + d->pad;
@@ -78,7 +78,7 @@ static ptrdiff_t place(const depthwise *d, const depthwise_chunk *c, ptrdiff_t a
     return (column % d->step * d->columns + column / d->step) * c->pitch;
 }
 
-/* Short pixels are copied LANES at a time while what is too much is overwritten by later ones. */
+/* Copies pixels; short ones LANES at a time, where later pixels overwrite the excess. */
 ALWAYS void prepare_pixels(const int half, const int m, const depthwise_image *p, real *row,
                            const char *src)
 {
@@ -231,7 +231,7 @@ static void add_multiples(const depthwise_image *p, real *dst, const real *src)
     }
 }
 
-/* pitch: elements from a pixel to the next in rows; n of them are stored. */
+/* Stores n pixels; pitch: elements from a pixel to the next in rows. */
 ALWAYS void store_pixels(const int half, const depthwise *d, char *dst, const real *rows,
                          ptrdiff_t pitch, ptrdiff_t n)
 {

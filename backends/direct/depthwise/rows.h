@@ -1,4 +1,4 @@
-/* rows.h - rows between memory and the caches: see depthwise.h. */
+/* rows.h - moves rows between memory and the caches: see depthwise.h. */
 #ifndef DIRECT_DEPTHWISE_ROWS_H
 #define DIRECT_DEPTHWISE_ROWS_H
 
@@ -6,38 +6,40 @@
 #include "depthwise.h"
 #include "grid.h"
 
-typedef struct { /* what a thread works on: a chunk of an image */
+typedef struct { /* state of a thread: a chunk of an image */
     const depthwise *d;
     depthwise_chunk chunk;
     const char *src;           /* the image that windows read */
     row_ring ring;             /* prepared rows */
-    ptrdiff_t at[DEPTHWISE_K]; /* where each tap reads pixel 0 of its phase, in elements of a row */
+    ptrdiff_t at[DEPTHWISE_K]; /* offset in a row, in elements, of the element that each tap reads
+                                  for pixel 0 of its phase */
 } depthwise_image;
 
 typedef struct { /* the rows that the window of a row of dst reads, each with its kernel row */
     int n;
-    const real *x[DEPTHWISE_K]; /* column 0: in memory, or in the ring */
+    const real *x[DEPTHWISE_K]; /* column 0 of each row, in memory or in the ring */
     ptrdiff_t kh[DEPTHWISE_K];
 } depthwise_window;
 
-/* Begins with a chunk. `clear`: the ring is zeroed, of which only the inside of rows is written. */
+/* Begins a chunk. `clear`: zeroes the ring; later only the inside of rows is written. */
 void TYPED(depthwise_begin)(depthwise_image *p, depthwise_chunk chunk, int clear);
-/* Begins with image n of the chunk: rows that the ring had are forgotten. */
+/* Begins image n of the chunk and empties the ring. */
 void TYPED(depthwise_begin_image)(depthwise_image *p, const adj_call *call, ptrdiff_t n);
-/* The window of a row of dst; prepares rows that are not in the ring. */
+/* Sets the window of a row of dst; prepares rows that are not in the ring. */
 void TYPED(depthwise_look)(const depthwise_image *p, ptrdiff_t dst_row, depthwise_window *w);
-/* Runs the grids that a window and all taps of a run make; of several lines, g->lines windows,
- * which have the same kernel rows. g: w[0] is the chunk's filter (or its sums), y pixel 0 of the
- * run; correlate, y_step, tiled_width, vectors; lines, y_line. */
+/* Runs the grids that cover a window's kernel rows and the taps of a run. With several lines,
+ * g->lines windows have the same kernel rows. In g the caller sets: w[0], the chunk's filter (or
+ * its sums); y, pixel 0 of the run; correlate, y_step, tiled_width, vectors; lines, y_line. */
 void TYPED(depthwise_run_grids)(const depthwise_image *p, const depthwise_window *w,
                                 const depthwise_run *r, grid *g);
 
 /* If d->prefetches: prefetches the pixels of row `at` of y, dx or dy; and, if rows are read in
  * place, of those rows of src that row `at` is the first to read. */
 void TYPED(depthwise_prefetch)(const depthwise_image *p, const real *dst, ptrdiff_t at);
-/* A row of dy to reals. */
+/* Converts a row of dy to reals. */
 void TYPED(depthwise_load)(const depthwise_image *p, real *dst, const void *dy);
-/* Results of all phases, rows[phase] one buffer after the other, to a row of the image dst. */
+/* Stores the results of all phases, rows[phase] one buffer after the other, to a row of the
+ * image dst. */
 void TYPED(depthwise_store)(const depthwise_image *p, ptrdiff_t row, char *dst, real *rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* dropout.c - the kernel of dropout.h: what it takes. */
+/* dropout.c - the kernel of dropout.h: the nodes it accepts. */
 #include "dropout.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (dtype == ADJ_F64)
         return direct_refuse(prep, "%s: direct has no kernel for f64", n->op->name);
     const adj_dropout_attrs *a = n->attrs;
-    const double threshold = ceil(a->rate * 0x1p32); /* words are whole numbers */
+    const double threshold = ceil(a->rate * 0x1p32); /* words are integers */
     const int64_t elems = adj_shape_elems(n->type.shape);
     const dropout p = {.work = {.code = d->isa->dropout,
                                 .jobs = divide_up((ptrdiff_t)elems, DROPOUT_CHUNK),

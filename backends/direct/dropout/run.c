@@ -8,18 +8,17 @@
 #endif
 
 enum {
-    WORDS = 4,   /* of a block of random numbers */
-    ROUNDS = 10, /* of Philox4x32-10 */
+    WORDS = 4,   /* words of a block of random numbers */
+    ROUNDS = 10, /* rounds of Philox4x32-10 */
     LANES = VECTOR_BYTES / sizeof(uint64_t),
     BLOCKS = DROPOUT_CHUNK / WORDS + LANES
 };
 
-/* A word for each of LANES blocks; the upper halves are anything. */
+/* A word for each of LANES blocks; the upper halves are undefined. */
 typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t pair_of_words __attribute__((may_alias));
 
-/* The products of the lower halves, by an instruction that gcc does not take for the generic form.
- */
+/* Multiplies the lower halves, by an instruction that gcc does not generate from plain C. */
 ALWAYS words multiply(words a, words b)
 {
 #if !defined(__x86_64__)
@@ -35,12 +34,12 @@ ALWAYS words multiply(words a, words b)
 
 static words all_lanes(uint32_t v) { return (words){0} + v; }
 
-/* Of Philox: see graph/rng.c. */
+/* Constants of Philox: see graph/rng.c. */
 static const uint32_t multiplier0 = 0xd2511f53u, multiplier1 = 0xcd9e8d57u, weyl0 = 0x9e3779b9u,
                       weyl1 = 0xbb67ae85u;
 
-/* adj_philox of LANES blocks from `block` on: to pair[0] the first two words of each, the first one
- * in the lower half, to pair[1] the others. */
+/* Computes adj_philox of LANES blocks from `block` on. pair[0] receives the first two words of
+ * each, the first one in the lower half; pair[1] the other two. */
 ALWAYS void draw(const dropout *p, uint32_t step, uint64_t block, words pair[2])
 {
     const words m0 = all_lanes(multiplier0), m1 = all_lanes(multiplier1);
@@ -64,7 +63,7 @@ ALWAYS void draw(const dropout *p, uint32_t step, uint64_t block, words pair[2])
     pair[1] = (c2 & UINT32_MAX) | c3 << 32;
 }
 
-/* The words of `count` blocks, at most BLOCKS - LANES + 1. */
+/* Draws the words of `count` blocks, at most BLOCKS - LANES + 1. */
 static void draw_all(const dropout *p, uint32_t step, uint64_t block, ptrdiff_t count,
                      uint32_t *restrict word)
 {
@@ -90,7 +89,7 @@ static void run_job(const adj_call *c, ptrdiff_t job, int thread)
     const ptrdiff_t n = min((ptrdiff_t)p->n - at, DROPOUT_CHUNK);
     const int64_t number = p->first + at, skipped = number % WORDS;
     const uint32_t kept_from = (uint32_t)p->kept_from;
-    const uint32_t any = p->kept_from > UINT32_MAX ? 0 : UINT32_MAX; /* may any be kept? */
+    const uint32_t any = p->kept_from > UINT32_MAX ? 0 : UINT32_MAX; /* 0 if no element is kept */
     const float scale = p->scale;
     const int32_t *step = c->in[1];
     _Alignas(VECTOR_BYTES) uint32_t word[WORDS * BLOCKS];

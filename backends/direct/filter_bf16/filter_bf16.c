@@ -1,6 +1,6 @@
-/* filter_bf16.c - the kernel of filter_bf16.h: what it takes, and how the work is cut. On every
- * machine alike, whatever its caches and number of threads: where chunks and segments end decides
- * the last bits. */
+/* filter_bf16.c - the kernel of filter_bf16.h: the nodes it accepts, and how the work is
+ * partitioned. The partition is the same on every machine, whatever its caches and number of
+ * threads, since the boundaries of chunks and segments affect the last bits. */
 #include "filter_bf16.h"
 
 #include "backends/direct/arith.h"
@@ -10,18 +10,18 @@ enum {
     STEP = FILTER_BF16_STEP,
     ENTRY = FILTER_BF16_ENTRY,
     TILE = FILTER_BF16_TILE,
-    GROUP_BYTES = 160 << 10,    /* of a job's sums, about: they stay in the second cache */
-    CHUNK_BYTES = 512 << 10,    /* of packed operands, with them */
-    MAX_PIXELS = 2048,          /* of a chunk, about */
-    MIN_PIXELS = 256,           /* of a chunk that more jobs are made by */
-    SEGMENT_BYTES = 1200 << 10, /* of all segments' sums, which are added up in the end */
+    GROUP_BYTES = 160 << 10, /* approximate bytes of a job's sums: they stay in the second cache */
+    CHUNK_BYTES = 512 << 10, /* bytes of packed operands and sums together */
+    MAX_PIXELS = 2048,       /* approximate pixels of a chunk */
+    MIN_PIXELS = 256,        /* least pixels of a chunk that is cut to make more jobs */
+    SEGMENT_BYTES = 1200 << 10, /* bytes of all segments' sums, which are added at the end */
     MAX_SEGMENTS = 16,
     MAX_KERNEL = 11,
     MAX_STRIDE = 2
 };
-static const ptrdiff_t max_bytes = 1 << 30; /* of an image, so that offsets are 32 bits */
+static const ptrdiff_t max_bytes = 1 << 30; /* bytes of an image, so that offsets fit 32 bits */
 
-/* With the cast of the result to f32, in which it is summed. */
+/* Matches the gradient with the cast of its result to f32, the type of the sums. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     const int n = direct_match_filter(root, uses, max, group);
@@ -49,10 +49,11 @@ static int fits(const adj_conv_geom *g, int64_t element)
            g->oh * g->ow * g->oc * element < max_bytes;
 }
 
-/* ---- how the work is cut ---- */
+/* ---- partition of the work ---- */
 
-/* Padding is shared by neighbors of the grid: a position behind one row's last pixel is one before
- * the next one's first, both zeros. Returns the axis' phases that there are taps of. */
+/* Sets the pitch of the grid. Adjacent rows share padding: the position after one row's last
+ * pixel is the one before the next row's first, both zeros. Returns how many phases of the axis
+ * have taps. */
 static ptrdiff_t set_pitch(filter_bf16_axis *a)
 {
     ptrdiff_t phases = 0, first = PTRDIFF_MAX;
@@ -91,7 +92,7 @@ static void set_axes(filter_bf16 *p, const adj_conv_geom *g)
     p->taps = g->kh * g->kw;
 }
 
-/* As even as blocks allow. */
+/* Returns blocks per group, as even as possible. */
 static ptrdiff_t group_of(ptrdiff_t blocks, ptrdiff_t groups) { return divide_up(blocks, groups); }
 
 static void set_groups(filter_bf16 *p)
@@ -114,7 +115,7 @@ static void set_groups(filter_bf16 *p)
     p->sums_row = (p->columns + 1) * TILE;
 }
 
-/* Pixels of a chunk, which are a part of an image or several, and of how many segments they are. */
+/* Sets the pixels of a chunk (part of an image, or several images) and the number of segments. */
 static void set_chunks(filter_bf16 *p)
 {
     const filter_bf16_axis *h = &p->h, *w = &p->w;

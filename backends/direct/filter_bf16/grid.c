@@ -1,10 +1,10 @@
-/* grid.c - which pixels of memory the entries of a chunk's grid are: see filter_bf16.h. */
+/* grid.c - maps the entries of a chunk's grid to pixels in memory: see filter_bf16.h. */
 #include "backends/direct/arith.h"
 #include "filter_bf16.h"
 
 enum { PADDING = -1 };
 
-/* Position t is input t * stride + phase - pad. */
+/* Position t reads input t * stride + phase - pad. */
 ptrdiff_t filter_bf16_first(const filter_bf16_axis *a, ptrdiff_t phase)
 {
     return a->pad > phase ? divide_up(a->pad - phase, a->stride) : 0;
@@ -33,7 +33,7 @@ ptrdiff_t filter_bf16_positions(const filter_bf16 *p, filter_bf16_chunk c)
     return ((c.images - 1) * p->h.pitch + c.rows - 1) * p->w.pitch + p->w.out;
 }
 
-/* Pixels of a dense row of dy: whole pairs. */
+/* Returns the pixels of a dense row of dy, rounded up to pairs. */
 static ptrdiff_t dense_row(const filter_bf16 *p) { return round_up(p->w.out, 2); }
 
 ptrdiff_t filter_bf16_steps(const filter_bf16 *p, filter_bf16_chunk c)
@@ -43,7 +43,7 @@ ptrdiff_t filter_bf16_steps(const filter_bf16 *p, filter_bf16_chunk c)
     return divide_up(pixels, FILTER_BF16_STEP);
 }
 
-/* One more than there are entries: the last one is a pair, too. */
+/* Lists one pixel more than there are entries, since the last entry is a pair too. */
 void filter_bf16_list_x(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap phase,
                         int32_t *at)
 {
@@ -75,7 +75,7 @@ void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
                      (i * h->out + c.row + r) * w->out * pixel, pixel);
 }
 
-/* Those behind the last row, zeros of dy, are multiplied by the first. */
+/* Positions after the last row, where dy is zero, reuse the first pair of x. */
 void filter_bf16_list_pairs(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
 {
     const ptrdiff_t pairs = dense_row(p) / 2, all = p->steps * FILTER_BF16_STEP / 2;
@@ -88,7 +88,7 @@ void filter_bf16_list_pairs(const filter_bf16 *p, filter_bf16_chunk c, int32_t *
         at[n] = 0;
 }
 
-/* The outputs for which tap j along the axis is inside: first, and behind the last. */
+/* Return the outputs for which tap j along the axis is inside: the first, and the end. */
 static ptrdiff_t first_output(const filter_bf16_axis *a, ptrdiff_t j)
 {
     return max(filter_bf16_first(a, filter_bf16_phase(a, j)) - filter_bf16_shift(a, j), 0);

@@ -1,4 +1,4 @@
-/* pack.c - both operands of the product as filter_bf16.h has them. Compiled for AVX-512 alone. */
+/* pack.c - packs both operands of the product for filter_bf16.h. Compiled for AVX-512 only. */
 #include "pack.h"
 
 #if HAS_BF16_PRODUCTS
@@ -10,7 +10,7 @@ enum {
     LANES = FILTER_BF16_LANES,
     STEP = FILTER_BF16_STEP,
     ENTRY = FILTER_BF16_ENTRY,
-    AHEAD = 8 << 10 /* bytes, beyond which lie the next image's pixels, or nobody's */
+    AHEAD = 8 << 10 /* bytes of prefetching ahead; the address may be past the image's end */
 };
 
 static const float zeros[LANES];
@@ -18,12 +18,12 @@ static const float zeros[LANES];
 typedef struct {
     filter_bf16_pixels p;
     __mmask16 channels;
-    __m512i largest;    /* of the numbers without their signs */
-    __mmask16 no_parts; /* some of f32 */
+    __m512i largest;    /* largest absolute values */
+    __mmask16 no_parts; /* lanes with f32 numbers that cannot be split */
 } reader;
 
-/* Of a pixel's channels, or of pairs of them: both parts, in words of 32 bits; of bf16 the second
- * ones are zeros. */
+/* Both parts of a pixel's channels, or of pairs of channels, in 32-bit words; for bf16 the
+ * second parts are zeros. */
 typedef struct {
     __m512i first, second;
 } words;
@@ -33,7 +33,8 @@ static reader reader_of(const filter_bf16_pixels *p)
     return (reader){*p, (__mmask16)((1U << p->n) - 1), _mm512_setzero_si512(), 0};
 }
 
-/* The channels of pixel i in the low halves. The processor's own prefetching stops at each page. */
+/* Returns the channels of pixel i in the low halves. Prefetches, since hardware prefetching
+ * stops at page boundaries. */
 __attribute__((always_inline, target("avx512bf16"))) static inline words
 pixel(reader *r, int is_f32, ptrdiff_t i)
 {
@@ -64,7 +65,7 @@ static inline void look_at(reader *r, __m512i pair)
     r->largest = _mm512_max_epu16(r->largest, _mm512_and_si512(pair, _mm512_set1_epi16(0x7fff)));
 }
 
-/* The exponent of Inf and NaN is all ones. */
+/* True if all are finite: the exponent of Inf and NaN is all ones. */
 static int is_finite(const reader *r)
 {
     return _mm512_cmpge_epu16_mask(r->largest, _mm512_set1_epi16(0x7f80)) == 0 && r->no_parts == 0;

@@ -1,4 +1,4 @@
-/* pack.h - what the files compiled for AVX-512 share. */
+/* pack.h - declarations shared by the files compiled for AVX-512. */
 #ifndef DIRECT_FILTER_BF16_PACK_H
 #define DIRECT_FILTER_BF16_PACK_H
 
@@ -8,7 +8,7 @@
 #define HAS_BF16_PRODUCTS 1
 #include <immintrin.h>
 
-/* filter_bf16_code.pack_pairs, .pack_outputs: transposed, and in pairs */
+/* filter_bf16_code.pack_pairs and .pack_outputs, transposed and in pairs */
 int filter_bf16_pack_pairs(const filter_bf16_pixels *p, ptrdiff_t count, char *pairs);
 int filter_bf16_pack_outputs(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);
 int filter_bf16_pack_dense(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);

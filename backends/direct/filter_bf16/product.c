@@ -1,5 +1,5 @@
-/* product.c - the product of filter_bf16.h, by AMX's tiles and by avx512_bf16. Both sum up a
- * few steps in registers, from zero, and add that to the sums. */
+/* product.c - the product of filter_bf16.h, by AMX tiles and by avx512_bf16. Both sum a few
+ * steps in registers, from zero, and add the result to the sums. */
 #include "pack.h"
 
 #if HAS_BF16_PRODUCTS
@@ -8,14 +8,14 @@ enum {
     LANES = FILTER_BF16_LANES,
     ENTRY = FILTER_BF16_ENTRY,
     TILE = FILTER_BF16_TILE,
-    ROW = 64,           /* bytes of a tile's */
+    ROW = 64,           /* bytes of a tile's row */
     STRIDE = 2 * ENTRY, /* from one pair of a tap's pixels to the next */
     STEP_PAIRS = FILTER_BF16_STEP * ENTRY,
     CACHED_STEPS = 8,
     CACHED_PAIRS = CACHED_STEPS * LANES
 };
 
-/* The sums of an output block and of a column. */
+/* Returns the sums of an output block and a column. */
 static inline char *sums_of(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
 {
     return p->sums + row * p->sums_row + p->column[column].sums;
@@ -30,8 +30,8 @@ static void add_tile(char *sums, const char *tile)
                         _mm512_add_ps(_mm512_load_ps(sums + i), _mm512_load_ps(tile + i)));
 }
 
-/* Of the instruction LDTILECFG; gcc takes a pointer to it for one to its first 8 bytes, and might
- * leave out that others are written. */
+/* Operand of LDTILECFG. gcc takes a pointer to it for a pointer to its first 8 bytes, and might
+ * omit stores to the others. */
 static const struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -42,10 +42,10 @@ static const struct {
 
 __attribute__((target("amx-tile"))) static void begin_tiles(void) { _tile_loadconfig(&shapes); }
 
-/* Other code that uses tiles finds none, as at the start of a thread. */
+/* Releases the tiles, so that other code starts in the initial state. */
 __attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
 
-/* Steps from `step` to `end` of two tiles' products with two others, into tiles 0 to 3. */
+/* Sets tiles 0 to 3 to the products of two tiles with two others, over steps `step` to `end`. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
 add_2x2(const char *const a[2], const char *const b[2], ptrdiff_t step, ptrdiff_t end)
 {
@@ -61,7 +61,7 @@ add_2x2(const char *const a[2], const char *const b[2], ptrdiff_t step, ptrdiff_
     }
 }
 
-/* Two blocks of outputs times two columns, steps from `step` to `end`. */
+/* Multiplies two blocks of outputs with two columns, steps `step` to `end`. */
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filter_bf16_product *p,
                                                                       ptrdiff_t row,
                                                                       ptrdiff_t column,
@@ -91,7 +91,7 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filt
         add_tile(sums_of(p, row + i / 2, column + i % 2), tile[i]);
 }
 
-/* Of a tile's products with three others, into tiles 0 to 2. */
+/* Sets tiles 0 to 2 to the products of one tile with three others. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
 add_1x3(const char *a, const char *const b[3], ptrdiff_t part, ptrdiff_t step, ptrdiff_t end)
 {
@@ -107,7 +107,7 @@ add_1x3(const char *a, const char *const b[3], ptrdiff_t part, ptrdiff_t step, p
     }
 }
 
-/* One block of outputs times three columns. */
+/* Multiplies one block of outputs with three columns. */
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply_1x3(const filter_bf16_product *p,
                                                                       ptrdiff_t row,
                                                                       ptrdiff_t column,
@@ -132,8 +132,8 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_1x3(const filt
         add_tile(sums_of(p, row, column + i), tile[i]);
 }
 
-/* A part of the steps at a time, whose operands stay in the first cache from one tap to the next.
- */
+/* Multiplies some steps at a time, so that their operands stay in the first cache from one tap
+ * to the next. */
 static void multiply_tiles(const filter_bf16_product *p)
 {
     for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
@@ -152,7 +152,7 @@ static void multiply_tiles(const filter_bf16_product *p)
 
 static void nothing(void) {}
 
-/* A register of sums for each output. */
+/* Multiplies with one register of sums for each output. */
 __attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf16_product *p,
                                                                 ptrdiff_t row, ptrdiff_t column,
                                                                 ptrdiff_t pair, ptrdiff_t end)

@@ -11,14 +11,14 @@ enum {
     STEP = FILTER_BF16_STEP,
     ENTRY = FILTER_BF16_ENTRY,
     TILE = FILTER_BF16_TILE,
-    STRIP = 64 /* pixels of which all blocks are packed before the next, from the first cache */
+    STRIP = 64 /* pixels packed for all blocks at a time, to stay in the first cache */
 };
 
-typedef struct { /* a thread's part of a job */
+typedef struct { /* a thread's state in a job */
     const filter_bf16 *p;
-    const char *x, *dy;              /* all images */
-    ptrdiff_t first_input, inputs;   /* channels */
-    ptrdiff_t first_output, outputs; /* the same */
+    const char *x, *dy;              /* all images of the operands */
+    ptrdiff_t first_input, inputs;   /* channels of x */
+    ptrdiff_t first_output, outputs; /* channels of dy */
     ptrdiff_t input_blocks, output_blocks;
     int32_t *x_at, *dy_at, *pair_at;
     filter_bf16_column *column;
@@ -85,8 +85,8 @@ static void multiply(const work *s, ptrdiff_t steps, ptrdiff_t columns)
                                                 .pairs_part = s->p->pairs_part});
 }
 
-/* The columns of block b of those taps that are in a phase, from the n-th column on; returns n with
- * them. pairs: where the block's begin. */
+/* Appends the columns of block b for the taps in a phase, after the first n; returns n with
+ * them. pairs: offset of the block's pairs. */
 static ptrdiff_t add_columns(const work *s, ptrdiff_t n, filter_bf16_tap phase, ptrdiff_t b,
                              ptrdiff_t pairs)
 {
@@ -102,7 +102,7 @@ static ptrdiff_t add_columns(const work *s, ptrdiff_t n, filter_bf16_tap phase, 
     return n;
 }
 
-/* The spare columns behind n, which go to the spare tile. */
+/* Multiplies n columns; the spare ones after them write to the spare tile. */
 static void multiply_columns(const work *s, ptrdiff_t steps, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < FILTER_BF16_SPARE; i++)
@@ -110,7 +110,7 @@ static void multiply_columns(const work *s, ptrdiff_t steps, ptrdiff_t n)
     multiply(s, steps, n);
 }
 
-/* Every tap of a chunk of finite numbers. 0: it is none, and nothing is added. */
+/* Adds every tap of a chunk of finite numbers. Returns 0, adding nothing, if one is not finite. */
 static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
 {
     const filter_bf16 *p = s->p;
@@ -127,7 +127,7 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
         for (ptrdiff_t b = 0; b < s->input_blocks; b++)
             n = add_columns(s, n, phase, b, pairs + b * block);
         if (n == before)
-            continue; /* no tap */
+            continue; /* the phase has no tap */
         filter_bf16_list_x(p, c, phase, s->x_at);
         is_finite &= pack_x(s, c, entries, s->pairs + pairs);
         pairs += s->input_blocks * block;
@@ -137,7 +137,7 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
     return is_finite;
 }
 
-/* dy[o] * x[c] of a pixel, as it stands in f32. */
+/* Adds dy[o] * x[c] of a pixel in f32. */
 static void add_pixel(const work *s, ptrdiff_t tap, const float *x, const float *dy)
 {
     for (ptrdiff_t o = 0; o < s->outputs; o++)
@@ -148,7 +148,7 @@ static void add_pixel(const work *s, ptrdiff_t tap, const float *x, const float 
         }
 }
 
-/* Those that are listed for the tap, n. */
+/* Adds the n pixels listed for the tap. */
 static void add_pixels(const work *s, filter_bf16_chunk c, ptrdiff_t tap, ptrdiff_t n)
 {
     for (ptrdiff_t k = 0; k < n; k++)
@@ -156,7 +156,7 @@ static void add_pixels(const work *s, filter_bf16_chunk c, ptrdiff_t tap, ptrdif
                   (const float *)(const void *)(dy_of(s, c) + s->dy_at[k]));
 }
 
-/* The same tap by tap, of the pixels inside x alone. */
+/* Adds a chunk of any numbers tap by tap, from the pixels inside x only. */
 static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
@@ -181,7 +181,7 @@ static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 
 /* ---- jobs ---- */
 
-/* Units are images, or bands of them: those from `first` to `end`. */
+/* Adds units `first` to `end`: images, or bands of rows. */
 static void add_units(const work *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_bf16 *p = s->p;
@@ -227,7 +227,7 @@ static void run_job(const filter_bf16 *p, const adj_call *call, ptrdiff_t job, i
 
 /* ---- the result ---- */
 
-/* dw[tap][c][o] = tile[c][o] */
+/* Stores dw[tap][c][o] = tile[c][o]. */
 static void store_tile(const filter_bf16 *p, const float *tile, void *dw, ptrdiff_t first,
                        ptrdiff_t inputs, ptrdiff_t outputs)
 {
@@ -239,7 +239,7 @@ static void store_tile(const filter_bf16 *p, const float *tile, void *dw, ptrdif
                 ((float *)dw)[first + o] = tile[o];
 }
 
-/* The i-th tile of each of a group's segments. */
+/* Adds the i-th tiles of a group's segments. */
 static void add_up(const filter_bf16 *p, const adj_call *call, ptrdiff_t group, ptrdiff_t i)
 {
     const ptrdiff_t row = i / p->columns, column = i % p->columns;

@@ -1,6 +1,6 @@
-/* filter_gemm.c - the kernel of filter_gemm.h: what it takes, and how the work is cut. That
- * depends on the instruction set and on nothing else of a machine, neither its caches nor its
- * number of threads: where bands and segments end decides the last bits. */
+/* filter_gemm.c - the kernel of filter_gemm.h: the nodes it accepts, and how the work is
+ * partitioned. The partition depends on the instruction set alone, not on caches or the number
+ * of threads, since the boundaries of bands and segments affect the last bits. */
 #include "filter_gemm.h"
 
 #include <omp.h>
@@ -9,17 +9,17 @@
 
 enum {
     MAX_SIDE = 1 << 20,
-    BAND_BYTES = 16 << 10,      /* of a product's outputs in dy, about: half of the first cache */
-    PANEL_BAND_BYTES = 8 << 10, /* of the same beside a panel of x: a quarter */
-    PANEL_BYTES = 128,          /* of a pixel: two lines of a cache */
-    GROUP_BYTES = 256 << 10,    /* of a job's sums, about: half of a small second cache */
-    SEGMENT_BYTES = 2400 << 10, /* of all segments' sums, which are added up in the end */
+    BAND_BYTES = 16 << 10, /* bytes of a product's outputs in dy, about: half of the first cache */
+    PANEL_BAND_BYTES = 8 << 10, /* bytes of outputs beside a panel of x: a quarter */
+    PANEL_BYTES = 128,          /* bytes of a pixel in a panel: two cache lines */
+    GROUP_BYTES = 256 << 10, /* approximate bytes of a job's sums: half of a small second cache */
+    SEGMENT_BYTES = 2400 << 10, /* bytes of all segments' sums, which are added at the end */
     MAX_SEGMENTS = 16,
-    MIN_PIXELS = 256,     /* of a segment: adding up fewer costs as much as summing them */
-    MIN_JOBS = 8,         /* where segments are long enough */
-    MAX_PIXEL_BYTES = 256 /* above, dy is copied, and x cut into panels */
+    MIN_PIXELS = 256,     /* pixels of a segment: fewer cost as much to add as to sum */
+    MIN_JOBS = 8,         /* jobs, where segments are long enough */
+    MAX_PIXEL_BYTES = 256 /* above this, dy is copied and x is cut into panels */
 };
-static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
+static const ptrdiff_t max_elements = 1 << 24; /* elements of each array in the scratch */
 
 static int has_sizes(const adj_conv_geom *g)
 {
@@ -27,7 +27,7 @@ static int has_sizes(const adj_conv_geom *g)
            g->kh * g->kw <= max_elements / g->ic;
 }
 
-/* Channels that fill no whole panels are read as they lie, too. */
+/* Sets the panels of x. Channels that do not fill whole panels are read in place, too. */
 static void set_panels(filter_gemm *p, ptrdiff_t element)
 {
     const ptrdiff_t panel = PANEL_BYTES / element;
@@ -37,7 +37,7 @@ static void set_panels(filter_gemm *p, ptrdiff_t element)
     p->elements /= p->panels;
 }
 
-/* As many vectors of outputs in each group, whose sums stay in the second cache. */
+/* Distributes the vectors of outputs evenly to groups whose sums stay in the second cache. */
 static void set_groups(filter_gemm *p, ptrdiff_t element)
 {
     const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
@@ -60,13 +60,14 @@ static void set_bands(filter_gemm *p, ptrdiff_t element)
     p->jobs = p->segments * p->groups * p->panels;
 }
 
-/* Does a position of dy read that of x, and nothing else? */
+/* True if each position of dy reads exactly the same position of x. */
 static int has_pixels(const conv_axis *a)
 {
     return a->taps == 1 && a->stride == 1 && !conv_reaches_padding(a);
 }
 
-/* Segments of about as many pixels, and as many groups of outputs as give threads enough jobs. */
+/* Sets segments of about equally many pixels, and as many groups of outputs as give threads
+ * enough jobs. */
 static void set_pixels(filter_gemm *p, ptrdiff_t element)
 {
     const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
@@ -94,7 +95,7 @@ static void set_rows(filter_gemm *p)
     p->left = min(w->pad * p->panel, p->row);
 }
 
-/* 0: too large. */
+/* Lays out the scratch; returns 0 if it is too large. */
 static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
 {
     const ptrdiff_t line = p->group * p->lanes, product = FILTER_GEMM_VECTORS * p->lanes;
@@ -136,7 +137,8 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
     if (has_pixels(&p->a.h) && has_pixels(&p->a.w))
         set_pixels(p, element);
     else {
-        /* Such pixels share a quarter of the first cache's sets, and are read for each tap. */
+        /* Pixels of this size share a quarter of the first cache's sets and are read for each
+         * tap. */
         p->packs_dy |= p->y.c * element == MAX_PIXEL_BYTES;
         set_panels(p, element);
         set_groups(p, element);

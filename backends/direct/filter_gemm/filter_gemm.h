@@ -1,24 +1,26 @@
-/* filter_gemm.h - dw of a dense convolution by multiply-adds in f32 and f64, on plain NHWC memory:
- * an implicit product of matrices.
+/* filter_gemm.h - dw of a dense convolution by f32 or f64 multiply-adds, on plain NHWC memory:
+ * an implicit matrix product.
  *
  *   dw[i][..][o] = sum over rows and columns of  x[row * sh + i * dh - pt][column * sw - pl + ..]
  *                                                * dy[row][column][o]
  *
- * where .. runs over the elements of a row of taps. In NHWC they lie side by side in x, so that the
- * left matrix is x itself, transposed, whose columns overlap, and nothing is gathered. Rows of x
- * that are read beyond their ends are copied with zeros around them. Where x has many channels, all
- * rows are copied, a panel of channels at a time: pixels of so many bytes share a few sets of the
- * first cache. For some rows of dy at a time, a band that stays in that cache, all taps are summed.
+ * where .. runs over the elements of a row of taps. In NHWC they are contiguous in x, so that
+ * the left matrix is x itself, transposed, with overlapping columns, and nothing is gathered.
+ * Rows of x that are read beyond their ends are copied with zeros around them. If x has many
+ * channels, all rows are copied, a panel of channels at a time, because such large pixels share
+ * a few sets of the first cache. Rows of dy are cut into bands that stay in that cache; all taps
+ * are summed over a band.
  *
- * Of a 1x1 convolution without strides and padding the pixels of all images are one sequence, cut
- * into segments and these into bands (pixels.c). Of many outputs, here as there, those of a product
- * are copied to one place first. What the next band reads is prefetched meanwhile.
+ * For a 1x1 convolution without strides and padding, the pixels of all images are one sequence,
+ * cut into segments and these into bands (pixels.c). If there are many outputs, those of a
+ * product are first copied to contiguous memory, in both cases. The operands of the next band
+ * are prefetched meanwhile.
  *
- * Zeros of the padding times an Inf or NaN of dy would be NaN in taps that do not read it: the taps
- * of such a band are summed one by one, over the columns that they read.
+ * Zeros of the padding times an Inf or NaN of dy would give NaN in taps that do not read that
+ * pixel: the taps of such a band are summed one by one, over the columns that they read.
  *
- * Sums have three levels: a band's in registers, those of a segment of the bands in dw's type, and
- * those of the segments, a fixed number, in double and in order: any number of threads gives the
+ * Sums have three levels: a band in registers, a segment of bands in dw's type, and the segments
+ * in double and in order. The number of segments is fixed, so any number of threads gives the
  * same bits. */
 #ifndef DIRECT_FILTER_GEMM_H
 #define DIRECT_FILTER_GEMM_H
@@ -27,12 +29,12 @@
 #include "backends/direct/direct.h"
 
 enum {
-    FILTER_GEMM_VECTORS = 2, /* of outputs in a product */
-    FILTER_GEMM_PARTS = 32   /* of dw, in which segments are added up */
+    FILTER_GEMM_VECTORS = 2, /* vectors of outputs in a product */
+    FILTER_GEMM_PARTS = 32   /* jobs in which segments are added */
 };
 
 typedef struct filter_gemm_code {
-    /* A job's sums: over bands of rows, over bands of pixels. */
+    /* Computes a job's sums, over bands of rows or over bands of pixels. */
     void (*add_segment)(const adj_call *c, ptrdiff_t job, int thread);
     void (*add_pixels)(const adj_call *c, ptrdiff_t job, int thread);
     void (*add_up)(const adj_call *c, ptrdiff_t part);
@@ -40,25 +42,25 @@ typedef struct filter_gemm_code {
 
 typedef struct {
     const filter_gemm_code *code;
-    int x_in, dy_in; /* among group->in */
+    int x_in, dy_in; /* indices in group->in */
     int threads;
     ptrdiff_t n;
     direct_size x, y;
     conv_axes a;
-    ptrdiff_t lanes; /* of a vector */
+    ptrdiff_t lanes; /* lanes of a vector */
     int packs_dy;    /* dy is copied to whole vectors: outputs do not fill them, or are many */
     int has_margin;  /* rows of x are read beyond their ends */
-    /* A band: some rows of dy, of which there are so many in an image. A job: a segment of all
-     * bands, a group of outputs, in vectors, and a panel of x's channels. */
+    /* A band: rows of dy in a band, and bands of an image. A job: a segment of all bands, a
+     * group of outputs in vectors, and a panel of x's channels. */
     ptrdiff_t rows, bands, segments, group, groups, panel, panels, jobs;
-    ptrdiff_t pixels, band_pixels;   /* of the sequence, and of a band at most; else 0 */
-    ptrdiff_t parts, depth;          /* of a row of taps: how many, and elements of one */
-    ptrdiff_t elements;              /* of all taps, of a panel */
-    ptrdiff_t slots;                 /* of a ring of rows of x */
+    ptrdiff_t pixels, band_pixels;   /* pixels of the sequence, and of a band at most; else 0 */
+    ptrdiff_t parts, depth;          /* parts of a row of taps, and elements of one */
+    ptrdiff_t elements;              /* elements of all taps in a panel */
+    ptrdiff_t slots;                 /* rows of a ring of rows of x */
     ptrdiff_t left;                  /* elements of zeros before a copied row */
-    ptrdiff_t row;                   /* elements of one; 0: none is copied */
-    size_t sums, thread, per_thread; /* offsets in the scratch: of all jobs'; of each thread's; */
-    size_t ring, x_rows, at, packed; /* in there: rows; parts; dy in whole vectors */
+    ptrdiff_t row;                   /* elements of a copied row; 0 if none is copied */
+    size_t sums, thread, per_thread; /* offsets: shared; first thread's. Bytes per thread */
+    size_t ring, x_rows, at, packed; /* offsets in a thread's: rows; parts; dy in whole vectors */
 } filter_gemm;
 
 #endif

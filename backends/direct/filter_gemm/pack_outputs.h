@@ -1,4 +1,4 @@
-/* pack_outputs.h - a product's outputs in dy, copied to one place (filter_gemm.h). */
+/* pack_outputs.h - copies a product's outputs in dy to contiguous memory (filter_gemm.h). */
 #ifndef DIRECT_FILTER_GEMM_PACK_OUTPUTS_H
 #define DIRECT_FILTER_GEMM_PACK_OUTPUTS_H
 
@@ -10,14 +10,14 @@
 
 typedef struct {
     ptrdiff_t pixels;
-    ptrdiff_t left;    /* outputs from b on, some of which may be another product's */
-    ptrdiff_t vectors; /* of this one */
-    const real *b;     /* in dy: the first pixel's first output */
+    ptrdiff_t left;    /* outputs from b on, some of which may belong to another product */
+    ptrdiff_t vectors; /* vectors of this product */
+    const real *b;     /* the first pixel's first output in dy */
     ptrdiff_t b_pitch;
 } product_outputs;
 
-/* Copies them if the kernel does so at all, and o->b is the copy then: [pixel][vectors], in which
- * lanes behind the last output are 0. */
+/* Copies the outputs if the plan says so; o->b then points to the copy: [pixel][vectors], with
+ * zeros in lanes after the last output. */
 static inline void pack_outputs(const filter_gemm *p, real *packed, product_outputs *o)
 {
     if (!p->packs_dy)

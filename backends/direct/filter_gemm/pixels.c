@@ -9,14 +9,14 @@
 #include "pack_outputs.h"
 #include "prefetch_next.h"
 
-typedef struct { /* a thread's part of a job */
+typedef struct { /* a thread's state in a job */
     const filter_gemm *p;
     const real *x, *dy;       /* dy: from the group's first output on */
-    ptrdiff_t outputs, pitch; /* of the group: how many; of its sums, in whole vectors */
+    ptrdiff_t outputs, pitch; /* outputs of the group; pitch of its sums, in whole vectors */
     real *packed, *sums;
 } worker;
 
-/* Other groups' outputs are not prefetched with this one's. */
+/* Finds the memory of the next band; other groups' outputs are not prefetched. */
 static next_band find_next(const worker *s, conv_range next)
 {
     const filter_gemm *p = s->p;

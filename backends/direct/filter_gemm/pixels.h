@@ -5,7 +5,7 @@
 #include "backends/direct/element.h"
 #include "filter_gemm.h"
 
-/* filter_gemm_code's */
+/* a member of filter_gemm_code */
 void TYPED(filter_gemm_add_pixels)(const adj_call *call, ptrdiff_t job, int thread);
 
 #endif

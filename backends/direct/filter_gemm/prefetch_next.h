@@ -1,4 +1,4 @@
-/* prefetch_next.h - what the next band reads is prefetched while this one's products run
+/* prefetch_next.h - prefetches the operands of the next band while this one's products run
  * (filter_gemm.h). */
 #ifndef DIRECT_FILTER_GEMM_PREFETCH_NEXT_H
 #define DIRECT_FILTER_GEMM_PREFETCH_NEXT_H
@@ -6,13 +6,14 @@
 #include "backends/direct/arith.h"
 #include "backends/direct/micro_gemm.h"
 
-/* Elements that the next band reads first, about; 0 of those of which nothing is prefetched. */
+/* The approximate memory that the next band reads first, in elements; 0 for an operand that is
+ * not prefetched. */
 typedef struct {
     const real *x, *dy;
     ptrdiff_t of_x, of_dy;
 } next_band;
 
-/* Part i of n of so many elements. */
+/* Prefetches part i of n of so many elements. */
 static inline void prefetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i,
                                  ptrdiff_t n)
 {
@@ -21,8 +22,8 @@ static inline void prefetch_part(micro_gemm *m, const real *at, ptrdiff_t elemen
     m->prefetch_bytes = divide_up((end - first) * (ptrdiff_t)sizeof(real), m->rows);
 }
 
-/* Product i of n prefetches its share: of x, then of dy. With one product memory is read in order
- * anyway. */
+/* Makes product i of n prefetch its portion: of x, then of dy. A single product reads memory in
+ * order anyway. */
 static inline void prefetch_next(const next_band *b, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
 {
     const ptrdiff_t all = b->of_x + b->of_dy;

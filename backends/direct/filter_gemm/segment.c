@@ -8,13 +8,13 @@
 #include "filter_gemm.h"
 #include "pixels.h"
 
-typedef struct { /* a thread's part of a job */
+typedef struct { /* a thread's state in a job */
     const filter_gemm *p;
-    const real *x, *dy;        /* the image's; x: from the panel's first channel on */
+    const real *x, *dy;        /* operands of the image; x: from the panel's first channel on */
     ptrdiff_t x_end, dy_end;   /* rows from the image's first to the tensor's end */
-    ptrdiff_t output, outputs; /* the group's first; how many it has */
-    ptrdiff_t pitch;           /* of the job's sums: outputs in whole vectors */
-    const real **row;          /* of x, from first_row on */
+    ptrdiff_t output, outputs; /* first output of the group; how many it has */
+    ptrdiff_t pitch;           /* pitch of the job's sums: outputs in whole vectors */
+    const real **row;          /* rows of x, from first_row on */
     ptrdiff_t first_row;
     ptrdiff_t *at;
     real *packed, *sums;
@@ -22,37 +22,38 @@ typedef struct { /* a thread's part of a job */
     next_band next;
 } worker;
 
-/* Some rows of an image's dy; b: its outputs from the group's, or a product's, first on. */
+/* Some rows of an image's dy; b: its outputs from the first one of the group, or of a product,
+ * on. */
 typedef struct {
     ptrdiff_t first, end;
     const real *b;
     ptrdiff_t b_pitch;
 } band;
 
-/* Those rows of the band for which row i of taps reads x. */
+/* Returns the rows of the band for which row i of taps reads x. */
 static conv_range rows_of(const conv_axis *h, const band *b, ptrdiff_t i)
 {
     const conv_range all = conv_positions_inside(h, i);
     return (conv_range){max(all.first, b->first), min(all.end, b->end)};
 }
 
-/* The row of x that row i of taps reads for a row of dy, at its first column. */
+/* Returns the row of x that row i of taps reads for a row of dy, at its first column. */
 static const real *row_at(const worker *s, ptrdiff_t row, ptrdiff_t i)
 {
     const conv_axis *h = &s->p->a.h;
     return s->row[row * h->stride + i * h->dilation - h->pad - s->first_row];
 }
 
-/* The group's outputs in vectors. */
+/* Returns the group's outputs in vectors. */
 static ptrdiff_t vectors_of(const worker *s) { return divide_up(s->outputs, VECTOR); }
 
-/* The outputs of a product. */
+/* Returns the vectors of a product's outputs. */
 static ptrdiff_t product_vectors(const worker *s, ptrdiff_t vector)
 {
     return min(vectors_of(s) - vector, FILTER_GEMM_VECTORS);
 }
 
-/* The band with a product's outputs. */
+/* Returns the band with a product's outputs. */
 static band band_of_product(const worker *s, const band *of, ptrdiff_t vector)
 {
     product_outputs o = {.pixels = (of->end - of->first) * s->p->y.w,
@@ -64,7 +65,7 @@ static band band_of_product(const worker *s, const band *of, ptrdiff_t vector)
     return (band){of->first, of->end, o.b, o.b_pitch};
 }
 
-/* Outputs of a product, and the sums of an element for them. */
+/* Returns the product for the outputs from a vector on and the sums of an element. */
 static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrdiff_t element)
 {
     return (micro_gemm){.a_is_transposed = 1,
@@ -77,7 +78,7 @@ static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrd
                         .add = 1};
 }
 
-/* Part k of row i of taps, over whole rows. */
+/* Adds part k of row i of taps, over whole rows. */
 static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t i, ptrdiff_t k)
 {
     const filter_gemm *p = s->p;
@@ -92,7 +93,8 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
     for (ptrdiff_t row = b.first + 1; row < b.end; row++)
         s->at[m.more++] = row_at(s, row, i) - row_at(s, b.first, i);
     m.more_at = s->at;
-    /* Products of the same outputs; the share of one that reads padding alone is left out. */
+    /* Products of the same outputs; one that reads only padding skips its portion of
+     * prefetching. */
     const ptrdiff_t parts = p->a.h.taps * p->parts;
     prefetch_next(&s->next, vector / FILTER_GEMM_VECTORS * parts + i * p->parts + k,
                   divide_up(vectors_of(s), FILTER_GEMM_VECTORS) * parts, &m);
@@ -109,7 +111,7 @@ static void add_band(const worker *s, const band *b, ptrdiff_t vector)
 
 /* ---- bands of dy with an Inf or NaN ---- */
 
-/* Tap (i, j) of a row of dy. */
+/* Adds tap (i, j) for a row of dy. */
 static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t row, ptrdiff_t i,
                     ptrdiff_t j)
 {
@@ -139,7 +141,7 @@ static void add_band_tap_by_tap(const worker *s, const band *all, ptrdiff_t vect
 
 /* ---- jobs ---- */
 
-/* Are the group's outputs of these pixels of dy? */
+/* True if the group's outputs of these pixels of dy are finite. */
 static int are_outputs_finite(const worker *s, const real *dy, ptrdiff_t pixels)
 {
     if (s->outputs == s->p->y.c)
@@ -150,9 +152,9 @@ static int are_outputs_finite(const worker *s, const real *dy, ptrdiff_t pixels)
     return 1;
 }
 
-/* The rows behind this band's, of the next image behind its last one. A panel's channels and a
- * group's outputs are not prefetched, as others' would be with them, nor x where windows leave rows
- * out. */
+/* Finds the rows after this band, those of the next image after the last band. Panels of
+ * channels and groups of outputs are not prefetched, since others would be loaded with them; nor
+ * is x where windows skip rows. */
 static next_band find_next(const worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_gemm *p = s->p;
@@ -231,7 +233,7 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
     }
 }
 
-/* An element's outputs of a vector, of all segments. */
+/* Adds a vector of outputs of an element over all segments. */
 static void add_vector(const filter_gemm *p, const real *sums, real *dst, ptrdiff_t n)
 {
     const ptrdiff_t segment = p->elements * p->group * VECTOR;
@@ -250,7 +252,7 @@ static void add_up(const adj_call *call, ptrdiff_t part)
     const ptrdiff_t end = elements * (part + 1) / FILTER_GEMM_PARTS;
     for (ptrdiff_t e = elements * part / FILTER_GEMM_PARTS; e < end; e++) {
         const ptrdiff_t panel = e % p->x.c / p->panel;
-        const ptrdiff_t at = e / p->x.c * p->panel + e % p->panel; /* in the panel */
+        const ptrdiff_t at = e / p->x.c * p->panel + e % p->panel; /* index in the panel */
         for (ptrdiff_t o = 0; o < p->y.c; o += VECTOR) {
             const ptrdiff_t job = (o / pitch * p->panels + panel) * p->segments;
             const real *sums = (const real *)direct_scratch(call, p->sums) +

@@ -1,15 +1,15 @@
-/* functions.h - activations and gradients at one element, for loops that are vectorized: no branch,
- * no call, nothing but arithmetic and comparisons. First gelu and its gradient, in both forms; then
- * clip, hard_sigmoid, hard_swish, elu, and the gradients of these and of sigmoid and tanh that need
- * more than a choice.
+/* functions.h - activations and gradients at one element, for loops that are vectorized: only
+ * arithmetic and comparisons, no branches or calls. First gelu and its gradient, in both forms;
+ * then clip, hard_sigmoid, hard_swish, elu, and those gradients of these and of sigmoid and tanh
+ * that need more than a select.
  *
- * All but clip take and give doubles, though the elements are floats. So the last rounding, to
- * float, is the only one that shows: what a float takes for infinite or subnormal, exactly
- * representable squares, and a tail that is tiny next to 1 need no care of their own.
+ * All but clip compute in double, though the elements are floats. The final rounding to float is
+ * the only visible one: overflow and underflow of float, inexact squares, and tails much smaller
+ * than 1 need no special handling.
  *
- * The polynomials and rational functions were fitted for this file by the algorithm of Remez in 50
- * digits (mpmath), to the smallest relative error on their interval, which stands beside each; the
- * coefficients are rounded to double. */
+ * The polynomials and rational functions minimize the relative error on their interval, computed
+ * by the Remez algorithm in 50 digits (mpmath) and rounded to double. The error is given with
+ * each. */
 #ifndef DIRECT_FUSED_POINTWISE_FUNCTIONS_H
 #define DIRECT_FUSED_POINTWISE_FUNCTIONS_H
 
@@ -19,11 +19,12 @@
 
 /* ---- gelu, as in ops/gelu.c ---- */
 
-/* Where gelu is 0 or x: beyond, the formulas would multiply 0 by infinity. */
+/* Beyond this, gelu is 0 or x, and the formulas would multiply 0 by infinity. */
 static const double far = 64;
 
-/* Between 0 and 15 Mills' ratio of the normal distribution by sqrt(2 pi): P(-t) = e^(-t^2 / 2)
- * R(t). Error 2^-33. All coefficients are positive, so nothing cancels, and there is no pole. */
+/* Mills' ratio of the normal distribution divided by sqrt(2 pi), for t from 0 to 15: P(-t) =
+ * e^(-t^2 / 2) R(t). Error 2^-33. All coefficients are positive, so nothing cancels, and there
+ * is no pole. */
 ALWAYS double mills_ratio(double t)
 {
     double p = 0.0008970145981414499, q = 0.002248484747765642;
@@ -41,9 +42,10 @@ ALWAYS double mills_ratio(double t)
     return p / q;
 }
 
-/* gelu's slope at -t is P(-t) - t p(t) = e^(-t^2 / 2) (R(t) - t / sqrt(2 pi)). It is 0 at t = root:
- * the second factor is (root - t) S(t), S > 0, and right near the root as well. Between 0 and 20
- * the error of S is 2^-32; `rest` is what the root has beyond a double. */
+/* gelu's slope at -t is P(-t) - t p(t) = e^(-t^2 / 2) (R(t) - t / sqrt(2 pi)). It is 0 at t =
+ * root: the second factor is (root - t) S(t), S > 0, which is accurate near the root as well.
+ * For t from 0 to 20 the error of S is 2^-32; `rest` is the root's remainder beyond double
+ * precision. */
 ALWAYS double slope_ratio(double t)
 {
     const double root = 0.7517915246935645, rest = -1.4956759177009883e-17;
@@ -61,14 +63,14 @@ ALWAYS double slope_ratio(double t)
     return (root - t + rest) * p / q;
 }
 
-/* |x|, but where nothing changes in a float any more; e^(-t^2 / 2) is not 0 there. */
+/* Returns |x|, clamped where float results no longer change; e^(-t^2 / 2) is not 0 there. */
 ALWAYS double clamped_abs(double x)
 {
     const double t = fabs(x);
     return t > 37.5 ? 37.5 : t;
 }
 
-/* x P(x). P(x) is 1 - P(-x) where x > 0. */
+/* x P(x), with P(x) = 1 - P(-x) where x > 0. */
 ALWAYS double gelu_erf(double x)
 {
     const double t = clamped_abs(x), tail = exp_in_limits(-0.5 * t * t) * mills_ratio(t);
@@ -76,7 +78,7 @@ ALWAYS double gelu_erf(double x)
     return x < -far ? 0 : y;
 }
 
-/* Beyond 38.6 P and p are 0 in double, and their sum is 0: not -0, which this would be there. */
+/* P + x p. Beyond 38.6 P and p are 0 in double; the sum must be 0 there, not -0. */
 ALWAYS double gelu_erf_slope(double x)
 {
     const double t = clamped_abs(x), tail = exp_in_limits(-0.5 * t * t) * slope_ratio(t);
@@ -86,7 +88,7 @@ ALWAYS double gelu_erf_slope(double x)
 
 ALWAYS double gelu_erf_grad(double dy, double x) { return dy * gelu_erf_slope(x); }
 
-/* Of u = k (x + a x^3). */
+/* Constants of u = k (x + a x^3). */
 static const double gelu_k = 0.7978845608028654, gelu_a = 0.044715;
 
 /* (1 + tanh(u)) / 2 = 1 / (1 + e^(-2 u)) */
@@ -96,8 +98,8 @@ ALWAYS double gelu_tanh(double x)
     return x < -far ? 0 : y;
 }
 
-/* P + 2 x P (1 - P) u', u' = k (1 + 3 a x^2); 1 - P is e^(-2 u) P. The sum is 0 somewhere, and
- * right near there as well. Before -2 u is out of its limits, the slope is 0 or 1. */
+/* P + 2 x P (1 - P) u', u' = k (1 + 3 a x^2); 1 - P is e^(-2 u) P. The sum has a root and is
+ * accurate near it as well. The slope is 0 or 1 before -2 u leaves the limits of exp. */
 ALWAYS double gelu_tanh_slope(double x)
 {
     const double square = x * x, u = gelu_k * (x + gelu_a * square * x);
@@ -111,9 +113,9 @@ ALWAYS double gelu_tanh_slope(double x)
 
 ALWAYS double gelu_tanh_grad(double dy, double x) { return dy * gelu_tanh_slope(x); }
 
-/* ---- the others; a NaN stays ---- */
+/* ---- the others; NaN stays NaN ---- */
 
-/* min(max(x, min), max) by the constants that prologue.c makes of the bounds. */
+/* min(max(x, min), max), by the constants that prologue.c derives from the bounds. */
 ALWAYS float clip(float x, const float k[])
 {
     const float raised = x < k[0] ? k[1] : x;

@@ -1,4 +1,4 @@
-/* fused_pointwise.c - how a fused pointwise group's pass is laid out. The idea is in
+/* fused_pointwise.c - plans the pass of a fused pointwise group. The design is in
  * fused_pointwise.h. */
 #include "backends/direct/arith.h"
 #include "fused_pointwise.h"
@@ -14,7 +14,7 @@ static int add_value(fused_group *p, fused_value v)
     return p->n_value++;
 }
 
-/* A full value that enters: read where it lies, or loaded into a buffer. */
+/* Returns the value for a full operand from outside: read in place, or loaded into a buffer. */
 static int operand_value(fused_group *p, const adj_group *g, const adj_node *x)
 {
     int in = adj_group_in(g, x);
@@ -53,7 +53,8 @@ static int result_value(fused_group *p, const adj_group *g, const adj_node *n)
     return add_value(p, v);
 }
 
-/* The node added last is a sum of products: they have a loop of their own, then comes their sum. */
+/* Splits the node added last, a sum of products, into a loop for the products and one for their
+ * sum. */
 static int split_sum(fused_group *p)
 {
     fused_node *terms = &p->node[p->n_node - 1], *sum = &p->node[p->n_node];
@@ -105,8 +106,9 @@ static int add_node(fused_group *p, const adj_group *g, const adj_node *n, adj_s
     return (kind->is_sum || d->y >= 0) && p->n_tiled <= FUSED_TILED;
 }
 
-/* Rows are multiples of the channels and, unless that makes them long, of some vectors. The shorter
- * they are, the fewer registers their columns take, and the straighter the way through memory. */
+/* Sets the row length: a multiple of the channels and, unless that makes rows long, of some
+ * vectors. Shorter rows need fewer registers for their columns and access memory more
+ * sequentially. */
 static void set_rows(fused_group *p)
 {
     int64_t unit = lcm(p->channels, ROW_KERNEL_WIDTH);
@@ -137,8 +139,8 @@ static size_t set_scratch(fused_group *p)
     return bytes;
 }
 
-/* The operands that a node's result may be written over: no later node reads them. Node by node,
- * one that is loaded to the chunk is read before; a row kernel reads where it is. */
+/* Returns the operands that a node's result may overwrite: no later node reads them. Loops node
+ * by node read operands loaded to the chunk before; a row kernel reads in place. */
 static uint32_t may_be_overwritten(const fused_group *p, const adj_group *g, int producer)
 {
     const fused_value *y = &p->value[p->node[producer].y];
@@ -157,7 +159,7 @@ static uint32_t may_be_overwritten(const fused_group *p, const adj_group *g, int
     return operands;
 }
 
-/* The first full results. */
+/* Sets aliases for the first full results. */
 static void set_aliases(const fused_group *p, const adj_group *g, adj_prep *prep)
 {
     int found = 0;
@@ -167,7 +169,8 @@ static void set_aliases(const fused_group *p, const adj_group *g, adj_prep *prep
                 (adj_alias){p->value[p->node[i].y].out, may_be_overwritten(p, g, i)};
 }
 
-/* Sums have as many segments whatever the threads, each of several chunks if there are many. */
+/* Sets the segments of sums: their number does not depend on the threads, and each has several
+ * chunks if there are many. */
 static void set_segments(fused_group *p, int threads)
 {
     int64_t chunks = divide_up(p->n, p->chunk);

@@ -1,20 +1,20 @@
-/* fused_pointwise.h - fused pointwise groups: connected elementwise nodes of one shape, with what
- * they need per channel and the per-channel sums of their values, in one pass over memory.
+/* fused_pointwise.h - fused pointwise groups: connected elementwise nodes of one shape, with
+ * per-channel operands and per-channel sums of their values, in one pass over memory.
  *
- * The pass goes chunk by chunk; within a chunk each node is one vector loop - prelu_grad_slope two:
- * its terms, then their sum -, and values that stay inside live in buffers of a chunk's size, in
- * the first cache. A tensor [..., c] is seen as rows of `row` elements, a multiple of c: a vector
- * [c] is tiled to a row once, so that loops know nothing of channels, and a sum per channel is a
- * sum per column, folded modulo c at the end. What does know channels, and what is most frequent,
- * is a row kernel's (row_kernel.h).
+ * The pass goes chunk by chunk. Within a chunk each node is one vector loop (prelu_grad_slope is
+ * two: its terms, then their sum), and inner values are buffers of a chunk's size, in the first
+ * cache. A tensor [..., c] is treated as rows of `row` elements, a multiple of c. A vector [c]
+ * is tiled to a row once, so that loops need not know the channels, and a sum per channel is a
+ * sum per column, folded modulo c at the end. Loops that do know the channels, and the most
+ * frequent groups, are row kernels (row_kernel.h).
  *
- * Values are floats from loop to loop, and arithmetic is in float as well, except for the curved
- * activations, hard_sigmoid, hard_swish, and gradients, of which functions.h computes an element in
- * double, to be rounded once. f32, bf16 and f16 differ only in how chunks are loaded and stored.
- * Each result is rounded to its node's type, also where it stays inside: a group gives the bits of
- * its nodes one by one, whichever nodes it has. Sums have two levels, float for some rows and
- * double above, in a fixed number of segments that are added in order: results do not depend on the
- * number of threads. Terms that overflow a float sum are added in double (rows.c). */
+ * Values and arithmetic are float, except for curved activations, hard_sigmoid, hard_swish, and
+ * gradients, which functions.h computes in double and rounds once. f32, bf16 and f16 differ only
+ * in how chunks are loaded and stored. Each result, inner ones included, is rounded to its
+ * node's type: a group gives the same bits as its nodes one by one, whichever nodes it has. Sums
+ * have two levels, float for some rows and double above, in a fixed number of segments that are
+ * added in order: results do not depend on the number of threads. Terms that overflow a float
+ * sum are added in double (rows.c). */
 #ifndef DIRECT_FUSED_POINTWISE_H
 #define DIRECT_FUSED_POINTWISE_H
 
@@ -22,16 +22,16 @@
 
 enum {
     FUSED_NODES = 16,
-    FUSED_LOOPS = 2 * FUSED_NODES, /* at most: one for each node, or two */
+    FUSED_LOOPS = 2 * FUSED_NODES, /* most loops: one for each node, or two */
     FUSED_VALUES = 48,             /* registers: operands, results, tiled vectors */
     FUSED_TILED = 24,              /* vectors repeated to a row */
-    FUSED_CHUNK = 2048,            /* elements, about */
+    FUSED_CHUNK = 2048,            /* approximate elements of a chunk */
     FUSED_CHANNELS = 4096,
     FUSED_SEGMENTS = 64,
     FUSED_CONSTANTS = 5,
-    FUSED_OPERANDS = 3, /* of a node, values */
+    FUSED_OPERANDS = 3, /* operands of a node, as values */
     ROW_KERNEL_OPERANDS = 5,
-    ROW_KERNEL_WIDTH = 64 /* columns */
+    ROW_KERNEL_WIDTH = 64 /* columns of a row kernel */
 };
 
 typedef enum {
@@ -59,7 +59,7 @@ typedef enum {
     FUSED_LEAKY_RELU_GRAD,
     FUSED_SIGMOID_GRAD,
     FUSED_TANH_GRAD,
-    FUSED_CLIP_GRAD, /* from k0 to k2 */
+    FUSED_CLIP_GRAD, /* k: bounds k0 and k2 */
     FUSED_HARD_SIGMOID_GRAD,
     FUSED_HARD_SWISH_GRAD,
     FUSED_ELU_GRAD,
@@ -67,7 +67,7 @@ typedef enum {
     FUSED_GELU_TANH_GRAD,
     FUSED_PRELU,
     FUSED_PRELU_GRAD,
-    FUSED_PRELU_TERM, /* of prelu_grad_slope, whose sum is FUSED_SUM's */
+    FUSED_PRELU_TERM, /* terms of prelu_grad_slope, summed by FUSED_SUM */
     FUSED_NORM,       /* (x - p0) p1 + p2 */
     FUSED_NORM_GRAD,  /* p1 (dy - p3 - (x - p0) p2) */
     FUSED_SELECT,     /* k0 is 1 or 0 */
@@ -82,15 +82,15 @@ typedef enum {
 
 typedef enum { AT_IN, AT_OUT, AT_CHUNK, AT_TILED } fused_place;
 
-typedef struct { /* a value in rows: where a chunk of it is found */
+typedef struct { /* a value in rows: the place of its chunk */
     fused_place at;
-    int where;       /* among group->in, group->out, the chunk buffers, the tiled vectors */
-    int in, out;     /* loaded from, stored to: among group->in, group->out; -1: not */
-    adj_dtype dtype; /* as loaded or stored */
-    int is_read;     /* by a node of the group that comes after the one that makes it */
+    int where;       /* index in group->in, group->out, the chunk buffers, or the tiled vectors */
+    int in, out;     /* indices in group->in and group->out of loads and stores; -1 if none */
+    adj_dtype dtype; /* dtype of loads or stores */
+    int is_read;     /* read by a node of the group after the one that computes it */
 } fused_value;
 
-/* The nodes that have constants or sums in a row kernel. */
+/* The nodes with constants or sums in a row kernel. */
 typedef enum {
     ROLE_NONE,
     ROLE_NORM,
@@ -101,42 +101,42 @@ typedef enum {
     ROW_KERNEL_ROLES
 } row_kernel_role;
 
-/* bits: those of one of pattern.c's patterns. */
+/* bits: those of a pattern of pattern.c. */
 struct row_kernel_args;
 typedef void row_kernel(const struct row_kernel_args *s, int bits);
 
-/* What one loop computes (row_kernel.h), and where its operands are. */
+/* One loop's computation (row_kernel.h) and its operands. */
 typedef struct {
-    int bits; /* 0: there is none */
+    int bits; /* 0 if there is none */
     int is_half;
-    int x[ROW_KERNEL_OPERANDS], y; /* values; -1: none */
-    int node[ROW_KERNEL_ROLES];    /* of the group */
+    int x[ROW_KERNEL_OPERANDS], y; /* values; -1 if none */
+    int node[ROW_KERNEL_ROLES];    /* nodes of the group */
 } row_kernel_plan;
 
 typedef struct {
     fused_code code;
     const adj_node *node;
-    int n_x, x[FUSED_OPERANDS]; /* values */
+    int n_x, x[FUSED_OPERANDS]; /* operands, as values */
     int y;                      /* value; -1 for sums */
-    int tiled, n_tiled;         /* its own: the first, and how many */
-    int sum;                    /* number among the sums; -1: none */
-    row_kernel_plan row_kernel; /* the node by itself, over floats */
+    int tiled, n_tiled;         /* its tiled vectors: the first, and how many */
+    int sum;                    /* index among the sums; -1 if none */
+    row_kernel_plan row_kernel; /* the node alone, over floats */
 } fused_node;
 
 typedef struct fused_group {
     direct_work work; /* a job: one segment of the pass */
     int64_t n;        /* elements */
-    int64_t channels; /* 1: no node asks for them */
+    int64_t channels; /* 1 if no node needs them */
     int64_t row, chunk;
-    int64_t sum_width; /* columns of a sum: a part of a row that has each channel equally often */
-    int n_node;        /* how many loops there are in node[] */
+    int64_t sum_width; /* columns of a sum, a divisor of row: each channel equally often */
+    int n_node;        /* loops in node[] */
     int n_value, n_buffer, n_tiled, n_sum;
-    /* Loops, in order. A node of the graph is one of them, or two with the same .node: one for the
-     * terms of its sum (FUSED_PRELU_TERM), which has .y, and behind it one for the sum. */
+    /* Loops, in order. A node of the graph is one of them, or two with the same .node: the terms
+     * of its sum (FUSED_PRELU_TERM), with .y, followed by the sum. */
     fused_node node[FUSED_LOOPS];
     fused_value value[FUSED_VALUES];
-    row_kernel_plan row_kernel; /* of all nodes */
-    row_kernel *half_kernel;    /* NULL: that of the pass's instruction set */
+    row_kernel_plan row_kernel; /* of all nodes together */
+    row_kernel *half_kernel;    /* NULL for that of the pass's instruction set */
     /* offsets in the scratch */
     size_t buffers, buffers_each; /* per thread */
     size_t tiled;                 /* float[n_tiled][row] */
@@ -146,7 +146,7 @@ typedef struct fused_group {
     size_t partials, partials_each; /* per segment and sum: double[3][channels] */
 } fused_group;
 
-/* Tiled vector number i: a row. */
+/* Returns tiled vector number i: a row. */
 static inline float *fused_tiled(const fused_group *p, const adj_call *c, int i)
 {
     return (float *)direct_scratch(c, p->tiled) + i * p->row;
@@ -157,7 +157,7 @@ static inline float *fused_constants(const fused_group *p, const adj_call *c, co
     return (float *)direct_scratch(c, p->constants) + (d - p->node) * FUSED_CONSTANTS;
 }
 
-/* A segment's part of d's sums. */
+/* Returns a segment's partial sums of d. */
 static inline double *fused_partial(const fused_group *p, const adj_call *c, int segment,
                                     const fused_node *d)
 {
@@ -165,26 +165,26 @@ static inline double *fused_partial(const fused_group *p, const adj_call *c, int
                           p->partials + p->partials_each * (size_t)(segment * p->n_sum + d->sum));
 }
 
-/* What a node is in a group. */
+/* A kind of node in a group. */
 typedef struct {
     const adj_op *op;
     fused_code code;
-    const char *roles; /* of its operands: f full, b full or broadcast, p known before the pass */
-    int tiled;         /* of its own, made from the p operands */
+    const char *roles; /* of its operands: f full, b full or broadcast, p needed before the pass */
+    int tiled;         /* tiled vectors of its own, computed from the p operands */
     int is_sum;
 } fused_kind;
 
 /* ---- kind.c ---- */
 
-/* NULL: op is never part of a group. */
+/* Returns the kind of op, or NULL if it is never part of a group. */
 const fused_kind *fused_kind_of(const adj_op *op);
-/* The kind's, which is n's, or that of the form which n's attributes name. */
+/* Returns the kind's code, or that of the variant that n's attributes select. */
 fused_code fused_code_of(const fused_kind *kind, const adj_node *n);
-/* The operand that gives the group its shape. */
+/* Returns the shape of the operand that gives the group its shape. */
 adj_shape fused_shape(const adj_node *n);
-/* Can n be part of a group of that shape? */
+/* True if n can be part of a group of that shape. */
 int fused_takes(const adj_node *n, adj_shape shape);
-/* Does it ask for the number of channels, or may rows be cut anywhere? */
+/* True if n needs the number of channels; otherwise rows may be cut anywhere. */
 int fused_needs_channels(const adj_node *n);
 
 /* ---- match.c ---- */
@@ -192,18 +192,18 @@ int fused_needs_channels(const adj_node *n);
 /* adj_kernel.match */
 int fused_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
 
-/* ---- prologue.c: what is done once, before and after the pass ---- */
+/* ---- prologue.c: work before and after the pass ---- */
 
 void fused_prologue(const adj_call *c);
 void fused_epilogue(const adj_call *c);
 
 /* ---- run.c (and loops.c), per instruction set: the pass ---- */
 
-/* Floats of a sum's column: two sums, what is subtracted first, and two copies of the sums. */
+/* Floats of a sum's column: two sums, the shift subtracted first, and two copies of the sums. */
 enum { FUSED_ACCUMULATORS = 7 };
 extern const direct_code direct_fused_pointwise_base, direct_fused_pointwise_avx2,
     direct_fused_pointwise_avx512;
-/* The elements of a segment: begin .. end. */
+/* Sets the elements of a segment: begin .. end. */
 void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end);
 
 #endif

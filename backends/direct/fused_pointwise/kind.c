@@ -1,4 +1,4 @@
-/* kind.c - which nodes can be part of a fused group, and what they need. */
+/* kind.c - the nodes that can be part of a fused group, and their requirements. */
 #include "fused_pointwise.h"
 
 static const fused_kind kinds[] = {
@@ -74,20 +74,21 @@ adj_shape fused_shape(const adj_node *n)
 
 static int64_t last_dim(adj_shape s) { return s.rank > 0 ? s.dim[s.rank - 1] : 1; }
 
-/* A scalar, or a vector along the last axis. */
+/* True for a scalar or a vector along the last axis. */
 static int repeats_along_rows(adj_shape s, adj_shape full)
 {
     int64_t n = adj_shape_elems(s);
     return n == 1 || (n == last_dim(full) && n == last_dim(s));
 }
 
-/* A sum over everything, whatever its channels. */
+/* True for a sum over all elements, regardless of channels. */
 static int is_one_sum(const adj_node *n)
 {
     return n->op == &adj_op_prelu_grad_slope && ((const adj_prelu_attrs *)n->attrs)->slopes == 1;
 }
 
-/* Ops that know channels keep them last only in NHWC. One slope for all knows none. */
+/* True if n's channels are its last axis (NHWC), or if it has no channels, as with one slope for
+ * all. */
 static int channels_last(const adj_node *n)
 {
     if (n->op == &adj_op_prelu || n->op == &adj_op_prelu_grad)
@@ -114,7 +115,7 @@ int fused_needs_channels(const adj_node *n)
     const fused_kind *kind = fused_kind_of(n->op);
     if (kind == NULL)
         return 0;
-    if (is_one_sum(n)) /* so that its sums have the same order as in any group */
+    if (is_one_sum(n)) /* so that its sums have the same order in any group */
         return last_dim(n->in[0]->type.shape) <= FUSED_CHANNELS;
     if (kind->is_sum || kind->tiled > 0)
         return 1;

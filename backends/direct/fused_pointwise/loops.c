@@ -1,13 +1,13 @@
-/* loops.c - the loops of loops.h: one, inlined for each code; compiled once per instruction set,
- * and with -fno-trapping-math, or gcc would keep a product or quotient that is not always chosen
- * behind a branch, and the loop would not be vectorized. */
+/* loops.c - the loops of loops.h: one function, inlined for each code; compiled once per
+ * instruction set, with -fno-trapping-math. Without it, gcc keeps conditional products and
+ * quotients behind a branch and does not vectorize the loop. */
 #include <math.h>
 #include <string.h>
 
 #include "functions.h"
 #include "loops.h"
 
-/* The first two constants: of elu they are one double. */
+/* Returns the first two constants as one double: elu's. */
 ALWAYS double as_double(const float k[])
 {
     double v;
@@ -15,12 +15,13 @@ ALWAYS double as_double(const float k[])
     return v;
 }
 
-/* An element of the result. All operands are read before a choice, or it would not vectorize.
- * An activation or gradient that would round more than once is computed in double and, where it is
- * arithmetic alone, in the order of the naive kernel. Optimizers' steps are in float. */
+/* Computes an element of the result. All operands are read before a select, or the loop would
+ * not vectorize. Activations and gradients that would round more than once are computed in
+ * double; those with arithmetic only follow the order of the naive kernel. Optimizers' steps are
+ * in float. */
 ALWAYS float value_of(const fused_code code, float a, float b, float c, const float k[])
 {
-    const float positive = a <= 0 ? 0 : a; /* a NaN stays */
+    const float positive = a <= 0 ? 0 : a; /* NaN stays NaN */
     const double a64 = (double)a, b64 = (double)b;
     switch (code) {
     /* a is x */
@@ -56,7 +57,7 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_ELU_GRAD: return (float)elu_grad(a64, b64, as_double(k));
     case FUSED_GELU_ERF_GRAD: return (float)gelu_erf_grad(a64, b64);
     case FUSED_GELU_TANH_GRAD: return (float)gelu_tanh_grad(a64, b64);
-    /* each as said beside it */
+    /* operands as given at the end of each line */
     case FUSED_PRELU: return a > 0 ? a : b * a;            /* x, slope */
     case FUSED_PRELU_GRAD: return b > 0 ? a : c * a;       /* dy, x, slope */
     case FUSED_PRELU_TERM: return b > 0 ? 0 : a * b;       /* dy, x */

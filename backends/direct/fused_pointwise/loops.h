@@ -1,4 +1,4 @@
-/* loops.h - the loops of a fused group's nodes that know no channels. */
+/* loops.h - the loops of a fused group's nodes that are independent of channels. */
 #ifndef DIRECT_FUSED_POINTWISE_LOOPS_H
 #define DIRECT_FUSED_POINTWISE_LOOPS_H
 
@@ -8,11 +8,11 @@
 typedef struct {
     ptrdiff_t n;
     float *y;
-    const float *x[FUSED_OPERANDS]; /* may be y; those that the node has not: any of the others */
+    const float *x[FUSED_OPERANDS]; /* may be y; unused entries alias a used one */
     const float *k;                 /* the node's FUSED_CONSTANTS */
 } fused_loop_args;
 
-/* y[i] from x[..][i] */
+/* Computes y[i] from x[..][i]. */
 void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a);
 
 #endif

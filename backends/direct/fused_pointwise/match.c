@@ -1,4 +1,4 @@
-/* match.c - which nodes a fused pointwise group has. */
+/* match.c - selects the nodes of a fused pointwise group. */
 #include <string.h>
 
 #include "fused_pointwise.h"
@@ -7,8 +7,8 @@ enum { RECOMPUTED = 2, WITH_SUMS = 5 }; /* nodes: a batch norm and its relu; wit
 
 static int is_sum(const adj_node *n) { return fused_kind_of(n->op)->is_sum; }
 
-/* An operand of u that the group computes, but not for u: a sum is known only after the pass, and
- * what has to be known before it cannot come from the group at all. */
+/* Returns an operand of u that the group computes but cannot pass to u, or NULL. A sum is
+ * complete only after the pass, and operands needed before the pass cannot come from the group. */
 static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const group[])
 {
     for (int i = 0; i < u->n_in; i++) {
@@ -20,8 +20,9 @@ static const adj_node *forbidden(const adj_node *u, int n, const adj_node *const
     return NULL;
 }
 
-/* An operand of u that keeps it from joining the group, or the first that the group lacks; NULL:
- * all are there. What is older than the root comes from outside: it cannot depend on the group. */
+/* Returns an operand of u that prevents it from joining the group, or the first operand that the
+ * group lacks; NULL if all are present. Nodes older than the root come from outside: they cannot
+ * depend on the group. */
 static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
                                const adj_node *const group[])
 {
@@ -33,9 +34,8 @@ static const adj_node *missing(const adj_node *u, const adj_node *root, int n,
     return x;
 }
 
-/* Returns a user of the group's values that may join it, or an operand that such a user lacks; NULL
- * if there is none. Skips a user whose missing chain of operands is longer than the group's room.
- */
+/* Returns a user of the group's values that may join it, or an operand that such a user lacks;
+ * NULL if there is none. Skips a user whose chain of missing operands exceeds the group's room. */
 static const adj_node *next_member(const adj_node *root, const adj_uses *uses, int n,
                                    const adj_node *const group[])
 {
@@ -56,7 +56,7 @@ static const adj_node *next_member(const adj_node *root, const adj_uses *uses, i
     return NULL;
 }
 
-/* Are both the same op of the same operands, one being a copy for a gradient? */
+/* True if one is a copy of the other for a gradient: the same op on the same operands. */
 static int is_copy_of(const adj_node *copy, const adj_node *n)
 {
     int same = copy->op == n->op && memcmp(copy->attrs, n->attrs, adj_attr_size(n->op)) == 0;
@@ -65,8 +65,8 @@ static int is_copy_of(const adj_node *copy, const adj_node *n)
     return same;
 }
 
-/* The sums over what z masks, if z is a copy of the batch norm for that alone, and the gradient
- * that it masks is older than the batch norm; NULL: it is none such. */
+/* Returns the sums over the values that z masks, if z is a copy of the batch norm for that mask
+ * alone, and the masked gradient is older than the batch norm. NULL otherwise. */
 static const adj_node *masked_sums(const adj_node *z, const adj_node *norm, const adj_uses *uses)
 {
     if (z == norm || z->clone == 0 || !is_copy_of(z, norm))
@@ -81,10 +81,11 @@ static const adj_node *masked_sums(const adj_node *z, const adj_node *norm, cons
     return is_by_norm && sums->in[2] == mask ? sums : NULL;
 }
 
-/* A batch norm and its relu that are recomputed for one gradient (graph/passes/recompute.c), of
- * which another gradient's sums need only the mask (ops/rules/batch_norm_mask.c): both read the
- * same x, in one pass. Adds that mask's nodes and the sums to the group of two; returns its size.
- * Autodiff numbers them behind the relu: none of them has been in a group before. */
+/* Handles a batch norm and its relu that are recomputed for one gradient
+ * (graph/passes/recompute.c), and of which another gradient's sums need only the mask
+ * (ops/rules/batch_norm_mask.c): both read the same x, in one pass. Adds that mask's nodes and
+ * the sums to the group of two; returns its size. Autodiff numbers them after the relu, so none
+ * of them is in a group yet. */
 static int add_masked_sums(const adj_uses *uses, int max, const adj_node **group)
 {
     const adj_uses *u = &uses[group[0]->in[0]->id];

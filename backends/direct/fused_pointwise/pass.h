@@ -1,15 +1,15 @@
-/* pass.h - the pass of a fused group over memory (run.c), as its row kernels (rows.c) see it. */
+/* pass.h - the pass of a fused group over memory (run.c), as used by its row kernels (rows.c). */
 #ifndef DIRECT_FUSED_POINTWISE_PASS_H
 #define DIRECT_FUSED_POINTWISE_PASS_H
 
 #include "backends/direct/isa.h"
 #include "fused_pointwise.h"
 
-typedef struct { /* the elements being computed */
+typedef struct { /* the chunk being computed */
     const fused_group *p;
     const adj_call *c;
-    char *buffers, *columns; /* this thread's */
-    int64_t first, end;      /* end: the segment's */
+    char *buffers, *columns; /* buffers of this thread */
+    int64_t first, end;      /* end: of the segment */
     ptrdiff_t n;
 } pass;
 
@@ -28,10 +28,10 @@ static inline const float *read_from(const pass *s, const fused_value *v)
     }
 }
 
-typedef struct { /* a sum's columns: in double, and in float since the last flush */
+typedef struct { /* a sum's columns: totals in double, and sums in float since the last flush */
     double *total[2];
-    float *sum[3];               /* the last: what is subtracted before squaring */
-    float *before[2], *after[2]; /* copies of sum, for sums that float does not hold (rows.c) */
+    float *sum[3];               /* the last one: the shift subtracted before squaring */
+    float *before[2], *after[2]; /* copies of sum, for sums that overflow float (rows.c) */
 } columns;
 
 static inline columns columns_of(const pass *s, const fused_node *d)
@@ -45,7 +45,7 @@ static inline columns columns_of(const pass *s, const fused_node *d)
                      .after = {sum + 5 * n, sum + 6 * n}};
 }
 
-/* Runs the plan's row kernel over the chunk: its whole rows, then what is left of a row. */
+/* Runs the plan's row kernel over the chunk: its whole rows, then the rest of a row. */
 void DIRECT(fused_run_rows)(const pass *s, const row_kernel_plan *plan);
 
 #endif

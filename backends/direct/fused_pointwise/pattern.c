@@ -1,47 +1,47 @@
-/* pattern.c - which fused groups, and which nodes of the others, have a row kernel (row_kernel.h):
- * a table of patterns. */
+/* pattern.c - a table of patterns: the fused groups, and single nodes of other groups, that have
+ * a row kernel (row_kernel.h). */
 #include <string.h>
 
 #include "row_kernel.h"
 
-/* A node of a pattern: what it is in the row kernel, and what it takes: the kernel's x[0] to x[4],
- * or what has been computed before it, which is x[0] for the first node. */
+/* A node of a pattern: its function in the row kernel, and its operands: the kernel's x[0] to
+ * x[4], or the preceding result (SO_FAR), which is x[0] for the first node. */
 enum { SO_FAR = -1 };
 
 typedef struct {
     fused_code code;
     int bits;
     row_kernel_role role;
-    int x[2]; /* an addition takes them either way round */
+    int x[2]; /* an addition accepts either order */
 } element;
 
-/* By the letter that stands for it in a pattern. */
+/* Indexed by the letter that denotes it in a pattern. */
 static const element elements[] = {
-    /* batch_norm; one that only decides on the mask behind it */
+    /* batch_norm; batch_norm used only for the mask that follows */
     ['N'] = {FUSED_NORM, ROW_NORM, ROLE_NORM, {SO_FAR}},
     ['n'] = {FUSED_NORM, 0, ROLE_NORM, {SO_FAR}},
-    /* relu of n, which is written; what follows begins anew */
+    /* relu of n, which is written; the next element starts a new chain */
     ['r'] = {FUSED_RELU, ROW_NORM_OUT, ROLE_NONE, {SO_FAR}},
     /* relu_grad by n */
     ['m'] = {FUSED_RELU_GRAD, ROW_NORM_MASK, ROLE_NONE, {1, SO_FAR}},
-    /* batch_norm_grad: behind n and m, by the same norm; alone */
+    /* batch_norm_grad: after n and m, by the same norm; alone */
     ['g'] = {FUSED_NORM_GRAD, ROW_GRAD, ROLE_GRAD, {0, SO_FAR}},
     ['G'] = {FUSED_NORM_GRAD, ROW_GRAD, ROLE_GRAD, {0, 1}},
     /* add, relu, relu_grad */
     ['A'] = {FUSED_ADD, ROW_ADD, ROLE_NONE, {SO_FAR, 1}},
     ['R'] = {FUSED_RELU, ROW_RELU, ROLE_NONE, {SO_FAR}},
     ['M'] = {FUSED_RELU_GRAD, ROW_MASK, ROLE_NONE, {SO_FAR, 2}},
-    /* a cast of bf16 to f32, which sums are in anyway */
+    /* a cast of bf16 to f32, the type of sums anyway */
     ['C'] = {FUSED_COPY, 0, ROLE_NONE, {SO_FAR}},
     /* sums: bias_add_grad, batch_norm_grad_sums (P, and Q with another x), batch_norm_stats */
     ['S'] = {FUSED_SUM, ROW_SUM, ROLE_SUM, {SO_FAR}},
     ['P'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {3, SO_FAR}},
-    ['p'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {0, SO_FAR}}, /* behind m, of n's x */
+    ['p'] = {FUSED_NORM_SUMS, ROW_NORM_SUMS, ROLE_SUMS, {0, SO_FAR}}, /* after m, with n's x */
     ['Q'] = {FUSED_NORM_SUMS, ROW_MORE_NORM_SUMS, ROLE_MORE_SUMS, {4, SO_FAR}},
     ['V'] = {FUSED_STATS, ROW_STATS, ROLE_SUMS, {SO_FAR}},
 };
 
-/* Each has a loop in row_kernel.c, to which C adds nothing. */
+/* Each has a loop in row_kernel.c; C adds no code. */
 static const char *const patterns[] = {
     "N",   "NR",   "NA",  "NAR",   "G",   "GS",   "GCS",   "M", "MS", "MCS", "MP", "MPQ", "AM",
     "AMP", "AMPQ", "nmp", "nrnmp", "nmg", "nmgS", "nmgCS", "P", "S",  "CS",  "R",  "AR",  "V"};
@@ -49,10 +49,10 @@ static const char *const patterns[] = {
 typedef struct {
     const fused_group *p;
     int first, n_node; /* of p's nodes */
-    int in_memory;     /* operands and the result lie there, not in buffers */
-    int so_far;        /* value; -1: none yet */
-    int widened;       /* so_far, or the operand, cast to f32; -1: no value */
-    adj_dtype dtype;   /* of all operands */
+    int in_memory;     /* operands and result are in memory, not in buffers */
+    int so_far;        /* value; -1 if none yet */
+    int widened;       /* so_far, or the operand, cast to f32; -1 if no value */
+    adj_dtype dtype;   /* dtype of all operands */
     row_kernel_plan plan;
 } matching;
 
@@ -65,13 +65,13 @@ static int is_operand(matching *m, int slot, int value)
     x[slot] = value;
     if (!m->in_memory)
         return 1;
-    if (m->dtype == ADJ_F64) /* none yet */
+    if (m->dtype == ADJ_F64) /* f64: not set yet */
         m->dtype = v->dtype;
     return v->in >= 0 && v->at != AT_TILED && v->dtype == m->dtype &&
            (v->dtype == ADJ_F32 || v->dtype == ADJ_BF16);
 }
 
-/* The node's operand i: what has been computed, widened or not, or one in memory. */
+/* True if the node's operand i is the preceding result, widened or not, or one in memory. */
 static int has_operand(matching *m, int slot, int value)
 {
     if (slot == SO_FAR && m->widened >= 0)
@@ -81,7 +81,7 @@ static int has_operand(matching *m, int slot, int value)
     return is_operand(m, slot == SO_FAR ? 0 : slot, value);
 }
 
-/* Takes a cast that stays inside, of operands in bf16. */
+/* Accepts an inner cast of bf16 operands. */
 static int add_widening(matching *m, const fused_node *d)
 {
     m->widened = d->y;
@@ -89,7 +89,7 @@ static int add_widening(matching *m, const fused_node *d)
            m->dtype == ADJ_BF16;
 }
 
-/* Can the value be the loop's result? */
+/* True if the value can be the loop's result. */
 static int is_result(const matching *m, int value)
 {
     const fused_value *v = &m->p->value[value];
@@ -127,8 +127,8 @@ static int is_same_norm(const adj_node *a, const adj_node *b)
            memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0;
 }
 
-/* What a loop loads once for a norm of x[0] is right for those of the pattern's nodes, too, that
- * take it as well: another norm, the gradient, the mean of sums. */
+/* True if the constants that a loop loads for a norm of x[0] also fit the pattern's other nodes
+ * that use them: another norm, the gradient, the mean of sums. */
 static int have_one_norm(const matching *m, const char *pattern)
 {
     const fused_node *node = m->p->node;
@@ -139,7 +139,7 @@ static int have_one_norm(const matching *m, const char *pattern)
            (strchr(pattern, 'p') == NULL || norm->in[1] == node[at[ROLE_SUMS]].node->in[1]);
 }
 
-/* The last value is the result; but of a mask by a norm only the sums are. */
+/* Sets the last value as the result; a mask by a norm has only sums as results. */
 static int set_result(matching *m)
 {
     if (m->so_far < 0)
@@ -178,7 +178,7 @@ static row_kernel_plan find(const fused_group *p, int first, int n_node, int in_
 void fused_find_row_kernels(fused_group *p)
 {
     p->row_kernel = find(p, 0, p->n_node, 1);
-    for (int i = 0; i < p->n_node; i++) /* those that know channels */
+    for (int i = 0; i < p->n_node; i++) /* only nodes that know channels */
         if (p->node[i].n_tiled > 0 || p->node[i].sum >= 0)
             p->node[i].row_kernel = find(p, i, 1, 0);
 }

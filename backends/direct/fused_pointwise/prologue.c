@@ -1,5 +1,6 @@
-/* prologue.c - prologue and epilogue of a fused group: what is done once, before its pass (tiled
- * vectors and constants, from small operands) and after it (segments' sums, in order, in f64). */
+/* prologue.c - prologue and epilogue of a fused group: work done once, before its pass (tiled
+ * vectors and constants, from small operands) and after it (sums of the segments, in order, in
+ * f64). */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *en
     *end = *end < p->n ? *end : p->n;
 }
 
-/* The first `channels` elements, repeated; a NaN is a plain one (see row_kernel.c). */
+/* Repeats the first `channels` elements; NaN becomes the canonical one (see row_kernel.c). */
 static void repeat(const fused_group *p, float *v)
 {
     for (int64_t i = 0; i < p->channels; i++)
@@ -23,7 +24,7 @@ static void repeat(const fused_group *p, float *v)
         v[i] = v[i - p->channels];
 }
 
-/* Operand i of node n. */
+/* Returns operand i of node n. */
 static const void *operand(const adj_call *c, const adj_node *n, int i)
 {
     return c->in[adj_group_in(c->group, n->in[i])];
@@ -34,7 +35,7 @@ static double load(const adj_call *c, const adj_node *n, int i, int64_t at)
     return adj_load(n->in[i]->type.dtype, operand(c, n, i), at);
 }
 
-/* Elements first .. first + n of operand i. */
+/* Loads elements first .. first + n of operand i. */
 static void load_all(const adj_call *c, const adj_node *n, int i, int64_t first, int64_t count,
                      float *dst)
 {
@@ -109,8 +110,9 @@ static void adam_constants(const adj_call *c, const adj_node *n, float *k)
     k[4] = (float)a->decay;
 }
 
-/* Comparing with a bound that is no float is comparing with the next float on its inner side. Where
- * min is larger than max, every x is below the one or above the other, and max is the result. */
+/* Sets the constants of clip. Comparing with a bound that no float equals is the same as
+ * comparing with the next float on its inner side. If min is larger than max, every x is beyond
+ * one of them, and max is the result. */
 static void clip_constants(const adj_clip_attrs *a, float *k)
 {
     const float min = (float)a->min, max = (float)a->max;
@@ -149,7 +151,7 @@ static void constants(const adj_call *c, const fused_node *d, float *k)
         adam_constants(c, n, k);
 }
 
-/* A broadcast operand: a scalar or a vector along the last axis. */
+/* Tiles a broadcast operand: a scalar or a vector along the last axis. */
 static void broadcast(const fused_group *p, const adj_call *c, const fused_value *v)
 {
     const adj_node *x = c->group->in[v->in];
@@ -174,8 +176,8 @@ void fused_prologue(const adj_call *c)
 
 /* ---- epilogue ---- */
 
-/* Of a segment's sums of x - shift and of its square, and the shift: its mean, and the sum of the
- * squared deviations from it, in the place of the sums. */
+/* Replaces a segment's sums of x - shift and of its square by its mean and the sum of the
+ * squared deviations from it. */
 static void set_moments(const fused_group *p, double *part, double n)
 {
     double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels, share = 1 / n;
@@ -187,8 +189,8 @@ static void set_moments(const fused_group *p, double *part, double n)
     }
 }
 
-/* Chan, Golub, LeVeque: joining the moments of two sets, of which the second has this share. An
- * infinite mean stays, unless the other is the opposite one. */
+/* Joins the moments of two sets (Chan, Golub, LeVeque); the second has this fraction of the
+ * elements. An infinite mean stays, unless the other is the opposite infinity. */
 static void join_moments(const fused_group *p, double *all, const double *part, double n,
                          double share)
 {
@@ -221,7 +223,7 @@ static void store_stats(const fused_group *p, const adj_call *c, const fused_nod
     }
 }
 
-/* The sums of all segments, in order, in the place of the first's. */
+/* Adds the sums of all segments, in order, to the first segment's. */
 static const double *total(const fused_group *p, const adj_call *c, const fused_node *d)
 {
     double *all = fused_partial(p, c, 0, d);
@@ -242,7 +244,7 @@ static void store_norm_sums(const fused_group *p, const adj_call *c, const fused
         sums[p->channels + k] = (float)all[p->channels + k];
 }
 
-/* For each channel; one slope's gradient is for all of them. */
+/* Stores a sum for each channel, or one for all if there is one slope. */
 static void store_sum(const fused_group *p, const adj_call *c, const fused_node *d, void *sum)
 {
     const double *all = total(p, c, d);

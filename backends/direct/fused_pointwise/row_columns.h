@@ -1,4 +1,4 @@
-/* row_columns.h - ROW_KERNEL_WIDTH columns of a row in registers: loaded, rounded and stored; for
+/* row_columns.h - loads, rounds and stores ROW_KERNEL_WIDTH columns of a row in registers; for
  * row_kernel.c, in f32 and bf16. */
 #ifndef DIRECT_FUSED_POINTWISE_ROW_COLUMNS_H
 #define DIRECT_FUSED_POINTWISE_ROW_COLUMNS_H
@@ -18,12 +18,12 @@ enum { WIDE = ROW_KERNEL_WIDTH / VECTOR, IS_HALF = sizeof(T) == 2 };
 static const uint32_t UPPER = 0xffff0000;
 
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
-/* Two neighboring columns as one number: of bf16, of f32. */
+/* Two adjacent columns as one number: of bf16, of f32. */
 typedef uint32_t half_pairs __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
 typedef uint64_t pairs __attribute__((vector_size(2 * VECTOR_BYTES), aligned(4), may_alias));
 
-/* ROW_KERNEL_WIDTH columns; of bf16, the lower ones of WIDE / 2 vectors of pairs at even, the upper
- * ones at odd places: so widening and rounding move nothing from lane to lane. */
+/* ROW_KERNEL_WIDTH columns. For bf16, even indices hold the lower columns of WIDE / 2 vectors of
+ * pairs, odd indices the upper ones, so that widening and rounding move no lanes. */
 typedef struct {
     vector v[WIDE];
 } columns;
@@ -68,8 +68,9 @@ ALWAYS void store_columns(float *p, columns c)
 }
 
 /* Rounds to nearest even; the bf16 bits are the upper ones. A NaN with ones in all of its lower
- * bits would become infinite or 0, and does not occur: operands have zeros there, constants are
- * plain NaNs. By address: GCC 14 for aarch64 crashes on arguments and results of these types. */
+ * bits would become infinite or 0, but does not occur: operands have zeros there, and constants
+ * are canonical NaNs. Vectors are passed by address, because GCC 14 for aarch64 crashes on
+ * arguments and results of these types. */
 ALWAYS void round_to_bf16(words *rounded, const vector *v)
 {
     words b = (words)*v;
@@ -78,7 +79,7 @@ ALWAYS void round_to_bf16(words *rounded, const vector *v)
 
 #if HAS_BF16_ROUNDING
 
-/* True if avx512_bf16's instruction would make a number 0: it flushes subnormal numbers. */
+/* True if avx512_bf16's instruction would flush a number to 0, as it does with subnormal ones. */
 ALWAYS int is_flushed(const vector *even, const vector *odd)
 {
     enum { SUBNORMAL = 0x20 };

@@ -1,17 +1,18 @@
-/* row_kernel.c - the loops of row_kernel.h: one function, inlined for each of the combinations that
- * occur; compiled once per instruction set, for f32 and bf16, which avx512_bf16 rounds to. With
- * -DSMALL_CODE there is one for all: sanitizers need a minute for each. */
+/* row_kernel.c - the loops of row_kernel.h: one function, inlined for each combination in use;
+ * compiled once per instruction set, for f32 and bf16, with avx512_bf16's rounding where
+ * available. With -DSMALL_CODE one loop serves all: sanitizer builds would take a minute for
+ * each. */
 #include <string.h>
 
 #include "backends/direct/arith.h"
 #include "row_columns.h"
 
 enum {
-    TAIL_ROWS = 16, /* at a time */
+    TAIL_ROWS = 16, /* rows processed at a time */
     SIZE = sizeof(T)
 };
 
-typedef struct { /* of some columns */
+typedef struct { /* state of some columns */
     columns k[5], mean[2], sum, first[2], second[2];
 } column_state;
 
@@ -45,12 +46,12 @@ ALWAYS void store_state(const row_kernel_args *s, ptrdiff_t i, const column_stat
         store_columns(s->sum[0] + i, h->sum);
 }
 
-/* A NaN stays. */
+/* NaN stays NaN. */
 ALWAYS void relu(vector *y, const vector *x) { *y = (vector)((words)*x & ~(words)(*x <= 0)); }
 
 typedef struct {
-    columns c;         /* what is summed, and written but with NORM_OUT */
-    columns norm;      /* NORM_OUT: what is written */
+    columns c;         /* values that are summed, and written unless NORM_OUT */
+    columns norm;      /* NORM_OUT: values written */
     columns deviation; /* NORM_MASK: x[0] - mean */
 } computed;
 
@@ -59,7 +60,7 @@ ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_sta
     computed r = {.c = load_row(s->x[0], at)};
     columns other = {{{0}}};
     const int q = bits & ROW_NORM_MASK ? 3 : 2;
-    const float zero = IS_HALF ? 0x1p-134F : 0; /* the largest that is rounded to 0 */
+    const float zero = IS_HALF ? 0x1p-134F : 0; /* the largest number that rounds to 0 */
     if (bits & (ROW_GRAD | ROW_ADD | ROW_NORM_MASK))
         other = load_row(s->x[1], at);
     for (int k = 0; k < WIDE; k++) {
@@ -74,7 +75,7 @@ ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_sta
             relu(&r.norm.v[k], &z);
         r.deviation.v[k] = x;
     }
-    if ((bits & ROW_NORM) && (bits & ROW_ADD)) /* any other node inside is exact, or rounds alike */
+    if ((bits & ROW_NORM) && (bits & ROW_ADD)) /* others are exact or rounded here */
         round_columns(&r.c);
     for (int k = 0; k < WIDE; k++) {
         if (bits & ROW_ADD)
@@ -126,7 +127,7 @@ ALWAYS void add_sums(const row_kernel_args *s, ptrdiff_t at, const computed *r, 
         add_norm_sums(h, 1, deviation(h, 1, s->x[4], at), r->c);
 }
 
-/* ROW_KERNEL_WIDTH columns, from i on, of some rows. */
+/* Processes ROW_KERNEL_WIDTH columns, from i on, of some rows. */
 ALWAYS void walk_columns(const row_kernel_args *s, ptrdiff_t i, ptrdiff_t first, ptrdiff_t end,
                          int bits)
 {
@@ -143,9 +144,9 @@ ALWAYS void walk_columns(const row_kernel_args *s, ptrdiff_t i, ptrdiff_t first,
     store_state(s, i, &h, bits);
 }
 
-/* Returns how many rows are computed before the next ROW_KERNEL_WIDTH columns: all. Rows of twice
- * as many columns would be read every other four lines of memory: a few. Half types gain nothing.
- */
+/* Returns how many rows are computed before the next ROW_KERNEL_WIDTH columns. All of them,
+ * except for f32 rows of twice as many columns: those would skip every other four lines of
+ * memory, so a few. */
 ALWAYS ptrdiff_t rows_at_once(const row_kernel_args *s)
 {
     const ptrdiff_t few = 8;
@@ -153,7 +154,7 @@ ALWAYS ptrdiff_t rows_at_once(const row_kernel_args *s)
     return is_every_other && !IS_HALF && VECTOR_BYTES == 32 ? few : s->rows;
 }
 
-/* On a copy: for all that the compiler knows, y may be where the arguments are. */
+/* Works on a copy of the arguments, since the compiler must assume that y aliases them. */
 ALWAYS void walk(const row_kernel_args *args, int bits)
 {
     const row_kernel_args s = *args;
@@ -169,7 +170,7 @@ static void run_whole(const row_kernel_args *s, int bits) { walk(s, bits); }
 
 #else
 
-/* For each of pattern.c's patterns a loop of its own. */
+/* Dispatches to the loop of each of pattern.c's patterns. */
 static void run_whole(const row_kernel_args *s, int bits)
 {
     switch (bits) {
@@ -215,14 +216,15 @@ static void run_whole(const row_kernel_args *s, int bits)
 
 /* ---- rows of any width ---- */
 
-typedef struct { /* the operands of a kernel of which only some columns count */
+typedef struct { /* copies of a kernel's operands for which only some columns are valid */
     _Alignas(ROW_KERNEL_WIDTH) char x[ROW_KERNEL_OPERANDS]
-                                     [ROW_KERNEL_WIDTH * sizeof(float)]; /* of a short row */
+                                     [ROW_KERNEL_WIDTH * sizeof(float)]; /* a short row */
     char y[sizeof(float) * TAIL_ROWS * ROW_KERNEL_WIDTH];
     float sum[ROW_KERNEL_SUMS][ROW_KERNEL_WIDTH];
 } tail_columns;
 
-/* The arguments for the last ROW_KERNEL_WIDTH columns of s, from `at`; a shorter row is copied. */
+/* Returns the arguments for the last ROW_KERNEL_WIDTH columns of s, from `at`; copies a shorter
+ * row. */
 static row_kernel_args tail_of(const row_kernel_args *s, ptrdiff_t at, tail_columns *c)
 {
     row_kernel_args t = *s;
@@ -241,8 +243,8 @@ static row_kernel_args tail_of(const row_kernel_args *s, ptrdiff_t at, tail_colu
     return t;
 }
 
-/* The last columns of rows, fewer than the kernel takes. What else it computes is not kept: y may
- * be one of the x. */
+/* Computes the last columns of rows, fewer than the kernel's width. The excess results are
+ * discarded, since y may be one of the x. */
 static void run_tail(const row_kernel_args *s, int bits)
 {
     const ptrdiff_t at = max(s->width - ROW_KERNEL_WIDTH, 0), rest = s->width % ROW_KERNEL_WIDTH;

@@ -1,9 +1,9 @@
 /* rows.c - row kernels over a chunk of a fused group's pass; compiled once per instruction set.
  *
- * A row kernel sums in float. Where a column's sum is not finite after a chunk, the chunk is summed
- * again row by row: the row at which the float sum overflows is added in double, and the float sum
- * starts anew behind it. So which elements are added in double follows from the column alone, not
- * from chunks. What is summed is still there: no result of the group is written over it. */
+ * A row kernel sums in float. If a column's sum is not finite after a chunk, the chunk is summed
+ * again row by row: the row at which the float sum overflows is added in double, and the float
+ * sum restarts after it. So the elements added in double depend on the column alone, not on
+ * chunks. The summed values still exist, since no result of the group overwrites them. */
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #include "pass.h"
 #include "row_kernel.h"
 
-/* Returns the value's elements from number `first` of the chunk on, as they lie in memory or as
- * floats; NULL if there is no value. */
+/* Returns the value's elements from `first` of the chunk on, in memory or as floats; NULL if
+ * there is no value. */
 static char *elements(const pass *s, int value, int is_half, ptrdiff_t first)
 {
     if (value < 0)
@@ -75,9 +75,9 @@ static void run_kernel(const pass *s, const row_kernel_plan *plan, ptrdiff_t fir
         kernel(&t, plan->bits);
 }
 
-/* ---- sums that float does not hold ---- */
+/* ---- sums that overflow float ---- */
 
-/* Returns a plan that only sums, for one role, what `plan` has computed. */
+/* Returns a plan that only computes one role's sums of the values that `plan` has computed. */
 static row_kernel_plan plan_of_sum(const row_kernel_plan *plan, row_kernel_role role)
 {
     const int is_masked = (plan->bits & (ROW_NORM_MASK | ROW_OUT)) == ROW_NORM_MASK;
@@ -96,7 +96,7 @@ static row_kernel_plan plan_of_sum(const row_kernel_plan *plan, row_kernel_role 
     return alone;
 }
 
-/* True if float does not hold one of the column's sums. False once the total is not finite: it
+/* True if one of the column's sums overflows float. False once the total is not finite, since it
  * stays so. */
 static int has_overflowed(const columns *c, float *const sum[2], ptrdiff_t k)
 {
@@ -106,7 +106,7 @@ static int has_overflowed(const columns *c, float *const sum[2], ptrdiff_t k)
 
 static int have_overflowed(const columns *c, ptrdiff_t n)
 {
-    if (are_finite(c->sum[0], 2 * n)) /* both, side by side */
+    if (are_finite(c->sum[0], 2 * n)) /* both sums are contiguous */
         return 0;
     ptrdiff_t k = 0;
     while (k < n && !has_overflowed(c, c->sum, k))
@@ -119,8 +119,8 @@ static void copy_sums(const pass *s, float *to, const float *from)
     memcpy(to, from, 2 * (size_t)s->p->sum_width * sizeof *to);
 }
 
-/* Returns the element at `at` of what ROW_SUM adds, whose value in float is v: a product of
- * prelu_grad_slope in double, as float may not hold it. */
+/* Returns the element at `at` of ROW_SUM's terms, whose float value is v: a product of
+ * prelu_grad_slope is computed in double, since it may overflow float. */
 static double term_in_double(const pass *s, const row_kernel_plan *plan, ptrdiff_t at, float v)
 {
     const fused_group *p = s->p;
@@ -172,7 +172,7 @@ static void mend_row(const pass *s, const row_kernel_plan *plan, ptrdiff_t first
     }
 }
 
-/* Sums the chunk anew, row by row, from the sums before it. */
+/* Sums the chunk again, row by row, starting from the sums before it. */
 static void sum_again(const pass *s, const row_kernel_plan *plan, const columns *c)
 {
     const ptrdiff_t width = s->p->sum_width;

@@ -9,11 +9,11 @@
 #include "row_kernel.h"
 
 enum {
-    FLUSH = 64, /* rows that are summed in float */
+    FLUSH = 64, /* rows summed in float before a flush */
     LINE = 64   /* bytes of a cache line */
 };
 
-/* The columns of a sum, added modulo the channels. */
+/* Adds the columns of a sum modulo the channels. */
 static void fold(const fused_group *p, const double *column, double *channel)
 {
     memset(channel, 0, (size_t)p->channels * sizeof *channel);
@@ -25,13 +25,13 @@ static void fold(const fused_group *p, const double *column, double *channel)
 static void flush(const pass *s, const fused_node *d)
 {
     columns sums = columns_of(s, d);
-    flush_sums(2 * s->p->sum_width, sums.sum[0], sums.total[0]); /* both, side by side */
+    flush_sums(2 * s->p->sum_width, sums.sum[0], sums.total[0]); /* both sums are contiguous */
 }
 
 /* ---- the shift of statistics ---- */
 
-/* A segment's first rows tell what to subtract before squaring: their own mean per channel, or 0
- * where that is not finite, so that an infinity has its place in the sum. */
+/* Sets the shift that is subtracted before squaring: the mean per channel of the segment's first
+ * rows, or 0 if that is not finite, so that an infinity reaches the sum. */
 static void set_shift(pass s, const row_kernel_plan *stats)
 {
     const fused_group *p = s.p;
@@ -96,8 +96,8 @@ static void run_node(const pass *s, const fused_node *d, int is_first)
         store_reals(y->dtype, s->n, (uint16_t *)s->c->out[y->out] + s->first, buffer(s, y->where));
 }
 
-/* Asks for a part of the next chunk, so that memory is read while this one is computed: a chunk is
- * too short for the processor to see a stream in it. */
+/* Prefetches part of the next chunk while this one is computed: a chunk is too short for
+ * hardware prefetching to detect a stream. */
 static void prefetch_ahead(const pass *s, int part)
 {
     const fused_group *p = s->p;
@@ -135,8 +135,9 @@ static void flush_all(const pass *s)
             flush(s, &s->p->node[i]);
 }
 
-/* How much is computed at once: by nodes a chunk; by a row kernel as many rows as are summed in
- * float, or as stay in the cache from one column to the next, of one column without sums all. */
+/* Returns how many elements are computed at once. Node by node: a chunk. A row kernel: as many
+ * rows as are summed in float, or as stay in the cache from one block of columns to the next;
+ * all if there is one block and no sum. */
 static int64_t elements_at_once(const fused_group *p)
 {
     const int is_one_column = p->sum_width <= ROW_KERNEL_WIDTH;
@@ -145,8 +146,8 @@ static int64_t elements_at_once(const fused_group *p)
     return p->n_sum == 0 && is_one_column ? p->n : FLUSH * p->row;
 }
 
-/* Computes a segment in chunks. Sums are flushed after FLUSH rows whatever the chunk's size, which
- * divides FLUSH: no bit follows from it. */
+/* Computes a segment in chunks. Sums are flushed after every FLUSH rows; chunk sizes divide
+ * FLUSH, so they do not affect results. */
 static void run_segment(pass *s)
 {
     const fused_group *p = s->p;

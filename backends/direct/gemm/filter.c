@@ -1,11 +1,11 @@
-/* filter.c - the filter as gemm.h's products read it. Compiled once per instruction set and type.
- */
+/* filter.c - packs the filter for gemm.h's products. Compiled once per instruction set and type. */
 #include <string.h>
 
 #include "backends/direct/padded_rows.h"
 #include "filter.h"
 
-/* Elements from `first` to `end` of a tap, w, for VECTOR outputs; rows of dst are a panel's. */
+/* Packs elements `first` to `end` of a tap, w, for VECTOR outputs; dst has the row pitch of a
+ * panel. */
 static void pack_vector(const gemm *p, const real *w, ptrdiff_t first, ptrdiff_t end,
                         ptrdiff_t output, real *dst, ptrdiff_t pitch)
 {
@@ -23,7 +23,7 @@ static void pack_vector(const gemm *p, const real *w, ptrdiff_t first, ptrdiff_t
     }
 }
 
-/* A tap, whose elements are the pass' from `element` on. */
+/* Packs a tap, whose elements begin at the pass's `element`. */
 static void pack_tap(const gemm *p, const gemm_pass *a, const real *w, ptrdiff_t element,
                      ptrdiff_t first, ptrdiff_t end, real *dst)
 {
@@ -39,8 +39,7 @@ static void pack_tap(const gemm *p, const gemm_pass *a, const real *w, ptrdiff_t
     }
 }
 
-/* Those elements of a pass' taps that are in the job's range, if they are counted from `index` on.
- */
+/* Packs the elements of a pass's taps that are in the job's range, counted from `index`. */
 static void pack_pass(const adj_call *call, const gemm_pass *a, ptrdiff_t index, ptrdiff_t first,
                       ptrdiff_t end)
 {

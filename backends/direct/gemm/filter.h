@@ -5,7 +5,7 @@
 #include "backends/direct/element.h"
 #include "gemm.h"
 
-/* gemm_code's */
+/* a member of gemm_code */
 int TYPED(gemm_prepare_filter)(const adj_call *call, ptrdiff_t job);
 
 #endif

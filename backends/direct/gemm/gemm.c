@@ -1,12 +1,12 @@
-/* gemm.c - the kernel of gemm.h: what it takes, how it runs, and where it is worth it. */
+/* gemm.c - the kernel of gemm.h: the nodes it accepts, how it runs, and where it is faster. */
 #include <omp.h>
 
 #include "packed_filter.h"
 #include "plan.h"
 
-enum { FEW_ROWS = 16 /* of a matmul */ };
+enum { FEW_ROWS = 16 /* rows of a matmul */ };
 
-/* ---- what is ours ---- */
+/* ---- accepted nodes ---- */
 
 static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
 
@@ -16,7 +16,7 @@ static int is_root(const adj_node *n)
            (n->type.dtype == ADJ_F32 || n->type.dtype == ADJ_F64);
 }
 
-/* Matrices are multiplied as they lie. */
+/* True if matrices are multiplied without transposes. */
 static int has_plain_operands(const adj_node *n)
 {
     const adj_matmul_attrs *a = n->attrs;
@@ -45,7 +45,7 @@ static adj_status run(const adj_call *c)
     share_jobs(&jobs, p->jobs, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
-        if (p->filter.jobs > 0) { /* else without the loop's barrier */
+        if (p->filter.jobs > 0) { /* otherwise skips the loop and its barrier */
 #pragma omp for schedule(static) reduction(& : is_finite)
             for (ptrdiff_t job = 0; job < p->filter.jobs; job++)
                 is_finite &= p->code->prepare_filter(c, job);
@@ -56,7 +56,7 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-/* Bytes of the filter that each run packs. */
+/* Returns the bytes of the filter that each run packs. */
 static double packed_bytes(const gemm *p)
 {
     const ptrdiff_t filter = p->filter.kh * p->filter.kw * p->src.c * p->dst.c;

@@ -1,34 +1,34 @@
-/* gemm.h - y and dx of dense convolutions, and products of matrices, by multiply-adds in f32 and
- * f64, on plain NHWC memory: an implicit product of matrices.
+/* gemm.h - y and dx of dense convolutions, and matrix products, by f32 or f64 multiply-adds, on
+ * plain NHWC memory: an implicit matrix product.
  *
- * A row of a pass' positions (backends/direct/conv_axis.h) is a sum of products, one for each row
- * of taps i that reads a row of src,
+ * A row of a pass's positions (backends/direct/conv_axis.h) is a sum of products, one for each
+ * row of taps i that reads a row of src,
  *
  *   dst[column][o] += src[row][column * stride - pad + ..] filter[i][..][o]
  *
- * where .. runs over the elements of the row's taps. In NHWC they lie side by side in src as in the
- * filter, so nothing is gathered: the left matrix is src itself, whose rows overlap. Rows of src
- * that are read beyond their ends are copied with zeros around them, once for all that reads them.
- * With dilated columns each tap is a part of its own. Where a row has too few positions to fill a
- * product's block, the windows of some rows are gathered, and multiplied at once.
+ * where .. runs over the elements of the row's taps. In NHWC they are contiguous in src as in
+ * the filter, so nothing is gathered: the left matrix is src itself, with overlapping rows. Rows
+ * of src that are read beyond their ends are copied once with zeros around them. With dilated
+ * columns each tap is a separate part. If a row has too few positions to fill a product's block,
+ * the windows of several rows are gathered and multiplied at once.
  *
- * A 1x1 convolution without strides and a matmul are rows of pixels without a kernel: all pixels
- * are one row, cut where it is worth it.
+ * For a 1x1 convolution without strides and for a matmul, all pixels are one row, which is cut
+ * as the threads and caches need.
  *
- * The filter is packed into panels of a few vectors of outputs, with zeros behind the last; turned
- * and transposed for dx. For y that is a reorder where it changes only when a parameter is set
- * (packed_filter.h); elsewhere, if there are few positions, it is multiplied by as it lies, but for
- * the outputs that fill no vector.
+ * The filter is packed into panels of a few vectors of outputs, with zeros after the last
+ * output; it is rotated and transposed for dx. For y, packing is a reorder if the filter changes
+ * only when a parameter is set (packed_filter.h). Otherwise, if there are few positions, it is
+ * read in place, except for the outputs that do not fill a vector.
  *
- * Zeros of the padding times a filter's Inf or NaN would be NaN, where the definition has no such
- * product: then positions whose windows reach padding are computed as it is written (conv_plain.h).
+ * Zeros of the padding times a filter's Inf or NaN would give NaN, a product that the definition
+ * does not have: then positions whose windows reach padding are computed by the definition
+ * (conv_plain.h).
  *
- * What follows element by element is computed in a product's registers (epilogue.h).
+ * Elementwise epilogues are computed in a product's registers (epilogue.h).
  *
- * Threads share out bands of rows, and where there are few of those the outputs, too, or first if
- * the filter is large. The order of an element's sum is that of the taps,
- * for any number of threads.
- */
+ * Bands of rows are distributed to the threads; if there are few bands, outputs are distributed
+ * too, or first if the filter is large. Each element is summed in the order of the taps, for any
+ * number of threads. */
 #ifndef DIRECT_GEMM_H
 #define DIRECT_GEMM_H
 
@@ -41,37 +41,37 @@ enum { GEMM_PASSES = 16, GEMM_FILTER_JOBS = 16 };
 
 typedef struct {
     conv_axis h, w;
-    ptrdiff_t parts, depth; /* of a row of taps: how many, and elements of one */
-    ptrdiff_t elements;     /* of all taps */
+    ptrdiff_t parts, depth; /* parts of a row of taps, and elements of one */
+    ptrdiff_t elements;     /* elements of all taps */
     size_t filter;          /* offset in the scratch, if packed there: panels, [element][vectors] */
 } gemm_pass;
 
 typedef struct gemm_code {
-    /* Job of filter_jobs: packs a part of the filter. Returns whether what is multiplied by zeros
-     * is finite. */
+    /* Runs one of filter_jobs: packs part of the filter. Returns whether the elements multiplied
+     * by zeros are finite. */
     int (*prepare_filter)(const adj_call *c, ptrdiff_t job);
-    /* Some of the jobs. */
+    /* Runs some of the jobs. */
     void (*multiply)(const adj_call *c, job_range jobs, int thread, int is_finite);
 } gemm_code;
 
-typedef struct {    /* how the filter enters the product */
-    int in;         /* among group->in */
-    int is_packed;  /* in panels: */
-    int by_reorder; /* as it enters; else they are made in the scratch, in each run */
-    ptrdiff_t jobs; /* that pack it; 0: none */
+typedef struct {    /* the filter's layout in the product */
+    int in;         /* index in group->in */
+    int is_packed;  /* is packed in panels; if so: */
+    int by_reorder; /* packed by a reorder; else packed in the scratch in each run */
+    ptrdiff_t jobs; /* jobs that pack it; 0 if none */
     ptrdiff_t kh, kw;
 } gemm_filter;
 
-typedef struct {           /* rows of each pass that are computed together */
-    ptrdiff_t rows, n;     /* how many, and bands in an image */
+typedef struct {           /* the rows of each pass that are computed together */
+    ptrdiff_t rows, n;     /* rows in a band; bands in an image */
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
-    ptrdiff_t slots;       /* of a ring of them */
+    ptrdiff_t slots;       /* rows of src in a ring */
     ptrdiff_t left;        /* pixels of zeros before a copied row */
-    ptrdiff_t row;         /* elements of one; 0: none is copied */
+    ptrdiff_t row;         /* elements of a copied row; 0 if none is copied */
 } gemm_band;
 
-typedef struct {                              /* offsets in the scratch */
-    size_t thread, per_thread;                /* each thread's; in there: */
+typedef struct {               /* offsets in the scratch */
+    size_t thread, per_thread; /* first thread's; bytes per thread; offsets in a thread's: */
     size_t ring, src_rows, windows, at, sums; /* rows, gathered windows, parts, sums, */
     size_t cast;                              /* a band's results before they are cast */
 } gemm_scratch;
@@ -81,31 +81,32 @@ typedef struct gemm {
     int threads, is_turned, is_flat, is_gathered;
     int has_margin; /* rows of src are copied */
     adj_dtype dtype;
-    int src_in; /* among group->in */
+    int src_in; /* indices in group->in */
     direct_epilogue epilogue;
     gemm_filter filter;
     ptrdiff_t n;          /* images */
     direct_size src, dst; /* if flat: rows of pixels, the last one shorter */
-    ptrdiff_t pixels;     /* of all rows, if flat */
-    ptrdiff_t lanes;      /* of a vector */
-    ptrdiff_t vectors;    /* of outputs in a panel, at most */
+    ptrdiff_t pixels;     /* pixels of all rows, if flat */
+    ptrdiff_t lanes;      /* lanes of a vector */
+    ptrdiff_t vectors;    /* vectors of outputs in a panel, at most */
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
     gemm_band band;
-    ptrdiff_t shares; /* of outputs, if there are few bands: each reads its part of the filter */
-    ptrdiff_t jobs;   /* bands of all images, for the first share of the outputs, then the next */
+    ptrdiff_t shares; /* portions of the outputs, if there are few bands; each reads its portion of
+                         the filter */
+    ptrdiff_t jobs;   /* bands of all images for the first portion of the outputs, then the next */
     gemm_scratch scratch;
 } gemm;
 
-/* Are results stored in another type than they are computed in? */
+/* True if results are stored in another type than they are computed in. */
 static inline int gemm_casts(const gemm *p) { return p->epilogue.stored != p->dtype; }
 
-/* Of a panel: which vectors of outputs, from `first` to `end`. */
+/* A panel: its vectors of outputs, from `first` to `end`. */
 typedef struct {
     ptrdiff_t first, end;
 } gemm_panel;
 
-/* Panels of whole vectors; a vector that outputs do not fill is one more. */
+/* Returns the panels of whole vectors; a vector that outputs do not fill is one more. */
 static inline ptrdiff_t gemm_whole_panels(const gemm *p)
 {
     return divide_up(p->dst.c / p->lanes, p->vectors);
@@ -123,7 +124,7 @@ static inline gemm_panel gemm_panel_at(const gemm *p, ptrdiff_t i)
                  : (gemm_panel){vectors, vectors + 1};
 }
 
-/* Where a panel is in what is packed, in elements; -1: nowhere, it is read as it lies. */
+/* Returns the offset of a panel in the packed filter, in elements; -1 if it is read in place. */
 static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_panel panel)
 {
     if (p->filter.is_packed)

@@ -12,13 +12,14 @@ static int is_same(const void *of, const void *other)
            a->vectors == b->vectors;
 }
 
-/* Of p what packing needs: what is packed is the only operand, and begins the scratch. */
+/* Returns the part of p that packing needs: the filter is the only operand, and the result
+ * begins the scratch. */
 static gemm of_filter(const gemm *p)
 {
     return (gemm){
         .code = p->code,
         .threads = p->threads,
-        .has_margin = 1, /* of the padding's zeros, which the last element is for */
+        .has_margin = 1, /* for the last element, the products with the padding's zeros */
         .dtype = p->dtype,
         .filter = {.is_packed = 1,
                    .kh = p->filter.kh,

@@ -1,24 +1,24 @@
-/* plan.c - how a product of gemm.h is cut: its passes, the rows that are computed together, what
- * threads share, what lies where in the scratch. */
+/* plan.c - the partition of a product of gemm.h: its passes, the rows that are computed
+ * together, the jobs of the threads, the layout of the scratch. */
 #include "plan.h"
 
 #include "backends/direct/arith.h"
 
 enum {
     MAX_SIDE = 1 << 24,
-    ROW_PIXELS = 96,    /* of a flat row */
-    BAND_PIXELS = 48,   /* whose windows are gathered at a time */
-    MIN_POSITIONS = 64, /* of a band, for which a part of the filter is read from its cache */
-    SHORT_ROW = 6,      /* measured: rows of fewer positions are gathered */
-    MAX_VECTORS = 4,    /* of a panel */
+    ROW_PIXELS = 96,    /* pixels of a flat row */
+    BAND_PIXELS = 48,   /* pixels whose windows are gathered at a time */
+    MIN_POSITIONS = 64, /* positions of a band while part of the filter is in its cache */
+    SHORT_ROW = 6,      /* gathering is faster for rows of fewer positions */
+    MAX_VECTORS = 4,    /* vectors of a panel */
     JOBS_OF_THREAD = 4
 };
-static const ptrdiff_t max_elements = 1 << 24; /* of any part of the scratch */
-/* Elements of some rows whose results are cast, which each thread has room for: a second cache's,
- * the same on every machine, as it decides what is rounded. */
+static const ptrdiff_t max_elements = 1 << 24; /* elements of each array in the scratch */
+/* Elements of rows whose results are cast, in each thread's scratch: a second cache's worth. The
+ * same on every machine, as it affects which values are rounded. */
 static const ptrdiff_t max_cast = 1 << 18;
-/* Positions times bytes of a filter's row, from which on packing pays before: long rows share a few
- * sets of the first cache, and y reads a row for each element of a window. 1x1 is
+/* Positions times bytes of a filter's row, from which on prior packing pays: long rows share a
+ * few sets of the first cache, and y reads a row for each element of a window. 1x1 filters are
  * slower packed. */
 static const ptrdiff_t packed_bytes = 256 << 10;
 
@@ -50,8 +50,9 @@ static int has_sizes(const adj_conv_geom *g)
            g->kh * g->kw <= max_elements / g->ic && g->kh * g->kw <= max_elements / g->oc;
 }
 
-/* All pixels as rows of about ROW_PIXELS, as many for each thread; few of them as one row, whose
- * outputs threads share (set_jobs): the filter is what takes time then, and is read once. */
+/* Splits all pixels into rows of about ROW_PIXELS, equally many for each thread. A few pixels
+ * stay one row, whose outputs are distributed to threads (set_jobs): reading the filter then
+ * dominates, and it is read once. */
 static void flatten(gemm *p)
 {
     p->pixels = p->n * p->dst.h * p->dst.w;
@@ -78,16 +79,17 @@ static void set_passes(gemm *p, const adj_conv_geom *g)
         flatten(p);
 }
 
-/* More positions in a block are fewer reads of the filter, more vectors fewer of src. */
+/* Returns the vectors of a block: more positions in a block reduce reads of the filter, more
+ * vectors those of src. */
 static ptrdiff_t vectors_for(ptrdiff_t positions)
 {
     return positions > 8 ? 2 : positions > 6 ? 3 : MAX_VECTORS;
 }
 
-/* ---- what threads share ---- */
+/* ---- distribution to threads ---- */
 
-/* How many times as many jobs there should be, so that a thread whose processor is slower does
- * fewer than others; rows: of an image. */
+/* Returns the factor on the number of jobs that lets a thread on a slower processor do fewer
+ * than others; rows: of an image. */
 static ptrdiff_t times_as_many_jobs(const gemm *p, ptrdiff_t rows)
 {
     const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->band.rows);
@@ -99,8 +101,8 @@ static void share_outputs(gemm *p, ptrdiff_t rows)
     p->shares = min(gemm_panels(p), times_as_many_jobs(p, rows));
 }
 
-/* Bands of fewer rows read the filter more often, from the second cache if it is there; parts of
- * the outputs read src more often. */
+/* Sets the jobs. Bands of fewer rows read the filter more often, from the second cache if it
+ * fits; portions of the outputs read src more often. */
 static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
 {
     const ptrdiff_t filter = p->filter.kh * p->filter.kw * p->src.c * p->dst.c;
@@ -123,7 +125,8 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
     p->band.top = p->band.bottom = -MAX_SIDE;
     p->is_gathered = p->n_pass == 1 && !p->is_flat && p->filter.kh * p->filter.kw > 1 &&
                      first->w.dst < SHORT_ROW;
-    /* of flat rows, whose length is a matter of threads, of all: a layout may follow from it */
+    /* for flat rows, whose length depends on the threads, uses all pixels: a layout may depend
+     * on it */
     p->vectors = p->is_gathered ? 2 : vectors_for(p->is_flat ? p->pixels : first->w.dst);
     for (int i = 0; i < p->n_pass; i++) {
         const gemm_pass *a = &p->pass[i];
@@ -143,7 +146,7 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
     p->band.row = p->has_margin ? (p->band.left + right) * p->src.c : 0;
 }
 
-/* Parts are rows of taps, or with dilated columns single taps. */
+/* Sets the parts: rows of taps, or single taps if columns are dilated. */
 static void set_parts(gemm *p)
 {
     for (int i = 0; i < p->n_pass; i++) {
@@ -164,7 +167,7 @@ static int packs_filter(const gemm *p)
             (taps > 1 && positions >= packed_bytes / row));
 }
 
-/* In whole vectors: all of them, or those that fill none. */
+/* Returns the packed outputs in whole vectors: all of them, or those that do not fill one. */
 static ptrdiff_t packed_outputs(const gemm *p)
 {
     if (p->filter.is_packed)
@@ -172,7 +175,7 @@ static ptrdiff_t packed_outputs(const gemm *p)
     return p->dst.c % p->lanes > 0 ? p->lanes : 0;
 }
 
-/* 0: too large. */
+/* Lays out the scratch; returns 0 if it is too large. */
 static int set_scratch(gemm *p, size_t *scratch)
 {
     const size_t element = adj_dtype_size(p->dtype);

@@ -4,11 +4,11 @@
 
 #include "gemm.h"
 
-enum { GEMM_PACKED_POSITIONS = 2048 }; /* from which on packing costs little beside the product */
+enum { GEMM_PACKED_POSITIONS = 2048 }; /* positions from which on the cost of packing is small */
 
-/* Of the group's first n_own nodes with their epilogue, and of a fused group if there are more;
- * sets prep->scratch. Matrices are taken as they lie: transposes are the caller's to refuse.
- * 0: it is none that gemm.h describes, or too large. */
+/* Plans the group's first n_own nodes with their epilogue, and a fused group if there are more;
+ * sets prep->scratch. Transposed matrices must be refused by the caller. Returns 0 if gemm.h
+ * does not support the group, or if it is too large. */
 int gemm_plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
               adj_prep *prep);
 

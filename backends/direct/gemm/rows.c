@@ -1,28 +1,29 @@
-/* rows.c - rows of a pass' positions: see gemm.h. Compiled once per instruction set and type. */
+/* rows.c - computes rows of a pass's positions: see gemm.h. Compiled once per instruction set
+ * and type. */
 #include "backends/direct/conv_plain.h"
 #include "backends/direct/epilogue_vector.h"
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
 #include "filter.h"
 
-typedef struct { /* a thread's */
+typedef struct { /* state of a thread */
     const gemm *p;
     const adj_call *call;
-    ptrdiff_t number;   /* of the share and image; -1: none yet */
-    const real *src;    /* the image's */
+    ptrdiff_t number;   /* number of the portion and image; -1 if none yet */
+    const real *src;    /* src of the image */
     ptrdiff_t image_at; /* elements of the result before the image */
-    real *dst;        /* the image's result; if it is cast the thread's buffer, which begins with */
-    ptrdiff_t dst_at; /* this element of it */
+    real *dst; /* result of the image; if it is cast, the thread's buffer, which begins with */
+    ptrdiff_t dst_at; /* this element of the result */
     real *cast, *windows, *sums;
-    conv_range panels; /* that are computed */
-    const real **row;  /* of src, from first_row on */
+    conv_range panels; /* panels being computed */
+    const real **row;  /* rows of src, from first_row on */
     ptrdiff_t first_row;
     ptrdiff_t *at; /* parts of a row of windows, from the first on */
     row_ring ring;
-    epilogue_operands epilogue; /* what products compute along; its addend is the image's */
+    epilogue_operands epilogue; /* epilogue of the products; its addend is the image's */
 } worker;
 
-/* Rows of a pass, of an image. */
+/* Rows of a pass in an image. */
 typedef struct {
     const gemm_pass *a;
     ptrdiff_t first, end, columns;
@@ -36,7 +37,7 @@ typedef struct {
 
 /* ---- rows of src ---- */
 
-/* Those that a band reads: s->row[i] is row s->first_row + i. */
+/* Finds the rows that a band reads: s->row[i] is row s->first_row + i. */
 static void find_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const gemm *p = s->p;
@@ -50,39 +51,39 @@ static void find_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
                      s->row);
 }
 
-/* Row `row`, at the pass' first column. */
+/* Returns row `row`, at the pass's first column. */
 static inline const real *row_of(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
     return s->row[row - s->first_row] + (s->p->band.left - a->w.pad) * s->p->src.c;
 }
 
-/* Elements of the image's result before row `row` of the pass' positions. */
+/* Returns the elements of the image's result before row `row` of the pass's positions. */
 static ptrdiff_t element_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
     return ((a->h.first + row * a->h.step) * s->p->dst.w + a->w.first) * s->p->dst.c;
 }
 
-/* Where they are, before a cast. */
+/* Returns the position of these elements before a cast. */
 static real *result_at(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
     return s->dst + (element_at(s, a, row) - s->dst_at);
 }
 
-/* Of the panels that are computed. */
+/* Returns the outputs of the panels being computed. */
 static conv_range outputs_of(const worker *s)
 {
     const ptrdiff_t end = gemm_panel_at(s->p, s->panels.end - 1).end * VECTOR;
     return (conv_range){gemm_panel_at(s->p, s->panels.first).first * VECTOR, min(end, s->p->dst.c)};
 }
 
-/* Does a panel's last vector have lanes behind the outputs? */
+/* True if the panel's last vector has lanes beyond the outputs. */
 static int is_rest(const worker *s, const panel *f)
 {
     return f->output + f->vectors * VECTOR > s->p->dst.c;
 }
 
-/* Sums of a band's row i: in the result with their epilogue, or where outputs fill no vector
- * without it, elsewhere. */
+/* Sets where the sums of a band's row i go: to the result, with the epilogue; outputs that do
+ * not fill a vector go to a buffer, without the epilogue. */
 static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdiff_t i)
 {
     micro_gemm m = {.rows = b->columns, .vectors = f->vectors, .b = f->filter, .b_pitch = f->pitch};
@@ -100,9 +101,9 @@ static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdif
     return m;
 }
 
-/* ---- products of rows as they lie ---- */
+/* ---- products of rows in place ---- */
 
-/* What there is in src of a row's windows: m's a and b. 0: nothing. */
+/* Sets m->a and m->b to the in-bounds part of the row's windows; returns 0 if there is none. */
 static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_gemm *m)
 {
     const conv_range t = conv_taps_inside(&a->h, row);
@@ -120,7 +121,7 @@ static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_
     return 1;
 }
 
-/* What a product of nothing would. */
+/* Stores the result of an empty sum. */
 static void store_no_sums(const micro_gemm *m)
 {
     for (ptrdiff_t i = 0; i < m->rows; i++) {
@@ -132,7 +133,7 @@ static void store_no_sums(const micro_gemm *m)
     }
 }
 
-/* What the next band will read of src in the place of this row, prefetched meanwhile. */
+/* Prefetches the row of src that the next band will read in place of this one. */
 static void prefetch_next(const worker *s, const band *b, ptrdiff_t row, micro_gemm *m)
 {
     const gemm *p = s->p;
@@ -159,9 +160,9 @@ static void multiply_rows(const worker *s, const band *b, const panel *f)
     }
 }
 
-/* ---- products of windows, where there are few positions in a row ---- */
+/* ---- products of gathered windows, for rows of few positions ---- */
 
-/* The taps of row i to the windows of a row of positions. */
+/* Copies the taps of row i to the windows of a row of positions. */
 static void gather_row(const worker *s, const gemm_pass *a, ptrdiff_t row, ptrdiff_t i,
                        real *windows)
 {
@@ -194,7 +195,7 @@ static void multiply_windows(const worker *s, const band *b, const panel *f)
 
 /* ---- a band ---- */
 
-/* The sums of outputs that fill no vector, with their epilogue, to the result. */
+/* Stores the sums of outputs that do not fill a vector, with their epilogue, to the result. */
 static void store_rest(const worker *s, const band *b, ptrdiff_t output)
 {
     const ptrdiff_t n = s->p->dst.c - output, step = b->a->w.step * s->p->dst.c;
@@ -243,7 +244,7 @@ static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
         store_rest(s, b, f.output);
 }
 
-/* ---- the epilogue where it comes later, as sums are mended before ---- */
+/* ---- separate epilogue, for sums that are recomputed first ---- */
 
 static void apply_to_pixel(const epilogue_operands *e, conv_range outputs, real *y)
 {
@@ -254,7 +255,7 @@ static void apply_to_pixel(const epilogue_operands *e, conv_range outputs, real 
         y[o] = epilogue_element(e, o, y[o]);
 }
 
-/* Of a pass of all columns: no gradient has an epilogue. */
+/* Applies the epilogue to a pass of all columns: gradients have none. */
 static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
 {
     if (e.bias == NULL && e.addend == NULL && !e.has_relu)
@@ -273,7 +274,7 @@ static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
 
 static const real *operand(const worker *s, int in) { return in >= 0 ? s->call->in[in] : NULL; }
 
-/* The image's. */
+/* Returns the epilogue's operands of the image. */
 static epilogue_operands operands_of(const worker *s)
 {
     const direct_epilogue *e = &s->p->epilogue;
@@ -283,7 +284,8 @@ static epilogue_operands operands_of(const worker *s)
     return o;
 }
 
-/* Those outputs of the positions whose windows were multiplied with padding, anew without it. */
+/* Recomputes without padding the outputs of positions whose windows were multiplied with
+ * padding. */
 static void mend_outputs(const worker *s, const band *b, const conv_plain *plain,
                          conv_range outputs)
 {
@@ -323,7 +325,7 @@ static void mend_sums(const worker *s, const band *b)
     }
 }
 
-/* Positions that reach padding are summed with their bias. */
+/* Recomputes positions that reach padding, with their bias. */
 static void mend(const worker *s, const band *b)
 {
     epilogue_operands e = operands_of(s);
@@ -333,7 +335,7 @@ static void mend(const worker *s, const band *b)
     apply_epilogue(s, b, e);
 }
 
-/* A band's results, cast to the type that they are stored in. */
+/* Casts a band's results to the stored type. */
 static void store_cast(const worker *s, const band *b)
 {
     const gemm *p = s->p;
@@ -367,7 +369,7 @@ static void compute(worker *s, const band *b, int is_finite)
         store_cast(s, b);
 }
 
-/* Rows from `first` on of every pass of an image. */
+/* Computes rows from `first` on of every pass of an image. */
 static void compute_band(worker *s, ptrdiff_t first, int is_finite)
 {
     const gemm *p = s->p;
@@ -382,8 +384,8 @@ static void compute_band(worker *s, ptrdiff_t first, int is_finite)
     }
 }
 
-/* Panels and image number `number`: the images of the first share of the outputs, then of the next.
- */
+/* Enters image number `number` and its panels: the images of the first portion of the outputs,
+ * then those of the next. */
 static void enter_image(worker *s, ptrdiff_t number)
 {
     const gemm *p = s->p;
@@ -397,7 +399,7 @@ static void enter_image(worker *s, ptrdiff_t number)
     row_ring_forget(&s->ring);
 }
 
-/* Band number `number` of all images. */
+/* Computes band number `number` of all images. */
 static void compute_numbered(worker *s, ptrdiff_t number, int is_finite)
 {
     const ptrdiff_t bands = s->p->band.n;

@@ -1,5 +1,5 @@
-/* group_norm.c - the kernel of group_norm.h: what it takes, how work is cut into jobs, what lies
- * where in the scratch. */
+/* group_norm.c - the kernel of group_norm.h: the nodes it accepts, its jobs, and the layout of
+ * the scratch. */
 #include <string.h>
 
 #include "backends/direct/arith.h"
@@ -25,7 +25,7 @@ static int takes(const adj_node *n)
 
 static const adj_node *dy_of(const adj_node *n) { return n->in[n->n_in - 1]; }
 
-/* Both gradients of the same x and dy. */
+/* Matches both gradients of the same x and dy. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     if (!takes(root) || max < 2)
@@ -42,7 +42,7 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     return 2;
 }
 
-/* Is the group one node of ours, or both gradients? */
+/* True if the group is one supported node, or both gradients. */
 static int is_ours(const adj_group *g)
 {
     const adj_node *a = g->node[0], *b = g->node[g->n_node - 1];
@@ -56,14 +56,14 @@ static int is_ours(const adj_group *g)
 /* ---- preparing ---- */
 
 enum {
-    MAX_PARTS = 64,          /* segments of the rows */
-    MIN_PARTS = 8,           /* even where they are long */
-    PART_ELEMENTS = 1 << 19, /* of all of them, else */
-    FEW_IMAGES = 8,          /* so that their groups are jobs */
-    MIN_CHUNK = 32           /* channels: two lines of the cache */
+    MAX_PARTS = 64,          /* segments of the rows, at most */
+    MIN_PARTS = 8,           /* segments even if rows are long */
+    PART_ELEMENTS = 1 << 19, /* elements of all parts, otherwise */
+    FEW_IMAGES = 8,          /* so few that groups are jobs */
+    MIN_CHUNK = 32           /* channels of a chunk: two cache lines */
 };
 
-/* Where nodes are in the group. */
+/* Finds the indices of operands and results in the group. */
 static void find_operands(group_norm *p, const adj_group *g)
 {
     p->x = adj_group_in(g, g->node[0]->in[0]);
@@ -97,12 +97,12 @@ static void set_jobs(group_norm *p, int max_threads)
         p->parts = min(p->n, min(MAX_PARTS, max(MIN_PARTS, small)));
         p->work.jobs = p->parts;
     }
-    if (elements == 0) /* the sums of nothing */
+    if (elements == 0) /* sums over no elements */
         p->parts = p->work.jobs = 0;
     p->work.threads = elements > parallel_above ? max_threads : 1;
 }
 
-/* 0: too large to be worth anything. */
+/* Lays out the scratch; returns 0 if it would be too large to be fast. */
 static int set_scratch(group_norm *p, size_t *scratch)
 {
     const double max_bytes = 1 << 30;
@@ -153,7 +153,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return ADJ_ENOKERNEL;
     if (!is_ours(g) || !plan(p, d, g, &prep->scratch))
         return direct_refuse(prep, "%s: direct takes f32 and bf16 in NHWC", op->name);
-    if (p->y >= 0) /* a group is read before it is written */
+    if (p->y >= 0) /* a group is read completely before it is written */
         prep->alias[0] = (adj_alias){p->y, 1u << p->x | (p->dy >= 0 ? 1u << p->dy : 0)};
     return direct_accept(d, g, prep, p->pixels == 1 ? "group_norm_rows" : "group_norm_image", p,
                          sizeof *p);

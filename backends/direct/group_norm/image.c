@@ -1,18 +1,19 @@
 /* image.c - groups of an image of several pixels. Loops run over the channels of a pixel, a few
- * pixels at a time; a job is a chunk of whole groups of an image. Compiled as element.h says. */
+ * pixels at a time; a job is a chunk of whole groups of an image. Compiled per type as in
+ * element.h. */
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
 #include "group_norm.h"
 #include "wide.h"
 
-enum { LINES = 4, FLUSH = 128 }; /* pixels: loaded together; summed in float */
+enum { LINES = 4, FLUSH = 128 }; /* pixels loaded together; pixels summed in float */
 
-/* A chunk of an image, and what a thread keeps for each of its channels. */
+/* A chunk of an image, and a thread's per-channel values for it. */
 typedef struct {
     const group_norm *p;
-    ptrdiff_t n, channels;            /* in the chunk */
-    ptrdiff_t start, first;           /* of its first pixel in x; its first channel */
-    float *sum[2], *shift, *scale[3]; /* scale: factors of the last walk */
+    ptrdiff_t n, channels;            /* pixels and channels of the chunk */
+    ptrdiff_t start, first;           /* offset of its first pixel in x; its first channel */
+    float *sum[2], *shift, *scale[3]; /* scale: factors of the last pass */
     double *total[2];
 } chunk;
 
@@ -36,7 +37,7 @@ static chunk chunk_of(const adj_call *c, ptrdiff_t job, int thread)
 
 /* ---- sums over the pixels, by channel ---- */
 
-/* sum0 += x - shift, sum1 += its square; or sum0 += dy, sum1 += dy * (x - shift). */
+/* Adds x - shift to sum0 and its square to sum1; or dy to sum0 and dy * (x - shift) to sum1. */
 static inline void add_lines(const chunk *k, const T *x, const T *dy, int lines)
 {
     const ptrdiff_t stride = k->p->channels;
@@ -86,7 +87,7 @@ static double sum_of(const double *v, ptrdiff_t n)
     return sum;
 }
 
-/* Of the group that begins at channel `at` of the chunk. */
+/* Returns the statistics of the group that begins at channel `at` of the chunk. */
 static group_norm_stats stats_at(const chunk *k, ptrdiff_t at)
 {
     const ptrdiff_t rest = k->p->rest;
@@ -109,7 +110,7 @@ static void find_stats(const chunk *k, const T *x)
     add_pixels(k, x, NULL);
 }
 
-/* ---- ranges of channels: all of a chunk's, unless one of its groups is wide ---- */
+/* ---- ranges of channels: the whole chunk, unless one of its groups is wide ---- */
 
 /* Operands and result, at the chunk's first pixel and channel. */
 typedef struct {
@@ -191,7 +192,7 @@ static void set_scales(const chunk *k, const float *gamma, const group_norm_stat
         sum += (double)gamma[i] * k->total[0][i];
         product += (double)gamma[i] * k->total[1][i];
     }
-    product = (product - (double)t->delta * sum) * s; /* of w * xhat */
+    product = (product - (double)t->delta * sum) * s; /* sum of w * xhat */
     const double along = -s * s * product / m;
     for (ptrdiff_t i = at; i < at + k->p->rest; i++) {
         k->scale[0][i] = t->s * gamma[i];

@@ -1,5 +1,5 @@
-/* rows.c - groups that are contiguous: those of images of one pixel, and layer norm's rows. A job
- * is a segment of the rows. Compiled as element.h says. */
+/* rows.c - contiguous groups: images of one pixel, and layer norm's rows. A job is a segment of
+ * the rows. Compiled per type as in element.h. */
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
 #include "group_norm.h"
@@ -11,7 +11,8 @@ typedef struct {
     double sum, product;
 } sums;
 
-/* Of x - shift, and of its square; or, with dy, of w = gamma * dy, and of w * xhat. */
+/* Returns the sums of x - shift and of its square; or, with dy, of w = gamma * dy and of w *
+ * xhat. */
 ALWAYS sums sums_of(const int has_dy, ptrdiff_t n, const T *x, group_norm_stats t,
                     const float *gamma, const T *dy)
 {

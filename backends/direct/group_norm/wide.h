@@ -1,4 +1,4 @@
-/* wide.h - group norm of one group in double, for values whose squares or sums float does not hold.
+/* wide.h - group norm of one group in double, for values whose squares or sums overflow float.
  * It is slow: rows.c and image.c use it only where s is 0 (group_norm_stats_of) or a sum is not
  * finite. Both include it after element.h. */
 #ifndef DIRECT_GROUP_NORM_WIDE_H

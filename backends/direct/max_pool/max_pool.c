@@ -1,4 +1,4 @@
-/* max_pool.c - the kernel of max_pool.h: what it takes, and its jobs among the threads. */
+/* max_pool.c - the kernel of max_pool.h: the nodes it accepts, and its jobs. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static int is_pool(const adj_node *n)
     return n->op == &adj_op_max_pool || n->op == &adj_op_max_pool_grad || is_argmax(n);
 }
 
-/* A pixel of a window has a number that fits an int32_t, or a byte where it is kept. */
+/* True if the position in a window fits an int32_t, or a byte if it is stored. */
 static int takes(const adj_node *n)
 {
     if (!is_pool(n))
@@ -35,14 +35,14 @@ static int takes(const adj_node *n)
                              a->geom.kw <= UINT8_MAX && a->geom.kh * a->geom.kw <= UINT8_MAX);
 }
 
-/* The relu that alone reads y; NULL: none does. */
+/* Returns the relu that is y's only user, or NULL. */
 static const adj_node *relu_of(const adj_node *y, const adj_uses *uses)
 {
     const adj_node *user = adj_only_user(y, uses);
     return user != NULL && user->op == &adj_op_relu ? user : NULL;
 }
 
-/* max_pool, max_pool_argmax of the same operand, relu. */
+/* Matches max_pool, max_pool_argmax of the same operand, relu. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     const adj_node *y = root;
@@ -63,12 +63,12 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
 
 /* ---- preparing ---- */
 
-/* What a group is made of; NULL: it has none such. */
+/* The nodes of a group; NULL if absent. */
 typedef struct {
     const adj_node *y, *argmax, *relu, *gradient;
 } parts;
 
-/* 0: the group is none of ours. */
+/* Finds the nodes of the group; returns 0 if it is not supported. */
 static int sort_out(const adj_group *g, parts *p)
 {
     *p = (parts){0};
@@ -92,11 +92,11 @@ static int sort_out(const adj_group *g, parts *p)
     return p->relu == NULL || (p->relu->in[0] == p->y && adj_group_out(g, p->y) < 0);
 }
 
-/* The rows that a window covers live at a time. 0: too large. */
+/* Plans a ring of the rows that a window covers. Returns 0 if it is too large. */
 static int plan_ring(max_pool *p, size_t *scratch)
 {
     const adj_conv_geom *g = &p->g;
-    const size_t line = 64; /* of the cache: threads do not share one */
+    const size_t line = 64; /* bytes of a cache line, which two threads must not share */
     p->chunks = (g->ic + MAX_POOL_CHUNK - 1) / MAX_POOL_CHUNK;
     p->slots = min(g->kh, g->ih);
     if (__builtin_mul_overflow((size_t)p->slots * sizeof(float), (size_t)g->iw, &p->ring) ||
@@ -146,7 +146,7 @@ static adj_status plan_backward(max_pool *p, const direct *d, const adj_group *g
     return ADJ_OK;
 }
 
-/* With an argmax among operands or results, which is in bytes. */
+/* Accepts a group with an argmax among its operands or results; its layout is bytes. */
 static adj_status accept(direct *d, const adj_group *g, const parts *n, const max_pool *p,
                          adj_prep *prep)
 {

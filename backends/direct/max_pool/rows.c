@@ -19,7 +19,7 @@ static void maximum_2x2(const window *v, float floor, const T *restrict x, T *re
     }
 }
 
-/* dx = dy at the first maximum, 0 elsewhere. */
+/* Sets dx to dy at the first maximum, to 0 elsewhere. */
 static void write_2x2(const window *v, const T *restrict x, const T *restrict dy, T *restrict dx)
 {
     const ptrdiff_t channels = v->pixel;
@@ -40,8 +40,8 @@ static void write_2x2(const window *v, const T *restrict x, const T *restrict dy
 
 /* ---- windows of 2x2 with their argmax, a vector of channels at a time ----
  *
- * Vectors are spelled out: a loop that GCC vectorizes takes as many channels at once as bytes fit a
- * vector, which few pools have. */
+ * Vectors are explicit: GCC would vectorize the loop for as many channels as bytes fit a vector,
+ * which few pools have. */
 
 typedef float floats __attribute__((vector_size(4 * VECTOR)));
 typedef int32_t ints __attribute__((vector_size(4 * VECTOR)));
@@ -49,7 +49,8 @@ typedef uint32_t words __attribute__((vector_size(4 * VECTOR)));
 typedef uint16_t halves __attribute__((vector_size(2 * VECTOR)));
 typedef int16_t shorts __attribute__((vector_size(2 * VECTOR)));
 typedef int8_t bytes __attribute__((vector_size(VECTOR)));
-/* In memory, from any element on. GCC 14 for aarch64 crashes on arguments of such types. */
+/* A vector in memory, which may be unaligned. GCC 14 for aarch64 crashes on arguments of such
+ * types. */
 typedef floats stored_floats __attribute__((aligned(4), may_alias));
 typedef halves stored_halves __attribute__((aligned(2), may_alias));
 typedef bytes stored_bytes __attribute__((aligned(1), may_alias));
@@ -69,7 +70,7 @@ static inline floats get(const T *x) { return *(const stored_floats *)x; }
 static inline void put(T *y, floats v) { *(stored_floats *)y = v; }
 #endif
 
-/* As is_new_max: only a NaN is not at most infinity. */
+/* is_new_max for vectors: only a NaN is not at most infinity. */
 static inline ints are_new_max(floats v, floats maximum)
 {
     return ~(v <= maximum) & (maximum <= INFINITY);
@@ -82,14 +83,14 @@ static inline floats choices(ints first, floats a, floats b)
     return (floats)pick(first, (ints)a, (ints)b);
 }
 
-/* The first channel of the vector after c: the last vector may reach back into the one before. */
+/* Returns the first channel of the vector after c; the last vector may overlap the one before. */
 static inline ptrdiff_t next_vector(ptrdiff_t c, ptrdiff_t channels)
 {
     const ptrdiff_t next = c + VECTOR;
     return next < channels && next + VECTOR > channels ? channels - VECTOR : next;
 }
 
-/* Is it 2x2, nothing of it outside the image, and are there channels for a vector? */
+/* True if the window is 2x2, completely inside the image, and the channels fill a vector. */
 static int is_whole_2x2(const adj_conv_geom *g, const window *v)
 {
     return g->kh == 2 && g->kw == 2 && v->rows == 2 && v->columns == 2 && g->ic >= VECTOR;
@@ -116,13 +117,13 @@ static void argmax_2x2(const window *v, float min, const T *x, T *y, uint8_t *at
     }
 }
 
-/* Compared as bytes and then widened: GCC widens bytes from memory one by one. */
+/* Compares bytes and widens the result: GCC would widen bytes from memory one by one. */
 static inline floats where(bytes chosen, ints d)
 {
     return (floats)(__builtin_convertvector(chosen, ints) & d);
 }
 
-/* dx = dy at the first maximum, 0 elsewhere. */
+/* Sets dx to dy at the first maximum, to 0 elsewhere. */
 static void write_argmax_2x2(const window *v, const uint8_t *at, const T *dy, T *dx)
 {
     const ptrdiff_t channels = v->pixel;
@@ -202,7 +203,7 @@ static void write_argmax_any(const window *v, ptrdiff_t channels, const uint8_t 
             write_where(channels, dx + i * v->row + j * v->pixel, d, number, number_of(v, i, j));
 }
 
-/* With the numbers that an argmax has. */
+/* Returns the window with the position numbers that an argmax uses. */
 static window numbered(const adj_conv_geom *g, span h, span w, ptrdiff_t oh, ptrdiff_t ow)
 {
     window v = window_at(g, h, w);
@@ -250,7 +251,7 @@ static void write_argmax(const max_pool *p, const window *v, const uint8_t *at, 
             write_argmax_any(v, chunk_from(&p->g, c), at + c, dy + c, dx + c);
 }
 
-/* y that nobody wants goes to the thread's scratch. */
+/* Computes a row of windows; a y that is not needed goes to the thread's scratch. */
 ALWAYS void forward(const int has_argmax, const adj_call *call, ptrdiff_t job, int thread)
 {
     const max_pool *p = call->state;
@@ -271,8 +272,8 @@ ALWAYS void forward(const int has_argmax, const adj_call *call, ptrdiff_t job, i
     }
 }
 
-/* The rows of dx from these windows' to the next ones'; the first windows begin at row and column
- * 0, as pads are smaller than windows. */
+/* Writes the rows of dx from these windows to the next ones. The first windows begin at row and
+ * column 0, since pads are smaller than windows. */
 ALWAYS void backward(const int has_argmax, const adj_call *call, ptrdiff_t job)
 {
     const max_pool *p = call->state;
@@ -318,7 +319,7 @@ static void backward_argmax(const adj_call *c, ptrdiff_t job, int thread)
 typedef struct {
     const max_pool *p;
     ptrdiff_t channels;
-    float *sum; /* row ih of dx is in slot ih % slots; slots of no row are 0 */
+    float *sum; /* row ih of dx is in slot ih % slots; unused slots are 0 */
 } ring;
 
 static float *ring_row(const ring *r, ptrdiff_t ih)
@@ -343,7 +344,8 @@ static void store_rows(const ring *r, ptrdiff_t begin, ptrdiff_t end, T *dx)
     }
 }
 
-/* One row of windows; x and dy point to the image's and the row's first of the chunk's channels. */
+/* Adds one row of windows; x points to the image's, dy to the row's first of the chunk's
+ * channels. */
 static void add_windows(const ring *r, span h, const T *x, const T *dy)
 {
     const adj_conv_geom *g = &r->p->g;

@@ -1,14 +1,13 @@
 /* window.h - windows, and loops over the channels of a pixel; for f32 and bf16.
  *
- * A maximum of bf16 values is one of them, so that nothing is rounded but the sums of overlapping
- * windows. */
+ * A maximum of bf16 values is one of them, so only the sums of overlapping windows are rounded. */
 #ifndef DIRECT_MAX_POOL_WINDOW_H
 #define DIRECT_MAX_POOL_WINDOW_H
 
 #include "backends/direct/element.h"
 #include "max_pool.h"
 
-/* Of a float that was loaded: it needs no rounding. */
+/* Stores a float that was loaded as T, which needs no rounding. */
 #ifdef ELEM_bf16
 static inline T st_exact(float v) { return (T)(bits_of(v) >> 16); }
 #else
@@ -37,10 +36,10 @@ static inline span columns_of(const adj_conv_geom *g, ptrdiff_t ow)
     return window_of(ow, g->sw, g->pl, g->kw, g->iw);
 }
 
-typedef struct { /* the part of a window that is inside the image */
+typedef struct { /* the part of a window inside the image */
     ptrdiff_t rows, columns;
-    ptrdiff_t row, pixel;       /* elements from one to the next */
-    int32_t number, number_row; /* of its first pixel; from one row to the next; along it by 1 */
+    ptrdiff_t row, pixel;       /* elements from one row, one pixel, to the next */
+    int32_t number, number_row; /* of the first pixel; from one row to the next; 1 along a row */
 } window;
 
 static inline window window_at(const adj_conv_geom *g, span h, span w)
@@ -52,8 +51,8 @@ static inline window window_at(const adj_conv_geom *g, span h, span w)
                     .number_row = (int32_t)(w.end - w.begin)};
 }
 
-/* Conditions are masks, 0 or -1, and choices bits of both: with ?: GCC makes branches of several
- * comparisons, and does not vectorize. */
+/* Returns a condition as a mask, 0 or -1, for bitwise selects: with ?: GCC makes branches of
+ * several comparisons and does not vectorize. */
 static inline int32_t mask(int condition) { return -(int32_t)(condition & 1); }
 
 static inline float blend(int32_t first, float a, float b)
@@ -61,7 +60,7 @@ static inline float blend(int32_t first, float a, float b)
     return float_of((bits_of(a) & (uint32_t)first) | (bits_of(b) & ~(uint32_t)first));
 }
 
-/* Is v after the maximum so far the first maximum? A NaN is, unless there was one. */
+/* True if v is a new first maximum: larger, or a NaN if the maximum is none. */
 static inline int32_t is_new_max(float v, float maximum)
 {
     return mask(!(v <= maximum) & (maximum == maximum));
@@ -72,7 +71,7 @@ static inline float max(float maximum, float v)
     return blend(is_new_max(v, maximum), v, maximum);
 }
 
-/* A sum of one element, which naive begins at +0 as well: -0 becomes +0. */
+/* Returns the sum of one element; naive starts at +0 as well, so -0 becomes +0. */
 static inline float summed(float dy) { return 0 + dy; }
 
 /* ---- a chunk of channels ---- */
@@ -84,7 +83,7 @@ static inline void load(ptrdiff_t channels, float *restrict y, const T *restrict
         y[c] = ld(x[c]);
 }
 
-/* at[c] becomes `pixel` where x[c] is a new maximum. */
+/* Sets at[c] to `pixel` where x[c] is a new maximum. */
 static inline void note_max(ptrdiff_t channels, float *restrict maximum, int32_t *restrict at,
                             const T *restrict x, int32_t pixel)
 {
@@ -110,7 +109,7 @@ static inline int32_t number_of(const window *v, ptrdiff_t i, ptrdiff_t j)
     return v->number + (int32_t)i * v->number_row + (int32_t)j;
 }
 
-/* at: the number of each channel's first maximum. */
+/* Finds the number of each channel's first maximum. */
 static inline void find_first(const window *v, ptrdiff_t channels, float *restrict maximum,
                               const T *x, int32_t *restrict at)
 {
@@ -122,14 +121,14 @@ static inline void find_first(const window *v, ptrdiff_t channels, float *restri
             note_max(channels, maximum, at, x + i * v->row + j * v->pixel, number_of(v, i, j));
 }
 
-/* ---- around the windows ---- */
+/* ---- gaps between windows ---- */
 
 static inline ptrdiff_t chunk_from(const adj_conv_geom *g, ptrdiff_t c)
 {
     return g->ic - c < MAX_POOL_CHUNK ? g->ic - c : MAX_POOL_CHUNK;
 }
 
-/* Zeros the columns that are no window's: in the first `rows` rows of dx, from the end of the
+/* Zeros the columns outside of windows: in the first `rows` rows of dx, from the end of the
  * window w to the next. */
 static inline void clear_gap(const adj_conv_geom *g, ptrdiff_t rows, span w, ptrdiff_t next, T *dx)
 {

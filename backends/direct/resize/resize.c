@@ -1,20 +1,22 @@
-/* resize.c - the kernel of resize.h: what it takes, and what is read with which weight. */
+/* resize.c - the kernel of resize.h: the nodes it accepts, and its lists of elements and
+ * weights. */
 #include "resize.h"
 
 #include "backends/direct/arith.h"
 
-static const int64_t max_size = 1 << 16;       /* of rows and columns, which are listed */
-static const ptrdiff_t max_sum = 256;          /* of either, in float: naive's sums are double */
-static const int64_t parallel_above = 1 << 13; /* elements that are read or written */
+static const int64_t max_size = 1 << 16; /* rows and columns, which are listed */
+static const ptrdiff_t max_sum = 256;    /* terms along an axis in float: naive sums in double */
+static const int64_t parallel_above = 1 << 13; /* elements read or written */
 
-/* ---- what is read ---- */
+/* ---- the lists ---- */
 
 typedef struct { /* element `at` with weight 1 - next, and the one after it with weight next */
     int64_t at;
     double next;
 } sample;
 
-/* What output o of the forward op reads; include/adjoint_ops.h has the definition. */
+/* Returns the elements that output o of the forward op reads; include/adjoint_ops.h has the
+ * definition. */
 static sample sample_of(const adj_resize_attrs *a, int64_t in, int64_t out, int64_t o)
 {
     int64_t position = 2 * o * in, unit = 2 * out;
@@ -47,7 +49,7 @@ static void list_inputs(const adj_resize_attrs *a, int64_t in, int64_t out, resi
     }
 }
 
-/* The outputs that read each input: they follow each other, as positions grow with o. */
+/* Lists the outputs that read each input: they are contiguous, as positions grow with o. */
 static void list_outputs(const adj_resize_attrs *a, int64_t in, int64_t out, resize_span *span,
                          float *weight)
 {
@@ -74,7 +76,7 @@ static void list_outputs(const adj_resize_attrs *a, int64_t in, int64_t out, res
 
 /* ---- the kernel ---- */
 
-/* Lays out an axis' lists from *size on, which grows. */
+/* Lays out an axis's lists from *size on; adds their bytes to *size. */
 static resize_axis lay_out(int is_grad, int64_t in, int64_t out, size_t *size)
 {
     resize_axis axis = {.src = is_grad ? out : in, .dst = is_grad ? in : out};
@@ -93,7 +95,7 @@ static void list_axis(resize *p, const adj_resize_attrs *a, int is_grad, const r
         list_inputs(a, axis->src, axis->dst, span, weight);
 }
 
-/* The longest span. */
+/* Returns the longest span. */
 static ptrdiff_t max_span(const resize *p, const resize_axis *axis)
 {
     const resize_span *span = resize_spans(p, axis);

@@ -1,5 +1,5 @@
-/* rows.c - a row of resize.h's result: rows of the operand are summed in parts that stay in the
- * first cache, and columns of such a part then. Compiled once per instruction set. */
+/* rows.c - a row of resize.h's result: sums rows of the operand in parts that stay in the first
+ * cache, then the columns of each part. Compiled once per instruction set. */
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
 #include "resize.h"
@@ -10,7 +10,7 @@ typedef struct { /* columns of the operand, or of the result, and channels of ea
 
 static ptrdiff_t part_elems(const part *a) { return (a->end - a->first) * a->channels; }
 
-/* dst (+)= factor * n elements of an operand. */
+/* Sets or adds to dst factor * n elements of an operand. */
 static void add_elements(adj_dtype dtype, ptrdiff_t n, float factor, const char *src, int is_first,
                          float *restrict dst)
 {
@@ -31,7 +31,7 @@ static void add_elements(adj_dtype dtype, ptrdiff_t n, float factor, const char 
     }
 }
 
-/* The sum over rows of a part of an image. */
+/* Sums rows of a part of an image. */
 static void sum_rows(const resize *p, const char *image, const resize_span *rows, const part *a,
                      float *restrict sum)
 {
@@ -51,7 +51,7 @@ static void sum_rows(const resize *p, const char *image, const resize_span *rows
                              sum + i * a->channels);
 }
 
-/* dst = the sum of n pixels of so many channels, x's first. */
+/* Sets dst to the sum of n pixels of so many channels, from x on. */
 static void sum_columns(ptrdiff_t n, const float *restrict weight, ptrdiff_t channels,
                         const float *restrict x, float *restrict dst)
 {
@@ -71,11 +71,11 @@ static void sum_columns(ptrdiff_t n, const float *restrict weight, ptrdiff_t cha
             dst[c] += weight[k] * x[k * channels + c];
 }
 
-/* So many elements that nothing reads are read rather than a part is ended before them. */
+/* Gaps of up to this many unread elements are read rather than ending a part before them. */
 enum { MAX_GAP = 32 };
 
-/* The columns from `first` on whose elements, and those that they read, are a part each: the latter
- * to *reads, both with the channels that *reads has. */
+/* Returns the columns from `first` on that fit into one part, and in *reads the columns that
+ * they read; both have the channels that *reads has. */
 static part next_columns(const resize *p, ptrdiff_t first, part *reads)
 {
     const resize_span *span = resize_spans(p, &p->w);
@@ -92,7 +92,7 @@ static part next_columns(const resize *p, ptrdiff_t first, part *reads)
     return a;
 }
 
-/* Those columns of the result's row. */
+/* Writes these columns of the result's row. */
 static void write_columns(const resize *p, const part *a, const part *reads, const float *sum,
                           char *row)
 {

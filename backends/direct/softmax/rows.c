@@ -1,6 +1,6 @@
-/* rows.c - a job of softmax.h: loops go along the rows, of which each has its maximum m taken out:
+/* rows.c - a job of softmax.h. Loops run along the rows, each shifted by its maximum m:
  *   p = exp(z - m) / s     log p = z - m - log s     s = sum(exp(z - m))
- * Compiled once per instruction set, and with -fno-trapping-math, as loops.c. */
+ * Compiled once per instruction set, with -fno-trapping-math, as loops.c is. */
 #include "backends/direct/arith.h"
 #include "backends/direct/exp_log.h"
 #include "softmax.h"
@@ -10,24 +10,24 @@ typedef struct {
     ptrdiff_t first, n;          /* rows */
     const float *logits, *dense; /* [classes][SOFTMAX_ROWS]; dense: labels, or NULL */
     float max[SOFTMAX_ROWS];
-    double *exps; /* [classes][SOFTMAX_ROWS], where they are kept */
+    double *exps; /* [classes][SOFTMAX_ROWS], if they are needed again */
     double sum[SOFTMAX_ROWS], log_sum[SOFTMAX_ROWS];
-    int32_t label[SOFTMAX_ROWS]; /* integers; beyond the rows -1 */
+    int32_t label[SOFTMAX_ROWS]; /* integer labels; -1 beyond the rows */
 } block;
 
 /* ---- reading ---- */
 
-/* The rows of a tensor that lie in memory without a gap, as they do in `line`. */
+/* Returns how many rows of a tensor are contiguous with the pitch of `line`. */
 static ptrdiff_t rows_at_once(const block *b) { return b->p->pitch == b->p->classes ? b->n : 1; }
 
-/* The bytes of row r in a tensor of rows. */
+/* Returns the offset of row r in a tensor of rows, in bytes. */
 static ptrdiff_t row_bytes(const block *b, ptrdiff_t r)
 {
     return tensor_bytes(b->p->dtype, (b->first + r) * b->p->classes);
 }
 
-/* The rows of an operand, transposed. Rows beyond b->n are zeros: nothing reads what becomes of
- * them, and zeros cost no more than others. */
+/* Reads the rows of an operand, transposed. Rows beyond b->n are zeros, whose results nothing
+ * reads. */
 static void read_columns(const block *b, const void *operand, float *restrict line,
                          float *restrict column)
 {
@@ -85,7 +85,7 @@ static void sum_exps(block *b)
 
 /* ---- results ---- */
 
-/* The targets of class j. */
+/* Computes the targets of class j. */
 ALWAYS void targets_of(const block *b, ptrdiff_t j, double *restrict target)
 {
     const double keep = b->p->keep, spread = b->p->spread;
@@ -101,7 +101,7 @@ ALWAYS void targets_of(const block *b, ptrdiff_t j, double *restrict target)
         target[r] = (b->label[r] == (int32_t)j ? keep : 0) + spread;
 }
 
-/* A row whose label is -1 is not there: its results are 0. */
+/* True if the row's label is -1: it is ignored and its results are 0. */
 static int is_left_out(const block *b, int r) { return b->p->is_sparse && b->label[r] < 0; }
 
 ALWAYS double log_probability(const block *b, const float *z, int r)
@@ -109,7 +109,7 @@ ALWAYS double log_probability(const block *b, const float *z, int r)
     return (double)z[r] - (double)b->max[r] - b->log_sum[r];
 }
 
-/* A class whose target is 0 adds nothing, even where its probability is 0. */
+/* Writes the losses. A class whose target is 0 adds nothing, even where its probability is 0. */
 static void write_losses(const block *b, void *result)
 {
     float y[SOFTMAX_ROWS];
@@ -128,7 +128,7 @@ static void write_losses(const block *b, void *result)
     store_reals(b->p->dtype, b->n, (char *)result + tensor_bytes(b->p->dtype, b->first), y);
 }
 
-/* Class j of the other results. */
+/* Computes class j of the other results. */
 ALWAYS void results_of(const block *b, softmax_result result, ptrdiff_t j, float *restrict y)
 {
     const float *z = b->logits + j * SOFTMAX_ROWS;
@@ -144,7 +144,7 @@ ALWAYS void results_of(const block *b, softmax_result result, ptrdiff_t j, float
     }
 }
 
-/* All classes of these, as rows. */
+/* Writes all classes of these results, as rows. */
 ALWAYS void write_rows(const block *b, softmax_result result, float *restrict line, void *dst)
 {
     const ptrdiff_t k = b->p->classes, pitch = b->p->pitch, step = rows_at_once(b);

@@ -1,15 +1,15 @@
-/* softmax.c - the kernel of softmax.h: what it takes. */
+/* softmax.c - the kernel of softmax.h: the nodes it accepts. */
 #include "softmax.h"
 
 #include "backends/direct/arith.h"
 
-/* A row is a lane: of fewer rows, times the bytes of a vector, naive takes less time,
- * as it shares out rows and not SOFTMAX_ROWS of them. */
+/* A row is a lane. Below this number of rows, times the bytes of a vector, naive is faster,
+ * since it distributes single rows to threads, not SOFTMAX_ROWS of them. */
 static const ptrdiff_t min_lane_bytes = 192;
-/* From so many classes on rows have an odd number of the cache's lines: of a power of two, the same
- * place of all rows would be in one set of the first cache. */
+/* From this many classes on, the pitch of rows is an odd number of cache lines: with a power of
+ * two, the same column of all rows would be in one set of the first cache. */
 static const ptrdiff_t pad_from = 256;
-static const ptrdiff_t max_classes = 1 << 14;  /* a thread keeps SOFTMAX_ROWS times as many */
+static const ptrdiff_t max_classes = 1 << 14;  /* a thread holds SOFTMAX_ROWS times as many */
 static const int64_t parallel_above = 1 << 12; /* logits */
 
 static const struct {
@@ -80,7 +80,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     p.work.threads = elems > parallel_above ? (int)min(d->threads, p.work.jobs) : 1;
     set_labels(g, &p);
     prep->scratch = lay_out(&p);
-    if (p.result != LOSS) /* a job is read before it is written */
+    if (p.result != LOSS) /* a job is read completely before it is written */
         prep->alias[0].operands = 1u << p.logits;
     if (p.result == LOSS_GRAD && p.labels >= 0 && !p.is_sparse)
         prep->alias[0].operands |= 1u << p.labels;

@@ -1,20 +1,20 @@
 /* backprop_filter.c - dw of winograd.h. Compiled once per instruction set, for f32 and bf16.
  *
- * u[segment][point][c][k] are sums; v[point][tile][c] the windows of x, m[point][tile][k] the tiles
- * of dy. */
+ * u[segment][point][c][k] holds the sums, v[point][tile][c] the windows of x, m[point][tile][k]
+ * the tiles of dy. */
 #include "backends/direct/arith.h"
 #include "tile.h"
 #include "transform.h"
 
 enum { MAX_KERNEL = WINOGRAD_MAX_KERNEL, MAX_WINDOW = WINOGRAD_MAX_WINDOW };
 
-/* Tiles that products sum over, and where their points are. */
+/* The tiles that products sum over, and the location of their points. */
 typedef struct {
     ptrdiff_t first, n;
     float *v, *m;
 } tile_range;
 
-/* In the memory of a thread, or in what all share. */
+/* Returns the range in a thread's memory, or in shared memory. */
 static tile_range range_of(const winograd *p, const adj_call *c, ptrdiff_t first, ptrdiff_t n,
                            int thread)
 {
@@ -91,7 +91,7 @@ static void segment(const winograd *p, const adj_call *c, ptrdiff_t segment, int
     }
 }
 
-/* One tap of a vector of k, as the result is stored: bf16, or what was summed. */
+/* Stores one tap of a vector of k in the result's type: bf16, or that of the sums. */
 ALWAYS void store_tap(const winograd *p, void *dw, ptrdiff_t at, vector v)
 {
     if (p->dtype == ADJ_F32)
@@ -100,7 +100,7 @@ ALWAYS void store_tap(const winograd *p, void *dw, ptrdiff_t at, vector v)
         store_vector((T *)dw + at, v);
 }
 
-/* All segments' sums, in their order. */
+/* Adds all segments' sums, in order. */
 ALWAYS vector sum_of(const winograd *p, const float *u)
 {
     vector sum = *(const vector *)u;
@@ -109,7 +109,7 @@ ALWAYS vector sum_of(const winograd *p, const float *u)
     return sum;
 }
 
-/* dw[tap][c][k ..] of a vector of k */
+/* Computes dw[tap][c][k ..] for a vector of k. */
 ALWAYS void result_of(const int size, const winograd *p, const float *u, void *dw, ptrdiff_t at)
 {
     const int window = WINOGRAD_TILE + size - 1;

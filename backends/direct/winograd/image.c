@@ -1,12 +1,13 @@
 /* image.c - y and dx of winograd.h. Compiled once per instruction set, for f32 and bf16.
  *
- * u[panel][point][c][column]: a panel's matrices follow each other, each as wide as the panel. */
+ * u[panel][point][c][column]: a panel's matrices are contiguous, each as wide as the panel. */
 #include "tile.h"
 #include "transform.h"
 
 enum { LANES = WINOGRAD_LANES, MAX_KERNEL = WINOGRAD_MAX_KERNEL, MAX_WINDOW = WINOGRAD_MAX_WINDOW };
 
-/* The filter's taps for channels c .. of src and k .. of dst. dx: the last tap first, as [k][c] */
+/* Reads the filter's taps for channels c .. of src and k .. of dst. dx: the last tap first, as
+ * [k][c]. */
 static void read_taps(const winograd *p, const T *w, ptrdiff_t c, ptrdiff_t k,
                       float taps[][LANES][LANES])
 {
@@ -19,7 +20,7 @@ static void read_taps(const winograd *p, const T *w, ptrdiff_t c, ptrdiff_t k,
                                 : w[(i * p->src.c + c + row) * p->dst.c + k + column]);
 }
 
-/* u[point*step] for a vector of columns, from taps one `tap` apart. */
+/* Computes u[point*step] for a vector of columns, from taps `tap` elements apart. */
 ALWAYS void transform_taps(const int size, const float *taps, ptrdiff_t tap, float *u,
                            ptrdiff_t step)
 {
@@ -41,7 +42,7 @@ ALWAYS void transform_taps(const int size, const float *taps, ptrdiff_t tap, flo
     }
 }
 
-/* Where a panel of u begins. */
+/* Returns the offset of a panel of u. */
 static ptrdiff_t start_of(const winograd *p, ptrdiff_t panel)
 {
     return panel * p->points * p->src.c * WINOGRAD_PANEL;
@@ -67,7 +68,7 @@ static void filter(const winograd *p, const adj_call *call, ptrdiff_t job)
     }
 }
 
-/* What the tiles of a panel are written to. */
+/* Returns the memory that the tiles of a panel are written to. */
 static winograd_prefetch dst_of(const winograd *p, const adj_call *c, ptrdiff_t block,
                                 ptrdiff_t panel)
 {
@@ -79,7 +80,7 @@ static winograd_prefetch dst_of(const winograd *p, const adj_call *c, ptrdiff_t 
     return f;
 }
 
-/* A panel of a block's products to m; meanwhile its part of src's pixels is prefetched, and dst. */
+/* Multiplies a panel of a block into m; meanwhile prefetches part of src's pixels, and dst. */
 static void multiply(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t panel,
                      const winograd_prefetch *src, float *v)
 {

@@ -8,11 +8,11 @@
 enum { TILE = WINOGRAD_TILE, MAX_WINDOW = WINOGRAD_MAX_WINDOW };
 
 /* Not inlined into the loop over channels: compilers would compute the addresses of all points
- * before that loop, and there are not registers enough to keep them. */
+ * before that loop, more than there are registers. */
 #define ALONE static __attribute__((noinline))
 
-/* ---- squares: rows are copied in their order, zeros where there is no image, as memory is read
- * several times as fast by rows as by windows, and each pixel from it once */
+/* ---- squares: rows are copied in order, with zeros outside the image. Reading memory by rows
+ * is several times as fast as by windows, and each pixel is read once */
 
 static float *zeros(float *dst, ptrdiff_t n)
 {
@@ -20,7 +20,7 @@ static float *zeros(float *dst, ptrdiff_t n)
     return dst + n;
 }
 
-/* Pixels first .. end of a row of s's images. */
+/* Copies pixels first .. end of a row of s's images. */
 static float *copy_row(const winograd_squares *s, const T *row, ptrdiff_t first, ptrdiff_t end,
                        float *dst)
 {
@@ -32,7 +32,8 @@ static float *copy_row(const winograd_squares *s, const T *row, ptrdiff_t first,
     return zeros(dst, (end - right) * c);
 }
 
-/* What the squares of n tiles of a row, from `at` on, reach. Returns how many pixels a row has. */
+/* Copies the pixels that the squares of n tiles of a row read, from `at` on. Returns how many
+ * pixels a row has. */
 static ptrdiff_t copy_rows(const winograd_squares *s, winograd_place at, ptrdiff_t n)
 {
     const direct_size *of = &s->image;
@@ -57,7 +58,7 @@ ALWAYS void to_points(const int window, const int size, const vector x[], vector
         winograd_to_points(window, size, x, y, step);
 }
 
-/* The points of a vector of channels. */
+/* Computes the points of a vector of channels. */
 ALWAYS void read_channels(const int window, const int size, const float *square, ptrdiff_t line,
                           ptrdiff_t pixel, float *v, ptrdiff_t step)
 {
@@ -124,8 +125,8 @@ void TYPED(winograd_read)(const winograd *p, const winograd_squares *s, ptrdiff_
     }
 }
 
-/* The first pixel of the tensor that the squares of tiles before this one do not reach, if a row of
- * tiles shares its last rows evenly. */
+/* Returns the first pixel of the tensor that no square before this tile reads, taking the last
+ * rows as divided evenly among a row of tiles. */
 static ptrdiff_t first_new(const winograd *p, const winograd_squares *s, ptrdiff_t tile)
 {
     const winograd_place at = winograd_place_of(p, tile);
@@ -143,7 +144,8 @@ winograd_prefetch TYPED(winograd_prefetch_of)(const winograd *p, const winograd_
 
 /* ---- results */
 
-/* Where a tile is written: its rows and columns inside the image, elements of a row and a pixel. */
+/* The destination of a tile: its rows and columns inside the image, elements of a row and of a
+ * pixel. */
 typedef struct {
     ptrdiff_t bottom, right;
     ptrdiff_t line, pixel;
@@ -188,7 +190,7 @@ ALONE void write_of_5(const tile_bounds *t, const float *m, ptrdiff_t step,
     write_channels(TILE + 4, t, m, step, *e, dst);
 }
 
-/* Of outputs from `first` on, the addend from element `at` on. */
+/* Returns the epilogue's operands for outputs from `first` on; the addend from element `at` on. */
 static epilogue_operands operands_of(const winograd *p, const adj_call *c, ptrdiff_t first,
                                      ptrdiff_t at)
 {

@@ -1,19 +1,19 @@
-/* tile.h - a tile between a tensor and its points. */
+/* tile.h - transforms between tiles of a tensor and their points. */
 #ifndef DIRECT_WINOGRAD_TILE_H
 #define DIRECT_WINOGRAD_TILE_H
 
 #include "backends/direct/micro_gemm.h"
 #include "winograd.h"
 
-/* Squares of pixels that are transformed to points: x's windows, or dy's for dx; dw's tiles of dy.
- */
+/* Squares of pixels that are transformed to points: windows of x, or of dy for dx; dw's tiles of
+ * dy. */
 typedef struct {
     const T *tensor;
     direct_size image;
-    ptrdiff_t size;      /* a square's side: a window's or a tile's */
+    ptrdiff_t size;      /* side of a square: a window's or a tile's */
     ptrdiff_t top, left; /* rows and columns of a square before its tile */
-    ptrdiff_t step;      /* from a point to the next */
-    float *copy;         /* a thread's own memory for pixels */
+    ptrdiff_t step;      /* elements from a point to the next */
+    float *copy;         /* a thread's buffer for pixels */
 } winograd_squares;
 
 static inline winograd_squares winograd_windows(const winograd *p, const adj_call *c, int thread)
@@ -33,26 +33,28 @@ static inline winograd_squares winograd_tiles(const winograd *p, const adj_call 
                               .copy = copy};
 }
 
-/* v[point*s->step + i*c + ..] of tile first + i, n of them: B^T X B of windows, A Y A^T of tiles.
- */
+/* Transforms the squares of n tiles to v[point*s->step + i*c + ..], i being tile first + i: B^T
+ * X B for windows, A Y A^T for tiles. */
 void TYPED(winograd_read)(const winograd *p, const winograd_squares *s, ptrdiff_t first,
                           ptrdiff_t n, float *v);
-/* A^T M A of m[point*m_step + k], a panel's columns, and the epilogue, to a tile of dst. */
+/* Transforms m[point*m_step + k], a panel's columns, by A^T M A, and writes it with the epilogue
+ * to a tile of dst. */
 void TYPED(winograd_write)(const winograd *p, const adj_call *c, ptrdiff_t tile, ptrdiff_t panel,
                            const float *m);
 
-/* Pixels to prefetch while products are computed, when memory has nothing to do; in memory's own
- * order, which is several times as fast as by squares. */
+/* Pixels to prefetch while products are computed, when memory is idle; in memory order, which is
+ * several times as fast as by squares. */
 typedef struct {
     const T *at;
-    ptrdiff_t pixels, pitch, columns; /* elements from a pixel to the next, and of each */
+    ptrdiff_t pixels, pitch, columns; /* elements from a pixel to the next; of each pixel */
 } winograd_prefetch;
 
-/* Those that the squares of n tiles from `first` on reach and those before them do not. */
+/* Returns the pixels that the squares of n tiles from `first` on read and those before them do
+ * not. */
 winograd_prefetch TYPED(winograd_prefetch_of)(const winograd *p, const winograd_squares *s,
                                               ptrdiff_t first, ptrdiff_t n);
 
-/* Part number `job` of `jobs`. */
+/* Prefetches part number `job` of `jobs`. */
 static inline void winograd_prefetch_part(const winograd_prefetch *f, ptrdiff_t job, ptrdiff_t jobs)
 {
     const ptrdiff_t line = 64 / sizeof(T), end = f->pixels * (job + 1) / jobs;
@@ -61,10 +63,10 @@ static inline void winograd_prefetch_part(const winograd_prefetch *f, ptrdiff_t 
             __builtin_prefetch(f->at + i * f->pitch + k);
 }
 
-/* The product over so many columns, a multiple of 16. */
+/* Computes the product over so many columns, a multiple of 16. */
 static inline void winograd_multiply(micro_gemm p, ptrdiff_t columns)
 {
-    const ptrdiff_t max = VECTOR_BYTES == 64 ? MICRO_GEMM_VECTORS : 2; /* registers */
+    const ptrdiff_t max = VECTOR_BYTES == 64 ? MICRO_GEMM_VECTORS : 2; /* vectors in registers */
     for (ptrdiff_t left = columns / VECTOR; left > 0; left -= p.vectors) {
         p.vectors = left < max ? left : max;
         REAL_TYPED(micro_gemm)(&p);

@@ -1,16 +1,16 @@
 /* transform.h - the one-dimensional transforms of F(4, 3) and F(4, 5), on vectors of channels;
  * files that include it are compiled once per instruction set.
  *
- * Polynomials are taken at n points: 0, pairs +-z, and infinity, where a polynomial's value is its
- * last coefficient. Of rows z, with Z(x) the product of x - y over all finite points y, and f(z)
- * the derivative of Z at z:
+ * Polynomials are evaluated at n points: 0, pairs +-z, and infinity, where the value is the last
+ * coefficient. The matrices have a row for each point z. With Z(x) the product of x - y over all
+ * finite points y, and f(z) the derivative of Z at z:
  *
  *   A:    [ 1  z  z^2 .. ], a column for each row of the tile;      infinity: [ 0 .. 0  1 ]
  *   G:    [ 1  z  z^2 .. ] / f(z), a column for each of the kernel; infinity: [ 0 .. 0  1 ]
  *   B^T:  the coefficients of Z(x) / (x - z);                       infinity: those of Z(x)
  *
- * Z(x) is x times the product of xx - zz over the pairs: rows of B^T have two kinds of
- * coefficients, which +z and -z share but for the sign. */
+ * Z(x) is x times the product of xx - zz over the pairs: rows of B^T have even and odd
+ * coefficients, which are equal for +z and -z except for the sign of the odd ones. */
 #ifndef DIRECT_WINOGRAD_TRANSFORM_H
 #define DIRECT_WINOGRAD_TRANSFORM_H
 
@@ -19,16 +19,16 @@
 
 enum { WINOGRAD_MAX_PAIRS = (WINOGRAD_MAX_WINDOW - 2) / 2 };
 
-/* The positive one of a pair. Of six points 5/8 and 3/2 keep rounding errors smaller than the usual
- * 1 and 2; of eight 1/2, 1 and 2 have the smallest of some hundred triples. */
+/* Returns the positive point of a pair. With six points, 5/8 and 3/2 give smaller rounding
+ * errors than the common 1 and 2; with eight, 1/2, 1 and 2 are the best of some hundred triples. */
 ALWAYS float winograd_point(const int n, const int pair)
 {
     static const float points[][WINOGRAD_MAX_PAIRS] = {{0.625F, 1.5F}, {0.5F, 1, 2}};
     return points[n == 8][pair];
 }
 
-/* q[i], the coefficients of x^(2i) in the product of xx - zz over the pairs but `without`. Returns
- * how many there are. */
+/* Sets q[i] to the coefficient of x^(2i) in the product of xx - zz over all pairs except
+ * `without`. Returns how many there are. */
 ALWAYS int winograd_product(const int n, const int without, float q[WINOGRAD_MAX_PAIRS + 1])
 {
     int terms = 1;
@@ -48,7 +48,7 @@ ALWAYS int winograd_product(const int n, const int without, float q[WINOGRAD_MAX
     return terms;
 }
 
-/* The sum of q[i] x[2i] */
+/* Returns the sum of q[i] x[2i]. */
 ALWAYS vector winograd_every_other(const int terms, const float q[], const vector x[])
 {
     vector sum = q[0] * x[0];
@@ -58,7 +58,7 @@ ALWAYS vector winograd_every_other(const int terms, const float q[], const vecto
     return sum;
 }
 
-/* y[i*step] = (B^T x)[i], n of them */
+/* Computes y[i*step] = (B^T x)[i], n of them. */
 ALWAYS void winograd_window(const int n, const vector x[], vector *y, ptrdiff_t step)
 {
     float q[WINOGRAD_MAX_PAIRS + 1];
@@ -75,7 +75,7 @@ ALWAYS void winograd_window(const int n, const vector x[], vector *y, ptrdiff_t 
     }
 }
 
-/* y[0] + zz y[2] + zz^2 y[4] .., of y's first `size` */
+/* Returns y[0] + zz y[2] + zz^2 y[4] .., over the first `size` of y. */
 ALWAYS vector winograd_even_terms(const int size, const vector y[], float zz)
 {
     vector sum = y[0];
@@ -88,7 +88,7 @@ ALWAYS vector winograd_even_terms(const int size, const vector y[], float zz)
     return sum;
 }
 
-/* m[i*step] = (A y)[i], n of them, of `size` coefficients y */
+/* Computes m[i*step] = (A y)[i], n of them, from `size` coefficients y. */
 ALWAYS void winograd_to_points(const int n, const int size, const vector y[], vector *m,
                                ptrdiff_t step)
 {
@@ -104,7 +104,7 @@ ALWAYS void winograd_to_points(const int n, const int size, const vector y[], ve
     }
 }
 
-/* y[i*step] = (A^T m)[i], `size` of them, of n points m */
+/* Computes y[i*step] = (A^T m)[i], `size` of them, from n points m. */
 ALWAYS void winograd_from_points(const int n, const int size, const vector m[], vector *y,
                                  ptrdiff_t step)
 {
@@ -135,7 +135,7 @@ ALWAYS void winograd_from_points(const int n, const int size, const vector m[], 
     }
 }
 
-/* 1 / f(z) of point i. */
+/* Returns 1 / f(z) of point i. */
 ALWAYS float winograd_scale(const int n, const int i)
 {
     float q[WINOGRAD_MAX_PAIRS + 1], f = 0;
@@ -149,7 +149,7 @@ ALWAYS float winograd_scale(const int n, const int i)
     return 1 / (2 * zz * f);
 }
 
-/* u[i*step] = (G w)[i], n of them, of a kernel of `size` */
+/* Computes u[i*step] = (G w)[i], n of them, for a kernel of `size`. */
 ALWAYS void winograd_kernel(const int n, const int size, const vector w[], vector *u,
                             ptrdiff_t step)
 {
@@ -160,7 +160,7 @@ ALWAYS void winograd_kernel(const int n, const int size, const vector w[], vecto
         u[i * step] = winograd_scale(n, i) * point[i];
 }
 
-/* w[i*step] = (G^T u)[i], `size` of them, of n points u */
+/* Computes w[i*step] = (G^T u)[i], `size` of them, from n points u. */
 ALWAYS void winograd_to_kernel(const int n, const int size, const vector u[], vector *w,
                                ptrdiff_t step)
 {

@@ -1,4 +1,4 @@
-/* winograd.c - the kernel of winograd.h: what it takes, its blocks, its jobs among the threads. */
+/* winograd.c - the kernel of winograd.h: the nodes it accepts, its blocks, and its jobs. */
 #include <omp.h>
 
 #include "backends/direct/arith.h"
@@ -7,19 +7,19 @@
 enum {
     MAX_CHANNELS = 1024,
     MAX_SIDE = 1 << 16,
-    MIN_TILES = 64, /* in bf16 */
+    MIN_TILES = 64, /* least tiles in bf16 */
     COPY_FLOATS = 3 << 11,
     /* y, dx: tiles of a block, at most and in multiples: rows of the product in registers */
     MAX_BLOCK = 24,
     BLOCK_STEP = 6,
-    /* dw, where blocks and segments decide the order of sums, on every machine alike. More tiles in
-     * a block mean fewer passes over the sums. */
+    /* dw: tiles of a block, the same on every machine, since blocks and segments determine the
+     * order of sums. More tiles in a block mean fewer passes over the sums. */
     MIN_BLOCK_DW = 32,
     MAX_BLOCK_DW = 256,
-    BLOCK_FLOATS = 9 << 16,     /* of a block's points, x's and dy's; where all threads share it */
-    OWN_BLOCK_FLOATS = 3 << 15, /* where it is one thread's */
+    BLOCK_FLOATS = 9 << 16, /* floats of a block's points, of x and dy, if all threads work on it */
+    OWN_BLOCK_FLOATS = 3 << 15, /* the same if one thread works on it */
     SEGMENTS = 16,
-    SEGMENT_FLOATS = 9 << 14 /* of a segment's sums: about what a second cache holds beside them */
+    SEGMENT_FLOATS = 9 << 14 /* floats of a segment's sums: these and the points fit its cache */
 };
 
 static int is_forward(const adj_node *n) { return n->op == &adj_op_conv2d; }
@@ -68,7 +68,8 @@ static int is_ours(const adj_group *g, direct_epilogue *e)
     return g->n_node == 2 && g->n_out == 1 && is_dw(g->node[0]) && direct_is_widening(g->node[1]);
 }
 
-/* A tile's window begins pt rows before it; for dx, dy's begins kh - 1 - pt rows before. */
+/* Sets the sizes. A tile's window begins pt rows before it; for dx, in dy, kh - 1 - pt rows
+ * before. */
 static void set_sizes(winograd *p, const adj_conv_geom *g)
 {
     p->n = g->n;
@@ -84,7 +85,7 @@ static void set_sizes(winograd *p, const adj_conv_geom *g)
     p->panels = divide_up(p->dst.c, WINOGRAD_PANEL);
 }
 
-/* y, dx: blocks of about equal size, as many for each thread. */
+/* Sets the blocks of y and dx: of about equal size, equally many for each thread. */
 static void set_blocks(winograd *p, ptrdiff_t second_cache)
 {
     p->segments = 1;
@@ -96,7 +97,7 @@ static void set_blocks(winograd *p, ptrdiff_t second_cache)
         ptrdiff_t fit = floats / (p->points * (p->src.c + p->dst.c));
         p->block = min(divide_up(p->tiles, p->segments), max(MIN_BLOCK_DW, min(fit, MAX_BLOCK_DW)));
     } else {
-        /* half of it, which leaves room for the products */
+        /* half of the cache, which leaves room for the products */
         ptrdiff_t windows = second_cache / 2 / (ptrdiff_t)sizeof(float);
         ptrdiff_t fit = windows / (p->points * p->src.c);
         ptrdiff_t fitting = fit < MAX_BLOCK ? MAX_BLOCK / 2 : MAX_BLOCK;
@@ -106,7 +107,7 @@ static void set_blocks(winograd *p, ptrdiff_t second_cache)
     p->blocks = divide_up(p->tiles, p->block);
 }
 
-/* As many tiles as the first cache holds the pixels of, with what is written meanwhile. */
+/* Sets how many tiles are copied at once: their pixels and the points fit into the first cache. */
 static void set_copies(winograd *p)
 {
     const ptrdiff_t c = p->is_dw ? max(p->src.c, p->dst.c) : p->src.c;
@@ -115,7 +116,8 @@ static void set_copies(winograd *p)
     p->copy_floats = p->window * ((p->tiles_per_copy - 1) * WINOGRAD_TILE + p->window) * c;
 }
 
-/* Points are a line of the cache apart from a power of two. 0: too large. */
+/* Lays out the scratch. Strides of points are a cache line off a power of two. Returns 0 if it
+ * is too large. */
 static int set_scratch(winograd *p, size_t *scratch)
 {
     const ptrdiff_t line = 16;
@@ -132,8 +134,8 @@ static int set_scratch(winograd *p, size_t *scratch)
            !__builtin_mul_overflow(*scratch, sizeof(float), scratch);
 }
 
-/* Seconds for the filter's transformed points, or its gradient's sums: written and read in each
- * run, or, packed once, read from a cache. */
+/* Returns the seconds for the filter's transformed points, or its gradient's sums: written and
+ * read in each run, or, if packed once, read from a cache. */
 static double points_seconds(const winograd *p, const adj_prep *prep)
 {
     const double bytes = (double)(p->points * p->u_step) * sizeof(float);
@@ -163,7 +165,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                   .threads = d->threads};
     p.by_reorder = !p.is_dw && direct_packs_once(g, prep, p.other_in);
     set_sizes(&p, geom_of(n));
-    /* or a plan would not look for kernels in f32, where no other takes bf16 */
+    /* otherwise a plan would not try f32 kernels where no other supports bf16 */
     if (is_bf16 && (p.tiles < MIN_TILES || d->isa == &direct_isa_base))
         return direct_refuse(prep, "%s: Winograd's algorithm does not pay in bf16", n->op->name);
     set_blocks(&p, d->second_cache);
@@ -174,13 +176,13 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                                   ? direct_accept_packed(d, g, prep, "winograd", &p, sizeof p,
                                                          p.other_in, winograd_packed_filter(d, &p))
                                   : direct_accept(d, g, prep, "winograd", &p, sizeof p);
-    /* products are of whole steps of tiles */
+    /* products have whole steps of tiles */
     prep->seconds *= (double)round_up(p.tiles, BLOCK_STEP) / (double)p.tiles;
     prep->seconds += points_seconds(&p, prep);
     return status;
 }
 
-/* Called by each thread. */
+/* Runs in each thread. */
 static void run_image(const winograd *p, const adj_call *c, job_shares *blocks)
 {
     if (!p->by_reorder) {
@@ -226,7 +228,7 @@ static void run_filter(const winograd *p, const adj_call *c, job_shares *segment
 static adj_status run(const adj_call *c)
 {
     const winograd *p = c->state;
-    job_shares shares; /* of segments, or blocks */
+    job_shares shares; /* jobs are segments or blocks */
     share_jobs(&shares, p->is_dw ? p->segments : p->blocks, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
