@@ -1,0 +1,65 @@
+#!/bin/sh
+# test_voice.sh - how comments in sources read: a C comment starts with a noun or an imperative and is no
+# question, and no source outside bench/ names a date, a commit or a processor. test_docs.sh checks documents.
+set -u
+status=0
+if [ ! -f sources.ninja ]; then
+    echo "skipped: no sources here"
+    exit 77
+fi
+# Folders whose comments are not rewritten yet, one a line.
+open='
+check
+cli
+exec
+include
+io
+tests
+tools
+train
+'
+findings=$(mktemp)
+trap 'rm -f "$findings"' EXIT
+files() {
+    git ls-files 2>/dev/null | grep . || find . -type f ! -path './build/*' ! -path './.git/*' | sed 's|^\./||'
+}
+report() {
+    echo "test_voice: $1:"
+    sed 's/^/  /' "$findings"
+    status=1
+}
+
+# starts FILE...: comments that start with a word that refers to another text, or that are a question. The text of
+# a comment may begin on its second line.
+starts() {
+    awk '
+        FNR == 1 { is_begun = 0 }
+        {
+            text = $0
+            if (is_begun) {
+                sub(/^[ \t*]*/, "", text)
+                text = "/* " text
+            }
+            is_begun = text ~ /\/\*+[ \t]*$/
+        }
+        text ~ /\/[*\/][ \t*]*(What|Of|Is|Does|Has|Those|The same|As)([^[:alnum:]_]|$)/ ||
+            text ~ /\?[ \t]*\*\// || text ~ /\/\/.*\?$/ { print FILENAME ":" FNR ": " $0 }' "$@"
+}
+for folder in $(files | sed -n 's|/.*\.[ch]$||p' | sort -u); do
+    # shellcheck disable=SC2046 # no path here has a space
+    starts $(files | grep "^$folder/.*\.[ch]\$") >"$findings"
+    case "$open" in
+    *"
+$folder
+"*) [ -s "$findings" ] || echo "note: the comments of $folder/ pass, it can leave the list of $0" ;;
+    *) [ ! -s "$findings" ] || report "comments that start with What, Of, Is, Does, Has, Those, The same or As, or are a question" ;;
+    esac
+done
+
+# Strings of C files are data, such as checksums. The brackets keep the pattern from finding itself.
+dated='[0-9]{4}-[0-9]{2}-[0-9]{2}|\b([0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]{5,}\b|[E]PYC|[X]eon|[R]yzen|[Z]en [0-9]'
+# shellcheck disable=SC2046
+grep -IHnE "$dated" $(files | grep -vE '^bench/|\.md$|^docs/pictures/.*\.svg$|^tests/test_docs\.sh$') |
+    sed 's/\\"//g; s/"[^"]*"//g' | grep -E "$dated" | grep -v '[P]hilox4x32' >"$findings"
+[ ! -s "$findings" ] || report "a date, a commit or a processor"
+exit $status
