@@ -4,12 +4,13 @@
  * (adjoint_ops.h) add a node and return it; adj_grad() adds the nodes that compute a gradient; an
  * executor (adj_exec) plans a set of nodes over a backend and runs them.
  *
- * Errors. A builder that is given something impossible returns NULL and the graph keeps the first
- * error: a status and one sentence (adj_graph_status, adj_graph_message). Builders accept NULL
- * operands and return NULL silently, so one check at the end of a model is enough. Everything else
- * returns an adj_status; the sentence is kept at the object that failed (adj_..._message), or,
- * where there is none, written to the caller's adj_error. Nothing in the library prints, aborts or
- * exits.
+ * Errors. A builder that gets an invalid argument returns NULL, and the graph records the first
+ * error: a status and a message (adj_graph_status, adj_graph_message). Builders accept NULL
+ * operands and then return NULL without another error, so one check at the end of a model is
+ * enough. Every other function that can fail returns an adj_status. Its message is stored in the
+ * object that failed (adj_..._message) or, for functions without such an object, in the caller's
+ * adj_error. The library never prints, aborts or exits; functions that take a FILE write to that
+ * file alone.
  *
  * Ownership. A graph owns its nodes, names and updates; an executor owns its plan, parameter values
  * and memory. Data passed in is copied. Executors are freed before their graph. Every *_free(NULL)
@@ -18,22 +19,25 @@
  * Threads. A graph: one thread while it grows, any number of readers afterwards. An executor: one
  * thread at a time. Different executors share no mutable state.
  *
- * Versions. Before 1.0 each minor version may change structs: the shared library's name carries it
- * (libadjoint.so.0.2), and a graph, op or backend made with another version's header is refused
- * (ADJ_EVERSION).
+ * Versions. Before 1.0 each minor version may change structs: the name of the shared library
+ * contains major and minor version (libadjoint.so.0.2), and a graph, op or backend compiled with
+ * the header of another version is refused (ADJ_EVERSION).
  *
- * Counting. x_count says how many there are, x_at(i) gives the i-th of them, 0 the first.
+ * Counting. x_count returns the number of elements of a list, x_at(i) the i-th element, counted
+ * from 0.
  *
- * Environment. Read by adj_exec_new, which fails on what it cannot take; empty is as not set:
- *   ADJOINT_PLAN        adds to all executors' options "unfused" (adj_exec_debug.no_fusion) or
- * "tune" (for 0.05 s a plan, unless they have it), or both with a comma. Another word: ADJ_EARG
- *   ADJOINT_MAX_ISA     the CPU's instructions that the backend "direct" uses, when a plan needs
- *                       it: up to "base", "avx2", "avx512", "avx512_bf16" or "amx". Another word:
- *                       ADJ_EARG. oneDNN's limit is its own ONEDNN_MAX_CPU_ISA
- *   ADJOINT_QUARANTINE  in place of adj_exec_debug.quarantine where that is NULL, when a plan needs
- *                       the backend "onednn": "off". Another word: ADJ_EARG
- *   ADJOINT_TUNE        the tune file, where there is tuning and adj_exec_opts.tune_file is NULL;
- *                       "off": none */
+ * Environment. adj_exec_new reads these variables and fails with ADJ_EARG on another value; an
+ * empty variable counts as not set:
+ *   ADJOINT_PLAN        options added to those of every executor: "unfused"
+ *                       (adj_exec_debug.no_fusion), "tune" (for 0.05 s a plan, unless tuning is on
+ *                       already), or both with a comma
+ *   ADJOINT_MAX_ISA     limits the instruction set of the backend "direct": "base", "avx2",
+ *                       "avx512", "avx512_bf16" or "amx". Read when a plan needs that backend.
+ *                       oneDNN has its own variable, ONEDNN_MAX_CPU_ISA
+ *   ADJOINT_QUARANTINE  value of adj_exec_debug.quarantine where that is NULL: "off". Read when a
+ *                       plan needs the backend "onednn"
+ *   ADJOINT_TUNE        the tune file where tuning is on and adj_exec_opts.tune_file is NULL;
+ *                       "off": no file */
 #ifndef ADJOINT_H
 #define ADJOINT_H
 
@@ -45,168 +49,182 @@
 extern "C" {
 #endif
 
-/* Of this header; of the library that runs: adj_version. */
+/* Major version of this header. adj_version has the version of the loaded library. */
 #define ADJ_VERSION_MAJOR 0
-/* Before 1.0 another one is another contract. */
+/* Minor version. Before 1.0 a new minor version may change structs and functions. */
 #define ADJ_VERSION_MINOR 2
-/* Corrections. */
+/* Patch version: bug fixes only. */
 #define ADJ_VERSION_PATCH 0
-/* As one number, 200 for 0.2.0: larger is newer. */
+/* The version as one number that grows with each release: 200 is 0.2.0. */
 #define ADJ_VERSION (ADJ_VERSION_MAJOR * 10000 + ADJ_VERSION_MINOR * 100 + ADJ_VERSION_PATCH)
-/* The same as text. */
+/* The version as text. */
 #define ADJ_VERSION_TEXT "0.2.0"
 
-/* Stands before what the shared libraries export. */
+/* Marks the functions and variables that the shared libraries export. */
 #define ADJ_API __attribute__((visibility("default")))
-#define ADJ_MAX_RANK 6 /* axes of a value, at most */
+#define ADJ_MAX_RANK 6 /* maximum number of axes of a value */
 
-/* What a call came to. The sentence that belongs to it is where the function says. */
+/* Status of a call. The documentation of each function says where it stores the message. */
 typedef enum {
     ADJ_OK,        /* nothing is wrong */
-    ADJ_EARG,      /* an argument that is never right */
-    ADJ_ESHAPE,    /* shapes that do not fit each other */
-    ADJ_EDTYPE,    /* element types that do not fit each other */
+    ADJ_EARG,      /* an invalid argument */
+    ADJ_ESHAPE,    /* incompatible shapes */
+    ADJ_EDTYPE,    /* incompatible element types */
     ADJ_ENOGRAD,   /* an op without a gradient rule was reached */
     ADJ_ENOKERNEL, /* no backend computes this node */
-    ADJ_ENOMEM,    /* none is left, or a plan needs more than there is */
+    ADJ_ENOMEM,    /* out of memory, or a plan needs more than is available */
     ADJ_EBACKEND,  /* a backend failed while planning or running */
-    ADJ_EIO,       /* a file: missing, truncated, lying */
-    ADJ_EVERSION   /* the header and the library differ */
+    ADJ_EIO,       /* a file is missing, truncated, malformed or cannot be written */
+    ADJ_EVERSION   /* header and library have different versions */
 } adj_status;
 
-enum { ADJ_MESSAGE = 512 }; /* bytes of a sentence, with its final 0; a longer one is cut */
+enum { ADJ_MESSAGE = 512 }; /* bytes of a message with its final 0; a longer message is truncated */
 
-/* Why a call failed, for functions that have no object to keep it. They take it last (NULL: not
- * wanted) and return the status as well. Only a failure is written: all zero before the first call,
- * it afterwards holds the last failure, if there was one. */
+/* Reason of a failure, for functions without an object that could store it. Such a function takes a
+ * pointer to it as its last argument (NULL: no message wanted) and returns the status as well. The
+ * struct is written only on failure: initialize it with zeros before the first call; afterwards it
+ * holds the last failure, if any. */
 typedef struct {
-    adj_status status;         /* of the call that failed */
+    adj_status status;         /* status of the failed call */
     char message[ADJ_MESSAGE]; /* what was given and what was expected; "" when status is ADJ_OK */
 } adj_error;
 
 /* Element types: IEEE 754's binary32, binary64 and binary16; bfloat16; 32-bit integers. */
 typedef enum { ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32 } adj_dtype;
-/* Windows at an image's border, as TensorFlow has them. VALID: those that lie inside. SAME: ceil(in
- * / stride) results along an axis, with max((out - 1) * stride + (k - 1) * dilation + 1 - in, 0)
- * zeros around it, the odd one at its end. EXPLICIT: pad says how many zeros. */
+/* Padding at the border of an image, as defined by TensorFlow. VALID: only windows inside the
+ * image. SAME: out = ceil(in / stride) results along each axis, with max((out - 1) * stride + (k -
+ * 1) * dilation + 1 - in, 0) zeros in total; of an odd number the extra zero is at the end.
+ * EXPLICIT: the field pad has the number of zeros. */
 typedef enum { ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT } adj_padding;
-/* An image's axes: [batch, height, width, channels] or [batch, channels, height, width]. */
+/* Order of an image's axes: [batch, height, width, channels] or [batch, channels, height, width].
+ */
 typedef enum { ADJ_NHWC, ADJ_NCHW } adj_format;
 
-/* Row-major sizes; also used for lists of indices (pads, slices), whose length is rank. */
+/* Sizes of a row-major value along each axis. Lists of indices (pads, slices) use it too, with rank
+ * as their length. */
 typedef struct {
-    int64_t rank, dim[ADJ_MAX_RANK]; /* how many axes; the size of each, 0 and up */
+    int64_t rank, dim[ADJ_MAX_RANK]; /* number of axes; size of each, 0 or more */
 } adj_shape;
 
-/* A value's type: what its elements are, and how many along each axis. */
+/* Type of a value: element type and shape. */
 typedef struct {
-    adj_dtype dtype; /* of each element */
+    adj_dtype dtype; /* element type */
     adj_shape shape; /* rank 0: a scalar */
 } adj_type;
 
-/* A network: its nodes, names and updates, its first error. Made by adj_graph_new. */
+/* A network: nodes, names, updates and the first error. Created by adj_graph_new. */
 typedef struct adj_graph adj_graph;
-/* A value of a graph: an op over other nodes, or a leaf. It is the graph's, and never changes. */
+/* A value of a graph: an op applied to other nodes, or a leaf. Owned by the graph, immutable. */
 typedef struct adj_node adj_node;
-/* A plan of a graph, with the memory to run it and the parameters' values. Made by adj_exec_new. */
+/* A plan of a graph, with the memory to run it and the values of the parameters. Created by
+ * adj_exec_new. */
 typedef struct adj_exec adj_exec;
-/* A list of assignments {leaf := next}. It is the graph's. */
+/* A list of assignments {leaf := next}. Owned by the graph. */
 typedef struct adj_updates adj_updates;
 
-/* Memory for a graph or an executor. alloc returns NULL when out of memory; free is never called
- * with NULL. */
+/* Memory allocator of a graph or an executor. free is never called with NULL. */
 typedef struct {
-    void *(*alloc)(void *user, size_t bytes); /* NULL: none is left */
-    void (*free)(void *user, void *p);        /* of what alloc gave */
+    void *(*alloc)(void *user, size_t bytes); /* returns NULL when out of memory */
+    void (*free)(void *user, void *p);        /* frees a block returned by alloc */
     void *user;                               /* handed to both */
 } adj_allocator;
 
-/* "ok", "bad argument", ...; "f32", ...: constant strings, never NULL. */
+/* Returns the name of a status, such as "ok" or "bad argument": a constant string, never NULL. */
 ADJ_API const char *adj_status_name(adj_status status);
-/* "f32", "f64", "f16", "bf16", "i32"; "no dtype" for another value. A constant string. */
+/* Returns "f32", "f64", "f16", "bf16" or "i32"; "no dtype" for any other value. A constant string.
+ */
 ADJ_API const char *adj_dtype_name(adj_dtype dtype);
-/* ADJ_EARG if there is no such name; *dtype is then left as it is. */
+/* Sets *dtype to the type of that name. ADJ_EARG for an unknown name; *dtype is then unchanged. */
 ADJ_API adj_status adj_dtype_from_name(const char *name, adj_dtype *dtype);
-/* Bytes of one element; 0 for a value that is no dtype. */
+/* Returns the bytes of one element; 0 for a value that is not a dtype. */
 ADJ_API size_t adj_dtype_size(adj_dtype dtype);
-/* Elements of a shape: 1 for a scalar, 0 with an empty dimension, -1 when it is no shape or
- * overflows. */
+/* Returns the number of elements of a shape: 1 for a scalar, 0 with an empty axis, -1 for an
+ * invalid shape or on overflow. */
 ADJ_API int64_t adj_shape_elems(adj_shape shape);
-/* Bytes of a value, as adj_set and adj_get take them; SIZE_MAX when it is no type or overflows. */
+/* Returns the bytes of a value, as adj_set and adj_get expect them; SIZE_MAX for an invalid type or
+ * on overflow. */
 ADJ_API size_t adj_type_bytes(adj_type type);
 
-/* For functions of your own that take an adj_error: fills it, unless it is NULL, and returns
- * status. */
+/* Fills *error, unless error is NULL, and returns status. For functions of a program that take an
+ * adj_error themselves. */
 ADJ_API adj_status adj_error_set(adj_error *error, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- graphs ---- */
 
-/* All zero is the default: malloc and free - large pieces in huge pages, where the system gives
- * them to those who ask (madvise) -, no hook. */
+/* Options of a graph. All zero is the default: malloc and free, with huge pages for large blocks
+ * where the system supports madvise, and no hook. */
 typedef struct {
     const adj_allocator *allocator; /* copied */
-    /* Called once, when the graph's first error is recorded: the place for a breakpoint. */
+    /* Called once, when the graph records its first error: a place for a breakpoint. NULL: not
+     * called. */
     void (*on_error)(void *user, adj_status status, const char *message);
     void *user; /* handed to on_error */
 } adj_graph_opts;
 
-/* Of the library that runs, which may be newer than the header: as ADJ_VERSION, and as text. */
+/* Returns the version of the loaded library as a number like ADJ_VERSION. The library may be newer
+ * than the header. */
 ADJ_API int adj_version(void);
-/* "0.2.0", of the library that runs: a constant string. */
+/* Returns the version of the loaded library as text, such as "0.2.0": a constant string. */
 ADJ_API const char *adj_version_text(void);
 
-/* NULL only when out of memory. version is ADJ_VERSION; a library of another major version - before
- * 1.0, of another minor one - gives a graph whose status is ADJ_EVERSION, and reads no struct of
- * its caller's: sizes and fields may differ. Nor do adj_exec_new, adj_compare, adj_gradcheck and
- * adj_model_logits with that graph. opts may be NULL. */
+/* Creates a graph; returns NULL only when out of memory. version must be ADJ_VERSION. If the
+ * library has another major version (before 1.0: another minor version), the graph has the status
+ * ADJ_EVERSION, and neither this function nor adj_exec_new, adj_compare, adj_gradcheck and
+ * adj_model_logits read a struct of the caller, whose layout may differ. opts may be NULL. */
 ADJ_API adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts);
-/* adj_graph_new_with for this header's version, with malloc and free and no hook. */
+/* Creates a graph with this header's version and default options. */
 static inline adj_graph *adj_graph_new(void) { return adj_graph_new_with(ADJ_VERSION, NULL); }
-/* Frees the graph, its nodes, names and updates. Its executors are freed before. */
+/* Frees the graph, its nodes, names and updates. Free its executors first. */
 ADJ_API void adj_graph_free(adj_graph *g);
-/* The first error, sticky; ADJ_OK and "" if there was none. For g == NULL: ADJ_ENOMEM. */
+/* Returns the status of the graph's first error, which later errors do not replace; ADJ_OK if there
+ * was none; ADJ_ENOMEM for NULL. */
 ADJ_API adj_status adj_graph_status(const adj_graph *g);
-/* That error's sentence, which is the graph's. For g == NULL: that there was no memory. */
+/* Returns the message of the graph's first error, or ""; for NULL "adj_graph_new: out of memory".
+ * The string belongs to the graph. */
 ADJ_API const char *adj_graph_message(const adj_graph *g);
 
-/* For builders of your own: records the graph's first error ("op: what is wrong (got ..., expected
- * ...)") and returns status. */
+/* Records the graph's first error ("op: what is wrong (got ..., expected ...)") and returns status.
+ * For builders of a program. */
 ADJ_API adj_status adj_fail(adj_graph *g, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Looking at a graph. Nodes are numbered from 0 in the order of their creation: operands come
- * before their users. */
+/* Returns the number of nodes. Nodes are numbered from 0 in the order of their creation, so
+ * operands come before the nodes that read them. */
 ADJ_API int adj_graph_node_count(const adj_graph *g);
-ADJ_API adj_node *adj_graph_node_at(const adj_graph *g, int id); /* NULL when out of range */
-/* The graph it is of. NULL for NULL. */
+/* The node of that number; NULL when out of range. */
+ADJ_API adj_node *adj_graph_node_at(const adj_graph *g, int id);
+/* Returns the graph of the node; NULL for NULL. */
 ADJ_API adj_graph *adj_node_graph(const adj_node *n);
-/* Its number in the graph. -1 for NULL. */
+/* Returns the number of the node in its graph; -1 for NULL. */
 ADJ_API int adj_node_id(const adj_node *n);
-ADJ_API const char *adj_node_op(const adj_node *n); /* "conv2d" */
+ADJ_API const char *adj_node_op(const adj_node *n); /* the op's name, such as "conv2d" */
 ADJ_API const char *
-adj_node_name(const adj_node *n); /* a leaf's name or the label given by adj_label; "" */
-/* Element type and shape of its value. For NULL all zero, an f32 scalar. */
+/* The name of a leaf, or the label given by adj_label; "" without either. */
+adj_node_name(const adj_node *n);
+/* Returns element type and shape of the node's value; all zero, an f32 scalar, for NULL. */
 ADJ_API adj_type adj_node_type(const adj_node *n);
-/* How many operands it has; 0 for a leaf, and for NULL. */
+/* Returns the number of operands; 0 for a leaf and for NULL. */
 ADJ_API int adj_node_operand_count(const adj_node *n);
-/* The i-th of them; NULL when out of range. */
+/* Returns the i-th operand; NULL when out of range. */
 ADJ_API adj_node *adj_node_operand_at(const adj_node *n, int i);
-ADJ_API int adj_node_is_param(const adj_node *n); /* trainable */
-ADJ_API int adj_node_is_state(const adj_node *n); /* kept and updated, but not trained */
-/* The leaf of that name, or else the first node with that label; NULL if there is none. */
+ADJ_API int adj_node_is_param(const adj_node *n); /* true if the node is a trainable parameter */
+ADJ_API int adj_node_is_state(const adj_node *n); /* true if the node is a state: kept between runs,
+                                                     updated, but not trained */
+/* Returns the leaf of that name, else the first node with that label, or NULL if there is neither.
+ */
 ADJ_API adj_node *adj_find(const adj_graph *g, const char *name);
-/* Gives a node a label for printing and adj_find; the first label stays. Returns n. */
+/* Gives a node a label for printing and adj_find. A node that has a label keeps it. Returns n. */
 ADJ_API adj_node *adj_label(adj_node *n, const char *name);
 
-/* Prints what the roots need, one node a line; as Graphviz DOT with adj_print_dot. Gradient and
- * update nodes are told apart from forward ones. */
+/* Prints the n roots and all nodes that they depend on, one node a line. Gradient and update nodes
+ * are marked. */
 ADJ_API void adj_print(FILE *f, int n, adj_node *const roots[]);
-/* Prints the graph below n roots as Graphviz DOT, with a color for each of the three roles. */
+/* Prints the same nodes as Graphviz DOT, with a color for each role (adj_role). */
 ADJ_API void adj_print_dot(FILE *f, int n, adj_node *const roots[]);
 
-/* Prints the layers that y is computed by, a line each: name, op, shape of the result, parameters
- * and multiply-adds; and their sums. */
+/* Prints the layers that compute y, a line each: name, op, output shape, number of parameters and
+ * of multiply-adds; and the sums of both. */
 ADJ_API void adj_summary(FILE *f, const adj_node *y);
 
 /* ---- leaves and ops ---- */
@@ -215,278 +233,289 @@ ADJ_API void adj_summary(FILE *f, const adj_node *y);
 
 /* ---- gradients and updates ---- */
 
-/* dx[i] = d y / d x[i], seeded with dy (shaped as y; NULL: ones, and y must be a scalar). What y
- * does not depend on gets zeros. dx may be x. Returns the graph's status; on failure every dx[i] is
- * NULL. */
+/* Adds the nodes that compute the gradients dx[i] = (d y / d x[i])^T dy for i = 0 .. n-1, by
+ * reverse-mode differentiation. dy is the upstream gradient, of y's shape and type; NULL means 1,
+ * and y must then be a scalar. dx[i] has the shape of x[i], and is zero if y does not depend on
+ * x[i]. dx and x may be the same array. Returns the graph's status; on failure every dx[i] is NULL.
+ */
 ADJ_API adj_status adj_grad(adj_node *y, adj_node *dy, int n, adj_node *const x[], adj_node *dx[]);
 
-/* Assignments {param or state := next} that an executor makes at the end of a run. Owned by the
- * graph. */
+/* Creates an empty list of assignments {param or state := next}, which an executor carries out at
+ * the end of a run. Owned by the graph; NULL when out of memory. */
 ADJ_API adj_updates *adj_updates_new(adj_graph *g);
-/* Adds {leaf := next}: leaf a param or state, next of its type (else ADJ_ESHAPE), each leaf once
- * (else ADJ_EARG). The graph keeps the sentence. */
+/* Adds {leaf := next}. leaf is a param or state and next has its type (else ADJ_ESHAPE); each leaf
+ * is assigned once (else ADJ_EARG). The graph stores the message. */
 ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *next);
-/* All of a and b, in a new object; NULL operands count as empty. */
+/* Returns a new list with all assignments of a and b; NULL counts as an empty list. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
 
-/* How a training step is shared out. All zero but processes is the default. */
+/* Distribution of a training step over processes and shards. processes is required; all other
+ * fields may be zero. */
 typedef struct {
-    int processes; /* how many, 1 or more */
-    int rank;      /* which one this is, from 0 */
-    /* Into how many shards the batch of all processes is cut; 0: one for each. A process runs so
-     * many of them, one after the other, with numbers that follow each other. */
+    int processes; /* number of processes, 1 or more */
+    int rank;      /* number of this process, from 0 */
+    /* Number of shards of the batch of all processes, a multiple of processes; 0: one for each
+     * process. A process computes shards / processes consecutive shards, one after the other. */
     int shards;
-    /* Small values are packed up to so many for one reduction; 0: 1 MiB, or an eighth of all, if
-     * that is less, but no less than 32 KiB. */
+    /* Small values are packed into buffers of up to this many bytes for one reduction; 0: 1 MiB or
+     * an eighth of all values, whichever is less, but at least 32 KiB. */
     size_t bucket_bytes;
-    /* Batch norms take the statistics of the whole batch, which are reduced in the forward pass, as
-     * are the sums of their gradients in the backward pass: all shards together are then one
-     * process with the whole batch, running statistics included. The shards of a process run side
-     * by side, layer after layer, and need the memory of all of them. First derivatives only: a
-     * gradient that reads these statistics by itself is ADJ_EARG. 0: each shard has its own. */
+    /* 1: batch norms use the statistics of the whole batch. The statistics are reduced in the
+     * forward pass and the sums of their gradients in the backward pass, so the result is that of
+     * one process with the whole batch, running statistics included. The shards of a process are
+     * then computed together, layer by layer, and need the memory of all of them. First derivatives
+     * only: a gradient that reads these statistics by itself is ADJ_EARG. 0: each shard uses its
+     * own statistics. */
     int sync_batch_norm;
 } adj_data_parallel_opts;
-/* The same assignments where this graph's batch is one shard of a larger one: whatever they read of
- * the batch - gradients, statistics - is the mean over the shards of all processes
- * (adj_all_reduce), so that all processes assign the same. Gradients that are clipped by their norm
- * are means by then. What follows from inputs that are no single numbers is there once for each of
- * this process's shards; dropout counts elements as in the whole batch. With one process this
- * accumulates gradients in the memory of one shard, unless batch norms are synchronized.
+/* Returns the assignments of u for data-parallel training, where the graph's batch is one shard of
+ * a larger batch. Gradients and statistics of the batch are replaced by their mean over the shards
+ * of all processes (adj_all_reduce), so that all processes assign the same values. Clipping by norm
+ * applies to the mean. Nodes that depend on inputs other than scalars are copied for each shard of
+ * this process; dropout counts elements as in the whole batch. With one process this accumulates
+ * gradients in the memory of one shard, unless batch norms are synchronized.
  *
- * Shards are added up as a tree, neighbors first. With adj_exec_opts.same_bits the result has the
- * same bits for every number of processes that is S, 1, or leaves each a power of two of the S
- * shards.
+ * Shards are added as a binary tree. With adj_exec_opts.same_bits the result of S shards has the
+ * same bits for 1 process, for S processes, and for every number of processes that gives each a
+ * power of two of shards.
  *
- * What is fetched is this process's own: `loss` is its first shard's, by the batch of that shard;
- * adj_shard_node has the others. The processes have the same parameters at first. Half types are
- * summed in f32. NULL: the graph has the error. */
+ * Fetched values are those of this process: `loss` is the loss of its first shard, and
+ * adj_shard_node returns the nodes of the others. All processes must start with the same parameters
+ * (adj_mpi_broadcast). Half types are summed in f32. Returns NULL on error; the graph has the
+ * message. */
 ADJ_API adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opts *options);
-/* The shards of this process; 1 for updates of another kind. */
+/* Returns the number of shards of this process; 1 for updates not made by adj_data_parallel. */
 ADJ_API int adj_shard_count(const adj_updates *u);
-/* The node that stands for n in a shard, 0 to adj_shard_count - 1: an input to be set ("x" of shard
- * 2 is "x#2"), a loss to be fetched; n where all shards have the same. NULL: out of range. */
+/* Returns the copy of n that belongs to a shard (0 to adj_shard_count - 1), such as an input to set
+ * ("x" of shard 2 is "x#2") or a loss to fetch; n itself where all shards use it; NULL when shard
+ * is out of range. */
 ADJ_API adj_node *adj_shard_node(const adj_updates *u, adj_node *n, int shard);
-/* How many assignments; 0 for NULL. */
+/* Returns the number of assignments; 0 for NULL. */
 ADJ_API int adj_updates_count(const adj_updates *u);
-/* What the i-th assigns to; NULL when out of range. */
+/* Returns the leaf that the i-th assignment sets; NULL when out of range. */
 ADJ_API adj_node *adj_updates_leaf_at(const adj_updates *u, int i);
-/* What the i-th assigns; NULL when out of range. */
+/* Returns the value that the i-th assignment stores; NULL when out of range. */
 ADJ_API adj_node *adj_updates_next_at(const adj_updates *u, int i);
-/* Assignments that layers added while a model was built (running statistics, step counters). */
+/* Adds {leaf := next} to the assignments of the graph's layers, such as running statistics and step
+ * counters. */
 ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
-/* All of these, empty if there are none. NULL for NULL and out of memory. */
+/* Returns all assignments added by adj_layer_update_add, an empty list if there are none; NULL for
+ * NULL and when out of memory. */
 ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
 
-/* What a node is made for. Printed; and the plan runs updates last, in place where it can, and in
- * f32 whatever the precision; scales gradients by adj_exec_opts.loss_scale; and recomputes
- * forward nodes (adj_exec_opts.recompute) for gradients only. */
+/* Role of a node: forward pass, gradient or update. The plan runs updates last, in place where
+ * possible, and in f32 for any precision; it scales gradients by adj_exec_opts.loss_scale and
+ * recomputes forward nodes (adj_exec_opts.recompute) only for gradients. */
 typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
-/* The role of the nodes made from now on; adj_grad gives its own the role GRADIENT. A node that
- * exists already keeps the role that it was made in. Returns the role until now, to be set again
- * afterwards. ADJ_EARG for another value. */
+/* Sets the role of the nodes that are added from now on and returns the previous role, so that the
+ * caller can restore it. adj_grad sets GRADIENT for its own nodes. Existing nodes do not change.
+ * Another value of role sets the graph's error to ADJ_EARG. */
 ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
-/* Sets the name of the layer that is being built, such as "conv3", as the prefix of the graph's
- * errors: "conv3: conv2d: ...". NULL or "": no prefix. Returns the name until now, to be set again
- * afterwards. The string is not copied. */
+/* Sets the name of the layer under construction, such as "conv3", as the prefix of the graph's
+ * errors: "conv3: conv2d: ...". NULL or "": no prefix. Returns the previous name, so that the
+ * caller can restore it. The string is not copied. */
 ADJ_API const char *adj_graph_set_layer(adj_graph *g, const char *name);
 
 /* ---- executors ---- */
 
-/* EXACT: sums of products as they stand, in any order. FAST: also algorithms with fewer
- * multiplications or on faster instructions, and with larger rounding errors: of f32 and bf16
- * convolutions Winograd's for 3x3 and 5x5, of f32 products of two parts in bf16 where the CPU has
- * AMX. */
+/* Algorithms that kernels may use. EXACT: sums of products as written, in any order. FAST: also
+ * faster algorithms with larger rounding errors: Winograd's for 3x3 and 5x5 convolutions in f32 and
+ * bf16, and f32 products split into two bf16 terms where the CPU has AMX. */
 typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
 
-/* AS_BUILT: every value in its node's type. BF16: f32 convolutions, matmuls and what lies between
- * them (activations and their gradients) are stored in bf16 and summed in f32; parameters,
- * statistics, losses, gradients of parameters and updates stay f32, and so does what is fetched.
- * F16: the same in f16, where gradients are stored loss_scale times as large, so that small ones do
- * not vanish; those of parameters, and what is fetched, have their size. */
+/* Precision of a plan. AS_BUILT: every value has its node's type. BF16 (mixed precision): f32
+ * convolutions and matmuls, and the activations and gradients between them, are stored in bf16 and
+ * summed in f32; parameters, statistics, losses, gradients of parameters, updates and fetched
+ * values stay f32. F16: likewise with f16; gradients are stored multiplied by loss_scale, so that
+ * small ones do not vanish, except gradients of parameters and fetched values. */
 typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16, ADJ_PRECISION_F16 } adj_precision;
 
-/* For checking, comparing and finding faults; each costs something. All zero: none of it. */
+/* Options for checking and debugging. Each costs time or memory; all zero turns them off. */
 typedef struct {
-    FILE *trace; /* the graph is printed here after each pass */
-    /* Called with the graph after each pass, by the pass's name, as long as it exists; image[id of
-     * a node of the user's graph] is its node there, NULL where nothing needs it. NULL: nothing is
-     * called. */
+    FILE *trace; /* the graph is printed to this file after each pass */
+    /* Called after each pass with the pass's name and the graph, which is valid during the call.
+     * image[id] is the node there that stands for node id of the user's graph; NULL if it is not
+     * needed. NULL: not called. */
     void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
-    /* Called before each kernel that computes a node or a group runs, in timing while tuning, too:
-     * the group's first node and what computes it. So what crashes or hangs can be named. NULL:
-     * nothing is called. */
+    /* Called before each kernel runs, also while tuning, with the first node of its group and the
+     * names of backend and implementation, so that a kernel that crashes or hangs can be named.
+     * NULL: not called. */
     void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl);
-    void *user;    /* handed to both */
-    int no_passes; /* the graph is run as it was built; mixed precision and recompute are passes */
-    const char *impl; /* take candidates whose implementation's name contains this, if there are */
-    int no_fusion;    /* every node of the graph as it was built is a step of its own */
-    int no_sharing;   /* every value has memory of its own, and nothing is computed in place */
-    /* "off": oneDNN's implementations that are known to be wrong are used. "": they are left out.
-     * NULL: what the environment's ADJOINT_QUARANTINE says, else they are left out. */
+    void *user;       /* handed to both */
+    int no_passes;    /* run the graph as built, without mixed precision and recompute */
+    const char *impl; /* prefer candidates whose implementation name contains this text */
+    int no_fusion;    /* every node of the graph as built is a step of its own */
+    int no_sharing;   /* every value has its own buffer; nothing is computed in place */
+    /* "off": use the oneDNN implementations that are known to be wrong. "": exclude them. NULL: as
+     * the environment variable ADJOINT_QUARANTINE says; without it, exclude them. */
     const char *quarantine;
     int profile;   /* time every step: adj_exec_step_at */
-    int canaries;  /* words around all memory, looked at after every step: adj_run fails with
-                      ADJ_EBACKEND when a kernel has written where it must not */
-    int checksums; /* of what each step reads and writes, kept for checkers (exec/inspect.h) */
-    /* Instead of the built-in backends: NULL-ended, the last computes what no other does. For
-     * authors of backends (adjoint_backend.h) and tests. */
+    int canaries;  /* guard words around all buffers, checked after every step: adj_run fails with
+                      ADJ_EBACKEND when a kernel has written out of bounds */
+    int checksums; /* keep checksums of the operands and results of each step, for checkers
+                      (exec/inspect.h) */
+    /* Backends used instead of the built-in ones, NULL-terminated, in order of preference; the last
+     * is the fallback. For authors of backends (adjoint_backend.h) and tests. NULL: the built-in
+     * ones. */
     const struct adj_backend *const *backends;
 } adj_exec_debug;
 
-/* The threads of an executor that is not told how many: OpenMP's, which are the processors that the
- * affinity mask allows unless OMP_NUM_THREADS or omp_set_num_threads says otherwise; without
- * OMP_NUM_THREADS no more than the whole processors of a control group's quota (cpu.max,
- * cpu.cfs_quota_us). */
+/* Returns the number of threads used for adj_exec_opts.threads = 0: OpenMP's number, which is that
+ * of the processors in the affinity mask unless OMP_NUM_THREADS or omp_set_num_threads sets
+ * another. Without OMP_NUM_THREADS it is limited to the whole processors of a control group's quota
+ * (cpu.max, cpu.cfs_quota_us). */
 ADJ_API int adj_default_threads(void);
 
-/* All zero is the default but for what to compute. */
+/* Options of an executor. fetch or updates is required; all zero is the default of the rest. */
 typedef struct {
-    int n_fetch;                /* how many nodes are fetched */
+    int n_fetch;                /* number of nodes to fetch */
     adj_node *const *fetch;     /* readable with adj_get after adj_run */
-    const adj_updates *updates; /* made at the end of adj_run */
+    const adj_updates *updates; /* assignments made at the end of adj_run; NULL: none */
     const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
     int threads;                /* 0: adj_default_threads */
     adj_math math;              /* ADJ_MATH_EXACT, unless it is set */
     adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
-    /* Of F16; 0: 1024. A stored gradient beyond 65504 / loss_scale is infinite, one far below
-     * 2^-24 / loss_scale is 0. A power of two rounds nothing. It is fixed; 1 where the optimizer
-     * has one that follows the gradients (adj_optimizer_opts.loss_scale in adjoint_nn.h). */
+    /* Fixed loss scale for ADJ_PRECISION_F16; 0: 1024. Gradients beyond 65504 / loss_scale become
+     * infinite, gradients far below 2^-24 / loss_scale become 0. A power of two adds no rounding.
+     * Set it to 1 if the optimizer has a dynamic loss scale (adj_optimizer_opts.loss_scale in
+     * adjoint_nn.h). */
     double loss_scale;
-    uint64_t seed;                  /* of the parameters' initial values */
-    const adj_allocator *allocator; /* NULL: the graph's; copied */
-    /* Times the candidates of each step while planning - every implementation that the backends
-     * have, in each layout - and takes the fastest; otherwise what the implementations say of
-     * themselves decides, of equals the backends' order, the same on every start. What was
-     * found is kept in tune_file and not timed again by the next plan on the same machine (NULL:
-     * the file that the environment's ADJOINT_TUNE names, if it does; a file that cannot be used is
-     * ignored and written anew: adj_exec_warning). A given selection gives the same results every
-     * time.
-     */
+    uint64_t seed;                  /* seed of the initial values of parameters */
+    const adj_allocator *allocator; /* NULL: the graph's allocator; copied */
+    /* 1: times the candidates of each step while planning - every implementation of every backend,
+     * in each layout - and takes the fastest. The choice is stored in tune_file and reused by later
+     * plans on the same machine. 0: takes the candidate with the least estimated time, of equals
+     * the first in the order of backends: the same choice on every start. */
     int tune;
-    const char *tune_file; /* as said above; one that ends in / is a folder, in which the file is
-                              named after the machine */
-    double tune_seconds;   /* about as long may one plan take for it; 0: 5 */
-    /* > 0: how often the plan will run. Timing a step then takes at most 2 % of what the step will
-     * take in all these runs, so that few runs are not delayed by it. */
+    const char *tune_file; /* stores the measurements; a name that ends in / is a folder, in which
+                              the file is named after the machine. NULL: the file named by the
+                              environment variable ADJOINT_TUNE, if set. An unusable file is ignored
+                              and written anew (adj_exec_warning) */
+    double tune_seconds;   /* approximate limit of measuring for one plan, in seconds; 0: 5 */
+    /* > 0: expected number of runs of the plan. Measuring a step then takes at most 2 % of the time
+     * of the step in all these runs. */
     int64_t tune_runs;
-    /* What adj_exec_selection said of another executor of the same graph: steps that it names are
-     * computed as there, so that the results are the same to the bit; with tune the others are
-     * timed. Lines that are not possible here are ignored, all of a text that is none is
-     * (adj_exec_warning). */
+    /* Kernels to use: the text returned by adj_exec_selection of another executor of the same
+     * graph. Steps that it names use the same kernels, so that results are bit-identical; with tune
+     * the other steps are timed. Inapplicable lines are ignored; malformed text is ignored entirely
+     * (adj_exec_warning). NULL: none. */
     const char *selection;
-    /* What is cheap - relu and its like, batch norm, add - is not kept for the gradient, but
-     * recomputed (rematerialized) from what is kept: less memory, and the same results. 1: wherever
-     * it can be done, hardly slower. 0: where that saves time, as less leaves the caches: 12 MB and
-     * more are kept, of which 55 % or less have to be. -1: nowhere. */
+    /* Recomputation (rematerialization) of cheap nodes - activations, batch norm, add - in the
+     * backward pass instead of storing their values: less memory, same results. 1: wherever
+     * possible, at a small cost in time. 0: only where it is estimated to save time, which needs at
+     * least 12 MB of stored values of which at most 55 % remain. -1: nowhere. */
     int recompute;
-    /* 1: takes only kernels whose results have the same bits for any number of threads
-     * (adj_prep.sums_by_threads is 0). 0: kernels whose sums depend on the thread
-     * count are allowed. */
+    /* 1: uses only kernels whose results have the same bits for any number of threads
+     * (adj_prep.sums_by_threads is 0). 0: the order of sums may depend on the number of threads. */
     int same_bits;
-    adj_exec_debug debug; /* all zero: nothing of it */
+    adj_exec_debug debug; /* all zero: off */
 } adj_exec_opts;
 
-/* What a plan is and what it cost. All zero if there is none. */
+/* Size and cost of a plan. */
 typedef struct {
-    size_t arena_bytes; /* values and scratch of one run, shared by lifetime */
+    size_t arena_bytes; /* bytes of the arena: values and scratch of one run, which share memory
+                           when their lifetimes do not overlap */
     size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
-    size_t storage_bytes;             /* leaves and what is kept between runs */
-    size_t read_bytes, written_bytes; /* what the steps of one run move: their operands and results,
-                                         once for each step; left out are scratch and steps that
+    size_t storage_bytes;             /* bytes of leaves and of values kept between runs */
+    size_t read_bytes, written_bytes; /* memory traffic of one run: operands and results, counted
+                                         once for each step; without scratch and without steps that
                                          run only when a parameter has changed */
-    int steps, reorders, naive_steps; /* kernels that run; of these, mere changes
-                                         of layout; and those that the last backend computes */
+    int steps, reorders, naive_steps; /* steps of a run; of these, changes of layout; and steps
+                                         computed by the last backend, naive */
     int recomputed;                   /* nodes computed again for the gradient */
-    int timed;                        /* candidates that tune has run */
-    double timed_seconds;             /* that it took */
-    int cached;                       /* steps that the tune file decided */
-    double plan_seconds;              /* what adj_exec_new took */
-    int threads;                      /* of a run */
+    int timed;                        /* candidates that tuning has measured */
+    double timed_seconds;             /* seconds of these measurements */
+    int cached;                       /* steps whose kernel was taken from the tune file */
+    double plan_seconds;              /* seconds of adj_exec_new */
+    int threads;                      /* threads of a run */
 } adj_exec_info;
 
-/* Plans the fetches and updates. The executor works on a private copy: the graph may grow
- * afterwards. *out is a handle to ask for the message even on failure (NULL only when out of
- * memory) and must be freed in every case. ADJ_ENOMEM also where malloc's memory obviously would
- * not do: the message says how much is needed and how much is there. */
+/* Plans the fetched nodes and updates of a graph. The executor works on a private copy: the graph
+ * may grow afterwards. *out holds the message even on failure (it is NULL only when out of memory)
+ * and must be freed by adj_exec_free in every case. ADJ_ENOMEM also if the plan needs more memory
+ * than the machine has; the message has both numbers. */
 ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 /* Frees the executor, its plan, memory and parameter values. */
 ADJ_API void adj_exec_free(adj_exec *e);
-/* The graph that the executor was made of; NULL without an executor. */
+/* Returns the graph that the executor was made from; NULL for NULL. */
 ADJ_API adj_graph *adj_exec_graph(const adj_exec *e);
-/* The sentence of what failed last, which is the executor's; "" if nothing has. */
+/* Returns the message of the last failure, or "". The string belongs to the executor. */
 ADJ_API const char *adj_exec_message(const adj_exec *e);
-/* A non-fatal warning, one line: a tune file that was ignored, and why; time that was too
- * short to tune every step; a precision in which this CPU does not compute. "": none. */
+/* Returns a non-fatal warning in one line, or "": a tune file that was ignored, a time limit that
+ * was too short to tune every step, a precision without hardware support. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
-/* The steps that tune decided and how, a line each, for adj_exec_opts.selection; it is the
- * executor's. "": none. */
+/* Returns the steps whose kernels were chosen by tuning, a line each, for adj_exec_opts.selection;
+ * "" if there are none. The string belongs to the executor. */
 ADJ_API const char *adj_exec_selection(const adj_exec *e);
-/* Copies a leaf's value in, or a fetched node's (or a leaf's) value out: row-major, bytes its exact
- * size. A leaf that neither fetches nor updates need may be set, which does nothing, and has no
- * value to get; nor has an input that was never set, nor another node after a run that failed. A
- * fetched parameter shows the value from before the last run's updates, any other its current
- * value. */
+/* Copies data into a leaf: row-major, of the leaf's type; bytes is the exact size (adj_type_bytes).
+ * Setting a leaf that no fetch and no update needs does nothing. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);
-/* adj_set without its copy: *data is where the executor keeps the leaf's value, 64-byte aligned,
- * row-major, adj_type_bytes of its type, for the caller to write there, all or a part of it, until
- * the next adj_run, adj_copy_params into this executor or adj_exec_free; then it is asked for
- * again. The leaf counts as set. On failure *data is NULL: ADJ_EARG for what adj_set would not
- * take, and where it would do nothing, as no fetch and no update needs the leaf. */
+/* Sets a leaf without a copy: *data points to the executor's buffer of the leaf's value, row-major,
+ * 64-byte aligned, adj_type_bytes long. The caller may write all or a part of it until the next
+ * adj_run, adj_copy_params into this executor or adj_exec_free, and must then call this function
+ * again. The leaf counts as set. On failure *data is NULL. ADJ_EARG for a leaf that adj_set
+ * refuses, and for one that no fetch and no update needs. */
 ADJ_API adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf, void **data);
-/* Copies out the value of a node that was fetched, or of a leaf. */
+/* Copies the value of a fetched node or of a leaf to out: row-major; bytes is the exact size. A
+ * fetched parameter has its value from before the updates of the last run; a parameter that is not
+ * fetched has its current value. Fails for an input that was never set, for a leaf that no fetch
+ * and no update needs, and for nodes other than leaves before the first run and after a failed run.
+ */
 ADJ_API adj_status adj_get(adj_exec *e, const adj_node *node, void *out, size_t bytes);
-/* Sets *value to that of a node of one element, of any type: adj_get of a loss. */
+/* Sets *value to the value of a fetched node or leaf of one element, of any type, such as a loss.
+ */
 ADJ_API adj_status adj_get_scalar(adj_exec *e, const adj_node *node, double *value);
-/* Where the value that adj_get would copy lies, row-major: to be read until the next adj_set,
- * adj_set_in_place, adj_run, adj_copy_params or adj_exec_free. NULL: there is none, and
- * adj_exec_message says why. */
+/* Returns a pointer to the value that adj_get would copy, row-major, or NULL if there is no such
+ * value (adj_exec_message has the reason). Valid until the next adj_set, adj_set_in_place, adj_run,
+ * adj_copy_params or adj_exec_free. */
 ADJ_API const void *adj_data(adj_exec *e, const adj_node *node);
-/* A run that fails on what it was given (labels out of range) changes no parameter. What follows
- * only from parameters and states that no update assigns, and constants, is computed anew only when
- * one of these has been set. */
+/* Computes the fetched nodes, then the updates. A run that fails on its input values, such as
+ * labels out of range, changes no parameter. Values that depend only on constants and on parameters
+ * and states that no update assigns are recomputed only after one of these has been set. */
 ADJ_API adj_status adj_run(adj_exec *e);
-/* Runs n different executors of one thread each (adj_exec_opts.threads = 1) side by side, each on a
- * thread of its own: inference of parts of a batch, without a thread that waits for another between
- * steps. Returns the failure of the first that fails, whose adj_exec_message says why; the others
- * have run. ADJ_EARG, and nothing runs, for an executor of more threads. */
+/* Runs n different executors of one thread each (adj_exec_opts.threads = 1) concurrently, each on
+ * its own thread, for inference on slices of a batch: no thread waits for another between steps.
+ * Returns the status of the first executor in the list that failed (adj_exec_message); the others
+ * have run. ADJ_EARG, before anything runs, if an executor has more threads. */
 ADJ_API adj_status adj_run_each(int n, adj_exec *const list[]);
-/* Copies parameters and states by name. `from` must hold every parameter of `to`, and every state
- * that `to` does not update itself: ADJ_EARG lists those that `from` lacks. ADJ_ESHAPE if two of
- * the same name differ in type. On failure nothing is copied. `from` may hold more, such as an
- * optimizer's states. */
+/* Copies parameters and states by name. `from` must hold every parameter of `to` and every state
+ * that `to` does not update itself (else ADJ_EARG with a list of the missing ones). ADJ_ESHAPE if
+ * two values of one name differ in type. On failure nothing is copied. `from` may hold more, such
+ * as the states of an optimizer. */
 ADJ_API adj_status adj_copy_params(adj_exec *to, const adj_exec *from);
-/* The parameters and states that the executor holds, as nodes of the user's graph. */
+/* Returns the number of parameters and states that the executor holds. */
 ADJ_API int adj_exec_param_count(const adj_exec *e);
-/* The i-th of them; NULL when out of range. */
+/* Returns the i-th parameter or state; NULL when out of range. */
 ADJ_API adj_node *adj_exec_param_at(const adj_exec *e, int i);
-/* Prints the plan: each step with its kernel, layouts, place in the arena, and why a preferred
- * backend does not compute it. Without a plan, why there is none. */
+/* Prints the plan: each step with its kernel, layouts, position in the arena, and why a preferred
+ * backend does not compute it. Prints the reason if there is no plan. */
 ADJ_API void adj_exec_print(FILE *f, const adj_exec *e);
-/* Sizes and counts of the plan; all zero if there is none. */
+/* Returns the size and cost of the plan; all zero if there is no plan. */
 ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
 
-/* A backend's version and the instruction set it uses here, "2.6.3 avx512_core"; "* *" if it has
- * neither. ADJ_EARG if there is no such backend. */
+/* Writes a backend's version and the instruction set that it uses on this machine, such as "2.6.3
+ * avx512_core", to text; "* *" if it reports neither. ADJ_EARG for an unknown backend. */
 ADJ_API adj_status adj_backend_describe(const char *backend, char *text, size_t size);
 
 /* One step of the plan; strings live as long as the executor. */
 typedef struct {
-    const char *op;   /* of the first node it computes; "reorder" or "copy" */
-    const char *name; /* of the last node it computes that has one; "" if none has */
-    /* "" for copies */
+    const char *op;   /* op of the first node that the step computes; else "reorder" or "copy" */
+    const char *name; /* name of the last named node that the step computes; "" if there is none */
+    /* Names of backend and implementation; "" for copies. */
     const char *backend, *impl;
-    const char *why;      /* why a preferred backend does not compute it; NULL: it does */
-    int n_node;           /* nodes computed together */
-    adj_node *node;       /* the last of them in the user's graph; NULL if it has no such node */
-    double flop;          /* nominal multiplications and additions */
-    size_t bytes;         /* read and written, scratch left out */
-    double seconds;       /* of the last run; 0 unless profiled, or when it was not needed */
-    double tuned_seconds; /* what it took when tune chose it; 0: tune did not */
-    adj_dtype dtype;      /* what it computes in: of its last node, which may differ from node's */
+    const char *why; /* why a preferred backend does not compute the step; NULL: it does */
+    int n_node;      /* number of nodes that the step computes */
+    adj_node *node;  /* the last of these nodes in the user's graph; NULL if it is not there */
+    double flop;     /* nominal multiplications and additions */
+    size_t bytes;    /* bytes of operands and results, without scratch */
+    double seconds;  /* time of the step in the last run; 0 unless profiled, or if the step did not
+                        run */
+    double tuned_seconds; /* seconds of the step when tuning chose its kernel; 0: not tuned */
+    adj_dtype dtype;      /* element type of its last node, which may differ from that of `node` */
 } adj_step_info;
-/* How many steps the plan has; 0 without a plan. */
+/* Returns the number of steps; 0 without a plan. */
 ADJ_API int adj_exec_step_count(const adj_exec *e);
-/* The i-th of them in the order of the run; all "" and 0 when out of range. */
+/* Returns the i-th step in execution order; all "" and 0 when out of range. */
 ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* adjoint_backend.h - for authors of backends: group, kernel, backend. Part of adjoint_ext.h, and
- * without ABI promise.
+/* adjoint_backend.h - for authors of backends: group, kernel, backend. Part of adjoint_ext.h; its
+ * ABI may change in any version.
  *
- * A backend is one const struct (adj_backend) with a list of kernels; whether one supports a group
- * of nodes is queried by preparing it. */
+ * A backend is one const struct (adj_backend) with a list of kernels. The plan calls prepare() of a
+ * kernel to find out whether it supports a group of nodes. */
 #ifndef ADJOINT_BACKEND_H
 #define ADJOINT_BACKEND_H
 
@@ -12,23 +12,26 @@
 extern "C" {
 #endif
 
-typedef struct adj_layout adj_layout; /* opaque, interned by its backend; NULL is plain row-major */
+/* Opaque; equal layouts of a backend have one pointer; NULL: plain row-major. */
+typedef struct adj_layout adj_layout;
 
 typedef struct {                 /* the nodes that one step computes, in id order */
     int n_node;                  /* how many */
     const adj_node *const *node; /* the nodes */
-    int n_in;                    /* how many values enter */
-    const adj_node *const *in;   /* values that enter, in order of first use; each once */
-    int n_out;                   /* how many values leave */
-    const adj_node *const *out;  /* values that leave, in id order */
+    int n_in;                    /* number of operands of the group */
+    /* Operands of the group: values from outside, in order of first use, each once. */
+    const adj_node *const *in;
+    int n_out; /* number of results of the group */
+    /* Results of the group: values that other groups read, in id order. */
+    const adj_node *const *out;
 } adj_group;
 
-/* Where a value is among group->in, or group->out; -1: nowhere. */
+/* Returns the index of a value in group->in; -1 if it is not an operand of the group. */
 static inline int adj_group_in(const adj_group *g, const adj_node *value)
 {
     return adj_position(g->n_in, g->in, value);
 }
-/* The same among group->out. */
+/* Returns the index of a value in group->out; -1 if it is not a result of the group. */
 static inline int adj_group_out(const adj_group *g, const adj_node *value)
 {
     return adj_position(g->n_out, g->out, value);
@@ -36,121 +39,132 @@ static inline int adj_group_out(const adj_group *g, const adj_node *value)
 
 enum { ADJ_MAX_ALIASES = 2, ADJ_WHY = 160 };
 
-typedef struct {       /* a result that may be computed in place */
+typedef struct {       /* a result that may be computed in place of an operand */
     int out;           /* by group->out */
-    uint32_t operands; /* bit i: it may be written over in[i], unless another operand is there */
+    uint32_t operands; /* bit i: the result may overwrite in[i], unless another operand shares that
+                          memory */
 } adj_alias;
 
-typedef struct {            /* conversation between plan and kernel */
-    const adj_layout **in;  /* by group->in: those there are; the kernel writes what it wants */
-    const adj_layout **out; /* by group->out: what the kernel will write (NULL: plain) */
-    /* Bit i: operand i changes only when a parameter is set, as the filters of an inference do: a
-     * reorder of it runs once, not in every run. Of the first 32. */
+typedef struct { /* in and out parameters of prepare() */
+    /* Indexed like group->in. In: present layouts; out: layouts that the kernel needs. */
+    const adj_layout **in;
+    /* Indexed like group->out. Out: layouts that the kernel writes (NULL: plain). */
+    const adj_layout **out;
+    /* In. Bit i, for the first 32 operands: operand i changes only when a parameter is set, such as
+     * the filters in inference, so that a reorder of it runs once and not in every run. */
     uint32_t invariant;
-    size_t scratch;                   /* bytes, 64-aligned, from the executor's arena */
-    adj_alias alias[ADJ_MAX_ALIASES]; /* each of another result; operands 0: of none */
-    /* Nominal seconds, by what an ordinary processor of this instruction set reaches
-     * (exec/roofline.h): of the group's arithmetic at the peak, of its operands and results on
-     * their way from and to memory, and of one byte. */
+    size_t scratch; /* out: bytes of scratch, 64-byte aligned, from the executor's arena */
+    adj_alias alias[ADJ_MAX_ALIASES]; /* out: one entry for each result in place; operands 0: unused
+                                         entry */
+    /* In. Nominal seconds on a typical processor of this instruction set (exec/roofline.h): the
+     * group's arithmetic at peak speed, the memory traffic of its operands and results, and the
+     * transfer of one byte. */
     double arithmetic, memory, byte;
-    /* Estimated seconds of a run, with the reorders of its operands and results. As the kernel
-     * gets it: those of a kernel that reaches half of the peak. The plan takes the kernel with the
-     * least, of equals the first in the order of backends. Below 0, or NaN: as if not written. */
+    /* Estimated seconds of a run, with the reorders of operands and results. In: the estimate for a
+     * kernel at half of the peak speed. Out: the kernel's own estimate; a negative value or NaN is
+     * ignored. The plan takes the kernel with the least estimate, of equals the first in the order
+     * of backends. */
     double seconds;
-    int sums_by_threads; /* the order of its sums, and so the last bits, depends on how many there
-                            are */
+    int sums_by_threads; /* out, 1: the order of sums, and so the last bits, depends on the number
+                            of threads */
     char impl[64];       /* for the plan's printout */
-    char why[ADJ_WHY];   /* a refusal's reason */
-    void *state;         /* freed by kernel->drop */
+    char why[ADJ_WHY];   /* out: reason of a refusal */
+    void *state;         /* out: the kernel's data, freed by kernel->drop */
 } adj_prep;
 
-/* What a kernel is given to run. */
+/* Arguments of a kernel's run(). */
 typedef struct {
-    const adj_group *group; /* as it was prepared */
+    const adj_group *group; /* the prepared group */
     void *state;            /* adj_prep.state */
-    const void *const *in;  /* by group->in, in the layouts agreed */
-    void *const *out;       /* by group->out; some may be operands' memory: adj_prep.alias */
+    const void *const *in;  /* indexed like group->in, in the layouts agreed in prepare() */
+    void *const *out;       /* indexed like group->out; a result may share the memory of an operand:
+                               adj_prep.alias */
     void *scratch;          /* adj_prep.scratch bytes, 64-aligned; NULL for 0 */
     int threads;            /* how many it may use */
     char *message;          /* ADJ_WHY bytes, for a failure's sentence */
 } adj_call;
 
-/* For kernels of softmax and its cross-entropies, before they write a result: if the group's first
- * node has integer labels, is each one of the classes, or -1? If not, ADJ_EARG, and the sentence in
- * c->message. The labels enter the group, plain. */
+/* Checks the integer labels of the group's first node, if it has any: each must be a class, or -1.
+ * Else ADJ_EARG with a message in c->message. Kernels of softmax and its cross-entropies call it
+ * before they write a result. The labels must be an operand of the group in plain layout. */
 ADJ_API adj_status adj_call_check_labels(const adj_call *c);
 
-/* A way to compute some groups. */
+/* A kernel: one way to compute certain groups. */
 typedef struct adj_kernel {
     const char *name; /* for messages */
-    /* Optional: the group this kernel would compute that starts at root, e.g. {conv2d, bias_add,
-     * relu}: writes up to max nodes (root among them) and returns how many; 0: none. uses is
-     * indexed by node id. NULL: root alone. */
+    /* Optional: proposes the group that this kernel would compute from root on, such as {conv2d,
+     * bias_add, relu}. Writes up to max nodes, root included, and returns their number; 0: none.
+     * uses is indexed by node id. NULL: the group is root alone. */
     int (*match)(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
-    /* Optional: what it would compute along with a group that it was selected for, and that `last`
-     * alone leaves: nodes that follow each other, the first one last's only reader, as {add, relu};
-     * writes up to max of them, and returns how many. The plan prepares candidate 0 for the group
-     * with all of them, or with the first ones, where they can be computed at this place. */
+    /* Optional: proposes an epilogue for a group that the kernel was selected for and whose only
+     * result is `last`: a chain of nodes such as {add, relu}, the first of which is the only reader
+     * of last. Writes up to max nodes and returns their number. The plan prepares candidate 0 for
+     * the group with all of them or with the first ones, as far as their other operands are
+     * available. */
     int (*epilogue)(const adj_node *last, const adj_uses *uses, int max, const adj_node **nodes);
-    /* Candidate 0, 1, 2, ... for this group; ADJ_ENOKERNEL (with p->why): none (left). */
+    /* Prepares candidate 0, 1, 2, ... for a group. ADJ_ENOKERNEL, with the reason in p->why: there
+     * is no such candidate. */
     adj_status (*prepare)(void *backend, const adj_group *g, int candidate, adj_prep *p);
-    adj_status (*run)(const adj_call *c);     /* no allocation; on failure writes message */
+    adj_status (*run)(const adj_call *c);     /* computes the group without allocating memory; on
+                                                 failure writes c->message */
     void (*drop)(void *backend, void *state); /* NULL: nothing to free */
 } adj_kernel;
 
-/* A change of layout. */
+/* A reorder: conversion of a value from one layout to another. */
 typedef struct {
-    void *backend;               /* what open gave */
+    void *backend;               /* backend data from open() */
     const adj_layout *from, *to; /* NULL: plain */
     adj_type type;               /* of the value */
 } adj_reorder;
 
-/* What a backend is opened with. */
+/* Arguments of a backend's open(). */
 typedef struct {
-    const adj_allocator *allocator; /* for all memory that lasts */
-    int threads;                    /* how many it may use, 1 or more */
+    const adj_allocator *allocator; /* for all memory that outlives a call */
+    int threads;                    /* threads that it may use, 1 or more */
     const char *quarantine;         /* as adj_exec_debug.quarantine */
     adj_math math;                  /* as adj_exec_opts.math */
-    const struct adj_backend *self; /* the one that is opened, which may be part of more */
-    char *message; /* ADJ_WHY bytes, for a failure's sentence; with ADJ_OK, for a warning */
+    /* The backend that is opened; it may be the first member of a larger struct. */
+    const struct adj_backend *self;
+    char *message; /* ADJ_WHY bytes for the message of a failure, or with ADJ_OK for a warning */
 } adj_backend_opts;
 
-/* A backend: facts and functions, constant. */
+/* A backend: constant facts and functions. */
 typedef struct adj_backend {
-    int version; /* ADJ_VERSION: of another layout it is refused (ADJ_EVERSION), and not read on */
+    int version; /* ADJ_VERSION; a backend with another struct layout is refused (ADJ_EVERSION) */
     const char *name; /* as in adj_exec_opts.backend */
     adj_status (*open)(const adj_backend_opts *opts, void **backend); /* *backend may stay NULL */
     void (*close)(void *backend);                                     /* frees it */
-    const adj_kernel *const *kernels; /* NULL-ended, in order of preference */
-    /* Optional: version and instruction set, "2.6.3 avx512_core". */
+    const adj_kernel *const *kernels; /* NULL-terminated, in order of preference */
+    /* Optional: writes version and instruction set, such as "2.6.3 avx512_core". */
     void (*describe)(char *text, size_t size);
-    /* Optional: called after every step of a run, whichever backend has computed it, so that what
-     * was started goes on. Such a backend is opened for every plan, also where it computes nothing.
-     */
+    /* Optional: called after every step of a run, whichever backend has computed it, to advance
+     * operations that are under way. A backend with this function is opened for every plan. */
     void (*progress)(void *backend);
-    /* The rest is NULL for a backend that knows only plain tensors. */
-    size_t (*layout_bytes)(const adj_layout *l);     /* of a value in that layout */
+    /* The remaining functions are NULL for a backend without layouts of its own. */
+    size_t (*layout_bytes)(const adj_layout *l);     /* bytes of a value in that layout */
     const char *(*layout_name)(const adj_layout *l); /* for the plan's printout */
     adj_status (*reorder_prepare)(const adj_reorder *r, void **state,
                                   size_t *scratch); /* ADJ_ENOKERNEL: it cannot */
     adj_status (*reorder_run)(void *state, const void *in, void *out,
-                              void *scratch);         /* from one layout to the other */
+                              void *scratch); /* converts a value from one layout to the other */
     void (*reorder_drop)(void *backend, void *state); /* frees state */
 } adj_backend;
 
-/* What the i-th step computes, as nodes of the executor's own copy of the graph: images are NHWC
- * there, types may be others than in the caller's, and what was folded is gone. Lives as long as
- * the executor. NULL: there is no such step, or it is a reorder or a copy. */
+/* Returns the group of nodes that the i-th step computes, or NULL if the step is a reorder or a
+ * copy, or i is out of range. The nodes belong to the executor's copy of the graph: images are
+ * NHWC, types may differ from the caller's, and folded nodes are gone. Valid as long as the
+ * executor. */
 ADJ_API const adj_group *adj_exec_step_group(const adj_exec *e, int i);
-/* The layout that a value which enters or leaves that group has there, by its backend's name for it
- * ("plain": row-major); lives as long as the executor. "": no such value. */
+/* Returns the name of the layout of an operand or result of the i-th step's group ("plain":
+ * row-major), or "" if value is neither. Valid as long as the executor. */
 ADJ_API const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value);
 
-/* NULL-ended; the only file that names concrete backends. */
+/* The built-in backends in order of preference, NULL-terminated. */
 ADJ_API extern const adj_backend *const adj_backends[];
 
-ADJ_API void *adj_alloc(const adj_allocator *a, size_t bytes); /* zeroed, 64-byte aligned */
-ADJ_API void adj_release(const adj_allocator *a, void *p);     /* p may be NULL */
+/* Returns zeroed, 64-byte aligned memory; NULL when out of memory. */
+ADJ_API void *adj_alloc(const adj_allocator *a, size_t bytes);
+ADJ_API void adj_release(const adj_allocator *a, void *p); /* frees p, which may be NULL */
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
-/* adjoint_check.h - checking: gradients against numbers made another way; backends, element types,
- * layouts and threads compared with each other.
+/* adjoint_check.h - gradient checks against finite differences and the adjoint identity, and
+ * comparisons of backends, element types, layouts and numbers of threads.
  *
- * A report is an object with accessors, and says in words what is wrong; nothing is printed but
- * where a FILE is given. */
+ * A report is an object with accessors that describes each failure in words. Only functions that
+ * take a FILE print. */
 #ifndef ADJOINT_CHECK_H
 #define ADJOINT_CHECK_H
 
@@ -12,365 +12,384 @@
 extern "C" {
 #endif
 
-/* ---- are the gradients right?
+/* ---- checking gradients
  * ---------------------------------------------------------------------------------------------------
  *
- * adj_gradcheck takes every differentiable node that a value depends on, by itself: new inputs of
- * its operands' types, random values, and three answers to "what is v' J u":
- *   numeric     differences of the forward value, in float64 on the reference
+ * adj_gradcheck checks every differentiable node that a value depends on by itself: with new inputs
+ * of its operands' types and random values it computes the product v' J u in three ways:
+ *   numeric     finite differences of the forward value, in float64 on the reference
  *   reference   the gradient graph in float64 on the reference
  *   analytic    the gradient graph in the node's own types on the backend under test
- * numeric against reference judges the gradient rule, analytic against reference (element by
- * element) the kernels. The reference's values of the nodes on the way are compared with their ops'
- * formulas: a failure says whose fault it is, the rule's, a kernel's, or the reference's own.
+ * Comparing numeric with reference tests the gradient rule; comparing analytic with reference,
+ * element by element, tests the kernels. The reference's values of intermediate nodes are compared
+ * with the formulas of their ops, so that each failure names its cause: the rule, a kernel of the
+ * backend under test, or a kernel of the reference.
  *
- * Producers of operands that the rule looks at are checked with the node. adj_gradcheck also
- * compares the gradient of each float leaf with differences of the whole graph's result along
- * random directions, in float64 on naive: rows "end to end".
+ * Where a gradient rule depends on the node that computes an operand, that node is checked
+ * together with it. adj_gradcheck also compares the gradient of each float leaf with finite
+ * differences of the whole graph's result along random directions, in float64 on naive (rows "end
+ * to end").
  *
- * The reference is naive. An op of the caller's own is computed by the caller's backends
- * (debug.backends): in float64, or in float32 where they do not compute it in float64; the row's
- * reason says so. A node that no backend computes is ADJ_GRADCHECK_NOT_CHECKED.
+ * The reference is the backend naive. An op of the caller's own is computed by the caller's
+ * backends (debug.backends) in float64, or in float32 if they do not support float64, which the
+ * row's reason then says. A node that no backend computes is ADJ_GRADCHECK_NOT_CHECKED.
  *
- * The error that a rule may have is c S + 2 U. Element by element (at most 64) S is the largest of
- * |dx| and |dy|, along a direction v the sum of |dx v|. U is the error of the differences D(h):
- * |D(h) - D(h/2)| and their rounding, 3 k eps |dy| |f| / h. In float64 c = 1e-7 (1e-9 by
- * Richardson's method), k = 8, eps = 2^-52 and h = 2^-17.3; in float32 c = 1e-4, k = 2, eps = 2^-23
- * and h = 2^-7.7; h is larger by max |x| where that is above 1. Where f is smooth and |f| no larger
- * than |dx|, a factor of 1.001 in the rule of an op that has float32 only is found.
+ * The tolerance of a rule is c S + 2 U. Element by element (at most 64 elements) S is the largest
+ * of |dx| and |dy|; along a direction v it is the sum of |dx v|. U is the error of the differences
+ * D(h): |D(h) - D(h/2)| plus their rounding error, 3 k eps |dy| |f| / h. In float64 c = 1e-7 (1e-9
+ * by Richardson's method), k = 8, eps = 2^-52 and h = 2^-17.3; in float32 c = 1e-4, k = 2, eps =
+ * 2^-23 and h = 2^-7.7. h is multiplied by max |x| where that is above 1. Where f is smooth and |f|
+ * at most |dx|, this finds an error of 0.1 % in the rule of an op that has float32 only.
  *
- * Steps of optimizers (sgd_step, momentum, adam_step, ema, next_step) have no gradient: five of
- * each, at counters from 1 to 1,000,000 and rates of 0 and other signs and sizes, are compared with
- * its formula in float64. */
+ * Optimizer steps (sgd_step, momentum, adam_step, ema, next_step) have no gradient. They are
+ * compared with their formulas in float64, five steps each, at counters from 1 to 1,000,000 and
+ * with learning rates of 0, of both signs and of different sizes. */
 
-/* How a gradient is checked. */
+/* Method of a gradient check. */
 typedef enum {
-    ADJ_GRADCHECK_AUTO,        /* adjoint where the node is linear and exact on integers; else
-                                  element-wise where it is small; else directional */
-    ADJ_GRADCHECK_ADJOINT,     /* <dy, f(x + v) - f(x)> == <dx, v> on integers, bit for bit */
-    ADJ_GRADCHECK_DIRECTIONAL, /* the same for random v, by central differences */
-    ADJ_GRADCHECK_ELEMENTWISE, /* the whole Jacobian */
-    ADJ_GRADCHECK_RICHARDSON   /* directional; halves the step until the estimate settles */
+    ADJ_GRADCHECK_AUTO, /* ADJOINT for nodes that are linear and exact on integers; else ELEMENTWISE
+                           for small nodes; else DIRECTIONAL */
+    ADJ_GRADCHECK_ADJOINT, /* <dy, f(x + v) - f(x)> == <dx, v> on integers, compared bit by bit */
+    ADJ_GRADCHECK_DIRECTIONAL, /* the same identity for random real v, by central differences */
+    ADJ_GRADCHECK_ELEMENTWISE, /* every element of the Jacobian, by central differences */
+    ADJ_GRADCHECK_RICHARDSON /* DIRECTIONAL with Richardson extrapolation: the step is halved until
+                                the estimate converges */
 } adj_gradcheck_method;
 
-/* What became of a check. */
+/* Result of a check. */
 typedef enum {
     ADJ_GRADCHECK_PASS,         /* within the tolerance */
-    ADJ_GRADCHECK_FAIL,         /* further off */
-    ADJ_GRADCHECK_INCONCLUSIVE, /* too close to kinks to tell */
+    ADJ_GRADCHECK_FAIL,         /* beyond the tolerance */
+    ADJ_GRADCHECK_INCONCLUSIVE, /* all elements are too close to points where the op is not
+                                   differentiable */
     ADJ_GRADCHECK_SKIPPED,    /* nothing to check: an integer operand, no gradient by definition */
-    ADJ_GRADCHECK_NOT_CHECKED /* no backend computes it, or checking failed earlier */
+    ADJ_GRADCHECK_NOT_CHECKED /* no backend computes the node, or checking failed before */
 } adj_gradcheck_result;
 
-/* Where the fault of a row that failed was made. */
+/* Cause of a failed row. */
 typedef enum {
-    ADJ_FAULT_NONE,      /* nowhere: it passed */
+    ADJ_FAULT_NONE,      /* none: the row passed */
     ADJ_FAULT_RULE,      /* the gradient rule */
     ADJ_FAULT_KERNEL,    /* a kernel of the backend under test */
-    ADJ_FAULT_REFERENCE, /* naive's kernel: the op's formula contradicts it */
-    ADJ_FAULT_PLAN,      /* the executor's plan: refused, or only part of it is right; a pass */
-    ADJ_FAULT_GRAPH      /* the graph: adj_grad's sums, or nodes merged that differ */
+    ADJ_FAULT_REFERENCE, /* a kernel of the backend naive, which differs from the op's formula */
+    ADJ_FAULT_PLAN,      /* the executor: planning failed, or a pass changed the result */
+    ADJ_FAULT_GRAPH      /* the graph: sums made by adj_grad, or different nodes that were merged */
 } adj_gradcheck_fault;
 
-/* All zero is the default. */
+/* Options of a gradient check. All zero is the default. */
 typedef struct {
     adj_gradcheck_method method; /* ADJ_GRADCHECK_AUTO, unless it is set */
-    int order;                   /* 2: of (x, dy) -> dx as well; 0: 1 */
-    int draws;                   /* sets of random values for each node; 0: 3 */
-    uint64_t seed;               /* of all values */
-    double rtol, atol;           /* instead of the derived tolerance: |a - b| <= atol + rtol |b| */
-    const char *backend;         /* as in adj_exec_opts */
-    int threads;                 /* the same */
-    const adj_updates *updates;  /* adj_gradcheck checks the steps of optimizers among what these
-                                     assign, too; NULL: none */
-    /* Writes a command line that repeats the check of node, for rows that fail. NULL: none. */
+    int order;                   /* 1: the gradient; 2: also the gradient of (x, dy) -> dx; 0: 1 */
+    int draws;                   /* number of sets of random values for each node; 0: 3 */
+    uint64_t seed;               /* seed of all random values */
+    /* Replace the derived tolerance by |a - b| <= atol + rtol |b|; both 0: derived. */
+    double rtol, atol;
+    const char *backend;        /* backend under test, as in adj_exec_opts */
+    int threads;                /* the same */
+    const adj_updates *updates; /* adj_gradcheck also checks the optimizer steps among the values
+                                   that these assign; NULL: none */
+    /* Writes a command line that repeats the check of node, for rows that fail. NULL: no command
+     * lines. */
     void (*repro)(void *user, const adj_node *node, char *line, size_t size);
     void *user;           /* handed to repro */
     adj_exec_debug debug; /* of the executors under test */
 } adj_gradcheck_opts;
 
-/* One node with respect to one operand. Strings live as long as the report; "" if there is nothing
- * to say. */
+/* Result for one node with respect to one operand. Strings are never NULL and live as long as the
+ * report; "" where nothing applies. */
 typedef struct {
     int node;                    /* id in the user's graph */
-    const char *name;            /* its label, or "%12" */
+    const char *name;            /* label of the node, or its number as "%12" */
     const char *op;              /* "conv2d" */
     const char *attrs;           /* "NHWC SAME s1x1" */
     const char *wrt;             /* "input", "filter", ... */
     const char *method;          /* "adjoint-int", "directional", "formula", ... */
     int order;                   /* 1: the gradient; 2: the gradient's gradient */
-    int operand;                 /* which it is */
-    adj_type type;               /* of the operand */
-    int64_t elems;               /* compared with each other */
+    int operand;                 /* index of the operand */
+    adj_type type;               /* type of the operand */
+    int64_t elems;               /* number of elements compared */
     double worst_rel, worst_abs; /* the largest relative and absolute error */
-    /* The element that is furthest off, measured in tolerances. */
-    const char *index;                                /* "[h=2,w=0,c=5]" */
-    double analytic, numeric, uncertainty, tolerance; /* there; uncertainty: of numeric */
-    const char *origin;                               /* where the tolerance comes from */
-    int64_t wrong;                                    /* elements beyond the tolerance */
-    const char *pattern;                              /* what the wrong elements share */
-    const char *hint;                                 /* sign, scale */
-    int64_t kinks;                                    /* elements left out because a kink is near */
-    int64_t considered;          /* elements that were candidates, those at kinks among them */
-    const char *blame;           /* whose fault it is, a sentence */
-    adj_gradcheck_fault fault;   /* the same */
-    const char *repro;           /* a command line that repeats the check */
-    const char *reason;          /* why it was skipped, not checked or is inconclusive; or that it
-                                    passed on another implementation than debug.impl asks for, or
-                                    by differences in float32 */
-    int repeatable;              /* the backward pass gave the same bits twice */
-    adj_gradcheck_result result; /* what came out */
+    /* The element with the largest ratio of error to tolerance. */
+    const char *index; /* "[h=2,w=0,c=5]" */
+    /* Values at that element; uncertainty: error bound of numeric. */
+    double analytic, numeric, uncertainty, tolerance;
+    const char *origin;        /* derivation of the tolerance */
+    int64_t wrong;             /* number of elements beyond the tolerance */
+    const char *pattern;       /* property that the wrong elements share, such as one channel */
+    const char *hint;          /* likely cause, such as a wrong sign or scale */
+    int64_t kinks;             /* elements skipped because the op is not differentiable nearby */
+    int64_t considered;        /* elements considered, the skipped ones included */
+    const char *blame;         /* cause of a failure, a sentence */
+    adj_gradcheck_fault fault; /* the same */
+    const char *repro;         /* a command line that repeats the check */
+    const char *reason; /* why the row is skipped, not checked or inconclusive; or a remark on a row
+                           that passed: another implementation ran than debug.impl names, or
+                           differences were taken in float32 */
+    int repeatable;     /* the backward pass gave the same bits twice */
+    adj_gradcheck_result result; /* verdict of the row */
 } adj_gradcheck_row;
 
-/* What was checked, and how. Strings live as long as the report. */
+/* Subject of a gradient check. Strings live as long as the report. */
 typedef struct {
-    const char *backend;       /* "onednn", as it was asked for */
-    const char *version, *isa; /* of the backend; "" if it has none */
+    const char *backend;       /* backend under test, such as "onednn", as given in the options */
+    const char *version, *isa; /* version and instruction set of the backend; "" if not reported */
     const char *reference;     /* "naive float64" */
     int threads;               /* of the executors under test */
-    int repeatable; /* the bits of every gradient were the same twice; a row that differs fails */
-    int impl_nodes; /* checked on an implementation that debug.impl asks for; none if it is NULL */
+    int repeatable; /* 1: every gradient had the same bits in two runs; a row that differs fails */
+    int impl_nodes; /* number of nodes checked on an implementation that debug.impl names; 0 if it
+                       is NULL */
 } adj_gradcheck_info;
 
-/* What adj_gradcheck found. */
+/* Report of adj_gradcheck. */
 typedef struct adj_gradcheck_report adj_gradcheck_report;
 
-/* Checks what y depends on, equal nodes once; or one node alone. The graph does not change. A
- * status other than ADJ_OK says that checking failed (its sentence: adj_gradcheck_message), not
- * that a gradient is wrong. *out is NULL only when out of memory, and must be freed in every case,
- * before or after the graph but not after its allocator. */
+/* Checks all nodes that y depends on, equal nodes once. The graph does not change. A status other
+ * than ADJ_OK means that checking itself failed (adj_gradcheck_message), not that a gradient is
+ * wrong. *out is NULL only when out of memory, and must be freed by adj_gradcheck_free in every
+ * case, before or after the graph but not after its allocator. */
 ADJ_API adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
                                  adj_gradcheck_report **out);
-/* Checks one node alone, in the same way. */
+/* Checks one node like adj_gradcheck. */
 ADJ_API adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
                                       adj_gradcheck_report **out);
-/* The same of n nodes of one graph, in this order, in one report. */
+/* Checks n nodes of one graph like adj_gradcheck; the report has their rows in this order. */
 ADJ_API adj_status adj_gradcheck_nodes(int n, adj_node *const node[],
                                        const adj_gradcheck_opts *opts, adj_gradcheck_report **out);
-/* Would both nodes get the same rows: the same op and attributes over operands of the same types,
- * related to each other in the same way? The values drawn are the same as well. */
+/* True if both nodes get the same rows and random values: same op, attributes and operand types,
+ * with equal operands in the same positions. */
 ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
-/* n with another value of one attribute, over the same operands: 0, 1, less than 0 and large
- * numbers, the ends of the range that the schema declares, every word, set of axes and permutation;
- * what the op refuses is left out. To be checked or compared beside n, as faults hide at usual
- * values. *next: 0 for the first. NULL past the last. */
+/* Returns the next variant of n, or NULL past the last: n with another value of one attribute over
+ * the same operands. Values: 0, 1, negative and large numbers, both ends of the schema's range,
+ * every word, set of axes and permutation, except those that the op refuses. Checking variants
+ * beside n finds bugs that common values hide. Set *next to 0 before the first call; each call
+ * advances it. */
 ADJ_API adj_node *adj_node_variant(adj_node *n, int *next);
 /* Frees the report with its rows and strings. */
 ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
-/* Why checking failed; "" if it did not. It is the report's. */
+/* Returns why checking failed, or "". The string belongs to the report. */
 ADJ_API const char *adj_gradcheck_message(const adj_gradcheck_report *r);
-/* What was checked, and how; all "" and 0 for NULL. */
+/* Returns the subject of the check; all "" and 0 for NULL. */
 ADJ_API adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r);
-/* How many rows; 0 for NULL. */
+/* Returns the number of rows; 0 for NULL. */
 ADJ_API int adj_gradcheck_row_count(const adj_gradcheck_report *r);
-/* NULL when out of range. */
+/* Returns row i, or NULL when out of range. It belongs to the report. */
 ADJ_API const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
-/* How many rows have that result. */
+/* Returns the number of rows with that result. */
 ADJ_API int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
 /* Returns FAIL if any row failed; else NOT_CHECKED if any row was not checked or checking failed;
  * else INCONCLUSIVE if any row is, if there was nothing to check, or if no implementation that
  * debug.impl asks for ran; else PASS. */
 ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
 ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
-/* The table, what is known about each failure, and a summary. */
+/* Prints the table of rows, details of each failure, and a summary. */
 ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
 
 /* ---- comparing configurations
  * ---------------------------------------------------------------------------------------------------
  */
 
-/* A way to compute a graph: "naive:f64", "onednn", "onednn:bf16", "onednn:isa=avx2",
- * "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast", "onednn:unfused",
- * "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
+/* A configuration: how to compute a graph. Examples: "naive:f64", "onednn", "onednn:bf16",
+ * "onednn:isa=avx2", "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast",
+ * "onednn:unfused", "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
  * "onednn:bf16:threads=1". */
 typedef struct {
-    char name[64];    /* the text it was made from */
-    char backend[64]; /* as adj_exec_opts.backend */
-    char isa[32];  /* "": the machine's; else a name that the oneDNN here knows. Needs a process of
-                      its own: adj_compare_opts.elsewhere */
+    char name[64];    /* the text that was parsed */
+    char backend[64]; /* as in adj_exec_opts */
+    char isa[32];  /* "": the machine's instruction set; else a name that this oneDNN knows, which
+                      needs a process of its own: adj_compare_opts.elsewhere */
     char impl[32]; /* as adj_exec_debug.impl; "": any */
-    int threads;   /* 0: as adj_compare_opts.threads */
-    int has_dtype, has_format; /* 1: the next two are given */
-    adj_dtype dtype;           /* every float becomes this, if has_dtype */
-    adj_format format;         /* of convolutions, pools and their kind, if has_format */
+    int threads;   /* 0: adj_compare_opts.threads */
+    int has_dtype, has_format; /* 1: dtype, format are given */
+    adj_dtype dtype;           /* if has_dtype: float type of the whole graph */
+    adj_format format;         /* if has_format: format of all ops that have a format */
     /* Executor options: fast math, no fusion, a short tuning. */
     int fast, unfused, tune;
-    /* Mixed precision: "mixed" and "mixed:bf16" are BF16, "mixed:f16" is F16 with the loss scale
-     * that adj_exec_opts has by default. A type that does not follow "mixed" is dtype. */
+    /* Mixed precision: "mixed" and "mixed:bf16" are BF16, "mixed:f16" is F16 with the default loss
+     * scale of adj_exec_opts. A type that does not follow "mixed" sets dtype. */
     adj_precision precision;
 } adj_compare_config;
 
-/* ADJ_EARG with a sentence that names the nearest thing that exists. */
+/* Parses the text of a configuration. ADJ_EARG for invalid text; the message suggests the nearest
+ * valid word. */
 ADJ_API adj_status adj_compare_config_parse(const char *text, adj_compare_config *out,
                                             adj_error *error);
 
-/* A leaf's value for adj_compare. */
+/* Value of a leaf for adj_compare. */
 typedef struct {
     const adj_node *leaf; /* an input, param or state */
     const void *data;     /* row-major, of the leaf's type */
 } adj_leaf_value;
 
-/* What adj_compare compares, and on what. All zero is the default but for the roots. */
+/* Options of adj_compare. The roots are required; all zero is the default of the rest. */
 typedef struct {
-    int n_root;                 /* 1 or more */
-    adj_node *const *root;      /* these, and all nodes they need, are compared */
-    const adj_updates *updates; /* as do the next values; may be NULL */
-    /* The first is the reference; none: naive:f64, naive, onednn. */
+    int n_root;                 /* number of roots, 1 or more */
+    adj_node *const *root;      /* these nodes and all that they depend on are compared */
+    const adj_updates *updates; /* the values that these assign are compared too; may be NULL */
+    /* Configurations, of which the first is the reference. None: naive:f64, naive, onednn. */
     int n_config;              /* how many */
     const char *const *config; /* texts for adj_compare_config_parse */
-    /* Leaves not listed are drawn: inputs from N(0, 1), parameters as they are initialized and a
-     * little more (a bias of 0 hides that it was left out), i32 inputs 0 or 1. */
+    /* Values of leaves. Leaves not listed are random: inputs from N(0, 1), parameters from their
+     * initializer plus small noise (a bias of 0 would hide a missing bias), i32 inputs 0 or 1. */
     int n_value;                 /* how many */
-    const adj_leaf_value *value; /* read during the call */
-    uint64_t seed;               /* of what is drawn */
-    int exact;   /* integers for data: where all sums are exact, every bit has to be right */
-    int runs;    /* timed runs of each node and configuration, fewer of what takes long; 0: 5 */
-    int threads; /* 0: what OpenMP would take */
-    /* Runs work in another process: sets isa there ("": leaves it), hands request to adj_trial_run,
-     * brings its response back, to be freed by free(). When there is none (a crash, a hang),
-     * returns ADJ_EBACKEND and sets error, which is not NULL, to what happened ("SIGSEGV"). NULL:
-     * no configuration may name an isa. */
+    const adj_leaf_value *value; /* the values, read during the call */
+    uint64_t seed;               /* seed of random values */
+    int exact;   /* 1: integer data; where all sums are exact, results must be bit-identical */
+    int runs;    /* timed runs of each node and configuration, fewer for slow nodes; 0: 5 */
+    int threads; /* threads of each executor; 0: OpenMP's number */
+    /* Runs a trial in another process: limits the instruction set there to isa ("": no limit),
+     * passes request to adj_trial_run and returns its response in memory for free(). Without a
+     * response (a crash, a hang) it returns ADJ_EBACKEND and sets error, which is not NULL, to the
+     * cause, such as "SIGSEGV". NULL: no configuration may name an isa. */
     adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
                             void **response, size_t *response_bytes, adj_error *error);
-    int guard; /* every configuration but the reference runs elsewhere */
-    /* Each kind of node alone and nothing else: the whole graph is run under the reference only,
-     * equal nodes (adj_gradcheck_same) are compared once, on no special values, and not on naive,
-     * which has no blocks. For sizes that pass the edges of kernels' blocks, where a whole
-     * comparison takes long. */
+    int guard; /* 1: every configuration but the reference runs in another process (elsewhere) */
+    /* 1: compares each distinct node (adj_gradcheck_same) by itself and only once, without special
+     * values and without the backend naive; only the reference runs the whole graph. For sizes that
+     * cross the block edges of kernels, where a full comparison is slow. */
     int alone;
     void *user; /* handed to elsewhere */
-    /* Executors take quarantine and backends from here, and the rest from the configurations. The
-     * reference is naive; backends of this list that are not built in serve the caller's ops. */
+    /* Only the fields quarantine and backends are used, for all executors. The reference uses
+     * naive; backends of this list that are not built in compute the caller's ops there. */
     adj_exec_debug debug;
 } adj_compare_opts;
 
-/* The other side of adj_compare_opts.elsewhere. *response is to be freed by free(). ADJ_EARG if
- * request is none. */
+/* Runs a request from adj_compare_opts.elsewhere in the other process. *response must be freed by
+ * free(). ADJ_EARG for malformed request bytes. */
 ADJ_API adj_status adj_trial_run(const void *request, size_t bytes, void **response,
                                  size_t *response_bytes);
 
-/* The same, and tells what is about to happen, so that a crash can be laid to it: first "planning",
- * then before each kernel runs "relu \"relu1\" by direct fused_row_kernel:avx2". */
+/* Like adj_trial_run, and calls tell before each operation so that a crash can be attributed: first
+ * "planning", then before each kernel a line such as "relu \"relu1\" by direct
+ * fused_row_kernel:avx2". */
 ADJ_API adj_status adj_trial_run_with_notes(const void *request, size_t bytes,
                                             void (*tell)(void *user, const char *note), void *user,
                                             void **response, size_t *response_bytes);
 
-/* How far n values are from what they should be. */
+/* Error statistics of n values against expected values. */
 typedef struct {
-    int64_t n, wrong;                             /* wrong: further away than the bound */
-    double max_abs, max_rel, max_ulp, nmse, sqnr; /* sqnr in dB; INFINITY: no difference */
-    double worst; /* the largest |error| / bound; above 1 is wrong. NAN: not measured */
-    int64_t at;   /* the element that has it; -1: none differs */
-    double got, expected, bound;   /* there */
-    int64_t nan, inf;              /* among the values, where there should be none */
-    int64_t zeros, zeros_expected; /* among the values, and among what they should be */
-    /* The whole result: the RMS error over `distinct` different expected values, and that in units
-     * of what rounding gives each of them. Above noise_limit is wrong, though each element may be
-     * within its bound. NAN: not measured, as of fewer than 16 values. */
+    int64_t n, wrong; /* number of values; of values whose error exceeds the bound */
+    /* Largest absolute and relative error and error in units in the last place; normalized mean
+     * square error; signal to quantization noise ratio in dB, INFINITY without difference. */
+    double max_abs, max_rel, max_ulp, nmse, sqnr;
+    double worst; /* the largest |error| / bound; above 1: wrong. NAN: not measured */
+    int64_t at;   /* index of that element; -1: no element differs */
+    double got, expected, bound; /* values at that element, and its bound */
+    int64_t nan, inf;            /* number of unexpected NaNs and infinities */
+    /* Number of zeros among the values and among the expected values. */
+    int64_t zeros, zeros_expected;
+    /* Error of the whole result: the RMS error over `distinct` different expected values, and the
+     * same in units of each value's rounding error. A noise above noise_limit is wrong even if each
+     * element is within its bound. NAN: not measured, such as for fewer than 16 values. */
     double rms, noise, noise_limit;
-    int64_t distinct; /* different expected values */
-    /* The mean error, in units as above and positive away from 0, over noise. Beyond 0.5 on either
-     * side, 128 values of a half type or more are wrong: the kernel truncates. */
+    int64_t distinct; /* number of different expected values */
+    /* The mean error in the same units, positive away from 0, divided by noise. For 128 or more
+     * values of a half type, an absolute value above 0.5 is wrong: the kernel truncates instead of
+     * rounding. */
     double bias;
 } adj_compare_error;
 
-/* What became of a comparison. */
+/* Verdict of a comparison. */
 typedef enum {
     ADJ_VERDICT_PASS,  /* every element is within its bound */
-    ADJ_VERDICT_FAIL,  /* one is not, or what the row says beside the numbers */
-    ADJ_VERDICT_CRASH, /* no response; reason says what happened */
-    ADJ_VERDICT_ERROR  /* it could not be run; reason says why */
+    ADJ_VERDICT_FAIL,  /* an element exceeds its bound, or another check of the row failed */
+    ADJ_VERDICT_CRASH, /* the process gave no response; reason has the cause */
+    ADJ_VERDICT_ERROR  /* the configuration could not run; reason has the cause */
 } adj_verdict;
 
-/* Where a fault was made. */
+/* Cause of a failure. */
 typedef enum {
-    ADJ_BLAME_NONE,     /* nowhere: it passed, or it cannot be told */
-    ADJ_BLAME_KERNEL,   /* wrong alone: on the reference's operands, or on its own of the graph */
-    ADJ_BLAME_PLAN,     /* right alone on both, wrong within the graph: layout, memory, another
-                           implementation */
-    ADJ_BLAME_UPSTREAM, /* no fault of its own, but its operands were wrong */
-    ADJ_BLAME_REFERENCE /* the reference is wrong: the op's formula in float64 contradicts it */
+    ADJ_BLAME_NONE,   /* none: the row passed, or the cause is unknown */
+    ADJ_BLAME_KERNEL, /* the kernel: wrong by itself, on the reference's operands or on its own
+                         operands in the graph */
+    ADJ_BLAME_PLAN,   /* the plan: right by itself on both, wrong within the graph: layout, memory,
+                         another implementation */
+    ADJ_BLAME_UPSTREAM, /* only its operands are wrong */
+    ADJ_BLAME_REFERENCE /* the reference: the op's formula in float64 contradicts it */
 } adj_blame;
 
-/* One node, or one result of a fused group, in one configuration. */
+/* Result for one node, or one result of a fused group, in one configuration. */
 typedef struct {
-    const adj_node *node; /* of the graph compared */
-    /* "conv2d+bias_add": the row is of a result of a group of nodes that one kernel computes in the
-     * configuration's plan, alone on the values that the plan's graph has in float64; node is the
-     * result, or what it becomes. "" for a node. */
+    const adj_node *node; /* node of the compared graph */
+    /* "" for a node. "conv2d+bias_add": a result of a group of nodes that one kernel computes in
+     * the configuration's plan, computed by itself on operands from the plan's graph in float64;
+     * node is the result or the node that stands for it. */
     const char *group;
-    int config;          /* 1, 2, ...: the reference has no rows */
-    adj_type type;       /* of the values judged */
-    adj_verdict verdict; /* the worst of what follows */
-    adj_blame blame;     /* where the fault was made */
+    int config;          /* number of the configuration: 1, 2, ...; 0 is the reference */
+    adj_type type;       /* type of the values */
+    adj_verdict verdict; /* the worst verdict of the checks below */
+    adj_blame blame;     /* cause of a failure */
     const char *reason;  /* a sentence; "" */
-    /* propagated: configuration's own operands against the reference's whole run (reported
-     * only). isolated: both on the reference's operands, rounded to the configuration's type.
-     * in_plan: its result within the graph against the reference on the same operands. */
+    /* Errors against the reference. propagated: on the configuration's own operands against the
+     * reference's whole run (not part of the verdict). isolated: both on the reference's operands,
+     * rounded to the configuration's type. in_plan: the result within the graph against the
+     * reference on the same operands. */
     adj_compare_error propagated, isolated, in_plan;
-    char origin[96];         /* of the bound: "(u + 75 u_f32) sum|ab|" */
-    int exact;               /* integers: equality was demanded */
-    int repeats;             /* two runs gave the same bits, or other operands; else a failure */
-    int canary;              /* a kernel wrote outside its memory */
-    int wrong_on_own;        /* alone, on the operands that it had within the graph */
+    char origin[96];         /* derivation of the bound: "(u + 75 u_f32) sum|ab|" */
+    int exact;               /* 1: integer data, bit-identical results were required */
+    int repeats;             /* 1: two runs on equal operands gave the same bits; else a failure */
+    int canary;              /* 1: a kernel wrote out of bounds */
+    int wrong_on_own;        /* 1: wrong by itself on the operands that it had within the graph */
     double us, reference_us; /* medians, in microseconds; 0: not measured */
-    double gflops;           /* nominal, from us */
-    size_t bytes;            /* read and written */
-    int reorders;            /* that the node alone needs */
-    char backend[32], implementation[64]; /* that computed it alone */
-    int other_impl; /* the configuration's impl is in no name of what can compute it; why says so */
-    const char *why; /* why the first choice of backend does not compute it; "" */
+    double gflops;           /* nominal, computed from us */
+    size_t bytes;            /* bytes of operands and results */
+    int reorders;            /* reorders that the node needs by itself */
+    /* Backend and implementation that computed the node by itself. */
+    char backend[32], implementation[64];
+    int other_impl;  /* 1: no available implementation has the configuration's impl in its name (see
+                        why) */
+    const char *why; /* why the preferred backend does not compute the node; "" */
 } adj_compare_row;
 
-/* What adj_compare found. */
+/* Report of adj_compare. */
 typedef struct adj_comparison adj_comparison;
 
-/* *out is a handle to ask for the message even on failure (NULL only when out of memory) and must
- * be freed in every case, before the graph. That something differs is no failure. */
+/* Compares the nodes of a graph under several configurations. A difference is not a failure of the
+ * call. *out holds the message even on failure (it is NULL only when out of memory) and must be
+ * freed by adj_comparison_free in every case, before the graph. */
 ADJ_API adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
-/* Frees it with its rows and strings. */
+/* Frees the comparison with its rows and strings. */
 ADJ_API void adj_comparison_free(adj_comparison *c);
-/* Why comparing failed; "" if it did not. It is the comparison's. */
+/* Returns why comparing failed, or "". The string belongs to the comparison. */
 ADJ_API const char *adj_comparison_message(const adj_comparison *c);
-/* How many configurations, the reference among them; 0 for NULL. */
+/* Returns the number of configurations, the reference included; 0 for NULL. */
 ADJ_API int adj_comparison_config_count(const adj_comparison *c);
-/* The i-th of them, 0 the reference; NULL when out of range. */
+/* Returns the i-th configuration, 0 the reference; NULL when out of range. */
 ADJ_API const adj_compare_config *adj_comparison_config_at(const adj_comparison *c, int i);
-/* A whole run of the configuration with nothing fetched but the roots. With adj_compare_opts.alone
- * there is the reference's only, which is not timed: ms is 0 in all of them. */
+/* Result of a whole run of a configuration that fetches only the roots. With adj_compare_opts.alone
+ * only the reference runs, without timing: ms is 0. */
 typedef struct {
-    adj_verdict verdict;              /* of what follows */
+    adj_verdict verdict;              /* the worst verdict of the checks below */
     const char *reason;               /* a sentence; "" */
     double ms;                        /* median */
-    int steps, reorders, naive_steps; /* of the plan, as in adj_exec_info */
+    int steps, reorders, naive_steps; /* counts of the plan, as in adj_exec_info */
     size_t arena_bytes;               /* the same */
-    int repeats;                      /* two runs gave the same bits; else a failure */
-    int differs;  /* roots that are not bit-equal to those of the run that keeps every node; a
-                     failure where the same kernels ran on the same layouts */
-    double apart; /* how far the worst of these is from there, and from the reference; norms over
-                     the reference's norm. Fused kernels round less often, but more than 64 units of
-                     the type, and than 4 times what any result is from the reference, is a
-                     failure. */
-    double reference_apart; /* how far from the reference */
-    int canary;             /* a kernel wrote outside its memory in the run that keeps every node */
+    int repeats;                      /* 1: two runs gave the same bits; else a failure */
+    int differs;  /* number of roots that are not bit-identical to those of a run that fetches every
+                     node; a failure if the same kernels ran on the same layouts */
+    double apart; /* norm of the difference of the worst such root from that run, relative to the
+                     reference's norm. Fused kernels round less often, so only a difference above 64
+                     rounding units of the type and above 4 times the distance of any result from
+                     the reference is a failure */
+    double reference_apart; /* norm of the difference from the reference, relative to the
+                               reference's norm */
+    int canary;             /* 1: a kernel wrote out of bounds in the run that fetches every node */
 } adj_compare_config_result;
-/* Of the i-th configuration; all 0 and "" when out of range. */
+/* Returns the result of the i-th configuration; all 0 and "" when out of range. */
 ADJ_API adj_compare_config_result adj_comparison_result_at(const adj_comparison *c, int i);
-/* In the order of the nodes, for each node a row for each configuration, of the reference only if
- * it is wrong there; then, by configuration, the results of fused groups in the order of their
- * first nodes. */
+/* Returns the number of rows. Order: by node, a row for each configuration (for the reference only
+ * if it is wrong); then, by configuration, the results of fused groups in the order of their first
+ * nodes. */
 ADJ_API int adj_comparison_row_count(const adj_comparison *c);
-/* The i-th of them; NULL when out of range. */
+/* Returns the i-th row, or NULL when out of range. It belongs to the comparison. */
 ADJ_API const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i);
-/* The op of its node, or its group. */
+/* Returns the name of the row's group, or of the op of its node. */
 ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
 /* Returns the number of rows that are not ADJ_VERDICT_PASS, plus 1 if comparing itself failed, such
  * as when no backend computes an op for the reference: rows that are missing did not pass. */
 ADJ_API int adj_comparison_failed_count(const adj_comparison *c);
-/* How many configurations' whole runs are not ADJ_VERDICT_PASS. */
+/* Returns the number of configurations whose whole run is not ADJ_VERDICT_PASS. */
 ADJ_API int adj_comparison_whole_failed_count(const adj_comparison *c);
-/* Prints a line for each whole run and each row, what is known about each failure, and a summary.
- */
+/* Prints a line for each whole run and each row, details of each failure, and a summary. */
 ADJ_API void adj_comparison_print(FILE *f, const adj_comparison *c);
 ADJ_API const char *adj_verdict_name(adj_verdict v); /* "pass", "FAIL", ... */
 ADJ_API const char *adj_blame_name(adj_blame b);     /* "", "kernel", ... */

@@ -19,117 +19,121 @@ enum {
     ADJ_MAX_SIDE = 32768 /* pixels of an image's height or width */
 };
 
-/* What the images of a data set are for. */
+/* Split of a data set. */
 typedef enum { ADJ_TRAIN, ADJ_TEST, ADJ_VALIDATION } adj_dataset_part;
 
-/* ---- what a data set is ---- */
+/* ---- data sets ---- */
 
-/* Where images come from that are not in memory as bytes. */
+/* Source of images that are not in memory as bytes. */
 typedef struct {
-    int64_t n, h, w, c;    /* all images have one size */
-    int classes;           /* that labels tell apart */
-    const int32_t *labels; /* n of them, 0 .. classes-1; copied */
-    /* Fills pixels [h, w, c] with image i, in pixel units (0 .. 255, black to white). Called by
-     * several threads at once. On failure it returns a status and says why in *error. */
+    int64_t n, h, w, c;    /* number, height, width and channels of the images */
+    int classes;           /* number of classes */
+    const int32_t *labels; /* n labels from 0 to classes-1; copied */
+    /* Fills pixels [h, w, c] with image i, in pixel units (0 .. 255, black to white). Must be
+     * thread-safe. On failure it returns a status and sets *error. */
     adj_status (*read)(void *user, int64_t i, float *pixels, adj_error *error);
-    void (*free)(void *user);      /* NULL: nothing to free */
-    void *user;                    /* handed to read and free */
-    const float *mean, *deviation; /* c of each, copied; NULL: every image is read once for them */
+    void (*free)(void *user); /* NULL: nothing to free */
+    void *user;               /* handed to read and free */
+    /* c values each, copied; NULL: computed by reading every image once */
+    const float *mean, *deviation;
 } adj_source;
 
-/* The rule for images of another size than the one requested. It is the same for every format, in
- * training, evaluation and prediction. */
+/* Rule for images of another size than the requested one, for all file formats, in training,
+ * evaluation and prediction. */
 typedef enum {
-    ADJ_RESIZE_AUTO, /* each axis: the mean of the area under a pixel where it shrinks, bilinear
-                        between the centers of pixels (half-pixel) where it grows */
+    ADJ_RESIZE_AUTO, /* along each axis: area averaging when shrinking, bilinear with half-pixel
+                        centers when growing */
     ADJ_RESIZE_ERROR /* an image of another size is refused */
 } adj_resize_rule;
 
-/* n labeled images of h x w pixels with c channels. Made by the functions below, read-only, freed
- * by adj_dataset_free. A failed one has n == 0 and says why in message. A program may also fill one
- * in by itself over images of its own (source == NULL), and then does not free it. */
+/* A data set: n labeled images of h x w pixels with c channels. Created by the functions below,
+ * read-only, freed by adj_dataset_free. After a failure n is 0 and message has the reason. A
+ * program may also fill in this struct for images of its own (source == NULL), without
+ * adj_dataset_free. */
 typedef struct {
-    int64_t n, h, w, c;             /* images; height, width and channels of each */
-    int classes;                    /* that labels tell apart */
-    const char *const *class_names; /* classes of them; NULL: they have only their numbers */
-    const int32_t *labels;          /* n of them, 0 .. classes-1 */
-    const uint8_t *images;          /* [n, h, w, c]; NULL: adj_dataset_read has them */
-    float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel, in pixel units: a
-                              batch has (pixel - mean) / deviation. The deviation is never 0 */
-    adj_resize_rule resize; /* for images of another size than h x w, and for batches of another;
-                               a training keeps it in the model card */
-    int normalized;         /* the values are no pixels but already a net's input (ADJ_DATA_NUMPY):
-                               mean 0, deviation 1, and image files do not fit such a net; a
-                               training keeps it in the model card */
-    /* Least and greatest value of the NumPy array values_of, or 0 and 0 for images that are no such
-     * array, or all 0. Their scale is 0 to 1 if high is at most 1. A training keeps low and high in
-     * the model card. */
+    int64_t n, h, w, c;             /* number of images; height, width, channels of each */
+    int classes;                    /* number of classes */
+    const char *const *class_names; /* `classes` names; NULL: the classes have no names */
+    const int32_t *labels;          /* n labels from 0 to classes-1 */
+    const uint8_t *images;          /* [n, h, w, c]; NULL: read them by adj_dataset_read */
+    /* For each channel, in pixel units: a batch holds (pixel - mean) / deviation. The deviation is
+     * never 0. */
+    float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
+    adj_resize_rule resize; /* rule for images of another size than h x w and for batches of another
+                               size; training stores it in the model card */
+    int normalized; /* 1: the values are normalized net input instead of pixels (ADJ_DATA_NUMPY):
+                       mean 0, deviation 1. A net trained on them does not accept image files.
+                       Training stores it in the model card */
+    /* Minimum and maximum of the NumPy array values_of; 0 and 0 for images that are not such an
+     * array. The scale is 0 to 1 if high is at most 1. Training stores both in the model card. */
     float low, high;
-    char values_of[ADJ_MESSAGE]; /* "data.npz: x_train"; "": images of no NumPy array */
-    int64_t resized;             /* images whose files had another size than h x w */
-    int64_t recolored; /* images whose files are gray and become color, or the other way round */
-    const adj_source *source;  /* where images are read when there are none in memory */
+    char values_of[ADJ_MESSAGE]; /* array of the images, such as "data.npz: x_train"; "": not from a
+                                    NumPy array */
+    int64_t resized;             /* number of images whose files have another size */
+    int64_t recolored; /* number of images converted from gray to color or from color to gray */
+    const adj_source *source;  /* source of the images if they are not in memory */
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
-    /* One line about the files and folders that are not read: "40 files with other endings (.bmp
-     * 40), folder misc without images"; "": all are. */
+    /* One line about files and folders that were ignored, such as "40 files with other endings
+     * (.bmp 40), folder misc without images"; "": none. */
     char left_out[ADJ_MESSAGE];
-    /* n_broken sentences, one for each image file that cannot be read: those that
-     * adj_dataset_opts.skip_broken left out, else those that made opening fail. */
+    /* n_broken messages, one for each unreadable image file: the files skipped by
+     * adj_dataset_opts.skip_broken, else the files that made opening fail. */
     const char *const *broken;
-    int64_t n_broken; /* how many */
+    int64_t n_broken; /* number of unreadable image files */
 } adj_dataset;
 
-/* All that make a data set: *d is a handle to ask for the message even on failure (NULL only when
- * out of memory) and must be freed in every case. */
+/* All functions that create a data set: *d holds the message even on failure (it is NULL only when
+ * out of memory) and must be freed by adj_dataset_free in every case. */
 
-/* Over the caller's images [n, h, w, c] and labels [n], which outlive the data set, or over copies
- * of them. 2 .. ADJ_MAX_CLASSES classes. */
+/* Creates a data set from images [n, h, w, c] and labels [n], which are copied if copy is 1 and
+ * must else outlive the data set. 2 to ADJ_MAX_CLASSES classes. */
 ADJ_API adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int classes,
                                    const uint8_t *images, const int32_t *labels, int copy,
                                    adj_dataset **d);
-/* Images from anywhere. The data set owns source->user from this call on, even if it fails. */
+/* Creates a data set whose images are read from a source. The data set owns source->user from this
+ * call on, even on failure. */
 ADJ_API adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **d);
-/* Its images and labels too, unless they are the caller's. NULL: nothing. */
+/* Frees a data set, with its images and labels unless they are the caller's. */
 ADJ_API void adj_dataset_free(adj_dataset *d);
 
-/* Image i in pixel units, to pixels [h, w, c]. Several threads may call it at once. */
+/* Copies image i to pixels [h, w, c], in pixel units. Thread-safe. */
 ADJ_API adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixels,
                                     adj_error *error);
 
 /* ---- data sets in files ---- */
 
-/* All zero is the default. */
+/* Options of adj_dataset_open. All zero is the default. */
 typedef struct {
-    int64_t h, w; /* of the images after reading; 0: as in the files, in a folder the first
-                     image's */
-    int64_t c;    /* 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha); 0: the files',
-                     in a folder 3 if at least half of the images are in color, else 1 */
-    adj_resize_rule resize; /* for images of another size, of any format */
-    uint8_t background[3]; /* R, G, B that transparent pixels are laid over, unless c is 4: black */
-    int classes;           /* 0: told from the data: as many as names, or the largest label + 1 */
-    int64_t limit;         /* > 0: no more than so many images, drawn by seed, of every class its
-                              share */
-    double val_split;      /* 0 .. below 1: where the data have no validation part, this fraction of
-                              each class of the training part, drawn by seed, becomes it */
-    uint64_t seed;         /* of the split and of what limit takes */
-    /* Another part of the same data, usually the training part: this one takes its sizes, classes,
-     * names, mean and deviation. If h, classes or deviation[0] of like is 0, this part has its own
-     * size, classes or moments, as with NULL. Class folders are matched by name; if like has no
-     * names, by number, or by order if there is a folder for each class. If like refuses images of
-     * another size, so does this part. */
+    int64_t h, w; /* size of the images after reading; 0: as in the files, for a folder that of the
+                     first image */
+    int64_t c; /* channels: 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha); 0: as in the
+                  files, for a folder 3 if at least half of the images are in color, else 1 */
+    adj_resize_rule resize; /* rule for images of another size */
+    uint8_t background[3];  /* R, G, B behind transparent pixels, unless c is 4; all zero: black */
+    int classes;   /* number of classes; 0: the number of class names, or the largest label + 1 */
+    int64_t limit; /* > 0: maximum number of images, drawn at random by seed with the class
+                      frequencies of the data */
+    double val_split; /* 0 to below 1: if the data have no validation split, this fraction of each
+                         class of the training split, drawn by seed, is held out as one */
+    uint64_t seed;    /* seed of val_split and limit */
+    /* Another split of the same data, normally the training split, from which this one takes sizes,
+     * classes, names, mean and deviation. If h, classes or deviation[0] of like is 0, this split
+     * computes its own size, classes or mean and deviation, as with NULL. Class folders are matched
+     * by name; if like has no names, by number, or by order if there is a folder for each class. If
+     * like refuses images of another size, so does this split. */
     const adj_dataset *like;
-    int skip_broken; /* 1: image files that cannot be read are left out; opening reads all files.
-                        0: they are a failure. Of a part with like, opening then reads the first 200
-                        files, and more for 3 s or as long as reading like took */
-    /* Called while opening reads the images, with the number read so far and all n, by one thread
-     * at a time; NULL: no calls. */
+    int skip_broken; /* 1: skips unreadable image files; opening reads all files. 0: unreadable
+                        files are an error. With like, opening then reads only the first 200 files,
+                        and more for 3 s or as long as reading like took */
+    /* Called while opening reads the images, by one thread at a time, with the number of images
+     * read so far and in total; NULL: not called. */
     void (*progress)(void *user, int64_t done, int64_t n);
     void *user; /* handed to progress */
 } adj_dataset_opts;
 
-/* How the files of a data set lie. */
+/* File layout of a data set. */
 typedef enum {
-    ADJ_DATA_NONE, /* none of these */
+    ADJ_DATA_NONE, /* no known layout */
     ADJ_DATA_DIGITS,
     ADJ_DATA_IDX,
     ADJ_DATA_CIFAR,
@@ -137,66 +141,68 @@ typedef enum {
     ADJ_DATA_FOLDER
 } adj_data_layout;
 
-/* What lies at path, by the names of the files there:
- *   DIGITS  NULL or "digits": adj_dataset_digits with seed 1
+/* Returns the layout of the data at path, from the names of the files there:
+ *   DIGITS  path NULL or "digits": adj_dataset_digits with seed 1
  *   IDX     a folder with [PREFIX-]train-images-idx3-ubyte (or .idx3-ubyte, idx4), ...-labels-idx1-
- *           ubyte (QMNIST: idx2-int) and t10k- or test- for the test part, each plain or with .gz
+ *           ubyte (QMNIST: idx2-int), and t10k- or test- for the test split, each plain or with .gz
  *   CIFAR   a folder with CIFAR-10's data_batch_1.bin ... and test_batch.bin, or CIFAR-100's
  *           train.bin and test.bin (fine labels)
- *   NUMPY   a file .npz, or a folder with one or with a pair of .npy: images and labels by the keys
- *           x_train, y_train, x_test, y_test, x_val, y_val (or x_valid; X_train; train_images,
- *           train_labels and so on), or x and y, images and labels, arr_0 and arr_1 for the
- *           training part. Images are u1, f4 or f8 of the shapes of IDX. The range of all values
- *           decides: from 0 to 1 they are pixels divided by 255; from 0 to 255, of floats with some
- *           from 128 on, pixels; from -255 to 255 already normalized (adj_dataset.normalized);
- *           others are refused. All parts have one scale, that of the part like, which also
- *           decides for floats from 0 to 255 that are all below 128
- *   FOLDER  DIR/CLASS/ with image files, or such in DIR/train/, DIR/val/ and DIR/test/; also
- *           training, valid, validation, testing, in any case. The classes are the class folders of
- *           the training part that hold images in any part */
+ *   NUMPY   a file .npz, or a folder with one .npz or a pair of .npy files: images and labels with
+ *           the keys x_train, y_train, x_test, y_test, x_val, y_val (or x_valid; X_train;
+ *           train_images, train_labels and so on), or for the training split x and y, images and
+ *           labels, arr_0 and arr_1. Images are u1, f4 or f8 with the shapes of IDX. The range of
+ *           all values decides what they are: from 0 to 1, pixels divided by 255; from 0 to 255,
+ *           for floats with a value of 128 or more, pixels; from -255 to 255, normalized values
+ *           (adj_dataset.normalized); others are refused. All splits have the scale of the split
+ *           like, which also decides for floats from 0 to 255 that are all below 128
+ *   FOLDER  DIR/CLASS/ with image files, or DIR/train/CLASS/, DIR/val/CLASS/ and DIR/test/CLASS/;
+ *           also named training, valid, validation, testing, in upper or lower case. The classes
+ *           are the class folders of the training split that have images in any split */
 ADJ_API adj_data_layout adj_dataset_layout(const char *path);
 
-/* Whether the data at path have the part as such, not as a split of the training part. */
+/* True if the data at path have this split as files of their own, not held out from the training
+ * split. */
 ADJ_API int adj_dataset_has_part(const char *path, adj_dataset_part part);
 
-/* The part of what lies at path. On failure the message says what was wrong where, or which
- * layouts were looked for. A part that the data do not have is ADJ_EARG (n == 0 and a message).
- * options may be NULL. */
+/* Opens a split of the data at path (adj_dataset_layout). On failure the message names the file and
+ * the problem, or the layouts that were tried. ADJ_EARG if the data do not have the split. options
+ * may be NULL. */
 ADJ_API adj_status adj_dataset_open(const char *path, adj_dataset_part part,
                                     const adj_dataset_opts *options, adj_dataset **d);
 
-/* MNIST's four standard names in a folder, plain or with .gz: train-images-idx3-ubyte,
- * train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte. Ten classes, with the
- * mean and deviation of MNIST's training images. */
+/* Opens MNIST: a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte,
+ * t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each plain or with .gz. Ten classes; mean and
+ * deviation are those of MNIST's training images. */
 ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **d);
 /* Opens a pair of IDX files, plain or gzip whatever their names: images of unsigned bytes [n, h, w]
- * or [n, h, w, c], and labels, bytes [n] or QMNIST's int32 [n, m], whose column 0 counts; of rank 4
- * the last size is the channels if it is 1, 3 or 4, else the second is, as [n, c, h, w]. A label of
- * classes or more is refused; classes == 0: told from the labels. */
+ * or [n, h, w, c], and labels, bytes [n] or QMNIST's int32 [n, m], of which column 0 is used; of
+ * rank 4 the last size is the channels if it is 1, 3 or 4, else the second is, as [n, c, h, w]. A
+ * label of classes or more is refused; classes == 0: derived from the labels. */
 ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
                                    adj_dataset **d);
-/* 28x28 digits, of classes 0 to 9 by name, drawn from strokes, warped, in varying pens and with
- * noise. Image i of a part (train
- * or test) depends on (seed, part, i) only. n == 0: 8,000 to train on, 2,000 to test. */
+/* Generates 28x28 images of the digits "0" to "9": strokes of varying width, warped and with noise.
+ * Image i of a split (training or test) depends only on (seed, part, i). n is the number of images;
+ * 0: 8,000 for training, 2,000 for test. */
 ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t seed,
                                       adj_dataset **d);
 
 /* ---- single images ---- */
 
-/* What adj_image_read makes of an image. */
+/* Options of adj_image_read. */
 typedef struct {
-    int64_t h, w, c;        /* as in adj_dataset_opts, but none may be 0 */
-    adj_resize_rule resize; /* of one that has another size */
-    uint8_t background[3];  /* red, green, blue: what an alpha channel lies over */
+    /* Size and channels as in adj_dataset_opts, but none may be 0. */
+    int64_t h, w, c;
+    adj_resize_rule resize; /* rule for an image of another size */
+    uint8_t background[3];  /* R, G, B behind transparent pixels */
 } adj_image_opts;
 
-/* Reads a PNG, JPEG or WEBP file, known by its first bytes, turns it as its EXIF orientation says
- * and brings it to the size and channels of the options: pixels [h, w, c] in pixel units. Pixels
- * are as stored, whatever gAMA, iCCP, sRGB and cHRM say; 16-bit samples are divided by 257.
- * Sets *resized (may be NULL) to 1 if the file has another size, else to 0. */
+/* Reads a PNG, JPEG or WEBP file, recognized by its first bytes, rotates it by its EXIF orientation
+ * and converts it to the size and channels of the options: pixels [h, w, c] in pixel units. Color
+ * profiles (gAMA, iCCP, sRGB, cHRM) are ignored; 16-bit samples are divided by 257. Sets *resized
+ * (may be NULL) to 1 if the file has another size, else to 0. */
 ADJ_API adj_status adj_image_read(const char *path, const adj_image_opts *options, float *pixels,
                                   int *resized, adj_error *error);
-/* The same of n bytes in memory; name stands in the sentence of a failure. */
+/* Decodes an image of n bytes in memory like adj_image_read; name is used in messages. */
 ADJ_API adj_status adj_image_decode(const void *bytes, size_t n, const char *name,
                                     const adj_image_opts *options, float *pixels, int *resized,
                                     adj_error *error);
@@ -206,24 +212,23 @@ ADJ_API adj_status adj_image_decode(const void *bytes, size_t n, const char *nam
 /* Fills order[0 .. n) with a permutation of 0 .. n-1 that depends on (n, seed, epoch) only. */
 ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[]);
 
-/* Fills one batch for an f32 input node of the given shape [batch, h, w, c] and an i32 label node
- * [batch] with the images order[first], order[first+1], ... (order == NULL: first, first+1, ...).
- * Images of another size are resized, or refused, by d->resize, exactly as adj_image_read does it;
- * one channel is repeated. Behind the last image the batch is filled up with images from the
- * start and labels -1, which a loss does not count. Returns how many images count (0 when first is
- * n or more), or -1 and why if the data cannot be made to fit or be read. */
+/* Fills one batch: x for an f32 input of the given shape [batch, h, w, c] and labels for an i32
+ * input [batch], with the images order[first], order[first+1], ... (order == NULL: first, first+1,
+ * ...). Images of another size are resized or refused by d->resize, like in adj_image_read; a
+ * single channel is repeated. After the last image the batch is padded with images from the start
+ * and labels -1, which losses ignore. Returns the number of images without padding (0 if first is n
+ * or more), or -1 with a message if an image cannot be read or converted. */
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels, adj_error *error);
 
-/* Counts the rows of scores [n, classes] that are largest at their label; rows labeled -1 are left
- * out. */
+/* Returns the number of rows of scores [n, classes] whose maximum is at their label; rows labeled
+ * -1 are ignored. */
 ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
                                 const int32_t labels[]);
 
-/* Runs the whole data set through an executor that needs the f32 input images [batch, h, w, c] and
- * fetches the f32 node logits [batch, classes]; *right: how many of its d->n images have their
- * largest logit at their label. Images are written in place (adj_set_in_place): the executor keeps
- * the last of them. */
+/* Evaluates a data set with an executor that reads the f32 input images [batch, h, w, c] and
+ * fetches the f32 node logits [batch, classes]. Sets *right to the number of the d->n images whose
+ * largest logit is at their label. Overwrites the input images (adj_set_in_place). */
 ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
                                 const adj_dataset *d, int64_t *right, adj_error *error);
 
@@ -231,82 +236,84 @@ ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_n
 
 enum { ADJ_MAX_SHIFT = 8, ADJ_MAX_LOADER_THREADS = 64 };
 
-/* How training images are changed at random; all zero: not at all. In this order: jitter, on pixels
- * within 0 .. 255; flip, shift and cutout, on normalized images of the batch's size; mixup, on the
- * whole batch. Data that are already normalized refuse jitter, and a shift brings in 0. What
- * happens to image k in an epoch is drawn from (seed, epoch, k) alone, so it depends neither on
- * threads nor on the rest of the batch. Two are drawn from places instead: shift from the seed and
- * the number of images, fillers included, in all batches before this image; mixup from (seed,
+/* Random augmentation of training images; all zero: none. Order: jitter, on pixels within 0 .. 255;
+ * flip, shift and cutout, on normalized images of the batch's size; mixup, on the whole batch.
+ * Normalized data refuse jitter. The random numbers of image k depend only on (seed, epoch, k), not
+ * on threads or the rest of the batch, with two exceptions: shift depends on the seed and the
+ * number of images, padding included, in all batches before this image; mixup depends on (seed,
  * epoch, step). */
 typedef struct {
-    int flip;       /* left and right change places, with probability 1/2 */
-    int64_t shift;  /* moved by -shift .. shift pixels along each axis, all offsets alike in
-                       probability, and black comes in: padding by as much and cropping. At most
-                       ADJ_MAX_SHIFT */
-    int64_t cutout; /* a square with sides of so many pixels becomes the mean (DeVries and Taylor
-                       2017): its center is any pixel, and what lies outside the image is cut off */
-    double jitter;  /* brightness, contrast, saturation are multiplied by factors drawn from
-                       max(0, 1 - jitter) .. 1 + jitter each, as by torchvision's ColorJitter, but
-                       always in this order; gray images have no saturation, alpha stays */
-    double mixup; /* alpha > 0 (Zhang et al. 2018): image i of n that count becomes mix * image i +
-                     (1 - mix) * image n-1-i, mix drawn from Beta(alpha, alpha) for each batch. */
+    int flip;       /* 1: mirrors the image horizontally with probability 1/2 */
+    int64_t shift;  /* moves the image by -shift .. shift pixels along each axis, uniformly
+                       distributed (pad and crop). New pixels are black, of normalized data 0. At
+                       most ADJ_MAX_SHIFT */
+    int64_t cutout; /* side of a square in pixels that is set to the mean (DeVries and Taylor 2017).
+                       Its center is any pixel; it is clipped to the image */
+    double jitter; /* multiplies brightness, contrast and saturation, in this order, by factors from
+                      max(0, 1 - jitter) .. 1 + jitter each, like torchvision's ColorJitter. Gray
+                      images have no saturation; alpha does not change */
+    /* Alpha of mixup (Zhang et al. 2018); 0: off. Image i of n becomes mix * image i + (1 - mix) *
+     * image n-1-i, with one mix from Beta(alpha, alpha) for each batch. */
+    double mixup;
 } adj_augment;
 
-/* All zero but batch is the default. */
+/* Options of a loader. batch is required; all zero is the default of the rest. */
 typedef struct {
-    int64_t batch;       /* images */
-    int64_t h, w, c;     /* of the images in a batch; 0: the data set's. Images of another size are
-                            resized, or refused, by the data set's rule. Color becomes luma and
-                            alpha is laid over black only if mean and deviation are given */
-    int threads;         /* that prepare batches ahead of adj_loader_next, at most
-                            ADJ_MAX_LOADER_THREADS; 0: adj_loader_next does it. No bit of a batch depends
-                            on it. One is enough where a batch takes less time than a step */
-    int shuffle;         /* the images in adj_shuffle's order of (seed, epoch), else in their own */
-    uint64_t seed;       /* of the order and of the augmentation */
-    adj_augment augment; /* what changes training images, drawn by the seed */
-    const float *mean, *deviation; /* by channel of the batch, copied; NULL: the data set's, where
-                                      one channel's serve all */
-    /* The batch is cut into so many shards of equal size, 0: one, and n_shard of them are prepared,
-     * from first_shard on; 0: all. What an image becomes does not depend on who prepares it; but
-     * mixup mixes each shard by itself. */
+    int64_t batch; /* images in a batch */
+    /* Size and channels of the images in a batch; 0: the data set's. Images of another size are
+     * resized or refused by the data set's rule. Color is converted to luma, and alpha removed over
+     * black, only if mean and deviation are given. */
+    int64_t h, w, c;
+    int threads; /* threads that prepare batches ahead of adj_loader_next, at most
+                    ADJ_MAX_LOADER_THREADS; 0: adj_loader_next prepares them itself. Batches are
+                    bit-identical for any number. One thread is enough if a batch takes less time
+                    than a training step */
+    int shuffle; /* 1: images in adj_shuffle's order of (seed, epoch); 0: in the data set's order */
+    uint64_t seed;       /* seed of the order and of the augmentation */
+    adj_augment augment; /* random augmentation */
+    /* For each channel of the batch, copied; NULL: the data set's, where the values of a single
+     * channel apply to all. */
+    const float *mean, *deviation;
+    /* Data parallelism: the batch is divided into `shards` shards of equal size (0: one), of which
+     * this loader prepares n_shard (0: all) from first_shard on. Augmentation of an image does not
+     * depend on these numbers, except mixup, which mixes within a shard. */
     int64_t shards, first_shard, n_shard;
 } adj_loader_opts;
 
-/* One batch, or its shards that are prepared: batch is how many images those have. With fillers
- * behind the last image as by adj_batch. Its memory is the caller's to read
- * and to change until the next call of adj_loader_next, adj_loader_seek or adj_loader_free. */
+/* One batch, or the shards of it that this loader prepares; below, batch is their number of images.
+ * After the last image it is padded like in adj_batch. The caller may read and change its memory
+ * until the next call of adj_loader_next, adj_loader_seek or adj_loader_free. */
 typedef struct {
     float *x;        /* [batch, h, w, c], normalized */
-    int32_t *labels; /* [batch]; fillers: -1 */
-    /* [batch] and 0.5 .. 1: labels of what was mixed in, and the share of what it was mixed to
-     * (adj_loss_opts). Without mixup the labels again, and 1. */
+    int32_t *labels; /* [batch]; padding: -1 */
+    /* [batch]: with mixup the labels of the second images (adj_loss_opts), else equal to labels. */
     int32_t *other_labels;
-    float mix;           /* the weight of labels, 0 .. 1; that of other_labels is 1 - mix */
-    int64_t count;       /* images that count: batch, or less in the last of an epoch */
-    int64_t step_count;  /* the same of all shards */
-    int64_t epoch, step; /* of this batch, from 0 */
+    float mix;     /* weight of labels, 0 .. 1; that of other_labels is 1 - mix. Without mixup 1 */
+    int64_t count; /* images without padding: batch, or less in the last batch of an epoch */
+    int64_t step_count;  /* count, summed over all shards */
+    int64_t epoch, step; /* epoch and step of this batch, from 0 */
 } adj_loader_batch;
 
-/* Threads that prepare batches. */
+/* A loader: prepares batches, optionally in threads. */
 typedef struct adj_loader adj_loader;
 
-/* Batches of d, which outlives the loader, from epoch 0, step 0 on without an end; threads, if any,
- * begin at once. They are joined by adj_loader_free, and handle no signals. A loader is used by one
- * thread at a time. On failure *l is NULL. */
+/* Creates a loader for d, which must outlive it. Batches start at epoch 0, step 0 and never end.
+ * Threads start at once, block all signals and are joined by adj_loader_free. Only one thread at a
+ * time may use a loader. On failure *l is NULL. */
 ADJ_API adj_status adj_loader_new(const adj_dataset *d, const adj_loader_opts *options,
                                   adj_loader **l, adj_error *error);
-/* Also in the middle of a batch that is prepared. */
+/* Stops the threads, also in the middle of a batch, and frees the loader. */
 ADJ_API void adj_loader_free(adj_loader *l);
-/* Steps of an epoch: n / batch, rounded up. */
+/* Returns the steps of an epoch: n / batch, rounded up. */
 ADJ_API int64_t adj_loader_steps(const adj_loader *l);
-/* The next batch; after an epoch's last step, the next epoch's first. Waits until it is prepared.
- * If an image cannot be read, the status and sentence are the reader's, of the batch's first such
- * image; the batch is not passed over: the next call fails like this one. */
+/* Returns the next batch in *batch, after the last step of an epoch the first of the next epoch.
+ * Waits until it is prepared. If an image cannot be read, status and message are those of the first
+ * such image, and the batch is not skipped: the next call fails as well. */
 ADJ_API adj_status adj_loader_next(adj_loader *l, adj_loader_batch *batch, adj_error *error);
-/* The next batch is that of (epoch, step), 0 <= step <= steps; the same as if all before it had
- * been taken. Seeking where the loader is reads a batch anew that failed. */
+/* Makes (epoch, step), 0 <= step <= steps, the next batch, with the same content as in sequence.
+ * Seeking to the current position retries a batch that failed. */
 ADJ_API adj_status adj_loader_seek(adj_loader *l, int64_t epoch, int64_t step, adj_error *error);
-/* Seconds that calls of adj_loader_next took until now. */
+/* Returns the seconds spent in adj_loader_next so far. */
 ADJ_API double adj_loader_waited(const adj_loader *l);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
-/* adjoint_fit.h - a net of one's own or a built-in one, trained, kept in a file, and used, in a
- * call each.
+/* adjoint_fit.h - trains, saves, loads and applies a net, your own or a built-in one, with one call
+ * each.
  *
  * A net is a function from images to logits. adj_fit builds it for training, for evaluation and for
- * prediction, runs the epochs and leaves a predictor, which can be saved, loaded and asked. The
- * same in steps, for loops of one's own, is adj_trainer. Part of libadjoint_io; nothing here
- * prints, and nothing is global. */
+ * prediction, runs the epochs and returns a predictor, which can be saved and loaded. adj_trainer
+ * runs the same training step by step, for training loops of your own. Part of libadjoint_io;
+ * nothing here prints, and nothing is global. */
 #ifndef ADJOINT_FIT_H
 #define ADJOINT_FIT_H
 
@@ -18,76 +18,78 @@ extern "C" {
 
 /* ---- nets ---- */
 
-/* {.name = "resnet8"} is a built-in model; {.build = f} is one of your own. */
+/* A net: {.name = "resnet8"} is a built-in model, {.build = f} one of your own. */
 typedef struct {
-    const char *name; /* of your own: kept in its weights files, and compared when one is loaded;
-                         NULL: "net". Without build: as adj_model_find takes it */
-    /* images [batch, h, w, c], f32, normalized -> logits [batch, classes] of any float type.
-     * training: batch norms and dropout do what they do in training. adj_fit refuses a net whose
-     * parameters depend on it. */
+    const char *name; /* with build: name stored in weights files and compared when one is loaded;
+                         NULL: "net". Without build: name of a model, as for adj_model_find */
+    /* Builds the net: normalized f32 images [batch, h, w, c] -> logits [batch, classes] of any
+     * float type. training is 1 for training steps, in which batch norms use batch statistics and
+     * dropout is active. The parameters must not depend on it. */
     adj_node *(*build)(adj_node *images, int64_t classes, int training, void *user);
-    void *user;        /* given to build */
-    int64_t h, w, c;   /* of images; 0: the built-in model's, else the data's. Images of another
-                          size are resized, or refused, as adj_dataset.resize says */
-    int64_t classes;   /* 0: the data's */
+    void *user;        /* handed to build */
+    int64_t h, w, c;   /* size of the images; 0: the built-in model's, else the data's. Images of
+                          another size are resized or refused by adj_dataset.resize */
+    int64_t classes;   /* number of classes; 0: the data's */
     double multiplier; /* as in adj_model_opts */
 } adj_net;
 
-/* ---- predictors: what is left of a training ---- */
+/* ---- predictors: trained nets ---- */
 
-/* A net with its parameters, and what its images and classes are like. Used by one thread at a
- * time. */
+/* A predictor: a net with its parameters and its model card (images and classes). Only one thread
+ * at a time may use it. */
 typedef struct adj_predictor adj_predictor;
 
 /* All zero is the default. */
 typedef struct {
-    const char *backend;             /* this and what follows: as in adj_exec_opts */
-    int threads;                     /* 0: OpenMP's */
-    adj_precision precision;         /* ADJ_PRECISION_AS_BUILT: the card's, that of the training */
-    adj_math math;                   /* ADJ_MATH_EXACT: the card's, that of the training */
-    int tune;                        /* candidates are timed first */
-    const char *tune_file;           /* keeps what was timed */
-    double tune_seconds;             /* as in adj_fit_opts: evaluation alone is timed for */
-    const adj_weights_opts *weights; /* how the file is read; NULL: as adj_weights_load does */
+    const char *backend;     /* this and the next fields: as in adj_exec_opts */
+    int threads;             /* 0: OpenMP's */
+    adj_precision precision; /* ADJ_PRECISION_AS_BUILT: the card's, that of the training */
+    adj_math math;           /* ADJ_MATH_EXACT: the card's, that of the training */
+    int tune;                /* 1: times the candidates of each step first */
+    const char *tune_file;   /* stores the measurements */
+    double tune_seconds;     /* as in adj_fit_opts, for the evaluation plan alone */
+    /* Options for reading the file; NULL: defaults of adj_weights_load. */
+    const adj_weights_opts *weights;
 } adj_predictor_opts;
 
-/* Reads a weights file and its model card. net may be NULL when the card names a built-in model;
- * what the net leaves open (sizes, classes) is the card's; of a file without a card, as other
- * programs write, a built-in model has as many channels as its first filter takes and as many
- * classes as its last layer has outputs there. A net
- * of another name, size or number of classes than the card's is refused (ADJ_ESHAPE). Strings of
- * net and options are copied, but for net->user. options may be NULL. On failure *p is NULL. */
+/* Creates a predictor from a weights file and its model card. net may be NULL if the card names a
+ * built-in model. Sizes and classes that net leaves at 0 are the card's; for a file without a card,
+ * from another program, the channels of a built-in model follow from its first filter and its
+ * classes from its last layer. A net with another name, size or number of classes than the card's
+ * is refused (ADJ_ESHAPE). Strings of net and options are copied; net->user is not. options may be
+ * NULL. On failure *p is NULL. */
 ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,
                                       const adj_predictor_opts *options, adj_predictor **p,
                                       adj_error *error);
-/* Replaces the file by one with the parameters and the card; metadata are added to it. path NULL as
- * in adj_tensors_write. */
+/* Writes a weights file with the parameters, the card and the given metadata, replacing the file.
+ * path NULL: only checks, as in adj_tensors_write. */
 ADJ_API adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                                       const adj_metadata metadata[], adj_error *error);
 /* NULL: nothing. */
 ADJ_API void adj_predictor_free(adj_predictor *p);
 
-/* What it takes and tells: class names belong to p. */
+/* Returns the model card: the images that the net accepts and its classes. It belongs to p. */
 ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 
-/* Images that are computed at a time. */
+/* Images computed at a time. */
 enum { ADJ_PREDICT_BATCH = 32 };
-/* The probabilities [n, classes] of n images [n, h, w, c] in pixel units (0 .. 255) of the card's
- * size, normalized as the card says, else as they are; ADJ_EARG for a net of normalized data; n may
- * be anything from 0. The first image is planned for by itself, many are computed ADJ_PREDICT_BATCH
- * at a time: plans are made when they are first needed. A result that is not finite is ADJ_EARG
- * with the first such image; the probabilities of the others are computed nevertheless. */
+/* Computes the probabilities [n, classes] of n >= 0 images [n, h, w, c] of the card's size in pixel
+ * units (0 .. 255), which are normalized by the card's mean and deviation, if any. ADJ_EARG for a
+ * net trained on normalized data. A single image has its own plan, more are computed
+ * ADJ_PREDICT_BATCH at a time; plans are made when first needed. If a probability is not finite the
+ * call returns ADJ_EARG, and the message has the number of the first such image; the others are
+ * computed. */
 ADJ_API adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[],
                                float probabilities[], adj_error *error);
-/* Predicts from images in floats: pixels, or for a net of normalized data values as in training. */
+/* Computes probabilities like adj_predict from images in floats: pixels, or for a net trained on
+ * normalized data such values. */
 ADJ_API adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
                                       float probabilities[], adj_error *error);
 
-/* Computes the node of that name, such as "conv1" or "logits", for n images as adj_predict_floats
- * takes them. Sets *shape to the node's shape for one image, such as [1, 14, 14, 32], and fills
- * value [n, ...], one image after the other; value NULL: sets *shape alone. Names are those of
- * layers and of adj_label. ADJ_EARG with a list of the names for any other. The first call for a
- * name plans a net. */
+/* Computes the node of that name, a layer's name or a label such as "conv1" or "logits", for n
+ * images as in adj_predict_floats. Sets *shape to the node's shape for one image, such as [1, 14,
+ * 14, 32], and fills value [n, ...] image by image; value NULL: sets only *shape. ADJ_EARG, with a
+ * list of the names, for an unknown name. The first call for a name makes a plan. */
 ADJ_API adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n,
                                        const float pixels[], adj_shape *shape, float value[],
                                        adj_error *error);
@@ -96,207 +98,224 @@ ADJ_API adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64
 ADJ_API adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float pixels[],
                                           float gradient[], adj_error *error);
 
-/* How good a net is on a data set. */
+/* Score of a net on a data set. */
 typedef struct {
-    double loss, accuracy; /* mean cross-entropy; 0 .. 1 */
-    int64_t right, count;  /* images */
+    double loss, accuracy; /* mean cross-entropy; fraction of right predictions, 0 .. 1 */
+    int64_t right, count;  /* images predicted right; images evaluated */
 } adj_score;
-/* The whole data set, normalized as the card says. Without a mean and a deviation in the card
- * pixels are taken as they are (0 .. 255), as adj_predict takes them. ADJ_ESHAPE for pixels with a
- * net of normalized data, and the other way round; ADJ_EARG for a loss that is not finite.
- * confusion: NULL, or [classes, classes], to whose row label, column prediction 1 is added for each
- * image. */
+/* Evaluates a whole data set, normalized by the card's mean and deviation, without which pixels are
+ * used unchanged (0 .. 255). ADJ_ESHAPE if the data are pixels and the net was trained on
+ * normalized data, or the reverse; ADJ_EARG for a loss that is not finite. confusion is NULL or a
+ * matrix [classes, classes] to which each image adds 1 in row label, column prediction. */
 ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                           int64_t confusion[], adj_error *error);
 
 /* ---- processes that train together ---- */
 
-/* As libadjoint_mpi has them (adj_mpi_ranks), or another library's. All of them call the same
- * functions in the same order. What fails says which process is lost. */
+/* A group of processes that train together, from libadjoint_mpi (adj_mpi_ranks) or another library.
+ * All processes call the same functions in the same order. A message names the process that was
+ * lost. */
 typedef struct {
-    int rank, size;                            /* which one this is, from 0; how many there are */
-    const struct adj_backend *const *backends; /* for adj_exec_debug.backends: with all_reduce */
-    /* all [size][bytes] becomes what each has in mine [bytes]. */
+    int rank, size; /* rank of this process, from 0; number of processes */
+    /* Backends with all_reduce, for adj_exec_debug.backends. */
+    const struct adj_backend *const *backends;
+    /* Gathers mine [bytes] of every process into all [size][bytes]. */
     adj_status (*all_gather)(void *group, const void *mine, size_t bytes, void *all,
                              adj_error *error);
-    /* data becomes what process 0 has there. */
+    /* Copies data of process 0 to data of every process. */
     adj_status (*broadcast)(void *group, void *data, size_t bytes, adj_error *error);
-    double (*waited)(void *group); /* seconds, ever, in which this one waited for others */
-    /* Seconds, ever, in which a reduction of this one was under way. NULL: not known. */
+    double (*waited)(void *group); /* total seconds that this process waited for others */
+    /* Returns the total seconds in which a reduction of this process was under way. NULL: not
+     * known. */
     double (*traveled)(void *group);
-    /* From rank 0 to rank 1: seconds that an empty message takes, and bits a second of a large one.
-     * NULL: cannot be measured. */
+    /* Measures the link from rank 0 to rank 1: seconds of an empty message and bits per second of a
+     * large one. NULL: cannot be measured. */
     adj_status (*measure_link)(void *group, double *latency, double *bits_per_second,
                                adj_error *error);
-    /* Answers those that ask whether this one is there: called where it computes for long without
-     * them. NULL: nobody asks. */
+    /* Responds to other processes that check whether this one is alive; called during long
+     * computations without communication. NULL: not needed. */
     void (*answer)(void *group);
-    void *group; /* handed to all of them */
+    void *group; /* handed to these functions */
 } adj_ranks;
 
 /* ---- training ---- */
 
-/* What a rank's steps took, in seconds. */
+/* Times of a rank's training steps, in seconds. */
 typedef struct {
-    double seconds; /* altogether */
-    double data;    /* waiting for batches */
-    double others;  /* waiting for other ranks */
+    double seconds; /* total time of the steps */
+    double data;    /* time waiting for batches */
+    double others;  /* time waiting for other ranks */
 } adj_rank_times;
 
-/* Handed to the callbacks. */
+/* Progress of a training, handed to the callbacks. */
 typedef struct {
-    int64_t epoch, epochs;     /* the one at work, counted from 1; how many there will be */
-    int64_t batch, accumulate; /* images in a batch, batches in a step: as cut to the data */
-    int64_t step, steps;       /* of it: done, and all */
-    int64_t images;            /* that counted in it so far */
-    double lr;                 /* of the last step */
-    double step_loss;          /* of the last step, before its update */
-    double loss, accuracy;     /* means over these images; accuracy 0 .. 1 */
-    double seconds;            /* of its steps, in this process */
-    double images_per_second;  /* of these steps */
-    double waited;             /* seconds of them in which a step waited for its batch */
-    /* At the end of an epoch, else all zero: of the held-out data. */
+    int64_t epoch, epochs; /* current epoch, from 1; number of epochs */
+    /* Images in a batch and batches in a step, after limiting them to the data. */
+    int64_t batch, accumulate;
+    int64_t step, steps;      /* steps done in this epoch; steps of an epoch */
+    int64_t images;           /* images trained on in this epoch, without padding */
+    double lr;                /* learning rate of the last step */
+    double step_loss;         /* loss of the last step, before its update */
+    double loss, accuracy;    /* means over the images of this epoch; accuracy 0 .. 1 */
+    double seconds;           /* seconds of the epoch's steps, in this process */
+    double images_per_second; /* images per second of these steps */
+    double waited;            /* seconds of these in which steps waited for batches */
+    /* Score on the held-out data; all zero except at the end of an epoch. */
     adj_score held_out;
-    int64_t best_epoch;   /* by its held-out accuracy so far, the first of equals; 0: none yet */
-    double best_accuracy; /* of it */
-    int unsaved;          /* the checkpoint could not be written, which ended the training */
-    double loss_scale;    /* of the next step (adj_loss_scale); 0: there is none */
-    /* Steps until now, in all epochs, that were skipped because a gradient was not finite. */
+    int64_t best_epoch; /* the epoch with the best held-out accuracy so far, of equals the first; 0:
+                           none yet */
+    double best_accuracy; /* its held-out accuracy */
+    int unsaved;          /* 1: the training ended because the checkpoint could not be written */
+    double loss_scale;    /* loss scale of the next step (adj_loss_scale); 0: none */
+    /* Total number of steps skipped because a gradient was not finite. */
     int64_t skipped;
-    int n_rank;                       /* processes that train together; 1: this one alone */
-    const adj_rank_times *rank_times; /* [n_rank]: of this epoch, as of the last step */
+    int n_rank;                       /* number of processes that train together */
+    const adj_rank_times *rank_times; /* [n_rank]: times of the steps of this epoch so far */
 } adj_fit_progress;
 
-/* All zero is the default. What is pointed to outlives the training. */
+/* Options of a training. All zero is the default. Everything that pointers refer to must outlive
+ * the training. */
 typedef struct {
-    int64_t epochs; /* 0: 10 */
-    int64_t batch;  /* images in a step; 0: 64. Cut to the training images, rounded up to a multiple
-                       of shards. A checkpoint has the number as cut, and resuming compares it */
-    int64_t seed;   /* of initial values, order and augmentation; not negative */
-    const adj_optimizer_opts *optimizer; /* NULL: gradient descent with momentum 0.9. Its list
-                                            trained is not read: freeze makes it */
-    double lr;                           /* 0: 0.01; 0.05 without momentum; Adam 0.001 */
-    /* NULL: half a cosine from lr to 0. In one that is given, base 0 means lr, and total 0 all
-     * steps. */
+    int64_t epochs; /* number of epochs; 0: 10 */
+    int64_t batch;  /* images in a batch; 0: 64. Limited to the number of training images, then
+                       rounded up to a multiple of shards. A checkpoint stores the resulting number,
+                       and resuming compares it */
+    int64_t seed;   /* seed of initial values, order and augmentation; not negative */
+    const adj_optimizer_opts *optimizer; /* NULL: gradient descent with momentum 0.9. Its field
+                                            trained is ignored; freeze selects the parameters */
+    double lr; /* learning rate; 0: 0.01, without momentum 0.05, for Adam 0.001 */
+    /* Learning rate schedule. NULL: cosine from lr to 0. In a given one base 0 means lr and total 0
+     * all steps. */
     const adj_schedule *schedule;
-    double smoothing;           /* of the labels */
-    const float *class_weights; /* as many as classes, as in adj_loss_opts; NULL: all 1 */
-    adj_augment augment;        /* of training images */
-    int loaders;        /* threads that prepare batches ahead of the steps; 0: one; -1: none */
-    const char *freeze; /* as in adj_model_opts; NULL or "none": no parameter */
+    double smoothing;           /* label smoothing, 0 to 1 */
+    const float *class_weights; /* weight of each class, as in adj_loss_opts; NULL: all 1 */
+    adj_augment augment;        /* augmentation of training images */
+    int loaders; /* threads that prepare batches ahead of the steps; 0: one thread; -1: none */
+    /* Patterns of frozen parameters, as in adj_model_opts; NULL or "none": none. */
+    const char *freeze;
 
-    const char *backend;     /* this and what follows: as in adj_exec_opts */
+    const char *backend;     /* this and the next fields: as in adj_exec_opts */
     int threads;             /* 0: OpenMP's */
-    adj_precision precision; /* of training steps and evaluation */
-    /* Of F16: a fixed one, as in adj_exec_opts. 0: one that follows the gradients, by
-     * optimizer->loss_scale or, where that is NULL, by PyTorch's defaults (adj_loss_scale). */
+    adj_precision precision; /* precision of training steps and evaluation */
+    /* Fixed loss scale for ADJ_PRECISION_F16, as in adj_exec_opts. 0: a dynamic loss scale with the
+     * settings of optimizer->loss_scale or, if that is NULL, PyTorch's defaults (adj_loss_scale).
+     */
     double loss_scale;
     adj_math math;         /* exact or fast */
-    int tune;              /* candidates are timed first */
-    const char *tune_file; /* keeps what was timed */
-    /* 0: as long as a plan needs, up to 5 s each. > 0: that many seconds at most for all plans, and
-     * no longer than 2 % of what they are going to take. */
+    int tune;              /* 1: times the candidates of each step first */
+    const char *tune_file; /* stores the measurements */
+    /* Time limit of tuning, in seconds. 0: up to 5 s for each plan. > 0: limit for all plans
+     * together, and at most 2 % of the estimated time of all their runs. */
     double tune_seconds;
-    int recompute; /* as adj_exec_opts.recompute: 1 is less memory for more time */
+    int recompute; /* as in adj_exec_opts; 1: less memory for more time */
 
-    const char *checkpoint;   /* a file with all that going on needs, replaced after each epoch and
-                                 when the training stops; NULL: none */
-    int64_t checkpoint_every; /* > 0: also after so many steps of an epoch */
-    /* adj_fit goes on from the checkpoint, which must be one of a training on the same data with
-     * the same options; the result is the same to the bit as if it had never stopped. Kernels are
-     * the checkpoint's: nothing is timed again. A training
-     * that came to its end is prolonged by larger epochs (with another lr, if that is wanted): a
-     * constant rate and a cosine then begin anew, warm-up included, and a cosine is as long as what
-     * was added; a rate that falls by the period (STEP, EXPONENTIAL) goes on falling by the same
-     * one, as if it had been planned so. */
+    const char *checkpoint; /* file with the state of the training, replaced after each epoch and
+                               when the training stops; NULL: none */
+    /* > 0: number of steps within an epoch after which it is written too */
+    int64_t checkpoint_every;
+    /* 1: adj_fit resumes from the checkpoint, which must be from a training on the same data with
+     * the same options. The result is bit-identical to that of an uninterrupted training; kernels
+     * are those of the checkpoint, without new measurements. A larger value of epochs continues a
+     * finished training, optionally with another lr: constant and cosine schedules then start
+     * again, warm-up included, over the added epochs; STEP and EXPONENTIAL continue with the same
+     * period. */
     int resume;
-    const char *best; /* weights file of the epoch with the best held-out accuracy; NULL: none */
-    /* > 0: stops after so many epochs without a better one, counted anew where the schedule of a
-     * prolonged training begins anew. May be another when it goes on from a checkpoint. */
+    /* Weights file, written for the epoch with the best held-out accuracy; NULL: none. */
+    const char *best;
+    /* > 0: stops after this many epochs without improvement of the held-out accuracy. The count
+     * starts again when a finished training is continued with a schedule that starts again. May
+     * change on resume. */
     int64_t patience;
-    /* Processes that train together, each calling the same functions; NULL: this one alone. The
-     * batch is that of all. All have the same data and options, which is checked. Rank 0 writes the
-     * files and times kernels. What fails in one has to end the others (adj_mpi_abort); but what is
-     * wrong with a file that is written, and a wish to stop, all are told. */
+    /* Processes that train together, each of which calls the same functions; NULL: this process
+     * alone. batch counts the images of all processes. All must have the same data and options,
+     * which is checked. Rank 0 writes the files and measures kernels. After a failure in one
+     * process the caller must end the others (adj_mpi_abort), except that errors in writing files
+     * and stops by a callback reach all processes. */
     const adj_ranks *ranks;
-    /* The batch is cut into so many shards; 0: one for each rank. A rank computes several, one
-     * after the other. With the same shards and selection of kernels - none is timed then - and the
-     * same threads or same_bits, every number of ranks that leaves each a power of two of them, or
-     * 1, gives the same bits. */
+    /* Number of shards of the batch; 0: one for each rank. A rank computes its shards one after the
+     * other. For a given number of shards, 1 rank and every number of ranks that gives each a power
+     * of two of shards have bit-identical results, if threads are equal or same_bits is 1, and
+     * without tuning. */
     int64_t shards;
-    int same_bits;         /* 1: the same bits for any number of threads, as in adj_exec_opts */
-    int64_t accumulate;    /* a step takes the gradients of so many batches, in the memory of one;
-                              0: 1. At most the batches of an epoch */
-    int64_t compare_every; /* steps after which ranks compare their parameters; 0: after epochs */
+    int same_bits; /* 1: bit-identical results for any number of threads, as in adj_exec_opts */
+    int64_t accumulate;    /* gradient accumulation: number of batches in a step, computed in the
+                              memory of one; 0: 1. At most the batches of an epoch */
+    int64_t compare_every; /* number of steps after which ranks compare their parameters; 0: after
+                              each epoch */
     size_t bucket_bytes;   /* as in adj_data_parallel_opts */
-    /* Batch norms take the statistics of a whole step, of all its shards; a rank then needs the
-     * memory of all of its own. As in adj_data_parallel_opts. */
+    /* 1: batch norms use the statistics of all shards of a step, as in adj_data_parallel_opts; a
+     * rank then needs the memory of all its shards. */
     int sync_batch_norm;
-    int n_metadata;               /* added to checkpoints, under keys of the caller's own */
-    const adj_metadata *metadata; /* n_metadata of them */
+    int n_metadata; /* number of metadata entries added to checkpoints, with the caller's keys */
+    const adj_metadata *metadata; /* the metadata entries */
 
-    /* After a step and after an epoch; not zero: stops there. NULL: not called. */
+    /* Called after each step; a result other than 0 stops the training. NULL: not called. */
     int (*on_step)(void *user, const adj_fit_progress *progress);
-    int (*on_epoch)(void *user, const adj_fit_progress *progress); /* the same */
-    void *user;                                                    /* handed to both */
+    /* Called after each epoch; result likewise. NULL: not called. */
+    int (*on_epoch)(void *user, const adj_fit_progress *progress);
+    void *user; /* handed to both */
 } adj_fit_opts;
 
-/* Trains the net on train. After each epoch it is evaluated on held_out, by which the best epoch is
- * told: the validation part, or, where there is none, the test part, whose accuracy is then no
- * longer an independent one; NULL: it is not evaluated, and there is no best. *p has the parameters
- * of the last step; it is there (and is the caller's) also after a failure during training, such as
- * a full disk, NULL if it could not begin. A loss that is not finite is ADJ_EARG, and so are 50
- * steps in a row that are skipped because their gradients are not. Refused before the first step: a
- * net whose parameters have other names or shapes when it is not built for training (dropout's and
- * the optimizer's states aside), names that are not UTF-8, files that cannot be written. options
- * may be NULL. */
+/* Trains the net on train. After each epoch it is evaluated on held_out, which selects the best
+ * epoch: the validation split or, without one, the test split, whose accuracy is then no longer
+ * independent. held_out NULL: no evaluation and no best epoch. *p has the parameters of the last
+ * step and belongs to the caller. It is set also after a failure during training, such as a full
+ * disk, and is NULL if training could not start. ADJ_EARG for a loss that is not finite and after
+ * 50 consecutive steps skipped because of gradients that are not finite. Checked before the first
+ * step: names and shapes of the parameters must be the same for training and evaluation (except
+ * states of dropout and the optimizer), names must be UTF-8, files must be writable. options may be
+ * NULL. */
 ADJ_API adj_status adj_fit(const adj_net *net, const adj_dataset *train,
                            const adj_dataset *held_out, const adj_fit_opts *options,
                            adj_predictor **p, adj_error *error);
 
-/* ---- the same in steps ---- */
+/* ---- training step by step ---- */
 
-/* adj_fit is adj_trainer_new, adj_trainer_resume if that is asked for, and adj_trainer_run; which
- * is adj_trainer_step up to the end of each epoch, adj_trainer_end_epoch, and the files. */
+/* A trainer. adj_fit calls adj_trainer_new, adj_trainer_resume if options.resume is set, and
+ * adj_trainer_run. adj_trainer_run calls adj_trainer_step for all steps of an epoch, then
+ * adj_trainer_end_epoch, and writes the files. */
 typedef struct adj_trainer adj_trainer;
 
-/* On failure *t is NULL. */
+/* Creates a trainer with the arguments of adj_fit. On failure *t is NULL. */
 ADJ_API adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
                                    const adj_dataset *held_out, const adj_fit_opts *options,
                                    adj_trainer **t, adj_error *error);
 /* NULL: nothing. */
 ADJ_API void adj_trainer_free(adj_trainer *t);
-/* Parameters to begin with. options may be NULL. */
+/* Loads initial parameters from a weights file. options may be NULL. */
 ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
                                     const adj_weights_opts *options, adj_error *error);
 
-/* Writes a checkpoint of the training so far; path NULL as in adj_tensors_write. */
+/* Writes a checkpoint of the training so far; path NULL: only checks, as in adj_tensors_write. */
 ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
-/* Goes on from a checkpoint of the same training (adj_fit_opts.resume). */
+/* Resumes from a checkpoint of the same training (adj_fit_opts.resume). */
 ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);
 
-/* One step, which must be left in the epoch. */
+/* Runs one training step. ADJ_EARG after the last step of an epoch, until adj_trainer_end_epoch. */
 ADJ_API adj_status adj_trainer_step(adj_trainer *t, adj_error *error);
-/* Evaluates; writes the best weights if these are; the next step is the next epoch's first. */
+/* Ends an epoch: evaluates on the held-out data, writes the best weights if the accuracy is the
+ * best so far, and starts the next epoch. */
 ADJ_API adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error);
-/* All that is left, or until a callback or the patience stops it: with callbacks and checkpoint. */
+/* Runs the remaining epochs with callbacks and checkpoints, until a callback or the patience stops
+ * it. */
 ADJ_API adj_status adj_trainer_run(adj_trainer *t, adj_error *error);
-/* 1: all epochs are done, or the patience is at its end. */
+/* True if all epochs are done or the patience is exhausted. */
 ADJ_API int adj_trainer_is_done(const adj_trainer *t);
 
-/* As the next callback would get it. After adj_trainer_end_epoch: of the epoch that ended. */
+/* Returns the progress as the next callback would get it; after adj_trainer_end_epoch that of the
+ * ended epoch. */
 ADJ_API adj_fit_progress adj_trainer_progress(const adj_trainer *t);
-/* With the parameters as they are; it is the trainer's. NULL when out of memory. */
-ADJ_API adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error);
-/* The executor of training steps and the graph that it was made from: to look at. A run of one's
- * own repeats the last step, and its update: what is trained then is no longer what adj_fit gives.
+/* Returns a predictor with the current parameters, or NULL on failure. It belongs to the trainer.
  */
+ADJ_API adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error);
+/* Returns the executor of training steps, for inspection together with its graph (adj_exec_graph).
+ * Running it repeats the last step with its update, so that the result differs from adj_fit's. */
 ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
-/* The loss of a training step: a node of the trainer's graph. */
+/* Returns the loss of a training step, a node of the trainer's graph. */
 ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);
-/* Parameters that freeze keeps as they are. */
+/* Returns the number of parameters that options.freeze matches. */
 ADJ_API int adj_trainer_frozen(const adj_trainer *t);
-/* What adj_exec_warning says of its plans: "" or one line. */
+/* Returns a warning about the trainer's plans in one line (adj_exec_warning), or "". */
 ADJ_API const char *adj_trainer_warning(const adj_trainer *t);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* adjoint_mpi.h - a group of processes that train together, over MPI. In a library of its own,
- * libadjoint_mpi; libadjoint knows nothing of MPI.
+/* adjoint_mpi.h - training by a group of processes over MPI, in a library of its own,
+ * libadjoint_mpi; libadjoint does not depend on MPI.
  *
  *     adj_mpi *group;
  *     adj_mpi_open(&group, &error);
@@ -7,11 +7,11 @@
  *     adj_updates *u = adj_data_parallel(updates, &d);
  *     adj_exec_opts o = {.updates = u, .debug.backends = adj_mpi_backends(group), ...};
  *
- * Or, of adjoint_fit.h, adj_fit_opts.ranks = adj_mpi_ranks(group).
+ * With adjoint_fit.h: adj_fit_opts.ranks = adj_mpi_ranks(group).
  *
- * Every process builds the same graph, and calls adj_run as often as the others: a process that
- * does not is waited for, as long as it answers. One that has died, was stopped or hangs is named.
- * One thread of a process at a time may run executors of a group. */
+ * Every process builds the same graph and calls adj_run equally often. The others wait for a slow
+ * process as long as it responds; messages name a process that has died, was stopped or hangs. Only
+ * one thread of a process at a time may run executors of a group. */
 #ifndef ADJOINT_MPI_H
 #define ADJOINT_MPI_H
 
@@ -22,39 +22,38 @@
 extern "C" {
 #endif
 
-/* All processes that were started together. */
+/* A group: all processes that mpirun started together. */
 typedef struct adj_mpi adj_mpi;
 
-/* Starts MPI, if the program has not, and makes a group of all its processes; one that was not
- * started by mpirun is a group of one. All processes call it. On failure ADJ_EBACKEND or ADJ_ENOMEM
- * with a sentence in *error, and *out is NULL. error may be NULL. */
+/* Initializes MPI, if the program has not done so, and creates a group of all processes; a process
+ * not started by mpirun is a group of one. All processes must call it. On failure it returns
+ * ADJ_EBACKEND or ADJ_ENOMEM, and *out is NULL. error may be NULL. */
 ADJ_API adj_status adj_mpi_open(adj_mpi **out, adj_error *error);
-/* Ends MPI if adj_mpi_open has started it. All processes call it, after their executors are freed.
- * NULL is allowed. */
+/* Finalizes MPI if adj_mpi_open has initialized it. All processes must call it, after freeing their
+ * executors. NULL is allowed. */
 ADJ_API void adj_mpi_close(adj_mpi *group);
-/* Ends all processes of the group, with this exit status where MPI can: for one that has failed
- * while the others wait for it, or to which another was lost - before it frees an executor, whose
- * memory MPI may still write to. Does not return. */
+/* Ends all processes of the group, with this exit status where MPI supports it, and does not
+ * return. Call it after a failure while other processes wait, or after losing a process, before
+ * freeing any executor, since MPI may still write to its memory. */
 ADJ_API void adj_mpi_abort(adj_mpi *group, int exit_status);
-/* Which of the processes this is, from 0 on; 0 for NULL. */
+/* Returns the rank of this process, from 0; 0 for NULL. */
 ADJ_API int adj_mpi_rank(const adj_mpi *group);
-/* How many there are; 1 for NULL. */
+/* Returns the number of processes; 1 for NULL. */
 ADJ_API int adj_mpi_size(const adj_mpi *group);
-/* For how many seconds another process may be silent: 20 at first. One that runs a plan made
- * with adj_mpi_backends, or waits itself, is not silent; one that reads or writes files for so long
- * is. */
+/* Sets the number of seconds without a response after which a process counts as lost; 20 by
+ * default. A process responds while it runs a plan made with adj_mpi_backends and while it waits,
+ * but not while it reads or writes files. */
 ADJ_API void adj_mpi_set_patience(adj_mpi *group, double seconds);
-/* Seconds until now in which this process has waited for others. */
+/* Returns the seconds that this process has waited for others so far. */
 ADJ_API double adj_mpi_waited(const adj_mpi *group);
-/* The process that did not answer, which made something fail, the first if there were several; -1:
- * none. */
+/* Returns the rank of the first process that was lost; -1: none. */
 ADJ_API int adj_mpi_lost_rank(const adj_mpi *group);
-/* For adj_exec_debug.backends: one that computes all_reduce over this group, and the built-in ones
- * behind it. The group's; NULL for NULL. */
+/* Returns backends for adj_exec_debug.backends: one that computes all_reduce over this group,
+ * followed by the built-in ones. Owned by the group; NULL for NULL. */
 ADJ_API const adj_backend *const *adj_mpi_backends(const adj_mpi *group);
-/* For adj_fit_opts.ranks. The group's; NULL for NULL. */
+/* Returns the group for adj_fit_opts.ranks. Owned by the group; NULL for NULL. */
 ADJ_API const adj_ranks *adj_mpi_ranks(const adj_mpi *group);
-/* Process 0's values of all parameters and states become everybody's. All processes call it, with
+/* Copies all parameters and states of process 0 to all processes. All processes must call it, with
  * executors of the same graph. */
 ADJ_API adj_status adj_mpi_broadcast(adj_mpi *group, adj_exec *e, adj_error *error);
 

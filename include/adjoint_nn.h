@@ -1,13 +1,13 @@
 /* adjoint_nn.h - layers, losses, optimizers, schedules and small models, written on adjoint.h
  * alone.
  *
- * A layer is a builder that makes its parameters as well: adj_layer_conv2d(x, "conv1", &options)
- * adds "conv1/w" and "conv1/b" and labels its result "conv1". Everything else is as in adjoint.h:
- * NULL operands give NULL silently, the graph keeps the first error, option structs may be all zero
- * (and a pointer to them NULL) unless a field says otherwise.
+ * A layer is a builder that also creates its parameters: adj_layer_conv2d(x, "conv1", &options)
+ * adds "conv1/w" and "conv1/b" and labels its result "conv1". Errors are handled as in adjoint.h:
+ * NULL operands return NULL, and the graph records the first error. Option structs may be all zero,
+ * and pointers to them NULL, unless a field says otherwise.
  *
- * Element types. The results have x's type. Parameters have it too, but for f16 and bf16 they are
- * kept in f32 and cast where they are used: training in a half type needs nothing else. */
+ * Element types. Results and parameters have x's type, except that parameters for x of f16 or bf16
+ * are stored in f32 and cast where they are used, so that training works in half types. */
 #ifndef ADJOINT_NN_H
 #define ADJOINT_NN_H
 
@@ -19,14 +19,14 @@ extern "C" {
 
 /* ---- initial values ---- */
 
-/* Normal with mean 0 and variance 2/fan_in (he) or 2/(fan_in + fan_out) (glorot), or uniform with
- * the same variance. A fan below 1 counts as 1. */
+/* He's initialization: normal with mean 0 and variance 2/fan_in. In these four functions a fan
+ * below 1 counts as 1. */
 ADJ_API adj_init adj_init_he_normal(int64_t fan_in);
-/* Uniform with he's variance: within sqrt(6 / fan_in) of 0. */
+/* He's initialization, uniform in +-sqrt(6 / fan_in). */
 ADJ_API adj_init adj_init_he_uniform(int64_t fan_in);
-/* Normal with glorot's variance. */
+/* Glorot's initialization: normal with mean 0 and variance 2/(fan_in + fan_out). */
 ADJ_API adj_init adj_init_glorot_normal(int64_t fan_in, int64_t fan_out);
-/* Uniform with glorot's variance: within sqrt(6 / (fan_in + fan_out)) of 0. */
+/* Glorot's initialization, uniform in +-sqrt(6 / (fan_in + fan_out)). */
 ADJ_API adj_init adj_init_glorot_uniform(int64_t fan_in, int64_t fan_out);
 /* Uniform in [low, high). */
 ADJ_API adj_init adj_init_uniform(double low, double high);
@@ -35,7 +35,7 @@ ADJ_API adj_init adj_init_normal(double mean, double deviation);
 /* Every element is value. */
 ADJ_API adj_init adj_init_constant(double value);
 
-/* How a layer, which knows its fans, fills its weights. Biases start at 0. */
+/* Initialization of a layer's weights, with the fans of the layer. Biases start at 0. */
 typedef enum {
     ADJ_HE_NORMAL,
     ADJ_HE_UNIFORM,
@@ -46,83 +46,82 @@ typedef enum {
 
 /* ---- layers ---- */
 
-/* For the three convolution layers. x is [n,h,w,c] or [n,c,h,w]. Pairs are {height, width}; a
- * second entry of 0 means as the first. */
+/* Options of the convolution layers. x is [n,h,w,c] or [n,c,h,w]. Pairs are {height, width}; a
+ * second entry of 0 equals the first. */
 typedef struct {
-    int64_t filters;      /* of conv2d and separable_conv2d: required */
+    int64_t filters;      /* number of filters; required, except for depthwise */
     int64_t kernel[2];    /* 0: 3x3 */
     int64_t stride[2];    /* 0: 1x1 */
     int64_t dilation[2];  /* 0: 1x1 */
     adj_padding padding;  /* ADJ_VALID, unless it is set */
-    int64_t pad[2];       /* with ADJ_EXPLICIT: on both sides of height, width */
+    int64_t pad[2];       /* with ADJ_EXPLICIT: zeros on each side along height, width */
     int64_t groups;       /* conv2d; 0: 1 */
     int64_t multiplier;   /* depthwise and separable; 0: 1 */
     int no_bias;          /* leaves name/b out */
     adj_format format;    /* of x and the result */
-    adj_weight_init init; /* of the filters; ADJ_HE_NORMAL, unless it is set */
+    adj_weight_init init; /* initialization of the filters; ADJ_HE_NORMAL, unless it is set */
     adj_init given;       /* with ADJ_INIT_GIVEN */
 } adj_conv_layer;
 
-/* "name/w" [kh, kw, c/groups, filters], "name/b" [filters]. */
+/* A convolution with the parameters "name/w" [kh, kw, c/groups, filters] and "name/b" [filters]. */
 ADJ_API adj_node *adj_layer_conv2d(adj_node *x, const char *name, const adj_conv_layer *options);
-/* "name/w" [kh, kw, c, multiplier], "name/b" [c*multiplier]. */
+/* A depthwise convolution with "name/w" [kh, kw, c, multiplier] and "name/b" [c*multiplier]. */
 ADJ_API adj_node *adj_layer_depthwise_conv2d(adj_node *x, const char *name,
                                              const adj_conv_layer *options);
-/* "name/depthwise" [kh, kw, c, multiplier], "name/pointwise" [1, 1, c*multiplier, filters],
- * "name/b" [filters]. */
+/* A depthwise, then a 1x1 convolution with "name/depthwise" [kh, kw, c, multiplier],
+ * "name/pointwise" [1, 1, c*multiplier, filters] and "name/b" [filters]. */
 ADJ_API adj_node *adj_layer_separable_conv2d(adj_node *x, const char *name,
                                              const adj_conv_layer *options);
 
-/* The transposed convolution: "name/w" [kh, kw, filters, c], "name/b" [filters]. The result's
- * height is h*stride for SAME, else (h - 1)*stride + (kh - 1)*dilation + 1 less the pads on both
- * sides; its width likewise. groups and multiplier are not used. */
+/* A transposed convolution with "name/w" [kh, kw, filters, c] and "name/b" [filters]. The height of
+ * the result is h*stride for SAME, else (h - 1)*stride + (kh - 1)*dilation + 1 minus the padding on
+ * both sides; the width likewise. groups and multiplier are ignored. */
 ADJ_API adj_node *adj_layer_conv2d_transpose(adj_node *x, const char *name,
                                              const adj_conv_layer *options);
 
-/* For adj_layer_dense. */
+/* Options of adj_layer_dense. */
 typedef struct {
     int no_bias;          /* leaves name/b out */
     adj_weight_init init; /* of name/w; ADJ_HE_NORMAL, unless it is set */
     adj_init given;       /* with ADJ_INIT_GIVEN */
 } adj_dense_layer;
 
-/* x of any rank from 1 is read as [n, features], row-major. "name/w" [features, units], "name/b"
- * [units]. options may be NULL. */
+/* A dense layer with "name/w" [features, units] and "name/b" [units]. x of rank 1 or more is
+ * reshaped to [n, features]. options may be NULL. */
 ADJ_API adj_node *adj_layer_dense(adj_node *x, const char *name, int64_t units,
                                   const adj_dense_layer *options);
 
-/* adj_prelu with a slope for each channel: "name/slope" [c], 0.25 at first. */
+/* adj_prelu with a slope for each channel: "name/slope" [c], initially 0.25. */
 ADJ_API adj_node *adj_layer_prelu(adj_node *x, const char *name, adj_format format);
 
-/* Layers without parameters, for NHWC images; adj_max_pool and its like take other windows and
- * formats. The maximum of each size x size window; windows do not overlap, and pixels that fill
- * none are left out. */
+/* The maximum of each size x size window of NHWC images. Windows do not overlap; rows and columns
+ * that do not fill a window are ignored. adj_max_pool has other windows and formats. */
 ADJ_API adj_node *adj_layer_max_pool(adj_node *x, int64_t size);
-/* The mean of each such window. */
+/* The mean of each size x size window of NHWC images, as in adj_layer_max_pool. */
 ADJ_API adj_node *adj_layer_avg_pool(adj_node *x, int64_t size);
-/* The mean over height and width: [n, c]. */
+/* The mean over height and width of NHWC images: [n, c]. */
 ADJ_API adj_node *adj_layer_global_avg_pool(adj_node *x);
-/* Repeats each pixel factor times along height and width. */
+/* Repeats each pixel of NHWC images factor times along height and width. */
 ADJ_API adj_node *adj_layer_upsample(adj_node *x, int64_t factor);
 
-/* For adj_layer_batch_norm. */
+/* Options of adj_layer_batch_norm. */
 typedef struct {
-    int training;      /* statistics of the batch, else the running ones */
-    double momentum;   /* weight of the new in the running statistics; 0: 0.1 */
+    int training;      /* 1: statistics of the batch; 0: running statistics */
+    double momentum;   /* weight of the batch in the running statistics; 0: 0.1 */
     double epsilon;    /* 0: 1e-5 */
     adj_format format; /* of x and the result */
 } adj_batch_norm_layer;
 
-/* x of rank 4. "name/gamma" and "name/beta" [c]; the state "name/running" [2, c] holds mean and
- * unbiased variance (0 and 1 at first). In training its next value is added to the graph's
- * adj_layer_updates. */
+/* Batch normalization of x of rank 4 with "name/gamma" and "name/beta" [c] and the state
+ * "name/running" [2, c]: running mean and unbiased variance, initially 0 and 1. In training its
+ * next value is added to the graph's adj_layer_updates. */
 ADJ_API adj_node *adj_layer_batch_norm(adj_node *x, const char *name,
                                        const adj_batch_norm_layer *options);
 
-/* For adj_layer_group_norm and adj_layer_layer_norm. */
+/* Options of adj_layer_group_norm and adj_layer_layer_norm. */
 typedef struct {
     double epsilon;    /* 0: 1e-5 */
-    adj_format format; /* of x and the result; layer norm: NHWC */
+    adj_format format; /* format of x and the result; for layer norm only NHWC */
 } adj_norm_layer;
 
 /* Normalizes each of the groups of channels of each image. x has rank 2 to 5; groups divides its
@@ -134,40 +133,41 @@ ADJ_API adj_node *adj_layer_group_norm(adj_node *x, const char *name, int64_t gr
 ADJ_API adj_node *adj_layer_layer_norm(adj_node *x, const char *name,
                                        const adj_norm_layer *options);
 
-/* Training: zeroes a fraction rate of x and scales the rest. The masks follow from the name and the
- * i32 state "dropout/step", which all layers of a graph share and whose next value is added to
- * adj_layer_updates. Not training: x itself. */
+/* Dropout: in training zeroes elements of x with probability rate and scales the others by
+ * 1/(1-rate); else returns x. The masks follow from the name and the i32 state "dropout/step",
+ * which all layers of a graph share and whose next value is added to adj_layer_updates. */
 ADJ_API adj_node *adj_layer_dropout(adj_node *x, const char *name, double rate, int training);
 
 /* ---- losses ---- */
 
-/* How the losses of rows or elements become one. */
+/* Reduction of the losses of rows or elements. */
 typedef enum {
     ADJ_LOSS_MEAN, /* their weighted mean; 0 if all weights are 0 */
     ADJ_LOSS_SUM,  /* their weighted sum */
-    ADJ_LOSS_EACH  /* each by itself, times its weight */
+    ADJ_LOSS_EACH  /* no reduction: each loss times its weight */
 } adj_loss_reduction;
 
-/* All zero: the mean, all weights 1. */
+/* Options of a loss. All zero: the mean, all weights 1. */
 typedef struct {
-    double smoothing; /* softmax: 0 to 1: smoothing / k of each label goes to every class */
-    /* A float type; NULL: all 1. softmax: [k], the weight of each row is that of its class, as in
-     * PyTorch's CrossEntropyLoss(weight=..., label_smoothing=...). The other losses: of elements,
-     * broadcast to the prediction. */
+    double smoothing; /* softmax: label smoothing, 0 to 1: every class gets smoothing / k */
+    /* Weights of any float type; NULL: all 1. softmax: [k], the weight of each class, as in
+     * PyTorch's CrossEntropyLoss(weight=..., label_smoothing=...). Other losses: weights of
+     * elements, broadcast to the prediction. */
     adj_node *weights;
-    /* softmax, mixup: mix * the loss of labels + (1 - mix) * that of other_labels, shaped as
-     * labels; mix: a scalar of any float type. Both are usually inputs, filled from
-     * adj_loader_batch. NULL: none. */
+    /* softmax, for mixup: the loss is mix * loss(labels) + (1 - mix) * loss(other_labels).
+     * other_labels has the shape of labels, mix is a scalar of any float type; both are normally
+     * inputs set from adj_loader_batch. NULL: no mixup. */
     adj_node *other_labels, *mix;
-    adj_loss_reduction reduction; /* ADJ_LOSS_MEAN, unless it is set; with mix only that */
-    int ignored_label; /* softmax: > 0: rows of this label are left out, as those of -1; 0: only
-                          those of -1 are */
-    double delta;      /* Huber: where the parabola becomes a line; 0: 1 */
+    adj_loss_reduction reduction; /* ADJ_LOSS_MEAN, unless it is set; with mix only ADJ_LOSS_MEAN */
+    int ignored_label; /* softmax: > 0: rows with this label are ignored, like rows with -1; 0: only
+                          rows with -1 */
+    double delta;      /* Huber: |error| at which the parabola becomes linear; 0: 1 */
 } adj_loss_opts;
 
-/* Losses are f32 for half predictions, labeled "loss". options may be NULL.
- * The cross-entropy of softmax(logits): logits [.., k], labels i32 [..], each 0 to k - 1 or -1:
- * that row is left out. With logits [n, h, w, k] every pixel is a row, as in segmentation. */
+/* The cross-entropy of softmax(logits) for logits [.., k] and labels i32 [..] from 0 to k - 1, or
+ * -1 for rows that are ignored. With logits [n, h, w, k] every pixel is a row, as in segmentation.
+ * This and the next losses are f32 for predictions of a half type and are labeled "loss"; options
+ * may be NULL. */
 ADJ_API adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels,
                                    const adj_loss_opts *options);
 /* The squared error (prediction - target)^2. target has the prediction's shape and type. */
@@ -182,35 +182,33 @@ ADJ_API adj_node *adj_loss_huber(adj_node *prediction, adj_node *target,
  * element is a decision of its own: several classes may be right (multi-label). */
 ADJ_API adj_node *adj_loss_binary(adj_node *logits, adj_node *target, const adj_loss_opts *options);
 
-/* ---- optimizers: updates for everything trainable that a loss depends on ---- */
+/* ---- optimizers: updates of the trainable parameters that a loss depends on ---- */
 
-/* The trainable parameters that y depends on other than through adj_stop_gradient, in the order of
- * their creation: writes at most max of them (params may be NULL if max is 0) and returns how many
- * there are; -1 when out of memory. */
+/* Writes the trainable parameters that y depends on, except through adj_stop_gradient, in the order
+ * of their creation: at most max of them (params may be NULL if max is 0). Returns the number of
+ * all of them; -1 when out of memory. */
 ADJ_API int adj_trainable(const adj_node *y, int max, adj_node *params[]);
-/* The same without those whose names match the patterns: what is left to train of a net whose other
- * parameters are frozen. */
+/* Like adj_trainable, without the parameters whose names match the patterns, which are frozen. */
 ADJ_API int adj_trainable_except(const adj_node *y, const char *patterns, int max,
                                  adj_node *params[]);
-/* Whether one of the patterns, separated by commas, matches the whole name: * stands for any
- * characters, slashes too, ? for one. NULL and "" match nothing. */
+/* True if one of the patterns, separated by commas, matches the whole name: * matches any
+ * characters, also slashes, ? one character. NULL and "" match nothing. */
 ADJ_API int adj_name_matches(const char *patterns, const char *name);
-/* The number of elements in them. */
+/* Returns the number of elements of the parameters of adj_trainable. */
 ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 
 /* Gradient descent with or without momentum; Adam; Adam with decoupled weight decay; RMSprop. */
 typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW, ADJ_RMSPROP } adj_optimizer_kind;
 
-/* A loss scale for f16, whose small gradients vanish and whose large ones overflow: gradients are
- * computed that many times as large and divided again where they are used. It follows them: a step
- * with a gradient that is infinite or NaN is skipped whole - parameters and the optimizer's states
- * stay, bit by bit; what layers update, running statistics and dropout's steps, goes on - and the
- * scale is multiplied by backoff; after interval steps in a row without one it is multiplied by
- * growth. It stays between 2^-24 and 2^126. The rule and the defaults are those of PyTorch's
- * torch.cuda.amp.GradScaler, which is not bounded below; Micikevicius et al., "Mixed Precision
- * Training" (2018), has the idea. Powers of two round nothing. The states are the scalars
- * "loss_scale", "loss_scale/good_steps" (since it changed) and "loss_scale/skipped" (steps, of
- * all), of the loss's type, f32 for half types. */
+/* Dynamic loss scale for f16 (Micikevicius et al., "Mixed Precision Training", 2018): gradients are
+ * computed multiplied by the scale, so that small ones do not vanish, and divided by it where they
+ * are used. A step with an infinite or NaN gradient is skipped: parameters and states of the
+ * optimizer do not change, while running statistics and dropout steps do; the scale is multiplied
+ * by backoff. After interval consecutive steps without such a gradient it is multiplied by growth.
+ * The scale stays between 2^-24 and 2^126. Rule and defaults are those of PyTorch's
+ * torch.cuda.amp.GradScaler, which has no lower bound. Powers of two add no rounding. The states
+ * are the scalars "loss_scale", "loss_scale/good_steps" (steps since the last change) and
+ * "loss_scale/skipped" (total), of the loss's type, f32 for half types. */
 typedef struct {
     double initial;   /* 0: 65536 */
     double growth;    /* at least 1; 0: 2 */
@@ -218,99 +216,103 @@ typedef struct {
     int64_t interval; /* 0: 2000; a short training may want a shorter one */
 } adj_loss_scale;
 
-/* Settings of the parameters whose names match, as one of PyTorch's parameter groups. */
+/* Settings for the parameters whose names match, like a parameter group of PyTorch. */
 typedef struct {
-    const char *pattern; /* as of adj_name_matches, "bn?" */
+    const char *pattern; /* patterns as for adj_name_matches, such as "bn?*" */
     double weight_decay; /* in place of the optimizer's; 0: none */
     double rate;         /* factor of the learning rate; 0: 1 */
 } adj_param_group;
 
-/* PyTorch's conventions. All zero: plain gradient descent. */
+/* Options of an optimizer, with PyTorch's conventions. All zero: plain gradient descent. */
 typedef struct {
     adj_optimizer_kind kind; /* ADJ_SGD, unless it is set */
-    double lr; /* the learning rate at first; adj_set_lr sets another; 0: 0.01, of others than SGD
-                  0.001 */
+    double lr; /* initial learning rate (see adj_set_lr); 0: 0.01, for other kinds than SGD 0.001 */
     double momentum;              /* SGD, RMSprop; the state is "conv1/w/momentum" */
-    int nesterov;                 /* SGD's momentum is looked ahead; needs one, else ADJ_EARG */
+    int nesterov;                 /* 1: Nesterov momentum; ADJ_EARG without momentum */
     double beta1, beta2, epsilon; /* Adam; 0: 0.9, 0.999, 1e-8; states ".../adam_m", ".../adam_v"
                                      and the i32 scalar "adam/step". RMSprop: beta2, 0: 0.99, and
                                      epsilon; state ".../rmsprop_v" */
-    double weight_decay;          /* joins the gradient; AdamW: decoupled */
+    double weight_decay;          /* added to the gradient; AdamW: decoupled */
     double clip_norm; /* > 0: gradients are scaled by clip_norm / max(global norm, clip_norm) */
-    /* The parameters that are trained, n_trained of them, read during the call; NULL:
-     * adj_trainable(loss). Others are frozen: they have no gradient, no decay and no state. */
+    /* The n_trained parameters to train, read during the call; NULL: adj_trainable(loss). All
+     * others are frozen: no gradient, no decay and no state. */
     adj_node *const *trained;
-    int n_trained; /* how many; 0 with trained NULL: all */
-    /* Read during the call; NULL: gradients have their own size. For ADJ_PRECISION_F16, with
-     * adj_exec_opts.loss_scale = 1: one scale is enough. */
+    int n_trained; /* number of parameters to train; 0 with trained NULL: all */
+    /* Dynamic loss scale for ADJ_PRECISION_F16, to be used with adj_exec_opts.loss_scale = 1; read
+     * during the call. NULL: none. */
     const adj_loss_scale *loss_scale;
-    /* A parameter has the settings of the first group that matches its name; without one, the
-     * optimizer's. clip_norm is over the gradients of all groups. The list is read during the call.
-     * A group that matches no trained parameter is an error. NULL: no groups. */
+    /* Parameter groups, read during the call; NULL: none. A parameter gets the settings of the
+     * first group that matches its name, else the optimizer's. clip_norm covers the gradients of
+     * all groups. A group that matches no trained parameter is an error. */
     const adj_param_group *groups;
-    int n_groups; /* how many */
+    int n_groups; /* number of groups */
 } adj_optimizer_opts;
 
-/* Adds gradients, next values and, if the graph has none, the scalar input "learning_rate", f64 for
- * an f64 loss and else f32. The updates are the graph's and hold none of the layers': join
- * adj_layer_updates, or call adj_training_updates. NULL on error. options may be NULL. */
+/* Adds the gradients of the loss, the next values of the parameters and, if the graph has none, the
+ * scalar input "learning_rate" (f64 for an f64 loss, else f32). Returns the updates, owned by the
+ * graph, or NULL on error. They do not include adj_layer_updates: join them, or call
+ * adj_training_updates. options may be NULL. */
 ADJ_API adj_updates *adj_optimizer(adj_node *loss, const adj_optimizer_opts *options);
-/* Plain gradient descent: w := w - lr dw. In this and the next two, lr 0 is the default. */
+/* Plain gradient descent: w := w - lr dw. In this and the next two functions lr 0 is the default.
+ */
 ADJ_API adj_updates *adj_sgd(adj_node *loss, double lr);
-/* Adam with its usual constants. */
+/* Adam with beta1 0.9, beta2 0.999 and epsilon 1e-8. */
 ADJ_API adj_updates *adj_adam(adj_node *loss, double lr);
-/* Adam with its usual constants and a decoupled weight decay of 0.01. */
+/* Adam with the same constants and a decoupled weight decay of 0.01. */
 ADJ_API adj_updates *adj_adamw(adj_node *loss, double lr);
-/* adj_optimizer's and adj_layer_updates (running statistics, dropout steps): all that a training
- * step assigns. Running statistics of a layer whose parameters are all frozen stay; such a layer
- * still normalizes by what it was built for, in training the batch (adj_model_opts.freeze). */
+/* Returns all updates of a training step: those of adj_optimizer and adj_layer_updates (running
+ * statistics, dropout steps). Running statistics of a layer whose parameters are all frozen do not
+ * change; the layer still normalizes by the statistics that it was built for, in training those of
+ * the batch (see adj_model_opts.freeze). */
 ADJ_API adj_updates *adj_training_updates(adj_node *loss, const adj_optimizer_opts *options);
-/* Sets the learning rate of the runs that follow. ADJ_EARG: the graph has no optimizer. */
+/* Sets the learning rate of the next runs. ADJ_EARG if the graph has no optimizer. */
 ADJ_API adj_status adj_set_lr(adj_exec *e, double lr);
 
 /* True if the node is a state that only training has: an optimizer's, its loss scale's, or
  * dropout's step count. */
 ADJ_API int adj_is_training_state(const adj_node *n);
 
-/* "sgd", "momentum" (0.9), "nesterov" (0.9), "rmsprop", "adam", "adamw" (decay 0.01): sets *options
- * whole.
- * ADJ_EARG if there is no such name. */
+/* Sets all of *options by a name: "sgd", "momentum" (0.9), "nesterov" (0.9), "rmsprop", "adam" or
+ * "adamw" (decay 0.01). ADJ_EARG for an unknown name. */
 ADJ_API adj_status adj_optimizer_from_name(const char *name, adj_optimizer_opts *options);
-/* The i-th of those names; NULL past the last. */
+/* Returns the i-th name of an optimizer, or NULL past the last. */
 ADJ_API const char *adj_optimizer_name_at(int i);
-/* The one of those names that has this kind, momentum and nesterov; NULL if none has. */
+/* Returns the name of an optimizer with this kind, momentum and nesterov, or NULL if there is none.
+ */
 ADJ_API const char *adj_optimizer_name(const adj_optimizer_opts *options);
 
 /* ---- learning rate schedules: pure functions of the step ---- */
 
-/* A rate's course, s being the steps since the warm-up. */
+/* Kind of a schedule; s is the number of steps since the end of the warm-up. */
 typedef enum {
     ADJ_SCHEDULE_CONSTANT,    /* base */
     ADJ_SCHEDULE_STEP,        /* base * factor^floor(s/period) */
     ADJ_SCHEDULE_EXPONENTIAL, /* base * factor^(s/period) */
-    ADJ_SCHEDULE_COSINE       /* from base down to last at step total, half a cosine */
+    ADJ_SCHEDULE_COSINE       /* from base to last at step total, along half a cosine */
 } adj_schedule_kind;
 
-/* s counts from the end of the warm-up, during which the rate is base * (step+1) / warmup. */
+/* A learning rate schedule. During the warm-up the rate is base * (step+1) / warmup. */
 typedef struct {
     adj_schedule_kind kind; /* ADJ_SCHEDULE_CONSTANT, unless it is set */
-    double base;            /* the rate at first, after the warm-up */
-    int64_t warmup;         /* steps; 0: none */
-    int64_t total;  /* COSINE: all steps, the warm-up's too; later steps have the rate last */
+    double base;            /* the rate at the end of the warm-up */
+    int64_t warmup;         /* steps of the warm-up; 0: none */
+    int64_t total;  /* COSINE: number of steps with the warm-up; later steps have the rate last */
     int64_t period; /* STEP, EXPONENTIAL; below 1: 1 */
     double factor;  /* STEP, EXPONENTIAL; 0: 0.1 */
     double last;    /* COSINE: the rate at the end */
 } adj_schedule;
 
-/* The rate of step 0, 1, 2, ...; a negative step counts as 0. 0 without a schedule. */
+/* Returns the rate of step 0, 1, 2, ...; a negative step counts as 0. Returns 0 for NULL. */
 ADJ_API double adj_schedule_rate(const adj_schedule *schedule, int64_t step);
-/* "constant", "step", "exponential", "cosine". ADJ_EARG if there is no such name. */
+/* Sets *kind by a name: "constant", "step", "exponential" or "cosine". ADJ_EARG for an unknown
+ * name. */
 ADJ_API adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind);
-ADJ_API const char *adj_schedule_name_at(int i); /* the i-th of those; NULL past the last */
+/* The i-th name of a schedule; NULL past the last. */
+ADJ_API const char *adj_schedule_name_at(int i);
 
-/* ---- learning rate range test: a rate for a net of which nothing is known ---- */
+/* ---- learning rate range test ---- */
 
-/* The most steps that a test has. */
+/* Maximum number of steps of a test. */
 enum { ADJ_RANGE_STEPS = 300 };
 /* A test's curve, all zero at first. An executor that is used for nothing else is trained with
  * rising rates, and its parameters are thrown away:
@@ -321,96 +323,104 @@ enum { ADJ_RANGE_STEPS = 300 };
  *     lr = adj_range_test_choose(&t);
  * Smith, "Cyclical Learning Rates for Training Neural Networks" (2015), section 3.3. */
 typedef struct {
-    int n;                          /* steps done; the arrays have an entry for each */
-    double lr[ADJ_RANGE_STEPS];     /* of the step */
-    double loss[ADJ_RANGE_STEPS];   /* at that rate */
-    double smooth[ADJ_RANGE_STEPS]; /* the loss as a moving average */
+    int n;                          /* steps done: number of entries of the arrays */
+    double lr[ADJ_RANGE_STEPS];     /* rate of each step */
+    double loss[ADJ_RANGE_STEPS];   /* loss of each step */
+    double smooth[ADJ_RANGE_STEPS]; /* moving average of the loss */
 } adj_range_test;
 
-/* The rate of the next step: from 1e-6 to 10, exponentially. */
+/* Returns the rate of the next step, which grows exponentially from 1e-6 to 10. */
 ADJ_API double adj_range_test_rate(const adj_range_test *t);
-/* Notes the loss of the step at that rate. 0 if this was the last: there are no more, or the loss
- * is not finite, or its average more than four times the least one. */
+/* Records the loss of a step. Returns 0 after the last step: ADJ_RANGE_STEPS are done, the loss is
+ * not finite, or its moving average is more than four times the smallest one. */
 ADJ_API int adj_range_test_add(adj_range_test *t, double loss);
-/* The rate to train with, a tenth of the one at which the average was least (fastai's choice). 0:
- * it never fell. */
+/* Returns the rate to train with, a tenth of the rate with the smallest moving average (fastai's
+ * choice); 0 if the loss never fell. */
 ADJ_API double adj_range_test_choose(const adj_range_test *t);
 
-/* ---- recipes: the settings that a model trains well with ---- */
+/* ---- recipes: recommended training settings of a model ---- */
 
-/* How a model is trained. The built-in ones' were found on 8,000 images of MNIST in ten epochs: a
- * start for other data. */
+/* A recipe: training settings of a model. Those of the built-in models are tuned for 8,000 images
+ * of MNIST and ten epochs; use them as a starting point for other data. */
 typedef struct {
-    adj_optimizer_opts optimizer; /* with weight decay and clipping */
-    double lr;                    /* the schedule's base: the highest rate */
-    adj_schedule_kind schedule;   /* of the rate after the warm-up */
-    double warmup;                /* epochs in which the rate rises to lr */
-    double smoothing;             /* of the labels, as in adj_loss_softmax_smoothed */
-    int64_t batch;                /* images in a step */
-    int64_t shift;   /* augmentation: images are moved by up to so many pixels along each axis */
-    const char *why; /* one line */
+    adj_optimizer_opts optimizer; /* optimizer, weight decay and clipping */
+    double lr;                    /* the schedule's base, which is the highest rate */
+    adj_schedule_kind schedule;   /* schedule of the rate after the warm-up */
+    double warmup;                /* warm-up in epochs, in which the rate rises to lr */
+    double smoothing;             /* label smoothing, as in adj_loss_opts */
+    int64_t batch;                /* images in a batch */
+    int64_t shift;                /* augmentation: maximum shift in pixels, as in adj_augment */
+    const char *why;              /* reason of these settings, one line */
 } adj_recipe;
 
 /* ---- models ---- */
 
-/* All zero: what the model's table entry says. Evaluation unless training is set: build one graph
- * for each and share the parameters with adj_copy_params. */
+/* Options of a model. All zero: the defaults of the model, for evaluation. Training and evaluation
+ * need a graph each; adj_copy_params copies the parameters. */
 typedef struct {
-    int64_t batch; /* 0: 1 */
-    /* of the images; 0: the model's */
+    int64_t batch; /* images in a batch; 0: 1 */
+    /* Size of the images; 0: the model's. */
     int64_t height, width, channels;
     adj_dtype dtype;   /* of the computation */
     adj_format format; /* of the images */
-    int training;      /* batch statistics and dropout */
-    int64_t classes;   /* 0: the model's */
+    int training;      /* 1: for training, with batch statistics and dropout */
+    int64_t classes;   /* number of classes; 0: the model's */
     double multiplier; /* mobilenet_v1's width multiplier; 0: 0.25 */
-    /* Patterns (adj_name_matches) of parameters that will be frozen; NULL: none. In training a
-     * batch norm whose gamma and beta match uses its running statistics, and they stay. */
+    /* Patterns (adj_name_matches) of parameters to be frozen; NULL: none. In training a batch norm
+     * whose gamma and beta match uses its running statistics and does not update them. */
     const char *freeze;
 } adj_model_opts;
 
-/* A model: how it is built, and for which images it was made. */
+/* A built-in model. */
 typedef struct {
-    const char *name, *summary; /* as in adjoint models; constant strings */
-    /* images -> logits [n, classes]. Reads format, training, classes, multiplier and freeze of the
-     * options (NULL: all zero); the sizes are x's. */
+    const char *name, *summary; /* as listed by `adjoint models`; constant strings */
+    /* Builds the model: images -> logits [n, classes]. Uses format, training, classes, multiplier
+     * and freeze of the options (NULL: all zero); sizes are those of x. */
     adj_node *(*build)(adj_node *x, const adj_model_opts *options);
-    int64_t height, width, channels, classes; /* of the data it was published on */
-    const adj_recipe *recipe;                 /* NULL: a plain convolutional net's */
+    /* Sizes of the images and number of classes that it was published for. */
+    int64_t height, width, channels, classes;
+    const adj_recipe *recipe; /* training settings; NULL: those of a plain convolutional net */
 } adj_model;
 
-/* images -> logits [n, classes], as adj_model.build; NULL options: all zero. Two 5x5 convolutions
- * of 32 and 64 filters with relu and max pooling, a hidden layer of 128. */
+/* Two 5x5 convolutions of 32 and 64 filters with relu and max pooling, and a hidden layer of 128.
+ * This and the next functions map images to logits [n, classes], like adj_model.build; options may
+ * be NULL. */
 ADJ_API adj_node *adj_model_lenet(adj_node *x, const adj_model_opts *options);
-/* LeCun's, with tanh and average pools; images below 32x32 are padded with zeros. */
+/* LeNet-5 (LeCun et al. 1998) with tanh and average pools; images smaller than 32x32 are
+ * zero-padded. */
 ADJ_API adj_node *adj_model_lenet5(adj_node *x, const adj_model_opts *options);
-/* MLPerf Tiny's for CIFAR-10. */
+/* The ResNet-8 of MLPerf Tiny for CIFAR-10. */
 ADJ_API adj_node *adj_model_resnet8(adj_node *x, const adj_model_opts *options);
-/* He's for CIFAR-10: three stages of three blocks, 16, 32 and 64 filters, batch norm. */
+/* The ResNet-20 of He et al. for CIFAR-10: three stages of three blocks with 16, 32 and 64 filters
+ * and batch norm. */
 ADJ_API adj_node *adj_model_resnet20(adj_node *x, const adj_model_opts *options);
-/* Howard's: 13 depthwise separable blocks with batch norm, as wide as multiplier says. */
+/* MobileNet v1 (Howard et al. 2017): 13 depthwise separable blocks with batch norm; multiplier
+ * scales the number of filters. */
 ADJ_API adj_node *adj_model_mobilenet_v1(adj_node *x, const adj_model_opts *options);
-/* Six 3x3 convolutions of 64 to 256 filters with relu and max pooling, a hidden layer of 256. */
+/* Six 3x3 convolutions of 64 to 256 filters with relu and max pooling, and a hidden layer of 256.
+ */
 ADJ_API adj_node *adj_model_vgg6(adj_node *x, const adj_model_opts *options);
-/* MLPerf Tiny's for speech commands: 49x10 features. */
+/* The DS-CNN of MLPerf Tiny for speech commands: 49x10 features. */
 ADJ_API adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options);
 
-/* The i-th model; NULL past the last. */
+/* Returns the i-th built-in model, or NULL past the last. */
 ADJ_API const adj_model *adj_model_at(int i);
-/* By name; NULL if there is none. "mobilenet_v1_0.5_128" is mobilenet_v1 with multiplier 0.5 on
- * images of 128x128: both are stored in *options (may be NULL), the rest of which is kept. */
+/* Returns the built-in model of that name, or NULL if there is none. "mobilenet_v1_0.5_128" is
+ * mobilenet_v1 with multiplier 0.5 for images of 128x128; both are stored in *options (may be
+ * NULL), whose other fields do not change. */
 ADJ_API const adj_model *adj_model_find(const char *name, adj_model_opts *options);
-/* The model whose name is near this one, for "did you mean". NULL: none is, or name is. */
+/* Returns the model whose name is most similar, for "did you mean" messages, or NULL if none is
+ * similar or name is NULL. */
 ADJ_API const adj_model *adj_model_nearest(const char *name);
-/* Adds the input "images" ([batch, h, w, c] or [batch, c, h, w], f64 for dtype f64, else f32) and
- * the model on it, cast to dtype; the result, the logits, is labeled "logits". */
+/* Adds the input "images" ([batch, h, w, c] or [batch, c, h, w], f64 for dtype f64, else f32),
+ * casts it to dtype and adds the model. Returns the logits, labeled "logits". */
 ADJ_API adj_node *adj_model_logits(adj_graph *g, const adj_model *model,
                                    const adj_model_opts *options);
-/* The model's recipe (model NULL: a plain convolutional net's) for a run of so many epochs: the
- * warm-up takes at most a quarter of them. */
+/* Returns the model's recipe (model NULL: that of a plain convolutional net) for a training of this
+ * many epochs: the warm-up is limited to a quarter of them. */
 ADJ_API adj_recipe adj_recipe_for(const adj_model *model, int64_t epochs);
-/* The rates of such a run with so many steps in an epoch: a warm-up, then the schedule down to 0
- * (cosine), or to a tenth after each third of the rest (step; exponential, little by little). */
+/* Returns the schedule of such a training with `steps` steps in an epoch: a warm-up, then a cosine
+ * to 0, or a decay by a factor of 10 in each third of the remaining steps (step, exponential). */
 ADJ_API adj_schedule adj_recipe_schedule(const adj_recipe *recipe, int64_t epochs, int64_t steps);
 
 #ifdef __cplusplus

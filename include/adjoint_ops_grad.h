@@ -1,6 +1,7 @@
 /* adjoint_ops_grad.h - the ops that gradients, losses and optimizers are made of. adj_grad and the
- * layers of adjoint_nn.h make these nodes; a program needs them for a gradient or an optimizer of
- * its own. Conventions are adjoint_ops.h's. */
+ * layers of adjoint_nn.h add these nodes; a program needs them only for a gradient or an optimizer
+ * of its own. Conventions and errors as in adjoint_ops.h. dy is always the upstream gradient, of
+ * the shape of the op's result y. */
 #ifndef ADJOINT_OPS_GRAD_H
 #define ADJOINT_OPS_GRAD_H
 
@@ -12,21 +13,24 @@ extern "C" {
 
 /* ---- pooling, resizing, bias ---- */
 
-/* dy (shaped as y) goes to the first maximum of each window in row-major order: shaped as x. */
+/* The gradient of max_pool, shaped as x: each dy is added at its window's first maximum in
+ * row-major order. */
 ADJ_API adj_node *adj_max_pool_grad(adj_node *x, adj_node *y, adj_node *dy, const adj_pool *a);
-/* The elements of e (shaped as x) at each window's first maximum: the adjoint of max_pool_grad. */
+/* The elements of e (shaped as x) at each window's first maximum, shaped as y: the gradient of
+ * max_pool_grad with respect to dy. */
 ADJ_API adj_node *adj_max_pool_grad_grad(adj_node *x, adj_node *y, adj_node *e, const adj_pool *a);
-/* Each window's dy in equal shares to its valid elements, of an x of shape input_shape. */
+/* The gradient of avg_pool, of shape input_shape: each dy is divided equally among the elements of
+ * its window that lie inside the image. */
 ADJ_API adj_node *adj_avg_pool_grad(adj_shape input_shape, adj_node *dy, const adj_pool *a);
-/* The adjoint of adj_resize: height and width are x's, dy is shaped as the result. */
+/* The gradient of adj_resize with respect to x, whose height and width are given. */
 ADJ_API adj_node *adj_resize_grad(adj_node *dy, int64_t height, int64_t width,
                                   const adj_sampling *a);
-/* [c]: the sum of dy over the other axes. */
+/* The gradient of bias_add with respect to b [c]: the sum of dy over all axes but the channel's. */
 ADJ_API adj_node *adj_bias_add_grad(adj_node *dy, adj_format format);
 
 /* ---- activations ----
- * In terms of the result y for relu (whose x will do as well), relu6, leaky_relu, sigmoid and tanh;
- * of x for the others. */
+ * Gradients as functions of the result y for relu (x gives the same), relu6, leaky_relu, sigmoid
+ * and tanh, and of the operand x for the others. */
 
 /* dy where y > 0, else 0. */
 ADJ_API adj_node *adj_relu_grad(adj_node *dy, adj_node *y);
@@ -48,60 +52,63 @@ ADJ_API adj_node *adj_hard_swish_grad(adj_node *dy, adj_node *x);
 ADJ_API adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max);
 /* dy where x > 0, else dy alpha exp(x). */
 ADJ_API adj_node *adj_elu_grad(adj_node *dy, adj_node *x, double alpha);
-/* dy times the slope of x P(x) in that form. */
+/* dy times the derivative of gelu in that form at x. */
 ADJ_API adj_node *adj_gelu_grad(adj_node *dy, adj_node *x, adj_gelu_form form);
 /* dy where x > 0, else slope dy. */
 ADJ_API adj_node *adj_prelu_grad(adj_node *dy, adj_node *x, adj_node *slope, adj_format format);
-/* [slopes], c or 1: the sum of x dy where x <= 0, over all axes, or all but the channel's. */
+/* The gradient of prelu with respect to slope [slopes]: the sum of x dy where x <= 0, over all axes
+ * if slopes is 1, over all but the channel's if it is c. */
 ADJ_API adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes,
                                        adj_format format);
 
 /* ---- normalization; types and formats as for the ops ---- */
 
-/* [2, c]: dgamma and dbeta. */
+/* The gradients of batch_norm with respect to gamma and beta: [2, c]. */
 ADJ_API adj_node *adj_batch_norm_grad_sums(adj_node *x, adj_node *stats, adj_node *dy,
                                            double epsilon, adj_format format);
-/* dx of a training batch norm, stats being those of x. */
+/* The gradient of batch_norm with respect to x, shaped as x, where stats is batch_norm_stats(x) and
+ * sums is batch_norm_grad_sums. */
 ADJ_API adj_node *adj_batch_norm_grad(adj_node *x, adj_node *stats, adj_node *gamma, adj_node *dy,
                                       adj_node *sums, double epsilon, adj_format format);
-/* [2, c]: dgamma and dbeta. */
+/* The gradients of group_norm with respect to gamma and beta: [2, c]. */
 ADJ_API adj_node *adj_group_norm_grad_sums(adj_node *x, adj_node *dy, int64_t groups,
                                            double epsilon, adj_format format);
-/* dx, shaped as x. */
+/* The gradient of group_norm with respect to x, shaped as x. */
 ADJ_API adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_t groups,
                                       double epsilon, adj_format format);
 
 /* ---- losses ---- */
 
-/* softmax(logits) - labels, whatever the labels sum to. [n, k] */
+/* softmax(logits) - labels, [n, k], also for labels whose sum is not 1. */
 ADJ_API adj_node *adj_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
                                                  double smoothing);
-/* softmax(logits) - the smoothed labels; 0 in rows labeled -1. [n, k] */
+/* softmax(logits) minus the smoothed one-hot labels, [n, k]; 0 in rows labeled -1. */
 ADJ_API adj_node *adj_sparse_softmax_cross_entropy_grad(adj_node *logits, adj_node *labels,
                                                         double smoothing);
-/* How many of the i32 labels are not negative, at least 1: a scalar of dtype. No gradient flows. */
+/* The number of i32 labels that are not negative, but at least 1: a scalar of dtype. No gradient
+ * flows. */
 ADJ_API adj_node *adj_label_count(adj_node *labels, adj_dtype dtype);
-/* A scalar of the type of the n values: 1 if all their elements are finite, 0 if one is infinite or
- * NaN. No gradient flows. NULL if n is below 1. */
+/* A scalar of the type of the n values: 1 if all their elements are finite, 0 if any is infinite or
+ * NaN. No gradient flows. Returns NULL if n is below 1. */
 ADJ_API adj_node *adj_all_finite(int n, adj_node *const x[]);
 
 /* ---- optimizers ---- */
 
-/* mu*v + g + decay*p. */
+/* mu*v + g + decay*p: the next velocity of gradient descent with momentum. */
 ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay);
-/* p - lr*(d + decay*p); lr: scalar of p's dtype. */
+/* p - lr*(d + decay*p): the next parameter of gradient descent; lr is a scalar of p's type. */
 ADJ_API adj_node *adj_sgd_step(adj_node *p, adj_node *d, adj_node *lr, double decay);
-/* beta*m + (1-beta)*x. */
+/* beta*m + (1-beta)*x: an exponential moving average. */
 ADJ_API adj_node *adj_ema(adj_node *m, adj_node *x, double beta);
 /* The constants of Adam (Kingma and Ba, 2014). */
 typedef struct {
     double beta1, beta2, epsilon, decay; /* decay: decoupled, of AdamW */
 } adj_adam_attrs;
-/* p - lr*(m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon) + decay*p); t: i32 scalar, 1 in the first
- * step. */
+/* p - lr*(m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon) + decay*p): the next parameter of Adam; t
+ * is an i32 scalar, 1 in the first step. */
 ADJ_API adj_node *adj_adam_step(adj_node *p, adj_node *m, adj_node *v, adj_node *t, adj_node *lr,
                                 const adj_adam_attrs *a);
-/* i32 scalar + 1. */
+/* step + 1, for an i32 scalar. */
 ADJ_API adj_node *adj_next_step(adj_node *step);
 
 #ifdef __cplusplus

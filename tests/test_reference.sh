@@ -9,7 +9,7 @@ fi
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 docs/reference.sh "$top"
-for text in 'adj_conv2d_backprop_filter' 'What a call came to' 'depthwise convolution with the attributes'; do
+for text in 'adj_conv2d_backprop_filter' 'Status of a call' 'depthwise convolution with the attributes'; do
     grep -rqF "$text" "$top/docs/html" || {
         echo "test_reference: the reference does not hold \"$text\""
         exit 1
