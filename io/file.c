@@ -1,4 +1,4 @@
-/* file.c - how the readers open a file. */
+/* file.c - opens files for the readers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "adjoint_io.h"
 
-/* Opens a regular file for reading. NULL, or a sentence without the file's name. */
+/* Opens a regular file for reading. Returns NULL, or a message without the file's name. */
 const char *io_open(const char *path, int *fd, int64_t *size);
 
 /* SplitMix64's output function: a bijection that scatters counters. */
@@ -22,7 +22,7 @@ static inline uint64_t io_key(uint64_t seed, uint64_t a, uint64_t b)
     return io_mix(io_mix(io_mix(seed) + a) + b);
 }
 
-/* One of 0 .. n-1: the high half of bits * n, whose bias of n / 2^64 is nothing. */
+/* Returns a number from 0 to n-1: the high half of bits * n, with a negligible bias of n / 2^64. */
 static inline int64_t io_below(uint64_t bits, int64_t n)
 {
     __extension__ typedef unsigned __int128 wide;

@@ -1,5 +1,5 @@
-/* replace.c - files that are whole or not there, for io's callers: base/new_file.c with sentences;
- * and whether a file could be written at all, and is another than the next. */
+/* replace.c - atomic replacement of files (base/new_file.c) with messages; checks of writability
+ * and of file identity. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -53,8 +53,8 @@ adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user),
     return status == ADJ_OK ? ADJ_OK : io_refuse(&p, status, "%s", why);
 }
 
-/* The numbers of a file that is there; of one that is not, its folder's and its name. The target is
- * cut. */
+/* Sets id to the numbers of an existing file, else to those of its folder and the name there.
+ * Truncates target. */
 static adj_status identify(const place *p, char *target, int there, struct stat s, adj_file_id *id)
 {
     memset(id, 0, sizeof *id);
@@ -94,8 +94,8 @@ adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, adj
     return status;
 }
 
-/* Whether the file can be opened for writing; a new one is removed again. A pipe is not touched: to
- * close it would tell its reader that everything was written. */
+/* Checks that the file can be opened for writing; a file created by that is removed again. A pipe
+ * is not opened, because closing it would end the stream for its reader. */
 static adj_status open_in_place(const place *p)
 {
     struct stat s;

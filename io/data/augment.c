@@ -1,4 +1,4 @@
-/* augment.c - where things are in a training image: flip, shift and cutout. */
+/* augment.c - geometric augmentation of training images: flip, shift and cutout. */
 #include <stdlib.h>
 #include <string.h>
 

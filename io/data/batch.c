@@ -3,7 +3,7 @@
 
 #include "data.h"
 
-/* Fisher and Yates: order[i] changes places with one of order[0 .. i]. */
+/* Fisher-Yates shuffle: swaps order[i] with a random one of order[0 .. i]. */
 void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[])
 {
     uint64_t key = io_key(seed, 0x73687566666c65u, epoch);
@@ -58,14 +58,14 @@ adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, ad
 typedef struct {
     const adj_dataset *d;
     const int64_t *order;
-    int64_t first, real; /* images that count */
+    int64_t first, real; /* images without padding */
     fitting fit;
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
     float *x;
 } batch;
 
-/* Returns the number of the image at place i; behind the last that counts, images from the start.
- */
+/* Returns the number of the image at place i; padding after the last image repeats images from the
+ * start. */
 static int64_t image_at(const batch *b, int64_t i)
 {
     int64_t at = i < b->real ? b->first + i : (i - b->real) % b->d->n;
@@ -104,7 +104,7 @@ static int read_in_threads(const batch *b, int64_t n)
     return !failed;
 }
 
-/* Reads n images one by one, so that the sentence is always that of the first that fails. */
+/* Reads n images in order, so that the message is always that of the first failing image. */
 static int read_serially(const batch *b, int64_t n, adj_error *error)
 {
     float *room = new_room(b);

@@ -36,7 +36,7 @@ static const char *const *files_of(const cifar_kind *k, adj_dataset_part part)
     return part == ADJ_TRAIN ? k->train : k->test;
 }
 
-/* NULL: there is none. */
+/* Returns the kind of the files in the folder, or NULL if there are none. */
 static const cifar_kind *find_kind(const char *folder, adj_dataset_part part)
 {
     for (int i = 0; i < 2 && part != ADJ_VALIDATION; i++)
@@ -145,7 +145,8 @@ static adj_status read_file(dataset *d, const cifar_kind *k, const char *path, i
 
 /* ---- names ---- */
 
-/* The lines of the file of names, if it is there and has one for each class: text, to be freed. */
+/* Returns the lines of the file of class names as text to be freed, or NULL unless it has one line
+ * for each class. */
 static char *read_names(const char *folder, const cifar_kind *k)
 {
     char path[PATH_MAX], line[256];

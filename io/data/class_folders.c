@@ -83,10 +83,10 @@ static int list_folders(const char *folder, string_list *names, left_out *l)
 /* The listing of a part. */
 typedef struct {
     dataset *d;
-    const char *folder; /* the data set's */
+    const char *folder; /* folder of the data set */
     adj_dataset_part part;
     part_folders parts;
-    char path[PATH_MAX]; /* where the part's class folders are */
+    char path[PATH_MAX]; /* folder that contains the split's class folders */
     string_list *paths;  /* of images */
     int64_t room;        /* of labels */
     left_out left;
@@ -139,7 +139,7 @@ static int has_images_anywhere(const listing *p, const char *name)
 /* The classes that labels may name. */
 typedef struct {
     string_list names;       /* sorted; not used with like's names */
-    const adj_dataset *like; /* has the names; NULL: names has them */
+    const adj_dataset *like; /* data set with the names; NULL: use `names` */
     int are_numbers;         /* a class folder's name is its label */
     int64_t n, next;         /* next: where the search in like's names goes on */
 } class_list;

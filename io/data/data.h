@@ -90,23 +90,23 @@ typedef struct {
     char *name_text;
     char **broken;            /* public.broken */
     struct reading *readings; /* of a folder's headers, until io_dataset_measure */
-    double seconds;           /* that io_dataset_measure took to read the images */
+    double seconds;           /* seconds that io_dataset_measure took to read the images */
     adj_source source;        /* public.source */
 } dataset;
 
-/* A new one, also as *out. ADJ_EARG: out is NULL; ADJ_ENOMEM: *out is. */
+/* Creates a data set, also as *out. ADJ_EARG if out is NULL; ADJ_ENOMEM with *out NULL. */
 adj_status io_dataset_new(adj_dataset **out, dataset **d);
-/* Keeps the sentence, empties the data set, returns status. */
+/* Stores the message, empties the data set and returns status. */
 adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Fails with ADJ_ENOMEM and the sentence for it. */
+/* Fails with ADJ_ENOMEM and its message. */
 adj_status io_dataset_no_memory(dataset *d);
 
-/* The data set reads its images through source, which it owns from now on; labels and the like are
- * not taken from it. */
+/* Makes the data set read its images from source and own it; labels and sizes are not taken from
+ * source. */
 void io_dataset_use_source(dataset *d, const adj_source *source);
-/* Images in memory (d->stored_images or d->floats, of d->stored) become the public ones of the size
- * wanted: as they are, or through adj_dataset_read. background: as for io_fitting_open. */
+/* Publishes images in memory (d->stored_images or d->floats, of size d->stored) with the size
+ * wanted: directly, or resized by adj_dataset_read. background as for io_fitting_open. */
 adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *background);
 
 /* Reads every image once, on OpenMP's threads. Sets mean and deviation by channel, the same for any
@@ -114,26 +114,26 @@ adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *b
  * to find broken ones. Broken images are a failure or, with o->skip_broken, left out (broken.h). */
 adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_known);
 
-/* The same mean and deviation for all channels. */
+/* Sets one mean and deviation for all channels. */
 void io_dataset_set_moments(dataset *d, float mean, float deviation);
-/* n class names, one behind another in text, each with its final 0. The data set owns text from now
+/* Sets n class names, NUL-terminated one after another in text, which the data set owns from now
  * on. */
 adj_status io_dataset_set_names(dataset *d, char *text, int n);
 
-/* planes [c, pixels] to image [pixels, c], elements of elem bytes. */
+/* Converts planes [c, pixels] to an image [pixels, c] of elements of elem bytes. */
 void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image);
 
 /* ---- which images ---- */
 
-/* Selection among n labeled images: the validation images (val_split of each class) or the
- * others, and of these at most limit (0: all), each class its share. */
+/* Selection among n labeled images: the validation images (val_split of each class) or the others,
+ * of these at most limit (0: all) with the class frequencies of the data. */
 typedef struct {
     double val_split;
     int validation;
     int64_t limit;
     uint64_t seed;
 } selection;
-/* Their numbers, ascending, to keep[n]; *kept: how many. */
+/* Writes the numbers of the selected images, ascending, to keep[n] and their count to *kept. */
 adj_status io_select(int64_t n, const int32_t *labels, int classes, const selection *s,
                      int64_t *keep, int64_t *kept);
 

@@ -1,4 +1,4 @@
-/* evaluate.c - how many images of a data set a network gets right. */
+/* evaluate.c - counts the images of a data set that a network classifies correctly. */
 #include <stdlib.h>
 
 #include "data.h"
@@ -26,7 +26,7 @@ typedef struct {
     int32_t *labels;
 } evaluation;
 
-/* The batch of the images from first on. */
+/* Runs the batch of the images from first on and counts the right ones. */
 static adj_status add_batch(const evaluation *v, const adj_dataset *d, int64_t first,
                             int64_t *right, adj_error *error)
 {
@@ -45,7 +45,7 @@ static adj_status add_batch(const evaluation *v, const adj_dataset *d, int64_t f
     return ADJ_OK;
 }
 
-/* Types that a batch and its scores have. */
+/* True if the types are those of a batch and its scores. */
 static int fits(adj_type images, adj_type logits)
 {
     return images.dtype == ADJ_F32 && images.shape.rank == 4 && images.shape.dim[0] > 0 &&

@@ -1,4 +1,4 @@
-/* exif.c - how a camera was held: the orientation tag of EXIF.
+/* exif.c - the orientation tag of EXIF.
  *
  * EXIF is a TIFF header ("II" or "MM" for the order of bytes, 42, the offset of a directory) and
  * directories of entries of 12 bytes. Orientation is tag 0x0112 of the first, one 16-bit number. */
@@ -10,7 +10,7 @@ typedef struct {
     int big; /* most significant byte first */
 } tiff;
 
-/* size bytes (2 or 4) at an offset; -1: not there. */
+/* Returns the number of size bytes (2 or 4) at an offset; -1 beyond the end. */
 static int64_t number_at(const tiff *t, size_t offset, size_t size)
 {
     if (offset > t->n || size > t->n - offset)

@@ -1,4 +1,4 @@
-/* finish.c - from what a reader stored to a data set: classes, which images, their size, mean and
+/* finish.c - completes a data set after a reader: classes, selection of images, size, mean and
  * deviation. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static adj_status settle_classes(dataset *d, const char *where, const adj_datase
 
 /* ---- which images ---- */
 
-/* Closes the gaps between images that stay, in place. */
+/* Moves the selected images together, in place. */
 static void compact(dataset *d, const int64_t *keep, int64_t kept)
 {
     size_t elems = (size_t)size_elems(d->stored);

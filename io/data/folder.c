@@ -87,7 +87,7 @@ const char *io_folder_path(const dataset *d, int64_t i) { return strings_at(&d->
 
 enum { FIRST_BYTES = 1 << 16 }; /* in which nearly every header ends */
 
-/* The header of a file, of which no more is read than need be. */
+/* Reads a file up to the end of its header and returns the header. */
 static adj_status read_header(const char *path, image_header *header, adj_error *error)
 {
     uint8_t *bytes = malloc(FIRST_BYTES);

@@ -11,7 +11,7 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
 double io_folder_seconds(const adj_dataset *d);
 /* Returns the name of file i. */
 const char *io_folder_path(const dataset *d, int64_t i);
-/* Only these files stay. */
+/* Removes all files but these from the data set. */
 void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept);
 /* Reads the headers to d->readings; settles the size and the source. */
 adj_status io_folder_show(dataset *d, const adj_dataset_opts *o);

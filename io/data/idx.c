@@ -2,7 +2,7 @@
  *
  * A file is 00 00 TT RR (TT the element type, 08 unsigned byte or 0C int32; RR the rank), RR
  * big-endian 32-bit sizes, then the elements, big-endian, and nothing else. Labels are bytes [n],
- * or QMNIST's int32 [n, 8], whose column 0 is the class. Nothing in it is believed: sizes are
+ * or QMNIST's int32 [n, 8], whose column 0 is the class. The file is not trusted: sizes are
  * multiplied in checked arithmetic and limited, and memory grows with the bytes that were really
  * read. Offsets in messages count the uncompressed bytes. */
 #include <dirent.h>
@@ -29,7 +29,7 @@ typedef struct {
     int64_t offset, size[IDX_MAX_RANK], bytes;
 } idx_file;
 
-/* The sentence, behind the file's name and, unless it is negative, an offset. */
+/* Sets the message, preceded by the file's name and, unless it is negative, an offset. */
 __attribute__((format(printf, 4, 5))) static adj_status
 fail(idx_file *f, adj_status status, int64_t offset, const char *format, ...)
 {
@@ -86,7 +86,7 @@ static adj_status read_magic(idx_file *f, int is_images)
                 is_images ? "00000803 or 00000804" : "00000801 or 00000c02");
 }
 
-/* The sizes behind the magic number. Fills f->size and f->bytes. */
+/* Reads the sizes after the magic number into f->size and f->bytes. */
 static adj_status read_sizes(idx_file *f)
 {
     uint8_t size[4];
@@ -109,8 +109,8 @@ static adj_status read_sizes(idx_file *f)
     return ADJ_OK;
 }
 
-/* The f->bytes bytes behind the header into *data (the caller frees it, on failure too), in chunks
- * that double what has been read: a lying header costs at most twice the file. */
+/* Reads the f->bytes bytes after the header into *data, which the caller frees also on failure, in
+ * chunks of doubling size: a wrong header costs at most twice the file in memory. */
 static adj_status read_data(idx_file *f, const char *part, uint8_t **data)
 {
     int64_t have = 0, room = 0;
@@ -131,7 +131,7 @@ static adj_status read_data(idx_file *f, const char *part, uint8_t **data)
     return ADJ_OK;
 }
 
-/* Nothing may follow; in a gzip file, reading up to the end also checks its sum. */
+/* Checks that the file ends here; in a gzip file reading to the end also checks its checksum. */
 static adj_status expect_end(idx_file *f)
 {
     uint8_t more;
@@ -143,7 +143,7 @@ static adj_status expect_end(idx_file *f)
     return ADJ_OK;
 }
 
-/* One whole file; *data is the caller's to free, on failure too. */
+/* Reads a whole file; the caller frees *data, also on failure. */
 static adj_status read_idx(idx_file *f, const char *part, int is_images, uint8_t **data)
 {
     adj_status status = open_idx(f);
@@ -224,13 +224,13 @@ adj_status adj_dataset_idx(const char *images, const char *labels, int classes, 
 
 /* ---- a folder ---- */
 
-/* What the name of a file in a folder says. */
+/* Parsed name of a file in a folder. */
 typedef struct {
     size_t prefix; /* bytes of "emnist-letters-" */
     int is_train, is_images, is_packed;
 } idx_name;
 
-/* Moves *text behind word if it begins with it. */
+/* Moves *text past word if the text begins with it. */
 static int skip(const char **text, const char *word)
 {
     size_t n = strlen(word);
@@ -257,7 +257,7 @@ static int parse_rest(const char *text, idx_name *n)
     return *text == '\0';
 }
 
-/* The part's name stands at the beginning or behind a "-" (or "_"). */
+/* Parses the name of a split at the beginning of the text or after a "-" or "_". */
 static int parse_name(const char *text, idx_name *n)
 {
     for (const char *at = text; *at != '\0'; at++)
@@ -274,7 +274,7 @@ typedef struct {
     int many; /* sets with different prefixes */
 } idx_pair;
 
-/* Of a plain file and a packed one the plain one is taken. */
+/* Adds a file to the pair; a plain file has precedence over a gzip one. */
 static void add_name(idx_pair *p, const char *text, const idx_name *n)
 {
     char *to = n->is_images ? p->images : p->labels;
@@ -289,7 +289,7 @@ static void add_name(idx_pair *p, const char *text, const idx_name *n)
         memcpy(to, text, strlen(text) + 1);
 }
 
-/* The files of a part in a folder. */
+/* Returns the files of a split in a folder. */
 static idx_pair find_pair(const char *folder, int is_train)
 {
     idx_pair p = {.many = 0};

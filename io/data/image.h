@@ -14,8 +14,8 @@ typedef struct {
     image_size size; /* without alpha */
 } image_header;
 
-/* From the first n of a file's bytes, told by them alone. ADJ_EARG: they end before it is known,
- * and *error says so; any other failure stays with more bytes. name: of the file, for messages. */
+/* Reads an image header from the first n bytes of a file. ADJ_EARG: more bytes are needed; any
+ * other failure is final. name of the file is used in messages. */
 adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                            adj_error *error);
 
@@ -33,7 +33,7 @@ void io_image_free(image *x);
 adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                            adj_error *error);
 
-/* A whole file: *bytes is the caller's to free. */
+/* Reads a whole file into *bytes, which the caller frees. */
 adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error *error);
 
 /* ---- the formats: as above ---- */
@@ -58,10 +58,11 @@ adj_status io_webp_header(const uint8_t *bytes, size_t n, const char *name, imag
 adj_status io_webp_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                           adj_error *error);
 
-/* The orientation in a TIFF header and its first directory, as EXIF has it; 1 if there is none. */
+/* Returns the orientation in the first directory of a TIFF header, as stored by EXIF; 1 if there is
+ * none. */
 int io_exif_orientation(const uint8_t *bytes, size_t n);
 
-/* NULL, or why an image of this size is not read. */
+/* Returns why an image of this size is refused, or NULL. */
 const char *io_image_refused(int64_t h, int64_t w);
 
 #endif

@@ -21,7 +21,8 @@ typedef struct {
     size_t length;
 } segment;
 
-/* The segment at *at, which moves behind it. 0: the bytes end there; -1: there is none. */
+/* Reads the segment at *at and moves *at past it. Returns 0 if the bytes end there, -1 if there is
+ * no segment. */
 static int next_segment(const uint8_t *bytes, size_t n, size_t *at, segment *s)
 {
     while (*at + 1 < n && bytes[*at] == 0xff && bytes[*at + 1] == 0xff) /* fill bytes */
@@ -97,8 +98,8 @@ static adj_status take_failure(tjhandle t, const char *name, adj_error *error)
 static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const char *name,
                              image *result, adj_error *error)
 {
-    /* A block of 8x8 takes a bit at least, 64 pixels of it: a header that says twice as much lies,
-     * and no memory is taken for it. */
+    /* Limit of pixels for a byte of the file: a block of 8x8 pixels takes at least one bit, so a
+     * header with a larger size is wrong, and no memory is allocated for it. */
     enum { MAX_PIXELS = 1024 };
     int w, h, subsampling, colors = -1; /* stays where the bytes end before the pixels */
     adj_status status = ADJ_OK;

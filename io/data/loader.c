@@ -48,14 +48,14 @@ struct adj_loader {
     int started;           /* threads */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    atomic_int is_stopped; /* batches being filled are given up, and none is taken */
+    atomic_int is_stopped; /* 1: filling is aborted and no batch is taken */
     int is_ending;         /* threads return */
     double waited;
 };
 
 /* ---- filling one batch ---- */
 
-/* Gives up, with the batch unready, when the loader is stopped. */
+/* Fills a batch; stops with the batch incomplete when the loader is stopped. */
 static void fill_images(adj_loader *l, const int64_t *order, float *room, place *to)
 {
     adj_loader_batch *b = &to->batch;
@@ -73,7 +73,7 @@ static void fill_images(adj_loader *l, const int64_t *order, float *room, place 
 
 static int64_t epoch_of(const adj_loader *l, int64_t number) { return number / l->p.steps; }
 
-/* Whether the next batch's place is free, and its epoch's order is there or may be made. */
+/* True if the place of the next batch is free and the order of its epoch exists or may be made. */
 static int can_take(const adj_loader *l)
 {
     int64_t epoch = epoch_of(l, l->taken);
@@ -82,7 +82,8 @@ static int can_take(const adj_loader *l)
            (o->epoch == epoch || o->readers == 0);
 }
 
-/* Takes the next batch and fills it. The lock is held before and after, and not in between. */
+/* Takes the next batch and fills it. The caller holds the lock, which is released while the batch
+ * is filled. */
 static void fill_next(adj_loader *l, float *room)
 {
     int64_t number = l->taken++, epoch = epoch_of(l, number);
@@ -120,8 +121,8 @@ static void *work(void *of)
     return NULL;
 }
 
-/* With the lock held. Afterwards no batch is being filled, nor is one taken until is_stopped is 0
- * again. */
+/* Stops the filling of batches until is_stopped is 0 again, and waits for those under way. The
+ * caller holds the lock. */
 static void stop(adj_loader *l)
 {
     atomic_store(&l->is_stopped, 1);
@@ -151,7 +152,8 @@ static int alloc_order(const preparation *p, epoch_order *o)
     return o->images != NULL;
 }
 
-/* What cannot be allocated is left NULL: adj_loader_free is to be called in any case. */
+/* Allocates all memory; what cannot be allocated stays NULL, and the caller calls adj_loader_free
+ * in any case. */
 static int alloc_all(adj_loader *l)
 {
     int threads = l->p.o.threads, n = threads > 0 ? threads : 1, is_complete = 1;
@@ -173,7 +175,7 @@ static int alloc_all(adj_loader *l)
     return is_complete;
 }
 
-/* Signals are for the program's own threads, which know what to do about them. */
+/* Starts the threads with all signals blocked, so that the program's own threads handle them. */
 static int start_threads(adj_loader *l)
 {
     sigset_t all, before;
@@ -273,7 +275,7 @@ adj_status adj_loader_next(adj_loader *l, adj_loader_batch *batch, adj_error *er
     if (status == ADJ_OK) {
         *batch = next->batch;
         next->is_ready = 0;
-        l->handed++; /* the batch lent until now may be overwritten */
+        l->handed++; /* the previously lent batch may be overwritten */
         pthread_cond_broadcast(&l->changed);
     } else
         adj_error_set(error, status, "%s", next->error.message);
@@ -282,7 +284,7 @@ adj_status adj_loader_next(adj_loader *l, adj_loader_batch *batch, adj_error *er
     return status;
 }
 
-/* Images up to there still have 64-bit numbers. */
+/* True if the position is valid and image numbers up to there fit in 64 bits. */
 static int is_position(const preparation *p, int64_t epoch, int64_t step)
 {
     int64_t images;

@@ -13,7 +13,7 @@ static adj_status fail(const npy_stream *s, const char *why, adj_error *error)
     return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", s->name, why);
 }
 
-/* The text of the header, to be freed; NULL after a failure. */
+/* Returns the text of the header, to be freed, or NULL after a failure. */
 static char *read_header(const npy_stream *s, adj_error *error)
 {
     uint8_t start[12] = {0};
@@ -43,7 +43,8 @@ static char *read_header(const npy_stream *s, adj_error *error)
     return text;
 }
 
-/* Chunks that double what has been read: a lying header costs at most twice the data. */
+/* Reads the data in chunks of doubling size: a wrong header costs at most twice the data in memory.
+ */
 static adj_status read_data(const npy_stream *s, npy_array *a, int64_t bytes, adj_error *error)
 {
     int64_t have = 0, room = 0;

@@ -21,12 +21,12 @@ typedef struct {
     const char *name; /* for messages */
 } npy_stream;
 
-/* The whole array. */
+/* Reads a whole array. */
 adj_status io_npy_read(const npy_stream *s, npy_array *a, adj_error *error);
 int64_t io_npy_elems(const npy_array *a);
 
-/* The header's text {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, without the data.
- * *swapped: whether the bytes are of the other order. NULL, or what is wrong. */
+/* Parses a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. Sets
+ * *swapped to 1 for the other byte order. Returns what is wrong, or NULL. */
 const char *io_npy_parse(const char *text, npy_array *a, int *swapped);
 
 #endif

@@ -17,7 +17,7 @@ static void skip_spaces(parser *p)
         p->at++;
 }
 
-/* Moves behind word, and the spaces before it, if it is there. */
+/* Skips spaces and word, if the text continues so; returns whether it does. */
 static int accept(parser *p, const char *word)
 {
     size_t n = strlen(word);
@@ -42,7 +42,7 @@ static int set_unsupported(parser *p, const char *why)
     return set_error(p, why);
 }
 
-/* '<f4': the order of bytes (| and = say nothing of it), kind, bytes. */
+/* Parses '<f4': byte order (| and = for none), kind, bytes. */
 static int parse_descr(parser *p)
 {
     static const char kinds[] = "uifb";
@@ -81,7 +81,7 @@ static int parse_size(parser *p, int64_t *size)
     return 1;
 }
 
-/* (2, 3), (2,) or (). */
+/* Parses (2, 3), (2,) or (). */
 static int parse_shape(parser *p)
 {
     if (!accept(p, "("))

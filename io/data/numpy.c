@@ -11,7 +11,7 @@
 #include "unzip.h"
 #include "zipped.h"
 
-/* Names of a part's arrays, the first pair of which both are there. */
+/* Keys of a split's arrays; the first pair with both arrays is used. */
 static const struct {
     adj_dataset_part part;
     const char *images, *labels;
@@ -99,7 +99,7 @@ static void close_place(place *p)
         zip_discard(p->archive);
 }
 
-/* "x.npy" of an archive, or the file's path. */
+/* Writes the name "x.npy" in an archive, or the path of the file. */
 static int name_of(const place *p, const char *key, char path[PATH_MAX])
 {
     char file[40];
@@ -298,7 +298,7 @@ static adj_status take_images(dataset *d, npy_array *a, const char *name)
 
 /* ---- labels ---- */
 
-/* The value of an integer; of an unsigned one that does not fit, the largest. */
+/* Returns element i of an integer array, saturated at the largest int64_t. */
 static int64_t integer_at(const npy_array *a, int64_t i)
 {
     const int unused = 64 - 8 * a->bytes; /* bits */

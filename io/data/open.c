@@ -1,4 +1,4 @@
-/* open.c - what lies at a path, and its parts. */
+/* open.c - recognizes the layout of the data at a path and opens a split. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static adj_status digits_read(dataset *d, const char *path, adj_dataset_part par
     return io_digits_read(d, part, 0, DIGITS_SEED);
 }
 
-/* In this order they are looked for. */
+/* Layouts in the order in which they are tried. */
 static const struct {
     adj_data_layout layout;
     int (*has)(const char *path, adj_dataset_part part);
@@ -33,7 +33,7 @@ static const struct {
 };
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
-/* Index into layouts; -1: none. */
+/* Returns the index of the layout at a path; -1 if none fits. */
 static int find_layout(const char *path)
 {
     for (int i = 0; i < LAYOUTS; i++) {

@@ -22,7 +22,8 @@ static uint32_t big_endian(const uint8_t *b)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* The orientation in a chunk eXIf before the pixels; 0: the bytes end before it is known. */
+/* Returns the orientation in a chunk eXIf before the pixels; 0 if the bytes end before it is known.
+ */
 static int find_orientation(const uint8_t *bytes, size_t n)
 {
     enum { AROUND = 12 }; /* length, name and sum of a chunk */

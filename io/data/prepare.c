@@ -54,7 +54,7 @@ static adj_status check_sizes(const preparation *p, adj_error *error)
     return check_augment(&p->o.augment, p->d, error);
 }
 
-/* Which images of a batch are prepared. */
+/* Sets which images of a batch are prepared, from the options for shards. */
 static adj_status take_shards(preparation *p, adj_error *error)
 {
     const adj_loader_opts *o = &p->o;
@@ -126,7 +126,7 @@ adj_status io_prepare_image(const preparation *p, const int64_t *order, const ad
 {
     const adj_augment *a = &p->o.augment;
     const int64_t of_all = p->first + i, all = b->step_count;
-    /* behind the last image, those from the start again */
+    /* padding after the last image repeats images from the start */
     int64_t at = of_all < all ? b->step * p->o.batch + of_all : (of_all - all) % p->d->n;
     int64_t k = order != NULL ? order[at] : at;
     uint64_t drawn = (uint64_t)((b->epoch * p->steps + b->step) * p->o.batch + of_all);

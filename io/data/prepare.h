@@ -1,4 +1,4 @@
-/* prepare.h - what is in the batches of a training: a pure function of epoch, step and place. */
+/* prepare.h - prepares the batches of a training: a pure function of epoch, step and place. */
 #ifndef IO_PREPARE_H
 #define IO_PREPARE_H
 
@@ -20,15 +20,15 @@ adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, prepar
                           adj_error *error);
 void io_preparation_close(preparation *p);
 
-/* How many images of a step count: of all, and of n from the first on. */
+/* Returns the number of images of a step without padding: of all, and of the n prepared ones. */
 int64_t io_step_count(const preparation *p, int64_t step);
 int64_t io_part_count(int64_t step_count, int64_t first, int64_t n);
 
-/* Image i of those prepared of the batch of (epoch, step): to b->x and b->labels. order: the
- * epoch's (NULL: none); room: an image of the data set. */
+/* Prepares image i of the batch of (epoch, step) in b->x and b->labels. order: the epoch's (NULL:
+ * none); room: memory for one image of the data set. */
 adj_status io_prepare_image(const preparation *p, const int64_t *order, const adj_loader_batch *b,
                             int64_t i, float *room, adj_error *error);
-/* What is left when all images of the batch are there: mixup. */
+/* Applies mixup, after all images of the batch are prepared. */
 void io_prepare_rest(const preparation *p, adj_loader_batch *b);
 
 #endif

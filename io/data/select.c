@@ -1,4 +1,4 @@
-/* select.c - which images of a part are taken: a split by class, and no more than so many.
+/* select.c - selects the images of a split: a fraction of each class, and at most a given number.
  *
  * All images are visited in one order drawn from the seed; a class gives its first ones. So the
  * training and the validation images of a seed never overlap and together are all. */
@@ -26,7 +26,7 @@ static void count_classes(const drawing *d, uint8_t group)
         d->quota[d->labels[i]] += d->group[i] == group;
 }
 
-/* The first quota[k] images of class k in one group go to the other. */
+/* Moves the first quota[k] images of class k from one group to the other. */
 static void move(const drawing *d, uint8_t from, uint8_t to)
 {
     for (int64_t j = 0; j < d->n; j++) {
@@ -38,7 +38,7 @@ static void move(const drawing *d, uint8_t from, uint8_t to)
     }
 }
 
-/* A class of two images or more has at least one on either side. */
+/* Splits each class; a class of two or more images keeps at least one on either side. */
 static void split(const drawing *d, double fraction)
 {
     count_classes(d, REST);
@@ -51,7 +51,8 @@ static void split(const drawing *d, double fraction)
     move(d, REST, VALIDATION);
 }
 
-/* Shares of limit, whose sum is limit: differences of the rounded sums over the classes so far. */
+/* Distributes limit over the classes by their sizes, as differences of rounded cumulative sums, so
+ * that the total is limit. */
 static void take_share(const drawing *d, uint8_t group, int64_t limit)
 {
     int64_t total = 0, before = 0, given = 0;

@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* The strings are copied in their new order: one behind another again. */
+/* Sorts the list and copies the strings in their new order. */
 int strings_sort(string_list *s)
 {
     const char **order = malloc((size_t)s->n * sizeof *order + 1);

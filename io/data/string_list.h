@@ -12,12 +12,12 @@ typedef struct {
     int64_t n, n_room;
 } string_list;
 
-/* first and second joined; whether there was memory. */
+/* Appends the concatenation of first and second. Returns 0 when out of memory. */
 int strings_add(string_list *s, const char *first, const char *second);
 static inline const char *strings_at(const string_list *s, int64_t i) { return s->text + s->at[i]; }
-/* By their bytes. */
+/* Sorts the strings by their bytes. Returns 0 when out of memory. */
 int strings_sort(string_list *s);
-/* -1: none. The list is sorted. */
+/* Returns the index of a string in a sorted list; -1 if it is not there. */
 int64_t strings_find(const string_list *s, const char *text);
 void strings_free(string_list *s);
 

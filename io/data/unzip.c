@@ -8,7 +8,7 @@
 
 enum { GZIP_ONLY = 15 + 16 };
 
-/* Is there a byte in the block, after reading if need be? */
+/* Reads a block if the current one is used up; true if there is input. */
 static int has_input(unzip *u)
 {
     while (u->z.avail_in == 0 && u->wrong == NULL) {

@@ -1,7 +1,6 @@
-/* unzip.h - the bytes of a file, plain or gzip: its first two bytes tell.
- *
- * zlib's own gzread passes over whatever follows the compressed data; here only a further gzip
- * member may, and a member is whole only with its sum and length. */
+/* unzip.h - reads the bytes of a file, plain or gzip, as its first two bytes show. Unlike zlib's
+ * gzread it refuses anything but another gzip member after the compressed data, and checks each
+ * member's checksum and length. */
 #ifndef IO_DATA_UNZIP_H
 #define IO_DATA_UNZIP_H
 
@@ -18,9 +17,10 @@ typedef struct {
     uint8_t block[BLOCK];
 } unzip;
 
-/* Takes fd over, and closes it on failure too; NULL: out of memory. */
+/* Creates a reader that owns fd, which is closed on failure too; returns NULL when out of memory.
+ */
 unzip *unzip_open(int fd);
-/* Reads up to n bytes from an unzip *; fewer at the end of the data, or when something is wrong. */
+/* Reads up to n bytes from an unzip *; returns fewer at the end of the data or on an error. */
 int64_t unzip_read(void *from, void *to, int64_t n);
 void unzip_close(unzip *u);
 

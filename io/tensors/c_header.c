@@ -1,7 +1,7 @@
 /* c_header.c - tensors as a C header of constant arrays, for machines without files.
  *
  * Floats are written with as many digits as bring them back bit by bit; bf16, f16 and F8 are floats
- * there, which have all their values. What a program needs of the model card is constants too. */
+ * there, which have all their values. Fields of the model card become constants too. */
 #include <ctype.h>
 #include <float.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 enum { IDENTIFIER = 256, A_LINE = 8, CONSTANTS = 3 };
 
-/* What a program needs of the model card (adj_model_card) beside the tensors. */
+/* Constants made from the model card (adj_model_card). */
 static const struct {
     const char *key, *name, *comment;
     int is_text;
@@ -52,7 +52,8 @@ static const char *type_of(adj_elem elem)
     }
 }
 
-/* prefix_name with an underscore for what no identifier has. */
+/* Writes prefix_name, with an underscore for each character that is not allowed in an identifier.
+ */
 static void make_name(char to[IDENTIFIER], const char *prefix, const char *name)
 {
     snprintf(to, IDENTIFIER, "%.60s_%.150s", prefix, name);
@@ -61,7 +62,7 @@ static void make_name(char to[IDENTIFIER], const char *prefix, const char *name)
             *c = '_';
 }
 
-/* Whether tensor i has the name of one before it, or of a constant. */
+/* True if tensor i has the name of an earlier one or of a constant. */
 static int is_taken(const header *h, int i)
 {
     for (int k = 0; k < h->n + CONSTANTS; k++)
@@ -70,7 +71,7 @@ static int is_taken(const header *h, int i)
     return 0;
 }
 
-/* With a number behind it where two would be the same. */
+/* Names all tensors; appends a number to names that would occur twice. */
 static void name_all(header *h)
 {
     for (int k = 0; k < CONSTANTS; k++)
@@ -115,7 +116,7 @@ static int find_list(const header *h, int constant, json_t **list)
     return 1;
 }
 
-/* Text within a comment. */
+/* Writes text within a comment. */
 static void put_comment(FILE *f, const char *text)
 {
     char piece[PIECE];
@@ -139,7 +140,8 @@ static void put_real(FILE *f, double v, int is_double)
     fprintf(f, "%s%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "", suffix);
 }
 
-/* The least value of a type is no literal: its sign is an operator. */
+/* Writes element i as a literal; the minimum of an integer type needs an expression, since its sign
+ * is an operator. */
 static void put_value(FILE *f, const adj_tensor *t, int64_t i)
 {
     const char *type = type_of(t->elem);
@@ -164,7 +166,7 @@ static void put_value(FILE *f, const adj_tensor *t, int64_t i)
         fprintf(f, "%" PRId64 "%s", whole, t->elem == ADJ_ELEM_U32 ? "U" : "");
 }
 
-/* An array has an element at least: C has no empty ones. */
+/* Writes a tensor as an array of at least one element, since C has no empty arrays. */
 static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
 {
     int64_t n = adj_shape_elems(t->shape);
@@ -184,7 +186,7 @@ static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
     fputs(n > 0 ? "\n};\n\n" : "0};\n\n", f);
 }
 
-/* Any bytes as a string literal. */
+/* Writes any bytes as a string literal. */
 static void put_literal(FILE *f, const char *text)
 {
     fputc('"', f);
@@ -218,7 +220,7 @@ static void put_constant(FILE *f, const header *h, int k)
     fputs("\n};\n\n", f);
 }
 
-/* All of them by name, to be set in a loop. */
+/* Writes a table of all tensors by name. */
 static void put_list(FILE *f, const header *h)
 {
     fprintf(f,

@@ -1,4 +1,4 @@
-/* elem.c - the types of elements that a file may have. */
+/* elem.c - element types of tensors in files. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static const struct {
 enum { N_ELEM = sizeof elems / sizeof elems[0] };
 
 static int is_elem(adj_elem elem) { return (int)elem >= 0 && (int)elem < N_ELEM; }
-/* Whether an executor has such elements. */
+/* True if an executor has elements of this type. */
 static int is_dtype(adj_elem elem) { return is_elem(elem) && elem <= ADJ_ELEM_I32; }
 
 const char *adj_elem_name(adj_elem elem) { return is_elem(elem) ? elems[elem].name : "no type"; }
@@ -58,7 +58,8 @@ int64_t adj_tensor_bytes(const adj_tensor *t)
     return bytes;
 }
 
-/* Sign, four bits of exponent with bias 7, three of significand; all ones are NaN. */
+/* Converts E4M3: sign, four bits of exponent with bias 7, three of significand; all ones are NaN.
+ */
 static double f8_e4m3(uint8_t bits)
 {
     int exponent = bits >> 3 & 15, fraction = bits & 7;
@@ -68,7 +69,7 @@ static double f8_e4m3(uint8_t bits)
     return bits >> 7 ? -size : size;
 }
 
-/* The upper half of an f16. */
+/* Converts E5M2, which is the upper half of an f16. */
 static double f8_e5m2(uint8_t bits)
 {
     uint16_t half = (uint16_t)(bits << 8);

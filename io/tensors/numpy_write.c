@@ -30,7 +30,7 @@ static const char *descr_of(adj_elem elem)
     }
 }
 
-/* An array's file in memory: the start and header, and the data, which may be the tensor's own. */
+/* A .npy file in memory: start and header, and the data, which may be the tensor's own. */
 typedef struct {
     char header[NPY_START + NPY_HEADER];
     size_t header_bytes, data_bytes;
@@ -48,7 +48,7 @@ static int widen(npy_file *f, const adj_tensor *t)
     return f->widened != NULL;
 }
 
-/* The header is padded so that the data begin at a multiple of 64 bytes. */
+/* Makes a .npy file whose header is padded so that the data begin at a multiple of 64 bytes. */
 static int make_npy(npy_file *f, const adj_tensor *t)
 {
     char text[NPY_HEADER];
@@ -128,7 +128,7 @@ static void put32(uint8_t *to, uint64_t v)
     put16(to + 2, (unsigned)(v >> 16 & 0xffff));
 }
 
-/* What a member's two headers have in common: version to its name's length. */
+/* Writes the common fields of a member's two headers, from version to length of the name. */
 static void put_common(uint8_t to[26], uint64_t crc, uint64_t bytes, size_t name)
 {
     memset(to, 0, 26);

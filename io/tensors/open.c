@@ -1,4 +1,4 @@
-/* open.c - tensors in files of any kind that we know: the first bytes tell which it is. */
+/* open.c - reads tensors from a file of any known kind, recognized by its first bytes. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 enum { MAX_ARRAYS = 100000 };
 static const char kinds[] = "safetensors, .npz, .npy or IDX";
 
-/* "file" of "folder/file.npy". */
+/* Writes "file" for "folder/file.npy". */
 static void name_after(const char *path, const char *ending, char name[256])
 {
     const char *slash = strrchr(path, '/');
@@ -153,7 +153,7 @@ static adj_status read_idx(adj_tensors *t, const char *path, unzip *u, adj_error
 
 /* ---- any of them ---- */
 
-/* The first bytes, of a gzip file those inside; 0: there are not four. */
+/* Reads the first four bytes, of a gzip file after decompression; returns 0 if there are fewer. */
 static int peek(const char *path, uint8_t start[4], adj_error *error)
 {
     int fd;

@@ -23,13 +23,13 @@ static const int64_t max_header_bytes = 100000000; /* as in the reference implem
 
 #define SUM_KEY "adjoint.crc32"
 enum { SUM_TEXT = 9 };
-/* Whether it is a key of a checksum, the header's or a tensor's. */
+/* True if the key is that of a checksum, of the header or of a tensor. */
 int is_sum_key(const char *key);
-/* The key of a tensor's checksum, to be freed; NULL: out of memory. */
+/* Returns the key of a tensor's checksum, to be freed, or NULL when out of memory. */
 char *sum_key(const char *name);
 void sum_data(const void *data, int64_t bytes, char sum[SUM_TEXT]);
-/* Of what the header says, whatever the order: the metadata but SUM_KEY, and each tensor's name,
- * dtype and shape. ADJ_OK or ADJ_ENOMEM. */
+/* Computes the header's checksum, independent of order: over the metadata except SUM_KEY and each
+ * tensor's name, dtype and shape. ADJ_OK or ADJ_ENOMEM. */
 adj_status sum_header(const json_t *header, char sum[SUM_TEXT]);
 
 #endif

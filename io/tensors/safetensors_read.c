@@ -42,7 +42,7 @@ fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
     return status;
 }
 
-/* Exactly n bytes from the file's position. */
+/* Reads exactly n bytes at the file's position. */
 static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t offset)
 {
     int64_t have = 0;
@@ -109,7 +109,8 @@ static adj_status read_type(adj_tensors *t, const char *name, const json_t *tens
                : fail(t, ADJ_EIO, LENGTH_BYTES, "tensor %.80s: shape is too large", name);
 }
 
-/* One tensor of the header: type, and data_offsets that fit both it and the file. */
+/* Reads a tensor's entry in the header: type, and data_offsets that must match the type and the
+ * file. */
 static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *tensor, entry *e)
 {
     *e = (entry){.public.name = name};
@@ -148,8 +149,8 @@ static int by_offset(const void *left, const void *right)
     return (a->end > b->end) - (a->end < b->end);
 }
 
-/* Sorted by offset, each tensor begins where the one before it ends, and the last ends with the
- * file. */
+/* Checks that, sorted by offset, each tensor begins at the end of the previous one and the last
+ * ends with the file. */
 static adj_status check_cover(adj_tensors *t, int64_t data_at)
 {
     int64_t end = 0;
@@ -172,7 +173,7 @@ static adj_status check_cover(adj_tensors *t, int64_t data_at)
 
 #define CHANGED ", or was changed by what kept the keys " SUM_KEY "*"
 
-/* The header's checksum; a file with none of its own for the tensors either needs none. */
+/* Checks the header's checksum; a file without any checksums is accepted. */
 static adj_status check_header_sum(adj_tensors *t)
 {
     json_t *metadata = json_object_get(t->header, METADATA_KEY), *value;
@@ -267,7 +268,7 @@ static adj_status read_header(adj_tensors *t, const char *text, int64_t length)
     return status == ADJ_OK ? check_header_sum(t) : status;
 }
 
-/* The header's length, checked against the file's size. */
+/* Reads the header's length and checks it against the file's size. */
 static adj_status read_length(adj_tensors *t, int fd, int64_t size, int64_t *length)
 {
     uint8_t bytes[LENGTH_BYTES];

@@ -27,7 +27,7 @@ static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
                      "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
-/* The caller's strings in metadata. */
+/* Adds the caller's metadata. */
 static adj_status add_metadata(const place *p, json_t *all, int n, const adj_metadata *metadata)
 {
     for (int i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static adj_status add_metadata(const place *p, json_t *all, int n, const adj_met
     return ADJ_OK;
 }
 
-/* The header's last: its own checksum. */
+/* Adds the header's own checksum, as the last entry. */
 static adj_status add_header_sum(const place *p, json_t *header, json_t *metadata)
 {
     char sum[SUM_TEXT];
@@ -137,7 +137,7 @@ static adj_status replace_file(const place *p, const char *text, const adj_tenso
     return io_replace_end(p, &r, write_file(p, r.fd, text, t, n, order));
 }
 
-/* Everything but the data. */
+/* Makes the whole header. */
 static adj_status make_header(const place *p, json_t *header, int n, const adj_tensor tensors[],
                               int n_metadata, const adj_metadata metadata[], int *order)
 {

@@ -1,4 +1,4 @@
-/* tensors.c - what there is in a handle, wherever its tensors came from. */
+/* tensors.c - accessors of adj_tensors, for tensors from any file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ int adj_tensors_find(const adj_tensors *t, const char *name)
     return -1;
 }
 
-/* NULL: none. */
+/* Returns the metadata object, or NULL. */
 static json_t *metadata_of(const adj_tensors *t)
 {
     return t != NULL && t->message[0] == '\0' ? json_object_get(t->header, METADATA_KEY) : NULL;
@@ -125,7 +125,8 @@ const char *adj_tensors_metadata(const adj_tensors *t, const char *key)
     return json_string_value(json_object_get(metadata_of(t), key));
 }
 
-/* The i-th that is no checksum; i is then how many were passed. */
+/* Returns the *i-th metadata entry that is not a checksum; *i is then reduced by the entries
+ * passed. */
 static adj_metadata metadata_at(const adj_tensors *t, int *i)
 {
     const char *key;

@@ -6,7 +6,7 @@
 
 #include "io/io.h"
 
-/* What safetensors calls them, by adj_elem; NULL past the last. */
+/* Returns the name of an element type in safetensors, by adj_elem; NULL past the last. */
 const char *elem_word(int i);
 
 typedef struct {
@@ -26,16 +26,16 @@ struct adj_tensors {
     char message[ADJ_MESSAGE];
 };
 
-/* None yet. NULL: out of memory. */
+/* Creates an empty list of tensors; returns NULL when out of memory. */
 adj_tensors *tensors_new(void);
-/* Memory for one more, row-major, which is the caller's to fill; at least a byte. The name is
- * copied. NULL: an error is set. */
+/* Adds a tensor and returns its memory, row-major, at least one byte, for the caller to fill, or
+ * NULL with an error. The name is copied. */
 void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
                   adj_error *error);
 /* Adds a tensor that cannot be read, with the reason. */
 adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
                                   adj_error *error);
-/* ADJ_EARG if they are no UTF-8. */
+/* Adds a metadata entry. ADJ_EARG if key or value is not UTF-8. */
 adj_status tensors_add_metadata(adj_tensors *t, const char *key, const char *value,
                                 adj_error *error);
 

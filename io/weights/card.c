@@ -70,7 +70,7 @@ static int put(json_t *all, const char *key, json_t *value)
     return json_object_set_new(all, key, value) == 0;
 }
 
-/* What is known of the card, as an object of JSON. 0: a value cannot be had. */
+/* Adds the known fields of the card to a JSON object. Returns 0 if a value cannot be created. */
 static int put_all(const adj_model_card *c, json_t *all)
 {
     int ok = put(all, "adjoint.version", json_string(adj_version_text()));
@@ -106,14 +106,14 @@ static int put_all(const adj_model_card *c, json_t *all)
     return ok & put(all, "seed", json_integer(c->seed));
 }
 
-/* The value's text, malloc'ed. */
+/* Returns the value's text, to be freed. */
 static char *text_of(const json_t *value)
 {
     return json_is_string(value) ? strdup(json_string_value(value))
                                  : io_json_text(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
-/* Entries and the strings they point to, one after the other. */
+/* Packs entries and their strings into one memory block. */
 static adj_status pack(json_t *all, adj_metadata **metadata, int *n)
 {
     size_t count = json_object_size(all), bytes = count * sizeof **metadata, i = 0;
@@ -175,7 +175,7 @@ adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metad
 
 /* ---- reading ---- */
 
-/* A file's card on its way. */
+/* A card that is being read from a file. */
 typedef struct {
     const adj_tensors *t;
     adj_model_card card;
@@ -189,7 +189,7 @@ static adj_status wrong(const reading *r, const char *key, const char *expected)
                          adj_tensors_metadata(r->t, key), expected);
 }
 
-/* The key's value; NULL: it is not there, or no JSON (*status). */
+/* Returns the value of a key, or NULL if it is missing or not JSON (*status). */
 static json_t *parse(const reading *r, const char *key, adj_status *status)
 {
     const char *text = adj_tensors_metadata(r->t, key);
@@ -236,7 +236,7 @@ static adj_status read_real(const reading *r, const char *key, double low, doubl
     return status;
 }
 
-/* Exactly n numbers. */
+/* Reads a list of exactly n numbers. */
 static adj_status read_list(const reading *r, const char *key, int64_t n, double low, double high,
                             double *to)
 {
@@ -354,7 +354,7 @@ static adj_status read_all(reading *r)
     return status;
 }
 
-/* The card, its list of names, and those. */
+/* Packs the card, its list of names and the names into one memory block. */
 static adj_model_card *keep(const reading *r)
 {
     int64_t n = r->names != NULL ? r->card.classes : 0;

@@ -1,4 +1,4 @@
-/* map.c - see map.h; and files of one kind of names made into the other. */
+/* map.c - see map.h; and conversion of files between both kinds of names. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ static adj_status copy_tensor(const adj_tensor *from, adj_tensors *to, adj_error
     return ADJ_OK;
 }
 
-/* Whether an entry takes that tensor. */
+/* True if an entry uses that tensor. */
 static int is_taken(const weight_map *m, const char *name, int to_theirs)
 {
     for (int i = 0; i < m->n; i++) {

@@ -1,4 +1,5 @@
-/* map.h - under which names and in which layout other programs keep the weights that are ours. */
+/* map.h - maps names and layouts of another program's tensors ("theirs") to this library's
+ * ("ours"). */
 #ifndef IO_WEIGHTS_MAP_H
 #define IO_WEIGHTS_MAP_H
 
@@ -12,8 +13,8 @@ typedef struct {
                        what there was */
 } map_step;
 
-/* How ours is made of theirs: two of them are put one before the other, as [2, ...]; then each step
- * in turn. */
+/* Entry of a map: how one of our tensors is made from theirs. Two of theirs are stacked as [2,
+ * ...]; then each step is applied in order. */
 typedef struct {
     char ours[MAP_NAME], theirs[MAP_SOURCES][MAP_NAME];
     int n_theirs, n_step;
@@ -33,7 +34,7 @@ adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tens
                     adj_error *error);
 void map_clear(weight_map *m);
 int map_is_builtin(const char *map);
-/* A new entry, all zero; NULL: out of memory, and an error is set. */
+/* Adds an entry, all zero; returns NULL with an error when out of memory. */
 map_entry *map_add(weight_map *m, adj_error *error);
 const map_entry *map_find(const weight_map *m, const char *ours);
 
@@ -41,15 +42,16 @@ const map_entry *map_find(const weight_map *m, const char *ours);
 adj_status map_read(weight_map *m, const char *path, adj_error *error);
 void map_print(const weight_map *m, FILE *f);
 
-/* map_names.c: every parameter and state of the graph but those that only training has. */
+/* Adds an entry for every parameter and state of the graph except states of training (map_names.c).
+ */
 adj_status map_name(weight_map *m, int keras, adj_graph *g, const adj_tensors *theirs,
                     adj_error *error);
 
-/* map_apply.c. Adds ours, made of theirs. ADJ_EIO: a tensor is missing; ADJ_ESHAPE: it does not
- * fit. */
+/* Adds our tensor, made from theirs (map_apply.c). ADJ_EIO: a tensor is missing; ADJ_ESHAPE: its
+ * shape does not match. */
 adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors *ours,
                       adj_error *error);
-/* And back. */
+/* Adds their tensors, made from ours. */
 adj_status map_export(const map_entry *e, const adj_tensors *ours, adj_tensors *theirs,
                       adj_error *error);
 

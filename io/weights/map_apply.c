@@ -1,7 +1,6 @@
-/* map_apply.c - a map's entry done, there and back.
- *
- * Back, permutations are inverted; what a reshape began from is what the reshape before it,
- * permuted since, made. So a first reshape says the shape of theirs. */
+/* map_apply.c - applies an entry of a map in both directions. For export, permutations are
+ * inverted, and the shape before a reshape is that made by the previous reshape and the
+ * permutations since; so the first reshape of an entry has the shape of their tensor. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@ const char *shape_text(adj_shape s, char text[SHAPE_TEXT])
 
 /* ---- shapes ---- */
 
-/* The shape with so many elements that the list asks for. 0: there is none. */
+/* Sets *shape to the list with -1 replaced for that number of elements; returns 0 if impossible. */
 static int reshaped(adj_shape list, int64_t elems, adj_shape *to)
 {
     int64_t unknown = -1;
@@ -72,7 +71,7 @@ static void permute(const char *from, adj_shape shape, adj_shape list, size_t ea
     }
 }
 
-/* A tensor on its way through the steps; both memories are large enough for it. */
+/* A tensor that passes through the steps, with two buffers of its size. */
 typedef struct {
     adj_shape shape;
     adj_elem elem;
@@ -98,7 +97,7 @@ static void moving_free(moving *t)
     free(t->other);
 }
 
-/* "map weights.map: line 3" is the file's business; here it is the names. */
+/* Fails for a shape that does not match; the message has the tensors' names. */
 static adj_status does_not_fit(const map_entry *e, const char *name, adj_shape shape, int step,
                                adj_error *error)
 {
@@ -110,7 +109,7 @@ static adj_status does_not_fit(const map_entry *e, const char *name, adj_shape s
 
 /* ---- there ---- */
 
-/* Their tensors, one after the other. */
+/* Copies their tensors one after the other. */
 static adj_status gather(const map_entry *e, const adj_tensors *theirs, moving *to,
                          adj_error *error)
 {
@@ -185,7 +184,7 @@ adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors
 
 /* ---- back ---- */
 
-/* The shape that reshape k began from. 0: nothing says it. */
+/* Sets the shape before reshape k; returns 0 if it is not known. */
 static int shape_before(const map_entry *e, int k, int64_t elems, adj_shape *shape)
 {
     int last = k - 1;
@@ -224,7 +223,7 @@ static adj_status undo_step(const map_entry *e, int k, moving *t, adj_error *err
     return ADJ_OK;
 }
 
-/* Their tensors, which lie one after the other. */
+/* Adds their tensors from one buffer. */
 static adj_status scatter(const map_entry *e, const moving *t, adj_tensors *theirs,
                           adj_error *error)
 {

@@ -14,7 +14,7 @@
 
 enum { MAX_FILE = 1 << 22 };
 
-/* Where a line is read. */
+/* A line that is being read. */
 typedef struct {
     const char *path;
     int line;
@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static adj_status fail(const reader *r, co
     return adj_error_set(r->error, ADJ_EIO, "map %.120s: line %d: %s", r->path, r->line, sentence);
 }
 
-/* The next word of the line, ended by 0; "" at the end. A comma or = is one. */
+/* Returns the next word of the line, NUL-terminated; "" at the end. A comma or = is a word. */
 static char *next_word(char **at, int *mark)
 {
     *at += strspn(*at, " \t\r");
@@ -59,7 +59,7 @@ static adj_status read_name(const reader *r, char **at, char name[MAP_NAME], con
     return ADJ_OK;
 }
 
-/* Whether the next word is this character; then it is passed. */
+/* Skips the next word if it is this character; returns whether it is. */
 static int passes(char **at, char wanted)
 {
     char *before = *at;
@@ -71,7 +71,7 @@ static int passes(char **at, char wanted)
     return 0;
 }
 
-/* Each axis once. */
+/* True if the list has each axis once. */
 static int is_permutation(adj_shape list)
 {
     unsigned seen = 0;
@@ -83,7 +83,7 @@ static int is_permutation(adj_shape list)
     return seen == (1U << list.rank) - 1;
 }
 
-/* At most one -1, and the rest are sizes. */
+/* True if the list has at most one -1 and else sizes. */
 static int is_shape(adj_shape list)
 {
     int unknown = 0;

@@ -14,7 +14,7 @@
 #include "map.h"
 #include "map_find.h"
 
-/* One parameter, and who reads it. */
+/* A parameter and its reader. */
 typedef struct {
     adj_graph *g;
     const adj_node *node, *reader; /* reader: the first, past a cast; NULL: nobody */
@@ -49,7 +49,7 @@ static parameter parameter_of(adj_graph *g, const adj_node *n)
     return p;
 }
 
-/* Whether the graph has the leaf LAYER/part. */
+/* True if the graph has the leaf LAYER/part. */
 static int has(const adj_graph *g, const char *layer, const char *part)
 {
     char name[2 * MAP_NAME];
@@ -57,7 +57,7 @@ static int has(const adj_graph *g, const char *layer, const char *part)
     return adj_find(g, name) != NULL;
 }
 
-/* The format of images like n: of the nearest op above that has one. */
+/* Returns the format of images n: that of the nearest op above with a format. */
 static adj_format format_above(const adj_node *n)
 {
     int turned = 0;
@@ -70,7 +70,7 @@ static adj_format format_above(const adj_node *n)
     return turned ? ADJ_NCHW : ADJ_NHWC;
 }
 
-/* The image [n, h, w, c] that the rows of a matmul are made of; NULL: they are not. */
+/* Returns the image [n, h, w, c] that was flattened to the rows of a matmul, or NULL. */
 static const adj_node *flattened(const adj_node *matmul)
 {
     const adj_node *n = matmul->in[0];
@@ -156,7 +156,7 @@ static void replace(char *text, char from, char to)
             *text = to;
 }
 
-/* The last layer is the fc after fc1, fc2, ...; alone it is "fc". */
+/* Names the last layer: the fc after fc1, fc2, ...; "fc" if it is the only one. */
 static void name_logits(names *n, const adj_graph *g)
 {
     char fc[16];
@@ -170,7 +170,8 @@ static void name_logits(names *n, const adj_graph *g)
         add_layer(n, "%s", usual[i]);
 }
 
-/* Torchvision's "layer2.0.downsample.1" of our stage 2, block 1, "shortcut_bn". */
+/* Names a layer of a residual block, such as torchvision's "layer2.0.downsample.1" for stage 2,
+ * block 1, "shortcut_bn". */
 static void name_in_block(names *n, int stage, int block, const char *rest)
 {
     int bn = strcmp(rest, "shortcut_bn") == 0;
@@ -181,7 +182,7 @@ static void name_in_block(names *n, int stage, int block, const char *rest)
     add_layer(n, "layer%d.%d.%s", stage, block, rest);
 }
 
-/* What follows "WORD<number>/" at the beginning of the text; NULL: it does not begin so. */
+/* Returns the text after "WORD<number>/", or NULL if it does not begin so. */
 static const char *behind_number(const char *text, const char *word, int *number)
 {
     size_t length = strlen(word);

@@ -1,4 +1,4 @@
-/* weights.c - an executor's parameters and states to and from a file, by name. */
+/* weights.c - saves and loads an executor's parameters and states by name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static void mark_used(loading *l, const char *name)
         l->used[k] = 1;
 }
 
-/* The tensor of our name, through the map if it has an entry. */
+/* Finds the tensor for a parameter, by the map if it has an entry. */
 static adj_status find(loading *l, target *t, adj_tensor *found)
 {
     const char *name = adj_node_name(t->node);
@@ -113,7 +113,7 @@ static adj_status wrong_type(const loading *l, target *t, const adj_tensor *from
 
 static int is_float(adj_elem elem) { return elem <= ADJ_ELEM_BF16; }
 
-/* The tensor's values in the node's type. */
+/* Converts the tensor's values to the node's type. */
 static adj_status convert(const loading *l, target *t, const adj_tensor *from)
 {
     adj_type want = adj_node_type(t->node);
@@ -150,7 +150,7 @@ static adj_status decide(loading *l, target *t)
     return status == ADJ_ENOMEM ? status : ADJ_OK;
 }
 
-/* What a state of training begins with, a constant. */
+/* Fills the initial value of a state of training, which is a constant. */
 static void draw_initial(const adj_node *state, void *value)
 {
     const adj_leaf_attrs *a = state->attrs;
@@ -158,7 +158,7 @@ static void draw_initial(const adj_node *state, void *value)
     adj_draw(state->type.dtype, value, adj_shape_elems(state->type.shape), init, 0, 0);
 }
 
-/* States of training begin anew where the file has none of them, or part of it will do. */
+/* Resets states of training if the file has none of them, or if partial loading is allowed. */
 static adj_status reset_states(loading *l)
 {
     int had = 0;
@@ -194,7 +194,7 @@ static const char *likely_map(const adj_tensors *file)
     return NULL;
 }
 
-/* Whether what was found will do. */
+/* Fails if a required tensor is missing or unfit. */
 static adj_status judge(const loading *l, adj_error *error)
 {
     int loaded = 0;
@@ -249,7 +249,7 @@ static void report(const loading *l)
     }
 }
 
-/* All is decided before anything is set. */
+/* Loads the tensors; decides about all of them before it sets any. */
 static adj_status load(adj_exec *e, loading *l, adj_error *error)
 {
     adj_status status = ADJ_OK;
