@@ -1,11 +1,11 @@
-/* checkpoint.c - a training in a file: what it takes to go on as if nothing had happened.
+/* checkpoint.c - saves and resumes a training.
  *
  * A safetensors file. Its tensors are the parameters and states of the training executor (weights,
  * the optimizer's state, running statistics, step counters); its metadata are the settings, the
  * position, the model card, by which predictors load it like a weights file, and checksums of the
  * data and of the order of the images. All random numbers come from counters, so seed and position
- * are the whole random state. The file is believed in nothing: every entry is there, is what its
- * kind says, lies in its range and fits the others, or the training does not go on from it. */
+ * are the whole random state. The file is not trusted: the training resumes only if every entry
+ * exists, has its kind, lies in its range and is consistent with the others. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void list_places(position *p, const settings *s, int64_t steps, int64_t n
 
 /* ---- what must come out the same again ---- */
 
-/* 0: out of memory. */
+/* Computes the checksum of an epoch's order of images; returns 0 when out of memory. */
 static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t *sum)
 {
     int64_t *order = calloc((size_t)n, sizeof *order);
@@ -54,7 +54,7 @@ static const char *const sum_meanings[SUMS] = {
     "its count of images drawn does not fit its position",
 };
 
-/* Entries of the metadata, as text. 0: out of memory. */
+/* Writes the checksums as text; returns 0 when out of memory. */
 static int list_sums(adj_trainer *t, const position *p, char text[SUMS][ENTRY_TEXT])
 {
     uint64_t order = 0;
@@ -83,7 +83,7 @@ static void list_selections(const adj_trainer *t, const char *list[SELECTIONS])
                                           : "";
 }
 
-/* A damaged one would be another training: the sum of both. */
+/* Computes the checksum of both selections, since a damaged one would change the training. */
 static void add_up_selections(const char *const list[SELECTIONS], char sum[ENTRY_TEXT])
 {
     uint64_t all = 0;
@@ -189,7 +189,7 @@ adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
 
 enum { EXPECTATION = 160 };
 
-/* What is expected of an entry that a file has. */
+/* Returns the valid values of an entry in words, for messages. */
 static const char *expectation(const entry *e, char text[EXPECTATION])
 {
     size_t used = 0;
@@ -233,7 +233,8 @@ static adj_status read_entries(const adj_tensors *file, const entry list[], int 
     return status;
 }
 
-/* Whether a setting may differ: the number of threads; where a training is prolonged, the rate. */
+/* True if a setting may differ from the file: the number of threads; if epochs are added, the rate.
+ */
 static int is_free(const entry *e, int prolongs)
 {
     static const char *const always[] = {"threads", "epochs", "begun"};
@@ -243,7 +244,7 @@ static int is_free(const entry *e, int prolongs)
     return prolongs && strcmp(e->key, "lr") == 0;
 }
 
-/* there: the file's settings, in the order of ours. */
+/* Compares ours with the file's settings, in the order of ours. */
 static adj_status compare_settings(settings *ours, settings *there, int prolongs, adj_error *error)
 {
     entry here[MAX_ENTRIES], file[MAX_ENTRIES];
@@ -267,7 +268,7 @@ static adj_status compare_settings(settings *ours, settings *there, int prolongs
     return ADJ_OK;
 }
 
-/* Whether the sums fit the steps that they are said to be of. */
+/* True if the sums are consistent with the position in the file. */
 static int is_possible(const adj_trainer *t, const settings *there, const position *p)
 {
     const int64_t taken = p->step * step_images(there);
@@ -292,7 +293,7 @@ static adj_status check_sums(adj_trainer *t, const adj_tensors *file, const posi
     return ADJ_OK;
 }
 
-/* More epochs than the file's: its training must have come to its end. */
+/* Fails if there are more epochs than in the file and its training was not finished. */
 static adj_status check_epochs(const settings *ours, const settings *there, const position *p,
                                adj_error *error)
 {
@@ -310,8 +311,8 @@ static adj_status check_epochs(const settings *ours, const settings *there, cons
     return ADJ_OK;
 }
 
-/* The epochs after which the schedule of a prolonged training begins: a rate that falls by the
- * period goes on falling, the others begin anew. */
+/* Returns the epoch at which the schedule of a continued training begins: STEP and EXPONENTIAL
+ * continue, the others start again. */
 static int64_t begins_after(const settings *there)
 {
     const int falls =

@@ -27,7 +27,7 @@ static float *image_of(const network *n, adj_error *error)
     return x;
 }
 
-/* Makes name the node that INNER fetches; a net that fetches another is dropped. */
+/* Selects the node that INNER fetches; drops a network that fetches another. */
 static adj_status choose_inner(adj_predictor *p, const char *name, adj_error *error)
 {
     if (p->inner != NULL && strcmp(p->inner, name) == 0)

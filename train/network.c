@@ -82,7 +82,7 @@ static void build_net(network *n, const adj_net *net, int64_t batch, int trainin
     n->logits = adj_label(n->logits, "logits");
 }
 
-/* What build gave is what was asked for. */
+/* Checks type and shape of the logits that build returned. */
 static adj_status check_logits(const network *n, const adj_net *net, int64_t batch,
                                adj_error *error)
 {
@@ -103,8 +103,8 @@ static adj_status check_logits(const network *n, const adj_net *net, int64_t bat
 
 /* ---- what is computed with it ---- */
 
-/* The loss whose mean over all shards is the step's. Where these have different numbers of images
- * that count it is a weighted one. */
+/* Returns the shard's loss, whose mean over all shards is the step's loss; weighted if shards may
+ * have different numbers of images. */
 static adj_node *shared_loss(network *n, const training_opts *t)
 {
     if (t->shards < 2)
@@ -126,7 +126,7 @@ static void share_out(network *n, const training_opts *t, const adj_ranks *ranks
     n->n_shard = adj_shard_count(n->updates);
 }
 
-/* The optimizer's updates of what is not frozen. */
+/* Adds the optimizer's updates of parameters that are not frozen. */
 static adj_status add_updates(network *n, const training_opts *t, adj_error *error)
 {
     adj_optimizer_opts o = *t->optimizer;
@@ -237,7 +237,8 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
     return status;
 }
 
-/* What is fetched: losses and logits of all shards, or probabilities. NULL: out of memory. */
+/* Returns the nodes to fetch: losses and logits of all shards, or probabilities; NULL when out of
+ * memory. */
 static adj_node **list_fetches(const network *n, int *count)
 {
     adj_node **fetch = calloc((size_t)n->n_shard * 2, sizeof *fetch);
@@ -312,7 +313,7 @@ void network_close(network *n)
     *n = (network){0};
 }
 
-/* In shard i. *status stays the first failure. */
+/* Sets a leaf of shard i; *status keeps the first failure. */
 static void set_leaf(network *n, adj_node *leaf, int i, const void *data, adj_status *status)
 {
     const adj_node *of_shard = leaf != NULL ? adj_shard_node(n->updates, leaf, i) : NULL;
@@ -347,7 +348,7 @@ static void set_shard(network *n, const adj_loader_batch *b, const step_inputs *
     set_leaf(n, n->share, i, share, status);
 }
 
-/* Says what the executor says of a failure. */
+/* Copies the executor's message to error. */
 static adj_status failed(const network *n, adj_status status, adj_error *error)
 {
     return status == ADJ_OK ? ADJ_OK

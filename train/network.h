@@ -5,7 +5,7 @@
 
 #include "adjoint_fit.h"
 
-/* What an executor is made with, for all kinds. */
+/* Options of an executor, for all kinds of networks. */
 typedef struct {
     const char *backend;
     int threads;
@@ -59,34 +59,34 @@ typedef struct {
 
 typedef enum { FOR_TRAINING, FOR_EVALUATION, FOR_PREDICTION } network_kind;
 
-/* Sizes and classes of the net are all given. runs: how often it will be run, as far as that is
- * known. training: of FOR_TRAINING, else NULL. n is to be closed in every case. */
+/* Builds and plans a network; all sizes and classes of net are given. runs: expected number of
+ * runs, 0: unknown. training: options for FOR_TRAINING, else NULL. The caller closes n in every
+ * case. */
 adj_status network_open(network *n, network_kind kind, const adj_net *net, int64_t batch,
                         int64_t runs, const plan_opts *plan, const training_opts *training,
                         adj_error *error);
 void network_close(network *n);
 
-/* The value of one of its scalar states, f32; 0: there is none. */
+/* Returns the value of a scalar f32 state; 0 for NULL. */
 double network_state(const network *n, const adj_node *state);
 
-/* What a training step is given beside its batch. */
+/* Inputs of a training step besides its batch. */
 typedef struct {
     double lr;
-    const float *share; /* [n_shard]: by how much each shard's loss counts, 1 on average; NULL: 1 */
+    const float *share; /* [n_shard]: weight of each shard's loss, 1 on average; NULL: all 1 */
 } step_inputs;
-/* Sets the labels, unless they are NULL, and *images to where the next run's images are to be
- * written. n->exec is then to be run. For one shard. */
+/* Sets the labels, unless NULL, and *images to the buffer for the images of the next run of
+ * n->exec. For one shard. */
 adj_status network_open_batch(network *n, const int32_t *labels, float **images, adj_error *error);
-/* Fills scores and losses after a run that ended with that status, which it returns. */
+/* Fills scores and losses after a run with that status, and returns the status. */
 adj_status network_read(network *n, adj_status status, adj_error *error);
-/* Runs it on a batch - for prediction on its images alone - and fills scores and losses. step: NULL
- * but for training. */
+/* Runs the network on a batch (for prediction on its images alone) and fills scores and losses.
+ * step: NULL except for training. */
 adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
                        adj_error *error);
 
-/* What the net leaves open: a built-in model's sizes, else the given ones; the given classes, else
- * a built-in model's. A built-in model that there is not, or a size that is not possible: ADJ_EARG.
- */
+/* Completes sizes of the net from its built-in model, else from h, w and c; classes from the
+ * argument, else from the model. ADJ_EARG for an unknown model or an impossible size. */
 adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t classes,
                         adj_error *error);
 static inline const char *net_name(const adj_net *net)

@@ -1,4 +1,4 @@
-/* predict.c - images through a predictor: one, many, a whole data set. */
+/* predict.c - prediction and evaluation: one image, many, a whole data set. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +109,7 @@ static int64_t best_of(const float *score, int64_t classes)
     return best;
 }
 
-/* What a batch adds to a score. */
+/* Contribution of a batch to a score. */
 typedef struct {
     double loss; /* the sum over its images */
     int64_t right, count;
@@ -194,7 +194,8 @@ static adj_status add_up(int64_t n, const batch_score list[], adj_score *score, 
     return ADJ_OK;
 }
 
-/* Each rank's part of the batches; the sum is in their order, whoever has computed them. */
+/* Evaluates each rank's batches; sums are added in the order of batches, independent of the ranks.
+ */
 static adj_status score_all(const adj_predictor *p, workers *w, adj_loader *l, adj_score *score,
                             int64_t confusion[], adj_error *error)
 {

@@ -10,7 +10,7 @@ static adj_status no_memory(adj_error *error)
     return adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
 }
 
-/* A copy that *kept owns; NULL of NULL. 0: out of memory. */
+/* Copies a text for *kept to own; NULL stays NULL. Returns 0 when out of memory. */
 static int keep_text(char **kept, const char **text)
 {
     if (*text == NULL)
@@ -264,7 +264,7 @@ static void infer_sizes(const adj_tensors *file, adj_net *net, adj_model_card *c
     adj_graph_free(g);
 }
 
-/* Whose net the file is of, and whether that is the one. */
+/* Sets the net from the card if it is not given, and fails if the file has another net. */
 static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *error)
 {
     if (net->build == NULL && net->name == NULL)
@@ -283,7 +283,7 @@ static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *
     return ADJ_OK;
 }
 
-/* What the net leaves open is the card's; the rest must be as there. */
+/* Completes the net from the card, and fails where they differ. */
 static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_error *error)
 {
     adj_status status = name_net(net, card, error);
@@ -309,7 +309,7 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
                          (long long)net->c, (long long)net->classes);
 }
 
-/* Everything but the parameters. */
+/* Makes a predictor from the card, without parameters. */
 static adj_status from_card(const adj_net *net, const adj_model_card *card,
                             const adj_predictor_opts *o, adj_predictor **p, adj_error *error)
 {
@@ -351,7 +351,7 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     return predictor_name_classes(*p, card->classes, card->class_names, error);
 }
 
-/* The first network, of one image, holds what the file has. */
+/* Loads the parameters into the first network, that of one image. */
 static adj_status set_parameters(adj_predictor *p, const adj_tensors *file,
                                  const adj_weights_opts *options, adj_error *error)
 {

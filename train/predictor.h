@@ -6,8 +6,7 @@
 
 #include "workers.h"
 
-/* Networks that are made when they are first needed, and given the parameters again after they
- * changed. */
+/* Networks that are made when first needed and get the parameters again after a change. */
 typedef struct {
     workers w;
     uint64_t version;
@@ -43,18 +42,19 @@ static inline adj_resize_rule card_resize(const adj_model_card *card)
                                                                       : ADJ_RESIZE_AUTO;
 }
 
-/* A net that is complete, without parameters. *out is NULL on failure. */
+/* Creates a predictor for a completed net, without parameters. *out is NULL on failure. */
 adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **out,
                          adj_error *error);
-/* As of a data set with c channels: one is repeated. */
+/* Sets mean and deviation from a data set with c channels; those of a single channel are repeated.
+ */
 void predictor_normalize(adj_predictor *p, const float mean[], const float deviation[], int64_t c);
 /* Copies the n names. The card has no names if names is NULL or n is not the net's number of
  * classes. */
 adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const names[],
                                   adj_error *error);
-/* Its evaluation is planned anew, with these kernels. 0: out of memory. */
+/* Makes the next evaluation plan use these kernels; returns 0 when out of memory. */
 int predictor_select(adj_predictor *p, const char *selection);
-/* Takes the parameters of from, which stays the caller's. images: of an evaluation. */
+/* Uses the parameters of from, which the caller owns. images: number of images of an evaluation. */
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t images, adj_error *error);
 /* Normalizes n images [n, h, w, c] in pixel units into x: (pixel - mean) / deviation. */
 void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[]);

@@ -35,7 +35,7 @@ void ranks_close(rank_state *r)
     *r = (rank_state){0};
 }
 
-/* In a group of one: a copy. */
+/* Gathers mine of all ranks into all; without other ranks copies it. */
 static adj_status all_gather(const rank_state *r, const void *mine, size_t bytes, void *all,
                              adj_error *error)
 {
@@ -49,7 +49,7 @@ static adj_status all_gather(const rank_state *r, const void *mine, size_t bytes
 
 enum { MAX_ITEMS = MAX_ENTRIES + 8 };
 
-/* What must be the same, as a hash, and its name in a sentence. */
+/* A setting that all ranks must share: its hash and its name in messages. */
 typedef struct {
     const char *name;
     uint64_t hash;
@@ -83,7 +83,7 @@ static adj_status compare_items(const rank_state *r, int n, const item list[], a
     return status;
 }
 
-/* What decides when processes talk to each other, and with how long messages. */
+/* Adds the options that determine when processes communicate, and the sizes of messages. */
 static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
 {
     n = add_item(list, n, "compare_every", (uint64_t)o->compare_every);
@@ -126,7 +126,7 @@ adj_status ranks_agree(adj_trainer *t, adj_error *error)
     return status;
 }
 
-/* In any order: that of steps may differ where some do not depend on each other. */
+/* Returns a hash of the plan's kernels that is independent of the order of steps. */
 static uint64_t hash_kernels(const adj_exec *e)
 {
     uint64_t sum = 0;
@@ -144,7 +144,7 @@ adj_status ranks_agree_on_kernels(adj_trainer *t, adj_error *error)
     return compare_items(&t->ranks, 1, &kernels, error);
 }
 
-/* The hash of parameter i's bits to *hash. */
+/* Computes the hash of parameter i's bits. */
 static adj_status hash_param(const adj_exec *e, int i, char **room, size_t *bytes, uint64_t *hash)
 {
     const adj_node *p = adj_exec_param_at(e, i);
@@ -169,7 +169,7 @@ static adj_status other_bits(const adj_trainer *t, int param, int rank, adj_erro
                          rank, name, (long long)t->at.step, (long long)t->at.epoch + 1);
 }
 
-/* The hashes of n parameters. */
+/* Computes the hashes of n parameters. */
 static adj_status hash_params(const adj_exec *e, int n, uint64_t hashes[])
 {
     char *room = NULL;
@@ -218,7 +218,7 @@ adj_status ranks_begin(adj_trainer *t, adj_error *error)
 
 /* ---- a step ---- */
 
-/* Images that count in shard i of this process. */
+/* Returns the images without padding in shard i of this process. */
 static int64_t shard_count(const adj_trainer *t, const adj_loader_batch *b, int i)
 {
     const int64_t per = t->steps_net.shape.dim[0];
@@ -240,7 +240,7 @@ static double shard_weight(const adj_trainer *t, const adj_loader_batch *b, int 
     return sum;
 }
 
-/* Without class weights the sum of all is known: a process need not ask the others. */
+/* Sums the weights of all images; without class weights the sum is known without communication. */
 static adj_status sum_weights(adj_trainer *t, const adj_loader_batch *b, double *sum,
                               adj_error *error)
 {

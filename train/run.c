@@ -38,7 +38,8 @@ static adj_status save(adj_trainer *t, adj_error *error)
     return status;
 }
 
-/* All stop after the same step: a wish is told to the others with the next one. */
+/* True if training should stop; the request is sent with the next step, so that all ranks stop
+ * after the same one. */
 static int should_stop(adj_trainer *t, int wants)
 {
     if (ranks_size(&t->ranks) == 1)
@@ -47,7 +48,7 @@ static int should_stop(adj_trainer *t, int wants)
     return t->ranks.is_stopped;
 }
 
-/* The steps of the epoch that are left, or those until a callback stops it. */
+/* Runs the remaining steps of the epoch, until a callback stops it. */
 static adj_status run_steps(adj_trainer *t, int *stopped, adj_error *error)
 {
     const int64_t every = t->o.checkpoint_every;

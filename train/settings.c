@@ -19,7 +19,7 @@ static int same_optimizer(const adj_optimizer_opts *a, const adj_optimizer_opts 
            a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->epsilon == b->epsilon;
 }
 
-/* Whatever its decay and clip. */
+/* Returns the name of the optimizer, independent of decay and clipping. */
 static const char *optimizer_name(const adj_optimizer_opts *o)
 {
     adj_optimizer_opts known;
@@ -155,7 +155,8 @@ static adj_status check(settings *s, adj_error *error)
     return ADJ_OK;
 }
 
-/* Each rank has as many as the others, and each the same images. */
+/* Checks that every rank gets the same number of shards, and every shard the same number of images.
+ */
 static adj_status check_shards(const settings *s, int ranks, adj_error *error)
 {
     if (s->shards % ranks != 0)
@@ -235,7 +236,7 @@ static const char *const maths[] = {"exact", "fast", NULL};
 static const char *const schedules[] = {"constant", "step", "exponential", "cosine", NULL};
 static const char *const kinds[] = {"sgd", "adam", "adamw", "rmsprop", NULL};
 
-/* In the order in which they are compared. */
+/* Lists the settings in the order in which they are compared. */
 int settings_entries(settings *s, entry list[MAX_ENTRIES])
 {
     const entry all[] = {

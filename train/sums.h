@@ -1,4 +1,4 @@
-/* sums.h - checksums by which trainings tell whether they are the same (FNV-1a of 64 bits). */
+/* sums.h - checksums to compare trainings (FNV-1a of 64 bits). */
 #ifndef IO_FIT_SUMS_H
 #define IO_FIT_SUMS_H
 
@@ -17,8 +17,9 @@ static inline uint64_t fnv(uint64_t sum, const void *data, size_t bytes)
     return sum;
 }
 
-/* The same of 64-bit words, and of the bytes behind the last: faster, and another sum. High bits
- * come down, which a product alone does not do. */
+/* Computes an FNV checksum over 64-bit words and the remaining bytes: faster than over bytes, with
+ * another result. Each round also folds the high bits down, since a product carries bits only
+ * upward. */
 static inline uint64_t fnv_words(uint64_t sum, const void *data, size_t bytes)
 {
     const char *p = data;
@@ -31,7 +32,7 @@ static inline uint64_t fnv_words(uint64_t sum, const void *data, size_t bytes)
     return fnv(sum, p, bytes);
 }
 
-/* A number's eight bytes, the lowest first. */
+/* Adds a number's eight bytes to the checksum, lowest first. */
 static inline uint64_t fnv_number(uint64_t sum, int64_t number)
 {
     for (int shift = 0; shift < 64; shift += 8)

@@ -1,6 +1,6 @@
-/* trainer.c - a training: its networks, its steps and epochs. What a step does depends on the
- * settings, the position and the parameters alone; so a training that goes on from a checkpoint
- * does what the other would have done. */
+/* trainer.c - a training: its networks, steps and epochs. A step depends only on the settings, the
+ * position and the parameters, so a resumed training computes what the interrupted one would have
+ * computed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static adj_status open_loader(adj_trainer *t, adj_error *error)
     return status;
 }
 
-/* One that goes on from a checkpoint has its kernels; spent: of the seconds for tuning. */
+/* Returns the options of a plan; a resumed training uses the kernels of the checkpoint. spent:
+ * seconds of the tuning time already used. */
 static plan_opts plan_of(const adj_trainer *t, double spent)
 {
     const adj_fit_opts *o = &t->o;
@@ -72,7 +73,7 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts
                         t->set.epochs * batches(t->train->n, images), plan, &training, error);
 }
 
-/* Rank 0 times kernels, the others take those that it has selected. */
+/* Plans the steps: rank 0 measures kernels, the others use its selection. */
 static adj_status make_same_steps(adj_trainer *t, const adj_net *net, adj_error *error)
 {
     plan_opts plan = plan_of(t, 0);
@@ -135,7 +136,7 @@ static adj_status check_data(const adj_dataset *train, const adj_dataset *held_o
     return ADJ_OK;
 }
 
-/* The net that the data can train. */
+/* Completes the net for the data, and fails if they do not match. */
 static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
 {
     adj_status status = net_complete(net, d->h, d->w, d->c, d->classes, error);
@@ -327,8 +328,8 @@ static adj_status not_finite(const adj_trainer *t, adj_error *error)
                          (long long)t->at.step + 1, (long long)t->at.epoch + 1, t->step_rate);
 }
 
-/* Whether the step was skipped, after which there had been so many; too many in a row: the scale
- * is not what is wrong. */
+/* Updates the count of skipped steps, of which there were `before`, and fails if too many in a row
+ * were skipped, since then the loss scale is not the cause. */
 static adj_status check_skipped(adj_trainer *t, double before, adj_error *error)
 {
     enum { MAX_SKIPPED = 50 }; /* from 65536 down to the least scale it takes 40 */
@@ -344,7 +345,7 @@ static adj_status check_skipped(adj_trainer *t, double before, adj_error *error)
                          network_state(&t->steps_net, t->steps_net.loss_scale));
 }
 
-/* Seconds, ever, that this process waited for others. */
+/* Returns the total seconds that this process waited for others. */
 static double waited_for_others(const adj_trainer *t)
 {
     const adj_ranks *r = t->ranks.ranks;
@@ -406,7 +407,7 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     return status;
 }
 
-/* The held-out data, and whether this epoch is the best until now. */
+/* Evaluates the held-out data and tells in *is_best whether this epoch is the best so far. */
 static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_error *error)
 {
     position *at = &t->at;

@@ -6,8 +6,8 @@
 #include "ranks.h"
 #include "sums.h"
 
-/* Everything that decides what a training comes to, nothing left open: as it is compared with a
- * checkpoint's. Words are numbers here. */
+/* All settings that determine the result of a training, with defaults filled in, as compared with a
+ * checkpoint's. Words are stored as numbers. */
 typedef struct {
     const char *model, *backend, *freeze; /* freeze: "none" */
     const char *optimizer;                /* its name, or "other" */
@@ -70,7 +70,7 @@ static inline int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1)
 static inline int64_t step_images(const settings *s) { return s->batch * s->accumulate; }
 static inline int64_t step_shards(const settings *s) { return s->shards * s->accumulate; }
 
-/* data_sum of the training data, made once. */
+/* Returns the checksum of the training data, computed once. */
 uint64_t trainer_data_sum(adj_trainer *t);
 
 /* Sets the defaults of options and net, and cuts the batch to n training images. ADJ_EARG if a
@@ -83,7 +83,7 @@ adj_status trainer_check_contents(adj_trainer *t, adj_error *error);
 /* Plans steps and evaluation with these kernels (adj_exec_opts.selection), and times nothing. */
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,
                           adj_error *error);
-/* The rate of a step of epoch, steps to an epoch. */
+/* Returns the learning rate of a step of an epoch; steps: number of steps in an epoch. */
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps);
 
 /* ---- as entries of a checkpoint ---- */
@@ -100,11 +100,11 @@ typedef struct {
     int is_optional;          /* a file need not have it */
 } entry;
 
-/* Returns how many. */
+/* Lists all settings; returns their number. */
 int settings_entries(settings *s, entry list[MAX_ENTRIES]);
-/* The value; number: where the text of a number is kept. */
+/* Returns the entry's value as text; number: memory for the text of a number. */
 const char *entry_text(const entry *e, char number[ENTRY_TEXT]);
-/* Stores what the text says; 0: that is not possible. */
+/* Stores the value of a text; returns 0 for an invalid one. */
 int entry_store(const entry *e, const char *text);
 
 #endif

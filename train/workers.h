@@ -1,6 +1,6 @@
-/* workers.h - networks that compute parts of a batch side by side, one thread each. Between their
- * steps no thread waits for another, and a part's values stay in its core's cache. A batch too
- * small for that is computed by one network with all threads. */
+/* workers.h - networks that compute slices of a batch concurrently, one thread each. Threads do not
+ * wait for each other between steps, and a slice's values stay in its core's cache. A small batch
+ * is computed by one network with all threads. */
 #ifndef IO_FIT_WORKERS_H
 #define IO_FIT_WORKERS_H
 
@@ -27,11 +27,11 @@ void workers_close(workers *w);
 /* Writes count images, normalized, from that one of source on to x [count, h, w, c]. Threads call
  * it for different images at a time. */
 typedef void (*fill_images)(const void *source, int64_t first, int64_t count, float x[]);
-/* Runs them on the first count images of a batch of n * part; a part without images is not run.
- * labels: [n * part] in an evaluation, else NULL. */
+/* Runs the networks on the first count images of a batch of n * part; a slice without images is not
+ * run. labels: [n * part] in an evaluation, else NULL. */
 adj_status workers_run(workers *w, fill_images fill, const void *source, const int32_t *labels,
                        int64_t count, adj_error *error);
-/* Images of worker i's part among the first count of a batch. */
+/* Returns the number of images in worker i's slice of the first count images of a batch. */
 int64_t worker_count(const workers *w, int i, int64_t count);
 
 #endif
