@@ -8,8 +8,8 @@
 /* Returns the name that is nearest to the given one, or NULL if none is near. Names: n of them,
  * each a const char *, at stride bytes from each other. A near name differs in at most a third
  * of the given one's letters (in one of up to five), a swap of adjacent letters being one
- * difference; or begins with all of them, at least two; or is followed in it by a dash and more.
- * Leading dashes are ignored. */
+ * difference; or it begins with all of them, at least two; or the given one is the name followed
+ * by a dash and more. Leading dashes are ignored. */
 const char *nearest_name(const char *name, const void *names, int n, size_t stride);
 
 typedef struct {

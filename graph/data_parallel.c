@@ -20,9 +20,9 @@ typedef struct {
     int n; /* nodes of the step as it was */
     /* By id. has_gradient: it is a gradient or computed from one. is_of_batch: computed from an
      * input that is not a scalar. differs: each shard has its own value. is_common: all shards
-     * have one value, though each has only its images. is_copied: a next value needs it, so it
-     * is rebuilt. is_reduced: a copied node or next value reads it, or it is a next value
-     * itself. */
+     * have one value, though each has only its images. is_copied: computed from gradients and
+     * needed by a next value, so it is rebuilt. is_reduced: it differs, and it is a next value
+     * or a copied node reads it. */
     char *has_gradient, *is_of_batch, *differs, *is_common, *is_copied, *is_reduced;
     adj_node **image; /* by id: what updates read instead; NULL for the node itself */
     shards shards;

@@ -55,8 +55,8 @@ static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = norm_in_dtype(adj_add(of_var, of_mean), x->type.dtype);
 }
 
-/* Gradient of stats through y = xhat * gamma + beta, given dgamma and dbeta: dmean = -gamma*s *
- * dbeta, dvar = -gamma*s^2/2 * dgamma. */
+/* Gradient of stats through y = xhat * gamma + beta, for given dgamma and dbeta: dmean =
+ * -gamma*s * dbeta, dvar = -gamma*s^2/2 * dgamma. */
 static adj_node *to_stats(adj_node *gamma, adj_node *s, adj_node *dgamma, adj_node *dbeta)
 {
     adj_node *k = adj_mul(gamma, s);

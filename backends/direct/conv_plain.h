@@ -11,8 +11,7 @@ typedef struct {
     ptrdiff_t kw, inputs;                         /* columns of the filter; channels of src */
     const void *src, *bias;                       /* src: one image; bias: NULL if none */
     const void *filter;                           /* begins at output `first` */
-    ptrdiff_t first, of_tap, of_input, of_output; /* first output; elements from one tap, input,
-                                                     output of the filter to the next */
+    ptrdiff_t first, of_tap, of_input, of_output; /* first output; to the next tap, input, output */
 } conv_plain;
 
 /* Sets the filter in its memory order: for dx it is rotated and has outputs before inputs. */

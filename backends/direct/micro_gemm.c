@@ -87,8 +87,7 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
         for (ptrdiff_t j = 0; j < n; j++) {
             vector *sum = &s->sum[vectors_first ? i * vectors + j : j * vectors + i];
             if (VECTOR_BYTES == 64 && vectors == 1)
-                *sum += v * s->first[j]; /* in this form the load of the element is part of the
-                                            instruction */
+                *sum += v * s->first[j]; /* this form loads the element in the same instruction */
             else
                 add_product(sum, v, s->first[j]);
         }

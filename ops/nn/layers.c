@@ -98,8 +98,7 @@ static adj_node *build_dense(adj_node *x, const char *name, const void *args)
     const dense_args *a = args;
     const adj_dense_layer *o = a->options != NULL ? a->options : &none;
     adj_shape s = adj_node_type(x).shape;
-    int64_t features = 1; /* the input's size is checked, so the product cannot overflow unless
-                             the batch is empty */
+    int64_t features = 1; /* x's size is checked: only an empty batch lets the product overflow */
     for (int i = 1; i < s.rank; i++)
         if (__builtin_mul_overflow(features, s.dim[i], &features))
             features = 0;

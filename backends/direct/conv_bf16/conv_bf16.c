@@ -12,10 +12,10 @@ enum {
     TILE = CONV_BF16_TILE,
     MAX_STRIDE = 2,
     AHEAD = 3,              /* tiles read beyond the last one, since products take several */
-    BAND_BYTES = 160 << 10, /* bytes of a block's scratch, about: part of the second cache */
-    MIN_POSITIONS = 128,    /* positions of a block of rows for which images are cut */
-    JOBS = 64,              /* jobs that the blocks are distributed in, if there are as many */
-    UNITS = 16              /* blocks of rows wanted for the threads */
+    BAND_BYTES = 160 << 10, /* bytes of a band's scratch, about: part of the second cache */
+    MIN_POSITIONS = 128,    /* positions of a band for which images are cut */
+    JOBS = 64,              /* jobs that the bands are distributed in, if there are as many */
+    UNITS = 16              /* bands wanted for the threads */
 };
 static const ptrdiff_t max_bytes = 1 << 30; /* bytes of an image, so that offsets fit 32 bits */
 
@@ -61,7 +61,7 @@ static void set_passes(conv_bf16 *p, const adj_conv_geom *g)
     }
 }
 
-/* ---- layout of a block of rows in the scratch ---- */
+/* ---- layout of a band in the scratch ---- */
 
 /* True if windows must be unrolled: rows of 16 columns fill tiles, while unrolling costs a copy
  * for each tap. */
@@ -119,9 +119,8 @@ static ptrdiff_t band_bytes(const conv_bf16_pass *a)
     return a->slots * a->h.stride * a->pitch + a->position * (AHEAD + 1) * LANES + TILE;
 }
 
-/* Partitions outputs if the filter would not stay in the cache from one block of rows to the
- * next. The filter is read more often than the rows, which are then copied for each group of
- * outputs. */
+/* Partitions outputs if the filter would not stay in the cache from one band to the next. The
+ * filter is read more often than the bands, which are then copied for each group of outputs. */
 static void set_groups(conv_bf16 *p, ptrdiff_t cache)
 {
     ptrdiff_t block = 0;

@@ -11,8 +11,7 @@ typedef struct { /* state of a thread: a chunk of an image */
     depthwise_chunk chunk;
     const char *src;           /* the image that windows read */
     row_ring ring;             /* prepared rows */
-    ptrdiff_t at[DEPTHWISE_K]; /* offset in a row, in elements, of the element that each tap reads
-                                  for pixel 0 of its phase */
+    ptrdiff_t at[DEPTHWISE_K]; /* place in a row of each tap's element for pixel 0 of its phase */
 } depthwise_image;
 
 typedef struct { /* the rows that the window of a row of dst reads, each with its kernel row */

@@ -92,8 +92,7 @@ typedef struct gemm {
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
     gemm_band band;
-    ptrdiff_t shares; /* portions of the outputs, if there are few bands; each reads its portion of
-                         the filter */
+    ptrdiff_t shares; /* portions of the outputs, each with its part of the filter */
     ptrdiff_t jobs;   /* bands of all images for the first portion of the outputs, then the next */
     gemm_scratch scratch;
 } gemm;

@@ -37,8 +37,7 @@ typedef struct group_norm {
 } group_norm;
 
 typedef struct {
-    float shift, delta, s; /* mean = shift + delta, s = 1 / sqrt(var + epsilon); s is 0 if wide.h
-                              computes the group */
+    float shift, delta, s; /* mean = shift + delta, s = 1 / sqrt(var + epsilon) or 0: wide.h */
 } group_norm_stats;
 
 /* Computes the statistics from the sums of x - shift and its square over m elements. Sets s to 0

@@ -21,8 +21,7 @@ typedef struct {
 typedef struct {
     direct_work work; /* a job is a row of the result */
     adj_dtype dtype;
-    ptrdiff_t channels, channel_block; /* channels; as many as fit into a block with the elements
-                                          that one column reads */
+    ptrdiff_t channels, channel_block; /* channels; as many as fit a block for one column's reads */
     resize_axis h, w;                  /* followed by the lists */
 } resize;
 
