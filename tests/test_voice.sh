@@ -12,11 +12,8 @@ open='
 check
 cli
 exec
-include
-io
 tests
 tools
-train
 '
 findings=$(mktemp)
 trap 'rm -f "$findings"' EXIT
