@@ -51,7 +51,7 @@ double max_magnitude(const double *v, int64_t n)
 {
     double max = 0;
     for (int64_t i = 0; i < n; i++)
-        max = fmax(max, fabs(v[i]));
+        max = fabs(v[i]) > max ? fabs(v[i]) : max;
     return max;
 }
 
@@ -60,7 +60,7 @@ double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v)
     double max = 0;
     for (int64_t i = 0; adj_is_float(dtype) && i < node_elems(n->in[k]); i++) {
         const double element = fabs(adj_load(dtype, v, i));
-        max = isfinite(element) ? fmax(max, element) : max;
+        max = isfinite(element) && element > max ? element : max;
     }
     return max;
 }

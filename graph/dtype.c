@@ -13,6 +13,12 @@ static const adj_dtype_traits types[] = {
 };
 enum { N_TYPE = sizeof types / sizeof *types };
 
+/* Elements are loaded and stored one at a time: no call for each. */
+static inline size_t bytes_of(adj_dtype dtype)
+{
+    return (unsigned)dtype < N_TYPE ? types[dtype].bytes : 0;
+}
+
 const adj_dtype_traits *adj_traits_of(adj_dtype dtype)
 {
     static const adj_dtype_traits none = {.name = "no dtype"};
@@ -20,7 +26,7 @@ const adj_dtype_traits *adj_traits_of(adj_dtype dtype)
 }
 
 const char *adj_dtype_name(adj_dtype dtype) { return adj_traits_of(dtype)->name; }
-size_t adj_dtype_size(adj_dtype dtype) { return adj_traits_of(dtype)->bytes; }
+size_t adj_dtype_size(adj_dtype dtype) { return bytes_of(dtype); }
 int adj_is_float(adj_dtype dtype) { return adj_traits_of(dtype)->significand > 0; }
 int adj_is_half(adj_dtype dtype) { return adj_is_float(dtype) && adj_dtype_size(dtype) == 2; }
 
@@ -100,7 +106,7 @@ static double half_to_double(uint16_t bits, const adj_dtype_traits *t)
 /* Data in a file may be unaligned, so elements are copied and never read in place. */
 double adj_load(adj_dtype dtype, const void *data, int64_t i)
 {
-    const char *at = (const char *)data + i * (int64_t)adj_dtype_size(dtype);
+    const char *at = (const char *)data + i * (int64_t)bytes_of(dtype);
     float single;
     double real;
     int32_t whole;
@@ -128,7 +134,7 @@ static int32_t to_i32(double v)
 
 void adj_store(adj_dtype dtype, void *data, int64_t i, double value)
 {
-    char *at = (char *)data + i * (int64_t)adj_dtype_size(dtype);
+    char *at = (char *)data + i * (int64_t)bytes_of(dtype);
     const float single = dtype == ADJ_F32 ? (float)value : 0;
     const int32_t whole = dtype == ADJ_I32 ? to_i32(value) : 0;
     uint16_t half;

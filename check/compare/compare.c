@@ -202,15 +202,17 @@ adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_compariso
     if (c == NULL)
         return ADJ_ENOMEM;
     c->region.allocator = a;
-    comparing r = {.c = c, .g = g, .opts = opts};
+    comparing r = {.c = c, .g = g, .opts = opts, .known.region.allocator = a};
     if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts) == ADJ_OK &&
         read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
         const int runs = opts->runs > 0 ? opts->runs : 5;
         r.runner = (runner){.opts = opts,
                             .reference = &c->config[0],
+                            .known = &r.known,
                             .runs = opts->alone ? 1 : runs,
                             .scales = !opts->exact};
         compare_all(&r);
+        region_free(&r.known.region);
     }
     return c->status;
 }

@@ -112,9 +112,17 @@ adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node
 adj_dtype config_dtype(const adj_compare_config *c, adj_dtype dtype);
 
 /* node.c: one node alone. */
+typedef struct known_run known_run;
+typedef struct {
+    region region;
+    const adj_node *node;
+    known_run *last;
+} known_runs;
+
 typedef struct {
     const adj_compare_opts *opts;
     const adj_compare_config *reference;
+    known_runs *known; /* the reference's, of the last node; NULL: none is kept */
     int runs;
     int scales; /* mixed f16 scales the gradients that a node alone reads, as within the graph */
 } runner;
@@ -200,6 +208,9 @@ adj_status node_bound(const runner *b, const bound_case *n, region *p, expectati
 /* operand: in the types that c gives the node's operands. */
 adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o);
+/* The reference's own run, once for operands that several configurations share. */
+adj_status run_reference(const runner *b, const adj_node *n, void *const operand[], region *p,
+                         outcome *o);
 /* True if Winograd's algorithm may compute it. A result is then a sum of terms that are far larger
  * than its own products, those of its neighbors too, and cancel. */
 int may_be_winograd(const adj_compare_config *c, const adj_node *n);
@@ -261,6 +272,7 @@ typedef struct {
     const adj_graph *g;
     const adj_compare_opts *opts;
     runner runner;
+    known_runs known;
     int n_root, n_node; /* n_node: that are compared */
     const adj_node **root;
     char *needed;                /* by id */

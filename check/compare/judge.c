@@ -10,8 +10,15 @@ double ulp_of(adj_dtype dtype, double v)
     const adj_dtype_traits *of = adj_traits_of(dtype);
     if (of->unit == 0)
         return 1;
-    const double normal = fmax(fabs(v), ldexp(1, (int)of->min_exponent));
-    return ldexp(2 * of->unit, ilogb(normal));
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    int e = (int)(bits >> 52 & 0x7ff) - 1023;
+    e = (e > of->min_exponent ? e : of->min_exponent) - of->significand + 1;
+    if (e < -1022)
+        return ldexp(1, e);
+    bits = (uint64_t)(e + 1023) << 52; /* for every element: ldexp is a call */
+    memcpy(&v, &bits, sizeof v);
+    return v;
 }
 
 enum { SEEN = 256, MIN_DISTINCT = 16, MIN_BIASED = 128 };
@@ -28,10 +35,11 @@ static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, doubl
     double bound = x->exact || x->bound == NULL ? 0 : x->bound[i];
     s->noise += error * error;
     s->signal += expected * expected;
-    e->max_abs = fmax(e->max_abs, error);
-    if (expected != 0)
-        e->max_rel = fmax(e->max_rel, error / fabs(expected));
-    e->max_ulp = fmax(e->max_ulp, error / ulp_of(dtype, expected));
+    const double relative = expected != 0 ? error / fabs(expected) : 0;
+    const double ulps = error / ulp_of(dtype, expected);
+    e->max_abs = error > e->max_abs ? error : e->max_abs;
+    e->max_rel = relative > e->max_rel ? relative : e->max_rel;
+    e->max_ulp = ulps > e->max_ulp ? ulps : e->max_ulp;
     double ratio = error == 0 ? 0 : bound > 0 ? error / bound : INFINITY;
     e->wrong += ratio > 1 && (x->bound != NULL || x->exact);
     if (error > 0 && (e->at < 0 || ratio > e->worst || (x->bound == NULL && error > s->error))) {
@@ -58,12 +66,13 @@ static int was_seen(double seen[SEEN], double v)
     return same;
 }
 
-/* Adds the error to the sums of the whole result, in units of what rounding gives. */
-static void judge_noise(adj_dtype dtype, double noise, double got, double expected,
+/* Adds the error to the sums of the whole result, in units of what rounding gives; stored: what the
+ * type holds of the expected value. */
+static void judge_noise(double noise, double got, double expected, double stored,
                         adj_compare_error *e, sums *s)
 {
     const double error = got - expected;
-    if (!(noise > 0) || !isfinite(noise) || was_seen(s->seen, rounded(dtype, expected)))
+    if (!(noise > 0) || !isfinite(noise) || was_seen(s->seen, stored))
         return;
     e->distinct++;
     e->rms += error * error;
@@ -101,12 +110,13 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
     for (int64_t i = 0; i < e.n; i++) {
         double got = adj_load(type.dtype, value, i);
         double expected = adj_load(x->dtype, x->expected, i);
-        if (x->exact || !isfinite(rounded(type.dtype, expected)))
-            expected = rounded(type.dtype, expected);
+        const double stored = rounded(type.dtype, expected);
+        if (x->exact || !isfinite(stored))
+            expected = stored;
         e.zeros += got == 0;
         e.zeros_expected += expected == 0;
         if (x->noise != NULL && !x->exact && isfinite(got) && isfinite(expected))
-            judge_noise(type.dtype, x->noise[i], got, expected, &e, &s);
+            judge_noise(x->noise[i], got, expected, stored, &e, &s);
         if (is_other_zero(x, got, expected)) {
             e.wrong++;
             e.at = i;

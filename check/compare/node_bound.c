@@ -28,7 +28,7 @@ static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add
 {
     for (int64_t i = 0, n_elems = node_elems(n); o->status == ADJ_OK && i < n_elems; i++) {
         double v = fabs(adj_load(dtype, o->value[0], i));
-        magnitude[i] = add ? magnitude[i] + v : fmax(magnitude[i], v);
+        magnitude[i] = add ? magnitude[i] + v : v > magnitude[i] ? v : magnitude[i];
     }
 }
 
@@ -53,7 +53,7 @@ static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const
         for (int64_t i = 0, n_elems = node_elems(n->in[k]); i < n_elems; i++)
             adj_store(dtype, v[k], i, only == k || only < 0 ? fabs(adj_load(dtype, v[k], i)) : 0);
     }
-    return run_node(b, n, v, b->reference, p, o);
+    return run_reference(b, n, v, p, o);
 }
 
 /* Sets magnitude[i] to max(magnitude[i], the sum of the magnitudes of y[i]'s terms), if the op has
@@ -147,10 +147,12 @@ static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node)
 
 /* By what an element's bound is made of. */
 typedef struct {
-    double stored;            /* times |y| */
-    double inside;            /* times sum |a b|, or the largest magnitude */
-    double of_sums, of_terms; /* of inside: each partial sum's, and each term's */
+    double stored;   /* times |y| */
+    double inside;   /* times sum |a b|, or the largest magnitude */
+    double walk;     /* the square of a partial sum's part of that */
+    double of_terms; /* each term's part of it */
     double smallest;
+    adj_dtype type; /* that is stored */
 } rounding;
 
 /* Sound kernels keep to nine tenths of it: a nearest value is as far as u |y|. */
@@ -163,7 +165,7 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
     const double sum = sum_unit(c->dtype) + sum_unit(reference);
     const double half = is_mixed(c) ? adj_traits_of(mixed_type(c->config, c->node))->unit : 0;
     rounding r = {.stored = nearest * (fmax(of->unit, half) + adj_traits_of(reference)->unit),
-                  .of_sums = sum,
+                  .type = is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype,
                   .smallest = (adj_is_half(c->dtype) ? 1 : length) * of->floor +
                               mixed_smallest(b, c, length)};
     if (!c->is_representable)
@@ -173,6 +175,7 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
     if (may_be_in_parts(c))
         r.of_terms += left_out;
     r.inside = (is_sum ? length : 1 + length) * sum + r.of_terms;
+    r.walk = sum * sum * (is_sum ? sqrt(length) : 1);
     return r;
 }
 
@@ -180,13 +183,11 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
  * partial sum is rounded on a random walk to y, whose steps add up to size; what is no sum has size
  * for y. Walks of sums that stray from their line, and steps that repeat, err by a power of length
  * more. */
-static double noise_of(const bound_case *c, const rounding *r, int is_sum, double length, double y,
-                       double size)
+static double noise_of(const rounding *r, int is_sum, double length, double y, double size)
 {
-    const double ulp = ulp_of(is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype, y);
-    const double end = is_sum ? y : size, stray = is_sum ? sqrt(length) : 1;
-    const double walk = r->of_sums * sqrt(stray * (length * end * end + size * size));
-    return sqrt(ulp * ulp / 12 + walk * walk) + r->of_terms * size + r->smallest;
+    const double ulp = ulp_of(r->type, y), end = is_sum ? y : size;
+    return sqrt(ulp * ulp / 12 + r->walk * (length * end * end + size * size)) +
+           r->of_terms * size + r->smallest;
 }
 
 static void describe_bound(const bound_case *c, int is_sum, double length, expectation *e)
@@ -216,12 +217,12 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
     double max = 0;
     e->stored = r.stored;
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++)
-        if (isfinite(magnitude[i]))
-            max = fmax(max, magnitude[i]);
+        if (isfinite(magnitude[i]) && magnitude[i] > max)
+            max = magnitude[i];
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
         const double y = fabs(adj_load(e->dtype, e->expected, i));
         const double size = is_sum ? magnitude[i] : max;
-        e->noise[i] = noise_of(c, &r, is_sum, length, y, size);
+        e->noise[i] = noise_of(&r, is_sum, length, y, size);
         e->bound[i] = r.stored * y + r.inside * size * (is_sum ? 1 : INSIDE) + r.smallest;
     }
     describe_bound(c, is_sum, length, e);
@@ -272,10 +273,8 @@ static void take_bounds(const bound_case *c, expectation *e)
 adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o)
 {
     const adj_node *node = n->node;
-    runner untimed = *b;
-    untimed.runs = 0;
     *e = (expectation){.dtype = config_dtype(b->reference, node->type.dtype)};
-    adj_status status = run_node(&untimed, node, n->operand, b->reference, p, o);
+    adj_status status = run_reference(b, node, n->operand, p, o);
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status;
     e->expected = o->value[0];
@@ -289,7 +288,7 @@ adj_status node_bound(const runner *b, const bound_case *n, region *p, expectati
         return ADJ_ENOMEM;
     gather(node, o, e->dtype, 0, e->bound);
     if (adj_is_float(node->type.dtype))
-        status = magnitudes(&untimed, node, n->operand, p, e->bound);
+        status = magnitudes(b, node, n->operand, p, e->bound);
     if (status != ADJ_OK)
         return status;
     e->exact = !adj_is_float(node->type.dtype) || (n->exact && is_exact(n, e, e->bound));

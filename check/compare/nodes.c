@@ -121,7 +121,9 @@ static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_r
     const void *value = r->whole[k].value[r->index[node->id]];
     expectation e;
     outcome o;
-    adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
+    runner own = r->runner;
+    own.known = NULL; /* its operands are this configuration's alone */
+    adj_status status = node_expect(&own, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
         row->in_plan = judge(row->type, value, &e);
     if (status == ADJ_OK && is_wrong(&row->in_plan) && !is_wrong(&row->isolated)) {

@@ -41,29 +41,33 @@ static void spread_apart(int64_t n, double *x)
 
 static void draw_operand(subject *s, int leaf, int draw, int integer)
 {
-    const double unit[2] = {0, 1}, range[2] = {-1, 1};
+    const double range[2] = {-1, 1};
     double *x = s->x[leaf];
     const struct closure_leaf *l = leaf < s->closure.n_leaf ? &s->closure.leaf[leaf] : NULL;
     adj_dtype dtype = s->tested.leaf[leaf]->type.dtype;
     int64_t n = leaf_elems(s, leaf);
+    const int has_domain = l != NULL && l->reader->op->domain != NULL;
     int positive = 1;
 
     draw_uniform(s, x, n, range, draw, leaf);
-    if (l != NULL && l->reader->op->domain != NULL)
+    if (has_domain)
         l->reader->op->domain(l->reader, l->as, n, x);
-    else if (dtype == ADJ_I32)
-        adj_spread(n, x, 0, 4);
-    else if (adj_is_half(dtype) && s->kinks[leaf] && !(s->node->op->flags & ADJ_OP_ELEMENTWISE))
-        spread_apart(n, x);
-    for (int64_t i = 0; i < n; i++) {
-        x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
-        positive = positive && x[i] >= 0;
-    }
-    if (!integer || dtype == ADJ_I32)
+    if (integer && dtype != ADJ_I32) {
+        for (int64_t i = 0; i < n; i++)
+            positive &= x[i] >= 0;
+        if (has_domain)
+            draw_uniform(s, x, n, range, draw, leaf);
+        for (int64_t i = 0; i < n; i++)
+            x[i] = small_integer((x[i] + 1) / 2, positive);
         return;
-    draw_uniform(s, x, n, unit, draw, leaf);
+    }
+    if (!has_domain && dtype == ADJ_I32)
+        adj_spread(n, x, 0, 4);
+    else if (!has_domain && adj_is_half(dtype) && s->kinks[leaf] &&
+             !(s->node->op->flags & ADJ_OP_ELEMENTWISE))
+        spread_apart(n, x);
     for (int64_t i = 0; i < n; i++)
-        x[i] = small_integer(x[i], positive);
+        x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
 }
 
 void draw_values(subject *s, int draw, int integer)
@@ -143,6 +147,11 @@ adj_status forward_at(subject *s, int leaf, double h, double *y)
     if (leaf >= 0)
         s->x[leaf] = kept;
     return status == ADJ_OK ? fetch(s, t->forward, t->y, y) : status;
+}
+
+adj_status take_forward(subject *s, double *y)
+{
+    return fetch(s, s->reference.backward, s->reference.y, y);
 }
 
 static adj_status fetch_all(subject *s, const twin *t, double *const to[])

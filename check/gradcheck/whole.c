@@ -9,8 +9,10 @@
 
 #include "whole.h"
 
-/* The first step is 2^-LEVEL of a leaf's largest value: small, as many units may have kinks. */
+/* The first step is 2^-LEVEL of a leaf's largest value: small, as many units may have kinks; of
+ * very many, some would meet theirs. */
 enum { DRAWS = 3, LEVEL = 28, FINER = 4, STEPS = 3, MAX_SCALE = 64, SMALL_PART = 100 };
+static const double many_kinks = 0x1p17;
 
 int is_input(const adj_node *n) { return (n->op->flags & ADJ_OP_LEAF) && n->op != &adj_op_const; }
 
@@ -157,7 +159,8 @@ adj_status differentiate(whole *w, int only, double scale, estimate *best)
     double size, last = 0, last_bend = INFINITY;
     adj_status status = ADJ_OK;
     *best = (estimate){.uncertainty = INFINITY};
-    for (int i = 0, level = LEVEL, way = 0; i < STEPS && status == ADJ_OK; i++, level += way) {
+    int level = w->n_kinks > many_kinks ? LEVEL + FINER : LEVEL;
+    for (int i = 0, way = 0; i < STEPS && status == ADJ_OK; i++, level += way) {
         const double h = ldexp(1, -level);
         double up, down = 0;
         if ((status = loss_at(w, h, only, &up, &size)) == ADJ_OK)
@@ -327,8 +330,8 @@ static adj_status judge_leaves(whole *w, double sum, const estimate *e, double s
 
 static adj_status judge_whole(whole *w)
 {
-    double sum, scale;
-    estimate e;
+    double sum = 0, scale = 0;
+    estimate e = {0};
     adj_status status = ADJ_OK;
     for (int draw = 0; draw < DRAWS && status == ADJ_OK; draw++) {
         w->seed = w->r->opts.seed + (uint64_t)draw;
@@ -392,6 +395,8 @@ static adj_status open_whole(whole *w)
         for (int k = 0; k < x->n_in && w->need[id] && !stops_gradient(x); k++)
             w->moves[id] |= w->moves[x->in[k]->id];
         w->n_moved += w->moves[id] && x->n_in > 0;
+        if (w->moves[id] && x->op->flags & ADJ_OP_KINKS)
+            w->n_kinks += (double)node_elems(x);
         max = w->need[id] && node_elems(x) > max ? node_elems(x) : max;
         if ((is_input(x) || stops_gradient(x)) && (w->x[id] = whole_numbers(w, x)) == NULL)
             return ADJ_ENOMEM;

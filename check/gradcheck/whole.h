@@ -33,6 +33,7 @@ typedef struct {
     uint64_t seed;
     char *need, *moves;             /* y needs it; it depends on the floats of leaves */
     int n_moved;                    /* that are no leaves */
+    double n_kinks;                 /* elements of ops that have kinks */
     double **x;                     /* values of leaves, and of what is held */
     double **v, **dx;               /* directions; gradients */
     double *dy, *value, *raw, loss; /* loss: L where nothing is moved */
