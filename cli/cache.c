@@ -5,7 +5,8 @@
 
 #include "cache.h"
 
-/* A variable's absolute path, as the XDG base directory specification wants it; NULL: none. */
+/* Returns a variable's absolute path, as required by the XDG base directory specification, or NULL.
+ */
 static const char *folder_of(const char *variable)
 {
     const char *path = getenv(variable);

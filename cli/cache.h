@@ -1,15 +1,15 @@
-/* cache.h - where the tool keeps what it can find again: the kernels that were fastest here. */
+/* cache.h - folder of the tune file, which can be deleted and made again. */
 #ifndef CLI_CACHE_H
 #define CLI_CACHE_H
 
 enum { CACHE_PATH = 4096 };
-/* How long train and eval look for the fastest kernels, unless they are told otherwise. */
+/* Default time limit of tuning in train and eval, in seconds. */
 enum { DEFAULT_TUNE_SECONDS = 2 };
 
-/* "$XDG_CACHE_HOME/adjoint/", else "~/.cache/adjoint/", whether it is there or not. NULL: the
- * environment names neither, or ADJOINT_TUNE, which comes first, names a file. */
+/* Returns "$XDG_CACHE_HOME/adjoint/", else "~/.cache/adjoint/", whether it exists or not. Returns
+ * NULL if the environment has neither, or if ADJOINT_TUNE, which has precedence, names a file. */
 const char *tune_cache(char path[CACHE_PATH]);
-/* Does ADJOINT_TUNE say that nothing is timed unless it is asked for? */
+/* True if ADJOINT_TUNE turns tuning off by default. */
 int tuning_is_off(void);
 
 #endif

@@ -25,7 +25,7 @@ int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_predict(int argc, char **argv);
 int command_compare(int argc, char **argv);
-/* Hidden: one trial from stdin, its outcome to stdout (guard.c). */
+/* Runs one trial from stdin and writes its response to stdout; a hidden command (guard.c). */
 int command_trial(int argc, char **argv);
 int command_models(int argc, char **argv);
 int command_gradcheck(int argc, char **argv);
@@ -41,25 +41,25 @@ typedef struct option {
     const char *name;  /* "--epochs" */
     const char *value; /* "N", for the help; "" for a flag, which has none */
     const char *help;
-    /* Where the value goes, one of them; what is there stays when the option is absent. */
+    /* Destination of the value, exactly one; unchanged when the option is absent. */
     const char **text;
     int64_t *integer, *flag; /* flag: 1 */
     double *real;
     double range[2];   /* of a number */
     const char *words; /* what a text must be one of, "exact fast"; NULL: any */
     const char *bare;  /* what the text is where no value follows; NULL: one must */
-    /* What a shell offers for a text beside words; NULL past the last. */
+    /* Further values for shell completion, besides words; returns NULL past the last. */
     const char *(*names)(int i);
-    char *room; /* OPTION_ROOM bytes that keep a text of a list, cut to them; NULL: none */
-    /* Not NULL: the value is a list of these, "adamw,clip=1", and ends with one without a name.
-     * They are named without dashes; "" is the item that is written without a name. */
+    char *room; /* OPTION_ROOM bytes for the text of a list, truncated; NULL: none */
+    /* Not NULL: the value is a list of these items, such as "adamw,clip=1". The array ends with an
+     * item without a name. Names have no dashes; "" is the item that is written without a name. */
     const struct option *items;
-    /* Not NULL: the command has no such option, this sentence says why. Not listed. */
+    /* Not NULL: the option does not exist, and this message says why. It is not listed. */
     const char *instead;
 } option;
 
 typedef enum { NO_FAULT, NO_SUCH_WORD, NO_NUMBER, OUT_OF_RANGE } option_fault;
-/* Puts the value that the text says where it goes; not when something is wrong with it. */
+/* Parses and stores the option's value; stores nothing if it is invalid. */
 option_fault option_store(const option *o, const char *text);
 
 typedef struct { /* of a list, which ends with one without a term */
@@ -69,29 +69,29 @@ typedef struct { /* of a list, which ends with one without a term */
 typedef struct {
     const char *command, *summary; /* "train"; "Trains a model." */
     const option *options, *more;  /* each ends with an option without a name; NULL: none */
-    /* Words that are no options: what the help calls them, "NAME"; where they go, at most so many,
-     * and their number. NULL: none. */
+    /* Arguments that are not options: their name in the help, "NAME"; their destination, maximum
+     * number and number. NULL: none. */
     const char *arguments, **argument;
     int max_arguments, *n_argument;
-    const char *(*names)(int i); /* what a shell offers for them; NULL past the last */
-    /* For the help: exit statuses beside done, failed and wrong usage; the environment's variables
-     * that count, "ADJOINT_TUNE ADJOINT_PLAN"; command lines and what they do. NULL: none. */
+    const char *(*names)(int i); /* values for shell completion; returns NULL past the last */
+    /* For the help: exit statuses besides done, failed and wrong usage; environment variables,
+     * "ADJOINT_TUNE ADJOINT_PLAN"; examples of command lines. NULL: none. */
     const remark *statuses;
     const char *variables;
     const remark *examples;
 } usage;
 
-/* Of a command that plans and runs networks. */
+/* Environment variables of a command that plans and runs networks. */
 #define PLAN_VARIABLES                                                                             \
     "ADJOINT_MAX_ISA ADJOINT_PLAN ADJOINT_QUARANTINE ADJOINT_TUNE "                                \
     "ONEDNN_MAX_CPU_ISA OMP_NUM_THREADS"
-/* And keeps what it has timed. */
+/* Environment variables of a command that also stores measurements. */
 #define TUNED_VARIABLES PLAN_VARIABLES " XDG_CACHE_HOME"
 /* Names for option.names, of models, optimizers and backends; ops have op_name_at. */
 const char *model_name_at(int i);
 const char *optimizer_name_at(int i);
 const char *backend_name_at(int i);
-/* The i-th option of both lists; NULL past the last. */
+/* Returns the i-th option of both lists, or NULL past the last. */
 const option *option_at(const usage *u, int i);
 
 #define BACKEND_HELP "onednn (default), direct, naive, or a mix: onednn,max_pool=naive"
@@ -107,7 +107,7 @@ const option *option_at(const usage *u, int i);
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */
 #define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
 #define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */
-/* Where the text is among the words, 0, 1, ...; negative: nowhere. */
+/* Returns the index of the text among the words; negative if it is not there. */
 int word_index(const char *words, const char *text);
 enum { WORD_LIST = 128 };
 /* "f32, bf16 or f16" */

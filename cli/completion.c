@@ -1,5 +1,5 @@
-/* completion.c - see help.h: what bash and zsh complete. Names of models, ops and optimizers stand
- * in the scripts: they change with the tool, which is installed with them. */
+/* completion.c - see help.h: completion scripts for bash and zsh. Names of models, ops and
+ * optimizers are written into the scripts, which are installed with the tool. */
 #include <string.h>
 
 #include "help.h"
@@ -9,7 +9,7 @@ static int is_file(const option *o)
     return strcmp(o->value, "FILE") == 0 || strcmp(o->value, "PATH") == 0;
 }
 
-/* The words that the option's value is one of. */
+/* Prints the valid words of the option's value. */
 static void print_values(const option *o)
 {
     const char *name = NULL;
@@ -84,7 +84,7 @@ const char bash_end[] =
 
 /* ---- zsh ---- */
 
-/* Within single quotes and square brackets. */
+/* Prints text within single quotes and square brackets. */
 static void put_zsh(const char *text)
 {
     for (; *text != '\0'; text++)

@@ -1,4 +1,4 @@
-/* crash.c - see crash.h. Only what may be called in a handler is: write and raise. */
+/* crash.c - see crash.h. Handlers call only async-signal-safe functions: write and raise. */
 #include "crash.h"
 
 #include <signal.h>

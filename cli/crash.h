@@ -1,9 +1,8 @@
-/* crash.h - the last line of a checker that is ended by one of the kernels that it runs. */
+/* crash.h - prints a last line when a kernel crashes the tool. */
 #ifndef CLI_CRASH_H
 #define CLI_CRASH_H
 
-/* From now on a signal that ends the tool is reported with this line, which stays, and ends it
- * still. */
+/* Prints this line, which must stay valid, when a signal ends the tool from now on. */
 void announce_crashes(const char *line);
 
 #endif

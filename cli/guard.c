@@ -21,7 +21,8 @@
 #include "guard.h"
 
 enum { CHUNK = 1 << 16, MAX_RESPONSE = 1 << 30 };
-/* What the child is about to do stands in a file without a name, which outlives a crash. */
+/* Descriptor of an unnamed file in which the child notes its next operation; the note survives a
+ * crash. */
 enum { NOTE_FD = 3, NOTE = 256 };
 
 typedef struct {
@@ -41,7 +42,7 @@ static int is_isa(const char *variable)
            strncmp(variable, "ADJOINT_MAX_ISA=", 16) == 0;
 }
 
-/* What our own kernels may use where oneDNN may use isa. */
+/* Returns the ADJOINT_MAX_ISA that corresponds to oneDNN's isa. */
 static const char *own_isa(const char *isa)
 {
     if (strcmp(isa, "all") == 0 || strncmp(isa, "avx10", 5) == 0 || strstr(isa, "amx") != NULL)
@@ -51,7 +52,8 @@ static const char *own_isa(const char *isa)
     return strncmp(isa, "avx2", 4) == 0 ? "avx2" : "base";
 }
 
-/* This process's environment with oneDNN's limit set, under both of its names, and ours. */
+/* Returns this process's environment with oneDNN's limit, under both of its names, and
+ * ADJOINT_MAX_ISA set. */
 static char **environment(const char *isa, char names[3][64])
 {
     size_t n = 0, k = 0;
@@ -147,7 +149,8 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-/* Sends and receives until the child closes its end. 0: done; 1: too late; -1: out of memory. */
+/* Sends and receives until the child closes its end. Returns 0 when done, 1 after the time limit,
+ * -1 when out of memory. */
 static int converse(worker *w, const char *request, size_t bytes, double seconds)
 {
     double end = seconds_now() + seconds;
@@ -175,7 +178,7 @@ static int converse(worker *w, const char *request, size_t bytes, double seconds
     return 0;
 }
 
-/* Waits for the end, but not for long: what has closed its pipe may still hang. */
+/* Waits for the child to end, at most some seconds: it may hang after closing its pipe. */
 static int wait_for(pid_t pid, double seconds, int *status)
 {
     double end = seconds_now() + seconds;
@@ -190,7 +193,7 @@ static int wait_for(pid_t pid, double seconds, int *status)
     return 0;
 }
 
-/* " in what the child was about to do", or "". */
+/* Writes " in OPERATION" for the child's last note, or "". */
 static void read_note(const worker *w, char text[NOTE])
 {
     static const char before[] = " in ";
@@ -238,9 +241,9 @@ adj_status guard_run(void *user, const char *isa, const void *request, size_t by
 
 /* ---- the other end ---- */
 
-/* 0: the parent, whose pid argv[1] is, is dead already. The kernel kills this process when the
- * thread that started it ends: the tool's first one, as nothing is started from within a parallel
- * region. */
+/* Makes the kernel kill this process when the parent's starting thread ends, which is the tool's
+ * first thread, since no child is started in a parallel region. Returns 0 if the parent, whose pid
+ * is argv[1], is dead already. */
 static int ends_with_parent(int argc, char **argv)
 {
     if (argc < 2) /* by hand */
@@ -252,7 +255,7 @@ static int ends_with_parent(int argc, char **argv)
     return getppid() == strtoll(argv[1], NULL, 10); /* it may have died before */
 }
 
-/* All of a file; NULL when out of memory or unreadable. To be freed. */
+/* Returns the whole content of a file, to be freed; NULL when out of memory or unreadable. */
 static void *read_all(int fd, size_t *bytes)
 {
     worker w = {.from = fd};
@@ -266,7 +269,7 @@ static void *read_all(int fd, size_t *bytes)
     return w.response;
 }
 
-/* As adj_trial_run_with_notes's. */
+/* Stores the note of adj_trial_run_with_notes. */
 static void write_note(void *user, const char *note)
 {
     char text[NOTE] = "";

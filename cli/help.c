@@ -38,7 +38,7 @@ static const struct {
 };
 enum { N_VARIABLE = sizeof variables / sizeof *variables };
 
-/* The one with the i-th smallest number. */
+/* Returns the exit status with the i-th smallest number. */
 static const remark *status_at(const usage *u, int i)
 {
     const remark *lists[] = {all_statuses, u->statuses}, *found = NULL;
@@ -102,7 +102,7 @@ static const usage whole_tool = {.command = "",
 
 /* ---- text ---- */
 
-/* Words from a column on, in lines that all begin there. */
+/* Prints words in lines that all begin at a column. */
 static void print_words(FILE *f, const char *text, int first)
 {
     int column = first;
@@ -119,7 +119,7 @@ static void print_words(FILE *f, const char *text, int first)
     fputc('\n', f);
 }
 
-/* A term and what it says; a term that is too long stands on a line of its own. */
+/* Prints a term and its explanation; a long term has a line of its own. */
 static void print_remark(FILE *f, const char *term, const char *text)
 {
     int n = (int)strlen(term);

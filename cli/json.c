@@ -52,7 +52,7 @@ json_t *json_sizes(int64_t n, const int64_t size[])
     return list;
 }
 
-/* A value on the line of its key: of an object "key value, ...", of a list its values. */
+/* Prints a value on the line of its key: for an object "key value, ...", for a list its values. */
 static void put_value(FILE *f, const json_t *v)
 {
     const char *key = NULL, *between = "";

@@ -8,12 +8,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Any bytes as a string: one that belongs to no character of UTF-8 becomes the four letters \xNN.
- * NULL only when out of memory. text == NULL: null. */
+/* Returns any bytes as a string: a byte that is not part of a UTF-8 character becomes the four
+ * characters \xNN. NULL only when out of memory. text == NULL: null. */
 json_t *json_text(const char *text);
-/* What is no number in JSON (an infinite ratio, an error that was not measured) is null. */
+/* Returns a number, or null for values that JSON does not have (infinity, NaN). */
 json_t *json_number(double v);
-/* The numbers of a shape's axes. */
+/* Returns the sizes of a shape as a list. */
 json_t *json_sizes(int64_t n, const int64_t size[]);
 /* Sets jansson's allocator to one that notes failures. Call it before any other call of jansson. */
 void json_watch_memory(void);

@@ -1,5 +1,5 @@
-/* model.c - see model.h; and adjoint models: what can be trained, with the number of trainable
- * parameters. */
+/* model.c - see model.h; and adjoint models: lists the built-in models with their number of
+ * trainable parameters. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ void say_keras_epsilon(const char *command, const char *map, const char *model)
                  epsilon, model, epsilon);
 }
 
-/* A side at *text, which moves behind it; 0: there is none. */
+/* Reads a side at *text and moves *text past it; returns 0 if there is none. */
 static int64_t parse_side(const char **text, int64_t max)
 {
     char *end;
@@ -126,7 +126,8 @@ const char *backend_name_at(int i)
 
 /* ---- adjoint models ---- */
 
-/* Negative after a complaint. */
+/* Returns the number of trainable parameters; prints an error and returns a negative number on
+ * failure. */
 static int64_t count_parameters(const adj_model *m)
 {
     adj_graph *g = adj_graph_new();

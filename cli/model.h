@@ -13,7 +13,7 @@ typedef struct {
     adj_error error;
 } model_graph;
 
-/* CONTINUE, or EXIT_USAGE after a complaint that there is no such model. */
+/* Returns CONTINUE if the model exists; else prints an error and returns EXIT_USAGE. */
 int check_model(const char *command, const char *name);
 /* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options go before
  * those in the name; optimizer NULL: no updates. */
@@ -22,13 +22,14 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
 /* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do
  * not hold. */
 void say_keras_epsilon(const char *command, const char *map, const char *model);
-/* Labels for a batch without data, all classes in turn. NULL: out of memory. Free it. */
+/* Returns labels for a batch without data, all classes cyclically, to be freed; NULL when out of
+ * memory. */
 int32_t *model_labels(const model_graph *m);
 
-/* "32" or "32x48", each from 1 to max; 0: it is no size. */
+/* Reads "32" or "32x48", each from 1 to max; returns 0 for other text. */
 int parse_size(const char *text, int64_t max, int64_t *h, int64_t *w);
 
-/* What is measured and compared where no optimizer is asked for. */
+/* Default optimizer of measurements and comparisons. */
 extern const adj_optimizer_opts model_momentum;
 
 #endif

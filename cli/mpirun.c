@@ -51,7 +51,7 @@ int mpirun_threads(int processors)
 
 /* ---- the library ---- */
 
-/* Beside the tool, or in ../lib beside its folder, or where the system looks. */
+/* Opens the library beside the tool, in ../lib, or on the system's search path. */
 static void *open_library(void)
 {
     static const char *const places[] = {"/", "/../lib/"};
@@ -72,7 +72,7 @@ typedef adj_status open_function(adj_mpi **out, adj_error *error);
 typedef const adj_ranks *ranks_function(const adj_mpi *group);
 typedef void patience_function(adj_mpi *group, double seconds);
 
-/* A function of the library, stored through to; 0: there is none. */
+/* Stores the library's function of that name in *to; returns 0 if there is none. */
 static int find(void *library, const char *name, void *to, size_t size)
 {
     void *function = dlsym(library, name);

@@ -1,11 +1,11 @@
-/* mpirun.h - the processes that mpirun has started together: libadjoint_mpi, loaded when it is
- * needed, so that the tool runs where there is no MPI. */
+/* mpirun.h - the group of processes started by mpirun. libadjoint_mpi is loaded when needed, so
+ * that the tool runs without MPI. */
 #ifndef CLI_MPIRUN_H
 #define CLI_MPIRUN_H
 
 #include "adjoint_fit.h"
 
-/* Exit status of a rank that ends all, as another one does not answer. */
+/* Exit status of a rank that ends all others because one does not respond. */
 enum { EXIT_LOST = 4 };
 
 typedef struct {
@@ -17,7 +17,7 @@ typedef struct {
     int (*lost_rank)(const void *group);
 } mpirun_group;
 
-/* Of a group of one without a library: all of it 0 is one. */
+/* Returns the rank; 0 for a group that is all zero, which is a group of one without a library. */
 static inline int mpirun_rank(const mpirun_group *g)
 {
     return g->ranks != NULL ? g->ranks->rank : 0;
@@ -39,9 +39,10 @@ int mpirun_leave(mpirun_group *g, int status, int agreed);
  * alone. All call it. Exit status or CONTINUE. */
 int mpirun_introduce(const char *command, const mpirun_group *g);
 
-/* The rank that mpirun has given this process, before it has joined; 0: alone, or the first. */
+/* Returns the rank assigned by mpirun, before joining; 0 for a single process or the first. */
 int mpirun_rank_here(void);
-/* Threads for a process among those that mpirun has started on this machine. */
+/* Returns the number of threads for one of the processes that mpirun has started on this machine.
+ */
 int mpirun_threads(int processors);
 
 #endif

@@ -196,7 +196,7 @@ int option_read(const char *command, const option *o, const char *text)
 
 static const option help_option = {.name = "--help", .value = ""};
 
-/* The i-th that can be meant: --help stands before the command's own. */
+/* Returns the i-th option of the command, --help first. */
 static const option *meant_at(const usage *u, int i)
 {
     if (i == 0)
@@ -209,7 +209,7 @@ static int begins(const option *o, const char *name, size_t length)
     return strncmp(o->name, name, length) == 0;
 }
 
-/* The option of that name, or one whose name begins so; *n: how many there are. */
+/* Returns the option of that name, or one whose name begins so; *n: number of such options. */
 static const option *find_option(const usage *u, const char *name, size_t length, int *n)
 {
     const option *found = NULL, *o = NULL;
@@ -252,8 +252,8 @@ static int take_argument(const usage *u, const char *word)
     return CONTINUE;
 }
 
-/* Whether the next word is the value of an option that needs none. A command with other words than
- * options takes only what can be none of these. */
+/* True if the next word is the value of an option with an optional value. For a command with
+ * arguments only words that cannot be arguments are. */
 static int is_value(const usage *u, const char *next)
 {
     return next != NULL && (strcmp(next, "-") == 0 || (next[0] != '-' && u->arguments == NULL));

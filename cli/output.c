@@ -29,7 +29,7 @@ static int is_file(const output_file *f)
     return f->path != NULL && !is_the_output(f);
 }
 
-/* A device may be named twice, and is itself whatever is written to it. */
+/* True if the path is a device, which may be named twice and is not replaced. */
 static int is_device(const char *path)
 {
     struct stat s;
@@ -45,8 +45,8 @@ static int is_replaced(const output_file *f)
             strncmp(f->path, "/dev/", strlen("/dev/")) != 0);
 }
 
-/* Who closes a pipe tells its reader that it has ended: so it stays open from here on, for the
- * command's own opening. */
+/* Opens a pipe and keeps it open, since closing it before the command writes would end the stream
+ * for its reader. */
 static int hold_pipe(const char *command, const output_file *f)
 {
     struct stat s;
@@ -73,7 +73,7 @@ static int identify(const char *command, const output_file *f, int partial, adj_
     return CONTINUE;
 }
 
-/* Whether the file is the other one, or what the other one is called while it is written. */
+/* Fails if the file is the other one or the other's temporary file. */
 static int compare(const char *command, const output_file *f, const output_file *other)
 {
     adj_file_id id, of_other;
@@ -101,7 +101,7 @@ int refuse_standard(const char *command, const char *option, const char *path)
                     option);
 }
 
-/* One alone can be the output. */
+/* Fails if more than one file is standard output. */
 static int check_stdout(const char *command, int n, const output_file file[])
 {
     const char *first = NULL;

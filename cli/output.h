@@ -1,4 +1,4 @@
-/* output.h - the files that a command writes: checked before the work begins. */
+/* output.h - output files of a command, checked before the work begins. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -29,7 +29,7 @@ int refuse_standard(const char *command, const char *option, const char *path);
  * nobody reads. Pipes stay open from here on. CONTINUE or an exit status. */
 int check_outputs(const char *command, int n, const output_file file[]);
 
-/* Whether the name is the output's, or standard input's, where such is possible. */
+/* True if the file is standard output, or standard input, where its kind allows that. */
 int is_stdout(const char *path);
 
 /* Lets write, which returns 0 on success, fill the file, if its option was given. EXIT_OK, or
@@ -37,7 +37,7 @@ int is_stdout(const char *path);
  * replaced file has its old content. */
 int write_output(const char *command, const output_file *file,
                  int (*write)(FILE *f, const void *source), const void *source);
-/* The same for a command that does no other work: asked before, too. */
+/* Writes the file for a command without other work: checks it first, then calls write_output. */
 int write_only(const char *command, const output_file *file,
                int (*write)(FILE *f, const void *source), const void *source);
 

@@ -10,7 +10,7 @@ enum { RECIPE_TEXT = 200 };
 /* "nesterov, lr 0.02, cosine, warm-up 1 epochs, weight decay 0.0005, batch 32, shift 2"; what is 0
  * is left out. */
 const char *recipe_text(const adj_recipe *r, char text[RECIPE_TEXT]);
-/* An object with all of it but why. NULL: out of memory. */
+/* Returns an object with all fields but why; NULL when out of memory. */
 json_t *recipe_json(const adj_recipe *r);
 
 #endif

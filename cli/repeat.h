@@ -4,13 +4,14 @@
 
 #include <stddef.h>
 
-/* Begins the line: "adjoint gradcheck", behind ADJOINT_QUARANTINE=off if the environment has it. */
+/* Starts the line with "adjoint gradcheck", preceded by ADJOINT_QUARANTINE=off if the environment
+ * has it. */
 void repeat_command(char *line, size_t size, const char *command);
-/* Adds " word", in quotes if it has letters that a shell minds. */
+/* Adds " word", in quotes if it has special characters of a shell. */
 void repeat_word(char *line, size_t size, const char *word);
 /* Adds " --option value", "" of a flag; NULL: nothing. What does not fit is cut off. */
 void repeat_option(char *line, size_t size, const char *option, const char *value);
-/* The same, unless the value is the default. */
+/* Adds " --option value" for a number, unless it is the default. */
 void repeat_number(char *line, size_t size, const char *option, double value, double default_value);
 
 #endif

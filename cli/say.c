@@ -1,7 +1,5 @@
-/* say.c - sentences to the output and to stderr.
- *
- * The library's sentences begin with the function that failed, which its caller knows and the
- * tool's user does not: the tool leaves it out. */
+/* say.c - prints messages to stdout and stderr, without the name of the failed library function at
+ * their start. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,8 @@ void say(const char *format, ...)
     fputc('\n', stdout);
 }
 
-/* The length of "adj_exec_new: " if the text begins so; 0: it does not. */
+/* Returns the length of a function's name, such as "adj_exec_new: ", at the start of the text; else
+ * 0. */
 static size_t function_length(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
@@ -29,7 +28,7 @@ static size_t function_length(const char *text)
 
 const char *without_function(const char *sentence) { return sentence + function_length(sentence); }
 
-/* The same behind each ": " as well. */
+/* Prints text without names of functions at the start and after each ": ". */
 static void put_plain(FILE *f, const char *text)
 {
     int is_start = 1;
@@ -44,15 +43,15 @@ static void put_plain(FILE *f, const char *text)
     }
 }
 
-/* Of several ranks; only what trains or is timed together has any. */
+/* Returns the rank; 0 for commands that do not run on several ranks. */
 static int rank_of(const char *command)
 {
     const int is_shared = strcmp(command, "train") == 0 || strcmp(command, "bench") == 0;
     return is_shared ? mpirun_rank_here() : 0;
 }
 
-/* What all ranks have to say the first one says: it may end the others while they wait here, for no
- * longer than makes them seem lost. */
+/* Gives the first rank time to print a message that all ranks have. It may end the others while
+ * they wait, which is shorter than the limit after which a rank counts as lost. */
 static void let_others_speak(int rank)
 {
     enum { MICROSECONDS = 500000, MORE = 25000, MAX_RANKS = 10 };

@@ -11,7 +11,7 @@
 
 enum { CHUNK = 1 << 16 };
 
-/* 0 on success. */
+/* Copies a stream; returns 0 on success. */
 static int copy(FILE *from, FILE *to)
 {
     static const size_t one = 1;
@@ -90,7 +90,7 @@ FILE *take_stdout(void)
     return output;
 }
 
-/* What is in the file goes to the output. 0 on success. */
+/* Copies the file to output; returns 0 on success. */
 static int show(const char *path, FILE *output)
 {
     FILE *f = fopen(path, "r");

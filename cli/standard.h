@@ -1,4 +1,4 @@
-/* standard.h - "-" where a library function wants the name of a file that it can look at twice. */
+/* standard.h - support of "-" for library functions that need the name of a file. */
 #ifndef CLI_STANDARD_H
 #define CLI_STANDARD_H
 
@@ -20,16 +20,16 @@ typedef struct {
 /* Gives each its name; one alone can be standard input. CONTINUE, or an exit status after a
  * complaint. */
 int open_inputs(const char *command, int n, input_file file[]);
-/* A sentence of the library's about these files, with words for the name of a temporary one; text:
- * where it is kept. */
+/* Returns a library message about these files, in which words replace the name of a temporary file;
+ * text: memory for it. */
 const char *with_words(int n, const input_file file[], const char *sentence,
                        char text[ADJ_MESSAGE]);
-/* The same for the name of a tensor, which the library makes of the file's where the file has none:
- * "arr_0", NumPy's for arrays without a name. */
+/* Returns the name of a tensor, or "arr_0", NumPy's name for unnamed arrays, if the library made it
+ * from the name of a temporary file. */
 const char *tensor_name(const input_file *file, const char *name);
 
-/* The output, for one file: what is printed to stdout from here on goes to stderr. NULL with errno
- * on failure. To be closed. */
+/* Returns standard output for one file, to be closed, and redirects later output of stdout to
+ * stderr; NULL with errno on failure. */
 FILE *take_stdout(void);
 
 /* Lets write replace the file, whose name it is given; of "-" a temporary one, which is then copied

@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "terminal.h"
 
-/* Of the environment; a locale that is not installed is none. */
+/* True if the environment's locale is UTF-8 and installed. */
 static int locale_is_utf8(void)
 {
     locale_t l = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
@@ -57,7 +57,7 @@ static int width_without(int n, const line_piece piece[], int rank)
     return width;
 }
 
-/* At most max characters of text; returns how many. */
+/* Prints at most max characters of text; returns their number. */
 static int put_cut(FILE *f, const char *text, int max)
 {
     int n = 0;

@@ -1,4 +1,4 @@
-/* terminal.h - what the standard output can show, and lines that fit it. */
+/* terminal.h - properties of the terminal at standard output, and lines that fit it. */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 
@@ -11,7 +11,7 @@ typedef struct {
 } terminal;
 
 terminal terminal_open(void);
-/* Columns of the standard output, 80 if it does not tell. */
+/* Returns the columns of standard output, 80 if unknown. */
 int terminal_columns(void);
 
 /* A part of a line. Where the line is too long, those of the highest rank are left out first; of
@@ -31,7 +31,7 @@ typedef struct {
  * is still too long is cut. Without the end of the line. */
 void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece piece[]);
 
-/* As say: broken between words where a terminal's line ends. t: NULL, or what is known of it. */
+/* Prints like say, broken between words at the end of the terminal's line. t may be NULL. */
 void say_wrapped(const terminal *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

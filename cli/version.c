@@ -1,4 +1,5 @@
-/* version.c - adjoint version: what runs here, and on what; --machine: what that can do. */
+/* version.c - adjoint version: versions, backends and processor; --machine: measured capabilities.
+ */
 #include <omp.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ typedef struct {
     machine_speed speed;
 } description;
 
-/* "2.6.3 avx2" in two; "*" is none. */
+/* Splits "2.6.3 avx2" in version and instruction set; "*" means none. */
 static void describe(const char *backend, char version[32], char isa[32])
 {
     char text[64] = "* *";
@@ -65,7 +66,7 @@ static json_t *peak_json(const machine_peak *p)
                      known(p->flops), "by", p->flops > 0 ? json_text(p->unit) : json_null());
 }
 
-/* The words; null where there are none. */
+/* Returns the words as a list; null without words. */
 static json_t *words_json(const char *words)
 {
     json_t *list = words[0] != '\0' ? json_array() : json_null();

@@ -1,5 +1,4 @@
-/* bench.c - adjoint bench: how long whole steps of a model take, or the kernels of an op.
- *
+/* bench.c - adjoint bench: measures the time of whole steps of a model, or of the kernels of an op.
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
 #include "bench.h"
 
@@ -23,7 +22,7 @@ static const remark examples[] = {
      "Every implementation of a convolution and of its gradients."},
     {NULL, NULL}};
 
-/* The options, and those that --op has. */
+/* Parses the command's options and those of --op. */
 static int parse_with_op(bench_opts *o, const option *options, int argc, char **argv)
 {
     option op[OP_OPTIONS + 1] = {0};
@@ -70,7 +69,7 @@ static int read_options(bench_opts *o, int argc, char **argv)
     return parse_with_op(o, options, argc, argv);
 }
 
-/* What only one of the three ways of measuring understands. */
+/* Refuses options that the selected kind of measurement does not have. */
 static int check_goes_with(const bench_opts *o)
 {
     int step = o->op.op == NULL && !o->raw;
@@ -154,7 +153,7 @@ static int bench_steps(const bench_opts *o)
     return status;
 }
 
-/* By all that mpirun has started. */
+/* Measures with all ranks that mpirun has started. */
 static int bench_together(const bench_opts *o)
 {
     mpirun_group g;

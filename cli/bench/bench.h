@@ -1,4 +1,4 @@
-/* bench.h - what adjoint bench is asked for, and what answers it. */
+/* bench.h - options of adjoint bench, and its measurements. */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
@@ -10,7 +10,7 @@ typedef struct {
     op_args op; /* of --op; --dtype is the model's too */
     const char *model, *backend, *impl, *math, *precision_word, *json;
     int64_t batch, threads, infer, tune, raw, all, warm, profile;
-    double seconds; /* of each measurement, of --raw altogether */
+    double seconds; /* seconds of each measurement; of --raw in total */
     adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
@@ -20,13 +20,13 @@ typedef struct {
     int runs;                             /* that are timed; 0: for so many seconds */
 } bench_opts;
 
-/* Exit statuses: of --op; of --raw; of whole steps by several ranks, among which there are more
- * than one; what those would take on more of them. */
+/* Run a measurement and return the exit status: of --op; of --raw; of whole steps by several ranks;
+ * of an estimate for more ranks. */
 int bench_op(const bench_opts *o);
 int bench_raw(const bench_opts *o);
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks);
 
-/* Whether the output is for text: no option names it. */
+/* True if standard output shows text: no option names it for another output. */
 int bench_prints(const bench_opts *o);
 
 #endif

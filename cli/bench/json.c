@@ -1,11 +1,11 @@
-/* json.c - what adjoint bench measured as one JSON object, or as text. */
+/* json.c - results of adjoint bench as one JSON object, or as text. */
 #include "json.h"
 
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/output.h"
 
-/* Adds the members of more, which is freed. 0 on success. */
+/* Adds the members of more, which is freed. Returns 0 on success. */
 static int add(json_t *j, json_t *more)
 {
     int failed = json_object_update(j, more);

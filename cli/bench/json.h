@@ -1,4 +1,5 @@
-/* json.h - what was measured as JSON, for write_output: 0, or the writing failed. */
+/* json.h - results of measurements as JSON, for write_output; functions return 0 unless writing
+ * failed. */
 #ifndef CLI_BENCH_JSON_H
 #define CLI_BENCH_JSON_H
 
@@ -18,13 +19,13 @@ typedef struct {
 
 /* source: a bench_report. NULL: out of memory. */
 json_t *bench_json_step(const void *source);
-/* Prints what make makes of the source, and the profile (NULL: none), unless --json is standard
- * output; writes it to the file of --json. An exit status. */
+/* Prints the object that make returns for the source, and the profile (NULL: none), unless --json
+ * is standard output; writes it to the file of --json. Returns an exit status. */
 int bench_write(const bench_opts *o, const bench_profile *p, json_t *(*make)(const void *source),
                 const void *source);
 /* source: a bench_report. */
 int bench_json_rows(FILE *f, const void *source);
-/* The sums of the rows of --raw. */
+/* Returns the sums of the rows of --raw. */
 json_t *bench_json_sums(const bench_opts *o, const bench_rows *rows);
 
 #endif

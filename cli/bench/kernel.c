@@ -38,7 +38,7 @@ static const adj_backend *const *backends_of(const bench_opts *o)
     return o->backends != NULL ? o->backends : adj_backends;
 }
 
-/* The backends of --backend onednn,direct as bits, or a complaint and 0. */
+/* Returns the backends of --backend onednn,direct as bits, or prints an error and returns 0. */
 static int read_list(const bench_opts *o, const char *list, unsigned *backends)
 {
     *backends = 0;

@@ -1,4 +1,4 @@
-/* kernel.h - kernels alone, all of a node in turns. */
+/* kernel.h - times single kernels: all candidates of a node, interleaved. */
 #ifndef CLI_BENCH_KERNEL_H
 #define CLI_BENCH_KERNEL_H
 
@@ -6,7 +6,7 @@
 
 enum { MAX_OPERANDS = 16 };
 
-/* What the plan takes. */
+/* Implementation that the plan selects for a node. */
 typedef struct {
     char backend[32], impl[64];
     /* The names of the layouts of the node's operands, each once, and of its result; the
@@ -17,16 +17,17 @@ typedef struct {
 
 typedef struct bench_kernels bench_kernels; /* the opened backends */
 
-/* NULL after complaining. */
+/* Opens the backends; prints an error and returns NULL on failure. */
 bench_kernels *bench_kernels_open(const bench_opts *o);
 void bench_kernels_close(bench_kernels *k);
-/* The next kernel of any of them, its candidate 0; the first when c->backend is NULL. 0: there is
- * none left. */
+/* Sets *c to candidate 0 of the next kernel of any backend, of the first if c->backend is NULL.
+ * Returns 0 past the last. */
 int bench_next_kernel(const bench_kernels *k, candidate *c);
-/* Is it by such an implementation, in such layouts? */
+/* True if the candidate has that implementation and those layouts. */
 int bench_is_planned(const candidate *c, const planned_choice *p);
 
-/* 64-aligned zeros, touched: the first run meets no page faults. NULL: out of memory. */
+/* Returns zeroed, 64-byte aligned memory that was touched, so that the first run has no page
+ * faults; NULL when out of memory. */
 char *bench_memory(size_t bytes);
 /* Bytes to be read before each run, so that operands are as cold as where `touched` bytes were read
  * since: at most the last-level cache. 0: --warm. */
@@ -42,7 +43,8 @@ typedef struct {
     size_t cold; /* bytes read before each run; 0: none */
 } bench_race;
 
-/* Adds a row for each candidate that is in time, in turns with all others. 0: out of memory. */
+/* Times the candidates, interleaved, and adds a row for each that was reached in time. Returns 0
+ * when out of memory. */
 int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *wanted,
                    bench_rows *rows);
 

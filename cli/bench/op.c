@@ -1,4 +1,4 @@
-/* op.c - kernels alone, of one op and its gradients: adjoint bench --op. */
+/* op.c - adjoint bench --op: times the kernels of one op and its gradients. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,8 @@ static adj_node *alone(adj_graph *g, const adj_node *n)
     return adj_node_new(g, n->op, n->n_in, in, attrs);
 }
 
-/* What an executor of the node alone takes. CONTINUE, or the exit status. */
+/* Sets *choice to the kernel that an executor of the node alone selects. Returns CONTINUE or the
+ * exit status. */
 static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choice *p)
 {
     adj_error error;
@@ -59,7 +60,7 @@ static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choi
     return complain("bench", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s", error.message);
 }
 
-/* Rows for the node, as it is in the caller's graph. CONTINUE, or the exit status. */
+/* Adds rows for the node of the caller's graph. Returns CONTINUE or the exit status. */
 static int add_node(bench_kernels *k, const bench_opts *o, const adj_node *n, bench_rows *rows)
 {
     planned_choice p;
@@ -85,7 +86,7 @@ static int add_node(bench_kernels *k, const bench_opts *o, const adj_node *n, be
     return status;
 }
 
-/* Is there something to run? */
+/* True if the node has kernels to run. */
 static int is_computed(const adj_node *n)
 {
     return !(n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW)) && adj_shape_elems(n->type.shape) > 0;

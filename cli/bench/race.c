@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- entrants ---- */
 
-/* Takes e over. 0: out of memory. */
+/* Appends e, which the race owns from now on. Returns 0 when out of memory. */
 static int append(race *r, entrant *e)
 {
     if (r->n == r->max) {
@@ -61,7 +61,7 @@ static int append(race *r, entrant *e)
     return 1;
 }
 
-/* The last backend, the reference, is wanted only where there is nothing else. */
+/* True for the last backend, the reference, which is timed only if no other has a kernel. */
 static int is_reference(const adj_backend *b)
 {
     int n = 0;
@@ -88,7 +88,7 @@ static void drop(entrant *e)
     free(e);
 }
 
-/* All candidates of c's kernel. 0: out of memory. */
+/* Enters all candidates of c's kernel. Returns 0 when out of memory. */
 static int enter_kernel(race *r, const bench_opts *o, candidate *c)
 {
     for (;; c->number++) {
@@ -112,7 +112,7 @@ static int enter_kernel(race *r, const bench_opts *o, candidate *c)
     }
 }
 
-/* The entrant that is planned so: of its layouts, else of any. */
+/* Returns the entrant of the planned implementation, in its layouts if possible, else in any. */
 static entrant *find_planned(const race *r, planned_choice p)
 {
     for (int exact = 1; exact >= 0; exact--) {
@@ -124,7 +124,7 @@ static entrant *find_planned(const race *r, planned_choice p)
     return NULL;
 }
 
-/* Marks what is planned and brings it to the front. */
+/* Marks the planned entrants and moves them to the front. */
 static void mark_planned(race *r, bench_rows *rows)
 {
     for (int i = 0; i < r->wanted->n_planned; i++) {
@@ -149,7 +149,8 @@ static void mark_planned(race *r, bench_rows *rows)
 
 static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Room for the largest of each; floats are ordinary numbers in any type, two bytes of them, too. */
+/* Allocates buffers for the largest operands and results, filled with values that are ordinary
+ * numbers in every float type. */
 static int make_memory(race *r)
 {
     size_t max[N_AREA] = {0}, scratch = 0;
@@ -180,7 +181,7 @@ static int make_memory(race *r)
     return 1;
 }
 
-/* Every thread reads its part, as its caches are its own. */
+/* Cools the caches: every thread reads its chunk, since each core has caches of its own. */
 static void cool(race *r)
 {
     const uint64_t *word = (const uint64_t *)r->cold;
@@ -236,7 +237,7 @@ static double limit_of(int round)
     return times;
 }
 
-/* The planned ones run once whatever the time. */
+/* Runs rounds until the deadline; the planned entrants run at least once. */
 static void run_rounds(race *r, int threads)
 {
     const int n_sure = r->n_planned > 0 ? r->n_planned : 1;

@@ -29,10 +29,10 @@ static double per_second(const rank_times *r, const spread *t, int ranks)
 
 static double efficiency(const rank_times *r) { return r->alone.median / r->together.median; }
 
-/* Of what the machine has for so many processes. */
+/* Returns the parallel efficiency relative to independent processes on this machine. */
 static double efficiency_apart(const rank_times *r) { return r->apart / r->together.median; }
 
-/* Of the time that reductions are under way, the part in which nobody waits for them. */
+/* Returns the fraction of the reductions' time that overlaps with computation. */
 static double hidden(const rank_times *r)
 {
     const double part = r->traveled > 0 ? 1 - r->waited / r->traveled : 1;
@@ -70,7 +70,7 @@ static double traveled_by(const adj_ranks *k)
     return k->traveled != NULL ? k->traveled(k->group) : 0;
 }
 
-/* Rank 0's step with nobody else at work, and how often all are to run theirs. */
+/* Times rank 0's step while the others are idle, and sets the number of runs for all. */
 static int time_alone(turns *t, const adj_ranks *k, int turn, int *runs)
 {
     bench_step_time time = {0};
@@ -86,7 +86,8 @@ static int time_alone(turns *t, const adj_ranks *k, int turn, int *runs)
                                                                         : EXIT_OK;
 }
 
-/* The same step by each of them at the same time. All have ended when this one returns. */
+/* Times the same step on all ranks at once, without communication. Returns when all have finished.
+ */
 static int time_apart(turns *t, const adj_ranks *k, int turn, int runs)
 {
     bench_step_time time = {0};
@@ -104,7 +105,7 @@ static int time_apart(turns *t, const adj_ranks *k, int turn, int runs)
     return status == ADJ_OK ? EXIT_OK : complain_of(&error);
 }
 
-/* *runs: those that were made together. */
+/* Runs the three measurements once; *runs: number of steps with communication. */
 static int take_turn(turns *t, rank_times *r, int turn, int *runs)
 {
     const adj_ranks *k = r->ranks;
@@ -131,7 +132,7 @@ static int by_median(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The turn in the middle. */
+/* Returns the median of the repetitions. */
 static spread middle(spread list[TURNS])
 {
     qsort(list, TURNS, sizeof *list, by_median);
@@ -155,7 +156,7 @@ static int measure(turns *t, rank_times *r)
     return EXIT_OK;
 }
 
-/* The steps of rank 0's plan while all run theirs, as often as in the last turn. */
+/* Profiles the steps of rank 0's plan while all ranks run, as often as in the last repetition. */
 static int profile(turns *t, bench_profile *p)
 {
     const bench_opts *o = &t->together_opts;

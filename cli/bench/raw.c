@@ -44,7 +44,7 @@ static int list_convolutions(const adj_exec *e, planned_convs *all)
     return 1;
 }
 
-/* By which kernel it is computed. What is added to it in the same step is left out. */
+/* Returns the kernel of the convolution, without the nodes fused to it. */
 static planned_choice choice_of(const adj_exec *e, const planned_conv *c)
 {
     const adj_node *in[MAX_OPERANDS], *n = c->node;
@@ -70,8 +70,8 @@ static int is_same_choice(const planned_choice *a, const planned_choice *b)
     return same;
 }
 
-/* In how many ways the i-th convolution and its equals are computed, into all->choice; 0: one
- * before it is its equal. */
+/* Lists in all->choice the kernels of the i-th convolution and its equals, and returns their
+ * number; 0 if an earlier one is its equal. */
 static int list_choices(const adj_exec *e, const planned_convs *all, int i)
 {
     int n = 0;
@@ -92,7 +92,7 @@ static int list_choices(const adj_exec *e, const planned_convs *all, int i)
     return n;
 }
 
-/* Each different convolution has an equal share of the time that is left. */
+/* Times the distinct convolutions, each for an equal fraction of the remaining time. */
 static int time_convolutions(const bench_opts *o, const adj_exec *e, bench_kernels *k,
                              bench_rows *rows)
 {

@@ -41,7 +41,7 @@ static bench_row *fastest(const bench_rows *rows, int first)
     return best;
 }
 
-/* Of the rows from first on, those that are neither planned nor fastest go. */
+/* Removes the rows from first on that are neither planned nor the fastest. */
 static void keep_best(bench_rows *rows, int first)
 {
     int n = first;

@@ -1,4 +1,4 @@
-/* rows.h - kernels alone: what was measured of each. */
+/* rows.h - measurements of single kernels. */
 #ifndef CLI_BENCH_ROWS_H
 #define CLI_BENCH_ROWS_H
 
@@ -23,22 +23,22 @@ typedef struct {
 typedef struct {
     int n, max;
     bench_row *row;
-    /* Such rows' sums, each times its count; rival: the fastest in place of each that is planned.
-     */
+    /* Rows and their sums, each weighted by its count; rival: the fastest instead of each planned
+     * one. */
     double fastest_seconds, planned_seconds, rival_seconds;
     int convolutions, different; /* of --raw */
     int untimed;                 /* candidates that there was no time for */
     int unmatched; /* convolutions whose planned kernel is none of those that were to be timed */
 } bench_rows;
 
-/* A row for a prepared candidate; planned: of its count. NULL: out of memory. */
+/* Adds a row for a prepared candidate and returns it; NULL when out of memory. */
 bench_row *bench_new_row(bench_rows *rows, const candidate *c);
-/* Of the rows from first on: marks the one of the least time, adds it and the planned to the sums,
- * and removes all others unless all are wanted. */
+/* Marks the fastest of the rows from first on, adds it and the planned ones to the sums, and
+ * removes the others unless all is 1. */
 void bench_rows_sum(bench_rows *rows, int first, int all);
-/* Planned over fastest, at least 1; NAN: nothing that is planned was timed. */
+/* Returns planned over fastest time, at least 1; NAN if no planned kernel was timed. */
 double bench_regret(const bench_rows *rows);
-/* The table, if the output is for text, and the JSON. An exit status. */
+/* Prints the table, if standard output shows text, and writes the JSON. Returns an exit status. */
 int bench_rows_write(const bench_opts *o, const bench_rows *rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* samples.c - what many times say: median, minimum, quartiles. */
+/* samples.c - statistics of repeated measurements: median, minimum, quartiles. */
 #include "samples.h"
 
 #include <stdlib.h>

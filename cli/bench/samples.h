@@ -1,4 +1,4 @@
-/* samples.h - times of the same thing, and what they have in common. */
+/* samples.h - repeated measurements and their statistics. */
 #ifndef CLI_BENCH_SAMPLES_H
 #define CLI_BENCH_SAMPLES_H
 
@@ -12,9 +12,9 @@ typedef struct {
     double median, min, q1, q3; /* seconds */
 } spread;
 
-/* 0: there is no room for more. */
+/* Adds a time; returns 0 if there is no room. */
 int samples_add(samples *s, double seconds);
-/* Sorts them. All zero if there are none. */
+/* Sorts the samples and returns their statistics; all zero without samples. */
 spread samples_spread(samples *s);
 void samples_free(samples *s);
 

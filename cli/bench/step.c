@@ -103,7 +103,7 @@ static adj_status set_rate(bench_net *n)
     return n->m.lr != NULL ? adj_set(n->exec, n->m.lr, &rate, sizeof rate) : ADJ_OK;
 }
 
-/* Once: every step reads the same. */
+/* Draws random images once, for all steps. */
 adj_status bench_net_draw(bench_net *n)
 {
     const adj_type t = adj_node_type(n->m.images);

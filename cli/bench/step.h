@@ -28,11 +28,11 @@ typedef struct {
 /* n is to be closed in every case; on failure its error says why. */
 adj_status bench_net_open(bench_net *n, const bench_opts *o);
 void bench_net_close(bench_net *n);
-/* The graph alone. */
+/* Builds the graph without a plan. */
 adj_status bench_net_build(bench_net *n, const bench_opts *o);
-/* Plans anew: n->exec is replaced, which has no images yet. */
+/* Plans again: replaces n->exec, without images. */
 adj_status bench_net_plan(bench_net *n, const bench_opts *o);
-/* Draws its images. */
+/* Draws random images. */
 adj_status bench_net_draw(bench_net *n);
 /* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times
  * of each are added, and there is an end to them earlier; NULL: none. */

@@ -17,7 +17,7 @@ static void list_files(const compare_opts *o, output_file files[FORMS])
     files[1] = (output_file){"--junit", o->junit, OUTPUT_REPORT};
 }
 
-/* A comparison and what is written of it. */
+/* A comparison and its reports. */
 typedef struct {
     compared graph;
     adj_comparison *comparison;
@@ -32,7 +32,7 @@ static int has_failed(const compare_run *run)
                                           0;
 }
 
-/* Does a configuration ask for an implementation that no node has? It compares nothing then. */
+/* True if configuration k names an implementation that no node has, so that nothing is compared. */
 static int is_unmatched(const adj_comparison *c, int k)
 {
     for (int i = 0; i < adj_comparison_row_count(c); i++)
@@ -98,7 +98,7 @@ static void describe(const compare_opts *o, const compared *g, char *title, size
              o->exact ? ", integers" : "");
 }
 
-/* True if every backend can be opened; what is wrong is one sentence, not a failure of every node.
+/* True if every backend can be opened; else prints one error, instead of a failure of every node.
  */
 static int backends_open(const compare_opts *o)
 {
@@ -173,7 +173,7 @@ static void close_run(compare_run *run)
     compared_close(&run->graph);
 }
 
-/* The model again with more images, each kind of node alone. */
+/* Compares the model again with more images, each distinct node by itself. */
 static int compare_also(const compare_opts *o, compare_run *run)
 {
     compare_opts also = *o;

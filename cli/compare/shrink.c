@@ -15,7 +15,7 @@
 
 enum { MAX_TRIALS = 400 };
 
-/* Does a row of the op, or group, fail in this way? */
+/* True if a row of the op or group fails with this verdict and blame. */
 static int has_failure(const adj_comparison *c, const char *op, adj_verdict verdict,
                        adj_blame blame)
 {
@@ -28,7 +28,8 @@ static int has_failure(const adj_comparison *c, const char *op, adj_verdict verd
     return 0;
 }
 
-/* Does what is described fail so? whole: as the command line runs it; else its first root alone. */
+/* True if the described graph fails with this verdict and blame. whole: run as by the command line;
+ * else its first root alone. */
 static int graph_fails(const compared_opts *described, const adj_compare_opts *two, int whole,
                        const char *op, adj_verdict verdict, adj_blame blame)
 {
@@ -67,7 +68,7 @@ static int fails_twice(shrinking *s, const op_line *l)
     return fails ? fails_once(s, l, 0) : 0;
 }
 
-/* For another trial? */
+/* True if there is time for another trial. */
 static int has_time(const shrinking *s, double end)
 {
     return s->tried < s->max && seconds_now() < end;
@@ -84,7 +85,7 @@ static int fails_with(shrinking *s, op_line *l, int64_t *number, int64_t value)
     return 0;
 }
 
-/* 1 if the number became smaller. */
+/* Reduces a number of the line; returns 1 if it became smaller. */
 static int shrink_number(shrinking *s, op_line *l, op_number number, double end)
 {
     const int64_t before = *number.value;
@@ -124,7 +125,7 @@ int shrink(shrinking *s, op_line *l)
 
 /* ---- what is run again ---- */
 
-/* The first row whose operands were right. */
+/* Returns the first failed row whose operands were right. */
 static const adj_compare_row *first_divergence(const adj_comparison *c, int k)
 {
     for (int i = 0; i < adj_comparison_row_count(c); i++) {

@@ -1,5 +1,5 @@
-/* shrink.h - what fails in a comparison, made smaller: for each configuration that does, the
- * smallest command line found that shows its first divergence. */
+/* shrink.h - minimizes failures of a comparison: for each failing configuration finds a small
+ * command line that shows its first divergence. */
 #ifndef CLI_COMPARE_SHRINK_H
 #define CLI_COMPARE_SHRINK_H
 
@@ -16,8 +16,8 @@ typedef struct {
     int tried;      /* out */
 } shrinking;
 
-/* Makes the line's numbers as small as they go; it fails twice in a row with what remains. 0: it
- * does not fail to begin with, or not as `adjoint compare` would run it. */
+/* Reduces the numbers of the line as far as possible; the result has failed twice in a row. Returns
+ * 0 if the line does not fail, or not when run by `adjoint compare`. */
 int shrink(shrinking *s, op_line *l);
 
 typedef struct {
@@ -26,8 +26,8 @@ typedef struct {
     char line[LINE];            /* "": the configuration does not fail */
 } reproducer;
 
-/* One for each configuration, to be freed; NULL when out of memory. opts: as the comparison was
- * made. */
+/* Returns one for each configuration, to be freed; NULL when out of memory. opts: those of the
+ * comparison. */
 reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
                         const adj_comparison *c);
 

@@ -61,7 +61,7 @@ static int is_of(const adj_comparison *c, int r, int k, const char *op)
     return row->config == k && strcmp(adj_compare_row_name(row), op) == 0;
 }
 
-/* The op that configuration k's row r is the first of. 0: it is not a first one. */
+/* Sums up the op of configuration k's row r; returns 0 if r is not the first row of the op. */
 static int sum_op(const adj_comparison *c, int k, int r, op_sum *s)
 {
     *s = no_rows;

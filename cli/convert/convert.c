@@ -1,5 +1,5 @@
-/* convert.c - adjoint convert: a file of tensors in another format, or under other programs' names
- * and in their layouts. */
+/* convert.c - adjoint convert: converts a file of tensors to another format, or to names and
+ * layouts of other programs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ static int parse(convert_opts *o, int argc, char **argv)
     return CONTINUE;
 }
 
-/* The net whose weights they are. */
+/* The net of the weights. */
 typedef struct {
     adj_graph *graph;     /* NULL: of no built-in model */
     adj_model_card *said; /* what the file says of it; NULL: no file */
@@ -117,7 +117,7 @@ static void net_free(net *n)
     free(n->said);
 }
 
-/* Of the model that is named, or that the file names if that is built in. */
+/* Builds the net of the given model, or of the built-in model that the file names. */
 static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
 {
     adj_error error;
@@ -196,7 +196,7 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
                : status;
 }
 
-/* What is written. */
+/* Contents of the output. */
 typedef struct {
     const convert_opts *o;
     int n;
@@ -250,7 +250,7 @@ static int write_contents(const contents *c, FILE *output)
     return status;
 }
 
-/* What OUT says of its tensors t: what IN says, where names change about the same net. */
+/* Makes the metadata of OUT for its tensors t from those of IN, updated for the new names. */
 static adj_status describe(metadata *m, const convert_opts *o, const adj_tensors *t, const net *n,
                            adj_error *error)
 {

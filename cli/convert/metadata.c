@@ -13,7 +13,8 @@ static int is_among(const char *key, int n, const adj_metadata list[])
     return 0;
 }
 
-/* t's entries but those of other keys: those that are put instead, and without (ends with NULL). */
+/* Copies t's entries except those that are replaced and those whose keys are in without
+ * (NULL-terminated). */
 static adj_status collect(metadata *m, const adj_tensors *t, const char *const without[],
                           int n_instead, const adj_metadata instead[], adj_error *error)
 {
@@ -50,7 +51,7 @@ adj_status metadata_theirs(metadata *m, const adj_tensors *t, const char *map, a
     return collect(m, t, marks, strcmp(map, "pytorch") == 0, &pytorch, error);
 }
 
-/* The card's entries without those of a training, of which the file may say nothing. */
+/* Removes entries about the training that the file does not have. */
 static int drop_unknown(const adj_tensors *t, int n, adj_metadata card[])
 {
     int kept = 0;

@@ -1,7 +1,5 @@
-/* gradcheck.c - adjoint gradcheck: are the gradients of a model, or of one op, right?
- *
- * Exit status: 0 all pass, 1 a gradient is wrong (or checking failed), 2 inconclusive or not
- * checked, 3 usage. */
+/* gradcheck.c - adjoint gradcheck: checks the gradients of a model or of one op. Exit status: 0 all
+ * pass, 1 a gradient is wrong (or checking failed), 2 inconclusive or not checked, 3 usage. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +24,7 @@ typedef struct {
     const adj_node *first; /* the op as it was asked for */
 } gradcheck_opts;
 
-/* In the order of adj_gradcheck_method. */
+/* Names in the order of adj_gradcheck_method. */
 static const char methods[] = "auto adjoint directional elementwise richardson";
 
 static int parse(gradcheck_opts *o, int argc, char **argv)
@@ -104,7 +102,8 @@ static int build(const gradcheck_opts *o, compared *c)
 
 /* ---- the line that repeats it ---- */
 
-/* What is checked: the op alone where options can say what it is, else the node of the model. */
+/* Writes the subject of the check: the op alone if options can describe it, else the node of the
+ * model. */
 static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line, size_t size)
 {
     op_text text;

@@ -1,4 +1,4 @@
-/* inspect.c - adjoint inspect: what is in a file of tensors. */
+/* inspect.c - adjoint inspect: shows the contents of a file of tensors. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/standard.h"
 
-/* Of a tensor's elements; the numbers are over those that are finite. */
+/* Statistics of a tensor's elements, over the finite ones. */
 typedef struct {
     int64_t elems, nan, infinite, finite;
     double min, max, mean;

@@ -6,7 +6,7 @@
 
 enum { MAX_OPS = 256 };
 
-/* For shells: what is wrong is said where it is read, with the rest of the op. */
+/* Returns the i-th dtype for shell completion; invalid ones are reported when the op is read. */
 static const char *dtype_at(int i)
 {
     static const char *const names[] = {"f32", "f64", "f16", "bf16", NULL};
@@ -97,7 +97,7 @@ static adj_status read_types(const op_args *args, op_attrs *attrs, adj_dtype *dt
     return ADJ_OK;
 }
 
-/* An attribute that nobody has asked for. */
+/* Fails if an attribute was given that the op does not have. */
 static adj_status check_all_used(const op_attrs *a, const char *of, adj_error *error)
 {
     for (int i = 0; i < a->n; i++)
@@ -137,7 +137,7 @@ static adj_status read_case(const op_args *args, op_case *c, adj_error *error)
                             : status;
 }
 
-/* n, or NULL and what is wrong with it, with the options, or with the graph. */
+/* Returns n, or NULL with an error from the node, the options or the graph. */
 static adj_node *result(const op_args *args, op_case *c, adj_node *n, adj_error *error)
 {
     if (n != NULL && c->error.status == ADJ_OK)

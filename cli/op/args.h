@@ -12,19 +12,19 @@
 
 enum { OP_OPTIONS = 5, OP_LINE = 1024 };
 
-/* As they were written; NULL: absent. */
+/* Options as given; NULL: absent. */
 typedef struct {
     const char *op;
     const char *in, *filter; /* the first two operands' shapes: "2,8,8,3", "scalar" */
     const char *attr, *dtype;
 } op_args;
 
-/* The options that op_args is read from. */
+/* Fills the table of options that set op_args. */
 void op_args_options(op_args *args, option to[OP_OPTIONS]);
 /* Adds " --op conv2d --in 1,5,5,2" to the line, as repeat_option does; 0: it does not fit. */
 int op_args_repeat(const op_args *args, char *line, size_t size);
 
-/* What the functions of build.h are given. */
+/* Arguments of the functions of build.h. */
 typedef struct {
     adj_graph *g;
     adj_dtype dtype;
@@ -34,17 +34,17 @@ typedef struct {
     op_attrs attrs;
     adj_error error; /* of attributes that are wrong */
     int first, n;    /* operands made: names are numbered from here */
-    /* Gives an operand of that type; NULL: it is a new input. */
+    /* Returns an operand of that type. NULL: operands are new inputs. */
     adj_node *(*operand)(void *user, adj_type type);
-    /* In place of all this, the op's operands by their names; NULL: this one is not given. */
+    /* Returns the op's operand of that name, or NULL if it is not given; replaces the members
+     * above. */
     adj_node *(*given)(void *user, const char *name);
     void *user;
 } op_case;
 
-/* Whether there is one of that name; else the error guesses what was meant. */
+/* Checks that an op of that name exists; the error suggests a similar name. */
 adj_status op_check_name(const char *name, adj_error *error);
-/* The first option that was given, but for --op and those named in except, "--dtype"; NULL: none.
- */
+/* Returns the first option given, except --op and those named in except ("--dtype"), or NULL. */
 const char *op_args_given(const op_args *args, const char *except);
 /* Reads --dtype (absent: *dtype stays) and the attribute data_format, the only one that a model
  * has. */
@@ -52,12 +52,12 @@ adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *form
                          adj_error *error);
 /* Adds the op to the graph. NULL, and an error, on anything impossible. */
 adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error);
-/* The same over given operands. For a gradient op these are those of its forward op, which say its
- * attributes' shapes, and its own. */
+/* Adds the op over given operands. For a gradient op these are its own and those of its forward op,
+ * which determine the shapes of the attributes. */
 adj_node *op_args_build_given(const op_args *args, adj_graph *g,
                               adj_node *(*given)(void *user, const char *name), void *user,
                               adj_error *error);
-/* Complains of an attribute (build.c). */
+/* Sets the error for an invalid attribute (build.c). */
 void op_attr_refuse(op_case *c, const char *name, const char *value, const char *expected);
 /* Reads op's attributes, adj_attr_size(op) bytes. */
 void op_attrs_read(op_case *c, const adj_op *op, char attrs[]);

@@ -16,7 +16,7 @@
 #define GROUP_NORM "group_norm group_norm_grad group_norm_grad_sums"
 #define RESIZE "resize resize_grad"
 
-/* op: all to which the set belongs. */
+/* Sets of options; op: names of the ops that use the set. */
 static const struct {
     const char *op, *in, *filter, *attr;
 } sets[] = {

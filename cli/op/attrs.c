@@ -105,7 +105,7 @@ static double read_real(op_case *c, const adj_attr *a, const char *value)
     return v;
 }
 
-/* One of the attribute's words, an element type, or a whole number. */
+/* Reads one of the attribute's words, an element type, or a whole number. */
 static int64_t read_whole(op_case *c, const adj_attr *a, const char *value)
 {
     char *end;
@@ -171,7 +171,7 @@ static void store_sizes(const op_case *c, const adj_op *op, const adj_attr *a, c
         *(adj_shape *)to = shape;
 }
 
-/* The attributes of a convolution, or of a pool. */
+/* Reads the attributes of a convolution or a pool. */
 static void read_windows(op_case *c, int is_pool, void *to)
 {
     static const char *const names[] = {"ksize", "strides", "dilations", "explicit_paddings"};

@@ -26,11 +26,12 @@ typedef struct {
 /* Splits the text (NULL: no attributes). op: whose first attribute needs no name; NULL: of none. a
  * is not to be copied. */
 adj_status op_attrs_split(op_attrs *a, const adj_op *op, const char *text, adj_error *error);
-/* The attribute's value; NULL: it is not there. */
+/* Returns the attribute's value, or NULL if it is not given. */
 const char *op_attrs_value(op_attrs *a, const char *name);
-/* Reads "1,2,2,1". Returns how many numbers there are, or -1 for what is no list of at most max. */
+/* Reads "1,2,2,1". Returns the number of entries, or -1 for text that is not a list of at most max
+ * numbers. */
 int op_read_list(const char *text, int max, int64_t number[]);
-/* "f32", ...; 0 if there is no such type of floats. */
+/* Reads a float type such as "f32"; returns 0 for another name. */
 int dtype_from_name(const char *name, adj_dtype *dtype);
 
 #endif

@@ -90,7 +90,7 @@ static adj_shape factor_of(adj_shape a, const adj_matmul_attrs *t)
     return t->transpose_b ? (adj_shape){2, {4, inner}} : (adj_shape){2, {inner, 4}};
 }
 
-/* What a letter of adj_op.example stands for. */
+/* Returns the type that a letter of adj_op.example stands for. */
 static adj_type type_of(op_case *c, char letter, const void *attrs)
 {
     const adj_shape in = c->in;
@@ -119,7 +119,7 @@ static adj_type type_of(op_case *c, char letter, const void *attrs)
     }
 }
 
-/* The maker of one of op's operands, over those before it. */
+/* Adds the maker of one of op's operands, over the operands before it. */
 static adj_node *made(const adj_op *maker, const adj_op *op, adj_node *const in[],
                       const char *attrs)
 {
@@ -136,7 +136,7 @@ static adj_node *made(const adj_op *maker, const adj_op *op, adj_node *const in[
     return in[0] != NULL ? adj_node_new(in[0]->graph, maker, maker->n_in, of, its) : NULL;
 }
 
-/* The operand of that name that the case gives; NULL and an error: it is not there. */
+/* Returns operand i of the case by its name, or NULL with an error if it is not given. */
 static adj_node *given(op_case *c, const adj_op *op, int i)
 {
     char name[OPERAND_NAME];
@@ -147,8 +147,8 @@ static adj_node *given(op_case *c, const adj_op *op, int i)
     return n;
 }
 
-/* Operand n of those given; of those that are not, what has a maker is made. NULL without an error:
- * there are no more of any number. */
+/* Returns operand n: given, or else made by its maker. NULL without an error past the last of a
+ * variable number. */
 static adj_node *given_operand(op_case *c, const adj_op *op, int n, adj_node *const in[],
                                const char *attrs)
 {
@@ -160,7 +160,7 @@ static adj_node *given_operand(op_case *c, const adj_op *op, int n, adj_node *co
     return maker != NULL ? made(maker, op, in, attrs) : given(c, op, n);
 }
 
-/* Operand n of the op's own example. */
+/* Returns operand n of the op's own example. */
 static adj_node *example_operand(op_case *c, const adj_op *op, int n, adj_node *const in[],
                                  const char *attrs)
 {
@@ -204,7 +204,7 @@ static adj_node *build(op_case *c, const adj_op *op)
     return c->error.status == ADJ_OK ? adj_node_new(c->g, op, n, in, attrs) : NULL;
 }
 
-/* Operand n of a gradient op: given, or y's, that of the op that it is a gradient of. */
+/* Returns operand n of a gradient op: given, or an operand of its forward op y. */
 static adj_node *gradient_operand(op_case *c, const adj_op *op, int n, adj_node *y)
 {
     char name[OPERAND_NAME];
@@ -218,7 +218,7 @@ static adj_node *gradient_operand(op_case *c, const adj_op *op, int n, adj_node 
     return letter == 'y' ? y : y->in[letter - '0'];
 }
 
-/* Over the operands, the result and the attributes of the op that it is a gradient of. */
+/* Builds a gradient op over the operands, result and attributes of its forward op. */
 static adj_node *build_gradient(op_case *c, const adj_op *op)
 {
     adj_node *y = build(c, op->forward), *in[MAX_OPERANDS] = {NULL};

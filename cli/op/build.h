@@ -6,14 +6,14 @@
 #include "adjoint_ext.h"
 #include "args.h"
 
-/* The names of all ops that can be built; NULL past the last. */
+/* Returns the i-th name of an op that can be built, or NULL past the last. */
 const char *op_name_at(int i);
-/* The op of that name; NULL: there is none. */
+/* Returns the op of that name, or NULL if there is none. */
 const adj_op *op_find(const char *name);
-/* What its operand i is called: its own name, or x0, x1, ... */
+/* Bytes of an operand's name: its own name, or x0, x1, ... */
 enum { OPERAND_NAME = 32 };
 const char *op_operand_name(const adj_op *op, int i, char name[OPERAND_NAME]);
-/* The op of one of these names over the case's operands. */
+/* Adds the op of one of these names over the case's operands. */
 adj_node *op_build(op_case *c, const char *name);
 
 /* A builder without an op of its own: its operands, and the ops that it makes, "a, b". */
@@ -25,7 +25,7 @@ extern const op_composition op_compositions[N_COMPOSITION];
 /* Returns the composition of that name, or NULL if there is none. */
 const op_composition *op_composition_find(const char *name);
 
-/* A letter for each operand: adj_op.example, or what stands for none. */
+/* Returns a letter for each operand: adj_op.example, or its default. */
 const char *op_letters(const adj_op *op);
 /* Which of op's operands those of a maker of one of them are: from[k] for its operand k. */
 void op_maker_operands(const adj_op *op, const adj_op *maker, int from[ADJ_NAMED_OPERANDS]);

@@ -7,7 +7,7 @@
 
 enum { MAX_SIDE = 4096 }; /* of the images that are compared */
 
-/* One more root, and its gradients. */
+/* Adds a root and its gradients. */
 static adj_status add_node(compared *c, adj_node *y, int with_gradients)
 {
     c->root[c->n_root++] = y;
@@ -36,7 +36,7 @@ static adj_status add_op(compared *c, const op_args *args, int with_gradients)
 
 static int has_room(const compared *c) { return c->n_root + MAX_ROOTS_OF_OP <= MAX_ROOTS; }
 
-/* As add_op, where the options can be built, and there is room. */
+/* Adds a variant if its options can be built and there is room. */
 static adj_status add_variant(compared *c, const op_args *args, int with_gradients)
 {
     if (!op_is_possible(args) || !has_room(c))
@@ -45,7 +45,7 @@ static adj_status add_variant(compared *c, const op_args *args, int with_gradien
     return add_op(c, args, with_gradients);
 }
 
-/* The op with other values of its attributes over the same operands. */
+/* Adds the op with other values of its attributes over the same operands. */
 static adj_status add_values(compared *c, adj_node *y, int with_gradients)
 {
     adj_status status = ADJ_OK;

@@ -1,5 +1,5 @@
-/* graph.h - what adjoint compare compares, and adjoint gradcheck checks: a training step of a
- * model, its inference, or one op with its gradients. */
+/* graph.h - the graph for adjoint compare and adjoint gradcheck: a training step of a model, its
+ * inference, or one op with its gradients. */
 #ifndef CLI_OP_GRAPH_H
 #define CLI_OP_GRAPH_H
 

@@ -17,9 +17,10 @@ typedef struct {
     int in_inner, filter_inner; /* of a product of matrices: the axes that are summed over */
 } op_line;
 
-/* n as an op line; what no option can say of it is left out (op_text_write). 0: no operand. */
+/* Writes n as an op line, without attributes that no option can describe (op_text_write). Returns 0
+ * if n has no operand. */
 int op_line_of(const adj_node *n, op_line *l);
-/* The options that l's numbers make of its text; they point into t. */
+/* Returns the options with l's numbers; they point into t. */
 op_args op_line_args(const op_line *l, op_text *t);
 
 /* A number of the line that may become smaller, down to min. */
@@ -27,9 +28,9 @@ typedef struct {
     int64_t *value, min;
 } op_number;
 enum { MAX_NUMBERS = 24 };
-/* Those worth making smaller, the most useful first. */
+/* Lists the numbers worth reducing, the most useful first; returns how many. */
 int op_line_numbers(op_line *l, op_number numbers[MAX_NUMBERS]);
-/* Sizes that follow from others, after a number has changed. */
+/* Updates sizes that follow from others, after a number has changed. */
 void op_line_settle(op_line *l);
 
 #endif

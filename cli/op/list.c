@@ -12,7 +12,8 @@
 enum { N_DTYPE = 4 };
 static const adj_dtype dtypes[N_DTYPE] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
 
-/* The i-th that is no leaf, counted over all names; NULL past the last. */
+/* Returns the i-th op that is not a leaf, and sets *i to its index among all names; NULL past the
+ * last. */
 static const adj_op *listed(int *i)
 {
     for (const char *name; (name = op_name_at(*i)) != NULL;) {
@@ -33,7 +34,7 @@ static const char *listed_name_at(int i)
     return i < n ? op_name_at(i) : i < n + N_COMPOSITION ? op_compositions[i - n].name : NULL;
 }
 
-/* Whether a plan of the op on example operands of that type can be made: a backend is asked. */
+/* True if a backend can plan the op on example operands of that type. */
 static int computes(const adj_op *op, adj_dtype dtype)
 {
     const op_args args = {.op = op->name, .dtype = adj_dtype_name(dtype)};
@@ -49,7 +50,7 @@ static int computes(const adj_op *op, adj_dtype dtype)
 
 /* ---- attributes ---- */
 
-/* One that --attr takes. */
+/* An attribute for --attr. */
 typedef struct {
     const char *name, *kind; /* "epsilon"; "number" */
     const adj_attr *attr;    /* NULL: a member of the attributes of windows, or an operand */
@@ -111,7 +112,7 @@ static int has_usual(const adj_attr *a)
 
 enum { VALUE = 32 };
 
-/* Writes the i-th of the numbers that checks try beside the usual one; 0: there are no more. */
+/* Writes the i-th number that checks try besides the default; returns 0 past the last. */
 static int write_checked(const adj_attr *a, int i, char text[VALUE])
 {
     int64_t value;
@@ -207,7 +208,7 @@ static json_t *op_json(const adj_op *op)
                      types, "gradient_of", op->forward != NULL ? op->forward->name : NULL);
 }
 
-/* The words of "a, b". */
+/* Returns the words of "a, b" as a list. */
 static json_t *words_json(const char *words)
 {
     json_t *list = json_array();

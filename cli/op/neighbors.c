@@ -8,7 +8,7 @@
 
 enum { EDGE = 17, MAX_SIDE = 64, MAX_CHANNELS = 96 };
 
-/* What a neighbor has in place of the op's own sizes; 0: the same. */
+/* Sizes of a variant of the shape; 0: the op's own size. */
 typedef struct {
     int64_t images, side, channels, outputs;
     int other_strides; /* 2 for 1, and 1 for what is more */

@@ -88,7 +88,7 @@ static int parse(run_opts *o, int argc, char **argv)
 
 static const char *title(const run *r) { return is_stdout(r->o->in) ? "standard input" : r->o->in; }
 
-/* For op_args_build_given. */
+/* Returns a given operand, for op_args_build_given. */
 static adj_node *given(void *user, const char *name)
 {
     run *r = user;

@@ -20,7 +20,7 @@ static void put(op_text *t, const char *name, const char *value)
 
 enum { REAL_TEXT = 40, LIST_TEXT = 192 };
 
-/* The shortest text that reads back as v. */
+/* Appends the shortest text that reads back as v. */
 static void put_real(op_text *t, const char *name, double v)
 {
     char text[REAL_TEXT];
@@ -163,7 +163,7 @@ static void put_attrs(const adj_node *n, op_text *t)
 
 enum { RESULT = -1, NONE = -2 };
 
-/* The operand whose shape is --in, or --filter. */
+/* Returns the operand whose shape is --in, or --filter. */
 static int described(const adj_op *op, int is_filter)
 {
     const adj_op *of = op->forward != NULL ? op->forward : op;

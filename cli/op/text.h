@@ -11,18 +11,18 @@ typedef struct {
     int has_filter;
 } op_text;
 
-/* 1: op_args_build makes a node of *t's args that is the same to check (adj_gradcheck_same). 0: no
- * options say what n is: a leaf, an op or operand that the tool does not build. */
+/* Writes options from which op_args_build makes an equal node (adj_gradcheck_same); returns 0 if no
+ * options describe n: a leaf, or an op or operand that the tool does not build. */
 int op_text_of(const adj_node *n, op_text *t);
 
-/* The same, not tried: what options cannot say is left out, so what they build may be another node.
- * 0: n is a leaf. */
+/* Writes options without checking them: attributes that options cannot describe are left out, so
+ * they may build another node. Returns 0 if n is a leaf. */
 int op_text_write(const adj_node *n, op_text *t);
-/* Other numbers in the place of t's. The filter's shape counts if t has one. */
+/* Replaces the shapes of t; the filter's only if t has one. */
 void op_text_shapes(op_text *t, adj_shape in, adj_shape filter);
 void op_text_conv(op_text *t, const adj_conv *a);
 void op_text_pool(op_text *t, const adj_pool *a);
-/* to's args point into to. */
+/* Copies t; the args of the copy point into the copy. */
 void op_text_copy(op_text *to, const op_text *t);
 
 #endif

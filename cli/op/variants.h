@@ -1,19 +1,18 @@
-/* variants.h - an op as a check goes through it: with other attributes, and with shapes around its
- * own. */
+/* variants.h - variants of an op for checks: other attributes, and shapes close to its own. */
 #ifndef CLI_OP_VARIANTS_H
 #define CLI_OP_VARIANTS_H
 
 #include "text.h"
 
-/* The i-th set of options beside the op's own example: shapes, and attributes that go with them, in
- * the type that is given. 0: there is none, or more than the type was given. */
+/* Sets *out to the i-th set of options besides the op's example: shapes and matching attributes, in
+ * the given type. Returns 0 past the last, or if more than the type was given. */
 int op_attribute_set(const op_args *given, int i, op_args *out);
 
-/* A shape around the one of node n, which is an op over leaves: the i-th of those that are no
- * larger than a check needs, as options that point into *t. 0: there are no more. */
+/* Writes options, which point into *t, for the i-th shape close to that of n, an op over leaves,
+ * limited to the sizes that a check needs. Returns 0 past the last. */
 int op_neighbor(const adj_node *n, int i, op_text *t);
 
-/* Can a node be made of the options? What fails leaves its graph failed, so this is asked first. */
+/* True if a node can be made of the options. Call it first: a failure leaves the graph in error. */
 int op_is_possible(const op_args *args);
 
 #endif

@@ -75,7 +75,7 @@ static void set_ticks(axis *a)
     a->step = round_step((a->high - a->low) / (TICKS - 1));
 }
 
-/* False if there is nothing to draw. */
+/* Sets both axes; returns 0 if there is no point. */
 static int set_axes(drawing *d)
 {
     d->x = d->y = (axis){INFINITY, -INFINITY, 0};

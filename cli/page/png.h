@@ -11,7 +11,7 @@ typedef struct {
     const uint8_t *pixels; /* [h, w, c] */
 } picture;
 
-/* The file's bytes, to be freed by free(). NULL: out of memory. */
+/* Returns the bytes of a PNG file, to be freed by free(); NULL when out of memory. */
 uint8_t *png_encode(const picture *p, size_t *bytes);
 /* "data:image/png;base64,..." 0 on success. */
 int png_put_uri(FILE *f, const picture *p);

@@ -1,5 +1,6 @@
-/* predict.c - adjoint predict: what images show, by weights in a file. Images are read by OpenMP's
- * threads, a batch at a time; one that cannot be read is reported, and the others go on. */
+/* predict.c - adjoint predict: classifies images with weights from a file. Images are read by
+ * OpenMP's threads, a batch at a time; one that cannot be read is reported, and the others go on.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ typedef struct {
 
 /* ---- images ---- */
 
-/* All of the standard input to *bytes, the caller's to free. */
+/* Reads all of standard input into *bytes, which the caller frees. */
 static adj_status read_input(unsigned char **bytes, size_t *n, adj_error *error)
 {
     const size_t limit = (size_t)1 << 29; /* as of an image file */
@@ -88,7 +89,8 @@ static const char *class_name(const work *w, int64_t k, char number[24])
     return number;
 }
 
-/* The most probable class but those above, which are -1 afterwards. */
+/* Returns the most probable class and sets its probability to -1, so that the next call returns the
+ * next one. */
 static int64_t next_best(const work *w, float *probability, double *value)
 {
     int64_t best = 0;
@@ -140,7 +142,7 @@ static int put_json(const work *w, const char *path, float *probability)
 
 /* ---- all ---- */
 
-/* count images, read into w, some of them in vain: the good ones move together. */
+/* Moves the readable ones of count images in w together. Returns their number. */
 static int64_t keep_good(work *w, char *const path[], int64_t count, const char *good[])
 {
     const int64_t elems = w->size.h * w->size.w * w->size.c;

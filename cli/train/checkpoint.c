@@ -1,5 +1,4 @@
-/* checkpoint.c - see checkpoint.h. What else the file says, and whether it is to be believed, is
- * adj_trainer_resume's matter. */
+/* checkpoint.c - see checkpoint.h. adj_trainer_resume reads and validates the rest of the file. */
 #include <omp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -45,7 +44,8 @@ static int is_word(const char *text)
     return text[0] != '\0';
 }
 
-/* What it was when checkpoints did not have it; NULL: they always had. */
+/* Returns the value of a setting in old checkpoints without its key; NULL for settings that all
+ * checkpoints have. */
 static const char *value_before(const char *key)
 {
     if (strcmp(key, "accumulate") == 0 || strcmp(key, "shards") == 0)

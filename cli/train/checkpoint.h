@@ -1,12 +1,12 @@
-/* checkpoint.h - the settings that a checkpoint file has, for a run that goes on from it. */
+/* checkpoint.h - settings in a checkpoint file, for resuming. */
 #ifndef CLI_CHECKPOINT_H
 #define CLI_CHECKPOINT_H
 
 #include "adjoint_io.h"
 #include "train.h"
 
-/* What the tool adds to a checkpoint: the options of the data, and those of the training as they
- * were given. */
+/* Sizes of the metadata that the tool adds to a checkpoint: options of the data, and of the
+ * training as given. */
 enum { CHECKPOINT_DATA = 12, CHECKPOINT_TEXT = 40 };
 typedef struct {
     adj_metadata entry[CHECKPOINT_DATA];

@@ -22,8 +22,8 @@ static int balance(const adj_dataset *d, float *weights)
     return CONTINUE;
 }
 
-/* How many numbers there are in the list, of which the first n go to weights; -1: it is no list of
- * numbers from 0 on, or all are 0. */
+/* Reads a list of numbers, the first n into weights. Returns their count; -1 if a number is invalid
+ * or negative, or all are 0. */
 static int64_t read_list(const char *text, int64_t n, float *weights)
 {
     int64_t count = 0;

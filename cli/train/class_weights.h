@@ -1,4 +1,4 @@
-/* class_weights.h - train --class-weights: how much the images of each class count in the loss. */
+/* class_weights.h - train --class-weights: weight of each class in the loss. */
 #ifndef CLI_TRAIN_CLASS_WEIGHTS_H
 #define CLI_TRAIN_CLASS_WEIGHTS_H
 

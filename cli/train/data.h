@@ -19,7 +19,7 @@ typedef struct {
 #define RESIZE_WORDS "auto error" /* in the order of adj_resize_rule */
 #define DATA_HELP "digits (default), FILE.npz, or a folder: CLASS/ of images, IDX or CIFAR files"
 
-/* As when no option is given. */
+/* Defaults of all options. */
 extern const data_opts data_defaults;
 
 /* --size, which a training chooses and a model card keeps; --limit, --val-split and --skip-broken.

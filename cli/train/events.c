@@ -49,7 +49,7 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
                     frozen > 1 ? "s are" : " is", o->freeze);
 }
 
-/* What the options say beside the recipe. */
+/* Returns the options that are not part of the recipe. */
 static json_t *options_json(const train_opts *o)
 {
     return json_pack("{s:b, s:I, s:f, s:f, s:s, s:I, s:s, s:s, s:I}", "flip", (int)o->flip,
@@ -94,7 +94,8 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
     return range != NULL ? log_event(e, json_range(range, o->lr)) : 0;
 }
 
-/* A rate that begins anew undoes some of what was learnt. */
+/* Prints a note that the learning rate schedule starts again, which may lower the accuracy at
+ * first. */
 static void say_prolonged(const events *e)
 {
     const train_opts *o = e->o;
@@ -130,7 +131,8 @@ int tell_resumption(events *e, const adj_trainer *t)
 
 /* ---- while it runs ---- */
 
-/* To somebody who watches, once: a busy machine, and what may be faster there. */
+/* Prints a note, once and only on a terminal, if other processes keep the machine busy, with faster
+ * settings. */
 static void watch_neighbors(events *e)
 {
     enum { SECONDS = 5 };

@@ -1,4 +1,4 @@
-/* events.h - what a training tells: lines on the terminal, and the same as events in its logs. */
+/* events.h - reports the progress of a training: lines on the terminal and events in its logs. */
 #ifndef CLI_TRAIN_EVENTS_H
 #define CLI_TRAIN_EVENTS_H
 
@@ -20,17 +20,18 @@ typedef struct {
     int neighbors_reported;
 } events;
 
-/* Before the first step: which model, data and settings. range: of --lr auto, else NULL. 0 on
- * success, as with all below that return something. */
+/* Reports model, data and settings before the first step. range: result of --lr auto, else NULL.
+ * Returns 0 on success, like the functions below. */
 int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
                const adj_dataset *held_out, const adj_recipe *recipe, const adj_range_test *range);
 int tell_resumption(events *e, const adj_trainer *t);
 int tell_step(events *e, const adj_fit_progress *f);
 int tell_epoch(events *e, const adj_fit_progress *f);
 
-/* After the last: the best epoch and why it ended here. interrupted: by a signal. */
+/* Reports after the last step the best epoch and why the training ended. interrupted: by a signal.
+ */
 void tell_end(const events *e, const adj_trainer *t, int interrupted);
-/* Once the weights are written. */
+/* Logs the end, after the weights are written. */
 int log_end(events *e, const adj_trainer *t, int interrupted);
 
 #endif

@@ -13,12 +13,12 @@ typedef struct {
  * devices and some file systems have no locks, and are not refused. */
 int lock_open_file(int fd);
 
-/* Makes and locks FILE.lock; path NULL: nothing to do. Returns 0, or -1 with errno. */
+/* Creates and locks FILE.lock; does nothing for path NULL. Returns 0, or -1 with errno. */
 int lock_take(file_lock *l, const char *path);
 /* Removes FILE.lock, if it is held. */
 void lock_release(file_lock *l);
 
-/* Returns the sentence for errno after a lock was refused or a file could not be opened. */
+/* Returns the message for errno after a lock was refused or a file could not be opened. */
 const char *lock_error(void);
 
 #endif

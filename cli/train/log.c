@@ -10,7 +10,7 @@
 #include "lock.h"
 #include "log.h"
 
-/* Whether a run before could not write the last line to its end. */
+/* True if the file ends in a complete line. */
 static int ends_in_a_line(const char *path)
 {
     struct stat s;

@@ -10,8 +10,8 @@
 /* The columns behind a processor's name (proc(5)); guests are part of the first two. */
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, N_COLUMN };
 
-/* Ticks of "cpu0 1393280 32966 572056 13343292 6130 0 17875 0 0 0" in which it was busy; *cpu:
- * which one, -1: the line is of no single one. */
+/* Returns the busy ticks of a line "cpu0 1393280 32966 572056 13343292 6130 0 17875 0 0 0" and sets
+ * *cpu to the processor; -1: not the line of a single one. */
 static double busy_in(const char *line, int *cpu)
 {
     char *end;

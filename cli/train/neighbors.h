@@ -1,6 +1,5 @@
-/* neighbors.h - how busy other processes keep the processors that this one may use. A step waits
- * for its slowest thread: beside busy neighbors fewer threads, or such that do not spin, are
- * faster. */
+/* neighbors.h - load of this process's processors by other processes. A step waits for its slowest
+ * thread, so on a busy machine fewer threads, or threads that do not spin, are faster. */
 #ifndef CLI_TRAIN_NEIGHBORS_H
 #define CLI_TRAIN_NEIGHBORS_H
 
@@ -14,7 +13,8 @@ typedef struct {
 } cpu_times;
 
 cpu_times cpu_times_now(void);
-/* The processors that others took on average between the two; 0: none, or that is not known. */
+/* Returns the average number of processors that other processes used between two times; 0: none or
+ * unknown. */
 double cpu_neighbors(const cpu_times *from, const cpu_times *to);
 
 enum { ADVICE_TEXT = 240 };
@@ -22,7 +22,7 @@ enum { ADVICE_TEXT = 240 };
  * faster, and waiting without spinning unless OMP_WAIT_POLICY is set. */
 const char *cpu_advice(double others, int processors, char text[ADVICE_TEXT]);
 
-/* For tests. Of a file as /proc/stat, in ticks of which a second has so many. */
+/* Returns the busy seconds in a file like /proc/stat; ticks: ticks per second. For tests. */
 double cpu_busy(FILE *stat, const cpu_set_t *ours, double ticks);
 
 #endif

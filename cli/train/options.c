@@ -7,10 +7,10 @@
 #include "cli/output.h"
 #include "settings.h"
 
-/* What adj_augment.mixup may be, but 0. */
+/* Range of adj_augment.mixup, besides 0. */
 static const double MIN_MIXUP = 0.001, MAX_MIXUP = 1000;
 
-/* A number, or auto. */
+/* Reads --lr: a number, or auto. */
 static int read_rate(train_opts *o)
 {
     const option rate = {"--lr", "X", "", .real = &o->lr, .range = {1e-12, 1e6}};
@@ -104,7 +104,8 @@ static void list_items(train_opts *o, items *i)
     *i = all;
 }
 
-/* How it learns, and from which changes of the images; the list ends with the data's options. */
+/* Number of options of optimization and augmentation; the list ends with the options of the data.
+ */
 enum { LEARNING_OPTIONS = 9 };
 static void list_learning_options(train_opts *o, items *i,
                                   option list[LEARNING_OPTIONS + DATA_OPTIONS])
@@ -148,7 +149,7 @@ static void list_learning_options(train_opts *o, items *i,
     list_data_options(&o->data, i->size, list + LEARNING_OPTIONS);
 }
 
-/* The files that it reads and writes; the list ends with how it learns. */
+/* Number of options of files; the list ends with the options of optimization. */
 enum { FILE_OPTIONS = 9 };
 static void list_file_options(train_opts *o, items *i, option list[])
 {

@@ -52,7 +52,7 @@ int out_open(out_files *o, const char *name)
     return CONTINUE;
 }
 
-/* Of a folder that is not there: whether the one that it is to be in can be written. */
+/* Checks that the parent of a folder that does not exist can be written. */
 static int check_parent(const char *command, const out_files *o)
 {
     char *parent = strdup(o->folder);

@@ -1,4 +1,4 @@
-/* out.h - what --out NAME names: a weights file if NAME ends in .safetensors, else a folder with
+/* out.h - output of --out NAME: a weights file if NAME ends in .safetensors, else a folder with
  * weights.safetensors, best.safetensors, metrics.jsonl and report.html. */
 #ifndef CLI_TRAIN_OUT_H
 #define CLI_TRAIN_OUT_H
@@ -11,14 +11,15 @@ typedef struct {
     char *weights, *best, *metrics, *report; /* NULL: is not written */
 } out_files;
 
-/* The names; o is to be closed in every case. CONTINUE or an exit status. */
+/* Sets the names of the files. The caller closes o in every case. Returns CONTINUE or an exit
+ * status. */
 int out_open(out_files *o, const char *name);
-/* As check_outputs, for these and n others. A folder that is not there is not made yet, but it is
- * asked whether it could be. */
+/* Calls check_outputs for these and n other files. A missing folder is not made yet; it is checked
+ * that it could be made. */
 int out_check(const char *command, const out_files *o, int n, const output_file other[]);
-/* Makes the folder, if it is not there. */
+/* Makes the folder if it does not exist. */
 int out_make(out_files *o);
-/* failed: a folder that was made and is empty goes again. */
+/* Frees the names; after a failure removes a folder that was made and is empty. */
 void out_close(out_files *o, int failed);
 
 #endif

@@ -13,7 +13,7 @@ progress progress_start(terminal t, int64_t batch)
     return (progress){.terminal = t, .batch = batch, .started = now, .shown = now};
 }
 
-/* What a line may take: all of a file's. */
+/* Returns the maximum width of a line; no limit for a file. */
 static int columns_of(const progress *p)
 {
     return p->terminal.lines ? terminal_columns() : INT_MAX;

@@ -1,5 +1,5 @@
-/* progress.h - what training says while it runs: a line that tells how far it is, and a line for
- * each epoch; each fits the terminal. */
+/* progress.h - progress of a training: a progress line and a line for each epoch; each fits the
+ * terminal. */
 #ifndef CLI_TRAIN_PROGRESS_H
 #define CLI_TRAIN_PROGRESS_H
 
@@ -16,13 +16,13 @@ typedef struct {
 } progress;
 
 progress progress_start(terminal t, int64_t batch);
-/* After a step. On a terminal it rewrites its line a few times a second; elsewhere it prints one
- * from time to time. */
+/* Updates the progress line after a step: on a terminal a few times a second in place; elsewhere as
+ * a new line from time to time. */
 void progress_step(progress *p, const adj_fit_progress *f);
-/* Takes the line away, for something else to be printed. */
+/* Clears the line before other output. */
 void progress_clear(const progress *p);
 
-/* After an epoch; held_out_name: of the held-out data, "test". */
+/* Prints the line of an epoch; held_out_name: name of the held-out data, "test". */
 void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f);
 
 #endif

@@ -10,7 +10,7 @@ static int on_step(void *user, const adj_fit_progress *now)
     return !adj_range_test_add(user, now->step_loss);
 }
 
-/* The test's rates as a schedule. */
+/* Returns the test's rates as a schedule. */
 static adj_schedule rising(void)
 {
     adj_range_test first = {0}, last = {.n = ADJ_RANGE_STEPS - 1};

@@ -1,4 +1,4 @@
-/* range.h - train --lr auto: a rate by a learning rate range test (adj_range_test). */
+/* range.h - train --lr auto: finds a learning rate by a range test (adj_range_test). */
 #ifndef CLI_RANGE_H
 #define CLI_RANGE_H
 
@@ -12,7 +12,7 @@
 int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *options,
               adj_range_test *t, double *lr);
 void say_range(const adj_range_test *t, double lr);
-/* For the log. */
+/* Returns the result of the test for the log. */
 json_t *json_range(const adj_range_test *t, double lr);
 
 #endif

@@ -40,7 +40,7 @@ static double number(const json_t *e, const char *key)
     return json_number_value(json_object_get(e, key));
 }
 
-/* The last of that name; NULL: there is none. */
+/* Returns the last event of that name, or NULL if there is none. */
 static const json_t *last_event(const json_t *events, const char *name)
 {
     for (size_t i = json_array_size(events); i-- > 0;)
@@ -110,8 +110,8 @@ static void put_curves(FILE *f, const report *r)
 
 /* ---- confused classes ---- */
 
-/* A cell's shade: its share of the row's images. Mistakes, which are rarer, are shaded by the
- * root. */
+/* Writes a row of the matrix. A cell is shaded by its fraction of the row's images; mistakes, which
+ * are rarer, by its square root. */
 static void put_row(FILE *f, const report *r, int i, const int64_t row[])
 {
     char of[CLASS_NUMBER], as[CLASS_NUMBER], number[CLASS_NUMBER];
@@ -180,7 +180,7 @@ static int put_pairs(FILE *f, const report *r)
     return n < 0;
 }
 
-/* NaN: a dash. */
+/* Writes a fraction; a dash for NaN. */
 static void put_part(FILE *f, double part)
 {
     if (isnan(part))

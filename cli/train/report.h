@@ -1,8 +1,9 @@
 /* report.h - a training as one HTML page (report.html): curves, confused classes, confident
- * mistakes, settings, from its metrics.jsonl and from what the net takes the held-out images for.
+ * mistakes, settings, from its metrics.jsonl and from the net's predictions for the held-out
+ * images.
  *
- * The page needs no other file, no script and no network. Whatever is not known is left NULL or 0,
- * and the page goes without it. All names are text from anywhere and are escaped. */
+ * The page needs no other file, no script and no network. Unknown values are NULL or 0 and are left
+ * out of the page. All names are untrusted text and are escaped. */
 #ifndef CLI_TRAIN_REPORT_H
 #define CLI_TRAIN_REPORT_H
 

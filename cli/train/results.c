@@ -8,7 +8,7 @@
 
 enum { BATCH = 100 }; /* images that are asked about at a time */
 
-/* What the report points to. */
+/* Data that the report points to. */
 typedef struct {
     answers answers;
     int32_t *truth, *guess;
@@ -37,7 +37,7 @@ static int allocate_answers(gathered *g, int64_t n)
     return g->truth != NULL && g->guess != NULL && g->probability != NULL;
 }
 
-/* Asks about all images, which l has in pixel units. */
+/* Predicts all images, which l has in pixel units. */
 static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gathered *g,
                       adj_error *error)
 {

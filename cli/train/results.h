@@ -1,5 +1,4 @@
-/* results.h - what a training leaves to look at: gathers the report from its metrics, trainer and
- * data. */
+/* results.h - gathers the report of a training from its metrics, trainer and data. */
 #ifndef CLI_TRAIN_RESULTS_H
 #define CLI_TRAIN_RESULTS_H
 
@@ -12,7 +11,7 @@ typedef struct {
     const char *metrics;       /* the file metrics.jsonl */
 } results_of;
 
-/* Replaces the file. */
+/* Writes the report, replacing the file. */
 adj_status results_write(const results_of *r, const char *path, adj_error *error);
 
 #endif

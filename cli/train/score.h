@@ -1,4 +1,5 @@
-/* score.h - what a classifier's answers come to: per class, confused classes, confident mistakes.
+/* score.h - statistics of a classifier's predictions: scores of classes, confused classes,
+ * confident mistakes.
  *
  * Of an answer, truth is the label and guess the class with the largest logit. */
 #ifndef CLI_TRAIN_SCORE_H
@@ -29,12 +30,12 @@ typedef struct {
     int32_t truth, guess;
     int64_t count;
 } confused_pair;
-/* The most frequent mistakes, at most max of them, equally frequent ones by truth and guess.
- * Returns how many; -1: out of memory. */
+/* Lists the most frequent mistakes, at most max, equally frequent ones ordered by truth and guess.
+ * Returns their number; -1 when out of memory. */
 int list_confused(const answers *a, int max, confused_pair pair[]);
 
-/* The mistakes with the highest probability, at most max of them; equal ones in their order.
- * Returns how many. */
+/* Lists the mistakes with the highest probability, at most max, equal ones in their order. Returns
+ * their number. */
 int list_confident_mistakes(const answers *a, int max, int64_t index[]);
 
 #endif

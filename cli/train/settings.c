@@ -1,4 +1,4 @@
-/* settings.c - what the command line leaves open, after the model's recipe. */
+/* settings.c - defaults of a training from the model's recipe. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static double usual_rate(const adj_optimizer_opts *o)
     return o->momentum == 0 ? 0.05 : 0.01;
 }
 
-/* The recipe's rate and decay are for its own optimizer; another one's are the usual. */
+/* Sets rate and decay to the optimizer's defaults if it is not the recipe's optimizer. */
 static void set_optimizer_defaults(train_opts *o, adj_recipe *r)
 {
     const char *own = adj_optimizer_name(&r->optimizer);

@@ -1,10 +1,10 @@
-/* settings.h - what a run is done with: the model's recipe, but for what the command line says. */
+/* settings.h - settings of a training: the command line's, else the model's recipe. */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
 
 #include "train.h"
 
-/* When the command line may say something else than the file. */
+/* Cases in which the command line may differ from the file. */
 typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
 
 typedef struct {
@@ -20,9 +20,9 @@ void list_settings(train_opts *o, setting list[SETTINGS]);
 /* True if the command line has the option. */
 int is_set(const option *o);
 
-/* Nothing is given: NULL, UNSET or 0. */
+/* Returns options without any setting: NULL, UNSET or 0. */
 train_opts unset_train_opts(void);
-/* Sets what is still unset. */
+/* Sets all unset options to their defaults. */
 void set_train_defaults(train_opts *o);
 /* The settings as a recipe: the optimizer's are none if there is none of the name. */
 adj_recipe recipe_of(const train_opts *o);

@@ -69,7 +69,7 @@ static int unknown_optimizer(const char *name)
 /* Rank 0 writes files and tells what happens. */
 static int is_first(const training *t) { return mpirun_rank(&t->group) == 0; }
 
-/* A long run should not fail at its end for a wrong name. */
+/* Checks all files first, so that a long run does not fail at its end. */
 static int check_files(training *t)
 {
     const train_opts *o = t->o;
@@ -208,7 +208,7 @@ static void set_schedule(training *t)
         t->schedule.period = o->begun_period;
 }
 
-/* Takes over a batch and an accumulation that the trainer has cut to the training images, with
+/* Copies the batch and accumulation that the trainer has limited to the training images, and prints
  * notes. */
 static void tell_cut(training *t)
 {
@@ -281,7 +281,7 @@ static int open_parts(training *t)
     return CONTINUE;
 }
 
-/* What is for one process alone. */
+/* Refuses options that are not available with several ranks. */
 static int check_ranks(const training *t)
 {
     const train_opts *o = t->o;
@@ -360,7 +360,8 @@ static void say_where_best_is(const training *t, const adj_fit_progress *at)
             (long long)at->best_epoch);
 }
 
-/* The weights, and the checkpoint once more if it could not be written. why: of the run's end. */
+/* Saves the weights, and the checkpoint again if it could not be written. why: the error that ended
+ * the run. */
 static int save(training *t, const adj_error *why)
 {
     const int unsaved = adj_trainer_progress(t->trainer).unsaved;
@@ -387,7 +388,7 @@ static int diverged(const adj_fit_progress *at, const adj_error *why)
                     (long long)at->step + 1, (long long)at->epoch, at->lr);
 }
 
-/* By a signal to this process or to another rank. */
+/* True if the training was stopped by a signal to this process or to another rank. */
 static int is_stopped(const training *t, adj_status ended)
 {
     const int is_cut_short = ended == ADJ_OK && !adj_trainer_is_done(t->trainer);
@@ -414,7 +415,7 @@ static int begin(training *t)
     return failed ? log_failed(t) : CONTINUE;
 }
 
-/* What the first rank tells and writes when the steps are done. */
+/* Reports and saves the results on the first rank, after the last step. */
 static int finish(training *t, const adj_fit_progress *at, adj_status ended, const adj_error *why)
 {
     tell_end(&t->told, t->trainer, is_stopped(t, ended));
@@ -427,7 +428,8 @@ static int finish(training *t, const adj_fit_progress *at, adj_status ended, con
     return EXIT_OK;
 }
 
-/* Where steps have failed among several ranks, what there is of a step is not kept. */
+/* Runs the training. After a failed step of several ranks nothing is saved, since parameters may be
+ * partly updated. */
 static int run(training *t)
 {
     const terminal none = {0}; /* what mpirun shows, it has from a terminal that nobody sees */
@@ -456,7 +458,7 @@ static int run(training *t)
     return status == EXIT_OK && number != 0 ? EXIT_SIGNAL + number : status;
 }
 
-/* No more than a checkpoint may say. */
+/* Returns the default number of threads, limited to that of a checkpoint. */
 static int default_threads(void)
 {
     const int n = mpirun_threads(adj_default_threads());

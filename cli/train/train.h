@@ -30,12 +30,12 @@ typedef struct {
     double jitter, mixup;
     double loss_scale;      /* of f16: a fixed one; 0: it follows the gradients */
     int64_t scale_interval; /* as in adj_loss_scale; 0: there is none that follows */
-    /* Of a checkpoint; UNSET: there is none. Steps of its schedule; its epochs. */
+    /* Settings of a checkpoint: steps of its schedule; its epochs. UNSET: no checkpoint. */
     int64_t begun_warmup, begun_period, begun_epochs;
 } train_opts;
 
-/* Reads the command line. What it does not say stays NULL or UNSET, for a checkpoint to say.
- * CONTINUE or an exit status. */
+/* Reads the command line. Options that are not given stay NULL or UNSET and may be set by a
+ * checkpoint. Returns CONTINUE or an exit status. */
 enum { UNSET = -1, MAX_THREADS = 1024 };
 int parse_train(train_opts *o, int argc, char **argv);
 

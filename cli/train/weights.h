@@ -1,4 +1,4 @@
-/* weights.h - the weights that a run begins with, and those that it leaves. */
+/* weights.h - initial weights of a training, and saving of its weights. */
 #ifndef CLI_WEIGHTS_H
 #define CLI_WEIGHTS_H
 
@@ -9,8 +9,8 @@ enum { MODEL_NAME = 80 };
 /* Sets o->model, if no option has, to the built-in model that the card of --weights names; model
  * holds the name. */
 void name_model(train_opts *o, char model[MODEL_NAME]);
-/* Gives t what o->weights has and says what became of each tensor where not all fits. data and
- * channels: of the training. CONTINUE, or an exit status after a complaint. */
+/* Loads o->weights into t, and prints the result for each tensor unless all fit. data and channels:
+ * those of the training. Returns CONTINUE, or an exit status after an error message. */
 int load_start(const train_opts *o, const adj_dataset *data, int64_t channels, adj_trainer *t);
 
 /* Writes the parameters as they are to the file, with their model card. CONTINUE, or an exit status
