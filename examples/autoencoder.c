@@ -33,7 +33,7 @@ static adj_node *autoencoder(adj_node *x)
     return adj_sigmoid(up(h, "up2/w", 1));
 }
 
-/* The mean square of the batch around its own mean picture: what a constant answer would reach. */
+/* Returns the variance of the batch around its mean picture: the error of a constant prediction. */
 static double around_mean(const float *x)
 {
     double sum = 0;

@@ -19,7 +19,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The best of some runs; the first one may still touch memory for the first time. */
+/* Returns the least time of some runs; the first run may include page faults. */
 static double time_of_run(adj_exec *e)
 {
     double best = INFINITY;
@@ -32,7 +32,7 @@ static double time_of_run(adj_exec *e)
     return best;
 }
 
-/* Any values do, as long as both backends get the same. */
+/* Sets the same values for both backends; any values do. */
 static adj_status give_data(adj_exec *e, adj_graph *g, int64_t batch, int64_t classes)
 {
     adj_node *images = adj_find(g, "images"), *labels = adj_find(g, "labels");

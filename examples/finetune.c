@@ -33,7 +33,7 @@ static void print_weight(void *user, const adj_weight_report *r)
         printf("  %-17s %s\n", r->name, fates[r->fate]);
 }
 
-/* The net whose weights others use. */
+/* Trains and saves the net whose weights are reused. */
 static int train_other(const adj_dataset *digits, const char *file, adj_error *error)
 {
     const adj_net ten = {.name = "ten digits", .build = build};
@@ -46,7 +46,8 @@ static int train_other(const adj_dataset *digits, const char *file, adj_error *e
     return 0;
 }
 
-/* How many of the file's tensors below the head the executor has bit by bit; -1 if one differs. */
+/* Returns the number of the file's tensors below the head that the executor has bit by bit; -1 if
+ * one differs. */
 static int same_bits(adj_exec *e, const adj_node *loss, const char *file)
 {
     static float now[1 << 16];

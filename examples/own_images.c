@@ -1,6 +1,5 @@
-/* own_images.c - a net of one's own on images of one's own: trains on DIR/CLASS/ with
- * image files, a fifth of them held out; saves the weights, loads them again and predicts one
- * image.
+/* own_images.c - a net and images of your own: trains on DIR/CLASS/ with image files, a fifth of
+ * them held out; saves the weights, loads them and predicts one image.
  *
  *   cc own_images.c $(pkg-config --cflags --libs adjoint_io) && ./a.out DIR WEIGHTS IMAGE */
 #include <stdlib.h>
@@ -56,7 +55,7 @@ static int train(const char *folder, const char *weights)
     return 0;
 }
 
-/* The file knows the classes' names, and the mean and deviation of what it was trained on. */
+/* The file contains the names of the classes, and the mean and deviation of the training images. */
 static int predict(const char *weights, const char *image)
 {
     static float pixels[SIZE * SIZE * CHANNELS];

@@ -1,11 +1,11 @@
-/* own_net.c - a net of one's own: built, trained on drawn digits, saved, loaded and asked.
+/* own_net.c - builds a net, trains it on generated digits, saves it, loads it and predicts.
  *
  *   cc own_net.c $(pkg-config --cflags --libs adjoint_io) && ./a.out [WEIGHTS [EPOCHS]] */
 #include <stdlib.h>
 
 #include "adjoint_fit.h"
 
-/* Images to logits. A layer makes its parameters; sizes are inferred. */
+/* Maps images to logits. A layer creates its parameters; sizes are inferred. */
 static adj_node *small_net(adj_node *x, int64_t classes, int training, void *user)
 {
     const adj_pool half = {.ksize = {1, 2, 2, 1}};

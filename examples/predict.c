@@ -1,4 +1,4 @@
-/* predict.c - loads a weights file of a built-in model and tells what an image shows.
+/* predict.c - loads a weights file of a built-in model and classifies an image.
  *
  *   cc predict.c $(pkg-config --cflags --libs adjoint_io) && ./a.out WEIGHTS IMAGE */
 #include <stdlib.h>

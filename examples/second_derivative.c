@@ -22,7 +22,7 @@ static adj_node *network(adj_node *x)
     return adj_layer_dense(h, "logits", 3, NULL);
 }
 
-/* The first derivative at w + step * v. */
+/* Computes the first derivative at w + step * v. */
 static adj_status gradient_at(adj_exec *e, adj_node *w, adj_node *dw, const double at[FILTER],
                               const double v[FILTER], double step, double out[FILTER])
 {

@@ -1,7 +1,6 @@
-/* segmentation.c - says of each pixel what it belongs to: background, square or cross. Dilated
- * convolutions (1, 2, 4, 8) see far without making the picture smaller; the loss takes each pixel
- * as a row. Pictures are drawn here, noisy, and so that a pixel's surroundings have to be seen to
- * tell.
+/* segmentation.c - classifies each pixel as background, square or cross. Dilated convolutions (1,
+ * 2, 4, 8) see far without making the picture smaller; the loss takes each pixel as a row. Pictures
+ * are drawn here, noisy, and so that a pixel's surroundings have to be seen to tell.
  *
  *   cc segmentation.c $(pkg-config --cflags --libs adjoint) && ./a.out */
 #include <stdlib.h>
@@ -23,14 +22,14 @@ static adj_node *network(adj_node *x)
     return adj_reshape(h, (adj_shape){2, {PIXELS, CLASSES}});
 }
 
-/* 0 to n - 1, from a sequence of one's own. */
+/* Returns a pseudo-random number from 0 to n - 1. */
 static int draw(uint64_t *state, int n)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (int)((*state >> 33) % (uint64_t)n);
 }
 
-/* A square or a cross of equal brightness on each picture. */
+/* Draws a square or a cross of equal brightness on each picture. */
 static void draw_batch(uint64_t *state, float x[PIXELS], int32_t label[PIXELS])
 {
     for (int i = 0; i < PIXELS; i++)

@@ -27,7 +27,8 @@ static const struct {
     {"size", {"15", "36", "64", "7", "6", "12"}},
 };
 
-/* Dense with so many output channels; depthwise with a multiplier; grouped; a pool. */
+/* Kinds of channels: dense with this many output channels; depthwise with a multiplier; grouped; a
+ * pool. */
 static const struct {
     int64_t oc, multiplier, groups;
     int pool;
@@ -149,7 +150,7 @@ static int64_t shuffled(int64_t i, int64_t n)
     return i;
 }
 
-/* The place of the mask's i-th bit. */
+/* Returns the position of the mask's i-th set bit. */
 static int place_of(unsigned mask, int64_t i)
 {
     while (i-- > 0)

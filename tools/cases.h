@@ -6,7 +6,7 @@
 
 typedef enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } sweep_direction;
 
-/* What a case is made of: one value of each property. */
+/* Properties of a case; a case has one value of each. */
 typedef enum {
     DIRECTION,
     DTYPE,
@@ -20,7 +20,7 @@ typedef enum {
     N_PROPERTY
 } sweep_property;
 
-/* A part of all cases: bit i of a property's mask lets its i-th value in. */
+/* A subset of all cases: bit i of a property's mask selects its i-th value. */
 typedef struct {
     unsigned mask[N_PROPERTY];
 } sweep;
@@ -35,15 +35,15 @@ typedef struct {
 } sweep_case;
 
 sweep sweep_all(void);
-/* Leaves of the property those values that the comma-separated list names ("1,3"). ADJ_EARG, and
- * what there is: one is not there. */
+/* Restricts a property to the values in the comma-separated list ("1,3"). ADJ_EARG, with the valid
+ * values, for an unknown one. */
 adj_status sweep_keep(sweep *s, sweep_property property, const char *list, adj_error *error);
-/* The same for an op's name: its direction, and depthwise or not. */
+/* Restricts direction and kind (depthwise or not) to those of an op's name. */
 adj_status sweep_keep_op(sweep *s, const char *op, adj_error *error);
 
 int64_t sweep_size(const sweep *s);
-/* The i-th of sweep_size in an order that looks random and is always the same: any first part is a
- * sample of all. */
+/* Returns the i-th of sweep_size cases in a fixed pseudo-random order: any first cases are a sample
+ * of all. */
 sweep_case sweep_at(const sweep *s, int64_t i);
 /* Adds the case's node to the graph; NULL with the graph's error, or without one where there is no
  * such case (a pool's filter gradient). */

@@ -67,7 +67,7 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
     return status;
 }
 
-/* Returns what is wrong, or NULL. */
+/* Returns a description of the failure, or NULL. */
 static const char *fault_of(const adj_comparison *c)
 {
     const adj_compare_row *row = adj_comparison_row_at(c, 0);
@@ -295,7 +295,7 @@ static int parse(sweep_run *r, int argc, char **argv)
     return parse_options(&u, argc, argv);
 }
 
-/* Leaves of the sweep what the options name. */
+/* Restricts the sweep to the values of the options. */
 static int choose(sweep_run *r)
 {
     static const char *const names[N_PROPERTY] = {
