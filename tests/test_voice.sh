@@ -10,10 +10,8 @@ fi
 # Folders whose comments are not rewritten yet, one a line.
 open='
 check
-cli
 exec
 tests
-tools
 '
 findings=$(mktemp)
 trap 'rm -f "$findings"' EXIT
