@@ -104,7 +104,7 @@ static int read_attr(conformance_case *c, const char *name, int64_t numbers[MAX_
     return *n >= 0 ? 1 : case_malformed(c, "no list of integers", name);
 }
 
-/* What a convolution and a pool have in common. */
+/* Reads the attributes common to convolutions and pools. */
 static int read_attrs(conformance_case *c, case_attrs *a)
 {
     adj_attr_lists *l = &a->lists;

@@ -47,7 +47,7 @@ static void check_tensor(conformance_case *c, const char *name, const json_t *te
             unknown(c, name, key);
 }
 
-/* What the op asked for, and nothing else. */
+/* Checks that an object has the keys that the op used, and no others. */
 static void check_object(conformance_case *c, const char *object)
 {
     const char *key;

@@ -27,8 +27,8 @@ static inline uint64_t call_stack(void)
     return hash;
 }
 
-/* Is no call before, or none after, from where this one is? What is allocated there more often
- * fails at least twice, early and late. */
+/* True if this is the first or the last call from its place in the code, so that repeated
+ * allocations fail at least twice, early and late. */
 static inline int is_first_or_last_from_there(const counter *c, long call)
 {
     int before = 0, after = 0;

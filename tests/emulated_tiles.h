@@ -20,7 +20,8 @@
 
 enum { N_EMULATED = 8, EMULATED_ROWS = 16, EMULATED_ROW = 64 };
 
-/* Of each thread, and of each file that includes this: it configures its tiles itself. */
+/* Tile state of each thread and of each file that includes this header, which configures its tiles
+ * itself. */
 static _Thread_local struct {
     int is_configured, rows[N_EMULATED], row_bytes[N_EMULATED];
     _Alignas(64) char tile[N_EMULATED][EMULATED_ROWS][EMULATED_ROW];

@@ -81,7 +81,7 @@ static inline void expect_adjoint(fixture *f, adj_node *y, int n_x)
                  left, right);
 }
 
-/* What a refused call says: the error has this status and these words. */
+/* Expected error of a refused call: status and words of the message. */
 typedef struct {
     adj_status status;
     const char *words[4];

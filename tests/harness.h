@@ -37,7 +37,7 @@ double *fixture_get(adj_exec *e, const adj_node *y);
 /* y's elements on a backend ("naive", "onednn"), malloc'ed; fails the running test when the library
  * does. Results are read into memory prefilled with NaN. */
 double *evaluate(fixture *f, adj_node *y, const char *backend);
-/* The same with so many threads; 0: the default. */
+/* Evaluates y with this number of threads; 0: the default. */
 double *evaluate_with(fixture *f, adj_node *y, const char *backend, int threads);
 /* y has the same bits on naive with one, two and three threads. */
 void expect_same_for_threads(fixture *f, adj_node *y);

@@ -87,7 +87,7 @@ static const rule rules[] = {
      ""},
 };
 
-/* What belongs to one part of the project only. */
+/* Names that only one folder of the project may use. */
 static const struct {
     const char *word, *folders; /* with all below them */
 } confined[] = {

@@ -28,7 +28,7 @@ static int is_in(const char *const list[], const char *name)
     return 0;
 }
 
-/* Does the last backend, which computes everything, prepare a node of this op and dtype? */
+/* True if the last backend, which computes everything, prepares a node of this op and dtype. */
 static int has_kernel(const adj_op *op, adj_dtype dtype)
 {
     const adj_backend *const *last = adj_backends;
@@ -59,7 +59,7 @@ static char *text_of(const char *path)
     return text;
 }
 
-/* Does the text call or name prefix + name, as a whole word? */
+/* True if the text contains prefix + name as a whole word. */
 static int mentions(const char *text, const char *prefix, const char *name)
 {
     char word[128];
@@ -116,8 +116,8 @@ static int has_format(const adj_op *op)
     return op->schema->geom > 0 && op->schema->set_format != NULL;
 }
 
-/* What the command line makes of an op: rows that lie within the attributes, a letter for each
- * operand, makers whose operands are this op's too. */
+/* Every op has what the command line needs: rows within the attributes, a letter for each operand,
+ * makers whose operands are also this op's. */
 Test(registry, every_op_can_be_built_from_a_line)
 {
     for (int i = 0; adj_ops[i] != NULL; i++) {
@@ -149,7 +149,7 @@ Test(registry, every_op_can_be_built_from_a_line)
     }
 }
 
-/* What gradcheck, compare and reports ask an op itself. */
+/* Every op has the facts that gradcheck, compare and reports need. */
 Test(registry, every_op_says_what_checks_need)
 {
     for (int i = 0; adj_ops[i] != NULL; i++) {

@@ -24,7 +24,7 @@ typedef struct {
     size_t x_bytes, y_bytes;
 } task;
 
-/* What training came to: the losses, and a checksum of everything that was trained. */
+/* Result of a training: the losses, and a checksum of all parameters and states. */
 typedef struct {
     adj_status status;
     float loss[STEPS];

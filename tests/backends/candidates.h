@@ -9,7 +9,7 @@
 typedef struct {
     const adj_backend *b;
     void *opened;
-    int threads;        /* that it was opened for, and that kernels may use */
+    int threads;        /* threads that it was opened for and that kernels may use */
     uint32_t invariant; /* of the operands of groups that are run, as in adj_prep; 0 when opened */
     int same_bits;      /* 1: visit_candidates runs none with sums_by_threads; 0 when opened */
 } test_backend;
@@ -41,16 +41,16 @@ typedef struct {
  * the second result. Buffers are NaN before; a write past the end of one fails the running test. */
 outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *const node[],
                       int number);
-/* The same of the kernel of this name, its first. */
+/* Runs the first candidate of the kernel of this name, like run_candidate. */
 outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
                    const adj_node *const node[]);
 /* Runs each candidate of each kernel of t that takes the group, and calls visit with its outcome,
  * whose y is freed afterwards. */
 void visit_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
                       void (*visit)(void *user, const outcome *o), void *user);
-/* y by naive kernels alone. */
+/* Returns y computed by naive kernels alone. */
 double *by_naive(fixture *f, const adj_node *y);
-/* Every candidate of t for the group against naive; returns how many there are. */
+/* Compares every candidate of t for the group with naive; returns their number. */
 int expect_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
                       double rtol, double atol, const char *label);
 

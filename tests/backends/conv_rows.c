@@ -99,7 +99,7 @@ static outcome run_number(const tested_kernel *k, fixture *f, const test_backend
     return k->name != NULL ? run_kernel(f, t, k->name, n, node) : run_candidate(f, t, n, node, 0);
 }
 
-/* Is the outcome one of k, for this ISA? */
+/* True if the outcome is from kernel k, for this ISA. */
 static int is_of(const tested_kernel *k, const outcome *o, const char *isa)
 {
     int found = k->impl[0] == NULL;

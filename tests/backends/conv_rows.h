@@ -46,8 +46,8 @@ double *run_tested(const tested_kernel *k, fixture *f, const char *isa, int thre
 /* Bit for bit (any NaN is any NaN). */
 void expect_same_bits(const double *got, const double *want, int64_t n, const char *text);
 
-/* What k computes of the row is, on integers, what the definition says, with one thread and three.
- */
+/* Expects k's results for the row on integers to be equal to the definition, with one thread and
+ * with three. */
 void expect_exact_row(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa);
 /* Infinities and NaN at the first, the middle and the last element of each operand, against naive:
  * what does not read the value, or reads padding where the other operand has it, stays a number. */
@@ -68,7 +68,7 @@ void expect_biases(const tested_kernel *k, adj_dtype dtype, const char *isa);
 /* Relative errors of sums of positive numbers are `most` at most. */
 void expect_small_errors(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa,
                          double most);
-/* The same bits with one thread and up to eight. */
+/* Expects the same bits with one to eight threads. */
 void expect_same_bits_for_any_threads(const tested_kernel *k, oracle_conv row, adj_dtype dtype,
                                       const char *isa);
 /* Bits 1 << enum oracle_result: which k computes. */

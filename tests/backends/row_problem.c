@@ -50,11 +50,11 @@ void row_fill(row_problem *s, const adj_node *n, double v)
         value[k] = v;
 }
 
-/* Is d = relu_grad written nowhere, as only sums of it are wanted? */
+/* True if d = relu_grad is not stored, since only its sums are wanted. */
 static int only_masks(int bits) { return (bits & ~NORM_OUT) == (NORM_MASK | SUMS); }
 
-/* What is recomputed for the gradient: relu(norm), and of another copy of the norm the sums over
- * what it masks. Copies, all of them, as the passes make them. */
+/* Adds recomputed nodes as the passes make them: a copy of relu(norm), and sums masked by another
+ * copy of the norm. */
 static void add_recomputed(row_problem *s)
 {
     adj_node *norm = adj_batch_norm(s->x[0], s->stats, s->gamma, s->beta, epsilon, ADJ_NHWC);
@@ -170,7 +170,7 @@ double row_wanted_norm(const row_problem *s, int64_t i)
     return hat * row_input(s, s->gamma)[k] + row_input(s, s->beta)[k];
 }
 
-/* Is out[0] a full value, not a sum? */
+/* True if out[0] is a full value, not a sum. */
 static int has_full(const row_problem *s)
 {
     return (s->bits & ~(CAST | SUM | SUMS | MORE)) != 0 && s->bits != (NORM_MASK | SUMS);

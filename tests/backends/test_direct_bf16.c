@@ -258,8 +258,8 @@ Test(direct_parts, largest)
 
 /* ---- errors ---- */
 
-/* Of positive sums: 2^-15 of each product at most, which hides the rounding of sums in f32, that
- * cancels. Without one of the three products it would be up to 2^-8. */
+/* Errors of sums of positive products: at most 2^-15 of each product, which covers the rounding of
+ * sums in f32. Without one of the three products the error would be up to 2^-8. */
 Test(direct_parts, errors)
 {
     need_isa("amx");

@@ -83,7 +83,8 @@ static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_
     return data;
 }
 
-/* By small blocks and by large ones; does the arena follow them? */
+/* Expects the same bits with small and with large blocks. arena_follows: the arena depends on the
+ * size of blocks. */
 static void expect_same(fixture *f, adj_node *y, const char *impl, int arena_follows)
 {
     size_t bytes, small_arena, arena;

@@ -119,7 +119,7 @@ Test(direct_depthwise, same_bits_for_any_threads)
     expect_same_bits_for_any_threads(&ours, row, ADJ_F32, best_isa());
 }
 
-/* What is not ours is refused with the reason. */
+/* Unsupported problems are refused with the reason. */
 Test(direct_depthwise, refused)
 {
     const oracle_conv row = {1, 4, 4, 3, 2, 2, 1, .format = ADJ_NCHW, .depthwise = 1};

@@ -109,7 +109,7 @@ Test(direct_dropout, a_word_that_is_the_threshold)
     cr_expect_eq(kept[1], 0, "below it: dropped");
 }
 
-/* What is dropped is gone, what is kept is what it was. */
+/* Dropped NaNs and infinities become 0; kept ones do not change. */
 Test(direct_dropout, nan_and_infinity)
 {
     float x[64] = {0};

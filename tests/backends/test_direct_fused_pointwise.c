@@ -92,7 +92,7 @@ static void elementwise(adj_dtype dtype, int64_t pixels, int64_t channels, int t
     discard(&got);
 }
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Fused groups are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(direct_fused_pointwise, .init = plan_as_usual);
 
 Test(direct_fused_pointwise, elementwise) { in_every_way(elementwise); }
@@ -352,7 +352,7 @@ Test(direct_fused_pointwise, same_bits_for_any_threads)
     discard(&one);
 }
 
-/* What has to be known before the pass is not computed in it: a rate, statistics. */
+/* Values needed before the pass, such as a rate or statistics, are not computed in it. */
 Test(direct_fused_pointwise, known_before_the_pass)
 {
     static const adj_shape scalar = {0}, square = {2, {2, 2}};

@@ -140,7 +140,7 @@ Test(direct_gemm, same_bits_for_any_threads)
         expect_same_bits_for_any_threads(&ours, list[i], ADJ_F32, best_isa());
 }
 
-/* What is not ours is refused with the reason. */
+/* Unsupported problems are refused with the reason. */
 Test(direct_gemm, refused)
 {
     static const adj_conv nchw = {.format = ADJ_NCHW}, plain = {.format = ADJ_NHWC};

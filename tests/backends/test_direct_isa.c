@@ -82,7 +82,7 @@ static int read_file(const char *path, char *text, size_t size)
     return n > 0;
 }
 
-/* Is "flag" asked of the CPU in the source, by gcc's name or by the bit of cpuid? */
+/* True if the source checks the CPU for the flag, by gcc's name or by its cpuid bit. */
 static int is_asked(const char *source, const char *flag)
 {
     char by_name[64], by_bit[64] = "bit_";

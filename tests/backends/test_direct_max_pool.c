@@ -31,7 +31,7 @@ static adj_pool attrs_of(const pool_row *r)
                       .padding = r->padding};
 }
 
-/* What x is filled with. */
+/* Contents of x. */
 typedef enum { FEW_VALUES, SPECIAL, LOWEST, VALUES } values;
 
 static uint32_t random_word(uint32_t key, int64_t i)
@@ -320,7 +320,7 @@ Test(direct_max_pool, chosen, .init = plan_as_usual)
     }
 }
 
-/* What is not ours is refused with the reason. */
+/* Unsupported problems are refused with the reason. */
 Test(direct_max_pool, refused)
 {
     scoped(fixture_free) fixture f = fixture_new();

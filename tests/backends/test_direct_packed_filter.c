@@ -250,8 +250,8 @@ static int count_winograd(int side, int is_trained)
     return n;
 }
 
-/* Of two y and two dx: by it where tiles are many; where they are fewer, y alone, whose filter is
- * transformed once; where they are few, none. */
+/* Winograd is selected for two y and two dx with many tiles; with fewer tiles only for y, whose
+ * filter is transformed once; with few tiles for none. */
 Test(packed_filter, winograds_is_worth_fewer_tiles)
 {
     need_isa("avx2");

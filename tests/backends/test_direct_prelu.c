@@ -162,8 +162,8 @@ Test(direct_prelu, one_slope_among_channels)
     for_each_isa(N_ISA, all_isas, one_slope_among_channels);
 }
 
-/* As many nodes as a group has, and as many loops as these can be: a sum is two, and joined are
- * the sums by the x that they have in common. */
+/* A group of the maximum number of nodes and loops: each sum is two nodes, and sums are joined by
+ * their common x. */
 static void many_slopes(const char *isa)
 {
     enum { NODES = 16 };

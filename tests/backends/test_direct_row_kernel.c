@@ -213,7 +213,7 @@ static void expect_nan_and_infinity(const char *isa)
     }
 }
 
-/* What is not a number stays so through relu and rounding, whatever its bits. */
+/* NaNs of any bits stay NaN through relu and rounding. */
 Test(direct_row_rounding, nan_and_infinity)
 {
     for_each_isa(N_ROW_ISA, row_isas, expect_nan_and_infinity);

@@ -75,7 +75,7 @@ static row_sums sums_of(const double *row, int64_t k)
     return s;
 }
 
-/* Of element j of row i; of a loss of the row. */
+/* Returns the expected element j of row i, or loss of the row. */
 static value want_of(const problem *p, const double *z, const double *label, row_sums s, int64_t i,
                      int64_t j)
 {
@@ -260,7 +260,7 @@ static void expect_special(const char *isa)
 
 Test(direct_softmax, special_values) { for_each_isa(N_ISA, all_isas, expect_special); }
 
-/* Of n rows, the second with this label. */
+/* Runs n rows, the second with this label. */
 static void expect_refused(const problem *p, double label, adj_status status, const char *why)
 {
     const double labels[16] = {0, label};
@@ -275,7 +275,8 @@ static void expect_refused(const problem *p, double label, adj_status status, co
     free(got.y);
 }
 
-/* As few rows as fill too few lanes of vectors of 16, 32 and 64 bytes, and one more. */
+/* Too few rows for the lanes of vectors of 16, 32 and 64 bytes are refused; one more is accepted.
+ */
 static void expect_few_refused(const char *isa)
 {
     const int few = strcmp(isa, "base") == 0 ? 11 : strcmp(isa, "avx2") == 0 ? 5 : 2;

@@ -94,7 +94,7 @@ static void print_plan(const char *backend, adj_dtype dtype, char *text, size_t 
     print_exec(e, text, size);
 }
 
-/* Does the plan have a line that starts the step of op and holds the word? */
+/* True if the plan has a line for a step of op that contains the word. */
 static int step_says(const char *plan, const char *op, const char *word)
 {
     for (const char *line = plan; (line = strchr(line, '\n')) != NULL && line[1] != '\0';) {

@@ -145,7 +145,7 @@ static void expect_refused(fixture *f, int n, const adj_node *const group[], con
     cr_assert_not_null(strstr(o.why, why), "%s", o.why);
 }
 
-/* What oneDNN does not do is left to naive, with a reason. */
+/* Problems that oneDNN does not support are left to naive, with a reason. */
 Test(onednn_conv, refuses_with_a_reason)
 {
     static const struct {
@@ -219,7 +219,7 @@ static const oracle_conv layout_rows[] = {
     {2, 8, 8, 16, 3, 3, 1, .depthwise = 1},
 };
 
-/* What candidate number i is called; 0: there are not so many. It computes `want`. */
+/* Returns the implementation of candidate i, which computes `want`; 0 past the last. */
 static int describe(fixture *f, const test_backend *t, const adj_node *y, int i, char text[TEXT],
                     const double *want)
 {
@@ -352,7 +352,7 @@ Test(onednn_quarantine, agrees)
         }
 }
 
-/* The same by the plan: whoever computes it, the numbers are right. */
+/* The plan's results are right, whichever backend computes them. */
 Test(onednn_quarantine, through_the_executor)
 {
     scoped(conv_problem_free) conv_problem p = conv_problem_new(narrow[0], ADJ_F32, INTEGERS);

@@ -37,8 +37,7 @@ static double distance(const double *a, const double *b, int64_t n)
     return sqrt(error / size);
 }
 
-/* Of what oneDNN offers for y, is there a Winograd kernel? That depends on its version and on the
- * CPU. */
+/* True if oneDNN offers a Winograd kernel for y, which depends on its version and on the CPU. */
 static int is_offered(fixture *f, const adj_node *y)
 {
     scoped(backend_close) test_backend t = backend_open_math("onednn", 1, ADJ_MATH_FAST);
@@ -53,8 +52,9 @@ static int is_offered(fixture *f, const adj_node *y)
     return found;
 }
 
-/* Of sums in f32, with products of either sign: partial sums grow as a random walk does, and so do
- * their roundings. One after the other, the longest way, gives 0.56 times this. */
+/* Returns the rounding error of sums in f32 with products of either sign: partial sums, and so
+ * their rounding errors, grow like a random walk. Sequential summation has 0.56 times this error.
+ */
 static double rounding(double terms) { return ldexp(1, -25) * sqrt(terms); }
 
 static void expect_direction(fixture *f, adj_node *y, double terms, int *offered, int *used)

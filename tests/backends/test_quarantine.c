@@ -28,7 +28,8 @@ static adj_conv_geom geometry(adj_conv_geom g)
     return g;
 }
 
-/* What was seen to be wrong, with the machine that it was seen on, and its sound neighbors. */
+/* Problems with wrong results, the machine where they were wrong, and similar problems with right
+ * results. */
 typedef struct {
     const char *name;
     int version, isa;
@@ -143,7 +144,7 @@ static int is_case_of(int row, const sweep_case *c)
     return is_possible;
 }
 
-/* What is known to be wrong would have been found: its class is in the default sample. */
+/* The default sample of the sweep contains the class of every known failure. */
 Test(quarantine, sweep_tries_every_class)
 {
     const sweep all = sweep_all();

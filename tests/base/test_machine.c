@@ -97,7 +97,7 @@ Test(machine, of_two_cores_with_two_threads_each)
     cr_expect_eq(machine_shared_cache(&hidden), 0);
 }
 
-/* What is no number, or none that can be, is not known. */
+/* Text that is not a number, and impossible numbers, count as unknown. */
 Test(machine, of_nonsense)
 {
     static const planted_file lists[] = {

@@ -26,8 +26,8 @@ static inline adj_gradcheck_report *checked(adj_node *n, const adj_gradcheck_opt
     return r;
 }
 
-/* What root needs, under naive:f64 and config, with one timed run on one thread; more: the other
- * options. The comparison is the caller's. */
+/* Compares all that root depends on under naive:f64 and config, with one timed run on one thread;
+ * more: other options. The caller frees the comparison. */
 static inline adj_comparison *compared(adj_node *root, const char *config, adj_compare_opts more)
 {
     const char *const configs[] = {"naive:f64", config};

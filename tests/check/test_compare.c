@@ -123,7 +123,7 @@ static adj_node *wide_network(adj_graph *g)
     return adj_loss_softmax(y, adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}}), NULL);
 }
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Fused groups are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 /* The executor's options: more roundings, no groups, other candidates. */
 Test(compare, options_of_the_executor)
 {
@@ -344,7 +344,7 @@ static adj_status told_elsewhere(void *user, const char *isa, const void *reques
     return adj_trial_run_with_notes(request, bytes, hear, user, response, response_bytes);
 }
 
-/* What a crash would be laid to: planning, then each kernel before it runs. */
+/* A trial announces planning, and then each kernel before it runs. */
 Test(compare, a_trial_tells_what_comes)
 {
     static const char *const configs[] = {"naive:f64", "naive"};

@@ -144,7 +144,7 @@ static adj_node *biased_relu(void)
     return adj_scale(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), 0.5);
 }
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_group, .init = plan_as_usual);
 

@@ -47,7 +47,8 @@ static adj_node *squares(adj_graph *g)
     return adj_add(adj_square(x), x);
 }
 
-/* As in inference: its statistics are as fixed as the filter that they are folded into. */
+/* Returns a convolution and an inference batch norm, whose fixed statistics are folded into the
+ * filter. */
 static adj_node *convolution_and_norm(adj_graph *g)
 {
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 5, 5, 3}});
@@ -84,7 +85,7 @@ Test(compare_pass, is_named)
     compare(squares, "pass simplify changes %2 add by 0.0");
 }
 
-/* What compare --infer compares. */
+/* The graph of compare --infer. */
 Test(compare_pass, folding_is_named)
 {
     adj_op planted = adj_op_batch_norm;

@@ -33,7 +33,7 @@ static adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire 
         (adj_compare_opts){.seed = 1, .guard = w != NULL, .elsewhere = elsewhere, .user = w});
 }
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_plan, .init = plan_as_usual);
 

@@ -37,8 +37,9 @@ Test(compare_special, faults_on_values_that_are_never_drawn)
 
 /* ---- sound kernels ---- */
 
-/* What nodes take more than the definition says, or make another of, is no failure; operands that
- * follow from others (max_pool_grad's y, batch_norm's statistics) are not drawn. */
+/* Builds nodes with special values. Accepting or changing more values than the definition says is
+ * not a failure; operands computed from others (max_pool_grad's y, batch_norm's statistics) are not
+ * random. */
 static adj_node *build(adj_graph *g, int i)
 {
     const adj_pool pool = {.ksize = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .padding = ADJ_SAME};

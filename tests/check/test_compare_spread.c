@@ -28,7 +28,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return status;
 }
 
-/* Is the filter no number at the second tap of channel oc? */
+/* True if the filter is not finite at the second tap of channel oc. */
 static int is_special(const float *filter, int64_t oc)
 {
     const float *tap = filter + 2 * OUT;

@@ -7,7 +7,7 @@
 #include "tests/check/compare_rig.h"
 #include "tests/counter.h"
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_trust, .init = plan_as_usual);
 

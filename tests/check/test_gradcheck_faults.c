@@ -45,7 +45,7 @@ static void spoil(const adj_node *n, void *y)
     }
 }
 
-/* The same call for another node or another operand. */
+/* Runs naive with the call's data for another node or other operands. */
 static adj_status run_naive(const adj_call *c, const adj_node *n, const void *const *in)
 {
     adj_group g = *c->group;
@@ -273,7 +273,7 @@ Test(gradcheck_faults, planted_faults_in_other_types)
 static adj_op rounded_op;
 static const adj_op *sound_op;
 
-/* As if a factor had been rounded to float. */
+/* Gradient rule with a factor rounded to float. */
 static void rounded_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     sound_op->grad(y, dy, dx);

@@ -154,7 +154,7 @@ Test(gradcheck_witness, blames_the_rule)
     adj_graph_free(g);
 }
 
-/* What cannot be the gradient of any value is the rule's fault, too. */
+/* A gradient that belongs to no function is blamed on the rule as well. */
 static void turn(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     adj_op_conv2d.grad(y, dy, dx);

@@ -49,7 +49,7 @@ static inline child child_start_program(const char *name, const char *const argu
     return c;
 }
 
-/* The same for the tool. */
+/* Starts the tool like child_start_program. */
 static inline child child_start(const char *const arguments[], int out)
 {
     return child_start_program("adjoint", arguments, out);

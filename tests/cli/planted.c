@@ -13,7 +13,7 @@ enum { MAX = 8, FINE = 0, HANG = -1 };
 static const adj_backend *real;       /* oneDNN's backend */
 static const adj_kernel *convolution; /* its kernel */
 
-/* Of a prepared convolution. */
+/* State of a prepared convolution. */
 typedef struct {
     void *real_state;
     int fault;

@@ -21,7 +21,7 @@ enum { /* strides */
 /* NULL-ended, for adj_exec_debug.backends and adj_compare_opts.backends. */
 const adj_backend *const *planted_backends(void);
 
-/* What run_tool starts from now on is the tool with these backends, and makes the usual plans. */
+/* Makes run_tool start the tool with these backends and default plans from now on. */
 void planted_use_tool(void);
 
 #endif

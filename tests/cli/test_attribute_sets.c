@@ -10,7 +10,7 @@
 #include "cli/op/build.h"
 #include "cli/op/variants.h"
 
-/* What these ops say of attributes holds nothing that options set, or no example is without it. */
+/* True for ops without attributes that options set, and for ops whose examples all have them. */
 static int needs_none(const adj_op *op)
 {
     static const char *const none[] = {"fill", "label_count", "all_reduce"};

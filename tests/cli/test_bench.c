@@ -164,7 +164,7 @@ Test(bench_cli, unasked)
     json_decref(j);
 }
 
-/* What the first finds, the second reads; a file that is none is ignored with one line. */
+/* The second run uses the tune file of the first; an invalid file is ignored with one line. */
 Test(bench_cli, tune)
 {
     folder at = folder_new();

@@ -10,7 +10,7 @@
 #include "tests/temporary.h"
 #include "tests/virtual_clock.h"
 
-/* Of every forward convolution, in the order in which the backend offers them. */
+/* Candidates of every forward convolution, in the order of the backend. */
 enum { MIDDLING, FAST, HOPELESS, N_SPIN };
 static const struct {
     const char *name;
@@ -77,7 +77,7 @@ static double number(const json_t *j, const char *key)
     return json_number_value(v);
 }
 
-/* Of the convolutions' rows those of that kernel: how many, times how often it is planned. */
+/* Returns the number of rows of that kernel, weighted by the number of planned uses. */
 static int count_rows(const json_t *j, const char *impl, const char *key)
 {
     const json_t *rows = json_object_get(j, "rows");

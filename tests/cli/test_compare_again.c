@@ -32,7 +32,7 @@ static char *printed_line(const char *out)
     return line;
 }
 
-/* What a user does with it. */
+/* Runs a command line in a shell, like a user. */
 static void run_line(const char *line)
 {
     const char *build = getenv("BUILD");
@@ -58,7 +58,8 @@ static long elems(const char *line, const char *option)
     return n;
 }
 
-/* What is printed for the onednn configuration fails again, with the same word at the same op. */
+/* Expects the line printed for the onednn configuration to fail again, with the same verdict at the
+ * same op. */
 static void expect_same(const char *line, const char *row, const char *blame)
 {
     run_line(line);
@@ -106,9 +107,8 @@ Test(compare_again, bf16_dilated_filter_gradient)
     free(line);
 }
 
-/* What takes too long is a row. One thread of naive needs seconds for this; onednn is the
- * reference.
- */
+/* A timeout is reported as a row. One thread of naive needs seconds for this; onednn is the
+ * reference. */
 Test(compare_again, no_response)
 {
     const char *arguments[ARGUMENTS] = {"compare",      "--op",     "conv2d",      "--in",

@@ -38,7 +38,7 @@ static void release(comparison r)
 
 static reproducer none[2];
 
-/* Of one comparison, or of two; to be freed. */
+/* Returns the report of one comparison or of two, to be freed. */
 static char *written(int (*write)(FILE *f, const void *source), int both)
 {
     const comparison five = compare(5), two = compare(2);

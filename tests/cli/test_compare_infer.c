@@ -6,7 +6,7 @@
 
 static finished f;
 
-/* What is folded is looked at here: no other plans, whatever all tests are run with. */
+/* Makes default plans even if ADJOINT_PLAN is set, since folded nodes are inspected. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_infer, .init = plan_as_usual);
 

@@ -127,7 +127,7 @@ static void lines_for(compare_opts *o, char line[LINE])
 static const compare_opts usual = {
     .graph = {.node = -1}, .seconds = 10, .shrink = 100, .seed = 1, .runs = 5, .also_batch = 17};
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_shrink, .init = plan_as_usual);
 

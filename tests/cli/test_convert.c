@@ -163,8 +163,8 @@ Test(convert, header)
     folder_remove(&f);
 }
 
-/* What the card says of the pixels and classes is constants, which a tensor's name does not hide;
- * what is no such list stays a comment. */
+/* Mean, deviation and classes of the card become constants, whose names no tensor takes; invalid
+ * lists stay in a comment. */
 Test(convert, header_of_a_card)
 {
     static const char program[] =

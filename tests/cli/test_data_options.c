@@ -41,7 +41,7 @@ static void expect_counts(const folder *f, const char *const more[], int n_train
 #define WORDS(...)                                                                                 \
     (const char *[]) { __VA_ARGS__, NULL }
 
-/* Of each class its part, rounded, but one image at least on either side. */
+/* The split takes the rounded fraction of each class, with at least one image on either side. */
 Test(data_options, val_split)
 {
     folder f = ten_and_six();
@@ -76,7 +76,7 @@ Test(data_options, parts_of_the_folder)
     remove_all(&f);
 }
 
-/* Of each part; what is left after the split. */
+/* The limit applies to each split of the data, after holding out. */
 Test(data_options, limit)
 {
     folder f = ten_and_six();
@@ -262,7 +262,7 @@ Test(data_options, gray_for_a_color_model)
                        r.out);
 }
 
-/* What is missing is named: the folder without images, the option that makes a part. */
+/* Messages name the folder without images, and the option that makes a split. */
 Test(data_options, what_is_missing_is_named)
 {
     folder f = folder_new();

@@ -195,7 +195,8 @@ static int is_positive_or_null(const json_t *object, const char *key)
     return json_is_null(v) || (json_is_number(v) && json_number_value(v) > 0);
 }
 
-/* What is known and measured of the machine; how much that is, tests/base/test_machine.c judges. */
+/* Prints known and measured properties of the machine; tests/base/test_machine.c checks their
+ * values. */
 Test(help, version_of_the_machine)
 {
     run_tool((const char *[]){"version", "--json", NULL}, &f);
@@ -299,7 +300,7 @@ Test(help, manual_pages)
     shell("rm -r \"$pages\"");
 }
 
-/* What bash offers for the words, the last of which is being written. */
+/* Expects the completions of bash for the words, the last of which is incomplete. */
 static void expect_offered(const char *words, const char *offered)
 {
     char line[1024];
@@ -331,7 +332,7 @@ Test(help, bash_completion)
     expect_offered("eval --weights READ", "README.md\n");
 }
 
-/* Of zsh only that it reads the script and has a branch for each command. */
+/* The zsh script is valid and has a branch for each command. */
 Test(help, zsh_completion)
 {
     if (!is_there("zsh"))

@@ -8,7 +8,7 @@
 
 static char text[1 << 16];
 
-/* What is written to the stream from here on is in text once it is closed. */
+/* Returns a stream whose output is in text once it is closed. */
 static FILE *collect(void)
 {
     memset(text, 0, sizeof text);

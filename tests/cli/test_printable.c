@@ -103,7 +103,7 @@ Test(printable, xml)
                    "b"); /* U+202E */
 }
 
-/* What the format says itself stays. */
+/* Characters of the format itself do not change. */
 Test(printable, formats)
 {
     char text[120] = "";

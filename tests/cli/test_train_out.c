@@ -178,8 +178,8 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     folder_remove(&f);
 }
 
-/* What the run before chose as best is where it was written, and a rate that begins anew is told.
- */
+/* The best weights of the first run stay where they were written, and a note says that the schedule
+ * starts again. */
 Test(train_out, prolonged_to_another_folder, .timeout = 300)
 {
     folder f = small_data();

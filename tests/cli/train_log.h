@@ -31,7 +31,7 @@ static inline json_t *train_with(const folder *f, const char *const more[], fini
     return lines;
 }
 
-/* The same, which must succeed; out (NULL: none) gets the weights. */
+/* Trains likewise and expects success; out (NULL: none) is the file of the weights. */
 static inline json_t *train_to(const folder *f, const char *const more[], const char *out)
 {
     static finished r;

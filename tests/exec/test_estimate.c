@@ -138,7 +138,7 @@ Test(estimate, the_least_is_taken_whichever_backend_it_is_of)
     expect(1000, 1000, "naive:f32"); /* even naive may win */
 }
 
-/* What is no time is as if the kernel had said nothing. */
+/* An estimate that is not a time is ignored. */
 Test(estimate, times_that_are_none)
 {
     expect(NAN, 2, "first:1");

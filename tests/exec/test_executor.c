@@ -216,7 +216,8 @@ Test(executor, refuses_with_a_sentence)
     adj_exec_free(e);
 }
 
-/* What a plan has no use for is taken, and what is no leaf of its graph is not. */
+/* Leaves that the plan does not need may be set; nodes that are not leaves of its graph are
+ * refused. */
 Test(executor, leaves_that_nothing_needs)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new(), *other = adj_graph_new();
@@ -264,7 +265,7 @@ Test(executor, data_in_place)
     }
 }
 
-/* What is written where adj_set_in_place says is what adj_set would have copied there. */
+/* Writing to the buffer of adj_set_in_place has the effect of adj_set. */
 Test(executor, set_in_place)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
@@ -381,7 +382,7 @@ static void fails_without_trace(adj_exec *e, adj_node *p, adj_node *label, adj_n
     }
 }
 
-/* What an update computes right into its leaf is seen by no fetch and by no failed run. */
+/* Values that updates compute in place are not visible to fetches or failed runs. */
 Test(executor, updates_in_place_stay_unseen)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();

@@ -126,7 +126,7 @@ static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *co
     cr_assert_eq(adj_get(e, y, out, 16), ADJ_OK);
 }
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Fused groups are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(group, .init = plan_as_usual);
 
 Test(group, cycles_are_refused_and_nothing_else_is)

@@ -172,7 +172,7 @@ Test(invariant, constants_are_there_in_time)
     adj_exec_free(e);
 }
 
-/* What failed is tried again, until its parameter is set. */
+/* A failed invariant step fails again in each run until its parameter is set. */
 Test(invariant, a_failure_is_not_forgotten)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();

@@ -206,7 +206,7 @@ static size_t asked_bytes_from(const void *p)
     return next - (uintptr_t)p;
 }
 
-/* Can they be asked for, and is it seen? */
+/* True if huge pages can be requested and the request can be observed. */
 static int has_huge_pages(void)
 {
     char *p =
@@ -218,7 +218,7 @@ static int has_huge_pages(void)
     return has;
 }
 
-/* Of a value as large as the arena: from the first whole huge page to the last one. */
+/* Returns the bytes of whole huge pages in a value as large as the arena. */
 static size_t asked_bytes_of(int64_t elems)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();

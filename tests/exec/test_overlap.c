@@ -274,7 +274,7 @@ static int starts_of_branches(int rank, size_t started[64])
     return n;
 }
 
-/* What another process computes earlier it does not send earlier: the n-th is of the n-th. */
+/* Processes start reductions in one order, even if they compute the values in another. */
 Test(overlap, all_processes_start_in_one_order)
 {
     size_t first[64] = {0}, second[64] = {0};

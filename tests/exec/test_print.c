@@ -125,8 +125,8 @@ Test(print, odd_names)
     cr_assert_not_null(strstr(dot, "a\\\"b\\\\c\\\\nd\\\\x1b\\n"), "%s", dot);
 }
 
-/* What is built inside an update, by layers that set a role of their own and then the one from
- * before, stays part of it; adj_grad restores it too. */
+/* Nodes built inside an update keep its role, if layers set a role of their own and restore the
+ * previous one; adj_grad restores it too. */
 Test(print, roles_nest)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();

@@ -83,8 +83,8 @@ static void build(subject *s)
         s->fetch[s->n_fetch] = s->n_fetch == 0 ? t->value[t->n - 1] : any_value(t);
 }
 
-/* The same values for the same leaf in every executor; labels that are mostly right. An executor
- * holds only the leaves that it needs: it refuses the others. */
+/* Sets the same values for a leaf in every executor; labels are mostly valid. An executor has only
+ * the leaves that it needs. */
 static void set_leaves(const subject *s, adj_exec *e, int run)
 {
     static double data[MAX_ELEMS];

@@ -27,7 +27,7 @@ static memory_file file_of(const uint8_t *bytes, size_t n, int compress_it)
     return memory_file_new(packed, ROOM - z.avail_out);
 }
 
-/* What was read is as big as it says, and makes batches. */
+/* Reads all images of the data set and makes batches. */
 static void use(const adj_dataset *d)
 {
     static float x[BATCH * 5 * 6 * 3];

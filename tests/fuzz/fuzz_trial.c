@@ -24,7 +24,7 @@ typedef struct {
     size_t n;
 } message;
 
-/* What comes by on its way to the other process and back. */
+/* Request and response, recorded on their way to the other process and back. */
 typedef struct {
     message *keep; /* NULL: requests are not kept */
     int n, wrong;  /* calls so far; the one whose response is patched, from 1 */

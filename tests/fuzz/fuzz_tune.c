@@ -278,7 +278,7 @@ static void read_and_write(const text *t)
     adj_exec_free(e);
 }
 
-/* What an input says of an entry reaches the plan. */
+/* Expects an entry of the input to be used by the plan. */
 static void must_be_taken(const char *input)
 {
     static text t;

@@ -38,7 +38,7 @@ void fill_data(void *data, adj_dtype dtype, int64_t n, unsigned stream, double s
 /* grow_conv.c: the builders with windows. */
 void grow_conv(garden *t);
 void grow_pool(garden *t);
-/* What networks are made of: convolution, bias, activation, a shortcut. */
+/* Adds a block of a network: convolution, bias, activation, a shortcut. */
 void grow_block(garden *t);
 
 /* grow_any.c: any op of the registry. */

@@ -128,7 +128,7 @@ static double max_exact(const adj_node *n)
     return dtype == ADJ_BF16 ? 256 : dtype == ADJ_F16 ? 2048 : 1 << 24;
 }
 
-/* Does no partial sum round, nor the result? */
+/* True if neither partial sums nor the result are rounded. */
 static int sums_exactly(const twin *t, const adj_node *n)
 {
     int64_t length = 1;

@@ -86,7 +86,7 @@ static void check_bucket(const adj_node *n, char *seen, size_t max_bytes)
         check_bucket(n->in[k], seen, max_bytes);
 }
 
-/* What is packed is no more than was asked for. */
+/* Packed values are at most bucket_bytes long. */
 Test(data_parallel, bucket_bytes)
 {
     for (size_t bytes = 4; bytes < 1200; bytes += 12) {
@@ -259,8 +259,8 @@ static double run_shards(training (*make)(adj_dtype, int), int shards, int per, 
     return sum / shards;
 }
 
-/* What follows is what the whole batch gives, but for rounding: within `bound`, or so much of a
- * value that is not tiny. At least so many values have moved. */
+/* Expects the results of the whole batch, except for rounding: within `bound`, relative for values
+ * that are not tiny. At least the given number of values must have changed. */
 static void expect_whole(training (*make)(adj_dtype, int), int shards, int per, double bound,
                          double relative, int least)
 {

@@ -56,7 +56,7 @@ Test(graph, first_error_stays)
     cr_assert_eq(adj_run(e), ADJ_ESHAPE);
 }
 
-/* What functions without an object write: nothing without a struct, a long sentence cut. */
+/* Functions without an object write nothing to a NULL adj_error, and truncate long messages. */
 Test(graph, error_of_a_function)
 {
     char text[2 * ADJ_MESSAGE];

@@ -147,7 +147,8 @@ Test(replace, owner_may_write_until_the_end)
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0440);
 }
 
-/* What is there is not written to: it may have another name, or belong to another user. */
+/* An existing FILE.partial is not written to: it may have another name, or belong to another user.
+ */
 Test(replace, foreign_partial)
 {
     scoped(folder_remove) folder f = folder_new();

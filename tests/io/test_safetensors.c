@@ -338,7 +338,7 @@ Test(safetensors, what_is_not_a_file, .timeout = 60)
     cr_expect_eq(files_in(&f), 1);
 }
 
-/* What a killed process left behind is taken over; what is no file of ours is not written to. */
+/* A file left by a killed process is taken over; other files are not written to. */
 Test(safetensors, left_behind)
 {
     scoped(folder_remove) folder f = folder_new();

@@ -74,8 +74,8 @@ static double draw_element(int rank, int i)
     return v;
 }
 
-/* Of element i over ranks first to end - 1: the halves of a power of two, what is beyond it last.
- */
+/* Returns the sum of element i over ranks first to end - 1: halves of a power of two first, then
+ * the rest. */
 static double tree_sum(int i, int first, int end, int is_double)
 {
     int half = 1;

@@ -214,7 +214,7 @@ Test(optim, everything_frozen)
     expect_error(g, ADJ_EARG, (const char *[]){"adj_optimizer", "trained[0]", NULL});
 }
 
-/* As Python's fnmatch.fnmatchcase says. */
+/* Results of Python's fnmatch.fnmatchcase. */
 static const struct {
     const char *patterns, *name;
     int matches;

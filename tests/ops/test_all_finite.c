@@ -1,4 +1,4 @@
-/* test_all_finite.c - is every element of several values a number? */
+/* test_all_finite.c - checks of finite elements over several values. */
 #include <math.h>
 
 #include "expect.h"

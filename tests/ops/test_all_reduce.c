@@ -23,7 +23,8 @@ Test(all_reduce, of_one)
     }
 }
 
-/* Of a parameter, which would be worked out once otherwise: the others take part in every run. */
+/* An all_reduce of a parameter runs in every run, although it is invariant, since the other
+ * processes take part. */
 Test(all_reduce, in_every_run)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
@@ -39,7 +40,7 @@ Test(all_reduce, in_every_run)
     }
 }
 
-/* What a plan makes of it: a backend that has no other process computes a start and a wait, too. */
+/* Plans split all_reduce into a start and a wait, also on a backend without other processes. */
 Test(all_reduce, in_two_steps)
 {
     scoped(fixture_free) fixture f = fixture_new();

@@ -152,7 +152,7 @@ static adj_shape shape_of(const char *text)
     return shape;
 }
 
-/* What follows name (with its =) in the attributes; NULL: it is not there. */
+/* Returns the text after name (with its =) in the attributes, or NULL if it is not there. */
 static const char *attribute(const row *r, const char *name)
 {
     const char *found = strstr(r->attrs, name);

@@ -56,7 +56,7 @@ Test(dropout, reference)
     }
 }
 
-/* Of elements from a number on, wherever a block of four begins. */
+/* Masks of elements from any number on, also within a block of four. */
 Test(dropout, part)
 {
     enum { N = 2000 };

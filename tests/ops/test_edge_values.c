@@ -148,7 +148,8 @@ Test(edge_values, gradients_at_kinks)
     }
 }
 
-/* Of ones, dropout and its gradient are the same mask; seeds differ in their upper words. */
+/* Dropout of ones and its gradient are the same mask, for seeds that differ in their upper words.
+ */
 Test(edge_values, both_words_of_a_seed)
 {
     enum { M = 64 };

@@ -125,7 +125,7 @@ typedef struct {
     adj_node *x, *dy, *gamma, *beta, *y;
 } torch_case;
 
-/* The same image in either format: y and gradients are NHWC in any case. */
+/* Returns a case with the image in either format; y and gradients are always NHWC. */
 static torch_case torch_case_of(adj_dtype t, int64_t groups, adj_format format)
 {
     torch_case c = {.f = fixture_new()};

@@ -84,7 +84,7 @@ Test(matmul, adjoint_on_integers)
             }
 }
 
-/* The same matrix on both sides counts twice. */
+/* A matrix on both sides gets both gradients. */
 Test(matmul, gradient_against_differences)
 {
     for (int i = 0; i < N_SMALL; i++)

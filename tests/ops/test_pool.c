@@ -101,7 +101,7 @@ static int window(const problem *p, int i, int *element)
 static int outputs(const problem *p) { return p->n * out_h(p) * out_w(p) * (p->c / p->kc); }
 static int inputs(const problem *p) { return p->n * p->h * p->w * p->c; }
 
-/* What the five ops should give for x, dy and e. */
+/* Expected results of the five ops for x, dy and e. */
 typedef struct {
     double *max, *max_grad, *max_grad_grad, *avg, *avg_grad;
 } answers;

@@ -7,7 +7,7 @@ static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32}
 static const char *const backends[] = {"naive", "onednn"};
 enum { FLOATS = 4, N_DTYPES = 5, BACKENDS = 2 };
 
-/* What C says of v != 0; f16's least number is not 0 either. */
+/* Values of cond with C's v != 0; the smallest f16 is not 0 either. */
 static const struct {
     double cond;
     int is_a;

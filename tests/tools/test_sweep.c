@@ -53,7 +53,7 @@ Test(sweep, faults_are_found, .init = planted_use_tool)
     cr_expect_not_null(strstr(f.out, ", 21 found\n"), "%s", f.out);
 }
 
-/* What never answers is killed, and is a fault as well. */
+/* A process that never responds is killed and counts as a fault. */
 Test(sweep, a_hang_is_a_fault, .init = planted_use_tool)
 {
     need_onednn_kernels();

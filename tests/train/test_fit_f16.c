@@ -11,7 +11,7 @@ enum { N = 70, SIDE = 5, CLASSES = 3, BATCH = 16, STEPS = 5, EPOCHS = 3 };
 
 static adj_dataset *make_data(void) { return tiny_data(N, SIDE, SIDE, 1, CLASSES, 1); }
 
-/* What happened in a training, and after how many steps it is to stop. */
+/* Record of a training, and the number of steps after which to stop. */
 typedef struct {
     int stop, steps;
     double scale[STEPS * EPOCHS];

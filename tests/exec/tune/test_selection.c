@@ -123,7 +123,8 @@ Test(selection, time_depends_on_the_runs)
                      "adj_exec_new: tune_runs is wrong (got -1, expected 0 or more)");
 }
 
-/* What took too long for the runs that were to come is not begun again, but for more runs. */
+/* A step that took too long to tune for the expected runs is not tuned again, except for more runs.
+ */
 Test(selection, too_little_time_is_cached)
 {
     make_folder();

@@ -10,7 +10,7 @@
 
 static const adj_conv same = {.padding = ADJ_SAME, .format = ADJ_NCHW};
 
-/* What is looked at is what this pass makes, whatever all tests are run with. */
+/* The pass's result is inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(channels_last, .init = plan_as_usual);
 
 static void expect_same(fixture *f, adj_node *y, const char *label)
@@ -76,7 +76,7 @@ Test(channels_last, a_net_and_its_gradients)
     }
 }
 
-/* Of x, of the factor, before the reshape, and of each value in NCHW that is fetched. */
+/* Transposes are at x, the factor, before the reshape, and at each value fetched in NCHW. */
 Test(channels_last, transposes_stand_at_the_edges)
 {
     scoped(fixture_free) fixture f = fixture_new();
@@ -134,7 +134,7 @@ Test(channels_last, transposes_meet)
     expect_same(&f, z, "two transposes");
 }
 
-/* What counts axes, and what draws by position, keeps its order. */
+/* Ops with axes and random ops, which depend on positions, keep their order of axes. */
 Test(channels_last, what_counts_axes_stays)
 {
     scoped(fixture_free) fixture f = fixture_new();

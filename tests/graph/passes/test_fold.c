@@ -9,7 +9,7 @@
 #include "adjoint_nn.h"
 #include "tests/plan.h"
 
-/* What is folded is looked at here: no other plans, whatever all tests are run with. */
+/* Folded nodes are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(fold, .init = plan_as_usual);
 
 enum { MAX = 1 << 15 };

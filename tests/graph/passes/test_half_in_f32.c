@@ -100,7 +100,7 @@ static const struct {
     {"layer", layer, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {4, {1, 1, 1, 16}}, 2, 0},
 };
 
-/* As many values of f16, in dtype; returned in doubles. */
+/* Sets x to random f16 values in dtype, and returns them as doubles. */
 static double *set_random(adj_exec *e, adj_node *x, adj_dtype dtype, int seed)
 {
     int64_t n = adj_shape_elems(adj_node_type(x).shape);
@@ -147,7 +147,7 @@ static int64_t elems(size_t row)
     return n;
 }
 
-/* What is fused is looked at here: no other plans, whatever all tests are run with. */
+/* Fused groups are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(half_in_f32, .init = plan_as_usual);
 
 static double largest_of(const double *v, int64_t n)

@@ -108,8 +108,8 @@ Test(mixed_precision, types_of_updates)
     check_update_types(ADJ_PRECISION_F16, " f16");
 }
 
-/* What updates make of a gradient {1, 1 + 2^-7} that a matmul stores in the half type, where it is
- * exact: results that have more bits than either half type. */
+/* Updates of a gradient {1, 1 + 2^-7}, which a matmul stores exactly in the half type, have more
+ * bits than either half type. */
 Test(mixed_precision, updates_lose_no_bits)
 {
     enum { UPDATES = 6, RUNS = 3 };

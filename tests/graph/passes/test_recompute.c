@@ -10,7 +10,8 @@
 
 enum { BATCH = 4, STEPS = 2 };
 
-/* As VGG with batch norm is: the pool's gradient reads what is computed again, too. */
+/* Returns a net like VGG with batch norm, in which the pool's gradient also reads recomputed
+ * values. */
 static adj_node *vgg_like(adj_graph *g, adj_format format)
 {
     const adj_pool half = {.ksize = {1, format == ADJ_NCHW ? 1 : 2, 2, format == ADJ_NCHW ? 2 : 1},
@@ -126,7 +127,7 @@ static void check_share(const char *model, adj_precision precision, double max)
               model, (int)precision, share(again, plain), max);
 }
 
-/* What a pass makes of a graph is looked at: no other plans, whatever all tests are run with. */
+/* The pass's result is inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(recompute, .init = plan_as_usual);
 
 Test(recompute, saves_memory)
@@ -139,7 +140,7 @@ Test(recompute, saves_memory)
     check_share("resnet8", ADJ_PRECISION_BF16, 0.86);
     check_share("mobilenet_v1", ADJ_PRECISION_AS_BUILT, 0.54);
     check_share("mobilenet_v1", ADJ_PRECISION_BF16, 0.61);
-    /* What the gradient reads comes from what nobody keeps: as it was. */
+    /* nothing changes: recomputation would need values that are not stored */
     check_share("lenet", ADJ_PRECISION_AS_BUILT, 1);
 }
 
@@ -151,7 +152,7 @@ static size_t live(const training *n, const char *backend, adj_precision precisi
     return adj_exec_stats(e).live_bytes;
 }
 
-/* Of mobilenet_v1's activations half need be kept, of a residual net's more. */
+/* Half of mobilenet_v1's activations must be stored; of a residual net's more. */
 Test(recompute, unasked_where_it_saves_time)
 {
     static const struct {
@@ -212,7 +213,7 @@ Test(recompute, goes_with_the_sums_of_what_it_masks)
 
 /* ---- what is computed again ---- */
 
-/* Of the op, in the executor's graph: computed for the forward pass, and for the gradient. */
+/* Number of the op's nodes in the executor's graph, for the forward pass and for the gradient. */
 typedef struct {
     int forward, again;
 } count;

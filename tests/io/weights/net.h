@@ -104,11 +104,11 @@ static inline void fill_torch(torch_weights *w)
     w->tensor[DICT] = (adj_tensor){"bn1.num_batches_tracked", ADJ_ELEM_I64, {0}, &w->batches};
 }
 
-/* What PyTorch 1.13 makes of sines of phase 0.9, [2, 2, 6, 4]. */
+/* PyTorch 1.13's logits for sines of phase 0.9, [2, 2, 6, 4]. */
 static const float torch_logits[BATCH * CLASSES] = {-1.94589245F,   -1.57294893F, 2.10278821F,
                                                     -0.0809252635F, -3.06649375F, 1.06103373F};
 
-/* The same net's logits now, of the same images. */
+/* Computes this library's logits of the same net and images. */
 static inline void run_net(const small_net *n, float logits[BATCH * CLASSES])
 {
     float x[BATCH * HEIGHT * WIDTH * CHANNELS], nhwc[BATCH * HEIGHT * WIDTH * CHANNELS];

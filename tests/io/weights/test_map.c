@@ -60,7 +60,7 @@ Test(map, halves_are_converted)
     net_free(&n);
 }
 
-/* The same map, written by hand. */
+/* The built-in map, written by hand. */
 static const char by_hand[] =
     "# conv -> bn -> depthwise -> fc1 -> logits\n"
     "\n"

@@ -86,7 +86,7 @@ Test(prefix, map_file)
     folder_remove(&f);
 }
 
-/* The same names twice: those without a prefix are taken; of two prefixes neither is. */
+/* If names occur twice, those without a prefix are used; two prefixes are refused. */
 Test(prefix, two_sets)
 {
     static torch_weights w;

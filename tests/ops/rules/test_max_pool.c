@@ -11,7 +11,8 @@
 #include "adjoint_ext.h"
 #include "tests/plan.h"
 
-/* What is fetched beside y, dv and db, or reads what only the pool reads otherwise. */
+/* Values fetched besides y, dv and db, or further readers of values that else only the pool reads.
+ */
 typedef enum {
     PLAIN,
     FETCH_X,       /* relu's result */
@@ -156,7 +157,7 @@ static void name_case(const test_case *t, char *text, size_t size)
              (int)t->pool.padding, (int)t->variant);
 }
 
-/* Does the pool work on what relu reads? */
+/* True if the pool can read relu's operand. */
 static int hides_relu(const test_case *t)
 {
     return t->variant == PLAIN || t->variant == FORWARD_ALONE;
@@ -217,7 +218,7 @@ static void expect_type(adj_dtype dtype, adj_format format)
                                          pools[p], (variant)v});
 }
 
-/* What a pass makes of a graph is looked at: no other plans, whatever all tests are run with. */
+/* The pass's result is inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(max_pool_rules, .init = plan_as_usual);
 
 Test(max_pool_rules, f32) { expect_type(ADJ_F32, ADJ_NHWC); }
