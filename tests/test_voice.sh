@@ -11,7 +11,6 @@ fi
 open='
 check
 exec
-tests
 '
 findings=$(mktemp)
 trap 'rm -f "$findings"' EXIT
