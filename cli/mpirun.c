@@ -11,7 +11,7 @@
 #include "terminal.h"
 #include "mpirun.h"
 
-#define LIBRARY "libadjoint_mpi.so.0.2"
+#define LIBRARY "libadjoint_mpi.so.0.3"
 
 /* ---- what mpirun says, in variables of Open MPI, of PMI (MPICH and others), of PMIx ---- */
 

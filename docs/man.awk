@@ -1,5 +1,5 @@
 # man.awk - a manual page of what a command prints for --help. -v command=NAME (none: the tool's page),
-# -v summary="a line for NAME", -v version=0.2.0, -v date=YYYY-MM-DD.
+# -v summary="a line for NAME", -v version=0.3.0, -v date=YYYY-MM-DD.
 
 # Text as roff reads it: a dash is a minus, no line begins with a command.
 function roff(text) {

@@ -78,7 +78,7 @@ static inline int64_t node_elems(const adj_node *n) { return adj_shape_elems(n->
 
 /* True if that version's structs are laid out as this library's. */
 int is_known_version(int version);
-/* "version 0.1.0, expected 0.2.0" */
+/* "version 0.1.0, expected 0.3.0" */
 adj_text version_difference(int got);
 
 /* ---- uses.c ---- */

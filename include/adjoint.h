@@ -20,7 +20,7 @@
  * thread at a time. Different executors share no mutable state.
  *
  * Versions. Before 1.0 each minor version may change structs: the name of the shared library
- * contains major and minor version (libadjoint.so.0.2), and a graph, op or backend compiled with
+ * contains major and minor version (libadjoint.so.0.3), and a graph, op or backend compiled with
  * the header of another version is refused (ADJ_EVERSION).
  *
  * Counting. x_count returns the number of elements of a list, x_at(i) the i-th element, counted
@@ -52,13 +52,13 @@ extern "C" {
 /* Major version of this header. adj_version has the version of the loaded library. */
 #define ADJ_VERSION_MAJOR 0
 /* Minor version. Before 1.0 a new minor version may change structs and functions. */
-#define ADJ_VERSION_MINOR 2
+#define ADJ_VERSION_MINOR 3
 /* Patch version: bug fixes only. */
 #define ADJ_VERSION_PATCH 0
-/* The version as one number that grows with each release: 200 is 0.2.0. */
+/* The version as one number that grows with each release: 300 is 0.3.0. */
 #define ADJ_VERSION (ADJ_VERSION_MAJOR * 10000 + ADJ_VERSION_MINOR * 100 + ADJ_VERSION_PATCH)
 /* The version as text. */
-#define ADJ_VERSION_TEXT "0.2.0"
+#define ADJ_VERSION_TEXT "0.3.0"
 
 /* Marks the functions and variables that the shared libraries export. */
 #define ADJ_API __attribute__((visibility("default")))
@@ -165,7 +165,7 @@ typedef struct {
 /* Returns the version of the loaded library as a number like ADJ_VERSION. The library may be newer
  * than the header. */
 ADJ_API int adj_version(void);
-/* Returns the version of the loaded library as text, such as "0.2.0": a constant string. */
+/* Returns the version of the loaded library as text, such as "0.3.0": a constant string. */
 ADJ_API const char *adj_version_text(void);
 
 /* Creates a graph; returns NULL only when out of memory. version must be ADJ_VERSION. If the

@@ -104,14 +104,14 @@ if [ -z "${CROSS:-}" ] && command -v cmake >/dev/null; then
     cat >cmake/CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.13)
 project(user C)
-find_package(adjoint 0.2 REQUIRED)
+find_package(adjoint 0.3 REQUIRED)
 add_executable(core ../core.c)
 target_link_libraries(core PRIVATE adjoint::adjoint)
 add_executable(data ../data.c)
 target_link_libraries(data PRIVATE adjoint::adjoint_io)
 find_package(adjoint 0.1 QUIET)
 if(adjoint_FOUND)
-    message(FATAL_ERROR "0.2 passed for 0.1")
+    message(FATAL_ERROR "0.3 passed for 0.1")
 endif()
 END
     for static in OFF ON; do
