@@ -279,12 +279,12 @@ typedef struct {
     int64_t zeros, zeros_expected;
     /* Error of the whole result: the RMS error over `distinct` different expected values, and the
      * same in units of each value's rounding error. A noise above noise_limit is wrong even if each
-     * element is within its bound. NAN: not measured, such as for fewer than 16 values. */
+     * element is within its bound. NAN: not measured. */
     double rms, noise, noise_limit;
     int64_t distinct; /* number of different expected values */
-    /* The mean error in the same units, positive away from 0, divided by noise. For 128 or more
-     * values of a half type, an absolute value above 0.5 is wrong: the kernel truncates instead of
-     * rounding. */
+    /* The mean distance from the rounded expected value in the same units, positive away from 0,
+     * divided by noise. For 128 or more values of a half type, an absolute value above 0.5 is
+     * wrong: the kernel truncates instead of rounding. */
     double bias;
 } adj_compare_error;
 

@@ -1,5 +1,5 @@
-/* judge.c - values against expected ones: every measure at once, the verdict from the worst
- * element alone. A mean hides one wrong element among ten thousand. */
+/* judge.c - measures of a result's errors: the worst element over its bound, as a mean hides one
+ * wrong element among ten thousand, and the RMS error over what rounding gives. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ double ulp_of(adj_dtype dtype, double v)
     return v;
 }
 
-enum { SEEN = 256, MIN_DISTINCT = 16, MIN_BIASED = 128 };
+enum { SEEN = 256, MIN_BIASED = 128 };
 
 typedef struct {
     double error, noise, signal; /* noise and signal: sums of squares */
@@ -66,8 +66,9 @@ static int was_seen(double seen[SEEN], double v)
     return same;
 }
 
-/* Adds the error to the sums of the whole result, in units of what rounding gives; stored: what the
- * type holds of the expected value. */
+/* Adds the error to the sums of the whole result, in units of what rounding gives; stored: the
+ * expected value rounded to the type. The bias is the distance from stored: a result that rounds
+ * right has none, on whichever side of the type's numbers its exact values lie. */
 static void judge_noise(double noise, double got, double expected, double stored,
                         adj_compare_error *e, sums *s)
 {
@@ -77,14 +78,14 @@ static void judge_noise(double noise, double got, double expected, double stored
     e->distinct++;
     e->rms += error * error;
     e->noise += error / noise * (error / noise);
-    e->bias += (expected < 0 ? -error : error) / noise;
+    e->bias += (expected < 0 ? stored - got : got - stored) / noise;
 }
 
 /* The limit is twice as wide where few values make the mean uncertain. */
 static void finish_noise(adj_dtype dtype, adj_compare_error *e)
 {
     const double n = (double)e->distinct;
-    const int is_measured = e->distinct >= MIN_DISTINCT;
+    const int is_measured = e->distinct > 0;
     e->rms = is_measured ? sqrt(e->rms / n) : NAN;
     e->noise = is_measured ? sqrt(e->noise / n) : NAN;
     e->noise_limit = is_measured ? 1.75 * (1 + 4 / sqrt(n)) : NAN;

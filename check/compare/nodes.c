@@ -170,7 +170,9 @@ const char *report_error(adj_comparison *c, const adj_compare_error *e)
                            e->rms, e->noise);
     if (!rounds_one_way(e))
         return "";
-    return report_text(c, "rounds to one side: the mean error is %.2g of the RMS error", e->bias);
+    return report_text(
+        c, "rounds to one side: the mean distance from the nearest value is %.2g of the RMS error",
+        e->bias);
 }
 
 /* A sentence for what the numbers of the row do not show at once. */
