@@ -1,5 +1,5 @@
-/* new_file.h - writes a file beside the one it replaces and renames it at the end. All replacing
- * of files goes through here.
+/* new_file.h - writes a file beside the one it replaces and renames it at the end. All code that
+ * replaces files uses it.
  *
  * It does not depend on the graph; both libraries compile a copy. */
 #ifndef ADJ_NEW_FILE_H

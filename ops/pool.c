@@ -220,8 +220,8 @@ adj_node *adj_global_avg_pool(adj_node *x, adj_format format)
     return adj_reduce_mean(x, (adj_axes){.n = 2, .axis = {ax.h, ax.w}});
 }
 
-/* Returns the window's size: at most that many elements in a window, and that many windows over
- * an element. */
+/* Returns the window's size: the most elements of a window, and the most windows over an
+ * element. */
 static double pool_terms(const adj_node *n)
 {
     const adj_conv_geom *g = adj_node_geom(n);

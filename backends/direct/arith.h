@@ -12,8 +12,8 @@ static inline ptrdiff_t round_up(ptrdiff_t a, ptrdiff_t b) { return divide_up(a,
 static inline ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b) { return b == 0 ? a : gcd(b, a % b); }
 static inline ptrdiff_t lcm(ptrdiff_t a, ptrdiff_t b) { return a / gcd(a, b) * b; }
 
-/* Returns the offset of so many elements of `each` bytes, aligned to a cache line; adds their
- * bytes to *size. */
+/* Reserves `elements` of `each` bytes, aligned to a cache line: returns their offset and adds
+ * their bytes to *size. */
 static inline size_t reserve(size_t *size, ptrdiff_t elements, size_t each)
 {
     size_t offset = *size;

@@ -137,7 +137,7 @@ static inline ptrdiff_t direct_jobs_for(int threads) { return threads > 1 ? 16 *
 adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);
 
-/* Layouts (layouts.c): of an i32 value of so many elements, all from 0 to 255, as bytes; and of
+/* Layouts (layouts.c): of an i32 value of `elems` elements, all from 0 to 255, as bytes; and of
  * a filter that is packed before it enters a kernel. NULL if out of memory. */
 const adj_layout *direct_bytes(direct *d, int64_t elems);
 const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing, const void *of,

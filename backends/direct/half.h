@@ -64,15 +64,14 @@ static inline uint16_t round_f16(float v)
 }
 
 #if defined(__F16C__)
-/* x86's conversion instructions, available with AVX2, by compiler builtins: <immintrin.h> takes
- * half a second to compile, for each file and instruction set. */
+/* Conversion instructions of x86, available with AVX2, by compiler builtins: <immintrin.h> would
+ * slow down the compilation of each file for each instruction set. */
 enum { F16_VECTOR = 8, F16_TO_NEAREST_EVEN = 0 }; /* elements per instruction; rounding mode */
 typedef int16_t f16_vector __attribute__((vector_size(2 * F16_VECTOR), aligned(2), may_alias));
 typedef float f32_vector __attribute__((vector_size(4 * F16_VECTOR), aligned(4), may_alias));
 
-/* Converts as many of n elements as fill whole vectors; returns how many. These instructions
- * make relu or batch norm in f16 three times as fast. A NaN keeps its payload, unlike in the
- * functions above. */
+/* Converts whole vectors of the n elements; returns the number of elements converted. It is
+ * faster than the functions above, and a NaN keeps its payload. */
 static inline ptrdiff_t widen_f16_vectors(ptrdiff_t n, float *dst, const uint16_t *src)
 {
     ptrdiff_t i = 0;

@@ -17,10 +17,10 @@ enum { LINE = 64 }; /* bytes of a cache line */
  * is cold: with more, such as AVX-512's 24, a core stalls. */
 enum { MAX_COLD_LINES = 12 };
 /* Columns of a per iteration of the loop. Loop overhead costs little if a core runs one thread,
- * and up to a quarter of the time if it runs two hardware threads. */
+ * and much if it runs two hardware threads. */
 enum { AT_ONCE = 4 };
 
-/* Returns the most rows of a block of so many vectors. */
+/* Returns the most rows of a block of that number of vectors. */
 ALWAYS ptrdiff_t block_rows(ptrdiff_t vectors)
 {
     ptrdiff_t rows = SUMS / vectors;

@@ -30,9 +30,9 @@ typedef struct {
     /* c is in no cache: its rows are prefetched unless a is transposed, for a large block at
      * most the first `depth`. */
     int c_is_cold;
-    /* Memory to prefetch meanwhile: so many bytes for each row of c, one or two lines for each
-     * k, since a core stalls on many lines at once; the excess before a block. NULL for nothing;
-     * else requires depth > 0. */
+    /* Memory to prefetch meanwhile: a number of bytes for each row of c, one or two lines for
+     * each k, since a core stalls on many lines at once; the excess before a block. NULL for
+     * nothing; else requires depth > 0. */
     const char *prefetch;
     ptrdiff_t prefetch_bytes;
 } micro_gemm;

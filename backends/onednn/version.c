@@ -86,7 +86,7 @@ static int one_object(const_pd a, const_pd b)
 }
 
 /* The list's position does not advance if oneDNN's primitive cache already holds (operation,
- * position): the walk then returns the same implementation for ever. So two walks run side by
+ * position): the walk then returns the same implementation endlessly. So two walks run side by
  * side. Where both return one object, it is from the cache and is skipped, except at the first
  * position. */
 dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accept, void *user,
@@ -244,7 +244,7 @@ static dnnl_status_t fetch(const pd_query *q, dnnl_status_t status, const_dnnl_o
 }
 
 /* The iterator does not advance if oneDNN's primitive cache already holds (operation, position):
- * it then returns the same implementation for ever. So operations are made to differ in a field
+ * it then returns the same implementation endlessly. So operations are made to differ in a field
  * that has no effect: one operation whose list is searched, of which no primitive is created,
  * and one for each position that is accepted. */
 dnnl_status_t pd_conv(const pd_query *q, const conv_request *r, pd_accept *accept, void *user,

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Returns the bytes of the second-level cache of one core, clamped to 256 KB .. 4 MB; 1 MB if
- * unknown. Read anew at each call, in some nanoseconds. */
+ * unknown. Cheap enough to read at each call. */
 size_t machine_second_cache(void);
 
 #endif

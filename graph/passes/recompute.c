@@ -23,7 +23,7 @@
 #include "passes.h"
 
 enum { NOT_COPIED = 0, MAX_LENGTH = 4 }; /* nodes in a chain; also bounds the recursion */
-static const size_t much = 12 << 20;     /* bytes of saved values that count as much */
+static const size_t much = 12 << 20;     /* bytes of saved values from which on the pass pays */
 static const double share_left = 0.55;
 
 typedef struct {     /* by id of the rebuilt node */

@@ -39,7 +39,7 @@ typedef struct { /* y = sum of w x; if correlate, w += sum over pixels of x y */
     ptrdiff_t y_line;
 } grid;
 
-/* Returns how many kernel rows a grid of so many columns may have. */
+/* Returns how many kernel rows a grid of that number of columns may have. */
 ALWAYS int grid_rows(int columns)
 {
     int rows = GRID / columns;

@@ -13,7 +13,7 @@ typedef struct {
     ptrdiff_t of_x, of_dy;
 } next_band;
 
-/* Prefetches part i of n of so many elements. */
+/* Prefetches part i of n of the elements. */
 static inline void prefetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i,
                                  ptrdiff_t n)
 {

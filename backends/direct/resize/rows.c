@@ -51,7 +51,7 @@ static void sum_rows(const resize *p, const char *image, const resize_span *rows
                              sum + i * a->channels);
 }
 
-/* Sets dst to the sum of n pixels of so many channels, from x on. */
+/* Sets dst to the weighted sum of n pixels of `channels` channels, from x on. */
 static void sum_columns(ptrdiff_t n, const float *restrict weight, ptrdiff_t channels,
                         const float *restrict x, float *restrict dst)
 {

@@ -12,7 +12,7 @@ enum { TILE = WINOGRAD_TILE, MAX_WINDOW = WINOGRAD_MAX_WINDOW };
 #define ALONE static __attribute__((noinline))
 
 /* ---- squares: rows are copied in order, with zeros outside the image. Reading memory by rows
- * is several times as fast as by windows, and each pixel is read once */
+ * is much faster than by windows, and each pixel is read once */
 
 static float *zeros(float *dst, ptrdiff_t n)
 {

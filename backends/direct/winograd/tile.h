@@ -43,7 +43,7 @@ void TYPED(winograd_write)(const winograd *p, const adj_call *c, ptrdiff_t tile,
                            const float *m);
 
 /* Pixels to prefetch while products are computed, when memory is idle; in memory order, which is
- * several times as fast as by squares. */
+ * much faster than by squares. */
 typedef struct {
     const T *at;
     ptrdiff_t pixels, pitch, columns; /* elements from a pixel to the next; of each pixel */
@@ -63,7 +63,7 @@ static inline void winograd_prefetch_part(const winograd_prefetch *f, ptrdiff_t 
             __builtin_prefetch(f->at + i * f->pitch + k);
 }
 
-/* Computes the product over so many columns, a multiple of 16. */
+/* Computes the product over the columns, a multiple of 16. */
 static inline void winograd_multiply(micro_gemm p, ptrdiff_t columns)
 {
     const ptrdiff_t max = VECTOR_BYTES == 64 ? MICRO_GEMM_VECTORS : 2; /* vectors in registers */
