@@ -6,7 +6,8 @@
 
 enum { BATCH = 50, EPOCHS = 4, TRAIN = 8000, TEST = 2000, STEPS = TRAIN / BATCH };
 
-/* Each call adds nodes and returns one. Sizes are inferred; the graph keeps the first error. */
+/* Maps images to logits. Each call adds nodes and returns one; sizes are inferred, and the graph
+ * records the first error. */
 static adj_node *lenet(adj_node *x)
 {
     const adj_pool half = {.ksize = {1, 2, 2, 1}};

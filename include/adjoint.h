@@ -372,7 +372,7 @@ typedef struct {
     adj_node *const *fetch;     /* readable with adj_get after adj_run */
     const adj_updates *updates; /* assignments made at the end of adj_run; NULL: none */
     const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
-    int threads;                /* 0: adj_default_threads */
+    int threads;                /* number of threads; 0: adj_default_threads */
     adj_math math;              /* ADJ_MATH_EXACT, unless it is set */
     adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Fixed loss scale for ADJ_PRECISION_F16; 0: 1024. Gradients beyond 65504 / loss_scale become
@@ -497,7 +497,7 @@ ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
  * avx512_core", to text; "* *" if it reports neither. ADJ_EARG for an unknown backend. */
 ADJ_API adj_status adj_backend_describe(const char *backend, char *text, size_t size);
 
-/* One step of the plan; strings live as long as the executor. */
+/* Description of a step of the plan; strings live as long as the executor. */
 typedef struct {
     const char *op;   /* op of the first node that the step computes; else "reorder" or "copy" */
     const char *name; /* name of the last named node that the step computes; "" if there is none */

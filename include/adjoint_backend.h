@@ -81,7 +81,7 @@ typedef struct {
                                adj_prep.alias */
     void *scratch;          /* adj_prep.scratch bytes, 64-aligned; NULL for 0 */
     int threads;            /* how many it may use */
-    char *message;          /* ADJ_WHY bytes, for a failure's sentence */
+    char *message;          /* ADJ_WHY bytes for the message of a failure */
 } adj_call;
 
 /* Checks the integer labels of the group's first node, if it has any: each must be a class, or -1.

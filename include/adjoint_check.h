@@ -198,7 +198,7 @@ typedef struct {
     char isa[32];  /* "": the machine's instruction set; else a name that this oneDNN knows, which
                       needs a process of its own: adj_compare_opts.elsewhere */
     char impl[32]; /* as adj_exec_debug.impl; "": any */
-    int threads;   /* 0: adj_compare_opts.threads */
+    int threads;   /* number of threads; 0: adj_compare_opts.threads */
     int has_dtype, has_format; /* 1: dtype, format are given */
     adj_dtype dtype;           /* if has_dtype: float type of the whole graph */
     adj_format format;         /* if has_format: format of all ops that have a format */

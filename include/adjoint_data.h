@@ -2,7 +2,7 @@
  * batches of them.
  *
  * Readers trust no file: sizes are checked in 64-bit arithmetic before they are used, memory grows
- * with what was read and not with what a header claims, and a failure is a status and one sentence
+ * with what was read and not with what a header claims, and a failure is a status and a message
  * that names the file. Part of libadjoint_io; nothing here prints, and nothing is global. */
 #ifndef ADJOINT_DATA_H
 #define ADJOINT_DATA_H

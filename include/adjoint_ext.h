@@ -69,7 +69,7 @@ typedef enum {
 
 /* ---- schemas of attributes ---- */
 
-/* How an attribute is stored, printed and read. */
+/* Kind of an attribute: its storage and text form. */
 typedef enum {
     ADJ_ATTR_REAL,     /* double */
     ADJ_ATTR_INT,      /* int64_t */

@@ -42,7 +42,7 @@ typedef struct adj_predictor adj_predictor;
 /* All zero is the default. */
 typedef struct {
     const char *backend;     /* this and the next fields: as in adj_exec_opts */
-    int threads;             /* 0: OpenMP's */
+    int threads;             /* number of threads; 0: OpenMP's */
     adj_precision precision; /* ADJ_PRECISION_AS_BUILT: the card's, that of the training */
     adj_math math;           /* ADJ_MATH_EXACT: the card's, that of the training */
     int tune;                /* 1: times the candidates of each step first */
@@ -195,7 +195,7 @@ typedef struct {
     const char *freeze;
 
     const char *backend;     /* this and the next fields: as in adj_exec_opts */
-    int threads;             /* 0: OpenMP's */
+    int threads;             /* number of threads; 0: OpenMP's */
     adj_precision precision; /* precision of training steps and evaluation */
     /* Fixed loss scale for ADJ_PRECISION_F16, as in adj_exec_opts. 0: a dynamic loss scale with the
      * settings of optimizer->loss_scale or, if that is NULL, PyTorch's defaults (adj_loss_scale).

@@ -1,7 +1,7 @@
 /* adjoint_io.h - atomic replacement of files, tensors in files (safetensors), and weights.
  *
  * Readers trust no file: sizes are checked in 64-bit arithmetic before they are used, memory grows
- * with what was read and not with what a header claims, and a failure is a status and one sentence
+ * with what was read and not with what a header claims, and a failure is a status and a message
  * that names the file and the byte offset. With adjoint_data.h it is a library of its own
  * (libadjoint_io); nothing here prints, and nothing is global. */
 #ifndef ADJOINT_IO_H

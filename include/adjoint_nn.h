@@ -50,17 +50,17 @@ typedef enum {
  * second entry of 0 equals the first. */
 typedef struct {
     int64_t filters;      /* number of filters; required, except for depthwise */
-    int64_t kernel[2];    /* 0: 3x3 */
-    int64_t stride[2];    /* 0: 1x1 */
-    int64_t dilation[2];  /* 0: 1x1 */
+    int64_t kernel[2];    /* size of the filter; 0: 3x3 */
+    int64_t stride[2];    /* step of the filter; 0: 1x1 */
+    int64_t dilation[2];  /* distance of the filter's elements; 0: 1x1 */
     adj_padding padding;  /* ADJ_VALID, unless it is set */
     int64_t pad[2];       /* with ADJ_EXPLICIT: zeros on each side along height, width */
-    int64_t groups;       /* conv2d; 0: 1 */
-    int64_t multiplier;   /* depthwise and separable; 0: 1 */
-    int no_bias;          /* leaves name/b out */
+    int64_t groups;       /* groups of channels, conv2d only; 0: 1 */
+    int64_t multiplier;   /* results of a channel, for depthwise and separable; 0: 1 */
+    int no_bias;          /* 1: without name/b */
     adj_format format;    /* of x and the result */
     adj_weight_init init; /* initialization of the filters; ADJ_HE_NORMAL, unless it is set */
-    adj_init given;       /* with ADJ_INIT_GIVEN */
+    adj_init given;       /* initial values with ADJ_INIT_GIVEN */
 } adj_conv_layer;
 
 /* A convolution with the parameters "name/w" [kh, kw, c/groups, filters] and "name/b" [filters]. */
@@ -81,9 +81,9 @@ ADJ_API adj_node *adj_layer_conv2d_transpose(adj_node *x, const char *name,
 
 /* Options of adj_layer_dense. */
 typedef struct {
-    int no_bias;          /* leaves name/b out */
+    int no_bias;          /* 1: without name/b */
     adj_weight_init init; /* of name/w; ADJ_HE_NORMAL, unless it is set */
-    adj_init given;       /* with ADJ_INIT_GIVEN */
+    adj_init given;       /* initial values with ADJ_INIT_GIVEN */
 } adj_dense_layer;
 
 /* A dense layer with "name/w" [features, units] and "name/b" [units]. x of rank 1 or more is
@@ -108,7 +108,7 @@ ADJ_API adj_node *adj_layer_upsample(adj_node *x, int64_t factor);
 typedef struct {
     int training;      /* 1: statistics of the batch; 0: running statistics */
     double momentum;   /* weight of the batch in the running statistics; 0: 0.1 */
-    double epsilon;    /* 0: 1e-5 */
+    double epsilon;    /* added to the variance; 0: 1e-5 */
     adj_format format; /* of x and the result */
 } adj_batch_norm_layer;
 
@@ -120,7 +120,7 @@ ADJ_API adj_node *adj_layer_batch_norm(adj_node *x, const char *name,
 
 /* Options of adj_layer_group_norm and adj_layer_layer_norm. */
 typedef struct {
-    double epsilon;    /* 0: 1e-5 */
+    double epsilon;    /* added to the variance; 0: 1e-5 */
     adj_format format; /* format of x and the result; for layer norm only NHWC */
 } adj_norm_layer;
 
@@ -210,10 +210,11 @@ typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW, ADJ_RMSPROP } adj_optimizer_kind;
  * are the scalars "loss_scale", "loss_scale/good_steps" (steps since the last change) and
  * "loss_scale/skipped" (total), of the loss's type, f32 for half types. */
 typedef struct {
-    double initial;   /* 0: 65536 */
-    double growth;    /* at least 1; 0: 2 */
-    double backoff;   /* below 1; 0: 0.5 */
-    int64_t interval; /* 0: 2000; a short training may want a shorter one */
+    double initial;   /* first scale; 0: 65536 */
+    double growth;    /* factor of growth, at least 1; 0: 2 */
+    double backoff;   /* factor after a skipped step, below 1; 0: 0.5 */
+    int64_t interval; /* steps without a skipped one before the scale grows; 0: 2000, too many for a
+                         short training */
 } adj_loss_scale;
 
 /* Settings for the parameters whose names match, like a parameter group of PyTorch. */

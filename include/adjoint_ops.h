@@ -141,14 +141,15 @@ ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *sh
 
 /* ---- resizing ---- */
 
-/* Where in an input of size `in` output o of `out` reads:
+/* Coordinate in an input of size `in` that output o of `out` reads along an axis:
  *   HALF_PIXEL     (o + 1/2) in / out - 1/2, not below 0
  *   ALIGN_CORNERS  o (in - 1) / (out - 1); 0 if out is 1
  *   ASYMMETRIC     o in / out
- * NEAREST takes the nearest element, of two the later one; ASYMMETRIC the one before. BILINEAR
- * weights the two neighbors along each axis; one of weight 0 is not read. ONNX's Resize has these
- * names (nearest_mode round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear
- * with align_corners false is HALF_PIXEL, nearest-exact too; nearest is ASYMMETRIC. */
+ * NEAREST reads the nearest element, halfway between two the later one; with ASYMMETRIC the element
+ * at or before the coordinate. BILINEAR interpolates between the two elements around it along each
+ * axis; an element of weight 0 is not read. The names are those of ONNX's Resize (nearest_mode
+ * round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear with align_corners
+ * false is HALF_PIXEL, nearest-exact too; nearest is ASYMMETRIC. */
 /* Interpolation of a resize. */
 typedef enum { ADJ_NEAREST, ADJ_BILINEAR } adj_resize_mode;
 /* Mapping of output to input coordinates, as listed above. */

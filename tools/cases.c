@@ -10,7 +10,7 @@
 
 enum { MAX_VALUES = 16, MAX_WORK = 45 * 1000 * 1000 /* multiplications, for larger sizes */ };
 
-/* In the order of sweep_property. */
+/* Values of the properties, in the order of sweep_property. */
 static const struct {
     const char *name;
     const char *value[MAX_VALUES + 1];
@@ -170,7 +170,7 @@ static void set_size(sweep_case *c, int chosen)
     c->w = widths[i];
 }
 
-/* In NHWC, which images in NCHW are computed in as well. */
+/* Returns the attributes in NHWC, in which images in NCHW are computed as well. */
 static adj_conv attributes(const sweep_case *c, adj_padding padding)
 {
     adj_conv a = {.stride = {1, c->stride, c->stride, 1},

@@ -13,7 +13,8 @@ typedef struct {
     adj_math math;
     int tune;
     const char *tune_file;
-    double tune_seconds;    /* 0: as adj_exec_opts has it, however often the plan runs */
+    double tune_seconds;    /* time limit of tuning; 0: default of adj_exec_opts, for any number of
+                               runs */
     const char *selection;  /* as in adj_exec_opts */
     int same_bits;          /* as in adj_exec_opts */
     const adj_ranks *ranks; /* NULL: this process alone */

@@ -13,8 +13,8 @@
 
 enum { MAX_ROUNDS = 30, CACHE_LINE = 64 };
 
-/* From that round on, out of the race is what takes so many times as long as the fastest. A first
- * run may have been disturbed. */
+/* Rounds after which a candidate is dropped, and by which factor it must be slower than the
+ * fastest. The first run is no reason, since it may have been disturbed. */
 static const struct {
     int round;
     double times;
@@ -253,7 +253,7 @@ static void run_rounds(race *r, int threads)
         }
 }
 
-/* 0: out of memory. */
+/* Adds a row for each entrant; returns 0 when out of memory. */
 static int add_rows(const race *r, bench_rows *rows)
 {
     int count = 0;

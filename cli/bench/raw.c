@@ -23,7 +23,7 @@ typedef struct {
 
 /* ---- what the plan has ---- */
 
-/* 0: out of memory. */
+/* Lists the convolutions of the plan; returns 0 when out of memory. */
 static int list_convolutions(const adj_exec *e, planned_convs *all)
 {
     int room = 0;

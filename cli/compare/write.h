@@ -16,8 +16,8 @@ struct compare_source {
     const compare_source *also; /* another comparison that failed, too; not for the table; NULL */
 };
 
-/* 0: only each kind of node alone was compared, so there is no time of a step, and nothing that two
- * of them would repeat. */
+/* True if the whole graph was run; else only distinct nodes were compared by themselves, without
+ * the time of a step and without a repeated run. */
 static inline int has_whole_run(const adj_compare_config_result *r) { return r->ms > 0; }
 
 void write_table(FILE *f, const compare_source *o);

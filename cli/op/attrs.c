@@ -204,7 +204,8 @@ static void read_windows(op_case *c, int is_pool, void *to)
         adj_conv_from_attrs(&lists, to, &c->error);
 }
 
-/* Over given operands a number is not left to be the usual one: another framework has another. */
+/* Requires numbers to be given for an op over given operands, since defaults differ between
+ * frameworks. */
 static void require_attr(op_case *c, const adj_op *op, const adj_attr *a)
 {
     if (c->given != NULL && a->kind != ADJ_ATTR_FLAG && a->kind != ADJ_ATTR_CHOICE &&

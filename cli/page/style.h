@@ -3,7 +3,7 @@
 #ifndef CLI_PAGE_STYLE_H
 #define CLI_PAGE_STYLE_H
 
-/* In pieces, because a longer text is not portable C. */
+/* The style sheet in several strings, since a longer literal is not portable C. */
 static const char *const page_style[] = {
     ":root{color-scheme:light dark;--bg:#f7f7f5;--card:#fff;--ink:#1c1d1f;--soft:#5c6068;"
     "--line:#dfe0e3;--one:#2460c4;--two:#c24e0a;--bad:#b3261e;--cell:36,96,196}\n"

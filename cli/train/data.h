@@ -10,7 +10,8 @@ typedef struct {
     const char *path;          /* NULL: the drawn digits, which do not depend on --seed: runs with
                                   different seeds can be compared */
     const char *size, *resize; /* "32", "48x64" or "model"; a word of RESIZE_WORDS */
-    int64_t channels, limit;   /* 0: as they are; all */
+    /* Channels; 0: those of the images. Maximum number of images; 0: all. */
+    int64_t channels, limit;
     int64_t skip_broken;       /* image files that cannot be read are left out */
     char kept[2][OPTION_ROOM]; /* texts of size and resize */
     double val_split;          /* this and limit draw the same images whatever --seed is */

@@ -23,7 +23,7 @@ typedef struct {
     double x, y;
 } point;
 
-/* How one image differs from its skeleton. */
+/* Random parameters of one image. */
 typedef struct {
     point bend[FIELD][FIELD]; /* displacements on a grid over the unit square */
     double xx, xy, yx, yy;    /* the linear map */
@@ -81,7 +81,7 @@ static point bend_at(const style *s, point p)
         (1 - fy) * ((1 - fx) * a[0].y + fx * a[1].y) + fy * ((1 - fx) * b[0].y + fx * b[1].y)};
 }
 
-/* From the unit square to pixels. */
+/* Maps a point of the unit square to pixels. */
 static point place(const style *s, point p)
 {
     point d = bend_at(s, p);

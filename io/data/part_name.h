@@ -4,7 +4,7 @@
 
 #include "adjoint_data.h"
 
-/* In order of precedence, where folders of several names exist. */
+/* Names of splits, in order of precedence if folders of several names exist. */
 static const struct {
     adj_dataset_part part;
     const char *name;
