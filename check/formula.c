@@ -240,6 +240,8 @@ static void sum_elements(const formula *f, const adj_node *n, double *const oper
 void formula_value(const adj_node *n, double *const operand[], double *value, double *size)
 {
     const formula *f = formula_of(n->op);
+    if (f == NULL)
+        return;
     if (f->whole != NULL)
         f->whole(n, operand, value);
     else if (f->element != NULL)

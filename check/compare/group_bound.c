@@ -336,16 +336,16 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     adj_status status = node_bound(m->b, &alone, &p, e, o);
     if (status == ADJ_OK && o->status == ADJ_OK)
         status = take_formula(&in, &p, e);
-    if (status == ADJ_OK && o->status == ADJ_OK)
+    const int is_known = status == ADJ_OK && o->status == ADJ_OK;
+    if (is_known) {
         m->value[i] = convert(m->p, e->dtype, e->expected, e->dtype, (int64_t)elems);
-    if (status == ADJ_OK && o->status == ADJ_OK) {
         bound = convert(m->p, ADJ_F64, e->bound, ADJ_F64, (int64_t)elems);
         noise = convert(m->p, ADJ_F64, e->noise, ADJ_F64, (int64_t)elems);
         if (m->value[i] == NULL || bound == NULL || noise == NULL)
             status = ADJ_ENOMEM;
     }
     region_free(&p);
-    if (status != ADJ_OK || o->status != ADJ_OK)
+    if (status != ADJ_OK || !is_known)
         return status;
     e->expected = m->value[i];
     e->bound = bound;

@@ -42,11 +42,11 @@ static adj_node *has_label(adj_node *labels, adj_dtype dtype)
     return adj_greater_equal(adj_cast(labels, dtype), zero);
 }
 
-adj_node *nn_reduce_loss(adj_node *each, adj_node *weights, adj_loss_reduction reduction)
+adj_node *nn_reduce_loss(adj_node *losses, adj_node *weights, adj_loss_reduction reduction)
 {
-    if (each == NULL || reduction == ADJ_LOSS_EACH)
-        return each;
-    adj_node *sum = adj_reduce_sum(each, all);
+    if (losses == NULL || reduction == ADJ_LOSS_EACH)
+        return losses;
+    adj_node *sum = adj_reduce_sum(losses, all);
     if (sum == NULL || reduction == ADJ_LOSS_SUM)
         return sum;
     /* no labeled row: 0 instead of 0 / 0 */
@@ -58,8 +58,8 @@ adj_node *nn_reduce_loss(adj_node *each, adj_node *weights, adj_loss_reduction r
 static adj_node *weighted_loss(adj_node *z, adj_node *labels, const adj_loss_opts *o)
 {
     adj_type t = adj_node_type(z);
-    adj_node *each = row_weights(labels, o->weights);
-    adj_node *rows = adj_mul(each, adj_sparse_softmax_cross_entropy(z, labels, 0));
+    adj_node *weight = row_weights(labels, o->weights);
+    adj_node *rows = adj_mul(weight, adj_sparse_softmax_cross_entropy(z, labels, 0));
 
     if (o->smoothing > 0) {
         adj_node *spread = adj_reduce_sum(adj_mul(adj_log_softmax(z), o->weights), last);
@@ -67,7 +67,7 @@ static adj_node *weighted_loss(adj_node *z, adj_node *labels, const adj_loss_opt
         rows = adj_sub(adj_scale(rows, 1 - o->smoothing),
                        adj_scale(spread, o->smoothing / (double)t.shape.dim[1]));
     }
-    return nn_reduce_loss(rows, each, o->reduction);
+    return nn_reduce_loss(rows, weight, o->reduction);
 }
 
 static adj_node *plain_loss(adj_node *z, adj_node *labels, const adj_loss_opts *o)

@@ -40,7 +40,7 @@ adj_node *nn_with_bias(adj_node *y, const char *layer, int64_t n, int no_bias, a
 
 /* Reduces per-element losses: their sum, for ADJ_LOSS_MEAN divided by the sum of the weights, or
  * each unchanged. */
-adj_node *nn_reduce_loss(adj_node *each, adj_node *weights, adj_loss_reduction reduction);
+adj_node *nn_reduce_loss(adj_node *losses, adj_node *weights, adj_loss_reduction reduction);
 
 /* Implements adj_trainable_except; the result is malloc'ed, *n is -1 if out of memory. */
 adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n);
