@@ -148,6 +148,17 @@ static void check_leaves(const subject *s, const adj_exec *e, twin *t, adj_statu
     }
 }
 
+/* True if e holds every parameter and state of the twin. A pass leaves out the condition of a
+ * choice between equal values, which the twin computes. */
+static int holds_all(adj_exec *e, const twin *t)
+{
+    for (int i = 0; i < t->n; i++)
+        if ((adj_node_is_param(t->node[i]) || adj_node_is_state(t->node[i])) &&
+            adj_data(e, t->node[i]) == NULL)
+            return 0;
+    return 1;
+}
+
 static void run_both(const subject *s, adj_exec *e, twin *t, int bits)
 {
     set_leaves(s, e, 0);
@@ -180,7 +191,8 @@ static void compare(const subject *s)
     int fits = twin_new(&t, s->t.g, n, root);
     for (int k = 0; k < 2 && backends[k] != NULL && fits; k++) {
         adj_exec *e = plan(s, backends[k]);
-        run_both(s, e, &t, k == 0);
+        if (holds_all(e, &t))
+            run_both(s, e, &t, k == 0);
         adj_exec_free(e);
     }
     twin_free(&t);
