@@ -47,8 +47,8 @@ extern const formula array_formulas[], image_formulas[], conv_formulas[], norm_f
 double formula_padded_conv(const adj_node *n, double *const in[], int64_t i);
 /* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i);
-/* The element of a value of the one shape that is broadcast to that element of the other; may it be
- * broadcast at all? */
+/* Returns the element of a value of shape from that is broadcast to that element of shape to.
+ * can_broadcast: true if it can be. */
 int64_t broadcast_element(adj_shape from, adj_shape to, int64_t element);
 int can_broadcast(adj_shape from, adj_shape to);
 

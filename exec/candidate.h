@@ -42,7 +42,7 @@ void drop_candidate(const candidate *c);
 
 /* ---- the memory of a prepared candidate ---- */
 
-/* Of a value in a layout; NULL: plain, of any backend. */
+/* Returns the bytes of a value in a layout; NULL: the plain layout of any backend. */
 size_t layout_bytes_of(const adj_backend *b, const adj_layout *l, adj_type type);
 const char *layout_name_of(const adj_backend *b, const adj_layout *l);
 /* "nhwc plain -> nhwc": of operands and results. */

@@ -11,7 +11,7 @@
 #include "memory.h"
 #include "planning.h"
 
-/* What is smaller is not worth looking at the system for. */
+/* Smaller sizes are not worth a look at the system. */
 static const size_t considerable = (size_t)16 << 20;
 
 /* True if malloc can provide it: it may keep memory free inside the address space. */
@@ -38,7 +38,7 @@ adj_status check_memory(adj_exec *e, size_t bytes)
     if (bytes > left.bytes && !can_be_had(bytes))
         return refuse_plan(e, bytes, left);
     left = physical_memory_left("");
-    /* What the system says is an estimate: an eighth more may be there. */
+    /* The system's figure is an estimate: an eighth more may be there. */
     if (bytes > left.bytes && bytes - left.bytes > left.bytes / 8)
         return refuse_plan(e, bytes, left);
     return ADJ_OK;

@@ -11,8 +11,8 @@
 
 enum { NONE = -1 };
 
-/* What a value follows from: leaves that change with the runs; only leaves that no update assigns
- * and that are no inputs; nothing at all. Of several operands the minimum counts. */
+/* The sources that a value follows from: leaves that change with the runs; only leaves that no
+ * update assigns and that are no inputs; nothing at all. Of several operands the minimum counts. */
 typedef enum { RUN_VARIANT, RUN_INVARIANT, CONSTANT } invariance;
 
 typedef struct {

@@ -8,7 +8,7 @@
 #include "inspect.h"
 #include "run.h"
 
-/* Eight bytes at a time: values are large, and nobody attacks. */
+/* Eight bytes at a time: values are large, not cryptographic. */
 static uint64_t checksum(const char *data, size_t bytes)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325), word;

@@ -33,8 +33,8 @@ const adj_op adj_op_all_reduce_start = {.name = "all_reduce_start",
                                         .flags =
                                             ADJ_OP_CAN_FAIL | ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL};
 
-/* It fails only if another process has died. No later run is possible then, so partly assigned
- * updates do not matter. */
+/* Fails only if another process has died. No later run is possible then, so partly assigned updates
+ * do not matter. */
 const adj_op adj_op_all_reduce_wait = {
     .name = "all_reduce_wait", .n_in = 1, .flags = ADJ_OP_COLLECTIVE | ADJ_OP_INTERNAL};
 

@@ -8,10 +8,7 @@ if [ ! -f sources.ninja ]; then
     exit 77
 fi
 # Folders whose comments are not rewritten yet, one a line.
-open='
-check
-exec
-'
+open=''
 findings=$(mktemp)
 trap 'rm -f "$findings"' EXIT
 files() {

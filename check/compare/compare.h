@@ -154,7 +154,7 @@ struct expectation {
     char origin[96];
 };
 
-/* judge.c. The distance to the next number of the type: below the normal ones the same for all. */
+/* judge.c. Returns one ulp of v in the type; subnormal numbers share the smallest one. */
 double ulp_of(adj_dtype dtype, double v);
 /* Values of the type against expected ones. */
 adj_compare_error judge(adj_type type, const void *value, const expectation *x);

@@ -298,7 +298,8 @@ static double usual_part(const expectation *e, size_t elems)
     return bound > 0 ? sqrt(noise / bound) : 1;
 }
 
-/* Of an op that only passes make, which has no row alone: what its formula gives is the value. */
+/* Replaces the reference's value by the formula's for an op that only passes make: such an op has
+ * no row of its own. */
 static adj_status take_formula(const operands *in, region *p, expectation *e)
 {
     const adj_node *n = in->n;

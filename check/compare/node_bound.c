@@ -145,7 +145,7 @@ static double terms_of(const bound_case *c, double length)
 
 static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node) != ADJ_F32; }
 
-/* By what an element's bound is made of. */
+/* Coefficients of an element's bound. */
 typedef struct {
     double stored;   /* times |y| */
     double inside;   /* times sum |a b|, or the largest magnitude */

@@ -58,7 +58,8 @@ typedef struct {
 } closure;
 
 adj_status open_closure(const adj_node *n, int depth, region *p, closure *c);
-/* How many producers deep n's rule looks at what made its operands. ADJ_ENOMEM, or ADJ_OK. */
+/* Sets *depth to the number of producers behind an operand that n's gradient rule looks at, 0 to 2.
+ * ADJ_ENOMEM, or ADJ_OK. */
 adj_status closure_depth(const adj_node *n, int *depth);
 /* is_repeated, where the producers down to that depth are to be the same, too. */
 int is_repeated_in_depth(const adj_graph *g, const char *need, const adj_node *n, int depth);
@@ -77,9 +78,10 @@ typedef struct {
     int n_leaf;                         /* of the closure; of order 2, one more, which is dy */
     closure closure;
     twin tested, reference;
-    char *linear, *kinks; /* by leaf: is y linear in it; may it have kinks along it? */
-    int64_t n_y, max;     /* elements of y; of the largest value */
-    double **x;           /* by leaf */
+    char *linear,
+        *kinks;       /* by leaf: true if y is linear in it; true if y may have kinks along it */
+    int64_t n_y, max; /* elements of y; of the largest value */
+    double **x;       /* by leaf */
     double *dy;
     double **dx;     /* by leaf: of tested */
     double **dx_ref; /* by leaf: of reference */
@@ -87,7 +89,7 @@ typedef struct {
     double *y_mid, *y_low, *y_high; /* forward values */
     char *mask;                     /* by element of y: a kink is near */
     double *raw;                    /* bytes for adj_set and adj_get */
-    char *repeats;                  /* by leaf: did dx have the same bits again? */
+    char *repeats;                  /* by leaf: true if a second run gave dx the same bits */
     const adj_node *refuted;        /* of reference: the first whose value its formula refutes;
                                        NULL: none */
     adj_compare_error refuted_by;   /* the value against the formula */
@@ -185,7 +187,7 @@ typedef struct {
     int64_t element; /* the worst; ALONG_V: a projection; WHOLE: the RMS error */
     int64_t compared;
     int rule_wrong, kernel_wrong; /* in this draw */
-    int exact;                    /* is this draw on integers? */
+    int exact;                    /* true if this draw is on integers */
     int drawn;                    /* number of the values in use */
 } leaf_check;
 

@@ -7,9 +7,9 @@
 
 enum { ALL = -1 };
 
-/* How a graph is copied. */
+/* Flags of a copied graph. */
 enum {
-    COPY_STILL = 1,    /* what passes no gradient is an input */
+    COPY_STILL = 1,    /* values that pass no gradient are inputs */
     COPY_NUDGED = 2,   /* something is added to every node that moves, or to one for its users */
     COPY_UNMERGED = 4, /* equal nodes are not merged */
     COPY_ALL = 8       /* of a gradient: that of every node is fetched */

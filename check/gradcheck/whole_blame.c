@@ -20,7 +20,7 @@ static const adj_gradcheck_row *failed_alone(const whole *w)
     return NULL;
 }
 
-/* Whether a copy of another kind has the right gradient. */
+/* Sets *is_right if a copy built in this mode has the right gradient. */
 static adj_status try_copy(whole *w, int id, const estimate *e, unsigned mode, int *is_right)
 {
     copy c = {.as_built = 1};
