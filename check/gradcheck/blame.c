@@ -132,7 +132,8 @@ static const adj_group *group_of_dx(const subject *s, int leaf)
     return NULL;
 }
 
-/* Blames the fused group that computes the gradient, or the plan, where every node alone is right. */
+/* Blames the fused group that computes the gradient, or the plan, where every node alone is right.
+ */
 static const char *blame_whole_step(subject *s, int leaf, adj_gradcheck_fault *fault)
 {
     const adj_group *g = group_of_dx(s, leaf);
