@@ -94,16 +94,16 @@ const char *backend_name_at(int i);
 /* Returns the i-th option of both lists, or NULL past the last. */
 const option *option_at(const usage *u, int i);
 
-#define BACKEND_HELP "onednn (default), direct, naive, or a mix: onednn,max_pool=naive"
-#define THREADS_HELP "default: OpenMP's, within the control group's CPU quota"
-#define PRECISION_HELP                                                                             \
-    "f32 (default); bf16 or f16: mixed precision, of what lies between f32 parameters and losses"
+#define BACKEND_HELP "onednn (default), direct or naive; a mix: onednn,max_pool=naive"
+#define THREADS_HELP                                                                               \
+    "number of threads; default: OMP_NUM_THREADS, else the cores within the CPU quota"
+#define PRECISION_HELP "f32 (default); bf16 or f16: mixed precision with f32 parameters and losses"
 /* The note on weights without mean and deviation. */
 #define RAW_PIXELS_NOTE                                                                            \
     "note: %s has no mean or deviation; pixels are used unscaled, 0 to 255 (set them with "        \
     "adjoint convert --mean --deviation)"
-#define MATH_HELP "exact (default), or fast: algorithms with larger rounding errors"
-#define JSON_HELP "the same as JSON; - or no FILE: the output"
+#define MATH_HELP "exact (default); fast: faster algorithms with larger rounding errors"
+#define JSON_HELP "writes JSON; - or no FILE: standard output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */
 #define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
 #define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */

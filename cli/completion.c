@@ -143,7 +143,7 @@ static void print_zsh_option(const option *o)
 void print_zsh(const usage *u)
 {
     const option *o = NULL;
-    printf("    %s)\n        _arguments '--help[this text]'", u->command);
+    printf("    %s)\n        _arguments '--help[prints this help]'", u->command);
     for (int i = 0; (o = option_at(u, i)) != NULL; i++)
         if (o->instead == NULL)
             print_zsh_option(o);

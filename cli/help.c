@@ -7,10 +7,10 @@
 enum { COLUMNS = 80, INDENT = 2, LEFT = 24 };
 
 static const remark all_statuses[] = {
-    {"0", "done; nothing was found to be wrong"},
-    {"1", "failed, or what was checked is wrong"},
-    {"3", "wrong usage; nothing was done"},
-    {"141", "nobody read the output to its end, as in | head -1"},
+    {"0", "success; no error found"},
+    {"1", "failure, or an error found by a check"},
+    {"3", "usage error; nothing was done"},
+    {"141", "the reader closed the output pipe, as in | head -1"},
     {NULL, NULL},
 };
 
@@ -21,20 +21,18 @@ static const struct {
     int is_list;
 } variables[] = {
     {{"ADJOINT_MAX_ISA",
-      "base, avx2, avx512, avx512_bf16 or amx: the newest instructions that adjoint's own kernels "
-      "use"},
+      "highest instruction set for adjoint's own kernels: base, avx2, avx512, avx512_bf16 or amx"},
      "base avx2 avx512 avx512_bf16 amx",
      0},
-    {{"ADJOINT_PLAN", "adds \"unfused\" or \"tune\", or both with a comma, to every plan"},
+    {{"ADJOINT_PLAN",
+      "unfused, tune or unfused,tune: for every plan, disables fusion, enables tuning"},
      "unfused tune",
      1},
-    {{"ADJOINT_QUARANTINE", "off: oneDNN's implementations that are known to be wrong are used"},
-     NULL,
-     0},
-    {{"ADJOINT_TUNE", "the file that keeps what tuning finds; off: no tuning"}, NULL, 0},
-    {{"ONEDNN_MAX_CPU_ISA", "oneDNN's own limit of instructions, such as AVX2"}, NULL, 0},
-    {{"XDG_CACHE_HOME", "the folder of caches; default: ~/.cache"}, NULL, 0},
-    {{"OMP_NUM_THREADS", "OpenMP's number of threads, the default of --threads"}, NULL, 0},
+    {{"ADJOINT_QUARANTINE", "off: allows oneDNN implementations known to be wrong"}, NULL, 0},
+    {{"ADJOINT_TUNE", "file that stores tuning results; off: no tuning"}, NULL, 0},
+    {{"ONEDNN_MAX_CPU_ISA", "highest instruction set for oneDNN, such as AVX2"}, NULL, 0},
+    {{"XDG_CACHE_HOME", "cache folder; default: ~/.cache"}, NULL, 0},
+    {{"OMP_NUM_THREADS", "default of --threads"}, NULL, 0},
 };
 enum { N_VARIABLE = sizeof variables / sizeof *variables };
 
@@ -85,14 +83,15 @@ int check_variables(const usage *u)
 }
 
 static const remark some_statuses[] = {
-    {"2", "gradcheck: no clear answer"},
-    {"129, 130, 143", "train: stopped by SIGHUP, Ctrl-C or SIGTERM, after saving"},
+    {"2", "gradcheck: inconclusive"},
+    {"129, 130, 143", "train: stopped by SIGHUP, Ctrl-C or SIGTERM; results saved"},
     {NULL, NULL},
 };
 static const remark some_examples[] = {
-    {"adjoint train --out lenet.safetensors", "Trains LeNet on digits that the program draws."},
+    {"adjoint train --out lenet.safetensors", "Trains LeNet on the built-in digits."},
     {"adjoint gradcheck --model lenet", "Checks every gradient of a model."},
-    {"adjoint compare --model resnet8", "Compares oneDNN's numbers with plain C's, node by node."},
+    {"adjoint compare --model resnet8",
+     "Compares oneDNN with the reference kernels, node by node."},
     {NULL, NULL},
 };
 static const usage whole_tool = {.command = "",
@@ -176,7 +175,7 @@ void print_help(const usage *u)
     for (int i = 0; (o = option_at(u, i)) != NULL; i++)
         if (o->instead == NULL)
             print_remark(stdout, option_text(o, left), o->help);
-    print_remark(stdout, "--help", "this text");
+    print_remark(stdout, "--help", "prints this help");
     print_surroundings(stdout, u);
 }
 
@@ -188,9 +187,8 @@ void print_overview(FILE *f)
     for (const command *c = commands; c->name != NULL; c++)
         fprintf(f, "  %-10s %s\n", c->name, c->summary);
     print_words(f,
-                "adjoint help COMMAND lists a command's options, with examples; their names may be "
-                "shortened as long as they are clear, and - for a FILE is standard input or "
-                "output.",
+                "adjoint help COMMAND lists a command's options and examples. Option names may be "
+                "abbreviated to an unambiguous prefix; FILE - is standard input or output.",
                 0);
     print_surroundings(f, &whole_tool);
 }

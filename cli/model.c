@@ -177,13 +177,12 @@ int command_models(int argc, char **argv)
 {
     const char *json = NULL;
     const option options[] = {{"--json", "FILE", JSON_HELP, .text = &json, .bare = "-"}, {0}};
-    const remark examples[] = {{"adjoint models --json=models.json", "For programs."},
-                               {NULL, NULL}};
-    const usage u = {.command = "models",
-                     .summary = "Lists the models: parameters, and the size and channels of the "
-                                "images that they are made for.",
-                     .options = options,
-                     .examples = examples};
+    const remark examples[] = {{"adjoint models --json=models.json", "As JSON."}, {NULL, NULL}};
+    const usage u = {
+        .command = "models",
+        .summary = "Lists the models, with their number of parameters and default image size.",
+        .options = options,
+        .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;

@@ -114,19 +114,18 @@ int command_version(int argc, char **argv)
     int64_t machine = 0;
     const option options[] = {
         {"--machine", "",
-         "also instruction sets and cores, and what arithmetic and memory reach, measured in a "
-         "tenth of a second",
+         "adds instruction sets, cores, and measured arithmetic and memory throughput (0.1 s)",
          .flag = &machine},
         {"--json", "FILE", JSON_HELP, .text = &json, .bare = "-"},
         {0}};
     const remark examples[] = {
-        {"adjoint version", "What to say when a fault is reported."},
-        {"adjoint version --machine", "What this machine can reach, by all threads."},
-        {"adjoint version --json | jq .caches", "The caches' sizes in bytes."},
+        {"adjoint version", "For bug reports."},
+        {"adjoint version --machine", "Measured throughput of this machine, on all threads."},
+        {"adjoint version --json | jq .caches", "Cache sizes in bytes."},
         {NULL, NULL}};
     const usage u = {.command = "version",
-                     .summary = "Tells the versions of adjoint and oneDNN, the instruction sets in "
-                                "use, caches and threads.",
+                     .summary = "Prints the versions of adjoint and oneDNN, the instruction sets "
+                                "in use, caches and threads.",
                      .options = options,
                      .variables = "ADJOINT_MAX_ISA ONEDNN_MAX_CPU_ISA OMP_NUM_THREADS",
                      .examples = examples};

@@ -10,16 +10,15 @@
 /* ---- options ---- */
 
 static const remark examples[] = {
-    {"adjoint bench --model resnet20 --batch 128 --profile",
-     "Training steps, and where their time goes."},
+    {"adjoint bench --model resnet20 --batch 128 --profile", "Training steps, with a profile."},
     {"adjoint bench --model resnet20 --batch 128 --raw --tune",
-     "How far the tuned plan's convolutions are from the fastest."},
+     "The tuned plan's convolutions against the fastest kernels."},
     {"adjoint bench --model mobilenet_v1 --infer --precision bf16 --json",
-     "Inference in mixed precision, for a program."},
+     "Inference in mixed precision, as JSON."},
     {"mpirun -n 2 adjoint bench --model resnet20 --threads 1",
-     "Steps of two processes together and of one alone (ninja mpi comes first)."},
+     "Two processes compared with one (build with ninja mpi first)."},
     {"adjoint bench --op conv2d --in 8,32,32,64 --filter 3,3,64,64 --all",
-     "Every implementation of a convolution and of its gradients."},
+     "Every implementation of a convolution and its gradients."},
     {NULL, NULL}};
 
 /* Parses the command's options and those of --op. */
@@ -27,41 +26,42 @@ static int parse_with_op(bench_opts *o, const option *options, int argc, char **
 {
     option op[OP_OPTIONS + 1] = {0};
     op_args_options(&o->op, op);
-    const usage u = {.command = "bench",
-                     .summary = "Times whole steps of a model, or the kernels of one op.",
-                     .options = options,
-                     .more = op,
-                     .variables = PLAN_VARIABLES,
-                     .examples = examples};
+    const usage u = {
+        .command = "bench",
+        .summary = "Benchmarks a model's training or inference step, or the kernels of one op.",
+        .options = options,
+        .more = op,
+        .variables = PLAN_VARIABLES,
+        .examples = examples};
     return parse_options(&u, argc, argv);
 }
 
 static int read_options(bench_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "whole steps of it; one of adjoint models", .text = &o->model,
+        {"--model", "NAME", "model whose steps to time; see adjoint models", .text = &o->model,
          .names = model_name_at},
-        {"--batch", "N", "images in a step, under mpirun of each rank; default: 64",
+        {"--batch", "N", "images per step (under mpirun: per rank); default: 64",
          .integer = &o->batch, .range = {1, 65536}},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
-        {"--infer", "", "the evaluation graph instead of a training step", .flag = &o->infer},
-        {"--tune", "", "the plan times candidates, and keeps what it finds in ADJOINT_TUNE's file",
+        {"--infer", "", "times inference instead of training", .flag = &o->infer},
+        {"--tune", "", "tunes kernels first and stores the results in ADJOINT_TUNE's file",
          .flag = &o->tune},
         {"--precision", "P", PRECISION_HELP, .text = &o->precision_word, .words = PRECISION_WORDS},
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
-        {"--backend", "NAME", BACKEND_HELP "; with --all: only these, A,B", .text = &o->backend,
-         .names = backend_name_at},
-        {"--impl", "WORD", "implementations whose name contains it", .text = &o->impl},
+        {"--backend", "NAME", BACKEND_HELP "; with --all: a list A,B of backends",
+         .text = &o->backend, .names = backend_name_at},
+        {"--impl", "WORD", "only implementations whose name contains WORD", .text = &o->impl},
         {"--seconds", "S",
-         "of each measurement; default: 3, of one kernel 0.5; of --raw altogether, 20",
+         "seconds per measurement; default: 3, per kernel 0.5; with --raw in total, 20",
          .real = &o->seconds, .range = {0, 3600}},
-        {"--profile", "", "a table of the plan's steps, and of ops", .flag = &o->profile},
+        {"--profile", "", "time per plan step and per op", .flag = &o->profile},
         {"--raw", "",
-         "of the model: each convolution's planned and fastest kernel alone, their sums and the "
-         "plan's regret, which is planned over fastest",
+         "with --model: each convolution's planned and fastest kernel, timed alone, and the plan's "
+         "regret (planned time / fastest time)",
          .flag = &o->raw},
-        {"--all", "", "every candidate of every backend", .flag = &o->all},
-        {"--warm", "", "kernels alone: operands stay in the caches; default: they do not",
+        {"--all", "", "all candidates of all backends", .flag = &o->all},
+        {"--warm", "", "keeps operands in the caches (default: evicts them); for kernels",
          .flag = &o->warm},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {0},

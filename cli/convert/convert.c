@@ -40,38 +40,40 @@ static format format_of(const convert_opts *o)
 static int parse(convert_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--map", "NAME", "IN has the names of pytorch or keras, or those of a map file",
-         .text = &o->map},
-        {"--to-theirs", "", "IN has our names, OUT gets theirs", .flag = &o->to_theirs},
-        {"--model", "NAME", "the model whose weights they are; default: what IN says",
+        {"--map", "NAME", "names in IN: pytorch, keras or a map file", .text = &o->map},
+        {"--to-theirs", "", "reverses --map: adjoint's names in IN, the map's in OUT",
+         .flag = &o->to_theirs},
+        {"--model", "NAME", "model of the weights; default: the one named in IN",
          .text = &o->model},
         {"--mean", "LIST",
-         "mean of each channel for OUT's model card, of pixels in 0 to 1 as PyTorch has them: "
+         "mean of each channel for OUT's model card, for pixels in 0 to 1 as in PyTorch: "
          "0.485,0.456,0.406",
          .text = &o->mean},
         {"--deviation", "LIST", "standard deviation of each channel, likewise",
          .text = &o->deviation},
-        {"--format", "F", "of OUT: safetensors, npz, npy or h; default: as its name ends",
+        {"--format", "F", "format of OUT: safetensors, npz, npy or h; default: from its file name",
          .text = &o->format, .words = FORMAT_WORDS},
-        {"--tensor", "NAME", "only this one; for .npy", .text = &o->tensor},
-        {"--prefix", "WORD", "of a header's names; default: weights", .text = &o->prefix},
+        {"--tensor", "NAME", "the only tensor to write; needed for .npy", .text = &o->tensor},
+        {"--prefix", "WORD", "prefix of the names in a .h file; default: weights",
+         .text = &o->prefix},
         {0},
     };
     const remark examples[] = {
-        {"adjoint convert lenet.safetensors weights.h", "C arrays, for machines without files."},
+        {"adjoint convert lenet.safetensors weights.h",
+         "C arrays, for targets without a file system."},
         {"adjoint convert --map pytorch --model resnet20 theirs.safetensors our.npz",
-         "Weights that PyTorch has written, with our names and layouts."},
+         "PyTorch weights, converted to adjoint's names and layouts."},
         {"adjoint convert --model lenet --mean 0.5 --deviation 0.5 w.npz w.safetensors",
-         "Adds how predict and eval normalize pixels."},
-        {"adjoint convert --map pytorch --model resnet20", "Prints that map, to be changed."},
+         "Stores the pixel normalization for predict and eval."},
+        {"adjoint convert --map pytorch --model resnet20",
+         "Prints that map, as a start for a map file."},
         {"adjoint convert - - --format npy --tensor conv1/w <w.npz >conv1.npy",
          "One tensor, from standard input to standard output."},
         {NULL, NULL}};
     const usage u = {.command = "convert",
-                     .summary =
-                         "Converts a file of tensors (safetensors, npy, npz, idx); OUT ends in "
-                         ".safetensors, .npz, .npy or .h. Without files --map and --model print "
-                         "their map. - is standard input or output.",
+                     .summary = "Converts a tensor file (safetensors, npy, npz, idx) to OUT: "
+                                ".safetensors, .npz, .npy or .h. Without files, --map with --model "
+                                "prints the map. - is standard input or output.",
                      .options = options,
                      .arguments = "IN OUT",
                      .argument = o->files,

@@ -137,13 +137,13 @@ int command_inspect(int argc, char **argv)
     const remark examples[] = {
         {"adjoint inspect lenet.safetensors", "Names, types, shapes, ranges and metadata."},
         {"adjoint inspect --json - <w.npz | jq '.tensors[] | select(.nan > 0).name'",
-         "Of a file on standard input, the tensors that have NaN."},
+         "Names of the tensors with NaN in a file on standard input."},
         {NULL, NULL}};
     const option options[] = {
         {"--json", "", "one JSON object: file, metadata, tensors", .flag = &as_json}, {0}};
     const usage u = {.command = "inspect",
-                     .summary = "Lists the tensors of a file (safetensors, npy, npz or idx; - is "
-                                "standard input): names, types, shapes, ranges.",
+                     .summary = "Lists the tensors of a file: names, types, shapes, ranges. FILE "
+                                "is safetensors, npy, npz or idx; - is standard input.",
                      .options = options,
                      .arguments = "FILE",
                      .argument = &path,

@@ -16,15 +16,13 @@ static const char *dtype_at(int i)
 void op_args_options(op_args *a, option to[OP_OPTIONS])
 {
     const option options[] = {
-        {"--op", "NAME", "one of adjoint ops", .text = &a->op, .names = op_name_at},
-        {"--in", "N,H,W,C", "its first operand's shape", .text = &a->in},
-        {"--filter", "H,W,C,O", "its filter's (or second operand's) shape", .text = &a->filter},
+        {"--op", "NAME", "op; see adjoint ops", .text = &a->op, .names = op_name_at},
+        {"--in", "N,H,W,C", "shape of the first operand", .text = &a->in},
+        {"--filter", "H,W,C,O", "shape of the filter or second operand", .text = &a->filter},
         {"--dtype", "TYPE",
-         "element type of the whole graph, parameters too: f32 (default), f64, f16 or bf16",
+         "element type of the graph and its parameters: f32 (default), f64, f16 or bf16",
          .text = &a->dtype, .names = dtype_at},
-        {"--attr", "LIST",
-         "its attributes, which adjoint ops lists: strides=1,2,2,1,padding=VALID; the first needs "
-         "no name",
+        {"--attr", "LIST", "attributes of the op: strides=1,2,2,1,padding=VALID; see adjoint ops",
          .text = &a->attr},
     };
     memcpy(to, options, sizeof options);

@@ -266,20 +266,20 @@ int command_ops(int argc, char **argv)
     int n = 0;
     const option options[] = {{"--json", "FILE", JSON_HELP, .text = &json, .bare = "-"}, {0}};
     const remark examples[] = {{"adjoint ops conv2d", "One of them."},
-                               {"adjoint ops --json=ops.json", "All, for programs."},
+                               {"adjoint ops --json=ops.json", "All ops, as JSON."},
                                {NULL, NULL}};
-    const usage u = {.command = "ops",
-                     .summary = "Lists the ops: operands, the element types that they are computed "
-                                "in, and attributes as --attr of adjoint op, gradcheck, compare "
-                                "and bench takes them (--attr epsilon=0.01,groups=4). Lists the "
-                                "builders of adjoint_ops.h that are composed of other ops, too.",
-                     .options = options,
-                     .arguments = "[NAME]",
-                     .argument = &name,
-                     .max_arguments = 1,
-                     .n_argument = &n,
-                     .names = listed_name_at,
-                     .examples = examples};
+    const usage u = {
+        .command = "ops",
+        .summary =
+            "Lists the ops: operands, element types and attributes, in the form that --attr takes "
+            "(--attr epsilon=0.01,groups=4); then the builders composed of several ops.",
+        .options = options,
+        .arguments = "[NAME]",
+        .argument = &name,
+        .max_arguments = 1,
+        .n_argument = &n,
+        .names = listed_name_at,
+        .examples = examples};
     int status = parse_options(&u, argc, argv);
     adj_error error = {0};
     if (status != CONTINUE)

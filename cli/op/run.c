@@ -43,21 +43,22 @@ typedef struct {
 static int parse(run_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--in", "FILE", "operands, safetensors or .npz, by the names that adjoint ops prints",
-         .text = &o->in},
-        {"--out", "FILE", "the result y, as safetensors", .text = &o->out},
-        {"--grad", "", "the gradient of each operand as well, as d and its name; for the file's dy",
+        {"--in", "FILE", "operands, safetensors or .npz, named as in adjoint ops", .text = &o->in},
+        {"--out", "FILE", "result y, as safetensors", .text = &o->out},
+        {"--grad", "",
+         "also writes the gradient dNAME of each operand NAME; reads dy from the file",
          .flag = &o->grad},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
-        {"--dtype", "", "", .instead = "the file says the element types"},
+        {"--dtype", "", "",
+         .instead = "not available; the tensors in the file have their element types"},
         {0},
     };
     const remark examples[] = {
         {"adjoint op conv2d --in x.safetensors --out y.safetensors --attr padding=VALID",
-         "The tensors input and filter of the one file; y in the other."},
+         "Reads tensors input and filter, writes y."},
         {"adjoint op softmax --grad --in - --out - <x.safetensors >dx.safetensors",
-         "The file has x0 and dy, the output y and dx0."},
+         "Reads x0 and dy, writes y and dx0."},
         {NULL, NULL}};
     option all[OP_OPTIONS + 1] = {0};
     int n = 0;

@@ -258,16 +258,15 @@ static int check_standard(const predict_opts *o, int n, const char *const image[
 static int parse(predict_opts *o, int argc, char **argv, const char **image, int *n)
 {
     const option options[] = {
-        {"--weights", "FILE", "weights, safetensors or .npz; - is standard input",
+        {"--weights", "FILE", "weights file, safetensors or .npz; - is standard input",
          .text = &o->weights},
-        {"--top", "K", "the K most probable classes; default: 1", .integer = &o->top,
+        {"--top", "K", "number of most probable classes to print; default: 1", .integer = &o->top,
          .range = {1, ADJ_MAX_CLASSES}},
-        {"--json", "", "one JSON object a file: file, class, probability, top",
+        {"--json", "", "one JSON object per image: file, class, probability, top",
          .flag = &o->as_json},
-        {"--saliency", "FILE", "PNG of the pixels that the class depends on; of one IMAGE",
-         .text = &o->saliency},
-        {"--model", "NAME", "default: what the weights file says", .text = &o->model},
-        {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
+        {"--saliency", "FILE", "writes a PNG saliency map; for one IMAGE", .text = &o->saliency},
+        {"--model", "NAME", "model; default: the one named in the weights file", .text = &o->model},
+        {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
          .text = &o->map},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
@@ -276,23 +275,25 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
     const remark examples[] = {
         {"adjoint predict --weights lenet.safetensors seven.png", "The class and its probability."},
         {"adjoint predict --weights best.safetensors --json photos | jq .class",
-         "Every image in the folder photos, one JSON object a file."},
+         "Every image in the folder photos, one JSON object per image."},
         {"adjoint predict --weights best.safetensors --top 3 - <cat.jpg",
-         "An image on standard input, and its three most probable classes."},
+         "The three most probable classes of an image on standard input."},
         {"adjoint predict --weights best.safetensors --saliency why.png cat.jpg",
-         "A picture of the model's size, white where the class's logit changes most with a pixel."},
+         "A saliency map of the model's input size: white where a pixel changes the class's logit "
+         "most."},
         {NULL, NULL}};
-    const usage u = {.command = "predict",
-                     .summary = "Classifies PNG, JPEG and WEBP images: files, folders of them, "
-                                "- for the standard input. A file that cannot be read is reported, "
-                                "the others go on, and the exit status is 1.",
-                     .options = options,
-                     .arguments = "IMAGE...",
-                     .argument = image,
-                     .max_arguments = argc,
-                     .n_argument = n,
-                     .variables = PLAN_VARIABLES,
-                     .examples = examples};
+    const usage u = {
+        .command = "predict",
+        .summary =
+            "Classifies PNG, JPEG and WEBP images. IMAGE is a file, a folder, or - for standard "
+            "input. Unreadable files are reported and skipped; the exit status is then 1.",
+        .options = options,
+        .arguments = "IMAGE...",
+        .argument = image,
+        .max_arguments = argc,
+        .n_argument = n,
+        .variables = PLAN_VARIABLES,
+        .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL)
         return complain("predict", EXIT_USAGE, "--weights FILE is missing");

@@ -21,15 +21,15 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
     };
     const option all[DATA_OPTIONS] = {
         {"--size", "LIST",
-         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the more of the "
-         "model's and the images'; resize=error refuses images of another size",
+         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the larger of "
+         "the model's and the images'; resize=error rejects images of another size",
          .items = items},
-        {"--limit", "N", "images of a part at most, of each class its share; default: all",
+        {"--limit", "N", "most images per split, in proportion to the classes; default: all",
          .integer = &o->limit, .range = {1, 1e9}},
         {"--val-split", "X",
-         "fraction of each class held out of the training part for validation, 0.001 to 0.9",
+         "fraction of each class held out of the training split for validation, 0.001 to 0.9",
          .real = &o->val_split, .range = {0.001, 0.9}},
-        {"--skip-broken", "", "leave out image files that cannot be read, and list them",
+        {"--skip-broken", "", "skips unreadable image files and lists them",
          .flag = &o->skip_broken},
         {0},
     };

@@ -18,7 +18,9 @@ typedef struct {
 } data_opts;
 
 #define RESIZE_WORDS "auto error" /* in the order of adj_resize_rule */
-#define DATA_HELP "digits (default), FILE.npz, or a folder: CLASS/ of images, IDX or CIFAR files"
+#define DATA_HELP                                                                                  \
+    "digits (default), FILE.npz, or a folder with one folder of images per class, IDX files or "   \
+    "CIFAR files"
 
 /* Defaults of all options. */
 extern const data_opts data_defaults;

@@ -40,17 +40,16 @@ static int part_of_word(const char *word)
 static int parse(eval_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--weights", "FILE", "weights, safetensors or .npz; - is standard input",
+        {"--weights", "FILE", "weights file, safetensors or .npz; - is standard input",
          .text = &o->weights},
-        {"--model", "NAME", "one of adjoint models; default: what the file says", .text = &o->model,
-         .names = model_name_at},
-        {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
+        {"--model", "NAME", "model, see adjoint models; default: the one named in the weights file",
+         .text = &o->model, .names = model_name_at},
+        {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
          .text = &o->map},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--part", "P",
-         "train, test, val, validation or all; default: validation with --val-split, else the "
-         "first of "
-         "test, validation and all that the data have",
+         "split to evaluate: train, test, val, validation or all; default: validation with "
+         "--val-split, else test, validation or all, whichever exists",
          .text = &o->part, .names = part_word_at},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
@@ -60,10 +59,10 @@ static int parse(eval_opts *o, int argc, char **argv)
     list_data_options(&o->data, size, more);
     const remark examples[] = {
         {"adjoint eval --weights lenet.safetensors --data mnist",
-         "Of what adjoint train wrote, on the test images in the folder mnist."},
+         "Accuracy of trained weights on the test images in the folder mnist."},
         {NULL, NULL}};
     const usage u = {.command = "eval",
-                     .summary = "Prints the accuracy of weights in a file on a data set.",
+                     .summary = "Measures the accuracy of saved weights on a data set.",
                      .options = options,
                      .more = more + SIZE_OPTIONS,
                      .variables = TUNED_VARIABLES,

@@ -58,23 +58,22 @@ static int check(train_opts *o)
 }
 
 static const remark statuses[] = {
-    {"4", "under mpirun: another rank did not answer; all have ended"},
-    {"129, 130, 143",
-     "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint were written, "
-     "but not after a second signal"},
+    {"4", "under mpirun: a rank did not respond; all ranks ended"},
+    {"129, 130, 143", "stopped after a step by SIGHUP, Ctrl-C or SIGTERM; --out and --checkpoint "
+                      "are written unless a second signal arrives"},
     {NULL, NULL}};
 static const remark examples[] = {
-    {"adjoint train --out lenet.safetensors", "LeNet on digits that the program draws itself."},
+    {"adjoint train --out lenet.safetensors", "Trains LeNet on the built-in digits."},
     {"adjoint train --model resnet20 --data mnist --checkpoint run.ckpt",
-     "On the four files in the folder mnist, so that it can be resumed."},
+     "Trains on the four IDX files in the folder mnist, with checkpoints."},
     {"adjoint train --model resnet20 --data mnist --checkpoint run.ckpt --resume",
-     "Goes on after Ctrl-C or a crash."},
+     "Resumes after Ctrl-C or a crash."},
     {"adjoint train --data photos --augment flip --patience 5",
-     "On a folder of images, changed at random; ends when it no longer gets better."},
+     "Trains on a folder of images, with augmentation and early stopping."},
     {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
-     "Two processes that each take half of every batch (ninja mpi comes first)."},
+     "Trains with two processes, half of each batch each (build with ninja mpi first)."},
     {"adjoint train --log - | jq 'select(.event == \"epoch\").held_out_accuracy'",
-     "The log on standard output; other messages on standard error."},
+     "Writes the log to standard output, messages to standard error."},
     {NULL, NULL}};
 
 /* The items of options whose values are lists; each list ends without a name. */
@@ -112,37 +111,35 @@ static void list_learning_options(train_opts *o, items *i,
 {
     const option all[LEARNING_OPTIONS] = {
         {"--batch", "LIST",
-         "images in a step *, at most all training images; accumulate=N: a step takes the "
-         "gradients of N such batches",
+         "images per step *; accumulate=N: accumulates N batches before each update",
          .items = i->batch},
         {"--optimizer", "LIST",
-         "sgd, momentum, nesterov, rmsprop, adam or adamw *; weight-decay=X, of all parameters *; "
-         "clip=X: largest norm of all gradients, 0: any *",
+         "sgd, momentum, nesterov, rmsprop, adam or adamw *; weight-decay=X *; clip=X: clips the "
+         "global gradient norm, 0: off *",
          .names = optimizer_name_at, .items = i->optimizer},
-        {"--lr", "X", "the highest learning rate *; auto: a range test finds one",
-         .text = &o->lr_text},
+        {"--lr", "X", "peak learning rate *; auto: learning-rate range test", .text = &o->lr_text},
         {"--schedule", "LIST",
-         "of the rate: constant, step, exponential or cosine *; warmup=X: epochs in which it rises "
-         "to --lr *",
+         "learning-rate schedule: constant, step, exponential or cosine *; warmup=X: warm-up "
+         "epochs *",
          .words = SCHEDULE_WORDS, .items = i->schedule},
-        {"--smoothing", "X", "the part of each label that is spread over the classes *",
-         .real = &o->smoothing, .range = {0, 0.999}},
+        {"--smoothing", "X", "label smoothing, 0 to 1 *", .real = &o->smoothing,
+         .range = {0, 0.999}},
         {"--augment", "LIST",
-         "random changes of training images: flip, left to right; shift=N, by up to N pixels *; "
-         "cutout=N, a blank square of N x N pixels; jitter=X, brightness, contrast and saturation "
-         "by up to this part; mixup=X, in pairs with shares from Beta(X, X)",
+         "data augmentation: flip, horizontal; shift=N, up to N pixels *; cutout=N, a square of N "
+         "x N pixels; jitter=X, relative change of brightness, contrast and saturation; mixup=X, "
+         "with weights from Beta(X, X)",
          .items = i->augment},
         {"--class-weights", "W",
-         "none (default); balanced: few images of a class count more; or a number for each "
-         "class, 1,2.5,1",
+         "weight of each class in the loss: none (default); balanced, by inverse frequency; or "
+         "numbers, 1,2.5,1",
          .text = &o->class_weights},
         {"--patience", "N",
-         "ends after N epochs without a better held-out accuracy; default: 0, never",
+         "early stopping after N epochs without better held-out accuracy; default: 0, off",
          .integer = &o->patience, .range = {0, 100000}},
         {"--parallel", "LIST",
-         "under mpirun: shards=N parts of each batch, for the same bits with 1, 2, 4, ... N ranks "
-         "and any number of threads, default: one for each rank; sync-batch-norm: statistics of "
-         "all shards; timeout=S: a rank that is silent for so long is lost, default: 20",
+         "data parallelism under mpirun: shards=N per batch, default: one per rank, the same bits "
+         "for any number of threads and of ranks that divides N; sync-batch-norm: statistics over "
+         "all shards; timeout=S: seconds until a silent rank counts as lost, default: 20",
          .items = i->parallel},
     };
     memcpy(list, all, sizeof all);
@@ -154,25 +151,27 @@ enum { FILE_OPTIONS = 9 };
 static void list_file_options(train_opts *o, items *i, option list[])
 {
     const option all[FILE_OPTIONS] = {
-        {"--weights", "FILE", "initial weights, safetensors or .npz; - is standard input",
+        {"--weights", "FILE", "initial weights file, safetensors or .npz; - is standard input",
          .text = &o->weights},
-        {"--map", "NAME", "whose names the weights have: pytorch, keras or a map file",
+        {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
          .text = &o->map},
         {"--head", "H",
-         "keep (default), or new: the last layer is not loaded, nor what does not fit",
+         "keep (default); new: initializes the last layer, and tensors that do not fit, anew",
          .text = &o->head, .words = "keep new"},
-        {"--freeze", "PATTERN", "parameters that stay as they are: \"conv1/*,block?/*\"",
+        {"--freeze", "PATTERN", "parameters not to train: \"conv1/*,block?/*\"",
          .text = &o->freeze},
-        {"--log", "FILE", "one JSON object a line; - is standard output", .text = &o->log},
+        {"--log", "FILE", "log of JSON objects, one per line; - is standard output",
+         .text = &o->log},
         {"--out", "NAME",
-         "NAME.safetensors: the weights, - on standard output; else a folder: weights, best "
-         "weights, metrics, report; on Ctrl-C as well",
+         "NAME.safetensors or -: writes the weights; other names: a folder with weights, best "
+         "weights, metrics and report",
          .text = &o->out},
-        {"--checkpoint", "FILE", "all that --resume needs, after each epoch and on Ctrl-C",
+        {"--checkpoint", "FILE", "checkpoint for --resume, written after each epoch and on Ctrl-C",
          .text = &o->checkpoint},
-        {"--checkpoint-every", "N", "the same after every N steps", .integer = &o->every,
-         .range = {1, 1e9}},
-        {"--resume", "", "go on from the checkpoint, with its settings; more --epochs prolong it",
+        {"--checkpoint-every", "N", "also writes the checkpoint every N steps",
+         .integer = &o->every, .range = {1, 1e9}},
+        {"--resume", "",
+         "continues from the checkpoint with its settings; more --epochs extend the run",
          .flag = &o->resume},
     };
     memcpy(list, all, sizeof all);
@@ -183,22 +182,23 @@ int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset_train_opts();
     const option options[] = {
-        {"--model", "NAME", "one of adjoint models; default: that of --weights, else lenet",
+        {"--model", "NAME", "model, see adjoint models; default: that of --weights, else lenet",
          .text = &o->model, .names = model_name_at},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
-        {"--epochs", "N", "default: 10", .integer = &o->epochs, .range = {1, 100000}},
-        {"--seed", "N", "of initial values and shuffling; default: 1", .integer = &o->seed,
+        {"--epochs", "N", "number of epochs; default: 10", .integer = &o->epochs,
+         .range = {1, 100000}},
+        {"--seed", "N", "seed of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, MAX_THREADS}},
         {"--tune", "MODE",
-         "off, short (default) or full: kernels are timed first for nothing, up to 2 s and 2 % of "
-         "the run, or up to 5 s a plan",
+         "benchmarks kernels before training: off; short (default), up to 2 s and 2 % of the run; "
+         "full, up to 5 s per plan",
          .text = &o->tune, .words = "off short full", .bare = "full"},
         {"--precision", "P", PRECISION_HELP, .text = &o->precision, .words = PRECISION_WORDS},
         {"--dtype", "", "",
-         .instead = "parameters and losses stay f32 in training; --precision is of what "
-                    "lies between"},
+         .instead = "not available; training keeps f32 parameters, and --precision sets the type "
+                    "in between"},
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {0},
     };
@@ -207,10 +207,9 @@ int parse_train(train_opts *o, int argc, char **argv)
     list_items(o, &lists);
     list_file_options(o, &lists, more);
     const usage u = {.command = "train",
-                     .summary =
-                         "Trains a model and tests it after each epoch. * marks what is as "
-                         "in the model's recipe unless it is given: see adjoint models. A LIST is "
-                         "items between commas: --optimizer adamw,clip=1.",
+                     .summary = "Trains a model and evaluates it after each epoch. * marks options "
+                                "whose default is the model's recipe (see adjoint models). LIST is "
+                                "comma-separated: --optimizer adamw,clip=1.",
                      .options = options,
                      .more = more,
                      .statuses = statuses,

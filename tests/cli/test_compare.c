@@ -34,7 +34,7 @@ Test(compare_cli, wrong_usage)
         {"ambiguous option --s (--size, --seed or --shrink)", {"--s", "3"}},
         {"--dtype goes with --op; of a model --configs says it", {"--dtype", "bf16"}},
         {"--attr goes with --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
-        {"--precision: a configuration says it", {"--precision", "bf16"}},
+        {"--precision: set it per configuration", {"--precision", "bf16"}},
         {"--size: expected N or HxW", {"--size", "8x"}},
         {"--json and --junit both are standard output", {"--junit", "-", "--json=-"}},
         {"exclude each other", {"--op", "relu"}},
