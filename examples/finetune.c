@@ -11,7 +11,7 @@ enum { TRAIN = 3000, FEW = 500, TEST = 500 };
 static const char trunk[] = "conv*,bn*"; /* names: conv1/w, bn1/gamma, ... */
 
 /* user: the patterns of what is frozen. Norms that are frozen use the statistics they have; what
- * else follows from freezing, adj_fit_opts.freeze does. */
+ * else follows from freezing, adj_net.freeze does. */
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 {
     const adj_conv_layer c1 = {.filters = 16, .stride = {2}, .no_bias = 1};
@@ -37,7 +37,7 @@ static void print_weight(void *user, const adj_weight_report *r)
 static int train_other(const adj_dataset *digits, const char *file, adj_error *error)
 {
     const adj_net ten = {.name = "ten digits", .build = build};
-    const adj_fit_opts options = {.epochs = 2, .lr = 0.02};
+    const adj_fit_opts options = {.epochs = 2, .optimizer.lr = 0.02};
     adj_predictor *p;
     if (adj_fit(&ten, digits, NULL, &options, &p, error) ||
         adj_predictor_save(p, file, 0, NULL, error))
@@ -80,8 +80,9 @@ static adj_dataset *odd_or_even(const adj_dataset *digits)
 int main(int argc, char **argv)
 {
     const char *file = argc > 1 ? argv[1] : "ten_digits.safetensors";
-    const adj_net two = {.name = "odd or even", .build = build, .user = (void *)trunk};
-    const adj_fit_opts options = {.epochs = 5, .lr = 0.01, .freeze = trunk};
+    const adj_net two = {
+        .name = "odd or even", .build = build, .user = (void *)trunk, .freeze = trunk};
+    const adj_fit_opts options = {.epochs = 5, .optimizer.lr = 0.01};
     const adj_weights_opts all_but_head = {.fresh = "logits/*", .report = print_weight};
     adj_dataset *digits, *few, *test;
     adj_trainer *t;

@@ -31,8 +31,9 @@ int main(int argc, char **argv)
 {
     const char *file = argc > 1 ? argv[1] : "own_net.safetensors";
     const adj_net net = {.name = "small", .build = small_net};
-    const adj_fit_opts options = {
-        .epochs = argc > 2 ? strtol(argv[2], NULL, 10) : 3, .lr = 0.02, .on_epoch = print_epoch};
+    const adj_fit_opts options = {.epochs = argc > 2 ? strtol(argv[2], NULL, 10) : 3,
+                                  .optimizer.lr = 0.02,
+                                  .on.epoch = print_epoch};
     adj_dataset *train, *test;
     adj_predictor *trained, *loaded;
     adj_error error;

@@ -31,6 +31,9 @@ typedef struct {
                           another size are resized or refused by adj_dataset.resize */
     int64_t classes;   /* number of classes; 0: the data's */
     double multiplier; /* as in adj_model_opts */
+    /* Patterns of parameters that training does not change, as in adj_model_opts; NULL or "none":
+     * none. */
+    const char *freeze;
 } adj_net;
 
 /* ---- predictors: trained nets ---- */
@@ -39,15 +42,13 @@ typedef struct {
  * at a time may use it. */
 typedef struct adj_predictor adj_predictor;
 
-/* All zero is the default. */
+/* Options of a predictor. All zero is the default. */
 typedef struct {
-    const char *backend;     /* this and the next fields: as in adj_exec_opts */
-    int threads;             /* number of threads; 0: OpenMP's */
-    adj_precision precision; /* ADJ_PRECISION_AS_BUILT: the card's, that of the training */
-    adj_math math;           /* ADJ_MATH_EXACT: the card's, that of the training */
-    int tune;                /* 1: times the candidates of each step first */
-    const char *tune_file;   /* stores the measurements */
-    double tune_seconds;     /* as in adj_fit_opts, for the evaluation plan alone */
+    /* Options of all plans. precision ADJ_PRECISION_AS_BUILT and math ADJ_MATH_EXACT are the
+     * card's, those of the training. tune_seconds limits the tuning of the evaluation plan alone.
+     * fetch, updates, tune_runs and selection are ignored. What its pointers refer to must outlive
+     * the predictor, except backend and tune_file. */
+    adj_exec_opts exec;
     /* Options for reading the file; NULL: defaults of adj_weights_load. */
     const adj_weights_opts *weights;
 } adj_predictor_opts;
@@ -176,84 +177,81 @@ typedef struct {
 /* Options of a training. All zero is the default. Everything that pointers refer to must outlive
  * the training. */
 typedef struct {
-    int64_t epochs; /* number of epochs; 0: 10 */
-    int64_t batch;  /* images in a batch; 0: 64. Limited to the number of training images, then
-                       rounded up to a multiple of shards. A checkpoint stores the resulting number,
-                       and resuming compares it */
-    int64_t seed;   /* seed of initial values, order and augmentation; not negative */
-    const adj_optimizer_opts *optimizer; /* NULL: gradient descent with momentum 0.9. Its field
-                                            trained is ignored; freeze selects the parameters */
-    double lr; /* learning rate; 0: 0.01, without momentum 0.05, for Adam 0.001 */
-    /* Learning rate schedule. NULL: cosine from lr to 0. In a given one base 0 means lr and total 0
-     * all steps. */
-    const adj_schedule *schedule;
-    double smoothing;           /* label smoothing, 0 to 1 */
-    const float *class_weights; /* weight of each class, as in adj_loss_opts; NULL: all 1 */
-    adj_augment augment;        /* augmentation of training images */
+    int64_t epochs;     /* number of epochs; 0: 10 */
+    int64_t batch;      /* images in a batch; 0: 64. Limited to the number of training images, then
+                           rounded up to a multiple of shards. A checkpoint stores the resulting number,
+                           and resuming compares it */
+    int64_t accumulate; /* gradient accumulation: number of batches in a step, computed in the
+                           memory of one; 0: 1. At most the batches of an epoch */
     int loaders; /* threads that prepare batches ahead of the steps; 0: one thread; -1: none */
-    /* Patterns of frozen parameters, as in adj_model_opts; NULL or "none": none. */
-    const char *freeze;
-
-    const char *backend;     /* this and the next fields: as in adj_exec_opts */
-    int threads;             /* number of threads; 0: OpenMP's */
-    adj_precision precision; /* precision of training steps and evaluation */
-    /* Fixed loss scale for ADJ_PRECISION_F16, as in adj_exec_opts. 0: a dynamic loss scale with the
-     * settings of optimizer->loss_scale or, if that is NULL, PyTorch's defaults (adj_loss_scale).
-     */
-    double loss_scale;
-    adj_math math;         /* exact or fast */
-    int tune;              /* 1: times the candidates of each step first */
-    const char *tune_file; /* stores the measurements */
-    /* Time limit of tuning, in seconds. 0: up to 5 s for each plan. > 0: limit for all plans
-     * together, and at most 2 % of the estimated time of all their runs. */
-    double tune_seconds;
-    int recompute; /* as in adj_exec_opts; 1: less memory for more time */
-
-    const char *checkpoint; /* file with the state of the training, replaced after each epoch and
-                               when the training stops; NULL: none */
-    /* > 0: number of steps within an epoch after which it is written too */
-    int64_t checkpoint_every;
-    /* 1: adj_fit resumes from the checkpoint, which must be from a training on the same data with
-     * the same options. The result is bit-identical to that of an uninterrupted training; kernels
-     * are those of the checkpoint, without new measurements. A larger value of epochs continues a
-     * finished training, optionally with another lr: constant and cosine schedules then start
-     * again, warm-up included, over the added epochs; STEP and EXPONENTIAL continue with the same
-     * period. */
-    int resume;
-    /* Weights file, written for the epoch with the best held-out accuracy; NULL: none. */
-    const char *best;
-    /* > 0: stops after this many epochs without improvement of the held-out accuracy. The count
-     * starts again when a finished training is continued with a schedule that starts again. May
-     * change on resume. */
-    int64_t patience;
-    /* Processes that train together, each of which calls the same functions; NULL: this process
-     * alone. batch counts the images of all processes. All must have the same data and options,
-     * which is checked. Rank 0 writes the files and measures kernels. After a failure in one
-     * process the caller must end the others (adj_mpi_abort), except that errors in writing files
-     * and stops by a callback reach all processes. */
-    const adj_ranks *ranks;
-    /* Number of shards of the batch; 0: one for each rank. A rank computes its shards one after the
-     * other. For a given number of shards, 1 rank and every number of ranks that gives each a power
-     * of two of shards have bit-identical results, if threads are equal or same_bits is 1, and
-     * without tuning. */
-    int64_t shards;
-    int same_bits; /* 1: bit-identical results for any number of threads, as in adj_exec_opts */
-    int64_t accumulate;    /* gradient accumulation: number of batches in a step, computed in the
-                              memory of one; 0: 1. At most the batches of an epoch */
-    int64_t compare_every; /* number of steps after which ranks compare their parameters; 0: after
-                              each epoch */
-    size_t bucket_bytes;   /* as in adj_data_parallel_opts */
-    /* 1: batch norms use the statistics of all shards of a step, as in adj_data_parallel_opts; a
-     * rank then needs the memory of all its shards. */
-    int sync_batch_norm;
-    int n_metadata; /* number of metadata entries added to checkpoints, with the caller's keys */
-    const adj_metadata *metadata; /* the metadata entries */
-
-    /* Called after each step; a result other than 0 stops the training. NULL: not called. */
-    int (*on_step)(void *user, const adj_fit_progress *progress);
-    /* Called after each epoch; result likewise. NULL: not called. */
-    int (*on_epoch)(void *user, const adj_fit_progress *progress);
-    void *user; /* handed to both */
+    /* Optimizer, learning rate and gradient clipping. kind ADJ_OPTIMIZER_DEFAULT with momentum 0:
+     * gradient descent with momentum 0.9. lr 0: 0.01, for gradient descent without momentum 0.05,
+     * for other kinds 0.001. trained is ignored: adj_net.freeze selects the parameters. */
+    adj_optimizer_opts optimizer;
+    /* Learning rate schedule. NULL: cosine from optimizer.lr to 0. In a given one base 0 means
+     * optimizer.lr and total 0 all steps. */
+    const adj_schedule *schedule;
+    adj_augment augment; /* augmentation of training images */
+    /* Softmax cross-entropy. */
+    struct {
+        double smoothing;           /* label smoothing, 0 to 1 */
+        const float *class_weights; /* weight of each class, as in adj_loss_opts; NULL: all 1 */
+    } loss;
+    /* Options of all plans. seed is also that of order and augmentation, at most 9e15. loss_scale 0
+     * is a dynamic loss scale for ADJ_PRECISION_F16, with the settings of optimizer.loss_scale or,
+     * if that is NULL, PyTorch's defaults (adj_loss_scale). tune_seconds > 0 limits the tuning of
+     * all plans together, and to 2 % of the estimated time of all their runs. fetch, updates,
+     * tune_runs and selection are ignored. What its pointers refer to must outlive the predictor,
+     * except backend and tune_file. */
+    adj_exec_opts exec;
+    /* Files, and early stopping. */
+    struct {
+        const char *path; /* file with the state of the training, replaced after each epoch and when
+                             the training stops; NULL: none */
+        int64_t every;    /* > 0: number of steps within an epoch after which it is written too */
+        /* 1: adj_fit resumes from the checkpoint, which must be from a training on the same data
+         * with the same options. The result is bit-identical to that of an uninterrupted training;
+         * kernels are those of the checkpoint, without new measurements. A larger value of epochs
+         * continues a finished training, optionally with another optimizer.lr: constant and cosine
+         * schedules then start again, warm-up included, over the added epochs; STEP and EXPONENTIAL
+         * continue with the same period. */
+        int resume;
+        const char *best; /* weights file, written for the epoch with the best held-out accuracy;
+                             NULL: none */
+        /* > 0: early stopping after this many epochs without improvement of the held-out accuracy.
+         * The count starts again when a finished training is continued with a schedule that starts
+         * again. May change on resume. */
+        int64_t patience;
+        int n_metadata; /* number of metadata entries added to checkpoints, with the caller's keys
+                         */
+        const adj_metadata *metadata; /* the metadata entries */
+    } checkpoint;
+    /* Shards of a batch, and processes. */
+    struct {
+        /* Processes that train together, each of which calls the same functions; NULL: this process
+         * alone. batch counts the images of all processes. All must have the same data and options,
+         * which is checked. Rank 0 writes the files and measures kernels. After a failure in one
+         * process the caller must end the others (adj_mpi_abort), except that errors in writing
+         * files and stops by a callback reach all processes. */
+        const adj_ranks *ranks;
+        /* Number of shards of the batch; 0: one for each rank. A rank computes its shards one after
+         * the other. For a given number of shards, 1 rank and every number of ranks that gives each
+         * a power of two of shards have bit-identical results, if threads are equal or
+         * exec.same_bits is 1, and without tuning. */
+        int64_t shards;
+        /* 1: batch norms use the statistics of all shards of a step, as in adj_data_parallel_opts;
+         * a rank then needs the memory of all its shards. */
+        int sync_batch_norm;
+        size_t bucket_bytes;   /* as in adj_data_parallel_opts */
+        int64_t compare_every; /* number of steps after which ranks compare their parameters; 0:
+                                  after each epoch */
+    } distributed;
+    /* Callbacks. A result other than 0 stops the training. NULL: not called. */
+    struct {
+        int (*step)(void *user, const adj_fit_progress *progress);  /* called after each step */
+        int (*epoch)(void *user, const adj_fit_progress *progress); /* called after each epoch */
+        void *user;                                                 /* handed to both */
+    } on;
 } adj_fit_opts;
 
 /* Trains the net on train. After each epoch it is evaluated on held_out, which selects the best
@@ -271,7 +269,8 @@ ADJ_API adj_status adj_fit(const adj_net *net, const adj_dataset *train,
 
 /* ---- training step by step ---- */
 
-/* A trainer. adj_fit calls adj_trainer_new, adj_trainer_resume if options.resume is set, and
+/* A trainer. adj_fit calls adj_trainer_new, adj_trainer_resume if options.checkpoint.resume
+ * is set, and
  * adj_trainer_run. adj_trainer_run calls adj_trainer_step for all steps of an epoch, then
  * adj_trainer_end_epoch, and writes the files. */
 typedef struct adj_trainer adj_trainer;
@@ -288,7 +287,7 @@ ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
 
 /* Writes a checkpoint of the training so far; path NULL: only checks, as in adj_tensors_write. */
 ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
-/* Resumes from a checkpoint of the same training (adj_fit_opts.resume). */
+/* Resumes from a checkpoint of the same training (adj_fit_opts.checkpoint). */
 ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);
 
 /* Runs one training step. ADJ_EARG after the last step of an epoch, until adj_trainer_end_epoch. */
@@ -313,7 +312,7 @@ ADJ_API adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error);
 ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
 /* Returns the loss of a training step, a node of the trainer's graph. */
 ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);
-/* Returns the number of parameters that options.freeze matches. */
+/* Returns the number of parameters that adj_net.freeze matches. */
 ADJ_API int adj_trainer_frozen(const adj_trainer *t);
 /* Returns a warning about the trainer's plans in one line (adj_exec_warning), or "". */
 ADJ_API const char *adj_trainer_warning(const adj_trainer *t);

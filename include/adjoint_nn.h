@@ -197,8 +197,14 @@ ADJ_API int adj_name_matches(const char *patterns, const char *name);
 /* Returns the number of elements of the parameters of adj_trainable. */
 ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 
-/* Gradient descent with or without momentum; Adam; Adam with decoupled weight decay; RMSprop. */
-typedef enum { ADJ_SGD, ADJ_ADAM, ADJ_ADAMW, ADJ_RMSPROP } adj_optimizer_kind;
+/* Kind of an optimizer. */
+typedef enum {
+    ADJ_OPTIMIZER_DEFAULT, /* ADJ_SGD; adj_fit then uses momentum 0.9 if momentum is 0 */
+    ADJ_SGD,               /* gradient descent with or without momentum */
+    ADJ_ADAM,
+    ADJ_ADAMW, /* Adam with decoupled weight decay */
+    ADJ_RMSPROP
+} adj_optimizer_kind;
 
 /* Dynamic loss scale for f16 (Micikevicius et al., "Mixed Precision Training", 2018): gradients are
  * computed multiplied by the scale, so that small ones do not vanish, and divided by it where they
@@ -226,7 +232,7 @@ typedef struct {
 
 /* Options of an optimizer, with PyTorch's conventions. All zero: plain gradient descent. */
 typedef struct {
-    adj_optimizer_kind kind; /* ADJ_SGD, unless it is set */
+    adj_optimizer_kind kind; /* kind of the optimizer */
     double lr; /* initial learning rate (see adj_set_lr); 0: 0.01, for other kinds than SGD 0.001 */
     double momentum;              /* SGD, RMSprop; the state is "conv1/w/momentum" */
     int nesterov;                 /* 1: Nesterov momentum; ADJ_EARG without momentum */
@@ -234,7 +240,8 @@ typedef struct {
                                      and the i32 scalar "adam/step". RMSprop: beta2, 0: 0.99, and
                                      epsilon; state ".../rmsprop_v" */
     double weight_decay;          /* added to the gradient; AdamW: decoupled */
-    double clip_norm; /* > 0: gradients are scaled by clip_norm / max(global norm, clip_norm) */
+    double clip_norm; /* gradient clipping by global norm; > 0: all gradients are multiplied by
+                         clip_norm / max(norm, clip_norm), norm being that of all together */
     /* The n_trained parameters to train, read during the call; NULL: adj_trainable(loss). All
      * others are frozen: no gradient, no decay and no state. */
     adj_node *const *trained;

@@ -78,9 +78,9 @@ static void list_selections(const adj_trainer *t, const char *list[SELECTIONS])
     const adj_predictor *p = t->predictor;
     const workers *evaluation = &p->planned[EVALUATION].w;
     list[0] = adj_exec_selection(t->steps_net.exec);
-    list[1] = evaluation->n > 0           ? adj_exec_selection(evaluation->exec[0])
-              : p->plan.selection != NULL ? p->plan.selection
-                                          : "";
+    list[1] = evaluation->n > 0                ? adj_exec_selection(evaluation->exec[0])
+              : p->plan.exec.selection != NULL ? p->plan.exec.selection
+                                               : "";
 }
 
 /* Computes the checksum of both selections, since a damaged one would change the training. */
@@ -154,7 +154,8 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
     n += PLACES;
     if (!list_sums(t, &t->at, sums))
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
-    adj_metadata *all = malloc((size_t)(n + SUMS + SELECTIONS + 2 + t->o.n_metadata) * sizeof *all);
+    adj_metadata *all =
+        malloc((size_t)(n + SUMS + SELECTIONS + 2 + t->o.checkpoint.n_metadata) * sizeof *all);
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
     for (int i = 0; i < n; i++)
@@ -168,8 +169,8 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
     add_up_selections(selections, of_selections);
     all[n++] = (adj_metadata){selection_sum, of_selections};
     all[n++] = (adj_metadata){format_key, format_version};
-    for (int i = 0; i < t->o.n_metadata; i++)
-        all[n++] = t->o.metadata[i];
+    for (int i = 0; i < t->o.checkpoint.n_metadata; i++)
+        all[n++] = t->o.checkpoint.metadata[i];
     adj_status status = save_with_card(t, path, n, all, error);
     free(all);
     return status;

@@ -260,23 +260,13 @@ static adj_node **list_fetches(const network *n, int *count)
 static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const training_opts *t,
                             adj_error *error)
 {
-    adj_exec_opts options = {.updates = n->updates,
-                             .backend = p->backend,
-                             .threads = p->threads,
-                             .precision = p->precision,
-                             .math = p->math,
-                             .tune = p->tune,
-                             .tune_file = p->tune_file,
-                             .tune_seconds = p->tune_seconds,
-                             .tune_runs = p->tune_seconds > 0 ? runs : 0,
-                             .selection = p->selection,
-                             .recompute = t != NULL ? t->recompute : 0,
-                             .same_bits = p->same_bits,
-                             .seed = t != NULL ? (uint64_t)t->seed : 0};
+    adj_exec_opts options = p->exec;
+    options.updates = n->updates;
+    options.tune_runs = options.tune_seconds > 0 ? runs : 0;
     if (p->ranks != NULL)
         options.debug.backends = p->ranks->backends;
-    if (t != NULL)
-        options.loss_scale = t->scale != NULL ? 1 : t->loss_scale;
+    if (t != NULL && t->scale != NULL)
+        options.loss_scale = 1;
     adj_node **fetch = list_fetches(n, &options.n_fetch);
     if (fetch == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "net: out of memory");

@@ -7,16 +7,8 @@
 
 /* Options of an executor, for all kinds of networks. */
 typedef struct {
-    const char *backend;
-    int threads;
-    adj_precision precision;
-    adj_math math;
-    int tune;
-    const char *tune_file;
-    double tune_seconds;    /* time limit of tuning; 0: default of adj_exec_opts, for any number of
-                               runs */
-    const char *selection;  /* as in adj_exec_opts */
-    int same_bits;          /* as in adj_exec_opts */
+    adj_exec_opts exec;     /* without fetch, updates and tune_runs; tune_seconds 0: for any number
+                               of runs */
     const adj_ranks *ranks; /* NULL: this process alone */
     const char *inner;      /* a node that a prediction fetches, too; NULL: none */
     int gradient;           /* a prediction fetches the logits' gradient of the images, too */
@@ -25,13 +17,10 @@ typedef struct {
 typedef struct {
     const adj_optimizer_opts *optimizer; /* with its weight decay and clip; trained is not read */
     double smoothing;
-    const float *class_weights; /* NULL: all 1 */
-    int mixes;                  /* batches have other labels, too */
-    const char *freeze;         /* NULL: nothing */
-    int recompute;
-    int64_t seed;
-    double loss_scale;           /* as in adj_exec_opts, if scale is NULL */
-    const adj_loss_scale *scale; /* follows the gradients */
+    const float *class_weights;  /* NULL: all 1 */
+    int mixes;                   /* batches have other labels, too */
+    const char *freeze;          /* NULL: nothing */
+    const adj_loss_scale *scale; /* follows the gradients; NULL: plan_opts has a fixed one */
     int64_t shards;              /* of a step, of all processes; the network's batch is of one */
     size_t bucket_bytes;         /* as in adj_data_parallel_opts */
     int sync_batch_norm;

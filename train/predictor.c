@@ -29,9 +29,9 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
     p->net = *net;
     p->net.name = net_name(net);
     p->plan = *plan;
-    if (!keep_text(&p->name, &p->net.name) || !keep_text(&p->backend, &p->plan.backend) ||
-        !keep_text(&p->tune_file, &p->plan.tune_file) ||
-        !keep_text(&p->selection, &p->plan.selection)) {
+    if (!keep_text(&p->name, &p->net.name) || !keep_text(&p->backend, &p->plan.exec.backend) ||
+        !keep_text(&p->tune_file, &p->plan.exec.tune_file) ||
+        !keep_text(&p->selection, &p->plan.exec.selection)) {
         adj_predictor_free(p);
         *out = NULL;
         return no_memory(error);
@@ -43,8 +43,8 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
                                .channels = net->c,
                                .classes = net->classes,
                                .resize = resize_word(ADJ_RESIZE_AUTO),
-                               .precision = plan->precision,
-                               .math = plan->math};
+                               .precision = plan->exec.precision,
+                               .math = plan->exec.math};
     return ADJ_OK;
 }
 
@@ -112,10 +112,10 @@ static adj_status make_workers(adj_predictor *p, int kind, int64_t images, adj_e
     const int64_t part = n > 1 ? WORKER_BATCH : images < WHOLE_BATCH ? images : WHOLE_BATCH;
     const int64_t runs = (images + n * part - 1) / (n * part);
     if (kind != EVALUATION)
-        plan.selection = NULL;
+        plan.exec.selection = NULL;
     plan.inner = kind == INNER ? p->inner : NULL;
     plan.gradient = kind == GRADIENT;
-    plan.tune &= kind != INNER && kind != GRADIENT;
+    plan.exec.tune &= kind != INNER && kind != GRADIENT;
     adj_status status = workers_open(
         w, kind == EVALUATION ? FOR_EVALUATION : FOR_PREDICTION, &p->net, n, part,
         kind == EVALUATION && p->evaluations > 0 ? p->evaluations * runs : runs, &plan, error);
@@ -130,8 +130,8 @@ int predictor_select(adj_predictor *p, const char *selection)
     if (kept == NULL)
         return 0;
     free(p->selection);
-    p->plan.selection = p->selection = kept;
-    p->plan.tune = 0;
+    p->plan.exec.selection = p->selection = kept;
+    p->plan.exec.tune = 0;
     for (int i = 0; i < N_PLANNED; i++) {
         workers_close(&p->planned[i].w);
         p->planned[i].version = 0;
@@ -314,17 +314,15 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
                             const adj_predictor_opts *o, adj_predictor **p, adj_error *error)
 {
     static const float zero[ADJ_MAX_CHANNELS], one[ADJ_MAX_CHANNELS] = {1, 1, 1, 1};
-    const plan_opts plan = {.backend = o->backend,
-                            .threads = o->threads,
-                            .precision = o->precision != ADJ_PRECISION_AS_BUILT ? o->precision
-                                                                                : card->precision,
-                            .math = o->math != ADJ_MATH_EXACT ? o->math : card->math,
-                            .tune = o->tune,
-                            .tune_file = o->tune_file,
-                            .tune_seconds = o->tune_seconds};
+    plan_opts plan = {.exec = o->exec};
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
     adj_net complete = *net;
 
+    plan.exec.selection = NULL;
+    if (plan.exec.precision == ADJ_PRECISION_AS_BUILT)
+        plan.exec.precision = card->precision;
+    if (plan.exec.math == ADJ_MATH_EXACT)
+        plan.exec.math = card->math;
     adj_status status = fit_to_card(&complete, card, error);
     if (status == ADJ_OK)
         status = predictor_new(&complete, &plan, p, error);

@@ -86,13 +86,13 @@ static adj_status compare_items(const rank_state *r, int n, const item list[], a
 /* Adds the options that determine when processes communicate, and the sizes of messages. */
 static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
 {
-    n = add_item(list, n, "compare_every", (uint64_t)o->compare_every);
-    n = add_item(list, n, "patience", (uint64_t)o->patience);
-    n = add_item(list, n, "checkpoint_every", (uint64_t)o->checkpoint_every);
-    n = add_item(list, n, "wish for a checkpoint", o->checkpoint != NULL);
-    n = add_item(list, n, "wish for the best weights", o->best != NULL);
-    n = add_item(list, n, "wish to resume", o->resume != 0);
-    return add_item(list, n, "bucket_bytes", (uint64_t)o->bucket_bytes);
+    n = add_item(list, n, "compare_every", (uint64_t)o->distributed.compare_every);
+    n = add_item(list, n, "patience", (uint64_t)o->checkpoint.patience);
+    n = add_item(list, n, "checkpoint_every", (uint64_t)o->checkpoint.every);
+    n = add_item(list, n, "wish for a checkpoint", o->checkpoint.path != NULL);
+    n = add_item(list, n, "wish for the best weights", o->checkpoint.best != NULL);
+    n = add_item(list, n, "wish to resume", o->checkpoint.resume != 0);
+    return add_item(list, n, "bucket_bytes", (uint64_t)o->distributed.bucket_bytes);
 }
 
 /* Lists the settings that ranks compare, causes first: the model, the data, which are prepared for
@@ -231,7 +231,7 @@ static int64_t shard_count(const adj_trainer *t, const adj_loader_batch *b, int 
 static double shard_weight(const adj_trainer *t, const adj_loader_batch *b, int i)
 {
     const int64_t per = t->steps_net.shape.dim[0];
-    const float *weights = t->o.class_weights;
+    const float *weights = t->o.loss.class_weights;
     double sum = 0;
     if (weights == NULL)
         return (double)shard_count(t, b, i);
@@ -247,7 +247,7 @@ static adj_status sum_weights(adj_trainer *t, const adj_loader_batch *b, double 
     const rank_state *r = &t->ranks;
     const int n = t->steps_net.n_shard;
     *sum = (double)b->step_count;
-    if (t->o.class_weights == NULL)
+    if (t->o.loss.class_weights == NULL)
         return ADJ_OK;
     double *mine = (double *)(void *)r->mine;
     for (int i = 0; i < n; i++)

@@ -6,7 +6,7 @@
 static int call(int (*callback)(void *user, const adj_fit_progress *progress), const adj_trainer *t)
 {
     const adj_fit_progress now = adj_trainer_progress(t);
-    return callback != NULL && callback(t->o.user, &now) != 0;
+    return callback != NULL && callback(t->o.on.user, &now) != 0;
 }
 
 adj_status trainer_check_contents(adj_trainer *t, adj_error *error)
@@ -15,13 +15,14 @@ adj_status trainer_check_contents(adj_trainer *t, adj_error *error)
     if (ranks_rank(&t->ranks) == 0)
         status = adj_predictor_save(t->predictor, NULL, 0, NULL, error);
     status = ranks_share_status(&t->ranks, status, error);
-    return status == ADJ_OK && t->o.checkpoint != NULL ? adj_trainer_save(t, NULL, error) : status;
+    return status == ADJ_OK && t->o.checkpoint.path != NULL ? adj_trainer_save(t, NULL, error)
+                                                            : status;
 }
 
 /* Fails if a file could not be written now. */
 static adj_status check_paths(const adj_trainer *t, adj_error *error)
 {
-    const char *const paths[] = {t->o.best, t->o.checkpoint};
+    const char *const paths[] = {t->o.checkpoint.best, t->o.checkpoint.path};
     adj_status status = ADJ_OK;
     for (int i = 0; i < 2 && status == ADJ_OK && ranks_rank(&t->ranks) == 0; i++)
         if (paths[i] != NULL)
@@ -32,8 +33,8 @@ static adj_status check_paths(const adj_trainer *t, adj_error *error)
 static adj_status save(adj_trainer *t, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    if (t->o.checkpoint != NULL)
-        status = adj_trainer_save(t, t->o.checkpoint, error);
+    if (t->o.checkpoint.path != NULL)
+        status = adj_trainer_save(t, t->o.checkpoint.path, error);
     t->unsaved = status != ADJ_OK;
     return status;
 }
@@ -51,14 +52,14 @@ static int should_stop(adj_trainer *t, int wants)
 /* Runs the remaining steps of the epoch, until a callback stops it. */
 static adj_status run_steps(adj_trainer *t, int *stopped, adj_error *error)
 {
-    const int64_t every = t->o.checkpoint_every;
+    const int64_t every = t->o.checkpoint.every;
     adj_status status = ADJ_OK;
 
     while (t->at.step < t->steps && status == ADJ_OK && !*stopped) {
         status = adj_trainer_step(t, error);
         if (status != ADJ_OK)
             return status;
-        *stopped = should_stop(t, call(t->o.on_step, t));
+        *stopped = should_stop(t, call(t->o.on.step, t));
         if (every > 0 && t->at.step % every == 0 && t->at.step < t->steps)
             status = save(t, error);
     }
@@ -79,7 +80,7 @@ adj_status adj_trainer_run(adj_trainer *t, adj_error *error)
         if (status == ADJ_OK && !stopped) {
             status = adj_trainer_end_epoch(t, error);
             if (status == ADJ_OK)
-                status = ranks_want_stop(&t->ranks, call(t->o.on_epoch, t) | t->ranks.wants_stop,
+                status = ranks_want_stop(&t->ranks, call(t->o.on.epoch, t) | t->ranks.wants_stop,
                                          &stopped, error);
         }
         if (status == ADJ_OK)
@@ -97,8 +98,8 @@ adj_status adj_fit(const adj_net *net, const adj_dataset *train, const adj_datas
         return adj_error_set(error, ADJ_EARG, "fit: expected room for the result");
     *p = NULL;
     adj_status status = adj_trainer_new(net, train, held_out, options, &t, error);
-    if (status == ADJ_OK && options != NULL && options->resume)
-        status = adj_trainer_resume(t, options->checkpoint, error);
+    if (status == ADJ_OK && options != NULL && options->checkpoint.resume)
+        status = adj_trainer_resume(t, options->checkpoint.path, error);
     if (status == ADJ_OK) {
         const uint64_t before = t->done;
         status = adj_trainer_run(t, error);

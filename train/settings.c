@@ -52,7 +52,7 @@ static void set_groups(settings *s, const adj_optimizer_opts *o)
     s->groups = o->n_groups > 0 ? s->groups_sum : "none";
 }
 
-static void set_optimizer(settings *s, const adj_optimizer_opts *o, double lr)
+static void set_optimizer(settings *s, const adj_optimizer_opts *o)
 {
     s->optimizer = optimizer_name(o);
     s->kind = o->kind;
@@ -64,7 +64,7 @@ static void set_optimizer(settings *s, const adj_optimizer_opts *o, double lr)
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip_norm;
     set_groups(s, o);
-    s->lr = lr != 0 ? lr : o->lr != 0 ? o->lr : usual_rate(o);
+    s->lr = o->lr != 0 ? o->lr : usual_rate(o);
 }
 
 static void set_schedule(settings *s, const adj_schedule *given)
@@ -93,15 +93,15 @@ static void set_augment(settings *s, const adj_augment *a)
  * asks for one. */
 static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *error)
 {
-    const adj_loss_scale *given = o->optimizer != NULL ? o->optimizer->loss_scale : NULL;
-    const int is_f16 = o->precision == ADJ_PRECISION_F16;
+    const adj_loss_scale *given = o->optimizer.loss_scale;
+    const int is_f16 = o->exec.precision == ADJ_PRECISION_F16;
 
-    if (o->loss_scale != 0 && (given != NULL || !is_f16))
+    if (o->exec.loss_scale != 0 && (given != NULL || !is_f16))
         return adj_error_set(
-            error, ADJ_EARG, "fit: loss_scale, a fixed one (got %g), %s", o->loss_scale,
+            error, ADJ_EARG, "fit: loss_scale, a fixed one (got %g), %s", o->exec.loss_scale,
             is_f16 ? "and the optimizer's, of which one is enough" : "is for the precision f16");
-    s->loss_scale = o->loss_scale;
-    s->scale_follows = given != NULL || (is_f16 && o->loss_scale == 0);
+    s->loss_scale = o->exec.loss_scale;
+    s->scale_follows = given != NULL || (is_f16 && o->exec.loss_scale == 0);
     if (given != NULL)
         s->scale = *given;
     return ADJ_OK;
@@ -183,13 +183,12 @@ static void cut_batch(settings *s, int64_t n)
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error)
 {
-    static const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
-    const int ranks = o->ranks != NULL ? o->ranks->size : 1;
+    const int ranks = o->distributed.ranks != NULL ? o->distributed.ranks->size : 1;
     *s = (settings){.model = net_name(net),
-                    .backend = o->backend != NULL ? o->backend : "onednn",
-                    .freeze = o->freeze != NULL ? o->freeze : "none",
-                    .precision = o->precision,
-                    .math = o->math,
+                    .backend = o->exec.backend != NULL ? o->exec.backend : "onednn",
+                    .freeze = net->freeze != NULL ? net->freeze : "none",
+                    .precision = o->exec.precision,
+                    .math = o->exec.math,
                     .height = net->h,
                     .width = net->w,
                     .channels = net->c,
@@ -197,14 +196,14 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .epochs = o->epochs != 0 ? o->epochs : 10,
                     .batch = o->batch != 0 ? o->batch : 64,
                     .accumulate = o->accumulate != 0 ? o->accumulate : 1,
-                    .shards = o->shards != 0 ? o->shards : ranks,
-                    .same_bits = o->same_bits != 0,
-                    .sync_batch_norm = o->sync_batch_norm != 0,
-                    .seed = o->seed,
-                    .threads = o->threads != 0 ? o->threads : default_threads(),
-                    .smoothing = o->smoothing};
-    set_weighting(s, o->class_weights);
-    set_optimizer(s, o->optimizer != NULL ? o->optimizer : &momentum, o->lr);
+                    .shards = o->distributed.shards != 0 ? o->distributed.shards : ranks,
+                    .same_bits = o->exec.same_bits != 0,
+                    .sync_batch_norm = o->distributed.sync_batch_norm != 0,
+                    .seed = (int64_t)o->exec.seed,
+                    .threads = o->exec.threads != 0 ? o->exec.threads : default_threads(),
+                    .smoothing = o->loss.smoothing};
+    set_weighting(s, o->loss.class_weights);
+    set_optimizer(s, &o->optimizer);
     set_schedule(s, o->schedule);
     set_augment(s, &o->augment);
     adj_status status = set_loss_scale(s, o, error);
@@ -234,7 +233,7 @@ double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t ste
 static const char *const precisions[] = {"f32", "bf16", "f16", NULL};
 static const char *const maths[] = {"exact", "fast", NULL};
 static const char *const schedules[] = {"constant", "step", "exponential", "cosine", NULL};
-static const char *const kinds[] = {"sgd", "adam", "adamw", "rmsprop", NULL};
+static const char *const kinds[] = {"default", "sgd", "adam", "adamw", "rmsprop", NULL};
 
 /* Lists the settings in the order in which they are compared. */
 int settings_entries(settings *s, entry list[MAX_ENTRIES])
@@ -268,7 +267,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"base", .real = &s->base, .high = 1e6},
         {"factor", .real = &s->factor, .high = 1e6},
         {"last", .real = &s->last, .high = 1e6},
-        {"kind", .integer = &s->kind, .high = 3, .words = kinds},
+        {"kind", .integer = &s->kind, .high = 4, .words = kinds},
         {"momentum", .real = &s->momentum, .high = 1},
         {"nesterov", .integer = &s->nesterov, .high = 1},
         {"beta1", .real = &s->beta1, .high = 1},

@@ -38,35 +38,32 @@ static adj_status open_loader(adj_trainer *t, adj_error *error)
 static plan_opts plan_of(const adj_trainer *t, double spent)
 {
     const adj_fit_opts *o = &t->o;
-    const double none = 1e-9, left = o->tune_seconds > spent ? o->tune_seconds - spent : none;
-    return (plan_opts){.backend = t->set.backend,
-                       .threads = (int)t->set.threads,
-                       .precision = o->precision,
-                       .math = o->math,
-                       .tune = o->tune && !o->resume && o->shards == 0,
-                       .same_bits = (int)t->set.same_bits,
-                       .tune_file = o->tune_file,
-                       .tune_seconds = o->tune_seconds > 0 ? left : o->tune_seconds,
-                       .ranks = ranks_size(&t->ranks) > 1 ? o->ranks : NULL};
+    const double none = 1e-9, limit = o->exec.tune_seconds;
+    plan_opts plan = {.exec = o->exec,
+                      .ranks = ranks_size(&t->ranks) > 1 ? o->distributed.ranks : NULL};
+    plan.exec.backend = t->set.backend;
+    plan.exec.threads = (int)t->set.threads;
+    plan.exec.tune = o->exec.tune && !o->checkpoint.resume && o->distributed.shards == 0;
+    plan.exec.selection = NULL;
+    if (limit > 0)
+        plan.exec.tune_seconds = limit > spent ? limit - spent : none;
+    return plan;
 }
 
 static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts *plan,
                              adj_error *error)
 {
     const adj_fit_opts *o = &t->o;
-    const training_opts training = {
-        .optimizer = &t->optimizer,
-        .smoothing = o->smoothing,
-        .class_weights = o->class_weights,
-        .mixes = o->augment.mixup > 0,
-        .freeze = o->freeze != NULL && strcmp(o->freeze, "none") != 0 ? o->freeze : NULL,
-        .recompute = o->recompute,
-        .seed = t->set.seed,
-        .loss_scale = t->set.loss_scale,
-        .scale = t->set.scale_follows ? &t->set.scale : NULL,
-        .shards = step_shards(&t->set),
-        .bucket_bytes = o->bucket_bytes,
-        .sync_batch_norm = (int)t->set.sync_batch_norm};
+    const training_opts training = {.optimizer = &t->o.optimizer,
+                                    .smoothing = o->loss.smoothing,
+                                    .class_weights = o->loss.class_weights,
+                                    .mixes = o->augment.mixup > 0,
+                                    .freeze =
+                                        strcmp(t->set.freeze, "none") != 0 ? t->set.freeze : NULL,
+                                    .scale = t->set.scale_follows ? &t->set.scale : NULL,
+                                    .shards = step_shards(&t->set),
+                                    .bucket_bytes = o->distributed.bucket_bytes,
+                                    .sync_batch_norm = (int)t->set.sync_batch_norm};
     const int64_t images = step_images(&t->set);
 
     return network_open(&t->steps_net, FOR_TRAINING, net, images / step_shards(&t->set),
@@ -86,8 +83,8 @@ static adj_status make_same_steps(adj_trainer *t, const adj_net *net, adj_error 
         return status;
     const adj_exec *first = t->steps_net.exec;
     status = ranks_share_text(&t->ranks, adj_exec_selection(first), &selection, error);
-    plan.tune = 0;
-    plan.selection = selection;
+    plan.exec.tune = 0;
+    plan.exec.selection = selection;
     if (status == ADJ_OK && ranks_rank(&t->ranks) > 0)
         status = make_steps(t, net, &plan, error);
     free(selection);
@@ -99,8 +96,11 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     const adj_dataset *d = t->train;
     plan_opts plan = plan_of(t, adj_exec_stats(t->steps_net.exec).timed_seconds);
 
-    plan.tune &= ranks_size(&t->ranks) == 1; /* each would select others */
-    plan.ranks = NULL;                       /* it may be used when their group is closed */
+    plan.exec.tune &= ranks_size(&t->ranks) == 1; /* each would select others */
+    plan.ranks = NULL;                            /* it may be used when their group is closed */
+    plan.exec.seed = 0;
+    plan.exec.recompute = 0;
+    plan.exec.loss_scale = 0;
     adj_status status = predictor_new(net, &plan, &t->predictor, error);
     if (status != ADJ_OK)
         return status;
@@ -150,8 +150,8 @@ static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
 
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
-    static const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
-    const int ranks = t->o.ranks != NULL ? t->o.ranks->size : 1;
+    const adj_ranks *ranks = t->o.distributed.ranks;
+    const int size = ranks != NULL ? ranks->size : 1;
     adj_net net = *given;
 
     adj_status status = check_data(t->train, t->held_out, error);
@@ -161,9 +161,8 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
         status = settings_complete(&t->set, &net, &t->o, t->train->n, error);
     if (status != ADJ_OK)
         return status;
-    t->optimizer = t->o.optimizer != NULL ? *t->o.optimizer : momentum;
     t->done = 1;
-    status = ranks_open(&t->ranks, t->o.ranks, (int)(step_shards(&t->set) / ranks), error);
+    status = ranks_open(&t->ranks, ranks, (int)(step_shards(&t->set) / size), error);
     if (status == ADJ_OK)
         status = ranks_agree(t, error);
     if (status == ADJ_OK)
@@ -200,6 +199,11 @@ adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
     t->held_out = held_out;
     if (options != NULL)
         t->o = *options;
+    if (t->o.optimizer.kind == ADJ_OPTIMIZER_DEFAULT) {
+        t->o.optimizer.kind = ADJ_SGD;
+        if (t->o.optimizer.momentum == 0)
+            t->o.optimizer.momentum = 0.9;
+    }
     adj_status status = open_trainer(t, net, error);
     if (status != ADJ_OK) {
         adj_trainer_free(t);
@@ -233,8 +237,8 @@ adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluat
                           adj_error *error)
 {
     plan_opts plan = plan_of(t, 0);
-    plan.tune = 0;
-    plan.selection = steps;
+    plan.exec.tune = 0;
+    plan.exec.selection = steps;
     if (!predictor_select(t->predictor, evaluation))
         return adj_error_set(error, ADJ_ENOMEM, "fit: out of memory");
     t->taken = 0;
@@ -310,8 +314,8 @@ int adj_trainer_is_done(const adj_trainer *t)
     const position *at = &t->at;
     const int64_t begun = t->set.begun;
     const int64_t since = at->epoch - (at->best_epoch > begun ? at->best_epoch : begun);
-    return at->epoch >= t->set.epochs ||
-           (t->o.patience > 0 && at->best_epoch > 0 && at->step == 0 && since >= t->o.patience);
+    return at->epoch >= t->set.epochs || (t->o.checkpoint.patience > 0 && at->best_epoch > 0 &&
+                                          at->step == 0 && since >= t->o.checkpoint.patience);
 }
 
 /* ---- steps and epochs ---- */
@@ -402,7 +406,7 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     at->step++;
     t->images += b.step_count;
     t->seconds += seconds_now() - began;
-    if (t->o.compare_every > 0 && at->step % t->o.compare_every == 0)
+    if (t->o.distributed.compare_every > 0 && at->step % t->o.distributed.compare_every == 0)
         status = ranks_compare_params(t, error);
     return status;
 }
@@ -417,7 +421,8 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
     adj_predictor *p = adj_trainer_predictor(t, error);
     if (p == NULL)
         return ADJ_ENOMEM;
-    p->ranks = ranks_size(&t->ranks) > 1 ? t->o.ranks : NULL; /* who else evaluates it, is alone */
+    p->ranks = ranks_size(&t->ranks) > 1 ? t->o.distributed.ranks
+                                         : NULL; /* who else evaluates it, is alone */
     adj_status status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
     p->ranks = NULL;
     if (status != ADJ_OK)
@@ -454,9 +459,9 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
                      .accuracy = at->accuracy};
     t->seconds = t->waited = 0;
     t->images = 0;
-    if (!is_best || t->o.best == NULL)
+    if (!is_best || t->o.checkpoint.best == NULL)
         return ADJ_OK;
     if (ranks_rank(&t->ranks) == 0)
-        status = adj_predictor_save(t->predictor, t->o.best, 0, NULL, error);
+        status = adj_predictor_save(t->predictor, t->o.checkpoint.best, 0, NULL, error);
     return ranks_share_status(&t->ranks, status, error);
 }

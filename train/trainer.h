@@ -43,9 +43,8 @@ typedef struct {
 
 struct adj_trainer {
     const adj_dataset *train, *held_out; /* held_out may be NULL */
-    adj_fit_opts o;
+    adj_fit_opts o;                      /* with the optimizer's kind and momentum */
     settings set;
-    adj_optimizer_opts optimizer;
     network steps_net; /* of training steps */
     adj_loader *loader;
     int64_t steps; /* of an epoch */

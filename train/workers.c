@@ -7,7 +7,7 @@ static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int workers_for(int64_t images, const plan_opts *plan)
 {
-    const int threads = plan->threads > 0 ? plan->threads : adj_default_threads();
+    const int threads = plan->exec.threads > 0 ? plan->exec.threads : adj_default_threads();
     return images / WORKER_BATCH >= threads ? threads : 1;
 }
 
@@ -24,13 +24,13 @@ adj_status workers_open(workers *w, network_kind kind, const adj_net *net, int n
     if (w->each == NULL || w->exec == NULL || w->images == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
     if (w->n > 1)
-        p.threads = 1;
+        p.exec.threads = 1;
     for (int i = 0; i < w->n && status == ADJ_OK; i++) {
         status = network_open(&w->each[i], kind, net, w->part, runs, &p, NULL, error);
         w->exec[i] = w->each[i].exec;
-        if (status == ADJ_OK && p.tune) {
-            p.tune = 0;
-            p.selection = adj_exec_selection(w->exec[0]);
+        if (status == ADJ_OK && p.exec.tune) {
+            p.exec.tune = 0;
+            p.exec.selection = adj_exec_selection(w->exec[0]);
         }
     }
     return status;

@@ -312,8 +312,8 @@ static int open_work(work *w, predict_opts *o)
         return status;
     const adj_net net = {.name = o->model};
     const adj_weights_opts load = {.map = in[1].name};
-    const adj_predictor_opts options = {
-        .backend = o->backend, .threads = (int)o->threads, .weights = &load};
+    const adj_predictor_opts options = {.exec = {.backend = o->backend, .threads = (int)o->threads},
+                                        .weights = &load};
     adj_error error = {0};
 
     if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)

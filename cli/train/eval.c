@@ -256,11 +256,11 @@ int command_eval(int argc, char **argv)
         return status;
     const adj_net net = {.name = o.model};
     const adj_weights_opts load = {.map = in[1].name};
-    const adj_predictor_opts options = {.backend = o.backend,
-                                        .threads = (int)o.threads,
-                                        .tune = !tuning_is_off(),
-                                        .tune_file = tune_cache(o.cache),
-                                        .tune_seconds = DEFAULT_TUNE_SECONDS,
+    const adj_predictor_opts options = {.exec = {.backend = o.backend,
+                                                 .threads = (int)o.threads,
+                                                 .tune = !tuning_is_off(),
+                                                 .tune_file = tune_cache(o.cache),
+                                                 .tune_seconds = DEFAULT_TUNE_SECONDS},
                                         .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),

@@ -34,13 +34,13 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     fflush(stdout);
     *t = (adj_range_test){0};
     o.schedule = &schedule;
-    o.tune = 0;                 /* the rate does not depend on what was timed */
+    o.exec.tune = 0;            /* the rate does not depend on what was timed */
     o.epochs = ADJ_RANGE_STEPS; /* of a step at least */
-    o.best = o.checkpoint = NULL;
-    o.checkpoint_every = 0;
-    o.on_step = on_step;
-    o.on_epoch = NULL;
-    o.user = t;
+    o.checkpoint.best = o.checkpoint.path = NULL;
+    o.checkpoint.every = 0;
+    o.on.step = on_step;
+    o.on.epoch = NULL;
+    o.on.user = t;
     if (adj_trainer_new(net, d, NULL, &o, &trainer, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", error.message);
     adj_status status = adj_trainer_run(trainer, &error);

@@ -136,8 +136,11 @@ static int on_epoch(void *user, const adj_fit_progress *now)
 
 static adj_net net_of(const training *t)
 {
-    return (adj_net){
-        .name = t->o->model, .h = t->size.height, .w = t->size.width, .c = t->size.channels};
+    return (adj_net){.name = t->o->model,
+                     .h = t->size.height,
+                     .w = t->size.width,
+                     .c = t->size.channels,
+                     .freeze = t->o->freeze};
 }
 
 static int is_word_given(const char *given, const char *word)
@@ -151,50 +154,54 @@ static int tunes(const train_opts *o)
     return is_word_given(o->tune, "full") || (!is_word_given(o->tune, "off") && !tuning_is_off());
 }
 
+static adj_exec_opts exec_options(training *t)
+{
+    const train_opts *o = t->o;
+    return (adj_exec_opts){.backend = o->backend,
+                           .threads = (int)o->threads,
+                           .math = (adj_math)word_index(MATH_WORDS, o->math),
+                           .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
+                           .loss_scale = o->loss_scale,
+                           .seed = (uint64_t)o->seed,
+                           .tune = tunes(o) && !o->resume,
+                           .tune_file = tune_cache(t->cache),
+                           .tune_seconds =
+                               is_word_given(o->tune, "full") ? 0 : DEFAULT_TUNE_SECONDS,
+                           .same_bits = (int)o->same_bits};
+}
+
 static adj_fit_opts fit_options(training *t)
 {
     const train_opts *o = t->o;
+    adj_optimizer_opts optimizer = t->recipe.optimizer;
+    optimizer.lr = o->lr;
     return (adj_fit_opts){.epochs = o->epochs,
                           .batch = o->batch,
-                          .seed = o->seed,
-                          .optimizer = &t->recipe.optimizer,
-                          .lr = o->lr,
+                          .accumulate = o->accumulate,
+                          .optimizer = optimizer,
                           .schedule = &t->schedule,
-                          .smoothing = o->smoothing,
-                          .class_weights = t->class_weights,
                           .augment = {.flip = (int)o->flip,
                                       .shift = o->shift,
                                       .cutout = o->cutout,
                                       .jitter = o->jitter,
                                       .mixup = o->mixup},
-                          .freeze = o->freeze,
-                          .backend = o->backend,
-                          .threads = (int)o->threads,
-                          .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
-                          .loss_scale = o->loss_scale,
-                          .math = (adj_math)word_index(MATH_WORDS, o->math),
-                          .tune = tunes(o) && !o->resume,
-                          .tune_file = tune_cache(t->cache),
-                          .tune_seconds = is_word_given(o->tune, "full") ? 0 : DEFAULT_TUNE_SECONDS,
-                          .best = t->out.best,
-                          .checkpoint = o->checkpoint,
-                          .checkpoint_every = o->every,
-                          .patience = o->patience,
-                          .ranks = t->group.ranks,
-                          .shards = o->shards,
-                          .same_bits = (int)o->same_bits,
-                          .accumulate = o->accumulate,
-                          .sync_batch_norm = (int)o->sync_batch_norm,
-                          .compare_every = COMPARE_EVERY,
-                          .n_metadata = CHECKPOINT_DATA,
-                          .metadata = t->notes.entry,
-                          .on_step = on_step,
-                          .on_epoch = on_epoch,
-                          .user = t};
+                          .loss = {.smoothing = o->smoothing, .class_weights = t->class_weights},
+                          .exec = exec_options(t),
+                          .checkpoint = {.path = o->checkpoint,
+                                         .every = o->every,
+                                         .best = t->out.best,
+                                         .patience = o->patience,
+                                         .n_metadata = CHECKPOINT_DATA,
+                                         .metadata = t->notes.entry},
+                          .distributed = {.ranks = t->group.ranks,
+                                          .shards = o->shards,
+                                          .sync_batch_norm = (int)o->sync_batch_norm,
+                                          .compare_every = COMPARE_EVERY},
+                          .on = {.step = on_step, .epoch = on_epoch, .user = t}};
 }
 
-/* A recipe's rates; base 0: adj_fit_opts.lr, which is another when a run is prolonged. A run that
- * goes on keeps what was planned when it began, for as many epochs as it had then. */
+/* A recipe's rates; base 0: that of fit_options, which is another when a run is prolonged. A run
+ * that goes on keeps what was planned when it began, for as many epochs as it had then. */
 static void set_schedule(training *t)
 {
     const train_opts *o = t->o;

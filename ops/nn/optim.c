@@ -279,6 +279,11 @@ static adj_node *learning_rate(adj_node *loss, const adj_optimizer_opts *o)
     return lr;
 }
 
+static adj_optimizer_kind kind_of(const adj_optimizer_opts *o)
+{
+    return o->kind == ADJ_OPTIMIZER_DEFAULT ? ADJ_SGD : o->kind;
+}
+
 adj_updates *adj_optimizer(adj_node *loss, const adj_optimizer_opts *options)
 {
     optimizer s = {0};
@@ -289,6 +294,7 @@ adj_updates *adj_optimizer(adj_node *loss, const adj_optimizer_opts *options)
     adj_graph *g = adj_node_graph(loss);
     if (options != NULL)
         s.o = *options;
+    s.o.kind = kind_of(&s.o);
     if (check_options(g, &s.o) != ADJ_OK || (s.lr = learning_rate(loss, &s.o)) == NULL ||
         (s.updates = adj_updates_new(g)) == NULL)
         return NULL;
@@ -373,7 +379,7 @@ const char *adj_optimizer_name(const adj_optimizer_opts *options)
 {
     for (int i = 0; options != NULL && i < N_NAMED; i++) {
         const adj_optimizer_opts *o = &named[i].opts;
-        if (o->kind == options->kind && o->momentum == options->momentum &&
+        if (o->kind == kind_of(options) && o->momentum == options->momentum &&
             !o->nesterov == !options->nesterov)
             return named[i].name;
     }

@@ -333,8 +333,9 @@ Test(eval, math_of_the_training)
         adj_dataset *d = NULL;
         adj_score score = {0};
         adj_error error = {0};
-        cr_assert_eq(adj_predictor_load(w.s, NULL, &(adj_predictor_opts){.threads = 1}, &p, &error),
-                     ADJ_OK, "%s", error.message);
+        cr_assert_eq(
+            adj_predictor_load(w.s, NULL, &(adj_predictor_opts){.exec.threads = 1}, &p, &error),
+            ADJ_OK, "%s", error.message);
         const adj_model_card *card = adj_predictor_card(p);
         cr_expect_eq(card->math, i == 1 ? ADJ_MATH_FAST : ADJ_MATH_EXACT);
         const adj_dataset_opts o = {.h = card->height, .w = card->width, .c = card->channels};

@@ -138,7 +138,7 @@ static void expect_alike(const format *f, const char *model_size)
     eval(w.s, png.path, other);
     cr_expect_str_eq(line, other);
     predict_files(w.s, &png, from_files);
-    const adj_predictor_opts one = {.threads = 1};
+    const adj_predictor_opts one = {.exec.threads = 1};
     cr_assert_eq(adj_predictor_load(w.s, NULL, &one, &p, &error), ADJ_OK, "%s", error.message);
     predict_data(p, where, from_data);
     cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0, "%g and %g", from_files[0][0],
@@ -196,7 +196,7 @@ Test(prepared_alike, other_channels, .timeout = 120)
         eval(w.s, png.path, other);
         cr_expect_str_eq(line, other);
         predict_files(w.s, &png, from_files);
-        const adj_predictor_opts one = {.threads = 1};
+        const adj_predictor_opts one = {.exec.threads = 1};
         cr_assert_eq(adj_predictor_load(w.s, NULL, &one, &p, &error), ADJ_OK, "%s", error.message);
         predict_data(p, idx.path, from_data);
         cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0);

@@ -97,7 +97,8 @@ Test(locale, checkpoint)
     static const uint8_t images[4 * 2 * 2];
     static const int32_t labels[4] = {0, 1, 0, 1};
     static const adj_net net = {.name = "dense", .build = build};
-    const adj_fit_opts o = {.epochs = 2, .batch = 4, .lr = 0.1, .backend = "naive", .threads = 1};
+    const adj_fit_opts o = {
+        .epochs = 2, .batch = 4, .optimizer.lr = 0.1, .exec = {.backend = "naive", .threads = 1}};
     const file_name path = in_folder(&f, "checkpoint");
     scoped(release_dataset) adj_dataset *d = NULL;
     scoped(release_trainer) adj_trainer *t = NULL;

@@ -44,9 +44,9 @@ static adj_trainer *trainer_new(const adj_mpi *group, const adj_dataset *d,
     adj_fit_opts o = *more;
     adj_error error = {0};
     adj_trainer *t = NULL;
-    o.ranks = adj_mpi_ranks(group);
+    o.distributed.ranks = adj_mpi_ranks(group);
     o.batch = BATCH;
-    o.threads = 1;
+    o.exec.threads = 1;
     o.epochs = 3;
     check(adj_trainer_new(&net, d, d, &o, &t, &error) == ADJ_OK, "%s", error.message);
     return t;
@@ -58,7 +58,7 @@ static void other_values(const adj_mpi *group, const adj_dataset *d)
     const int last = adj_mpi_size(group) - 1;
     adj_error error = {0};
     char expected[200];
-    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.compare_every = 2});
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.distributed.compare_every = 2});
     for (int i = 0; i < 2; i++)
         check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
     if (adj_mpi_rank(group) == last) {
@@ -97,7 +97,7 @@ static void stop_together(const adj_mpi *group, const adj_dataset *d)
     const int size = adj_mpi_size(group);
     stopping s = {.stop_at = adj_mpi_rank(group) == size - 1 ? 3 : 0};
     adj_error error = {0};
-    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on_step = count_step, .user = &s});
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on.step = count_step, .on.user = &s});
     check(adj_trainer_run(t, &error) == ADJ_OK, "%s", error.message);
     check(s.calls == (size > 1 ? 4 : 3), "%d steps", s.calls);
     const adj_fit_progress at = adj_trainer_progress(t);
@@ -121,9 +121,9 @@ static void other_options(const adj_mpi *group, const adj_dataset *d)
     const adj_net net = {.name = "lenet"};
     adj_error error = {0};
     char expected[200];
-    adj_fit_opts o = {.batch = BATCH, .ranks = adj_mpi_ranks(group), .threads = 1};
+    adj_fit_opts o = {.batch = BATCH, .distributed.ranks = adj_mpi_ranks(group), .exec.threads = 1};
     adj_trainer *t = NULL;
-    o.compare_every = adj_mpi_rank(group) == last ? 3 : 2;
+    o.distributed.compare_every = adj_mpi_rank(group) == last ? 3 : 2;
     const adj_status status = adj_trainer_new(&net, d, NULL, &o, &t, &error);
     snprintf(expected, sizeof expected, "rank %d: its compare_every is another than rank 0's",
              last);
@@ -139,7 +139,7 @@ static void other_start(const adj_mpi *group, const adj_dataset *d)
     adj_error error = {0};
     char expected[200];
     stopping s = {.stop_at = 1};
-    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on_step = count_step, .user = &s});
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on.step = count_step, .on.user = &s});
     if (adj_mpi_rank(group) == last) {
         const float one[64] = {1};
         adj_exec *e = adj_trainer_exec(t);
@@ -160,7 +160,7 @@ static void other_start(const adj_mpi *group, const adj_dataset *d)
 static void unwritable(const adj_mpi *group, const adj_dataset *d)
 {
     adj_error error = {0};
-    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.checkpoint_every = 2});
+    adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.checkpoint.every = 2});
     check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
     const adj_status status = adj_trainer_save(t, "/nowhere/at/all", &error);
     check(status == ADJ_EIO && strstr(error.message, "No such file") != NULL, "status %d: %s",
@@ -173,8 +173,11 @@ static void unwritable(const adj_mpi *group, const adj_dataset *d)
 static adj_predictor *train_together(const adj_mpi *group, const adj_dataset *d)
 {
     const adj_net net = {.name = "lenet"};
-    const adj_fit_opts o = {
-        .batch = BATCH, .ranks = adj_mpi_ranks(group), .threads = 1, .epochs = 2, .lr = 0.05};
+    const adj_fit_opts o = {.batch = BATCH,
+                            .distributed.ranks = adj_mpi_ranks(group),
+                            .exec.threads = 1,
+                            .epochs = 2,
+                            .optimizer.lr = 0.05};
     adj_predictor *p = NULL;
     adj_error error = {0};
     check(adj_fit(&net, d, d, &o, &p, &error) == ADJ_OK, "%s", error.message);

@@ -31,8 +31,12 @@ static const adj_net net = {.name = "tiny", .build = build};
 
 static adj_fit_opts usual(void)
 {
-    return (adj_fit_opts){
-        .epochs = EPOCHS, .batch = BATCH, .seed = 3, .lr = 0.05, .backend = "naive", .threads = 1};
+    return (adj_fit_opts){.epochs = EPOCHS,
+                          .batch = BATCH,
+                          .exec.seed = 3,
+                          .optimizer.lr = 0.05,
+                          .exec.backend = "naive",
+                          .exec.threads = 1};
 }
 
 static adj_predictor *fit(const adj_dataset *train, const adj_dataset *test, const adj_fit_opts *o)
@@ -169,7 +173,7 @@ Test(fit, saved_and_loaded)
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
     const adj_fit_opts o = usual();
     scoped(release_predictor) adj_predictor *p = fit(train, test, &o), *q = NULL;
-    const adj_predictor_opts naive = {.backend = "naive", .threads = 1};
+    const adj_predictor_opts naive = {.exec.backend = "naive", .exec.threads = 1};
     adj_error error = {0};
     adj_score s;
 
@@ -270,9 +274,9 @@ static adj_fit_opts watching(watched *w)
 {
     adj_fit_opts o = usual();
     o.augment.shift = 1;
-    o.on_step = on_step;
-    o.on_epoch = on_epoch;
-    o.user = w;
+    o.on.step = on_step;
+    o.on.epoch = on_epoch;
+    o.on.user = w;
     return o;
 }
 
@@ -290,8 +294,8 @@ Test(fit, resumed_after_any_step)
         const file_name file = in_folder(&f, "checkpoint");
         watched first = {.stop = stop}, second = {0};
         adj_fit_opts o1 = watching(&first), o2 = watching(&second);
-        o1.checkpoint = o2.checkpoint = file.s;
-        o2.resume = 1;
+        o1.checkpoint.path = o2.checkpoint.path = file.s;
+        o2.checkpoint.resume = 1;
         adj_predictor_free(fit(train, test, &o1));
         cr_expect_eq(first.steps, stop);
         scoped(release_predictor) adj_predictor *p = fit(train, test, &o2);
@@ -310,9 +314,9 @@ Test(fit, prolonged)
                                         *few = make_data(BATCH, 5), *test = make_data(M, 2);
     watched w = {.stop = 7};
     adj_fit_opts o = watching(&w);
-    o.checkpoint = file.s;
+    o.checkpoint.path = file.s;
     adj_predictor_free(fit(train, test, &o));
-    o.resume = 1;
+    o.checkpoint.resume = 1;
     o.epochs = 5;
     expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "prolonged when it is done (1 of 3 epochs are)");
     o.epochs = 2;
@@ -324,14 +328,14 @@ Test(fit, prolonged)
     o.augment.shift = 0;
     expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "its entry shift differs (got 0, expected 1)");
     o.augment.shift = 1;
-    o.smoothing = 0.5;
+    o.loss.smoothing = 0.5;
     expect_no_fit(&net, train, NULL, &o, ADJ_EARG,
                   "its entry smoothing differs (got 0.5, expected 0)");
-    o.smoothing = 0;
+    o.loss.smoothing = 0;
     w.stop = 0;
     adj_predictor_free(fit(train, test, &o));
     o.epochs = 5;
-    o.lr = 0.01; /* a cosine of its own: 10 steps from 0.01 on */
+    o.optimizer.lr = 0.01; /* a cosine of its own: 10 steps from 0.01 on */
     adj_predictor_free(fit(train, test, &o));
     for (int s = 0; s < 25; s++)
         cr_expect_float_eq(w.rate[s],
@@ -350,9 +354,9 @@ Test(fit, patience_and_best)
     adj_fit_opts o = watching(&w);
     adj_predictor *p, *q = NULL;
     o.epochs = 10;
-    o.lr = 1e-12;
-    o.patience = 2;
-    o.best = best.s;
+    o.optimizer.lr = 1e-12;
+    o.checkpoint.patience = 2;
+    o.checkpoint.best = best.s;
     p = fit(train, test, &o);
     cr_expect_eq(w.epochs, 1 + 2);
     cr_expect_eq(w.last.best_epoch, 1);
@@ -411,12 +415,13 @@ Test(fit, bad_arguments)
         adj_status status;
         const char *words;
     } bad[] = {{{.batch = -1}, ADJ_EARG, "batch (got -1, expected 1 to 100000)"},
-               {{.lr = NAN}, ADJ_EARG, "lr (got nan"},
+               {{.optimizer.lr = NAN}, ADJ_EARG, "lr (got nan"},
                {{.augment.shift = 9}, ADJ_EARG, "shift (got 9, expected 0 to 8)"},
-               {{.freeze = "nothing/*"}, ADJ_EARG, "freeze nothing/*: matches no parameter"},
-               {{.checkpoint = "/nowhere/checkpoint"}, ADJ_EIO, "/nowhere/checkpoint"}};
+               {{.checkpoint.path = "/nowhere/checkpoint"}, ADJ_EIO, "/nowhere/checkpoint"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_no_fit(&net, train, test, &bad[i].o, bad[i].status, bad[i].words);
-    o.lr = 1e6;
+    expect_no_fit(&(adj_net){.build = build, .freeze = "nothing/*"}, train, test, &o, ADJ_EARG,
+                  "freeze nothing/*: matches no parameter");
+    o.optimizer.lr = 1e6;
     expect_no_fit(&(adj_net){.build = steep}, train, test, &o, ADJ_EARG, "not finite in step");
 }

@@ -31,12 +31,12 @@ static adj_fit_opts watching(watched *w)
 {
     return (adj_fit_opts){.epochs = EPOCHS,
                           .batch = BATCH,
-                          .seed = 3,
-                          .lr = 0.05,
-                          .threads = 1,
-                          .precision = ADJ_PRECISION_F16,
-                          .on_step = on_step,
-                          .user = w};
+                          .exec.seed = 3,
+                          .optimizer.lr = 0.05,
+                          .exec.threads = 1,
+                          .exec.precision = ADJ_PRECISION_F16,
+                          .on.step = on_step,
+                          .on.user = w};
 }
 
 static adj_predictor *fit(const adj_dataset *train, const adj_fit_opts *o)
@@ -55,7 +55,7 @@ Test(fit_f16, scale_follows_the_gradients)
     scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0}, usual = {0};
     adj_fit_opts o = watching(&w);
-    o.optimizer = &with_large;
+    o.optimizer = with_large;
     adj_predictor_free(fit(train, &o));
     for (int i = 0; i < STEPS * EPOCHS; i++) {
         const double before = i > 0 ? w.scale[i - 1] : 0x1p24;
@@ -92,17 +92,17 @@ Test(fit_f16, resumed_after_any_step)
     scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0};
     adj_fit_opts o = watching(&w);
-    o.optimizer = &with_large;
+    o.optimizer = with_large;
     scoped(release_predictor) adj_predictor *whole = fit(train, &o);
     for (int stop = 1; stop < STEPS * EPOCHS; stop++) {
         scoped(folder_remove) folder f = folder_new();
         const file_name file = in_folder(&f, "checkpoint");
         watched both = {.stop = stop};
         adj_fit_opts part = watching(&both);
-        part.optimizer = &with_large;
-        part.checkpoint = file.s;
+        part.optimizer = with_large;
+        part.checkpoint.path = file.s;
         adj_predictor_free(fit(train, &part));
-        part.resume = 1;
+        part.checkpoint.resume = 1;
         scoped(release_predictor) adj_predictor *p = fit(train, &part);
         cr_expect_eq(both.steps, STEPS * EPOCHS);
         cr_expect_arr_eq(both.scale, w.scale, sizeof w.scale, "stopped after %d", stop);
@@ -122,7 +122,7 @@ Test(fit_f16, begins_anew_from_weights)
     adj_error error = {0};
     scoped(release_predictor) adj_predictor *p = fit(train, &o);
     cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
-    more.optimizer = &with_large;
+    more.optimizer = with_large;
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&tiny_net, train, NULL, &more);
     cr_assert_eq(adj_trainer_step(t, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_trainer_progress(t).loss_scale, 0x1p23);
@@ -138,27 +138,27 @@ Test(fit_f16, fixed_scale)
     const file_name file = in_folder(&f, "checkpoint");
     watched w = {.stop = 4}, bf16 = {.stop = 2};
     adj_fit_opts o = watching(&w);
-    o.loss_scale = 512;
-    o.checkpoint = file.s;
+    o.exec.loss_scale = 512;
+    o.checkpoint.path = file.s;
     adj_predictor_free(fit(train, &o));
     for (int i = 0; i < 4; i++)
         cr_expect(w.scale[i] == 512 && w.skipped[i] == 0);
-    o.resume = 1;
-    o.loss_scale = 256;
+    o.checkpoint.resume = 1;
+    o.exec.loss_scale = 256;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "its entry loss_scale differs (got 256, expected 512)");
-    o.loss_scale = 0;
+    o.exec.loss_scale = 0;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "its entry loss_scale differs (got 0, expected 512)");
 
     /* it is taken: the first gradients overflow, and no step is skipped */
     o = watching(&(watched){0});
-    o.loss_scale = 0x1p24;
+    o.exec.loss_scale = 0x1p24;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "the loss is not finite in step 2 of epoch 1");
 
     o = watching(&bf16);
-    o.precision = ADJ_PRECISION_BF16;
+    o.exec.precision = ADJ_PRECISION_BF16;
     adj_predictor_free(fit(train, &o));
     cr_expect(bf16.scale[1] == 0 && bf16.skipped[1] == 0);
 }
@@ -175,27 +175,27 @@ Test(fit_f16, refused)
     scoped(release_dataset) adj_dataset *train = make_data();
     watched w = {0};
     adj_fit_opts o = watching(&w);
-    o.loss_scale = 8;
-    o.optimizer = &with_large;
+    o.exec.loss_scale = 8;
+    o.optimizer = with_large;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "loss_scale, a fixed one (got 8), and the optimizer's");
-    o.optimizer = NULL;
-    o.precision = ADJ_PRECISION_BF16;
+    o.optimizer = (adj_optimizer_opts){0};
+    o.exec.precision = ADJ_PRECISION_BF16;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "loss_scale, a fixed one (got 8), is for the precision f16");
-    o.precision = ADJ_PRECISION_F16;
-    o.loss_scale = -1;
+    o.exec.precision = ADJ_PRECISION_F16;
+    o.exec.loss_scale = -1;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale (got -1, expected 0 to");
-    o.loss_scale = NAN;
+    o.exec.loss_scale = NAN;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale (got nan");
     const adj_loss_scale negative = {.interval = -5};
-    o.loss_scale = 0;
-    o.optimizer = &(adj_optimizer_opts){.loss_scale = &negative};
+    o.exec.loss_scale = 0;
+    o.optimizer.loss_scale = &negative;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "loss_scale_interval (got -5, expected 0 to");
 
     /* 65536 is down at the least scale, 2^-24, after 40 steps */
-    o = (adj_fit_opts){.epochs = 20, .batch = BATCH, .precision = ADJ_PRECISION_F16};
+    o = (adj_fit_opts){.epochs = 20, .batch = BATCH, .exec.precision = ADJ_PRECISION_F16};
     expect_no_fit(&(adj_net){.build = broken}, train, NULL, &o, ADJ_EARG,
                   "50 steps up to step 5 of epoch 10 were skipped: their gradients are not finite, "
                   "whatever the loss scale (now 5.96046e-08)");

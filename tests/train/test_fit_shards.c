@@ -25,8 +25,12 @@ static const adj_net net = {.name = "tiny", .build = build};
 
 static adj_fit_opts usual(void)
 {
-    return (adj_fit_opts){
-        .epochs = EPOCHS, .batch = BATCH, .seed = 3, .lr = 0.05, .backend = "naive", .threads = 1};
+    return (adj_fit_opts){.epochs = EPOCHS,
+                          .batch = BATCH,
+                          .exec.seed = 3,
+                          .optimizer.lr = 0.05,
+                          .exec.backend = "naive",
+                          .exec.threads = 1};
 }
 
 /* Tuning may choose other kernels for each of two plans whose bits are compared. */
@@ -76,7 +80,7 @@ Test(fit_shards, of_a_batch)
     scoped(release_dataset) adj_dataset *d = make_data();
     const adj_fit_opts whole = usual();
     adj_fit_opts cut = usual();
-    for (cut.shards = 2; cut.shards <= BATCH; cut.shards *= 2)
+    for (cut.distributed.shards = 2; cut.distributed.shards <= BATCH; cut.distributed.shards *= 2)
         expect_close(d, &whole, &cut);
 }
 
@@ -85,8 +89,8 @@ Test(fit_shards, class_weights)
     static const float weights[CLASSES] = {0.5F, 2, 1};
     scoped(release_dataset) adj_dataset *d = make_data();
     adj_fit_opts whole = usual(), cut = usual();
-    whole.class_weights = cut.class_weights = weights;
-    cut.shards = 4;
+    whole.loss.class_weights = cut.loss.class_weights = weights;
+    cut.distributed.shards = 4;
     expect_close(d, &whole, &cut);
 }
 
@@ -99,7 +103,7 @@ Test(fit_shards, accumulated)
     cut.batch = 8;
     cut.accumulate = 2;
     expect_close(d, &whole, &cut);
-    cut.shards = 2;
+    cut.distributed.shards = 2;
     expect_close(d, &whole, &cut);
 }
 
@@ -109,13 +113,13 @@ Test(fit_shards, same_bits_for_any_number_of_threads)
     static float one[VALUES], more[VALUES];
     scoped(release_dataset) adj_dataset *d = make_data();
     adj_fit_opts o = usual();
-    o.backend = "onednn";
-    o.shards = 2;
-    o.same_bits = 1;
+    o.exec.backend = "onednn";
+    o.distributed.shards = 2;
+    o.exec.same_bits = 1;
     train(d, &o, one);
-    for (o.threads = 2; o.threads <= 4; o.threads++) {
+    for (o.exec.threads = 2; o.exec.threads <= 4; o.exec.threads++) {
         train(d, &o, more);
-        cr_expect_arr_eq((char *)more, (char *)one, sizeof one, "%d threads", (int)o.threads);
+        cr_expect_arr_eq((char *)more, (char *)one, sizeof one, "%d threads", (int)o.exec.threads);
     }
 }
 
@@ -133,12 +137,12 @@ Test(fit_shards, resumed)
     const file_name path = in_folder(&f, "c.ckpt");
     adj_fit_opts o = usual();
     adj_error error = {0};
-    o.shards = 4;
+    o.distributed.shards = 4;
     train(d, &o, whole);
-    o.checkpoint = path.s;
-    o.on_step = stop_at_4;
+    o.checkpoint.path = path.s;
+    o.on.step = stop_at_4;
     train(d, &o, halves);
-    o.on_step = NULL;
+    o.on.step = NULL;
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&net, d, d, &o);
     cr_assert_eq(adj_trainer_resume(t, path.s, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
@@ -146,7 +150,7 @@ Test(fit_shards, resumed)
     const adj_node *p = adj_exec_param_at(e, 0);
     cr_assert_eq(adj_get(e, p, halves, adj_type_bytes(adj_node_type(p))), ADJ_OK);
     cr_expect_arr_eq((char *)whole, (char *)halves, adj_type_bytes(adj_node_type(p)));
-    o.shards = 2;
+    o.distributed.shards = 2;
     scoped(release_trainer) adj_trainer *other = tiny_trainer(&net, d, d, &o);
     cr_expect_eq(adj_trainer_resume(other, path.s, &error), ADJ_EARG);
     cr_expect_not_null(strstr(error.message, "its entry shards differs (got 2, expected 4)"), "%s",
@@ -166,7 +170,7 @@ Test(fit_shards, refused)
         adj_fit_opts o = usual();
         adj_trainer *t = NULL;
         adj_error error = {0};
-        o.shards = cases[i].shards;
+        o.distributed.shards = cases[i].shards;
         o.accumulate = cases[i].accumulate;
         cr_expect_eq(adj_trainer_new(&net, d, d, &o, &t, &error), ADJ_EARG);
         cr_expect_not_null(strstr(error.message, cases[i].why), "%s", error.message);
@@ -181,11 +185,11 @@ static adj_fit_opts options(int64_t batch, int64_t accumulate, int64_t shards)
     return (adj_fit_opts){.epochs = 3,
                           .batch = batch,
                           .accumulate = accumulate,
-                          .shards = shards,
-                          .seed = 3,
-                          .lr = 0.05,
-                          .backend = "naive",
-                          .threads = 1};
+                          .distributed.shards = shards,
+                          .exec.seed = 3,
+                          .optimizer.lr = 0.05,
+                          .exec.backend = "naive",
+                          .exec.threads = 1};
 }
 
 static adj_dataset *few_data(void) { return tiny_data(10, 4, 4, 1, 2, 1); }

@@ -72,9 +72,9 @@ static adj_predictor *predictor_of(const folder *f, const char *backend)
     adj_error error = {0};
     fill_torch(&w);
     cr_assert_eq(adj_tensors_write(path.s, DICT, w.tensor, 4, card, &error), ADJ_OK);
-    cr_assert_eq(adj_predictor_load(path.s, &(adj_net){.name = "small", .build = build},
-                                    &(adj_predictor_opts){.weights = &load, .backend = backend}, &p,
-                                    &error),
+    cr_assert_eq(adj_predictor_load(
+                     path.s, &(adj_net){.name = "small", .build = build},
+                     &(adj_predictor_opts){.weights = &load, .exec.backend = backend}, &p, &error),
                  ADJ_OK, "%s", error.message);
     return p;
 }

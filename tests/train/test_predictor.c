@@ -23,9 +23,9 @@ static adj_predictor *predictor_of(const folder *f, int threads)
     adj_predictor *p = NULL;
     adj_error error = {0};
     cr_assert_eq(adj_tensors_write(path.s, 2, tensors, 0, NULL, NULL), ADJ_OK);
-    cr_assert_eq(
-        adj_predictor_load(path.s, &net, &(adj_predictor_opts){.threads = threads}, &p, &error),
-        ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_predictor_load(path.s, &net, &(adj_predictor_opts){.exec.threads = threads},
+                                    &p, &error),
+                 ADJ_OK, "%s", error.message);
     return p;
 }
 

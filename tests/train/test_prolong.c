@@ -40,19 +40,19 @@ static void expect_as_if_planned(const adj_schedule *s)
     course at_once = {0}, in_parts = {0};
     adj_fit_opts o = {.epochs = 4,
                       .batch = BATCH,
-                      .lr = 0.1,
+                      .optimizer.lr = 0.1,
                       .schedule = s,
-                      .backend = "naive",
-                      .threads = 1,
-                      .on_step = on_step,
-                      .user = &at_once};
+                      .exec.backend = "naive",
+                      .exec.threads = 1,
+                      .on.step = on_step,
+                      .on.user = &at_once};
     train(&o, whole);
-    o.user = &in_parts;
-    o.checkpoint = file.s;
+    o.on.user = &in_parts;
+    o.checkpoint.path = file.s;
     o.epochs = 2;
     train(&o, parts);
     cr_expect_neq(memcmp(whole, parts, sizeof whole), 0);
-    o.resume = 1;
+    o.checkpoint.resume = 1;
     o.epochs = 4;
     train(&o, parts);
     cr_expect_eq(memcmp(whole, parts, sizeof whole), 0);
@@ -82,18 +82,18 @@ Test(prolong, patience_is_counted_anew)
     course c = {0};
     adj_fit_opts o = {.epochs = 3,
                       .batch = BATCH,
-                      .lr = 1e-12,
+                      .optimizer.lr = 1e-12,
                       .schedule = &constant,
-                      .backend = "naive",
-                      .threads = 1,
-                      .checkpoint = file.s,
-                      .on_step = on_step,
-                      .user = &c};
+                      .exec.backend = "naive",
+                      .exec.threads = 1,
+                      .checkpoint.path = file.s,
+                      .on.step = on_step,
+                      .on.user = &c};
     train(&o, probabilities);
     cr_expect_eq(c.steps, 3 * STEPS);
-    o.resume = 1;
+    o.checkpoint.resume = 1;
     o.epochs = 8;
-    o.patience = 2;
+    o.checkpoint.patience = 2;
     train(&o, probabilities);
     cr_expect_eq(c.steps, 5 * STEPS);
 }
@@ -156,10 +156,13 @@ Test(selection, a_checkpoint_keeps_it)
     adj_error error = {0};
     const adj_fit_opts timed = {.epochs = EPOCHS,
                                 .batch = PER_STEP,
-                                .lr = 0.05,
-                                .threads = 1,
-                                .tune = 1},
-                       untimed = {.epochs = EPOCHS, .batch = PER_STEP, .lr = 0.05, .threads = 1};
+                                .optimizer.lr = 0.05,
+                                .exec.threads = 1,
+                                .exec.tune = 1},
+                       untimed = {.epochs = EPOCHS,
+                                  .batch = PER_STEP,
+                                  .optimizer.lr = 0.05,
+                                  .exec.threads = 1};
     unsetenv("ADJOINT_PLAN");
     unsetenv("ADJOINT_TUNE");
 

@@ -25,10 +25,10 @@ static adj_error refused(const adj_net *net, const adj_dataset *train, const adj
     int steps = 0;
     o.epochs = 2;
     o.batch = 4;
-    o.backend = "naive";
-    o.threads = 1;
-    o.on_step = count_steps;
-    o.user = &steps;
+    o.exec.backend = "naive";
+    o.exec.threads = 1;
+    o.on.step = count_steps;
+    o.on.user = &steps;
     cr_expect_neq(adj_fit(net, train, held_out, &o, &p, &error), ADJ_OK, "it is trained");
     cr_expect_null(p);
     cr_expect_eq(steps, 0, "%d steps were made", steps);
@@ -69,13 +69,17 @@ Test(refused, parameters_of_training_alone)
     scoped(release_dataset) adj_dataset *d = make_data();
     int more[] = {0, 2};
     const adj_net net = {.name = "mine", .build = only_trained, .user = &more[0]},
+                  frozen = {.name = "mine",
+                            .build = only_trained,
+                            .user = &more[0],
+                            .freeze = "bn/*"},
                   many = {.name = "mine", .build = only_trained, .user = &more[1]};
     static const char expected[] =
         "net mine: its training graph has parameters that its evaluation graph lacks: "
         "\"bn/gamma\", \"bn/beta\"";
     cr_expect_str_eq(refused(&net, d, d, (adj_fit_opts){0}).message, expected);
     cr_expect_str_eq(refused(&net, d, NULL, (adj_fit_opts){0}).message, expected);
-    cr_expect_str_eq(refused(&net, d, NULL, (adj_fit_opts){.freeze = "bn/*"}).message, expected);
+    cr_expect_str_eq(refused(&frozen, d, NULL, (adj_fit_opts){0}).message, expected);
     cr_expect_not_null(strstr(refused(&many, d, NULL, (adj_fit_opts){0}).message,
                               "lacks: \"bn/gamma\", \"bn/beta\", \"a\", \"b\""));
 }
@@ -104,21 +108,22 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     scoped(release_dataset) adj_dataset *d = make_data();
     const adj_net net = {.name = "mine", .build = linear_build};
     const adj_param_group groups[] = {{.pattern = "*/b"}, {.pattern = "*/w", .rate = 2}};
-    const adj_optimizer_opts one = {.weight_decay = 0.1, .groups = groups, .n_groups = 1},
-                             two = {.weight_decay = 0.1, .groups = groups, .n_groups = 2},
-                             none = {.weight_decay = 0.1};
+    const adj_optimizer_opts
+        one = {.kind = ADJ_SGD, .weight_decay = 0.1, .groups = groups, .n_groups = 1},
+        two = {.kind = ADJ_SGD, .weight_decay = 0.1, .groups = groups, .n_groups = 2},
+        none = {.kind = ADJ_SGD, .weight_decay = 0.1};
     adj_fit_opts o = {.epochs = 2,
                       .batch = 4,
-                      .backend = "naive",
-                      .threads = 1,
-                      .checkpoint = file.s,
-                      .optimizer = &one};
+                      .exec.backend = "naive",
+                      .exec.threads = 1,
+                      .checkpoint.path = file.s,
+                      .optimizer = one};
     adj_predictor_free(tiny_fit(&net, d, NULL, &o));
-    o.resume = 1;
+    o.checkpoint.resume = 1;
     adj_predictor_free(tiny_fit(&net, d, NULL, &o));
-    o.optimizer = &two;
+    o.optimizer = two;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "its entry groups differs"));
-    o.optimizer = &none;
+    o.optimizer = none;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "(got none, expected "));
 }
 
@@ -176,11 +181,13 @@ Test(refused, words_of_a_checkpoint)
 {
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
-    const adj_net net = {.name = "mine", .build = linear_build},
-                  lines = {.name = "a\nb", .build = linear_build};
-    adj_metadata note = {"note", "\xff"};
-    const adj_fit_opts o = {.checkpoint = file.s, .n_metadata = 1, .metadata = &note};
     char patterns[300];
+    const adj_net net = {.name = "mine", .build = linear_build},
+                  lines = {.name = "a\nb", .build = linear_build},
+                  frozen = {.name = "mine", .build = linear_build, .freeze = patterns};
+    adj_metadata note = {"note", "\xff"};
+    const adj_fit_opts o = {
+        .checkpoint.path = file.s, .checkpoint.n_metadata = 1, .checkpoint.metadata = &note};
     scoped(release_dataset) adj_dataset *d = make_data();
     memset(patterns, ',', sizeof patterns);
     memcpy(patterns, "*/b", 3);
@@ -188,8 +195,8 @@ Test(refused, words_of_a_checkpoint)
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "is not two UTF-8 strings"));
     cr_expect_not_null(strstr(refused(&lines, d, NULL, (adj_fit_opts){0}).message,
                               "fit: model (got \"a\nb\", expected 1 to 199 bytes"));
-    cr_expect_not_null(strstr(refused(&net, d, NULL, (adj_fit_opts){.freeze = patterns}).message,
-                              "fit: freeze (got \"*/b,,"));
+    cr_expect_not_null(
+        strstr(refused(&frozen, d, NULL, (adj_fit_opts){0}).message, "fit: freeze (got \"*/b,,"));
     cr_expect_eq(files_in(&f), 0);
 }
 
@@ -199,10 +206,12 @@ Test(refused, files_that_cannot_be_written)
     const file_name nowhere = in_folder(&f, "none/best");
     const adj_net net = {.name = "mine", .build = linear_build};
     scoped(release_dataset) adj_dataset *d = make_data();
-    cr_expect_not_null(strstr(refused(&net, d, d, (adj_fit_opts){.best = nowhere.s}).message,
-                              "none/best: No suc"));
-    cr_expect_not_null(strstr(refused(&net, d, d, (adj_fit_opts){.checkpoint = f.path}).message,
-                              "is not a regular file"));
+    cr_expect_not_null(
+        strstr(refused(&net, d, d, (adj_fit_opts){.checkpoint.best = nowhere.s}).message,
+               "none/best: No suc"));
+    cr_expect_not_null(
+        strstr(refused(&net, d, d, (adj_fit_opts){.checkpoint.path = f.path}).message,
+               "is not a regular file"));
 }
 
 /* More outputs than the data have classes and names: the card has no names. */
@@ -212,7 +221,7 @@ Test(refused, not_a_net_of_more_classes)
     const char *const names[] = {"a", "b"};
     scoped(release_dataset) adj_dataset *d = make_data();
     d->class_names = names;
-    const adj_fit_opts o = {.epochs = 1, .batch = 4, .backend = "naive", .threads = 1};
+    const adj_fit_opts o = {.epochs = 1, .batch = 4, .exec.backend = "naive", .exec.threads = 1};
     scoped(release_predictor) adj_predictor *p = tiny_fit(&net, d, NULL, &o);
     cr_expect_eq(adj_predictor_card(p)->classes, 5);
     cr_expect_null(adj_predictor_card(p)->class_names);
@@ -270,7 +279,8 @@ Test(ranks, refused_by_name)
                                  .broadcast = broadcast,
                                  .waited = waited,
                                  .group = &other};
-        const adj_fit_opts o = {.epochs = 1, .batch = 4, .threads = 1, .ranks = &ranks};
+        const adj_fit_opts o = {
+            .epochs = 1, .batch = 4, .exec.threads = 1, .distributed.ranks = &ranks};
         scoped(release_trainer) adj_trainer *t = NULL;
         adj_error error = {0};
         char expected[100];
