@@ -36,8 +36,8 @@ int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage 
 
 /* ---- reorders.c ---- */
 
-/* Runs each reorder of the plan, there and back, on whole numbers. 1: it changes them, and text
- * says which; 0: none does; negative: no memory. */
+/* Runs each reorder of the plan, there and back, or through its reader. 1: one is wrong, and text
+ * says which; 0: none is; negative: no memory. */
 int exec_find_wrong_reorder(const adj_exec *e, char *text, size_t size);
 
 /* ---- in_place.c: results that are others where they are computed in place ---- */

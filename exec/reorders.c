@@ -1,26 +1,49 @@
 /* reorders.c - finds reorders that change values: see inspect.h.
  *
- * A reorder from layout A to layout B is run on whole numbers that every type holds, which its
- * backend has brought from plain to A, and brings back from B to plain. Where the backend knows no
- * way there or back, as for a filter packed for one kernel, nothing is found. */
+ * A reorder from layout A to layout B is run on values that its backend has brought from plain to
+ * A, and brings back from B to plain: they have both signs and as many significant bits as their
+ * type holds. Where there is no way back, as from a filter packed for one kernel, that kernel is
+ * prepared for an operand that changes, too: it takes it plain then, and gives the same. The values
+ * have half as many bits there, and the other operands are 1 and -1, so that sums are exact. Memory
+ * is full of NaN before it is written. */
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
+#include "candidate.h"
 #include "exec.h"
 #include "inspect.h"
+#include "run.h"
 
-enum { NUMBERS = 251 }; /* a bf16 holds each, and so does a byte */
-
-/* Returns zeroed, 64-aligned memory; NULL: out of memory. */
+/* Returns 64-aligned memory, each byte 0xff; NULL: out of memory. */
 static char *new_bytes(region *r, size_t bytes)
 {
     char *v = region_alloc(r, 1, bytes + 64);
-    return v != NULL ? v + (64 - (uintptr_t)v % 64) % 64 : NULL;
+    if (v == NULL)
+        return NULL;
+    v += (64 - (uintptr_t)v % 64) % 64;
+    return memset(v, 0xff, bytes);
 }
 
-static size_t bytes_of(const adj_backend *b, const adj_layout *layout, adj_type type)
+/* ---- values ---- */
+
+/* Returns number i of a sequence that does not repeat itself: of so many significant bits, 0.5 to 4
+ * in magnitude, with 1 bit 1. Integers: of one byte. */
+static double number_at(adj_dtype dtype, int bits, int64_t i)
 {
-    return layout != NULL ? b->layout_bytes(layout) : adj_type_bytes(type);
+    const uint64_t h = ((uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    if (!adj_is_float(dtype))
+        return (double)(h >> 56);
+    const double v = ldexp((double)(h >> 11 & ((UINT64_C(1) << (bits - 1)) - 1)), 1 - bits);
+    return ldexp((h >> 63) != 0 ? -1 - v : 1 + v, bits > 1 ? (int)(h % 3) - 1 : 0);
+}
+
+static void *new_plain(region *r, adj_type type, int bits)
+{
+    void *v = new_bytes(r, adj_type_bytes(type));
+    for (int64_t i = 0; v != NULL && i < adj_shape_elems(type.shape); i++)
+        adj_store(type.dtype, v, i, number_at(type.dtype, bits, i));
+    return v;
 }
 
 /* Brings the value from one layout to another; from and to are those of the buffers. Returns memory
@@ -32,7 +55,7 @@ static void *bring(const adj_exec *e, int backend, adj_reorder way, const void *
     void *state = NULL, *scratch = NULL;
     size_t scratch_bytes = 0;
     way.backend = e->backends.opened[backend];
-    void *to = new_bytes(r, bytes_of(b, way.to, way.type));
+    void *to = new_bytes(r, layout_bytes_of(b, way.to, way.type));
     *status = to != NULL ? b->reorder_prepare(&way, &state, &scratch_bytes) : ADJ_ENOMEM;
     if (*status == ADJ_OK && (scratch = new_bytes(r, scratch_bytes)) == NULL)
         *status = ADJ_ENOMEM;
@@ -43,6 +66,107 @@ static void *bring(const adj_exec *e, int backend, adj_reorder way, const void *
     return *status == ADJ_OK ? to : NULL;
 }
 
+/* ---- without a way back ---- */
+
+/* Runs what is prepared on values of its own, but for operand k. Returns the results, by
+ * group->out, or NULL: status says why. */
+static void **run_reader(const adj_exec *e, const step *reader, const adj_prep *prep, int k,
+                         const void *operand, region *r, adj_status *status)
+{
+    const adj_group *g = &reader->group;
+    char message[ADJ_WHY];
+    const void **in = region_alloc(r, (size_t)g->n_in, sizeof *in);
+    void **out = region_alloc(r, (size_t)g->n_out, sizeof *out);
+    void *scratch = new_bytes(r, prep->scratch);
+    int is_complete = in != NULL && out != NULL && scratch != NULL;
+    for (int i = 0; i < g->n_in && is_complete; i++) {
+        in[i] = i == k ? operand : new_plain(r, g->in[i]->type, 1);
+        is_complete = in[i] != NULL;
+    }
+    for (int i = 0; i < g->n_out && is_complete; i++)
+        is_complete = (out[i] = new_bytes(r, adj_type_bytes(g->out[i]->type))) != NULL;
+    const adj_call call = {.group = g,
+                           .state = prep->state,
+                           .in = in,
+                           .out = out,
+                           .scratch = scratch,
+                           .threads = e->opts.threads,
+                           .message = message};
+    *status = is_complete ? run_kernel(e, reader, &call) : ADJ_ENOMEM;
+    return *status == ADJ_OK ? out : NULL;
+}
+
+enum { UNITS = 64 }; /* of the largest element, for what rounds nevertheless */
+
+static int are_apart(adj_type type, const void *a, const void *b)
+{
+    double max = 0, apart = 0;
+    for (int64_t i = 0; i < adj_shape_elems(type.shape) && adj_is_float(type.dtype); i++) {
+        const double v = adj_load(type.dtype, a, i), difference = adj_load(type.dtype, b, i) - v;
+        max = fmax(max, fabs(v));
+        apart = isnan(difference) ? INFINITY : fmax(apart, fabs(difference));
+    }
+    return apart > UNITS * adj_traits_of(type.dtype)->unit * max;
+}
+
+/* True if every operand but k, and every result, is plain, and operand k is where it should be. */
+static int is_plain_but(const adj_group *g, const adj_prep *prep, int k, int is_plain)
+{
+    int is = (prep->in[k] == NULL) == is_plain;
+    for (int i = 0; i < g->n_in; i++)
+        is &= (i == k || prep->in[i] == NULL) && adj_is_float(g->in[i]->type.dtype);
+    for (int i = 0; i < g->n_out; i++)
+        is &= prep->out[i] == NULL;
+    return is;
+}
+
+/* True if the step, which reads the value as its operand k in the layout, gives something else
+ * where it is prepared to take it plain. */
+static int reads_another(const adj_exec *e, const step *s, int k, const void *plain,
+                         const void *packed, region *r, adj_status *status)
+{
+    const adj_group *g = &s->group;
+    adj_prep prep = {.in = region_alloc(r, (size_t)g->n_in, sizeof(adj_layout *)),
+                     .out = region_alloc(r, (size_t)g->n_out, sizeof(adj_layout *))};
+    const candidate c = {.backend = e->backends.list[s->backend],
+                         .opened = e->backends.opened[s->backend],
+                         .group = g,
+                         .kernel = s->kernel,
+                         .prep = &prep};
+    if (prep.in == NULL || prep.out == NULL)
+        return *status = ADJ_ENOMEM, 0;
+    if (!is_plain_but(g, &s->prep, k, 0) || (*status = prepare_candidate(&c)) != ADJ_OK)
+        return 0;
+    void **own = NULL, **given = NULL;
+    if (is_plain_but(g, &prep, k, 1))
+        own = run_reader(e, s, &prep, k, plain, r, status);
+    drop_candidate(&c);
+    if (own != NULL)
+        given = run_reader(e, s, &s->prep, k, packed, r, status);
+    int is_another = 0;
+    for (int i = 0; i < g->n_out && given != NULL; i++)
+        is_another |= are_apart(g->out[i]->type, own[i], given[i]);
+    return is_another;
+}
+
+/* True if a reader of the reorder, from plain to a layout without a way back, shows it wrong. */
+static int is_packed_wrongly(const adj_exec *e, const step *s, adj_reorder way, region *r,
+                             adj_status *status)
+{
+    int is_wrong = 0;
+    const void *plain = new_plain(r, way.type, adj_traits_of(way.type.dtype)->significand / 2);
+    const void *packed = plain != NULL ? bring(e, s->backend, way, plain, r, status) : NULL;
+    if (packed == NULL)
+        return *status = plain != NULL ? *status : ADJ_ENOMEM, 0;
+    for (const step *reader = s + 1; reader < e->plan.step + e->plan.n_step; reader++)
+        for (int k = 0; k < reader->n_in && !is_wrong && *status != ADJ_ENOMEM; k++)
+            if (reader->in[k] == s->out[0] && reader->kind == STEP_KERNEL)
+                is_wrong = reads_another(e, reader, k, plain, packed, r, status);
+    return is_wrong;
+}
+
+/* ---- a reorder ---- */
+
 /* True if the step's reorder gives other values. */
 static int is_wrong(const adj_exec *e, const step *s, region *r, adj_status *status)
 {
@@ -51,17 +175,16 @@ static int is_wrong(const adj_exec *e, const step *s, region *r, adj_status *sta
     const adj_reorder ways[] = {{.to = from->layout, .type = type},
                                 {.from = from->layout, .to = to->layout, .type = type},
                                 {.from = to->layout, .type = type}};
-    const size_t bytes = adj_type_bytes(type);
-    void *plain = new_bytes(r, bytes);
-    if (plain == NULL)
-        return *status = ADJ_ENOMEM, 0;
-    for (int64_t i = 0; i < adj_shape_elems(type.shape); i++)
-        adj_store(type.dtype, plain, i, (double)(i % NUMBERS));
-    const void *v = plain;
-    for (int i = 0; i < 3 && v != NULL; i++)
-        if (ways[i].from != NULL || ways[i].to != NULL)
-            v = bring(e, s->backend, ways[i], v, r, status);
-    return v != NULL && memcmp(v, plain, bytes) != 0;
+    const void *plain = new_plain(r, type, adj_traits_of(type.dtype)->significand), *v = plain;
+    *status = plain != NULL ? ADJ_OK : ADJ_ENOMEM;
+    int n = 0;
+    for (; n < 3 && v != NULL; n++)
+        if (ways[n].from != NULL || ways[n].to != NULL)
+            v = bring(e, s->backend, ways[n], v, r, status);
+    if (v != NULL)
+        return memcmp(v, plain, adj_type_bytes(type)) != 0;
+    return n == 3 && *status == ADJ_ENOKERNEL && from->layout == NULL &&
+           is_packed_wrongly(e, s, ways[1], r, status);
 }
 
 int exec_find_wrong_reorder(const adj_exec *e, char *text, size_t size)

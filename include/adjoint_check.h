@@ -72,7 +72,8 @@ typedef enum {
     ADJ_FAULT_RULE,      /* the gradient rule */
     ADJ_FAULT_KERNEL,    /* a kernel of the backend under test */
     ADJ_FAULT_REFERENCE, /* a kernel of the backend naive, which differs from the op's formula */
-    ADJ_FAULT_PLAN,      /* the executor: planning failed, or a pass changed the result */
+    ADJ_FAULT_PLAN,      /* the executor: planning failed, a reorder is wrong, or a pass changed the
+                            result */
     ADJ_FAULT_GRAPH      /* the graph: sums made by adj_grad, or different nodes that were merged */
 } adj_gradcheck_fault;
 
@@ -301,8 +302,8 @@ typedef enum {
     ADJ_BLAME_NONE,   /* none: the row passed, or the cause is unknown */
     ADJ_BLAME_KERNEL, /* the kernel: wrong by itself, on the reference's operands or on its own
                          operands in the graph */
-    ADJ_BLAME_PLAN,   /* the plan: right by itself on both, wrong within the graph: layout, memory,
-                         another implementation */
+    ADJ_BLAME_PLAN, /* the plan: right by itself on both, wrong within the graph: a reorder, memory,
+                       another implementation */
     ADJ_BLAME_UPSTREAM, /* only its operands are wrong */
     ADJ_BLAME_REFERENCE /* the reference: the op's formula in float64 contradicts it */
 } adj_blame;

@@ -119,6 +119,6 @@ void report_plan_fault(adj_comparison *c, const outcome *o, adj_compare_row *row
     if (o->plan_fault[0] == '\0' || (has_other && !o->wrong_reorder))
         return;
     row->verdict = ADJ_VERDICT_FAIL;
-    row->blame = ADJ_BLAME_KERNEL;
+    row->blame = o->wrong_reorder ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
     row->reason = report_text(c, "%s", o->plan_fault);
 }

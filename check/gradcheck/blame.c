@@ -217,10 +217,6 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
                                         : "gradient rule",
                               s->order == 2 ? "the gradient of " : "", s->node->op->name);
     }
-    char reorder[200];
-    *fault = ADJ_FAULT_KERNEL;
-    if (exec_find_wrong_reorder(s->tested.backward, reorder, sizeof reorder) > 0)
-        return gradcheck_text(s->report, "%s", reorder);
     const adj_node *faulty = first_apart(s, leaf, &is_plan);
     if (faulty == NULL)
         return blame_whole_step(s, leaf, fault);

@@ -158,11 +158,22 @@ static adj_status open_reference(subject *s)
     return status;
 }
 
+static adj_status check_reorders(subject *s)
+{
+    char text[200];
+    const int found = exec_find_wrong_reorder(s->tested.backward, text, sizeof text);
+    if (found > 0)
+        s->wrong_plan = gradcheck_text(s->report, "%s", text);
+    return found < 0 ? ADJ_ENOMEM : ADJ_OK;
+}
+
 /* Opens all executors. Returns ADJ_OK with s->unchecked set if a kernel is missing, with
- * s->wrong_plan if a plan is refused. */
+ * s->wrong_plan if a plan is refused or one of its reorders is wrong. */
 static adj_status open_execs(subject *s)
 {
     adj_status status = open_backward(s, &s->tested, 0);
+    if (status == ADJ_OK)
+        status = check_reorders(s);
     if (status == ADJ_OK)
         status = open_reference(s);
     return status == ADJ_ENOKERNEL || s->wrong_plan != NULL ? ADJ_OK : status;
