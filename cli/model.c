@@ -8,6 +8,7 @@
 #include "command.h"
 #include "json.h"
 #include "model.h"
+#include "ops/nn/names.h"
 #include "output.h"
 #include "recipe.h"
 
@@ -58,7 +59,7 @@ int32_t *model_labels(const model_graph *m)
     int64_t batch = adj_shape_elems(adj_node_type(m->labels).shape);
     int32_t *label = calloc((size_t)batch + 1, sizeof *label);
     for (int64_t i = 0; i < batch && label != NULL; i++)
-        label[i] = (int32_t)(i * 7 % m->model->classes);
+        label[i] = (int32_t)(i * 7 % m->model->defaults.classes);
     return label;
 }
 
@@ -112,8 +113,8 @@ int parse_size(const char *text, int64_t max, int64_t *h, int64_t *w)
 
 const char *model_name_at(int i)
 {
-    const adj_model *m = adj_model_at(i);
-    return m != NULL ? m->name : NULL;
+    const adj_listed_model *m = adj_model_at(i);
+    return m != NULL ? m->model.name : NULL;
 }
 
 const char *optimizer_name_at(int i) { return adj_optimizer_name_at(i); }
@@ -142,15 +143,16 @@ static int64_t count_parameters(const adj_model *m)
 static int print_models(void)
 {
     for (int i = 0; adj_model_at(i) != NULL; i++) {
-        const adj_model *m = adj_model_at(i);
-        int64_t n = count_parameters(m);
+        const adj_listed_model *m = adj_model_at(i);
+        const adj_model_opts *size = &m->model.defaults;
+        int64_t n = count_parameters(&m->model);
         char recipe[RECIPE_TEXT];
         if (n < 0)
             return EXIT_FAILED;
         printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n"
                "    recipe: %s\n    %s\n",
-               m->name, (long long)n, (long long)m->height, (long long)m->width,
-               (long long)m->channels, (long long)m->classes, m->summary,
+               m->model.name, (long long)n, (long long)size->height, (long long)size->width,
+               (long long)size->channels, (long long)size->classes, m->summary,
                recipe_text(m->recipe, recipe), m->recipe->why);
     }
     return EXIT_OK;
@@ -161,14 +163,15 @@ static int write_models(FILE *f, const void *source)
     (void)source;
     json_t *list = json_array();
     for (int i = 0; adj_model_at(i) != NULL; i++) {
-        const adj_model *m = adj_model_at(i);
-        int64_t n = count_parameters(m);
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "name",
-                                              m->name, "parameters", (json_int_t)n, "height",
-                                              (json_int_t)m->height, "width", (json_int_t)m->width,
-                                              "channels", (json_int_t)m->channels, "classes",
-                                              (json_int_t)m->classes, "summary", m->summary,
-                                              "recipe", recipe_json(m->recipe)));
+        const adj_listed_model *m = adj_model_at(i);
+        const adj_model_opts *size = &m->model.defaults;
+        int64_t n = count_parameters(&m->model);
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "name", m->model.name,
+                            "parameters", (json_int_t)n, "height", (json_int_t)size->height,
+                            "width", (json_int_t)size->width, "channels",
+                            (json_int_t)size->channels, "classes", (json_int_t)size->classes,
+                            "summary", m->summary, "recipe", recipe_json(m->recipe)));
     }
     return json_write(f, list, JSON_PAGE, 0);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/nn/names.h"
 #include "recipe.h"
 
 static const char *or_none(const char *name) { return name != NULL ? name : "none"; }

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "adjoint_nn.h"
+#include "ops/nn/model_list.h"
 
 enum { RECIPE_TEXT = 200 };
 /* "nesterov, lr 0.02, cosine, warm-up 1 epochs, weight decay 0.0005, batch 32, shift 2"; what is 0

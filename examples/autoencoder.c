@@ -14,8 +14,9 @@ static adj_node *up(adj_node *x, const char *name, int64_t out)
     const adj_conv twice = {.stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
     const adj_shape s = adj_node_type(x).shape;
     const int64_t in = s.dim[3];
-    adj_node *w = adj_param(adj_node_graph(x), name, ADJ_F32, (adj_shape){4, {3, 3, out, in}},
-                            adj_init_he_normal(9 * in / 4)); /* as many reach a pixel */
+    adj_node *w =
+        adj_param(adj_node_graph(x), name, ADJ_F32, (adj_shape){4, {3, 3, out, in}},
+                  adj_init_from_fans(ADJ_HE_NORMAL, 9 * in / 4, 0)); /* as many reach a pixel */
     return adj_conv2d_transpose(x, w, (adj_shape){4, {BATCH, 2 * s.dim[1], 2 * s.dim[2], out}},
                                 &twice);
 }

@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
     adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &o), labels, NULL);
     adj_node *params[MAX_FETCH], *fetch[MAX_FETCH + 1];
-    int n = adj_trainable(loss, MAX_FETCH, params);
+    int n = adj_trainable(loss, NULL, MAX_FETCH, params);
     if (n > MAX_FETCH || adj_grad(loss, NULL, n, params, fetch) != ADJ_OK)
         return fprintf(stderr, "compare_backends: %s\n", adj_graph_message(g)), 1;
     fetch[n] = loss;
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++) {
         const adj_exec_opts opts = {
             .n_fetch = n + 1, .fetch = fetch, .backend = backends[i], .seed = 1};
-        if (adj_exec_new(g, &opts, &e[i]) || give_data(e[i], g, o.batch, model->classes) ||
+        if (adj_exec_new(g, &opts, &e[i]) || give_data(e[i], g, o.batch, model->defaults.classes) ||
             isnan(time[i] = time_of_run(e[i])))
             return fprintf(stderr, "compare_backends: %s: %s\n", backends[i],
                            adj_exec_message(e[i])),

@@ -12,7 +12,7 @@ static adj_node *net_of_images(adj_node *x, int64_t classes, int training, void 
 {
     const adj_conv_layer c1 = {.filters = 16, .stride = {2}, .padding = ADJ_SAME, .no_bias = 1};
     const adj_conv_layer c2 = {.filters = 32, .stride = {2}, .padding = ADJ_SAME, .no_bias = 1};
-    const adj_batch_norm_layer norm = {.training = training};
+    const adj_norm_layer norm = {.training = training};
     (void)user;
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &c1), "bn1", &norm));
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv2", &c2), "bn2", &norm));

@@ -10,7 +10,7 @@ static adj_node *small_net(adj_node *x, int64_t classes, int training, void *use
 {
     const adj_pool half = {.ksize = {1, 2, 2, 1}};
     const adj_conv_layer c1 = {.filters = 16}, c2 = {.filters = 32};
-    const adj_batch_norm_layer norm = {.training = training};
+    const adj_norm_layer norm = {.training = training};
     (void)user;
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &c1), "bn1", &norm));
     x = adj_relu(adj_layer_conv2d(adj_max_pool(x, &half), "conv2", &c2));

@@ -19,7 +19,7 @@ static adj_node *network(adj_graph *g, int training)
 {
     const adj_conv_layer c1 = {.filters = 16, .stride = {2}, .padding = ADJ_SAME, .no_bias = 1};
     const adj_conv_layer c2 = {.filters = 32, .stride = {2}, .padding = ADJ_SAME, .no_bias = 1};
-    const adj_batch_norm_layer norm = {.training = training};
+    const adj_norm_layer norm = {.training = training};
     adj_node *h = adj_input(g, "images", ADJ_F32, (adj_shape){4, {BATCH, 28, 28, 1}});
     h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "conv1", &c1), "bn1", &norm));
     h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "conv2", &c2), "bn2", &norm));
@@ -33,7 +33,7 @@ static adj_updates *rmsprop(adj_graph *g, adj_node *loss, adj_node *rate, adj_no
 {
     const adj_axes all = {.n = ADJ_ALL};
     adj_node *w[MAX_PARAMS], *dw[MAX_PARAMS];
-    const int n = adj_trainable(loss, MAX_PARAMS, w);
+    const int n = adj_trainable(loss, NULL, MAX_PARAMS, w);
     adj_updates *u = adj_updates_new(g);
     adj_node *squares = adj_fill(g, ADJ_F32, (adj_shape){0}, 0);
 

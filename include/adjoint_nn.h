@@ -19,15 +19,6 @@ extern "C" {
 
 /* ---- initial values ---- */
 
-/* He's initialization: normal with mean 0 and variance 2/fan_in. In these four functions a fan
- * below 1 counts as 1. */
-ADJ_API adj_init adj_init_he_normal(int64_t fan_in);
-/* He's initialization, uniform in +-sqrt(6 / fan_in). */
-ADJ_API adj_init adj_init_he_uniform(int64_t fan_in);
-/* Glorot's initialization: normal with mean 0 and variance 2/(fan_in + fan_out). */
-ADJ_API adj_init adj_init_glorot_normal(int64_t fan_in, int64_t fan_out);
-/* Glorot's initialization, uniform in +-sqrt(6 / (fan_in + fan_out)). */
-ADJ_API adj_init adj_init_glorot_uniform(int64_t fan_in, int64_t fan_out);
 /* Uniform in [low, high). */
 ADJ_API adj_init adj_init_uniform(double low, double high);
 /* Normal with that mean and standard deviation. */
@@ -35,7 +26,8 @@ ADJ_API adj_init adj_init_normal(double mean, double deviation);
 /* Every element is value. */
 ADJ_API adj_init adj_init_constant(double value);
 
-/* Initialization of a layer's weights, with the fans of the layer. Biases start at 0. */
+/* Initialization whose variance keeps activations at about one size from layer to layer: normal or
+ * uniform, with the variance 2 / fan_in (He) or 2 / (fan_in + fan_out) (Glorot). */
 typedef enum {
     ADJ_HE_NORMAL,
     ADJ_HE_UNIFORM,
@@ -43,6 +35,9 @@ typedef enum {
     ADJ_GLOROT_UNIFORM,
     ADJ_INIT_GIVEN /* the option struct's `given` */
 } adj_weight_init;
+/* Returns the initial values for these fans; a fan below 1 counts as 1. Layers compute the fans of
+ * their weights, and their biases start at 0. */
+ADJ_API adj_init adj_init_from_fans(adj_weight_init init, int64_t fan_in, int64_t fan_out);
 
 /* ---- layers ---- */
 
@@ -104,25 +99,19 @@ ADJ_API adj_node *adj_layer_global_avg_pool(adj_node *x);
 /* Repeats each pixel of NHWC images factor times along height and width. */
 ADJ_API adj_node *adj_layer_upsample(adj_node *x, int64_t factor);
 
-/* Options of adj_layer_batch_norm. */
+/* Options of the normalizations. */
 typedef struct {
-    int training;      /* 1: statistics of the batch; 0: running statistics */
-    double momentum;   /* weight of the batch in the running statistics; 0: 0.1 */
     double epsilon;    /* added to the variance; 0: 1e-5 */
-    adj_format format; /* of x and the result */
-} adj_batch_norm_layer;
+    adj_format format; /* format of x and the result; layer norm: only NHWC */
+    int training;      /* batch norm. 1: statistics of the batch; 0: running statistics */
+    double momentum;   /* batch norm: weight of the batch in the running statistics; 0: 0.1 */
+} adj_norm_layer;
 
 /* Batch normalization of x of rank 4 with "name/gamma" and "name/beta" [c] and the state
  * "name/running" [2, c]: running mean and unbiased variance, initially 0 and 1. In training its
  * next value is added to the graph's adj_layer_updates. */
 ADJ_API adj_node *adj_layer_batch_norm(adj_node *x, const char *name,
-                                       const adj_batch_norm_layer *options);
-
-/* Options of adj_layer_group_norm and adj_layer_layer_norm. */
-typedef struct {
-    double epsilon;    /* added to the variance; 0: 1e-5 */
-    adj_format format; /* format of x and the result; for layer norm only NHWC */
-} adj_norm_layer;
+                                       const adj_norm_layer *options);
 
 /* Normalizes each of the groups of channels of each image. x has rank 2 to 5; groups divides its
  * channels. "name/gamma" and "name/beta" [c]. options may be NULL. */
@@ -185,16 +174,12 @@ ADJ_API adj_node *adj_loss_binary(adj_node *logits, adj_node *target, const adj_
 /* ---- optimizers: updates of the trainable parameters that a loss depends on ---- */
 
 /* Writes the trainable parameters that y depends on, except through adj_stop_gradient, in the order
- * of their creation: at most max of them (params may be NULL if max is 0). Returns the number of
- * all of them; -1 when out of memory. */
-ADJ_API int adj_trainable(const adj_node *y, int max, adj_node *params[]);
-/* Like adj_trainable, without the parameters whose names match the patterns, which are frozen. */
-ADJ_API int adj_trainable_except(const adj_node *y, const char *patterns, int max,
-                                 adj_node *params[]);
-/* True if one of the patterns, separated by commas, matches the whole name: * matches any
- * characters, also slashes, ? one character. NULL and "" match nothing. */
-ADJ_API int adj_name_matches(const char *patterns, const char *name);
-/* Returns the number of elements of the parameters of adj_trainable. */
+ * of their creation: at most max of them (params may be NULL if max is 0). Parameters whose names
+ * match the patterns `frozen` are left out. Patterns are separated by commas and match whole names:
+ * * matches any characters, also slashes, ? one character; NULL and "" match nothing. Returns the
+ * number of all of them; -1 when out of memory. */
+ADJ_API int adj_trainable(const adj_node *y, const char *frozen, int max, adj_node *params[]);
+/* Returns the number of elements of all trainable parameters that y depends on. */
 ADJ_API int64_t adj_trainable_elems(const adj_node *y);
 
 /* Kind of an optimizer. */
@@ -225,7 +210,7 @@ typedef struct {
 
 /* Settings for the parameters whose names match, like a parameter group of PyTorch. */
 typedef struct {
-    const char *pattern; /* patterns as for adj_name_matches, such as "bn?*" */
+    const char *pattern; /* patterns as for adj_trainable, such as "bn?*" */
     double weight_decay; /* in place of the optimizer's; 0: none */
     double rate;         /* factor of the learning rate; 0: 1 */
 } adj_param_group;
@@ -242,7 +227,7 @@ typedef struct {
     double weight_decay;          /* added to the gradient; AdamW: decoupled */
     double clip_norm; /* gradient clipping by global norm; > 0: all gradients are multiplied by
                          clip_norm / max(norm, clip_norm), norm being that of all together */
-    /* The n_trained parameters to train, read during the call; NULL: adj_trainable(loss). All
+    /* The n_trained parameters to train, read during the call; NULL: all. The
      * others are frozen: no gradient, no decay and no state. */
     adj_node *const *trained;
     int n_trained; /* number of parameters to train; 0 with trained NULL: all */
@@ -276,18 +261,9 @@ ADJ_API adj_updates *adj_training_updates(adj_node *loss, const adj_optimizer_op
 /* Sets the learning rate of the next runs. ADJ_EARG if the graph has no optimizer. */
 ADJ_API adj_status adj_set_lr(adj_exec *e, double lr);
 
-/* True if the node is a state that only training has: an optimizer's, its loss scale's, or
- * dropout's step count. */
-ADJ_API int adj_is_training_state(const adj_node *n);
-
 /* Sets all of *options by a name: "sgd", "momentum" (0.9), "nesterov" (0.9), "rmsprop", "adam" or
  * "adamw" (decay 0.01). ADJ_EARG for an unknown name. */
 ADJ_API adj_status adj_optimizer_from_name(const char *name, adj_optimizer_opts *options);
-/* Returns the i-th name of an optimizer, or NULL past the last. */
-ADJ_API const char *adj_optimizer_name_at(int i);
-/* Returns the name of an optimizer with this kind, momentum and nesterov, or NULL if there is none.
- */
-ADJ_API const char *adj_optimizer_name(const adj_optimizer_opts *options);
 
 /* ---- learning rate schedules: pure functions of the step ---- */
 
@@ -312,54 +288,6 @@ typedef struct {
 
 /* Returns the rate of step 0, 1, 2, ...; a negative step counts as 0. Returns 0 for NULL. */
 ADJ_API double adj_schedule_rate(const adj_schedule *schedule, int64_t step);
-/* Sets *kind by a name: "constant", "step", "exponential" or "cosine". ADJ_EARG for an unknown
- * name. */
-ADJ_API adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind);
-/* The i-th name of a schedule; NULL past the last. */
-ADJ_API const char *adj_schedule_name_at(int i);
-
-/* ---- learning rate range test ---- */
-
-/* Maximum number of steps of a test. */
-enum { ADJ_RANGE_STEPS = 300 };
-/* A test's curve, all zero at first. An executor that is used for nothing else is trained with
- * rising rates, and its parameters are thrown away:
- *     adj_range_test t = {0};
- *     do
- *         loss = train_step(adj_range_test_rate(&t));
- *     while (adj_range_test_add(&t, loss));
- *     lr = adj_range_test_choose(&t);
- * Smith, "Cyclical Learning Rates for Training Neural Networks" (2015), section 3.3. */
-typedef struct {
-    int n;                          /* steps done: number of entries of the arrays */
-    double lr[ADJ_RANGE_STEPS];     /* rate of each step */
-    double loss[ADJ_RANGE_STEPS];   /* loss of each step */
-    double smooth[ADJ_RANGE_STEPS]; /* moving average of the loss */
-} adj_range_test;
-
-/* Returns the rate of the next step, which grows exponentially from 1e-6 to 10. */
-ADJ_API double adj_range_test_rate(const adj_range_test *t);
-/* Records the loss of a step. Returns 0 after the last step: ADJ_RANGE_STEPS are done, the loss is
- * not finite, or its moving average is more than four times the smallest one. */
-ADJ_API int adj_range_test_add(adj_range_test *t, double loss);
-/* Returns the rate to train with, a tenth of the rate with the smallest moving average (fastai's
- * choice); 0 if the loss never fell. */
-ADJ_API double adj_range_test_choose(const adj_range_test *t);
-
-/* ---- recipes: recommended training settings of a model ---- */
-
-/* A recipe: training settings of a model. Those of the built-in models are tuned for 8,000 images
- * of MNIST and ten epochs; use them as a starting point for other data. */
-typedef struct {
-    adj_optimizer_opts optimizer; /* optimizer, weight decay and clipping */
-    double lr;                    /* the schedule's base, which is the highest rate */
-    adj_schedule_kind schedule;   /* schedule of the rate after the warm-up */
-    double warmup;                /* warm-up in epochs, in which the rate rises to lr */
-    double smoothing;             /* label smoothing, as in adj_loss_opts */
-    int64_t batch;                /* images in a batch */
-    int64_t shift;                /* augmentation: maximum shift in pixels, as in adj_augment */
-    const char *why;              /* reason of these settings, one line */
-} adj_recipe;
 
 /* ---- models ---- */
 
@@ -374,62 +302,41 @@ typedef struct {
     int training;      /* 1: for training, with batch statistics and dropout */
     int64_t classes;   /* number of classes; 0: the model's */
     double multiplier; /* mobilenet_v1's width multiplier; 0: 0.25 */
-    /* Patterns (adj_name_matches) of parameters to be frozen; NULL: none. In training a batch norm
+    /* Patterns (adj_trainable) of parameters to be frozen; NULL: none. In training a batch norm
      * whose gamma and beta match uses its running statistics and does not update them. */
     const char *freeze;
 } adj_model_opts;
 
 /* A built-in model. */
 typedef struct {
-    const char *name, *summary; /* as listed by `adjoint models`; constant strings */
+    const char *name; /* as listed by `adjoint models` */
     /* Builds the model: images -> logits [n, classes]. Uses format, training, classes, multiplier
      * and freeze of the options (NULL: all zero); sizes are those of x. */
     adj_node *(*build)(adj_node *x, const adj_model_opts *options);
-    /* Sizes of the images and number of classes that it was published for. */
-    int64_t height, width, channels, classes;
-    const adj_recipe *recipe; /* training settings; NULL: those of a plain convolutional net */
+    /* Height, width, channels and classes that it was published for. */
+    adj_model_opts defaults;
 } adj_model;
 
-/* Two 5x5 convolutions of 32 and 64 filters with relu and max pooling, and a hidden layer of 128.
- * This and the next functions map images to logits [n, classes], like adj_model.build; options may
- * be NULL. */
-ADJ_API adj_node *adj_model_lenet(adj_node *x, const adj_model_opts *options);
-/* LeNet-5 (LeCun et al. 1998) with tanh and average pools; images smaller than 32x32 are
- * zero-padded. */
-ADJ_API adj_node *adj_model_lenet5(adj_node *x, const adj_model_opts *options);
-/* The ResNet-8 of MLPerf Tiny for CIFAR-10. */
-ADJ_API adj_node *adj_model_resnet8(adj_node *x, const adj_model_opts *options);
-/* The ResNet-20 of He et al. for CIFAR-10: three stages of three blocks with 16, 32 and 64 filters
- * and batch norm. */
-ADJ_API adj_node *adj_model_resnet20(adj_node *x, const adj_model_opts *options);
-/* MobileNet v1 (Howard et al. 2017): 13 depthwise separable blocks with batch norm; multiplier
- * scales the number of filters. */
-ADJ_API adj_node *adj_model_mobilenet_v1(adj_node *x, const adj_model_opts *options);
-/* Six 3x3 convolutions of 64 to 256 filters with relu and max pooling, and a hidden layer of 256.
- */
-ADJ_API adj_node *adj_model_vgg6(adj_node *x, const adj_model_opts *options);
-/* The DS-CNN of MLPerf Tiny for speech commands: 49x10 features. */
-ADJ_API adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options);
-
-/* Returns the i-th built-in model, or NULL past the last. */
-ADJ_API const adj_model *adj_model_at(int i);
-/* Returns the built-in model of that name, or NULL if there is none. "mobilenet_v1_0.5_128" is
- * mobilenet_v1 with multiplier 0.5 for images of 128x128; both are stored in *options (may be
- * NULL), whose other fields do not change. */
+/* Returns the built-in model of that name, or NULL if there is none:
+ *   lenet         two 5x5 convolutions of 32 and 64 filters with relu and max pooling, and a hidden
+ *                 layer of 128
+ *   lenet5        LeNet-5 (LeCun et al. 1998) with tanh and average pools; images smaller than
+ *                 32x32 are zero-padded
+ *   resnet8       the ResNet-8 of MLPerf Tiny for CIFAR-10
+ *   resnet20      the ResNet-20 of He et al. for CIFAR-10: three stages of three blocks with 16, 32
+ *                 and 64 filters and batch norm
+ *   mobilenet_v1  MobileNet v1 (Howard et al. 2017): 13 depthwise separable blocks with batch norm;
+ *                 multiplier scales the number of filters
+ *   vgg6          six 3x3 convolutions of 64 to 256 filters with relu and max pooling, and a hidden
+ *                 layer of 256
+ *   ds_cnn        the DS-CNN of MLPerf Tiny for speech commands: 49x10 features
+ * "mobilenet_v1_0.5_128" is mobilenet_v1 with multiplier 0.5 for images of 128x128; both are stored
+ * in *options (may be NULL), whose other fields do not change. */
 ADJ_API const adj_model *adj_model_find(const char *name, adj_model_opts *options);
-/* Returns the model whose name is most similar, for "did you mean" messages, or NULL if none is
- * similar or name is NULL. */
-ADJ_API const adj_model *adj_model_nearest(const char *name);
 /* Adds the input "images" ([batch, h, w, c] or [batch, c, h, w], f64 for dtype f64, else f32),
  * casts it to dtype and adds the model. Returns the logits, labeled "logits". */
 ADJ_API adj_node *adj_model_logits(adj_graph *g, const adj_model *model,
                                    const adj_model_opts *options);
-/* Returns the model's recipe (model NULL: that of a plain convolutional net) for a training of this
- * many epochs: the warm-up is limited to a quarter of them. */
-ADJ_API adj_recipe adj_recipe_for(const adj_model *model, int64_t epochs);
-/* Returns the schedule of such a training with `steps` steps in an epoch: a warm-up, then a cosine
- * to 0, or a decay by a factor of 10 in each third of the remaining steps (step, exponential). */
-ADJ_API adj_schedule adj_recipe_schedule(const adj_recipe *recipe, int64_t epochs, int64_t steps);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
+#include "ops/nn/model_list.h"
 
 #if ADJ_VERSION < 200 /* the names until 0.1 */
 #define adj_exec_param_count adj_exec_n_params
@@ -111,7 +112,7 @@ int main(int argc, char **argv)
 {
     int steps = argc > 1 ? atoi(argv[1]) : 20, failed = 0;
     for (int i = 0; adj_model_at(i) != NULL; i++) {
-        const char *model = adj_model_at(i)->name;
+        const char *model = adj_model_at(i)->model.name;
         failed |= train(model, ADJ_F32, ADJ_PRECISION_AS_BUILT, "onednn", steps);
         failed |= train(model, ADJ_F32, ADJ_PRECISION_BF16, "onednn", steps);
         failed |= train(model, ADJ_BF16, ADJ_PRECISION_AS_BUILT, "onednn", steps);

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     if (adj_exec_new(g, &options, &e) != ADJ_OK)
         return failed(adj_exec_message(e));
     const size_t n = (size_t)adj_shape_elems(adj_node_type(images).shape);
-    float *x = calloc(n, sizeof *x), *y = calloc((size_t)model->classes, sizeof *y);
+    float *x = calloc(n, sizeof *x), *y = calloc((size_t)model->defaults.classes, sizeof *y);
     for (size_t i = 0; x != NULL && i < n; i++)
         x[i] = (float)(i * 37 % 101) / 50 - 1;
     if (x == NULL || y == NULL || adj_set(e, images, x, n * sizeof *x) != ADJ_OK)
@@ -83,10 +83,10 @@ int main(int argc, char **argv)
     if (strtod(argv[2], NULL) > 0)
         status = measure(e, strtod(argv[2], NULL), began);
     else if (adj_run(e) != ADJ_OK ||
-             adj_get(e, logits, y, (size_t)model->classes * sizeof *y) != ADJ_OK)
+             adj_get(e, logits, y, (size_t)model->defaults.classes * sizeof *y) != ADJ_OK)
         status = failed(adj_exec_message(e));
     else
-        for (int64_t k = 0; k < model->classes; k++)
+        for (int64_t k = 0; k < model->defaults.classes; k++)
             printf("%.9g\n", (double)y[k]);
     free(x);
     free(y);

@@ -58,14 +58,15 @@ static const rule rules[] = {
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},
     {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base io/weights/sizes.h"},
+     "base io/weights/sizes.h ops/nn/model_list.h ops/nn/names.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
      "base io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
-    {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base io io/tensors"},
+    {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
+     "base io io/tensors ops/nn/names.h"},
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h",
-     "base base/machine"},
+     "base base/machine ops/nn/model_list.h ops/nn/names.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base cli"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/op exec/candidate.h exec/roofline.h base/machine"},
@@ -78,7 +79,8 @@ static const rule rules[] = {
     {"cli/predict", "adjoint.h adjoint_fit.h", "base cli cli/page io/data/image_name.h"},
     {"cli/inspect", "adjoint.h adjoint_ext.h adjoint_io.h", "cli"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base cli cli/page base/machine io/data/part_name.h io/json.h"},
+     "base cli cli/page base/machine io/data/part_name.h io/json.h ops/nn/model_list.h "
+     "ops/nn/names.h ops/nn/range_test.h"},
     {"tools", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_ops_grad.h", "base cli"},
     {"examples",
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "

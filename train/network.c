@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "network.h"
+#include "ops/nn/model_list.h"
 
 /* ---- nets ---- */
 
@@ -24,9 +25,9 @@ static adj_status complete_model(adj_net *net, adj_error *error)
                              near != NULL ? " (did you mean " : "", near != NULL ? near->name : "",
                              near != NULL ? "?)" : "");
     }
-    net->h = or_else(net->h, or_else(o.height, model->height));
-    net->w = or_else(net->w, or_else(o.width, model->width));
-    net->c = or_else(net->c, model->channels);
+    net->h = or_else(net->h, or_else(o.height, model->defaults.height));
+    net->w = or_else(net->w, or_else(o.width, model->defaults.width));
+    net->c = or_else(net->c, model->defaults.channels);
     net->multiplier = o.multiplier;
     return ADJ_OK;
 }
@@ -42,7 +43,7 @@ adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t c
     net->c = or_else(net->c, c);
     net->classes = or_else(net->classes, classes);
     if (net->classes == 0 && net->build == NULL)
-        net->classes = adj_model_find(net->name, NULL)->classes;
+        net->classes = adj_model_find(net->name, NULL)->defaults.classes;
     if (net->h < 1 || net->h > ADJ_MAX_SIDE || net->w < 1 || net->w > ADJ_MAX_SIDE || net->c < 1 ||
         net->c > ADJ_MAX_CHANNELS)
         return adj_error_set(error, ADJ_EARG,
@@ -130,7 +131,7 @@ static void share_out(network *n, const training_opts *t, const adj_ranks *ranks
 static adj_status add_updates(network *n, const training_opts *t, adj_error *error)
 {
     adj_optimizer_opts o = *t->optimizer;
-    int all = adj_trainable(n->loss, 0, NULL);
+    int all = adj_trainable(n->loss, NULL, 0, NULL);
     adj_node **trained = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
     adj_status status = ADJ_OK;
 
@@ -140,7 +141,7 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
         status = adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
     else if (t->freeze != NULL) {
         o.trained = trained;
-        o.n_trained = adj_trainable_except(n->loss, t->freeze, all, trained);
+        o.n_trained = adj_trainable(n->loss, t->freeze, all, trained);
         n->frozen = all - o.n_trained;
         if (n->frozen == 0 || o.n_trained == 0)
             status = adj_error_set(error, ADJ_EARG, "freeze %.200s: matches %s parameter",

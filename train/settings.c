@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "ops/nn/names.h"
 #include "trainer.h"
 
 enum { MAX_THREADS = 1024 };

@@ -175,12 +175,12 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
     const adj_model *model = n->graph != NULL ? adj_model_find(c->model, NULL) : NULL;
 
     if (model != NULL && o->mean != NULL && c->height == 0) {
-        c->height = model->height;
-        c->width = model->width;
+        c->height = model->defaults.height;
+        c->width = model->defaults.width;
     }
     if (model != NULL && c->height > 0 && c->channels == 0) {
         const int64_t channels = weights_channels(ours, n->graph);
-        c->channels = channels > 0 ? channels : model->channels;
+        c->channels = channels > 0 ? channels : model->defaults.channels;
     }
     if (o->mean == NULL)
         return CONTINUE;

@@ -44,9 +44,9 @@ static adj_model_opts own_size(const char *model)
     const adj_model *m = model != NULL ? adj_model_find(model, &o) : NULL;
     if (m == NULL)
         return (adj_model_opts){0};
-    o.height = o.height > 0 ? o.height : m->height;
-    o.width = o.width > 0 ? o.width : m->width;
-    o.channels = o.channels > 0 ? o.channels : m->channels;
+    o.height = o.height > 0 ? o.height : m->defaults.height;
+    o.width = o.width > 0 ? o.width : m->defaults.width;
+    o.channels = o.channels > 0 ? o.channels : m->defaults.channels;
     return o;
 }
 

@@ -4,6 +4,8 @@
 
 #include "adjoint_fit.h"
 #include "neighbors.h"
+#include "ops/nn/model_list.h"
+#include "ops/nn/range_test.h"
 #include "progress.h"
 #include "train.h"
 

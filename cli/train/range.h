@@ -1,10 +1,11 @@
-/* range.h - train --lr auto: finds a learning rate by a range test (adj_range_test). */
+/* range.h - train --lr auto: finds a learning rate by a range test. */
 #ifndef CLI_RANGE_H
 #define CLI_RANGE_H
 
 #include <jansson.h>
 
 #include "adjoint_fit.h"
+#include "ops/nn/range_test.h"
 
 /* Trains a net of its own as the options say, but for the rate, on d in the order of the run's
  * first epochs. *lr is the rate to train with, *t the curve. CONTINUE, or an exit status after a

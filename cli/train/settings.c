@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "ops/nn/names.h"
 #include "settings.h"
 
 enum { SCALE_INTERVAL = 2000 }; /* PyTorch's */

@@ -2,6 +2,7 @@
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
 
+#include "ops/nn/model_list.h"
 #include "train.h"
 
 /* Cases in which the command line may differ from the file. */

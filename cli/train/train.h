@@ -15,7 +15,7 @@ typedef struct {
     const char *map;              /* whose names the weights have; NULL: ours */
     char kept[2][OPTION_ROOM];    /* texts of optimizer and schedule */
     const char *freeze;           /* patterns of parameters; "none" */
-    const char *schedule;         /* a name of adj_schedule_from_name */
+    const char *schedule;         /* "constant", "step", ... */
     const char *class_weights;    /* "none", "balanced" or a list, see class_weights.h */
     int64_t shards, accumulate;
     int64_t same_bits; /* 1 with shards; as in adj_fit_opts */

@@ -7,6 +7,7 @@
 #include "cli/model.h"
 #include "cli/standard.h"
 #include "cli/terminal.h"
+#include "ops/nn/names.h"
 #include "weights.h"
 
 /* ---- to begin with ---- */

@@ -13,6 +13,7 @@
 #include "adjoint_nn.h"
 #include "map.h"
 #include "map_find.h"
+#include "ops/nn/names.h"
 
 /* A parameter and its reader. */
 typedef struct {

@@ -5,6 +5,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "map.h"
+#include "ops/nn/names.h"
 
 adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                             const adj_metadata metadata[], adj_error *error)

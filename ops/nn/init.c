@@ -18,22 +18,13 @@ adj_init adj_init_normal(double mean, double deviation)
 
 adj_init adj_init_constant(double value) { return (adj_init){ADJ_INIT_CONSTANT, value, 0}; }
 
-adj_init adj_init_he_normal(int64_t fan_in) { return adj_init_normal(0, sqrt(2 / fan(fan_in))); }
-
 /* A uniform in [-r, r) has variance r*r/3. */
-adj_init adj_init_he_uniform(int64_t fan_in)
+adj_init adj_init_from_fans(adj_weight_init init, int64_t fan_in, int64_t fan_out)
 {
-    double r = sqrt(6 / fan(fan_in));
-    return adj_init_uniform(-r, r);
-}
+    const int is_glorot = init == ADJ_GLOROT_NORMAL || init == ADJ_GLOROT_UNIFORM;
+    const double fans = is_glorot ? fan(fan_in) + fan(fan_out) : fan(fan_in);
 
-adj_init adj_init_glorot_normal(int64_t fan_in, int64_t fan_out)
-{
-    return adj_init_normal(0, sqrt(2 / (fan(fan_in) + fan(fan_out))));
-}
-
-adj_init adj_init_glorot_uniform(int64_t fan_in, int64_t fan_out)
-{
-    double r = sqrt(6 / (fan(fan_in) + fan(fan_out)));
-    return adj_init_uniform(-r, r);
+    if (init == ADJ_HE_UNIFORM || init == ADJ_GLOROT_UNIFORM)
+        return adj_init_uniform(-sqrt(6 / fans), sqrt(6 / fans));
+    return adj_init_normal(0, sqrt(2 / fans));
 }

@@ -68,13 +68,7 @@ adj_node *nn_param(adj_node *x, const char *layer, const char *part, adj_shape s
 
 adj_init nn_weights_init(adj_weight_init weights, adj_init given, int64_t fan_in, int64_t fan_out)
 {
-    switch (weights) {
-    case ADJ_HE_UNIFORM: return adj_init_he_uniform(fan_in);
-    case ADJ_GLOROT_NORMAL: return adj_init_glorot_normal(fan_in, fan_out);
-    case ADJ_GLOROT_UNIFORM: return adj_init_glorot_uniform(fan_in, fan_out);
-    case ADJ_INIT_GIVEN: return given;
-    default: return adj_init_he_normal(fan_in);
-    }
+    return weights == ADJ_INIT_GIVEN ? given : adj_init_from_fans(weights, fan_in, fan_out);
 }
 
 adj_node *nn_with_bias(adj_node *y, const char *layer, int64_t n, int no_bias, adj_format format)

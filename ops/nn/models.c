@@ -10,6 +10,8 @@
 
 #include "base/c_locale.h"
 #include "base/nearest.h"
+#include "model_list.h"
+#include "names.h"
 #include "nn.h"
 
 static const adj_model_opts no_options = {0};
@@ -44,7 +46,7 @@ static adj_node *conv_relu(adj_node *x, const char *name, const adj_model_opts *
     return adj_relu(adj_layer_conv2d(x, name, &c));
 }
 
-adj_node *adj_model_lenet(adj_node *x, const adj_model_opts *options)
+static adj_node *build_lenet(adj_node *x, const adj_model_opts *options)
 {
     const adj_model_opts *o = options != NULL ? options : &no_options;
     const adj_pool half = halves(o);
@@ -71,7 +73,7 @@ static adj_node *pad_to(adj_node *x, int64_t size, adj_format format)
     return adj_pad(x, before, after);
 }
 
-adj_node *adj_model_lenet5(adj_node *x, const adj_model_opts *options)
+static adj_node *build_lenet5(adj_node *x, const adj_model_opts *options)
 {
     const adj_model_opts *o = options != NULL ? options : &no_options;
     const adj_pool half = halves(o);
@@ -88,7 +90,7 @@ adj_node *adj_model_lenet5(adj_node *x, const adj_model_opts *options)
     return adj_layer_dense(h, "logits", classes_of(o, 10), &glorot);
 }
 
-adj_node *adj_model_vgg6(adj_node *x, const adj_model_opts *options)
+static adj_node *build_vgg6(adj_node *x, const adj_model_opts *options)
 {
     const adj_model_opts *o = options != NULL ? options : &no_options;
     const adj_pool half = halves(o);
@@ -117,7 +119,7 @@ static adj_node *norm(adj_node *x, const char *name, const adj_model_opts *o)
 {
     int frozen = adj_name_matches(o->freeze, part(name, "gamma").s) &&
                  adj_name_matches(o->freeze, part(name, "beta").s);
-    const adj_batch_norm_layer b = {.training = o->training && !frozen, .format = o->format};
+    const adj_norm_layer b = {.training = o->training && !frozen, .format = o->format};
     return adj_layer_batch_norm(x, name, &b);
 }
 
@@ -164,7 +166,7 @@ static adj_node *residual(adj_node *x, const char *block, const adj_model_opts *
     return adj_label(adj_relu(adj_add(y, x)), block);
 }
 
-adj_node *adj_model_resnet8(adj_node *x, const adj_model_opts *options)
+static adj_node *build_resnet8(adj_node *x, const adj_model_opts *options)
 {
     const adj_model_opts *o = options != NULL ? options : &no_options;
     adj_conv_layer first = conv(o, 16, 3, 1);
@@ -176,7 +178,7 @@ adj_node *adj_model_resnet8(adj_node *x, const adj_model_opts *options)
     return logits(adj_global_avg_pool(h, o->format), o, 10);
 }
 
-adj_node *adj_model_resnet20(adj_node *x, const adj_model_opts *options)
+static adj_node *build_resnet20(adj_node *x, const adj_model_opts *options)
 {
     const adj_model_opts *o = options != NULL ? options : &no_options;
     adj_conv_layer first = even(o, 16, 3, 1);
@@ -212,7 +214,7 @@ static int64_t widened(int64_t channels, double multiplier)
     return n < 8 ? 8 : n < INT32_MAX ? (int64_t)n : INT64_MAX;
 }
 
-adj_node *adj_model_mobilenet_v1(adj_node *x, const adj_model_opts *options)
+static adj_node *build_mobilenet_v1(adj_node *x, const adj_model_opts *options)
 {
     static const struct {
         int64_t channels, stride;
@@ -232,7 +234,7 @@ adj_node *adj_model_mobilenet_v1(adj_node *x, const adj_model_opts *options)
     return logits(adj_global_avg_pool(h, o->format), o, 2);
 }
 
-adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options)
+static adj_node *build_ds_cnn(adj_node *x, const adj_model_opts *options)
 {
     const adj_model_opts *o = options != NULL ? options : &no_options;
     adj_conv_layer first = conv(o, 64, 10, 2);
@@ -251,24 +253,32 @@ adj_node *adj_model_ds_cnn(adj_node *x, const adj_model_opts *options)
 
 /* ---- the table ---- */
 
-static const adj_model models[] = {
-    {"lenet", "2 convolutions 5x5 (32, 64), dense 128", adj_model_lenet, 28, 28, 1, 10,
+static const adj_listed_model models[] = {
+    {{"lenet", build_lenet, {.height = 28, .width = 28, .channels = 1, .classes = 10}},
+     "2 convolutions 5x5 (32, 64), dense 128",
      &nn_recipe_lenet},
-    {"lenet5", "LeCun's, tanh and average pools", adj_model_lenet5, 32, 32, 1, 10,
+    {{"lenet5", build_lenet5, {.height = 32, .width = 32, .channels = 1, .classes = 10}},
+     "LeCun's, tanh and average pools",
      &nn_recipe_lenet5},
-    {"resnet8", "MLPerf Tiny's residual net", adj_model_resnet8, 32, 32, 3, 10,
+    {{"resnet8", build_resnet8, {.height = 32, .width = 32, .channels = 3, .classes = 10}},
+     "MLPerf Tiny's residual net",
      &nn_recipe_residual},
-    {"resnet20", "residual net of 3 x 3 blocks", adj_model_resnet20, 32, 32, 3, 10,
+    {{"resnet20", build_resnet20, {.height = 32, .width = 32, .channels = 3, .classes = 10}},
+     "residual net of 3 x 3 blocks",
      &nn_recipe_residual},
-    {"mobilenet_v1", "depthwise separable, multiplier 0.25", adj_model_mobilenet_v1, 96, 96, 3, 2,
+    {{"mobilenet_v1", build_mobilenet_v1, {.height = 96, .width = 96, .channels = 3, .classes = 2}},
+     "depthwise separable, multiplier 0.25",
      &nn_recipe_mobilenet_v1},
-    {"vgg6", "6 convolutions 3x3 (64, 128, 256), dense 256", adj_model_vgg6, 32, 32, 3, 10,
+    {{"vgg6", build_vgg6, {.height = 32, .width = 32, .channels = 3, .classes = 10}},
+     "6 convolutions 3x3 (64, 128, 256), dense 256",
      &nn_recipe_vgg6},
-    {"ds_cnn", "MLPerf Tiny's keyword spotter", adj_model_ds_cnn, 49, 10, 1, 12, &nn_recipe_ds_cnn},
+    {{"ds_cnn", build_ds_cnn, {.height = 49, .width = 10, .channels = 1, .classes = 12}},
+     "MLPerf Tiny's keyword spotter",
+     &nn_recipe_ds_cnn},
 };
 enum { N_MODEL = sizeof models / sizeof *models };
 
-const adj_model *adj_model_at(int i) { return i >= 0 && i < N_MODEL ? &models[i] : NULL; }
+const adj_listed_model *adj_model_at(int i) { return i >= 0 && i < N_MODEL ? &models[i] : NULL; }
 
 /* Parses a name such as "mobilenet_v1_0.5_128": multiplier and image size. */
 static const adj_model *find_sized(const char *name, adj_model_opts *options)
@@ -296,15 +306,16 @@ const adj_model *adj_model_find(const char *name, adj_model_opts *options)
     if (name == NULL)
         return NULL;
     for (int i = 0; i < N_MODEL; i++)
-        if (strcmp(name, models[i].name) == 0)
-            return &models[i];
+        if (strcmp(name, models[i].model.name) == 0)
+            return &models[i].model;
     return find_sized(name, options);
 }
 
 const adj_model *adj_model_nearest(const char *name)
 {
     return name != NULL
-               ? adj_model_find(nearest_name(name, &models[0].name, N_MODEL, sizeof *models), NULL)
+               ? adj_model_find(nearest_name(name, &models[0].model.name, N_MODEL, sizeof *models),
+                                NULL)
                : NULL;
 }
 
@@ -319,13 +330,14 @@ adj_node *adj_model_logits(adj_graph *g, const adj_model *model, const adj_model
 
     if (g == NULL || model == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
-    int64_t n = or_model(o->batch, 1), h = or_model(o->height, model->height),
-            w = or_model(o->width, model->width), c = or_model(o->channels, model->channels);
+    const adj_model_opts *own = &model->defaults;
+    int64_t n = or_model(o->batch, 1), h = or_model(o->height, own->height),
+            w = or_model(o->width, own->width), c = or_model(o->channels, own->channels);
     adj_shape shape = {4, {n, h, w, c}};
     if (o->format == ADJ_NCHW)
         shape = (adj_shape){4, {n, c, h, w}};
     adj_model_opts complete = *o;
-    complete.classes = classes_of(o, model->classes);
+    complete.classes = classes_of(o, own->classes);
     adj_node *images = adj_input(g, "images", nn_kept_dtype(o->dtype), shape);
     return model->build(nn_cast(images, o->dtype), &complete);
 }

@@ -42,7 +42,7 @@ adj_node *nn_with_bias(adj_node *y, const char *layer, int64_t n, int no_bias, a
  * each unchanged. */
 adj_node *nn_reduce_loss(adj_node *losses, adj_node *weights, adj_loss_reduction reduction);
 
-/* Implements adj_trainable_except; the result is malloc'ed, *n is -1 if out of memory. */
+/* Implements adj_trainable; the result is malloc'ed, *n is -1 if out of memory. */
 adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n);
 int nn_is_among(const adj_node *p, int n, adj_node *const list[]);
 /* Returns the graph's layer updates, except those of states of frozen layers. */
@@ -70,9 +70,5 @@ static inline double nn_or_default(double value, double fallback)
 {
     return value != 0 ? value : fallback;
 }
-
-/* Recipes of the models (recipes.c). */
-extern const adj_recipe nn_recipe_lenet, nn_recipe_lenet5, nn_recipe_residual,
-    nn_recipe_mobilenet_v1, nn_recipe_vgg6, nn_recipe_ds_cnn;
 
 #endif

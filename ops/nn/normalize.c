@@ -27,7 +27,7 @@ static void update_running(adj_node *running, adj_node *stats, int64_t m, double
 
 static adj_node *build_batch_norm(adj_node *x, const char *name, const void *options)
 {
-    const adj_batch_norm_layer none = {0}, *o = options != NULL ? options : &none;
+    const adj_norm_layer none = {0}, *o = options != NULL ? options : &none;
     adj_graph *g = adj_node_graph(x);
     adj_type t = adj_node_type(x);
     if (t.shape.rank != 4) {
@@ -56,7 +56,7 @@ static adj_node *build_batch_norm(adj_node *x, const char *name, const void *opt
     return adj_label(adj_batch_norm(x, stats, gamma, beta, epsilon, o->format), name);
 }
 
-adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_batch_norm_layer *options)
+adj_node *adj_layer_batch_norm(adj_node *x, const char *name, const adj_norm_layer *options)
 {
     return nn_in_layer(x, name, build_batch_norm, options);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "names.h"
 #include "nn.h"
 
 /* ---- next values of one parameter p with gradient dp ---- */

@@ -7,7 +7,7 @@
  * tenth of the rate of the least loss are fastai's (lr_find, suggestion "minimum"). */
 #include <math.h>
 
-#include "nn.h"
+#include "range_test.h"
 
 static const double FIRST = 1e-6, LAST = 10;
 static const double NEW = 0.1; /* weight of a new loss in the average, which lags by 9 steps */

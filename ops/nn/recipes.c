@@ -1,7 +1,7 @@
 /* recipes.c - a table of each model's best training options. */
 #include <math.h>
 
-#include "nn.h"
+#include "model_list.h"
 
 const adj_recipe nn_recipe_lenet = {
     .optimizer = {.kind = ADJ_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 5e-4},
@@ -66,9 +66,12 @@ const adj_recipe nn_recipe_ds_cnn = {
 
 adj_recipe adj_recipe_for(const adj_model *model, int64_t epochs)
 {
-    int has_one = model != NULL && model->recipe != NULL;
-    adj_recipe r = has_one ? *model->recipe : nn_recipe_lenet;
+    const adj_listed_model *listed;
+    adj_recipe r = nn_recipe_lenet;
 
+    for (int i = 0; (listed = adj_model_at(i)) != NULL; i++)
+        if (model == &listed->model)
+            r = *listed->recipe;
     r.warmup = fmin(r.warmup, epochs > 0 ? (double)epochs / 4 : 0);
     return r;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "names.h"
 #include "nn.h"
 
 /* Returns the rate after s of n steps: base at 0, last from n on. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "names.h"
 #include "nn.h"
 
 /* ---- names ---- */
@@ -53,7 +54,7 @@ static void mark(const adj_node *n, char *reached)
         reached[adj_node_id(adj_node_operand_at(n, i))] = 1;
 }
 
-int adj_trainable_except(const adj_node *y, const char *patterns, int max, adj_node *params[])
+int adj_trainable(const adj_node *y, const char *frozen, int max, adj_node *params[])
 {
     if (y == NULL)
         return 0;
@@ -68,7 +69,7 @@ int adj_trainable_except(const adj_node *y, const char *patterns, int max, adj_n
             mark(adj_graph_node_at(g, id), reached);
     for (int id = 0; id < n; id++) {
         adj_node *p = adj_graph_node_at(g, id);
-        if (!reached[id] || !adj_node_is_param(p) || adj_name_matches(patterns, adj_node_name(p)))
+        if (!reached[id] || !adj_node_is_param(p) || adj_name_matches(frozen, adj_node_name(p)))
             continue;
         if (count < max)
             params[count] = p;
@@ -78,19 +79,14 @@ int adj_trainable_except(const adj_node *y, const char *patterns, int max, adj_n
     return count;
 }
 
-int adj_trainable(const adj_node *y, int max, adj_node *params[])
-{
-    return adj_trainable_except(y, NULL, max, params);
-}
-
 adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n)
 {
     adj_node **params = NULL;
 
-    *n = adj_trainable_except(y, frozen, 0, NULL);
+    *n = adj_trainable(y, frozen, 0, NULL);
     if (*n >= 0)
         params = calloc((size_t)(*n + 1), sizeof(adj_node *));
-    if (params == NULL || adj_trainable_except(y, frozen, *n, params) < 0) {
+    if (params == NULL || adj_trainable(y, frozen, *n, params) < 0) {
         *n = -1;
         free(params);
         return NULL;

@@ -118,7 +118,7 @@ static adj_node *wide_network(adj_graph *g)
     const adj_conv_layer wide = {.filters = 32, .padding = ADJ_SAME};
     y = adj_relu(adj_layer_conv2d(y, "conv1", &wide));
     y = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(y, "conv2", &wide), "bn",
-                                      &(adj_batch_norm_layer){.training = 1}));
+                                      &(adj_norm_layer){.training = 1}));
     y = adj_layer_dense(adj_max_pool(y, &(adj_pool){.ksize = {1, 2, 2, 1}}), "logits", 10, NULL);
     return adj_loss_softmax(y, adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}}), NULL);
 }

@@ -6,6 +6,9 @@
 #include "adjoint_nn.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
+#include "ops/nn/model_list.h"
+#include "ops/nn/names.h"
+#include "ops/nn/range_test.h"
 
 Test(settings, as_the_recipe_says)
 {

@@ -78,7 +78,7 @@ static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
 {
     static const adj_backend *both[3];
     const adj_conv_layer conv = {.filters = CHANNELS, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = 1};
+    const adj_norm_layer norm = {.training = 1};
     net n = {.g = adj_graph_new()};
     n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
     n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
@@ -244,7 +244,7 @@ Test(overlap, same_bits)
 static int starts_of_branches(int rank, size_t started[64])
 {
     const adj_backend *both[3] = {&link_backend, naive_backend()};
-    const adj_batch_norm_layer norm = {.training = 1};
+    const adj_norm_layer norm = {.training = 1};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});

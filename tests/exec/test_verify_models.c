@@ -2,6 +2,7 @@
  * under every option that changes a plan. */
 #include <stdlib.h>
 
+#include "ops/nn/model_list.h"
 #include "tests/training.h"
 
 /* Options of the executor that change the plan; the model's type. */
@@ -72,8 +73,8 @@ Test(verify_models, all_plans_are_sound)
 {
     for (int m = 0; adj_model_at(m) != NULL; m++)
         for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-            expect_training(adj_model_at(m)->name, &list[i]);
-            expect_inference(adj_model_at(m)->name, &list[i]);
+            expect_training(adj_model_at(m)->model.name, &list[i]);
+            expect_inference(adj_model_at(m)->model.name, &list[i]);
         }
 }
 

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/train/settings.h"
 #include "fuzz/must.h"
+#include "ops/nn/model_list.h"
 
 enum { WORDS = 48, ROOM = 4096 };
 

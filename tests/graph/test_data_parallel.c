@@ -18,7 +18,7 @@ TestSuite(data_parallel, .init = plan_as_usual);
 static training net_new(const adj_optimizer_opts *o)
 {
     const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = 1};
+    const adj_norm_layer norm = {.training = 1};
     const adj_shape image = {4, {BATCH, SIDE, SIDE, 1}};
     adj_node *x = adj_input(adj_graph_new(), "images", ADJ_F32, image);
     adj_node *h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "norm", &norm));
@@ -193,7 +193,7 @@ static training independent_net(adj_dtype dtype, int batch)
 static training normalized_net(adj_dtype dtype, int batch)
 {
     const adj_conv_layer conv = {.filters = 3, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = 1};
+    const adj_norm_layer norm = {.training = 1};
     const adj_optimizer_opts optimizer = {.momentum = 0.9, .weight_decay = 1e-3};
     const adj_shape image = {4, {batch, SIDE, SIDE, 1}};
     adj_node *x = adj_input(adj_graph_new(), "images", dtype, image);

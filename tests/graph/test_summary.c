@@ -24,7 +24,7 @@ Test(summary, of_a_net)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 4}});
     const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
     adj_node *h = adj_layer_conv2d(x, "conv", &conv);
-    h = adj_relu(adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){.training = 1}));
+    h = adj_relu(adj_layer_batch_norm(h, "bn", &(adj_norm_layer){.training = 1}));
     adj_node *y = adj_layer_dense(adj_layer_max_pool(h, 2), "fc", 3, NULL);
     char *text = NULL;
     size_t size = 0;

@@ -145,7 +145,7 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimize
                              sharing s)
 {
     const adj_conv_layer conv = {.filters = 5, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = 1};
+    const adj_norm_layer norm = {.training = 1};
     training t = {.g = adj_graph_new()};
     t.x = adj_input(t.g, "x", ADJ_F64, (adj_shape){4, {batch, SIDE, SIDE, 2}});
     t.labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {batch}});

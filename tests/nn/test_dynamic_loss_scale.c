@@ -172,7 +172,7 @@ static net net_new(const adj_optimizer_opts *o, const char *backend)
     n.weight = adj_input(n.g, "weight", ADJ_F32, (adj_shape){0});
     n.lr = adj_input(n.g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *h = adj_layer_conv2d(n.x, "conv", &(adj_conv_layer){.filters = 4});
-    h = adj_relu(adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){.training = 1}));
+    h = adj_relu(adj_layer_batch_norm(h, "bn", &(adj_norm_layer){.training = 1}));
     h = adj_layer_dropout(h, "drop", 0.25, 1);
     h = adj_layer_dense(h, "fc", 2, NULL);
     adj_node *loss = adj_mul(n.weight, adj_reduce_mean(adj_square(h), (adj_axes){.n = ADJ_ALL}));

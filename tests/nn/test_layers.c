@@ -178,11 +178,11 @@ static void expect_init(adj_init got, adj_init_kind kind, double a, double b)
 
 Test(layers, initializers)
 {
-    expect_init(adj_init_he_normal(8), ADJ_INIT_NORMAL, 0, 0.5);
-    expect_init(adj_init_he_uniform(24), ADJ_INIT_UNIFORM, -0.5, 0.5);
-    expect_init(adj_init_glorot_normal(3, 5), ADJ_INIT_NORMAL, 0, 0.5);
-    expect_init(adj_init_glorot_uniform(10, 14), ADJ_INIT_UNIFORM, -0.5, 0.5);
-    expect_init(adj_init_he_normal(0), ADJ_INIT_NORMAL, 0, sqrt(2));
+    expect_init(adj_init_from_fans(ADJ_HE_NORMAL, 8, 3), ADJ_INIT_NORMAL, 0, 0.5);
+    expect_init(adj_init_from_fans(ADJ_HE_UNIFORM, 24, 3), ADJ_INIT_UNIFORM, -0.5, 0.5);
+    expect_init(adj_init_from_fans(ADJ_GLOROT_NORMAL, 3, 5), ADJ_INIT_NORMAL, 0, 0.5);
+    expect_init(adj_init_from_fans(ADJ_GLOROT_UNIFORM, 10, 14), ADJ_INIT_UNIFORM, -0.5, 0.5);
+    expect_init(adj_init_from_fans(ADJ_HE_NORMAL, 0, 0), ADJ_INIT_NORMAL, 0, sqrt(2));
     expect_init(adj_init_uniform(-1, 2), ADJ_INIT_UNIFORM, -1, 2);
     expect_init(adj_init_normal(1, 2), ADJ_INIT_NORMAL, 1, 2);
     expect_init(adj_init_constant(3), ADJ_INIT_CONSTANT, 3, 0);
@@ -279,7 +279,7 @@ Test(layers, half_types_keep_f32_parameters)
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", half[i], (adj_shape){4, {2, 4, 4, 3}});
         adj_node *h = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 4});
-        h = adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){.training = 1});
+        h = adj_layer_batch_norm(h, "bn", &(adj_norm_layer){.training = 1});
         h = adj_layer_dropout(h, "dropout", 0.5, 1);
         adj_node *y = adj_layer_dense(h, "dense", 5, NULL);
         cr_assert_not_null(y, "%s", adj_graph_message(g));

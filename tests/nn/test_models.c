@@ -1,5 +1,6 @@
 /* test_models.c - parameter counts as published, a few training steps of every model, the table. */
 #include "nn_test.h"
+#include "ops/nn/model_list.h"
 
 /* ---- counts ---- */
 
@@ -35,7 +36,7 @@ Test(models, parameter_counts)
             cr_assert_eq(adj_trainable_elems(y), counts[i].trainable, "%s: got %ld", m->name,
                          (long)adj_trainable_elems(y));
             adj_shape s = adj_node_type(y).shape;
-            int64_t classes = o.classes != 0 ? o.classes : m->classes;
+            int64_t classes = o.classes != 0 ? o.classes : m->defaults.classes;
             cr_assert(s.rank == 2 && s.dim[0] == 2 && s.dim[1] == classes);
             cr_assert_eq(adj_find(g, "logits"), y);
         }
@@ -113,7 +114,7 @@ Test(models, found_by_name)
     int n = 0;
 
     while (adj_model_at(n) != NULL) {
-        const adj_model *m = adj_model_at(n++);
+        const adj_model *m = &adj_model_at(n++)->model;
         cr_assert_eq(adj_model_find(m->name, &o), m);
         cr_assert_eq(adj_model_nearest(m->name), m);
     }
@@ -152,10 +153,10 @@ Test(models, images_that_do_not_fit)
             scoped(release_graph) adj_graph *g = adj_graph_new();
             adj_shape s = {wrong == 0 ? 3 : 4, {2, 32, 32, 3}};
             adj_node *x = adj_input(g, "x", wrong == 0 ? ADJ_F32 : ADJ_I32, s);
-            cr_assert_null(adj_model_at(i)->build(x, NULL));
+            cr_assert_null(adj_model_at(i)->model.build(x, NULL));
             cr_assert_neq(adj_graph_status(g), ADJ_OK);
         }
-        cr_assert_null(adj_model_at(i)->build(NULL, NULL));
+        cr_assert_null(adj_model_at(i)->model.build(NULL, NULL));
     }
     scoped(release_graph) adj_graph *g = adj_graph_new();
     cr_assert_null(adj_model_logits(g, adj_model_find("mobilenet_v1", NULL),

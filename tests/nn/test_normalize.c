@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "nn_test.h"
+#include "ops/nn/names.h"
 
 /* ---- batch norm: two training steps, then evaluation with what they left ---- */
 
@@ -45,7 +46,7 @@ static bn_net bn_new(int training, adj_format format)
 
     b.x = adj_input(b.g, "x", ADJ_F64, s);
     adj_node *h = format == ADJ_NCHW ? adj_transpose(b.x, 4, to_nchw) : b.x;
-    h = adj_layer_batch_norm(h, "bn", &(adj_batch_norm_layer){training, .format = format});
+    h = adj_layer_batch_norm(h, "bn", &(adj_norm_layer){.training = training, .format = format});
     b.y = format == ADJ_NCHW ? adj_transpose(h, 4, to_nhwc) : h;
     b.e = exec_new(b.g, 1, &b.y, adj_layer_updates(b.g));
     return b;
@@ -131,11 +132,11 @@ Test(layers, statistics_of_a_frozen_layer)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 2, 2, 3}});
-    const adj_batch_norm_layer training = {.training = 1};
+    const adj_norm_layer training = {.training = 1};
     adj_node *h = adj_layer_batch_norm(x, "a/bn", &training);
     h = adj_layer_dropout(adj_layer_batch_norm(h, "bn", &training), "drop", 0.5, 1);
     adj_node *loss = adj_reduce_sum(adj_square(h), (adj_axes){.n = ADJ_ALL}), *params[4];
-    int n = adj_trainable_except(loss, "a/bn/*,bn/gamma", 4, params);
+    int n = adj_trainable(loss, "a/bn/*,bn/gamma", 4, params);
     cr_assert_eq(n, 1);
     cr_assert_str_eq(adj_node_name(params[0]), "bn/beta");
     adj_updates *u = adj_training_updates(

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "nn_test.h"
+#include "ops/nn/names.h"
 
 enum { N_P = 3, N_Q = 4, N_ALL = N_P + N_Q, STEPS = 5 };
 
@@ -277,11 +278,11 @@ Test(optim, what_is_assigned)
     cr_assert_eq(adj_updates_count(u), 7);
     for (int i = 0; i < 7; i++)
         cr_assert_str_eq(adj_node_name(adj_updates_leaf_at(u, i)), names[i]);
-    cr_assert_eq(adj_trainable(loss, 2, trained), 2);
+    cr_assert_eq(adj_trainable(loss, NULL, 2, trained), 2);
     cr_assert(trained[0] == p && trained[1] == q);
     cr_assert_eq(adj_trainable_elems(loss), 4);
     cr_assert_eq(adj_trainable_elems(lr), 0);
-    cr_assert_eq(adj_trainable(NULL, 0, NULL), 0);
+    cr_assert_eq(adj_trainable(NULL, NULL, 0, NULL), 0);
 }
 
 static const struct {

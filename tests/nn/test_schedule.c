@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
+#include "ops/nn/model_list.h"
+#include "ops/nn/names.h"
+#include "ops/nn/range_test.h"
 #include "tests/plan.h"
 
 static const struct {
@@ -154,8 +157,7 @@ Test(range_test, no_rate)
 Test(recipes, every_model_has_one)
 {
     for (int i = 0; adj_model_at(i) != NULL; i++) {
-        const adj_model *m = adj_model_at(i);
-        cr_assert_not_null(m->recipe, "%s", m->name);
+        const adj_model *m = &adj_model_at(i)->model;
         adj_recipe r = adj_recipe_for(m, 10);
         cr_expect_not_null(adj_optimizer_name(&r.optimizer), "%s", m->name);
         cr_expect_not_null(adj_schedule_name_at((int)r.schedule), "%s", m->name);
@@ -175,15 +177,14 @@ Test(recipes, every_model_has_one)
 
 Test(recipes, fitted_to_the_run)
 {
-    const adj_recipe mine = {.lr = 0.5, .warmup = 2, .batch = 10, .why = "a test"};
-    const adj_model model = {.recipe = &mine}, none = {0};
+    const adj_model *model = adj_model_find("ds_cnn", NULL), none = {.name = "none"};
 
-    cr_expect_eq(adj_recipe_for(&model, 100).warmup, 2);
-    cr_expect_eq(adj_recipe_for(&model, 8).warmup, 2);
-    cr_expect_eq(adj_recipe_for(&model, 1).warmup, 0.25);
-    cr_expect_eq(adj_recipe_for(&model, 0).warmup, 0);
-    cr_expect_eq(adj_recipe_for(&model, 1).lr, 0.5);
-    cr_expect_eq(adj_recipe_for(&model, 1).batch, 10);
+    cr_expect_eq(adj_recipe_for(model, 100).warmup, 1);
+    cr_expect_eq(adj_recipe_for(model, 4).warmup, 1);
+    cr_expect_eq(adj_recipe_for(model, 1).warmup, 0.25);
+    cr_expect_eq(adj_recipe_for(model, 0).warmup, 0);
+    cr_expect_eq(adj_recipe_for(model, 1).lr, 0.2);
+    cr_expect_eq(adj_recipe_for(model, 1).shift, 1);
     cr_expect_gt(adj_recipe_for(NULL, 10).lr, 0);
     cr_expect_gt(adj_recipe_for(&none, 10).lr, 0);
 }

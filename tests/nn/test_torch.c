@@ -158,8 +158,8 @@ static void check(size_t k, adj_format format)
     inside.format = format;
     const adj_model *m = adj_model_find(cases[k].name, NULL);
     const int to_nchw[] = {0, 3, 1, 2};
-    adj_node *images =
-        adj_input(g, "images", ADJ_F64, (adj_shape){4, {4, o.height, o.width, m->channels}});
+    adj_node *images = adj_input(g, "images", ADJ_F64,
+                                 (adj_shape){4, {4, o.height, o.width, m->defaults.channels}});
     adj_node *x = format == ADJ_NCHW ? adj_transpose(images, 4, to_nchw) : images;
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
     adj_node *loss = adj_loss_softmax(m->build(x, &inside), labels, NULL);
@@ -173,7 +173,7 @@ static void check(size_t k, adj_format format)
     scoped(release_exec) adj_exec *e = exec_new(g, cases[k].n + 1, fetch, NULL);
     set_squares(e, images, 0.5, 1, 0);
     set_values(e, labels, cases[k].labels);
-    int n = adj_trainable(loss, 100, all);
+    int n = adj_trainable(loss, NULL, 100, all);
     cr_assert(n > 0 && n <= 100);
     for (int i = 0; i < n; i++)
         set_parameter(e, all[i]);

@@ -20,7 +20,7 @@ static adj_dataset *make_data(int64_t n, unsigned seed)
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 {
     const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = training};
+    const adj_norm_layer norm = {.training = training};
     (void)user;
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
     x = adj_layer_dropout(x, "drop", 0.2, training);

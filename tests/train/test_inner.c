@@ -17,7 +17,7 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
                          dw = {.multiplier = 2, .padding = ADJ_SAME, .no_bias = 1};
     (void)user;
     adj_node *h = adj_layer_batch_norm(adj_layer_conv2d(x, "conv1", &conv), "bn1",
-                                       &(adj_batch_norm_layer){.training = training});
+                                       &(adj_norm_layer){.training = training});
     h = adj_max_pool(adj_layer_depthwise_conv2d(adj_relu(h), "dw", &dw), &half);
     return adj_layer_dense(adj_relu(adj_layer_dense(h, "fc1", 5, NULL)), "logits", classes, NULL);
 }

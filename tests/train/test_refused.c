@@ -57,7 +57,7 @@ static adj_node *only_trained(adj_node *x, int64_t classes, int training, void *
     static const char *const more[] = {"a", "b"};
     const adj_shape one = {1, {1}};
     if (training)
-        x = adj_layer_batch_norm(x, "bn", &(adj_batch_norm_layer){.training = 1});
+        x = adj_layer_batch_norm(x, "bn", &(adj_norm_layer){.training = 1});
     for (int i = 0; training && i < *(int *)user; i++)
         x = adj_add(x, adj_param(adj_node_graph(x), more[i], ADJ_F32, one, (adj_init){0}));
     return adj_layer_dense(x, "logits", classes, NULL);

@@ -30,7 +30,7 @@ static inline adj_dataset *tiny_data(int64_t n, int h, int w, int c, int classes
 static inline adj_node *tiny_build(adj_node *x, int64_t classes, int training, void *user)
 {
     const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = training};
+    const adj_norm_layer norm = {.training = training};
     (void)user;
     x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
     return adj_layer_dense(x, "logits", classes, NULL);

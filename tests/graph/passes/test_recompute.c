@@ -27,7 +27,7 @@ static adj_node *vgg_like(adj_graph *g, adj_format format)
         adj_conv_layer layer = {.filters = 8 << i / 2, .kernel = {3}, .padding = ADJ_SAME};
         layer.format = format;
         h = adj_layer_conv2d(h, conv, &layer);
-        h = adj_layer_batch_norm(h, norm, &(adj_batch_norm_layer){.training = 1, .format = format});
+        h = adj_layer_batch_norm(h, norm, &(adj_norm_layer){.training = 1, .format = format});
         h = i % 3 == 2 ? adj_leaky_relu(h, 0.1) : adj_relu(h);
         h = i % 2 == 1 ? adj_max_pool(h, &half) : h;
     }
@@ -38,7 +38,7 @@ static adj_node *vgg_like(adj_graph *g, adj_format format)
 static adj_node *norm_read_twice(adj_graph *g)
 {
     const adj_conv_layer layer = {.filters = 16, .kernel = {3}, .padding = ADJ_SAME};
-    const adj_batch_norm_layer norm = {.training = 1};
+    const adj_norm_layer norm = {.training = 1};
     adj_node *images = adj_input(g, "images", ADJ_F32, (adj_shape){4, {BATCH, 16, 16, 3}});
     adj_node *z = adj_layer_batch_norm(adj_layer_conv2d(images, "conv1", &layer), "norm", &norm);
     adj_node *aside = adj_layer_conv2d(adj_stop_gradient(z), "conv2", &layer);

@@ -35,7 +35,7 @@ static inline small_net net_of(adj_format format, adj_dtype dtype)
     n.x = adj_input(n.g, "x", dtype, s);
     adj_node *h = adj_layer_conv2d(
         n.x, "conv1", &(adj_conv_layer){.filters = 4, .padding = ADJ_SAME, .format = format});
-    h = adj_relu(adj_layer_batch_norm(h, "bn1", &(adj_batch_norm_layer){.format = format}));
+    h = adj_relu(adj_layer_batch_norm(h, "bn1", &(adj_norm_layer){.format = format}));
     h = adj_layer_depthwise_conv2d(
         h, "dw",
         &(adj_conv_layer){.multiplier = 2, .padding = ADJ_SAME, .format = format, .no_bias = 1});
