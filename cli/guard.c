@@ -17,6 +17,7 @@
 #endif
 
 #include "base/clock.h"
+#include "check/inspect.h"
 #include "command.h"
 #include "guard.h"
 
@@ -269,7 +270,7 @@ static void *read_all(int fd, size_t *bytes)
     return w.response;
 }
 
-/* Stores the note of adj_trial_run_with_notes. */
+/* Stores the note of adj_trial_run. */
 static void write_note(void *user, const char *note)
 {
     char text[NOTE] = "";
@@ -285,8 +286,8 @@ int command_trial(int argc, char **argv)
     if (!ends_with_parent(argc, argv))
         return EXIT_FAILED;
     void *response = NULL, *request = read_all(STDIN_FILENO, &bytes);
-    adj_status status = adj_trial_run_with_notes(request, bytes, argc > 1 ? write_note : NULL, NULL,
-                                                 &response, &response_bytes);
+    adj_status status = adj_trial_run(request, bytes, argc > 1 ? write_note : NULL, NULL, &response,
+                                      &response_bytes);
     free(request);
     int failed = status != ADJ_OK ||
                  fwrite(response, 1, response_bytes, stdout) != response_bytes ||

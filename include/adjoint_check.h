@@ -189,32 +189,6 @@ ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
  * ---------------------------------------------------------------------------------------------------
  */
 
-/* A configuration: how to compute a graph. Examples: "naive:f64", "onednn", "onednn:bf16",
- * "onednn:isa=avx2", "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast",
- * "onednn:unfused", "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
- * "onednn:bf16:threads=1". */
-typedef struct {
-    char name[64];    /* the text that was parsed */
-    char backend[64]; /* as in adj_exec_opts */
-    char isa[32];  /* "": the machine's instruction set; else a name that this oneDNN knows, which
-                      needs a process of its own: adj_compare_opts.elsewhere */
-    char impl[32]; /* as adj_exec_debug.impl; "": any */
-    int threads;   /* number of threads; 0: adj_compare_opts.threads */
-    int has_dtype, has_format; /* 1: dtype, format are given */
-    adj_dtype dtype;           /* if has_dtype: float type of the whole graph */
-    adj_format format;         /* if has_format: format of all ops that have a format */
-    /* Executor options: fast math, no fusion, a short tuning. */
-    int fast, unfused, tune;
-    /* Mixed precision: "mixed" and "mixed:bf16" are BF16, "mixed:f16" is F16 with the default loss
-     * scale of adj_exec_opts. A type that does not follow "mixed" sets dtype. */
-    adj_precision precision;
-} adj_compare_config;
-
-/* Parses the text of a configuration. ADJ_EARG for invalid text; the message suggests the nearest
- * valid word. */
-ADJ_API adj_status adj_compare_config_parse(const char *text, adj_compare_config *out,
-                                            adj_error *error);
-
 /* Value of a leaf for adj_compare. */
 typedef struct {
     const adj_node *leaf; /* an input, param or state */
@@ -227,8 +201,11 @@ typedef struct {
     adj_node *const *root;      /* these nodes and all that they depend on are compared */
     const adj_updates *updates; /* the values that these assign are compared too; may be NULL */
     /* Configurations, of which the first is the reference. None: naive:f64, naive, onednn. */
-    int n_config;              /* how many */
-    const char *const *config; /* texts for adj_compare_config_parse */
+    int n_config; /* how many */
+    /* Examples: "naive:f64", "onednn", "onednn:bf16", "onednn:impl=gemm", "onednn:threads=1",
+     * "onednn:nchw", "onednn:fast", "onednn:unfused", "onednn:mixed", "onednn:mixed:f16",
+     * "onednn:tune", and combinations such as "onednn:bf16:threads=1". */
+    const char *const *config;
     /* Values of leaves. Leaves not listed are random: inputs from N(0, 1), parameters from their
      * initializer plus small noise (a bias of 0 would hide a missing bias), i32 inputs 0 or 1. */
     int n_value;                 /* how many */
@@ -237,57 +214,10 @@ typedef struct {
     int exact;   /* 1: integer data; where all sums are exact, results must be bit-identical */
     int runs;    /* timed runs of each node and configuration, fewer for slow nodes; 0: 5 */
     int threads; /* threads of each executor; 0: OpenMP's number */
-    /* Runs a trial in another process: limits the instruction set there to isa ("": no limit),
-     * passes request to adj_trial_run and returns its response in memory for free(). Without a
-     * response (a crash, a hang) it returns ADJ_EBACKEND and sets error, which is not NULL, to the
-     * cause, such as "SIGSEGV". NULL: no configuration may name an isa. */
-    adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
-                            void **response, size_t *response_bytes, adj_error *error);
-    int guard; /* 1: every configuration but the reference runs in another process (elsewhere) */
-    /* 1: compares each distinct node (adj_gradcheck_same) by itself and only once, without special
-     * values and without the backend naive; only the reference runs the whole graph. For sizes that
-     * cross the block edges of kernels, where a full comparison is slow. */
-    int alone;
-    void *user; /* handed to elsewhere */
     /* Only the fields quarantine and backends are used, for all executors. The reference uses
      * naive; backends of this list that are not built in compute the caller's ops there. */
     adj_exec_debug debug;
 } adj_compare_opts;
-
-/* Runs a request from adj_compare_opts.elsewhere in the other process. *response must be freed by
- * free(). ADJ_EARG for malformed request bytes. */
-ADJ_API adj_status adj_trial_run(const void *request, size_t bytes, void **response,
-                                 size_t *response_bytes);
-
-/* Like adj_trial_run, and calls tell before each operation so that a crash can be attributed: first
- * "planning", then before each kernel a line such as "relu \"relu1\" by direct
- * fused_row_kernel:avx2". */
-ADJ_API adj_status adj_trial_run_with_notes(const void *request, size_t bytes,
-                                            void (*tell)(void *user, const char *note), void *user,
-                                            void **response, size_t *response_bytes);
-
-/* Error statistics of n values against expected values. */
-typedef struct {
-    int64_t n, wrong; /* number of values; of values whose error exceeds the bound */
-    /* Largest absolute and relative error and error in units in the last place; normalized mean
-     * square error; signal to quantization noise ratio in dB, INFINITY without difference. */
-    double max_abs, max_rel, max_ulp, nmse, sqnr;
-    double worst; /* the largest |error| / bound; above 1: wrong. NAN: not measured */
-    int64_t at;   /* index of that element; -1: no element differs */
-    double got, expected, bound; /* values at that element, and its bound */
-    int64_t nan, inf;            /* number of unexpected NaNs and infinities */
-    /* Number of zeros among the values and among the expected values. */
-    int64_t zeros, zeros_expected;
-    /* Error of the whole result: the RMS error over `distinct` different expected values, and the
-     * same in units of each value's rounding error. A noise above noise_limit is wrong even if each
-     * element is within its bound. NAN: not measured. */
-    double rms, noise, noise_limit;
-    int64_t distinct; /* number of different expected values */
-    /* The mean distance from the rounded expected value in the same units, positive away from 0,
-     * divided by noise. For 128 or more values of a half type, an absolute value above 0.5 is
-     * wrong: the kernel truncates instead of rounding. */
-    double bias;
-} adj_compare_error;
 
 /* Verdict of a comparison. */
 typedef enum {
@@ -308,88 +238,55 @@ typedef enum {
     ADJ_BLAME_REFERENCE /* the reference: the op's formula in float64 contradicts it */
 } adj_blame;
 
-/* Result for one node, or one result of a fused group, in one configuration. */
+/* Result for one node, or one result of a group of nodes that one kernel computes, in one
+ * configuration. Strings are never NULL. */
 typedef struct {
-    const adj_node *node; /* node of the compared graph */
-    /* "" for a node. "conv2d+bias_add": a result of a group of nodes that one kernel computes in
-     * the configuration's plan, computed by itself on operands from the plan's graph in float64;
-     * node is the result or the node that stands for it. */
-    const char *group;
-    int config;          /* number of the configuration: 1, 2, ...; 0 is the reference */
-    adj_type type;       /* type of the values */
-    adj_verdict verdict; /* the worst verdict of the checks below */
-    adj_blame blame;     /* cause of a failure */
-    const char *reason;  /* a sentence; "" */
-    /* Errors against the reference. propagated: on the configuration's own operands against the
-     * reference's whole run (not part of the verdict). isolated: both on the reference's operands,
-     * rounded to the configuration's type. in_plan: the result within the graph against the
-     * reference on the same operands. */
-    adj_compare_error propagated, isolated, in_plan;
-    char origin[96];         /* derivation of the bound: "(u + 75 u_f32) sum|ab|" */
-    int exact;               /* 1: integer data, bit-identical results were required */
-    int repeats;             /* 1: two runs on equal operands gave the same bits; else a failure */
-    int canary;              /* 1: a kernel wrote out of bounds */
-    int wrong_on_own;        /* 1: wrong by itself on the operands that it had within the graph */
-    double us, reference_us; /* medians, in microseconds; 0: not measured */
-    double gflops;           /* nominal, computed from us */
-    size_t bytes;            /* bytes of operands and results */
-    int reorders;            /* reorders that the node needs by itself */
-    /* Backend and implementation that computed the node by itself. */
-    char backend[32], implementation[64];
-    int other_impl;  /* 1: no available implementation has the configuration's impl in its name (see
-                        why) */
-    const char *why; /* why the preferred backend does not compute the node; "" */
+    const adj_node *node; /* node of the compared graph; of a group, the result or the node that
+                             stands for it */
+    const char *op;       /* "conv2d", or "conv2d+bias_add" for a group */
+    int config;           /* number of the configuration: 1, 2, ...; 0 is the reference */
+    adj_type type;        /* type of the values */
+    const char *backend, *implementation; /* what computed the node by itself */
+    adj_verdict verdict;                  /* the worst verdict of all checks */
+    adj_blame blame;                      /* cause of a failure */
+    const char *reason;                   /* a sentence; "" */
+    /* The comparison with the larger error: the node by itself, or within the graph, on the same
+     * operands as the reference. */
+    int64_t n, wrong;            /* number of values; of values whose error exceeds the bound */
+    int64_t at;                  /* index of the worst element; -1: no element differs */
+    double got, expected, bound; /* values at that element, and its bound */
+    double worst;                /* its |error| / bound; above 1: wrong. NAN: not measured */
 } adj_compare_row;
 
+/* Result of a run of the whole graph in one configuration. */
+typedef struct {
+    const char *name;    /* the configuration's text */
+    adj_verdict verdict; /* the worst verdict of all checks */
+    const char *reason;  /* a sentence; "" */
+    double ms;           /* median time */
+} adj_compare_config_result;
+
 /* Report of adj_compare. */
-typedef struct adj_comparison adj_comparison;
+typedef struct {
+    const char *message;                     /* why comparing failed; "" */
+    int n_config;                            /* number of configurations, the reference included */
+    const adj_compare_config_result *config; /* their results, the reference's first */
+    /* Order: by node, a row for each configuration (for the reference only if it is wrong); then,
+     * by configuration, the results of fused groups in the order of their first nodes. */
+    int n_row;
+    const adj_compare_row *row;
+    int n_failed;       /* number of rows that are not ADJ_VERDICT_PASS, plus 1 if comparing itself
+                           failed, such as when no backend computes an op for the reference */
+    int n_whole_failed; /* number of configurations whose whole run is not ADJ_VERDICT_PASS */
+} adj_comparison;
 
 /* Compares the nodes of a graph under several configurations. A difference is not a failure of the
- * call. *out holds the message even on failure (it is NULL only when out of memory) and must be
- * freed by adj_comparison_free in every case, before the graph. */
-ADJ_API adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out);
+ * call. *out is never NULL, holds the message even on failure, and must be freed by
+ * adj_comparison_free in every case, before the graph. */
+ADJ_API adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts,
+                               const adj_comparison **out);
 /* Frees the comparison with its rows and strings. */
-ADJ_API void adj_comparison_free(adj_comparison *c);
-/* Returns why comparing failed, or "". The string belongs to the comparison. */
-ADJ_API const char *adj_comparison_message(const adj_comparison *c);
-/* Returns the number of configurations, the reference included; 0 for NULL. */
-ADJ_API int adj_comparison_config_count(const adj_comparison *c);
-/* Returns the i-th configuration, 0 the reference; NULL when out of range. */
-ADJ_API const adj_compare_config *adj_comparison_config_at(const adj_comparison *c, int i);
-/* Result of a whole run of a configuration that fetches only the roots. With adj_compare_opts.alone
- * only the reference runs, without timing: ms is 0. */
-typedef struct {
-    adj_verdict verdict;              /* the worst verdict of the checks below */
-    const char *reason;               /* a sentence; "" */
-    double ms;                        /* median */
-    int steps, reorders, naive_steps; /* counts of the plan, as in adj_exec_info */
-    size_t arena_bytes;               /* the same */
-    int repeats;                      /* 1: two runs gave the same bits; else a failure */
-    int differs;  /* number of roots that are not bit-identical to those of a run that fetches every
-                     node; a failure if the same kernels ran on the same layouts */
-    double apart; /* norm of the difference of the worst such root from that run, relative to the
-                     reference's norm. Fused kernels round less often, so only a difference above 64
-                     rounding units of the type and above 4 times the distance of any result from
-                     the reference is a failure */
-    double reference_apart; /* norm of the difference from the reference, relative to the
-                               reference's norm */
-    int canary;             /* 1: a kernel wrote out of bounds in the run that fetches every node */
-} adj_compare_config_result;
-/* Returns the result of the i-th configuration; all 0 and "" when out of range. */
-ADJ_API adj_compare_config_result adj_comparison_result_at(const adj_comparison *c, int i);
-/* Returns the number of rows. Order: by node, a row for each configuration (for the reference only
- * if it is wrong); then, by configuration, the results of fused groups in the order of their first
- * nodes. */
-ADJ_API int adj_comparison_row_count(const adj_comparison *c);
-/* Returns the i-th row, or NULL when out of range. It belongs to the comparison. */
-ADJ_API const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i);
-/* Returns the name of the row's group, or of the op of its node. */
-ADJ_API const char *adj_compare_row_name(const adj_compare_row *row);
-/* Returns the number of rows that are not ADJ_VERDICT_PASS, plus 1 if comparing itself failed, such
- * as when no backend computes an op for the reference: rows that are missing did not pass. */
-ADJ_API int adj_comparison_failed_count(const adj_comparison *c);
-/* Returns the number of configurations whose whole run is not ADJ_VERDICT_PASS. */
-ADJ_API int adj_comparison_whole_failed_count(const adj_comparison *c);
+ADJ_API void adj_comparison_free(const adj_comparison *c);
 /* Prints a line for each whole run and each row, details of each failure, and a summary. */
 ADJ_API void adj_comparison_print(FILE *f, const adj_comparison *c);
 ADJ_API const char *adj_verdict_name(adj_verdict v); /* "pass", "FAIL", ... */

@@ -66,12 +66,12 @@ static const rule rules[] = {
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h",
-     "base base/machine ops/nn/model_list.h ops/nn/names.h"},
+     "base base/machine check/inspect.h ops/nn/model_list.h ops/nn/names.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h", "base cli"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/op exec/candidate.h exec/roofline.h base/machine"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "base cli cli/op"},
+     "base cli cli/op check/inspect.h"},
     {"cli/page", "", "base"},
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "base cli cli/op"},
@@ -81,7 +81,8 @@ static const rule rules[] = {
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/page base/machine io/data/part_name.h io/json.h ops/nn/model_list.h "
      "ops/nn/names.h ops/nn/range_test.h"},
-    {"tools", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_ops_grad.h", "base cli"},
+    {"tools", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_ops_grad.h",
+     "base check/inspect.h cli"},
     {"examples",
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
      "adjoint_ops_grad.h "

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "adjoint_ext.h"
 #include "base/clock.h"
 #include "cases.h"
@@ -70,7 +70,7 @@ static adj_status implementation_of(adj_graph *g, adj_node *y, const char *quara
 /* Returns a description of the failure, or NULL. */
 static const char *fault_of(const adj_comparison *c)
 {
-    const adj_compare_row *row = adj_comparison_row_at(c, 0);
+    const compare_row *row = adj_comparison_row_at(c, 0);
     if (row == NULL)
         return "cannot be compared";
     if (row->canary || adj_comparison_result_at(c, 1).canary)
@@ -83,7 +83,7 @@ static const char *fault_of(const adj_comparison *c)
         return "gives other bits each time";
     if (row->verdict == ADJ_VERDICT_FAIL)
         return "wrong numbers";
-    return adj_comparison_whole_failed_count(c) > 0 ? "wrong numbers in a plain run" : NULL;
+    return c->n_whole_failed > 0 ? "wrong numbers in a plain run" : NULL;
 }
 
 /* Answers "start I IMPLEMENTATION" before the case and "fault WHAT" or "done" after it. Returns 0
@@ -96,7 +96,7 @@ static int try_case(const sweep_run *r, int64_t i, FILE *answer)
     adj_graph *g = adj_graph_new();
     adj_node *y = sweep_node(g, &s);
     char implementation[64] = "";
-    adj_comparison *c = NULL;
+    const adj_comparison *c = NULL;
 
     if (y != NULL && implementation_of(g, y, quarantine, implementation, answer) != ADJ_OK)
         return adj_graph_free(g), 1;

@@ -6,7 +6,7 @@
 
 #include "compare.h"
 
-const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e)
+const char *report_worst(comparison *c, const char *where, const adj_compare_error *e)
 {
     return report_text(c, "%s%s%lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g",
                        where, where[0] != '\0' ? ": " : "", (long long)e->wrong, (long long)e->n,
@@ -25,7 +25,7 @@ static int has_op(const char *group, const char *op)
 }
 
 /* The reference is wrong at a node of that op, or of one of the group's. */
-static int is_wrong_at(const adj_comparison *c, const adj_compare_row *row)
+static int is_wrong_at(const comparison *c, const compare_row *row)
 {
     for (int i = 0; i < c->n_row; i++)
         if (c->row[i].blame == ADJ_BLAME_REFERENCE && c->row[i].group[0] == '\0' &&
@@ -34,7 +34,7 @@ static int is_wrong_at(const adj_comparison *c, const adj_compare_row *row)
     return 0;
 }
 
-static int is_numbers_of_kernel(const adj_compare_row *row)
+static int is_numbers_of_kernel(const compare_row *row)
 {
     return row->blame == ADJ_BLAME_KERNEL && row->verdict == ADJ_VERDICT_FAIL && row->repeats &&
            !row->canary;
@@ -42,9 +42,9 @@ static int is_numbers_of_kernel(const adj_compare_row *row)
 
 /* A row that failed under a configuration of which a pass is known to be wrong: that is the fault.
  */
-static void blame_pass(const adj_comparison *c, adj_compare_row *row)
+static void blame_pass(const comparison *c, compare_row *row)
 {
-    const adj_compare_config_result *whole = &c->result[row->config];
+    const compare_result *whole = &c->result[row->config];
     if (row->verdict != ADJ_VERDICT_FAIL || row->canary || row->blame == ADJ_BLAME_REFERENCE ||
         strncmp(whole->reason, "pass ", 5) != 0)
         return;
@@ -53,7 +53,7 @@ static void blame_pass(const adj_comparison *c, adj_compare_row *row)
 }
 
 /* Returns the wrong group that computes the node in the graph, or NULL if there is none. */
-static const adj_compare_row *failed_group(const adj_comparison *c, const adj_compare_row *row)
+static const compare_row *failed_group(const comparison *c, const compare_row *row)
 {
     for (int i = 0; i < c->n_row; i++)
         if (c->row[i].group[0] != '\0' && c->row[i].node == row->node &&
@@ -63,9 +63,9 @@ static const adj_compare_row *failed_group(const adj_comparison *c, const adj_co
 }
 
 /* Right alone, and wrong in the graph, where it is computed otherwise. */
-static void blame_group(adj_comparison *c, adj_compare_row *row)
+static void blame_group(comparison *c, compare_row *row)
 {
-    const adj_compare_row *group = failed_group(c, row);
+    const compare_row *group = failed_group(c, row);
     if (row->blame != ADJ_BLAME_PLAN || row->group[0] != '\0' || !is_wrong(&row->in_plan) ||
         group == NULL || strncmp(row->reason, "pass ", 5) == 0)
         return;
@@ -76,26 +76,26 @@ static void blame_group(adj_comparison *c, adj_compare_row *row)
 
 /* Passes are looked at on naive: where that is wrong, in one format or type, a pass from there to
  * another one seems to be. */
-static void clear_passes(adj_comparison *c)
+static void clear_passes(comparison *c)
 {
-    const adj_compare_row *wrong = NULL;
+    const compare_row *wrong = NULL;
     for (int i = 0; i < c->n_row && wrong == NULL; i++)
         wrong = c->row[i].blame == ADJ_BLAME_REFERENCE ? &c->row[i] : NULL;
     for (int k = 0; k < c->n_config && wrong != NULL; k++) {
-        adj_compare_config_result *whole = &c->result[k];
+        compare_result *whole = &c->result[k];
         if (strncmp(whole->reason, "pass ", 5) == 0)
             whole->reason = report_text(c, "the reference is wrong at %s: %.200s",
                                         adj_compare_row_name(wrong), whole->reason);
     }
 }
 
-void blame_alike(adj_comparison *c)
+void blame_alike(comparison *c)
 {
     clear_passes(c);
     for (int i = 0; i < c->n_row; i++)
         blame_pass(c, &c->row[i]);
     for (int i = 0; i < c->n_row; i++) {
-        adj_compare_row *row = &c->row[i];
+        compare_row *row = &c->row[i];
         blame_group(c, row);
         if (!is_numbers_of_kernel(row) || !is_wrong_at(c, row))
             continue;

@@ -6,7 +6,7 @@
 #include "base/c_locale.h"
 #include "compare.h"
 
-const char *report_text(adj_comparison *c, const char *format, ...)
+const char *report_text(comparison *c, const char *format, ...)
 {
     char text[ADJ_MESSAGE];
     va_list args;
@@ -19,7 +19,7 @@ const char *report_text(adj_comparison *c, const char *format, ...)
     return copy != NULL ? copy : "";
 }
 
-void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason)
+void report_failure(comparison *c, const outcome *o, adj_verdict *verdict, const char **reason)
 {
     *verdict = o->crashed                   ? ADJ_VERDICT_CRASH
                : o->canary || o->wrong_plan ? ADJ_VERDICT_FAIL
@@ -27,31 +27,31 @@ void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, c
     *reason = report_text(c, "%s", o->message);
 }
 
-void report_row_failure(adj_comparison *c, const outcome *o, adj_compare_row *row)
+void report_row_failure(comparison *c, const outcome *o, compare_row *row)
 {
     report_failure(c, o, &row->verdict, &row->reason);
     row->blame = o->wrong_plan ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
     row->canary = o->canary;
 }
 
-adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type)
+compare_row report_row(const adj_node *n, const char *group, int config, adj_type type)
 {
     const adj_compare_error none = {.worst = NAN};
-    return (adj_compare_row){.node = n,
-                             .group = group,
-                             .config = config,
-                             .type = type,
-                             .reason = "",
-                             .isolated = none,
-                             .in_plan = none,
-                             .propagated = none,
-                             .why = "",
-                             .repeats = 1};
+    return (compare_row){.node = n,
+                         .group = group,
+                         .config = config,
+                         .type = type,
+                         .reason = "",
+                         .isolated = none,
+                         .in_plan = none,
+                         .propagated = none,
+                         .why = "",
+                         .repeats = 1};
 }
 
 /* ---- options ---- */
 
-static adj_status check_graph_of(adj_comparison *c, const adj_graph *g, const adj_compare_opts *o)
+static adj_status check_graph_of(comparison *c, const adj_graph *g, const adj_compare_opts *o)
 {
     if (g == NULL || o == NULL)
         return compare_fail(c, ADJ_EARG, "adj_compare: %s is NULL",
@@ -78,7 +78,7 @@ static adj_status check_graph_of(adj_comparison *c, const adj_graph *g, const ad
     return ADJ_OK;
 }
 
-static adj_status check_numbers(adj_comparison *c, const adj_compare_opts *o)
+static adj_status check_numbers(comparison *c, const adj_compare_opts *o, const adj_trial_opts *t)
 {
     if (o->runs < 0 || o->runs > 1000)
         return compare_fail(c, ADJ_EARG, "adj_compare: runs is wrong (got %d, expected 0 to 1000)",
@@ -86,12 +86,12 @@ static adj_status check_numbers(adj_comparison *c, const adj_compare_opts *o)
     if (o->threads < 0 || o->threads > 1024)
         return compare_fail(
             c, ADJ_EARG, "adj_compare: threads is wrong (got %d, expected 0 to 1024)", o->threads);
-    if (o->guard && (o->elsewhere == NULL || o->debug.backends != NULL))
+    if (t->guard && (t->elsewhere == NULL || o->debug.backends != NULL))
         return compare_fail(c, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
     return ADJ_OK;
 }
 
-static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
+static adj_status read_configs(comparison *c, const adj_compare_opts *o, const adj_trial_opts *t)
 {
     static const char *const defaults[] = {"naive:f64", "naive", "onednn"};
     const char *const *text = o->n_config > 0 ? o->config : defaults;
@@ -116,7 +116,7 @@ static adj_status read_configs(adj_comparison *c, const adj_compare_opts *o)
                                 "adj_compare: the first configuration is the reference and runs in "
                                 "this process, where no isa can be set (got \"%s\")",
                                 c->config[i].name);
-        if (c->config[i].isa[0] != '\0' && o->elsewhere == NULL)
+        if (c->config[i].isa[0] != '\0' && t->elsewhere == NULL)
             return compare_fail(c, ADJ_EARG,
                                 "adj_compare: configuration \"%s\": an isa needs a process of its "
                                 "own, but elsewhere is NULL",
@@ -193,34 +193,95 @@ static adj_status list_nodes(comparing *r)
     return r->c->row == NULL ? compare_no_memory(r->c) : r->c->status;
 }
 
-adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, adj_comparison **out)
+/* The report of a comparison for which there is no memory. */
+static const comparison no_memory = {
+    .report = {.message = "adj_compare: out of memory", .n_failed = 1}, .status = ADJ_ENOMEM};
+
+/* Fills in what the caller sees. */
+static void fill_report(comparison *c)
 {
+    adj_compare_row *row = region_alloc(&c->region, (size_t)c->n_row, sizeof *row);
+    adj_compare_config_result *config =
+        region_alloc(&c->region, (size_t)c->n_config, sizeof *config);
+    if (row == NULL || config == NULL) {
+        compare_no_memory(c);
+        c->n_row = c->n_config = 0;
+    }
+    c->report = (adj_comparison){.message = c->message,
+                                 .n_config = c->n_config,
+                                 .config = config,
+                                 .n_row = c->n_row,
+                                 .row = row,
+                                 .n_failed = c->status != ADJ_OK};
+    for (int k = 0; k < c->n_config; k++) {
+        const compare_result *r = &c->result[k];
+        config[k] = (adj_compare_config_result){c->config[k].name, r->verdict, r->reason, r->ms};
+        c->report.n_whole_failed += r->verdict != ADJ_VERDICT_PASS;
+    }
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *r = &c->row[i];
+        const adj_compare_error *e =
+            r->in_plan.worst > r->isolated.worst ? &r->in_plan : &r->isolated;
+        c->report.n_failed += r->verdict != ADJ_VERDICT_PASS;
+        row[i] = (adj_compare_row){.node = r->node,
+                                   .op = adj_compare_row_name(r),
+                                   .config = r->config,
+                                   .type = r->type,
+                                   .backend = r->backend,
+                                   .implementation = r->implementation,
+                                   .verdict = r->verdict,
+                                   .blame = r->blame,
+                                   .reason = r->reason,
+                                   .n = e->n,
+                                   .wrong = e->wrong,
+                                   .at = e->at,
+                                   .got = e->got,
+                                   .expected = e->expected,
+                                   .bound = e->bound,
+                                   .worst = e->worst};
+    }
+}
+
+adj_status adj_compare(adj_graph *g, const adj_compare_opts *opts, const adj_comparison **out)
+{
+    return adj_compare_with(g, opts, NULL, out);
+}
+
+adj_status adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
+                            const adj_trial_opts *trials, const adj_comparison **out)
+{
+    static const adj_trial_opts none = {0};
+    const adj_trial_opts *t = trials != NULL ? trials : &none;
     if (out == NULL)
         return ADJ_EARG;
     adj_allocator a = g != NULL ? g->region.allocator : default_allocator();
-    adj_comparison *c = *out = adj_alloc(&a, sizeof *c);
+    comparison *c = adj_alloc(&a, sizeof *c);
+    *out = c != NULL ? &c->report : &no_memory.report;
     if (c == NULL)
         return ADJ_ENOMEM;
     c->region.allocator = a;
-    comparing r = {.c = c, .g = g, .opts = opts, .known.region.allocator = a};
-    if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts) == ADJ_OK &&
-        read_configs(c, opts) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
+    comparing r = {.c = c, .g = g, .opts = opts, .trials = t, .known.region.allocator = a};
+    if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts, t) == ADJ_OK &&
+        read_configs(c, opts, t) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
         const int runs = opts->runs > 0 ? opts->runs : 5;
         r.runner = (runner){.opts = opts,
+                            .trials = t,
                             .reference = &c->config[0],
                             .known = &r.known,
-                            .runs = opts->alone ? 1 : runs,
+                            .runs = t->alone ? 1 : runs,
                             .scales = !opts->exact};
         compare_all(&r);
         region_free(&r.known.region);
     }
+    fill_report(c);
     return c->status;
 }
 
-void adj_comparison_free(adj_comparison *c)
+void adj_comparison_free(const adj_comparison *report)
 {
-    if (c == NULL)
+    if (report == NULL || report == &no_memory.report)
         return;
+    comparison *c = (comparison *)report;
     adj_allocator a = c->region.allocator;
     region_free(&c->region);
     adj_release(&a, c);
@@ -228,47 +289,25 @@ void adj_comparison_free(adj_comparison *c)
 
 /* ---- reading it ---- */
 
-const char *adj_comparison_message(const adj_comparison *c)
-{
-    return c != NULL ? c->message : "adj_compare: out of memory";
-}
-
-int adj_comparison_config_count(const adj_comparison *c) { return c != NULL ? c->n_config : 0; }
-
 const adj_compare_config *adj_comparison_config_at(const adj_comparison *c, int i)
 {
-    return i >= 0 && i < adj_comparison_config_count(c) ? &c->config[i] : NULL;
+    return i >= 0 && i < c->n_config ? &((const comparison *)c)->config[i] : NULL;
 }
 
-adj_compare_config_result adj_comparison_result_at(const adj_comparison *c, int i)
+compare_result adj_comparison_result_at(const adj_comparison *c, int i)
 {
-    return i >= 0 && i < adj_comparison_config_count(c) ? c->result[i]
-                                                        : (adj_compare_config_result){.reason = ""};
+    return i >= 0 && i < c->n_config ? ((const comparison *)c)->result[i]
+                                     : (compare_result){.reason = ""};
 }
 
-int adj_comparison_row_count(const adj_comparison *c) { return c != NULL ? c->n_row : 0; }
-
-const adj_compare_row *adj_comparison_row_at(const adj_comparison *c, int i)
+const compare_row *adj_comparison_row_at(const adj_comparison *c, int i)
 {
-    return i >= 0 && i < adj_comparison_row_count(c) ? &c->row[i] : NULL;
+    return i >= 0 && i < c->n_row ? &((const comparison *)c)->row[i] : NULL;
 }
 
-const char *adj_compare_row_name(const adj_compare_row *row)
+const char *adj_compare_row_name(const compare_row *row)
 {
-    return row == NULL ? "" : row->group[0] != '\0' ? row->group : adj_node_op(row->node);
-}
-
-int adj_comparison_failed_count(const adj_comparison *c)
-{
-    return c == NULL ? 0 : c->n_failed + (c->status != ADJ_OK);
-}
-
-int adj_comparison_whole_failed_count(const adj_comparison *c)
-{
-    int n = 0;
-    for (int k = 0; k < adj_comparison_config_count(c); k++)
-        n += c->result[k].verdict != ADJ_VERDICT_PASS;
-    return n;
+    return row->group[0] != '\0' ? row->group : adj_node_op(row->node);
 }
 
 const char *adj_verdict_name(adj_verdict v)

@@ -8,7 +8,7 @@
 #ifndef ADJ_COMPARE_H
 #define ADJ_COMPARE_H
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "check/shared.h"
 
 enum { MAX_IN = 64, MAX_CONFIGS = 32 };
@@ -24,7 +24,7 @@ typedef struct {
     int runs;          /* timed ones, after two that are compared; 0: one run alone */
     int threads;
     int aliases;                                /* every claim to work in place is tried */
-    void (*tell)(void *user, const char *note); /* as adj_trial_run_with_notes's; NULL */
+    void (*tell)(void *user, const char *note); /* as adj_trial_run's; NULL */
     void *user;                                 /* tell's */
     const adj_updates *updates;                 /* of g: a bare trial plans them, too; NULL: none */
     int as_built; /* no passes, nothing fused, memory of its own for each value */
@@ -92,12 +92,8 @@ adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
 void name_node(const adj_node *n, char *text, size_t size);
 /* Tries each claim to work in place for an executor that has run, and fills o->plan_fault. */
 adj_status find_false_alias(adj_exec *e, outcome *o);
-/* Fails the row of a node or a group alone that has no other fault, or one by a wrong reorder, if a
- * reorder is wrong or a claim is false. */
-void report_plan_fault(adj_comparison *c, const outcome *o, adj_compare_row *row);
-
 /* wire.c. */
-adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o);
+adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p, outcome *o);
 
 /* config.c: adj_compare_config_parse with backends of one's own. */
 adj_status config_parse(const char *text, const adj_backend *const *backends,
@@ -121,6 +117,7 @@ typedef struct {
 
 typedef struct {
     const adj_compare_opts *opts;
+    const adj_trial_opts *trials; /* NULL: every trial runs here */
     const adj_compare_config *reference;
     known_runs *known; /* the reference's, of the last node; NULL: none is kept */
     int runs;
@@ -257,41 +254,43 @@ adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o);
 
 /* ---- a comparison being made ---- */
 
-struct adj_comparison {
+typedef struct {
+    adj_comparison report;
     region region;
     adj_status status;
     char message[ADJ_MESSAGE];
-    int n_config, n_row, n_failed;
+    int n_config, n_row;
     adj_compare_config *config;
-    adj_compare_config_result *result; /* by configuration */
-    adj_compare_row *row;
-};
+    compare_result *result; /* by configuration */
+    compare_row *row;
+} comparison;
 
 typedef struct {
-    adj_comparison *c;
+    comparison *c;
     const adj_graph *g;
     const adj_compare_opts *opts;
+    const adj_trial_opts *trials;
     runner runner;
     known_runs known;
     int n_root, n_node; /* n_node: that are compared */
     const adj_node **root;
-    char *needed;                /* by id */
-    int *index;                  /* by id: place among the nodes compared, or negative */
-    void **leaf_value;           /* by id: leaves and fills, in their types; NULL for others */
-    outcome *whole;              /* by configuration: every node compared is fetched */
-    char *tainted;               /* by id and configuration: wrong, or fed by what is */
-    adj_compare_row **group_row; /* by configuration: its fused groups' */
+    char *needed;            /* by id */
+    int *index;              /* by id: place among the nodes compared, or negative */
+    void **leaf_value;       /* by id: leaves and fills, in their types; NULL for others */
+    outcome *whole;          /* by configuration: every node compared is fetched */
+    char *tainted;           /* by id and configuration: wrong, or fed by what is */
+    compare_row **group_row; /* by configuration: its fused groups' */
     int *n_group_row;
 } comparing;
 
-adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
+adj_status compare_fail(comparison *c, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-adj_status compare_no_memory(adj_comparison *c);
+adj_status compare_no_memory(comparison *c);
 /* whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
 /* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's
  * verdict, if it has no other fault. ADJ_ENOMEM, or ADJ_OK. */
-adj_status compare_special(comparing *r, int k, adj_compare_row *row);
+adj_status compare_special(comparing *r, int k, compare_row *row);
 /* nodes.c: n on its operands' values under configuration k. */
 node_case case_of(const comparing *r, int k, const adj_node *n);
 /* group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
@@ -299,28 +298,29 @@ node_case case_of(const comparing *r, int k, const adj_node *n);
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o);
 /* blame.c, when all rows are there: a wrong pass, reference or group elsewhere is the fault. */
-void blame_alike(adj_comparison *c);
+void blame_alike(comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
 /* compare.c: a string that lives as long as the comparison; "" and the error recorded when out of
  * memory. */
-const char *report_text(adj_comparison *c, const char *format, ...)
+const char *report_text(comparison *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* nodes.c: a sentence for what e's numbers do not show at once; "". */
-const char *report_error(adj_comparison *c, const adj_compare_error *e);
+const char *report_error(comparison *c, const adj_compare_error *e);
 /* The beginning of the reason of the reference's row. */
 #define REFERENCE_IS_WRONG "the reference is wrong, its formula in float64 says so"
 /* blame.c: how many elements are wrong, and the worst; where: on which values, or "". */
-const char *report_worst(adj_comparison *c, const char *where, const adj_compare_error *e);
+const char *report_worst(comparison *c, const char *where, const adj_compare_error *e);
 /* nodes.c: what the row of a node or group alone says of its i-th result, and of its cost. */
-void report_alone(adj_comparison *c, const outcome *o, int i, const expectation *e,
-                  adj_compare_row *row);
-void report_cost(const outcome *o, const fetch_info *f, double reference_seconds,
-                 adj_compare_row *row);
+void report_alone(comparison *c, const outcome *o, int i, const expectation *e, compare_row *row);
+void report_cost(const outcome *o, const fetch_info *f, double reference_seconds, compare_row *row);
+/* memory.c. Fails the row of a node or a group alone that has no other fault, or one by a wrong
+ * reorder, if a reorder is wrong or a claim is false. */
+void report_plan_fault(comparison *c, const outcome *o, compare_row *row);
 /* A row that nothing is known of yet. */
-adj_compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
-void report_failure(adj_comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
+compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);
+void report_failure(comparison *c, const outcome *o, adj_verdict *verdict, const char **reason);
 /* Fails a row by its node alone. The kernel is to blame, or the plan if it cannot place values. */
-void report_row_failure(adj_comparison *c, const outcome *o, adj_compare_row *row);
+void report_row_failure(comparison *c, const outcome *o, compare_row *row);
 
 #endif

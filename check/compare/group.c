@@ -163,7 +163,7 @@ static int was_fused(const adj_group *g, const outcome *o)
 
 /* The step's cost, in the group's first row. */
 static void describe_cost(const plan_view *l, const adj_group *g, const outcome *o,
-                          adj_compare_row *row)
+                          compare_row *row)
 {
     const comparing *r = l->r;
     const fetch_info *f = &o->info[0];
@@ -178,8 +178,8 @@ static void describe_cost(const plan_view *l, const adj_group *g, const outcome 
     report_cost(o, f, reference, row);
 }
 
-static void judge_out(adj_comparison *c, const adj_group *g, int i, const outcome *o,
-                      const expectation *e, adj_compare_row *row)
+static void judge_out(comparison *c, const adj_group *g, int i, const outcome *o,
+                      const expectation *e, compare_row *row)
 {
     report_alone(c, o, i, e, row);
     if (!was_fused(g, o) && !row->other_impl)
@@ -197,7 +197,7 @@ static void judge_out(adj_comparison *c, const adj_group *g, int i, const outcom
 }
 
 static adj_status compare_group(const plan_view *l, const adj_group *g, region *p,
-                                adj_compare_row row[])
+                                compare_row row[])
 {
     const char *name = name_of(l, g);
     adj_compare_config config = l->r->c->config[l->k];
@@ -260,10 +260,10 @@ static adj_status view_plan(plan_view *l, const trial *t, adj_node *const image[
 
 static adj_status compare_steps(const plan_view *l)
 {
-    adj_comparison *c = l->r->c;
+    comparison *c = l->r->c;
     adj_status status = ADJ_OK;
     int n_row = 0, n = l->g->n_node;
-    adj_compare_row *row = region_alloc(&c->region, (size_t)n, sizeof *row);
+    compare_row *row = region_alloc(&c->region, (size_t)n, sizeof *row);
     if (row == NULL)
         return ADJ_ENOMEM;
     for (int id = 0; id < n && status == ADJ_OK; id++) {
@@ -293,7 +293,8 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
     region p = {.allocator = r->c->region.allocator};
     plan_view l = {.r = r, .k = k};
     outcome values = {0};
-    l.in_f64 = (runner){.opts = r->opts, .reference = &naive_f64, .runs = r->runner.runs};
+    l.in_f64 = (runner){
+        .opts = r->opts, .trials = r->trials, .reference = &naive_f64, .runs = r->runner.runs};
     adj_status status = view_plan(&l, t, image, o, &p);
     if (status == ADJ_OK)
         status = run_in_f64(t, l.g, o->image, l.g->n_node, (const adj_node *const *)l.g->node, &p,

@@ -112,7 +112,7 @@ adj_status find_false_alias(adj_exec *e, outcome *o)
     return ADJ_OK;
 }
 
-void report_plan_fault(adj_comparison *c, const outcome *o, adj_compare_row *row)
+void report_plan_fault(comparison *c, const outcome *o, compare_row *row)
 {
     const int has_other =
         row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats;

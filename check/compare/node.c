@@ -12,9 +12,9 @@ adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o)
 {
     trial as_built = *t;
     as_built.as_built = 1;
+    const int is_elsewhere = b->trials != NULL && (b->trials->guard || t->config->isa[0] != '\0');
     if (t->config != b->reference)
-        return t->config->isa[0] != '\0' || b->opts->guard ? trial_elsewhere(t, b->opts, p, o)
-                                                           : trial_here(t, p, o);
+        return is_elsewhere ? trial_elsewhere(t, b->trials, p, o) : trial_here(t, p, o);
     adj_status status = trial_here(&as_built, p, o);
     /* A pass makes other ops of the caller's own. */
     return status == ADJ_OK && o->status == ADJ_ENOKERNEL ? trial_here(t, p, o) : status;

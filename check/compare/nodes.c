@@ -11,7 +11,7 @@
 #include "check/formula.h"
 #include "compare.h"
 
-adj_status compare_fail(adj_comparison *c, adj_status status, const char *format, ...)
+adj_status compare_fail(comparison *c, adj_status status, const char *format, ...)
 {
     va_list args;
     if (c->status != ADJ_OK)
@@ -22,7 +22,7 @@ adj_status compare_fail(adj_comparison *c, adj_status status, const char *format
     return c->status = status;
 }
 
-adj_status compare_no_memory(adj_comparison *c)
+adj_status compare_no_memory(comparison *c)
 {
     return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
 }
@@ -48,8 +48,7 @@ node_case case_of(const comparing *r, int k, const adj_node *n)
     return c;
 }
 
-void report_cost(const outcome *o, const fetch_info *f, double reference_seconds,
-                 adj_compare_row *row)
+void report_cost(const outcome *o, const fetch_info *f, double reference_seconds, compare_row *row)
 {
     row->us = 1e6 * f->seconds;
     row->reference_us = 1e6 * reference_seconds;
@@ -58,8 +57,7 @@ void report_cost(const outcome *o, const fetch_info *f, double reference_seconds
     row->reorders = o->exec.reorders;
 }
 
-void report_alone(adj_comparison *c, const outcome *o, int i, const expectation *e,
-                  adj_compare_row *row)
+void report_alone(comparison *c, const outcome *o, int i, const expectation *e, compare_row *row)
 {
     const adj_compare_config *config = &c->config[row->config];
     const fetch_info *f = &o->info[i];
@@ -77,7 +75,7 @@ void report_alone(adj_comparison *c, const outcome *o, int i, const expectation 
         row->why = report_text(c, "%s", text);
 }
 
-static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
+static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
     node_case n = case_of(r, 0, row->node);
@@ -113,7 +111,7 @@ static adj_status isolated(comparing *r, int k, region *p, adj_compare_row *row)
     return status;
 }
 
-static adj_status within_the_graph(comparing *r, int k, region *p, adj_compare_row *row)
+static adj_status within_the_graph(comparing *r, int k, region *p, compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
     const adj_node *node = row->node;
@@ -163,7 +161,7 @@ int is_wrong(const adj_compare_error *e)
     return e->wrong > 0 || is_noisy(e) || rounds_one_way(e);
 }
 
-const char *report_error(adj_comparison *c, const adj_compare_error *e)
+const char *report_error(comparison *c, const adj_compare_error *e)
 {
     if (is_noisy(e))
         return report_text(c, "the whole result: RMS error %.3g, %.3g times what rounding gives",
@@ -176,7 +174,7 @@ const char *report_error(adj_comparison *c, const adj_compare_error *e)
 }
 
 /* A sentence for what the numbers of the row do not show at once. */
-static const char *reason_for(const comparing *r, const adj_compare_row *row)
+static const char *reason_for(const comparing *r, const compare_row *row)
 {
     if (row->config == 0 && row->isolated.wrong > 0)
         return report_worst(r->c, REFERENCE_IS_WRONG, &row->isolated);
@@ -192,7 +190,7 @@ static const char *reason_for(const comparing *r, const adj_compare_row *row)
     return report_error(r->c, is_wrong(&row->isolated) ? &row->isolated : &row->in_plan);
 }
 
-static void blame(const comparing *r, int k, adj_compare_row *row)
+static void blame(const comparing *r, int k, compare_row *row)
 {
     const adj_node *n = row->node;
     int alone = is_wrong(&row->isolated) || !row->repeats;
@@ -209,18 +207,17 @@ static void blame(const comparing *r, int k, adj_compare_row *row)
         if (r->tainted[(size_t)n->in[i]->id * (size_t)r->c->n_config + (size_t)k])
             row->blame = ADJ_BLAME_UPSTREAM;
     r->tainted[(size_t)n->id * (size_t)r->c->n_config + (size_t)k] = row->blame != ADJ_BLAME_NONE;
-    r->c->n_failed += row->verdict != ADJ_VERDICT_PASS;
 }
 
 /* A row; of the reference only where it is wrong. */
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
     region p = {.allocator = r->c->region.allocator};
-    adj_compare_row *row = &r->c->row[r->c->n_row];
+    compare_row *row = &r->c->row[r->c->n_row];
     const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
     *row = report_row(n, "", k, type);
     adj_status status = isolated(r, k, &p, row);
-    if (status == ADJ_OK && !r->opts->alone)
+    if (status == ADJ_OK && !r->trials->alone)
         status = compare_special(r, k, row);
     if (status == ADJ_OK && k > 0 && r->whole[k].status == ADJ_OK)
         status = within_the_graph(r, k, &p, row);
@@ -235,20 +232,18 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
 /* The groups' rows behind the nodes'. */
 static adj_status add_group_rows(comparing *r)
 {
-    adj_comparison *c = r->c;
+    comparison *c = r->c;
     int n = c->n_row;
     for (int k = 0; k < c->n_config; k++)
         n += r->n_group_row[k];
-    adj_compare_row *all = region_alloc(&c->region, (size_t)n, sizeof *all);
+    compare_row *all = region_alloc(&c->region, (size_t)n, sizeof *all);
     if (all == NULL)
         return compare_no_memory(c);
     memcpy(all, c->row, (size_t)c->n_row * sizeof *all);
     c->row = all;
     for (int k = 0; k < c->n_config; k++)
-        for (int i = 0; i < r->n_group_row[k]; i++) {
+        for (int i = 0; i < r->n_group_row[k]; i++)
             c->row[c->n_row++] = r->group_row[k][i];
-            c->n_failed += r->group_row[k][i].verdict != ADJ_VERDICT_PASS;
-        }
     blame_alike(c);
     return ADJ_OK;
 }
@@ -257,9 +252,9 @@ static adj_status add_group_rows(comparing *r)
  * alone. */
 static void run_wholes(comparing *r)
 {
-    adj_comparison *c = r->c;
+    comparison *c = r->c;
     for (int k = 0; k < c->n_config && c->status == ADJ_OK; k++) {
-        if (k > 0 && r->opts->alone)
+        if (k > 0 && r->trials->alone)
             r->whole[k].status = ADJ_EBACKEND; /* not run */
         else
             compare_whole(r, k);
@@ -275,12 +270,12 @@ static int is_compared(const comparing *r, const adj_node *n, int k)
     const int is_first = !is_repeated(r->g, r->needed, n);
     if (k == 0)
         return is_first && formula_exists(n);
-    return !r->opts->alone || (is_first && strcmp(r->c->config[k].backend, "naive") != 0);
+    return !r->trials->alone || (is_first && strcmp(r->c->config[k].backend, "naive") != 0);
 }
 
 adj_status compare_all(comparing *r)
 {
-    adj_comparison *c = r->c;
+    comparison *c = r->c;
     run_wholes(r);
     for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++)
         for (int k = 0; k < c->n_config && c->status == ADJ_OK && r->index[id] >= 0; k++)

@@ -222,7 +222,7 @@ static int has_signs(const adj_node *n)
 
 /* base: the expectation of FINITE; NULL before. */
 static adj_status run_case(comparing *r, special_case *s, const expectation *base, region *p,
-                           expectation *e, adj_compare_row *row)
+                           expectation *e, compare_row *row)
 {
     char where[160];
     outcome o;
@@ -262,7 +262,7 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     return status;
 }
 
-adj_status compare_special(comparing *r, int k, adj_compare_row *row)
+adj_status compare_special(comparing *r, int k, compare_row *row)
 {
     region p = {.allocator = r->c->region.allocator};
     expectation base = {0};

@@ -53,7 +53,7 @@ static distance distance_of(const comparing *r, int k, const adj_node *n, const 
 
 static void fail_whole(comparing *r, int k, const char *sentence)
 {
-    adj_compare_config_result *out = &r->c->result[k];
+    compare_result *out = &r->c->result[k];
     if (out->verdict != ADJ_VERDICT_PASS)
         return;
     out->verdict = ADJ_VERDICT_FAIL;
@@ -105,7 +105,7 @@ static int compare_root(const comparing *r, int k, const outcome *o, int i, dist
 /* Judges roots of which some differ in bits. */
 static void judge_distances(comparing *r, int k, const outcome *o)
 {
-    adj_compare_config_result *out = &r->c->result[k];
+    compare_result *out = &r->c->result[k];
     double max = 0;
     distance d;
     for (int i = 0; i < r->n_root; i++)
@@ -123,7 +123,7 @@ static void judge_distances(comparing *r, int k, const outcome *o)
 
 static void judge_roots(comparing *r, int k, const outcome *o)
 {
-    adj_compare_config_result *out = &r->c->result[k];
+    compare_result *out = &r->c->result[k];
     const outcome *all = &r->whole[k];
     if (o->plan_fault[0] != '\0')
         fail_whole(r, k, report_text(r->c, "%s", o->plan_fault));
@@ -146,7 +146,7 @@ static void judge_roots(comparing *r, int k, const outcome *o)
                                out->differs));
 }
 
-static void describe_run(const outcome *o, adj_compare_config_result *out)
+static void describe_run(const outcome *o, compare_result *out)
 {
     out->ms = 1e3 * o->seconds;
     out->repeats = 1;
@@ -171,7 +171,7 @@ static const adj_updates *list_updates(const comparing *r, adj_node *const image
 
 static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int k)
 {
-    adj_compare_config_result *out = &r->c->result[k];
+    compare_result *out = &r->c->result[k];
     outcome o = {0};
     region p = {.allocator = r->c->region.allocator};
     t->bare = 1;
@@ -198,7 +198,7 @@ static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int
 
 adj_status compare_whole(comparing *r, int k)
 {
-    adj_comparison *c = r->c;
+    comparison *c = r->c;
     const adj_compare_config *config = &c->config[k];
     trial t;
     adj_status status =
@@ -218,7 +218,7 @@ adj_status compare_whole(comparing *r, int k)
     for (int id = 0; id < r->g->n_node && status == ADJ_OK; id++)
         if (r->index[id] >= 0)
             t.fetch[t.n_fetch++] = image[id];
-    if (r->opts->alone)
+    if (r->trials->alone)
         t.runs = 0;
     if (status == ADJ_OK)
         status = run_trial(&r->runner, &t, &c->region, &r->whole[k]);
@@ -227,7 +227,7 @@ adj_status compare_whole(comparing *r, int k)
     c->result[k].canary = status == ADJ_OK && r->whole[k].canary;
     if (status == ADJ_OK && k == 0) /* nothing is made of what a plain run of it would give */
         describe_run(&r->whole[0], &c->result[0]);
-    else if (status == ADJ_OK && !r->opts->alone)
+    else if (status == ADJ_OK && !r->trials->alone)
         status = run_roots(r, &t, image, k);
     adj_graph_free(t.g);
     return status == ADJ_ENOMEM ? compare_no_memory(c) : status;

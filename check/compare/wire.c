@@ -270,7 +270,7 @@ static void no_response(outcome *o, const char *why)
     snprintf(o->message, sizeof o->message, "%s", why);
 }
 
-adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region *p, outcome *o)
+adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p, outcome *o)
 {
     trial sent = *t;
     adj_compare_config config = *t->config;
@@ -302,14 +302,9 @@ adj_status trial_elsewhere(const trial *t, const adj_compare_opts *opts, region 
     return w.no_memory ? ADJ_ENOMEM : ADJ_OK;
 }
 
-adj_status adj_trial_run(const void *request, size_t bytes, void **response, size_t *response_bytes)
-{
-    return adj_trial_run_with_notes(request, bytes, NULL, NULL, response, response_bytes);
-}
-
-adj_status adj_trial_run_with_notes(const void *request, size_t bytes,
-                                    void (*tell)(void *user, const char *note), void *user,
-                                    void **response, size_t *response_bytes)
+adj_status adj_trial_run(const void *request, size_t bytes,
+                         void (*tell)(void *user, const char *note), void *user, void **response,
+                         size_t *response_bytes)
 {
     if (request == NULL || response == NULL || response_bytes == NULL)
         return ADJ_EARG;

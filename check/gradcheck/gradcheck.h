@@ -6,7 +6,7 @@
 #ifndef ADJ_GRADCHECK_H
 #define ADJ_GRADCHECK_H
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "check/shared.h"
 
 struct adj_gradcheck_report {

@@ -20,22 +20,21 @@ static void list_files(const compare_opts *o, output_file files[FORMS])
 /* A comparison and its reports. */
 typedef struct {
     compared graph;
-    adj_comparison *comparison;
+    const adj_comparison *comparison;
     reproducer *again;
     char title[160], line[LINE];
 } compare_run;
 
 static int has_failed(const compare_run *run)
 {
-    return run->comparison != NULL && adj_comparison_failed_count(run->comparison) +
-                                              adj_comparison_whole_failed_count(run->comparison) >
-                                          0;
+    return run->comparison != NULL &&
+           run->comparison->n_failed + run->comparison->n_whole_failed > 0;
 }
 
 /* True if configuration k names an implementation that no node has, so that nothing is compared. */
 static int is_unmatched(const adj_comparison *c, int k)
 {
-    for (int i = 0; i < adj_comparison_row_count(c); i++)
+    for (int i = 0; i < c->n_row; i++)
         if (adj_comparison_row_at(c, i)->config == k && !adj_comparison_row_at(c, i)->other_impl)
             return 0;
     return adj_comparison_config_at(c, k)->impl[0] != '\0';
@@ -44,7 +43,7 @@ static int is_unmatched(const adj_comparison *c, int k)
 static int says_unmatched(const adj_comparison *c)
 {
     int n = 0;
-    for (int k = 1; k < adj_comparison_config_count(c); k++)
+    for (int k = 1; k < c->n_config; k++)
         if (is_unmatched(c, k)) {
             const adj_compare_config *config = adj_comparison_config_at(c, k);
             complain("compare", EXIT_INCONCLUSIVE,
@@ -76,7 +75,7 @@ static int write_all(const compare_opts *o, const compare_run *run, const compar
         write_table(stdout, &second);
     else if (!taken && also->comparison != NULL)
         printf("%s, each kind of node alone: %d comparisons, 0 failed\n", also->title,
-               adj_comparison_row_count(also->comparison));
+               also->comparison->n_row);
     for (int i = 0; i < FORMS && status == EXIT_OK; i++)
         status =
             write_output("compare", &files[i], write_form[i], failed == run ? &first : &second);
@@ -129,26 +128,26 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
     const compared *g = &run->graph;
     const adj_leaf_value labels = {g->m.labels, g->label};
     double seconds = o->seconds;
-    const adj_compare_opts options = {.n_root = g->n_root,
-                                      .root = g->root,
-                                      .updates = g->m.updates,
-                                      .n_config = o->n_config,
-                                      .config = o->config,
-                                      .n_value = g->m.labels != NULL,
-                                      .value = &labels,
-                                      .seed = (uint64_t)o->seed,
-                                      .exact = o->exact != 0,
-                                      .runs = (int)o->runs,
-                                      .threads = (int)o->threads,
-                                      .elsewhere = guard_run,
-                                      .guard = o->guard != 0,
-                                      .alone = alone,
-                                      .user = &seconds};
+    const adj_compare_opts options = {
+        .n_root = g->n_root,
+        .root = g->root,
+        .updates = g->m.updates,
+        .n_config = o->n_config,
+        .config = o->config,
+        .n_value = g->m.labels != NULL,
+        .value = &labels,
+        .seed = (uint64_t)o->seed,
+        .exact = o->exact != 0,
+        .runs = (int)o->runs,
+        .threads = (int)o->threads,
+    };
+    const adj_trial_opts trials = {
+        .elsewhere = guard_run, .guard = o->guard != 0, .alone = alone, .user = &seconds};
     describe(o, g, run->title, sizeof run->title);
     compare_line(o, &o->graph, NULL, run->line);
-    if (adj_compare(g->m.graph, &options, &run->comparison) != ADJ_OK)
-        return complain("compare", EXIT_FAILED, "%s", adj_comparison_message(run->comparison));
-    run->again = reproducers(o, &options, run->comparison);
+    if (adj_compare_with(g->m.graph, &options, &trials, &run->comparison) != ADJ_OK)
+        return complain("compare", EXIT_FAILED, "%s", run->comparison->message);
+    run->again = reproducers(o, &options, &trials, run->comparison);
     return run->again != NULL ? CONTINUE : complain("compare", EXIT_FAILED, "out of memory");
 }
 

@@ -20,14 +20,14 @@ static json_t *error_json(const adj_compare_error *e)
                      json_number(e->noise_limit), "bias", json_number(e->bias));
 }
 
-static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
+static json_t *row_json(const adj_comparison *c, const compare_row *row)
 {
     return json_pack(
         "{s:b, s:i, s:o, s:o, s:o, s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:b, s:b, s:b, s:o, s:o, "
         "s:o, s:I, s:i, s:o, s:o, s:o}",
         "fused", row->group[0] != '\0', "node", adj_node_id(row->node), "op",
         json_text(adj_compare_row_name(row)), "name", json_text(adj_node_name(row->node)),
-        "configuration", json_text(adj_comparison_config_at(c, row->config)->name), "result",
+        "configuration", json_text(c->config[row->config].name), "result",
         adj_verdict_name(row->verdict), "blame", adj_blame_name(row->blame), "reason",
         json_text(row->reason), "bound_origin", row->origin, "backend", row->backend,
         "implementation", row->implementation, "why", json_text(row->why), "exact", row->exact,
@@ -39,22 +39,20 @@ static json_t *row_json(const adj_comparison *c, const adj_compare_row *row)
 
 static json_t *config_json(const adj_comparison *c, int k)
 {
-    adj_compare_config_result r = adj_comparison_result_at(c, k);
+    compare_result r = adj_comparison_result_at(c, k);
     const int ran = has_whole_run(&r);
     return json_pack("{s:o, s:s, s:o, s:o, s:i, s:i, s:i, s:I, s:o, s:i, s:o, s:o}", "name",
-                     json_text(adj_comparison_config_at(c, k)->name), "result",
-                     adj_verdict_name(r.verdict), "reason", json_text(r.reason), "ms",
-                     json_number(ran ? r.ms : NAN), "steps", r.steps, "reorders", r.reorders,
-                     "naive_steps", r.naive_steps, "arena_bytes", (json_int_t)r.arena_bytes,
-                     "repeats", ran ? json_boolean(r.repeats) : json_null(), "differs", r.differs,
-                     "apart", json_number(r.apart), "reference_apart",
-                     json_number(r.reference_apart));
+                     json_text(c->config[k].name), "result", adj_verdict_name(r.verdict), "reason",
+                     json_text(r.reason), "ms", json_number(ran ? r.ms : NAN), "steps", r.steps,
+                     "reorders", r.reorders, "naive_steps", r.naive_steps, "arena_bytes",
+                     (json_int_t)r.arena_bytes, "repeats",
+                     ran ? json_boolean(r.repeats) : json_null(), "differs", r.differs, "apart",
+                     json_number(r.apart), "reference_apart", json_number(r.reference_apart));
 }
 
 static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
 {
-    return json_pack("{s:o, s:i, s:i, s:o}", "configuration",
-                     json_text(adj_comparison_config_at(c, k)->name), "node",
+    return json_pack("{s:o, s:i, s:i, s:o}", "configuration", json_text(c->config[k].name), "node",
                      r->row != NULL ? adj_node_id(r->row->node) : -1, "trials", r->tried, "line",
                      json_text(r->line));
 }
@@ -63,17 +61,16 @@ static json_t *comparison_json(const compare_source *o, int *failed)
 {
     const adj_comparison *c = o->comparison;
     json_t *configs = json_array(), *rows = json_array(), *again = json_array();
-    for (int k = 0; k < adj_comparison_config_count(c); k++)
+    for (int k = 0; k < c->n_config; k++)
         *failed |= json_array_append_new(configs, config_json(c, k));
-    for (int i = 0; i < adj_comparison_row_count(c); i++)
+    for (int i = 0; i < c->n_row; i++)
         *failed |= json_array_append_new(rows, row_json(c, adj_comparison_row_at(c, i)));
-    for (int k = 0; k < adj_comparison_config_count(c); k++)
+    for (int k = 0; k < c->n_config; k++)
         if (o->again[k].line[0] != '\0')
             *failed |= json_array_append_new(again, again_json(c, k, &o->again[k]));
     return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->title), "repro",
-                     json_text(o->repro), "failed", adj_comparison_failed_count(c), "whole_failed",
-                     adj_comparison_whole_failed_count(c), "configurations", configs, "again",
-                     again, "rows", rows);
+                     json_text(o->repro), "failed", c->n_failed, "whole_failed", c->n_whole_failed,
+                     "configurations", configs, "again", again, "rows", rows);
 }
 
 int write_json(FILE *f, const void *source)

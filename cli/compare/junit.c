@@ -2,13 +2,13 @@
 #include "base/printable.h"
 #include "write.h"
 
-static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *row,
+static void junit_case(FILE *f, const adj_comparison *c, const compare_row *row,
                        const reproducer *again)
 {
     const adj_compare_error *e = row->isolated.wrong > 0 ? &row->isolated : &row->in_plan;
     put_escaped(f, FOR_XML, "  <testcase classname=\"%s\" name=\"%%%d %s\" time=\"%.9f\"",
-                adj_comparison_config_at(c, row->config)->name, adj_node_id(row->node),
-                adj_compare_row_name(row), 1e-6 * row->us);
+                c->config[row->config].name, adj_node_id(row->node), adj_compare_row_name(row),
+                1e-6 * row->us);
     if (row->verdict == ADJ_VERDICT_PASS) {
         fputs("/>\n", f);
         return;
@@ -28,9 +28,9 @@ static void junit_case(FILE *f, const adj_comparison *c, const adj_compare_row *
 /* The run of the whole graph, as a test case too. */
 static void junit_whole(FILE *f, const adj_comparison *c, int k)
 {
-    adj_compare_config_result r = adj_comparison_result_at(c, k);
+    compare_result r = adj_comparison_result_at(c, k);
     put_escaped(f, FOR_XML, "  <testcase classname=\"%s\" name=\"the whole graph\" time=\"%.9f\"",
-                adj_comparison_config_at(c, k)->name, 1e-3 * r.ms);
+                c->config[k].name, 1e-3 * r.ms);
     if (r.verdict != ADJ_VERDICT_PASS)
         put_escaped(f, FOR_XML, "><failure type=\"%s\" message=\"%s\"/></testcase>\n",
                     adj_verdict_name(r.verdict), r.reason);
@@ -42,19 +42,17 @@ static void junit_whole(FILE *f, const adj_comparison *c, int k)
 static void junit_suites(FILE *f, const compare_source *o, const char *before)
 {
     const adj_comparison *c = o->comparison;
-    for (int k = 0; k < adj_comparison_config_count(c);
-         k++) { /* the reference has rows where it is wrong */
+    for (int k = 0; k < c->n_config; k++) { /* the reference has rows where it is wrong */
         int n = 1, failed = adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS;
-        for (int i = 0; i < adj_comparison_row_count(c); i++) {
-            const adj_compare_row *row = adj_comparison_row_at(c, i);
+        for (int i = 0; i < c->n_row; i++) {
+            const compare_row *row = adj_comparison_row_at(c, i);
             n += row->config == k;
             failed += row->config == k && row->verdict != ADJ_VERDICT_PASS;
         }
         put_escaped(f, FOR_XML, " <testsuite name=\"%s%s%s\" tests=\"%d\" failures=\"%d\">\n",
-                    before, before[0] != '\0' ? ": " : "", adj_comparison_config_at(c, k)->name, n,
-                    failed);
+                    before, before[0] != '\0' ? ": " : "", c->config[k].name, n, failed);
         junit_whole(f, c, k);
-        for (int i = 0; i < adj_comparison_row_count(c); i++)
+        for (int i = 0; i < c->n_row; i++)
             if (adj_comparison_row_at(c, i)->config == k)
                 junit_case(f, c, adj_comparison_row_at(c, i), &o->again[k]);
         fputs(" </testsuite>\n", f);

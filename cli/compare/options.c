@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/inspect.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/repeat.h"

@@ -19,8 +19,8 @@ enum { MAX_TRIALS = 400 };
 static int has_failure(const adj_comparison *c, const char *op, adj_verdict verdict,
                        adj_blame blame)
 {
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         if (strcmp(adj_compare_row_name(row), op) == 0 && row->verdict == verdict &&
             row->blame == blame)
             return 1;
@@ -28,24 +28,25 @@ static int has_failure(const adj_comparison *c, const char *op, adj_verdict verd
     return 0;
 }
 
-/* True if the described graph fails with this verdict and blame. whole: run as by the command line;
+/* True if the described graph fails with the verdict and blame. whole: run as by the command line;
  * else its first root alone. */
-static int graph_fails(const compared_opts *described, const adj_compare_opts *two, int whole,
-                       const char *op, adj_verdict verdict, adj_blame blame)
+static int graph_fails(const compared_opts *described, const shrinking *s, int whole,
+                       const char *op)
 {
     compared g;
-    adj_comparison *c = NULL;
+    const adj_comparison *c = NULL;
     int fails = 0;
     if (compared_open(&g, described) == ADJ_OK) {
         const adj_leaf_value labels = {g.m.labels, g.label};
-        adj_compare_opts opts = *two;
+        adj_compare_opts opts = *s->opts;
         opts.n_root = whole ? g.n_root : 1;
         opts.root = g.root;
         opts.updates = g.m.updates;
         opts.n_value = g.m.labels != NULL;
         opts.value = &labels;
-        opts.runs = whole ? two->runs : 1;
-        fails = adj_compare(g.m.graph, &opts, &c) == ADJ_OK && has_failure(c, op, verdict, blame);
+        opts.runs = whole ? opts.runs : 1;
+        fails = adj_compare_with(g.m.graph, &opts, s->trials, &c) == ADJ_OK &&
+                has_failure(c, op, s->verdict, s->blame);
     }
     adj_comparison_free(c);
     compared_close(&g);
@@ -59,7 +60,7 @@ static int fails_once(shrinking *s, const op_line *l, int whole)
     op_text text;
     const compared_opts described = {.op = op_line_args(l, &text)};
     s->tried++;
-    return graph_fails(&described, s->opts, whole, l->text.args.op, s->verdict, s->blame);
+    return graph_fails(&described, s, whole, l->text.args.op);
 }
 
 static int fails_twice(shrinking *s, const op_line *l)
@@ -126,10 +127,10 @@ int shrink(shrinking *s, op_line *l)
 /* ---- what is run again ---- */
 
 /* Returns the first failed row whose operands were right. */
-static const adj_compare_row *first_divergence(const adj_comparison *c, int k)
+static const compare_row *first_divergence(const adj_comparison *c, int k)
 {
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         if (row->config == k && row->verdict != ADJ_VERDICT_PASS &&
             (row->blame == ADJ_BLAME_KERNEL || row->blame == ADJ_BLAME_PLAN ||
              row->blame == ADJ_BLAME_REFERENCE))
@@ -138,21 +139,15 @@ static const adj_compare_row *first_divergence(const adj_comparison *c, int k)
     return NULL;
 }
 
-static void find(const compare_opts *o, const adj_compare_opts *two, const char *pair,
-                 reproducer *r)
+static void find(const compare_opts *o, shrinking *s, const char *pair, reproducer *r)
 {
     op_line l;
     op_text text;
     compared_opts described = o->graph;
     if (r->row != NULL && r->row->group[0] == '\0' && o->shrink > 0 &&
         op_line_of(r->row->node, &l)) {
-        shrinking s = {.opts = two,
-                       .verdict = r->row->verdict,
-                       .blame = r->row->blame,
-                       .seconds = o->shrink,
-                       .max = MAX_TRIALS};
-        int found = shrink(&s, &l);
-        r->tried = s.tried;
+        int found = shrink(s, &l);
+        r->tried = s->tried;
         if (found) {
             described = (compared_opts){.op = op_line_args(&l, &text), .node = -1};
             compare_line(o, &described, pair, r->line);
@@ -161,29 +156,32 @@ static void find(const compare_opts *o, const adj_compare_opts *two, const char 
     }
     if (r->row != NULL && o->graph.model != NULL) {
         described.node = adj_node_id(r->row->node);
-        if (o->shrink <= 0 || !graph_fails(&described, two, 1, adj_compare_row_name(r->row),
-                                           r->row->verdict, r->row->blame))
+        if (o->shrink <= 0 || !graph_fails(&described, s, 1, adj_compare_row_name(r->row)))
             described.node = o->graph.node;
     }
     compare_line(o, &described, pair, r->line);
 }
 
 reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
-                        const adj_comparison *c)
+                        const adj_trial_opts *trials, const adj_comparison *c)
 {
-    int n = adj_comparison_config_count(c);
+    int n = c->n_config;
     reproducer *r = calloc((size_t)n + 1, sizeof *r);
     for (int k = 0; k < n && r != NULL; k++) {
-        const char *names[] = {adj_comparison_config_at(c, 0)->name,
-                               adj_comparison_config_at(c, k > 0 ? k : 1)->name};
+        const char *names[] = {c->config[0].name, c->config[k > 0 ? k : 1].name};
         char pair[160];
         adj_compare_opts two = *opts;
         two.n_config = 2;
         two.config = names;
         r[k].row = first_divergence(c, k);
+        shrinking s = {.opts = &two, .trials = trials, .seconds = o->shrink, .max = MAX_TRIALS};
+        if (r[k].row != NULL) {
+            s.verdict = r[k].row->verdict;
+            s.blame = r[k].row->blame;
+        }
         compare_pair(names[0], names[1], pair, sizeof pair);
         if (r[k].row != NULL || adj_comparison_result_at(c, k).verdict != ADJ_VERDICT_PASS)
-            find(o, &two, pair, &r[k]);
+            find(o, &s, pair, &r[k]);
     }
     return r;
 }

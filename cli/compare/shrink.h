@@ -3,12 +3,13 @@
 #ifndef CLI_COMPARE_SHRINK_H
 #define CLI_COMPARE_SHRINK_H
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "cli/op/line.h"
 #include "options.h"
 
 typedef struct {
     const adj_compare_opts *opts; /* with two configurations: the reference and what fails */
+    const adj_trial_opts *trials; /* NULL: the default */
     adj_verdict verdict;          /* how the op must fail: this, and blamed so */
     adj_blame blame;
     double seconds; /* no new trial after that */
@@ -21,14 +22,14 @@ typedef struct {
 int shrink(shrinking *s, op_line *l);
 
 typedef struct {
-    const adj_compare_row *row; /* the first with a fault of its own; NULL: the whole run alone */
-    int tried;                  /* smaller ones run */
-    char line[LINE];            /* "": the configuration does not fail */
+    const compare_row *row; /* the first with a fault of its own; NULL: the whole run alone */
+    int tried;              /* smaller ones run */
+    char line[LINE];        /* "": the configuration does not fail */
 } reproducer;
 
-/* Returns one for each configuration, to be freed; NULL when out of memory. opts: those of the
- * comparison. */
+/* Returns one for each configuration, to be freed; NULL when out of memory. opts, trials:
+ * those of the comparison. */
 reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
-                        const adj_comparison *c);
+                        const adj_trial_opts *trials, const adj_comparison *c);
 
 #endif

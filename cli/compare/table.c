@@ -21,7 +21,7 @@ typedef struct {
 static const op_sum no_rows = {
     .implementation = "", .worst = NAN, .sqnr = NAN, .sqnr_propagated = NAN};
 
-static void add_row(op_sum *s, const adj_compare_row *row)
+static void add_row(op_sum *s, const compare_row *row)
 {
     if (row->verdict == ADJ_VERDICT_CRASH)
         s->crash = row->reason;
@@ -46,7 +46,7 @@ static void add_row(op_sum *s, const adj_compare_row *row)
     }
 }
 
-static op_sum sum_row(const adj_compare_row *row)
+static op_sum sum_row(const compare_row *row)
 {
     op_sum s = no_rows;
     s.op = adj_compare_row_name(row);
@@ -57,7 +57,7 @@ static op_sum sum_row(const adj_compare_row *row)
 /* True if row r belongs to configuration k and this op. */
 static int is_of(const adj_comparison *c, int r, int k, const char *op)
 {
-    const adj_compare_row *row = adj_comparison_row_at(c, r);
+    const compare_row *row = adj_comparison_row_at(c, r);
     return row->config == k && strcmp(adj_compare_row_name(row), op) == 0;
 }
 
@@ -69,7 +69,7 @@ static int sum_op(const adj_comparison *c, int k, int r, op_sum *s)
     for (int i = 0; i < r; i++)
         if (is_of(c, i, k, s->op))
             return 0;
-    for (int i = r; i < adj_comparison_row_count(c); i++)
+    for (int i = r; i < c->n_row; i++)
         if (is_of(c, i, k, s->op))
             add_row(s, adj_comparison_row_at(c, i));
     return is_of(c, r, k, s->op);
@@ -99,9 +99,8 @@ static void print_decibels(FILE *f, double v)
 
 static void print_head(FILE *f, const adj_comparison *c, int k)
 {
-    adj_compare_config_result r = adj_comparison_result_at(c, k),
-                              ref = adj_comparison_result_at(c, 0);
-    put_text(f, "\n%s", adj_comparison_config_at(c, k)->name);
+    compare_result r = adj_comparison_result_at(c, k), ref = adj_comparison_result_at(c, 0);
+    put_text(f, "\n%s", c->config[k].name);
     if (r.verdict != ADJ_VERDICT_PASS)
         put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(r.verdict), r.reason);
     else if (!has_whole_run(&r))
@@ -145,7 +144,7 @@ static void print_measures(FILE *f, const op_sum *s, const char *result)
 static void print_ops(FILE *f, const adj_comparison *c, int k)
 {
     op_sum s;
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
+    for (int i = 0; i < c->n_row; i++) {
         char result[24] = "pass";
         if (!sum_op(c, k, i, &s))
             continue;
@@ -160,8 +159,8 @@ static void print_ops(FILE *f, const adj_comparison *c, int k)
 
 static void print_rows(FILE *f, const adj_comparison *c, int k)
 {
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         if (row->config != k)
             continue;
         const op_sum s = sum_row(row);
@@ -186,7 +185,7 @@ static void print_index(FILE *f, adj_shape shape, int64_t i)
     fprintf(f, "]");
 }
 
-static void print_error(FILE *f, const adj_compare_row *row, const char *title,
+static void print_error(FILE *f, const compare_row *row, const char *title,
                         const adj_compare_error *e)
 {
     if (isnan(e->worst) && e->n == 0)
@@ -211,11 +210,11 @@ static void print_error(FILE *f, const adj_compare_row *row, const char *title,
     fprintf(f, "\n");
 }
 
-static void print_failure(FILE *f, const adj_comparison *c, const adj_compare_row *row)
+static void print_failure(FILE *f, const adj_comparison *c, const compare_row *row)
 {
     const adj_node *n = row->node;
-    put_text(f, "  %s: %s %%%d %s", adj_comparison_config_at(c, row->config)->name,
-             adj_verdict_name(row->verdict), adj_node_id(n), adj_compare_row_name(row));
+    put_text(f, "  %s: %s %%%d %s", c->config[row->config].name, adj_verdict_name(row->verdict),
+             adj_node_id(n), adj_compare_row_name(row));
     if (adj_node_name(n)[0] != '\0')
         put_text(f, " \"%s\"", adj_node_name(n));
     if (row->backend[0] != '\0')
@@ -231,8 +230,8 @@ static void print_failures(FILE *f, const adj_comparison *c)
 {
     enum { MAX = 20 };
     int n = 0;
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         if (row->verdict == ADJ_VERDICT_PASS)
             continue;
         if (n++ == 0)
@@ -246,11 +245,11 @@ static void print_failures(FILE *f, const adj_comparison *c)
 
 static void print_again(FILE *f, const adj_comparison *c, const reproducer *again)
 {
-    for (int k = 0; k < adj_comparison_config_count(c); k++) {
+    for (int k = 0; k < c->n_config; k++) {
         const reproducer *r = &again[k];
         if (r->line[0] == '\0')
             continue;
-        put_text(f, "  %s", adj_comparison_config_at(c, k)->name);
+        put_text(f, "  %s", c->config[k].name);
         if (r->row != NULL)
             fprintf(f, ", %%%d %s", adj_node_id(r->row->node), adj_compare_row_name(r->row));
         if (r->tried > 0)
@@ -260,7 +259,7 @@ static void print_again(FILE *f, const adj_comparison *c, const reproducer *agai
 }
 
 /* True if the first backend has kernels for the op, but none for this node. */
-static int is_refused(const adj_compare_row *row, int k)
+static int is_refused(const compare_row *row, int k)
 {
     return row->config == k && row->why[0] != '\0' && !row->other_impl &&
            strstr(row->why, " has no kernel for ") == NULL;
@@ -270,16 +269,16 @@ static int is_refused(const adj_compare_row *row, int k)
 static void print_refused(FILE *f, const adj_comparison *c, int k)
 {
     int n = 0;
-    for (int i = 0; i < adj_comparison_row_count(c); i++)
+    for (int i = 0; i < c->n_row; i++)
         n += is_refused(adj_comparison_row_at(c, i), k);
     if (n == 0)
         return;
     const char *separator = ":";
-    const char *name = adj_comparison_config_at(c, k)->name;
+    const char *name = c->config[k].name;
     put_text(f, "; %.*s refuses %d node%s, which other kernels compute", (int)strcspn(name, ","),
              name, n, n > 1 ? "s" : "");
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         int is_first = is_refused(row, k);
         for (int j = 0; j < i && is_first; j++)
             is_first = !is_refused(adj_comparison_row_at(c, j), k) ||
@@ -293,15 +292,15 @@ static void print_refused(FILE *f, const adj_comparison *c, int k)
 void write_table(FILE *f, const compare_source *o)
 {
     const adj_comparison *c = o->comparison;
-    adj_compare_config_result ref = adj_comparison_result_at(c, 0);
-    put_text(f, "%s\nreference %s", o->title, adj_comparison_config_at(c, 0)->name);
+    compare_result ref = adj_comparison_result_at(c, 0);
+    put_text(f, "%s\nreference %s", o->title, c->config[0].name);
     if (ref.verdict != ADJ_VERDICT_PASS)
         put_text(f, ": the whole graph: %s: %s\n", adj_verdict_name(ref.verdict), ref.reason);
     else if (!has_whole_run(&ref))
         fputc('\n', f);
     else
         fprintf(f, ": %.3g ms a step\n", ref.ms);
-    for (int k = 1; k < adj_comparison_config_count(c); k++) {
+    for (int k = 1; k < c->n_config; k++) {
         print_head(f, c, k);
         print_columns(f, o->all);
         if (o->all)
@@ -311,13 +310,12 @@ void write_table(FILE *f, const compare_source *o)
     }
     print_failures(f, c);
     print_again(f, c, o->again);
-    const int rows = adj_comparison_row_count(c);
-    fprintf(f, "\n%d comparison%s, %d failed", rows, rows != 1 ? "s" : "",
-            adj_comparison_failed_count(c));
-    if (adj_comparison_whole_failed_count(c) > 0)
-        fprintf(f, "; the whole graph fails under %d of %d configurations",
-                adj_comparison_whole_failed_count(c), adj_comparison_config_count(c));
-    for (int k = 1; k < adj_comparison_config_count(c); k++)
+    const int rows = c->n_row;
+    fprintf(f, "\n%d comparison%s, %d failed", rows, rows != 1 ? "s" : "", c->n_failed);
+    if (c->n_whole_failed > 0)
+        fprintf(f, "; the whole graph fails under %d of %d configurations", c->n_whole_failed,
+                c->n_config);
+    for (int k = 1; k < c->n_config; k++)
         print_refused(f, c, k);
     fprintf(f, " (gradient rules are checked by adjoint gradcheck)\n");
 }

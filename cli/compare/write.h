@@ -18,7 +18,7 @@ struct compare_source {
 
 /* True if the whole graph was run; else only distinct nodes were compared by themselves, without
  * the time of a step and without a repeated run. */
-static inline int has_whole_run(const adj_compare_config_result *r) { return r->ms > 0; }
+static inline int has_whole_run(const compare_result *r) { return r->ms > 0; }
 
 void write_table(FILE *f, const compare_source *o);
 /* source: a compare_source. 0 on success. */

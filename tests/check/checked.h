@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "cli/op/build.h"
 
 /* The op's node, for a test that is linked with cli/op. */
@@ -27,19 +27,26 @@ static inline adj_gradcheck_report *checked(adj_node *n, const adj_gradcheck_opt
 }
 
 /* Compares all that root depends on under naive:f64 and config, with one timed run on one thread;
- * more: other options. The caller frees the comparison. */
-static inline adj_comparison *compared(adj_node *root, const char *config, adj_compare_opts more)
+ * more, trials: other options. The caller frees the comparison. */
+static inline const adj_comparison *compared_with(adj_node *root, const char *config,
+                                                  adj_compare_opts more, adj_trial_opts trials)
 {
     const char *const configs[] = {"naive:f64", config};
-    adj_comparison *c = NULL;
+    const adj_comparison *c = NULL;
     more.n_root = 1;
     more.root = &root;
     more.n_config = 2;
     more.config = configs;
     more.runs = more.threads = 1;
-    cr_assert_eq(adj_compare(adj_node_graph(root), &more, &c), ADJ_OK, "%s",
-                 adj_comparison_message(c));
+    cr_assert_eq(adj_compare_with(adj_node_graph(root), &more, &trials, &c), ADJ_OK, "%s",
+                 c->message);
     return c;
+}
+
+static inline const adj_comparison *compared(adj_node *root, const char *config,
+                                             adj_compare_opts more)
+{
+    return compared_with(root, config, more, (adj_trial_opts){0});
 }
 
 #endif

@@ -60,7 +60,7 @@ Test(compare_labels, every_class_and_no_other)
         adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {ROWS}});
         adj_node *y = adj_sparse_softmax_cross_entropy(z, labels, 0);
         memset(seen, 0, sizeof seen);
-        adj_comparison *c =
+        const adj_comparison *c =
             compared(y, "watching", (adj_compare_opts){.debug.backends = backends, .seed = 1});
         for (int k = 0; k < 16; k++)
             cr_expect_eq(seen[k] > 0, k <= classes[i], "%d classes: label %d", classes[i], k - 1);

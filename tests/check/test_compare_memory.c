@@ -48,7 +48,7 @@ static const adj_backend planted = {.version = ADJ_VERSION,
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_memory, .init = plan_as_usual);
 
-static adj_comparison *compare(adj_graph *g)
+static const adj_comparison *compare(adj_graph *g)
 {
     const adj_backend *const backends[] = {&planted, naive_backend(), NULL};
     const adj_shape one = {1, {N}}, none = {1, {0}};
@@ -60,7 +60,7 @@ static adj_comparison *compare(adj_graph *g)
 }
 
 /* The node is right alone, but not in place, which is tried; what reads it is fed wrong numbers. */
-static void expect_row(const adj_compare_row *row)
+static void expect_row(const compare_row *row)
 {
     const char *op = adj_node_op(row->node);
     const int is_relu = is_claimed && strcmp(op, "relu") == 0;
@@ -82,15 +82,15 @@ Test(compare_memory, a_false_claim_to_work_in_place)
 {
     for (is_claimed = 0; is_claimed < 2; is_claimed++) {
         adj_graph *g = adj_graph_new();
-        adj_comparison *c = compare(g);
-        const adj_compare_config_result reference = adj_comparison_result_at(c, 0),
-                                        r = adj_comparison_result_at(c, 1);
+        const adj_comparison *c = compare(g);
+        const compare_result reference = adj_comparison_result_at(c, 0),
+                             r = adj_comparison_result_at(c, 1);
         cr_expect_eq(reference.verdict, ADJ_VERDICT_PASS, "%s", reference.reason);
         cr_expect_eq(r.verdict, is_claimed ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s", r.reason);
         cr_expect_str_eq(r.reason, !is_claimed ? ""
                                                : "memory: relu \"bent\", computed in place of add "
                                                  "\"sum\", is another than in memory of its own");
-        for (int i = 0; i < adj_comparison_row_count(c); i++)
+        for (int i = 0; i < c->n_row; i++)
             expect_row(adj_comparison_row_at(c, i));
         adj_comparison_free(c);
         adj_graph_free(g);
@@ -102,8 +102,8 @@ Test(compare_memory, a_kernel_that_leaves_some_unwritten)
 {
     leaves_unwritten = 1;
     adj_graph *g = adj_graph_new();
-    adj_comparison *c = compare(g);
-    const adj_compare_config_result r = adj_comparison_result_at(c, 1);
+    const adj_comparison *c = compare(g);
+    const compare_result r = adj_comparison_result_at(c, 1);
     cr_expect_eq(r.verdict, ADJ_VERDICT_FAIL);
     cr_expect_str_eq(r.reason, "relu \"bent\" depends on what its memory held before: its kernel "
                                "leaves some of it unwritten, or reads what nobody wrote");

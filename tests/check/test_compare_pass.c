@@ -63,12 +63,12 @@ static adj_node *convolution_and_norm(adj_graph *g)
 static void compare(adj_node *(*build)(adj_graph *g), const char *says)
 {
     adj_graph *g = adj_graph_new();
-    adj_comparison *c = compared(build(g), "direct", (adj_compare_opts){.seed = 1});
-    const adj_compare_config_result r = adj_comparison_result_at(c, 1);
+    const adj_comparison *c = compared(build(g), "direct", (adj_compare_opts){.seed = 1});
+    const compare_result r = adj_comparison_result_at(c, 1);
     cr_expect_eq(r.verdict, says[0] != '\0' ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS);
     cr_expect_eq(strncmp(r.reason, says, strlen(says)), 0, "%s", r.reason);
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         cr_expect(row->verdict == ADJ_VERDICT_PASS || row->blame == ADJ_BLAME_PLAN, "%s: %s",
                   adj_compare_row_name(row), row->reason);
     }

@@ -15,7 +15,7 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
     wire *w = user;
     (void)isa;
     (void)error;
-    adj_status status = adj_trial_run(request, bytes, response, response_bytes);
+    adj_status status = adj_trial_run(request, bytes, NULL, NULL, response, response_bytes);
     if (++w->calls == 2) {
         w->whole = *response_bytes;
         *response_bytes = w->is_cut ? w->left : w->whole;
@@ -23,14 +23,13 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
     return status;
 }
 
-static adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire *w)
+static const adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire *w)
 {
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 4}});
     adj_node *b = adj_const(g, ADJ_F32, (adj_shape){1, {4}}, (const float[]){1, -1, 0.5F, 2});
     adj_node *y = adj_mul(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), x);
-    return compared(
-        y, config,
-        (adj_compare_opts){.seed = 1, .guard = w != NULL, .elsewhere = elsewhere, .user = w});
+    return compared_with(y, config, (adj_compare_opts){.seed = 1},
+                         (adj_trial_opts){.guard = w != NULL, .elsewhere = elsewhere, .user = w});
 }
 
 /* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
@@ -44,14 +43,14 @@ Test(compare_plan, comes_back)
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         wire w = {0};
         adj_graph *g = adj_graph_new(), *h = adj_graph_new();
-        adj_comparison *here = compare_elsewhere(g, configs[i], NULL);
-        adj_comparison *there = compare_elsewhere(h, configs[i], &w);
-        int n = adj_comparison_row_count(here), n_group = 0;
-        cr_assert_eq(adj_comparison_row_count(there), n, "%s", configs[i]);
-        cr_assert_eq(adj_comparison_failed_count(here) + adj_comparison_failed_count(there), 0);
+        const adj_comparison *here = compare_elsewhere(g, configs[i], NULL);
+        const adj_comparison *there = compare_elsewhere(h, configs[i], &w);
+        int n = here->n_row, n_group = 0;
+        cr_assert_eq(there->n_row, n, "%s", configs[i]);
+        cr_assert_eq(here->n_failed + there->n_failed, 0);
         for (int k = 0; k < n; k++) {
-            const adj_compare_row *a = adj_comparison_row_at(here, k);
-            const adj_compare_row *b = adj_comparison_row_at(there, k);
+            const compare_row *a = adj_comparison_row_at(here, k);
+            const compare_row *b = adj_comparison_row_at(there, k);
             n_group += a->group[0] != '\0';
             cr_assert_str_eq(a->group, b->group);
             cr_assert_str_eq(a->implementation, b->implementation);
@@ -71,10 +70,10 @@ Test(compare_plan, cut_off)
 {
     for (wire w = {.is_cut = 1}; w.whole == 0 || w.left < w.whole; w.left += 13, w.calls = 0) {
         adj_graph *g = adj_graph_new();
-        adj_comparison *c = compare_elsewhere(g, "direct", &w);
+        const adj_comparison *c = compare_elsewhere(g, "direct", &w);
         cr_assert_eq(adj_comparison_result_at(c, 1).verdict, ADJ_VERDICT_CRASH, "%zu", w.left);
         cr_assert_str_eq(adj_comparison_result_at(c, 1).reason, "the response is cut off");
-        for (int i = 0; i < adj_comparison_row_count(c); i++)
+        for (int i = 0; i < c->n_row; i++)
             cr_assert_str_empty(adj_comparison_row_at(c, i)->group);
         adj_comparison_free(c);
         adj_graph_free(g);

@@ -106,10 +106,10 @@ static void compare_with(fault f)
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
     adj_graph *g = adj_graph_new();
     planted = f;
-    adj_comparison *c =
+    const adj_comparison *c =
         compared(exponential(g), "backwards", (adj_compare_opts){.debug.backends = backends});
-    const adj_compare_row *row = adj_comparison_row_at(c, 0);
-    const adj_compare_config_result whole = adj_comparison_result_at(c, 1);
+    const compare_row *row = adj_comparison_row_at(c, 0);
+    const compare_result whole = adj_comparison_result_at(c, 1);
     cr_expect_str_eq(row->implementation, "backwards:exp");
     cr_expect_eq(row->verdict, f != SOUND ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "fault %d", f);
     cr_expect_eq(row->blame, f != SOUND ? ADJ_BLAME_PLAN : ADJ_BLAME_NONE, "fault %d", f);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "adjoint_ext.h"
 #include "tests/reference.h"
 
@@ -69,7 +69,7 @@ static void expect(adj_verdict verdict)
     const adj_backend *const backends[] = {&spreads, naive_backend(), NULL};
     const char *const configs[] = {"naive:f64", "spreads"};
     adj_graph *g = adj_graph_new();
-    adj_comparison *c = NULL;
+    const adj_comparison *c = NULL;
     adj_node *y = adj_conv2d(adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, WIDTH, 2}}),
                              adj_input(g, "w", ADJ_F32, (adj_shape){4, {1, 2, 2, OUT}}),
                              &(adj_conv){.padding = ADJ_SAME});
@@ -81,8 +81,8 @@ static void expect(adj_verdict verdict)
                                 .runs = 1,
                                 .threads = 1,
                                 .debug.backends = backends};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    const adj_compare_row *row = adj_comparison_row_at(c, 0);
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
+    const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_str_eq(row->implementation, "pads");
     cr_expect_eq(row->verdict, verdict, "%d: %s", (int)planted, row->reason);
     if (verdict == ADJ_VERDICT_FAIL) {

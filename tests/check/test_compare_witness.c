@@ -5,7 +5,7 @@
 static void compare(const plant *p, int n_config, const char *const configs[])
 {
     adj_graph *g = adj_graph_new();
-    adj_comparison *c;
+    const adj_comparison *c;
     int blamed = 0;
     adj_node *n = built(g, &p->args);
     adj_node *x = adj_node_operand_at(n, 0), *dx = NULL;
@@ -22,9 +22,9 @@ static void compare(const plant *p, int n_config, const char *const configs[])
                                 .runs = 1,
                                 .threads = 1,
                                 .seed = 3};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         const int is_its = strcmp(adj_node_op(row->node), p->op) == 0 && row->group[0] == '\0';
         if (row->verdict == ADJ_VERDICT_FAIL)
             cr_expect_eq(row->blame, ADJ_BLAME_REFERENCE, "%s: %s (%s %s): %s", p->op,
@@ -72,7 +72,7 @@ static adj_status compare_wrong(adj_node *y)
     static const char *const configs[] = {"naive:f64", "direct"};
     const adj_compare_opts o = {
         .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
-    adj_comparison *c;
+    const adj_comparison *c;
     adj_status status = adj_compare(adj_node_graph(y), &o, &c);
     if (status == ADJ_OK)
         cr_assert_eq(adj_comparison_row_at(c, 0)->blame, ADJ_BLAME_REFERENCE);
@@ -127,8 +127,8 @@ Test(compare_witness, a_kernel_that_is_wrong_on_its_own_operands_is_no_fault_of_
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {8, 16}});
     adj_node *y = adj_relu(adj_square(adj_tanh(x))); /* rounded on the way */
     planted.op = NULL;
-    adj_comparison *c = compared(y, "seen", (adj_compare_opts){.debug.backends = backends});
-    const adj_compare_row *row = adj_comparison_row_at(c, 2);
+    const adj_comparison *c = compared(y, "seen", (adj_compare_opts){.debug.backends = backends});
+    const compare_row *row = adj_comparison_row_at(c, 2);
     cr_assert_eq(row->node, y);
     cr_expect_eq(row->isolated.wrong, 0);
     cr_expect_gt(row->in_plan.wrong, 0);

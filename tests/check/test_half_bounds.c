@@ -81,7 +81,7 @@ static const adj_backend crooked = {.version = ADJ_VERSION,
                                     .close = close_nothing,
                                     .kernels = kernels};
 
-static adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)
+static const adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)
 {
     const adj_backend *const backends[] = {&crooked, naive_backend(), NULL};
     adj_node *x = adj_input(g, "x", dtype, (adj_shape){4, {1, ROWS, 4, CHANNELS}});
@@ -104,8 +104,8 @@ Test(half_bounds, alone)
             for (uint64_t seed = 1; seed <= 10; seed++) {
                 dtype = halves[t];
                 adj_graph *g = adj_graph_new();
-                adj_comparison *c = compare(g, 0, seed);
-                const adj_compare_row *row = adj_comparison_row_at(c, 0);
+                const adj_comparison *c = compare(g, 0, seed);
+                const compare_row *row = adj_comparison_row_at(c, 0);
                 cr_expect_str_eq(row->implementation, "crooked");
                 if (planted == SOUND)
                     cr_expect_leq(row->isolated.worst, 0.9);
@@ -118,9 +118,9 @@ Test(half_bounds, alone)
             }
 }
 
-static const adj_compare_row *row_of_group(const adj_comparison *c)
+static const compare_row *row_of_group(const adj_comparison *c)
 {
-    for (int i = 0; i < adj_comparison_row_count(c); i++)
+    for (int i = 0; i < c->n_row; i++)
         if (strcmp(adj_comparison_row_at(c, i)->group, "bias_add+relu") == 0)
             return adj_comparison_row_at(c, i);
     return NULL;
@@ -134,8 +134,8 @@ Test(half_bounds, truncation_in_a_group)
             planted = truncates ? TRUNCATED : SOUND;
             dtype = halves[t];
             adj_graph *g = adj_graph_new();
-            adj_comparison *c = compare(g, 1, 5);
-            const adj_compare_row *row = row_of_group(c);
+            const adj_comparison *c = compare(g, 1, 5);
+            const compare_row *row = row_of_group(c);
             cr_assert_not_null(row);
             cr_expect_eq(row->verdict, truncates ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s",
                          row->reason);
@@ -203,7 +203,8 @@ Test(half_bounds, too_small_for_f16)
     for (int64_t i = 0; i < (int64_t)240 * 16; i++) /* most results are small, and different */
         adj_store(ADJ_F16, logits, i, i % 16 == 0 ? 8 : -16 + (double)(i % 1000) / 125);
     const adj_leaf_value values = {x, logits};
-    adj_comparison *c = compared(y, "naive", (adj_compare_opts){.n_value = 1, .value = &values});
+    const adj_comparison *c =
+        compared(y, "naive", (adj_compare_opts){.n_value = 1, .value = &values});
     cr_expect_eq(adj_comparison_row_at(c, 0)->verdict, ADJ_VERDICT_PASS, "%s",
                  adj_comparison_row_at(c, 0)->reason);
     adj_comparison_free(c);

@@ -74,7 +74,7 @@ static const adj_backend *const *backends(void)
     return list;
 }
 
-static adj_comparison *compare_relu(adj_graph *g, const char *config)
+static const adj_comparison *compare_relu(adj_graph *g, const char *config)
 {
     return compared(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}})), config,
                     (adj_compare_opts){.debug.backends = backends()});
@@ -103,8 +103,8 @@ Test(wanted_impl, is_reached)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         adj_graph *g = adj_graph_new();
-        adj_comparison *c = compare_relu(g, cases[i].config);
-        const adj_compare_row *row = adj_comparison_row_at(c, 0);
+        const adj_comparison *c = compare_relu(g, cases[i].config);
+        const compare_row *row = adj_comparison_row_at(c, 0);
         cr_expect_str_eq(row->implementation, cases[i].implementation, "%s", cases[i].config);
         cr_expect_eq(row->isolated.got, cases[i].got, "%s: %g", cases[i].config, row->isolated.got);
         cr_expect_eq(row->other_impl, cases[i].other, "%s", cases[i].config);

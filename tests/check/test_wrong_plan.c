@@ -105,12 +105,12 @@ Test(wrong_plan, compare)
     list_backends(list);
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {24}}));
-    adj_comparison *c = compared(y, "planted", (adj_compare_opts){.debug.backends = list});
-    const adj_compare_config_result whole = adj_comparison_result_at(c, 1);
+    const adj_comparison *c = compared(y, "planted", (adj_compare_opts){.debug.backends = list});
+    const compare_result whole = adj_comparison_result_at(c, 1);
     cr_expect_eq(whole.verdict, ADJ_VERDICT_FAIL);
     cr_expect_not_null(strstr(whole.reason, "finds a slot of another size"), "%s", whole.reason);
-    cr_assert_eq(adj_comparison_row_count(c), 1);
-    const adj_compare_row *row = adj_comparison_row_at(c, 0);
+    cr_assert_eq(c->n_row, 1);
+    const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_eq(row->verdict, ADJ_VERDICT_FAIL);
     cr_expect_eq(row->blame, ADJ_BLAME_PLAN, "%s", row->reason);
     cr_expect_eq(strncmp(row->reason, wrong, sizeof wrong - 1), 0, "%s", row->reason);

@@ -104,7 +104,7 @@ static adj_compare_opts options(void)
 static void lines_for(compare_opts *o, char line[LINE])
 {
     compared g;
-    adj_comparison *c;
+    const adj_comparison *c;
     adj_compare_opts opts = options();
     cr_assert_eq(compared_open(&g, &o->graph), ADJ_OK, "%s", g.m.error.message);
     const adj_leaf_value labels = {g.m.labels, g.label};
@@ -113,9 +113,9 @@ static void lines_for(compare_opts *o, char line[LINE])
     opts.updates = g.m.updates;
     opts.n_value = g.m.labels != NULL;
     opts.value = &labels;
-    cr_assert_eq(adj_compare(g.m.graph, &opts, &c), ADJ_OK, "%s", adj_comparison_message(c));
-    cr_assert_gt(adj_comparison_failed_count(c), 0);
-    reproducer *r = reproducers(o, &opts, c);
+    cr_assert_eq(adj_compare(g.m.graph, &opts, &c), ADJ_OK, "%s", c->message);
+    cr_assert_gt(c->n_failed, 0);
+    reproducer *r = reproducers(o, &opts, NULL, c);
     cr_assert_not_null(r);
     cr_assert_str_empty(r[0].line);
     memcpy(line, r[1].line, LINE);
@@ -222,7 +222,7 @@ Test(compare_shrink, bounded)
     cr_assert_eq(compared_open(&g, &subject), ADJ_OK);
     cr_assert(op_line_of(g.root[0], &l));
     compared_close(&g);
-    shrinking s = {&opts, ADJ_VERDICT_FAIL, ADJ_BLAME_KERNEL, 100, 4, 0};
+    shrinking s = {&opts, NULL, ADJ_VERDICT_FAIL, ADJ_BLAME_KERNEL, 100, 4, 0};
     planted = WIDE_RELU;
     cr_assert_eq(shrink(&s, &l), 1);
     cr_assert_leq(s.tried, 8);

@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "fuzz/bytes.h"
@@ -87,7 +87,7 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
         w->keep[w->n].n = n;
     }
     w->n++;
-    adj_status status = adj_trial_run(request, n, response, response_bytes);
+    adj_status status = adj_trial_run(request, n, NULL, NULL, response, response_bytes);
     if (status != ADJ_OK)
         adj_error_set(error, status, "%s", adj_status_name(status));
     else if (w->n == w->wrong)
@@ -104,20 +104,18 @@ static void compare(wire *w, const char *config)
     adj_graph *g = adj_graph_new();
     adj_node *param, *dw = NULL, *loss = network(g, &param);
     must(adj_grad(loss, NULL, 1, &param, &dw) == ADJ_OK);
-    adj_comparison *c = NULL;
+    const adj_comparison *c = NULL;
     const adj_compare_opts o = {.n_root = 2,
                                 .root = (adj_node *[]){loss, dw},
                                 .n_config = 2,
                                 .config = configs,
                                 .runs = 1,
-                                .threads = 1,
-                                .guard = 1,
-                                .elsewhere = elsewhere,
-                                .user = w};
-    must(adj_compare(g, &o, &c) == ADJ_OK);
+                                .threads = 1};
+    const adj_trial_opts trials = {.guard = 1, .elsewhere = elsewhere, .user = w};
+    must(adj_compare_with(g, &o, &trials, &c) == ADJ_OK);
     read_text(adj_comparison_result_at(c, 1).reason);
-    for (int i = 0; i < adj_comparison_row_count(c); i++) {
-        const adj_compare_row *row = adj_comparison_row_at(c, i);
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
         const char *const texts[] = {row->reason,
                                      row->origin,
                                      row->backend,
@@ -248,7 +246,7 @@ static void run_request(const uint8_t *request, size_t n)
     size_t response_bytes = 0;
     if (!is_short(request, n))
         return;
-    adj_status status = adj_trial_run(request, n, &response, &response_bytes);
+    adj_status status = adj_trial_run(request, n, NULL, NULL, &response, &response_bytes);
     must((status == ADJ_OK) == (response != NULL));
     free(response);
 }

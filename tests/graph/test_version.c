@@ -42,7 +42,7 @@ Test(version, of_another_layout_is_refused_unread)
         adj_exec *e = NULL;
         cr_expect_eq(adj_exec_new(g, unreadable(), &e), ADJ_EVERSION);
         adj_exec_free(e);
-        adj_comparison *c = NULL;
+        const adj_comparison *c = NULL;
         cr_expect_eq(adj_compare(g, unreadable(), &c), ADJ_EVERSION);
         adj_comparison_free(c);
         cr_expect_null(adj_model_logits(g, adj_model_find("lenet", NULL), unreadable()));
