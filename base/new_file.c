@@ -17,7 +17,7 @@
 #include "new_file.h"
 
 static const char suffix[] = ".partial";
-static const char in_use[] = "another process is writing it";
+static const char in_use[] = "in use by another process";
 
 static adj_status fail(adj_status status, const char *sentence, const char **why)
 {
@@ -116,7 +116,7 @@ static adj_status find_target(const char *path, char **target, struct stat *old,
         if (status != ADJ_OK || same)
             return status;
     }
-    return fail(ADJ_EIO, "its link leads to no name", why);
+    return fail(ADJ_EIO, "cannot resolve symbolic link", why);
 }
 
 /* ---- the new file ---- */
@@ -145,7 +145,7 @@ static adj_status clear_name(const char *name, int wait, const char **why)
     if (lstat(name, &s) != 0)
         return errno == ENOENT ? ADJ_OK : system_error(why);
     if (!S_ISREG(s.st_mode))
-        return fail(ADJ_EIO, "its .partial is there and is not a regular file", why);
+        return fail(ADJ_EIO, "its temporary file, .partial, is not a regular file", why);
     const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int fd = open(name, O_WRONLY | flags);
     if (fd < 0)
@@ -238,7 +238,7 @@ adj_status new_file_begin(new_file *f, const char *path, int wait, const char **
 static adj_status finish(const new_file *f, const char **why)
 {
     if (!is_named(f->fd, f->partial))
-        return fail(ADJ_EIO, "its .partial was taken away", why);
+        return fail(ADJ_EIO, "its temporary file, .partial, was removed", why);
     if ((!(f->mode & 0200) && fchmod(f->fd, f->mode) != 0) || fsync(f->fd) != 0 ||
         rename(f->partial, f->target) != 0)
         return system_error(why);

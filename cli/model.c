@@ -17,8 +17,8 @@ const adj_optimizer_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
 static adj_status unknown_model(const char *name, adj_error *error)
 {
     const adj_model *nearest = adj_model_nearest(name);
-    return adj_error_set(error, ADJ_EARG, "unknown model %.200s%s%s%s, adjoint models lists them",
-                         name, nearest != NULL ? " (did you mean " : "",
+    return adj_error_set(error, ADJ_EARG, "unknown model %.200s%s%s%s; see adjoint models", name,
+                         nearest != NULL ? " (did you mean " : "",
                          nearest != NULL ? nearest->name : "", nearest != NULL ? "?)" : "");
 }
 
@@ -85,8 +85,8 @@ void say_keras_epsilon(const char *command, const char *map, const char *model)
     const double epsilon = map != NULL && strcmp(map, "keras") == 0 ? batch_norm_epsilon(model) : 0;
     if (epsilon > 0)
         complain(command, EXIT_OK,
-                 "note: batch norm's epsilon is %g in %s, Keras's default is 0.001: results are "
-                 "Keras's only of a net made with epsilon=%g",
+                 "note: batch norm epsilon is %g in %s (Keras's default: 0.001); results match a "
+                 "Keras model built with epsilon=%g",
                  epsilon, model, epsilon);
 }
 

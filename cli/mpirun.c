@@ -93,7 +93,7 @@ static int join(const char *command, double patience, mpirun_group *g)
         !find(g->library, "adj_mpi_abort", &g->abort, sizeof g->abort) ||
         !find(g->library, "adj_mpi_lost_rank", &g->lost_rank, sizeof g->lost_rank) ||
         !find(g->library, "adj_mpi_close", &g->close, sizeof g->close))
-        return complain(command, EXIT_FAILED, "%s is of another version", LIBRARY);
+        return complain(command, EXIT_FAILED, "%s has a different version", LIBRARY);
     if (open(&group, &error) != ADJ_OK)
         return complain(command, EXIT_FAILED, "%s", error.message);
     g->group = group;
@@ -111,8 +111,8 @@ int mpirun_join(const char *command, double patience, mpirun_group *g)
     g->library = open_library();
     if (g->library == NULL)
         return complain(command, EXIT_FAILED,
-                        "started by mpirun, but " LIBRARY " cannot be loaded: %s (ninja mpi makes "
-                        "it)",
+                        "started by mpirun, but " LIBRARY
+                        " cannot be loaded: %s (build it with ninja mpi)",
                         dlerror());
     int status = join(command, patience, g);
     if (status != CONTINUE)

@@ -276,7 +276,7 @@ static int take_option(const usage *u, const option *o, char **argv, int *i, con
     if (text == NULL)
         text = argv[++*i]; /* argv ends with NULL */
     if (text == NULL)
-        return complain(u->command, EXIT_USAGE, "%s: its value %s is missing", o->name, o->value);
+        return complain(u->command, EXIT_USAGE, "%s: value %s is missing", o->name, o->value);
     return option_read(u->command, o, text);
 }
 

@@ -54,7 +54,7 @@ static int hold_pipe(const char *command, const output_file *f)
         open(f->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) >= 0)
         return CONTINUE;
     return complain(command, EXIT_FAILED, "%s: %s: %s", f->option, f->path,
-                    errno == ENXIO ? "is a pipe that nobody reads" : strerror(errno));
+                    errno == ENXIO ? "is a pipe without a reader" : strerror(errno));
 }
 
 static int check(const char *command, const output_file *f)
@@ -84,9 +84,9 @@ static int compare(const char *command, const output_file *f, const output_file 
     for (int partial = 0; partial < names && status == CONTINUE; partial++) {
         status = identify(command, other, partial, &of_other);
         if (status == CONTINUE && memcmp(&id, &of_other, sizeof id) == 0)
-            status = complain(command, EXIT_USAGE, "%s and %s name one file (%s%s)", other->option,
-                              f->option, f->path,
-                              partial ? ", which the first is called until it is whole" : "");
+            status =
+                complain(command, EXIT_USAGE, "%s and %s name the same file (%s%s)", other->option,
+                         f->option, f->path, partial ? ", the temporary name of the first" : "");
     }
     return status;
 }
@@ -96,8 +96,7 @@ int refuse_standard(const char *command, const char *option, const char *path)
     if (!is_stdout(path))
         return CONTINUE;
     return complain(command, EXIT_USAGE,
-                    "%s: the file is read again or replaced, standard input and output cannot be "
-                    "(./- is a file of that name)",
+                    "%s: expected a file, not standard input or output (./- names a file called -)",
                     option);
 }
 
@@ -109,7 +108,7 @@ static int check_stdout(const char *command, int n, const output_file file[])
         if (!is_the_output(&file[i]))
             continue;
         if (first != NULL)
-            return complain(command, EXIT_USAGE, "%s and %s both are standard output", first,
+            return complain(command, EXIT_USAGE, "%s and %s cannot both be standard output", first,
                             file[i].option);
         first = file[i].option;
     }
@@ -153,8 +152,8 @@ static int compare_with_folder(const char *command, const output_file *f, const 
     const int is_input =
         folder == NULL || is_below(dirname(folder), input->path) || is_below(f->path, input->path);
     free(folder);
-    return is_input ? complain(command, EXIT_USAGE, "%s: %s: is a file of %s", f->option, f->path,
-                               input->option)
+    return is_input ? complain(command, EXIT_USAGE, "%s: %s: belongs to the input %s", f->option,
+                               f->path, input->option)
                     : CONTINUE;
 }
 

@@ -35,7 +35,7 @@ static int keep(const char *command, input_file *f)
         fclose(all);
     if (fd < 0)
         return complain(command, EXIT_FAILED,
-                        "%s: standard input cannot be kept in a temporary file: %s", f->option,
+                        "%s: cannot copy standard input to a temporary file: %s", f->option,
                         strerror(errno));
     snprintf(f->own, sizeof f->own, "/proc/self/fd/%d", fd);
     f->name = f->own;
@@ -50,7 +50,7 @@ int open_inputs(const char *command, int n, input_file file[])
         if (!is_stdout(file[i].path))
             continue;
         if (standard != NULL)
-            return complain(command, EXIT_USAGE, "%s and %s both are standard input",
+            return complain(command, EXIT_USAGE, "%s and %s cannot both be standard input",
                             standard->option, file[i].option);
         standard = &file[i];
     }
@@ -114,7 +114,7 @@ int replace_output(const char *command, const output_file *file, FILE *output,
     int n = snprintf(folder, sizeof folder, "%s/adjointXXXXXX",
                      top != NULL && top[0] != '\0' ? top : "/tmp");
     if (n >= (int)sizeof folder || mkdtemp(folder) == NULL)
-        return complain(command, EXIT_FAILED, "%s: no temporary folder in %s can be made: %s",
+        return complain(command, EXIT_FAILED, "%s: cannot create a temporary folder in %s: %s",
                         file->option, top != NULL ? top : "/tmp", strerror(errno));
     snprintf(path, sizeof path, "%s/file", folder);
     int status = EXIT_OK;

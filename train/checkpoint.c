@@ -50,8 +50,8 @@ static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t 
 static const char *const sum_keys[SUMS] = {"data", "order", "images_drawn"};
 static const char *const sum_meanings[SUMS] = {
     "it was trained on other data",
-    "its order of the images cannot be made again",
-    "its count of images drawn does not fit its position",
+    "its order of images cannot be reproduced",
+    "its count of images does not match its position",
 };
 
 /* Writes the checksums as text; returns 0 when out of memory. */
@@ -221,8 +221,8 @@ static adj_status read_entry(const adj_tensors *file, const entry *e, adj_error 
     if (text == NULL)
         return adj_error_set(error, ADJ_EIO, "is not a checkpoint: entry %s is missing", e->key);
     if (!entry_store(e, text))
-        return adj_error_set(error, ADJ_EIO, "its entry %s is wrong (got %.80s, expected %s)",
-                             e->key, text, expectation(e, expected));
+        return adj_error_set(error, ADJ_EIO, "entry %s is invalid (got %.80s, expected %s)", e->key,
+                             text, expectation(e, expected));
     return ADJ_OK;
 }
 
@@ -263,7 +263,7 @@ static adj_status compare_settings(settings *ours, settings *there, int prolongs
             c_snprintf(got, sizeof got, "%g", *here[i].real);
             c_snprintf(expected, sizeof expected, "%g", *file[i].real);
         }
-        return adj_error_set(error, ADJ_EARG, "its entry %s differs (got %.80s, expected %.80s)",
+        return adj_error_set(error, ADJ_EARG, "entry %s differs (got %.80s, expected %.80s)",
                              here[i].key, a, b);
     }
     return ADJ_OK;
@@ -301,14 +301,15 @@ static adj_status check_epochs(const settings *ours, const settings *there, cons
     if (ours->epochs == there->epochs)
         return ADJ_OK;
     if (ours->epochs < there->epochs)
-        return adj_error_set(error, ADJ_EARG,
-                             "its entry epochs differs (got %lld, expected %lld or, "
-                             "when these are done, more)",
-                             (long long)ours->epochs, (long long)there->epochs);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "entry epochs differs (got %lld, expected %lld; more only after those are done)",
+            (long long)ours->epochs, (long long)there->epochs);
     if (p->epoch < there->epochs)
-        return adj_error_set(error, ADJ_EARG,
-                             "its training is prolonged when it is done (%lld of %lld epochs are)",
-                             (long long)p->epoch, (long long)there->epochs);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "epochs can be added only after its run is complete (%lld of %lld epochs are done)",
+            (long long)p->epoch, (long long)there->epochs);
     return ADJ_OK;
 }
 
@@ -348,7 +349,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     if (status == ADJ_OK)
         status = check_sums(t, file, &p, 1, SUMS, error);
     if (status == ADJ_OK && !is_possible(t, &there, &p))
-        status = adj_error_set(error, ADJ_EIO, "its counts do not fit each other");
+        status = adj_error_set(error, ADJ_EIO, "its counts are inconsistent");
     if (status == ADJ_OK)
         status = restore_selections(t, file, error);
     if (status == ADJ_OK)

@@ -49,8 +49,7 @@ adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n, co
 
     if (p == NULL || name == NULL || shape == NULL || n < 0 ||
         (n > 0 && value != NULL && pixels == NULL))
-        return adj_error_set(error, ADJ_EARG,
-                             "fetch: expected a predictor, a name, images and room for a shape");
+        return adj_error_set(error, ADJ_EARG, "fetch: predictor, name, images or shape is NULL");
     adj_status status = choose_inner(p, name, error);
     if (status == ADJ_OK)
         status = predictor_workers(p, INNER, 1, &w, error);
@@ -74,10 +73,10 @@ adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float p
     workers *w;
 
     if (p == NULL || pixels == NULL || gradient == NULL)
-        return adj_error_set(error, ADJ_EARG,
-                             "gradient: expected a predictor, an image and room for a gradient");
+        return adj_error_set(error, ADJ_EARG, "gradient: predictor, image or gradient is NULL");
     if (label < 0 || label >= p->net.classes)
-        return adj_error_set(error, ADJ_EARG, "gradient: class (got %lld, expected 0 to %lld)",
+        return adj_error_set(error, ADJ_EARG,
+                             "gradient: class is out of range (got %lld, expected 0 to %lld)",
                              (long long)label, (long long)p->net.classes - 1);
     adj_status status = predictor_workers(p, GRADIENT, 1, &w, error);
     if (status != ADJ_OK)

@@ -17,8 +17,7 @@ static adj_status complete_model(adj_net *net, adj_error *error)
 
     if (net->name == NULL)
         return adj_error_set(error, ADJ_EARG,
-                             "net: expected a function build or the name of a "
-                             "built-in model");
+                             "net: build is NULL and name is not a built-in model");
     if (model == NULL) {
         const adj_model *near = adj_model_nearest(net->name);
         return adj_error_set(error, ADJ_EARG, "net: unknown model %.200s%s%s%s", net->name,
@@ -47,14 +46,15 @@ adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t c
     if (net->h < 1 || net->h > ADJ_MAX_SIDE || net->w < 1 || net->w > ADJ_MAX_SIDE || net->c < 1 ||
         net->c > ADJ_MAX_CHANNELS)
         return adj_error_set(error, ADJ_EARG,
-                             "net %.80s: size of its images (got %lldx%lldx%lld, expected sides "
-                             "of 1 to %d and 1 to %d channels)",
+                             "net %.80s: image size is out of range (got %lldx%lldx%lld, expected "
+                             "sides of 1 to %d and 1 to %d channels)",
                              net_name(net), (long long)net->h, (long long)net->w, (long long)net->c,
                              ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
     if (net->classes < 2 || net->classes > ADJ_MAX_CLASSES)
-        return adj_error_set(error, ADJ_EARG,
-                             "net %.80s: number of classes (got %lld, expected 2 to %d)",
-                             net_name(net), (long long)net->classes, ADJ_MAX_CLASSES);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "net %.80s: number of classes is out of range (got %lld, expected 2 to %d)",
+            net_name(net), (long long)net->classes, ADJ_MAX_CLASSES);
     return ADJ_OK;
 }
 
@@ -91,12 +91,12 @@ static adj_status check_logits(const network *n, const adj_net *net, int64_t bat
     if (status != ADJ_OK)
         return adj_error_set(error, status, "%s", adj_graph_message(n->graph));
     if (n->logits == NULL || adj_node_graph(n->logits) != n->graph)
-        return adj_error_set(error, ADJ_EARG, "net %.80s: build gave no logits", net_name(net));
+        return adj_error_set(error, ADJ_EARG, "net %.80s: build returned no logits", net_name(net));
     adj_shape s = adj_node_type(n->logits).shape;
     if (s.rank == 2 && s.dim[0] == batch && s.dim[1] == net->classes)
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,
-                         "net %.80s: its logits have another shape (got rank %lld, [%lld, %lld], "
+                         "net %.80s: its logits have the wrong shape (got rank %lld, [%lld, %lld], "
                          "expected [%lld, %lld])",
                          net_name(net), (long long)s.rank, (long long)s.dim[0], (long long)s.dim[1],
                          (long long)batch, (long long)net->classes);

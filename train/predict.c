@@ -62,7 +62,7 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
     if (p == NULL || n < 0 ||
         (n > 0 && (probabilities == NULL || (from.bytes == NULL && from.floats == NULL))))
         return adj_error_set(error, ADJ_EARG,
-                             "predict: expected a predictor, images and room for probabilities");
+                             "predict: predictor, images or probabilities is NULL");
     const int kind = n <= 1 ? ONE : workers_for(n, &p->plan) > 1 ? MANY : FEW;
     workers *w;
 
@@ -86,9 +86,9 @@ adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[], floa
                        adj_error *error)
 {
     if (p != NULL && p->card.normalized)
-        return adj_error_set(error, ADJ_EARG,
-                             "predict: the net takes values already normalized, not pixels "
-                             "(adj_predict_floats)");
+        return adj_error_set(
+            error, ADJ_EARG,
+            "predict: the net takes normalized values, not pixels (use adj_predict_floats)");
     return predict(p, n, (images){.bytes = pixels}, probabilities, error);
 }
 
@@ -223,15 +223,13 @@ static adj_status check_images(const adj_predictor *p, const adj_dataset *d, adj
     if (p->card.deviation[0] > 0 && !p->card.normalized != !d->normalized)
         return adj_error_set(error, ADJ_ESHAPE,
                              p->card.normalized
-                                 ? "its net takes values already normalized (the data are pixels)"
-                                 : "its net takes pixels (the data are already normalized)");
+                                 ? "its model takes normalized values (the data are pixels)"
+                                 : "its model takes pixels (the data are normalized)");
     if (card_resize(&p->card) == ADJ_RESIZE_AUTO || (d->h == p->net.h && d->w == p->net.w))
         return ADJ_OK;
-    return adj_error_set(error, ADJ_ESHAPE,
-                         "its net refuses images of another size (got %lldx%lld, expected "
-                         "%lldx%lld)",
-                         (long long)d->h, (long long)d->w, (long long)p->net.h,
-                         (long long)p->net.w);
+    return adj_error_set(
+        error, ADJ_ESHAPE, "its model does not resize images (got %lldx%lld, expected %lldx%lld)",
+        (long long)d->h, (long long)d->w, (long long)p->net.h, (long long)p->net.w);
 }
 
 adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,

@@ -270,15 +270,14 @@ static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *
     if (net->build == NULL && net->name == NULL)
         net->name = card->model;
     if (net->build == NULL && net->name == NULL)
-        return adj_error_set(error, ADJ_EARG, "does not say which net it is of");
+        return adj_error_set(error, ADJ_EARG, "does not name its model");
     if (card->model != NULL && strcmp(net_name(net), card->model) != 0)
-        return adj_error_set(error, ADJ_ESHAPE, "is of another net (got %.80s, expected %.80s)",
+        return adj_error_set(error, ADJ_ESHAPE, "holds another model (got %.80s, expected %.80s)",
                              card->model, net_name(net));
     if (net->build == NULL && adj_model_find(net->name, NULL) == NULL)
         return adj_error_set(
             error, ADJ_EIO,
-            "model %.80s is not built in; a C program loads it by adj_predictor_load "
-            "with its net",
+            "model %.80s is not built in; in C, load it with adj_predictor_load and its net",
             net->name);
     return ADJ_OK;
 }
@@ -301,12 +300,12 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
                                                 card->channels == net->c);
     if (same_size && (card->classes == 0 || card->classes == net->classes))
         return ADJ_OK;
-    return adj_error_set(error, ADJ_ESHAPE,
-                         "its net is for %lldx%lldx%lld images of %lld classes (expected "
-                         "%lldx%lldx%lld and %lld)",
-                         (long long)card->height, (long long)card->width, (long long)card->channels,
-                         (long long)card->classes, (long long)net->h, (long long)net->w,
-                         (long long)net->c, (long long)net->classes);
+    return adj_error_set(
+        error, ADJ_ESHAPE,
+        "its model is for %lldx%lldx%lld images of %lld classes (expected %lldx%lldx%lld and %lld)",
+        (long long)card->height, (long long)card->width, (long long)card->channels,
+        (long long)card->classes, (long long)net->h, (long long)net->w, (long long)net->c,
+        (long long)net->classes);
 }
 
 /* Makes a predictor from the card, without parameters. */
@@ -374,7 +373,7 @@ adj_status adj_predictor_load(const char *path, const adj_net *net,
     adj_error why = {0};
 
     if (p == NULL || path == NULL)
-        return adj_error_set(error, ADJ_EARG, "predictor: expected the name of a file, and room");
+        return adj_error_set(error, ADJ_EARG, "predictor: file name or result pointer is NULL");
     *p = NULL;
     adj_status status = adj_tensors_open(path, &file);
     if (status != ADJ_OK) {

@@ -77,8 +77,8 @@ static adj_status compare_items(const rank_state *r, int n, const item list[], a
     for (int k = 1; k < size && status == ADJ_OK; k++)
         for (int i = 0; i < n && status == ADJ_OK; i++)
             if (all[(size_t)k * (size_t)n + (size_t)i] != all[i])
-                status = adj_error_set(error, ADJ_EARG, "rank %d: its %s is another than rank 0's",
-                                       k, list[i].name);
+                status = adj_error_set(error, ADJ_EARG, "rank %d: its %s differs from rank 0's", k,
+                                       list[i].name);
     free(all);
     return status;
 }
@@ -89,9 +89,9 @@ static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
     n = add_item(list, n, "compare_every", (uint64_t)o->distributed.compare_every);
     n = add_item(list, n, "patience", (uint64_t)o->checkpoint.patience);
     n = add_item(list, n, "checkpoint_every", (uint64_t)o->checkpoint.every);
-    n = add_item(list, n, "wish for a checkpoint", o->checkpoint.path != NULL);
-    n = add_item(list, n, "wish for the best weights", o->checkpoint.best != NULL);
-    n = add_item(list, n, "wish to resume", o->checkpoint.resume != 0);
+    n = add_item(list, n, "checkpoint option", o->checkpoint.path != NULL);
+    n = add_item(list, n, "best-weights option", o->checkpoint.best != NULL);
+    n = add_item(list, n, "resume option", o->checkpoint.resume != 0);
     return add_item(list, n, "bucket_bytes", (uint64_t)o->distributed.bucket_bytes);
 }
 
@@ -164,9 +164,10 @@ static adj_status hash_param(const adj_exec *e, int i, char **room, size_t *byte
 static adj_status other_bits(const adj_trainer *t, int param, int rank, adj_error *error)
 {
     const char *name = adj_node_name(adj_exec_param_at(t->steps_net.exec, param));
-    return adj_error_set(error, ADJ_EBACKEND,
-                         "rank %d has other values of %s than rank 0 after step %lld of epoch %lld",
-                         rank, name, (long long)t->at.step, (long long)t->at.epoch + 1);
+    return adj_error_set(
+        error, ADJ_EBACKEND,
+        "rank %d: its values of %s differ from rank 0's after step %lld of epoch %lld", rank, name,
+        (long long)t->at.step, (long long)t->at.epoch + 1);
 }
 
 /* Computes the hashes of n parameters. */
@@ -209,8 +210,8 @@ adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
 
 adj_status ranks_begin(adj_trainer *t, adj_error *error)
 {
-    const item where[] = {{"epoch to go on with", (uint64_t)t->at.epoch},
-                          {"step to go on with", (uint64_t)t->at.step}};
+    const item where[] = {{"epoch to resume at", (uint64_t)t->at.epoch},
+                          {"step to resume at", (uint64_t)t->at.step}};
     t->ranks.wants_stop = t->ranks.is_stopped = 0;
     adj_status status = compare_items(&t->ranks, 2, where, error);
     return status == ADJ_OK ? ranks_compare_params(t, error) : status;

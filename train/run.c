@@ -95,7 +95,7 @@ adj_status adj_fit(const adj_net *net, const adj_dataset *train, const adj_datas
     adj_trainer *t = NULL;
 
     if (p == NULL)
-        return adj_error_set(error, ADJ_EARG, "fit: expected room for the result");
+        return adj_error_set(error, ADJ_EARG, "fit: result pointer is NULL");
     *p = NULL;
     adj_status status = adj_trainer_new(net, train, held_out, options, &t, error);
     if (status == ADJ_OK && options != NULL && options->checkpoint.resume)

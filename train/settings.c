@@ -98,9 +98,9 @@ static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *
     const int is_f16 = o->exec.precision == ADJ_PRECISION_F16;
 
     if (o->exec.loss_scale != 0 && (given != NULL || !is_f16))
-        return adj_error_set(
-            error, ADJ_EARG, "fit: loss_scale, a fixed one (got %g), %s", o->exec.loss_scale,
-            is_f16 ? "and the optimizer's, of which one is enough" : "is for the precision f16");
+        return adj_error_set(error, ADJ_EARG, "fit: loss_scale (got %g) %s", o->exec.loss_scale,
+                             is_f16 ? "cannot be combined with the optimizer's loss scale"
+                                    : "requires precision f16");
     s->loss_scale = o->exec.loss_scale;
     s->scale_follows = given != NULL || (is_f16 && o->exec.loss_scale == 0);
     if (given != NULL)
@@ -141,16 +141,17 @@ static adj_status check(settings *s, adj_error *error)
     for (int i = 0; i < n; i++) {
         if (list[i].text != NULL && !is_word(*list[i].text))
             return adj_error_set(error, ADJ_EARG,
-                                 "fit: %s (got \"%.80s\", expected 1 to 199 bytes without control "
-                                 "characters)",
+                                 "fit: %s is invalid (got \"%.80s\", expected 1 to 199 bytes "
+                                 "without control characters)",
                                  list[i].key, *list[i].text);
         if (list[i].text != NULL)
             continue;
         double v = list[i].integer != NULL ? (double)*list[i].integer : *list[i].real;
         if (!(v >= list[i].low && v <= list[i].high)) {
             c_snprintf(text, sizeof text, "%g", v);
-            return adj_error_set(error, ADJ_EARG, "fit: %s (got %s, expected %g to %g)",
-                                 list[i].key, text, list[i].low, list[i].high);
+            return adj_error_set(error, ADJ_EARG,
+                                 "fit: %s is out of range (got %s, expected %g to %g)", list[i].key,
+                                 text, list[i].low, list[i].high);
         }
     }
     return ADJ_OK;
@@ -161,13 +162,15 @@ static adj_status check(settings *s, adj_error *error)
 static adj_status check_shards(const settings *s, int ranks, adj_error *error)
 {
     if (s->shards % ranks != 0)
-        return adj_error_set(error, ADJ_EARG,
-                             "fit: shards (got %lld, expected a multiple of %d ranks)",
-                             (long long)s->shards, ranks);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "fit: shards cannot be divided among the ranks (got %lld, expected a multiple of %d)",
+            (long long)s->shards, ranks);
     if (s->batch % s->shards != 0)
-        return adj_error_set(error, ADJ_EARG,
-                             "fit: batch (got %lld, expected a multiple of %lld shards)",
-                             (long long)s->batch, (long long)s->shards);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "fit: batch cannot be divided into shards (got %lld, expected a multiple of %lld)",
+            (long long)s->batch, (long long)s->shards);
     return ADJ_OK;
 }
 

@@ -124,10 +124,10 @@ static adj_status check_data(const adj_dataset *train, const adj_dataset *held_o
                              train != NULL && train->message[0] != '\0' ? ": " : "",
                              train != NULL ? train->message : "");
     if (held_out != NULL && held_out->classes != train->classes)
-        return adj_error_set(error, ADJ_ESHAPE,
-                             "fit: the held-out data have another number of classes (got %d, "
-                             "expected %d)",
-                             held_out->classes, train->classes);
+        return adj_error_set(
+            error, ADJ_ESHAPE,
+            "fit: number of classes differs in the held-out data (got %d, expected %d)",
+            held_out->classes, train->classes);
     if (held_out != NULL && !held_out->normalized != !train->normalized)
         return adj_error_set(error, ADJ_ESHAPE,
                              "fit: only the %s data are already normalized (expected both or "
@@ -142,8 +142,7 @@ static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
     adj_status status = net_complete(net, d->h, d->w, d->c, d->classes, error);
     if (status == ADJ_OK && net->classes < d->classes)
         status = adj_error_set(error, ADJ_ESHAPE,
-                               "net %.80s: fewer classes than the data have (got %lld, expected "
-                               "%d)",
+                               "net %.80s: fewer classes than in the data (got %lld, expected %d)",
                                net_name(net), (long long)net->classes, d->classes);
     return status;
 }
@@ -191,7 +190,7 @@ adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
                            adj_trainer **out, adj_error *error)
 {
     if (net == NULL || out == NULL)
-        return adj_error_set(error, ADJ_EARG, "fit: expected a net, and room for the result");
+        return adj_error_set(error, ADJ_EARG, "fit: net or result pointer is NULL");
     adj_trainer *t = *out = calloc(1, sizeof *t);
     if (t == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "fit: out of memory");

@@ -77,16 +77,16 @@ static int check_goes_with(const bench_opts *o)
         int given, fits;
         const char *sentence;
     } rules[] = {
-        {o->infer, o->op.op == NULL, "--infer goes with --model"},
-        {o->raw, o->op.op == NULL, "--raw goes with --model"},
-        {o->profile, step, "--profile goes with --model"},
-        {o->tune, o->op.op == NULL, "--tune goes with --model"},
+        {o->infer, o->op.op == NULL, "--infer requires --model"},
+        {o->raw, o->op.op == NULL, "--raw requires --model"},
+        {o->profile, step, "--profile requires --model"},
+        {o->tune, o->op.op == NULL, "--tune requires --model"},
         {o->precision_word != NULL, o->op.op == NULL,
-         "--precision goes with --model; the kernels of --op are of --dtype"},
+         "--precision requires --model; use --dtype with --op"},
         {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,
-         "--precision and --dtype exclude each other: mixed precision is of an f32 model"},
-        {o->all, !step, "--all goes with --op or --raw"},
-        {o->warm, !step, "--warm goes with --op or --raw"},
+         "--precision and --dtype are mutually exclusive (mixed precision keeps f32 parameters)"},
+        {o->all, !step, "--all requires --op or --raw"},
+        {o->warm, !step, "--warm requires --op or --raw"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].given && !rules[i].fits)
@@ -97,7 +97,7 @@ static int check_goes_with(const bench_opts *o)
 static int check_options(bench_opts *o)
 {
     if ((o->model == NULL) == (o->op.op == NULL))
-        return complain("bench", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
+        return complain("bench", EXIT_USAGE, "expected one of --model NAME and --op NAME");
     if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &o->dtype))
         return complain("bench", EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
                         o->op.dtype);
@@ -106,7 +106,7 @@ static int check_options(bench_opts *o)
     o->math_mode = o->math != NULL ? (adj_math)word_index(MATH_WORDS, o->math) : ADJ_MATH_EXACT;
     const char *stray = o->op.op == NULL ? op_args_given(&o->op, "--dtype") : NULL;
     if (stray != NULL)
-        return complain("bench", EXIT_USAGE, "%s goes with --op", stray);
+        return complain("bench", EXIT_USAGE, "%s requires --op", stray);
     return check_goes_with(o);
 }
 
@@ -161,7 +161,7 @@ static int bench_together(const bench_opts *o)
     if (status == CONTINUE && mpirun_size(&g) == 1)
         status = bench_steps(o);
     else if (status == CONTINUE && o->infer)
-        status = complain("bench", EXIT_USAGE, "--infer is of one process (got %d ranks)",
+        status = complain("bench", EXIT_USAGE, "--infer runs in one process (got %d ranks)",
                           mpirun_size(&g));
     else if (status == CONTINUE)
         status = bench_ranks(o, g.ranks);

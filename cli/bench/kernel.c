@@ -49,7 +49,8 @@ static int read_list(const bench_opts *o, const char *list, unsigned *backends)
         if (next_backend_part(&list, backends_of(o), "", &op, &i, &error) != ADJ_OK)
             return complain("bench", 0, "--backend: %s", error.message);
         if (op != NULL)
-            return complain("bench", 0, "--backend: expected names of backends (got one for %s)",
+            return complain("bench", 0,
+                            "--backend: expected backend names only (got a choice for op %s)",
                             op->name);
         *backends |= 1U << i;
     }

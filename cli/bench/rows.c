@@ -131,11 +131,11 @@ int bench_rows_write(const bench_opts *o, const bench_rows *rows)
         measured += rows->row[i].time.n > 0;
     if (measured == 0 && o->impl != NULL)
         return complain("bench", EXIT_FAILED,
-                        "--impl: no candidate's name contains \"%s\" (--all lists what exists)",
+                        "--impl: no candidate's name contains \"%s\" (--all lists the candidates)",
                         o->impl);
     if (measured == 0)
-        return complain("bench", EXIT_FAILED, "no backend computes it%s%s", rows->n > 0 ? ": " : "",
-                        rows->n > 0 ? rows->row[0].why : "");
+        return complain("bench", EXIT_FAILED, "no backend supports this op%s%s",
+                        rows->n > 0 ? ": " : "", rows->n > 0 ? rows->row[0].why : "");
     if (bench_prints(o))
         print_rows(o, rows);
     const bench_report report = {.o = o, .rows = rows};

@@ -158,8 +158,7 @@ static int open_run(const compare_opts *o, compare_run *run)
         if (adj_node_operand_count(g->root[0]) > 0)
             return CONTINUE;
         return complain("compare", EXIT_USAGE,
-                        "--op %s: it is a leaf, which nothing computes (expected an op with "
-                        "operands)",
+                        "--op %s: a leaf has no kernel (expected an op with operands)",
                         o->graph.op.op);
     }
     return complain("compare", g->usage ? EXIT_USAGE : EXIT_FAILED, "%s", g->m.error.message);
@@ -193,8 +192,7 @@ int command_compare(int argc, char **argv)
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && !o.guard)
         announce_crashes(
-            "adjoint compare: a kernel crashed; --guard runs each in a process of its own, "
-            "and says which it was\n");
+            "adjoint compare: a kernel crashed; rerun with --guard to find out which\n");
     if (status == CONTINUE)
         status = open_run(&o, &run);
     list_files(&o, files);

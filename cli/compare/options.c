@@ -103,15 +103,16 @@ static int read_configs(compare_opts *o)
         return complain("compare", EXIT_FAILED, "out of memory");
     o->n_config = split(o->config_text, o->config);
     if (o->n_config == 1)
-        return complain("compare", EXIT_USAGE, "--configs: two are needed (got \"%s\")",
+        return complain("compare", EXIT_USAGE,
+                        "--configs: expected at least two configurations (got only \"%s\")",
                         o->config[0]);
     for (int i = 0; i < o->n_config; i++)
         if (adj_compare_config_parse(o->config[i], &config, &error) != ADJ_OK)
             return complain("compare", EXIT_USAGE, "--configs: %s", error.message);
     if (adj_compare_config_parse(o->config[0], &config, NULL) == ADJ_OK && config.isa[0] != '\0')
         return complain("compare", EXIT_USAGE,
-                        "--configs: the first is the reference and runs in this process, where no "
-                        "isa can be set (got \"%s\")",
+                        "--configs: isa= is not possible in the first configuration, the reference "
+                        "(got \"%s\")",
                         o->config[0]);
     return CONTINUE;
 }
@@ -128,18 +129,18 @@ int compare_parse(compare_opts *o, int argc, char **argv)
     if (status != CONTINUE)
         return status;
     if (o->graph.model != NULL && o->graph.op.op != NULL)
-        return complain("compare", EXIT_USAGE, "--model and --op exclude each other");
+        return complain("compare", EXIT_USAGE, "--model and --op are mutually exclusive");
     if (o->graph.optimizer != NULL && (o->graph.op.op != NULL || o->graph.infer))
-        return complain("compare", EXIT_USAGE, "--optimizer goes with a training step of --model");
+        return complain("compare", EXIT_USAGE, "--optimizer requires --model without --infer");
     if (o->graph.infer && o->graph.op.op != NULL)
-        return complain("compare", EXIT_USAGE, "--infer goes with --model");
+        return complain("compare", EXIT_USAGE, "--infer requires --model");
     if (o->graph.node >= 0 && o->graph.op.op != NULL)
-        return complain("compare", EXIT_USAGE, "--node goes with --model");
+        return complain("compare", EXIT_USAGE, "--node requires --model");
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
     if (stray != NULL)
-        return complain("compare", EXIT_USAGE, "%s goes with --op%s", stray,
+        return complain("compare", EXIT_USAGE, "%s requires --op%s", stray,
                         strcmp(stray, "--dtype") == 0 || strcmp(stray, "--attr") == 0
-                            ? "; of a model --configs says it, as in onednn:bf16:nchw"
+                            ? "; for a model, set it in --configs, as in onednn:bf16:nchw"
                             : "");
     if (o->graph.model == NULL && o->graph.op.op == NULL)
         o->graph.model = "lenet";

@@ -84,9 +84,9 @@ static int parse(convert_opts *o, int argc, char **argv)
     if (status != CONTINUE)
         return status;
     if (o->to_theirs && o->map == NULL)
-        return complain("convert", EXIT_USAGE, "--to-theirs: --map NAME is missing");
+        return complain("convert", EXIT_USAGE, "--to-theirs requires --map NAME");
     if ((o->mean != NULL) != (o->deviation != NULL))
-        return complain("convert", EXIT_USAGE, "--%s is missing (got --%s alone)",
+        return complain("convert", EXIT_USAGE, "--%s is missing (got only --%s)",
                         o->mean != NULL ? "deviation" : "mean",
                         o->mean != NULL ? "mean" : "deviation");
     if (o->mean != NULL && o->to_theirs)
@@ -158,8 +158,8 @@ static int read_channels(const char *name, const char *text, double low, int64_t
         const double v = strtod(at, &end);
         if (end == at || !(v >= low && v <= 1) || *end != (i + 1 < n ? ',' : '\0'))
             return complain("convert", EXIT_USAGE,
-                            "%s: expected %lld number%s from %g to 1, one a channel (got %s)", name,
-                            (long long)n, n > 1 ? "s" : "", low, text);
+                            "%s: expected %lld number%s from %g to 1, one per channel (got %s)",
+                            name, (long long)n, n > 1 ? "s" : "", low, text);
         to[i] = 255 * v;
         at = end + 1;
     }
@@ -186,11 +186,10 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
         return CONTINUE;
     if (c->model == NULL)
         return complain("convert", EXIT_USAGE,
-                        "--mean: %s does not say which net it is of (--model NAME does)",
-                        o->files[0]);
+                        "--mean: %s does not name its model (set --model NAME)", o->files[0]);
     if (c->channels < 1 || c->channels > ADJ_CARD_CHANNELS)
         return complain("convert", EXIT_FAILED,
-                        "--mean: channels of the net (got %lld, expected 1 to %d)",
+                        "--mean: the model has too many channels (got %lld, expected 1 to %d)",
                         (long long)c->channels, ADJ_CARD_CHANNELS);
     const int status = read_channels("--mean", o->mean, 0, c->channels, c->mean);
     return status == CONTINUE
@@ -215,7 +214,8 @@ static adj_status write_tensors(const char *path, const void *source, adj_error 
         if (c->n == 1)
             return adj_tensors_write_npy(path, c->tensor, error);
         return adj_error_set(error, ADJ_EARG,
-                             "a .npy file has one tensor (got %d; --tensor NAME takes one)", c->n);
+                             "a .npy file holds one tensor (got %d; select one with --tensor NAME)",
+                             c->n);
     case HEADER:
         return adj_tensors_write_header(path, c->o->prefix, c->n, c->tensor, c->says.n,
                                         c->says.entry, error);
@@ -238,7 +238,7 @@ static int write_contents(const contents *c, FILE *output)
     const convert_opts *o = c->o;
     const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
     if (c->n == 0 && o->tensor != NULL)
-        return complain("convert", EXIT_FAILED, "--tensor: %s has none of the name %s", o->files[0],
+        return complain("convert", EXIT_FAILED, "--tensor: %s has no tensor named %s", o->files[0],
                         o->tensor);
     int status = replace_output("convert", &out, output, write_tensors, c);
     if (status == EXIT_OK && loses_card(c))

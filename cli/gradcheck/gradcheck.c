@@ -93,12 +93,12 @@ static int build(const gradcheck_opts *o, compared *c)
     if (check_backend_option(o->backend, adj_backends, "--backend: ", &error) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s", error.message);
     if ((g->model == NULL) == (g->op.op == NULL))
-        return complain("gradcheck", EXIT_USAGE, "one of --model NAME and --op NAME is needed");
+        return complain("gradcheck", EXIT_USAGE, "expected one of --model NAME and --op NAME");
     const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --attr") : NULL;
     if (stray != NULL)
-        return complain("gradcheck", EXIT_USAGE, "%s goes with --op", stray);
+        return complain("gradcheck", EXIT_USAGE, "%s requires --op", stray);
     if (g->model == NULL && (g->node >= 0 || g->optimizer != NULL))
-        return complain("gradcheck", EXIT_USAGE, "%s goes with --model",
+        return complain("gradcheck", EXIT_USAGE, "%s requires --model",
                         g->node >= 0 ? "--node" : "--optimizer");
     if (compared_open(c, g) != ADJ_OK)
         return complain("gradcheck", c->usage ? EXIT_USAGE : EXIT_FAILED, "%s", c->m.error.message);
@@ -327,8 +327,8 @@ int command_gradcheck(int argc, char **argv)
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
-    announce_crashes("adjoint gradcheck: a kernel crashed; adjoint compare --guard runs each in a "
-                     "process of its own, and says which it was\n");
+    announce_crashes(
+        "adjoint gradcheck: a kernel crashed; run adjoint compare --guard to find out which\n");
     status = build(&o, &c);
     o.first = c.root[0];
     if (status == CONTINUE)

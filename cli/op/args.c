@@ -59,11 +59,10 @@ static adj_status read_shape(const char *option, const char *text, adj_shape *sh
     const int n = op_read_list(text, ADJ_MAX_RANK, size);
     if (n > 0 && adj_shape_from_list(n, size, shape) == ADJ_OK && adj_shape_elems(*shape) >= 0)
         return ADJ_OK;
-    return adj_error_set(
-        error, ADJ_EARG,
-        "%s: no shape (got \"%s\", expected at most %d sizes such as 2,8,8,3, none negative, whose "
-        "product fits 64 bits)",
-        option, text, ADJ_MAX_RANK);
+    return adj_error_set(error, ADJ_EARG,
+                         "%s: not a shape (got \"%s\", expected up to %d sizes such as 2,8,8,3, "
+                         "none negative, their product within 64 bits)",
+                         option, text, ADJ_MAX_RANK);
 }
 
 adj_status op_check_name(const char *name, adj_error *error)
@@ -75,10 +74,11 @@ adj_status op_check_name(const char *name, adj_error *error)
             return ADJ_OK;
     const op_composition *c = op_composition_find(name);
     if (c != NULL)
-        return adj_error_set(error, ADJ_EARG, "%s is composed of %s (expected an op: adjoint ops)",
-                             name, c->made_of);
+        return adj_error_set(error, ADJ_EARG,
+                             "%s is composed of %s (expected a single op; see adjoint ops)", name,
+                             c->made_of);
     return adj_error_set(error, ADJ_EARG, "unknown op %.100s%s", name,
-                         did_you_mean(name, names, n, sizeof names[0], "adjoint ops lists them").s);
+                         did_you_mean(name, names, n, sizeof names[0], "see adjoint ops").s);
 }
 
 static adj_status read_types(const op_args *args, op_attrs *attrs, adj_dtype *dtype,
@@ -102,7 +102,7 @@ static adj_status check_all_used(const op_attrs *a, const char *of, adj_error *e
         for (int k = 0; !a->item[i].is_used && k <= i; k++)
             if (k == i)
                 return adj_error_set(error, ADJ_EARG, "--attr: %s has no attribute %.100s%s", of,
-                                     a->item[i].name, " (adjoint ops lists them)");
+                                     a->item[i].name, " (see adjoint ops)");
             else if (strcmp(a->item[k].name, a->item[i].name) == 0)
                 return adj_error_set(error, ADJ_EARG, "--attr: %s is given twice", a->item[k].name);
     return ADJ_OK;
@@ -141,7 +141,7 @@ static adj_node *result(const op_args *args, op_case *c, adj_node *n, adj_error 
     if (n != NULL && c->error.status == ADJ_OK)
         (void)check_all_used(&c->attrs, args->op, &c->error);
     if (n != NULL && c->has_filter && !c->used_filter)
-        adj_error_set(&c->error, ADJ_EARG, "--filter: %s takes no second shape", args->op);
+        adj_error_set(&c->error, ADJ_EARG, "--filter: %s has no second operand", args->op);
     if (n != NULL && c->error.status == ADJ_OK)
         return n;
     if (c->error.status == ADJ_OK && adj_graph_status(c->g) == ADJ_OK)

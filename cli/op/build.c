@@ -142,8 +142,7 @@ static adj_node *given(op_case *c, const adj_op *op, int i)
     char name[OPERAND_NAME];
     adj_node *n = c->given(c->user, op_operand_name(op, i, name));
     if (n == NULL && c->error.status == ADJ_OK)
-        adj_error_set(&c->error, ADJ_EARG, "%s needs the operand %s, which is not there", op->name,
-                      name);
+        adj_error_set(&c->error, ADJ_EARG, "%s: operand %s is missing", op->name, name);
     return n;
 }
 
@@ -244,7 +243,7 @@ adj_node *op_build(op_case *c, const char *name)
 {
     const adj_op *op = op_find(name);
     if (c->given != NULL && op->n_in == 0)
-        return adj_error_set(&c->error, ADJ_EARG, "%s has no operand", name), NULL;
+        return adj_error_set(&c->error, ADJ_EARG, "%s: a leaf has no operands to read", name), NULL;
     if (c->given == NULL && op->flags & ADJ_OP_LEAF)
         return build_leaf(c, op);
     return op->forward != NULL ? build_gradient(c, op) : build(c, op);

@@ -84,9 +84,9 @@ static adj_status only_node(compared *c, const compared_opts *o)
     if (n != NULL && (o->no_gradients || adj_node_operand_count(n) > 0))
         return ADJ_OK;
     c->usage = 1;
-    return adj_error_set(&c->m.error, ADJ_EARG, "--node: %s has nodes 0 to %d%s (got %lld)",
-                         o->model, adj_graph_node_count(c->m.graph) - 1,
-                         o->no_gradients ? "" : ", some are leaves", (long long)o->node);
+    return adj_error_set(
+        &c->m.error, ADJ_EARG, "--node: not a node of %s (got %lld, expected 0 to %d%s)", o->model,
+        (long long)o->node, adj_graph_node_count(c->m.graph) - 1, o->no_gradients ? "" : ", an op");
 }
 
 static adj_status open_model(compared *c, const compared_opts *o)
@@ -100,7 +100,8 @@ static adj_status open_model(compared *c, const compared_opts *o)
         return adj_error_set(&c->m.error, ADJ_EARG, "--size: expected N or HxW, 1 to %d (got %s)",
                              MAX_SIDE, o->size);
     if (o->optimizer != NULL && adj_optimizer_from_name(o->optimizer, &optimizer) != ADJ_OK)
-        return adj_error_set(&c->m.error, ADJ_EARG, "--optimizer: there is no %s", o->optimizer);
+        return adj_error_set(&c->m.error, ADJ_EARG, "--optimizer: unknown optimizer %s",
+                             o->optimizer);
     adj_status status =
         model_build(&c->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
     c->usage = c->m.model == NULL;

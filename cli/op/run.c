@@ -76,7 +76,7 @@ static int parse(run_opts *o, int argc, char **argv)
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->args.op == NULL)
-        return complain("op", EXIT_USAGE, "the op's NAME is missing (adjoint ops lists them)");
+        return complain("op", EXIT_USAGE, "the op's NAME is missing (see adjoint ops)");
     adj_error error = {0};
     if (status == CONTINUE && op_check_name(o->args.op, &error) != ADJ_OK)
         return complain("op", EXIT_USAGE, "%s", error.message);
@@ -102,7 +102,7 @@ static adj_node *given(void *user, const char *name)
     if (at < 0 || r->n_operand == MAX_VALUES)
         return NULL;
     if (!adj_tensor_type(&t, &type)) {
-        complain("op", EXIT_FAILED, "%s: %s is of %s, which no op computes with", title(r), name,
+        complain("op", EXIT_FAILED, "%s: %s has type %s, which no op supports", title(r), name,
                  adj_elem_name(t.elem));
         return NULL;
     }
@@ -132,8 +132,9 @@ static int add_gradients(run *r, adj_node *y)
         }
     adj_node *dy = given(r, "dy");
     if (dy == NULL && adj_node_type(y).shape.rank > 0)
-        return complain("op", EXIT_FAILED, "%s: holds no dy, which --grad needs of a result %s",
-                        title(r), adj_shape_text(adj_node_type(y).shape).s);
+        return complain("op", EXIT_FAILED,
+                        "%s: tensor dy is missing (--grad expects one of shape %s)", title(r),
+                        adj_shape_text(adj_node_type(y).shape).s);
     if (adj_grad(y, dy, n, x, dx) != ADJ_OK)
         return complain("op", EXIT_FAILED, "%s", adj_graph_message(r->g));
     for (int i = 0; i < n; i++)

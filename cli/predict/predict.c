@@ -251,7 +251,7 @@ static int check_standard(const predict_opts *o, int n, const char *const image[
         times += is_stdout(image[i]);
     if (times <= 1)
         return CONTINUE;
-    return complain("predict", EXIT_USAGE, "standard input can be one file (got %d times -)",
+    return complain("predict", EXIT_USAGE, "standard input can be given once (got - %d times)",
                     times);
 }
 
@@ -318,7 +318,7 @@ static int open_work(work *w, predict_opts *o)
 
     if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)
         return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
-                        error.status == ADJ_EARG && o->model == NULL ? " (--model NAME does)" : "");
+                        error.status == ADJ_EARG && o->model == NULL ? " (set --model NAME)" : "");
     w->card = adj_predictor_card(w->p);
     say_keras_epsilon("predict", o->map, w->card->model);
     if (w->card->normalized)

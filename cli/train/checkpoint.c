@@ -65,18 +65,18 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
     if (text == NULL)
         text = value_before(s->key);
     if (text == NULL)
-        return refuse(path,
-                      "is not a checkpoint: entry %s is missing (--weights starts from weights)",
-                      o->name);
+        return refuse(
+            path, "is not a checkpoint: entry %s is missing (use --weights to start from weights)",
+            o->name);
     option_fault fault = is_word(text) ? option_store(o, text) : NO_NUMBER;
     if (fault == NO_SUCH_WORD)
-        return refuse(path, "its entry %s is wrong (got %s, expected %s)", o->name, text,
+        return refuse(path, "entry %s is invalid (got %s, expected %s)", o->name, text,
                       list_words(o->words, list));
     if (fault == NO_FAULT)
         return CONTINUE;
     if (o->text != NULL)
-        return refuse(path, "its entry %s is wrong (got %.80s, expected a name)", o->name, text);
-    return refuse(path, "its entry %s is wrong (got %.80s, expected %.9g to %.9g)", o->name, text,
+        return refuse(path, "entry %s is invalid (got %.80s, expected a name)", o->name, text);
+    return refuse(path, "entry %s is invalid (got %.80s, expected %.9g to %.9g)", o->name, text,
                   o->range[0], o->range[1]);
 }
 
@@ -102,13 +102,12 @@ static void warn_of_threads(const train_opts *given, const train_opts *there)
     long long before = there->threads;
     if (before == 0)
         complain("train", EXIT_OK,
-                 "the checkpoint does not say with how many threads its run began: its weights may "
-                 "come out otherwise");
+                 "the checkpoint does not record its number of threads; results may differ");
     else if (given->threads != UNSET && given->threads != before)
-        complain("train", EXIT_OK,
-                 "--threads: the checkpoint is of a run with %lld (got %lld): its weights may come "
-                 "out otherwise",
-                 before, (long long)given->threads);
+        complain(
+            "train", EXIT_OK,
+            "--threads differs from the checkpoint (got %lld, expected %lld); results may differ",
+            (long long)given->threads, before);
     else if (before > omp_get_num_procs())
         complain("train", EXIT_OK, "%lld threads, as in the checkpoint, on %d processor%s", before,
                  omp_get_num_procs(), omp_get_num_procs() > 1 ? "s" : "");

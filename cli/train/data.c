@@ -83,15 +83,15 @@ static void list_broken(const char *command, const adj_dataset *d)
 static int open_failed(const char *command, const data_opts *o, const adj_dataset *d)
 {
     const int is_refused_size = d != NULL && strcmp(o->resize, "error") == 0 &&
-                                (strstr(d->message, ": size (got ") != NULL ||
-                                 strstr(d->message, ": size of the images (got ") != NULL);
+                                strstr(d->message, ": image size differs (got ") != NULL;
     if (d == NULL || d->n_broken == 0 || o->skip_broken)
         return complain(command, EXIT_FAILED, "%s%s", d != NULL ? d->message : "out of memory",
-                        is_refused_size ? " (--size resize=auto resizes; --size HxW is the model's)"
-                                        : "");
+                        is_refused_size
+                            ? " (use --size resize=auto, or set the model's size with --size HxW)"
+                            : "");
     list_broken(command, d);
     return complain(command, EXIT_FAILED,
-                    "%s: %lld image file%s cannot be read (--skip-broken leaves them out)",
+                    "%s: %lld image file%s cannot be read (--skip-broken skips them)",
                     data_name(o->path), (long long)d->n_broken, d->n_broken > 1 ? "s" : "");
 }
 
@@ -112,7 +112,7 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
 
     if (is_stdout(o->path))
         return complain(command, EXIT_USAGE,
-                        "--data: a file's or folder's name is expected, standard input has none");
+                        "--data: expected a file or folder (got standard input)");
     const adj_status opened = adj_dataset_open(o->path, part, &options, d);
     if (line.is_shown)
         fputs("\r\033[K", stderr);
@@ -171,11 +171,10 @@ void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels,
     }
     const long long changed = channels != d->c ? n : recolored;
     if (d->normalized)
-        say_wrapped(NULL,
-                    "note: the values are taken as already normalized: some are below 0; predict "
-                    "will refuse images");
+        say_wrapped(
+            NULL, "note: values below 0 are taken as normalized; predict will reject image files");
     else if (d->high > 0 && d->high <= 1)
-        say_wrapped(NULL, "note: %s: values of 0 to 1 are taken as pixels divided by 255",
+        say_wrapped(NULL, "note: %s: values from 0 to 1 are taken as pixels divided by 255",
                     d->values_of);
     if (resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld", resized, n,
@@ -198,8 +197,8 @@ adj_dataset_part part_to_judge(data_opts *o)
         return ADJ_TEST;
     o->val_split = default_split;
     say_wrapped(NULL,
-                "note: %s has no validation or test part: %.0f %% of each class are held out "
-                "(eval takes them with --val-split %g)",
+                "note: %s has no validation or test split; holding out %.0f %% of each class (in "
+                "eval, use --val-split %g)",
                 data_name(o->path), 100 * default_split, default_split);
     return ADJ_VALIDATION;
 }

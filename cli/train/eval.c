@@ -264,7 +264,7 @@ int command_eval(int argc, char **argv)
                                         .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
         return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
-                        error.status == ADJ_EARG && o.model == NULL ? " (--model NAME does)" : "");
+                        error.status == ADJ_EARG && o.model == NULL ? " (set --model NAME)" : "");
     say_keras_epsilon("eval", o.map, adj_predictor_card(p)->model);
     if (!(adj_predictor_card(p)->deviation[0] > 0))
         complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);

@@ -41,8 +41,7 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
     if (strcmp(o->class_weights, "none") != 0)
         say_wrapped(&e->shown.terminal, "class weights: %s", o->class_weights);
     if (plan.timed > 0)
-        say_wrapped(&e->shown.terminal,
-                    "the fastest kernels were found in %.1f s (--tune off: none are timed)",
+        say_wrapped(&e->shown.terminal, "benchmarked kernels in %.1f s (--tune off skips this)",
                     plan.timed_seconds);
     if (frozen > 0)
         say_wrapped(&e->shown.terminal, "%d parameter tensor%s frozen by %s", frozen,
@@ -101,10 +100,10 @@ static void say_prolonged(const events *e)
     const train_opts *o = e->o;
     const int falls_on =
         strcmp(o->schedule, "step") == 0 || strcmp(o->schedule, "exponential") == 0;
-    say_wrapped(&e->shown.terminal, "prolonged from %lld to %lld epochs: %s",
+    say_wrapped(&e->shown.terminal, "extended from %lld to %lld epochs: %s",
                 (long long)o->begun_epochs, (long long)o->epochs,
-                falls_on ? "the rate goes on falling"
-                         : "the rate begins anew, and the accuracy may be lower at first");
+                falls_on ? "the learning rate keeps decaying"
+                         : "the learning rate schedule restarts; accuracy may drop at first");
 }
 
 /* Epochs that are done, with the part of the one under way. */
@@ -121,8 +120,7 @@ int tell_resumption(events *e, const adj_trainer *t)
     say_wrapped(&e->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
                 (long long)at.step);
     if (adj_trainer_is_done(t))
-        say_wrapped(&e->shown.terminal,
-                    "note: nothing is left to do; more --epochs prolong the run");
+        say_wrapped(&e->shown.terminal, "note: the run is complete; raise --epochs to extend it");
     fflush(stdout);
     return log_event(e, json_pack("{s:s, s:I, s:I, s:f}", "event", "resume", "epoch",
                                   (json_int_t)at.epoch - 1, "step", (json_int_t)at.step, "at",
@@ -212,13 +210,14 @@ void tell_end(const events *e, const adj_trainer *t, int interrupted)
         say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best_accuracy,
                     (long long)at.best_epoch);
     if (done < at.epochs && adj_trainer_is_done(t))
-        say_wrapped(
-            &e->shown.terminal, "ended after epoch %lld of %lld: %lld without a better %s accuracy",
-            (long long)done, (long long)at.epochs, (long long)e->o->patience, e->held_out_name);
+        say_wrapped(&e->shown.terminal,
+                    "stopped early after epoch %lld of %lld (patience %lld): no better %s accuracy",
+                    (long long)done, (long long)at.epochs, (long long)e->o->patience,
+                    e->held_out_name);
     if (interrupted)
         say_wrapped(&e->shown.terminal, "%s",
                     e->o->checkpoint != NULL && !at.unsaved
-                        ? "stopped after a step; --resume continues"
+                        ? "stopped after a step; continue with --resume"
                         : "stopped after a step");
 }
 

@@ -74,5 +74,5 @@ void lock_release(file_lock *l)
 
 const char *lock_error(void)
 {
-    return errno == EWOULDBLOCK ? "another training is writing to it" : strerror(errno);
+    return errno == EWOULDBLOCK ? "in use by another training run" : strerror(errno);
 }

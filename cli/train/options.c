@@ -32,27 +32,30 @@ static int check(train_opts *o)
                         MIN_MIXUP, MAX_MIXUP);
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
-                        "--lr auto: the checkpoint has the rate (leave it out)");
+                        "--lr auto: the checkpoint has the learning rate (omit --lr)");
     if (o->freeze != NULL && o->weights == NULL && !o->resume)
         complain("train", EXIT_OK, "note: --freeze without --weights keeps random initial values");
     if (refuse_standard("train", "--checkpoint", o->checkpoint) != CONTINUE)
         return EXIT_USAGE;
     if (o->resume && o->checkpoint == NULL)
-        return complain("train", EXIT_USAGE, "--resume: --checkpoint FILE is missing");
+        return complain("train", EXIT_USAGE, "--resume requires --checkpoint FILE");
     if (o->every > 0 && o->checkpoint == NULL)
-        return complain("train", EXIT_USAGE, "--checkpoint-every: --checkpoint FILE is missing");
+        return complain("train", EXIT_USAGE, "--checkpoint-every requires --checkpoint FILE");
     const int is_full = o->tune != NULL && strcmp(o->tune, "full") == 0;
     if (is_full && o->shards != UNSET)
         return complain("train", EXIT_USAGE,
-                        "--tune full: not with --parallel shards, whose bits are to be the same in "
-                        "every run");
+                        "--tune full cannot be combined with --parallel shards, which gives the "
+                        "same bits in every run");
     if (is_full && o->resume)
-        return complain("train", EXIT_USAGE,
-                        "--tune full: --resume goes on with the checkpoint's kernels");
+        return complain(
+            "train", EXIT_USAGE,
+            "--tune full cannot be combined with --resume, which keeps the checkpoint's kernels");
     if (o->weights != NULL && o->resume)
-        return complain("train", EXIT_USAGE, "--weights: --resume goes on with the checkpoint's");
+        return complain(
+            "train", EXIT_USAGE,
+            "--weights cannot be combined with --resume, which loads the checkpoint's weights");
     if (o->weights == NULL && (o->head != NULL || o->map != NULL))
-        return complain("train", EXIT_USAGE, "%s: --weights FILE is missing",
+        return complain("train", EXIT_USAGE, "%s requires --weights FILE",
                         o->head != NULL ? "--head" : "--map");
     return CONTINUE;
 }

@@ -30,7 +30,7 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     adj_trainer *trainer = NULL;
     adj_error error = {0};
 
-    say_wrapped(NULL, "range test: up to %d steps look for a rate", ADJ_RANGE_STEPS);
+    say_wrapped(NULL, "learning-rate range test: up to %d steps", ADJ_RANGE_STEPS);
     fflush(stdout);
     *t = (adj_range_test){0};
     o.schedule = &schedule;
@@ -52,15 +52,15 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     if (*lr > 0)
         return CONTINUE;
     return complain("train", EXIT_FAILED,
-                    "--lr auto: the loss did not fall in %d steps with rates from %.1e to %.1e: "
-                    "give --lr a number",
+                    "--lr auto: the loss did not fall in %d steps with rates from %.1e to %.1e; "
+                    "set --lr to a number",
                     t->n, t->lr[0], t->lr[t->n - 1]);
 }
 
 void say_range(const adj_range_test *t, double lr)
 {
-    say_wrapped(NULL, "lr %.4g is from a range test: %d steps with rates from %.1e to %.1e", lr,
-                t->n, t->lr[0], t->lr[t->n - 1]);
+    say_wrapped(NULL, "lr %.4g from a range test: %d steps with rates from %.1e to %.1e", lr, t->n,
+                t->lr[0], t->lr[t->n - 1]);
 }
 
 /* JSON has no infinity: null. */

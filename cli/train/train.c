@@ -231,11 +231,11 @@ static void tell_cut(training *t)
 
     for (int i = 0; i < 2; i++)
         if (cuts[i].to < cuts[i].from)
-            complain(
-                "train", EXIT_OK,
-                "note: --batch%s is cut to %lld: the data have %lld training image%s (got %lld)",
-                cuts[i].name, (long long)cuts[i].to, (long long)t->train->n,
-                t->train->n > 1 ? "s" : "", (long long)cuts[i].from);
+            complain("train", EXIT_OK,
+                     "note: --batch%s is reduced to %lld: the data have %lld training image%s (got "
+                     "%lld)",
+                     cuts[i].name, (long long)cuts[i].to, (long long)t->train->n,
+                     t->train->n > 1 ? "s" : "", (long long)cuts[i].from);
     o->batch = t->recipe.batch = cut.batch;
     o->accumulate = cut.accumulate;
 }
@@ -298,9 +298,9 @@ static int check_ranks(const training *t)
     if (mpirun_size(&t->group) == 1)
         return CONTINUE;
     if (o->lr_auto)
-        return complain("train", EXIT_USAGE, "--lr auto: not with several ranks");
+        return complain("train", EXIT_USAGE, "--lr auto: not available with several ranks");
     if (is_stdout(o->weights) || is_stdout(o->map))
-        return complain("train", EXIT_USAGE, "%s: not from standard input with several ranks",
+        return complain("train", EXIT_USAGE, "%s: cannot be standard input with several ranks",
                         is_stdout(o->weights) ? "--weights" : "--map");
     return CONTINUE;
 }
@@ -346,7 +346,7 @@ static int resume(const training *t)
     const int is_missing =
         t->o->data.path == NULL && strstr(error.message, "trained on other data") != NULL;
     return complain("train", EXIT_FAILED, "--resume: %s%s", error.message,
-                    is_missing ? " (--data is missing; the embedded digits were taken)" : "");
+                    is_missing ? " (--data is missing; its default is the embedded digits)" : "");
 }
 
 static int log_failed(const training *t)
@@ -363,11 +363,8 @@ static int log_failed(const training *t)
 static void say_where_best_is(const training *t, const adj_fit_progress *at)
 {
     if (t->out.best != NULL && at->best_epoch > 0 && access(t->out.best, F_OK) != 0)
-        say_wrapped(
-            NULL,
-            "the best weights are those that the run before wrote in epoch %lld: none since were "
-            "better",
-            (long long)at->best_epoch);
+        say_wrapped(NULL, "the best weights are still those saved before --resume, in epoch %lld",
+                    (long long)at->best_epoch);
 }
 
 /* Saves the weights, and the checkpoint again if it could not be written. why: the error that ended
@@ -383,7 +380,7 @@ static int save(training *t, const adj_error *why)
     if (unsaved) {
         int late = adj_trainer_save(t->trainer, t->o->checkpoint, &error) == ADJ_OK;
         return complain("train", EXIT_FAILED, "--checkpoint: %s%s", why->message,
-                        late ? " (it was written at the second try)" : "");
+                        late ? " (written on the second attempt)" : "");
     }
     return why->status == ADJ_OK ? status : complain("train", EXIT_FAILED, "%s", why->message);
 }

@@ -74,7 +74,7 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
     if (!can_read)
         cure[0] = '\0';
     else if (card->model != NULL && strcmp(card->model, o->model) != 0)
-        snprintf(cure, ADJ_MESSAGE, " (the file is of another net: got %.80s, expected %.80s)",
+        snprintf(cure, ADJ_MESSAGE, " (the file holds another model: got %.80s, expected %.80s)",
                  card->model, o->model);
     else if (card->classes > 0 && card->classes != data->classes && o->data.path == NULL)
         snprintf(cure, ADJ_MESSAGE,
@@ -83,22 +83,21 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
                  (long long)card->classes);
     else if (card->classes > 0 && card->classes != data->classes)
         snprintf(cure, ADJ_MESSAGE,
-                 " (the file has %lld classes, the data %d: --head new trains a new last layer)",
+                 " (the file has %lld classes, the data %d; --head new trains a new last layer)",
                  (long long)card->classes, data->classes);
     else if (card->channels > 0 && card->channels != channels)
-        snprintf(
-            cure, ADJ_MESSAGE,
-            " (the file is for %lld channels, the net for %lld: --size channels=%lld takes the "
-            "file's, --head new trains what does not fit)",
-            (long long)card->channels, (long long)channels, (long long)card->channels);
+        snprintf(cure, ADJ_MESSAGE,
+                 " (the file has %lld channels, the model %lld; use --size channels=%lld, or "
+                 "--head new to train new layers where needed)",
+                 (long long)card->channels, (long long)channels, (long long)card->channels);
     else if (card->height > 0 && (card->height != data->h || card->width != data->w))
         snprintf(cure, ADJ_MESSAGE,
-                 " (the file is for images of %lldx%lld: --size %lldx%lld takes them, --head new "
-                 "trains what does not fit)",
+                 " (the file is for %lldx%lld images; use --size %lldx%lld, or --head new to train "
+                 "new layers where needed)",
                  (long long)card->height, (long long)card->width, (long long)card->height,
                  (long long)card->width);
     else
-        snprintf(cure, ADJ_MESSAGE, "%s", " (--head new trains what does not fit)");
+        snprintf(cure, ADJ_MESSAGE, "%s", " (--head new trains new layers where needed)");
     free(read);
     adj_tensors_free(t);
 }
@@ -129,10 +128,10 @@ int load_start(const train_opts *o, const adj_dataset *data, int64_t channels, a
     say_keras_epsilon("train", o->map, o->model);
     if (t.n_frozen > 0)
         return complain("train", EXIT_USAGE,
-                        "--freeze %s: %s is not loaded and would stay random (%d such)", o->freeze,
-                        t.frozen, t.n_frozen);
-    say_wrapped(NULL, "%d parameters and states from %s, %d tensors there not used", t.loaded,
-                is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
+                        "--freeze %s: %s would stay random, as it is not loaded (%d such)",
+                        o->freeze, t.frozen, t.n_frozen);
+    say_wrapped(NULL, "%d parameters and states loaded from %s, %d of its tensors not used",
+                t.loaded, is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
     return CONTINUE;
 }
 
@@ -164,7 +163,7 @@ int save_weights(const train_opts *o, const char *path, int in_folder, adj_train
     if (at.held_out.count > 0)
         snprintf(epoch, sizeof epoch, " (epoch %lld, accuracy %.2f %%%s)", (long long)at.epoch,
                  100 * at.held_out.accuracy,
-                 at.best_epoch != at.epoch && !in_folder ? "; --out DIR keeps the best epoch's"
+                 at.best_epoch != at.epoch && !in_folder ? "; --out DIR also keeps the best epoch's"
                                                          : "");
     say_wrapped(NULL, "weights written to %s%s", is_stdout(path) ? "standard output" : path, epoch);
     fflush(stdout);

@@ -41,11 +41,11 @@ adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, ad
     if (!io_can_convert(d->c, to.c) || to.c > ADJ_MAX_CHANNELS)
         why = "expected the same number of channels, or 1, 3 or 4";
     else if (d->c != 1 && d->c != to.c && !has_moments)
-        why = "their mean and deviation are of other channels; open the data with these channels";
+        why = "mean and deviation belong to the original channels; open the data with the new ones";
     else if (d->normalized && d->c != to.c && to.c != 3)
         why = "normalized values cannot change channels";
     else if (d->resize == ADJ_RESIZE_ERROR && (d->h != to.h || d->w != to.w))
-        why = "the resize rule refuses another size";
+        why = "the resize rule is error";
     if (why == NULL)
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,

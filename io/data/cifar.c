@@ -111,7 +111,7 @@ static adj_status add_record(dataset *d, const cifar_kind *k, const char *path, 
     int label = record[k->label_bytes - 1];
     if (label >= k->classes)
         return io_dataset_fail(
-            d, ADJ_EIO, "cifar: %s: offset %lld: label out of range (got %d, expected 0 to %d)",
+            d, ADJ_EIO, "cifar: %s: offset %lld: label is out of range (got %d, expected 0 to %d)",
             path, (long long)offset, label, k->classes - 1);
     adj_status status = make_room(d, room);
     if (status != ADJ_OK)
@@ -178,7 +178,7 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part)
     adj_status status = ADJ_OK;
 
     if (k == NULL)
-        return io_dataset_fail(d, ADJ_EIO, "cifar: %s: its files are gone", folder);
+        return io_dataset_fail(d, ADJ_EIO, "cifar: %s: its files were removed", folder);
     for (const char *const *file = files_of(k, part); *file != NULL && status == ADJ_OK; file++)
         if (is_there(folder, *file))
             status = io_join(path, folder, *file)

@@ -160,9 +160,9 @@ static adj_status list_classes(const listing *p, const char *path, string_list *
             status = io_dataset_no_memory(d);
     strings_free(&all);
     if (status == ADJ_OK && names->n > ADJ_MAX_CLASSES)
-        return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: number of classes (got %lld, expected 2 to %d)", path,
-                               (long long)names->n, ADJ_MAX_CLASSES);
+        return io_dataset_fail(
+            d, ADJ_EIO, "data: %s: number of classes is out of range (got %lld, expected 2 to %d)",
+            path, (long long)names->n, ADJ_MAX_CLASSES);
     return status;
 }
 
@@ -187,8 +187,8 @@ static adj_status match_numbers(const listing *p, class_list *c)
     if (c->are_numbers || c->names.n == c->n)
         return ADJ_OK;
     return io_dataset_fail(d, ADJ_EIO,
-                           "data: %s: class folders (got %lld, expected one for each of %lld "
-                           "classes without names, or names from 0 to %lld)",
+                           "data: %s: number of class folders does not fit (got %lld, expected one "
+                           "for each of %lld classes without names, or names from 0 to %lld)",
                            p->path, (long long)c->names.n, (long long)c->n, (long long)c->n - 1);
 }
 

@@ -128,7 +128,8 @@ adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *b
 adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixels, adj_error *error)
 {
     if (d == NULL || pixels == NULL || i < 0 || i >= d->n)
-        return adj_error_set(error, ADJ_EARG, "data: no such image (got %lld, expected 0 to %lld)",
+        return adj_error_set(error, ADJ_EARG,
+                             "data: image index is out of range (got %lld, expected 0 to %lld)",
                              (long long)i, d != NULL ? (long long)d->n - 1 : -1LL);
     int64_t elems = d->h * d->w * d->c;
     if (d->images == NULL)
@@ -148,17 +149,19 @@ static int is_between(int64_t value, int64_t min, int64_t max)
 static adj_status take(dataset *d, const adj_source *s)
 {
     if (!is_between(s->n, 1, INT32_MAX))
-        return io_dataset_fail(d, ADJ_EARG, "data: number of images (got %lld, expected 1 to %d)",
-                               (long long)s->n, INT32_MAX);
+        return io_dataset_fail(
+            d, ADJ_EARG, "data: number of images is out of range (got %lld, expected 1 to %d)",
+            (long long)s->n, INT32_MAX);
     if (!is_between(s->h, 1, ADJ_MAX_SIDE) || !is_between(s->w, 1, ADJ_MAX_SIDE) ||
         !is_between(s->c, 1, ADJ_MAX_CHANNELS))
         return io_dataset_fail(d, ADJ_EARG,
-                               "data: size of the images (got %lldx%lldx%lld, expected sides of 1 "
-                               "to %d and 1 to %d channels)",
+                               "data: image size is out of range (got %lldx%lldx%lld, expected "
+                               "sides of 1 to %d and 1 to %d channels)",
                                (long long)s->h, (long long)s->w, (long long)s->c, ADJ_MAX_SIDE,
                                ADJ_MAX_CHANNELS);
     if (!is_between(s->classes, 2, ADJ_MAX_CLASSES))
-        return io_dataset_fail(d, ADJ_EARG, "data: number of classes (got %d, expected 2 to %d)",
+        return io_dataset_fail(d, ADJ_EARG,
+                               "data: number of classes is out of range (got %d, expected 2 to %d)",
                                s->classes, ADJ_MAX_CLASSES);
     if (s->labels == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the labels are missing");

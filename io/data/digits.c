@@ -171,7 +171,8 @@ adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t
 {
     static const char names[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
     if ((part != ADJ_TRAIN && part != ADJ_TEST) || n < 0 || n > INT32_MAX)
-        return io_dataset_fail(d, ADJ_EARG, "digits: bad part or number of images (got %lld)",
+        return io_dataset_fail(d, ADJ_EARG,
+                               "digits: unknown split, or number of images out of range (got %lld)",
                                (long long)n);
     if (n == 0)
         n = part == ADJ_TRAIN ? 8000 : 2000;

@@ -11,18 +11,21 @@
 static adj_status check_options(dataset *d, const adj_dataset_opts *o)
 {
     if (o->h < 0 || o->h > ADJ_MAX_SIDE || o->w < 0 || o->w > ADJ_MAX_SIDE)
-        return io_dataset_fail(d, ADJ_EARG, "data: size (got %lldx%lld, expected 1 to %d)",
+        return io_dataset_fail(d, ADJ_EARG,
+                               "data: size is out of range (got %lldx%lld, expected 1 to %d)",
                                (long long)o->h, (long long)o->w, ADJ_MAX_SIDE);
     if (o->c != 0 && o->c != 1 && o->c != 3 && o->c != 4)
-        return io_dataset_fail(d, ADJ_EARG, "data: channels (got %lld, expected 1, 3 or 4)",
+        return io_dataset_fail(d, ADJ_EARG,
+                               "data: invalid number of channels (got %lld, expected 1, 3 or 4)",
                                (long long)o->c);
     if (o->classes != 0 && (o->classes < 2 || o->classes > ADJ_MAX_CLASSES))
-        return io_dataset_fail(d, ADJ_EARG, "data: classes (got %d, expected 2 to %d)", o->classes,
-                               ADJ_MAX_CLASSES);
+        return io_dataset_fail(d, ADJ_EARG,
+                               "data: number of classes is out of range (got %d, expected 2 to %d)",
+                               o->classes, ADJ_MAX_CLASSES);
     if (!(o->val_split >= 0 && o->val_split < 1) || o->limit < 0)
         return io_dataset_fail(d, ADJ_EARG,
-                               "data: validation split or limit (got %g and %lld, expected 0 to "
-                               "below 1 and at least 0)",
+                               "data: val_split or limit is out of range (got %g and %lld, "
+                               "expected 0 to below 1 and at least 0)",
                                o->val_split, (long long)o->limit);
     return ADJ_OK;
 }
@@ -61,8 +64,8 @@ adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const in
     }
     if (!is_channels(size[1]))
         return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: no axis of [%lld, %lld, %lld, %lld] is the channels "
-                               "(expected 1, 3 or 4 as the last or the second)",
+                               "data: %s: no axis of [%lld, %lld, %lld, %lld] can be the channels "
+                               "(expected 1, 3 or 4 in the last or second place)",
                                name, (long long)size[0], (long long)size[1], (long long)size[2],
                                (long long)size[3]);
     d->stored = (image_size){size[2], size[3], size[1]};
@@ -92,8 +95,8 @@ static adj_status compare_names(dataset *d, const char *where, const adj_dataset
     for (int i = 0; i < d->public.classes && i < like->classes; i++)
         if (strcmp(d->names[i], like->class_names[i]) != 0)
             return io_dataset_fail(d, ADJ_EIO,
-                                   "data: %s: name of class %d (got %.80s, expected %.80s)", where,
-                                   i, d->names[i], like->class_names[i]);
+                                   "data: %s: name of class %d differs (got %.80s, expected %.80s)",
+                                   where, i, d->names[i], like->class_names[i]);
     return ADJ_OK;
 }
 
@@ -116,12 +119,13 @@ static adj_status settle_classes(dataset *d, const char *where, const adj_datase
         classes = o->classes;
     if (classes < 2 || classes > ADJ_MAX_CLASSES)
         return io_dataset_fail(
-            d, ADJ_EIO, "data: %s: number of classes (got %d, expected 2 to %d)%s%s", where,
+            d, ADJ_EIO,
+            "data: %s: number of classes is out of range (got %d, expected 2 to %d)%s%s", where,
             classes, ADJ_MAX_CLASSES, d->public.left_out[0] != '\0' ? "; left out: " : "",
             d->public.left_out);
     if (largest >= classes || (d->names != NULL && d->public.classes > classes))
         return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: label out of range (got %d, expected 0 to %d)", where,
+                               "data: %s: label is out of range (got %d, expected 0 to %d)", where,
                                largest, classes - 1);
     if (d->names != NULL && d->public.classes < classes) /* some would have no name */
         d->public.class_names = NULL;
@@ -173,7 +177,7 @@ static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
     free(keep);
     d->public.n = kept;
     if (kept == 0)
-        return io_dataset_fail(d, ADJ_EARG, "data: %s: no image is left for this part", where);
+        return io_dataset_fail(d, ADJ_EARG, "data: %s: no images are left for this split", where);
     return ADJ_OK;
 }
 
@@ -191,16 +195,13 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
     image_size own = d->stored, size = io_wanted_size(own, o);
 
     if (own.h > ADJ_MAX_SIDE || own.w > ADJ_MAX_SIDE)
-        return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: size of the images (got %lldx%lld, expected "
-                               "at most %d)",
-                               where, (long long)own.h, (long long)own.w, ADJ_MAX_SIDE);
+        return io_dataset_fail(
+            d, ADJ_EIO, "data: %s: image size is out of range (got %lldx%lld, expected at most %d)",
+            where, (long long)own.h, (long long)own.w, ADJ_MAX_SIDE);
     if (o->resize == ADJ_RESIZE_ERROR && (own.h != size.h || own.w != size.w))
-        return io_dataset_fail(d, ADJ_EIO,
-                               "data: %s: size of the images (got %lldx%lld, expected "
-                               "%lldx%lld)",
-                               where, (long long)own.h, (long long)own.w, (long long)size.h,
-                               (long long)size.w);
+        return io_dataset_fail(
+            d, ADJ_EIO, "data: %s: image size differs (got %lldx%lld, expected %lldx%lld)", where,
+            (long long)own.h, (long long)own.w, (long long)size.h, (long long)size.w);
     if (d->public.normalized && own.c != size.c && (own.c != 1 || size.c != 3))
         return io_dataset_fail(d, ADJ_EIO,
                                "data: %s: normalized values cannot change channels (got %lld, "
@@ -218,7 +219,7 @@ static adj_status check_kind(dataset *d, const char *where, const adj_dataset_op
     if (!is_given || !o->like->normalized == !d->public.normalized)
         return ADJ_OK;
     return io_dataset_fail(d, ADJ_EIO,
-                           "data: %s: images are %s (expected %s, as in the training part)", where,
+                           "data: %s: images are %s (expected %s, as in the training split)", where,
                            kinds[d->public.normalized], kinds[!d->public.normalized]);
 }
 

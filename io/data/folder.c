@@ -161,10 +161,10 @@ static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
     for (int64_t i = 0; i < d->public.n; i++)
         if (o->resize == ADJ_RESIZE_ERROR && d->readings[i].status == ADJ_OK &&
             (sizes[i].h != to.h || sizes[i].w != to.w))
-            return io_dataset_fail(d, ADJ_EIO,
-                                   "data: %.300s: size (got %lldx%lld, expected %lldx%lld)",
-                                   io_folder_path(d, i), (long long)sizes[i].h,
-                                   (long long)sizes[i].w, (long long)to.h, (long long)to.w);
+            return io_dataset_fail(
+                d, ADJ_EIO, "data: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
+                io_folder_path(d, i), (long long)sizes[i].h, (long long)sizes[i].w, (long long)to.h,
+                (long long)to.w);
     d->public.h = to.h;
     d->public.w = to.w;
     d->public.c = to.c;

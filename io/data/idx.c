@@ -63,8 +63,8 @@ static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *part)
         return f->offset += n, ADJ_OK;
     if (f->file->wrong != NULL)
         return fail(f, ADJ_EIO, end, "%s", f->file->wrong);
-    return fail(f, ADJ_EIO, end, "the file ends within its %s (expected %lld bytes up to there)",
-                part, (long long)(f->offset + n));
+    return fail(f, ADJ_EIO, end, "the file ends within its %s (expected at least %lld bytes)", part,
+                (long long)(f->offset + n));
 }
 
 /* Reads the magic number. Images have a rank of 3 or 4, labels of 1 or, as int32, 2. */
@@ -99,7 +99,7 @@ static adj_status read_sizes(idx_file *f)
             return status;
         f->size[i] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
         if (f->size[i] == 0)
-            return fail(f, ADJ_EIO, at, "size %d is 0", i);
+            return fail(f, ADJ_EIO, at, "dimension %d is 0", i);
         if (__builtin_mul_overflow(f->bytes, f->size[i], &f->bytes) || f->bytes > max_bytes)
             return fail(f, ADJ_EIO, at,
                         "the header claims too much data (got a size of %lld, expected at most "
@@ -180,7 +180,7 @@ static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
         const int64_t label = label_at(f, bytes + i * row);
         if (label < 0 || label >= classes)
             return fail(f, ADJ_EIO, header + i * row,
-                        "label out of range (got %lld, expected 0 to %lld)", (long long)label,
+                        "label is out of range (got %lld, expected 0 to %lld)", (long long)label,
                         (long long)classes - 1);
         d->labels[i] = (int32_t)label;
     }
@@ -216,7 +216,9 @@ adj_status adj_dataset_idx(const char *images, const char *labels, int classes, 
     if (images == NULL || labels == NULL)
         return io_dataset_fail(d, ADJ_EARG, "idx: a file name is missing");
     if (classes < 0 || classes == 1 || classes > 256)
-        return io_dataset_fail(d, ADJ_EARG, "idx: classes (got %d, expected 2 to 256)", classes);
+        return io_dataset_fail(d, ADJ_EARG,
+                               "idx: number of classes is out of range (got %d, expected 2 to 256)",
+                               classes);
     d->public.classes = classes;
     status = read_pair(d, images, labels);
     return status == ADJ_OK ? io_dataset_finish(d, images, ADJ_TEST, NULL) : status;
@@ -338,7 +340,7 @@ adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_data
     if (status != ADJ_OK)
         return status;
     if (folder == NULL || (part != ADJ_TRAIN && part != ADJ_TEST))
-        return io_dataset_fail(d, ADJ_EARG, "mnist: bad folder or part");
+        return io_dataset_fail(d, ADJ_EARG, "mnist: folder is NULL or unknown split");
     d->public.classes = 10;
     io_dataset_set_moments(d, DIGIT_MEAN, DIGIT_DEVIATION);
     status = io_idx_read(d, folder, part);

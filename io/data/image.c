@@ -162,8 +162,8 @@ static adj_status fit(const image *x, const char *name, const adj_image_opts *o,
 
     if (o->resize == ADJ_RESIZE_ERROR && (x->size.h != o->h || x->size.w != o->w))
         return adj_error_set(
-            error, ADJ_EIO, "image: %.300s: size (got %lldx%lld, expected %lldx%lld)", name,
-            (long long)x->size.h, (long long)x->size.w, (long long)o->h, (long long)o->w);
+            error, ADJ_EIO, "image: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
+            name, (long long)x->size.h, (long long)x->size.w, (long long)o->h, (long long)o->w);
     fitting f;
     if (!io_fitting_open(&f, x->size, to, o->background))
         return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);

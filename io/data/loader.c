@@ -195,7 +195,7 @@ adj_status adj_loader_new(const adj_dataset *d, const adj_loader_opts *options, 
     preparation p;
 
     if (out == NULL)
-        return adj_error_set(error, ADJ_EARG, "loader: nowhere to put it");
+        return adj_error_set(error, ADJ_EARG, "loader: result pointer is NULL");
     *out = NULL;
     adj_status status = io_preparation(d, options, &p, error);
     if (status != ADJ_OK)
@@ -296,8 +296,8 @@ adj_status adj_loader_seek(adj_loader *l, int64_t epoch, int64_t step, adj_error
 {
     if (l == NULL || !is_position(&l->p, epoch, step))
         return adj_error_set(error, ADJ_EARG,
-                             "loader: no such place (got epoch %lld, step %lld, expected 0 or more "
-                             "and at most %lld steps)",
+                             "loader: position is out of range (got epoch %lld, step %lld, "
+                             "expected 0 or more and at most %lld steps)",
                              (long long)epoch, (long long)step, (long long)adj_loader_steps(l));
     int64_t number = epoch * l->p.steps + step;
     pthread_mutex_lock(&l->lock);

@@ -18,12 +18,12 @@ static char *read_header(const npy_stream *s, adj_error *error)
 {
     uint8_t start[12] = {0};
     if (s->read(s->from, start, 8) != 8 || memcmp(start, "\x93NUMPY", 6) != 0) {
-        fail(s, "is no NumPy array", error);
+        fail(s, "is not a NumPy array", error);
         return NULL;
     }
     int wide = start[6] >= 2 ? 4 : 2;
     if (start[6] < 1 || start[6] > 3 || s->read(s->from, start + 8, wide) != wide) {
-        fail(s, "the header is of an unknown version, or ends early", error);
+        fail(s, "the header has an unknown version or is truncated", error);
         return NULL;
     }
     int64_t length = (int64_t)start[8] | (int64_t)start[9] << 8 | (int64_t)start[10] << 16 |
@@ -36,7 +36,7 @@ static char *read_header(const npy_stream *s, adj_error *error)
     if (text == NULL)
         adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
     else if (s->read(s->from, text, length) != length || strlen(text) != (size_t)length) {
-        fail(s, "the header ends early", error);
+        fail(s, "the header is truncated", error);
         free(text);
         text = NULL;
     }
@@ -58,7 +58,7 @@ static adj_status read_data(const npy_stream *s, npy_array *a, int64_t bytes, ad
             return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
         a->data = grown;
         if (s->read(s->from, grown + have, room - have) != room - have)
-            return fail(s, "the data end early, or are corrupt", error);
+            return fail(s, "the data are truncated or corrupt", error);
         have = room;
     }
     int64_t behind = s->read(s->from, &more, 1); /* to the end: only there is a sum checked */

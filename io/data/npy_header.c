@@ -47,13 +47,15 @@ static int parse_descr(parser *p)
 {
     static const char kinds[] = "uifb";
     if (!accept(p, "'"))
-        return set_unsupported(p, "its type is no plain number (expected such as '|u1' or '<f4')");
+        return set_unsupported(p,
+                               "its dtype is not a plain number (expected such as '|u1' or '<f4')");
     char order = *p->at, kind = order != '\0' ? p->at[1] : '\0';
     char digit = kind != '\0' ? p->at[2] : '\0';
     if (strchr("<>|=", order) == NULL || strchr(kinds, kind) == NULL ||
         strchr("1248", digit) == NULL || order == '\0' || kind == '\0' || digit == '\0' ||
         p->at[3] != '\'')
-        return set_unsupported(p, "its type is no plain number (expected such as '|u1' or '<f4')");
+        return set_unsupported(p,
+                               "its dtype is not a plain number (expected such as '|u1' or '<f4')");
     p->at += 4;
     p->a->kind = kind;
     p->a->bytes = digit - '0';
@@ -65,7 +67,7 @@ static int parse_order(parser *p)
 {
     if (accept(p, "True"))
         return set_unsupported(
-            p, "is in Fortran's order (expected C's: save numpy.ascontiguousarray(a))");
+            p, "is in Fortran order (expected C order: save numpy.ascontiguousarray(a))");
     return accept(p, "False") || set_error(p, "fortran_order is neither True nor False");
 }
 
@@ -73,7 +75,7 @@ static int parse_size(parser *p, int64_t *size)
 {
     skip_spaces(p);
     if (*p->at < '0' || *p->at > '9')
-        return set_error(p, "its shape is no list of sizes");
+        return set_error(p, "its shape is not a list of sizes");
     for (*size = 0; *p->at >= '0' && *p->at <= '9'; p->at++)
         if (__builtin_mul_overflow(*size, 10, size) ||
             __builtin_add_overflow(*size, *p->at - '0', size))
@@ -85,7 +87,7 @@ static int parse_size(parser *p, int64_t *size)
 static int parse_shape(parser *p)
 {
     if (!accept(p, "("))
-        return set_error(p, "its shape is no list of sizes");
+        return set_error(p, "its shape is not a list of sizes");
     p->a->rank = 0;
     while (!accept(p, ")")) {
         if (p->a->rank == NPY_MAX_RANK)
@@ -94,7 +96,7 @@ static int parse_shape(parser *p)
             return 0;
         if (!accept(p, ",")) {
             if (p->a->rank < 2 || !accept(p, ")"))
-                return set_error(p, "its shape is no list of sizes");
+                return set_error(p, "its shape is not a list of sizes");
             break;
         }
     }

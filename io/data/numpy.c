@@ -211,12 +211,12 @@ static adj_status check_scale(dataset *d, const char *name)
     const char *cure = own == ZERO_TO_ONE && wanted == PIXELS   ? "; multiply by 255"
                        : own == PIXELS && wanted == ZERO_TO_ONE ? "; divide by 255"
                                                                 : "";
-    return io_dataset_fail(
-        d, ADJ_EIO,
-        "npy: %.200s: scale of the values (got %g to %g, expected that of %.200s, %g to %g%s)",
-        name, (double)of->low, (double)of->high,
-        like->values_of[0] != '\0' ? like->values_of : "the training", (double)like->low,
-        (double)like->high, cure);
+    return io_dataset_fail(d, ADJ_EIO,
+                           "npy: %.200s: scale of the values differs (got %g to %g, expected that "
+                           "of %.200s, %g to %g%s)",
+                           name, (double)of->low, (double)of->high,
+                           like->values_of[0] != '\0' ? like->values_of : "the training",
+                           (double)like->low, (double)like->high, cure);
 }
 
 /* Decides by the range of all values whether they are pixels: adj_dataset_layout has the rule. */
@@ -227,11 +227,11 @@ static adj_status settle_range(dataset *d, float low, float high, int64_t n, con
     const int is_unclear =
         d->floats != NULL && low >= 0 && high > 1 && high < 128 && !like_has_pixels;
     if (low < -255 || high > 255 || is_unclear)
-        return io_dataset_fail(d, ADJ_EIO,
-                               "npy: %s: range of the values (got %g to %g, expected pixels in 0 "
-                               "to 1, or in 0 to 255 with some from 128 on, or values already "
-                               "normalized)",
-                               name, (double)low, (double)high);
+        return io_dataset_fail(
+            d, ADJ_EIO,
+            "npy: %s: unknown scale of the values (got %g to %g, expected pixels in 0 to 1, or in "
+            "0 to 255 with some from 128 on, or values already normalized)",
+            name, (double)low, (double)high);
     d->public.low = low;
     d->public.high = high;
     snprintf(d->public.values_of, sizeof d->public.values_of, "%s", name);
@@ -280,8 +280,8 @@ static adj_status take_images(dataset *d, npy_array *a, const char *name)
 
     if (a->rank < 3 || (a->kind == 'f' ? a->bytes < 4 : a->kind != 'u' || a->bytes != 1))
         return io_dataset_fail(d, ADJ_EIO,
-                               "npy: %s: images (got rank %d of %c%d, expected [n, h, w] or [n, h, "
-                               "w, c] of u1, f4 or f8)",
+                               "npy: %s: not images (got rank %d of %c%d, expected [n, h, w] or "
+                               "[n, h, w, c] of u1, f4 or f8)",
                                name, a->rank, a->kind, a->bytes);
     if (a->size[0] > INT32_MAX)
         return io_dataset_fail(d, ADJ_EIO, "npy: %s: too many images", name);
@@ -316,12 +316,13 @@ static adj_status take_labels(dataset *d, const npy_array *a, const char *name)
 {
     int is_column = a->rank == 1 || (a->rank == 2 && a->size[1] == 1);
     if (!is_column || (a->kind != 'u' && a->kind != 'i'))
-        return io_dataset_fail(d, ADJ_EIO,
-                               "npy: %s: labels (got rank %d of %c%d, expected [n] of integers)",
-                               name, a->rank, a->kind, a->bytes);
+        return io_dataset_fail(
+            d, ADJ_EIO, "npy: %s: not labels (got rank %d of %c%d, expected [n] of integers)", name,
+            a->rank, a->kind, a->bytes);
     if (a->size[0] != d->public.n)
-        return io_dataset_fail(d, ADJ_EIO, "npy: %s: number of labels (got %lld, expected %lld)",
-                               name, (long long)a->size[0], (long long)d->public.n);
+        return io_dataset_fail(d, ADJ_EIO,
+                               "npy: %s: number of labels differs (got %lld, expected %lld)", name,
+                               (long long)a->size[0], (long long)d->public.n);
     d->labels = malloc((size_t)d->public.n * sizeof *d->labels);
     if (d->labels == NULL)
         return io_dataset_fail(d, ADJ_ENOMEM, "npy: out of memory");
@@ -373,7 +374,7 @@ adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part)
         status = io_dataset_fail(d, ADJ_ENOMEM, "npz: %s: out of memory", where);
     else if (k == NO_KEYS)
         status = io_dataset_fail(d, ADJ_EIO,
-                                 "npz: %s: no arrays of this part (expected such as x_train and "
+                                 "npz: %s: no arrays of this split (expected such as x_train and "
                                  "y_train, x_test and y_test, x and y, images and labels)",
                                  where);
     else

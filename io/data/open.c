@@ -78,9 +78,9 @@ static adj_status refuse_path(dataset *d, const char *path)
 static adj_status refuse_part(dataset *d, const char *path, adj_dataset_part part)
 {
     static const char *const names[] = {"training", "test", "validation"};
-    return io_dataset_fail(d, ADJ_EARG, "data: %.300s: has no %s part%s", path, names[part],
+    return io_dataset_fail(d, ADJ_EARG, "data: %.300s: has no %s split%s", path, names[part],
                            part == ADJ_VALIDATION
-                               ? " (--val-split, val_split in C, takes one from the training part)"
+                               ? " (--val-split, val_split in C, takes one from the training split)"
                                : "");
 }
 
@@ -93,7 +93,7 @@ adj_status adj_dataset_open(const char *path, adj_dataset_part part,
     if (status != ADJ_OK)
         return status;
     if (part < ADJ_TRAIN || part > ADJ_VALIDATION)
-        return io_dataset_fail(d, ADJ_EARG, "data: bad part (got %d)", (int)part);
+        return io_dataset_fail(d, ADJ_EARG, "data: unknown split (got %d)", (int)part);
     int i = find_layout(path);
     if (i < 0)
         return refuse_path(d, where);

@@ -9,23 +9,27 @@ static int is_between(double value, double min, double max) { return value >= mi
 static adj_status check_augment(const adj_augment *a, const adj_dataset *d, adj_error *error)
 {
     if (a->shift < 0 || a->shift > ADJ_MAX_SHIFT)
-        return adj_error_set(error, ADJ_EARG, "loader: shift (got %lld, expected 0 to %d)",
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: shift is out of range (got %lld, expected 0 to %d)",
                              (long long)a->shift, ADJ_MAX_SHIFT);
     if (a->cutout < 0 || a->cutout > ADJ_MAX_SIDE)
-        return adj_error_set(error, ADJ_EARG, "loader: cutout (got %lld, expected 0 to %d)",
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: cutout is out of range (got %lld, expected 0 to %d)",
                              (long long)a->cutout, ADJ_MAX_SIDE);
     if (!is_between(a->jitter, 0, 1000))
-        return adj_error_set(error, ADJ_EARG, "loader: jitter (got %g, expected 0 to 1000)",
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: jitter is out of range (got %g, expected 0 to 1000)",
                              a->jitter);
     if (a->jitter > 0 && d->normalized)
         return adj_error_set(
             error, ADJ_EARG,
-            "loader: jitter (got %g, expected 0 for values that are already normalized)",
+            "loader: jitter requires pixels, not normalized values (got %g, expected 0)",
             a->jitter);
     if (a->mixup != 0 && !is_between(a->mixup, 0.001, 1000))
-        return adj_error_set(error, ADJ_EARG,
-                             "loader: mixup (got %g, expected 0, or an alpha of 0.001 to 1000)",
-                             a->mixup);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "loader: mixup is out of range (got %g, expected 0, or an alpha of 0.001 to 1000)",
+            a->mixup);
     return ADJ_OK;
 }
 
@@ -38,18 +42,20 @@ static adj_status check_sizes(const preparation *p, adj_error *error)
     if (to.h < 1 || to.h > ADJ_MAX_SIDE || to.w < 1 || to.w > ADJ_MAX_SIDE || to.c < 1 ||
         to.c > ADJ_MAX_CHANNELS)
         return adj_error_set(error, ADJ_ESHAPE,
-                             "loader: size of the images in a batch (got %lldx%lldx%lld, expected "
-                             "sides of 1 to %d and 1 to %d channels)",
+                             "loader: image size in a batch is out of range (got %lldx%lldx%lld, "
+                             "expected sides of 1 to %d and 1 to %d channels)",
                              (long long)to.h, (long long)to.w, (long long)to.c, ADJ_MAX_SIDE,
                              ADJ_MAX_CHANNELS);
     adj_error why = {0};
     if (io_check_fit(p->d, to, p->o.mean != NULL && p->o.deviation != NULL, &why) != ADJ_OK)
         return adj_error_set(error, why.status, "loader: %.500s", why.message);
     if (p->o.batch < 1 || p->o.batch > INT32_MAX || adj_type_bytes(x) > PTRDIFF_MAX)
-        return adj_error_set(error, ADJ_EARG, "loader: batch (got %lld, expected 1 or more)",
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: batch is out of range (got %lld, expected 1 or more)",
                              (long long)p->o.batch);
     if (p->o.threads < 0 || p->o.threads > ADJ_MAX_LOADER_THREADS)
-        return adj_error_set(error, ADJ_EARG, "loader: threads (got %d, expected 0 to %d)",
+        return adj_error_set(error, ADJ_EARG,
+                             "loader: threads is out of range (got %d, expected 0 to %d)",
                              p->o.threads, ADJ_MAX_LOADER_THREADS);
     return check_augment(&p->o.augment, p->d, error);
 }
@@ -63,12 +69,12 @@ static adj_status take_shards(preparation *p, adj_error *error)
 
     if (o->shards < 0 || o->batch % shards != 0)
         return adj_error_set(error, ADJ_EARG,
-                             "loader: a batch of %lld cannot be cut into %lld equal shards",
+                             "loader: a batch of %lld cannot be divided into %lld equal shards",
                              (long long)o->batch, (long long)o->shards);
     if (o->first_shard < 0 || o->n_shard < 0 || n < 1 || o->first_shard > shards - n)
         return adj_error_set(
             error, ADJ_EARG,
-            "loader: no such shards (got %lld from %lld on, expected some of %lld)",
+            "loader: shards are out of range (got %lld from %lld on, expected within %lld)",
             (long long)o->n_shard, (long long)o->first_shard, (long long)shards);
     p->per_shard = o->batch / shards;
     p->first = o->first_shard * p->per_shard;

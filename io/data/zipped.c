@@ -11,7 +11,7 @@ zip_t *zipped_open(const char *path, adj_error *error)
     if (archive == NULL && (why == ZIP_ER_MEMORY || errno == ENOMEM))
         adj_error_set(error, ADJ_ENOMEM, "npz: %.300s: out of memory", path);
     else if (archive == NULL)
-        adj_error_set(error, ADJ_EIO, "npz: %.300s: is no whole archive", path);
+        adj_error_set(error, ADJ_EIO, "npz: %.300s: is not a complete archive", path);
     return archive;
 }
 

@@ -289,7 +289,7 @@ adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
         if (!(isalpha((unsigned char)*c) || *c == '_' ||
               (c > h.prefix && isdigit((unsigned char)*c))) ||
             c - h.prefix > 60)
-            return adj_error_set(error, ADJ_EARG, "header: %.80s is no C identifier", h.prefix);
+            return adj_error_set(error, ADJ_EARG, "header: %.80s is not a C identifier", h.prefix);
     for (int i = 0; i < n; i++)
         if (tensors[i].name == NULL || tensors[i].data == NULL || adj_tensor_bytes(&tensors[i]) < 0)
             return adj_error_set(error, ADJ_EARG, "header: tensor %d: bad name, type or data", i);

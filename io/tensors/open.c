@@ -56,7 +56,7 @@ static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *nam
     if (status != ADJ_OK)
         return adj_error_set(error, status, "%s", why.message);
     if (!elem_of(&a, &elem))
-        status = adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements are of no known type",
+        status = adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements have an unknown type",
                                s->name);
     shape.rank = a.rank;
     for (int i = 0; i < a.rank; i++)
@@ -124,8 +124,8 @@ static adj_status read_idx(adj_tensors *t, const char *path, unzip *u, adj_error
     }
     if (!ok)
         return adj_error_set(error, ADJ_EIO,
-                             "idx: %.300s: has no header of an array of at most %d axes", path,
-                             ADJ_MAX_RANK);
+                             "idx: %.300s: its header is not that of an array of up to %d axes",
+                             path, ADJ_MAX_RANK);
     const adj_tensor like = {.elem = elems[head[2]], .shape = shape};
     int64_t bytes = adj_tensor_bytes(&like), each = (int64_t)adj_elem_size(like.elem);
     uint8_t *data = NULL;
@@ -141,7 +141,7 @@ static adj_status read_idx(adj_tensors *t, const char *path, unzip *u, adj_error
     }
     adj_status status = ADJ_OK;
     if (bytes < 0 || have < bytes)
-        status = adj_error_set(error, ADJ_EIO, "idx: %.300s: ends early (got %lld of %lld bytes)",
+        status = adj_error_set(error, ADJ_EIO, "idx: %.300s: is truncated (got %lld of %lld bytes)",
                                path, (long long)have, (long long)bytes);
     name_after(path, ".gz", name);
     uint8_t *to = status == ADJ_OK ? tensors_add(t, name, like.elem, shape, error) : NULL;

@@ -54,7 +54,7 @@ static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t 
         if (got < 0)
             return fail(t, ADJ_EIO, offset + have, "%s", strerror(errno));
         if (got == 0)
-            return fail(t, ADJ_EIO, offset + have, "the file ends early (expected %lld bytes)",
+            return fail(t, ADJ_EIO, offset + have, "the file is truncated (expected %lld bytes)",
                         (long long)(offset + n));
         have += got;
     }
@@ -171,7 +171,7 @@ static adj_status check_cover(adj_tensors *t, int64_t data_at)
     return ADJ_OK;
 }
 
-#define CHANGED ", or was changed by what kept the keys " SUM_KEY "*"
+#define CHANGED ", or was changed by a program that kept the keys " SUM_KEY "*"
 
 /* Checks the header's checksum; a file without any checksums is accepted. */
 static adj_status check_header_sum(adj_tensors *t)

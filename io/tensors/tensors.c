@@ -40,7 +40,7 @@ void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape sha
         return NULL;
     }
     if (strcmp(name, METADATA_KEY) == 0 || json_object_get(t->header, name) != NULL) {
-        adj_error_set(error, ADJ_EARG, "tensor %.80s: there is another of this name", name);
+        adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is used twice", name);
         return NULL;
     }
     if (!io_is_utf8(name)) {

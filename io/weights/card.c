@@ -185,7 +185,7 @@ typedef struct {
 
 static adj_status wrong(const reading *r, const char *key, const char *expected)
 {
-    return adj_error_set(r->error, ADJ_EIO, "its entry %s is wrong (got %.80s, expected %s)", key,
+    return adj_error_set(r->error, ADJ_EIO, "entry %s is invalid (got %.80s, expected %s)", key,
                          adj_tensors_metadata(r->t, key), expected);
 }
 
@@ -400,15 +400,15 @@ adj_status adj_model_card_check(const adj_model_card *card, int64_t channels, in
     const int converts = (channels == 1 || channels == 3 || channels == 4) && card->channels != 2;
     if (card->channels > 0 && card->channels != channels && !converts)
         return adj_error_set(
-            error, ADJ_ESHAPE, "its net takes images of %lld channel%s (the data have %lld)",
+            error, ADJ_ESHAPE, "its model takes images of %lld channel%s (the data have %lld)",
             (long long)card->channels, card->channels > 1 ? "s" : "", (long long)channels);
     if (card->classes > 0 && card->classes != classes)
-        return adj_error_set(error, ADJ_ESHAPE, "its net tells %lld classes (the data have %lld)",
+        return adj_error_set(error, ADJ_ESHAPE, "its model has %lld classes (the data have %lld)",
                              (long long)card->classes, (long long)classes);
     for (int64_t i = 0; card->class_names != NULL && class_names != NULL && i < card->classes; i++)
         if (strcmp(card->class_names[i], class_names[i]) != 0)
             return adj_error_set(error, ADJ_ESHAPE,
-                                 "its net's class %lld is %.80s (in the data it is %.80s)",
+                                 "class %lld of its model is %.80s (in the data %.80s)",
                                  (long long)i, card->class_names[i], class_names[i]);
     return ADJ_OK;
 }

@@ -215,10 +215,10 @@ static adj_status undo_step(const map_entry *e, int k, moving *t, adj_error *err
     if (!reshaped(e->step[k].list, elems, &ends) || memcmp(&ends, &t->shape, sizeof ends) != 0)
         return does_not_fit(e, e->ours, t->shape, k, error);
     if (!shape_before(e, k, elems, &to))
-        return adj_error_set(error, ADJ_ESHAPE,
-                             "%.80s: its map cannot be turned round (a reshape first, to the shape "
-                             "of %.80s, would say what it begins with)",
-                             e->ours, e->theirs[0]);
+        return adj_error_set(
+            error, ADJ_ESHAPE,
+            "%.80s: its map cannot be reversed (begin it with a reshape to the shape of %.80s)",
+            e->ours, e->theirs[0]);
     t->shape = to;
     return ADJ_OK;
 }

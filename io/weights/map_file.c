@@ -176,7 +176,7 @@ static adj_status read_text(weight_map *m, const char *path, char *text, int64_t
     adj_status status = ADJ_OK;
 
     if (memchr(text, 0, (size_t)bytes) != NULL)
-        return fail(&r, "the file is no text");
+        return fail(&r, "the file is not text");
     for (char *end; *text != '\0' && status == ADJ_OK; text = end, r.line++) {
         end = text + strcspn(text, "\n");
         if (*end == '\n')

@@ -107,7 +107,7 @@ static adj_status wrong_type(const loading *l, target *t, const adj_tensor *from
     if (!adj_shape_equal(theirs.shape, from->shape))
         snprintf(here, sizeof here, ", %s mapped", shape_text(from->shape, mapped));
     return adj_error_set(&t->why, ADJ_ESHAPE,
-                         "tensor %.80s has another type or shape (got %s %s%s, expected %s %s)",
+                         "tensor %.80s has the wrong type or shape (got %s %s%s, expected %s %s)",
                          t->tensor, adj_elem_name(theirs.elem), shape_text(theirs.shape, got), here,
                          adj_dtype_name(want.dtype), shape_text(want.shape, expected));
 }
@@ -210,15 +210,14 @@ static adj_status judge(const loading *l, adj_error *error)
     const int is_nothing = bad != NULL && loaded == 0 && l->o->map == NULL;
     const char *map = is_nothing ? likely_map(l->file) : NULL;
     if (map != NULL)
-        return adj_error_set(
-            error, ADJ_EIO,
-            "weights: %.200s (expected our names; --map %s, in C map \"%s\", reads "
-            "the file's)",
-            bad->why.message, map, map);
+        return adj_error_set(error, ADJ_EIO,
+                             "weights: %.200s (expected adjoint's names; for the file's, use --map "
+                             "%s, in C map \"%s\")",
+                             bad->why.message, map, map);
     if (bad != NULL && !l->o->partial)
         return adj_error_set(error, bad->why.status, "weights: %s", bad->why.message);
     if (bad != NULL && loaded == 0)
-        return adj_error_set(error, ADJ_EIO, "weights: nothing in the file fits (%s)",
+        return adj_error_set(error, ADJ_EIO, "weights: no tensor of the file fits (%s)",
                              bad->why.message);
     return ADJ_OK;
 }

@@ -29,20 +29,20 @@ Test(compare_cli, wrong_usage)
         {"(got \"onednm\", expected one of onednn, direct, naive)",
          {"--configs", "naive:f64,onednm"}},
         {"did you mean bf16?", {"--configs", "naive:f64,onednn:bf17"}},
-        {"--configs: two are needed", {"--configs", "naive"}},
+        {"--configs: expected at least two", {"--configs", "naive"}},
         {"did you mean --exact?", {"--exakt"}},
         {"ambiguous option --s (--size, --seed or --shrink)", {"--s", "3"}},
-        {"--dtype goes with --op; of a model --configs says it", {"--dtype", "bf16"}},
-        {"--attr goes with --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
+        {"--dtype requires --op; for a model, set it in --configs", {"--dtype", "bf16"}},
+        {"--attr requires --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
         {"--precision: set it per configuration", {"--precision", "bf16"}},
         {"--size: expected N or HxW", {"--size", "8x"}},
-        {"--json and --junit both are standard output", {"--junit", "-", "--json=-"}},
-        {"exclude each other", {"--op", "relu"}},
+        {"--json and --junit cannot both be standard output", {"--junit", "-", "--json=-"}},
+        {"mutually exclusive", {"--op", "relu"}},
         {"expected 1 to", {"--batch", "0"}},
         {"did you mean avx2?", {"--configs", "naive:f64,onednn:isa=avx22"}},
         {"did you mean threads=?", {"--configs", "naive:f64,onednn:thread=2"}},
         {"unknown backend (got \"cuda\"", {"--configs", "naive;cuda"}},
-        {"--node: lenet has nodes 0 to", {"--node", "100000"}},
+        {"--node: not a node of lenet (got", {"--node", "100000"}},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         run_small(calls[i].arguments);
@@ -131,7 +131,7 @@ Test(compare_cli, nothing_to_compare)
         int status;
         const char *says;
     } cases[] = {
-        {{"compare", "--op", "fill"}, 3, "--op fill: it is a leaf"},
+        {{"compare", "--op", "fill"}, 3, "--op fill: a leaf has no kernel"},
         {{"compare", "--op", "relu", "--neighbors", "0", "--configs", "naive:f64,naive:impl=xyz"},
          2,
          "naive:impl=xyz: no node has"},
@@ -175,7 +175,7 @@ Test(compare_cli, isa)
     arguments[14] = "onednn:isa=avx2,naive";
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 3);
-    cr_assert_not_null(strstr(f.err, "the first is the reference"), "%s", f.err);
+    cr_assert_not_null(strstr(f.err, "in the first configuration, the reference"), "%s", f.err);
 }
 
 /* Its plan has nodes that equal others, which are computed anew for the gradient: already what node

@@ -44,7 +44,7 @@ Test(compare_infer, goes_with_a_model)
 {
     run_tool((const char *[]){"compare", "--op", "relu", "--infer", NULL}, &f);
     cr_expect_eq(f.status, 3);
-    cr_expect_not_null(strstr(f.err, "--infer goes with --model"), "%s", f.err);
+    cr_expect_not_null(strstr(f.err, "--infer requires --model"), "%s", f.err);
 }
 
 Test(compare_infer, optimizer_of_a_training_step)
@@ -53,8 +53,7 @@ Test(compare_infer, optimizer_of_a_training_step)
         (const char *[]){"compare", "--model", "lenet", "--optimizer", "adam", "--infer", NULL},
         &f);
     cr_expect_eq(f.status, 3);
-    cr_expect_not_null(strstr(f.err, "--optimizer goes with a training step of --model"), "%s",
-                       f.err);
+    cr_expect_not_null(strstr(f.err, "--optimizer requires --model without --infer"), "%s", f.err);
     run_tool((const char *[]){"compare", "--model", "lenet", "--optimizer", "adam", "--configs",
                               "naive:f64,naive", "--also-batch", "0", "--runs", "1", NULL},
              &f);

@@ -104,7 +104,7 @@ Test(convert, npz_and_npy)
     cr_expect(r.status == 0 && strstr(r.err, "the model card"), "%s", r.err);
 
     r = TOOL("convert", path.s, npy.s);
-    cr_expect(r.status == 1 && strstr(r.err, "--tensor NAME takes one"), "%s", r.err);
+    cr_expect(r.status == 1 && strstr(r.err, "select one with --tensor NAME"), "%s", r.err);
     r = TOOL("convert", path.s, npy.s, "--tensor", "bytes");
     cr_assert_eq(r.status, 0, "%s", r.err);
     /* NumPy's np.save(np.array([0, 1, 255], np.uint8)) */
@@ -214,8 +214,8 @@ static const struct {
     {"OUT is missing", {"convert", "x.npz"}},
     {"expected a name that ends in", {"convert", "x.npz", "y.txt"}},
     {"unexpected argument \"z\"", {"convert", "x.npz", "y.npz", "z"}},
-    {"--map NAME is missing", {"convert", "x.npz", "y.npz", "--to-theirs"}},
-    {"needs the model", {"convert", "--map", "pytorch"}},
+    {"--to-theirs requires --map NAME", {"convert", "x.npz", "y.npz", "--to-theirs"}},
+    {"requires a model", {"convert", "--map", "pytorch"}},
     {"did you mean lenet?", {"convert", "--map", "keras", "--model", "lenett"}},
 };
 
@@ -281,14 +281,14 @@ Test(convert, train_eval_and_tune)
     r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--size",
              "channels=1", "--weights", q.s, "--head", "new", "--freeze", "conv1/*,bn1/*");
     cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "conv1/w is not loaded and would stay random (1 such)"), "%s",
-                       r.err);
+    cr_expect_not_null(strstr(r.err, "conv1/w would stay random, as it is not loaded (1 such)"),
+                       "%s", r.err);
     r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--size",
              "channels=1", "--weights", q.s);
-    cr_expect_not_null(strstr(r.err, "weights: tensor conv1/w has another"), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "(the file is for 3 channels, the net for 1: --size "), "%s",
+    cr_expect_not_null(strstr(r.err, "weights: tensor conv1/w has the wrong"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "(the file has 3 channels, the model 1; use --size "), "%s",
                        r.err);
-    cr_expect_not_null(strstr(r.err, "--head new trains what does not fit"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--head new to train new layers where needed"), "%s", r.err);
     r = TOOL("train", "--data", f.path, "--freeze", "nothing*");
     cr_expect_not_null(strstr(r.err, "freeze nothing*: matches no parameter"), "%s", r.err);
     r = TOOL("train", "--data", f.path, "--freeze", "*");
@@ -403,30 +403,32 @@ Test(convert, start_from_what_does_not_fit)
     cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
 
     snprintf(words, sizeof words,
-             "train: --weights: %s: weights: the file has no tensor conv1/w (expected our names; "
-             "--map pytorch",
+             "train: --weights: %s: weights: the file has no tensor conv1/w (expected adjoint's "
+             "names; for the file's, use --map pytorch",
              p.s);
     r = TOOL("train", "--model", "lenet5", "--data", f.path, "--weights", p.s);
     cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
     r = TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--weights", p.s,
              "--map", "pytorch");
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "0 tensors there not used"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "0 of its tensors not used"), "%s", r.out);
     r = TOOL("train", "--data", f.path, "--map", "pytorch");
-    cr_expect(r.status == 3 && strstr(r.err, "--map: --weights FILE is missing"), "%s", r.err);
+    cr_expect(r.status == 3 && strstr(r.err, "--map requires --weights FILE"), "%s", r.err);
 
     r = TOOL("train", "--model", "vgg6", "--data", f.path, "--weights", w.s);
     cr_expect(r.status == 1 &&
-                  strstr(r.err, "(the file is of another net: got lenet5, expected vgg6)"),
+                  strstr(r.err, "(the file holds another model: got lenet5, expected vgg6)"),
               "%s", r.err);
     put_labels(&two, "train-labels-idx1-ubyte", 90, 2);
     put_labels(&two, "t10k-labels-idx1-ubyte", 43, 2);
     r = TOOL("train", "--data", two.path, "--weights", w.s);
-    cr_expect(r.status == 1 && strstr(r.err, "(the file has 10 classes, the data 2: --head new "
-                                             "trains a new last layer)"),
-              "%s", r.err);
+    cr_expect(
+        r.status == 1 &&
+            strstr(r.err,
+                   "(the file has 10 classes, the data 2; --head new trains a new last layer)"),
+        "%s", r.err);
     r = TOOL("train", "--data", f.path, "--weights", w.s, "--size", "36");
-    cr_expect(r.status == 1 && strstr(r.err, "(the file is for images of 32x32: --size 32x32"),
+    cr_expect(r.status == 1 && strstr(r.err, "(the file is for 32x32 images; use --size 32x32"),
               "%s", r.err);
     folder_remove(&two);
     folder_remove(&f);
@@ -435,8 +437,8 @@ Test(convert, start_from_what_does_not_fit)
 /* Keras's files do not hold batch norm's epsilon. */
 Test(convert, keras_epsilon)
 {
-    static const char note[] = "note: batch norm's epsilon is 1e-05 in resnet8, Keras's default is "
-                               "0.001";
+    static const char note[] =
+        "note: batch norm epsilon is 1e-05 in resnet8 (Keras's default: 0.001)";
     folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), k = in_folder(&f, "k.safetensors");
     for (int normalizes = 0; normalizes < 2; normalizes++) {
@@ -477,19 +479,18 @@ Test(convert, eval_refuses_what_does_not_fit)
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(
         strstr(r.err,
-               "logits/w has another type or shape (got f32 [84, 10], expected f32 [84, 2])"),
+               "logits/w has the wrong type or shape (got f32 [84, 10], expected f32 [84, 2])"),
         "%s", r.err);
     m[1].value = "many";
     cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 2, m, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
-    cr_expect(
-        r.status == 1 &&
-            strstr(r.err, "its entry classes is wrong (got many, expected a number or a list)"),
-        "%s", r.err);
+    cr_expect(r.status == 1 &&
+                  strstr(r.err, "entry classes is invalid (got many, expected a number or a list)"),
+              "%s", r.err);
     cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 0, NULL, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
-    cr_expect(r.status == 1 && strstr(r.err, "does not say which net it is of (--model NAME does)"),
-              "%s", r.err);
+    cr_expect(r.status == 1 && strstr(r.err, "does not name its model (set --model NAME)"), "%s",
+              r.err);
     adj_tensors_free(t);
     folder_remove(&f);
 }

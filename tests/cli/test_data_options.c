@@ -46,8 +46,9 @@ Test(data_options, val_split)
 {
     folder f = ten_and_six();
     expect_counts(&f, WORDS(SMALL), 13, 3); /* a fifth: 2 and 1.2 */
-    cr_expect_not_null(strstr(r.out, "has no validation or test part: 20 % of each class are"),
-                       "%s", r.out);
+    cr_expect_not_null(
+        strstr(r.out, "has no validation or test split; holding out 20 % of each class"), "%s",
+        r.out);
     expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 8, 8);
     cr_expect_null(strstr(r.out, "20 %"), "%s", r.out);
     expect_counts(&f, WORDS("--val-split", "0.25", SMALL), 11, 5); /* 2.5 and 1.5 */
@@ -98,21 +99,21 @@ Test(data_options, batch_is_cut)
     cr_expect_eq(log_number(log, 0, "batch"), 8);
     json_decref(log);
     cr_expect_not_null(
-        strstr(r.err, "note: --batch is cut to 8: the data have 8 training images (got 5000)"),
+        strstr(r.err, "note: --batch is reduced to 8: the data have 8 training images (got 5000)"),
         "%s", r.err);
     log = train(&f, WORDS("--limit", "8", "--batch", "4,accumulate=9", SMALL));
     json_decref(log);
-    cr_expect_not_null(strstr(r.err, "note: --batch accumulate is cut to 2: the data have 8"), "%s",
-                       r.err);
+    cr_expect_not_null(strstr(r.err, "note: --batch accumulate is reduced to 2: the data have 8"),
+                       "%s", r.err);
     json_decref(train(&f, WORDS("--limit", "1", "--batch", "2", SMALL)));
-    cr_expect_not_null(strstr(r.err, "cut to 1: the data have 1 training image (got 2)"), "%s",
+    cr_expect_not_null(strstr(r.err, "reduced to 1: the data have 1 training image (got 2)"), "%s",
                        r.err);
     const file_name data = in_folder(&f, "data");
     run_tool(WORDS("train", "--data", data.s, "--checkpoint", file.s, "--resume", "--epochs", "2",
                    "--threads", "1"),
              &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_null(strstr(r.err, "is cut to"), "%s", r.err);
+    cr_expect_null(strstr(r.err, "is reduced to"), "%s", r.err);
     remove_all(&f);
 }
 
@@ -271,8 +272,8 @@ Test(data_options, what_is_missing_is_named)
     put_class(&f, "data/dogs", "", 0, 8, 8, 1);
     json_decref(train(&f, WORDS(SMALL)));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "number of classes (got 1, expected 2 to 100000); left out: "
-                                     "folder dogs without images"),
+    cr_expect_not_null(strstr(r.err, "number of classes is out of range (got 1, expected 2 to "
+                                     "100000); left out: folder dogs without images"),
                        "%s", r.err);
     put_class(&f, "data/dogs", "", 5, 8, 8, 1);
     json_decref(train(&f, WORDS(SMALL, "--out", w.s)));
@@ -280,7 +281,7 @@ Test(data_options, what_is_missing_is_named)
     const char *const eval[] = {"eval", "--weights", w.s, "--data", data.s, "--part", "val", NULL};
     run_tool(eval, &r);
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "has no validation part (--val-split, "), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "has no validation split (--val-split, "), "%s", r.err);
     remove_all(&f);
 }
 
@@ -313,7 +314,7 @@ Test(data_options, broken_files)
     json_decref(log);
     expect_in_err("/val/a/1.png: ");
     expect_in_err("/val/a/2.png: ");
-    expect_in_err("2 image files cannot be read (--skip-broken leaves them out)");
+    expect_in_err("2 image files cannot be read (--skip-broken skips them)");
     cut(&f, "data/train/b/4.png");
     json_decref(train(&f, WORDS(SMALL)));
     cr_expect_eq(r.status, 1);
@@ -353,7 +354,9 @@ Test(data_options, resize_error)
     cr_expect_eq(r.status, 0, "%s", r.err);
     json_decref(train(&f, WORDS("--size", "resize=error")));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "(--size resize=auto resizes; --size HxW"), "%s", r.err);
+    cr_expect_not_null(
+        strstr(r.err, "(use --size resize=auto, or set the model's size with --size HxW"), "%s",
+        r.err);
     cr_expect_not_null(strstr(r.err, "12x12"), "%s", r.err);
     cr_expect_not_null(strstr(r.err, "28x28"), "%s", r.err);
     put_class(&f, "data/b", "odd", 1, 12, 13, 1);
@@ -367,7 +370,7 @@ Test(data_options, resize_error)
     f = small_data();
     json_decref(train_with(&f, WORDS("--model", "lenet5", "--size", "resize=error"), &r));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "size of the images (got 28x28, expected 32x32)"), "%s",
+    cr_expect_not_null(strstr(r.err, "image size differs (got 28x28, expected 32x32)"), "%s",
                        r.err);
     json_decref(train_with(
         &f, WORDS("--model", "lenet5", "--size", "resize=error", "--size", "28", "--epochs", "1"),

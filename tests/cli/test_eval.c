@@ -79,9 +79,9 @@ Test(eval, parts_of_a_folder)
                 WORDS("validation 5 images in 2 classes (a 3, b 2)", same));
     expect_eval(&f, "data", WORDS("--val-split", "0.25", "--part", "train"),
                 WORDS("train 11 images in 2 classes (a 7, b 4)", "train accuracy ", " of 11)"));
-    expect_failure(&f, "data", WORDS("--part", "test"), 1, "has no test part");
+    expect_failure(&f, "data", WORDS("--part", "test"), 1, "has no test split");
     expect_failure(&f, "data", WORDS("--part", "validation"), 1,
-                   "has no validation part (--val-split");
+                   "has no validation split (--val-split");
     expect_failure(&f, "data", WORDS("--part", "both"), 3,
                    "--part: got \"both\", expected train, test, val, validation or all");
 

@@ -140,9 +140,9 @@ Test(imported, refused_moments)
     static const struct {
         const char *mean, *deviation, *says;
     } cases[] = {
-        {"0.5,0.5,0.5", NULL, "--deviation is missing (got --mean alone)"},
-        {NULL, "0.5", "--mean is missing (got --deviation alone)"},
-        {"0.5", "0.5", "--mean: expected 3 numbers from 0 to 1, one a channel (got 0.5)"},
+        {"0.5,0.5,0.5", NULL, "--deviation is missing (got only --mean)"},
+        {NULL, "0.5", "--mean is missing (got only --deviation)"},
+        {"0.5", "0.5", "--mean: expected 3 numbers from 0 to 1, one per channel (got 0.5)"},
         {"0.5,0.5,0.5,0.5", "0.5,0.5,0.5", "--mean: expected 3 numbers"},
         {"124,116,104", "58,57,57", "--mean: expected 3 numbers"},
         {"0.5,,0.5", "1,1,1", "--mean: expected 3 numbers"},
@@ -170,7 +170,7 @@ Test(imported, refused_moments)
     run_tool(WORDS("convert", theirs.s, arrays.s, "--mean", "0", "--deviation", "1"), &r);
     cr_expect_not_null(strstr(r.err, "OUT holds arrays only"), "%s", r.err);
     run_tool(WORDS("convert", theirs.s, ours.s, "--mean", "0", "--deviation", "1"), &r);
-    cr_expect_not_null(strstr(r.err, "does not say which net it is of"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "does not name its model"), "%s", r.err);
     run_tool(WORDS("convert", "--map", "pytorch", "--to-theirs", theirs.s, ours.s, "--mean", "0",
                    "--deviation", "1"),
              &r);

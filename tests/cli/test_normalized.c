@@ -52,8 +52,7 @@ Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
     for (int i = 0; i < 3; i++) {
         char line[60], again[60];
         trained t = train(MINUS_ONE_TO_ONE, size[i][0], size[i][1], size[i][2]);
-        cr_expect_not_null(strstr(r.out, "note: the values are taken as already normalized"), "%s",
-                           r.out);
+        cr_expect_not_null(strstr(r.out, "values below 0 are taken as normalized"), "%s", r.out);
         held_out(line);
         eval(&t, t.npz.s);
         cr_assert_eq(r.status, 0, "%s", r.err);
@@ -100,7 +99,7 @@ Test(normalized, the_card_says_it, .timeout = 120)
     run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--augment",
                               "jitter=0.2", NULL},
              &r);
-    expect_refused(1, "jitter (got 0.2, expected 0 for values that are already normalized");
+    expect_refused(1, "jitter requires pixels, not normalized values (got 0.2");
     run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--size",
                               "channels=4", NULL},
              &r);
@@ -166,7 +165,8 @@ Test(normalized, the_range_decides)
                 cr_expect_eq(got[k], cases[i].factor * cases[i].values[2 + k], "%zu", i);
             cr_expect(!d->normalized || (d->mean[0] == 0 && d->deviation[0] == 1));
         } else
-            cr_expect_not_null(strstr(d->message, "range of the values (got "), "%s", d->message);
+            cr_expect_not_null(strstr(d->message, "unknown scale of the values (got "), "%s",
+                               d->message);
         adj_dataset_free(d);
     }
     folder_remove(&f);
@@ -255,7 +255,8 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
     run_tool(train_words, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(
-        strstr(r.out, "x_train: values of 0 to 1 are taken as pixels divided by 255"), "%s", r.out);
+        strstr(r.out, "x_train: values from 0 to 1 are taken as pixels divided by 255"), "%s",
+        r.out);
     cr_assert_eq(adj_tensors_read(weights.s, &w), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(w, "adjoint.range"), "[0.0,1.0]");
     cr_expect_str_eq(adj_tensors_metadata(w, "mean"), "[127.5]");

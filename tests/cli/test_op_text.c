@@ -289,14 +289,14 @@ Test(op_text, attributes_that_are_wrong)
         op_args args;
         const char *says;
     } wrong[] = {
-        {{.op = "relu", .attr = "1"}, "--attr: relu has no attribute 1 (adjoint ops lists them)"},
+        {{.op = "relu", .attr = "1"}, "--attr: relu has no attribute 1 (see adjoint ops)"},
         {{.op = "scale", .attr = "1,2"}, "--attr factor: got \"1,2\", expected a number"},
         {{.op = "scale", .attr = ""}, "--attr factor: got \"\", expected a number"},
         {{.op = "scale", .attr = "nan"}, "--attr factor: got \"nan\""},
         {{.op = "scale", .attr = "1e999"}, "--attr factor: got \"1e999\""},
         {{.op = "scale", .attr = "f33"}, "--attr factor: got \"f33\""},
         {{.op = "scale", .attr = "factor="}, "--attr factor: got \"\""},
-        {{.op = "scale", .attr = "=1"}, "--attr: scale has no attribute  (adjoint"},
+        {{.op = "scale", .attr = "=1"}, "--attr: scale has no attribute  (see adjoint"},
         {{.op = "scale", .attr = "1,data_format=NCHW"}, "scale has no attribute data_format"},
         {{.op = "group_norm", .attr = "group=4"}, "--attr: group_norm has no attribute group"},
         {{.op = "group_norm", .attr = "groups=x"}, "groups: got \"x\", expected a whole number"},

@@ -199,11 +199,11 @@ Test(predict, saliency_spares_its_inputs)
     cr_assert_eq(link(gray.s, link_name.s), 0);
     PREDICT("--weights", weights.s, "--saliency", link_name.s, gray.s);
     cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
-    snprintf(sentence, sizeof sentence, "--saliency and IMAGE name one file (%s)", gray.s);
+    snprintf(sentence, sizeof sentence, "--saliency and IMAGE name the same file (%s)", gray.s);
     cr_expect_not_null(strstr(r.err, sentence), "%s", r.err);
     PREDICT("--weights", weights.s, "--saliency", weights.s, gray.s);
     cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
-    cr_expect_not_null(strstr(r.err, "--saliency and --weights name one file"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--saliency and --weights name the same file"), "%s", r.err);
     cr_expect_str_empty(r.out);
     char bytes[sizeof gray_png + 1];
     FILE *file = fopen(gray.s, "rb");

@@ -155,8 +155,9 @@ Test(settings, patience)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 4);
     cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
-    cr_expect_not_null(strstr(r.out, "ended after epoch 4 of 7: 3 without a better test accuracy"),
-                       "%s", r.out);
+    cr_expect_not_null(
+        strstr(r.out, "stopped early after epoch 4 of 7 (patience 3): no better test accuracy"),
+        "%s", r.out);
     json_decref(log);
 
     /* it has come to its end; with more patience it goes on */
@@ -164,7 +165,7 @@ Test(settings, patience)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 0);
     cr_expect_eq(log_number(log, 0, "patience"), 3);
-    cr_expect_not_null(strstr(r.out, "ended after epoch 4 of 7: 3 without"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "stopped early after epoch 4 of 7 (patience 3)"), "%s", r.out);
     json_decref(log);
     log = train_with(
         &f, (const char *[]){"--resume", "--checkpoint", file.s, "--patience", "5", NULL}, &r);
@@ -208,7 +209,7 @@ static const struct {
 } refused[] = {
     {3, "--lr: got \"automatic\", expected a rate", {"train", "--lr", "automatic"}},
     {3,
-     "--lr auto: the checkpoint has the rate",
+     "--lr auto: the checkpoint has the learning rate",
      {"train", "--resume", "--checkpoint", "x", "--lr=auto"}},
     {3,
      "--schedule: got \"cosin\", expected constant, step, exponential or cosine",

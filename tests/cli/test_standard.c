@@ -92,13 +92,13 @@ Test(standard, convert)
     cr_expect_eq(shell(&f, "$tool convert t.safetensors -"), 3);
     cr_expect_not_null(strstr(r.err, "or --format (got -)"), "%s", r.err);
     cr_expect_eq(shell(&f, "$tool convert - - --format npy <t.safetensors"), 1);
-    cr_expect_not_null(strstr(r.err, "has one tensor (got 2; --tensor NAME takes one)"), "%s",
-                       r.err);
+    cr_expect_not_null(strstr(r.err, "holds one tensor (got 2; select one with --tensor NAME)"),
+                       "%s", r.err);
     cr_expect_str_empty(r.out);
     cr_expect_eq(shell(&f, "$tool convert - - --format npz <t.safetensors >/dev/full"), 1);
     cr_expect_not_null(strstr(r.err, "standard output cannot be written"), "%s", r.err);
     cr_expect_eq(shell(&f, "$tool convert - x.npz --map - <t.safetensors"), 3);
-    cr_expect_not_null(strstr(r.err, "IN and --map both are standard input"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "IN and --map cannot both be standard input"), "%s", r.err);
     folder_remove(&f);
 }
 
@@ -138,15 +138,16 @@ Test(standard, weights)
                        "--out file.safetensors && $tool train --data . --model lenet5 --epochs 1 "
                        "--weights - --out in.safetensors <w.safetensors && "
                        "cmp file.safetensors in.safetensors");
-    cr_expect_not_null(strstr(r.out, "states from standard input, "), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "states loaded from standard input, "), "%s", r.out);
     cr_expect_eq(shell(&f, "head -c 500 w.safetensors | $tool predict --weights - gray.png"), 1);
     cr_expect_not_null(strstr(r.err, "standard input: "), "%s", r.err);
     cr_expect_eq(shell(&f, "$tool predict --weights - - <w.safetensors"), 3);
-    cr_expect_not_null(strstr(r.err, "standard input can be one file (got 2 times -)"), "%s",
+    cr_expect_not_null(strstr(r.err, "standard input can be given once (got - 2 times)"), "%s",
                        r.err);
     cr_expect_eq(shell(&f, "$tool predict --weights w.safetensors - - <gray.png"), 3);
     cr_expect_eq(shell(&f, "$tool eval --data . --weights - --map - <w.safetensors"), 3);
-    cr_expect_not_null(strstr(r.err, "--weights and --map both are standard input"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--weights and --map cannot both be standard input"), "%s",
+                       r.err);
     cr_expect_eq(shell(&f, "$tool train --data . --weights - --map - <w.safetensors"), 3);
     folder_remove(&f);
 }

@@ -163,7 +163,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
                               "--out", half.s, NULL},
              &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "note: nothing is left to do"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "note: the run is complete"), "%s", r.out);
     again = within(&half, "weights.safetensors");
     cr_expect(same_tensors(again.s, in[0].s));
     expect_same_accuracy(again.s, in[0].s);
@@ -193,10 +193,11 @@ Test(train_out, prolonged_to_another_folder, .timeout = 300)
                               "--lr", "1e-12", "--data", f.path, "--out", other.s, NULL},
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "prolonged from 2 to 3 epochs: the rate begins anew"), "%s",
-                       r.out);
-    cr_expect_not_null(strstr(r.out, "the best weights are those that the run before wrote"), "%s",
-                       r.out);
+    cr_expect_not_null(
+        strstr(r.out, "extended from 2 to 3 epochs: the learning rate schedule restarts"), "%s",
+        r.out);
+    cr_expect_not_null(strstr(r.out, "the best weights are still those saved before --resume"),
+                       "%s", r.out);
     const file_name best = within(&other, "best.safetensors");
     cr_expect_neq(access(best.s, F_OK), 0);
     char command[900];
@@ -294,7 +295,7 @@ Test(train_out, one_file_for_both_outputs)
     cr_assert_eq(system(command), 0);
     const char *text = read_text(all.s);
     const char *before = strstr(text, "images are resized"),
-               *after = strstr(text, "note: --batch is cut to 90");
+               *after = strstr(text, "note: --batch is reduced to 90");
     cr_expect(before != NULL && after != NULL && before < after, "%s", text);
     const char *found = strstr(text, "lenet, ");
     cr_expect(found != NULL && after < found, "%s", text);
@@ -324,7 +325,7 @@ Test(train_out, files_in_the_folder_are_checked)
                     page = in_folder(&out, "report.html");
     train(&f, out.path, (const char *[]){"--log", metrics.s, NULL});
     cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "--out and --log name one file"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--out and --log name the same file"), "%s", r.err);
     cr_assert_eq(mkdir(page.s, 0700), 0);
     train(&f, out.path, (const char *[]){NULL});
     cr_expect_eq(r.status, 1);
@@ -350,14 +351,13 @@ Test(train_out, one_training_at_a_time)
     train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "--out: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "metrics.jsonl: another training is writing to it"), "%s",
-                       r.err);
+    cr_expect_not_null(strstr(r.err, "metrics.jsonl: in use by another training run"), "%s", r.err);
     cr_expect_str_eq(read_text(metrics.s), line);
     run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log", log.s, NULL},
              &r);
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(strstr(r.err, "--log: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "another training is writing to it"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "in use by another training run"), "%s", r.err);
     cr_expect_str_eq(read_text(log.s), line);
     cr_expect_neq(access(weights.s, F_OK), 0);
     close(held[0]);
@@ -436,7 +436,7 @@ Test(train_out, one_training_at_a_time_replaces_a_file)
         run_tool(words, &r);
         cr_expect_eq(r.status, 1);
         cr_expect_not_null(strstr(r.err, options[i]), "%s", r.err);
-        cr_expect_not_null(strstr(r.err, ": another training is writing to it"), "%s", r.err);
+        cr_expect_not_null(strstr(r.err, ": in use by another training run"), "%s", r.err);
         cr_expect_str_eq(read_text(file.s), before);
         close(held);
         run_tool(words, &r);
@@ -463,7 +463,7 @@ Test(train_out, data_are_not_written_over)
                  &r);
         cr_expect_eq(r.status, 3, "%s", r.err);
         cr_expect_not_null(strstr(r.err, options[i / 2]), "%s", r.err);
-        cr_expect_not_null(strstr(r.err, ": is a file of --data"), "%s", r.err);
+        cr_expect_not_null(strstr(r.err, ": belongs to the input --data"), "%s", r.err);
     }
     for (int twice = 0; twice < 2; twice++) {
         run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log",

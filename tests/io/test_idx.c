@@ -148,8 +148,8 @@ Test(idx, lies)
         {"magic", 0, 3, 1, {1}},       /* rank 1 */
         {"magic", 0, 3, 1, {255}},
         {"magic", 1, 3, 1, {3}},
-        {"offset 4: size 0 is 0", 0, 4, 4, {0, 0, 0, 0}},
-        {"offset 12: size 2 is 0", 0, 12, 4, {0, 0, 0, 0}},
+        {"offset 4: dimension 0 is 0", 0, 4, 4, {0, 0, 0, 0}},
+        {"offset 12: dimension 2 is 0", 0, 12, 4, {0, 0, 0, 0}},
         {"offset 28: ", 0, 4, 4, {0, 0, 0, 3}},
         {"offset 28: ", 0, 4, 4, {1, 0, 0, 0}},
         {"offset 22: more bytes", 0, 4, 4, {0, 0, 0, 1}},
@@ -160,8 +160,8 @@ Test(idx, lies)
         {"offset 10: ", 1, 4, 4, {0, 0, 0, 3}},
         {"offset 10: ", 1, 4, 4, {0x7f, 255, 255, 255}},
         {"offset 9: more bytes", 1, 4, 4, {0, 0, 0, 1}},
-        {"offset 8: label out of range (got 10, ", 1, 8, 1, {10}},
-        {"offset 9: label out of range (got 255, ", 1, 9, 1, {255}},
+        {"offset 8: label is out of range (got 10, ", 1, 8, 1, {10}},
+        {"offset 9: label is out of range (got 255, ", 1, 9, 1, {255}},
     };
     scoped(folder_remove) folder f = folder_new();
     struct rlimit limit;

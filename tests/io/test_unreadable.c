@@ -97,13 +97,13 @@ Test(unreadable, npz_and_loading)
     put_file(path.s, npz, sizeof npz - 1);
     cr_expect_eq(load("w", NULL, path.s, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(load("f", NULL, path.s, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "tensor f cannot be read (is in Fortran's order"),
-                       "%s", error.message);
+    cr_expect_not_null(strstr(error.message, "tensor f cannot be read (is in Fortran order"), "%s",
+                       error.message);
     put_file(map.s, "a = w\nx = c\n", 12);
     cr_expect_eq(load("a", map.s, path.s, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(load("x", map.s, path.s, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "tensor c cannot be read (its type is no plain"), "%s",
-                       error.message);
+    cr_expect_not_null(strstr(error.message, "tensor c cannot be read (its dtype is not a plain"),
+                       "%s", error.message);
 }
 
 Test(unreadable, commands)

@@ -55,6 +55,6 @@ grep -q '1.82 MB in' out && awk '$1 == 2 { exit !($2 > 145.57) }' out || complai
 # shellcheck disable=SC2086 # none, or one option
 timeout 60 $mpirun $more -n 2 "$tool" bench --model lenet --batch 2 --infer >out 2>err &&
     complain "--infer by two ranks is not refused"
-grep -q 'is of one process (got 2 ranks)' err || complain "--infer: $(cat err)"
+grep -q 'runs in one process (got 2 ranks)' err || complain "--infer: $(cat err)"
 [ $failed -eq 0 ] && echo "bench by several ranks: all is right"
 [ $failed -eq 0 ]

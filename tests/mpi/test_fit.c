@@ -73,7 +73,7 @@ static void other_values(const adj_mpi *group, const adj_dataset *d)
     check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
     const adj_status status = adj_trainer_step(t, &error);
     snprintf(expected, sizeof expected,
-             "rank %d has other values of logits/b than rank 0 after step 4 of epoch 1", last);
+             "rank %d: its values of logits/b differ from rank 0's after step 4 of epoch 1", last);
     check(last == 0 ? status == ADJ_OK
                     : status == ADJ_EBACKEND && strcmp(error.message, expected) == 0,
           "status %d: %s", (int)status, error.message);
@@ -125,8 +125,7 @@ static void other_options(const adj_mpi *group, const adj_dataset *d)
     adj_trainer *t = NULL;
     o.distributed.compare_every = adj_mpi_rank(group) == last ? 3 : 2;
     const adj_status status = adj_trainer_new(&net, d, NULL, &o, &t, &error);
-    snprintf(expected, sizeof expected, "rank %d: its compare_every is another than rank 0's",
-             last);
+    snprintf(expected, sizeof expected, "rank %d: its compare_every differs from rank 0's", last);
     check(last == 0 ? status == ADJ_OK : status == ADJ_EARG && strcmp(error.message, expected) == 0,
           "status %d: %s", (int)status, error.message);
     adj_trainer_free(t);
@@ -149,7 +148,7 @@ static void other_start(const adj_mpi *group, const adj_dataset *d)
     }
     const adj_status status = adj_trainer_run(t, &error);
     snprintf(expected, sizeof expected,
-             "rank %d has other values of logits/b than rank 0 after step 0 of epoch 1", last);
+             "rank %d: its values of logits/b differ from rank 0's after step 0 of epoch 1", last);
     check(last == 0
               ? status == ADJ_OK
               : status == ADJ_EBACKEND && s.calls == 0 && strcmp(error.message, expected) == 0,

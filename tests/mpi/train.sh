@@ -84,7 +84,7 @@ train='train --limit 230 --batch 32 --threads 1'
 same resumed?.safetensors
 
 ranks 3 "$tool" train --resume --checkpoint c.ckpt --epochs 6
-refused $? 'shards (got 4, expected a multiple of 3 ranks)'
+refused $? 'the ranks (got 4, expected a multiple of 3)'
 
 # ---- stopped ----
 
@@ -98,7 +98,7 @@ kill -INT "$pid"
 wait $!
 code=$?
 [ $code = 130 ] || complain "Ctrl-C: exit status $code: $(cat err)"
-grep -q 'stopped after a step; --resume continues' out || complain "Ctrl-C: $(tail -3 out)"
+grep -q 'stopped after a step; continue with --resume' out || complain "Ctrl-C: $(tail -3 out)"
 tail -1 stop.json | grep -qE '"interrupted": ?true' || complain "Ctrl-C: $(tail -1 stop.json)"
 "$tool" train --resume --checkpoint stop.ckpt >out 2>err &
 resumed $! out || complain "Ctrl-C: $(cat err)"
@@ -123,11 +123,11 @@ differ --precision f32 bf16 'rank 1: its precision is another than rank 0'
 differ --backend onednn direct 'rank 1: its backend is another than rank 0'
 
 ranks 2 "$tool" train --limit 100 --batch 21
-refused $? 'batch (got 21, expected a multiple of 2 shards)'
+refused $? 'batch cannot be divided into shards (got 21, expected a multiple of 2)'
 ranks 2 "$tool" train --limit 100 --batch 30 --parallel shards=3
-refused $? 'shards (got 3, expected a multiple of 2 ranks)'
+refused $? 'the ranks (got 3, expected a multiple of 2)'
 ranks 2 "$tool" train --lr auto
-refused $? 'not with several ranks'
+refused $? 'with several ranks'
 ranks 2 "$tool" train --checkpoint /dev/full/x --limit 100 --batch 20
 refused $? 'checkpoint'
 

@@ -222,10 +222,11 @@ Test(fit, files_of_others)
     cr_assert_eq(adj_predictor_save(p, file.s, 0, NULL, NULL), ADJ_OK);
     cr_expect_eq(adj_predictor_card(p)->accuracy, 0); /* nothing was held out */
     expect_refused(none.s, &net, "No such file");
-    expect_refused(file.s, NULL, "model tiny is not built in; a C program loads it");
+    expect_refused(file.s, NULL, "model tiny is not built in; in C, load it");
     expect_refused(file.s, &(adj_net){.name = "lenet"},
-                   "of another net (got tiny, expected lenet)");
-    expect_refused(file.s, &(adj_net){.build = build}, "of another net (got tiny, expected net)");
+                   "holds another model (got tiny, expected lenet)");
+    expect_refused(file.s, &(adj_net){.build = build},
+                   "holds another model (got tiny, expected net)");
     expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .classes = 4},
                    "6x5x2 images of 3 classes (expected 6x5x2 and 4)");
     expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .h = 7, .w = 5, .c = 2},
@@ -318,19 +319,19 @@ Test(fit, prolonged)
     adj_predictor_free(fit(train, test, &o));
     o.checkpoint.resume = 1;
     o.epochs = 5;
-    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "prolonged when it is done (1 of 3 epochs are)");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG,
+                  "only after its run is complete (1 of 3 epochs are done)");
     o.epochs = 2;
-    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "its entry epochs differs (got 2, expected 3");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "entry epochs differs (got 2, expected 3");
     o.epochs = 3;
     expect_no_fit(&net, other, NULL, &o, ADJ_EARG, "trained on other data");
     expect_no_fit(&net, few, NULL, &o, ADJ_EARG,
                   "trained on other data"); /* with one step, not two */
     o.augment.shift = 0;
-    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "its entry shift differs (got 0, expected 1)");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "entry shift differs (got 0, expected 1)");
     o.augment.shift = 1;
     o.loss.smoothing = 0.5;
-    expect_no_fit(&net, train, NULL, &o, ADJ_EARG,
-                  "its entry smoothing differs (got 0.5, expected 0)");
+    expect_no_fit(&net, train, NULL, &o, ADJ_EARG, "entry smoothing differs (got 0.5, expected 0)");
     o.loss.smoothing = 0;
     w.stop = 0;
     adj_predictor_free(fit(train, test, &o));
@@ -397,26 +398,27 @@ Test(fit, bad_arguments)
     cr_expect_eq(adj_fit(&net, train, test, &o, NULL, NULL), ADJ_EARG);
     cr_expect_eq(adj_predict(NULL, 1, test->images, (float[3]){0}, NULL), ADJ_EARG);
     cr_expect_eq(adj_predictor_load(NULL, NULL, NULL, &p, NULL), ADJ_EARG);
-    expect_no_fit(NULL, train, test, &o, ADJ_EARG, "expected a net");
+    expect_no_fit(NULL, train, test, &o, ADJ_EARG, "net or result pointer is NULL");
     expect_no_fit(&net, NULL, test, &o, ADJ_EARG, "expected data sets");
     expect_no_fit(&net, &empty, test, &o, ADJ_EARG, "expected data sets");
-    expect_no_fit(&net, train, &others, &o, ADJ_ESHAPE, "another number of classes (got 4");
-    expect_no_fit(&(adj_net){0}, train, test, &o, ADJ_EARG, "expected a function build");
+    expect_no_fit(&net, train, &others, &o, ADJ_ESHAPE,
+                  "number of classes differs in the held-out data (got 4");
+    expect_no_fit(&(adj_net){0}, train, test, &o, ADJ_EARG, "build is NULL and name is not");
     expect_no_fit(&(adj_net){.name = "lenett"}, train, test, &o, ADJ_EARG, "did you mean lenet?");
-    expect_no_fit(&(adj_net){.build = no_logits}, train, test, &o, ADJ_EARG, "gave no logits");
+    expect_no_fit(&(adj_net){.build = no_logits}, train, test, &o, ADJ_EARG, "returned no logits");
     expect_no_fit(&(adj_net){.build = other_logits}, train, test, &o, ADJ_ESHAPE,
                   "(got rank 2, [16, 4], expected [16, 3])");
     expect_no_fit(&(adj_net){.build = build, .classes = 2}, train, test, &o, ADJ_ESHAPE,
-                  "fewer classes than the data have (got 2, expected 3)");
+                  "fewer classes than in the data (got 2, expected 3)");
     expect_no_fit(&(adj_net){.build = build, .h = 1 << 30}, train, test, &o, ADJ_EARG,
-                  "size of its images");
+                  "image size is out of range");
     const struct {
         adj_fit_opts o;
         adj_status status;
         const char *words;
-    } bad[] = {{{.batch = -1}, ADJ_EARG, "batch (got -1, expected 1 to 100000)"},
-               {{.optimizer.lr = NAN}, ADJ_EARG, "lr (got nan"},
-               {{.augment.shift = 9}, ADJ_EARG, "shift (got 9, expected 0 to 8)"},
+    } bad[] = {{{.batch = -1}, ADJ_EARG, "batch is out of range (got -1, expected 1 to 100000)"},
+               {{.optimizer.lr = NAN}, ADJ_EARG, "lr is out of range (got nan"},
+               {{.augment.shift = 9}, ADJ_EARG, "shift is out of range (got 9, expected 0 to 8)"},
                {{.checkpoint.path = "/nowhere/checkpoint"}, ADJ_EIO, "/nowhere/checkpoint"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_no_fit(&net, train, test, &bad[i].o, bad[i].status, bad[i].words);

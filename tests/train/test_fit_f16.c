@@ -146,10 +146,10 @@ Test(fit_f16, fixed_scale)
     o.checkpoint.resume = 1;
     o.exec.loss_scale = 256;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
-                  "its entry loss_scale differs (got 256, expected 512)");
+                  "entry loss_scale differs (got 256, expected 512)");
     o.exec.loss_scale = 0;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
-                  "its entry loss_scale differs (got 0, expected 512)");
+                  "entry loss_scale differs (got 0, expected 512)");
 
     /* it is taken: the first gradients overflow, and no step is skipped */
     o = watching(&(watched){0});
@@ -178,21 +178,22 @@ Test(fit_f16, refused)
     o.exec.loss_scale = 8;
     o.optimizer = with_large;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
-                  "loss_scale, a fixed one (got 8), and the optimizer's");
+                  "loss_scale (got 8) cannot be combined with the optimizer's");
     o.optimizer = (adj_optimizer_opts){0};
     o.exec.precision = ADJ_PRECISION_BF16;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
-                  "loss_scale, a fixed one (got 8), is for the precision f16");
+                  "loss_scale (got 8) requires precision f16");
     o.exec.precision = ADJ_PRECISION_F16;
     o.exec.loss_scale = -1;
-    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale (got -1, expected 0 to");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
+                  "loss_scale is out of range (got -1, expected 0 to");
     o.exec.loss_scale = NAN;
-    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale (got nan");
+    expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG, "loss_scale is out of range (got nan");
     const adj_loss_scale negative = {.interval = -5};
     o.exec.loss_scale = 0;
     o.optimizer.loss_scale = &negative;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
-                  "loss_scale_interval (got -5, expected 0 to");
+                  "loss_scale_interval is out of range (got -5, expected 0 to");
 
     /* 65536 is down at the least scale, 2^-24, after 40 steps */
     o = (adj_fit_opts){.epochs = 20, .batch = BATCH, .exec.precision = ADJ_PRECISION_F16};

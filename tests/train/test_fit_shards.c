@@ -153,7 +153,7 @@ Test(fit_shards, resumed)
     o.distributed.shards = 2;
     scoped(release_trainer) adj_trainer *other = tiny_trainer(&net, d, d, &o);
     cr_expect_eq(adj_trainer_resume(other, path.s, &error), ADJ_EARG);
-    cr_expect_not_null(strstr(error.message, "its entry shards differs (got 2, expected 4)"), "%s",
+    cr_expect_not_null(strstr(error.message, "entry shards differs (got 2, expected 4)"), "%s",
                        error.message);
 }
 
@@ -163,9 +163,9 @@ Test(fit_shards, refused)
     static const struct {
         int64_t shards, accumulate;
         const char *why;
-    } cases[] = {{3, 0, "batch (got 16, expected a multiple of 3 shards)"},
-                 {-1, 0, "shards (got -1"},
-                 {0, -1, "accumulate (got -1"}};
+    } cases[] = {{3, 0, "batch cannot be divided into shards (got 16, expected a multiple of 3)"},
+                 {-1, 0, "shards is out of range (got -1"},
+                 {0, -1, "accumulate is out of range (got -1"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         adj_fit_opts o = usual();
         adj_trainer *t = NULL;
@@ -257,6 +257,6 @@ Test(cut_batch, resumed)
         adj_status status = adj_trainer_resume(t, path.s, &error);
         cr_expect_eq(status == ADJ_OK, i < 2, "%s", error.message);
     }
-    cr_expect_not_null(strstr(error.message, "its entry batch differs (got 5, expected 10)"), "%s",
+    cr_expect_not_null(strstr(error.message, "entry batch differs (got 5, expected 10)"), "%s",
                        error.message);
 }

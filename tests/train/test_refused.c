@@ -122,7 +122,7 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     o.checkpoint.resume = 1;
     adj_predictor_free(tiny_fit(&net, d, NULL, &o));
     o.optimizer = two;
-    cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "its entry groups differs"));
+    cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "entry groups differs"));
     o.optimizer = none;
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "(got none, expected "));
 }
@@ -194,9 +194,9 @@ Test(refused, words_of_a_checkpoint)
     patterns[sizeof patterns - 1] = '\0';
     cr_expect_not_null(strstr(refused(&net, d, NULL, o).message, "is not two UTF-8 strings"));
     cr_expect_not_null(strstr(refused(&lines, d, NULL, (adj_fit_opts){0}).message,
-                              "fit: model (got \"a\nb\", expected 1 to 199 bytes"));
-    cr_expect_not_null(
-        strstr(refused(&frozen, d, NULL, (adj_fit_opts){0}).message, "fit: freeze (got \"*/b,,"));
+                              "fit: model is invalid (got \"a\nb\", expected 1 to 199 bytes"));
+    cr_expect_not_null(strstr(refused(&frozen, d, NULL, (adj_fit_opts){0}).message,
+                              "fit: freeze is invalid (got \"*/b,,"));
     cr_expect_eq(files_in(&f), 0);
 }
 
@@ -286,7 +286,7 @@ Test(ranks, refused_by_name)
         char expected[100];
         const adj_status status = adj_trainer_new(&net, d, d, &o, &t, &error);
         if (cases[i].label != NULL) {
-            snprintf(expected, sizeof expected, "rank 1: its %s is another than rank 0's",
+            snprintf(expected, sizeof expected, "rank 1: its %s differs from rank 0's",
                      cases[i].label);
             cr_expect_eq(status, ADJ_EARG);
             cr_expect_str_eq(error.message, expected);

@@ -313,14 +313,14 @@ Test(augment, refused)
     static const struct {
         adj_augment a;
         const char *says;
-    } cases[] = {{{.shift = 9}, "shift (got 9, expected 0 to 8)"},
-                 {{.shift = -1}, "shift (got -1, expected 0 to 8)"},
-                 {{.cutout = -1}, "cutout (got -1"},
-                 {{.jitter = -0.1}, "jitter (got -0.1"},
-                 {{.jitter = NAN}, "jitter (got nan"},
-                 {{.mixup = NAN}, "mixup (got nan"},
-                 {{.mixup = 1e-9}, "mixup (got 1e-09"},
-                 {{.mixup = -1}, "mixup (got -1"}};
+    } cases[] = {{{.shift = 9}, "shift is out of range (got 9, expected 0 to 8)"},
+                 {{.shift = -1}, "shift is out of range (got -1, expected 0 to 8)"},
+                 {{.cutout = -1}, "cutout is out of range (got -1"},
+                 {{.jitter = -0.1}, "jitter is out of range (got -0.1"},
+                 {{.jitter = NAN}, "jitter is out of range (got nan"},
+                 {{.mixup = NAN}, "mixup is out of range (got nan"},
+                 {{.mixup = 1e-9}, "mixup is out of range (got 1e-09"},
+                 {{.mixup = -1}, "mixup is out of range (got -1"}};
     scoped(release_dataset) adj_dataset *d = new_dataset(4, 3, 3, 1);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_loader *l = NULL;

@@ -126,13 +126,14 @@ Test(dataset, refused)
         const uint8_t *images;
         const int32_t *labels;
     } cases[] = {
-        {"number of images (got 0", 0, 2, 2, 3, 2, images, labels},
-        {"number of images (got -1", -1, 2, 2, 3, 2, images, labels},
+        {"number of images is out of range (got 0", 0, 2, 2, 3, 2, images, labels},
+        {"number of images is out of range (got -1", -1, 2, 2, 3, 2, images, labels},
         {"(got 0x2x3", 2, 0, 2, 3, 2, images, labels},
         {"(got 2x9999999x3", 2, 2, 9999999, 3, 2, images, labels},
         {"(got 2x2x5", 2, 2, 2, 5, 2, images, labels},
-        {"classes (got 1, expected 2 to 100000)", 2, 2, 2, 3, 1, images, labels},
-        {"classes (got 100001", 2, 2, 2, 3, 100001, images, labels},
+        {"number of classes is out of range (got 1, expected 2 to 100000)", 2, 2, 2, 3, 1, images,
+         labels},
+        {"number of classes is out of range (got 100001", 2, 2, 2, 3, 100001, images, labels},
         {"images are missing", 2, 2, 2, 3, 2, NULL, labels},
         {"labels are missing", 2, 2, 2, 3, 2, images, NULL},
         {"label of image 1 is out of range (got 2, expected 0 to 1)", 2, 2, 2, 3, 2, images,

@@ -183,7 +183,7 @@ Test(folder, classes_without_images)
     folder_remove(&f);
 
     f = TREE("a/1.png", "b/x.bmp");
-    expect_refused(&f, ADJ_TRAIN, NULL, "number of classes (got 1, expected 2 ");
+    expect_refused(&f, ADJ_TRAIN, NULL, "number of classes is out of range (got 1, expected 2 ");
     folder_remove(&f);
     f = TREE("a/1.bmp", "b/x.bmp");
     expect_refused(&f, ADJ_TRAIN, NULL,
@@ -218,7 +218,8 @@ Test(folder, classes_by_number)
     folder_remove(&f);
 
     f = TREE("a/1.png", "b/1.png", "12/1.png");
-    expect_refused(&f, ADJ_TRAIN, &like, "class folders (got 3, expected one for each of 12 ");
+    expect_refused(&f, ADJ_TRAIN, &like,
+                   "number of class folders does not fit (got 3, expected one for each of 12 ");
     const adj_dataset three = {.h = 2, .w = 3, .c = 3, .classes = 3};
     d = open_part(&f, ADJ_TRAIN, &three);
     cr_expect(d->n == 3 && d->labels[0] == 0 && d->labels[2] == 2);

@@ -332,14 +332,18 @@ Test(loader, refused)
         adj_status status;
         const char *says;
     } cases[] = {
-        {{0}, ADJ_EARG, "batch (got 0, expected 1 or more)"},
-        {{.batch = -1}, ADJ_EARG, "batch (got -1"},
-        {{.batch = INT64_MAX}, ADJ_EARG, "batch (got 9223372036854775807"},
-        {{.batch = 1, .threads = -1}, ADJ_EARG, "threads (got -1, expected 0 to 64)"},
-        {{.batch = 1, .threads = 65}, ADJ_EARG, "threads (got 65"},
-        {{.batch = 1, .h = -1}, ADJ_ESHAPE, "size of the images in a batch (got -1x5x3, expected"},
+        {{0}, ADJ_EARG, "batch is out of range (got 0, expected 1 or more)"},
+        {{.batch = -1}, ADJ_EARG, "batch is out of range (got -1"},
+        {{.batch = INT64_MAX}, ADJ_EARG, "batch is out of range (got 9223372036854775807"},
+        {{.batch = 1, .threads = -1},
+         ADJ_EARG,
+         "threads is out of range (got -1, expected 0 to 64)"},
+        {{.batch = 1, .threads = 65}, ADJ_EARG, "threads is out of range (got 65"},
+        {{.batch = 1, .h = -1},
+         ADJ_ESHAPE,
+         "image size in a batch is out of range (got -1x5x3, expected"},
         {{.batch = 1, .w = 1 << 16}, ADJ_ESHAPE, "got 7x65536x3"},
-        {{.batch = 1, .c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: their mean and"},
+        {{.batch = 1, .c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: mean and"},
         {{.batch = 1, .c = 5}, ADJ_ESHAPE, "got 7x5x5"},
     };
     scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
@@ -363,8 +367,8 @@ Test(loader, refused)
     cr_expect_eq(adj_loader_seek(l, 0, -1, NULL), ADJ_EARG);
     cr_expect_eq(adj_loader_seek(l, INT64_MAX / 2, 0, NULL), ADJ_EARG);
     cr_expect_eq(adj_loader_seek(l, 2, STEPS + 1, &error), ADJ_EARG);
-    cr_expect_str_eq(error.message, "loader: no such place (got epoch 2, step 7, expected 0 or "
-                                    "more and at most 6 steps)");
+    cr_expect_str_eq(error.message, "loader: position is out of range (got epoch 2, step 7, "
+                                    "expected 0 or more and at most 6 steps)");
 }
 
 /* ---- parts of a batch ---- */
@@ -425,9 +429,9 @@ Test(loader, no_such_parts)
         int64_t shards, first, n;
         const char *why;
     } cases[] = {
-        {3, 0, 0, "cannot be cut into 3"}, {-1, 0, 0, "cannot be cut"},
-        {4, 4, 0, "no such shards"},       {4, 2, 3, "got 3 from 2 on, expected some of 4"},
-        {4, -1, 1, "no such shards"},      {4, 0, -1, "no such shards"}};
+        {3, 0, 0, "cannot be divided into 3"}, {-1, 0, 0, "cannot be divided"},
+        {4, 4, 0, "shards are out of range"},  {4, 2, 3, "got 3 from 2 on, expected within 4"},
+        {4, -1, 1, "shards are out of range"}, {4, 0, -1, "shards are out of range"}};
     scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         adj_loader *l = NULL;

@@ -63,7 +63,7 @@ Test(open, idx_of_rank_4_and_other_names)
     }
     cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_IDX);
     cr_expect_not(adj_dataset_has_part(f.path, ADJ_TEST));
-    expect_refused(f.path, ADJ_TEST, NULL, "has no test part");
+    expect_refused(f.path, ADJ_TEST, NULL, "has no test split");
     put_idx(&f, "train-images.idx3-ubyte", "train-labels.idx1-ubyte", last, 3, hwc, 4, label);
     expect_refused(f.path, ADJ_TRAIN, NULL, "several data sets");
     folder_remove(&f);
@@ -75,7 +75,7 @@ Test(open, idx_of_rank_4_and_other_names)
     adj_dataset_free(d);
     put_idx(&f, "train-images.idx4-ubyte", "train-labels.idx1-ubyte", none, 4, five_by_four, 16,
             label);
-    expect_refused(f.path, ADJ_TRAIN, NULL, "no axis of [2, 2, 2, 2] is the channels");
+    expect_refused(f.path, ADJ_TRAIN, NULL, "no axis of [2, 2, 2, 2] can be the channels");
     folder_remove(&f);
 }
 
@@ -121,9 +121,11 @@ Test(open, other_sizes)
     }
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 3, .resize = ADJ_RESIZE_ERROR},
                    "(got 5x4, expected 3x4)");
-    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = -1}, "size (got -1x0");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = -1},
+                   "size is out of range (got -1x0");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 2}, "channels (got 2");
-    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 1}, "classes (got 1");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 1},
+                   "number of classes is out of range (got 1");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 1}, "split");
 }
 
@@ -203,7 +205,7 @@ Test(open, split_and_limit_by_class)
     cr_expect(count[0][1] == 9 && count[0][2] == 1);
     cr_expect(train->images[0] != 0 || train->images[29] != 29, "the first ones");
     adj_dataset_free(train);
-    expect_refused(f.path, ADJ_VALIDATION, NULL, "has no validation part");
+    expect_refused(f.path, ADJ_VALIDATION, NULL, "has no validation split");
 }
 
 Test(open, the_digits)
@@ -243,8 +245,9 @@ Test(open, qmnist)
     adj_dataset_free(d);
     y[12 + 32] = 0xff; /* negative: the offset is that of the second row */
     put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
-    expect_refused(f.path, ADJ_TRAIN, NULL,
-                   "labels-idx2-int: offset 44: label out of range (got -16777216, expected 0 to ");
+    expect_refused(
+        f.path, ADJ_TRAIN, NULL,
+        "labels-idx2-int: offset 44: label is out of range (got -16777216, expected 0 to ");
     put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y - 1);
     expect_refused(f.path, ADJ_TRAIN, NULL, "the file ends within its labels");
     y[3] = 1; /* int32 of rank 1 */
@@ -287,7 +290,7 @@ Test(open, cifar)
               adj_dataset_has_part(f.path, ADJ_TEST));
     put_cifar(&f, "data_batch_3.bin", 1, 11);
     expect_refused(f.path, ADJ_TRAIN, NULL,
-                   "data_batch_3.bin: offset 30730: label out of range (got 10");
+                   "data_batch_3.bin: offset 30730: label is out of range (got 10");
     put_in(&f, "data_batch_3.bin", names, 20);
     expect_refused(f.path, ADJ_TRAIN, NULL, "data_batch_3.bin: the file ends within an image");
     folder_remove(&f);
@@ -346,10 +349,10 @@ Test(open, numpy)
     cr_expect(test->n == 1 && test->images[0] == 43 && test->labels[0] == 1 && test->classes == 2);
     adj_dataset_free(test);
     adj_dataset_free(d);
-    expect_refused(path.s, ADJ_VALIDATION, NULL, "has no validation part");
+    expect_refused(path.s, ADJ_VALIDATION, NULL, "has no validation split");
     for (size_t n = 4; n < sizeof keras_npz; n += 3) { /* cut anywhere */
         put_in(&f, "mnist.npz", keras_npz, n);
-        expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz: is no whole archive");
+        expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz: is not a complete archive");
     }
     uint8_t damaged[sizeof keras_npz];
     memcpy(damaged, keras_npz, sizeof damaged);
@@ -411,7 +414,7 @@ Test(open, numpy_files)
     adj_dataset_free(d);
 
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 3},
-                   "label out of range (got 3");
+                   "label is out of range (got 3");
     uint8_t labels[sizeof i8_labels_npy];
     memcpy(labels, i8_labels_npy, sizeof labels);
     memset(labels + sizeof labels - 8, 0xff, 8); /* -1 */
@@ -421,7 +424,7 @@ Test(open, numpy_files)
                    "the label of image 1 is out of range (got -5, expected 0 to 99999)");
     put_in(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
     put_in(&f, "x.npy", fortran_npy, sizeof fortran_npy);
-    expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: is in Fortran's order");
+    expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: is in Fortran order");
     put_in(&f, "x.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
     expect_refused(f.path, ADJ_TRAIN, NULL, "images (got rank 2 of i2");
     put_in(&f, "x.npy", u1_npy, sizeof u1_npy);
@@ -553,7 +556,8 @@ Test(open, folder_of_classes)
     put_in(&f, "b/y.png", rgb_png, sizeof rgb_png - 20); /* whole as far as the header goes */
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: ");
     folder_remove(&b);
-    expect_refused(f.path, ADJ_TRAIN, NULL, "number of classes (got 1, expected 2 ");
+    expect_refused(f.path, ADJ_TRAIN, NULL,
+                   "number of classes is out of range (got 1, expected 2 ");
 }
 
 /* An archive made on macOS has ._NAME beside each file and __MACOSX beside the classes. */

@@ -162,7 +162,7 @@ Test(card, is_not_believed)
         scoped(release_tensors) adj_tensors *t = file_of(&f, ENTRIES, list);
         cr_expect_eq(adj_model_card_read(t, &back, &error), ADJ_EIO, "%s %s", lies[i].key,
                      lies[i].value);
-        snprintf(words, sizeof words, "its entry %s is wrong (got ",
+        snprintf(words, sizeof words, "entry %s is invalid (got ",
                  strcmp(lies[i].value, "4") == 0 ? "class_names" : lies[i].key);
         cr_expect_not_null(strstr(error.message, words), "%s: %s", words, error.message);
         cr_expect_null(back);
@@ -194,9 +194,9 @@ Test(card, fits_the_data)
     cr_expect_eq(adj_model_card_check(&card, 4, 3, NULL, &error), ADJ_OK); /* alpha is laid over */
     cr_expect_eq(adj_model_card_check(&none, 4, 7, names, &error), ADJ_OK);
     cr_expect_eq(adj_model_card_check(&card, 3, 10, NULL, &error), ADJ_ESHAPE);
-    cr_expect_str_eq(error.message, "its net tells 3 classes (the data have 10)");
+    cr_expect_str_eq(error.message, "its model has 3 classes (the data have 10)");
     cr_expect_eq(adj_model_card_check(&card, 2, 3, NULL, &error), ADJ_ESHAPE);
-    cr_expect_str_eq(error.message, "its net takes images of 3 channels (the data have 2)");
+    cr_expect_str_eq(error.message, "its model takes images of 3 channels (the data have 2)");
     cr_expect_eq(adj_model_card_check(&card, 3, 3, others, &error), ADJ_ESHAPE);
-    cr_expect_str_eq(error.message, "its net's class 2 is M\xc3\xa4use (in the data it is mouse)");
+    cr_expect_str_eq(error.message, "class 2 of its model is M\xc3\xa4use (in the data mouse)");
 }

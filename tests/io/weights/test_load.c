@@ -89,8 +89,9 @@ Test(load, in_part)
 
     o = (adj_weights_opts){.partial = 1}; /* their names, no map */
     cr_expect_eq(adj_weights_load_with(n.e, path.s, &o, &error), ADJ_EIO);
-    cr_expect_not_null(strstr(error.message, "expected our names; --map pytorch"), "%s",
-                       error.message);
+    cr_expect_not_null(
+        strstr(error.message, "expected adjoint's names; for the file's, use --map pytorch"), "%s",
+        error.message);
     net_free(&n);
 }
 

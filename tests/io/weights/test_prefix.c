@@ -161,8 +161,8 @@ Test(prefix, npz_and_a_missing_map)
     small_net n = net_of(ADJ_NHWC, ADJ_F32);
     cr_expect_eq(load(&n, path.s, NULL, &error), ADJ_EIO);
     cr_expect_not_null(
-        strstr(error.message,
-               "w.npz: weights: the file has no tensor conv1/w (expected our names; --map pytorch"),
+        strstr(error.message, "w.npz: weights: the file has no tensor conv1/w (expected adjoint's "
+                              "names; for the file's, use --map pytorch"),
         "%s", error.message);
     cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
     expect_torch_logits(&n, 1e-5);
