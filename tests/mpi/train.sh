@@ -112,15 +112,15 @@ differ() {
         exec "$1" train --limit 100 --batch 20 --epochs 1 "$2" "$3"' sh "$tool" "$1" "$2" "$3"
     refused $? "$4"
 }
-differ --lr 0.1 0.2 'rank 1: its lr is another than rank 0'
-differ --model lenet resnet8 'rank 1: its model is another than rank 0'
-differ --batch 20 40 'rank 1: its batch is another than rank 0'
-differ --seed 1 2 'rank 1: its seed is another than rank 0'
-differ --epochs 1 2 'rank 1: its epochs is another than rank 0'
-differ --limit 100 200 'rank 1: its training data is another than rank 0'
-differ --optimizer momentum adam 'rank 1: its optimizer is another than rank 0'
-differ --precision f32 bf16 'rank 1: its precision is another than rank 0'
-differ --backend onednn direct 'rank 1: its backend is another than rank 0'
+differ --lr 0.1 0.2 'rank 1: its lr differs from rank 0'
+differ --model lenet resnet8 'rank 1: its model differs from rank 0'
+differ --batch 20 40 'rank 1: its batch differs from rank 0'
+differ --seed 1 2 'rank 1: its seed differs from rank 0'
+differ --epochs 1 2 'rank 1: its epochs differs from rank 0'
+differ --limit 100 200 'rank 1: its training data differs from rank 0'
+differ --optimizer momentum adam 'rank 1: its optimizer differs from rank 0'
+differ --precision f32 bf16 'rank 1: its precision differs from rank 0'
+differ --backend onednn direct 'rank 1: its backend differs from rank 0'
 
 ranks 2 "$tool" train --limit 100 --batch 21
 refused $? 'batch cannot be divided into shards (got 21, expected a multiple of 2)'
