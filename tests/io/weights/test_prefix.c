@@ -160,10 +160,10 @@ Test(prefix, npz_and_a_missing_map)
     cr_assert_eq(adj_tensors_write_npz(path.s, all.n, all.tensor, &error), ADJ_OK);
     small_net n = net_of(ADJ_NHWC, ADJ_F32);
     cr_expect_eq(load(&n, path.s, NULL, &error), ADJ_EIO);
-    cr_expect_not_null(
-        strstr(error.message, "w.npz: weights: the file has no tensor conv1/w (expected adjoint's "
+    cr_expect_not_null(strstr(error.message,
+                              "w.npz: weights: the file has no tensor conv1/w (expected adjoint's "
                               "names; for the file's, use --map pytorch"),
-        "%s", error.message);
+                       "%s", error.message);
     cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
     expect_torch_logits(&n, 1e-5);
     net_free(&n);
