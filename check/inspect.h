@@ -1,8 +1,18 @@
-/* inspect.h - what the tool and tests see of comparisons beyond adjoint_check.h. */
+/* inspect.h - what the tool and tests see of the checkers beyond adjoint_check.h. */
 #ifndef ADJ_CHECK_INSPECT_H
 #define ADJ_CHECK_INSPECT_H
 
 #include "adjoint_check.h"
+
+/* adj_gradcheck_print; repro writes a command line that repeats the check of a failed row, or "".
+ */
+ADJ_API void adj_gradcheck_print_with(FILE *f, const adj_gradcheck_report *r,
+                                      void (*repro)(void *user, const adj_gradcheck_row *row,
+                                                    char *line, size_t size),
+                                      void *user);
+/* True if both nodes get the same rows and random values: same op, attributes and operand types,
+ * with equal operands in the same positions. */
+ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
 
 /* A configuration: how to compute a graph. Examples: "naive:f64", "onednn", "onednn:bf16",
  * "onednn:isa=avx2", "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast",
@@ -39,9 +49,9 @@ typedef struct {
     adj_status (*elsewhere)(void *user, const char *isa, const void *request, size_t bytes,
                             void **response, size_t *response_bytes, adj_error *error);
     int guard; /* 1: every configuration but the reference runs in another process (elsewhere) */
-    /* 1: compares each distinct node (is_same_node) by itself and only once, without special values
-     * and without the backend naive; only the reference runs the whole graph. For sizes that cross
-     * the block edges of kernels, where a full comparison is slow. */
+    /* 1: compares each distinct node (adj_gradcheck_same) by itself and only once, without special
+     * values and without the backend naive; only the reference runs the whole graph. For sizes that
+     * cross the block edges of kernels, where a full comparison is slow. */
     int alone;
     void *user; /* handed to elsewhere */
 } adj_trial_opts;

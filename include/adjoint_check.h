@@ -1,8 +1,9 @@
 /* adjoint_check.h - gradient checks against finite differences and the adjoint identity, and
  * comparisons of backends, element types, layouts and numbers of threads.
  *
- * A report is an object with accessors that describes each failure in words. Only functions that
- * take a FILE print. */
+ * A report is a struct to read that describes each failure in words. Its arrays and strings belong
+ * to it; strings are never NULL, and "" where nothing applies. Only functions that take a FILE
+ * print. */
 #ifndef ADJOINT_CHECK_H
 #define ADJOINT_CHECK_H
 
@@ -89,15 +90,10 @@ typedef struct {
     int threads;                /* the same */
     const adj_updates *updates; /* adj_gradcheck also checks the optimizer steps among the values
                                    that these assign; NULL: none */
-    /* Writes a command line that repeats the check of node, for rows that fail. NULL: no command
-     * lines. */
-    void (*repro)(void *user, const adj_node *node, char *line, size_t size);
-    void *user;           /* handed to repro */
-    adj_exec_debug debug; /* of the executors under test */
+    adj_exec_debug debug;       /* of the executors under test */
 } adj_gradcheck_opts;
 
-/* Result for one node with respect to one operand. Strings are never NULL and live as long as the
- * report; "" where nothing applies. */
+/* Result for one node with respect to one operand. */
 typedef struct {
     int node;                    /* id in the user's graph */
     const char *name;            /* label of the node, or its number as "%12" */
@@ -106,7 +102,6 @@ typedef struct {
     const char *wrt;             /* "input", "filter", ... */
     const char *method;          /* "adjoint-int", "directional", "formula", ... */
     int order;                   /* 1: the gradient; 2: the gradient's gradient */
-    int operand;                 /* index of the operand */
     adj_type type;               /* type of the operand */
     int64_t elems;               /* number of elements compared */
     double worst_rel, worst_abs; /* the largest relative and absolute error */
@@ -122,7 +117,6 @@ typedef struct {
     int64_t considered;        /* elements considered, the skipped ones included */
     const char *blame;         /* cause of a failure, a sentence */
     adj_gradcheck_fault fault; /* the same */
-    const char *repro;         /* a command line that repeats the check */
     const char *reason; /* why the row is skipped, not checked or inconclusive; or a remark on a row
                            that passed: another implementation ran than debug.impl names, or
                            differences were taken in float32 */
@@ -130,8 +124,16 @@ typedef struct {
     adj_gradcheck_result result; /* verdict of the row */
 } adj_gradcheck_row;
 
-/* Subject of a gradient check. Strings live as long as the report. */
+/* Report of adj_gradcheck. */
 typedef struct {
+    const char *message; /* why checking failed */
+    /* FAIL if any row failed; else NOT_CHECKED if any row was not checked or checking failed; else
+     * INCONCLUSIVE if any row is, if there was nothing to check, or if no implementation that
+     * debug.impl asks for ran; else PASS. */
+    adj_gradcheck_result verdict;
+    int n_row;                                   /* number of rows */
+    const adj_gradcheck_row *row;                /* the rows */
+    int n_result[ADJ_GRADCHECK_NOT_CHECKED + 1]; /* number of rows by result */
     const char *backend;       /* backend under test, such as "onednn", as given in the options */
     const char *version, *isa; /* version and instruction set of the backend; "" if not reported */
     const char *reference;     /* "naive float64" */
@@ -139,51 +141,29 @@ typedef struct {
     int repeatable; /* 1: every gradient had the same bits in two runs; a row that differs fails */
     int impl_nodes; /* number of nodes checked on an implementation that debug.impl names; 0 if it
                        is NULL */
-} adj_gradcheck_info;
-
-/* Report of adj_gradcheck. */
-typedef struct adj_gradcheck_report adj_gradcheck_report;
+} adj_gradcheck_report;
 
 /* Checks all nodes that y depends on, equal nodes once. The graph does not change. A status other
- * than ADJ_OK means that checking itself failed (adj_gradcheck_message), not that a gradient is
- * wrong. *out is NULL only when out of memory, and must be freed by adj_gradcheck_free in every
- * case, before or after the graph but not after its allocator. */
+ * than ADJ_OK means that checking itself failed (message), not that a gradient is wrong. *out is
+ * never NULL, and must be freed by adj_gradcheck_free in every case, before or after the graph but
+ * not after its allocator. */
 ADJ_API adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
-                                 adj_gradcheck_report **out);
-/* Checks one node like adj_gradcheck. */
-ADJ_API adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
-                                      adj_gradcheck_report **out);
-/* Checks n nodes of one graph like adj_gradcheck; the report has their rows in this order. */
+                                 const adj_gradcheck_report **out);
+/* Checks n nodes of one graph, each by itself; the report has their rows in this order. */
 ADJ_API adj_status adj_gradcheck_nodes(int n, adj_node *const node[],
-                                       const adj_gradcheck_opts *opts, adj_gradcheck_report **out);
-/* True if both nodes get the same rows and random values: same op, attributes and operand types,
- * with equal operands in the same positions. */
-ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
+                                       const adj_gradcheck_opts *opts,
+                                       const adj_gradcheck_report **out);
+/* Frees the report with its rows and strings. */
+ADJ_API void adj_gradcheck_free(const adj_gradcheck_report *r);
+/* Prints the table of rows, details of each failure, and a summary. */
+ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
+ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
 /* Returns the next variant of n, or NULL past the last: n with another value of one attribute over
  * the same operands. Values: 0, 1, negative and large numbers, both ends of the schema's range,
  * every word, set of axes and permutation, except those that the op refuses. Checking variants
  * beside n finds bugs that common values hide. Set *next to 0 before the first call; each call
  * advances it. */
 ADJ_API adj_node *adj_node_variant(adj_node *n, int *next);
-/* Frees the report with its rows and strings. */
-ADJ_API void adj_gradcheck_free(adj_gradcheck_report *r);
-/* Returns why checking failed, or "". The string belongs to the report. */
-ADJ_API const char *adj_gradcheck_message(const adj_gradcheck_report *r);
-/* Returns the subject of the check; all "" and 0 for NULL. */
-ADJ_API adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r);
-/* Returns the number of rows; 0 for NULL. */
-ADJ_API int adj_gradcheck_row_count(const adj_gradcheck_report *r);
-/* Returns row i, or NULL when out of range. It belongs to the report. */
-ADJ_API const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
-/* Returns the number of rows with that result. */
-ADJ_API int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result);
-/* Returns FAIL if any row failed; else NOT_CHECKED if any row was not checked or checking failed;
- * else INCONCLUSIVE if any row is, if there was nothing to check, or if no implementation that
- * debug.impl asks for ran; else PASS. */
-ADJ_API adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r);
-ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "PASS" */
-/* Prints the table of rows, details of each failure, and a summary. */
-ADJ_API void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r);
 
 /* ---- comparing configurations
  * ---------------------------------------------------------------------------------------------------

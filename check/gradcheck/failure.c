@@ -16,7 +16,7 @@ static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
         fault = ADJ_FAULT_PLAN;
         blame = s->wrong_plan;
     }
-    gradcheck_blame(s->report, s->node, fault, blame, row);
+    gradcheck_blame(fault, blame, row);
     if (row->wrong > 0)
         describe_wrong(s, f, row);
     return s->report->status;

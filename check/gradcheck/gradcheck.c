@@ -9,7 +9,7 @@
 #include "gradcheck.h"
 
 /* Adds a row without numbers: SKIPPED or NOT_CHECKED. */
-static adj_status leave_out(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
+static adj_status leave_out(gradcheck_report *r, const adj_node *n, const char *wrt, int order,
                             adj_gradcheck_result result, const char *why)
 {
     adj_gradcheck_row *row = gradcheck_row(r, n, wrt, order);
@@ -20,23 +20,23 @@ static adj_status leave_out(adj_gradcheck_report *r, const adj_node *n, const ch
     return r->status;
 }
 
-static adj_status skip(adj_gradcheck_report *r, const adj_node *n, const char *wrt, int order,
+static adj_status skip(gradcheck_report *r, const adj_node *n, const char *wrt, int order,
                        const char *why)
 {
     return leave_out(r, n, wrt, order, ADJ_GRADCHECK_SKIPPED, why);
 }
 
-const char *gradcheck_other_impl(adj_gradcheck_report *r, const char *backend, const char *impl)
+const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const char *impl)
 {
     char text[OTHER_IMPL];
     if (other_impl(text, r->opts.debug.impl, backend, impl))
         return gradcheck_text(r, "%s", text);
-    r->about.impl_nodes += r->opts.debug.impl != NULL;
+    r->report.impl_nodes += r->opts.debug.impl != NULL;
     return "";
 }
 
 /* Asks the executor's steps for that: the first that has the name, or the last one. */
-static const char *other_impl_of(adj_gradcheck_report *r, const adj_exec *e)
+static const char *other_impl_of(gradcheck_report *r, const adj_exec *e)
 {
     adj_step_info ran = {.backend = "", .impl = ""};
     char text[OTHER_IMPL];
@@ -53,7 +53,7 @@ static const char *other_impl_of(adj_gradcheck_report *r, const adj_exec *e)
 
 static adj_status check_open_subject(subject *s, const char *prefix)
 {
-    adj_gradcheck_report *r = s->report;
+    gradcheck_report *r = s->report;
     const char *remark = other_impl_of(r, s->tested.backward);
     if (remark[0] == '\0' && s->wide == ADJ_F32)
         remark = "by differences in float32: no backend computes it in float64";
@@ -71,7 +71,6 @@ static adj_status check_open_subject(subject *s, const char *prefix)
         adj_gradcheck_row *row = gradcheck_row(r, s->node, wrt, s->order);
         if (row == NULL)
             break;
-        row->operand = leaf < s->closure.n_leaf ? s->closure.leaf[leaf].as : -1;
         row->type = s->tested.leaf[leaf]->type;
         if (check_leaf(s, leaf, row) == ADJ_OK)
             judge_ties(s, leaf, row);
@@ -82,12 +81,12 @@ static adj_status check_open_subject(subject *s, const char *prefix)
 }
 
 /* A row of n that fails before anything is run. */
-static adj_status fail_node(adj_gradcheck_report *r, const adj_node *n, int order,
+static adj_status fail_node(gradcheck_report *r, const adj_node *n, int order,
                             adj_gradcheck_fault fault, const char *sentence)
 {
     adj_gradcheck_row *row = gradcheck_row(r, n, "-", order);
     if (row != NULL)
-        gradcheck_blame(r, n, fault, sentence, row);
+        gradcheck_blame(fault, sentence, row);
     return r->status;
 }
 
@@ -101,7 +100,7 @@ static adj_status fail_type(subject *s)
 }
 
 /* Checks n in the first order, or dx with respect to leaf `of`. */
-static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int order, int of,
+static adj_status check_subject(gradcheck_report *r, const adj_node *n, int order, int of,
                                 const char *prefix)
 {
     subject s;
@@ -122,7 +121,7 @@ static adj_status check_subject(adj_gradcheck_report *r, const adj_node *n, int 
     return status;
 }
 
-static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
+static adj_status check_second_order(gradcheck_report *r, const adj_node *n)
 {
     subject first; /* says which leaves there are */
     adj_status status = subject_open(&first, r, n, 1, 0);
@@ -138,14 +137,14 @@ static adj_status check_second_order(adj_gradcheck_report *r, const adj_node *n)
 }
 
 /* A step of an optimizer has no gradient, but a formula. */
-static adj_status check_step(adj_gradcheck_report *r, const adj_node *n)
+static adj_status check_step(gradcheck_report *r, const adj_node *n)
 {
     adj_gradcheck_row *row = gradcheck_row(r, n, operand_name(n, 0), 1);
     return row != NULL ? check_update(r, n, row) : r->status;
 }
 
 /* No gradient flows through n by definition: those of its operands are fills of 0. */
-static adj_status check_held(adj_gradcheck_report *r, const adj_node *n)
+static adj_status check_held(gradcheck_report *r, const adj_node *n)
 {
     const adj_compare_config own = {.name = "own"};
     region p = {.allocator = r->region.allocator};
@@ -186,7 +185,7 @@ static int has_float_operand(const adj_node *n)
     return 0;
 }
 
-static adj_status check_node(adj_gradcheck_report *r, const adj_node *n)
+static adj_status check_node(gradcheck_report *r, const adj_node *n)
 {
     if (n->n_in == 0 || (n->op->flags & ADJ_OP_LEAF))
         return skip(r, n, "-", 1, "a leaf");
@@ -208,55 +207,8 @@ static adj_status check_node(adj_gradcheck_report *r, const adj_node *n)
 
 /* ---- entry points ---- */
 
-static void describe_report(adj_gradcheck_report *r)
-{
-    char name[64], known[128];
-    const char *backend = r->opts.backend != NULL ? r->opts.backend : "onednn";
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, ","), backend);
-    if (r->opts.debug.backends != NULL ||
-        adj_backend_describe(name, known, sizeof known) != ADJ_OK || known[0] == '*')
-        known[0] = '\0';
-    r->about = (adj_gradcheck_info){
-        .backend = gradcheck_text(r, "%s", backend),
-        .version = gradcheck_text(r, "%.*s", (int)strcspn(known, " "), known),
-        .isa = gradcheck_text(r, "%s", known + strcspn(known, " ") + (strchr(known, ' ') != NULL)),
-        .reference = "naive float64",
-        .threads = r->opts.threads > 0 ? r->opts.threads : adj_default_threads(),
-        .repeatable = 1};
-}
-
-static adj_status open_report(const adj_node *y, const adj_gradcheck_opts *opts,
-                              adj_gradcheck_report **out)
-{
-    adj_allocator allocator = y != NULL ? y->graph->region.allocator : default_allocator();
-    adj_gradcheck_report *r = adj_alloc(&allocator, sizeof *r);
-    *out = r;
-    if (r == NULL)
-        return ADJ_ENOMEM;
-    r->region.allocator = allocator;
-    if (opts != NULL && y != NULL)
-        r->opts = *opts;
-    describe_report(r);
-    if (y == NULL)
-        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the node is NULL");
-    if (y->graph->status != ADJ_OK)
-        return gradcheck_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
-                              y->graph->message);
-    if (r->opts.updates != NULL && r->opts.updates->graph != y->graph)
-        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the updates are of another graph");
-    if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
-        (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
-        !(r->opts.atol >= 0))
-        return gradcheck_fail(
-            r, ADJ_EARG,
-            "gradcheck: an option is out of range (got order %d, draws %d, method "
-            "%d, rtol %g, atol %g)",
-            r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol, r->opts.atol);
-    return ADJ_OK;
-}
-
 /* The steps that the updates of the options make; need: what was checked. */
-static adj_status check_steps(adj_gradcheck_report *r, const adj_graph *g, const char *need)
+static adj_status check_steps(gradcheck_report *r, const adj_graph *g, const char *need)
 {
     const adj_updates *u = r->opts.updates;
     char *steps = region_alloc(&r->region, (size_t)g->n_node, 1);
@@ -274,17 +226,13 @@ static adj_status check_steps(adj_gradcheck_report *r, const adj_graph *g, const
     return status;
 }
 
-adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradcheck_report **out)
+static adj_status check_graph(gradcheck_report *r, const adj_node *y)
 {
-    if (out == NULL)
-        return ADJ_EARG;
-    adj_status status = open_report(y, opts, out);
-    if (status != ADJ_OK)
-        return status;
     const adj_graph *g = y->graph;
-    char *need = region_alloc(&(*out)->region, (size_t)g->n_node, 1);
+    char *need = region_alloc(&r->region, (size_t)g->n_node, 1);
+    adj_status status = ADJ_OK;
     if (need == NULL)
-        return gradcheck_no_memory(*out);
+        return gradcheck_no_memory(r);
     mark_needed(g, 1, (const adj_node *const[]){y}, need);
     for (int id = 0; id <= (int)y->id && status == ADJ_OK; id++) {
         const adj_node *n = g->node[id];
@@ -292,32 +240,33 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts, adj_gradch
         if (!need[id] || n->n_in == 0)
             continue;
         if (closure_depth(n, &depth) != ADJ_OK)
-            return gradcheck_no_memory(*out);
+            return gradcheck_no_memory(r);
         if (!is_repeated_in_depth(g, need, n, depth))
-            status = check_node(*out, n);
+            status = check_node(r, n);
     }
     if (status == ADJ_OK)
-        status = check_whole(*out, y);
-    return status == ADJ_OK ? check_steps(*out, g, need) : status;
+        status = check_whole(r, y);
+    return status == ADJ_OK ? check_steps(r, g, need) : status;
+}
+
+adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
+                         const adj_gradcheck_report **out)
+{
+    gradcheck_report *r = gradcheck_open(y, opts, out);
+    if (r != NULL && r->status == ADJ_OK)
+        check_graph(r, y);
+    return gradcheck_close(r, out);
 }
 
 adj_status adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradcheck_opts *opts,
-                               adj_gradcheck_report **out)
+                               const adj_gradcheck_report **out)
 {
-    if (out == NULL)
-        return ADJ_EARG;
-    adj_status status = open_report(n > 0 && node != NULL ? node[0] : NULL, opts, out);
-    for (int i = 0; i < n && status == ADJ_OK; i++)
+    gradcheck_report *r = gradcheck_open(n > 0 && node != NULL ? node[0] : NULL, opts, out);
+    for (int i = 0; i < n && r != NULL && r->status == ADJ_OK; i++)
         if (node[i] == NULL || node[i]->graph != node[0]->graph)
-            status = gradcheck_fail(*out, ADJ_EARG, "gradcheck: node %d is %s", i,
-                                    node[i] == NULL ? "NULL" : "of another graph");
-    for (int i = 0; i < n && status == ADJ_OK; i++)
-        status = check_node(*out, node[i]);
-    return status;
-}
-
-adj_status adj_gradcheck_node(adj_node *node, const adj_gradcheck_opts *opts,
-                              adj_gradcheck_report **out)
-{
-    return adj_gradcheck_nodes(1, &node, opts, out);
+            gradcheck_fail(r, ADJ_EARG, "gradcheck: node %d is %s", i,
+                           node[i] == NULL ? "NULL" : "of another graph");
+    for (int i = 0; i < n && r != NULL && r->status == ADJ_OK; i++)
+        check_node(r, node[i]);
+    return gradcheck_close(r, out);
 }

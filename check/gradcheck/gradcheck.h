@@ -9,31 +9,36 @@
 #include "check/inspect.h"
 #include "check/shared.h"
 
-struct adj_gradcheck_report {
+typedef struct {
+    adj_gradcheck_report report; /* rows and counts are filled in at the end */
     region region;
     adj_gradcheck_opts opts;
     adj_status status;
     char message[ADJ_MESSAGE];
-    adj_gradcheck_info about;
     int is_unmerged; /* subjects are opened with it */
     int n_row, capacity;
     adj_gradcheck_row *row;
-};
+} gradcheck_report;
+
+/* Opens a report on y; its status says whether y and the options can be used. Returns NULL if there
+ * is no memory, or if out is NULL. */
+gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *opts,
+                                 const adj_gradcheck_report **out);
+/* Fills in what the caller sees of the report. Returns its status. */
+adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out);
 
 /* Keeps the first error. Returns status. */
-adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
+adj_status gradcheck_fail(gradcheck_report *r, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A string that lives as long as the report; "" when out of memory. */
-const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
+const char *gradcheck_text(gradcheck_report *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Sets that status. Returns ADJ_ENOMEM. */
-adj_status gradcheck_no_memory(adj_gradcheck_report *r);
+adj_status gradcheck_no_memory(gradcheck_report *r);
 /* A new row for n; NULL when out of memory. */
-adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r, const adj_node *n, const char *wrt,
+adj_gradcheck_row *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt,
                                  int order);
-/* Fails the row of n, with the command line that repeats the check. */
-void gradcheck_blame(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_fault fault,
-                     const char *sentence, adj_gradcheck_row *row);
+void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, adj_gradcheck_row *row);
 
 /* A copy of the node over new leaves. dx: by leaf; NULL for one that is no float. */
 typedef struct {
@@ -68,7 +73,7 @@ adj_status copy_closure(const closure *c, adj_graph *g, const adj_compare_config
                         adj_node *image[]);
 
 typedef struct {
-    adj_gradcheck_report *report;
+    gradcheck_report *report;
     const adj_node *node;
     region region;  /* of everything below */
     int order, of;  /* of: the leaf whose dx order 2 differentiates */
@@ -105,8 +110,7 @@ adj_node **nodes_behind(subject *s, const twin *t, int n_root, const adj_node *c
                         int *n);
 /* subject: order 1 is the node, order 2 its gradient with respect to leaf `of`. On failure the
  * report has the message; s is to be closed in every case. */
-adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
-                        int of);
+adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, int order, int of);
 void subject_close(subject *s);
 /* Room for n values; for those of each leaf. NULL: no memory. */
 double *reals(subject *s, int64_t n);
@@ -234,7 +238,7 @@ void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
 
 /* gradcheck.c: "" where impl, by which a node was computed, has the name that debug.impl asks for,
  * if it asks for one, and counts that; else says what ran instead. */
-const char *gradcheck_other_impl(adj_gradcheck_report *r, const char *backend, const char *impl);
+const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const char *impl);
 /* Returns the spacing of the reference's floats above 1. */
 double reference_eps(const subject *s);
 /* Returns "naive float64", or the name of the reference for the caller's own op. */
@@ -251,8 +255,8 @@ const char *check_reference(subject *s);
 /* Adds a row for the value that is. */
 adj_status fail_value(subject *s, const char *blame);
 /* update.c: a step of an optimizer against its formula; fills the row. */
-adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
+adj_status check_update(gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
 /* whole.c: y's gradient graph from end to end; a row for each float leaf. */
-adj_status check_whole(adj_gradcheck_report *r, const adj_node *y);
+adj_status check_whole(gradcheck_report *r, const adj_node *y);
 
 #endif

@@ -96,7 +96,7 @@ static const struct {
     {"sign is flipped", is_negative, 0},
 };
 
-static const char *hint_text(adj_gradcheck_report *report, const ratios *r)
+static const char *hint_text(gradcheck_report *report, const ratios *r)
 {
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (hints[i].is_true(r))

@@ -88,7 +88,7 @@ adj_status fail_value(subject *s, const char *blame)
     adj_gradcheck_row *row = gradcheck_row(s->report, s->node, "value", s->order);
     if (row == NULL)
         return s->report->status;
-    gradcheck_blame(s->report, s->node, ADJ_FAULT_REFERENCE, blame, row);
+    gradcheck_blame(ADJ_FAULT_REFERENCE, blame, row);
     row->wrong = e->wrong;
     row->analytic = e->got;
     row->numeric = e->expected;

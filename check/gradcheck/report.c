@@ -6,7 +6,7 @@
 #include "base/printable.h"
 #include "gradcheck.h"
 
-adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char *format, ...)
+adj_status gradcheck_fail(gradcheck_report *r, adj_status status, const char *format, ...)
 {
     va_list args;
     if (r->status != ADJ_OK)
@@ -18,12 +18,12 @@ adj_status gradcheck_fail(adj_gradcheck_report *r, adj_status status, const char
     return status;
 }
 
-adj_status gradcheck_no_memory(adj_gradcheck_report *r)
+adj_status gradcheck_no_memory(gradcheck_report *r)
 {
     return gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
 }
 
-const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
+const char *gradcheck_text(gradcheck_report *r, const char *format, ...)
 {
     char text[ADJ_MESSAGE];
     va_list args;
@@ -36,8 +36,7 @@ const char *gradcheck_text(adj_gradcheck_report *r, const char *format, ...)
     return kept != NULL ? kept : "";
 }
 
-adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r, const adj_node *n, const char *wrt,
-                                 int order)
+adj_gradcheck_row *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order)
 {
     adj_gradcheck_row *list = region_grow(&r->region, r->row, r->n_row, &r->capacity, sizeof *list);
     char attrs[256] = "";
@@ -65,77 +64,115 @@ adj_gradcheck_row *gradcheck_row(adj_gradcheck_report *r, const adj_node *n, con
                                .pattern = "",
                                .hint = "",
                                .blame = "",
-                               .repro = "",
                                .reason = "",
                                .repeatable = 1};
     return row;
 }
 
-void gradcheck_blame(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_fault fault,
-                     const char *sentence, adj_gradcheck_row *row)
+void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, adj_gradcheck_row *row)
 {
-    char line[1024] = "";
-    if (r->opts.repro != NULL)
-        r->opts.repro(r->opts.user, n, line, sizeof line);
     row->result = ADJ_GRADCHECK_FAIL;
     row->fault = fault;
     row->blame = sentence;
-    row->repro = gradcheck_text(r, "%s", line);
 }
 
-void adj_gradcheck_free(adj_gradcheck_report *r)
+static void describe_report(gradcheck_report *r)
 {
+    char name[64], known[128];
+    const char *backend = r->opts.backend != NULL ? r->opts.backend : "onednn";
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, ","), backend);
+    if (r->opts.debug.backends != NULL ||
+        adj_backend_describe(name, known, sizeof known) != ADJ_OK || known[0] == '*')
+        known[0] = '\0';
+    r->report = (adj_gradcheck_report){
+        .message = r->message,
+        .backend = gradcheck_text(r, "%s", backend),
+        .version = gradcheck_text(r, "%.*s", (int)strcspn(known, " "), known),
+        .isa = gradcheck_text(r, "%s", known + strcspn(known, " ") + (strchr(known, ' ') != NULL)),
+        .reference = "naive float64",
+        .threads = r->opts.threads > 0 ? r->opts.threads : adj_default_threads(),
+        .repeatable = 1};
+}
+
+/* The report of a check for which there is no memory. */
+static const gradcheck_report no_memory = {.report = {.message = "gradcheck: out of memory",
+                                                      .verdict = ADJ_GRADCHECK_NOT_CHECKED,
+                                                      .backend = "",
+                                                      .version = "",
+                                                      .isa = "",
+                                                      .reference = ""},
+                                           .status = ADJ_ENOMEM};
+
+static adj_status check_options(gradcheck_report *r, const adj_node *y)
+{
+    if (y == NULL)
+        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the node is NULL");
+    if (y->graph->status != ADJ_OK)
+        return gradcheck_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
+                              y->graph->message);
+    if (r->opts.updates != NULL && r->opts.updates->graph != y->graph)
+        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the updates are of another graph");
+    if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
+        (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
+        !(r->opts.atol >= 0))
+        return gradcheck_fail(
+            r, ADJ_EARG,
+            "gradcheck: an option is out of range (got order %d, draws %d, method "
+            "%d, rtol %g, atol %g)",
+            r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol, r->opts.atol);
+    return ADJ_OK;
+}
+
+gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *opts,
+                                 const adj_gradcheck_report **out)
+{
+    adj_allocator allocator = y != NULL ? y->graph->region.allocator : default_allocator();
+    gradcheck_report *r = out != NULL ? adj_alloc(&allocator, sizeof *r) : NULL;
+    if (out != NULL)
+        *out = r != NULL ? &r->report : &no_memory.report;
     if (r == NULL)
-        return;
-    adj_allocator allocator = r->region.allocator;
-    region_free(&r->region);
-    adj_release(&allocator, r);
-}
-
-const char *adj_gradcheck_message(const adj_gradcheck_report *r)
-{
-    return r != NULL ? r->message : "gradcheck: out of memory";
-}
-
-adj_gradcheck_info adj_gradcheck_about(const adj_gradcheck_report *r)
-{
-    return r != NULL
-               ? r->about
-               : (adj_gradcheck_info){.backend = "", .version = "", .isa = "", .reference = ""};
-}
-
-int adj_gradcheck_row_count(const adj_gradcheck_report *r) { return r != NULL ? r->n_row : 0; }
-
-const adj_gradcheck_row *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i)
-{
-    return i >= 0 && i < adj_gradcheck_row_count(r) ? &r->row[i] : NULL;
-}
-
-int adj_gradcheck_result_count(const adj_gradcheck_report *r, adj_gradcheck_result result)
-{
-    int n = 0;
-    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
-        n += r->row[i].result == result;
-    return n;
+        return NULL;
+    r->region.allocator = allocator;
+    if (opts != NULL && y != NULL)
+        r->opts = *opts;
+    describe_report(r);
+    check_options(r, y);
+    return r;
 }
 
 /* True if an implementation was asked for that no kernel has. */
-static int is_unmatched(const adj_gradcheck_report *r)
+static int is_unmatched(const gradcheck_report *r)
 {
-    return r != NULL && r->opts.debug.impl != NULL && r->about.impl_nodes == 0;
+    return r->opts.debug.impl != NULL && r->report.impl_nodes == 0;
 }
 
-adj_gradcheck_result adj_gradcheck_verdict(const adj_gradcheck_report *r)
+adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out)
 {
-    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL) > 0)
-        return ADJ_GRADCHECK_FAIL;
-    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED) > 0 || r == NULL ||
-        r->status != ADJ_OK)
-        return ADJ_GRADCHECK_NOT_CHECKED;
-    if (adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE) > 0 || is_unmatched(r) ||
-        adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS) == 0)
-        return ADJ_GRADCHECK_INCONCLUSIVE;
-    return ADJ_GRADCHECK_PASS;
+    if (r == NULL)
+        return out == NULL ? ADJ_EARG : ADJ_ENOMEM;
+    adj_gradcheck_report *o = &r->report;
+    const int *n = o->n_result;
+    o->n_row = r->n_row;
+    o->row = r->row;
+    for (int i = 0; i < r->n_row; i++)
+        o->n_result[r->row[i].result]++;
+    if (n[ADJ_GRADCHECK_FAIL] > 0)
+        o->verdict = ADJ_GRADCHECK_FAIL;
+    else if (n[ADJ_GRADCHECK_NOT_CHECKED] > 0 || r->status != ADJ_OK)
+        o->verdict = ADJ_GRADCHECK_NOT_CHECKED;
+    else if (n[ADJ_GRADCHECK_INCONCLUSIVE] > 0 || is_unmatched(r) || n[ADJ_GRADCHECK_PASS] == 0)
+        o->verdict = ADJ_GRADCHECK_INCONCLUSIVE;
+    return r->status;
+}
+
+void adj_gradcheck_free(const adj_gradcheck_report *report)
+{
+    if (report == NULL || report == &no_memory.report)
+        return;
+    gradcheck_report *r = (gradcheck_report *)report;
+    adj_allocator allocator = r->region.allocator;
+    region_free(&r->region);
+    adj_release(&allocator, r);
 }
 
 const char *adj_gradcheck_result_name(adj_gradcheck_result result)
@@ -202,7 +239,8 @@ static void print_worst(FILE *f, const adj_gradcheck_row *w)
     put_text(f, "\n   tolerance: %.3g = %s\n", w->tolerance, w->origin);
 }
 
-static void print_failure(FILE *f, const adj_gradcheck_row *w)
+/* again: a command line; "". */
+static void print_failure(FILE *f, const adj_gradcheck_row *w, const char *again)
 {
     if (w->wrong > 0 || w->repeatable)
         print_worst(f, w);
@@ -210,8 +248,8 @@ static void print_failure(FILE *f, const adj_gradcheck_row *w)
         put_text(f, "   pattern: %s%s%s\n", w->pattern, w->hint[0] != '\0' ? ";  " : "", w->hint);
     if (w->blame[0] != '\0')
         put_text(f, "   blame: %s\n", w->blame);
-    if (w->repro[0] != '\0')
-        put_text(f, "   repro: %s\n", w->repro);
+    if (again[0] != '\0')
+        put_text(f, "   repro: %s\n", again);
 }
 
 static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
@@ -224,13 +262,19 @@ static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
         c_fprintf(f, "%-13s %8lld %9.2g %9.2g %9.2g %6lld  ", w->method, (long long)w->elems,
                   w->worst_rel, w->worst_abs, w->tolerance, (long long)w->kinks);
     print_result(f, w);
-    if (w->result == ADJ_GRADCHECK_FAIL)
-        print_failure(f, w);
-    else if (!is_empty(w) && w->reason[0] != '\0')
+    if (w->result != ADJ_GRADCHECK_FAIL && !is_empty(w) && w->reason[0] != '\0')
         put_text(f, "   %s\n", w->reason);
 }
 
 void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
+{
+    adj_gradcheck_print_with(f, r, NULL, NULL);
+}
+
+void adj_gradcheck_print_with(FILE *f, const adj_gradcheck_report *r,
+                              void (*repro)(void *user, const adj_gradcheck_row *row, char *line,
+                                            size_t size),
+                              void *user)
 {
     if (r == NULL || f == NULL)
         return;
@@ -238,6 +282,7 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
     int order = 0;
     for (int i = 0; i < r->n_row; i++) {
         const adj_gradcheck_row *w = &r->row[i];
+        char line[1024] = "";
         if (i == 0 || w->order > order) {
             order = w->order;
             if (order > 1)
@@ -247,23 +292,26 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
                     "kinks", "result");
         }
         print_row(f, w, width);
+        if (w->result == ADJ_GRADCHECK_FAIL && repro != NULL)
+            repro(user, w, line, sizeof line);
+        if (w->result == ADJ_GRADCHECK_FAIL)
+            print_failure(f, w, line);
     }
-    if (r->status != ADJ_OK)
+    if (r->message[0] != '\0')
         put_text(f, " checking failed: %s\n", r->message);
     else if (r->n_row == 0)
         fprintf(f, " nothing to check\n");
     fprintf(f, " repeatability: backward run twice, bit-identical: %s\n",
-            r->about.repeatable ? "yes" : "NO");
-    if (is_unmatched(r))
-        put_text(f, " no kernel has a name that contains \"%s\"\n", r->opts.debug.impl);
-    const int skipped = adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED);
-    const int not_checked = adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED);
+            r->repeatable ? "yes" : "NO");
+    if (is_unmatched((const gradcheck_report *)r))
+        put_text(f, " no kernel has a name that contains \"%s\"\n",
+                 ((const gradcheck_report *)r)->opts.debug.impl);
+    const int *n = r->n_result;
     fprintf(
         f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped, %d not checked%s\n",
-        r->n_row - skipped - not_checked, adj_gradcheck_result_count(r, ADJ_GRADCHECK_PASS),
-        adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
-        adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE), skipped, not_checked,
-        adj_gradcheck_verdict(r) == ADJ_GRADCHECK_PASS
-            ? " (values are checked by adj_compare, adjoint compare)"
-            : "");
+        r->n_row - n[ADJ_GRADCHECK_SKIPPED] - n[ADJ_GRADCHECK_NOT_CHECKED], n[ADJ_GRADCHECK_PASS],
+        n[ADJ_GRADCHECK_FAIL], n[ADJ_GRADCHECK_INCONCLUSIVE], n[ADJ_GRADCHECK_SKIPPED],
+        n[ADJ_GRADCHECK_NOT_CHECKED],
+        r->verdict == ADJ_GRADCHECK_PASS ? " (values are checked by adj_compare, adjoint compare)"
+                                         : "");
 }

@@ -71,7 +71,7 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
                      adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    adj_exec_opts opts = {.threads = s->report->about.threads,
+    adj_exec_opts opts = {.threads = s->report->report.threads,
                           .n_fetch = n,
                           .fetch = fetch,
                           .backend = is_reference ? "naive" : o->backend};
@@ -92,7 +92,7 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
     } else if (exec_has_wrong_plan(*e)) {
         s->wrong_plan = gradcheck_text(s->report, "%s -> fault is in the plan of backend %s",
                                        colon != NULL ? colon + 2 : message,
-                                       is_reference ? "naive" : s->report->about.backend);
+                                       is_reference ? "naive" : s->report->report.backend);
     } else if (status != ADJ_OK) {
         gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                        *e != NULL ? adj_exec_message(*e) : "out of memory");
@@ -294,8 +294,7 @@ static adj_status analyze(subject *s)
     return ADJ_OK;
 }
 
-adj_status subject_open(subject *s, adj_gradcheck_report *r, const adj_node *node, int order,
-                        int of)
+adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, int order, int of)
 {
     *s = (subject){.report = r, .node = node, .order = order, .of = of, .wide = ADJ_F64};
     s->region.allocator = r->region.allocator;

@@ -43,8 +43,8 @@ adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row)
     adj_status status = backward(s);
     const char *refuted = status == ADJ_OK ? check_reference(s) : NULL;
     if (refuted != NULL) {
-        gradcheck_blame(s->report, s->node, ADJ_FAULT_REFERENCE,
-                        gradcheck_text(s->report, "on ties: %s", refuted), row);
+        gradcheck_blame(ADJ_FAULT_REFERENCE, gradcheck_text(s->report, "on ties: %s", refuted),
+                        row);
         return status;
     }
     if (status == ADJ_OK)
@@ -65,6 +65,6 @@ adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row)
         s->report, "on ties: %lld of %lld wrong, worst %s: got %.9g, expected %.9g -> %s",
         (long long)wrong, (long long)leaf_elems(s, leaf), index_text(s, leaf, worst),
         s->dx[leaf][worst], s->dx_ref[leaf][worst], blame);
-    gradcheck_blame(s->report, s->node, fault, blame, row);
+    gradcheck_blame(fault, blame, row);
     return status;
 }

@@ -27,7 +27,7 @@ enum { MAX_WIDE = 1 << 13 }; /* elements: what naive does to one it does to all 
 static const double margin = 1.125;
 
 typedef struct {
-    adj_gradcheck_report *r;
+    gradcheck_report *r;
     const adj_node *node;
     const adj_compare_config *config; /* computes it */
     region region;
@@ -140,7 +140,7 @@ static adj_status open_course(course *c)
 }
 
 /* All steps. blame: what computed them, if any is wrong. */
-static adj_status run_course(adj_gradcheck_report *r, const runner *b, const adj_node *n,
+static adj_status run_course(gradcheck_report *r, const runner *b, const adj_node *n,
                              const adj_compare_config *config, adj_gradcheck_row *row,
                              const char **blame)
 {
@@ -150,7 +150,7 @@ static adj_status run_course(adj_gradcheck_report *r, const runner *b, const adj
     for (int step = 0; step < STEPS && status == ADJ_OK; step++)
         status = take_step(&c, b, step, &o, row);
     if (status != ADJ_OK && o.wrong_plan) {
-        gradcheck_blame(r, n, ADJ_FAULT_PLAN, gradcheck_text(r, "%s", o.message), row);
+        gradcheck_blame(ADJ_FAULT_PLAN, gradcheck_text(r, "%s", o.message), row);
         status = r->status;
     } else if (status != ADJ_OK)
         gradcheck_fail(r, status, "gradcheck of %s: %s", n->op->name,
@@ -164,17 +164,17 @@ static adj_status run_course(adj_gradcheck_report *r, const runner *b, const adj
     return status;
 }
 
-adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
+adj_status check_update(gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
 {
     const char *tested = NULL, *reference = NULL;
-    const adj_compare_opts opts = {.threads = r->about.threads, .debug = r->opts.debug};
+    const adj_compare_opts opts = {.threads = r->report.threads, .debug = r->opts.debug};
     const runner b = {.opts = &opts, .reference = &naive_f64};
     adj_compare_config config = {.name = "tested"};
     row->method = "formula";
     row->type = n->type;
     row->origin = adj_is_float(n->type.dtype) ? "1.125 u |y| + 16 u_acc sum |terms|" : "equality";
     adj_gradcheck_row wide = *row;
-    snprintf(config.backend, sizeof config.backend, "%s", r->about.backend);
+    snprintf(config.backend, sizeof config.backend, "%s", r->report.backend);
     if (r->opts.debug.impl != NULL)
         snprintf(config.impl, sizeof config.impl, "%s", r->opts.debug.impl);
     adj_status status = run_course(r, &b, n, &config, row, &tested);
@@ -195,7 +195,7 @@ adj_status check_update(adj_gradcheck_report *r, const adj_node *n, adj_gradchec
         tested == NULL ? "and the backend under test agree" : "gives something else",
         tested != NULL ? tested : reference, reference != NULL && !is_naive ? ", and in " : "",
         reference != NULL && !is_naive ? reference : "");
-    gradcheck_blame(r, n, reference != NULL && is_naive ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL,
-                    blame, row);
+    gradcheck_blame(reference != NULL && is_naive ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL, blame,
+                    row);
     return r->status;
 }

@@ -223,11 +223,11 @@ adj_status repeat_with_reals(subject *s)
 void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)
 {
     row->repeatable = s->repeats[leaf] != 0;
-    s->report->about.repeatable &= row->repeatable;
+    s->report->report.repeatable &= row->repeatable;
     if (row->repeatable || row->result == ADJ_GRADCHECK_FAIL)
         return;
     adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
-    gradcheck_blame(s->report, s->node, ADJ_FAULT_KERNEL,
+    gradcheck_blame(ADJ_FAULT_KERNEL,
                     gradcheck_text(s->report,
                                    "not repeatable: the same values gave other bits the second "
                                    "time -> fault is in backend %s's kernel for %s (%s)",

@@ -96,7 +96,7 @@ void copy_close(copy *c)
 
 adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[])
 {
-    const adj_exec_opts o = {.threads = w->r->about.threads,
+    const adj_exec_opts o = {.threads = w->r->report.threads,
                              .n_fetch = n,
                              .fetch = fetch,
                              .backend = "naive",
@@ -272,7 +272,7 @@ static adj_status take_gradient(whole *w, double *sum, double *scale)
 
 static void fill_row(whole *w, int id, double analytic, const estimate *e, double scale)
 {
-    adj_gradcheck_report *r = w->r;
+    gradcheck_report *r = w->r;
     const adj_node *n = w->y->graph->node[id];
     adj_gradcheck_row *row = gradcheck_row(r, n, "end to end", 1);
     if (row == NULL)
@@ -323,7 +323,7 @@ static adj_status judge_leaves(whole *w, double sum, const estimate *e, double s
         if (blame == NULL)
             status = whole_blame(w, row->node, &fault, &blame);
         if (status == ADJ_OK)
-            gradcheck_blame(w->r, w->y->graph->node[row->node], fault, blame, row);
+            gradcheck_blame(fault, blame, row);
     }
     return status;
 }
@@ -413,7 +413,7 @@ static adj_status open_whole(whole *w)
 
 /* A graph of one node is what that node's own rows are about. Without a rule or a kernel in float64
  * there is nothing to compare: the nodes' rows say so. */
-adj_status check_whole(adj_gradcheck_report *r, const adj_node *y)
+adj_status check_whole(gradcheck_report *r, const adj_node *y)
 {
     whole w = {.r = r, .y = y, .region.allocator = r->region.allocator};
     adj_status status = adj_is_float(y->type.dtype) ? open_whole(&w) : ADJ_OK;

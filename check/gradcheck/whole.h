@@ -26,7 +26,7 @@ typedef struct {
 
 /* Lists are by id of y's graph. */
 typedef struct {
-    adj_gradcheck_report *r;
+    gradcheck_report *r;
     region region;
     const adj_node *y;
     const adj_backend *const *backends;

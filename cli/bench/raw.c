@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "base/clock.h"
+#include "check/inspect.h"
 #include "cli/command.h"
 #include "kernel.h"
 #include "step.h"

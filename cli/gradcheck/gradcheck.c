@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "base/backend_option.h"
 #include "base/printable.h"
+#include "check/inspect.h"
 #include "cli/command.h"
 #include "cli/crash.h"
 #include "cli/json.h"
@@ -133,11 +133,11 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
     }
 }
 
-static void write_repro(void *user, const adj_node *n, char *line, size_t size)
+static void write_repro(void *user, const adj_gradcheck_row *w, char *line, size_t size)
 {
     const gradcheck_opts *o = user;
     repeat_command(line, size, "gradcheck");
-    write_subject(o, n, line, size);
+    write_subject(o, adj_graph_node_at(adj_node_graph(o->first), w->node), line, size);
     repeat_option(line, size, "--backend", o->backend);
     repeat_option(line, size, "--impl", o->impl);
     repeat_option(line, size, "--method", o->method);
@@ -151,15 +151,13 @@ static void write_repro(void *user, const adj_node *n, char *line, size_t size)
 
 static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_report *r)
 {
-    adj_gradcheck_info about = adj_gradcheck_about(r);
     put_text(f, "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s",
              o->graph.model != NULL ? "--model" : "--op",
              o->graph.model != NULL ? o->graph.model : o->graph.op.op,
-             o->graph.op.dtype != NULL ? o->graph.op.dtype : "f32", (long long)o->seed,
-             about.backend);
-    if (about.version[0] != '\0')
-        put_text(f, " %s (%s)", about.version, about.isa);
-    fprintf(f, "  reference=%s  threads=%d\n", about.reference, about.threads);
+             o->graph.op.dtype != NULL ? o->graph.op.dtype : "f32", (long long)o->seed, r->backend);
+    if (r->version[0] != '\0')
+        put_text(f, " %s (%s)", r->version, r->isa);
+    fprintf(f, "  reference=%s  threads=%d\n", r->reference, r->threads);
 }
 
 /* ---- the report for programs: 0 on success ---- */
@@ -167,7 +165,7 @@ static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_rep
 typedef struct {
     const adj_gradcheck_report *report;
     const char *title; /* the model or op */
-    int64_t seed;
+    gradcheck_opts *opts;
 } report_source;
 
 /* JSON has no NaN and no infinity: these are strings. */
@@ -187,8 +185,11 @@ static const char *fault_name(adj_gradcheck_fault fault)
     return names[fault];
 }
 
-static json_t *row_json(const adj_gradcheck_row *w)
+static json_t *row_json(const report_source *source, const adj_gradcheck_row *w)
 {
+    char repro[1024] = "";
+    if (w->result == ADJ_GRADCHECK_FAIL)
+        write_repro(source->opts, w, repro, sizeof repro);
     json_t *o =
         json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b}",
                   "node", w->node, "name", w->name, "op", w->op, "attrs", w->attrs, "wrt", w->wrt,
@@ -209,7 +210,7 @@ static json_t *row_json(const adj_gradcheck_row *w)
         const char *key, *value;
     } texts[] = {{"index", w->index}, {"origin", w->origin}, {"pattern", w->pattern},
                  {"hint", w->hint},   {"blame", w->blame},   {"fault", fault_name(w->fault)},
-                 {"repro", w->repro}, {"reason", w->reason}};
+                 {"repro", repro},    {"reason", w->reason}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].value[0] != '\0')
             json_object_set_new(o, texts[i].key, json_text(texts[i].value));
@@ -221,19 +222,21 @@ static int write_json(FILE *f, const void *source)
     const report_source *o = source;
     const adj_gradcheck_report *r = o->report;
     json_t *rows = json_array();
-    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
-        json_array_append_new(rows, row_json(adj_gradcheck_row_at(r, i)));
-    adj_gradcheck_info about = adj_gradcheck_about(r);
+    for (int i = 0; i < r->n_row; i++)
+        json_array_append_new(rows, row_json(o, &r->row[i]));
     json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:s, s:o}", "what", o->title,
-                            "backend", about.backend, "version", about.version, "isa", about.isa,
-                            "reference", about.reference, "threads", about.threads, "repeatable",
-                            about.repeatable, "seed", (json_int_t)o->seed, "result",
-                            adj_gradcheck_result_name(adj_gradcheck_verdict(r)), "rows", rows);
+                            "backend", r->backend, "version", r->version, "isa", r->isa,
+                            "reference", r->reference, "threads", r->threads, "repeatable",
+                            r->repeatable, "seed", (json_int_t)o->opts->seed, "result",
+                            adj_gradcheck_result_name(r->verdict), "rows", rows);
     return json_write(f, all, JSON_INDENT(1), 0);
 }
 
-static void put_case(FILE *f, const adj_gradcheck_row *w)
+static void put_case(FILE *f, const report_source *source, const adj_gradcheck_row *w)
 {
+    char repro[1024] = "";
+    if (w->result == ADJ_GRADCHECK_FAIL)
+        write_repro(source->opts, w, repro, sizeof repro);
     put_escaped(f, FOR_XML, "  <testcase classname=\"gradcheck.%s\" name=\"%s%s%s wrt %s\">", w->op,
                 w->name, w->attrs[0] != '\0' ? " " : "", w->attrs, w->wrt);
     if (w->result == ADJ_GRADCHECK_FAIL)
@@ -241,7 +244,7 @@ static void put_case(FILE *f, const adj_gradcheck_row *w)
                     "\n    <failure message=\"%s\">worst: %s%s analytic=%.9g numeric=%.9g "
                     "tolerance=%.3g; %s; %s; %s</failure>\n  ",
                     w->blame, w->wrt, w->index, w->analytic, w->numeric, w->tolerance, w->pattern,
-                    w->hint, w->repro);
+                    w->hint, repro);
     else if (w->result != ADJ_GRADCHECK_PASS)
         put_escaped(f, FOR_XML, "<skipped message=\"%s\"/>", w->reason);
     fputs("</testcase>\n", f);
@@ -254,31 +257,28 @@ static int write_junit(FILE *f, const void *source)
     put_escaped(f, FOR_XML,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck "
                 "%s\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n",
-                o->title, adj_gradcheck_row_count(r),
-                adj_gradcheck_result_count(r, ADJ_GRADCHECK_FAIL),
-                adj_gradcheck_result_count(r, ADJ_GRADCHECK_SKIPPED) +
-                    adj_gradcheck_result_count(r, ADJ_GRADCHECK_NOT_CHECKED) +
-                    adj_gradcheck_result_count(r, ADJ_GRADCHECK_INCONCLUSIVE));
-    for (int i = 0; i < adj_gradcheck_row_count(r); i++)
-        put_case(f, adj_gradcheck_row_at(r, i));
+                o->title, r->n_row, r->n_result[ADJ_GRADCHECK_FAIL],
+                r->n_result[ADJ_GRADCHECK_SKIPPED] + r->n_result[ADJ_GRADCHECK_NOT_CHECKED] +
+                    r->n_result[ADJ_GRADCHECK_INCONCLUSIVE]);
+    for (int i = 0; i < r->n_row; i++)
+        put_case(f, o, &r->row[i]);
     return fputs("</testsuite>\n", f) == EOF;
 }
 
 /* ---- running it ---- */
 
-static int write_reports(const gradcheck_opts *o, const adj_gradcheck_report *r,
+static int write_reports(gradcheck_opts *o, const adj_gradcheck_report *r,
                          const output_file files[2])
 {
-    const report_source source = {r, o->graph.model != NULL ? o->graph.model : o->graph.op.op,
-                                  o->seed};
+    const report_source source = {r, o->graph.model != NULL ? o->graph.model : o->graph.op.op, o};
     if (!is_stdout(o->json) && !is_stdout(o->junit)) {
         print_head(stdout, o, r);
-        adj_gradcheck_print(stdout, r);
+        adj_gradcheck_print_with(stdout, r, write_repro, o);
     }
     if (write_output("gradcheck", &files[0], write_json, &source) != EXIT_OK ||
         write_output("gradcheck", &files[1], write_junit, &source) != EXIT_OK)
         return EXIT_FAILED;
-    switch (adj_gradcheck_verdict(r)) {
+    switch (r->verdict) {
     case ADJ_GRADCHECK_PASS: return EXIT_OK;
     case ADJ_GRADCHECK_FAIL: return EXIT_FAILED;
     default: return EXIT_INCONCLUSIVE;
@@ -295,12 +295,10 @@ static int check(gradcheck_opts *o, const compared *c)
                                   .backend = o->backend,
                                   .debug.impl = o->impl,
                                   .threads = (int)o->threads,
-                                  .updates = c->m.updates,
-                                  .repro = write_repro,
-                                  .user = o};
+                                  .updates = c->m.updates};
     if (o->method != NULL)
         options.method = (adj_gradcheck_method)word_index(methods, o->method);
-    adj_gradcheck_report *r = NULL;
+    const adj_gradcheck_report *r = NULL;
     const output_file files[] = {{"--json", o->json, OUTPUT_REPORT},
                                  {"--junit", o->junit, OUTPUT_REPORT}};
     int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
@@ -310,7 +308,7 @@ static int check(gradcheck_opts *o, const compared *c)
     adj_status failed = single ? adj_gradcheck_nodes(c->n_root, c->root, &options, &r)
                                : adj_gradcheck(c->root[0], &options, &r);
     if (failed != ADJ_OK) /* the options were right */
-        status = complain("gradcheck", EXIT_FAILED, "%s", adj_gradcheck_message(r));
+        status = complain("gradcheck", EXIT_FAILED, "%s", r->message);
     else
         status = write_reports(o, r, files);
     adj_gradcheck_free(r);

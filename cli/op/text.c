@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
+#include "check/inspect.h"
 #include "build.h"
 #include "text.h"
 

@@ -18,11 +18,10 @@ static inline adj_node *built(adj_graph *g, const op_args *args)
 }
 
 /* The report is the caller's. */
-static inline adj_gradcheck_report *checked(adj_node *n, const adj_gradcheck_opts *o)
+static inline const adj_gradcheck_report *checked(adj_node *n, const adj_gradcheck_opts *o)
 {
-    adj_gradcheck_report *r;
-    cr_assert_eq(adj_gradcheck_node(n, o, &r), ADJ_OK, "%s: %s", adj_node_op(n),
-                 adj_gradcheck_message(r));
+    const adj_gradcheck_report *r;
+    cr_assert_eq(adj_gradcheck_nodes(1, &n, o, &r), ADJ_OK, "%s: %s", adj_node_op(n), r->message);
     return r;
 }
 

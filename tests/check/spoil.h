@@ -33,8 +33,8 @@ static adj_status spoil_run(const adj_call *c)
 }
 
 /* Checks the op with its gradient's op spoiled. */
-static inline adj_gradcheck_report *check_spoiled(adj_graph *g, const op_args *args,
-                                                  const adj_gradcheck_opts *opts)
+static inline const adj_gradcheck_report *check_spoiled(adj_graph *g, const op_args *args,
+                                                        const adj_gradcheck_opts *opts)
 {
     static const adj_kernel kernel = {
         .name = "spoiled", .prepare = spoil_prepare, .run = spoil_run};

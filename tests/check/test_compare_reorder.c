@@ -140,8 +140,8 @@ Test(compare_reorder, is_named_by_gradcheck)
     for (int f = 0; f < N_FAULT; f++) {
         adj_graph *g = adj_graph_new();
         planted = (fault)f;
-        adj_gradcheck_report *r = checked(exponential(g), &o);
-        const adj_gradcheck_row *row = adj_gradcheck_row_at(r, 0);
+        const adj_gradcheck_report *r = checked(exponential(g), &o);
+        const adj_gradcheck_row *row = &r->row[0];
         cr_expect_eq(row->result, f != SOUND ? ADJ_GRADCHECK_FAIL : ADJ_GRADCHECK_PASS);
         cr_expect_eq(row->fault, f != SOUND ? ADJ_FAULT_PLAN : ADJ_FAULT_NONE);
         cr_expect_eq(strstr(row->blame, says) != NULL, f != SOUND, "fault %d: %s", f, row->blame);

@@ -13,9 +13,9 @@ adj_status __real_adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
 adj_status __wrap_adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
                                    const adj_trial_opts *trials, const adj_comparison **out);
 adj_status __real_adj_gradcheck_nodes(int n, adj_node *const y[], const adj_gradcheck_opts *opts,
-                                      adj_gradcheck_report **out);
+                                      const adj_gradcheck_report **out);
 adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const y[], const adj_gradcheck_opts *opts,
-                                      adj_gradcheck_report **out);
+                                      const adj_gradcheck_report **out);
 
 adj_status __wrap_adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
 {
@@ -33,7 +33,7 @@ adj_status __wrap_adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
 }
 
 adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const y[], const adj_gradcheck_opts *opts,
-                                      adj_gradcheck_report **out)
+                                      const adj_gradcheck_report **out)
 {
     adj_gradcheck_opts o = *opts;
     o.debug.backends = planted_backends();

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_check.h"
 #include "adjoint_ext.h"
+#include "check/inspect.h"
 #include "cli/op/build.h"
 #include "cli/op/variants.h"
 

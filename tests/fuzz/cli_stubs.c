@@ -14,26 +14,23 @@ static void must_be_sound(adj_node *y)
 
 /* The names are the linker's. */
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+adj_status __real_adj_gradcheck(adj_node *y, const adj_gradcheck_opts *o,
+                                const adj_gradcheck_report **out);
 adj_status __wrap_adj_gradcheck(adj_node *y, const adj_gradcheck_opts *o,
-                                adj_gradcheck_report **out);
+                                const adj_gradcheck_report **out);
 adj_status __wrap_adj_gradcheck(adj_node *y, const adj_gradcheck_opts *o,
-                                adj_gradcheck_report **out)
+                                const adj_gradcheck_report **out)
 {
-    char line[1024] = "";
     must_be_sound(y);
     must(o->order >= 0 && o->order <= 2 && o->draws >= 0 && o->draws <= 1000);
     must(o->threads >= 0 && o->threads <= 1024 && o->rtol >= 0 && o->atol >= 0);
-    must(o->repro != NULL);
-    o->repro(o->user, y, line, sizeof line);
-    must(line[0] == '\0' || strncmp(line, "adjoint gradcheck", 17) == 0);
-    *out = NULL;
-    return ADJ_ENOMEM;
+    return __real_adj_gradcheck(NULL, NULL, out);
 }
 
 adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradcheck_opts *o,
-                                      adj_gradcheck_report **out);
+                                      const adj_gradcheck_report **out);
 adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradcheck_opts *o,
-                                      adj_gradcheck_report **out)
+                                      const adj_gradcheck_report **out)
 {
     must(n > 0);
     for (int i = 1; i < n; i++)

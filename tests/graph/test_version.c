@@ -46,7 +46,7 @@ Test(version, of_another_layout_is_refused_unread)
         cr_expect_eq(adj_compare(g, unreadable(), &c), ADJ_EVERSION);
         adj_comparison_free(c);
         cr_expect_null(adj_model_logits(g, adj_model_find("lenet", NULL), unreadable()));
-        adj_gradcheck_report *r = NULL; /* of a node that this graph never made */
+        const adj_gradcheck_report *r = NULL; /* of a node that this graph never made */
         cr_expect_eq(adj_gradcheck(NULL, unreadable(), &r), ADJ_EARG);
         adj_gradcheck_free(r);
     }

@@ -133,10 +133,10 @@ Test(loss, gradients)
 {
     for (size_t i = 0; i < CASES; i++) {
         task t = new_task(i, ADJ_F32);
-        adj_gradcheck_report *r = NULL;
+        const adj_gradcheck_report *r = NULL;
         cr_assert_eq(adj_gradcheck(t.loss, &(adj_gradcheck_opts){.backend = "naive"}, &r), ADJ_OK,
-                     "%s", adj_gradcheck_message(r));
-        cr_expect_eq(adj_gradcheck_verdict(r), ADJ_GRADCHECK_PASS, "%s", cases[i].of.name);
+                     "%s", r->message);
+        cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS, "%s", cases[i].of.name);
         adj_gradcheck_free(r);
         adj_graph_free(t.g);
     }
