@@ -1,7 +1,7 @@
 /* training_loop.c - a training loop with everything by hand: an optimizer that the library does not
  * have (RMSprop), made of ops; what it fetches beside the loss (the gradients' norm); a rate that
- * follows the steps; a second graph for evaluation, since batch norm differs there; and the end
- * when the accuracy suffices.
+ * follows the steps; an executor for evaluation, where batch norm differs; and the end when the
+ * accuracy suffices.
  *
  *   cc training_loop.c $(pkg-config --cflags --libs adjoint adjoint_io) -lm && ./a.out */
 #include <math.h>
@@ -13,15 +13,14 @@
 enum { BATCH = 50, TRAIN = 4000, TEST = 1000, STEPS = TRAIN / BATCH, EPOCHS = 6, MAX_PARAMS = 32 };
 static const double enough = 0.9;
 
-/* images -> logits; a graph for training and one for evaluation have parameters of the same names.
- */
-static adj_node *network(adj_graph *g, int training)
+/* images -> logits */
+static adj_node *network(adj_node *images)
 {
     const adj_conv_layer c1 = {.filters = 16, .stride = {2}, .padding = ADJ_SAME, .no_bias = 1};
     const adj_conv_layer c2 = {.filters = 32, .stride = {2}, .padding = ADJ_SAME, .no_bias = 1};
-    const adj_norm_layer norm = {.training = training};
-    adj_node *h = adj_input(g, "images", ADJ_F32, (adj_shape){4, {BATCH, 28, 28, 1}});
-    h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "conv1", &c1), "bn1", &norm));
+    const adj_norm_layer norm = {.training = 1};
+    adj_node *h =
+        adj_relu(adj_layer_batch_norm(adj_layer_conv2d(images, "conv1", &c1), "bn1", &norm));
     h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(h, "conv2", &c2), "bn2", &norm));
     return adj_layer_dense(h, "logits", 10, NULL);
 }
@@ -62,8 +61,9 @@ int main(void)
     static int64_t order[TRAIN], right;
     const adj_shape shape = {4, {BATCH, 28, 28, 1}};
 
-    adj_graph *g = adj_graph_new(), *for_test = adj_graph_new();
-    adj_node *logits = network(g, 1), *norm, *predicted = network(for_test, 0);
+    adj_graph *g = adj_graph_new();
+    adj_node *images = adj_input(g, "images", ADJ_F32, shape);
+    adj_node *logits = network(images), *predicted = adj_evaluation(logits), *norm;
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *rate = adj_input(g, "rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_loss_softmax(logits, labels, NULL);
@@ -73,7 +73,7 @@ int main(void)
     adj_node *const fetch[] = {loss, norm};
     if (adj_exec_new(g, &(adj_exec_opts){.n_fetch = 2, .fetch = fetch, .updates = updates}, &train))
         return failed(adj_exec_message(train));
-    if (adj_exec_new(for_test, &(adj_exec_opts){.n_fetch = 1, .fetch = &predicted}, &test))
+    if (adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &predicted}, &test))
         return failed(adj_exec_message(test));
     adj_dataset *train_set, *test_set;
     if (adj_dataset_digits(ADJ_TRAIN, TRAIN, 1, &train_set) ||
@@ -87,7 +87,7 @@ int main(void)
         for (int step = 0; step < STEPS; step++) {
             const float now_rate = 0.002F / (1 + 0.01F * (float)(epoch * STEPS + step));
             void *x; /* images are decoded right to where the executor reads them */
-            if (adj_set_in_place(train, adj_find(g, "images"), &x))
+            if (adj_set_in_place(train, images, &x))
                 return failed(adj_exec_message(train));
             adj_batch(train_set, order, step * BATCH, shape, x, label, NULL);
             adj_set(train, labels, label, sizeof label);
@@ -100,7 +100,7 @@ int main(void)
         }
         if (adj_copy_params(test, train))
             return failed(adj_exec_message(test));
-        if (adj_evaluate(test, adj_find(for_test, "images"), predicted, test_set, &right, &error))
+        if (adj_evaluate(test, images, predicted, test_set, &right, &error))
             return failed(error.message);
         accuracy = (double)right / TEST;
         printf("epoch %d: loss %.4f, gradient %.3f, test accuracy %.1f %%\n", epoch + 1, now[0],
@@ -111,6 +111,5 @@ int main(void)
     adj_exec_free(train);
     adj_exec_free(test);
     adj_graph_free(g);
-    adj_graph_free(for_test);
     return accuracy >= enough ? 0 : 1;
 }

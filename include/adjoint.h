@@ -302,6 +302,10 @@ ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
 /* Returns all assignments added by adj_layer_update_add, an empty list if there are none; NULL for
  * NULL and when out of memory. */
 ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
+/* Returns the evaluation form of y, the result of a net built for training: batch norms use their
+ * running statistics, and dropout does nothing. Both read the same parameters; y itself if training
+ * computes nothing else. NULL on error. */
+ADJ_API adj_node *adj_evaluation(adj_node *y);
 
 /* Role of a node: forward pass, gradient or update. The plan runs updates last, in place where
  * possible, and in f32 for any precision; it scales gradients by adj_exec_opts.loss_scale and
