@@ -100,7 +100,7 @@ int open_backend(adj_exec *e, int i, int is_spare)
     else if (status == ADJ_ENOMEM)
         no_memory(e);
     else if (e->warning[0] == '\0' && !is_open)
-        snprintf(e->warning, sizeof e->warning, "backend %s is left out: it cannot be opened (%s)",
+        snprintf(e->warning, sizeof e->warning, "backend %s is skipped: it cannot be opened (%s)",
                  b->list[i]->name, message);
     else if (e->warning[0] == '\0')
         snprintf(e->warning, sizeof e->warning, "%s", message);

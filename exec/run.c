@@ -133,9 +133,10 @@ adj_status adj_run_each(int n, adj_exec *const list[])
     for (int i = 0; i < n; i++) {
         adj_status status = check_ready(list[i]);
         if (status == ADJ_OK && list[i]->opts.threads != 1)
-            status = call_error(list[i], ADJ_EARG,
-                                "adj_run_each: threads of executor %d (got %d, expected 1)", i,
-                                list[i]->opts.threads);
+            status =
+                call_error(list[i], ADJ_EARG,
+                           "adj_run_each: executor %d has too many threads (got %d, expected 1)", i,
+                           list[i]->opts.threads);
         if (status != ADJ_OK)
             return status;
     }

@@ -223,8 +223,8 @@ static adj_status check_copy(adj_exec *to, const adj_exec *from)
     char missing[NAMES], others[NAMES];
     if (list_missing(to, from, missing) > 0) {
         const int n = list_missing(from, to, others);
-        return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from lacks %s%s%s%s",
-                          missing, n > 0 ? " (it alone has " : "", others, n > 0 ? ")" : "");
+        return call_error(to, ADJ_EARG, "adj_copy_params: the source executor lacks %s%s%s%s",
+                          missing, n > 0 ? " (only the source has " : "", others, n > 0 ? ")" : "");
     }
     for (int i = 0; i < to->plan.n_leaf; i++) {
         const leaf *l = &to->plan.leaf[i], *source = same_leaf(l, from);
@@ -246,7 +246,7 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
     if (to->status != ADJ_OK)
         return to->status;
     if (from->status != ADJ_OK)
-        return call_error(to, ADJ_EARG, "adj_copy_params: the executor to copy from has failed");
+        return call_error(to, ADJ_EARG, "adj_copy_params: the source executor has failed");
     const adj_status status = check_copy(to, from);
     for (int i = 0; i < to->plan.n_leaf && status == ADJ_OK; i++) {
         const leaf *l = &to->plan.leaf[i], *source = same_leaf(l, from);

@@ -38,8 +38,7 @@ static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
     if (share->type.dtype != operand->type.dtype ||
         !adj_shape_equal(share->type.shape, operand->type.shape))
         return adj_fail(w->graph, ADJ_ESHAPE,
-                        "adj_grad: a gradient of %s has another type than its value (got %s %s, "
-                        "expected %s %s)",
+                        "adj_grad: a gradient of %s has the wrong type (got %s %s, expected %s %s)",
                         operand->op->name, adj_dtype_name(share->type.dtype),
                         adj_shape_text(share->type.shape).s, adj_dtype_name(operand->type.dtype),
                         adj_shape_text(operand->type.shape).s);
@@ -68,7 +67,7 @@ static adj_status check_seed(adj_graph *g, const adj_node *y, const adj_node *dy
     if (y == NULL)
         return adj_fail(g, ADJ_EARG, "adj_grad: y is NULL");
     if (!adj_is_float(y->type.dtype))
-        return adj_fail(g, ADJ_EDTYPE, "adj_grad: y is no float (got %s)",
+        return adj_fail(g, ADJ_EDTYPE, "adj_grad: y is not a float (got %s)",
                         adj_dtype_name(y->type.dtype));
     if (dy == NULL && y->type.shape.rank != 0)
         return adj_fail(g, ADJ_ESHAPE, "adj_grad: without dy, y must be a scalar (got %s)",

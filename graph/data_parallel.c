@@ -225,8 +225,8 @@ static adj_status check(adj_graph *g, const adj_data_parallel_opts *o)
                         o->rank, o->processes - 1);
     if (o->shards < 0 || o->shards % o->processes != 0)
         return adj_fail(g, ADJ_EARG,
-                        "adj_data_parallel: shards cannot be dealt out (got %d, expected 0 or a "
-                        "multiple of %d processes)",
+                        "adj_data_parallel: shards cannot be divided among processes (got %d, "
+                        "expected 0 or a multiple of %d processes)",
                         o->shards, o->processes);
     return ADJ_OK;
 }

@@ -102,7 +102,7 @@ void *adj_graph_alloc(adj_graph *g, size_t bytes)
 {
     void *p = region_alloc(&g->region, 1, bytes);
     if (p == NULL)
-        adj_fail(g, ADJ_ENOMEM, "adj_graph_alloc: out of memory (asked for %zu bytes)", bytes);
+        adj_fail(g, ADJ_ENOMEM, "adj_graph_alloc: out of memory (needs %zu bytes)", bytes);
     return p;
 }
 

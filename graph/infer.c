@@ -23,8 +23,8 @@ adj_status adj_check_same_dtype(const adj_node *n)
     adj_dtype first = n->in[0]->type.dtype;
     if (!adj_is_float(first))
         return adj_fail(n->graph, ADJ_EDTYPE,
-                        "%s: %s is no float (got %s, expected f16, bf16, f32 or f64)", n->op->name,
-                        name_of(n, 0).s, adj_dtype_name(first));
+                        "%s: %s is not a float (got %s, expected f16, bf16, f32 or f64)",
+                        n->op->name, name_of(n, 0).s, adj_dtype_name(first));
     for (int i = 1; i < n->n_in; i++)
         if (n->in[i]->type.dtype != first)
             return adj_fail(

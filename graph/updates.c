@@ -26,7 +26,7 @@ static adj_status check_update(const adj_updates *u, const adj_node *leaf, const
         !adj_shape_equal(leaf->type.shape, next->type.shape))
         return adj_fail(
             g, ADJ_ESHAPE,
-            "adj_updates_add: next value of \"%s\" has another type (got %s %s, expected %s %s)",
+            "adj_updates_add: next value of \"%s\" has the wrong type (got %s %s, expected %s %s)",
             leaf->name, adj_dtype_name(next->type.dtype), adj_shape_text(next->type.shape).s,
             adj_dtype_name(leaf->type.dtype), adj_shape_text(leaf->type.shape).s);
     for (int i = 0; i < u->n; i++)

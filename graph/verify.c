@@ -9,11 +9,11 @@ static adj_status verify_node(adj_graph *g, const adj_node *n, int id)
     _Alignas(16) char attrs[MAX_ATTR];
     adj_type type = {0};
     if (n->graph != g || n->id != (uint32_t)id)
-        return adj_fail(g, ADJ_EARG, "verify: node %d is not in its place", id);
+        return adj_fail(g, ADJ_EARG, "verify: node id does not match its index (%d)", id);
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->graph != g || n->in[i]->id >= n->id)
-            return adj_fail(g, ADJ_EARG, "verify: operand %d of node %d (%s) does not come first",
-                            i, id, n->op->name);
+            return adj_fail(g, ADJ_EARG, "verify: operand %d of node %d (%s) comes after it", i, id,
+                            n->op->name);
     memcpy(attrs, n->attrs, adj_attr_size(n->op));
     adj_status status = infer_type(n, attrs, &type);
     if (status != ADJ_OK)

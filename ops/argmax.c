@@ -17,9 +17,10 @@ static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
     if (*axis < 0)
         *axis += x.rank;
     if (x.dim[*axis] < 1 || x.dim[*axis] > INT32_MAX)
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "argmax: size of axis %ld (got input %s, expected 1 to INT32_MAX)",
-                        (long)*axis, adj_shape_text(x).s);
+        return adj_fail(
+            n->graph, ADJ_ESHAPE,
+            "argmax: size of axis %ld is out of range (got input %s, expected 1 to INT32_MAX)",
+            (long)*axis, adj_shape_text(x).s);
     *out = (adj_type){.dtype = ADJ_I32};
     for (int64_t i = 0; i < x.rank; i++)
         if (i != *axis)

@@ -7,16 +7,16 @@ static adj_status check_operand(const adj_node *n, int i, int64_t axis)
 
     if (t.dtype != first.dtype)
         return adj_fail(n->graph, ADJ_EDTYPE,
-                        "concat: values[%d] has another dtype (got %s, expected %s)", i,
+                        "concat: values[%d] has the wrong dtype (got %s, expected %s)", i,
                         adj_dtype_name(t.dtype), adj_dtype_name(first.dtype));
     adj_shape expected = first.shape;
     if (t.shape.rank == expected.rank)
         expected.dim[axis] = t.shape.dim[axis];
     if (!adj_shape_equal(t.shape, expected))
-        return adj_fail(n->graph, ADJ_ESHAPE,
-                        "concat: values[%d] does not fit values[0] (got %s, expected %s but for "
-                        "axis %ld)",
-                        i, adj_shape_text(t.shape).s, adj_shape_text(first.shape).s, (long)axis);
+        return adj_fail(
+            n->graph, ADJ_ESHAPE,
+            "concat: values[%d] does not fit values[0] (got %s, expected %s except at axis %ld)", i,
+            adj_shape_text(t.shape).s, adj_shape_text(first.shape).s, (long)axis);
     return ADJ_OK;
 }
 

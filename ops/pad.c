@@ -57,7 +57,7 @@ static adj_status slice_infer(const adj_node *n, void *attrs, adj_type *out)
     for (int64_t i = 0; i < x.rank; i++)
         if (r->a.dim[i] > x.dim[i] || r->b.dim[i] > x.dim[i] - r->a.dim[i])
             return adj_fail(n->graph, ADJ_ESHAPE,
-                            "slice: begin and size leave input at axis %ld (got %ld and %ld, "
+                            "slice: begin and size exceed input at axis %ld (got %ld and %ld, "
                             "expected at most %ld together)",
                             (long)i, (long)r->a.dim[i], (long)r->b.dim[i], (long)x.dim[i]);
     *out = (adj_type){.dtype = n->in[0]->type.dtype, .shape = r->b};

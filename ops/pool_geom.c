@@ -106,7 +106,7 @@ static adj_status resolve_dim(const adj_node *n, const char *dim, window *v, adj
     if (wrong == NULL && padding != ADJ_SAME && !(kind == POOL_AVERAGE_GRAD && v->out == 0)) {
         padded = v->in + v->before + v->after; /* window_resolve checked the sum */
         if (v->k > padded)
-            wrong = "has no room for the window";
+            wrong = "is empty, as the window exceeds the padded input";
         else if (v->in == 0)
             wrong = "has windows without an element";
     }

@@ -51,7 +51,7 @@ static adj_status reduce_max_infer(const adj_node *n, void *attrs, adj_type *out
     if (status == ADJ_OK && adj_shape_elems(out->shape) > 0 &&
         adj_shape_elems(n->in[0]->type.shape) == 0)
         return adj_fail(n->graph, ADJ_ESHAPE,
-                        "reduce_max: there is no maximum of an empty axis (got input %s)",
+                        "reduce_max: an axis to reduce is empty (got input %s)",
                         adj_shape_text(n->in[0]->type.shape).s);
     return status;
 }

@@ -30,7 +30,7 @@ static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
         return ADJ_OK;
     if (known == 0)
         return adj_fail(n->graph, ADJ_ESHAPE,
-                        "reshape: -1 in shape could be any size beside a 0 (got %s)",
+                        "reshape: -1 in shape is ambiguous beside a 0 (got %s)",
                         adj_shape_text(asked).s);
     shape->dim[unknown] = elems / known; /* with a remainder, the products differ */
     return ADJ_OK;
@@ -54,8 +54,8 @@ static adj_status reshape_infer(const adj_node *n, void *attrs, adj_type *out)
         return status;
     if (adj_shape_elems(*shape) != adj_shape_elems(n->in[0]->type.shape))
         return adj_fail(n->graph, ADJ_ESHAPE,
-                        "reshape: shape has another number of elements than tensor (got %s, "
-                        "expected one of the %ld elements of %s)",
+                        "reshape: shape has the wrong number of elements (got %s, expected the %ld "
+                        "elements of %s)",
                         adj_shape_text(asked).s, (long)adj_shape_elems(n->in[0]->type.shape),
                         adj_shape_text(n->in[0]->type.shape).s);
     return ADJ_OK;

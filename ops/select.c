@@ -10,7 +10,7 @@ static adj_status check_condition(const adj_node *n)
     adj_type cond = n->in[0]->type;
 
     if (!adj_is_float(cond.dtype))
-        return adj_fail(n->graph, ADJ_EDTYPE, "select: cond is no float (got %s)",
+        return adj_fail(n->graph, ADJ_EDTYPE, "select: cond is not a float (got %s)",
                         adj_dtype_name(cond.dtype));
     return adj_check_operand(n, 0, (adj_type){cond.dtype, {0}});
 }

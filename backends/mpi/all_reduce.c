@@ -118,7 +118,7 @@ static adj_status wait(const adj_call *c)
     while (s != NULL && s->at != c->in[0])
         s = s->next;
     if (s == NULL) {
-        snprintf(c->message, ADJ_WHY, "nothing was started that could be waited for");
+        snprintf(c->message, ADJ_WHY, "no reduction is in progress");
         return ADJ_EBACKEND;
     }
     return finish(s, c, c->out[0]);

@@ -29,8 +29,9 @@ adj_status mpi_all_gather(void *group, const void *mine, size_t bytes, void *all
     adj_mpi *g = group;
     MPI_Request request;
     if (bytes > AT_ONCE)
-        return adj_error_set(error, ADJ_EARG, "all_gather: too much (got %zu bytes, expected %d)",
-                             bytes, AT_ONCE);
+        return adj_error_set(error, ADJ_EARG,
+                             "all_gather: too many bytes (got %zu, expected at most %d)", bytes,
+                             AT_ONCE);
     const int code =
         MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, g->all, &request);
     return finish(g, code, &request, "all_gather", error);

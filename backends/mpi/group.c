@@ -73,11 +73,10 @@ static adj_status check_size(const adj_mpi *g, adj_error *error)
         if (started < 2 || MPI_Get_library_version(own, &n) != MPI_SUCCESS)
             continue;
         own[strcspn(own, ",\n")] = '\0';
-        return adj_error_set(
-            error, ADJ_EBACKEND,
-            "adj_mpi_open: mpirun has started %ld processes, but is of another MPI "
-            "than this library's (%.80s)",
-            started, own);
+        return adj_error_set(error, ADJ_EBACKEND,
+                             "adj_mpi_open: mpirun started %ld processes, but belongs to another "
+                             "MPI than this library (%.80s)",
+                             started, own);
     }
     return ADJ_OK;
 }

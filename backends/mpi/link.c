@@ -30,7 +30,7 @@ adj_status mpi_measure_link(void *group, double *latency, double *bits_per_secon
     adj_mpi *g = group;
     double link[2] = {0};
     if (g->size < 2)
-        return adj_error_set(error, ADJ_EARG, "a link has two ends (got one process)");
+        return adj_error_set(error, ADJ_EARG, "a link needs two processes (got one)");
     char *message = calloc(1, LARGE);
     if (message == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "link: out of memory");
@@ -43,7 +43,7 @@ adj_status mpi_measure_link(void *group, double *latency, double *bits_per_secon
     if (status != ADJ_OK)
         return status;
     if (link[0] <= 0 || link[1] <= link[0])
-        return adj_error_set(error, ADJ_EBACKEND, "link: messages could not be timed");
+        return adj_error_set(error, ADJ_EBACKEND, "link: cannot time messages");
     *latency = link[0];
     *bits_per_second = 8.0 * LARGE / (link[1] - link[0]);
     return ADJ_OK;

@@ -237,7 +237,7 @@ adj_status reduction_start(reduction *r, void *v, char *text)
 {
     reduction **end = &r->group->flying;
     if (r->data != NULL) {
-        snprintf(text, ADJ_WHY, "a run before failed, and its reductions are still under way");
+        snprintf(text, ADJ_WHY, "an earlier run failed and its reductions are still in progress");
         return ADJ_EBACKEND;
     }
     while (*end != NULL)

@@ -67,8 +67,8 @@ static adj_status make_primitives(const pool *c, const_pd d, adj_prep *p)
     const primitive_arg backward[] = {
         {DNNL_ARG_DIFF_DST, AT_IN, 0, c->y}, {DNNL_ARG_DIFF_SRC, AT_OUT, 0, c->x}, {0}};
     if (reason != NULL) {
-        snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s", c->node->op->name,
-                 reason);
+        snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is quarantined: %s",
+                 c->node->op->name, reason);
         return ADJ_ENOKERNEL;
     }
     p->in[0] = p->out[0] = NULL;

@@ -306,7 +306,7 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
             p->in[adj_group_in(c->group, c->value[r])] = seen[r];
         for (int k = 0; k < r; k++)
             if (c->value[k] == c->value[r] && seen[k] != seen[r]) {
-                snprintf(p->why, ADJ_WHY, "%s: one value in two roles needs two layouts",
+                snprintf(p->why, ADJ_WHY, "%s: an operand used twice would need two layouts",
                          c->group->node[0]->op->name);
                 return ADJ_ENOKERNEL;
             }
@@ -344,7 +344,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (found != dnnl_success) {
         status = onednn_refuse(found, g->node[0]->op->name, p->why);
         if (status == ADJ_ENOKERNEL && c.why_not != NULL)
-            snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s",
+            snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is quarantined: %s",
                      g->node[0]->op->name, c.why_not);
     }
     if (status == ADJ_OK)

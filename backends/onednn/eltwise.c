@@ -60,7 +60,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const adj_node *n = g->node[0];
     int function = 0;
     if (n->op == &adj_op_softmax || n->op == &adj_op_log_softmax) {
-        snprintf(p->why, ADJ_WHY, "%s: oneDNN's loses NaN", n->op->name);
+        snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation loses NaN", n->op->name);
         return ADJ_ENOKERNEL;
     }
     while (function < N_FUNCTION && functions[function].op != n->op)

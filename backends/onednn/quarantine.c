@@ -75,10 +75,10 @@ static int is_three_tiles(const implementation *i)
 }
 
 static const char odd[] = "is wrong for an odd number of channels";
-static const char unwritten[] = "reads what was not written";
+static const char unwritten[] = "reads memory that was not written";
 static const char overrun[] = "corrupts memory (oneDNN issue 6035)";
-static const char fourth[] = "writes a tile of pixels too many";
-static const char rounds[] = "adds overlapping windows up in the half type";
+static const char fourth[] = "writes one tile of pixels too many";
+static const char rounds[] = "sums overlapping windows in the half type";
 static const row rows[] = {
     {.first = VERSION_2_0_0,
      .isa = dnnl_cpu_isa_avx2,

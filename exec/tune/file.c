@@ -147,7 +147,7 @@ adj_status tune_read(adj_exec *e)
     if (wrong == NULL && text == NULL)
         return ADJ_OK;
     if (wrong == NULL && !t->may_write)
-        wrong = "is no tune file, and stays as it is";
+        wrong = "is not a tune file and is left unchanged";
     if (wrong == NULL)
         wrong = read_file(t, text, size, &line, &status);
     if (wrong != NULL && line > 0)

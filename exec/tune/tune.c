@@ -97,7 +97,7 @@ void tune_close(adj_exec *e)
     e->info.timed_seconds = t->spent;
     if (t->left > 0 && t->runs == HUGE_VAL && e->warning[0] == '\0')
         c_snprintf(e->warning, sizeof e->warning,
-                   "tune: %g seconds were too short, up to %d steps have the usual choice",
+                   "tune: %g seconds were too short; up to %d steps keep their default kernels",
                    t->seconds, t->left);
     for (int k = 0; k < N_TUNE_AREA; k++)
         adj_release(&e->region.allocator, t->area[k].data);
@@ -156,7 +156,7 @@ static adj_status take(adj_exec *e, step *s, const tune_entry *x)
     if (s->backend == first || s->group.n_node > 1)
         return ADJ_OK;
     char why[ADJ_WHY];
-    snprintf(why, sizeof why, "%s was slower when it was timed, or refused",
+    snprintf(why, sizeof why, "%s was slower when timed, or not supported",
              e->backends.list[first]->name);
     if (set_why(e, s, why) != ADJ_OK)
         drop_step(e, s);

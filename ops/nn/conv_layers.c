@@ -39,9 +39,8 @@ static conv_plan plan_conv(adj_node *x, const adj_conv_layer *o)
         p.conv.pad[h][0] = p.conv.pad[h][1] = o->pad[0];
         p.conv.pad[w][0] = p.conv.pad[w][1] = o->pad[1] != 0 ? o->pad[1] : o->pad[0];
     } else if (o->pad[0] != 0 || o->pad[1] != 0) {
-        adj_fail(adj_node_graph(x), ADJ_EARG,
-                 "pad is given without EXPLICIT padding (got %lld and %lld)", (long long)o->pad[0],
-                 (long long)o->pad[1]);
+        adj_fail(adj_node_graph(x), ADJ_EARG, "pad requires EXPLICIT padding (got %lld and %lld)",
+                 (long long)o->pad[0], (long long)o->pad[1]);
     }
     return p;
 }
@@ -56,14 +55,15 @@ static adj_status check_conv(adj_node *x, const conv_plan *p, int64_t filters)
         return adj_fail(g, ADJ_ESHAPE, "input has the wrong rank (got %lld, expected 4)",
                         (long long)s.rank);
     if (!nn_is_size(filters))
-        return adj_fail(g, ADJ_EARG, "filters is no size (got %lld, expected 1 or more)",
+        return adj_fail(g, ADJ_EARG, "filters is out of range (got %lld, expected 1 or more)",
                         (long long)filters);
     if (!nn_is_size(p->kh) || !nn_is_size(p->kw))
-        return adj_fail(g, ADJ_EARG, "kernel is no size (got %lldx%lld, expected 1 or more)",
+        return adj_fail(g, ADJ_EARG, "kernel is out of range (got %lldx%lld, expected 1 or more)",
                         (long long)p->kh, (long long)p->kw);
     if (!nn_is_size(p->multiplier) || !nn_is_size(p->c) || p->c > INT32_MAX / p->multiplier)
         return adj_fail(g, ADJ_EARG,
-                        "multiplier or input's channels is no size (got %lld and %lld)",
+                        "multiplier or input's channels is out of range (got %lld and %lld, "
+                        "expected 1 or more)",
                         (long long)p->multiplier, (long long)p->c);
     if (p->groups < 1 || p->c % p->groups != 0)
         return adj_fail(g, ADJ_ESHAPE, "groups do not divide input's channels (got %lld of %lld)",
@@ -157,7 +157,8 @@ static adj_node *build_conv2d_transpose(adj_node *x, const char *name, const voi
         return NULL;
     if (p.groups != 1) {
         adj_fail(adj_node_graph(x), ADJ_EARG,
-                 "groups of a transposed convolution (got %lld, expected 1)", (long long)p.groups);
+                 "groups must be 1 in a transposed convolution (got %lld, expected 1)",
+                 (long long)p.groups);
         return NULL;
     }
     const int h = o->format == ADJ_NCHW ? 2 : 1, w = h + 1, c = o->format == ADJ_NCHW ? 1 : 3;

@@ -67,8 +67,8 @@ static adj_node *huber(adj_node *prediction, adj_node *target, const adj_loss_op
 {
     const double delta = nn_or_default(o->delta, 1);
     if (!(delta > 0)) {
-        adj_fail(adj_node_graph(prediction), ADJ_EARG, "loss: delta (got %g, expected above 0)",
-                 delta);
+        adj_fail(adj_node_graph(prediction), ADJ_EARG,
+                 "loss: delta is out of range (got %g, expected above 0)", delta);
         return NULL;
     }
     adj_node *e = adj_sub(prediction, target);

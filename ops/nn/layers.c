@@ -98,7 +98,7 @@ static adj_node *build_dense(adj_node *x, const char *name, const void *args)
             features = 0;
     if (s.rank < 1 || features < 1 || !nn_is_size(a->units)) {
         adj_fail(adj_node_graph(x), s.rank < 1 || features < 1 ? ADJ_ESHAPE : ADJ_EARG,
-                 "input or units is no size (got rank %lld, %lld features, %lld units, "
+                 "input or units is out of range (got rank %lld, %lld features, %lld units, "
                  "expected 1 or more of each)",
                  (long long)s.rank, (long long)features, (long long)a->units);
         return NULL;
@@ -166,8 +166,8 @@ adj_node *adj_layer_upsample(adj_node *x, int64_t factor)
     if (s.rank != 4 || factor < 1 || __builtin_mul_overflow(s.dim[1], factor, &h) ||
         __builtin_mul_overflow(s.dim[2], factor, &w)) {
         adj_fail(adj_node_graph(x), s.rank != 4 ? ADJ_ESHAPE : ADJ_EARG,
-                 "upsample: input or factor is wrong (got rank %lld and factor %lld, expected rank "
-                 "4 and 1 or more)",
+                 "upsample: input or factor is out of range (got rank %lld and factor %lld, "
+                 "expected rank 4 and 1 or more)",
                  (long long)s.rank, (long long)factor);
         return NULL;
     }

@@ -121,8 +121,8 @@ static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts 
         is_same = t.shape.dim[i] == rows.dim[i];
     if (!is_same)
         return adj_fail(g, ADJ_ESHAPE,
-                        "loss: labels do not have the logits' shape without the "
-                        "last axis (got rank %lld, expected %lld)",
+                        "loss: labels must have the logits' shape without the last axis (got rank "
+                        "%lld, expected %lld)",
                         (long long)t.shape.rank, (long long)rows.rank);
     if (!(o->smoothing >= 0 && o->smoothing <= 1))
         return adj_fail(g, ADJ_EARG, "loss: smoothing is out of range (got %g, expected 0 to 1)",
@@ -134,13 +134,14 @@ static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts 
         return adj_fail(g, ADJ_ESHAPE, "loss: mix has the wrong rank (got %lld, expected 0)",
                         (long long)adj_node_type(o->mix).shape.rank);
     if (o->mix != NULL && o->reduction != ADJ_LOSS_MEAN)
-        return adj_fail(g, ADJ_EARG, "loss: reduction with mix (got %d, expected the mean, %d)",
+        return adj_fail(g, ADJ_EARG,
+                        "loss: mix requires the mean as reduction (got %d, expected %d)",
                         (int)o->reduction, (int)ADJ_LOSS_MEAN);
     if (o->weights == NULL)
         return ADJ_OK;
     adj_shape v = adj_node_type(o->weights).shape;
     if (v.rank != 1 || v.dim[0] != k)
-        return adj_fail(g, ADJ_ESHAPE, "loss: weights are not one for each of %lld classes",
+        return adj_fail(g, ADJ_ESHAPE, "loss: weights must have one value per class, %lld",
                         (long long)k);
     return ADJ_OK;
 }

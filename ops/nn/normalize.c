@@ -100,7 +100,8 @@ adj_node *adj_layer_group_norm(adj_node *x, const char *name, int64_t groups,
                                const adj_norm_layer *options)
 {
     if (x != NULL && groups < 1)
-        adj_fail(adj_node_graph(x), ADJ_EARG, "group_norm: groups (got %lld, expected 1 or more)",
+        adj_fail(adj_node_graph(x), ADJ_EARG,
+                 "group_norm: groups is out of range (got %lld, expected 1 or more)",
                  (long long)groups);
     return groups < 1 ? NULL : nn_in_layer(x, name, build_norm, &(norm_args){groups, options});
 }
@@ -116,7 +117,7 @@ static adj_node *build_dropout(adj_node *x, const char *name, const void *rate)
 {
     adj_graph *g = adj_node_graph(x);
     if (name == NULL || name[0] == 0) {
-        adj_fail(g, ADJ_EARG, "dropout: name is missing (its mask follows from it)");
+        adj_fail(g, ADJ_EARG, "dropout: name is missing (it seeds the mask)");
         return NULL;
     }
     int first = adj_find(g, "dropout/step") == NULL;

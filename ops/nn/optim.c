@@ -208,7 +208,7 @@ static adj_status check_options(adj_graph *g, const adj_optimizer_opts *o)
                         "adj_optimizer: momentum is out of range (got %g, expected 0 <= m < 1)",
                         o->momentum);
     if (o->nesterov && o->momentum == 0)
-        return adj_fail(g, ADJ_EARG, "adj_optimizer: nesterov needs a momentum (got 0)");
+        return adj_fail(g, ADJ_EARG, "adj_optimizer: nesterov requires a momentum (got 0)");
     if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
         return adj_fail(g, ADJ_EARG,
                         "adj_optimizer: beta is out of range (got %g and %g, expected 0 <= b < 1)",
@@ -237,7 +237,7 @@ static int keep_trained(adj_graph *g, const adj_optimizer_opts *o, int n, adj_no
     for (int i = 0; i < o->n_trained; i++)
         if (o->trained[i] == NULL || adj_node_graph(o->trained[i]) != g ||
             !adj_node_is_param(o->trained[i])) {
-            adj_fail(g, ADJ_EARG, "adj_optimizer: trained[%d] is no parameter of the graph", i);
+            adj_fail(g, ADJ_EARG, "adj_optimizer: trained[%d] is not a parameter of the graph", i);
             return -1;
         }
     for (int i = 0; i < n; i++)

@@ -43,10 +43,9 @@ Test(copy_params, a_parameter_that_only_the_receiver_has_is_refused)
         sum_of(b, 6, (const char *const[]){"both", "w1", "w2", "w3", "w4", "w5"}, 1);
 
     cr_assert_eq(adj_copy_params(to, from), ADJ_EARG);
-    cr_expect_str_eq(
-        adj_exec_message(to),
-        "adj_copy_params: the executor to copy from lacks \"w1\", \"w2\", \"w3\" and 2 "
-        "more (it alone has \"train/w\")");
+    cr_expect_str_eq(adj_exec_message(to),
+                     "adj_copy_params: the source executor lacks \"w1\", \"w2\", \"w3\" and 2 more "
+                     "(only the source has \"train/w\")");
     expect_value(to, b, "both", 1); /* nothing is copied */
 }
 
@@ -76,7 +75,7 @@ Test(copy_params, states_that_the_receiver_updates_may_be_missing)
         plan(a, adj_mul(w, adj_state(a, "bn/running", ADJ_F32, vec, one)), NULL);
     cr_assert_eq(adj_copy_params(reads, from), ADJ_EARG);
     cr_expect_str_eq(adj_exec_message(reads),
-                     "adj_copy_params: the executor to copy from lacks \"bn/running\"");
+                     "adj_copy_params: the source executor lacks \"bn/running\"");
 }
 
 /* ---- adj_run_each ---- */
@@ -160,7 +159,7 @@ Test(run_each, what_is_refused)
     cr_expect_not_null(strstr(adj_exec_message(r.e[0]), "has not been set"));
     cr_expect_eq(adj_run_each(N, wide.e), ADJ_EARG);
     cr_expect_str_eq(adj_exec_message(wide.e[0]),
-                     "adj_run_each: threads of executor 0 (got 2, expected 1)");
+                     "adj_run_each: executor 0 has too many threads (got 2, expected 1)");
     rig_free(&r);
     rig_free(&wide);
 }

@@ -136,7 +136,7 @@ other=mpirun.mpich
 [ -n "$more" ] || other=mpirun.openmpi
 if command -v $other >/dev/null; then
     OMPI_MCA_rmaps_base_oversubscribe=1 timeout 60 $other -n 2 "$tool" train --limit 50 --epochs 1 >out 2>err
-    refused $? 'mpirun has started 2 processes, but is of another MPI'
+    refused $? 'mpirun started 2 processes, but belongs to another MPI'
 fi
 
 # ---- a full disk ----

@@ -208,9 +208,9 @@ Test(loss, refused)
                    {{.mix = scalar}, "other_labels is missing"},
                    {{.other_labels = labels}, "mix is missing"},
                    {{.other_labels = labels, .mix = one}, "mix has the wrong rank (got 1"},
-                   {{.weights = one}, "weights are not one for each of 4 classes"},
-                   {{.weights = rows}, "weights are not one for each of 4 classes"},
-                   {{.weights = scalar}, "weights are not one for each of 4 classes"}};
+                   {{.weights = one}, "weights must have one value per class, 4"},
+                   {{.weights = rows}, "weights must have one value per class, 4"},
+                   {{.weights = scalar}, "weights must have one value per class, 4"}};
         cr_expect_null(adj_loss_softmax(z, labels, &bad[i].o));
         cr_expect_not_null(strstr(adj_graph_message(g), bad[i].says), "%s", adj_graph_message(g));
     }
@@ -402,7 +402,8 @@ Test(loss, refuses)
 {
     const adj_shape same = {2, {3, 4}}, rows = {1, {3}};
     expect_refused(adj_loss_mse, ADJ_F32, rows, (adj_loss_opts){0}, "does not have the prediction");
-    expect_refused(adj_loss_huber, ADJ_F32, same, (adj_loss_opts){.delta = -1}, "delta (got -1");
+    expect_refused(adj_loss_huber, ADJ_F32, same, (adj_loss_opts){.delta = -1},
+                   "delta is out of range (got -1");
     expect_refused(adj_loss_softmax, ADJ_F32, rows, (adj_loss_opts){0},
                    "labels have the wrong type");
     expect_refused(adj_loss_softmax, ADJ_I32, same, (adj_loss_opts){0}, "without the last axis");

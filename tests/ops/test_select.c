@@ -124,7 +124,7 @@ static adj_node *refused(fixture *f, int i)
 Test(select, refusals)
 {
     const refusal list[] = {{ADJ_ESHAPE, {"select: cond", "[4]", "scalar"}},
-                            {ADJ_EDTYPE, {"select: cond is no float", "i32"}},
+                            {ADJ_EDTYPE, {"select: cond is not a float", "i32"}},
                             {ADJ_ESHAPE, {"select: b", "[3]", "[4]"}},
                             {ADJ_EDTYPE, {"select: b", "f16", "f32"}}};
     expect_refusals(refused, sizeof list / sizeof *list, list);

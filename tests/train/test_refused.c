@@ -89,8 +89,8 @@ Test(refused, parameters_of_other_names_in_evaluation)
     scoped(release_dataset) adj_dataset *d = make_data();
     const adj_net net = {.name = "mine", .build = renamed}, other = {.build = resized};
     static const char expected[] =
-        "net mine: adj_copy_params: the executor to copy from lacks \"test/hidden/w\", "
-        "\"test/hidden/b\" (it alone has \"train/hidden/w\", \"train/hidden/b\")";
+        "net mine: adj_copy_params: the source executor lacks \"test/hidden/w\", \"test/hidden/b\" "
+        "(only the source has \"train/hidden/w\", \"train/hidden/b\")";
     /* without held-out data, too: the evaluation graph is the one whose parameters are kept */
     cr_expect_str_eq(refused(&net, d, d, (adj_fit_opts){0}).message, expected);
     cr_expect_str_eq(refused(&net, d, NULL, (adj_fit_opts){0}).message, expected);

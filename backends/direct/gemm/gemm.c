@@ -72,8 +72,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return ADJ_ENOKERNEL;
     if (!has_plain_operands(g->node[0]) || !gemm_plan(&p, d, g, &epilogue, prep))
         return direct_refuse(prep,
-                             "%s: direct takes f32 and f64 in NHWC, without groups, matrices as "
-                             "they lie, input gradients with up to %d phases of strides",
+                             "%s: direct takes f32 and f64 in NHWC, without groups, untransposed "
+                             "matrices, input gradients with up to %d phases of strides",
                              g->node[0]->op->name, GEMM_PASSES);
     if (p.filter.by_reorder)
         return direct_accept_packed(d, g, prep, "gemm", &p, sizeof p, p.filter.in,

@@ -167,7 +167,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_sizes(&p, geom_of(n));
     /* otherwise a plan would not try f32 kernels where no other supports bf16 */
     if (is_bf16 && (p.tiles < MIN_TILES || d->isa == &direct_isa_base))
-        return direct_refuse(prep, "%s: Winograd's algorithm does not pay in bf16", n->op->name);
+        return direct_refuse(prep, "%s: Winograd's algorithm is slower in bf16", n->op->name);
     set_blocks(&p, d->second_cache);
     set_copies(&p);
     if (!set_scratch(&p, &prep->scratch))

@@ -230,7 +230,7 @@ Test(tune, other_files_stay)
         write_text(others[i], strlen(others[i]));
         for (int twice = 0; twice < 2; twice++) {
             outcome o = plan(tuned(), 64);
-            cr_expect(o.timed == 2 && strstr(o.note, "is ignored: is no tune file, and stays"),
+            cr_expect(o.timed == 2 && strstr(o.note, "is ignored: is not a tune file and is left"),
                       "%s: %s", others[i], o.note);
         }
         scoped(release) char *text = read_text(&n);
