@@ -117,21 +117,21 @@ static void draw_usual(const adj_node *n, uint64_t seed, void *v)
     int64_t elems = adj_shape_elems(n->type.shape);
     adj_dtype dtype = n->type.dtype;
     const adj_leaf_attrs *a = n->attrs;
-    adj_init init = {ADJ_INIT_NORMAL, 0, 1};
+    adj_init init = {.kind = ADJ_INIT_NORMAL, .b = 1};
     if (n->op->flags & ADJ_OP_KEPT)
-        init = (adj_init){(adj_init_kind)a->init, a->a, a->b};
+        init = adj_leaf_init(a);
     else if (n->type.shape.rank == 0)
-        init = (adj_init){ADJ_INIT_CONSTANT, adj_is_float(dtype) ? 0.125 : 1, 0};
+        init = (adj_init){.kind = ADJ_INIT_CONSTANT, .a = adj_is_float(dtype) ? 0.125 : 1};
     else if (!adj_is_float(dtype))
-        init = (adj_init){ADJ_INIT_UNIFORM, 0, 2};
+        init = (adj_init){.kind = ADJ_INIT_UNIFORM, .b = 2};
     adj_draw(dtype, v, elems, init, seed, n->id);
     if (!(n->op->flags & ADJ_OP_KEPT) || !adj_is_float(dtype) ||
-        (init.kind != ADJ_INIT_CONSTANT && init.kind != ADJ_INIT_HALVES))
+        (init.kind != ADJ_INIT_CONSTANT && n->op != &adj_op_state))
         return;
     for (int64_t i = 0; i < elems; i++) { /* all alike would hide which one is read */
         double more;
-        adj_draw(ADJ_F64, &more, 1, (adj_init){ADJ_INIT_UNIFORM, 0, 0.25}, seed + 1 + (uint64_t)i,
-                 n->id);
+        adj_draw(ADJ_F64, &more, 1, (adj_init){.kind = ADJ_INIT_UNIFORM, .b = 0.25},
+                 seed + 1 + (uint64_t)i, n->id);
         adj_store(dtype, v, i, adj_load(dtype, v, i) + more);
     }
 }
@@ -163,7 +163,7 @@ adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p,
     double *x = region_alloc(p, (size_t)elems + 1, sizeof *x);
     if (x == NULL)
         return ADJ_ENOMEM;
-    adj_draw(ADJ_F64, x, elems, (adj_init){ADJ_INIT_UNIFORM, -1, 1}, seed, n->id);
+    adj_draw(ADJ_F64, x, elems, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1}, seed, n->id);
     reader->op->domain(reader, operand, elems, x);
     for (int64_t i = 0; i < elems; i++)
         adj_store(dtype, v, i, dtype == ADJ_I32 ? floor(x[i]) : x[i]);

@@ -203,7 +203,7 @@ static void draw_parameters(adj_exec *e)
             continue;
         uint64_t stream = hash_text(HASH_START, adj_node_name(l->node));
         adj_draw(l->node->type.dtype, leaf_data(&e->plan, l), adj_shape_elems(l->node->type.shape),
-                 (adj_init){(adj_init_kind)a->init, a->a, a->b}, e->opts.seed, stream);
+                 adj_leaf_init(a), e->opts.seed, stream);
     }
 }
 

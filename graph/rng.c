@@ -4,6 +4,7 @@
  * of threads and after a checkpoint. A block of four 32-bit words makes two elements of adj_draw,
  * so that a pair of uniforms feeds Box-Muller; element i is half i % 2 of block i / 2. */
 #include <math.h>
+#include <string.h>
 
 #include "adjoint_ext.h"
 
@@ -90,9 +91,9 @@ static void store_uniform(adj_dtype dtype, void *data, int64_t i, double v, adj_
 
 void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t seed, uint64_t stream)
 {
-    if (init.kind == ADJ_INIT_HALVES) {
-        for (int64_t i = 0; i < n; i++)
-            adj_store(dtype, data, i, i < n / 2 ? init.a : init.b);
+    if (init.kind == ADJ_INIT_DATA) {
+        if (n > 0)
+            memcpy(data, init.data, (size_t)n * adj_dtype_size(dtype));
         return;
     }
     for (int64_t i = 0; i < n; i += BLOCK) {

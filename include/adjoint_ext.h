@@ -369,10 +369,15 @@ typedef struct { /* input, param, state */
     int64_t dtype;
     adj_shape shape;
     double a, b;
+    const void *data; /* ADJ_INIT_DATA: owned by the user's graph */
     int64_t init;     /* adj_init_kind */
     int64_t is_drawn; /* 0: an input without a value until it is set */
     uint64_t serial;  /* unique number that keeps equal leaves distinct */
 } adj_leaf_attrs;
+static inline adj_init adj_leaf_init(const adj_leaf_attrs *a)
+{
+    return (adj_init){.kind = (adj_init_kind)a->init, .a = a->a, .b = a->b, .data = a->data};
+}
 typedef struct { /* const */
     int64_t dtype;
     adj_shape shape;

@@ -18,18 +18,14 @@ extern "C" {
 /* ---- leaves ---- */
 
 /* Distribution of the initial values of a parameter. */
-typedef enum {
-    ADJ_INIT_CONSTANT,
-    ADJ_INIT_UNIFORM,
-    ADJ_INIT_NORMAL,
-    ADJ_INIT_HALVES
-} adj_init_kind;
+typedef enum { ADJ_INIT_CONSTANT, ADJ_INIT_UNIFORM, ADJ_INIT_NORMAL, ADJ_INIT_DATA } adj_init_kind;
 /* Initial values of a parameter. CONSTANT: a. UNIFORM: [a, b). NORMAL: mean a, standard deviation
- * b. HALVES: a in the first half of the elements, b in the rest. Random values depend on the
- * executor's seed and the parameter's name. */
+ * b. Random values depend on the executor's seed and the parameter's name. DATA: the elements at
+ * data, row-major, of the parameter's type, which the graph copies. */
 typedef struct {
     adj_init_kind kind; /* the distribution */
     double a, b;        /* its parameters */
+    const void *data;   /* DATA: the values; else NULL */
 } adj_init;
 
 /* Names of leaves are not empty and unique within a graph, among leaves and labels. */

@@ -72,10 +72,19 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
         adj_fail(g, ADJ_EARG, "%s: the name \"%.64s\" is taken", op->name, name);
         return NULL;
     }
-    if ((unsigned)init.kind > ADJ_INIT_HALVES) {
+    if ((unsigned)init.kind > ADJ_INIT_DATA || (init.kind == ADJ_INIT_DATA && init.data == NULL)) {
         adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initializer (got kind %d)", op->name,
                  name, (int)init.kind);
         return NULL;
+    }
+    if (init.kind == ADJ_INIT_DATA) {
+        if (adj_check_type(g, op->name, "shape", type) != ADJ_OK)
+            return NULL;
+        const size_t bytes = adj_type_bytes(type);
+        void *copy = adj_graph_alloc(g, bytes);
+        if (copy == NULL)
+            return NULL;
+        a.data = memcpy(copy, init.data, bytes);
     }
     return adj_label(adj_node_new(g, op, 0, NULL, &a), name);
 }
@@ -83,13 +92,13 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
 adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape)
 {
     return new_leaf(g, &adj_op_input, name, (adj_type){dtype, shape},
-                    (adj_init){ADJ_INIT_CONSTANT, 0, 0}, 0);
+                    (adj_init){.kind = ADJ_INIT_CONSTANT}, 0);
 }
 
 adj_node *adj_scalar_input(adj_graph *g, const char *name, adj_dtype dtype, double value)
 {
     return new_leaf(g, &adj_op_input, name, (adj_type){.dtype = dtype},
-                    (adj_init){ADJ_INIT_CONSTANT, value, 0}, 1);
+                    (adj_init){.kind = ADJ_INIT_CONSTANT, .a = value}, 1);
 }
 
 adj_node *adj_param(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, adj_init init)

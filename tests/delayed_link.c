@@ -91,8 +91,8 @@ static void fill(adj_exec *e, const adj_node *input)
     const adj_type t = adj_node_type(input);
     void *data = calloc(1, adj_type_bytes(t));
     if (data != NULL && t.dtype == ADJ_F32)
-        adj_draw(ADJ_F32, data, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 0.1}, 1,
-                 2);
+        adj_draw(ADJ_F32, data, adj_shape_elems(t.shape),
+                 (adj_init){.kind = ADJ_INIT_NORMAL, .b = 0.1}, 1, 2);
     if (data == NULL || adj_set(e, input, data, adj_type_bytes(t)) != ADJ_OK)
         exit(1);
     free(data);

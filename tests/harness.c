@@ -52,7 +52,8 @@ adj_node *given_random(fixture *f, adj_dtype dtype, adj_shape shape, double lo, 
     int64_t n = adj_shape_elems(shape);
     cr_assert_geq(n, 0);
     double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
-    adj_draw(ADJ_F64, v, n, (adj_init){ADJ_INIT_UNIFORM, lo, hi}, f->seed, (uint64_t)f->n_in);
+    adj_draw(ADJ_F64, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = lo, .b = hi}, f->seed,
+             (uint64_t)f->n_in);
     return add(f, dtype, shape, v);
 }
 
@@ -61,7 +62,8 @@ adj_node *given_integers(fixture *f, adj_dtype dtype, adj_shape shape, int lo, i
     int64_t n = adj_shape_elems(shape);
     cr_assert_geq(n, 0);
     double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
-    adj_draw(ADJ_F64, v, n, (adj_init){ADJ_INIT_UNIFORM, lo, hi + 1}, f->seed, (uint64_t)f->n_in);
+    adj_draw(ADJ_F64, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = lo, .b = hi + 1}, f->seed,
+             (uint64_t)f->n_in);
     for (int64_t i = 0; i < n; i++)
         v[i] = floor(v[i]);
     return add(f, dtype, shape, v);

@@ -205,7 +205,8 @@ static adj_status move_slightly(const operands *o, uint64_t stream, region *p, v
         double *v = moved(o, k, 0, 0, p);
         if (side == NULL || v == NULL)
             return ADJ_ENOMEM;
-        adj_draw(ADJ_F64, side, n, (adj_init){ADJ_INIT_UNIFORM, -1, 1}, stream, (uint64_t)k);
+        adj_draw(ADJ_F64, side, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1}, stream,
+                 (uint64_t)k);
         for (int64_t e = 0; e < n; e++)
             v[e] += side[e] < 0 ? -o->e[k][e] : o->e[k][e];
         x[k] = v;

@@ -192,7 +192,8 @@ void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, uint64_
 {
     double scale = max != NULL && *max > 0 && isfinite(*max) ? 20 / *max : 1;
     if (max == NULL)
-        adj_draw(dtype, v, n, (adj_init){ADJ_INIT_UNIFORM, -INTEGERS, INTEGERS}, seed, stream);
+        adj_draw(dtype, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -INTEGERS, .b = INTEGERS},
+                 seed, stream);
     for (int64_t i = 0; i < n; i++)
         adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * scale));
 }

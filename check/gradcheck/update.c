@@ -59,7 +59,7 @@ static double value_of(const course *c, int k, int step, int64_t i, double u)
 /* An integer is the step's counter. */
 static void draw(const course *c, int k, int step)
 {
-    const adj_init range = {ADJ_INIT_UNIFORM, -1, 1};
+    const adj_init range = {.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1};
     const adj_dtype dtype = dtype_of(c, c->node->in[k]);
     const int64_t n = node_elems(c->node->in[k]);
     double *x = c->x[k];

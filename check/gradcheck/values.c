@@ -13,8 +13,8 @@ enum { STREAMS = 4096, DY_STREAM = STREAMS - 1, V_STREAM = 2048 };
 static void draw_uniform(subject *s, double *to, int64_t n, const double range[2], int draw,
                          int stream)
 {
-    adj_draw(ADJ_F64, to, n, (adj_init){ADJ_INIT_UNIFORM, range[0], range[1]}, s->report->opts.seed,
-             (uint64_t)draw * STREAMS + (uint64_t)stream % STREAMS);
+    adj_draw(ADJ_F64, to, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = range[0], .b = range[1]},
+             s->report->opts.seed, (uint64_t)draw * STREAMS + (uint64_t)stream % STREAMS);
 }
 
 /* From u in [0, 1): one of +-1, +-2, +-3, or of 1, 2 where only positive numbers may be. */

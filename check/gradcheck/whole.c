@@ -203,7 +203,7 @@ int is_apart(double analytic, const estimate *e, double scale)
 adj_status draw_along(whole *w, int id, double largest)
 {
     const adj_node *n = w->y->graph->node[id];
-    const adj_init unit = {ADJ_INIT_UNIFORM, -1, 1};
+    const adj_init unit = {.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1};
     if (w->v[id] == NULL)
         w->v[id] = whole_numbers(w, n);
     if (w->v[id] == NULL)
@@ -216,7 +216,7 @@ adj_status draw_along(whole *w, int id, double largest)
 
 static adj_status draw_all(whole *w)
 {
-    const adj_init unit = {ADJ_INIT_UNIFORM, -1, 1};
+    const adj_init unit = {.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1};
     adj_status status = ADJ_OK;
     adj_draw(ADJ_F64, w->dy, node_elems(w->y), unit, w->seed, (uint64_t)1 << 33);
     if (w->y->type.shape.rank == 0)

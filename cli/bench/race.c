@@ -172,7 +172,7 @@ static int make_memory(race *r)
     if (!ok || r->scratch == NULL || r->cold == NULL)
         return 0;
     adj_draw(ADJ_BF16, r->area[FLOAT_AREA], (int64_t)(max[FLOAT_AREA] / 2),
-             (adj_init){ADJ_INIT_UNIFORM, 0.5, 1.5}, 1, 0);
+             (adj_init){.kind = ADJ_INIT_UNIFORM, .a = 0.5, .b = 1.5}, 1, 0);
     for (int i = 0; i < r->n; i++) {
         entrant *e = r->list[i];
         size_t bytes[N_AREA];

@@ -111,7 +111,8 @@ adj_status bench_net_draw(bench_net *n)
     const adj_status status = adj_set_in_place(n->exec, n->m.images, &x);
     if (status != ADJ_OK)
         return adj_error_set(&n->m.error, status, "%s", adj_exec_message(n->exec));
-    adj_draw(t.dtype, x, adj_shape_elems(t.shape), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 0);
+    adj_draw(t.dtype, x, adj_shape_elems(t.shape), (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1}, 1,
+             0);
     return ADJ_OK;
 }
 

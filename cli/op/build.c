@@ -231,9 +231,9 @@ static adj_node *build_leaf(op_case *c, const adj_op *op)
 {
     const double zero = 0; /* 0 in every type */
     if (op == &adj_op_param)
-        return adj_param(c->g, "p", c->dtype, c->in, (adj_init){ADJ_INIT_NORMAL, 0, 1});
+        return adj_param(c->g, "p", c->dtype, c->in, (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1});
     if (op == &adj_op_state)
-        return adj_state(c->g, "s", c->dtype, c->in, (adj_init){ADJ_INIT_CONSTANT, 0, 0});
+        return adj_state(c->g, "s", c->dtype, c->in, (adj_init){.kind = ADJ_INIT_CONSTANT});
     if (op == &adj_op_const)
         return adj_const(c->g, c->dtype, (adj_shape){0}, &zero);
     return operand(c, (adj_type){c->dtype, c->in});

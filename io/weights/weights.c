@@ -154,9 +154,8 @@ static adj_status decide(loading *l, target *t)
 /* Fills the initial value of a state of training, which is a constant. */
 static void draw_initial(const adj_node *state, void *value)
 {
-    const adj_leaf_attrs *a = state->attrs;
-    const adj_init init = {.kind = (adj_init_kind)a->init, .a = a->a, .b = a->b};
-    adj_draw(state->type.dtype, value, adj_shape_elems(state->type.shape), init, 0, 0);
+    adj_draw(state->type.dtype, value, adj_shape_elems(state->type.shape),
+             adj_leaf_init(state->attrs), 0, 0);
 }
 
 /* Resets states of training if the file has none of them, or if partial loading is allowed. */

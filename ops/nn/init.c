@@ -8,15 +8,18 @@ static double fan(int64_t n) { return n < 1 ? 1 : (double)n; }
 
 adj_init adj_init_uniform(double low, double high)
 {
-    return (adj_init){ADJ_INIT_UNIFORM, low, high};
+    return (adj_init){.kind = ADJ_INIT_UNIFORM, .a = low, .b = high};
 }
 
 adj_init adj_init_normal(double mean, double deviation)
 {
-    return (adj_init){ADJ_INIT_NORMAL, mean, deviation};
+    return (adj_init){.kind = ADJ_INIT_NORMAL, .a = mean, .b = deviation};
 }
 
-adj_init adj_init_constant(double value) { return (adj_init){ADJ_INIT_CONSTANT, value, 0}; }
+adj_init adj_init_constant(double value)
+{
+    return (adj_init){.kind = ADJ_INIT_CONSTANT, .a = value};
+}
 
 /* A uniform in [-r, r) has variance r*r/3. */
 adj_init adj_init_from_fans(adj_weight_init init, int64_t fan_in, int64_t fan_out)

@@ -1,6 +1,8 @@
 /* normalize.c - normalization layers and dropout. Batch norm and dropout behave differently in
  * training: both keep a state whose next value is one of the graph's adj_layer_updates; an
  * executor with these updates assigns it. */
+#include <stdlib.h>
+
 #include "base/hash.h"
 #include "nn.h"
 
@@ -25,6 +27,28 @@ static void update_running(adj_node *running, adj_node *stats, int64_t m, double
     adj_graph_set_role(g, role);
 }
 
+/* Adds the state [2, c]: mean 0 and variance 1. */
+static adj_node *new_running(adj_graph *g, const char *name, adj_dtype dtype, int64_t c)
+{
+    const adj_shape shape = {2, {2, c}};
+    void *data = malloc(adj_type_bytes((adj_type){dtype, shape}) + 1);
+    if (data == NULL) {
+        adj_fail(g, ADJ_ENOMEM, "%s: out of memory", name);
+        return NULL;
+    }
+    float *f32 = data;
+    double *f64 = data;
+    for (int64_t i = 0; i < 2 * c; i++)
+        if (dtype == ADJ_F64)
+            f64[i] = i >= c;
+        else
+            f32[i] = i >= c ? 1 : 0;
+    adj_node *running =
+        adj_state(g, name, dtype, shape, (adj_init){.kind = ADJ_INIT_DATA, .data = data});
+    free(data);
+    return running;
+}
+
 static adj_node *build_batch_norm(adj_node *x, const char *name, const void *options)
 {
     const adj_norm_layer none = {0}, *o = options != NULL ? options : &none;
@@ -46,8 +70,7 @@ static adj_node *build_batch_norm(adj_node *x, const char *name, const void *opt
 
     adj_node *gamma = adj_param(g, gamma_name.s, kept, (adj_shape){1, {c}}, adj_init_constant(1));
     adj_node *beta = adj_param(g, beta_name.s, kept, (adj_shape){1, {c}}, adj_init_constant(0));
-    adj_node *running = adj_state(g, running_name.s, kept, (adj_shape){2, {2, c}},
-                                  (adj_init){ADJ_INIT_HALVES, 0, 1});
+    adj_node *running = new_running(g, running_name.s, kept, c);
     adj_node *stats = running;
     if (o->training) {
         stats = adj_batch_norm_stats(x, o->format);

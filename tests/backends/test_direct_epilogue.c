@@ -268,9 +268,9 @@ Test(direct_epilogue, up_to_a_value_that_is_read_elsewhere)
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){4, {2, 6, 5, 4}});
         adj_node *w = adj_param(g, "w", ADJ_F64, (adj_shape){4, {3, 3, 4, 4}},
-                                (adj_init){ADJ_INIT_CONSTANT, 1, 0});
-        adj_node *b =
-            adj_param(g, "b", ADJ_F64, (adj_shape){1, {4}}, (adj_init){ADJ_INIT_CONSTANT, -3, 0});
+                                (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
+        adj_node *b = adj_param(g, "b", ADJ_F64, (adj_shape){1, {4}},
+                                (adj_init){.kind = ADJ_INIT_CONSTANT, .a = -3});
         adj_node *sum = adj_add(
             adj_bias_add(adj_conv2d(x, w, &(adj_conv){.padding = ADJ_SAME}), b, ADJ_NHWC), x);
         adj_node *const fetch[] = {adj_relu(sum), sum};

@@ -23,8 +23,9 @@ typedef struct {
 /* Three readers of one filter: rows of two lengths, and a gradient, which takes it as it lies. */
 static inference infer_by(adj_graph *g, const char *backend, int is_trained)
 {
-    inference i = {.x = adj_input(g, "x", ADJ_F64, image),
-                   .w = adj_param(g, "w", ADJ_F64, filter, (adj_init){ADJ_INIT_CONSTANT, 1, 0})};
+    inference i = {
+        .x = adj_input(g, "x", ADJ_F64, image),
+        .w = adj_param(g, "w", ADJ_F64, filter, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1})};
     i.fetch[0] = adj_conv2d(i.x, i.w, &(adj_conv){.padding = ADJ_SAME});
     i.fetch[1] = adj_conv2d(i.x, i.w, &(adj_conv){.padding = ADJ_SAME, .stride = {1, 2, 2, 1}});
     i.fetch[2] =
@@ -122,7 +123,7 @@ Test(packed_filter, few_rows_are_taken_unasked)
         scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_shape b = {2, {64, 256}};
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {list[i].rows, 64}});
-        adj_node *w = adj_param(g, "w", ADJ_F32, b, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
+        adj_node *w = adj_param(g, "w", ADJ_F32, b, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
         adj_node *y = adj_matmul(x, w, 0);
         scoped(release_exec) adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
         const char *backend = adj_exec_step_at(e, adj_exec_step_count(e) - 1).backend;
@@ -152,8 +153,8 @@ static winograd_plan winograd_by(const char *backend, adj_math math, int side, i
     for (int k = 0; k < KERNELS; k++) {
         const int64_t size = 3 + 2 * k;
         const adj_shape w = {4, {size, size, channels, channels}};
-        p.w[k] =
-            adj_param(p.g, k == 0 ? "w3" : "w5", ADJ_F32, w, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
+        p.w[k] = adj_param(p.g, k == 0 ? "w3" : "w5", ADJ_F32, w,
+                           (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
         p.fetch[2 * k] = adj_conv2d(p.x, p.w[k], &same);
         p.fetch[2 * k + 1] = adj_conv2d_backprop_input(x, p.w[k], p.fetch[2 * k], &same);
         if (is_trained)

@@ -424,7 +424,7 @@ Test(compare, requests_that_are_none)
     unsigned char noise[512];
     void *response;
     size_t bytes;
-    adj_draw(ADJ_F64, noise, 64, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, 1);
+    adj_draw(ADJ_F64, noise, 64, (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1}, 1, 1);
     for (size_t n = 0; n <= sizeof noise; n += 8)
         cr_assert_eq(adj_trial_run(noise, n, NULL, NULL, &response, &bytes), ADJ_EARG);
     cr_assert_eq(adj_trial_run(NULL, 0, NULL, NULL, &response, &bytes), ADJ_EARG);

@@ -301,8 +301,8 @@ Test(compare_group, bounds_of_what_cancels)
     for (uint64_t seed = 1; seed < 80; seed++) {
         adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 1, 16}});
-        adj_node *w =
-            adj_param(g, "w", ADJ_F32, (adj_shape){1, {1}}, (adj_init){ADJ_INIT_NORMAL, 0, 1});
+        adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){1, {1}},
+                                (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1});
         adj_node *y = adj_layer_batch_norm(adj_scale(x, 4096), "bn", NULL);
         adj_node *loss = adj_add(adj_reduce_sum(adj_square(y), (adj_axes){.n = ADJ_ALL}),
                                  adj_reduce_sum(adj_square(w), (adj_axes){.n = ADJ_ALL}));

@@ -68,7 +68,8 @@ static compare_row row_of(fault f, kind values, int64_t rows, int64_t channels)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, rows, SIDE, channels}});
     const adj_leaf_value value = {x, v};
     cr_assert_not_null(v);
-    adj_draw(ADJ_F32, v, n, (adj_init){ADJ_INIT_UNIFORM, values == SIGNED ? -1 : 0, 1}, 3, 0);
+    adj_draw(ADJ_F32, v, n,
+             (adj_init){.kind = ADJ_INIT_UNIFORM, .a = values == SIGNED ? -1 : 0, .b = 1}, 3, 0);
     for (int64_t i = channels; i < n && values == REPEATED; i++)
         v[i] = v[i - channels];
     planted = f;

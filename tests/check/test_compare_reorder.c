@@ -96,8 +96,9 @@ static const char says[] = "from plain to backwards by backwards is wrong";
 static adj_node *exponential(adj_graph *g)
 {
     const adj_shape shape = {4, {1, 4, 4, 3}};
-    return adj_exp(is_one_way ? adj_param(g, "x", ADJ_F32, shape, (adj_init){ADJ_INIT_NORMAL, 0, 1})
-                              : adj_input(g, "x", ADJ_F32, shape));
+    return adj_exp(
+        is_one_way ? adj_param(g, "x", ADJ_F32, shape, (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1})
+                   : adj_input(g, "x", ADJ_F32, shape));
 }
 
 /* Blamed where it is wrong, on the reorder. */

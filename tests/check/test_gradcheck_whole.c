@@ -39,7 +39,8 @@ static adj_node *sum(adj_node *x) { return adj_reduce_sum(x, (adj_axes){.n = ADJ
 
 static adj_node *param(adj_graph *g, const char *name, int64_t n)
 {
-    return adj_param(g, name, ADJ_F32, (adj_shape){1, {n}}, (adj_init){ADJ_INIT_UNIFORM, 0.5, 1});
+    return adj_param(g, name, ADJ_F32, (adj_shape){1, {n}},
+                     (adj_init){.kind = ADJ_INIT_UNIFORM, .a = 0.5, .b = 1});
 }
 
 static const adj_gradcheck_report *checked_whole(adj_node *y)

@@ -9,7 +9,7 @@
 #include "tests/plan.h"
 
 static const adj_shape vec = {1, {2}};
-static const adj_init one = {ADJ_INIT_CONSTANT, 1, 0};
+static const adj_init one = {.kind = ADJ_INIT_CONSTANT, .a = 1};
 
 static adj_exec *plan(adj_graph *g, adj_node *y, adj_updates *u)
 {
@@ -22,7 +22,8 @@ static adj_exec *sum_of(adj_graph *g, int n, const char *const names[], double v
 {
     adj_node *y = NULL;
     for (int i = 0; i < n; i++) {
-        adj_node *p = adj_param(g, names[i], ADJ_F32, vec, (adj_init){ADJ_INIT_CONSTANT, value, 0});
+        adj_node *p =
+            adj_param(g, names[i], ADJ_F32, vec, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = value});
         y = y != NULL ? adj_add(y, p) : adj_neg(p);
     }
     return plan(g, y, NULL);

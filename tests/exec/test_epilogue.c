@@ -245,7 +245,7 @@ Test(epilogue, not_what_changes_more_often)
 {
     const adj_backend *const both[] = {&negating, naive_backend(), NULL};
     scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *p = adj_param(g, "p", ADJ_F32, vec, (adj_init){ADJ_INIT_CONSTANT, 1, 0});
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
     adj_node *y = adj_add(adj_neg(p), adj_input(g, "x", ADJ_F32, vec));
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = both};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);

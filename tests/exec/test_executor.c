@@ -10,7 +10,7 @@
 #include "tests/harness.h"
 
 static const adj_shape vec3 = {1, {3}};
-static const adj_init two = {ADJ_INIT_CONSTANT, 2, 0};
+static const adj_init two = {.kind = ADJ_INIT_CONSTANT, .a = 2};
 
 static adj_exec *exec_of(adj_graph *g, int n, adj_node *const fetch[], const adj_updates *u)
 {
@@ -32,7 +32,7 @@ Test(executor, updates_come_after_the_run)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two),
              *q = adj_param(g, "q", ADJ_F32, vec3, (adj_init){0});
-    adj_node *s = adj_state(g, "s", ADJ_F32, vec3, (adj_init){ADJ_INIT_CONSTANT, 7, 0});
+    adj_node *s = adj_state(g, "s", ADJ_F32, vec3, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 7});
     adj_node *sum = adj_add(p, q), *next = adj_scale(p, 3);
     adj_updates *u = adj_updates_new(g);
     cr_assert_eq(adj_updates_add(u, p, next), ADJ_OK);
@@ -130,8 +130,9 @@ Test(executor, has_its_own_copy_and_moves_parameters_by_name)
 
     /* "a" would fit, "p" does not: neither is copied. */
     scoped(release_graph) adj_graph *other = adj_graph_new();
-    adj_node *both[] = {adj_param(other, "a", ADJ_F32, vec3, (adj_init){ADJ_INIT_CONSTANT, 9, 0}),
-                        adj_param(other, "p", ADJ_F32, (adj_shape){1, {4}}, two)};
+    adj_node *both[] = {
+        adj_param(other, "a", ADJ_F32, vec3, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 9}),
+        adj_param(other, "p", ADJ_F32, (adj_shape){1, {4}}, two)};
     scoped(release_exec) adj_exec *from = exec_of(other, 2, both, NULL);
     adj_node *a = adj_param(g, "a", ADJ_F32, vec3, two), *mine[] = {y, a};
     e = exec_of(g, 2, mine, NULL);

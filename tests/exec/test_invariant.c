@@ -11,7 +11,8 @@
 enum { SIZE = 4, NODES = 14, LEAVES = 5 };
 
 static const adj_shape vec = {1, {SIZE}};
-static const adj_init two = {ADJ_INIT_CONSTANT, 2, 0}, three = {ADJ_INIT_CONSTANT, 3, 0};
+static const adj_init two = {.kind = ADJ_INIT_CONSTANT, .a = 2},
+                      three = {.kind = ADJ_INIT_CONSTANT, .a = 3};
 
 /* ---- a backend that counts how often it negates ---- */
 
@@ -211,7 +212,7 @@ static void draw(adj_exec *e, const adj_node *leaf, uint64_t seed)
 {
     float v[3 * 3 * 16 * 16];
     int64_t n = adj_shape_elems(leaf->type.shape);
-    adj_draw(ADJ_F32, v, n, (adj_init){ADJ_INIT_UNIFORM, -1, 1}, seed, 1);
+    adj_draw(ADJ_F32, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1}, seed, 1);
     cr_assert_eq(adj_set(e, leaf, v, (size_t)n * sizeof *v), ADJ_OK);
 }
 
@@ -225,7 +226,7 @@ Test(invariant, an_inference_casts_its_filters_once)
     adj_node *w[2], *y = x;
     for (int i = 0; i < 2; i++) {
         w[i] = adj_param(g, i > 0 ? "w1" : "w0", ADJ_F32, (adj_shape){4, {3, 3, 16, 16}},
-                         (adj_init){ADJ_INIT_UNIFORM, -1, 1});
+                         (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1});
         y = adj_relu(adj_conv2d(y, w[i], &(adj_conv){.padding = ADJ_SAME}));
     }
     adj_exec_opts o = {.n_fetch = 1,

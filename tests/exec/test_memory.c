@@ -35,11 +35,11 @@ static adj_status small_network(counter *c, const char *backend)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 1}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *p[] = {
-        adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 1, 4}},
-                  (adj_init){ADJ_INIT_UNIFORM, -1, 1}),
-        adj_param(g, "b", ADJ_F32, (adj_shape){1, {4}}, (adj_init){0}),
-        adj_param(g, "d", ADJ_F32, (adj_shape){2, {36, 3}}, (adj_init){ADJ_INIT_NORMAL, 0, 1})};
+    adj_node *p[] = {adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 1, 4}},
+                               (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1}),
+                     adj_param(g, "b", ADJ_F32, (adj_shape){1, {4}}, (adj_init){0}),
+                     adj_param(g, "d", ADJ_F32, (adj_shape){2, {36, 3}},
+                               (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1})};
     adj_conv same = {.padding = ADJ_SAME};
     adj_pool half = {.ksize = {1, 2, 2, 1}};
     adj_node *h =

@@ -118,7 +118,8 @@ static adj_status take_step(net *n, int i)
 {
     float x[BATCH * SIDE * SIDE];
     const float lr = 0.1F;
-    adj_draw(ADJ_F32, x, BATCH * SIDE * SIDE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1, (uint64_t)i);
+    adj_draw(ADJ_F32, x, BATCH * SIDE * SIDE, (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1}, 1,
+             (uint64_t)i);
     adj_set(n->e, n->x, x, sizeof x);
     adj_set(n->e, n->labels, (int32_t[]){0, 1, 2, 1}, 16);
     adj_set(n->e, n->lr, &lr, sizeof lr);

@@ -114,7 +114,9 @@ static adj_exec *inference(adj_graph *g, kind kind)
 /* A classifier whose parameter is trained, and averaged as it was before the step. */
 static adj_exec *train(adj_graph *g, kind kind)
 {
-    adj_node *w = adj_param(g, "w", ADJ_F32, pair, (adj_init){ADJ_INIT_UNIFORM, -1, 1}), *dw;
+    adj_node *w = adj_param(g, "w", ADJ_F32, pair,
+                            (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1}),
+             *dw;
     adj_node *mean = adj_state(g, "mean", ADJ_F32, pair, (adj_init){0});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});

@@ -13,7 +13,7 @@ typedef struct {
     adj_updates *updates;
 } net;
 
-static const adj_init uniform = {ADJ_INIT_UNIFORM, -0.5, 0.5};
+static const adj_init uniform = {.kind = ADJ_INIT_UNIFORM, .a = -0.5, .b = 0.5};
 
 /* Trains a small net, averages one of its filters, and has a part that follows from parameters
  * alone. */

@@ -65,8 +65,8 @@ static adj_node *network(adj_graph *g, adj_node **w)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 4, 4, 2}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {1}});
     adj_node *b = adj_const(g, ADJ_F32, (adj_shape){1, {3}}, (const float[]){1, -1, 0.5F});
-    *w =
-        adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 2, 3}}, (adj_init){ADJ_INIT_NORMAL, 0, 1});
+    *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 2, 3}},
+                   (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1});
     adj_node *h = adj_relu(adj_bias_add(adj_conv2d(x, *w, &same), b, ADJ_NHWC));
     adj_node *step = adj_state(g, "step", ADJ_I32, (adj_shape){0}, (adj_init){0});
     h = adj_dropout(adj_max_pool(h, &half), step, 0.5, 7);

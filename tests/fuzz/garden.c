@@ -84,7 +84,7 @@ adj_node *new_leaf(garden *t, adj_dtype dtype, adj_shape shape)
 {
     static double data[MAX_ELEMS];
     char name[16];
-    adj_init init = {ADJ_INIT_UNIFORM, -2, 2};
+    adj_init init = {.kind = ADJ_INIT_UNIFORM, .a = -2, .b = 2};
     int kind = pick(&t->in, 8);
 
     if (adj_shape_elems(shape) > MAX_ELEMS)

@@ -205,7 +205,7 @@ static training normalized_net(adj_dtype dtype, int batch)
 /* Normal ones, brighter from one image to the next, so that shards have means of their own. */
 static void draw_images(double x[], int images, int step)
 {
-    adj_draw(ADJ_F64, x, (int64_t)images * IMAGE, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 1,
+    adj_draw(ADJ_F64, x, (int64_t)images * IMAGE, (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1}, 1,
              (uint64_t)step);
     for (int i = 0; i < images * IMAGE; i++)
         x[i] += 0.2 * (i / IMAGE);
@@ -338,7 +338,8 @@ Test(data_parallel, synchronized_variance_of_large_values)
     const adj_exec_opts opts = {.updates = shared, .threads = 1, .backend = "naive"};
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     for (int k = 0; k < SHARDS; k++) {
-        adj_draw(ADJ_F32, x[k], N, (adj_init){ADJ_INIT_NORMAL, 4096 + k, 1}, 1, (uint64_t)k);
+        adj_draw(ADJ_F32, x[k], N, (adj_init){.kind = ADJ_INIT_NORMAL, .a = 4096 + k, .b = 1}, 1,
+                 (uint64_t)k);
         adj_set(e, adj_shard_node(shared, image, k), x[k], sizeof x[k]);
         for (int i = 0; i < N; i++)
             sum += (double)x[k][i];

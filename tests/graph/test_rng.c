@@ -61,20 +61,21 @@ static void expect_moments(const adj_init init, double mean, double variance, do
 
 Test(rng, moments)
 {
-    expect_moments((adj_init){ADJ_INIT_UNIFORM, -1, 3}, 1, 16 / 12.0, -1.2);
-    expect_moments((adj_init){ADJ_INIT_NORMAL, 2, 0.5}, 2, 0.25, 0);
+    expect_moments((adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 3}, 1, 16 / 12.0, -1.2);
+    expect_moments((adj_init){.kind = ADJ_INIT_NORMAL, .a = 2, .b = 0.5}, 2, 0.25, 0);
 }
 
 Test(rng, range)
 {
     double v[4096];
-    adj_draw(ADJ_F64, v, 4096, (adj_init){ADJ_INIT_UNIFORM, -0.25, 0.5}, 1, 2);
+    adj_draw(ADJ_F64, v, 4096, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -0.25, .b = 0.5}, 1, 2);
     for (int i = 0; i < 4096; i++)
         cr_assert(v[i] >= -0.25 && v[i] < 0.5);
-    adj_draw(ADJ_F64, v, 3, (adj_init){ADJ_INIT_CONSTANT, 1.5, 9}, 1, 2);
+    adj_draw(ADJ_F64, v, 3, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1.5, .b = 9}, 1, 2);
     cr_assert(v[0] == 1.5 && v[1] == 1.5 && v[2] == 1.5 && v[3] != 1.5);
-    adj_draw(ADJ_F64, v, 4, (adj_init){ADJ_INIT_HALVES, 0, 1}, 1, 2);
-    cr_assert(v[0] == 0 && v[1] == 0 && v[2] == 1 && v[3] == 1);
+    const double given[] = {0, -2, 5};
+    adj_draw(ADJ_F64, v, 3, (adj_init){.kind = ADJ_INIT_DATA, .data = given}, 1, 2);
+    cr_assert(v[0] == 0 && v[1] == -2 && v[2] == 5 && v[3] != 0);
 }
 
 /* [a, b) in every dtype: rounding does not take a draw up to b. */
@@ -90,14 +91,14 @@ Test(rng, narrow_types_stay_below_b)
             double a = ranges[r][0], b = ranges[r][1];
             adj_store(dtypes[d], v, 0, a);
             int exact = adj_load(dtypes[d], v, 0) == a;
-            adj_draw(dtypes[d], v, N, (adj_init){ADJ_INIT_UNIFORM, a, b}, 3, r);
+            adj_draw(dtypes[d], v, N, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = a, .b = b}, 3, r);
             for (int i = 0; i < N; i++) {
                 double got = adj_load(dtypes[d], v, i);
                 cr_assert(got < b && (got >= a || !exact), "%s [%g, %g): %.17g",
                           adj_dtype_name(dtypes[d]), a, b, got);
             }
         }
-    adj_draw(ADJ_I32, v, N, (adj_init){ADJ_INIT_UNIFORM, -5, -2}, 3, 4);
+    adj_draw(ADJ_I32, v, N, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -5, .b = -2}, 3, 4);
     for (int i = 0; i < N; i++)
         cr_assert(((int32_t *)v)[i] < -2 && ((int32_t *)v)[i] >= -5);
 }
@@ -106,7 +107,7 @@ Test(rng, narrow_types_stay_below_b)
  * double's value rounded once. */
 Test(rng, element_depends_on_seed_stream_and_index_only)
 {
-    const adj_init init = {ADJ_INIT_NORMAL, 0, 1};
+    const adj_init init = {.kind = ADJ_INIT_NORMAL, .b = 1};
     double whole[101], part[101], other[101];
     adj_draw(ADJ_F64, whole, 101, init, 5, 6);
     for (int n = 0; n <= 100; n += 7) {

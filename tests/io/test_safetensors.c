@@ -484,7 +484,7 @@ Test(safetensors, round_trip_and_refusals)
 /* Two parameters and a state, of which b has other initial values. */
 static adj_exec *executor(adj_graph *g, uint64_t seed, int64_t width, adj_node **w)
 {
-    const adj_init normal = {ADJ_INIT_NORMAL, 0, 1};
+    const adj_init normal = {.kind = ADJ_INIT_NORMAL, .b = 1};
     *w = adj_param(g, "fc/w", ADJ_F32, (adj_shape){2, {3, width}}, normal);
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 3}});
     adj_node *s = adj_state(g, "fc/s", ADJ_F32, (adj_shape){2, {1, width}}, normal);

@@ -70,7 +70,8 @@ enum { LONG = 5003 };
 static double draw_element(int rank, int i)
 {
     double v;
-    adj_draw(ADJ_F64, &v, 1, (adj_init){ADJ_INIT_NORMAL, 0, 1}, 3, (uint64_t)(rank * LONG + i));
+    adj_draw(ADJ_F64, &v, 1, (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1}, 3,
+             (uint64_t)(rank * LONG + i));
     return v;
 }
 
@@ -185,8 +186,8 @@ static void take_step(training *t, int step, int first, int n)
     int32_t labels[MAX_PROCESSES * PER_PROCESS];
     const double lr = 0.05;
     const size_t image = (size_t)SIDE * SIDE * 2;
-    adj_draw(ADJ_F64, x, (int64_t)image * (first + n), (adj_init){ADJ_INIT_NORMAL, 0, 1}, 7,
-             (uint64_t)step);
+    adj_draw(ADJ_F64, x, (int64_t)image * (first + n), (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1},
+             7, (uint64_t)step);
     for (size_t i = 0; i < image * (size_t)(first + n); i++)
         x[i] += 0.1 * (double)(i / image); /* parts have means of their own */
     for (int i = 0; i < n; i++)

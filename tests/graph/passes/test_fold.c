@@ -19,7 +19,7 @@ static void set_random(adj_exec *e, const adj_node *leaf, uint64_t stream, doubl
     adj_type t = adj_node_type(leaf);
     int64_t n = adj_shape_elems(t.shape);
     scoped(release) void *v = malloc((size_t)n * adj_dtype_size(t.dtype));
-    adj_draw(t.dtype, v, n, (adj_init){ADJ_INIT_UNIFORM, low, high}, 5, stream);
+    adj_draw(t.dtype, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = low, .b = high}, 5, stream);
     cr_assert_eq(adj_set(e, leaf, v, (size_t)n * adj_dtype_size(t.dtype)), ADJ_OK);
 }
 
@@ -60,7 +60,7 @@ static layer layer_new(form f)
     const adj_shape image = {4, {2, nchw ? 8 : 6, 6, nchw ? 6 : 8}};
     const int64_t groups = f.groups > 0 ? f.groups : 1, out = f.depthwise ? 8 * f.multiplier : 16;
     const int64_t channels = f.norm_format == f.format ? out : 6;
-    adj_init any = {ADJ_INIT_UNIFORM, -1, 1};
+    adj_init any = {.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1};
     l.x = adj_input(l.g, "x", f.dtype, image);
     if (f.depthwise) {
         l.w = adj_param(l.g, "w", f.dtype, (adj_shape){4, {3, 3, 8, f.multiplier}}, any);
@@ -70,9 +70,9 @@ static layer layer_new(form f)
         l.conv = adj_conv2d(l.x, l.w, &c);
     }
     const adj_shape two = {2, {2, channels}}, one = {1, {channels}};
-    l.stats = f.stats_are_input
-                  ? adj_input(l.g, "stats", f.dtype, two)
-                  : adj_state(l.g, "stats", f.dtype, two, (adj_init){ADJ_INIT_UNIFORM, 0.5, 2});
+    l.stats = f.stats_are_input ? adj_input(l.g, "stats", f.dtype, two)
+                                : adj_state(l.g, "stats", f.dtype, two,
+                                            (adj_init){.kind = ADJ_INIT_UNIFORM, .a = 0.5, .b = 2});
     l.gamma = adj_param(l.g, "gamma", f.dtype, one, any);
     l.beta = adj_param(l.g, "beta", f.dtype, one, any);
     l.y = adj_batch_norm(l.conv, l.stats, l.gamma, l.beta, 1e-3, f.norm_format);

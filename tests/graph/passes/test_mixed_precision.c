@@ -126,7 +126,7 @@ Test(mixed_precision, updates_lose_no_bits)
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 2}});
         adj_node *factor = adj_input(g, "factor", ADJ_F32, (adj_shape){0}), *dw, *leaf[UPDATES];
-        const adj_init one = {ADJ_INIT_CONSTANT, 1, 0};
+        const adj_init one = {.kind = ADJ_INIT_CONSTANT, .a = 1};
         adj_node *w = leaf[0] = adj_param(g, "w", ADJ_F32, pair, one);
         for (int i = 1; i < UPDATES; i++)
             leaf[i] = adj_state(g, (const char[]){(char)('0' + i), '\0'}, ADJ_F32, pair, one);

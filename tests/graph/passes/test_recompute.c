@@ -293,8 +293,8 @@ Test(recompute, copies_come_late)
         char name[2][16];
         for (int k = 0; k < 2; k++) {
             snprintf(name[k], sizeof name[k], "w%d.%d", i, k);
-            w[2 * i + k] =
-                adj_param(g, name[k], ADJ_F32, square, (adj_init){ADJ_INIT_UNIFORM, -1, 1});
+            w[2 * i + k] = adj_param(g, name[k], ADJ_F32, square,
+                                     (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1});
         }
         adj_node *h = adj_scale(adj_matmul(z, w[2 * i], 0), 0.5);
         z = adj_add(adj_matmul(adj_relu(h), w[2 * i + 1], 0), adj_silu(h));
