@@ -52,8 +52,8 @@ static int same_bits(adj_exec *e, const adj_node *loss, const char *file)
     static float now[1 << 16];
     adj_tensors *t;
     int same = adj_tensors_read(file, &t) ? -1 : 0;
-    for (int i = 0; i < adj_tensors_count(t) && same >= 0; i++) {
-        const adj_tensor was = adj_tensors_at(t, i);
+    for (int i = 0; i < t->n && same >= 0; i++) {
+        const adj_tensor was = t->tensor[i];
         const size_t size = (size_t)adj_tensor_bytes(&was);
         if (strncmp(was.name, "logits/", 7) == 0)
             continue;

@@ -1,4 +1,4 @@
-/* adjoint_io.h - atomic replacement of files, tensors in files (safetensors), and weights.
+/* adjoint_io.h - tensors in files and in memory (safetensors), weights, and model cards.
  *
  * Readers trust no file: sizes are checked in 64-bit arithmetic before they are used, memory grows
  * with what was read and not with what a header claims, and a failure is a status and a message
@@ -13,34 +13,7 @@
 extern "C" {
 #endif
 
-/* ---- atomic replacement of files ---- */
-
-/* Replaces a file atomically: write fills FILE.partial, which is flushed to the disk and renamed,
- * so that the file is either the old or the complete new one. write returns 0 on success. If path
- * is a symbolic link, its target is replaced or created. The new file gets mode and owner of the
- * old one as far as permitted; if the group cannot be set, group permissions are reduced to those
- * of others. A FILE.partial left by a killed process is removed by the next call; processes that
- * write one file at the same time wait for each other. */
-ADJ_API adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user), void *user,
-                                    adj_error *error);
-/* Checks that a file can be written, in place (in_place 1) or by adj_file_replace, without changing
- * it or its folder; only a FILE.partial left behind is removed. Only regular files can be replaced;
- * in place, anything but a folder that can be opened is accepted. A pipe is not opened, because
- * that would wait for its reader and closing would end the stream. */
-ADJ_API adj_status adj_file_check(const char *path, int in_place, adj_error *error);
-
-typedef struct { /* identity of a file: equal (memcmp) for all its names, spellings, symbolic and
-                    hard links */
-    /* Device and inode of the file, or of its folder if the file does not exist. */
-    uint64_t device, number;
-    char name[256]; /* "", or the name in that folder if the file does not exist */
-} adj_file_id;
-/* Sets *id to the identity of the file; with partial 1 that of the FILE.partial of
- * adj_file_replace. */
-ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id *id,
-                                     adj_error *error);
-
-/* ---- tensors in files: safetensors ---- */
+/* ---- tensors ---- */
 
 /* Element type of a tensor in a file. The first ones are those of adj_dtype with equal values; the
  * others can be read, written and converted, but not used by an executor. */
@@ -64,12 +37,7 @@ typedef enum {
                          */
 } adj_elem;
 
-/* Returns the name of a type, such as "f32", "i64" or "bool": a constant string, never NULL. */
-ADJ_API const char *adj_elem_name(adj_elem elem);
-/* Returns the bytes of one element; 0 for a value that is not an adj_elem. */
-ADJ_API size_t adj_elem_size(adj_elem elem);
-
-/* A named tensor of a file. name and data are not copied: they belong to the creator. */
+/* A named tensor. name and data are not copied: they belong to the creator. */
 typedef struct {
     const char *name; /* not empty, unique */
     adj_elem elem;    /* element type */
@@ -78,11 +46,6 @@ typedef struct {
                          by adj_tensor_value or memcpy */
 } adj_tensor;
 
-/* Returns a tensor of an executor's type. */
-ADJ_API adj_tensor adj_tensor_of(const char *name, adj_type type, const void *data);
-/* Returns 1 and sets *type to the tensor's type for an executor; returns 0 and leaves *type
- * unchanged if the element type is not an adj_dtype. */
-ADJ_API int adj_tensor_type(const adj_tensor *t, adj_type *type);
 /* Returns the bytes of the data; -1 for an invalid shape or element type or on overflow. */
 ADJ_API int64_t adj_tensor_bytes(const adj_tensor *t);
 /* Returns element i as a double, exact except for 64-bit integers beyond 2^53. i is not checked. */
@@ -92,60 +55,36 @@ typedef struct {             /* strings stored with the tensors, such as the mod
     const char *key, *value; /* UTF-8 */
 } adj_metadata;
 
-/* Writes a safetensors file, replacing the file (adj_file_replace). path NULL: checks names,
- * metadata and sizes without writing. Adds checksums of each tensor and of the header to the
- * metadata, with keys that begin with "adjoint.crc32", which metadata[] must not contain. */
+/* Writes a safetensors file: the file is either the old one or the complete new one, whenever the
+ * process dies. path NULL: checks names, metadata and sizes without writing. Adds checksums of each
+ * tensor and of the header to the metadata, with keys that begin with "adjoint.crc32", which
+ * metadata[] must not contain. */
 ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[],
                                      int n_metadata, const adj_metadata metadata[],
                                      adj_error *error);
 
-/* Writes tensors as NumPy's .npz, replacing the file; bf16 and F8 become f32. At most 4 GB and
- * 65535 tensors. */
-ADJ_API adj_status adj_tensors_write_npz(const char *path, int n, const adj_tensor tensors[],
-                                         adj_error *error);
-/* Writes one tensor as NumPy's .npy, replacing the file. */
-ADJ_API adj_status adj_tensors_write_npy(const char *path, const adj_tensor *tensor,
-                                         adj_error *error);
-/* Writes a header for C and C++, replacing the file: for each tensor a comment with its shape and
- * static const TYPE PREFIX_NAME[elements]. In names all characters other than letters and digits
- * become underscores; f16, bf16 and F8 become float, bool uint8_t. Metadata are in a comment; a
- * model card (adj_model_card) also gives the constants float PREFIX_mean[channels],
- * PREFIX_deviation[channels] and const char *PREFIX_classes[classes]. prefix: an identifier; NULL:
- * "weights". */
-ADJ_API adj_status adj_tensors_write_header(const char *path, const char *prefix, int n,
-                                            const adj_tensor tensors[], int n_metadata,
-                                            const adj_metadata metadata[], adj_error *error);
-
-/* Tensors read from a file or made by a conversion. */
-typedef struct adj_tensors adj_tensors;
-/* Reads and checks a safetensors file, including checksums if it has any. *t holds the message even
- * on failure (it is NULL only when out of memory) and must be freed by adj_tensors_free in every
- * case. */
+/* Tensors read from a file or from memory, or made by a conversion; read-only. */
+typedef struct {
+    int n;                        /* number of tensors; 0 after a failure */
+    const adj_tensor *tensor;     /* n tensors in the order of the data */
+    int n_metadata;               /* number of metadata entries without checksums */
+    const adj_metadata *metadata; /* n_metadata entries in the file's order */
+    char message[ADJ_MESSAGE];    /* why reading failed; "" if it did not */
+} adj_tensors;
+/* Reads a file of any of these kinds, recognized by its first bytes: safetensors, with a check of
+ * its checksums if it has any; NumPy's .npy, whose tensor has the file's name, and .npz; IDX, plain
+ * or gzip. Only safetensors have metadata. For another program's file, such as PyTorch's or
+ * Keras's, the message says how to export it. *t holds the message even on failure and must be
+ * freed by adj_tensors_free in every case. */
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
-/* Reads a file of any of these kinds, recognized by its first bytes: safetensors; NumPy's .npy,
- * whose tensor has the file's name, and .npz; IDX, plain or gzip. Only safetensors have metadata.
- * For another program's file, such as PyTorch's or Keras's, the message says how to export it. */
-ADJ_API adj_status adj_tensors_open(const char *path, adj_tensors **t);
-/* Returns why reading failed, or "". The string belongs to t. */
-ADJ_API const char *adj_tensors_message(const adj_tensors *t);
-/* Returns the number of tensors; 0 for NULL and after a failure. */
-ADJ_API int adj_tensors_count(const adj_tensors *t);
-/* Returns the i-th tensor in the order of the data; all zero when out of range. Name and data
- * belong to t. */
-ADJ_API adj_tensor adj_tensors_at(const adj_tensors *t, int i);
-/* Returns why tensor i cannot be read, such as "C64 [2, 3]: unknown type", or NULL if it can be.
- * Loading fails only if it needs such a tensor. */
-ADJ_API const char *adj_tensors_unreadable(const adj_tensors *t, int i);
+/* Reads a safetensors file of n bytes in memory like adj_tensors_read. The data of the tensors are
+ * not copied: the bytes must outlive *t. */
+ADJ_API adj_status adj_tensors_from_memory(const void *bytes, size_t n, adj_tensors **t);
 /* Returns the index of the tensor of that name; -1 if there is none. */
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 /* Returns the value of a metadata key, or NULL if there is no such key. The string belongs to t. */
 ADJ_API const char *adj_tensors_metadata(const adj_tensors *t, const char *key);
-/* Returns the number of metadata entries without the checksums. */
-ADJ_API int adj_tensors_metadata_count(const adj_tensors *t);
-/* Returns the i-th metadata entry in the file's order; all zero when out of range. Its strings
- * belong to t. */
-ADJ_API adj_metadata adj_tensors_metadata_at(const adj_tensors *t, int i);
-/* Frees them with their names and data. */
+/* Frees them with their names and data; NULL is allowed. */
 ADJ_API void adj_tensors_free(adj_tensors *t);
 
 /* ---- weights ---- */
@@ -191,7 +130,7 @@ typedef struct {
     const char *map;
     int partial; /* 1: missing or unfit tensors are not an error and leave the parameter unchanged
                   */
-    /* Patterns (adj_name_matches) of parameters that are not loaded; NULL: none. */
+    /* Patterns (adj_trainable) of parameters that are not loaded; NULL: none. */
     const char *fresh;
     int exact; /* 1: element types must be equal, and no state of training may be missing */
     /* Called for each parameter, state and unused tensor after loading; NULL: not called. */
@@ -200,19 +139,15 @@ typedef struct {
 } adj_weights_opts;
 
 /* Sets every parameter and state of the executor from the tensor of its name and shape in a file of
- * any kind that adj_tensors_open reads; floats of another type are rounded. A missing or unfit
+ * any kind that adj_tensors_read reads; floats of another type are rounded. A missing or unfit
  * tensor is an error (ADJ_EIO, ADJ_ESHAPE), and then nothing is set; unknown tensors are ignored.
- * If the file has no states of training (adj_is_training_state), these are reset to their initial
- * values. options may be NULL. */
-ADJ_API adj_status adj_weights_load_with(adj_exec *e, const char *path,
-                                         const adj_weights_opts *options, adj_error *error);
-/* Sets parameters and states like adj_weights_load_with, from tensors already read. */
-ADJ_API adj_status adj_weights_set_with(adj_exec *e, const adj_tensors *t,
-                                        const adj_weights_opts *options, adj_error *error);
-/* Loads a weights file with default options. */
-ADJ_API adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error);
-/* Sets parameters and states from tensors already read, with default options. */
-ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error);
+ * If the file has no states of training (an optimizer's, its loss scale's, dropout's step), these
+ * are reset to their initial values. options may be NULL. */
+ADJ_API adj_status adj_weights_load(adj_exec *e, const char *path, const adj_weights_opts *options,
+                                    adj_error *error);
+/* Sets parameters and states like adj_weights_load, from tensors already read. */
+ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t,
+                                   const adj_weights_opts *options, adj_error *error);
 
 /* Converts names and layouts of tensors from another program's to this library's, or back
  * (to_theirs 1), by a map (adj_weights_opts.map). "pytorch" and "keras" need the graph g of the
@@ -220,8 +155,6 @@ ADJ_API adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error 
  * name are unchanged. Metadata are copied. *to is new; NULL on failure. */
 ADJ_API adj_status adj_weights_convert(const adj_tensors *from, adj_graph *g, const char *map,
                                        int to_theirs, adj_tensors **to, adj_error *error);
-/* Prints a map as lines of a map file. */
-ADJ_API adj_status adj_weights_print_map(FILE *f, adj_graph *g, const char *map, adj_error *error);
 
 /* ---- model cards ---- */
 
@@ -247,14 +180,12 @@ typedef struct {
                            which refuses them */
     adj_precision precision; /* of the training */
     adj_math math;           /* of the training */
-    /* Version of the library that wrote the card; set by adj_model_card_write. */
-    const char *version;
-    double accuracy; /* accuracy in per cent */
-    int64_t seed;    /* of the training */
+    double accuracy;         /* accuracy in per cent */
+    int64_t seed;            /* of the training */
 } adj_model_card;
 
 /* Converts the card to metadata for adj_tensors_write and adj_weights_save: *n entries in one
- * memory block for free(). */
+ * memory block for free(). They include the library's version as "adjoint.version". */
 ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metadata, int *n,
                                         adj_error *error);
 /* Reads a card from a file's metadata. Missing fields are 0 or NULL; invalid ones are ADJ_EIO. The
@@ -262,12 +193,6 @@ ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata
  * there ("pt"). *card is one memory block for free(); its strings belong to t. */
 ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
                                        adj_error *error);
-/* Checks that data with these channels, classes and class names (NULL: the data have none) match
- * the card; else ADJ_ESHAPE. Unknown fields of the card match. 1, 3 and 4 channels match each
- * other, since images are converted. */
-ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t channels,
-                                        int64_t classes, const char *const *class_names,
-                                        adj_error *error);
 
 #ifdef __cplusplus
 }

@@ -58,7 +58,8 @@ static const rule rules[] = {
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},
     {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base io/weights/sizes.h ops/nn/model_list.h ops/nn/names.h"},
+     "base io/replace.h io/tensors/formats.h io/weights/sizes.h io/weights/weights.h "
+     "ops/nn/model_list.h ops/nn/names.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
      "base io io/data/npy.h io/data/unzip.h io/data/zipped.h"},
     {"io/weights", "adjoint.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
@@ -66,9 +67,9 @@ static const rule rules[] = {
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h",
-     "base base/machine check/inspect.h ops/nn/model_list.h ops/nn/names.h"},
+     "base base/machine check/inspect.h io/replace.h ops/nn/model_list.h ops/nn/names.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
-     "base check/inspect.h cli"},
+     "base check/inspect.h cli io/tensors/formats.h"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli cli/op exec/candidate.h exec/roofline.h base/machine"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
@@ -76,12 +77,13 @@ static const rule rules[] = {
     {"cli/page", "", "base"},
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli cli/op"},
-    {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h", "cli io/weights/sizes.h"},
+    {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h",
+     "cli io/tensors/formats.h io/weights/sizes.h io/weights/weights.h"},
     {"cli/predict", "adjoint.h adjoint_fit.h", "base cli cli/page io/data/image_name.h"},
-    {"cli/inspect", "adjoint.h adjoint_ext.h adjoint_io.h", "cli"},
+    {"cli/inspect", "adjoint.h adjoint_ext.h adjoint_io.h", "cli io/tensors/formats.h"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base cli cli/page base/machine io/data/part_name.h io/json.h ops/nn/model_list.h "
-     "ops/nn/names.h ops/nn/range_test.h"},
+     "base cli cli/page base/machine io/data/part_name.h io/json.h io/replace.h "
+     "io/tensors/formats.h ops/nn/model_list.h ops/nn/names.h ops/nn/range_test.h"},
     {"tools", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_ops_grad.h",
      "base check/inspect.h cli"},
     {"examples",

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "io/tensors/formats.h"
 #include "trainer.h"
 
 static const char format_key[] = "checkpoint", format_version[] = "adjoint 2";
@@ -353,7 +354,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     if (status == ADJ_OK)
         status = restore_selections(t, file, error);
     if (status == ADJ_OK)
-        status = adj_weights_set_with(t->steps_net.exec, file, &exact, error);
+        status = adj_weights_set(t->steps_net.exec, file, &exact, error);
     if (status != ADJ_OK)
         return status;
     t->at = p;
@@ -369,9 +370,9 @@ adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error
 
     if (t == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
-    adj_status status = adj_tensors_read(path, &file);
+    adj_status status = adj_safetensors_read(path, &file);
     if (status != ADJ_OK)
-        adj_error_set(error, status, "%s", adj_tensors_message(file));
+        adj_error_set(error, status, "%s", file->message);
     else if ((status = restore(t, file, &why)) != ADJ_OK)
         adj_error_set(error, status, "%.200s: %.300s", path, why.message);
     adj_tensors_free(file);

@@ -354,7 +354,7 @@ static adj_status set_parameters(adj_predictor *p, const adj_tensors *file,
 {
     adj_status status = make_workers(p, ONE, 1, error);
     if (status == ADJ_OK)
-        status = adj_weights_set_with(p->planned[ONE].w.exec[0], file, options, error);
+        status = adj_weights_set(p->planned[ONE].w.exec[0], file, options, error);
     if (status != ADJ_OK)
         return status;
     p->home = p->planned[ONE].w.exec[0];
@@ -375,9 +375,9 @@ adj_status adj_predictor_load(const char *path, const adj_net *net,
     if (p == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "predictor: file name or result pointer is NULL");
     *p = NULL;
-    adj_status status = adj_tensors_open(path, &file);
+    adj_status status = adj_tensors_read(path, &file);
     if (status != ADJ_OK) {
-        adj_error_set(error, status, "%s", adj_tensors_message(file));
+        adj_error_set(error, status, "%s", file->message);
         adj_tensors_free(file);
         return status;
     }

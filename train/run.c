@@ -1,6 +1,7 @@
 /* run.c - all steps and epochs of a training, with its files and callbacks; adj_fit. */
 #include <stdlib.h>
 
+#include "io/replace.h"
 #include "trainer.h"
 
 static int call(int (*callback)(void *user, const adj_fit_progress *progress), const adj_trainer *t)

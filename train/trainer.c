@@ -229,7 +229,7 @@ adj_status adj_trainer_load(adj_trainer *t, const char *path, const adj_weights_
         return adj_error_set(error, ADJ_EARG, "fit: expected a trainer and a file's name");
     t->done++;
     t->at.accuracy = 0;
-    return adj_weights_load_with(t->steps_net.exec, path, options, error);
+    return adj_weights_load(t->steps_net.exec, path, options, error);
 }
 
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,

@@ -9,7 +9,9 @@
 #include "cli/command.h"
 #include "cli/model.h"
 #include "cli/standard.h"
+#include "io/tensors/formats.h"
 #include "io/weights/sizes.h"
+#include "io/weights/weights.h"
 #include "metadata.h"
 
 typedef struct {
@@ -269,15 +271,15 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
     adj_error error = {0};
     int status = EXIT_OK;
 
-    c.tensor = calloc((size_t)adj_tensors_count(t) + 1, sizeof *c.tensor);
-    for (int i = 0; i < adj_tensors_count(t) && c.tensor != NULL; i++) {
+    c.tensor = calloc((size_t)t->n + 1, sizeof *c.tensor);
+    for (int i = 0; i < t->n && c.tensor != NULL; i++) {
         adj_tensor *x = &c.tensor[c.n];
         if (adj_tensors_unreadable(t, i) != NULL) {
-            complain("convert", EXIT_OK, "note: %s is left out (%s)", adj_tensors_at(t, i).name,
+            complain("convert", EXIT_OK, "note: %s is left out (%s)", t->tensor[i].name,
                      adj_tensors_unreadable(t, i));
             continue;
         }
-        *x = adj_tensors_at(t, i);
+        *x = t->tensor[i];
         x->name = tensor_name(in, x->name);
         c.n += o->tensor == NULL || strcmp(x->name, o->tensor) == 0;
     }
@@ -345,10 +347,9 @@ static int convert_file(const convert_opts *o, const input_file in[2])
     if (status == CONTINUE && is_stdout(out.path) && (output = take_stdout()) == NULL)
         status = complain("convert", EXIT_FAILED, "standard output cannot be written: %s",
                           strerror(errno));
-    if (status == CONTINUE && adj_tensors_open(in[0].name, &t) != ADJ_OK)
-        status =
-            complain("convert", EXIT_FAILED, "%s", with_words(2, in, adj_tensors_message(t), text));
-    if (status == CONTINUE && adj_tensors_count(t) == 0)
+    if (status == CONTINUE && adj_tensors_read(in[0].name, &t) != ADJ_OK)
+        status = complain("convert", EXIT_FAILED, "%s", with_words(2, in, t->message, text));
+    if (status == CONTINUE && t->n == 0)
         status = complain("convert", EXIT_FAILED, "%s: has no tensors", in[0].path);
     if (status == CONTINUE)
         status = convert(o, in, t, output);

@@ -18,14 +18,14 @@ static int is_among(const char *key, int n, const adj_metadata list[])
 static adj_status collect(metadata *m, const adj_tensors *t, const char *const without[],
                           int n_instead, const adj_metadata instead[], adj_error *error)
 {
-    const int n = adj_tensors_metadata_count(t);
+    const int n = t->n_metadata;
     m->entry = calloc((size_t)n + (size_t)n_instead + 1, sizeof *m->entry);
     if (m->entry == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     for (int i = 0; i < n_instead; i++)
         m->entry[m->n++] = instead[i];
     for (int i = 0; i < n; i++) {
-        const adj_metadata entry = adj_tensors_metadata_at(t, i);
+        const adj_metadata entry = t->metadata[i];
         int is_kept = !is_among(entry.key, n_instead, instead);
         for (int k = 0; without[k] != NULL; k++)
             is_kept &= strcmp(without[k], entry.key) != 0;

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/standard.h"
+#include "io/tensors/formats.h"
 
 /* Statistics of a tensor's elements, over the finite ones. */
 typedef struct {
@@ -53,12 +54,12 @@ static void print_tensor(const adj_tensor *t)
 static void print_text(const input_file *in, const adj_tensors *t)
 {
     int64_t elems = 0, bytes = 0;
-    for (int i = 0; i < adj_tensors_metadata_count(t); i++) {
-        adj_metadata m = adj_tensors_metadata_at(t, i);
+    for (int i = 0; i < t->n_metadata; i++) {
+        adj_metadata m = t->metadata[i];
         say("%s: %s", m.key, m.value);
     }
-    for (int i = 0; i < adj_tensors_count(t); i++) {
-        adj_tensor x = adj_tensors_at(t, i);
+    for (int i = 0; i < t->n; i++) {
+        adj_tensor x = t->tensor[i];
         x.name = tensor_name(in, x.name);
         if (adj_tensors_unreadable(t, i) != NULL) {
             say("%-28s %s, cannot be read", x.name, adj_tensors_unreadable(t, i));
@@ -68,7 +69,7 @@ static void print_text(const input_file *in, const adj_tensors *t)
         elems += adj_shape_elems(x.shape);
         bytes += adj_tensor_bytes(&x);
     }
-    const int n = adj_tensors_count(t);
+    const int n = t->n;
     say("%d tensor%s, %lld element%s, %lld byte%s", n, n != 1 ? "s" : "", (long long)elems,
         elems != 1 ? "s" : "", (long long)bytes, bytes != 1 ? "s" : "");
 }
@@ -88,8 +89,8 @@ static int print_json(const input_file *in, const adj_tensors *t)
     json_t *tensors = json_array(), *metadata = json_object();
     int failed = 0;
 
-    for (int i = 0; i < adj_tensors_count(t); i++) {
-        adj_tensor x = adj_tensors_at(t, i);
+    for (int i = 0; i < t->n; i++) {
+        adj_tensor x = t->tensor[i];
         x.name = tensor_name(in, x.name);
         const char *why = adj_tensors_unreadable(t, i);
         json_t *tensor = why != NULL ? json_pack("{s:o, s:o}", "name", json_text(x.name),
@@ -97,8 +98,8 @@ static int print_json(const input_file *in, const adj_tensors *t)
                                      : tensor_json(&x);
         failed |= json_array_append_new(tensors, tensor) != 0;
     }
-    for (int i = 0; i < adj_tensors_metadata_count(t); i++) {
-        adj_metadata m = adj_tensors_metadata_at(t, i);
+    for (int i = 0; i < t->n_metadata; i++) {
+        adj_metadata m = t->metadata[i];
         failed |= json_object_set_new(metadata, m.key, json_text(m.value)) != 0;
     }
     json_t *all = json_pack("{s:o, s:o, s:o}", "file", json_text(in->path), "metadata", metadata,
@@ -116,10 +117,9 @@ static int inspect(const char *path, int as_json)
     if (status != CONTINUE)
         return status;
     status = EXIT_OK;
-    if (adj_tensors_open(in.name, &t) != ADJ_OK)
-        status = complain("inspect", EXIT_FAILED, "%s",
-                          with_words(1, &in, adj_tensors_message(t), text));
-    else if (adj_tensors_count(t) == 0)
+    if (adj_tensors_read(in.name, &t) != ADJ_OK)
+        status = complain("inspect", EXIT_FAILED, "%s", with_words(1, &in, t->message, text));
+    else if (t->n == 0)
         status = complain("inspect", EXIT_FAILED, "%s: has no tensors", path);
     else if (as_json)
         status = print_json(&in, t) ? EXIT_FAILED : EXIT_OK;

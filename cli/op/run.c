@@ -10,6 +10,7 @@
 #include "build.h"
 #include "cli/output.h"
 #include "cli/standard.h"
+#include "io/tensors/formats.h"
 
 enum { MAX_VALUES = 32 };
 
@@ -97,10 +98,10 @@ static adj_node *given(void *user, const char *name)
         if (strcmp(r->operand[i].name, name) == 0)
             return r->operand[i].node;
     int at = adj_tensors_find(r->file, name);
-    adj_tensor t = adj_tensors_at(r->file, at);
     adj_type type;
     if (at < 0 || r->n_operand == MAX_VALUES)
         return NULL;
+    adj_tensor t = r->file->tensor[at];
     if (!adj_tensor_type(&t, &type)) {
         complain("op", EXIT_FAILED, "%s: %s has type %s, which no op supports", title(r), name,
                  adj_elem_name(t.elem));
@@ -193,9 +194,8 @@ static adj_status write_results(const char *path, const void *source, adj_error 
 static int run_file(run *r, const input_file *in, const output_file *out)
 {
     char text[ADJ_MESSAGE];
-    if (adj_tensors_open(in->name, &r->file) != ADJ_OK)
-        return complain("op", EXIT_FAILED, "--in: %s",
-                        with_words(1, in, adj_tensors_message(r->file), text));
+    if (adj_tensors_read(in->name, &r->file) != ADJ_OK)
+        return complain("op", EXIT_FAILED, "--in: %s", with_words(1, in, r->file->message, text));
     if ((r->g = adj_graph_new()) == NULL)
         return complain("op", EXIT_FAILED, "out of memory");
     int status = build(r);

@@ -9,6 +9,7 @@
 #include "checkpoint.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "io/tensors/formats.h"
 #include "settings.h"
 
 enum { TEXT = CHECKPOINT_TEXT };
@@ -130,8 +131,8 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     char number[TEXT];
     int status = CONTINUE;
 
-    if (adj_tensors_read(o->checkpoint, file) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--resume: %s", adj_tensors_message(*file));
+    if (adj_safetensors_read(o->checkpoint, file) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "--resume: %s", (*file)->message);
     list_settings(o, given);
     list_settings(&there, stored);
     for (int i = 0; i < SETTINGS && status == CONTINUE; i++)
@@ -156,7 +157,7 @@ void checkpoint_say_replaced(const train_opts *o)
     adj_tensors *file = NULL;
     if (o->checkpoint == NULL || o->resume || access(o->checkpoint, F_OK) != 0)
         return;
-    const int is_checkpoint = adj_tensors_read(o->checkpoint, &file) == ADJ_OK &&
+    const int is_checkpoint = adj_safetensors_read(o->checkpoint, &file) == ADJ_OK &&
                               adj_tensors_metadata(file, "checkpoint") != NULL;
     adj_tensors_free(file);
     if (!is_checkpoint)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/json.h"
+#include "io/replace.h"
 #include "report.h"
 #include "results.h"
 

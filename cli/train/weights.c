@@ -49,7 +49,7 @@ void name_model(train_opts *o, char model[MODEL_NAME])
     adj_tensors *t = NULL;
     if (o->model != NULL || o->weights == NULL || is_stdout(o->weights))
         return;
-    const int can_read = adj_tensors_open(o->weights, &t) == ADJ_OK; /* else load_start complains */
+    const int can_read = adj_tensors_read(o->weights, &t) == ADJ_OK; /* else load_start complains */
     const char *name = can_read ? adj_tensors_metadata(t, "model") : NULL;
     if (name != NULL && adj_model_find(name, NULL) != NULL) {
         snprintf(model, MODEL_NAME, "%s", name);
@@ -66,7 +66,7 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
     static const adj_model_card unknown;
     adj_tensors *t = NULL;
     adj_model_card *read = NULL;
-    const int can_read = adj_tensors_open(path, &t) == ADJ_OK;
+    const int can_read = adj_tensors_read(path, &t) == ADJ_OK;
     if (can_read)
         (void)adj_model_card_read(t, &read, NULL);
     const adj_model_card *card = read != NULL ? read : &unknown;

@@ -12,6 +12,7 @@
 #include "base/c_locale.h"
 #include "base/printable.h"
 #include "io/json.h"
+#include "io/replace.h"
 #include "tensors.h"
 
 enum { IDENTIFIER = 256, A_LINE = 8, CONSTANTS = 3 };

@@ -160,10 +160,26 @@ static void describe(const kind *k, const uint8_t *start, char text[DESCRIPTION]
         n += snprintf(text + n, DESCRIPTION - (size_t)n, " %02x", start[i]);
 }
 
+/* path: for an archive's other members; NULL: only the first bytes are there. */
+static int write_sentence(const char *name, const char *path, const uint8_t start[START + 1],
+                          size_t n, const char *expected, char message[ADJ_MESSAGE])
+{
+    char is[DESCRIPTION];
+    const kind *k = find_kind(start, n);
+
+    if (k == &zip && path != NULL)
+        k = find_packed_kind(path);
+    if (k == NULL || (k == &npz && strstr(expected, ".npz") != NULL)) /* a damaged one */
+        return 0;
+    describe(k, start, is);
+    snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", name,
+             is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
+    return 1;
+}
+
 int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE])
 {
     uint8_t start[START + 1] = {0};
-    char is[DESCRIPTION];
     int fd;
     int64_t size;
 
@@ -171,13 +187,15 @@ int file_kind_sentence(const char *path, const char *expected, char message[ADJ_
         return 0;
     const ssize_t n = read(fd, start, START);
     close(fd);
-    const kind *k = n >= 0 ? find_kind(start, (size_t)n) : NULL;
-    if (k == &zip)
-        k = find_packed_kind(path);
-    if (k == NULL || (k == &npz && strstr(expected, ".npz") != NULL)) /* a damaged one */
-        return 0;
-    describe(k, start, is);
-    snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", path,
-             is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
-    return 1;
+    return n >= 0 && write_sentence(path, path, start, (size_t)n, expected, message);
+}
+
+int file_kind_sentence_of(const char *name, const void *bytes, size_t n, const char *expected,
+                          char message[ADJ_MESSAGE])
+{
+    uint8_t start[START + 1] = {0};
+
+    n = n < START ? n : START;
+    memcpy(start, bytes, n);
+    return write_sentence(name, NULL, start, n, expected, message);
 }

@@ -189,7 +189,7 @@ static adj_status read_unzipped(adj_tensors *t, const char *path, int is_npy, ad
     return status;
 }
 
-adj_status adj_tensors_open(const char *path, adj_tensors **out)
+adj_status adj_tensors_read(const char *path, adj_tensors **out)
 {
     uint8_t start[4] = {0};
     adj_error error = {0};
@@ -197,19 +197,24 @@ adj_status adj_tensors_open(const char *path, adj_tensors **out)
     if (out == NULL)
         return ADJ_EARG;
     if (path == NULL)
-        return adj_tensors_read(NULL, out);
+        return adj_safetensors_read(NULL, out);
     int can_read = peek(path, start, &error);
     int is_npy = memcmp(start, "\x93NUM", 4) == 0, is_zip = memcmp(start, "PK\3\4", 4) == 0,
         is_idx = start[0] == 0 && start[1] == 0 && start[2] >= 8 && start[2] <= 14 && start[3] > 0;
     if (can_read && !is_npy && !is_zip && !is_idx) {
-        adj_status status = adj_tensors_read(path, out);
-        if (status == ADJ_EIO && (*out)->header == NULL)
+        adj_status status = adj_safetensors_read(path, out);
+        if (status == ADJ_EIO && list_of(*out)->header == NULL)
             (void)file_kind_sentence(path, kinds, (*out)->message);
         return status;
     }
-    adj_tensors *t = *out = tensors_new();
-    if (t == NULL)
+    tensor_list *list = tensors_alloc(out);
+    if (list == NULL)
         return ADJ_ENOMEM;
+    adj_tensors *t = *out;
+    if ((list->header = json_object()) == NULL) {
+        adj_error_set(&error, ADJ_ENOMEM, "%.200s: out of memory", path);
+        can_read = 0;
+    }
     zip_t *z = can_read && is_zip ? zipped_open(path, &error) : NULL;
     if (z != NULL) {
         read_npz(t, path, z, &error);
@@ -218,14 +223,12 @@ adj_status adj_tensors_open(const char *path, adj_tensors **out)
         can_read = error.status != ADJ_EIO;
     else if (can_read)
         read_unzipped(t, path, is_npy, &error);
-    for (int i = 0; i < t->n && error.status != ADJ_OK; i++)
-        free(t->entry[i].own);
     if (error.status == ADJ_OK && t->n == 0) {
         adj_error_set(&error, ADJ_EIO, "%.200s: has no tensors", path);
         can_read = 0;
     }
     if (error.status != ADJ_OK) {
-        t->n = 0;
+        t->n = 0; /* adj_tensors_free frees them */
         if (can_read || !file_kind_sentence(path, kinds, t->message))
             snprintf(t->message, sizeof t->message, "%s", error.message);
     }

@@ -28,27 +28,40 @@ enum { NO_OFFSET = -1 }; /* of what is wrong before a byte is read */
 
 /* Sets the message, with control characters from the file replaced; returns status. */
 __attribute__((format(printf, 4, 5))) static adj_status
-fail(adj_tensors *t, adj_status status, int64_t offset, const char *format, ...)
+fail(tensor_list *t, adj_status status, int64_t offset, const char *format, ...)
 {
-    int n = snprintf(t->message, sizeof t->message, "safetensors: %.200s: ", t->path);
+    int n = snprintf(t->public.message, sizeof t->public.message, "safetensors: %.200s: ", t->path);
     if (offset != NO_OFFSET)
-        n += snprintf(t->message + n, sizeof t->message - (size_t)n,
+        n += snprintf(t->public.message + n, sizeof t->public.message - (size_t)n,
                       "offset %lld: ", (long long)offset);
     va_list args;
     va_start(args, format);
-    c_vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
+    c_vsnprintf(t->public.message + n, sizeof t->public.message - (size_t)n, format, args);
     va_end(args);
-    remove_controls(t->message);
+    remove_controls(t->public.message);
     return status;
 }
 
-/* Reads exactly n bytes at the file's position. */
-static adj_status read_all(adj_tensors *t, int fd, void *to, int64_t n, int64_t offset)
+/* Where the bytes come from. */
+typedef struct {
+    int fd;            /* of a file, at its start */
+    const char *bytes; /* in memory; NULL: a file */
+    int64_t size;
+} input;
+
+/* Reads exactly n bytes; offset is that of the end of the previous read. */
+static adj_status read_all(tensor_list *t, const input *in, void *to, int64_t n, int64_t offset)
 {
     int64_t have = 0;
+    if (in->bytes != NULL && n <= in->size - offset) {
+        memcpy(to, in->bytes + offset, (size_t)n);
+        return ADJ_OK;
+    }
     while (have < n) {
         size_t want = (size_t)(n - have);
-        ssize_t got = read(fd, (char *)to + have, want < 1 << 30 ? want : 1 << 30);
+        ssize_t got = in->bytes != NULL
+                          ? 0
+                          : read(in->fd, (char *)to + have, want < 1 << 30 ? want : 1 << 30);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -78,7 +91,7 @@ static void set_unreadable(entry *e, const char *type, const json_t *shape, cons
 
 /* Reads type and shape. A type or rank that the library does not have makes the tensor unreadable.
  */
-static adj_status read_type(adj_tensors *t, const char *name, const json_t *tensor, entry *e)
+static adj_status read_type(tensor_list *t, const char *name, const json_t *tensor, entry *e)
 {
     const char *word = json_string_value(json_object_get(tensor, "dtype"));
     const json_t *list = json_object_get(tensor, "shape");
@@ -111,7 +124,7 @@ static adj_status read_type(adj_tensors *t, const char *name, const json_t *tens
 
 /* Reads a tensor's entry in the header: type, and data_offsets that must match the type and the
  * file. */
-static adj_status read_tensor(adj_tensors *t, const char *name, const json_t *tensor, entry *e)
+static adj_status read_tensor(tensor_list *t, const char *name, const json_t *tensor, entry *e)
 {
     *e = (entry){.public.name = name};
     if (!json_is_object(tensor))
@@ -151,7 +164,7 @@ static int by_offset(const void *left, const void *right)
 
 /* Checks that, sorted by offset, each tensor begins at the end of the previous one and the last
  * ends with the file. */
-static adj_status check_cover(adj_tensors *t, int64_t data_at)
+static adj_status check_cover(tensor_list *t, int64_t data_at)
 {
     int64_t end = 0;
 
@@ -174,7 +187,7 @@ static adj_status check_cover(adj_tensors *t, int64_t data_at)
 #define CHANGED ", or was changed by a program that kept the keys " SUM_KEY "*"
 
 /* Checks the header's checksum; a file without any checksums is accepted. */
-static adj_status check_header_sum(adj_tensors *t)
+static adj_status check_header_sum(tensor_list *t)
 {
     json_t *metadata = json_object_get(t->header, METADATA_KEY), *value;
     const char *key, *expected = json_string_value(json_object_get(metadata, SUM_KEY));
@@ -196,7 +209,7 @@ static adj_status check_header_sum(adj_tensors *t)
     return ADJ_OK;
 }
 
-static adj_status check_data_sum(adj_tensors *t, const json_t *metadata, const entry *e,
+static adj_status check_data_sum(tensor_list *t, const json_t *metadata, const entry *e,
                                  int64_t data_at)
 {
     char got[SUM_TEXT], *key = sum_key(e->public.name);
@@ -215,7 +228,7 @@ static adj_status check_data_sum(adj_tensors *t, const json_t *metadata, const e
     return ADJ_OK;
 }
 
-static adj_status check_data_sums(adj_tensors *t, int64_t data_at)
+static adj_status check_data_sums(tensor_list *t, int64_t data_at)
 {
     const json_t *metadata = json_object_get(t->header, METADATA_KEY);
     adj_status status = ADJ_OK;
@@ -226,7 +239,7 @@ static adj_status check_data_sums(adj_tensors *t, int64_t data_at)
     return status;
 }
 
-static adj_status check_metadata(adj_tensors *t, json_t *metadata)
+static adj_status check_metadata(tensor_list *t, json_t *metadata)
 {
     const char *key;
     json_t *value;
@@ -241,7 +254,7 @@ static adj_status check_metadata(adj_tensors *t, json_t *metadata)
     return ADJ_OK;
 }
 
-static adj_status read_header(adj_tensors *t, const char *text, int64_t length)
+static adj_status read_header(tensor_list *t, const char *text, int64_t length)
 {
     json_error_t error;
     const char *name;
@@ -269,73 +282,98 @@ static adj_status read_header(adj_tensors *t, const char *text, int64_t length)
 }
 
 /* Reads the header's length and checks it against the file's size. */
-static adj_status read_length(adj_tensors *t, int fd, int64_t size, int64_t *length)
+static adj_status read_length(tensor_list *t, const input *in, int64_t *length)
 {
     uint8_t bytes[LENGTH_BYTES];
     uint64_t value = 0;
 
-    adj_status status = read_all(t, fd, bytes, LENGTH_BYTES, 0);
+    adj_status status = read_all(t, in, bytes, LENGTH_BYTES, 0);
     if (status != ADJ_OK)
         return status;
     for (int i = LENGTH_BYTES - 1; i >= 0; i--)
         value = value << 8 | bytes[i];
-    int64_t max = size - LENGTH_BYTES < max_header_bytes ? size - LENGTH_BYTES : max_header_bytes;
+    const int64_t rest = in->size - LENGTH_BYTES;
+    const int64_t max = rest < max_header_bytes ? rest : max_header_bytes;
     if (value > (uint64_t)max)
         return fail(t, ADJ_EIO, 0, "header length out of range (got %llu, expected at most %lld)",
                     (unsigned long long)value, (long long)max);
     *length = (int64_t)value;
-    t->data_bytes = size - LENGTH_BYTES - *length;
+    t->data_bytes = rest - *length;
     return ADJ_OK;
 }
 
-static adj_status read_file(adj_tensors *t, int fd, int64_t size)
+/* Sets t->data to all data after the header, which in memory stay where they are. */
+static adj_status read_data(tensor_list *t, const input *in, int64_t at)
+{
+    if (in->bytes != NULL) {
+        t->data = in->bytes + at;
+        return ADJ_OK;
+    }
+    t->data = t->own_data = malloc((size_t)t->data_bytes + 1);
+    if (t->data == NULL)
+        return fail(t, ADJ_ENOMEM, at, "out of memory");
+    return read_all(t, in, t->own_data, t->data_bytes, at);
+}
+
+static adj_status read_input(tensor_list *t, const input *in)
 {
     int64_t length = 0;
-    adj_status status = read_length(t, fd, size, &length);
+    adj_status status = read_length(t, in, &length);
     if (status != ADJ_OK)
         return status;
 
     char *text = malloc((size_t)length + 1);
     if (text == NULL)
         return fail(t, ADJ_ENOMEM, LENGTH_BYTES, "out of memory");
-    if ((status = read_all(t, fd, text, length, LENGTH_BYTES)) == ADJ_OK)
+    if ((status = read_all(t, in, text, length, LENGTH_BYTES)) == ADJ_OK)
         status = read_header(t, text, length);
     free(text);
-    if (status != ADJ_OK)
-        return status;
-
-    t->data = malloc((size_t)t->data_bytes + 1);
-    if (t->data == NULL)
-        return fail(t, ADJ_ENOMEM, LENGTH_BYTES + length, "out of memory");
-    for (int i = 0; i < t->n; i++)
+    if (status == ADJ_OK)
+        status = read_data(t, in, LENGTH_BYTES + length);
+    if (status == ADJ_OK)
+        status = check_data_sums(t, LENGTH_BYTES + length);
+    for (int i = 0; status == ADJ_OK && i < t->n; i++)
         if (t->entry[i].unreadable[0] == '\0')
             t->entry[i].public.data = t->data + t->entry[i].begin;
-    status = read_all(t, fd, t->data, t->data_bytes, LENGTH_BYTES + length);
-    return status == ADJ_OK ? check_data_sums(t, LENGTH_BYTES + length) : status;
+    if (status == ADJ_OK && !tensors_publish(t))
+        status = fail(t, ADJ_ENOMEM, NO_OFFSET, "out of memory");
+    t->path = NULL;
+    return status;
 }
 
-adj_status adj_tensors_read(const char *path, adj_tensors **out)
+adj_status adj_safetensors_read(const char *path, adj_tensors **out)
 {
-    if (out == NULL)
-        return ADJ_EARG;
-    adj_tensors *t = *out = calloc(1, sizeof *t);
+    tensor_list *t = out != NULL ? tensors_alloc(out) : NULL;
+    input in = {0};
+
     if (t == NULL)
-        return ADJ_ENOMEM;
+        return out != NULL ? ADJ_ENOMEM : ADJ_EARG;
     t->path = path != NULL ? path : "no file name";
     if (path == NULL)
         return fail(t, ADJ_EARG, NO_OFFSET, "expected a file name");
-
-    int fd;
-    int64_t bytes;
-    const char *why = io_open(path, &fd, &bytes);
+    const char *why = io_open(path, &in.fd, &in.size);
     if (why != NULL)
         return fail(t, ADJ_EIO, NO_OFFSET, "%s", why);
-    adj_status status = read_file(t, fd, bytes);
-    close(fd);
-    t->path = NULL;
-    if (status != ADJ_OK)
-        t->n = 0;
+    adj_status status = read_input(t, &in);
+    close(in.fd);
     if (status == ADJ_EIO && t->header == NULL) /* maybe another program's file */
-        (void)file_kind_sentence(path, "safetensors", t->message);
+        (void)file_kind_sentence(path, "safetensors", t->public.message);
+    return status;
+}
+
+adj_status adj_tensors_from_memory(const void *bytes, size_t n, adj_tensors **out)
+{
+    tensor_list *t = out != NULL ? tensors_alloc(out) : NULL;
+    const input in = {.bytes = bytes, .size = (int64_t)n};
+
+    if (t == NULL)
+        return out != NULL ? ADJ_ENOMEM : ADJ_EARG;
+    t->path = "memory";
+    if (bytes == NULL || n > INT64_MAX)
+        return fail(t, ADJ_EARG, NO_OFFSET, "expected the bytes of a file (got %s of %zu bytes)",
+                    bytes == NULL ? "NULL" : "a buffer", n);
+    adj_status status = read_input(t, &in);
+    if (status == ADJ_EIO && t->header == NULL)
+        (void)file_kind_sentence_of("memory", bytes, n, "safetensors", t->public.message);
     return status;
 }

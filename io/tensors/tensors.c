@@ -1,4 +1,4 @@
-/* tensors.c - accessors of adj_tensors, for tensors from any file. */
+/* tensors.c - lists of tensors, from any file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,40 +6,89 @@
 #include "safetensors.h"
 #include "tensors.h"
 
-adj_tensors *tensors_new(void)
+static const tensor_list no_memory = {.public.message = "safetensors: out of memory"};
+
+tensor_list *tensors_alloc(adj_tensors **t)
 {
-    adj_tensors *t = calloc(1, sizeof *t);
-    if (t != NULL && (t->header = json_object()) == NULL) {
-        free(t);
-        return NULL;
-    }
-    return t;
+    tensor_list *list = calloc(1, sizeof *list);
+    *t = list != NULL ? &list->public : (adj_tensors *)&no_memory.public;
+    return list;
 }
 
-static int make_room(adj_tensors *t)
+adj_tensors *tensors_new(void)
 {
-    if (t->n < t->room)
+    tensor_list *list = calloc(1, sizeof *list);
+    if (list != NULL && (list->header = json_object()) == NULL) {
+        free(list);
+        return NULL;
+    }
+    return &list->public;
+}
+
+static int make_room(tensor_list *list)
+{
+    if (list->n < list->room)
         return 1;
-    int room = t->room < 16 ? 16 : 2 * t->room;
-    entry *more = realloc(t->entry, (size_t)room * sizeof *more);
+    int room = list->room < 16 ? 16 : 2 * list->room;
+    entry *more = realloc(list->entry, (size_t)room * sizeof *more);
     if (more == NULL)
         return 0;
-    t->entry = more;
-    t->room = room;
+    list->entry = more;
+    adj_tensor *tensor = realloc(list->tensor, (size_t)room * sizeof *tensor);
+    if (tensor == NULL)
+        return 0;
+    list->public.tensor = list->tensor = tensor;
+    list->room = room;
     return 1;
 }
+
+/* ---- the public part ---- */
+
+/* Makes the header's metadata public, without checksums; returns 0 when out of memory. */
+static int publish_metadata(tensor_list *list)
+{
+    json_t *all = json_object_get(list->header, METADATA_KEY), *value;
+    const char *key;
+
+    list->metadata = malloc((json_object_size(all) + 1) * sizeof *list->metadata);
+    if (list->metadata == NULL)
+        return 0;
+    list->public.metadata = list->metadata;
+    json_object_foreach(all, key, value)
+    {
+        if (!is_sum_key(key))
+            list->metadata[list->public.n_metadata++] =
+                (adj_metadata){key, json_string_value(value)};
+    }
+    return 1;
+}
+
+int tensors_publish(tensor_list *list)
+{
+    list->tensor = malloc(((size_t)list->n + 1) * sizeof *list->tensor);
+    if (list->tensor == NULL || !publish_metadata(list))
+        return 0;
+    for (int i = 0; i < list->n; i++)
+        list->tensor[i] = list->entry[i].public;
+    list->public.tensor = list->tensor;
+    list->public.n = list->n;
+    return 1;
+}
+
+/* ---- adding ---- */
 
 void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
                   adj_error *error)
 {
     entry e = {.public = {.elem = elem, .shape = shape}};
+    tensor_list *list = list_of(t);
     int64_t bytes = adj_tensor_bytes(&e.public);
 
     if (bytes < 0) {
         adj_error_set(error, ADJ_ESHAPE, "tensor %.80s: its size overflows", name);
         return NULL;
     }
-    if (strcmp(name, METADATA_KEY) == 0 || json_object_get(t->header, name) != NULL) {
+    if (strcmp(name, METADATA_KEY) == 0 || json_object_get(list->header, name) != NULL) {
         adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is used twice", name);
         return NULL;
     }
@@ -47,15 +96,17 @@ void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape sha
         adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is not UTF-8", name);
         return NULL;
     }
-    const int is_named = json_object_set_new(t->header, name, json_null()) == 0;
-    e.own = is_named && make_room(t) ? calloc((size_t)bytes + 1, 1) : NULL;
+    const int is_named = json_object_set_new(list->header, name, json_null()) == 0;
+    e.own = is_named && make_room(list) ? calloc((size_t)bytes + 1, 1) : NULL;
     if (e.own == NULL) {
         adj_error_set(error, ADJ_ENOMEM, "tensor %.80s: out of memory", name);
         return NULL;
     }
-    e.public.name = json_object_iter_key(json_object_iter_at(t->header, name));
+    e.public.name = json_object_iter_key(json_object_iter_at(list->header, name));
     e.public.data = e.own;
-    t->entry[t->n++] = e;
+    list->tensor[list->n] = e.public;
+    list->entry[list->n++] = e;
+    list->public.n = list->n;
     return e.own;
 }
 
@@ -65,100 +116,63 @@ adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *
     adj_error local = {0};
     if (tensors_add(t, name, ADJ_ELEM_U8, (adj_shape){.rank = 0}, &local) == NULL)
         return adj_error_set(error, local.status, "%s", local.message);
-    entry *e = &t->entry[t->n - 1];
+    tensor_list *list = list_of(t);
+    entry *e = &list->entry[list->n - 1];
     e->public.elem = ADJ_ELEM_UNREADABLE;
     e->public.data = NULL;
+    list->tensor[list->n - 1] = e->public;
     snprintf(e->unreadable, sizeof e->unreadable, "%s", why);
     return ADJ_OK;
 }
 
-adj_status tensors_add_metadata(adj_tensors *t, const char *key, const char *value,
-                                adj_error *error)
+adj_status tensors_copy_metadata(adj_tensors *to, const adj_tensors *from, adj_error *error)
 {
-    json_t *all = json_object_get(t->header, METADATA_KEY);
-    if (all == NULL) {
-        if (json_object_set_new(t->header, METADATA_KEY, json_object()) != 0)
-            return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-        all = json_object_get(t->header, METADATA_KEY);
-    }
-    if (!io_is_utf8(key) || !io_is_utf8(value))
-        return adj_error_set(error, ADJ_EARG, "metadata %.80s: is not UTF-8", key);
-    if (json_object_set_new(all, key, json_string(value)) != 0)
-        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    return ADJ_OK;
+    tensor_list *list = list_of(to);
+    json_t *all = json_object();
+    int ok = from->n_metadata == 0 || json_object_set(list->header, METADATA_KEY, all) == 0;
+
+    for (int i = 0; ok && i < from->n_metadata; i++)
+        ok = json_object_set_new(all, from->metadata[i].key,
+                                 json_string(from->metadata[i].value)) == 0;
+    json_decref(all);
+    return ok && publish_metadata(list) ? ADJ_OK
+                                        : adj_error_set(error, ADJ_ENOMEM, "out of memory");
 }
 
-const char *adj_tensors_message(const adj_tensors *t)
-{
-    return t != NULL ? t->message : "safetensors: out of memory";
-}
-
-int adj_tensors_count(const adj_tensors *t) { return t != NULL ? t->n : 0; }
-
-adj_tensor adj_tensors_at(const adj_tensors *t, int i)
-{
-    return i >= 0 && i < adj_tensors_count(t) ? t->entry[i].public : (adj_tensor){0};
-}
+/* ---- access ---- */
 
 const char *adj_tensors_unreadable(const adj_tensors *t, int i)
 {
-    const int can_be_read = i < 0 || i >= adj_tensors_count(t) || t->entry[i].unreadable[0] == '\0';
-    return can_be_read ? NULL : t->entry[i].unreadable;
+    const int can_be_read = i < 0 || i >= t->n || list_of(t)->entry[i].unreadable[0] == '\0';
+    return can_be_read ? NULL : list_of(t)->entry[i].unreadable;
 }
 
 int adj_tensors_find(const adj_tensors *t, const char *name)
 {
-    for (int i = 0; i < adj_tensors_count(t); i++)
-        if (strcmp(t->entry[i].public.name, name) == 0)
+    for (int i = 0; t != NULL && i < t->n; i++)
+        if (strcmp(t->tensor[i].name, name) == 0)
             return i;
     return -1;
 }
 
-/* Returns the metadata object, or NULL. */
-static json_t *metadata_of(const adj_tensors *t)
-{
-    return t != NULL && t->message[0] == '\0' ? json_object_get(t->header, METADATA_KEY) : NULL;
-}
-
 const char *adj_tensors_metadata(const adj_tensors *t, const char *key)
 {
-    return json_string_value(json_object_get(metadata_of(t), key));
+    const int has_any = t != NULL && t->message[0] == '\0';
+    const json_t *all = has_any ? json_object_get(list_of(t)->header, METADATA_KEY) : NULL;
+    return json_string_value(json_object_get(all, key));
 }
-
-/* Returns the *i-th metadata entry that is not a checksum; *i is then reduced by the entries
- * passed. */
-static adj_metadata metadata_at(const adj_tensors *t, int *i)
-{
-    const char *key;
-    json_t *value;
-    int wanted = *i;
-
-    *i = 0;
-    json_object_foreach(metadata_of(t), key, value)
-    {
-        if (!is_sum_key(key) && (*i)++ == wanted)
-            return (adj_metadata){key, json_string_value(value)};
-    }
-    return (adj_metadata){0};
-}
-
-int adj_tensors_metadata_count(const adj_tensors *t)
-{
-    int i = -1;
-    (void)metadata_at(t, &i);
-    return i;
-}
-
-adj_metadata adj_tensors_metadata_at(const adj_tensors *t, int i) { return metadata_at(t, &i); }
 
 void adj_tensors_free(adj_tensors *t)
 {
-    if (t == NULL)
+    if (t == NULL || t == &no_memory.public)
         return;
-    for (int i = 0; i < t->n; i++)
-        free(t->entry[i].own);
-    json_decref(t->header);
-    free(t->entry);
-    free(t->data);
-    free(t);
+    tensor_list *list = list_of(t);
+    for (int i = 0; i < list->n; i++)
+        free(list->entry[i].own);
+    json_decref(list->header);
+    free(list->entry);
+    free(list->tensor);
+    free(list->metadata);
+    free(list->own_data);
+    free(list);
 }

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "formats.h"
 #include "io/io.h"
 
 /* Returns the name of an element type in safetensors, by adj_elem; NULL past the last. */
@@ -16,18 +17,29 @@ typedef struct {
     char unreadable[120]; /* the reason; "": it can be read */
 } entry;
 
-struct adj_tensors {
-    const char *path; /* while reading */
+/* Memory of an adj_tensors. */
+typedef struct {
+    adj_tensors public; /* first; on failure without tensors and metadata */
+    const char *path;   /* while reading */
     int n, room;
     entry *entry;
-    json_t *header; /* owns names and metadata */
-    char *data;
+    adj_tensor *tensor; /* of the entries, for the public list */
+    adj_metadata *metadata;
+    json_t *header;   /* owns names and metadata */
+    const char *data; /* of a file or in the caller's memory */
+    char *own_data;   /* data read from a file */
     int64_t data_bytes;
-    char message[ADJ_MESSAGE];
-};
+} tensor_list;
 
+static inline tensor_list *list_of(const adj_tensors *t) { return (tensor_list *)t; }
+
+/* Creates a list of tensors that is all zero and sets *t to it; when out of memory returns NULL and
+ * sets *t to a constant list with that message. */
+tensor_list *tensors_alloc(adj_tensors **t);
 /* Creates an empty list of tensors; returns NULL when out of memory. */
 adj_tensors *tensors_new(void);
+/* Makes the entries and the header's metadata public; returns 0 when out of memory. */
+int tensors_publish(tensor_list *list);
 /* Adds a tensor and returns its memory, row-major, at least one byte, for the caller to fill, or
  * NULL with an error. The name is copied. */
 void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
@@ -35,8 +47,7 @@ void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape sha
 /* Adds a tensor that cannot be read, with the reason. */
 adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
                                   adj_error *error);
-/* Adds a metadata entry. ADJ_EARG if key or value is not UTF-8. */
-adj_status tensors_add_metadata(adj_tensors *t, const char *key, const char *value,
-                                adj_error *error);
+/* Copies all metadata to a list that has none. */
+adj_status tensors_copy_metadata(adj_tensors *to, const adj_tensors *from, adj_error *error);
 
 #endif

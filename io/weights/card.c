@@ -7,6 +7,7 @@
 #include "adjoint_io.h"
 #include "base/c_locale.h"
 #include "io/json.h"
+#include "weights.h"
 
 enum {
     MAX_SIDE = 32768,
@@ -323,7 +324,7 @@ static adj_status read_all(reading *r)
 
     c->model = adj_tensors_metadata(r->t, "model");
     c->resize = adj_tensors_metadata(r->t, "resize");
-    c->version = adj_tensors_metadata(r->t, "adjoint.version");
+    const int is_ours = adj_tensors_metadata(r->t, "adjoint.version") != NULL;
     adj_status status = read_input(r);
     if (status == ADJ_OK)
         status = read_classes(r);
@@ -333,9 +334,9 @@ static adj_status read_all(reading *r)
         status = read_real(r, "accuracy", 0, 100, &c->accuracy);
     if (status == ADJ_OK)
         status = read_integer(r, "seed", 0, INT64_MAX, &c->seed);
-    if (status == ADJ_OK && c->version != NULL) /* others say there whose file it is: "pt" */
+    if (status == ADJ_OK && is_ours) /* others say there whose file it is: "pt" */
         status = read_word(r, "format", N_FORMAT, formats, "NHWC or NCHW", &format);
-    if (status == ADJ_OK && c->version != NULL)
+    if (status == ADJ_OK && is_ours)
         status = read_word(r, "resize", N_RESIZE, resizes, "auto or error", &resize);
     if (status == ADJ_OK)
         status =

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
+#include "io/tensors/formats.h"
 #include "map_find.h"
+#include "weights.h"
 
 int map_is_builtin(const char *map)
 {
@@ -13,6 +15,7 @@ int map_is_builtin(const char *map)
 adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tensors *theirs,
                     adj_error *error)
 {
+    static const adj_tensors none;
     *m = (weight_map){0};
     if (!map_is_builtin(map)) {
         const adj_status status = map_read(m, map, error);
@@ -20,7 +23,7 @@ adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tens
     }
     if (g == NULL)
         return adj_error_set(error, ADJ_EARG, "map %s: requires a model", map);
-    return map_name(m, strcmp(map, "keras") == 0, g, theirs, error);
+    return map_name(m, strcmp(map, "keras") == 0, g, theirs != NULL ? theirs : &none, error);
 }
 
 void map_clear(weight_map *m)
@@ -86,16 +89,12 @@ static adj_status convert(const weight_map *m, const adj_tensors *from, int to_t
     for (int i = 0; i < m->n && status == ADJ_OK; i++)
         status = to_theirs ? map_export(&m->entry[i], from, to, error)
                            : map_import(&m->entry[i], from, to, error);
-    for (int i = 0; i < adj_tensors_count(from) && status == ADJ_OK && keeps_others; i++) {
-        adj_tensor t = adj_tensors_at(from, i);
+    for (int i = 0; i < from->n && status == ADJ_OK && keeps_others; i++) {
+        adj_tensor t = from->tensor[i];
         if (adj_tensors_unreadable(from, i) == NULL && !is_taken(m, t.name, to_theirs))
             status = copy_tensor(&t, to, error);
     }
-    for (int i = 0; i < adj_tensors_metadata_count(from) && status == ADJ_OK; i++) {
-        adj_metadata d = adj_tensors_metadata_at(from, i);
-        status = tensors_add_metadata(to, d.key, d.value, error);
-    }
-    return status;
+    return status == ADJ_OK ? tensors_copy_metadata(to, from, error) : status;
 }
 
 adj_status adj_weights_convert(const adj_tensors *from, adj_graph *g, const char *map,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/tensors/formats.h"
 #include "map.h"
 
 const char *shape_text(adj_shape s, char text[SHAPE_TEXT])
@@ -120,7 +121,7 @@ static adj_status gather(const map_entry *e, const adj_tensors *theirs, moving *
         if (k < 0)
             return adj_error_set(error, ADJ_EIO, "the file has no tensor %.80s (for %.80s)",
                                  e->theirs[i], e->ours);
-        t[i] = adj_tensors_at(theirs, k);
+        t[i] = theirs->tensor[k];
         if (adj_tensors_unreadable(theirs, k) != NULL)
             return adj_error_set(error, ADJ_ESHAPE, "tensor %.80s cannot be read (%s; for %.80s)",
                                  e->theirs[i], adj_tensors_unreadable(theirs, k), e->ours);

@@ -107,8 +107,8 @@ static int vote_of(prefixes *all, const search *s, const names *n, int parameter
         if (!candidate_at(s, n, i, &c))
             continue;
         put_name(name, s, "", n, &c, 0);
-        for (int k = 0; k < adj_tensors_count(s->theirs); k++) {
-            const char *full = adj_tensors_at(s->theirs, k).name;
+        for (int k = 0; k < s->theirs->n; k++) {
+            const char *full = s->theirs->tensor[k].name;
             const int length = length_before(full, name);
             if (length >= 0 && !vote(all, full, length, parameter))
                 return 0;
@@ -164,8 +164,8 @@ adj_status map_find_prefix(weight_map *m, const adj_tensors *theirs, adj_error *
 
     for (int i = 0; i < m->n; i++)
         for (int j = 0; j < m->entry[i].n_theirs; j++)
-            for (int k = 0; ok && k < adj_tensors_count(theirs); k++) {
-                const char *full = adj_tensors_at(theirs, k).name;
+            for (int k = 0; ok && k < theirs->n; k++) {
+                const char *full = theirs->tensor[k].name;
                 const int length = length_before(full, m->entry[i].theirs[j]);
                 ok = length < 0 || vote(&p, full, length, i);
             }
@@ -189,16 +189,16 @@ adj_status map_find_prefix(weight_map *m, const adj_tensors *theirs, adj_error *
 static int find_ending(const search *s, char name[MAP_NAME])
 {
     int found = -1;
-    for (int k = 0; k < adj_tensors_count(s->theirs); k++) {
-        if (length_before(adj_tensors_at(s->theirs, k).name, name) < 0)
+    for (int k = 0; k < s->theirs->n; k++) {
+        if (length_before(s->theirs->tensor[k].name, name) < 0)
             continue;
         if (found >= 0)
             return 0;
         found = k;
     }
-    if (found < 0 || strlen(adj_tensors_at(s->theirs, found).name) >= MAP_NAME)
+    if (found < 0 || strlen(s->theirs->tensor[found].name) >= MAP_NAME)
         return 0;
-    snprintf(name, MAP_NAME, "%s", adj_tensors_at(s->theirs, found).name);
+    snprintf(name, MAP_NAME, "%s", s->theirs->tensor[found].name);
     return 1;
 }
 
@@ -257,8 +257,8 @@ static int64_t number_in(const char *name, const char *kind)
 static int64_t next_number(const search *s, const char *kind, int64_t above)
 {
     int64_t next = -1;
-    for (int k = 0; k < adj_tensors_count(s->theirs); k++) {
-        const int64_t number = number_in(adj_tensors_at(s->theirs, k).name, kind);
+    for (int k = 0; k < s->theirs->n; k++) {
+        const int64_t number = number_in(s->theirs->tensor[k].name, kind);
         if (number > above && (next < 0 || number < next))
             next = number;
     }

@@ -4,8 +4,7 @@
 int64_t weights_classes(const adj_tensors *ours)
 {
     const int i = adj_tensors_find(ours, "logits/b");
-    const adj_tensor bias = adj_tensors_at(ours, i);
-    return bias.shape.rank == 1 ? bias.shape.dim[0] : 0;
+    return i >= 0 && ours->tensor[i].shape.rank == 1 ? ours->tensor[i].shape.dim[0] : 0;
 }
 
 int64_t weights_channels(const adj_tensors *ours, const adj_graph *g)
@@ -15,8 +14,8 @@ int64_t weights_channels(const adj_tensors *ours, const adj_graph *g)
         if (!adj_node_is_param(n) || adj_node_type(n).shape.rank != 4)
             continue;
         /* [kh, kw, in, out] */
-        const adj_tensor w = adj_tensors_at(ours, adj_tensors_find(ours, adj_node_name(n)));
-        return w.shape.rank == 4 ? w.shape.dim[2] : 0;
+        const int w = adj_tensors_find(ours, adj_node_name(n));
+        return w >= 0 && ours->tensor[w].shape.rank == 4 ? ours->tensor[w].shape.dim[2] : 0;
     }
     return 0;
 }

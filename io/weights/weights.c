@@ -4,6 +4,7 @@
 
 #include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "io/tensors/formats.h"
 #include "map.h"
 #include "ops/nn/names.h"
 
@@ -81,7 +82,7 @@ static adj_status find(loading *l, target *t, adj_tensor *found)
     } else if (adj_tensors_find(in, name) < 0) {
         return adj_error_set(&t->why, ADJ_EIO, "the file has no tensor %.80s", name);
     }
-    *found = adj_tensors_at(in, adj_tensors_find(in, name));
+    *found = in->tensor[adj_tensors_find(in, name)];
     mark_used(l, t->tensor);
     return ADJ_OK;
 }
@@ -101,7 +102,7 @@ static adj_status wrong_type(const loading *l, target *t, const adj_tensor *from
 {
     const adj_type want = adj_node_type(t->node);
     const int k = adj_tensors_find(l->file, t->tensor);
-    const adj_tensor theirs = k >= 0 ? adj_tensors_at(l->file, k) : *from;
+    const adj_tensor theirs = k >= 0 ? l->file->tensor[k] : *from;
     char got[SHAPE_TEXT], expected[SHAPE_TEXT], mapped[SHAPE_TEXT], here[SHAPE_TEXT + 16] = "";
 
     if (!adj_shape_equal(theirs.shape, from->shape))
@@ -183,8 +184,8 @@ static const char *likely_map(const adj_tensors *file)
 {
     static const char *const marks[][2] = {
         {".weight", "pytorch"}, {"/kernel", "keras"}, {"/kernel:0", "keras"}, {"/vars/0", "keras"}};
-    for (int k = 0; k < adj_tensors_count(file); k++) {
-        const char *name = adj_tensors_at(file, k).name;
+    for (int k = 0; k < file->n; k++) {
+        const char *name = file->tensor[k].name;
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
             const size_t n = strlen(name), end = strlen(marks[i][0]);
             if (n > end && strcmp(name + n - end, marks[i][0]) == 0)
@@ -241,8 +242,8 @@ static void report(const loading *l)
         const adj_weight_report r = {t->fate, adj_node_name(t->node), t->tensor, t->why.message};
         l->o->report(l->o->user, &r);
     }
-    for (int k = 0; k < adj_tensors_count(l->file) && l->o->report != NULL; k++) {
-        const adj_weight_report r = {ADJ_WEIGHT_UNUSED, NULL, adj_tensors_at(l->file, k).name, ""};
+    for (int k = 0; k < l->file->n && l->o->report != NULL; k++) {
+        const adj_weight_report r = {ADJ_WEIGHT_UNUSED, NULL, l->file->tensor[k].name, ""};
         if (!l->used[k])
             l->o->report(l->o->user, &r);
     }
@@ -265,15 +266,17 @@ static adj_status load(adj_exec *e, loading *l, adj_error *error)
     return status == ADJ_OK ? set_all(e, l, error) : status;
 }
 
-adj_status adj_weights_set_with(adj_exec *e, const adj_tensors *t, const adj_weights_opts *options,
-                                adj_error *error)
+adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, const adj_weights_opts *options,
+                           adj_error *error)
 {
     const adj_weights_opts none = {0};
+    if (t == NULL)
+        return adj_error_set(error, ADJ_EARG, "weights: expected tensors (got NULL)");
     loading l = {.file = t,
                  .o = options != NULL ? options : &none,
                  .ours = tensors_new(),
                  .n = adj_exec_param_count(e),
-                 .used = calloc((size_t)adj_tensors_count(t) + 1, 1)};
+                 .used = calloc((size_t)t->n + 1, 1)};
     adj_status status;
 
     l.target = calloc((size_t)l.n + 1, sizeof *l.target);
@@ -295,27 +298,17 @@ adj_status adj_weights_set_with(adj_exec *e, const adj_tensors *t, const adj_wei
     return status;
 }
 
-adj_status adj_weights_load_with(adj_exec *e, const char *path, const adj_weights_opts *options,
-                                 adj_error *error)
+adj_status adj_weights_load(adj_exec *e, const char *path, const adj_weights_opts *options,
+                            adj_error *error)
 {
     adj_tensors *t = NULL;
     adj_error why = {0};
-    adj_status status = adj_tensors_open(path, &t);
+    adj_status status = adj_tensors_read(path, &t);
 
     if (status != ADJ_OK)
-        adj_error_set(error, status, "%s", adj_tensors_message(t));
-    else if ((status = adj_weights_set_with(e, t, options, &why)) != ADJ_OK)
+        adj_error_set(error, status, "%s", t->message);
+    else if ((status = adj_weights_set(e, t, options, &why)) != ADJ_OK)
         adj_error_set(error, status, "%.200s: %.300s", path, why.message);
     adj_tensors_free(t);
     return status;
-}
-
-adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, adj_error *error)
-{
-    return adj_weights_set_with(e, t, NULL, error);
-}
-
-adj_status adj_weights_load(adj_exec *e, const char *path, adj_error *error)
-{
-    return adj_weights_load_with(e, path, NULL, error);
 }

@@ -41,12 +41,12 @@ static size_t read_file(const char *path, char text[TEXT])
 static void expect_same_weights(const char *left, const char *right)
 {
     adj_tensors *a = NULL, *b = NULL;
-    cr_assert_eq(adj_tensors_read(left, &a), ADJ_OK, "%s", adj_tensors_message(a));
-    cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", adj_tensors_message(b));
-    cr_assert_gt(adj_tensors_count(a), 5);
-    for (int i = 0; i < adj_tensors_count(a); i++) {
-        adj_tensor x = adj_tensors_at(a, i);
-        adj_tensor y = adj_tensors_at(b, adj_tensors_find(b, x.name));
+    cr_assert_eq(adj_tensors_read(left, &a), ADJ_OK, "%s", a->message);
+    cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", b->message);
+    cr_assert_gt(a->n, 5);
+    for (int i = 0; i < a->n; i++) {
+        adj_tensor x = a->tensor[i];
+        adj_tensor y = b->tensor[adj_tensors_find(b, x.name)];
         size_t bytes = (size_t)adj_tensor_bytes(&x);
         cr_expect(y.data != NULL && memcmp(x.data, y.data, bytes) == 0, "%s", x.name);
     }
@@ -89,7 +89,7 @@ static long progress_of(const char *path)
     if (access(path, F_OK) != 0)
         return -1;
     adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "torn: %s", adj_tensors_message(t));
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "torn: %s", t->message);
     long drawn = strtol(adj_tensors_metadata(t, "images_drawn"), NULL, 10);
     adj_tensors_free(t);
     return drawn;
@@ -263,11 +263,11 @@ static void put_changed(const adj_tensors *from, const char *path, const char *k
     adj_metadata entry[MAX_ENTRIES];
     int n = 0, found = 0;
 
-    for (int i = 0; i < adj_tensors_count(from); i++)
-        tensor[i] = adj_tensors_at(from, i);
-    cr_assert_leq(adj_tensors_metadata_count(from), MAX_ENTRIES);
-    for (int i = 0; i < adj_tensors_metadata_count(from); i++) {
-        entry[n] = adj_tensors_metadata_at(from, i);
+    for (int i = 0; i < from->n; i++)
+        tensor[i] = from->tensor[i];
+    cr_assert_leq(from->n_metadata, MAX_ENTRIES);
+    for (int i = 0; i < from->n_metadata; i++) {
+        entry[n] = from->metadata[i];
         if (strcmp(entry[n].key, key) == 0) {
             entry[n].value = value;
             found = 1;
@@ -275,7 +275,7 @@ static void put_changed(const adj_tensors *from, const char *path, const char *k
         n += entry[n].value != NULL;
     }
     cr_assert(found, "%s", key);
-    cr_assert_eq(adj_tensors_write(path, adj_tensors_count(from), tensor, n, entry, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_write(path, from->n, tensor, n, entry, NULL), ADJ_OK);
 }
 
 static const struct {

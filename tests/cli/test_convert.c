@@ -85,10 +85,10 @@ Test(convert, npz_and_npy)
     cr_assert_eq(TOOL("convert", path.s, npz.s).status, 0);
     finished r = TOOL("convert", npz.s, back.s);
     cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_assert_eq(adj_tensors_read(back.s, &t), ADJ_OK, "%s", adj_tensors_message(t));
-    cr_assert_eq(adj_tensors_count(t), TENSORS);
+    cr_assert_eq(adj_tensors_read(back.s, &t), ADJ_OK, "%s", t->message);
+    cr_assert_eq(t->n, TENSORS);
     for (int i = 0; i < TENSORS; i++) {
-        adj_tensor x = adj_tensors_at(t, adj_tensors_find(t, tensors[i].name));
+        adj_tensor x = t->tensor[adj_tensors_find(t, tensors[i].name)];
         cr_expect_eq(memcmp(&x.shape, &tensors[i].shape, sizeof x.shape), 0);
         if (tensors[i].elem != ADJ_ELEM_BF16)
             cr_expect(x.elem == tensors[i].elem &&
@@ -266,9 +266,8 @@ Test(convert, train_eval_and_tune)
     adj_tensors *old = NULL, *new = NULL;
     cr_assert_eq(adj_tensors_read(w.s, &old), ADJ_OK);
     cr_assert_eq(adj_tensors_read(v.s, &new), ADJ_OK);
-    for (int i = 0; i < adj_tensors_count(old); i++) {
-        adj_tensor x = adj_tensors_at(old, i),
-                   y = adj_tensors_at(new, adj_tensors_find(new, x.name));
+    for (int i = 0; i < old->n; i++) {
+        adj_tensor x = old->tensor[i], y = new->tensor[adj_tensors_find(new, x.name)];
         int same = memcmp(x.data, y.data, (size_t)adj_tensor_bytes(&x)) == 0;
         cr_expect_eq(same, strncmp(x.name, "logits/", 7) != 0, "%s", x.name);
     }
@@ -302,7 +301,7 @@ static const char *entry_of(const char *path, const char *key)
 {
     static char value[400];
     adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
     const char *text = adj_tensors_metadata(t, key);
     snprintf(value, sizeof value, "%s", text != NULL ? text : "");
     adj_tensors_free(t);
@@ -316,9 +315,9 @@ static void put_foreign(const char *from, const char *to)
     adj_tensor x[128];
     const adj_metadata m = {"format", "pt"};
     cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK);
-    for (int i = 0; i < adj_tensors_count(t); i++)
-        x[i] = adj_tensors_at(t, i);
-    cr_assert_eq(adj_tensors_write(to, adj_tensors_count(t), x, 1, &m, NULL), ADJ_OK);
+    for (int i = 0; i < t->n; i++)
+        x[i] = t->tensor[i];
+    cr_assert_eq(adj_tensors_write(to, t->n, x, 1, &m, NULL), ADJ_OK);
     adj_tensors_free(t);
 }
 
@@ -471,10 +470,10 @@ Test(convert, eval_refuses_what_does_not_fit)
         TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--out", w.s);
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
-    for (int i = 0; i < adj_tensors_count(t); i++)
-        x[i] = adj_tensors_at(t, i);
+    for (int i = 0; i < t->n; i++)
+        x[i] = t->tensor[i];
     adj_metadata m[] = {{"model", "lenet5"}, {"classes", "2"}};
-    cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 2, m, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_write(two.s, t->n, x, 2, m, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
     cr_expect_eq(r.status, 1);
     cr_expect_not_null(
@@ -482,12 +481,12 @@ Test(convert, eval_refuses_what_does_not_fit)
                "logits/w has the wrong type or shape (got f32 [84, 10], expected f32 [84, 2])"),
         "%s", r.err);
     m[1].value = "many";
-    cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 2, m, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_write(two.s, t->n, x, 2, m, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
     cr_expect(r.status == 1 &&
                   strstr(r.err, "entry classes is invalid (got many, expected a number or a list)"),
               "%s", r.err);
-    cr_assert_eq(adj_tensors_write(two.s, adj_tensors_count(t), x, 0, NULL, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_write(two.s, t->n, x, 0, NULL, NULL), ADJ_OK);
     r = TOOL("eval", "--weights", two.s, "--data", f.path);
     cr_expect(r.status == 1 && strstr(r.err, "does not name its model (set --model NAME)"), "%s",
               r.err);

@@ -34,10 +34,10 @@ static void put_weights_with(const folder *f, const char *path, int entries, int
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_assert_eq(adj_tensors_read(trained.s, &t), ADJ_OK);
-    int n = adj_tensors_count(t);
+    int n = t->n;
     cr_assert_leq(n, MAX_TENSORS);
     for (int i = 0; i < n; i++) {
-        tensor[i] = adj_tensors_at(t, i);
+        tensor[i] = t->tensor[i];
         tensor[i].data = values[i];
         cr_assert_leq(adj_shape_elems(tensor[i].shape), 60000);
         for (int k = 0; k < 10 && strcmp(tensor[i].name, "logits/b") == 0; k++)

@@ -35,7 +35,7 @@ static int same_file(const char *left, const char *right)
 static void expect_checkpoint(const char *path, const char *key, const char *value)
 {
     adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", adj_tensors_message(t));
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
     cr_expect_str_eq(adj_tensors_metadata(t, key), value);
     adj_tensors_free(t);
 }

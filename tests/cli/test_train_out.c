@@ -8,6 +8,7 @@
 
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "io/tensors/formats.h"
 
 static finished r;
 
@@ -49,11 +50,11 @@ static int same_file(const char *a, const char *b)
 static int same_tensors(const char *a, const char *b)
 {
     adj_tensors *left = NULL, *right = NULL;
-    cr_assert_eq(adj_tensors_read(a, &left), ADJ_OK, "%s", adj_tensors_message(left));
-    cr_assert_eq(adj_tensors_read(b, &right), ADJ_OK, "%s", adj_tensors_message(right));
-    int same = adj_tensors_count(left) == adj_tensors_count(right);
-    for (int i = 0; i < adj_tensors_count(left) && same; i++) {
-        const adj_tensor x = adj_tensors_at(left, i), y = adj_tensors_at(right, i);
+    cr_assert_eq(adj_tensors_read(a, &left), ADJ_OK, "%s", left->message);
+    cr_assert_eq(adj_tensors_read(b, &right), ADJ_OK, "%s", right->message);
+    int same = left->n == right->n;
+    for (int i = 0; i < left->n && same; i++) {
+        const adj_tensor x = left->tensor[i], y = right->tensor[i];
         const int64_t elems = adj_shape_elems(x.shape);
         same = strcmp(x.name, y.name) == 0 && x.elem == y.elem &&
                elems == adj_shape_elems(y.shape) &&

@@ -5,6 +5,7 @@
 
 #include "adjoint_io.h"
 #include "fuzz/memory_file.h"
+#include "io/tensors/formats.h"
 
 enum { LONGEST = 1 << 12 };
 
@@ -30,8 +31,8 @@ static adj_tensors *make_tensors(void)
 static void use(const adj_tensors *t)
 {
     volatile unsigned sum = 0;
-    for (int i = 0; i < adj_tensors_count(t); i++) {
-        adj_tensor x = adj_tensors_at(t, i);
+    for (int i = 0; i < t->n; i++) {
+        adj_tensor x = t->tensor[i];
         if (adj_tensors_unreadable(t, i) != NULL)
             continue;
         int64_t n = adj_tensor_bytes(&x);

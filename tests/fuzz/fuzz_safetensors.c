@@ -9,6 +9,7 @@
 #include "cli/train/checkpoint.h"
 #include "cli/command.h"
 #include "fuzz/memory_file.h"
+#include "io/tensors/formats.h"
 
 enum { LENGTH_BYTES = 8, LONGEST = 1 << 16 };
 
@@ -31,8 +32,8 @@ static memory_file file_of(const uint8_t *data, size_t size, int whole)
 static void use(const adj_tensors *t, int64_t longest)
 {
     volatile unsigned sum = 0; /* so that the bytes are read */
-    for (int i = 0; i < adj_tensors_count(t); i++) {
-        adj_tensor x = adj_tensors_at(t, i);
+    for (int i = 0; i < t->n; i++) {
+        adj_tensor x = t->tensor[i];
         if (adj_tensors_unreadable(t, i) != NULL)
             continue;
         int64_t n = adj_tensor_bytes(&x);
@@ -42,8 +43,8 @@ static void use(const adj_tensors *t, int64_t longest)
         for (int64_t k = 0; k < adj_shape_elems(x.shape); k++)
             sum += adj_tensor_value(&x, k) > 0;
     }
-    for (int i = 0; i < adj_tensors_metadata_count(t); i++)
-        sum += (unsigned)strlen(adj_tensors_metadata_at(t, i).value);
+    for (int i = 0; i < t->n_metadata; i++)
+        sum += (unsigned)strlen(t->metadata[i].value);
     adj_model_card *card = NULL;
     adj_error error;
     if (adj_model_card_read(t, &card, &error) == ADJ_OK) {
@@ -73,18 +74,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory_file f = file_of(data + 1, size - 1, data[0] & 1);
     adj_tensors *t = NULL;
 
-    adj_tensors_open(f.path, &t); /* whatever it may be: NumPy's, IDX */
-    if (t != NULL && adj_tensors_count(t) > 0)
+    adj_tensors_read(f.path, &t); /* whatever it may be: NumPy's, IDX */
+    if (t != NULL && t->n > 0)
         use(t, INT64_MAX); /* it may be compressed */
     adj_tensors_free(t);
     t = NULL;
-    adj_status status = adj_tensors_read(f.path, &t);
-    must(t != NULL && (status == ADJ_OK) == (adj_tensors_message(t)[0] == '\0'));
+    adj_status status = adj_safetensors_read(f.path, &t);
+    must(t != NULL && (status == ADJ_OK) == (t->message[0] == '\0'));
     if (status == ADJ_OK) {
         use(t, LONGEST);
         resume(f.path);
     } else
-        must(adj_tensors_count(t) == 0 && adj_tensors_metadata(t, "model") == NULL);
+        must(t->n == 0 && adj_tensors_metadata(t, "model") == NULL);
     adj_tensors_free(t);
     memory_file_free(&f);
     return 0;

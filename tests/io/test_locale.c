@@ -7,6 +7,7 @@
 #include "host_locale.h"
 #include "io/data/image_name.h"
 #include "io/folder.h"
+#include "io/tensors/formats.h"
 #include "tests/io/scoped.h"
 
 static folder f;

@@ -4,6 +4,7 @@
 
 #include "adjoint_io.h"
 #include "io/folder.h"
+#include "io/tensors/formats.h"
 #include "tests/io/scoped.h"
 
 enum { MAX = 4096, TENSORS = 4 };
@@ -39,10 +40,10 @@ static content write_example(const char *path)
 /* Whether both have the same tensors and strings. */
 static int same(const adj_tensors *a, const adj_tensors *b)
 {
-    int equal = adj_tensors_count(a) == TENSORS && adj_tensors_count(b) == TENSORS;
+    int equal = a->n == TENSORS && b->n == TENSORS;
     for (int i = 0; i < TENSORS && equal; i++) {
-        adj_tensor x = adj_tensors_at(a, i);
-        adj_tensor y = adj_tensors_at(b, adj_tensors_find(b, x.name));
+        adj_tensor x = a->tensor[i];
+        adj_tensor y = b->tensor[adj_tensors_find(b, x.name)];
         size_t bytes = (size_t)adj_tensor_bytes(&x);
         equal = y.name != NULL && x.elem == y.elem &&
                 memcmp(&x.shape, &y.shape, sizeof x.shape) == 0 &&
@@ -63,13 +64,13 @@ Test(safetensors_sum, every_flipped_bit_is_refused_or_equal)
     content c = write_example(path.s);
     scoped(release_tensors) adj_tensors *whole = NULL;
     size_t refused = 0, header = 8 + c.bytes[0] + 256U * c.bytes[1];
-    cr_assert_eq(adj_tensors_read(path.s, &whole), ADJ_OK, "%s", adj_tensors_message(whole));
+    cr_assert_eq(adj_safetensors_read(path.s, &whole), ADJ_OK, "%s", whole->message);
     cr_assert_gt(c.n, header);
     for (size_t bit = 0; bit < 8 * c.n; bit++) {
         scoped(release_tensors) adj_tensors *t = NULL;
         c.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         put_file(bad.s, c.bytes, c.n);
-        adj_status status = adj_tensors_read(bad.s, &t);
+        adj_status status = adj_safetensors_read(bad.s, &t);
         if (status == ADJ_OK)
             cr_expect(bit / 8 < header && same(whole, t), "bit %zu gives other values", bit);
         else {
@@ -77,8 +78,7 @@ Test(safetensors_sum, every_flipped_bit_is_refused_or_equal)
             refused++;
         }
         if (bit / 8 >= header)
-            cr_expect_not_null(strstr(adj_tensors_message(t), "is damaged"), "%s",
-                               adj_tensors_message(t));
+            cr_expect_not_null(strstr(t->message, "is damaged"), "%s", t->message);
         c.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     cr_expect_gt(refused, 8 * (c.n - header));
@@ -93,11 +93,11 @@ Test(safetensors_sum, sentence_names_the_tensor)
     scoped(release_tensors) adj_tensors *t = NULL;
     c.bytes[c.n - 1] ^= 0x40; /* of step, the last four bytes */
     put_file(path.s, c.bytes, c.n);
-    cr_expect_eq(adj_tensors_read(path.s, &t), ADJ_EIO);
-    cr_expect_not_null(strstr(adj_tensors_message(t),
+    cr_expect_eq(adj_safetensors_read(path.s, &t), ADJ_EIO);
+    cr_expect_not_null(strstr(t->message,
                               "tensor step: its data is damaged (checksum: got bf3dae76, expected "
                               "c9e1efe6)"),
-                       "%s", adj_tensors_message(t));
+                       "%s", t->message);
 }
 
 /* length, header, then data_bytes zeros. */
@@ -112,7 +112,7 @@ static adj_status read_header(const folder *f, const char *header, size_t data_b
     c.bytes[1] = (uint8_t)(strlen(header) >> 8);
     memcpy(c.bytes + 8, header, strlen(header));
     put_file(path.s, c.bytes, c.n);
-    return adj_tensors_read(path.s, t);
+    return adj_safetensors_read(path.s, t);
 }
 
 #define A "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}"
@@ -140,11 +140,9 @@ Test(safetensors_sum, literal_headers)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         scoped(release_tensors) adj_tensors *t = NULL;
         adj_status status = read_header(&f, rows[i].header, 4, &t);
-        cr_expect_eq(status, rows[i].wrong != NULL ? ADJ_EIO : ADJ_OK, "%zu: %s", i,
-                     adj_tensors_message(t));
+        cr_expect_eq(status, rows[i].wrong != NULL ? ADJ_EIO : ADJ_OK, "%zu: %s", i, t->message);
         if (rows[i].wrong != NULL)
-            cr_expect_not_null(strstr(adj_tensors_message(t), rows[i].wrong), "%s",
-                               adj_tensors_message(t));
+            cr_expect_not_null(strstr(t->message, rows[i].wrong), "%s", t->message);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "adjoint_nn.h"
 #include "cli/child.h"
 #include "io/folder.h"
+#include "io/tensors/formats.h"
 #include "tests/io/scoped.h"
 
 /* F4 has half a byte an element; the data are bytes 0, 1, 2, ... */
@@ -58,17 +59,17 @@ Test(unreadable, safetensors)
     const file_name path = in_folder(&f, "w.safetensors");
     scoped(release_tensors) adj_tensors *t = NULL;
     put_safetensors(path.s);
-    cr_assert_eq(adj_tensors_open(path.s, &t), ADJ_OK, "%s", adj_tensors_message(t));
-    cr_assert_eq(adj_tensors_count(t), 5);
+    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK, "%s", t->message);
+    cr_assert_eq(t->n, 5);
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         const int k = adj_tensors_find(t, want[i].name);
         cr_assert_geq(k, 0);
-        const adj_tensor x = adj_tensors_at(t, k);
+        const adj_tensor x = t->tensor[k];
         cr_expect_str_eq(adj_tensors_unreadable(t, k), want[i].why);
         cr_expect(x.elem == ADJ_ELEM_UNREADABLE && x.data == NULL && adj_tensor_bytes(&x) == -1);
     }
     const int k = adj_tensors_find(t, "w");
-    const adj_tensor w = adj_tensors_at(t, k);
+    const adj_tensor w = t->tensor[k];
     cr_expect_null(adj_tensors_unreadable(t, k));
     cr_expect(adj_tensor_value(&w, 0) == 52 && adj_tensor_value(&w, 1) == 53);
     cr_expect_null(adj_tensors_unreadable(t, -1));
@@ -83,7 +84,7 @@ static adj_status load(const char *parameter, const char *map, const char *path,
     adj_node *y = adj_add(p, p);
     float value[2] = {0};
     scoped(release_exec) adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
-    adj_status status = adj_weights_load_with(e, path, &(adj_weights_opts){.map = map}, error);
+    adj_status status = adj_weights_load(e, path, &(adj_weights_opts){.map = map}, error);
     cr_assert_eq(adj_get(e, p, value, sizeof value), ADJ_OK);
     cr_expect_eq(value[1], status == ADJ_OK ? -2 : 0);
     return status;
@@ -130,8 +131,8 @@ Test(unreadable, commands)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.err, "note: c is left out (C64 [2, 3]: unknown type)"), "%s",
                        r.err);
-    cr_assert_eq(adj_tensors_open(out.s, &t), ADJ_OK);
-    cr_expect_eq(adj_tensors_count(t), 1);
+    cr_assert_eq(adj_tensors_read(out.s, &t), ADJ_OK);
+    cr_expect_eq(t->n, 1);
     cr_expect_eq(adj_tensors_find(t, "w"), 0);
     adj_tensors_free(t);
 
@@ -142,8 +143,8 @@ Test(unreadable, commands)
     put_file(map.s, "w = v\n", 6);
     run_tool((const char *[]){"convert", path.s, out.s, "--map", map.s, "--to-theirs", NULL}, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_assert_eq(adj_tensors_open(out.s, &t), ADJ_OK);
-    cr_expect_eq(adj_tensors_count(t), 1);
+    cr_assert_eq(adj_tensors_read(out.s, &t), ADJ_OK);
+    cr_expect_eq(t->n, 1);
     cr_expect_eq(adj_tensors_find(t, "v"), 0);
     adj_tensors_free(t);
 }

@@ -52,14 +52,14 @@ Test(load, in_part)
     const adj_node *head = adj_find(n.g, "logits/w");
     cr_assert_eq(adj_get(n.e, head, before, sizeof before), ADJ_OK);
     adj_weights_opts o = {.map = "pytorch", .report = keep, .user = &all};
-    cr_expect_eq(adj_weights_load_with(n.e, path.s, &o, &error), ADJ_EIO);
+    cr_expect_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_EIO);
     cr_expect_not_null(strstr(error.message, "no tensor dw.weight (for dw/w)"), "%s",
                        error.message);
     cr_expect_eq(all.n, 0);
 
     o.partial = 1;
     o.fresh = "fc1/b,nothing/*";
-    cr_assert_eq(adj_weights_load_with(n.e, path.s, &o, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(n.e, head, after, sizeof after), ADJ_OK);
     cr_expect_arr_eq(before, after, sizeof before);
     cr_assert_eq(adj_get(n.e, adj_find(n.g, "conv1/w"), conv, sizeof conv), ADJ_OK);
@@ -88,7 +88,7 @@ Test(load, in_part)
     cr_expect_eq(all.n, 10 + 3);
 
     o = (adj_weights_opts){.partial = 1}; /* their names, no map */
-    cr_expect_eq(adj_weights_load_with(n.e, path.s, &o, &error), ADJ_EIO);
+    cr_expect_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_EIO);
     cr_expect_not_null(
         strstr(error.message, "expected adjoint's names; for the file's, use --map pytorch"), "%s",
         error.message);
@@ -132,18 +132,18 @@ Test(load, a_training_executor_from_weights_alone)
 
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w/momentum"), got, sizeof got), ADJ_OK);
     cr_assert_neq(memcmp(got, zero, sizeof got), 0);
-    cr_assert_eq(adj_weights_load(e, path.s, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w"), got, sizeof got), ADJ_OK);
     cr_expect_arr_eq(got, w, sizeof w);
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w/momentum"), got, sizeof got), ADJ_OK);
     cr_expect_arr_eq(got, zero, sizeof zero);
 
     /* one state of two is a damaged checkpoint; and a checkpoint has to have them */
-    cr_expect_eq(adj_weights_load(e, some.s, &error), ADJ_EIO);
+    cr_expect_eq(adj_weights_load(e, some.s, NULL, &error), ADJ_EIO);
     cr_expect_not_null(strstr(error.message, "no tensor fc/b/momentum"), "%s", error.message);
     const adj_weights_opts exact = {.exact = 1};
-    cr_expect_eq(adj_weights_load_with(e, path.s, &exact, &error), ADJ_EIO);
-    cr_expect_eq(adj_weights_load_with(e, all.s, &exact, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(adj_weights_load(e, path.s, &exact, &error), ADJ_EIO);
+    cr_expect_eq(adj_weights_load(e, all.s, &exact, &error), ADJ_OK, "%s", error.message);
 }
 
 Test(load, elements_that_cannot_be_had)
@@ -158,15 +158,15 @@ Test(load, elements_that_cannot_be_had)
     scoped(release_exec) adj_exec *e = trainer(g, 1);
     float got[6];
     cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
-    cr_assert_eq(adj_weights_load(e, path.s, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w"), got, sizeof got), ADJ_OK);
     cr_expect_eq(got[5], 0.1F);
     const adj_weights_opts exact = {.exact = 1};
-    cr_expect_eq(adj_weights_load_with(e, path.s, &exact, &error), ADJ_ESHAPE);
+    cr_expect_eq(adj_weights_load(e, path.s, &exact, &error), ADJ_ESHAPE);
     cr_expect_not_null(strstr(error.message, "got f64 [3, 2], expected f32 [3, 2]"), "%s",
                        error.message);
     t[1] = (adj_tensor){"fc/b", ADJ_ELEM_I64, {1, {2}}, b};
     cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
-    cr_expect_eq(adj_weights_load(e, path.s, &error), ADJ_ESHAPE);
+    cr_expect_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_ESHAPE);
     cr_expect_not_null(strstr(error.message, "got i64 [2], expected f32 [2]"), "%s", error.message);
 }

@@ -1,6 +1,8 @@
 /* test_prefix.c - weights whose names stand in another program's wrappers: prefixes, Keras's own
  * numbering and its files' nesting. The logits are PyTorch's, and Keras's layouts are ours. */
+#include "io/tensors/formats.h"
 #include "io/weights/net.h"
+#include "io/weights/weights.h"
 #include "tests/plan.h"
 
 enum { ROOM = 2 * DICT };
@@ -28,7 +30,7 @@ static void put(const named *all, const char *path)
 
 static adj_status load(const small_net *n, const char *path, const char *map, adj_error *error)
 {
-    return adj_weights_load_with(n->e, path, &(adj_weights_opts){.map = map}, error);
+    return adj_weights_load(n->e, path, &(adj_weights_opts){.map = map}, error);
 }
 
 /* torch.compile, DataParallel, both, a model that owns this one, and a head beside it. */
