@@ -89,7 +89,7 @@ int main(void)
         backends[i + 1] = adj_backends[i];
     adj_node *const fetch[] = {value, dx, ddx};
     adj_exec *e;
-    const adj_exec_opts opts = {.n_fetch = 3, .fetch = fetch, .debug.backends = backends};
+    const adj_exec_opts opts = {.n_fetch = 3, .fetch = fetch, .backends = backends};
     if (adj_exec_new(g, &opts, &e) || adj_set(e, x, at, sizeof at) || adj_run(e) ||
         adj_get(e, value, y, sizeof y) || adj_get(e, dx, first, sizeof first) ||
         adj_get(e, ddx, twice, sizeof twice))
@@ -106,7 +106,7 @@ int main(void)
 
     /* Checks softsign and every op of its gradient, to the second order. */
     const adj_gradcheck_report *report;
-    const adj_gradcheck_opts check = {.order = 2, .debug.backends = backends};
+    const adj_gradcheck_opts check = {.order = 2, .backends = backends};
     const adj_status checked = adj_gradcheck(sum, &check, &report);
     adj_gradcheck_print(stdout, report);
     if (checked != ADJ_OK || report->verdict != ADJ_GRADCHECK_PASS)

@@ -12,7 +12,7 @@
 adj_status select_backends(adj_exec *e)
 {
     const adj_exec_opts *o = &e->opts;
-    const adj_backend *const *list = o->debug.backends != NULL ? o->debug.backends : adj_backends;
+    const adj_backend *const *list = o->backends != NULL ? o->backends : adj_backends;
     const char *option = o->backend;
     for (int i = 0; i < MAX_BACKENDS && list[i] != NULL; i++) {
         if (!is_known_version(list[i]->version))
@@ -84,7 +84,6 @@ int open_backend(adj_exec *e, int i, int is_spare)
         return b->state[i] == BACKEND_OPEN;
     const adj_backend_opts opts = {.allocator = &e->region.allocator,
                                    .threads = e->opts.threads,
-                                   .quarantine = e->opts.debug.quarantine,
                                    .math = e->opts.math,
                                    .self = b->list[i],
                                    .message = message};

@@ -41,6 +41,8 @@ static adj_status copy_graph(adj_exec *e)
     if ((p->image = exec_alloc(e, (size_t)p->n_user, sizeof(adj_node *))) == NULL)
         return e->status;
     const pass_target target = {.opts = &e->opts,
+                                .after_pass = e->internal.after_pass,
+                                .user = e->internal.user,
                                 .reference_only = e->backends.preferred == e->backends.fallback,
                                 .has_backend = has_backend,
                                 .has_non_reference_kernel = has_non_reference_kernel,
@@ -138,7 +140,7 @@ static adj_status prepare_runs(adj_exec *e)
     const size_t n_sum = (size_t)(p->n_sum + p->n_fetch + p->n_update);
     r->version = exec_alloc(e, (size_t)p->n_leaf, sizeof *r->version);
     r->seconds = exec_alloc(e, (size_t)p->n_step, sizeof *r->seconds);
-    r->sums = e->opts.debug.checksums ? exec_alloc(e, n_sum, sizeof *r->sums) : NULL;
+    r->sums = e->internal.checksums ? exec_alloc(e, n_sum, sizeof *r->sums) : NULL;
     return e->status;
 }
 
@@ -233,7 +235,7 @@ static adj_status fill(adj_exec *e)
     fill_with_nan(e);
     draw_parameters(e);
     note_products_in_f32(e);
-    if (e->opts.debug.canaries)
+    if (e->debug.canaries)
         draw_canaries(&e->plan, NONE);
     return ADJ_OK;
 }
@@ -254,7 +256,7 @@ static adj_status (*const stages[])(adj_exec *e) = {
 adj_status build_executor(adj_exec *e, const adj_graph *g)
 {
     e->plan.user = g;
-    e->plan.gap = e->opts.debug.canaries ? CANARY : 0;
+    e->plan.gap = e->debug.canaries ? CANARY : 0;
     e->planning->roofline = roofline_nominal();
     for (size_t i = 0; i < sizeof stages / sizeof *stages && e->status == ADJ_OK; i++)
         (void)stages[i](e);

@@ -105,7 +105,7 @@ adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *plann
     const planning *c = e->planning;
     const adj_kernel *kernel = planned->kernel;
     const adj_node *last = g->node[g->n - 1];
-    if (kernel->epilogue == NULL || e->opts.debug.no_fusion || planned->group.n_out != 1 ||
+    if (kernel->epilogue == NULL || e->debug.no_fusion || planned->group.n_out != 1 ||
         planned->group.out[0] != last)
         return ADJ_OK;
     int n = kernel->epilogue(last, c->uses, e->plan.graph->n_node, c->proposed);

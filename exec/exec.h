@@ -4,6 +4,7 @@
 #define ADJ_EXEC_H
 
 #include "base/clock.h"
+#include "internal.h"
 #include "plan.h"
 
 enum { MAX_BACKENDS = 8 };
@@ -56,8 +57,11 @@ struct adj_exec {
     adj_status status;
     char message[ADJ_MESSAGE];
     char warning[ADJ_MESSAGE];
-    adj_exec_opts opts; /* as given; threads: how many there are. What it points to is the caller's,
-                           and read while planning; only before_kernel is called in runs */
+    /* The caller's; threads: how many there are; debug: the next member. Other pointers are read
+     * while planning. */
+    adj_exec_opts opts;
+    adj_exec_debug debug;
+    adj_exec_internal internal; /* only before_kernel is called in runs */
     exec_backends backends;
     plan plan;
     exec_memory memory;

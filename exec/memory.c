@@ -281,11 +281,11 @@ adj_status plan_memory(adj_exec *e)
 {
     plan *p = &e->plan;
     find_last_reads(p);
-    if (!e->opts.debug.no_sharing)
+    if (!e->debug.no_sharing)
         share_slots(p);
     if (find_lifetimes(e) != ADJ_OK)
         return e->status;
-    if (e->opts.debug.no_sharing)
+    if (e->debug.no_sharing)
         keep_all(e);
     else if (find_live_bytes(e) != ADJ_OK || place_slots(e) != ADJ_OK)
         return e->status;

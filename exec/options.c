@@ -53,7 +53,7 @@ static adj_status read_environment(adj_exec *e)
         n = strcspn(word, ",");
         const int is_tune = n == 4 && memcmp(word, "tune", n) == 0;
         if (n == 7 && memcmp(word, "unfused", n) == 0)
-            o->debug.no_fusion = 1;
+            e->debug.no_fusion = 1;
         else if (!is_tune)
             return set_error(e, ADJ_EARG,
                              "adj_exec_new: ADJOINT_PLAN: unknown word (got \"%.*s\", expected "
@@ -71,5 +71,10 @@ adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opt
     if (check_options(e, g, opts) != ADJ_OK)
         return e->status;
     e->opts = *opts;
+    if (opts->debug != NULL)
+        e->debug = *opts->debug;
+    if (e->debug.internal != NULL)
+        e->internal = *e->debug.internal;
+    e->opts.debug = &e->debug;
     return read_environment(e);
 }

@@ -8,9 +8,9 @@
 
 adj_status run_kernel(const adj_exec *e, const step *s, const adj_call *call)
 {
-    if (e->opts.debug.before_kernel != NULL)
-        e->opts.debug.before_kernel(e->opts.debug.user, s->group.node[0],
-                                    e->backends.list[s->backend]->name, s->prep.impl);
+    if (e->internal.before_kernel != NULL)
+        e->internal.before_kernel(e->internal.user, s->group.node[0],
+                                  e->backends.list[s->backend]->name, s->prep.impl);
     return s->kernel->run(call);
 }
 
@@ -44,12 +44,12 @@ void progress_backends(const adj_exec *e)
 
 static adj_status run_range(adj_exec *e, int first, int end)
 {
-    const adj_exec_debug *debug = &e->opts.debug;
+    const adj_exec_debug *debug = &e->debug;
     for (int i = first; i < end; i++) {
         const step *s = &e->plan.step[i];
         if (debug->canaries)
             draw_canaries(&e->plan, i);
-        if (debug->checksums)
+        if (e->internal.checksums)
             sum_operands(e, s);
         const double start = debug->profile ? seconds_now() : 0;
         adj_status status = run_step(e, s);
@@ -58,7 +58,7 @@ static adj_status run_range(adj_exec *e, int first, int end)
         if (debug->profile)
             e->run.seconds[i] = seconds_now() - start;
         progress_backends(e);
-        if (debug->checksums)
+        if (e->internal.checksums)
             sum_results(e, s);
         if (debug->canaries && check_canaries(e, i) != ADJ_OK)
             return ADJ_EBACKEND;
@@ -89,7 +89,7 @@ static adj_status run_steps(adj_exec *e)
         status = run_range(e, e->plan.n_invariant, e->plan.n_step);
     if (status != ADJ_OK)
         return status;
-    if (e->opts.debug.checksums)
+    if (e->internal.checksums)
         sum_end(e);
     for (int i = 0; i < e->plan.n_update; i++) {
         const update *u = &e->plan.update[i];

@@ -113,10 +113,10 @@ void drop_step(adj_exec *e, const step *s)
  * which then is before all others. */
 static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
 {
-    for (c->number = 0; e->opts.debug.impl != NULL; c->number++) {
+    for (c->number = 0; e->debug.impl != NULL; c->number++) {
         if (prepare_step(e, s, c) != ADJ_OK)
             break;
-        if (strstr(s->prep.impl, e->opts.debug.impl) != NULL) {
+        if (strstr(s->prep.impl, e->debug.impl) != NULL) {
             s->prep.seconds = 0;
             return ADJ_OK;
         }
@@ -180,7 +180,7 @@ adj_status select_by_estimate(adj_exec *e, step *s)
 
 adj_status select_kernel(adj_exec *e, step *s)
 {
-    if (e->planning->tuner != NULL && e->opts.debug.impl == NULL) {
+    if (e->planning->tuner != NULL && e->debug.impl == NULL) {
         adj_status status = tune_group(e, s);
         if (status != ADJ_ENOKERNEL)
             return status;

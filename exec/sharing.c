@@ -96,8 +96,7 @@ static exec_damage describe_damage(const plan *p, int i, int k)
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d)
 {
     const plan *p = &shared->plan;
-    if (!shared->opts.debug.checksums || !alone->opts.debug.checksums ||
-        !is_same_plan(shared, alone))
+    if (!shared->internal.checksums || !alone->internal.checksums || !is_same_plan(shared, alone))
         return -1;
     const int n = p->n_sum + p->n_fetch + p->n_update;
     int k = 0, i = 0;

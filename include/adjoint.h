@@ -34,8 +34,8 @@
  *   ADJOINT_MAX_ISA     limits the instruction set of the backend "direct": "base", "avx2",
  *                       "avx512", "avx512_bf16" or "amx". Read when a plan needs that backend.
  *                       oneDNN has its own variable, ONEDNN_MAX_CPU_ISA
- *   ADJOINT_QUARANTINE  value of adj_exec_debug.quarantine where that is NULL: "off". Read when a
- *                       plan needs the backend "onednn"
+ *   ADJOINT_QUARANTINE  "off": the oneDNN implementations that are known to be wrong are used.
+ *                       Read when a plan needs the backend "onednn"
  *   ADJOINT_TUNE        the tune file where tuning is on and adj_exec_opts.tune_file is NULL;
  *                       "off": no file */
 #ifndef ADJOINT_H
@@ -334,36 +334,6 @@ typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
  * small ones do not vanish, except gradients of parameters and fetched values. */
 typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16, ADJ_PRECISION_F16 } adj_precision;
 
-/* Options for checking and debugging. Each costs time or memory; all zero turns them off. */
-typedef struct {
-    FILE *trace; /* the graph is printed to this file after each pass */
-    /* Called after each pass with the pass's name and the graph, which is valid during the call.
-     * image[id] is the node there that stands for node id of the user's graph; NULL if it is not
-     * needed. NULL: not called. */
-    void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
-    /* Called before each kernel runs, also while tuning, with the first node of its group and the
-     * names of backend and implementation, so that a kernel that crashes or hangs can be named.
-     * NULL: not called. */
-    void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl);
-    void *user;       /* handed to both */
-    int no_passes;    /* run the graph as built, without mixed precision and recompute */
-    const char *impl; /* prefer candidates whose implementation name contains this text */
-    int no_fusion;    /* every node of the graph as built is a step of its own */
-    int no_sharing;   /* every value has its own buffer; nothing is computed in place */
-    /* "off": use the oneDNN implementations that are known to be wrong. "": exclude them. NULL: as
-     * the environment variable ADJOINT_QUARANTINE says; without it, exclude them. */
-    const char *quarantine;
-    int profile;   /* time every step: adj_exec_step_at */
-    int canaries;  /* guard words around all buffers, checked after every step: adj_run fails with
-                      ADJ_EBACKEND when a kernel has written out of bounds */
-    int checksums; /* keep checksums of the operands and results of each step, for checkers
-                      (exec/inspect.h) */
-    /* Backends used instead of the built-in ones, NULL-terminated, in order of preference; the last
-     * is the fallback. For authors of backends (adjoint_backend.h) and tests. NULL: the built-in
-     * ones. */
-    const struct adj_backend *const *backends;
-} adj_exec_debug;
-
 /* Returns the number of threads used for adj_exec_opts.threads = 0: OpenMP's number, which is that
  * of the processors in the affinity mask unless OMP_NUM_THREADS or omp_set_num_threads sets
  * another. Without OMP_NUM_THREADS it is limited to the whole processors of a control group's quota
@@ -376,9 +346,13 @@ typedef struct {
     adj_node *const *fetch;     /* readable with adj_get after adj_run */
     const adj_updates *updates; /* assignments made at the end of adj_run; NULL: none */
     const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
-    int threads;                /* number of threads; 0: adj_default_threads */
-    adj_math math;              /* ADJ_MATH_EXACT, unless it is set */
-    adj_precision precision;    /* ADJ_PRECISION_AS_BUILT, unless it is set */
+    /* Backends used instead of the built-in ones, NULL-terminated, in order of preference; the last
+     * is the fallback: adj_mpi_backends (adjoint_mpi.h), or a list with backends of your own
+     * (adjoint_backend.h). NULL: the built-in ones. */
+    const struct adj_backend *const *backends;
+    int threads;             /* number of threads; 0: adj_default_threads */
+    adj_math math;           /* ADJ_MATH_EXACT, unless it is set */
+    adj_precision precision; /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Fixed loss scale for ADJ_PRECISION_F16; 0: 1024. Gradients beyond 65504 / loss_scale become
      * infinite, gradients far below 2^-24 / loss_scale become 0. A power of two adds no rounding.
      * Set it to 1 if the optimizer has a dynamic loss scale (adj_optimizer_opts.loss_scale in
@@ -396,14 +370,6 @@ typedef struct {
                               environment variable ADJOINT_TUNE, if set. An unusable file is ignored
                               and written anew (adj_exec_warning) */
     double tune_seconds;   /* approximate limit of measuring for one plan, in seconds; 0: 5 */
-    /* > 0: expected number of runs of the plan. Measuring a step then takes at most 2 % of the time
-     * of the step in all these runs. */
-    int64_t tune_runs;
-    /* Kernels to use: the text returned by adj_exec_selection of another executor of the same
-     * graph. Steps that it names use the same kernels, so that results are bit-identical; with tune
-     * the other steps are timed. Inapplicable lines are ignored; malformed text is ignored entirely
-     * (adj_exec_warning). NULL: none. */
-    const char *selection;
     /* Recomputation (rematerialization) of cheap nodes - activations, batch norm, add - in the
      * backward pass instead of storing their values: less memory, same results. 1: wherever
      * possible, at a small cost in time. 0: only where it is estimated to save time, which needs at
@@ -412,7 +378,7 @@ typedef struct {
     /* 1: uses only kernels whose results have the same bits for any number of threads
      * (adj_prep.sums_by_threads is 0). 0: the order of sums may depend on the number of threads. */
     int same_bits;
-    adj_exec_debug debug; /* all zero: off */
+    const struct adj_exec_debug *debug; /* for checks and debugging (adjoint_ext.h); NULL: none */
 } adj_exec_opts;
 
 /* Size and cost of a plan. */
@@ -448,9 +414,6 @@ ADJ_API const char *adj_exec_message(const adj_exec *e);
 /* Returns a non-fatal warning in one line, or "": a tune file that was ignored, a time limit that
  * was too short to tune every step, a precision without hardware support. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);
-/* Returns the steps whose kernels were chosen by tuning, a line each, for adj_exec_opts.selection;
- * "" if there are none. The string belongs to the executor. */
-ADJ_API const char *adj_exec_selection(const adj_exec *e);
 /* Copies data into a leaf: row-major, of the leaf's type; bytes is the exact size (adj_type_bytes).
  * Setting a leaf that no fetch and no update needs does nothing. */
 ADJ_API adj_status adj_set(adj_exec *e, const adj_node *leaf, const void *data, size_t bytes);

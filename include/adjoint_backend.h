@@ -121,7 +121,6 @@ typedef struct {
 typedef struct {
     const adj_allocator *allocator; /* for all memory that outlives a call */
     int threads;                    /* threads that it may use, 1 or more */
-    const char *quarantine;         /* as adj_exec_debug.quarantine */
     adj_math math;                  /* as adj_exec_opts.math */
     /* The backend that is opened; it may be the first member of a larger struct. */
     const struct adj_backend *self;

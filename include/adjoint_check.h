@@ -32,7 +32,7 @@ extern "C" {
  * to end").
  *
  * The reference is the backend naive. An op of the caller's own is computed by the caller's
- * backends (debug.backends) in float64, or in float32 if they do not support float64, which the
+ * backends in float64, or in float32 if they do not support float64, which the
  * row's reason then says. A node that no backend computes is ADJ_GRADCHECK_NOT_CHECKED.
  *
  * The tolerance of a rule is c S + 2 U. Element by element (at most 64 elements) S is the largest
@@ -86,11 +86,13 @@ typedef struct {
     uint64_t seed;               /* seed of all random values */
     /* Replace the derived tolerance by |a - b| <= atol + rtol |b|; both 0: derived. */
     double rtol, atol;
-    const char *backend;        /* backend under test, as in adj_exec_opts */
-    int threads;                /* the same */
+    const char *backend; /* backend under test, as in adj_exec_opts */
+    /* Backends, as in adj_exec_opts. */
+    const struct adj_backend *const *backends;
+    int threads;                /* as in adj_exec_opts */
     const adj_updates *updates; /* adj_gradcheck also checks the optimizer steps among the values
                                    that these assign; NULL: none */
-    adj_exec_debug debug;       /* of the executors under test */
+    const struct adj_exec_debug *debug; /* of the executors under test; NULL: none */
 } adj_gradcheck_opts;
 
 /* Result for one node with respect to one operand. */
@@ -118,8 +120,8 @@ typedef struct {
     const char *blame;         /* cause of a failure, a sentence */
     adj_gradcheck_fault fault; /* the same */
     const char *reason; /* why the row is skipped, not checked or inconclusive; or a remark on a row
-                           that passed: another implementation ran than debug.impl names, or
-                           differences were taken in float32 */
+                           that passed: another implementation ran than adj_exec_debug.impl names,
+                           or differences were taken in float32 */
     int repeatable;     /* the backward pass gave the same bits twice */
     adj_gradcheck_result result; /* verdict of the row */
 } adj_gradcheck_row;
@@ -129,7 +131,7 @@ typedef struct {
     const char *message; /* why checking failed */
     /* FAIL if any row failed; else NOT_CHECKED if any row was not checked or checking failed; else
      * INCONCLUSIVE if any row is, if there was nothing to check, or if no implementation that
-     * debug.impl asks for ran; else PASS. */
+     * adj_exec_debug.impl asks for ran; else PASS. */
     adj_gradcheck_result verdict;
     int n_row;                                   /* number of rows */
     const adj_gradcheck_row *row;                /* the rows */
@@ -139,8 +141,8 @@ typedef struct {
     const char *reference;     /* "naive float64" */
     int threads;               /* of the executors under test */
     int repeatable; /* 1: every gradient had the same bits in two runs; a row that differs fails */
-    int impl_nodes; /* number of nodes checked on an implementation that debug.impl names; 0 if it
-                       is NULL */
+    int impl_nodes; /* number of nodes checked on an implementation that adj_exec_debug.impl names;
+                       0 if it is NULL */
 } adj_gradcheck_report;
 
 /* Checks all nodes that y depends on, equal nodes once. The graph does not change. A status other
@@ -194,9 +196,9 @@ typedef struct {
     int exact;   /* 1: integer data; where all sums are exact, results must be bit-identical */
     int runs;    /* timed runs of each node and configuration, fewer for slow nodes; 0: 5 */
     int threads; /* threads of each executor; 0: OpenMP's number */
-    /* Only the fields quarantine and backends are used, for all executors. The reference uses
-     * naive; backends of this list that are not built in compute the caller's ops there. */
-    adj_exec_debug debug;
+    /* Backends of all executors, as in adj_exec_opts. The reference uses naive; backends of this
+     * list that are not built in compute the caller's ops there. */
+    const struct adj_backend *const *backends;
 } adj_compare_opts;
 
 /* Verdict of a comparison. */

@@ -495,6 +495,22 @@ ADJ_API extern const adj_op adj_op_all_reduce_wait;
 ADJ_API extern const adj_op adj_op_momentum, adj_op_sgd_step, adj_op_ema, adj_op_adam_step,
     adj_op_next_step;
 
+/* ---- executors ---- */
+
+/* Options of an executor for checking and debugging ops and backends. Each costs time or memory;
+ * all zero turns them off. Read by adj_exec_new. */
+typedef struct adj_exec_debug {
+    FILE *trace;      /* the graph is printed to this file after each pass */
+    const char *impl; /* prefer candidates whose implementation name contains this text */
+    int no_passes;    /* run the graph as built, without mixed precision and recompute */
+    int no_fusion;    /* every node of the graph as built is a step of its own */
+    int no_sharing;   /* every value has its own buffer; nothing is computed in place */
+    int profile;      /* time every step: adj_exec_step_at */
+    int canaries; /* guard words around all buffers, checked after every step: adj_run fails with
+                     ADJ_EBACKEND when a kernel has written out of bounds */
+    const struct adj_exec_internal *internal; /* for the library's own code; NULL */
+} adj_exec_debug;
+
 #ifdef __cplusplus
 }
 #endif

@@ -46,8 +46,8 @@ typedef struct adj_predictor adj_predictor;
 typedef struct {
     /* Options of all plans. precision ADJ_PRECISION_AS_BUILT and math ADJ_MATH_EXACT are the
      * card's, those of the training. tune_seconds limits the tuning of the evaluation plan alone.
-     * fetch, updates, tune_runs and selection are ignored. What its pointers refer to must outlive
-     * the predictor, except backend and tune_file. */
+     * fetch and updates are ignored. What its pointers refer to must outlive the predictor, except
+     * backend and tune_file. */
     adj_exec_opts exec;
     /* Options for reading the file; NULL: defaults of adj_weights_load. */
     const adj_weights_opts *weights;
@@ -118,7 +118,7 @@ ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d
  * lost. */
 typedef struct {
     int rank, size; /* rank of this process, from 0; number of processes */
-    /* Backends with all_reduce, for adj_exec_debug.backends. */
+    /* Backends with all_reduce, for adj_exec_opts.backends. */
     const struct adj_backend *const *backends;
     /* Gathers mine [bytes] of every process into all [size][bytes]. */
     adj_status (*all_gather)(void *group, const void *mine, size_t bytes, void *all,
@@ -200,9 +200,9 @@ typedef struct {
     /* Options of all plans. seed is also that of order and augmentation, at most 9e15. loss_scale 0
      * is a dynamic loss scale for ADJ_PRECISION_F16, with the settings of optimizer.loss_scale or,
      * if that is NULL, PyTorch's defaults (adj_loss_scale). tune_seconds > 0 limits the tuning of
-     * all plans together, and to 2 % of the estimated time of all their runs. fetch, updates,
-     * tune_runs and selection are ignored. What its pointers refer to must outlive the predictor,
-     * except backend and tune_file. */
+     * all plans together, and to 2 % of the estimated time of all their runs. fetch and
+     * updates are ignored. What its pointers refer to must outlive the predictor, except backend
+     * and tune_file. */
     adj_exec_opts exec;
     /* Files, and early stopping. */
     struct {

@@ -5,7 +5,7 @@
  *     adj_mpi_open(&group, &error);
  *     adj_data_parallel_opts d = {.processes = adj_mpi_size(group), .rank = adj_mpi_rank(group)};
  *     adj_updates *u = adj_data_parallel(updates, &d);
- *     adj_exec_opts o = {.updates = u, .debug.backends = adj_mpi_backends(group), ...};
+ *     adj_exec_opts o = {.updates = u, .backends = adj_mpi_backends(group), ...};
  *
  * With adjoint_fit.h: adj_fit_opts.ranks = adj_mpi_ranks(group).
  *
@@ -48,7 +48,7 @@ ADJ_API void adj_mpi_set_patience(adj_mpi *group, double seconds);
 ADJ_API double adj_mpi_waited(const adj_mpi *group);
 /* Returns the rank of the first process that was lost; -1: none. */
 ADJ_API int adj_mpi_lost_rank(const adj_mpi *group);
-/* Returns backends for adj_exec_debug.backends: one that computes all_reduce over this group,
+/* Returns backends for adj_exec_opts.backends: one that computes all_reduce over this group,
  * followed by the built-in ones. Owned by the group; NULL for NULL. */
 ADJ_API const adj_backend *const *adj_mpi_backends(const adj_mpi *group);
 /* Returns the group for adj_fit_opts.ranks. Owned by the group; NULL for NULL. */

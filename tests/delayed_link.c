@@ -115,7 +115,7 @@ static training training_new(const char *model, int64_t batch, int threads)
                              .updates =
                                  adj_data_parallel(u, &(adj_data_parallel_opts){.processes = 2}),
                              .threads = threads,
-                             .debug.backends = list};
+                             .backends = list};
     if (adj_exec_new(t.g, &o, &t.e) != ADJ_OK) {
         fprintf(stderr, "%s\n", adj_exec_message(t.e));
         exit(1);

@@ -88,7 +88,7 @@ grep -hoE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h include/adj
 done >"$top/missing"
 [ ! -s "$top/missing" ] || complain "docs/reference/ops.md lacks $(tr '\n' ' ' <"$top/missing")"
 
-# Names of the API in the documents are those of the headers, and the version that CMake asks for is theirs.
+# Names of the API in the documents are those of the headers, but for those of earlier versions, and the version that CMake asks for is theirs.
 cat include/*.h >"$top/headers"
 {
     find README.md docs \( -name '*.md' -o -name '*.dox' \) ! -name 'from-*' -exec cat {} +

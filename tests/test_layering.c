@@ -27,9 +27,9 @@ static const rule rules[] = {
     {"exec/tune", "adjoint.h adjoint_ext.h", "base graph exec base/machine"},
     {"base/machine", "", "base"},
     {"check", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "base check graph exec/inspect.h base/machine"},
+     "base check graph exec/inspect.h exec/internal.h base/machine"},
     {"check/gradcheck", "adjoint.h adjoint_check.h adjoint_ext.h",
-     "base check check/compare graph exec/inspect.h"},
+     "base check check/compare graph exec/inspect.h exec/internal.h"},
     {"ops", "adjoint.h adjoint_ext.h", "ops/rules"},
     {"ops/rules", "adjoint.h adjoint_ext.h", ""},
     {"ops/nn", "adjoint.h adjoint_nn.h adjoint_ops_grad.h", "base"},
@@ -58,7 +58,8 @@ static const rule rules[] = {
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},
     {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base io/replace.h io/tensors/formats.h io/weights/sizes.h io/weights/weights.h "
+     "base exec/internal.h io/replace.h io/tensors/formats.h io/weights/sizes.h "
+     "io/weights/weights.h "
      "ops/nn/model_list.h ops/nn/names.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
      "base io io/data/npy.h io/data/unzip.h io/data/zipped.h"},

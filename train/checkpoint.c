@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "exec/internal.h"
 #include "io/tensors/formats.h"
 #include "trainer.h"
 
@@ -79,9 +80,9 @@ static void list_selections(const adj_trainer *t, const char *list[SELECTIONS])
     const adj_predictor *p = t->predictor;
     const workers *evaluation = &p->planned[EVALUATION].w;
     list[0] = adj_exec_selection(t->steps_net.exec);
-    list[1] = evaluation->n > 0                ? adj_exec_selection(evaluation->exec[0])
-              : p->plan.exec.selection != NULL ? p->plan.exec.selection
-                                               : "";
+    list[1] = evaluation->n > 0           ? adj_exec_selection(evaluation->exec[0])
+              : p->plan.selection != NULL ? p->plan.selection
+                                          : "";
 }
 
 /* Computes the checksum of both selections, since a damaged one would change the training. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/internal.h"
 #include "network.h"
 #include "ops/nn/model_list.h"
 
@@ -263,9 +264,15 @@ static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const 
 {
     adj_exec_opts options = p->exec;
     options.updates = n->updates;
-    options.tune_runs = options.tune_seconds > 0 ? runs : 0;
+    const adj_exec_internal internal = {.selection = p->selection,
+                                        .tune_runs = options.tune_seconds > 0 ? runs : 0};
+    adj_exec_debug debug = {0};
+    if (options.debug != NULL)
+        debug = *options.debug;
+    debug.internal = &internal;
+    options.debug = &debug;
     if (p->ranks != NULL)
-        options.debug.backends = p->ranks->backends;
+        options.backends = p->ranks->backends;
     if (t != NULL && t->scale != NULL)
         options.loss_scale = 1;
     adj_node **fetch = list_fetches(n, &options.n_fetch);

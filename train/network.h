@@ -7,8 +7,8 @@
 
 /* Options of an executor, for all kinds of networks. */
 typedef struct {
-    adj_exec_opts exec;     /* without fetch, updates and tune_runs; tune_seconds 0: for any number
-                               of runs */
+    adj_exec_opts exec;     /* without fetch and updates; tune_seconds 0: for any number of runs */
+    const char *selection;  /* as in adj_exec_internal */
     const adj_ranks *ranks; /* NULL: this process alone */
     const char *inner;      /* a node that a prediction fetches, too; NULL: none */
     int gradient;           /* a prediction fetches the logits' gradient of the images, too */

@@ -31,7 +31,7 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
     p->plan = *plan;
     if (!keep_text(&p->name, &p->net.name) || !keep_text(&p->backend, &p->plan.exec.backend) ||
         !keep_text(&p->tune_file, &p->plan.exec.tune_file) ||
-        !keep_text(&p->selection, &p->plan.exec.selection)) {
+        !keep_text(&p->selection, &p->plan.selection)) {
         adj_predictor_free(p);
         *out = NULL;
         return no_memory(error);
@@ -112,7 +112,7 @@ static adj_status make_workers(adj_predictor *p, int kind, int64_t images, adj_e
     const int64_t part = n > 1 ? WORKER_BATCH : images < WHOLE_BATCH ? images : WHOLE_BATCH;
     const int64_t runs = (images + n * part - 1) / (n * part);
     if (kind != EVALUATION)
-        plan.exec.selection = NULL;
+        plan.selection = NULL;
     plan.inner = kind == INNER ? p->inner : NULL;
     plan.gradient = kind == GRADIENT;
     plan.exec.tune &= kind != INNER && kind != GRADIENT;
@@ -130,7 +130,7 @@ int predictor_select(adj_predictor *p, const char *selection)
     if (kept == NULL)
         return 0;
     free(p->selection);
-    p->plan.exec.selection = p->selection = kept;
+    p->plan.selection = p->selection = kept;
     p->plan.exec.tune = 0;
     for (int i = 0; i < N_PLANNED; i++) {
         workers_close(&p->planned[i].w);
@@ -317,7 +317,6 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
     adj_net complete = *net;
 
-    plan.exec.selection = NULL;
     if (plan.exec.precision == ADJ_PRECISION_AS_BUILT)
         plan.exec.precision = card->precision;
     if (plan.exec.math == ADJ_MATH_EXACT)

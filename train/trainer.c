@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "exec/internal.h"
 #include "trainer.h"
 
 /* ---- made ---- */
@@ -44,7 +45,6 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
     plan.exec.backend = t->set.backend;
     plan.exec.threads = (int)t->set.threads;
     plan.exec.tune = o->exec.tune && !o->checkpoint.resume && o->distributed.shards == 0;
-    plan.exec.selection = NULL;
     if (limit > 0)
         plan.exec.tune_seconds = limit > spent ? limit - spent : none;
     return plan;
@@ -84,7 +84,7 @@ static adj_status make_same_steps(adj_trainer *t, const adj_net *net, adj_error 
     const adj_exec *first = t->steps_net.exec;
     status = ranks_share_text(&t->ranks, adj_exec_selection(first), &selection, error);
     plan.exec.tune = 0;
-    plan.exec.selection = selection;
+    plan.selection = selection;
     if (status == ADJ_OK && ranks_rank(&t->ranks) > 0)
         status = make_steps(t, net, &plan, error);
     free(selection);
@@ -237,7 +237,7 @@ adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluat
 {
     plan_opts plan = plan_of(t, 0);
     plan.exec.tune = 0;
-    plan.exec.selection = steps;
+    plan.selection = steps;
     if (!predictor_select(t->predictor, evaluation))
         return adj_error_set(error, ADJ_ENOMEM, "fit: out of memory");
     t->taken = 0;

@@ -79,7 +79,8 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
 /* Fails before the first step if a name, a word or metadata cannot be written to the weights file
  * or the checkpoint. */
 adj_status trainer_check_contents(adj_trainer *t, adj_error *error);
-/* Plans steps and evaluation with these kernels (adj_exec_opts.selection), and times nothing. */
+/* Plans steps and evaluation with these kernels (adj_exec_internal.selection), and times nothing.
+ */
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,
                           adj_error *error);
 /* Returns the learning rate of a step of an epoch; steps: number of steps in an epoch. */

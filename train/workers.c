@@ -1,6 +1,7 @@
 /* workers.c - see workers.h. */
 #include <stdlib.h>
 
+#include "exec/internal.h"
 #include "workers.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -30,7 +31,7 @@ adj_status workers_open(workers *w, network_kind kind, const adj_net *net, int n
         w->exec[i] = w->each[i].exec;
         if (status == ADJ_OK && p.exec.tune) {
             p.exec.tune = 0;
-            p.exec.selection = adj_exec_selection(w->exec[0]);
+            p.selection = adj_exec_selection(w->exec[0]);
         }
     }
     return status;

@@ -106,17 +106,14 @@ static void close_backend(void *backend)
     adj_release(&allocator, o);
 }
 
-/* Sets the quarantine. "off" allows implementations known to be wrong; NULL reads the
- * environment. */
+/* Sets the quarantine. ADJOINT_QUARANTINE=off allows implementations known to be wrong. */
 static adj_status set_quarantine(onednn *o, const adj_backend_opts *opts)
 {
-    const char *word = opts->quarantine;
-    if (word == NULL)
-        word = getenv("ADJOINT_QUARANTINE");
+    const char *word = getenv("ADJOINT_QUARANTINE");
     o->no_quarantine = word != NULL && strcmp(word, "off") == 0;
     if (word == NULL || word[0] == '\0' || o->no_quarantine)
         return ADJ_OK;
-    snprintf(opts->message, ADJ_WHY, "quarantine must be off or empty (got %.60s)", word);
+    snprintf(opts->message, ADJ_WHY, "ADJOINT_QUARANTINE must be off or empty (got %.60s)", word);
     return ADJ_EARG;
 }
 

@@ -86,7 +86,7 @@ static adj_status check_numbers(comparison *c, const adj_compare_opts *o, const 
     if (o->threads < 0 || o->threads > 1024)
         return compare_fail(
             c, ADJ_EARG, "adj_compare: threads is wrong (got %d, expected 0 to 1024)", o->threads);
-    if (t->guard && (t->elsewhere == NULL || o->debug.backends != NULL))
+    if (t->guard && (t->elsewhere == NULL || o->backends != NULL))
         return compare_fail(c, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
     return ADJ_OK;
 }
@@ -108,7 +108,7 @@ static adj_status read_configs(comparison *c, const adj_compare_opts *o, const a
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
         const adj_backend *const *backends =
-            i > 0 && o->debug.backends != NULL ? o->debug.backends : adj_backends;
+            i > 0 && o->backends != NULL ? o->backends : adj_backends;
         if (config_parse(text[i], backends, &c->config[i], &error) != ADJ_OK)
             return compare_fail(c, error.status, "adj_compare: %s", error.message);
         if (c->config[i].isa[0] != '\0' && i == 0)

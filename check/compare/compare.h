@@ -10,13 +10,13 @@
 
 #include "check/inspect.h"
 #include "check/shared.h"
+#include "exec/internal.h"
 
 enum { MAX_IN = 64, MAX_CONFIGS = 32 };
 
 typedef struct {
     const adj_compare_config *config;
     const struct adj_backend *const *backends;
-    const char *quarantine;
     adj_graph *g;
     int n_fetch, n_leaf;
     adj_node **fetch, **leaf;
@@ -83,7 +83,7 @@ typedef struct {
  * t's leaves; image: by id of t's graph, its nodes of g. Returns o->status, with o->message. */
 adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
                       int n_fetch, const adj_node *const fetch[], region *p, outcome *o);
-/* Callback for adj_exec_debug.after_pass, and for the graph as it was built; user: the watch. */
+/* Callback for adj_exec_internal.after_pass, and for the graph as it was built; user: the watch. */
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
 /* memory.c. Plans the trial's graph twice more under these options, which select the kernels that
  * it was run with, and fills o->plan_fault. */

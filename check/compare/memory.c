@@ -11,9 +11,13 @@
  * be freed in every case. */
 static adj_status run_twice(const trial *t, adj_exec_opts opts, int no_sharing, adj_exec **e)
 {
+    adj_exec_debug debug = *opts.debug;
+    adj_exec_internal internal = *debug.internal;
+    internal.checksums = 1;
+    debug.internal = &internal;
+    debug.no_sharing = no_sharing;
+    opts.debug = &debug;
     opts.tune = 0;
-    opts.debug.no_sharing = no_sharing;
-    opts.debug.checksums = 1;
     adj_status status = adj_exec_new(t->g, &opts, e);
     if (status == ADJ_OK)
         status = give_leaves(t, *e);

@@ -47,12 +47,11 @@ adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, 
                       region *p, trial *t)
 {
     const adj_graph_opts opts = {.allocator = &p->allocator};
-    const adj_backend *const *backends = b->opts->debug.backends;
+    const adj_backend *const *backends = b->opts->backends;
     if (c == b->reference && reference_backends(backends, p, &backends) != ADJ_OK)
         return *t = (trial){0}, ADJ_ENOMEM;
     *t = (trial){.config = c,
                  .backends = backends,
-                 .quarantine = b->opts->debug.quarantine,
                  .g = adj_graph_new_with(ADJ_VERSION, &opts),
                  .fetch = region_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),
                  .leaf = region_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),

@@ -155,13 +155,13 @@ void outcome_message(outcome *o, const char *sentence)
 }
 
 /* From the graph as it is built; not where that cannot be run in f64. */
-static void watch_passes(const trial *t, watch *w, adj_exec_opts *opts)
+static void watch_passes(const trial *t, watch *w, adj_exec_internal *internal)
 {
     watch_graph(w, "", t->g, t->g->node);
-    opts->debug.after_pass = w->status == ADJ_OK ? watch_graph : NULL;
+    internal->after_pass = w->status == ADJ_OK ? watch_graph : NULL;
 }
 
-/* Callback for adj_exec_debug.before_kernel; user: the watch. */
+/* Callback for adj_exec_internal.before_kernel; user: the watch. */
 static void tell_kernel(void *user, const adj_node *first, const char *backend, const char *impl)
 {
     const trial *t = ((const watch *)user)->trial;
@@ -202,31 +202,32 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
         return ADJ_ENOMEM;
     for (int i = 0; i < t->n_fetch; i++)
         o->info[i].step = -1;
+    watch w = {.trial = t};
+    adj_exec_internal internal = {.before_kernel = t->tell != NULL ? tell_kernel : NULL,
+                                  .user = &w};
+    const adj_exec_debug debug = {.impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
+                                  .no_passes = t->as_built,
+                                  .no_fusion = t->config->unfused || t->as_built,
+                                  .no_sharing = t->as_built,
+                                  .profile = !t->bare,
+                                  .canaries = !t->bare,
+                                  .internal = &internal};
     adj_exec_opts opts = {.n_fetch = t->n_fetch,
                           .fetch = t->fetch,
                           .backend = t->config->backend,
                           .threads = t->config->threads > 0 ? t->config->threads : t->threads,
-                          .debug.impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
                           .math = t->config->fast ? ADJ_MATH_FAST : ADJ_MATH_EXACT,
                           .precision = t->config->precision,
                           .loss_scale = LOSS_SCALE,
-                          .debug.no_fusion = t->config->unfused || t->as_built,
-                          .debug.no_sharing = t->as_built,
-                          .debug.no_passes = t->as_built,
                           .tune = t->config->tune,
                           .tune_seconds = tune_seconds,
-                          .debug.quarantine = t->quarantine,
-                          .debug.profile = !t->bare,
-                          .debug.canaries = !t->bare,
-                          .debug.backends = t->backends};
+                          .backends = t->backends,
+                          .debug = &debug};
     adj_exec *e = NULL;
-    watch w = {.trial = t};
-    opts.debug.user = &w;
-    opts.debug.before_kernel = t->tell != NULL ? tell_kernel : NULL;
     if (t->tell != NULL)
         t->tell(t->user, "planning");
     if (t->bare)
-        watch_passes(t, &w, &opts);
+        watch_passes(t, &w, &internal);
     o->status = w.status == ADJ_ENOMEM ? ADJ_ENOMEM : adj_exec_new(t->g, &opts, &e);
     region_free(&w.region);
     if (w.status == ADJ_ENOMEM)
@@ -240,11 +241,11 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     }
     if (w.sentence[0] != '\0')
         snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
-    opts.debug.after_pass = NULL;
-    opts.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
+    internal.after_pass = NULL;
+    internal.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
     adj_exec_free(e);
     if (o->status == ADJ_OK && t->bare && o->plan_fault[0] == '\0')
-        o->status = opts.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
+        o->status = internal.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
     if (o->status == ADJ_OK && t->updates != NULL)
         o->status = plan_updates(t, opts, o);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;

@@ -187,7 +187,6 @@ static void pass_trial(wire *w, adj_compare_config *config, trial *t)
     end_text(w, config->backend, sizeof config->backend);
     end_text(w, config->isa, sizeof config->isa);
     end_text(w, config->impl, sizeof config->impl);
-    t->quarantine = pass_text(w, t->quarantine);
     t->runs = pass_int(w, t->runs, 1000);
     t->threads = pass_int(w, t->threads, 1024);
     t->aliases = pass_int(w, t->aliases, 1);

@@ -70,7 +70,7 @@ static int only_moves(const adj_node *n)
 static int is_right_alone(subject *s, const trail *tested, const trail *naive, const adj_node *n)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    const adj_compare_opts opts = {.threads = s->report->report.threads, .debug = o->debug};
+    const adj_compare_opts opts = {.threads = s->report->report.threads, .backends = o->backends};
     const runner b = {.opts = &opts, .reference = &naive_f64};
     adj_compare_config config = {.name = "tested"};
     void *operand[MAX_IN];

@@ -29,9 +29,9 @@ static adj_status skip(gradcheck_report *r, const adj_node *n, const char *wrt, 
 const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const char *impl)
 {
     char text[OTHER_IMPL];
-    if (other_impl(text, r->opts.debug.impl, backend, impl))
+    if (other_impl(text, r->debug.impl, backend, impl))
         return gradcheck_text(r, "%s", text);
-    r->report.impl_nodes += r->opts.debug.impl != NULL;
+    r->report.impl_nodes += r->debug.impl != NULL;
     return "";
 }
 
@@ -45,7 +45,7 @@ static const char *other_impl_of(gradcheck_report *r, const adj_exec *e)
         if (step.n_node == 0)
             continue;
         ran = step;
-        if (!other_impl(text, r->opts.debug.impl, step.backend, step.impl))
+        if (!other_impl(text, r->debug.impl, step.backend, step.impl))
             break;
     }
     return gradcheck_other_impl(r, ran.backend, ran.impl);

@@ -12,7 +12,8 @@
 typedef struct {
     adj_gradcheck_report report; /* rows and counts are filled in at the end */
     region region;
-    adj_gradcheck_opts opts;
+    adj_gradcheck_opts opts; /* debug: the next member */
+    adj_exec_debug debug;
     adj_status status;
     char message[ADJ_MESSAGE];
     int is_unmerged; /* subjects are opened with it */

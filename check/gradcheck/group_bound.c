@@ -68,7 +68,7 @@ static adj_status group_of(subject *s, const adj_node *const *dx, region *p, gra
 adj_status take_group_bound(subject *s, int leaf, bound *b)
 {
     const adj_compare_opts opts = {.threads = s->report->opts.threads,
-                                   .debug.backends = s->report->opts.debug.backends};
+                                   .backends = s->report->opts.backends};
     const adj_compare_config tested = {.name = "tested"};
     const adj_node *dx = s->tested.dx[leaf];
     gradient_group g = {.is_known = 0};

@@ -81,8 +81,8 @@ static void describe_report(gradcheck_report *r)
     char name[64], known[128];
     const char *backend = r->opts.backend != NULL ? r->opts.backend : "onednn";
     snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, ","), backend);
-    if (r->opts.debug.backends != NULL ||
-        adj_backend_describe(name, known, sizeof known) != ADJ_OK || known[0] == '*')
+    if (r->opts.backends != NULL || adj_backend_describe(name, known, sizeof known) != ADJ_OK ||
+        known[0] == '*')
         known[0] = '\0';
     r->report = (adj_gradcheck_report){
         .message = r->message,
@@ -135,6 +135,9 @@ gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *op
     r->region.allocator = allocator;
     if (opts != NULL && y != NULL)
         r->opts = *opts;
+    if (r->opts.debug != NULL)
+        r->debug = *r->opts.debug;
+    r->opts.debug = &r->debug;
     describe_report(r);
     check_options(r, y);
     return r;
@@ -143,7 +146,7 @@ gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *op
 /* True if an implementation was asked for that no kernel has. */
 static int is_unmatched(const gradcheck_report *r)
 {
-    return r->opts.debug.impl != NULL && r->report.impl_nodes == 0;
+    return r->debug.impl != NULL && r->report.impl_nodes == 0;
 }
 
 adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out)
@@ -305,7 +308,7 @@ void adj_gradcheck_print_with(FILE *f, const adj_gradcheck_report *r,
             r->repeatable ? "yes" : "NO");
     if (is_unmatched((const gradcheck_report *)r))
         put_text(f, " no kernel has a name that contains \"%s\"\n",
-                 ((const gradcheck_report *)r)->opts.debug.impl);
+                 ((const gradcheck_report *)r)->debug.impl);
     const int *n = r->n_result;
     fprintf(
         f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped, %d not checked%s\n",

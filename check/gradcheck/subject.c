@@ -71,19 +71,18 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
                      adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    adj_exec_opts opts = {.threads = s->report->report.threads,
-                          .n_fetch = n,
-                          .fetch = fetch,
-                          .backend = is_reference ? "naive" : o->backend};
-    if (is_reference) /* as it stands: a fault of passes or of the plan is in the other one alone */
-        opts.debug = (adj_exec_debug){
-            .backends = s->backends, .no_passes = 1, .no_fusion = 1, .no_sharing = 1};
-    else
-        opts.debug = o->debug;
+    /* The graph as it stands: a fault of passes or of the plan is in the other one alone. */
+    adj_exec_debug as_built = {.no_passes = 1, .no_fusion = 1, .no_sharing = 1};
+    const adj_exec_opts opts = {.threads = s->report->report.threads,
+                                .n_fetch = n,
+                                .fetch = fetch,
+                                .backend = is_reference ? "naive" : o->backend,
+                                .backends = is_reference ? s->backends : o->backends,
+                                .debug = is_reference ? &as_built : o->debug};
     adj_status status = adj_exec_new(t->graph, &opts, e);
     if (status == ADJ_ENOKERNEL && is_reference) { /* a pass makes other ops of the caller's own */
         adj_exec_free(*e);
-        opts.debug.no_passes = 0;
+        as_built.no_passes = 0;
         status = adj_exec_new(t->graph, &opts, e);
     }
     const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
@@ -304,7 +303,7 @@ adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, i
         status = open_closure(node, depth, &s->region, &s->closure);
     s->n_leaf = s->closure.n_leaf + (order == 2);
     if (status == ADJ_OK)
-        status = reference_backends(r->opts.debug.backends, &s->region, &s->backends);
+        status = reference_backends(r->opts.backends, &s->region, &s->backends);
     if (status == ADJ_OK)
         status = build_twin(s, &s->tested, ADJ_I32);
     if (status == ADJ_OK)

@@ -167,7 +167,7 @@ static adj_status run_course(gradcheck_report *r, const runner *b, const adj_nod
 adj_status check_update(gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
 {
     const char *tested = NULL, *reference = NULL;
-    const adj_compare_opts opts = {.threads = r->report.threads, .debug = r->opts.debug};
+    const adj_compare_opts opts = {.threads = r->report.threads, .backends = r->opts.backends};
     const runner b = {.opts = &opts, .reference = &naive_f64};
     adj_compare_config config = {.name = "tested"};
     row->method = "formula";
@@ -175,8 +175,8 @@ adj_status check_update(gradcheck_report *r, const adj_node *n, adj_gradcheck_ro
     row->origin = adj_is_float(n->type.dtype) ? "1.125 u |y| + 16 u_acc sum |terms|" : "equality";
     adj_gradcheck_row wide = *row;
     snprintf(config.backend, sizeof config.backend, "%s", r->report.backend);
-    if (r->opts.debug.impl != NULL)
-        snprintf(config.impl, sizeof config.impl, "%s", r->opts.debug.impl);
+    if (r->debug.impl != NULL)
+        snprintf(config.impl, sizeof config.impl, "%s", r->debug.impl);
     adj_status status = run_course(r, &b, n, &config, row, &tested);
     if (status == ADJ_OK && row->result != ADJ_GRADCHECK_FAIL &&
         (tested != NULL || node_elems(n) <= MAX_WIDE))

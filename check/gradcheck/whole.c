@@ -100,7 +100,8 @@ adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[])
                              .n_fetch = n,
                              .fetch = fetch,
                              .backend = "naive",
-                             .debug = {.backends = w->backends, .no_passes = c->as_built}};
+                             .backends = w->backends,
+                             .debug = &(adj_exec_debug){.no_passes = c->as_built}};
     adj_exec_free(c->exec);
     return adj_exec_new(c->graph, &o, &c->exec);
 }
@@ -408,7 +409,7 @@ static adj_status open_whole(whole *w)
     w->raw = region_alloc(&w->region, (size_t)max + 1, sizeof(double));
     if (w->dy == NULL || w->value == NULL || w->raw == NULL)
         return ADJ_ENOMEM;
-    return reference_backends(w->r->opts.debug.backends, &w->region, &w->backends);
+    return reference_backends(w->r->opts.backends, &w->region, &w->backends);
 }
 
 /* A graph of one node is what that node's own rows are about. Without a rule or a kernel in float64

@@ -14,23 +14,23 @@ enum { MAX_PROFILED = 400 };
 static adj_exec_opts exec_opts(const bench_opts *o)
 {
     return (adj_exec_opts){.backend = o->backend,
-                           .debug.impl = o->impl,
                            .math = o->math_mode,
                            .precision = o->precision,
                            .loss_scale = 1, /* the optimizer's, as in train */
                            .tune = (int)o->tune,
                            .threads = (int)o->threads,
-                           .debug.profile = o->timed_steps,
-                           .debug.backends = o->backends};
+                           .backends = o->backends};
 }
 
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
                      adj_exec **e, adj_error *error)
 {
+    const adj_exec_debug debug = {.impl = o->impl, .profile = o->timed_steps};
     adj_exec_opts options = exec_opts(o);
     options.n_fetch = 1;
     options.fetch = &fetch;
     options.updates = updates;
+    options.debug = &debug;
     adj_status status = adj_graph_status(g);
     if (status != ADJ_OK)
         return adj_error_set(error, status, "%s", adj_graph_message(g));

@@ -293,7 +293,7 @@ static int check(gradcheck_opts *o, const compared *c)
                                   .rtol = o->rtol,
                                   .atol = o->atol,
                                   .backend = o->backend,
-                                  .debug.impl = o->impl,
+                                  .debug = &(adj_exec_debug){.impl = o->impl},
                                   .threads = (int)o->threads,
                                   .updates = c->m.updates};
     if (o->method != NULL)

@@ -61,27 +61,28 @@ static size_t cold_bytes(const adj_exec *e)
 adj_status tune_open(adj_exec *e)
 {
     const adj_exec_opts *o = &e->opts;
-    if (!o->tune && (o->selection == NULL || o->selection[0] == '\0'))
+    if (!o->tune && (e->internal.selection == NULL || e->internal.selection[0] == '\0'))
         return ADJ_OK;
     if (!(o->tune_seconds >= 0 && o->tune_seconds <= 1e6))
         return set_error(e, ADJ_EARG,
                          "adj_exec_new: tune_seconds is wrong (got %g, expected 0 to 1e6)",
                          o->tune_seconds);
-    if (o->tune_runs < 0)
+    if (e->internal.tune_runs < 0)
         return set_error(e, ADJ_EARG,
                          "adj_exec_new: tune_runs is wrong (got %lld, expected 0 or more)",
-                         (long long)o->tune_runs);
+                         (long long)e->internal.tune_runs);
     tuner *t = e->planning->tuner = planning_alloc(e, 1, sizeof *t);
     if (t == NULL)
         return e->status;
     t->region = &e->planning->region;
     t->may_time = o->tune != 0;
     t->seconds = o->tune_seconds > 0 ? o->tune_seconds : default_seconds;
-    if (tune_read_selection(e, o->selection) != ADJ_OK || (o->tune && open_file(e) != ADJ_OK))
+    if (tune_read_selection(e, e->internal.selection) != ADJ_OK ||
+        (o->tune && open_file(e) != ADJ_OK))
         return no_memory(e);
     if (t->may_time)
         t->cold = cold_bytes(e);
-    budget_open(e, o->tune_runs);
+    budget_open(e, e->internal.tune_runs);
     return ADJ_OK;
 }
 

@@ -6,7 +6,7 @@
 
 static int is_wanted(const pass_target *target, const adj_graph *g)
 {
-    if (target->reference_only || target->opts->debug.no_fusion ||
+    if (target->reference_only || target->opts->debug->no_fusion ||
         adj_updates_count(target->opts->updates) != 0)
         return 0;
     for (int id = 0; id < g->n_node; id++)

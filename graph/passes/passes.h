@@ -7,7 +7,10 @@
 
 /* The options that the graph is rebuilt for, and queries to the backends that will run it. */
 typedef struct {
-    const adj_exec_opts *opts;
+    const adj_exec_opts *opts; /* debug is not NULL */
+    /* Called with user, the pass's name, the graph that it left and the images there; or NULL. */
+    void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
+    void *user;
     int reference_only; /* only the last backend, the reference, computes */
     /* True if a backend before the reference supports op in some form. */
     int (*has_backend)(void *backends, const adj_op *op);
@@ -58,8 +61,8 @@ static inline int has_kernel(const rewriting *w, const adj_node *n)
 adj_status rewrite(rewriting *w, rewrite_rule *rule);
 
 /* Copies what the roots need into a graph of its own, simplified, in the precision of the
- * options; traced to opts->trace. root[] becomes the roots' images, and image[id of from] each
- * node's image (NULL if dead). The caller frees *out in every case. Its message explains a
+ * options; traced to opts->debug->trace. root[] becomes the roots' images, and image[id of from]
+ * each node's image (NULL if dead). The caller frees *out in every case. Its message explains a
  * failure (*out is NULL if out of memory), unless the owner of the backends has one. */
 adj_status run_passes(const pass_target *target, const adj_graph *from, int n_root,
                       const adj_node *root[], adj_node *image[], const adj_allocator *allocator,

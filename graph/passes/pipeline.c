@@ -43,14 +43,14 @@ adj_status run_passes(const pass_target *target, const adj_graph *from, int n_ro
     adj_graph_opts graph_opts = {.allocator = allocator};
     const adj_graph *g = from;
     int n_image = from->n_node;
-    FILE *trace = target->opts->debug.trace;
+    FILE *trace = target->opts->debug->trace;
     *out = NULL;
     for (int id = 0; id < n_image; id++)
         image[id] = from->node[id];
     for (size_t i = 0; i < sizeof pipeline / sizeof *pipeline; i++) {
         const pass *p = pipeline[i];
         if ((p->is_wanted != NULL && !p->is_wanted(target, g)) ||
-            (target->opts->debug.no_passes && p != &pass_copy))
+            (target->opts->debug->no_passes && p != &pass_copy))
             continue;
         adj_graph *to = adj_graph_new_with(ADJ_VERSION, &graph_opts);
         if (to == NULL)
@@ -67,8 +67,8 @@ adj_status run_passes(const pass_target *target, const adj_graph *from, int n_ro
             fprintf(trace, "after %s:\n", p->name);
             adj_print(trace, n_root, (adj_node *const *)root);
         }
-        if (target->opts->debug.after_pass != NULL)
-            target->opts->debug.after_pass(target->opts->debug.user, p->name, g, image);
+        if (target->after_pass != NULL)
+            target->after_pass(target->user, p->name, g, image);
     }
     return ADJ_OK;
 }

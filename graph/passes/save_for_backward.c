@@ -20,7 +20,7 @@ static adj_node *save_for_backward(rewriting *w, const adj_node *n, adj_node *co
 static int is_wanted(const pass_target *target, const adj_graph *g)
 {
     (void)g;
-    return !target->opts->debug.no_fusion;
+    return !target->opts->debug->no_fusion;
 }
 
 const pass pass_save_for_backward = {

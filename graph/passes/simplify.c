@@ -12,7 +12,7 @@ static adj_node *simplify(rewriting *w, const adj_node *n, adj_node *const in[])
 static int may_regroup(const pass_target *target, const adj_graph *g)
 {
     (void)g;
-    return !target->reference_only && !target->opts->debug.no_fusion;
+    return !target->reference_only && !target->opts->debug->no_fusion;
 }
 
 static adj_node *rewrite_with_users(rewriting *w, const adj_node *n, adj_node *const in[])

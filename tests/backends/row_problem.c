@@ -140,7 +140,7 @@ int row_run_steps(row_problem *s, int threads, int nodes)
                        .fetch = s->out,
                        .backend = "direct",
                        .threads = threads,
-                       .debug.canaries = 1};
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     scoped(release_exec) adj_exec *e = plan_of(s->f.g, &o);
     fixture_set(&s->f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));

@@ -63,7 +63,7 @@ static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &y,
                              .backend = "direct",
-                             .debug.impl = impl,
+                             .debug = &(adj_exec_debug){.impl = impl},
                              .math = ADJ_MATH_FAST,
                              .threads = 2};
     const adj_type t = adj_node_type(y);

@@ -24,8 +24,11 @@ static void *run(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout
     adj_node *in = adj_input(g, "x", dtype, (adj_shape){1, {n}});
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
     adj_node *y = adj_node_new2(&adj_op_dropout, in, step, attrs);
-    adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = "direct", .threads = threads, .debug.canaries = 1};
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &y,
+                       .backend = "direct",
+                       .threads = threads,
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     const size_t bytes = (size_t)n * adj_dtype_size(dtype);
     void *got = malloc(bytes);
     scoped(release_exec) adj_exec *e = plan_of(g, &o);

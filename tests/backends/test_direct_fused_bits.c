@@ -29,8 +29,11 @@ typedef struct {
 
 static results run(const fixture *f, int n, adj_node *const y[], int unfused)
 {
-    const adj_exec_opts o = {
-        .n_fetch = n, .fetch = y, .backend = "direct", .threads = 1, .debug.no_fusion = unfused};
+    const adj_exec_opts o = {.n_fetch = n,
+                             .fetch = y,
+                             .backend = "direct",
+                             .threads = 1,
+                             .debug = &(adj_exec_debug){.no_fusion = unfused}};
     results r = {0};
     scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);

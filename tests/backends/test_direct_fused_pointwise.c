@@ -29,7 +29,7 @@ static void fetch(fixture *f, int threads, fetched *out)
                        .fetch = out->node,
                        .backend = "direct",
                        .threads = threads,
-                       .debug.canaries = 1};
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));

@@ -77,8 +77,11 @@ static void *run(const problem *p, int threads, const char *impl)
     adj_node *x = adj_input(g, "x", p->dtype, p->src);
     adj_node *y = p->is_grad ? adj_resize_grad(x, p->z.ih, p->z.iw, &p->s)
                              : adj_resize(x, p->z.oh, p->z.ow, &p->s);
-    adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = "direct", .threads = threads, .debug.canaries = 1};
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &y,
+                       .backend = "direct",
+                       .threads = threads,
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     const size_t bytes = (size_t)adj_shape_elems(p->dst) * adj_dtype_size(p->dtype);
     void *got = malloc(bytes);
     scoped(release_exec) adj_exec *e = plan_of(g, &o);

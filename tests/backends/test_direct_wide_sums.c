@@ -68,7 +68,7 @@ static double *values_by(const row_problem *s, adj_node *y, int threads, int no_
                        .fetch = s->out,
                        .backend = "direct",
                        .threads = threads,
-                       .debug = {.canaries = 1, .no_fusion = no_fusion}};
+                       .debug = &(adj_exec_debug){.canaries = 1, .no_fusion = no_fusion}};
     scoped(release_exec) adj_exec *e = plan_of(s->f.g, &o);
     fixture_set(&s->f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));

@@ -15,8 +15,11 @@ typedef struct {
 
 static result run_math(fixture *f, adj_node *y, const char *backend, adj_math math)
 {
-    adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = backend, .debug.impl = "jit_wino", .math = math};
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &y,
+                       .backend = backend,
+                       .debug = &(adj_exec_debug){.impl = "jit_wino"},
+                       .math = math};
     scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     fixture_set(f, e);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));

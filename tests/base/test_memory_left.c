@@ -61,11 +61,8 @@ static adj_status plan(int64_t bytes, const adj_allocator *allocator, char messa
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {bytes / 4}}));
-    adj_exec_opts o = {.n_fetch = 1,
-                       .fetch = &y,
-                       .threads = 1,
-                       .debug.backends = backends,
-                       .allocator = allocator};
+    adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &y, .threads = 1, .backends = backends, .allocator = allocator};
     scoped(release_exec) adj_exec *e = NULL;
     prepared = 0;
     adj_status status = adj_exec_new(g, &o, &e);

@@ -193,7 +193,7 @@ static inline rig rig_with(fault f)
     planted = f;
     adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                            .config = two,
-                                                           .debug.backends = r.backends,
+                                                           .backends = r.backends,
                                                            .runs = 1,
                                                            .threads = 1,
                                                            .seed = 3});

@@ -47,7 +47,7 @@ static inline const adj_gradcheck_report *check_spoiled(adj_graph *g, const op_a
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
     adj_gradcheck_opts o = *opts;
     o.backend = "spoiled";
-    o.debug.backends = backends;
+    o.backends = backends;
     return checked(built(g, args), &o);
 }
 

@@ -52,7 +52,7 @@ static rig rig_new(adj_exec_opts o)
     r.y = adj_label(adj_scale(adj_relu(adj_neg(r.x)), 2), "y");
     o.n_fetch = 1;
     o.fetch = &r.y;
-    o.debug.backends = r.backends;
+    o.backends = r.backends;
     cr_assert_eq(adj_exec_new(r.g, &o, &r.e), ADJ_OK, "%s", adj_exec_message(r.e));
     cr_assert_eq(adj_set(r.e, r.x, (float[]){1, -1, -2, 3, -4}, 20), ADJ_OK);
     return r;
@@ -71,7 +71,7 @@ TestSuite(checking, .init = plan_as_usual);
 Test(checking, ones_own_backend_is_asked_first)
 {
     reach = 0;
-    rig r = rig_new((adj_exec_opts){.debug.canaries = 1, .debug.profile = 1});
+    rig r = rig_new((adj_exec_opts){.debug = &(adj_exec_debug){.canaries = 1, .profile = 1}});
     float y[5];
     cr_assert_eq(adj_run(r.e), ADJ_OK, "%s", adj_exec_message(r.e));
     cr_assert_eq(adj_get(r.e, r.y, y, sizeof y), ADJ_OK);
@@ -98,7 +98,7 @@ Test(checking, canaries_see_what_is_written_outside)
     static const int reaches[] = {1, 16, -1, -16};
     for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) {
         reach = reaches[i];
-        rig r = rig_new((adj_exec_opts){.debug.canaries = 1});
+        rig r = rig_new((adj_exec_opts){.debug = &(adj_exec_debug){.canaries = 1}});
         cr_assert_eq(adj_run(r.e), ADJ_EBACKEND, "a write of %d elements outside went unseen",
                      reach);
         cr_assert_not_null(
@@ -114,10 +114,10 @@ Test(checking, canaries_see_what_is_written_outside)
 Test(checking, a_wanted_implementation)
 {
     reach = 0;
-    rig r = rig_new((adj_exec_opts){.debug.impl = "second"});
+    rig r = rig_new((adj_exec_opts){.debug = &(adj_exec_debug){.impl = "second"}});
     cr_assert_str_eq(adj_exec_step_at(r.e, 1).impl, "sloppy:second");
     rig_free(&r);
-    r = rig_new((adj_exec_opts){.debug.impl = "third"});
+    r = rig_new((adj_exec_opts){.debug = &(adj_exec_debug){.impl = "third"}});
     cr_assert_str_eq(adj_exec_step_at(r.e, 1).impl, "sloppy:first");
     rig_free(&r);
 }

@@ -116,7 +116,7 @@ static compared compare_with(fault f, adj_node *y, adj_compare_opts o)
     runs = 0;
     o.n_root = 1;
     o.root = &y;
-    o.debug.backends = backends;
+    o.backends = backends;
     o.runs = 1;
     o.threads = 1;
     if (o.n_config == 0) {

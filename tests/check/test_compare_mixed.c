@@ -119,7 +119,7 @@ Test(compare_mixed, the_bound_is_of_the_type_asked_for)
     rig r = rig_new();
     cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 3,
                                                     .config = configs,
-                                                    .debug.backends = backends,
+                                                    .backends = backends,
                                                     .runs = 1,
                                                     .threads = 1,
                                                     .seed = 4}),

@@ -75,7 +75,7 @@ static compare_row row_of(fault f, kind values, int64_t rows, int64_t channels)
     planted = f;
     const adj_comparison *c = compared(
         adj_bias_add_grad(x, ADJ_NHWC), "crooked",
-        (adj_compare_opts){.seed = 3, .n_value = 1, .value = &value, .debug.backends = backends});
+        (adj_compare_opts){.seed = 3, .n_value = 1, .value = &value, .backends = backends});
     compare_row row = *adj_comparison_row_at(c, 0);
     cr_expect_str_eq(row.implementation, "sequential");
     if (row.verdict == ADJ_VERDICT_FAIL && row.isolated.noise > row.isolated.noise_limit)

@@ -108,7 +108,7 @@ static void compare_with(fault f)
     adj_graph *g = adj_graph_new();
     planted = f;
     const adj_comparison *c =
-        compared(exponential(g), "backwards", (adj_compare_opts){.debug.backends = backends});
+        compared(exponential(g), "backwards", (adj_compare_opts){.backends = backends});
     const compare_row *row = adj_comparison_row_at(c, 0);
     const compare_result whole = adj_comparison_result_at(c, 1);
     cr_expect_str_eq(row->implementation, "backwards:exp");
@@ -137,7 +137,7 @@ Test(compare_reorder, one_way_is_named)
 Test(compare_reorder, is_named_by_gradcheck)
 {
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
-    const adj_gradcheck_opts o = {.backend = "backwards", .threads = 1, .debug.backends = backends};
+    const adj_gradcheck_opts o = {.backend = "backwards", .threads = 1, .backends = backends};
     for (int f = 0; f < N_FAULT; f++) {
         adj_graph *g = adj_graph_new();
         planted = (fault)f;

@@ -80,7 +80,7 @@ static void expect(adj_verdict verdict)
                                 .seed = 1,
                                 .runs = 1,
                                 .threads = 1,
-                                .debug.backends = backends};
+                                .backends = backends};
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_str_eq(row->implementation, "pads");

@@ -37,7 +37,7 @@ Test(compare_trust, what_is_right_on_one_thread_alone)
     planted = RACING;
     cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                     .config = two,
-                                                    .debug.backends = r.backends,
+                                                    .backends = r.backends,
                                                     .runs = 1,
                                                     .threads = 2}),
                  ADJ_OK);
@@ -91,7 +91,7 @@ Test(compare_trust, zeros_beside_a_large_number)
                                                      .root = &y,
                                                      .n_config = 2,
                                                      .config = configs,
-                                                     .debug.backends = r.backends,
+                                                     .backends = r.backends,
                                                      .n_value = 1,
                                                      .value = &given,
                                                      .runs = 1},
@@ -126,7 +126,7 @@ Test(compare_trust, threads)
         thread_counts = 0;
         adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                                .config = configs,
-                                                               .debug.backends = r.backends,
+                                                               .backends = r.backends,
                                                                .runs = 1,
                                                                .threads = cases[i].threads});
         cr_assert_eq(status, ADJ_OK, "%s", r.c->message);

@@ -127,7 +127,7 @@ Test(compare_witness, a_kernel_that_is_wrong_on_its_own_operands_is_no_fault_of_
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {8, 16}});
     adj_node *y = adj_relu(adj_square(adj_tanh(x))); /* rounded on the way */
     planted.op = NULL;
-    const adj_comparison *c = compared(y, "seen", (adj_compare_opts){.debug.backends = backends});
+    const adj_comparison *c = compared(y, "seen", (adj_compare_opts){.backends = backends});
     const compare_row *row = adj_comparison_row_at(c, 2);
     cr_assert_eq(row->node, y);
     cr_expect_eq(row->isolated.wrong, 0);

@@ -51,7 +51,7 @@ static const adj_backend planted = {.version = ADJ_VERSION,
 Test(gradcheck_ties, the_last_maximum_is_wrong)
 {
     const adj_backend *const backends[] = {&planted, naive_backend(), NULL};
-    const adj_gradcheck_opts o = {.backend = "planted", .threads = 1, .debug.backends = backends};
+    const adj_gradcheck_opts o = {.backend = "planted", .threads = 1, .backends = backends};
     for (takes_last = 0; takes_last < 2; takes_last++) {
         adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, SIDE, SIDE, 1}});

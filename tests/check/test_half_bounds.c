@@ -88,7 +88,7 @@ static const adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)
     adj_node *b = adj_input(g, "b", dtype, (adj_shape){1, {CHANNELS}});
     adj_node *y = adj_bias_add(x, b, ADJ_NHWC);
     return compared(with_relu ? adj_relu(y) : y, "crooked",
-                    (adj_compare_opts){.seed = seed, .debug.backends = backends});
+                    (adj_compare_opts){.seed = seed, .backends = backends});
 }
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }

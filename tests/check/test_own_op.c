@@ -85,7 +85,7 @@ static checked gradcheck(adj_dtype dtype, int order)
     const adj_backend *list[8] = {NULL};
     checked c = {.g = adj_graph_new()};
     list_backends(list);
-    const adj_gradcheck_opts o = {.order = order, .debug.backends = list};
+    const adj_gradcheck_opts o = {.order = order, .backends = list};
     adj_node *y = build(c.g, dtype);
     cr_assert_eq(adj_gradcheck(y, &o, &c.report), ADJ_OK, "%s", c.report->message);
     FILE *f = fmemopen(c.text, sizeof c.text, "w");
@@ -191,7 +191,7 @@ static adj_status compare(adj_graph *g, const adj_comparison **c)
     const adj_backend *list[8] = {NULL};
     list_backends(list);
     adj_node *y = build(g, ADJ_F32);
-    const adj_compare_opts o = {.n_root = 1, .root = &y, .runs = 1, .debug.backends = list};
+    const adj_compare_opts o = {.n_root = 1, .root = &y, .runs = 1, .backends = list};
     return adj_compare(g, &o, c);
 }
 

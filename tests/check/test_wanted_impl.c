@@ -77,7 +77,7 @@ static const adj_backend *const *backends(void)
 static const adj_comparison *compare_relu(adj_graph *g, const char *config)
 {
     return compared(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}})), config,
-                    (adj_compare_opts){.debug.backends = backends()});
+                    (adj_compare_opts){.backends = backends()});
 }
 
 /* got: 0 where the result is right, as naive's. */
@@ -134,7 +134,8 @@ Test(wanted_impl, gradcheck_says_what_ran)
         adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}}));
         const adj_gradcheck_opts o = {.backend = "naive",
                                       .threads = 1,
-                                      .debug = {.backends = backends(), .impl = checks[i].impl}};
+                                      .backends = backends(),
+                                      .debug = &(adj_exec_debug){.impl = checks[i].impl}};
         const adj_gradcheck_report *r = checked(y, &o);
         cr_expect_str_eq(r->row[0].reason, checks[i].reason);
         cr_expect_eq(r->verdict, checks[i].verdict);

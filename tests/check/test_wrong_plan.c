@@ -71,7 +71,7 @@ static void expect_gradcheck(adj_node *n)
 {
     const adj_backend *list[3];
     list_backends(list);
-    const adj_gradcheck_opts o = {.backend = "planted", .threads = 1, .debug.backends = list};
+    const adj_gradcheck_opts o = {.backend = "planted", .threads = 1, .backends = list};
     const adj_gradcheck_report *r = checked(n, &o);
     const adj_gradcheck_row *row = &r->row[0];
     cr_assert_not_null(row);
@@ -105,7 +105,7 @@ Test(wrong_plan, compare)
     list_backends(list);
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {24}}));
-    const adj_comparison *c = compared(y, "planted", (adj_compare_opts){.debug.backends = list});
+    const adj_comparison *c = compared(y, "planted", (adj_compare_opts){.backends = list});
     const compare_result whole = adj_comparison_result_at(c, 1);
     cr_expect_eq(whole.verdict, ADJ_VERDICT_FAIL);
     cr_expect_not_null(strstr(whole.reason, "finds a slot of another size"), "%s", whole.reason);

@@ -18,7 +18,7 @@ enum { /* strides */
        PLANTED_IMAGES = 8         /* right for at most so many */
 };
 
-/* NULL-ended, for adj_exec_debug.backends and adj_compare_opts.backends. */
+/* NULL-ended, for adj_exec_opts.backends and adj_compare_opts.backends. */
 const adj_backend *const *planted_backends(void);
 
 /* Makes run_tool start the tool with these backends and default plans from now on. */

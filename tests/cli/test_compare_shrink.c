@@ -92,12 +92,8 @@ static adj_compare_opts options(void)
 {
     backends[0] = &crooked;
     backends[1] = naive_backend();
-    return (adj_compare_opts){.n_config = 2,
-                              .config = two,
-                              .debug.backends = backends,
-                              .runs = 1,
-                              .threads = 1,
-                              .seed = 1};
+    return (adj_compare_opts){
+        .n_config = 2, .config = two, .backends = backends, .runs = 1, .threads = 1, .seed = 1};
 }
 
 /* The lines that reproducers finds for what is described. */

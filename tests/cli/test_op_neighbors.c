@@ -49,7 +49,7 @@ static int is_right(adj_graph *g, adj_node *y)
                                 .config = configs,
                                 .runs = 1,
                                 .threads = 1,
-                                .debug.backends = backends};
+                                .backends = backends};
     const adj_comparison *c = NULL;
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     const int failed = c->n_failed;

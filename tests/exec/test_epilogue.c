@@ -159,7 +159,7 @@ static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, co
         o.fetch = &n.y;
         o.n_fetch = 1;
     }
-    o.debug.backends = both;
+    o.backends = both;
     cr_assert_eq(adj_exec_new(n.g, &o, &e), ADJ_OK, "%s: %s", label, adj_exec_message(e));
     cr_expect_eq(nodes_of_negation(e), nodes, "%s: %d nodes, expected %d", label,
                  nodes_of_negation(e), nodes);
@@ -227,7 +227,8 @@ Test(epilogue, not_behind_a_value_that_is_wanted)
 
 Test(epilogue, not_against_the_options)
 {
-    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){.debug.no_fusion = 1}, 1, "unfused");
+    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){.debug = &(adj_exec_debug){.no_fusion = 1}}, 1,
+           "unfused");
     expect(new_net(GIVEN), GIVEN, (adj_exec_opts){.backend = "negating,relu=naive"}, 2,
            "relu=naive");
 }
@@ -247,7 +248,7 @@ Test(epilogue, not_what_changes_more_often)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
     adj_node *y = adj_add(adj_neg(p), adj_input(g, "x", ADJ_F32, vec));
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = both};
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backends = both};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_expect_eq(nodes_of_negation(e), 1);
 }

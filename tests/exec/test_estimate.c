@@ -109,7 +109,8 @@ static adj_exec *plan(adj_graph *g, int tune)
                                         .fetch = y,
                                         .tune = tune,
                                         .tune_file = "",
-                                        .debug = {.backends = backends, .no_fusion = 1}},
+                                        .backends = backends,
+                                        .debug = &(adj_exec_debug){.no_fusion = 1}},
                        &e);
     return e;
 }

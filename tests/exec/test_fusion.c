@@ -194,16 +194,18 @@ Test(fusion, training_steps_on_integers_to_the_last_bit)
         network build;
     } nets[] = {{"lenet", lenet_like}, {"resnet", resnet_like}, {"mobilenet", mobilenet_like}};
     enum { UNFUSED, FUSED, DIRECT, DIRECT_F64, N_WAYS };
-    static const struct {
+    const adj_exec_debug unfused = {.no_fusion = 1};
+    const struct {
         const char *how;
         adj_dtype dtype;
         adj_exec_opts opts;
-    } ways[N_WAYS] = {[UNFUSED] = {"unfused", ADJ_F32, {.debug.no_fusion = 1}},
+    } ways[N_WAYS] = {[UNFUSED] = {"unfused", ADJ_F32, {.debug = &unfused}},
                       [FUSED] = {"fused", ADJ_F32, {0}},
                       [DIRECT] = {"fused by direct", ADJ_F32, {.backend = "direct"}},
                       [DIRECT_F64] = {"by direct in f64", ADJ_F64, {.backend = "direct"}}};
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
-        const adj_exec_opts naive = {.backend = "naive", .debug.no_fusion = 1};
+        const adj_exec_opts naive = {.backend = "naive",
+                                     .debug = &(adj_exec_debug){.no_fusion = 1}};
         trained exact = train(nets[i].build, ADJ_F64, naive);
         int together[N_WAYS];
         for (int k = 0; k < N_WAYS; k++) {

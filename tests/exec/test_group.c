@@ -119,7 +119,7 @@ static const adj_backend backend = {.version = ADJ_VERSION,
 static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *const *backends,
                    float out[4])
 {
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backends = backends};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_set(e, x, (float[]){0.1F, -0.2F, 0.3F, 0.4F}, 16), ADJ_OK);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));

@@ -51,9 +51,8 @@ static adj_exec *plan(adj_graph *g, int n, adj_node *const fetch[], const adj_up
     adj_exec_opts o = {.n_fetch = n,
                        .fetch = fetch,
                        .updates = u,
-                       .debug.backends = both,
-                       .debug.profile = 1,
-                       .debug.canaries = 1};
+                       .backends = both,
+                       .debug = &(adj_exec_debug){.profile = 1, .canaries = 1}};
     adj_exec *e = plan_of(g, &o);
     negated = 0;
     return e;
@@ -233,7 +232,7 @@ Test(invariant, an_inference_casts_its_filters_once)
                        .fetch = &y,
                        .precision = ADJ_PRECISION_BF16,
                        .allocator = &a,
-                       .debug.profile = 1};
+                       .debug = &(adj_exec_debug){.profile = 1}};
     float got[6 * 6 * 16], want[6 * 6 * 16];
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     for (int turn = 0; turn < 4; turn++) {
@@ -333,8 +332,11 @@ static void grow(uint64_t seed, const char *backend)
     for (int k = 0; k < LEAVES; k++)
         if (r.next[k] > 0)
             adj_updates_add(u, r.node[k], r.node[r.next[k]]);
-    adj_exec_opts o = {
-        .n_fetch = 3, .fetch = fetch, .updates = u, .backend = backend, .debug.canaries = 1};
+    adj_exec_opts o = {.n_fetch = 3,
+                       .fetch = fetch,
+                       .updates = u,
+                       .backend = backend,
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     scoped(release_exec) adj_exec *e = plan_of(r.g, &o);
     for (int turn = 0; turn < 6; turn++) {
         for (int k = 0; k < LEAVES; k++) {

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "adjoint.h"
-#include "adjoint_ops_grad.h"
+#include "adjoint_ext.h"
 #include "tests/counter.h"
 #include "tests/plan.h"
 
@@ -258,7 +257,8 @@ Test(memory, many_values_share_a_small_arena)
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &all,
                              .backend = "naive",
-                             .debug = {.no_fusion = 1, .no_passes = 1, .canaries = 1}};
+                             .debug =
+                                 &(adj_exec_debug){.no_fusion = 1, .no_passes = 1, .canaries = 1}};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     const adj_exec_info info = adj_exec_stats(e);
     cr_expect_leq(info.arena_bytes, info.live_bytes + info.live_bytes / 10);

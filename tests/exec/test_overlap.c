@@ -102,7 +102,7 @@ static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
                                 .updates = kind != ALONE ? adj_data_parallel(u, &d) : u,
                                 .threads = 1,
                                 .backend = "naive",
-                                .debug.backends = both};
+                                .backends = both};
     memset(&link, 0, sizeof link);
     cr_assert_eq(adj_exec_new(n.g, &opts, &n.e), ADJ_OK, "%s", adj_exec_message(n.e));
     return n;
@@ -156,7 +156,7 @@ Test(overlap, answers_while_kernels_are_timed)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 16, 16, 8}});
     adj_node *y = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 8});
     const adj_exec_opts opts = {
-        .n_fetch = 1, .fetch = &y, .threads = 1, .tune = 1, .debug.backends = list};
+        .n_fetch = 1, .fetch = &y, .threads = 1, .tune = 1, .backends = list};
     setenv("ADJOINT_TUNE", "off", 1);
     memset(&link, 0, sizeof link);
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
@@ -266,7 +266,7 @@ static int starts_of_branches(int rank, size_t started[64])
                                 .updates = adj_data_parallel(adj_training_updates(loss, &sgd), &d),
                                 .threads = 1,
                                 .backend = "naive",
-                                .debug.backends = both};
+                                .backends = both};
     int n = 0;
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     for (int i = 0; i < adj_exec_step_count(e) && n < 64; i++)

@@ -76,11 +76,11 @@ static adj_exec *plan_nodes(int n, adj_node *const fetch[], const adj_updates *u
                              .fetch = fetch,
                              .updates = u,
                              .threads = 1,
-                             .debug = {.no_fusion = 1,
-                                       .no_passes = 1,
-                                       .canaries = kind == CANARIES,
-                                       .no_sharing = kind == ALONE,
-                                       .backends = both}};
+                             .debug = &(adj_exec_debug){.no_fusion = 1,
+                                                        .no_passes = 1,
+                                                        .canaries = kind == CANARIES,
+                                                        .no_sharing = kind == ALONE},
+                             .backends = both};
     return plan_of(adj_node_graph(fetch[0]), &o);
 }
 

@@ -2,6 +2,7 @@
  * under every option that changes a plan. */
 #include <stdlib.h>
 
+#include "adjoint_ext.h"
 #include "ops/nn/model_list.h"
 #include "tests/training.h"
 
@@ -15,11 +16,13 @@ typedef struct {
 static const planned list[] = {
     {"as built", ADJ_F32, {.threads = 1}},
     {"two threads", ADJ_F32, {.threads = 2, .math = ADJ_MATH_FAST}},
-    {"unfused", ADJ_F32, {.threads = 1, .debug.no_fusion = 1}},
-    {"no passes", ADJ_F32, {.threads = 1, .debug.no_passes = 1}},
-    {"memory of its own", ADJ_F32, {.threads = 1, .debug.no_sharing = 1}},
-    {"canaries", ADJ_F32, {.threads = 1, .debug.canaries = 1}},
-    {"unfused with canaries", ADJ_F32, {.threads = 1, .debug = {.no_fusion = 1, .canaries = 1}}},
+    {"unfused", ADJ_F32, {.threads = 1, .debug = &(adj_exec_debug){.no_fusion = 1}}},
+    {"no passes", ADJ_F32, {.threads = 1, .debug = &(adj_exec_debug){.no_passes = 1}}},
+    {"memory of its own", ADJ_F32, {.threads = 1, .debug = &(adj_exec_debug){.no_sharing = 1}}},
+    {"canaries", ADJ_F32, {.threads = 1, .debug = &(adj_exec_debug){.canaries = 1}}},
+    {"unfused with canaries",
+     ADJ_F32,
+     {.threads = 1, .debug = &(adj_exec_debug){.no_fusion = 1, .canaries = 1}}},
     {"recomputed", ADJ_F32, {.threads = 1, .recompute = 1}},
     {"mixed bf16", ADJ_F32, {.threads = 1, .precision = ADJ_PRECISION_BF16}},
     {"mixed f16", ADJ_F32, {.threads = 1, .precision = ADJ_PRECISION_F16}},
@@ -97,8 +100,10 @@ Test(verify_models, many_slots_of_many_sizes)
             sum[n_sum++] = adj_reduce_sum(value[i - age], (adj_axes){.n = ADJ_ALL, .keep_dims = 1});
     }
     adj_node *all = adj_concat(n_sum, sum, 0);
-    const adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &all, .backend = "naive", .debug = {.no_fusion = 1, .no_passes = 1}};
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &all,
+                             .backend = "naive",
+                             .debug = &(adj_exec_debug){.no_fusion = 1, .no_passes = 1}};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_expect_gt(adj_exec_stats(e).steps, MANY);
 }

@@ -50,12 +50,13 @@ static net build(void)
 
 static adj_exec *plan_net(const net *t, int no_sharing, int no_fusion)
 {
-    const adj_exec_opts o = {.n_fetch = 3,
-                             .fetch = t->fetch,
-                             .updates = t->updates,
-                             .backend = "naive",
-                             .threads = 1,
-                             .debug = {.no_sharing = no_sharing, .no_fusion = no_fusion}};
+    const adj_exec_opts o = {
+        .n_fetch = 3,
+        .fetch = t->fetch,
+        .updates = t->updates,
+        .backend = "naive",
+        .threads = 1,
+        .debug = &(adj_exec_debug){.no_sharing = no_sharing, .no_fusion = no_fusion}};
     return plan_of(t->g, &o);
 }
 

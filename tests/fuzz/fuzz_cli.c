@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/train/settings.h"
@@ -32,8 +33,11 @@ static void try_names(const char *word)
     adj_optimizer_opts optimizer;
     adj_graph *g = adj_graph_new();
     adj_node *y = adj_fill(g, ADJ_F64, (adj_shape){0}, 1);
-    adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = word, .debug.impl = word, .threads = 1};
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &y,
+                       .backend = word,
+                       .debug = &(adj_exec_debug){.impl = word},
+                       .threads = 1};
     adj_exec *e = NULL;
 
     const adj_model *near = adj_model_nearest(word);

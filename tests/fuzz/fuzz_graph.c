@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_ext.h"
 #include "fuzz/grow.h"
 #include "fuzz/must.h"
 #include "fuzz/twin.h"
@@ -110,7 +111,7 @@ static adj_exec *plan(const subject *s, const char *backend)
                        .backend = backend,
                        .threads = 1,
                        .recompute = s->recompute,
-                       .debug.canaries = 1};
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     adj_exec *e = NULL;
     adj_status status = adj_exec_new(s->t.g, &o, &e);
     must(e != NULL && status == ADJ_OK && adj_exec_message(e)[0] == '\0');

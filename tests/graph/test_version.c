@@ -83,7 +83,7 @@ Test(version, of_a_backend_of_another_layout_is_refused_unread)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
     adj_exec *e = NULL;
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .debug.backends = backends};
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backends = backends};
     cr_expect_eq(adj_exec_new(g, &o, &e), ADJ_EVERSION);
     cr_expect_not_null(strstr(adj_exec_message(e), "backend 1"), "%s", adj_exec_message(e));
     adj_exec_free(e);

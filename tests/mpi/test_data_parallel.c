@@ -45,7 +45,7 @@ static void reduce(const adj_mpi *group, adj_dtype dtype)
     adj_node *const fetch[] = {y, dx};
     adj_exec *e;
     const adj_exec_opts o = {
-        .n_fetch = 2, .fetch = fetch, .threads = 1, .debug.backends = adj_mpi_backends(group)};
+        .n_fetch = 2, .fetch = fetch, .threads = 1, .backends = adj_mpi_backends(group)};
     check(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
     for (int i = 0; i < N; i++)
         adj_store(dtype, raw, i, (rank + 1) * ldexp(1, -i));
@@ -104,7 +104,7 @@ static void sums_in_order(const adj_mpi *group, adj_dtype dtype)
         y[k] = adj_all_reduce(adj_neg(adj_neg(x[k])), ADJ_REDUCE_SUM);
     }
     const adj_exec_opts o = {
-        .n_fetch = N, .fetch = y, .threads = 1, .debug.backends = adj_mpi_backends(group)};
+        .n_fetch = N, .fetch = y, .threads = 1, .backends = adj_mpi_backends(group)};
     check(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
     for (int k = 0; k < N; k++) {
         for (int i = 0; i < lengths[k]; i++)
@@ -168,7 +168,7 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimize
                              .updates = t.updates,
                              .threads = 1,
                              .backend = group != NULL ? "mpi" : "naive",
-                             .debug.backends = adj_mpi_backends(group)};
+                             .backends = adj_mpi_backends(group)};
     check(adj_exec_new(t.g, &o, &t.e) == ADJ_OK, "%s", adj_exec_message(t.e));
     return t;
 }

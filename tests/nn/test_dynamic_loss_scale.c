@@ -25,8 +25,9 @@ static linear linear_new(const adj_optimizer_opts *o, const char *backend)
     l.slope = adj_input(l.g, "slope", ADJ_F32, s);
     l.lr = adj_input(l.g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_reduce_sum(adj_mul(l.p, l.slope), (adj_axes){.n = ADJ_ALL});
-    const adj_exec_opts e = {
-        .updates = adj_training_updates(loss, o), .backend = backend, .debug.canaries = 1};
+    const adj_exec_opts e = {.updates = adj_training_updates(loss, o),
+                             .backend = backend,
+                             .debug = &(adj_exec_debug){.canaries = 1}};
     cr_assert_eq(adj_graph_status(l.g), ADJ_OK, "%s", adj_graph_message(l.g));
     cr_assert_eq(adj_exec_new(l.g, &e, &l.e), ADJ_OK, "%s", adj_exec_message(l.e));
     return l;
@@ -179,7 +180,7 @@ static net net_new(const adj_optimizer_opts *o, const char *backend)
     const adj_exec_opts e = {.updates = adj_training_updates(loss, o),
                              .backend = backend,
                              .seed = 1,
-                             .debug.canaries = 1};
+                             .debug = &(adj_exec_debug){.canaries = 1}};
     cr_assert_eq(adj_graph_status(n.g), ADJ_OK, "%s", adj_graph_message(n.g));
     cr_assert_eq(adj_exec_new(n.g, &e, &n.e), ADJ_OK, "%s", adj_exec_message(n.e));
     set_sine(n.e, n.x, 1, 1);

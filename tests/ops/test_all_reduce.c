@@ -32,7 +32,10 @@ Test(all_reduce, in_every_run)
     adj_node *once = adj_exp(p), *always = adj_all_reduce(p, ADJ_REDUCE_SUM);
     for (int i = 0; i < 2; i++) {
         adj_node *y = i == 0 ? adj_neg(once) : adj_neg(always);
-        const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive", .debug.profile = 1};
+        const adj_exec_opts o = {.n_fetch = 1,
+                                 .fetch = &y,
+                                 .backend = "naive",
+                                 .debug = &(adj_exec_debug){.profile = 1}};
         scoped(release_exec) adj_exec *e = plan_of(g, &o);
         cr_assert(adj_run(e) == ADJ_OK && adj_run(e) == ADJ_OK, "%s", adj_exec_message(e));
         const adj_step_info first = adj_exec_step_at(e, 0);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "exec/internal.h"
 #include "io/folder.h"
 #include "train/tiny.h"
 

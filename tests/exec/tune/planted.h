@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "exec/internal.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
 #include "tune_folder.h"
@@ -83,7 +83,7 @@ static inline outcome plan(adj_exec_opts o, int64_t n)
     outcome out = {.runs = runs};
     o.n_fetch = 1;
     o.fetch = &y;
-    o.debug.backends = backends;
+    o.backends = backends;
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     adj_step_info s = adj_exec_step_at(e, 0);
     snprintf(out.impl, sizeof out.impl, "%s", s.impl);

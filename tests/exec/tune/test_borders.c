@@ -102,7 +102,7 @@ static void expect_plan(int fetches_relu, const char *impl, int reorders)
                        .fetch = fetch,
                        .tune = 1,
                        .tune_seconds = 100,
-                       .debug.backends = backends};
+                       .backends = backends};
     float y[N];
     unsetenv("ADJOINT_PLAN");
     scoped(release_exec) adj_exec *e = plan_of(g, &o);

@@ -13,9 +13,22 @@
 /* Candidates are counted here: no other plans, whatever all tests are run with. */
 TestSuite(selection, .init = plan_as_usual);
 
+/* For plans of up to that many runs. */
+static outcome plan_runs(adj_exec_opts o, int64_t runs_ahead)
+{
+    o.debug = &(adj_exec_debug){.internal = &(adj_exec_internal){.tune_runs = runs_ahead}};
+    return plan(o, 64);
+}
+
+static outcome plan_selected(adj_exec_opts o, const char *selection, int64_t n)
+{
+    o.debug = &(adj_exec_debug){.internal = &(adj_exec_internal){.selection = selection}};
+    return plan(o, n);
+}
+
 static outcome plan_with(const char *selection)
 {
-    return plan((adj_exec_opts){.threads = 1, .selection = selection}, 64);
+    return plan_selected((adj_exec_opts){.threads = 1}, selection, 64);
 }
 
 Test(selection, another_plan_takes_it_and_times_nothing)
@@ -31,11 +44,11 @@ Test(selection, another_plan_takes_it_and_times_nothing)
     o = plan_with("");
     cr_assert(strcmp(o.impl, "slow:1") == 0 && o.selection[0] == '\0');
     /* of another size: nothing is said of it */
-    o = plan((adj_exec_opts){.threads = 1, .selection = first.selection}, 65);
+    o = plan_selected((adj_exec_opts){.threads = 1}, first.selection, 65);
     cr_assert(strcmp(o.impl, "slow:1") == 0 && o.note[0] == '\0' && o.timed == 0);
     cr_assert_str_empty(o.selection);
     /* with tune, what it does not name is timed */
-    o = plan((adj_exec_opts){.threads = 1, .tune = 1, .selection = first.selection}, 65);
+    o = plan_selected((adj_exec_opts){.threads = 1, .tune = 1}, first.selection, 65);
     cr_assert(strcmp(o.impl, "fast:1") == 0 && o.timed == 2);
 }
 
@@ -70,10 +83,9 @@ Test(selection, truncated_and_hostile)
 Test(selection, is_not_written_to_the_file)
 {
     make_folder();
-    adj_exec_opts o = tuned();
     const outcome first = plan((adj_exec_opts){.tune = 1, .threads = 1}, 64);
-    o.selection = first.selection;
-    cr_assert(plan(o, 64).timed == 0 && plan(o, 65).timed == 2);
+    cr_assert_eq(plan_selected(tuned(), first.selection, 64).timed, 0);
+    cr_assert_eq(plan_selected(tuned(), first.selection, 65).timed, 2);
     cr_expect_eq(plan(tuned(), 65).cached, 1);
     cr_expect_eq(plan(tuned(), 64).timed, 2, "the selection was written");
     remove_folder();
@@ -103,13 +115,12 @@ Test(selection, under_another_locale)
 /* Two hundredths of ten runs are no run: there is nothing to gain. Of a million there is. */
 Test(selection, time_depends_on_the_runs)
 {
-    adj_exec_opts o = {.tune = 1, .threads = 1, .tune_runs = 10};
-    outcome few = plan(o, 64);
+    adj_exec_opts o = {.tune = 1, .threads = 1};
+    outcome few = plan_runs(o, 10);
     cr_expect(few.timed == 0 && few.runs == 0 && strcmp(few.impl, "slow:1") == 0 &&
                   few.note[0] == '\0',
               "%s %s", few.impl, few.note);
-    o.tune_runs = 1000000;
-    outcome many = plan(o, 64);
+    outcome many = plan_runs(o, 1000000);
     cr_expect(many.timed == 2 && strcmp(many.impl, "fast:1") == 0, "%s", many.impl);
 
     scoped(release_graph) adj_graph *g = adj_graph_new();
@@ -117,7 +128,7 @@ Test(selection, time_depends_on_the_runs)
     scoped(release_exec) adj_exec *e = NULL;
     o.n_fetch = 1;
     o.fetch = &y;
-    o.tune_runs = -1;
+    o.debug = &(adj_exec_debug){.internal = &(adj_exec_internal){.tune_runs = -1}};
     cr_expect_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
     cr_expect_str_eq(adj_exec_message(e),
                      "adj_exec_new: tune_runs is wrong (got -1, expected 0 or more)");
@@ -130,16 +141,14 @@ Test(selection, too_little_time_is_cached)
     make_folder();
     adj_exec_opts o = tuned();
     o.threads = 1;
-    o.tune_runs = 200; /* four runs' time, for a race of four runs and what it takes besides */
-    const outcome first = plan(o, 64), second = plan(o, 64);
+    /* Four runs' time, for a race of four runs and what it takes besides. */
+    const outcome first = plan_runs(o, 200), second = plan_runs(o, 200);
     cr_expect(first.timed == 0 && first.runs > 0 && strcmp(first.impl, "slow:1") == 0, "%d runs",
               first.runs);
     cr_expect(second.timed == 0 && second.runs == 0 && second.note[0] == '\0', "%d runs, %s",
               second.runs, second.note);
-    o.tune_runs = 1000000;
-    cr_expect_eq(plan(o, 64).timed, 2);
-    o.tune_runs = 200;
-    const outcome last = plan(o, 64);
+    cr_expect_eq(plan_runs(o, 1000000).timed, 2);
+    const outcome last = plan_runs(o, 200);
     cr_expect(last.cached == 1 && strcmp(last.impl, "fast:1") == 0, "%s", last.impl);
     remove_folder();
 }
@@ -173,22 +182,18 @@ Test(selection, a_folder_instead_of_a_file)
     snprintf(deep, sizeof deep, "%s/adjoint/", inner);
     adj_exec_opts o = tuned();
     o.tune_file = deep;
-    o.tune_runs = 1;
-    cr_expect_eq(plan(o, 64).timed, 0);
+    cr_expect_eq(plan_runs(o, 1).timed, 0);
     cr_expect_neq(stat(inner, &s), 0, "made for nothing");
-    o.tune_runs = 0;
     outcome first = plan(o, 64);
     cr_assert(first.timed == 2 && first.note[0] == '\0', "%s", first.note);
     cr_expect(stat(deep, &s) == 0 && (s.st_mode & 0777) == 0700, "mode %o", s.st_mode & 0777);
-    o.tune_runs = 1; /* no time, but it is known */
-    cr_expect_eq(plan(o, 64).cached, 1);
+    cr_expect_eq(plan_runs(o, 1).cached, 1, "no time, but it is known");
     take_only_file(deep, name);
     cr_expect(strncmp(name, "tune-", 5) == 0 && strlen(name) == strlen("tune-0123456789abcdef.txt"),
               "%s", name);
     cr_assert_eq(rmdir(inner), 0);
     remove_folder();
 
-    o.tune_runs = 0;
     o.tune_file = "/proc/none/";
     cr_expect_not_null(strstr(plan(o, 64).note, "cannot be written"));
 }

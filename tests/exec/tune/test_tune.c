@@ -56,7 +56,7 @@ Test(tune, the_fast_candidate_is_selected_and_cached)
         cr_assert_eq(plan(tuned(), n).cached, 1);
 
     adj_exec_opts wanted = tuned();
-    wanted.debug.impl = "slow";
+    wanted.debug = &(adj_exec_debug){.impl = "slow"};
     o = plan(wanted, 64);
     cr_assert(o.timed == 0 && strcmp(o.impl, "slow:1") == 0, "impl wins");
     remove_folder();
@@ -103,7 +103,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
         snprintf(name, sizeof name, "x%d", i);
         y[i] = adj_relu(adj_input(g, name, ADJ_F32, (adj_shape){1, {9 + i / 3}}));
     }
-    adj_exec_opts o = {.n_fetch = 4, .fetch = y, .debug.backends = backends, .tune = 1};
+    adj_exec_opts o = {.n_fetch = 4, .fetch = y, .backends = backends, .tune = 1};
     adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_exec_stats(e).timed, 4);
     for (int i = 0; i < 4; i++)

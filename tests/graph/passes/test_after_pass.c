@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint.h"
+#include "exec/internal.h"
 #include "tests/plan.h"
 
 typedef struct {
@@ -35,12 +35,12 @@ Test(after_pass, graphs)
         seen s = {.y = y};
         const double v[2] = {1, -2};
         double w[2];
+        const adj_exec_internal internal = {.after_pass = look, .user = &s};
         const adj_exec_opts o = {.n_fetch = 1,
                                  .fetch = &y,
                                  .backend = "naive",
-                                 .debug.after_pass = look,
-                                 .debug.user = &s,
-                                 .debug.no_passes = none};
+                                 .debug =
+                                     &(adj_exec_debug){.no_passes = none, .internal = &internal}};
         scoped(release_exec) adj_exec *e = plan_of(g, &o);
         cr_expect_eq(strstr(s.names, " simplify") == NULL, none, "%s", s.names);
         cr_expect_eq(s.scales, none ? 2 : 1);

@@ -173,7 +173,7 @@ Test(fold, only_where_nothing_is_lost)
     e = plan(&l, 2, both, NULL, NULL);
     cr_assert(count(e, "batch_norm") > 0);
     adj_exec_free(e);
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &l.y, .debug.no_fusion = 1};
+    adj_exec_opts o = {.n_fetch = 1, .fetch = &l.y, .debug = &(adj_exec_debug){.no_fusion = 1}};
     cr_assert_eq(adj_exec_new(l.g, &o, &e), ADJ_OK);
     cr_assert_eq(count(e, "batch_norm"), 1);
     adj_exec_free(e);
@@ -192,9 +192,10 @@ Test(fold, models)
         adj_exec_opts o = {.n_fetch = 1,
                            .fetch = &y,
                            .precision = k % 2 ? ADJ_PRECISION_BF16 : ADJ_PRECISION_AS_BUILT};
-        for (o.debug.no_fusion = 0; o.debug.no_fusion < 2; o.debug.no_fusion++) {
+        for (int unfused = 0; unfused < 2; unfused++) {
+            o.debug = &(adj_exec_debug){.no_fusion = unfused};
             scoped(release_exec) adj_exec *e = plan_of(g, &o);
-            cr_assert_eq(count(e, "batch_norm") > 0, o.debug.no_fusion);
+            cr_assert_eq(count(e, "batch_norm") > 0, unfused);
             for (int i = 0; i < adj_exec_param_count(e); i++) {
                 const adj_node *p = adj_exec_param_at(e, i);
                 if (strstr(adj_node_name(p), "/running") != NULL)
@@ -203,7 +204,7 @@ Test(fold, models)
                     set_random(e, p, (uint64_t)i, 0.5, 1.5);
             }
             set_random(e, adj_find(g, "images"), 99, -1, 1);
-            take(e, y, o.debug.no_fusion ? want : got);
+            take(e, y, unfused ? want : got);
         }
         double apart = 0, size = 0;
         for (int64_t i = 0; i < adj_shape_elems(adj_node_type(y).shape); i++) {

@@ -120,8 +120,11 @@ static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", dtype, rows[row].x), *w = adj_input(g, "w", dtype, rows[row].w);
     adj_node *dy = adj_input(g, "dy", dtype, rows[row].dy), *y = rows[row].y(x, w, dy);
-    adj_exec_opts o = {
-        .n_fetch = 1, .fetch = &y, .backend = backend, .threads = 1, .debug.canaries = 1};
+    adj_exec_opts o = {.n_fetch = 1,
+                       .fetch = &y,
+                       .backend = backend,
+                       .threads = 1,
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     free(set_random(e, x, dtype, 1));
     free(set_random(e, w, dtype, 2));

@@ -32,7 +32,7 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
                        .precision = precision,
                        .loss_scale = scale,
                        .threads = 1,
-                       .debug.canaries = 1};
+                       .debug = &(adj_exec_debug){.canaries = 1}};
     scoped(release_exec) adj_exec *e = plan_of(s->g, &o);
     for (int id = 0; id < adj_graph_node_count(s->g); id++) {
         const adj_node *x = adj_graph_node_at(s->g, id);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_ext.h"
 #include "tests/temporary.h"
 #include "tests/training.h"
 
@@ -24,8 +25,7 @@ static adj_exec *planned(const training *n, const char *backend, adj_precision p
                        .backend = backend,
                        .precision = precision,
                        .threads = 1,
-                       .debug.canaries = 1,
-                       .debug.trace = trace};
+                       .debug = &(adj_exec_debug){.canaries = 1, .trace = trace}};
     return plan_of(n->g, &o);
 }
 
@@ -145,7 +145,7 @@ Test(mixed_precision, updates_lose_no_bits)
                                  .updates = u,
                                  .backend = backends[k / 3],
                                  .precision = (adj_precision)(k % 3),
-                                 .debug.canaries = 1};
+                                 .debug = &(adj_exec_debug){.canaries = 1}};
         scoped(release_exec) adj_exec *e = plan_of(g, &o);
         adj_set(e, x, (float[]){1, 1 + 0x1p-7F}, 2 * sizeof(float));
         adj_set(e, factor, (float[]){1 + 0x1p-12F}, sizeof(float));
@@ -211,7 +211,7 @@ Test(mixed_precision, exact_on_integers)
                                .fetch = fetch,
                                .backend = backends[k],
                                .precision = (adj_precision)p,
-                               .debug.canaries = 1};
+                               .debug = &(adj_exec_debug){.canaries = 1}};
             scoped(release_exec) adj_exec *e = plan_of(g, &o);
             adj_set(e, x, xs, sizeof xs);
             adj_set(e, w, ws, sizeof ws);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_ext.h"
 #include "tests/counter.h"
 #include "tests/training.h"
 
@@ -64,7 +65,7 @@ static adj_exec *planned(const training *n, adj_exec_opts o)
     o.updates = n->updates;
     o.seed = 3;
     o.threads = 1;
-    o.debug.canaries = 1;
+    o.debug = &(adj_exec_debug){.canaries = 1};
     return plan_of(n->g, &o);
 }
 
@@ -224,8 +225,11 @@ static count count_op(adj_graph *g, int n, adj_node *const fetch[], const char *
     size_t size = 0;
     count found = {0};
     FILE *f = open_memstream(&text, &size);
-    adj_exec_opts o = {
-        .n_fetch = n, .fetch = fetch, .backend = "naive", .recompute = 1, .debug.trace = f};
+    adj_exec_opts o = {.n_fetch = n,
+                       .fetch = fetch,
+                       .backend = "naive",
+                       .recompute = 1,
+                       .debug = &(adj_exec_debug){.trace = f}};
     adj_exec *e = plan_of(g, &o);
     adj_exec_free(e);
     fclose(f);

@@ -101,8 +101,7 @@ static double *run(const layer *l, const char *backend, int64_t *n, char **text)
                           .fetch = (adj_node *const *)l->fetch,
                           .backend = backend,
                           .threads = 2,
-                          .debug.canaries = 1,
-                          .debug.trace = trace};
+                          .debug = &(adj_exec_debug){.canaries = 1, .trace = trace}};
     scoped(release_exec) adj_exec *e = plan_of(l->g, &opts);
     set_leaf(e, l->x0, 1, 1);
     set_leaf(e, l->b, 2, 0);

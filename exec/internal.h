@@ -1,0 +1,34 @@
+/* internal.h - options of an executor that only the library's own checkers and training set, and
+ * what they read of its plan in return. */
+#ifndef ADJ_EXEC_INTERNAL_H
+#define ADJ_EXEC_INTERNAL_H
+
+#include "adjoint_ext.h"
+
+/* For adj_exec_debug.internal; all zero: the default. */
+typedef struct adj_exec_internal {
+    /* Called after each pass with the pass's name and the graph, which is valid during the call.
+     * image[id] is the node there that stands for node id of the user's graph; NULL if it is not
+     * needed. NULL: not called. */
+    void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
+    /* Called before each kernel runs, also while tuning, with the first node of its group and the
+     * names of backend and implementation, so that a kernel that crashes or hangs can be named.
+     * NULL: not called. */
+    void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl);
+    void *user;    /* handed to both */
+    int checksums; /* keep checksums of the operands and results of each step (inspect.h) */
+    /* Kernels to use: the text returned by adj_exec_selection of another executor of the same
+     * graph. Steps that it names use the same kernels, so that results are bit-identical; with tune
+     * the other steps are timed. Inapplicable lines are ignored; malformed text is ignored entirely
+     * (adj_exec_warning). NULL: none. */
+    const char *selection;
+    /* > 0: expected number of runs of the plan. Measuring a step then takes at most 2 % of the time
+     * of the step in all these runs. */
+    int64_t tune_runs;
+} adj_exec_internal;
+
+/* Returns the steps whose kernels were chosen by tuning, a line each, for
+ * adj_exec_internal.selection; "" if there are none. The string belongs to the executor. */
+ADJ_API const char *adj_exec_selection(const adj_exec *e);
+
+#endif
