@@ -9,6 +9,7 @@
  * are the derivatives of these.
  */
 #include <math.h>
+#include <string.h>
 
 #include "formula.h"
 
@@ -242,9 +243,10 @@ void formula_value(const adj_node *n, double *const operand[], double *value, do
     const formula *f = formula_of(n->op);
     if (f == NULL)
         return;
-    if (f->whole != NULL)
+    if (f->whole != NULL) {
+        memset(value, 0, (size_t)node_elems(n) * sizeof *value);
         f->whole(n, operand, value);
-    else if (f->element != NULL)
+    } else if (f->element != NULL)
         sum_elements(f, n, operand, value);
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems && (f->at || f->step); i++) {
         args a = {.attrs = n->attrs};

@@ -32,8 +32,8 @@ typedef struct {
     double of[MAX_TERMS];
 } terms;
 
-/* An op's formula: one of the four functions. Operands of an element-wise op, and of a step, are
- * broadcast to the result; element computes the i-th of a long sum. */
+/* An op's formula: one of the four functions. whole adds to zeros; operands of an element-wise op,
+ * and of a step, are broadcast to the result; element computes the i-th of a long sum. */
 typedef struct {
     const adj_op *op;
     void (*whole)(const adj_node *n, double *const in[], double *y);

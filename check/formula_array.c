@@ -103,8 +103,6 @@ static void concat(const adj_node *n, double *const in[], double *y)
 
 static void pad(const adj_node *n, double *const in[], double *y)
 {
-    for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = 0;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
         y[moved_element(shape_of(n->in[0]), i, ((const adj_range_attrs *)n->attrs)->a.dim,
                         shape_of(n))] = in[0][i];
@@ -146,8 +144,6 @@ static int64_t reduced_element(const adj_node *n, int64_t i)
 
 static void reduce_sum(const adj_node *n, double *const in[], double *y)
 {
-    for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = 0;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
         y[reduced_element(n, i)] += in[0][i];
 }
@@ -231,12 +227,10 @@ static double target(const adj_node *n, const double *labels, int64_t i, int64_t
 static void cross_entropy(const adj_node *n, double *const in[], double *y)
 {
     const int64_t k = row_length(n);
-    for (int64_t i = 0; i < node_elems(n); i++) {
-        y[i] = 0;
+    for (int64_t i = 0; i < node_elems(n); i++)
         for (int64_t j = 0; j < k; j++)
             if (target(n, in[1], i, j) != 0)
                 y[i] -= target(n, in[1], i, j) * log_share(in[0] + i * k, k, j);
-    }
 }
 
 static void cross_entropy_grad(const adj_node *n, double *const in[], double *y)
@@ -272,8 +266,6 @@ static void prelu(const adj_node *n, double *const in[], double *y)
 static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
 {
     const adj_prelu_attrs *a = n->attrs;
-    for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = 0;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
         y[a->slopes == 1 ? 0 : formula_channel(shape_of(n->in[0]), a->format, i)] +=
             in[1][i] > 0 ? 0 : in[0][i] * in[1][i];
@@ -325,7 +317,6 @@ static void all_finite(const adj_node *n, double *const in[], double *y)
 
 static void label_count(const adj_node *n, double *const in[], double *y)
 {
-    y[0] = 0;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
         y[0] += in[0][i] >= 0;
     y[0] = fmax(y[0], 1);

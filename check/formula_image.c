@@ -27,14 +27,14 @@ static reading reading_of(const adj_resize_attrs *a, int64_t in, int64_t out, in
     return r.at + 1 < in ? r : (reading){r.at, 0};
 }
 
-/* Over all outputs: to[output] += weight from[input], or for the gradient to[input] += weight
- * from[output]. */
-static void resample(const adj_node *n, adj_shape x, adj_shape y, const double *from, double *to,
-                     int is_grad)
+/* Over all outputs: to[output] += weight in[input], or for the gradient to[input] += weight
+ * in[output]. */
+static void resize(const adj_node *n, double *const in[], double *to)
 {
+    const int is_grad = n->op == &adj_op_resize_grad;
+    const adj_shape first = n->in[0]->type.shape, x = is_grad ? n->type.shape : first,
+                    y = is_grad ? first : n->type.shape;
     const adj_resize_attrs *a = n->attrs;
-    for (int64_t i = 0; i < node_elems(n); i++)
-        to[i] = 0;
     for (int64_t o = 0; o < adj_shape_elems(y); o++) {
         const pixel p = pixel_of(y, a->format, o);
         const reading h = reading_of(a, a->ih, a->oh, p.h), w = reading_of(a, a->iw, a->ow, p.w);
@@ -44,19 +44,9 @@ static void resample(const adj_node *n, adj_shape x, adj_shape y, const double *
             if (weight == 0)
                 continue;
             const int64_t i = at_pixel(x, a->format, (pixel){p.n, h.at + down, w.at + right, p.c});
-            to[is_grad ? i : o] += weight * from[is_grad ? o : i];
+            to[is_grad ? i : o] += weight * in[0][is_grad ? o : i];
         }
     }
-}
-
-static void resize(const adj_node *n, double *const in[], double *y)
-{
-    resample(n, n->in[0]->type.shape, n->type.shape, in[0], y, 0);
-}
-
-static void resize_grad(const adj_node *n, double *const in[], double *dx)
-{
-    resample(n, n->type.shape, n->in[0]->type.shape, in[0], dx, 1);
 }
 
 /* ---- maximum pooling ---- */
@@ -104,8 +94,6 @@ static void max_pool_grad(const adj_node *n, double *const in[], double *dx)
 {
     const adj_shape y = n->in[2]->type.shape;
     int64_t where;
-    for (int64_t i = 0; i < node_elems(n); i++)
-        dx[i] = 0;
     for (int64_t o = 0; o < adj_shape_elems(y); o++)
         dx[first_maximum(n, y, in[0], o, &where)] += in[2][o];
 }
@@ -115,8 +103,6 @@ static void max_pool_grad_argmax(const adj_node *n, double *const in[], double *
 {
     const adj_pool_attrs *a = n->attrs;
     const adj_conv_geom *g = &a->geom;
-    for (int64_t i = 0; i < node_elems(n); i++)
-        dx[i] = 0;
     for (int64_t o = 0; o < node_elems(n->in[0]); o++) {
         const pixel p = pixel_of(n->in[0]->type.shape, g->format, o);
         const int64_t where = (int64_t)in[0][o], tap = where / a->kc;
@@ -131,12 +117,12 @@ static void max_pool_grad_argmax(const adj_node *n, double *const in[], double *
 
 /* Over all windows: what their output's element and each valid element of theirs have in common,
  * shared by the number of these. */
-static void average(const adj_node *n, adj_shape x, adj_shape y, const double *from, double *to,
-                    int is_grad)
+static void avg_pool(const adj_node *n, double *const in[], double *to)
 {
+    const int is_grad = n->op == &adj_op_avg_pool_grad;
+    const adj_shape first = n->in[0]->type.shape, x = is_grad ? n->type.shape : first,
+                    y = is_grad ? first : n->type.shape;
     const adj_conv_geom *g = adj_node_geom(n);
-    for (int64_t i = 0; i < node_elems(n); i++)
-        to[i] = 0;
     for (int64_t o = 0; o < adj_shape_elems(y); o++) {
         const pixel p = pixel_of(y, g->format, o);
         const int64_t top = p.h * g->sh - g->pt, left = p.w * g->sw - g->pl;
@@ -148,31 +134,21 @@ static void average(const adj_node *n, adj_shape x, adj_shape y, const double *f
             if (!is_inside(g, at.h, at.w))
                 continue;
             const int64_t i = at_pixel(x, g->format, at);
-            to[is_grad ? i : o] += from[is_grad ? o : i] / valid;
+            to[is_grad ? i : o] += in[0][is_grad ? o : i] / valid;
         }
     }
-}
-
-static void avg_pool(const adj_node *n, double *const in[], double *y)
-{
-    average(n, n->in[0]->type.shape, n->type.shape, in[0], y, 0);
-}
-
-static void avg_pool_grad(const adj_node *n, double *const in[], double *dx)
-{
-    average(n, n->type.shape, n->in[0]->type.shape, in[0], dx, 1);
 }
 
 /* max_pool of x, or of e where x has its maxima. */
 const formula image_formulas[] = {
     {&adj_op_resize, .whole = resize},
-    {&adj_op_resize_grad, .whole = resize_grad},
+    {&adj_op_resize_grad, .whole = resize},
     {&adj_op_max_pool, .whole = max_pool},
     {&adj_op_max_pool_grad_grad, .whole = max_pool},
     {&adj_op_max_pool_grad, .whole = max_pool_grad},
     {&adj_op_max_pool_argmax, .whole = max_pool_argmax},
     {&adj_op_max_pool_grad_argmax, .whole = max_pool_grad_argmax},
     {&adj_op_avg_pool, .whole = avg_pool},
-    {&adj_op_avg_pool_grad, .whole = avg_pool_grad},
+    {&adj_op_avg_pool_grad, .whole = avg_pool},
     {.op = NULL},
 };

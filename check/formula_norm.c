@@ -3,16 +3,11 @@
  * variance, as PyTorch has them. Gradients are in ops/batch_norm.c's and ops/group_norm.c's
  * notation. See formula.h. */
 #include <math.h>
+#include <string.h>
 
 #include "formula.h"
 
 static adj_shape shape_of(const adj_node *n) { return n->type.shape; }
-
-static void clear(double *y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = 0;
-}
 
 /* ---- bias ---- */
 
@@ -26,7 +21,6 @@ static void bias_add(const adj_node *n, double *const in[], double *y)
 static void bias_add_grad(const adj_node *n, double *const in[], double *y)
 {
     const int64_t format = ((const adj_format_attrs *)n->attrs)->format;
-    clear(y, node_elems(n));
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
         y[formula_channel(shape_of(n->in[0]), format, i)] += in[0][i];
 }
@@ -50,7 +44,6 @@ static void batch_norm_stats(const adj_node *n, double *const in[], double *y)
     const int64_t format = ((const adj_format_attrs *)n->attrs)->format;
     const int64_t c = shape_of(n).dim[1], elems = node_elems(n->in[0]);
     const double m = (double)elems / (double)c;
-    clear(y, 2 * c);
     for (int64_t i = 0; i < elems; i++)
         y[formula_channel(shape_of(n->in[0]), format, i)] += in[0][i] / m;
     for (int64_t i = 0; i < elems; i++) {
@@ -71,7 +64,6 @@ static void batch_norm(const adj_node *n, double *const in[], double *y)
 static void batch_norm_grad_sums(const adj_node *n, double *const in[], double *y)
 {
     const int64_t c = shape_of(n).dim[1];
-    clear(y, 2 * c);
     for (int64_t i = 0; i < node_elems(n->in[0]); i++) {
         const int64_t ch = formula_channel(shape_of(n->in[0]), format_of(n), i);
         y[ch] += in[2][i] * normalized(n, in, i, ch, c);
@@ -141,7 +133,6 @@ typedef void over_group(const group *g, double *const in[], double *y);
 static void over_groups(const adj_node *n, double *const in[], double *y, over_group *f)
 {
     const int64_t groups = ((const adj_group_norm_attrs *)n->attrs)->groups;
-    clear(y, node_elems(n));
     for (int64_t image = 0; image < shape_of(n->in[0]).dim[0]; image++)
         for (int64_t k = 0; k < groups; k++) {
             const group g = group_at(n, in[0], image, k);
@@ -202,23 +193,17 @@ int formula_terms(const adj_node *n, double *const operand[], double *size)
 {
     if (n->op != &adj_op_group_norm_grad)
         return 0;
+    memset(size, 0, (size_t)node_elems(n) * sizeof *size);
     over_groups(n, operand, size, terms_of_group);
     return 1;
 }
 
 static void group_norm(const adj_node *n, double *const in[], double *y)
 {
-    over_groups(n, in, y, norm_of_group);
-}
-
-static void group_norm_grad_sums(const adj_node *n, double *const in[], double *y)
-{
-    over_groups(n, in, y, sums_of_group);
-}
-
-static void group_norm_grad(const adj_node *n, double *const in[], double *y)
-{
-    over_groups(n, in, y, grad_of_group);
+    over_groups(n, in, y,
+                n->op == &adj_op_group_norm        ? norm_of_group
+                : n->op == &adj_op_group_norm_grad ? grad_of_group
+                                                   : sums_of_group);
 }
 
 const formula norm_formulas[] = {
@@ -229,7 +214,7 @@ const formula norm_formulas[] = {
     {&adj_op_batch_norm_grad_sums, .whole = batch_norm_grad_sums},
     {&adj_op_batch_norm_grad, .whole = batch_norm_grad},
     {&adj_op_group_norm, .whole = group_norm},
-    {&adj_op_group_norm_grad_sums, .whole = group_norm_grad_sums},
-    {&adj_op_group_norm_grad, .whole = group_norm_grad},
+    {&adj_op_group_norm_grad_sums, .whole = group_norm},
+    {&adj_op_group_norm_grad, .whole = group_norm},
     {.op = NULL},
 };

@@ -27,18 +27,6 @@ static adj_status open_trail(subject *s, int leaf, int is_naive, trail *made)
     return status == ADJ_OK ? run_exec(s, made->exec, &s->tested, 0) : status;
 }
 
-/* The node's value in float64; NULL: no memory, which the report then says, or it has none. */
-static double *value_in(subject *s, const trail *t, const adj_node *n)
-{
-    double *value = reals(s, node_elems(n));
-    if (value == NULL)
-        gradcheck_no_memory(s->report);
-    if (value == NULL || adj_get(t->exec, n, s->raw, adj_type_bytes(n->type)) != ADJ_OK)
-        return NULL;
-    adj_convert(n->type.dtype, s->raw, ADJ_F64, value, node_elems(n));
-    return value;
-}
-
 /* True if x is y within rounding. */
 static int is_close(const adj_node *n, const double *x, const double *y)
 {
@@ -55,7 +43,7 @@ static int is_close(const adj_node *n, const double *x, const double *y)
 
 static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
 {
-    const double *x = value_in(s, a, n), *y = value_in(s, b, n);
+    const double *x = value_in(s, a->exec, n, &s->region), *y = value_in(s, b->exec, n, &s->region);
     return x == NULL || y == NULL || is_close(n, x, y);
 }
 
@@ -74,11 +62,11 @@ static int is_right_alone(subject *s, const trail *tested, const trail *naive, c
     const runner b = {.opts = &opts, .reference = &naive_f64};
     adj_compare_config config = {.name = "tested"};
     void *operand[MAX_IN];
-    double *expected = value_in(s, naive, n);
+    double *expected = value_in(s, naive->exec, n, &s->region);
     outcome result = {0};
     snprintf(config.backend, sizeof config.backend, "%s", s->report->report.backend);
     for (int k = 0; k < n->n_in && n->n_in <= MAX_IN; k++) {
-        const double *v = value_in(s, tested, n->in[k]);
+        const double *v = value_in(s, tested->exec, n->in[k], &s->region);
         operand[k] =
             v != NULL ? convert(&s->region, ADJ_F64, v, n->in[k]->type.dtype, node_elems(n->in[k]))
                       : NULL;
@@ -111,7 +99,8 @@ static const adj_node *first_apart(subject *s, int leaf, int *is_plan)
             first = tested.node[i];
     *is_plan = first != NULL && status == ADJ_OK && is_right_alone(s, &tested, &naive, first);
     const adj_node *dx = s->tested.dx[leaf];
-    const double *kept = first == NULL && status == ADJ_OK ? value_in(s, &tested, dx) : NULL;
+    const double *kept =
+        first == NULL && status == ADJ_OK ? value_in(s, tested.exec, dx, &s->region) : NULL;
     if (first == NULL &&
         (kept == NULL || memcmp(kept, s->dx[leaf], (size_t)node_elems(dx) * sizeof *kept) == 0))
         first = dx;

@@ -247,7 +247,10 @@ const char *reference_name(const subject *s);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 
-/* reference.c. Returns the values of each operand of n, a node of the reference's graph, in the
+/* reference.c. Returns the node's value in float64 after a run; NULL if it has none, or if memory
+ * is short, which the report then says. */
+double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p);
+/* Returns the values of each operand of n, a node of the reference's graph, in the
  * last run of reference.backward; NULL if one has none, or if memory is short. */
 double **reference_operands(subject *s, const adj_node *n, region *p);
 /* Checks the last run of reference.backward by the ops' formulas. Returns NULL, or whose fault it

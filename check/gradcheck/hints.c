@@ -67,42 +67,21 @@ static ratios ratios_of(const subject *s, const failure *f, const double *dx)
     return r;
 }
 
-static double mean(const ratios *r) { return (r->min + r->max) / 2; }
-static int is_common(const ratios *r)
-{
-    return r->max - r->min <= 0.02 * fmax(fabs(r->min), fabs(r->max)) + 1e-3;
-}
-
-static int is_not_finite(const ratios *r) { return !r->is_finite; }
-static int is_extra(const ratios *r) { return r->n == 0; }
-static int is_missing(const ratios *r) { return r->zeros == r->n; }
-static int is_negated(const ratios *r) { return is_common(r) && fabs(mean(r) + 1) < 0.01; }
-static int is_rounding(const ratios *r) { return is_common(r) && fabs(mean(r) - 1) < 1e-4; }
-static int is_scaled(const ratios *r) { return is_common(r); }
-static int is_negative(const ratios *r) { return r->max < 0; }
-
-/* Hints in order; the first that applies is printed. */
-static const struct {
-    const char *name;
-    int (*is_true)(const ratios *r);
-    int has_factor; /* the common ratio is printed, too */
-} hints[] = {
-    {"not finite", is_not_finite, 0},
-    {"should be 0", is_extra, 0},
-    {"missing: 0 where there is a gradient", is_missing, 0},
-    {"sign is flipped", is_negated, 0},
-    {"rounding, by its size", is_rounding, 0},
-    {"scaled by", is_scaled, 1},
-    {"sign is flipped", is_negative, 0},
-};
-
 static const char *hint_text(gradcheck_report *report, const ratios *r)
 {
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-        if (hints[i].is_true(r))
-            return hints[i].has_factor ? gradcheck_text(report, "%s %.4g", hints[i].name, mean(r))
-                                       : hints[i].name;
-    return "";
+    const double mean = (r->min + r->max) / 2, width = r->max - r->min;
+    const int is_common = width <= 0.02 * fmax(fabs(r->min), fabs(r->max)) + 1e-3;
+    if (!r->is_finite)
+        return "not finite";
+    if (r->n == 0)
+        return "should be 0";
+    if (r->zeros == r->n)
+        return "missing: 0 where there is a gradient";
+    if (is_common && fabs(mean - 1) < 1e-4)
+        return "rounding, by its size";
+    if (is_common && !(fabs(mean + 1) < 0.01))
+        return gradcheck_text(report, "scaled by %.4g", mean);
+    return is_common || r->max < 0 ? "sign is flipped" : "";
 }
 
 void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)

@@ -11,9 +11,18 @@
 /* A fraction of the largest result, or of the terms that cancel in it. */
 static const double tolerance = 1e-10;
 
-/* The node's value in the last run; NULL: it has none, or out of memory, which the report then
- * says.
- */
+double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
+{
+    double *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *v);
+    if (v == NULL)
+        gradcheck_no_memory(s->report);
+    if (v == NULL || adj_get(e, n, s->raw, adj_type_bytes(n->type)) != ADJ_OK)
+        return NULL;
+    adj_convert(n->type.dtype, s->raw, ADJ_F64, v, node_elems(n));
+    return v;
+}
+
+/* The node's value in the last run. */
 static double *value_of(subject *s, const adj_node *n, region *p)
 {
     for (int leaf = 0; leaf < s->n_leaf; leaf++)
@@ -21,13 +30,7 @@ static double *value_of(subject *s, const adj_node *n, region *p)
             return s->x[leaf];
     if (n == s->reference.dy)
         return s->dy;
-    double *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *v);
-    if (v == NULL)
-        gradcheck_no_memory(s->report);
-    if (v == NULL || adj_get(s->reference.backward, n, s->raw, adj_type_bytes(n->type)) != ADJ_OK)
-        return NULL;
-    adj_convert(n->type.dtype, s->raw, ADJ_F64, v, node_elems(n));
-    return v;
+    return value_in(s, s->reference.backward, n, p);
 }
 
 double **reference_operands(subject *s, const adj_node *n, region *p)

@@ -7,28 +7,32 @@
 #include "exec/inspect.h"
 #include "gradcheck.h"
 
-/* dx of y with respect to every float leaf. */
-static void build_gradient(twin *t, int n_leaf, adj_node *x[], adj_node *dx[])
+static int is_float_leaf(const adj_node *leaf)
+{
+    return leaf != NULL && adj_is_float(leaf->type.dtype);
+}
+
+/* dx of y with respect to every float leaf; first all of these side by side. */
+static void build_gradient(twin *t, int n_leaf)
 {
     int n = 0;
     for (int i = 0; i < n_leaf; i++)
-        if (t->leaf[i] != NULL && adj_is_float(t->leaf[i]->type.dtype))
-            x[n++] = t->leaf[i];
-    adj_grad(t->y, t->dy, n, x, dx);
-    n = 0;
-    for (int i = 0; i < n_leaf; i++)
-        t->dx[i] = t->leaf[i] != NULL && adj_is_float(t->leaf[i]->type.dtype) ? dx[n++] : NULL;
+        if (is_float_leaf(t->leaf[i]))
+            t->dx[n++] = t->leaf[i];
+    adj_grad(t->y, t->dy, n, t->dx, t->dx);
+    for (int i = n_leaf - 1; i >= 0; i--)
+        t->dx[i] = is_float_leaf(t->leaf[i]) ? t->dx[--n] : NULL;
 }
 
 /* Raises to order 2: y becomes dx[of], and dy one more leaf. */
-static void raise_order(twin *t, int n_leaf, int of, adj_node *x[], adj_node *dx[])
+static void raise_order(twin *t, int n_leaf, int of)
 {
     t->leaf[n_leaf] = t->dy;
     t->y = t->dx[of];
     if (t->y == NULL)
         return;
     t->dy = adj_input(t->graph, "ddx", t->y->type.dtype, t->y->type.shape);
-    build_gradient(t, n_leaf + 1, x, dx);
+    build_gradient(t, n_leaf + 1);
 }
 
 /* Builds a copy of the node and its closure over leaves. Every float type becomes `to`; ADJ_I32
@@ -41,14 +45,10 @@ static adj_status build_twin(subject *s, twin *t, adj_dtype to)
     const size_t places = (size_t)s->n_leaf + 1;
     adj_graph_opts opts = {.allocator = &s->report->region.allocator};
     adj_node **image = region_alloc(&s->region, (size_t)n->id + 1, sizeof *image);
-    adj_node **x = region_alloc(&s->region, places, sizeof *x);
-    adj_node **dx = region_alloc(&s->region, places, sizeof *dx);
-
     t->leaf = region_alloc(&s->region, places, sizeof *t->leaf);
     t->dx = region_alloc(&s->region, places, sizeof *t->dx);
     t->graph = adj_graph_new_with(ADJ_VERSION, &opts);
-    if (image == NULL || x == NULL || dx == NULL || t->leaf == NULL || t->dx == NULL ||
-        t->graph == NULL)
+    if (image == NULL || t->leaf == NULL || t->dx == NULL || t->graph == NULL)
         return ADJ_ENOMEM;
     t->graph->is_unmerged = s->report->is_unmerged;
     const adj_status status = copy_closure(&s->closure, t->graph, &c, &s->region, image);
@@ -59,9 +59,9 @@ static adj_status build_twin(subject *s, twin *t, adj_dtype to)
     t->y = image[n->id];
     t->dy = adj_input(t->graph, "dy", t->y->type.dtype, t->y->type.shape);
     if (t->graph->status == ADJ_OK)
-        build_gradient(t, n_first, x, dx);
+        build_gradient(t, n_first);
     if (t->graph->status == ADJ_OK && s->order == 2)
-        raise_order(t, n_first, s->of, x, dx);
+        raise_order(t, n_first, s->of);
     return t->graph->status;
 }
 

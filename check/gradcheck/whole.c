@@ -70,7 +70,7 @@ static adj_status copy_node(whole *w, copy *c, const adj_node *n, unsigned mode)
     return c->graph->status;
 }
 
-adj_status copy_open(whole *w, copy *c, unsigned mode)
+static adj_status copy_open(whole *w, copy *c, unsigned mode)
 {
     const size_t n = (size_t)w->y->id + 1;
     const adj_graph_opts opts = {.allocator = &w->region.allocator};
@@ -375,6 +375,14 @@ adj_status open_gradient(whole *w, copy *c, unsigned mode)
     return status == ADJ_OK ? copy_plan(w, c, n_fetch, fetch) : status;
 }
 
+adj_status open_forward(whole *w, const adj_node *split, unsigned mode)
+{
+    copy_close(&w->forward);
+    w->forward.split = split;
+    adj_status status = copy_open(w, &w->forward, COPY_STILL | mode);
+    return status == ADJ_OK ? copy_plan(w, &w->forward, 1, &w->forward.image[w->y->id]) : status;
+}
+
 static adj_status open_whole(whole *w)
 {
     const adj_graph *g = w->y->graph;
@@ -421,9 +429,7 @@ adj_status check_whole(gradcheck_report *r, const adj_node *y)
     if (status == ADJ_OK && w.n_moved > 1) {
         status = open_gradient(&w, &w.gradient, 0);
         if (status == ADJ_OK)
-            status = copy_open(&w, &w.forward, COPY_STILL);
-        if (status == ADJ_OK)
-            status = copy_plan(&w, &w.forward, 1, &w.forward.image[y->id]);
+            status = open_forward(&w, NULL, 0);
         if (status == ADJ_OK)
             status = judge_whole(&w);
     }

@@ -45,13 +45,14 @@ int is_input(const adj_node *n);
 double *whole_numbers(whole *w, const adj_node *n);
 
 const adj_node *answering(const whole *w, const adj_node *u);
-adj_status copy_open(whole *w, copy *c, unsigned mode);
 void copy_close(copy *c);
 adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[]);
 adj_status copy_run(whole *w, copy *c, double h, int only);
 adj_status copy_get(whole *w, const copy *c, const adj_node *n, double *v);
 /* A copy with gradients, and its executor; fills slope. */
 adj_status open_gradient(whole *w, copy *c, unsigned mode);
+/* w->forward anew. */
+adj_status open_forward(whole *w, const adj_node *split, unsigned mode);
 
 adj_status draw_along(whole *w, int id, double largest);
 adj_status differentiate(whole *w, int only, double scale, estimate *best);

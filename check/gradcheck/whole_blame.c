@@ -47,14 +47,6 @@ static adj_status judge_moved(whole *w, int moved, int id, int *is_wrong)
 
 /* ---- the first node that is wrong ---- */
 
-static adj_status open_forward(whole *w, const adj_node *split)
-{
-    copy_close(&w->forward);
-    w->forward.split = split;
-    adj_status status = copy_open(w, &w->forward, COPY_STILL | COPY_NUDGED);
-    return status == ADJ_OK ? copy_plan(w, &w->forward, 1, &w->forward.image[w->y->id]) : status;
-}
-
 /* found: NULL if none is wrong. */
 static adj_status find_first(whole *w, const adj_node **found)
 {
@@ -67,7 +59,7 @@ static adj_status find_first(whole *w, const adj_node **found)
         if (w->moves[id])
             status = copy_get(w, &w->gradient, w->slope[id], w->dx[id]);
     if (status == ADJ_OK)
-        status = open_forward(w, NULL);
+        status = open_forward(w, NULL, COPY_NUDGED);
     for (int id = (int)w->y->id - 1; id >= 0 && status == ADJ_OK && *found == NULL; id--) {
         int is_wrong = 0;
         const adj_node *n = w->y->graph->node[id];
@@ -131,7 +123,7 @@ static adj_status find_user(whole *w, const adj_node *n, const adj_node **culpri
     if (n_user < 2)
         return ADJ_OK;
     *culprit = NULL;
-    status = open_forward(w, n);
+    status = open_forward(w, n, COPY_NUDGED);
     for (uint32_t id = n->id + 1; id <= w->y->id && status == ADJ_OK && *culprit == NULL; id++) {
         const adj_node *u = w->y->graph->node[id];
         int is_wrong = 0;
@@ -161,13 +153,26 @@ static adj_status locate(whole *w, adj_gradcheck_fault *fault, const char **sent
                                    (int)n->id, n->op->name, user->op->name, (int)user->id,
                                    stops_gradient(user) ? ", which passes none by definition" : "");
     else
-        *sentence = gradcheck_text(
-            w->r,
-            "what the users of %%%d %s hand down is right, the sum of it is wrong -> fault is in "
-            "the gradient graph (adj_grad)",
-            (int)n->id, n->op->name);
+        *sentence = gradcheck_text(w->r,
+                                   "each user of %%%d %s gives it the right gradient, but their "
+                                   "sum is wrong -> fault is in "
+                                   "the gradient graph (adj_grad)",
+                                   (int)n->id, n->op->name);
     return ADJ_OK;
 }
+
+/* Copies that are built as the graph is but for one thing, which is at fault if they are right. */
+static const struct {
+    unsigned mode;
+    adj_gradcheck_fault fault;
+    const char *sentence;
+} copies[] = {
+    {0, ADJ_FAULT_PLAN,
+     "the graph as it was built, without passes, is right -> fault is in a pass; adj_compare names "
+     "it"},
+    {COPY_UNMERGED, ADJ_FAULT_GRAPH,
+     "right where equal nodes are not merged -> fault is in the " MERGED},
+};
 
 adj_status whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence)
 {
@@ -185,18 +190,13 @@ adj_status whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char 
     }
     along(w, id, &scale);
     adj_status status = differentiate(w, id, scale, &e);
-    if (status == ADJ_OK && (status = try_copy(w, id, &e, 0, &is_right)) == ADJ_OK && is_right) {
-        *fault = ADJ_FAULT_PLAN;
-        *sentence = "the graph as it was built, without passes, is right -> fault is in a pass; "
-                    "adj_compare names it";
-        return ADJ_OK;
-    }
-    if (status == ADJ_OK)
-        status = try_copy(w, id, &e, COPY_UNMERGED, &is_right);
-    if (status == ADJ_OK && is_right) {
-        *fault = ADJ_FAULT_GRAPH;
-        *sentence = "right where equal nodes are not merged -> fault is in the " MERGED;
-        return ADJ_OK;
+    for (size_t i = 0; i < sizeof copies / sizeof *copies && status == ADJ_OK; i++) {
+        status = try_copy(w, id, &e, copies[i].mode, &is_right);
+        if (status == ADJ_OK && is_right) {
+            *fault = copies[i].fault;
+            *sentence = copies[i].sentence;
+            return ADJ_OK;
+        }
     }
     return status == ADJ_OK ? locate(w, fault, sentence) : status;
 }

@@ -149,11 +149,15 @@ static void write_repro(void *user, const adj_gradcheck_row *w, char *line, size
     repeat_number(line, size, "--seed", (double)o->seed, -1);
 }
 
+static const char *title_of(const gradcheck_opts *o)
+{
+    return o->graph.model != NULL ? o->graph.model : o->graph.op.op;
+}
+
 static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_report *r)
 {
     put_text(f, "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s",
-             o->graph.model != NULL ? "--model" : "--op",
-             o->graph.model != NULL ? o->graph.model : o->graph.op.op,
+             o->graph.model != NULL ? "--model" : "--op", title_of(o),
              o->graph.op.dtype != NULL ? o->graph.op.dtype : "f32", (long long)o->seed, r->backend);
     if (r->version[0] != '\0')
         put_text(f, " %s (%s)", r->version, r->isa);
@@ -164,7 +168,6 @@ static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_rep
 
 typedef struct {
     const adj_gradcheck_report *report;
-    const char *title; /* the model or op */
     gradcheck_opts *opts;
 } report_source;
 
@@ -224,9 +227,9 @@ static int write_json(FILE *f, const void *source)
     json_t *rows = json_array();
     for (int i = 0; i < r->n_row; i++)
         json_array_append_new(rows, row_json(o, &r->row[i]));
-    json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:s, s:o}", "what", o->title,
-                            "backend", r->backend, "version", r->version, "isa", r->isa,
-                            "reference", r->reference, "threads", r->threads, "repeatable",
+    json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:s, s:o}", "what",
+                            title_of(o->opts), "backend", r->backend, "version", r->version, "isa",
+                            r->isa, "reference", r->reference, "threads", r->threads, "repeatable",
                             r->repeatable, "seed", (json_int_t)o->opts->seed, "result",
                             adj_gradcheck_result_name(r->verdict), "rows", rows);
     return json_write(f, all, JSON_INDENT(1), 0);
@@ -257,7 +260,7 @@ static int write_junit(FILE *f, const void *source)
     put_escaped(f, FOR_XML,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck "
                 "%s\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n",
-                o->title, r->n_row, r->n_result[ADJ_GRADCHECK_FAIL],
+                title_of(o->opts), r->n_row, r->n_result[ADJ_GRADCHECK_FAIL],
                 r->n_result[ADJ_GRADCHECK_SKIPPED] + r->n_result[ADJ_GRADCHECK_NOT_CHECKED] +
                     r->n_result[ADJ_GRADCHECK_INCONCLUSIVE]);
     for (int i = 0; i < r->n_row; i++)
@@ -270,7 +273,7 @@ static int write_junit(FILE *f, const void *source)
 static int write_reports(gradcheck_opts *o, const adj_gradcheck_report *r,
                          const output_file files[2])
 {
-    const report_source source = {r, o->graph.model != NULL ? o->graph.model : o->graph.op.op, o};
+    const report_source source = {r, o};
     if (!is_stdout(o->json) && !is_stdout(o->junit)) {
         print_head(stdout, o, r);
         adj_gradcheck_print_with(stdout, r, write_repro, o);
