@@ -3,15 +3,18 @@
  *
  *     adj_mpi *group;
  *     adj_mpi_open(&group, &error);
- *     adj_data_parallel_opts d = {.processes = adj_mpi_size(group), .rank = adj_mpi_rank(group)};
+ *     const adj_ranks *ranks = adj_mpi_ranks(group);
+ *     adj_data_parallel_opts d = {.processes = ranks->size, .rank = ranks->rank};
  *     adj_updates *u = adj_data_parallel(updates, &d);
- *     adj_exec_opts o = {.updates = u, .backends = adj_mpi_backends(group), ...};
+ *     adj_exec_opts o = {.updates = u, .backends = ranks->backends, ...};
  *
- * With adjoint_fit.h: adj_fit_opts.ranks = adj_mpi_ranks(group).
+ * With adjoint_fit.h: adj_fit_opts.distributed.ranks = adj_mpi_ranks(group).
  *
  * Every process builds the same graph and calls adj_run equally often. The others wait for a slow
- * process as long as it responds; messages name a process that has died, was stopped or hangs. Only
- * one thread of a process at a time may run executors of a group. */
+ * process as long as it responds, which it does while it runs a plan made with the group's backends
+ * and while it waits, but not while it reads or writes files; after 20 seconds without a response
+ * it counts as lost. Messages name a process that has died, was stopped or hangs. Only one thread
+ * of a process at a time may run executors of a group. */
 #ifndef ADJOINT_MPI_H
 #define ADJOINT_MPI_H
 
@@ -36,22 +39,9 @@ ADJ_API void adj_mpi_close(adj_mpi *group);
  * return. Call it after a failure while other processes wait, or after losing a process, before
  * freeing any executor, since MPI may still write to its memory. */
 ADJ_API void adj_mpi_abort(adj_mpi *group, int exit_status);
-/* Returns the rank of this process, from 0; 0 for NULL. */
-ADJ_API int adj_mpi_rank(const adj_mpi *group);
-/* Returns the number of processes; 1 for NULL. */
-ADJ_API int adj_mpi_size(const adj_mpi *group);
-/* Sets the number of seconds without a response after which a process counts as lost; 20 by
- * default. A process responds while it runs a plan made with adj_mpi_backends and while it waits,
- * but not while it reads or writes files. */
-ADJ_API void adj_mpi_set_patience(adj_mpi *group, double seconds);
-/* Returns the seconds that this process has waited for others so far. */
-ADJ_API double adj_mpi_waited(const adj_mpi *group);
-/* Returns the rank of the first process that was lost; -1: none. */
-ADJ_API int adj_mpi_lost_rank(const adj_mpi *group);
-/* Returns backends for adj_exec_opts.backends: one that computes all_reduce over this group,
- * followed by the built-in ones. Owned by the group; NULL for NULL. */
-ADJ_API const adj_backend *const *adj_mpi_backends(const adj_mpi *group);
-/* Returns the group for adj_fit_opts.ranks. Owned by the group; NULL for NULL. */
+/* Returns the rank of this process, the number of processes, the backends for
+ * adj_exec_opts.backends (one that computes all_reduce over this group, followed by the built-in
+ * ones) and the functions that adj_fit needs. Owned by the group; NULL for NULL. */
 ADJ_API const adj_ranks *adj_mpi_ranks(const adj_mpi *group);
 /* Copies all parameters and states of process 0 to all processes. All processes must call it, with
  * executors of the same graph. */

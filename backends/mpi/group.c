@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "mpi.h"
+#include "patience.h"
 
 void mpi_sentence(int error, char *text, size_t size)
 {
@@ -50,7 +51,7 @@ static void list_backends(adj_mpi *g)
         g->list[i + 1] = adj_backends[i];
 }
 
-static double waited(void *group) { return adj_mpi_waited(group); }
+static double waited(void *group) { return ((const adj_mpi *)group)->waited; }
 static double traveled(void *group) { return ((const adj_mpi *)group)->traveled; }
 
 static adj_status fail(adj_error *error, const char *failure, int code)
@@ -159,20 +160,12 @@ void adj_mpi_abort(adj_mpi *g, int exit_status)
     MPI_Abort(MPI_COMM_WORLD, exit_status); /* does not return */
 }
 
-int adj_mpi_rank(const adj_mpi *g) { return g != NULL ? g->rank : 0; }
-
-int adj_mpi_size(const adj_mpi *g) { return g != NULL ? g->size : 1; }
-
 void adj_mpi_set_patience(adj_mpi *g, double seconds)
 {
     if (g != NULL && seconds > 0)
         g->patience = seconds;
 }
 
-double adj_mpi_waited(const adj_mpi *g) { return g != NULL ? g->waited : 0; }
-
 int adj_mpi_lost_rank(const adj_mpi *g) { return g != NULL ? g->lost : NO_RANK; }
-
-const adj_backend *const *adj_mpi_backends(const adj_mpi *g) { return g != NULL ? g->list : NULL; }
 
 const adj_ranks *adj_mpi_ranks(const adj_mpi *g) { return g != NULL ? &g->ranks : NULL; }

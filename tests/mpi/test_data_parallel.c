@@ -34,7 +34,7 @@ static void check(int is_right, const char *format, ...)
 static void reduce(const adj_mpi *group, adj_dtype dtype)
 {
     enum { N = 5 };
-    const int rank = adj_mpi_rank(group), size = adj_mpi_size(group);
+    const int rank = adj_mpi_ranks(group)->rank, size = adj_mpi_ranks(group)->size;
     const double sum = size * (size + 1) / 2.0;
     double raw[N];
     adj_graph *g = adj_graph_new();
@@ -45,7 +45,7 @@ static void reduce(const adj_mpi *group, adj_dtype dtype)
     adj_node *const fetch[] = {y, dx};
     adj_exec *e;
     const adj_exec_opts o = {
-        .n_fetch = 2, .fetch = fetch, .threads = 1, .backends = adj_mpi_backends(group)};
+        .n_fetch = 2, .fetch = fetch, .threads = 1, .backends = adj_mpi_ranks(group)->backends};
     check(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
     for (int i = 0; i < N; i++)
         adj_store(dtype, raw, i, (rank + 1) * ldexp(1, -i));
@@ -104,11 +104,11 @@ static void sums_in_order(const adj_mpi *group, adj_dtype dtype)
         y[k] = adj_all_reduce(adj_neg(adj_neg(x[k])), ADJ_REDUCE_SUM);
     }
     const adj_exec_opts o = {
-        .n_fetch = N, .fetch = y, .threads = 1, .backends = adj_mpi_backends(group)};
+        .n_fetch = N, .fetch = y, .threads = 1, .backends = adj_mpi_ranks(group)->backends};
     check(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
     for (int k = 0; k < N; k++) {
         for (int i = 0; i < lengths[k]; i++)
-            adj_store(dtype, raw, i, draw_element(adj_mpi_rank(group), i));
+            adj_store(dtype, raw, i, draw_element(adj_mpi_ranks(group)->rank, i));
         adj_set(e, x[k], raw, adj_type_bytes(adj_node_type(x[k])));
     }
     for (int run = 0; run < 3; run++)
@@ -117,8 +117,8 @@ static void sums_in_order(const adj_mpi *group, adj_dtype dtype)
         int wrong = 0;
         adj_get(e, y[k], raw, adj_type_bytes(adj_node_type(x[k])));
         for (int i = 0; i < lengths[k]; i++)
-            wrong +=
-                adj_load(dtype, raw, i) != tree_sum(i, 0, adj_mpi_size(group), dtype == ADJ_F64);
+            wrong += adj_load(dtype, raw, i) !=
+                     tree_sum(i, 0, adj_mpi_ranks(group)->size, dtype == ADJ_F64);
         check(wrong == 0, "%s: %d of %d sums have other bits", adj_dtype_name(dtype), wrong,
               lengths[k]);
     }
@@ -158,9 +158,9 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimize
     t.updates = adj_training_updates(t.loss, optimizer);
     if (group != NULL)
         t.updates = adj_data_parallel(
-            t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_size(group),
-                                                 .rank = adj_mpi_rank(group),
-                                                 .shards = s.shards * adj_mpi_size(group),
+            t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_ranks(group)->size,
+                                                 .rank = adj_mpi_ranks(group)->rank,
+                                                 .shards = s.shards * adj_mpi_ranks(group)->size,
                                                  .bucket_bytes = s.bucket,
                                                  .sync_batch_norm = s.has_norms});
     const adj_exec_opts o = {.n_fetch = 1,
@@ -168,7 +168,7 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimize
                              .updates = t.updates,
                              .threads = 1,
                              .backend = group != NULL ? "mpi" : "naive",
-                             .backends = adj_mpi_backends(group)};
+                             .backends = group != NULL ? adj_mpi_ranks(group)->backends : NULL};
     check(adj_exec_new(t.g, &o, &t.e) == ADJ_OK, "%s", adj_exec_message(t.e));
     return t;
 }
@@ -229,7 +229,7 @@ static void compare(const training *a, const training *b, const char *label)
 static void train(const adj_mpi *group, const adj_optimizer_opts *optimizer, sharing s,
                   const char *label)
 {
-    const int rank = adj_mpi_rank(group), size = adj_mpi_size(group);
+    const int rank = adj_mpi_ranks(group)->rank, size = adj_mpi_ranks(group)->size;
     const int shards = s.shards > 0 ? s.shards : 1;
     training part = training_new(group, PER_PROCESS / shards, optimizer, s);
     training whole = training_new(NULL, PER_PROCESS * size, optimizer, s);
@@ -254,7 +254,7 @@ static void broadcast(adj_mpi *group)
     int wrong = 0;
     adj_error error = {0};
     for (int i = 0; i < N; i++)
-        v[i] = i + 100 * adj_mpi_rank(group);
+        v[i] = i + 100 * adj_mpi_ranks(group)->rank;
     check(adj_set(t.e, filter, v, sizeof v) == ADJ_OK, "%s", adj_exec_message(t.e));
     check(adj_mpi_broadcast(group, t.e, &error) == ADJ_OK, "%s", error.message);
     check(adj_get(t.e, filter, v, sizeof v) == ADJ_OK, "%s", adj_exec_message(t.e));
@@ -274,7 +274,7 @@ int main(void)
     adj_mpi *group;
     if (adj_mpi_open(&group, &error) != ADJ_OK)
         return fprintf(stderr, "%s\n", error.message), 1;
-    check(adj_mpi_size(group) <= MAX_PROCESSES, "%d processes", adj_mpi_size(group));
+    check(adj_mpi_ranks(group)->size <= MAX_PROCESSES, "%d processes", adj_mpi_ranks(group)->size);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         reduce(group, dtypes[i]);
     sums_in_order(group, ADJ_F32);
@@ -286,8 +286,8 @@ int main(void)
     for (int shards = 1; shards <= 3; shards++)
         train(group, &momentum, (sharing){.has_norms = 1, .shards = shards}, "batch norms");
     broadcast(group);
-    if (adj_mpi_rank(group) == 0 && n_wrong == 0)
-        printf("%d processes: all is right\n", adj_mpi_size(group));
+    if (adj_mpi_ranks(group)->rank == 0 && n_wrong == 0)
+        printf("%d processes: all is right\n", adj_mpi_ranks(group)->size);
     adj_mpi_close(group);
     return n_wrong > 0;
 }

@@ -55,13 +55,13 @@ static adj_trainer *trainer_new(const adj_mpi *group, const adj_dataset *d,
 /* Another value in the last rank alone: found when the two are compared, by its name. */
 static void other_values(const adj_mpi *group, const adj_dataset *d)
 {
-    const int last = adj_mpi_size(group) - 1;
+    const int last = adj_mpi_ranks(group)->size - 1;
     adj_error error = {0};
     char expected[200];
     adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.distributed.compare_every = 2});
     for (int i = 0; i < 2; i++)
         check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
-    if (adj_mpi_rank(group) == last) {
+    if (adj_mpi_ranks(group)->rank == last) {
         adj_exec *e = adj_trainer_exec(t);
         adj_node *b = adj_find(adj_node_graph(adj_trainer_loss(t)), "logits/b");
         float v[64];
@@ -94,8 +94,8 @@ static int count_step(void *user, const adj_fit_progress *now)
 /* The last rank wants to stop after its third step; all do, after the fourth. */
 static void stop_together(const adj_mpi *group, const adj_dataset *d)
 {
-    const int size = adj_mpi_size(group);
-    stopping s = {.stop_at = adj_mpi_rank(group) == size - 1 ? 3 : 0};
+    const int size = adj_mpi_ranks(group)->size;
+    stopping s = {.stop_at = adj_mpi_ranks(group)->rank == size - 1 ? 3 : 0};
     adj_error error = {0};
     adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on.step = count_step, .on.user = &s});
     check(adj_trainer_run(t, &error) == ADJ_OK, "%s", error.message);
@@ -117,13 +117,13 @@ static void stop_together(const adj_mpi *group, const adj_dataset *d)
  */
 static void other_options(const adj_mpi *group, const adj_dataset *d)
 {
-    const int last = adj_mpi_size(group) - 1;
+    const int last = adj_mpi_ranks(group)->size - 1;
     const adj_net net = {.name = "lenet"};
     adj_error error = {0};
     char expected[200];
     adj_fit_opts o = {.batch = BATCH, .distributed.ranks = adj_mpi_ranks(group), .exec.threads = 1};
     adj_trainer *t = NULL;
-    o.distributed.compare_every = adj_mpi_rank(group) == last ? 3 : 2;
+    o.distributed.compare_every = adj_mpi_ranks(group)->rank == last ? 3 : 2;
     const adj_status status = adj_trainer_new(&net, d, NULL, &o, &t, &error);
     snprintf(expected, sizeof expected, "rank %d: its compare_every differs from rank 0's", last);
     check(last == 0 ? status == ADJ_OK : status == ADJ_EARG && strcmp(error.message, expected) == 0,
@@ -134,12 +134,12 @@ static void other_options(const adj_mpi *group, const adj_dataset *d)
 /* The last rank begins with other weights: found before the first step. */
 static void other_start(const adj_mpi *group, const adj_dataset *d)
 {
-    const int last = adj_mpi_size(group) - 1;
+    const int last = adj_mpi_ranks(group)->size - 1;
     adj_error error = {0};
     char expected[200];
     stopping s = {.stop_at = 1};
     adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on.step = count_step, .on.user = &s});
-    if (adj_mpi_rank(group) == last) {
+    if (adj_mpi_ranks(group)->rank == last) {
         const float one[64] = {1};
         adj_exec *e = adj_trainer_exec(t);
         adj_node *b = adj_find(adj_node_graph(adj_trainer_loss(t)), "logits/b");
@@ -208,7 +208,7 @@ int main(void)
     other_start(group, d);
     unwritable(group, d);
     adj_predictor *p = train_together(group, d);
-    const int rank = adj_mpi_rank(group), size = adj_mpi_size(group);
+    const int rank = adj_mpi_ranks(group)->rank, size = adj_mpi_ranks(group)->size;
     adj_mpi_close(group);
     evaluate_alone(p, d);
     adj_dataset_free(d);
