@@ -12,7 +12,9 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
     if (g->status != ADJ_OK)
         return set_error(e, g->status, "%s", g->message);
     if (o->n_fetch < 0 || (o->n_fetch > 0 && o->fetch == NULL))
-        return set_error(e, ADJ_EARG, "adj_exec_new: fetch is wrong (got n_fetch %d)", o->n_fetch);
+        return set_error(e, ADJ_EARG,
+                         "adj_exec_new: n_fetch is negative, or fetch is NULL (got n_fetch %d)",
+                         o->n_fetch);
     for (int i = 0; i < o->n_fetch; i++)
         if (o->fetch[i] == NULL || o->fetch[i]->graph != g)
             return set_error(e, ADJ_EARG, "adj_exec_new: fetch[%d] is %s", i,
@@ -22,7 +24,8 @@ static adj_status check_options(adj_exec *e, const adj_graph *g, const adj_exec_
     if (o->n_fetch + adj_updates_count(o->updates) == 0)
         return set_error(e, ADJ_EARG, "adj_exec_new: nothing to compute (no fetch, no updates)");
     if (o->threads < 0 || o->threads > 4096)
-        return set_error(e, ADJ_EARG, "adj_exec_new: threads is wrong (got %d, expected 0 to 4096)",
+        return set_error(e, ADJ_EARG,
+                         "adj_exec_new: threads is out of range (got %d, expected 0 to 4096)",
                          o->threads);
     if (o->precision != ADJ_PRECISION_AS_BUILT && o->precision != ADJ_PRECISION_BF16 &&
         o->precision != ADJ_PRECISION_F16)

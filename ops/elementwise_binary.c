@@ -34,8 +34,8 @@ static adj_status binary_infer(const adj_node *n, void *attrs, adj_type *out)
         int64_t da = aligned_dim(a, out->shape.rank, i), db = aligned_dim(b, out->shape.rank, i);
         if (da != db && da != 1 && db != 1)
             return adj_fail(n->graph, ADJ_ESHAPE,
-                            "%s: the shapes do not broadcast (got %s and %s, expected equal sizes "
-                            "or 1 at each axis)",
+                            "%s: shapes do not broadcast (got %s and %s, expected equal sizes or 1 "
+                            "at each axis)",
                             n->op->name, adj_shape_text(a).s, adj_shape_text(b).s);
         out->shape.dim[i] = da == 1 ? db : da;
     }

@@ -65,11 +65,11 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
     if (g == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
     if (name == NULL || name[0] == '\0') {
-        adj_fail(g, ADJ_EARG, "%s: a name is needed (got none)", op->name);
+        adj_fail(g, ADJ_EARG, "%s: name is missing", op->name);
         return NULL;
     }
     if (adj_find(g, name) != NULL) {
-        adj_fail(g, ADJ_EARG, "%s: the name \"%.64s\" is taken", op->name, name);
+        adj_fail(g, ADJ_EARG, "%s: name \"%.64s\" is already in use", op->name, name);
         return NULL;
     }
     if ((unsigned)init.kind > ADJ_INIT_DATA || (init.kind == ADJ_INIT_DATA && init.data == NULL)) {

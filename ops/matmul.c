@@ -19,12 +19,12 @@ static adj_status matmul_infer(const adj_node *n, void *attrs, adj_type *out)
                         a.rank != 2 ? "a" : "b", adj_shape_text(a.rank != 2 ? a : b).s);
     int64_t inner_a = a.dim[t->transpose_a ? 0 : 1], inner_b = b.dim[t->transpose_b ? 1 : 0];
     if (inner_a != inner_b)
-        return adj_fail(
-            n->graph, ADJ_ESHAPE,
-            "matmul: the inner sizes of a and b differ (got %ld and %ld of %s%s and %s%s, "
-            "expected equal ones)",
-            (long)inner_a, (long)inner_b, adj_shape_text(a).s, t->transpose_a ? " transposed" : "",
-            adj_shape_text(b).s, t->transpose_b ? " transposed" : "");
+        return adj_fail(n->graph, ADJ_ESHAPE,
+                        "matmul: inner sizes of a and b differ (got %ld and %ld of %s%s and %s%s, "
+                        "expected equal sizes)",
+                        (long)inner_a, (long)inner_b, adj_shape_text(a).s,
+                        t->transpose_a ? " transposed" : "", adj_shape_text(b).s,
+                        t->transpose_b ? " transposed" : "");
     *out = (adj_type){
         .dtype = n->in[0]->type.dtype,
         .shape = {.rank = 2,

@@ -125,7 +125,7 @@ static void list_learning_options(train_opts *o, items *i,
          "learning-rate schedule: constant, step, exponential or cosine *; warmup=X: warm-up "
          "epochs *",
          .words = SCHEDULE_WORDS, .items = i->schedule},
-        {"--smoothing", "X", "label smoothing, 0 to 1 *", .real = &o->smoothing,
+        {"--smoothing", "X", "label smoothing, 0 to below 1 *", .real = &o->smoothing,
          .range = {0, 0.999}},
         {"--augment", "LIST",
          "data augmentation: flip, horizontal; shift=N, up to N pixels *; cutout=N, a square of N "

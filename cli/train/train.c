@@ -63,7 +63,7 @@ static int unknown_optimizer(const char *name)
     int n = 0;
     while (n < 16 && (names[n] = adj_optimizer_name_at(n)) != NULL)
         n++;
-    return complain("train", EXIT_USAGE, "unknown optimizer %s%s", name,
+    return complain("train", EXIT_USAGE, "--optimizer: unknown optimizer %s%s", name,
                     did_you_mean(name, names, n, sizeof names[0],
                                  "expected sgd, momentum, nesterov, rmsprop, adam or adamw")
                         .s);

@@ -67,11 +67,10 @@ static adj_status refuse_path(dataset *d, const char *path)
         return ADJ_EIO;
     return io_dataset_fail(
         d, ADJ_EIO,
-        "data: %.200s: no data set found (expected a folder with one folder of images "
+        "data: %.200s: no data set found (expected a folder of class folders with images "
         "(" IMAGE_ENDINGS
-        ") for each class, or such in train/, val/ and test/; with IDX files such as "
-        "train-images-idx3-ubyte; with CIFAR's .bin files; or a file .npz with x_train and "
-        "y_train)",
+        "), directly or in train/, val/ and test/; IDX files such as train-images-idx3-ubyte; "
+        "CIFAR's .bin files; or a file .npz with x_train and y_train)",
         path);
 }
 

@@ -22,7 +22,7 @@ adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tens
         return status == ADJ_OK && theirs != NULL ? map_find_prefix(m, theirs, error) : status;
     }
     if (g == NULL)
-        return adj_error_set(error, ADJ_EARG, "map %s: requires a model", map);
+        return adj_error_set(error, ADJ_EARG, "map %s: requires a model (--model NAME)", map);
     return map_name(m, strcmp(map, "keras") == 0, g, theirs != NULL ? theirs : &none, error);
 }
 

@@ -215,7 +215,7 @@ static const struct {
     {"expected a name that ends in", {"convert", "x.npz", "y.txt"}},
     {"unexpected argument \"z\"", {"convert", "x.npz", "y.npz", "z"}},
     {"--to-theirs requires --map NAME", {"convert", "x.npz", "y.npz", "--to-theirs"}},
-    {"requires a model", {"convert", "--map", "pytorch"}},
+    {"requires a model (--model", {"convert", "--map", "pytorch"}},
     {"did you mean lenet?", {"convert", "--map", "keras", "--model", "lenett"}},
 };
 

@@ -121,7 +121,7 @@ Test(graph, versions_names_and_null)
     cr_assert_eq(adj_find(g, "x"), x);
     cr_assert_eq(adj_find(g, "r"), first);
     cr_assert_null(adj_input(g, "x", ADJ_F32, vec3));
-    expect_error(g, ADJ_EARG, (const char *const[]){"input", "\"x\"", "taken", NULL});
+    expect_error(g, ADJ_EARG, (const char *const[]){"input", "\"x\"", "already in use", NULL});
     adj_graph_free(g);
     g = adj_graph_new();
     cr_assert_null(adj_param(g, "", ADJ_F32, vec3, (adj_init){0}));

@@ -648,7 +648,7 @@ Test(open, unreadable_folder)
 Test(open, nothing_there)
 {
     scoped(folder_remove) folder f = folder_new();
-    expect_refused(f.path, ADJ_TRAIN, NULL, "one folder of images (.png, .jpg, .jpeg, ");
+    expect_refused(f.path, ADJ_TRAIN, NULL, "class folders with images (.png, .jpg, .jpeg, ");
     expect_refused("no such folder", ADJ_TRAIN, NULL, "no such folder: No such file or directory");
     put_in(&f, "a.npz", "PK", 2);
     expect_refused(in_folder(&f, "a.npz").s, ADJ_TRAIN, NULL, "no data set found");
