@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "check/inspect.h"
 #include "command.h"
@@ -28,8 +29,10 @@ enum { NOTE_FD = 3, NOTE = 256 };
 
 typedef struct {
     pid_t pid;
-    int to, from; /* pipes; negative: closed */
-    int note;     /* the child's NOTE_FD; negative: closed */
+    int to, from;        /* pipes; negative: closed */
+    int note;            /* the child's NOTE_FD; negative: closed */
+    double start, limit; /* of the current operation, in seconds */
+    char operation[NOTE];
     char *response;
     size_t n, room;
 } worker;
@@ -150,17 +153,52 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
+/* ---- the time limit ---- */
+
+double kernel_limit(double estimate)
+{
+    static const double least = 60, times = 1000;
+    return estimate * times > least ? estimate * times : least;
+}
+
+/* Writes " in OPERATION" for the child's last note, or "". */
+static void read_note(const worker *w, char text[NOTE])
+{
+    static const char before[] = " in ";
+    const ssize_t n = pread(w->note, text + strlen(before), NOTE - sizeof before, 0);
+    memcpy(text, before, strlen(before));
+    text[n > 0 ? strlen(before) + (size_t)n : 0] = '\0';
+}
+
+/* Returns the seconds that are left to the child; seconds: the limit of all of it, 0: of each
+ * operation. */
+static double seconds_left(worker *w, double seconds)
+{
+    static const char estimated[] = "(estimated at ";
+    char note[NOTE];
+    read_note(w, note);
+    if (w->limit == 0 || (seconds == 0 && strcmp(note, w->operation) != 0)) {
+        const char *at = strstr(note, estimated);
+        memcpy(w->operation, note, NOTE);
+        w->start = seconds_now();
+        w->limit = seconds > 0  ? seconds
+                   : at != NULL ? kernel_limit(c_strtod(at + strlen(estimated), NULL))
+                                : kernel_limit(0);
+    }
+    return w->start + w->limit - seconds_now();
+}
+
 /* Sends and receives until the child closes its end. Returns 0 when done, 1 after the time limit,
  * -1 when out of memory. */
 static int converse(worker *w, const char *request, size_t bytes, double seconds)
 {
-    double end = seconds_now() + seconds;
     size_t sent = 0;
     while (w->from >= 0) {
         struct pollfd p[2] = {{w->from, POLLIN, 0}, {w->to, POLLOUT, 0}};
-        double left = end - seconds_now();
-        if (left <= 0 || poll(p, 2, (int)(1e3 * left) + 1) == 0)
+        const double left = seconds_left(w, seconds);
+        if (left <= 0)
             return 1;
+        poll(p, 2, left < 1 ? (int)(1e3 * left) + 1 : 1000);
         if (p[1].revents != 0) {
             ssize_t n = write(w->to, request + sent, bytes - sent);
             sent += n > 0 ? (size_t)n : 0;
@@ -194,15 +232,6 @@ static int wait_for(pid_t pid, double seconds, int *status)
     return 0;
 }
 
-/* Writes " in OPERATION" for the child's last note, or "". */
-static void read_note(const worker *w, char text[NOTE])
-{
-    static const char before[] = " in ";
-    const ssize_t n = pread(w->note, text + strlen(before), NOTE - sizeof before, 0);
-    memcpy(text, before, strlen(before));
-    text[n > 0 ? strlen(before) + (size_t)n : 0] = '\0';
-}
-
 adj_status guard_run(void *user, const char *isa, const void *request, size_t bytes,
                      void **response, size_t *response_bytes, adj_error *error)
 {
@@ -215,7 +244,7 @@ adj_status guard_run(void *user, const char *isa, const void *request, size_t by
     if (failed == 0) {
         late = converse(&w, request, bytes, seconds);
         no_memory = late < 0;
-        late |= wait_for(w.pid, late != 0 ? 0 : seconds, &status);
+        late |= wait_for(w.pid, late != 0 ? 0 : w.limit, &status);
     }
     read_note(&w, note);
     close_end(&w.to);
@@ -226,7 +255,7 @@ adj_status guard_run(void *user, const char *isa, const void *request, size_t by
     else if (no_memory)
         adj_error_set(error, ADJ_EBACKEND, "no memory for the response");
     else if (late != 0)
-        adj_error_set(error, ADJ_EBACKEND, "no response in %g s%s", seconds, note);
+        adj_error_set(error, ADJ_EBACKEND, "no response in %g s%s", w.limit, note);
     else if (WIFSIGNALED(status))
         adj_error_set(error, ADJ_EBACKEND, "SIG%s%s", sigabbrev_np(WTERMSIG(status)), note);
     else if (WEXITSTATUS(status) != EXIT_OK)

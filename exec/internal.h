@@ -11,10 +11,11 @@ typedef struct adj_exec_internal {
      * image[id] is the node there that stands for node id of the user's graph; NULL if it is not
      * needed. NULL: not called. */
     void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
-    /* Called before each kernel runs, also while tuning, with the first node of its group and the
-     * names of backend and implementation, so that a kernel that crashes or hangs can be named.
-     * NULL: not called. */
-    void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl);
+    /* Called before each kernel runs, also while tuning, with the first node of its group, the
+     * names of backend and implementation, and the plan's estimate in seconds, so that a kernel
+     * that crashes or hangs can be named. NULL: not called. */
+    void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl,
+                          double estimate);
     void *user;    /* handed to both */
     int checksums; /* keep checksums of the operands and results of each step (inspect.h) */
     /* Kernels to use: the text returned by adj_exec_selection of another executor of the same

@@ -10,7 +10,8 @@ adj_status run_kernel(const adj_exec *e, const step *s, const adj_call *call)
 {
     if (e->internal.before_kernel != NULL)
         e->internal.before_kernel(e->internal.user, s->group.node[0],
-                                  e->backends.list[s->backend]->name, s->prep.impl);
+                                  e->backends.list[s->backend]->name, s->prep.impl,
+                                  s->prep.seconds);
     return s->kernel->run(call);
 }
 

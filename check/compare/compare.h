@@ -23,10 +23,9 @@ typedef struct {
     const void **data; /* of the leaves, in their types */
     int runs;          /* timed ones, after two that are compared; 0: one run alone */
     int threads;
-    int aliases;                                /* every claim to work in place is tried */
-    void (*tell)(void *user, const char *note); /* as adj_trial_run's; NULL */
-    void *user;                                 /* tell's */
-    const adj_updates *updates;                 /* of g: a bare trial plans them, too; NULL: none */
+    int aliases;                       /* every claim to work in place is tried */
+    const adj_exec_internal *internal; /* its before_kernel and user; NULL: none */
+    const adj_updates *updates;        /* of g: a bare trial plans them, too; NULL: none */
     int as_built; /* no passes, nothing fused, memory of its own for each value */
     int bare;     /* without canaries and times of steps: as a user would run it */
 } trial;

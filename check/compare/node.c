@@ -57,7 +57,8 @@ adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, 
                  .leaf = region_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),
                  .data = region_alloc(p, (size_t)n_leaf + 1, sizeof(void *)),
                  .threads = b->opts->threads,
-                 .runs = b->runs};
+                 .runs = b->runs,
+                 .internal = b->trials != NULL ? b->trials->internal : NULL};
     return t->g != NULL && t->fetch != NULL && t->leaf != NULL && t->data != NULL ? ADJ_OK
                                                                                   : ADJ_ENOMEM;
 }

@@ -162,13 +162,11 @@ static void watch_passes(const trial *t, watch *w, adj_exec_internal *internal)
 }
 
 /* Callback for adj_exec_internal.before_kernel; user: the watch. */
-static void tell_kernel(void *user, const adj_node *first, const char *backend, const char *impl)
+static void pass_on(void *user, const adj_node *first, const char *backend, const char *impl,
+                    double estimate)
 {
     const trial *t = ((const watch *)user)->trial;
-    char name[80], text[200];
-    name_node(first, name, sizeof name);
-    snprintf(text, sizeof text, "%s by %s %s", name, backend, impl);
-    t->tell(t->user, text);
+    t->internal->before_kernel(t->internal->user, first, backend, impl, estimate);
 }
 
 /* Plans what a user would train by: no next value is fetched, so updates may be computed in place;
@@ -203,7 +201,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     for (int i = 0; i < t->n_fetch; i++)
         o->info[i].step = -1;
     watch w = {.trial = t};
-    adj_exec_internal internal = {.before_kernel = t->tell != NULL ? tell_kernel : NULL,
+    adj_exec_internal internal = {.before_kernel = t->internal != NULL ? pass_on : NULL,
                                   .user = &w};
     const adj_exec_debug debug = {.impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
                                   .no_passes = t->as_built,
@@ -224,8 +222,6 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .backends = t->backends,
                           .debug = &debug};
     adj_exec *e = NULL;
-    if (t->tell != NULL)
-        t->tell(t->user, "planning");
     if (t->bare)
         watch_passes(t, &w, &internal);
     o->status = w.status == ADJ_ENOMEM ? ADJ_ENOMEM : adj_exec_new(t->g, &opts, &e);

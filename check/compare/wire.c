@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "compare.h"
 
 static const uint64_t magic = UINT64_C(0x61646a7472693031);
@@ -301,6 +302,23 @@ adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p
     return w.no_memory ? ADJ_ENOMEM : ADJ_OK;
 }
 
+typedef struct {
+    void (*tell)(void *user, const char *note);
+    void *user;
+} listener;
+
+/* Callback for before_kernel; user: the listener. */
+static void tell_kernel(void *user, const adj_node *first, const char *backend, const char *impl,
+                        double estimate)
+{
+    const listener *l = user;
+    char name[80], text[240];
+    name_node(first, name, sizeof name);
+    c_snprintf(text, sizeof text, "%s by %s %s (estimated at %.2g s)", name, backend, impl,
+               estimate);
+    l->tell(l->user, text);
+}
+
 adj_status adj_trial_run(const void *request, size_t bytes,
                          void (*tell)(void *user, const char *note), void *user, void **response,
                          size_t *response_bytes)
@@ -310,12 +328,17 @@ adj_status adj_trial_run(const void *request, size_t bytes,
     region p = {.allocator = default_allocator()};
     wire w = {.way = READS, .at = (char *)request, .n = bytes, .p = &p};
     adj_compare_config config;
-    trial t = {.g = adj_graph_new(), .config = &config, .tell = tell, .user = user};
+    listener l = {tell, user};
+    const adj_exec_internal internal = {.before_kernel = tell_kernel, .user = &l};
+    trial t = {
+        .g = adj_graph_new(), .config = &config, .internal = tell != NULL ? &internal : NULL};
     outcome o = {0};
     *response = NULL;
     if (t.g != NULL)
         pass_trial(&w, &config, &t);
     adj_status status = t.g == NULL || w.no_memory ? ADJ_ENOMEM : w.wrong ? ADJ_EARG : ADJ_OK;
+    if (tell != NULL)
+        tell(user, "planning");
     if (status == ADJ_OK)
         status = trial_here(&t, &p, &o);
     if (status == ADJ_OK) {

@@ -72,7 +72,8 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
 {
     const adj_gradcheck_opts *o = &s->report->opts;
     /* The graph as it stands: a fault of passes or of the plan is in the other one alone. */
-    adj_exec_debug as_built = {.no_passes = 1, .no_fusion = 1, .no_sharing = 1};
+    adj_exec_debug as_built = {
+        .no_passes = 1, .no_fusion = 1, .no_sharing = 1, .internal = s->report->debug.internal};
     const adj_exec_opts opts = {.threads = s->report->report.threads,
                                 .n_fetch = n,
                                 .fetch = fetch,

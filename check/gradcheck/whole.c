@@ -96,12 +96,13 @@ void copy_close(copy *c)
 
 adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[])
 {
-    const adj_exec_opts o = {.threads = w->r->report.threads,
-                             .n_fetch = n,
-                             .fetch = fetch,
-                             .backend = "naive",
-                             .backends = w->backends,
-                             .debug = &(adj_exec_debug){.no_passes = c->as_built}};
+    const adj_exec_opts o = {
+        .threads = w->r->report.threads,
+        .n_fetch = n,
+        .fetch = fetch,
+        .backend = "naive",
+        .backends = w->backends,
+        .debug = &(adj_exec_debug){.no_passes = c->as_built, .internal = w->r->debug.internal}};
     adj_exec_free(c->exec);
     return adj_exec_new(c->graph, &o, &c->exec);
 }

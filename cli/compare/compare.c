@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/crash.h"
+#include "exec/internal.h"
 #include "write.h"
 #include "cli/guard.h"
 #include "cli/output.h"
@@ -128,26 +129,31 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
     const compared *g = &run->graph;
     const adj_leaf_value labels = {g->m.labels, g->label};
     double seconds = o->seconds;
-    const adj_compare_opts options = {
-        .n_root = g->n_root,
-        .root = g->root,
-        .updates = g->m.updates,
-        .n_config = o->n_config,
-        .config = o->config,
-        .n_value = g->m.labels != NULL,
-        .value = &labels,
-        .seed = (uint64_t)o->seed,
-        .exact = o->exact != 0,
-        .runs = (int)o->runs,
-        .threads = (int)o->threads,
-    };
-    const adj_trial_opts trials = {
-        .elsewhere = guard_run, .guard = o->guard != 0, .alone = alone, .user = &seconds};
+    const adj_compare_opts options = {.n_root = g->n_root,
+                                      .root = g->root,
+                                      .updates = g->m.updates,
+                                      .n_config = o->n_config,
+                                      .config = o->config,
+                                      .n_value = g->m.labels != NULL,
+                                      .value = &labels,
+                                      .seed = (uint64_t)o->seed,
+                                      .exact = o->exact != 0,
+                                      .runs = (int)o->runs,
+                                      .threads = (int)o->threads};
+    const adj_exec_internal internal = {.before_kernel = announce_hangs, .user = (void *)"compare"};
+    const adj_trial_opts trials = {.elsewhere = guard_run,
+                                   .guard = o->guard != 0,
+                                   .alone = alone,
+                                   .user = &seconds,
+                                   .internal = &internal};
     describe(o, g, run->title, sizeof run->title);
     compare_line(o, &o->graph, NULL, run->line);
-    if (adj_compare_with(g->m.graph, &options, &trials, &run->comparison) != ADJ_OK)
+    const adj_status status = adj_compare_with(g->m.graph, &options, &trials, &run->comparison);
+    end_of_kernels();
+    if (status != ADJ_OK)
         return complain("compare", EXIT_FAILED, "%s", run->comparison->message);
     run->again = reproducers(o, &options, &trials, run->comparison);
+    end_of_kernels();
     return run->again != NULL ? CONTINUE : complain("compare", EXIT_FAILED, "out of memory");
 }
 

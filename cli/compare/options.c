@@ -51,7 +51,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--exact", "", "integer data; requires equality where sums are exact", .flag = &o->exact},
         {"--guard", "", "runs each kernel in its own process and reports crashes and hangs",
          .flag = &o->guard},
-        {"--timeout", "SECONDS", "time limit per process of --guard; default: 10",
+        {"--timeout", "SECONDS",
+         "time limit per process of --guard; default: per kernel, 60 or 1000 times its estimate",
          .real = &o->seconds, .range = {0.1, 1e4}},
         {"--shrink", "SECONDS", "time limit for shrinking a failing case; 0: off; default: 20",
          .real = &o->shrink, .range = {0, 1e5}},
@@ -120,7 +121,6 @@ static int read_configs(compare_opts *o)
 int compare_parse(compare_opts *o, int argc, char **argv)
 {
     *o = (compare_opts){.graph = {.batch = 2, .node = -1, .sets = 1, .neighbors = 8},
-                        .seconds = 10,
                         .shrink = 20,
                         .seed = 1,
                         .also_batch = 17,
@@ -174,7 +174,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
     repeat_option(line, LINE, "--exact", o->exact ? "" : NULL);
     repeat_option(line, LINE, "--guard", o->guard ? "" : NULL);
     if (o->guard || (configs != NULL ? strstr(configs, "isa=") : o->configs) != NULL)
-        repeat_number(line, LINE, "--timeout", o->seconds, 10);
+        repeat_number(line, LINE, "--timeout", o->seconds, 0);
 }
 
 void compare_pair(const char *a, const char *b, char *text, size_t size)

@@ -15,6 +15,7 @@
 #include "cli/op/text.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
+#include "exec/internal.h"
 
 typedef struct {
     compared_opts graph;
@@ -290,13 +291,16 @@ static int write_reports(gradcheck_opts *o, const adj_gradcheck_report *r,
 
 static int check(gradcheck_opts *o, const compared *c)
 {
+    const adj_exec_internal internal = {.before_kernel = announce_hangs,
+                                        .user = (void *)"gradcheck"};
     adj_gradcheck_opts options = {.order = (int)o->order,
                                   .draws = (int)o->draws,
                                   .seed = (uint64_t)o->seed,
                                   .rtol = o->rtol,
                                   .atol = o->atol,
                                   .backend = o->backend,
-                                  .debug = &(adj_exec_debug){.impl = o->impl},
+                                  .debug =
+                                      &(adj_exec_debug){.impl = o->impl, .internal = &internal},
                                   .threads = (int)o->threads,
                                   .updates = c->m.updates};
     if (o->method != NULL)
@@ -310,6 +314,7 @@ static int check(gradcheck_opts *o, const compared *c)
     int single = o->graph.op.op != NULL || o->graph.node >= 0;
     adj_status failed = single ? adj_gradcheck_nodes(c->n_root, c->root, &options, &r)
                                : adj_gradcheck(c->root[0], &options, &r);
+    end_of_kernels();
     if (failed != ADJ_OK) /* the options were right */
         status = complain("gradcheck", EXIT_FAILED, "%s", r->message);
     else

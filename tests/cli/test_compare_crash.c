@@ -1,12 +1,39 @@
 /* test_compare_crash.c - both checkers on a kernel that crashes, planted into oneDNN's backend
  * (planted.h): the last line leads to --guard. */
 #include <criterion/criterion.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include "cli/crash.h"
+#include "cli/guard.h"
 #include "tests/cli/child.h"
 #include "tests/cli/planted.h"
 #include "tests/isa.h"
 
 static finished f;
+
+/* The note that a kernel does not end. */
+Test(compare_hang, is_told)
+{
+    adj_graph *g = adj_graph_new();
+    const adj_node *n = adj_label(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {1}})), "r1");
+    char text[400] = "";
+    FILE *f = tmpfile();
+    const int kept = dup(STDERR_FILENO);
+    dup2(fileno(f), STDERR_FILENO);
+    announce_hangs((void *)"compare", n, "naive", "naive:f32", 0.5);
+    raise(SIGALRM);
+    end_of_kernels();
+    dup2(kept, STDERR_FILENO);
+    rewind(f);
+    cr_expect_not_null(fgets(text, sizeof text, f));
+    fclose(f);
+    cr_expect_str_eq(text, "adjoint compare: note: the last kernel began 500 s ago: relu \"r1\" by "
+                           "naive naive:f32, estimated at 0.5 s (adjoint compare --guard ends one "
+                           "that hangs)\n");
+    cr_expect_eq(kernel_limit(1e-4), 60); /* a loaded machine is no hang */
+    adj_graph_free(g);
+}
 
 static void use_planted_tool(void)
 {
