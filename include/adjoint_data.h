@@ -52,10 +52,13 @@ typedef enum {
  * adj_dataset_free. */
 typedef struct {
     int64_t n, h, w, c;             /* number of images; height, width, channels of each */
-    int classes;                    /* number of classes */
+    int classes;                    /* number of classes; with targets: targets of an image */
     const char *const *class_names; /* `classes` names; NULL: the classes have no names */
-    const int32_t *labels;          /* n labels from 0 to classes-1 */
-    const uint8_t *images;          /* [n, h, w, c]; NULL: read them by adj_dataset_read */
+    const int32_t *labels;          /* n labels from 0 to classes-1; NULL with targets */
+    /* [n, classes]: float targets in place of labels, for regression and multi-label
+     * classification; NULL: labels. */
+    const float *targets;
+    const uint8_t *images; /* [n, h, w, c]; NULL: read them by adj_dataset_read */
     /* For each channel, in pixel units: a batch holds (pixel - mean) / deviation. The deviation is
      * never 0. */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
@@ -90,6 +93,12 @@ typedef struct {
 ADJ_API adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int classes,
                                    const uint8_t *images, const int32_t *labels, int copy,
                                    adj_dataset **d);
+/* Creates a data set from images [n, h, w, c] and float targets [n, n_target], which are copied if
+ * copy is 1. For a net with a loss of its own (adj_net in adjoint_fit.h): values for regression, 0
+ * and 1 for multi-label classification. */
+ADJ_API adj_status adj_dataset_new_targets(int64_t n, int64_t h, int64_t w, int64_t c, int n_target,
+                                           const uint8_t *images, const float *targets, int copy,
+                                           adj_dataset **d);
 /* Creates a data set whose images are read from a source. The data set owns source->user from this
  * call on, even on failure. */
 ADJ_API adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **d);
@@ -216,8 +225,9 @@ ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order
  * input [batch], with the images order[first], order[first+1], ... (order == NULL: first, first+1,
  * ...). Images of another size are resized or refused by d->resize, like in adj_image_read; a
  * single channel is repeated. After the last image the batch is padded with images from the start
- * and labels -1, which losses ignore. Returns the number of images without padding (0 if first is n
- * or more), or -1 with a message if an image cannot be read or converted. */
+ * and labels -1, which losses ignore; with float targets all other labels are 0. Returns the number
+ * of images without padding (0 if first is n or more), or -1 with a message if an image cannot be
+ * read or converted. */
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels, adj_error *error);
 
@@ -285,7 +295,8 @@ typedef struct {
  * until the next call of adj_loader_next, adj_loader_seek or adj_loader_free. */
 typedef struct {
     float *x;        /* [batch, h, w, c], normalized */
-    int32_t *labels; /* [batch]; padding: -1 */
+    int32_t *labels; /* [batch]; padding: -1; with float targets else 0 */
+    float *targets;  /* [batch, classes]: float targets; NULL: the data have labels */
     /* [batch]: with mixup the labels of the second images (adj_loss_opts), else equal to labels. */
     int32_t *other_labels;
     float mix;     /* weight of labels, 0 .. 1; that of other_labels is 1 - mix. Without mixup 1 */

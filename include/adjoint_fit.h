@@ -26,10 +26,15 @@ typedef struct {
      * float type. training is 1 for training steps, in which batch norms use batch statistics and
      * dropout is active. The parameters must not depend on it. */
     adj_node *(*build)(adj_node *images, int64_t classes, int training, void *user);
+    /* Builds the mean loss from the net's outputs and the float targets of the data, both [batch,
+     * classes]: adj_loss_mse, adj_loss_l1, adj_loss_huber, adj_loss_binary or a function that calls
+     * one with options->weights, which leave out padding. The score is then the loss. NULL: softmax
+     * cross-entropy with the labels of the data. */
+    adj_node *(*loss)(adj_node *outputs, adj_node *targets, const adj_loss_opts *options);
     void *user;        /* handed to build */
     int64_t h, w, c;   /* size of the images; 0: the built-in model's, else the data's. Images of
                           another size are resized or refused by adj_dataset.resize */
-    int64_t classes;   /* number of classes; 0: the data's */
+    int64_t classes;   /* number of classes, or of outputs; 0: the data's */
     double multiplier; /* as in adj_model_opts */
     /* Patterns of parameters that training does not change, as in adj_model_opts; NULL or "none":
      * none. */
@@ -74,7 +79,8 @@ ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 
 /* Images computed at a time. */
 enum { ADJ_PREDICT_BATCH = 32 };
-/* Computes the probabilities [n, classes] of n >= 0 images [n, h, w, c] of the card's size in pixel
+/* Computes the probabilities [n, classes] (for adj_net.loss adj_loss_binary those of each decision;
+ * for other losses the outputs) of n >= 0 images [n, h, w, c] of the card's size in pixel
  * units (0 .. 255), which are normalized by the card's mean and deviation, if any. ADJ_EARG for a
  * net trained on normalized data. A single image has its own plan, more are computed
  * ADJ_PREDICT_BATCH at a time; plans are made when first needed. If a probability is not finite the
@@ -101,13 +107,17 @@ ADJ_API adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const
 
 /* Score of a net on a data set. */
 typedef struct {
-    double loss, accuracy; /* mean cross-entropy; fraction of right predictions, 0 .. 1 */
-    int64_t right, count;  /* images predicted right; images evaluated */
+    double loss, accuracy; /* mean loss; fraction of right predictions, 0 .. 1 */
+    /* Images predicted right; images evaluated. With adj_loss_binary right counts decisions, count
+     * * classes in all: sigmoid above 0.5 for a target above 0.5. With other losses of adj_net
+     * right and accuracy are 0. */
+    int64_t right, count;
 } adj_score;
 /* Evaluates a whole data set, normalized by the card's mean and deviation, without which pixels are
  * used unchanged (0 .. 255). ADJ_ESHAPE if the data are pixels and the net was trained on
  * normalized data, or the reverse; ADJ_EARG for a loss that is not finite. confusion is NULL or a
- * matrix [classes, classes] to which each image adds 1 in row label, column prediction. */
+ * matrix [classes, classes] to which each image adds 1 in row label, column prediction; NULL for a
+ * net with a loss of its own. */
 ADJ_API adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                           int64_t confusion[], adj_error *error);
 
@@ -163,11 +173,11 @@ typedef struct {
     double waited;            /* seconds of these in which steps waited for batches */
     /* Score on the held-out data; all zero except at the end of an epoch. */
     adj_score held_out;
-    int64_t best_epoch; /* the epoch with the best held-out accuracy so far, of equals the first; 0:
-                           none yet */
-    double best_accuracy; /* its held-out accuracy */
-    int unsaved;          /* 1: the training ended because the checkpoint could not be written */
-    double loss_scale;    /* loss scale of the next step (adj_loss_scale); 0: none */
+    int64_t best_epoch; /* the epoch with the best held-out accuracy so far, with adj_net.loss the
+                           least held-out loss; of equals the first; 0: none yet */
+    double best;        /* its held-out accuracy or loss */
+    int unsaved;        /* 1: the training ended because the checkpoint could not be written */
+    double loss_scale;  /* loss scale of the next step (adj_loss_scale); 0: none */
     /* Total number of steps skipped because a gradient was not finite. */
     int64_t skipped;
     int n_rank;                       /* number of processes that train together */
@@ -192,7 +202,7 @@ typedef struct {
      * optimizer.lr and total 0 all steps. */
     const adj_schedule *schedule;
     adj_augment augment; /* augmentation of training images */
-    /* Softmax cross-entropy. */
+    /* Softmax cross-entropy; all zero with adj_net.loss. */
     struct {
         double smoothing;           /* label smoothing, 0 to 1 */
         const float *class_weights; /* weight of each class, as in adj_loss_opts; NULL: all 1 */

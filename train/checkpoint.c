@@ -22,6 +22,7 @@ enum { PLACES = 8, SUMS = 3 };
 static void list_places(position *p, const settings *s, int64_t steps, int64_t n,
                         entry list[PLACES])
 {
+    const int own = strcmp(s->loss, "softmax") != 0;
     const entry all[PLACES] = {
         {"epoch", .integer = &p->epoch, .high = (double)s->epochs},
         {"step", .integer = &p->step, .high = (double)steps},
@@ -29,7 +30,7 @@ static void list_places(position *p, const settings *s, int64_t steps, int64_t n
         {"right", .integer = &p->right, .high = (double)n},
         {"images", .integer = &p->count, .high = (double)n},
         {"best_epoch", .integer = &p->best_epoch, .high = (double)s->epochs},
-        {"best_accuracy", .real = &p->best, .high = 1},
+        {"best_accuracy", .real = &p->best, .low = own ? -HUGE_VAL : 0, .high = own ? HUGE_VAL : 1},
         {"held_out_accuracy", .real = &p->accuracy, .high = 1, .is_optional = 1},
     };
     memcpy(list, all, sizeof all);
@@ -337,6 +338,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     there.accumulate = there.shards = 1; /* what an older file does not say */
     there.same_bits = there.sync_batch_norm = 0;
     there.groups = "none";
+    there.loss = "softmax";
     adj_status status = read_entries(file, list, settings_entries(&there, list), error);
     const int prolongs = t->set.epochs > there.epochs;
     if (status == ADJ_OK)

@@ -51,12 +51,28 @@ adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t c
                              "sides of 1 to %d and 1 to %d channels)",
                              net_name(net), (long long)net->h, (long long)net->w, (long long)net->c,
                              ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
-    if (net->classes < 2 || net->classes > ADJ_MAX_CLASSES)
+    if (net->classes < (net->loss != NULL ? 1 : 2) || net->classes > ADJ_MAX_CLASSES)
         return adj_error_set(
             error, ADJ_EARG,
             "net %.80s: number of classes is out of range (got %lld, expected 2 to %d)",
             net_name(net), (long long)net->classes, ADJ_MAX_CLASSES);
     return ADJ_OK;
+}
+
+const char *net_loss_name(const adj_net *net)
+{
+    static const struct {
+        adj_node *(*loss)(adj_node *, adj_node *, const adj_loss_opts *);
+        const char *name;
+    } known[] = {{NULL, "softmax"},
+                 {adj_loss_mse, "mse"},
+                 {adj_loss_l1, "l1"},
+                 {adj_loss_huber, "huber"},
+                 {adj_loss_binary, "binary"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (net->loss == known[i].loss)
+            return known[i].name;
+    return "own";
 }
 
 /* images -> logits, f32 */
@@ -160,6 +176,27 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
     return status;
 }
 
+/* Adds the net's own loss of float targets, a scalar in f32. */
+static adj_status add_own_loss(network *n, const adj_net *net, adj_error *error)
+{
+    const adj_shape batch = {2, {n->shape.dim[0], 1}};
+
+    n->targets = adj_input(n->graph, "targets", ADJ_F32, adj_node_type(n->logits).shape);
+    n->weights = adj_input(n->graph, "weights", ADJ_F32, batch);
+    n->loss = net->loss(n->logits, n->targets, &(adj_loss_opts){.weights = n->weights});
+    if (adj_graph_status(n->graph) != ADJ_OK)
+        return adj_error_set(error, adj_graph_status(n->graph), "%s", adj_graph_message(n->graph));
+    if (n->loss == NULL || adj_node_graph(n->loss) != n->graph)
+        return adj_error_set(error, ADJ_EARG, "net %.80s: loss returned no node", net_name(net));
+    const adj_type t = adj_node_type(n->loss);
+    if (t.shape.rank == 0 && t.dtype == ADJ_F32)
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_ESHAPE,
+                         "net %.80s: loss has the wrong type (got %s of rank %lld, expected an f32 "
+                         "scalar)",
+                         net_name(net), adj_dtype_name(t.dtype), (long long)t.shape.rank);
+}
+
 static void add_loss(network *n, const training_opts *t)
 {
     adj_loss_opts o = {0};
@@ -225,11 +262,15 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
     n->shape = adj_node_type(n->images).shape;
     n->classes = net->classes;
     if (kind == FOR_PREDICTION) {
-        n->probabilities = adj_softmax(n->logits);
+        n->probabilities = net->loss == NULL              ? adj_softmax(n->logits)
+                           : net->loss == adj_loss_binary ? adj_sigmoid(n->logits)
+                                                          : n->logits;
         status = add_inner(n, p, error);
-    } else
+    } else if (net->loss != NULL)
+        status = add_own_loss(n, net, error);
+    else
         add_loss(n, t);
-    if (kind == FOR_TRAINING && t != NULL && n->loss != NULL) {
+    if (status == ADJ_OK && kind == FOR_TRAINING && t != NULL && n->loss != NULL) {
         status = add_updates(n, t, error);
         if (status == ADJ_OK && n->updates != NULL)
             share_out(n, t, p->ranks);
@@ -297,7 +338,8 @@ adj_status network_open(network *n, network_kind kind, const adj_net *net, int64
         return status;
     n->scores = calloc((size_t)(n->n_shard * batch * n->classes), sizeof *n->scores);
     n->losses = calloc((size_t)n->n_shard, sizeof *n->losses);
-    return n->scores != NULL && n->losses != NULL
+    n->present = calloc((size_t)batch, sizeof *n->present);
+    return n->scores != NULL && n->losses != NULL && n->present != NULL
                ? ADJ_OK
                : adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
 }
@@ -306,6 +348,7 @@ void network_close(network *n)
 {
     free(n->scores);
     free(n->losses);
+    free(n->present);
     adj_exec_free(n->exec);
     adj_graph_free(n->graph);
     *n = (network){0};
@@ -332,6 +375,20 @@ double network_state(const network *n, const adj_node *state)
     return value != NULL ? (double)*value : 0;
 }
 
+/* Sets labels or targets of shard i from image first of the batch on. */
+static void set_truth(network *n, const adj_loader_batch *b, int64_t first, int i,
+                      adj_status *status)
+{
+    if (b->labels != NULL)
+        set_leaf(n, n->labels, i, b->labels + first, status);
+    if (b->targets == NULL)
+        return;
+    for (int64_t k = 0; k < n->shape.dim[0]; k++)
+        n->present[k] = b->labels[first + k] >= 0 ? 1 : 0;
+    set_leaf(n, n->targets, i, b->targets + first * n->classes, status);
+    set_leaf(n, n->weights, i, n->present, status);
+}
+
 static void set_shard(network *n, const adj_loader_batch *b, const step_inputs *step, int i,
                       adj_status *status)
 {
@@ -339,8 +396,7 @@ static void set_shard(network *n, const adj_loader_batch *b, const step_inputs *
     const int64_t first = i * n->shape.dim[0], elems = adj_shape_elems(n->shape);
     const float *share = step != NULL && step->share != NULL ? step->share + i : &whole;
     set_leaf(n, n->images, i, b->x + i * elems, status);
-    if (b->labels != NULL)
-        set_leaf(n, n->labels, i, b->labels + first, status);
+    set_truth(n, b, first, i, status);
     if (b->other_labels != NULL)
         set_leaf(n, n->other_labels, i, b->other_labels + first, status);
     set_leaf(n, n->share, i, share, status);
@@ -366,12 +422,13 @@ static adj_status set_batch(network *n, const adj_loader_batch *b, const step_in
     return failed(n, status, error);
 }
 
-adj_status network_open_batch(network *n, const int32_t *labels, float **images, adj_error *error)
+adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t first, float **images,
+                              adj_error *error)
 {
     void *x = NULL;
     adj_status status = adj_set_in_place(n->exec, n->images, &x);
-    if (labels != NULL)
-        set_leaf(n, n->labels, 0, labels, &status);
+    if (b != NULL)
+        set_truth(n, b, first, 0, &status);
     *images = x;
     return failed(n, status, error);
 }

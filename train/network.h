@@ -30,6 +30,8 @@ typedef struct {
     adj_graph *graph;
     adj_node *images, *logits;
     adj_node *labels, *loss;      /* NULL: for prediction */
+    adj_node *targets, *weights;  /* of a net with a loss of its own, in place of labels; the weight
+                                     of each image, 0 for padding */
     adj_node *other_labels, *mix; /* of mixed batches, in training */
     adj_node *share;              /* of a shard in the step's loss; NULL: there is but one */
     adj_node *lr;                 /* it and updates: for training */
@@ -43,8 +45,9 @@ typedef struct {
     adj_shape shape; /* of images, of a shard */
     int n_shard;     /* of this process */
     int64_t classes;
-    float *scores; /* logits, or probabilities: [n_shard, batch, classes] */
-    float *losses; /* [n_shard] */
+    float *scores;  /* logits, or probabilities: [n_shard, batch, classes] */
+    float *losses;  /* [n_shard] */
+    float *present; /* [batch]: room for weights */
 } network;
 
 typedef enum { FOR_TRAINING, FOR_EVALUATION, FOR_PREDICTION } network_kind;
@@ -65,9 +68,10 @@ typedef struct {
     double lr;
     const float *share; /* [n_shard]: weight of each shard's loss, 1 on average; NULL: all 1 */
 } step_inputs;
-/* Sets the labels, unless NULL, and *images to the buffer for the images of the next run of
- * n->exec. For one shard. */
-adj_status network_open_batch(network *n, const int32_t *labels, float **images, adj_error *error);
+/* Sets labels and targets from image first of b on, unless b is NULL, and *images to the buffer for
+ * the images of the next run of n->exec. For one shard. */
+adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t first, float **images,
+                              adj_error *error);
 /* Fills scores and losses after a run with that status, and returns the status. */
 adj_status network_read(network *n, adj_status status, adj_error *error);
 /* Runs the network on a batch (for prediction on its images alone) and fills scores and losses.
@@ -79,6 +83,8 @@ adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs 
  * argument, else from the model. ADJ_EARG for an unknown model or an impossible size. */
 adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t classes,
                         adj_error *error);
+/* Returns the name of the loss, "softmax" without one; "own" for a function of the caller. */
+const char *net_loss_name(const adj_net *net);
 static inline const char *net_name(const adj_net *net)
 {
     return net->name != NULL ? net->name : "net";

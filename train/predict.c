@@ -116,9 +116,26 @@ typedef struct {
     int64_t right, count;
 } batch_score;
 
-static batch_score score_part(const network *n, int64_t count, const int32_t *labels,
-                              int64_t *confusion)
+/* Returns the number of decisions of a multi-label net that are right: output and target are on the
+ * same side. */
+static int64_t right_decisions(int64_t n, const float outputs[], const float targets[])
 {
+    int64_t right = 0;
+    for (int64_t i = 0; i < n; i++)
+        right += (outputs[i] > 0) == (targets[i] > 0.5F);
+    return right;
+}
+
+/* Scores the first count images of network n, those of b from image first on. */
+static batch_score score_part(const adj_predictor *p, const network *n, int64_t count,
+                              const adj_loader_batch *b, int64_t first, int64_t *confusion)
+{
+    const int32_t *labels = b->labels + first;
+    batch_score own = {.loss = (double)n->losses[0] * (double)count, .count = count};
+    if (p->net.loss == adj_loss_binary)
+        own.right = right_decisions(count * n->classes, n->scores, b->targets + first * n->classes);
+    if (p->net.loss != NULL)
+        return own;
     for (int64_t i = 0; confusion != NULL && i < count; i++)
         confusion[labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
     return (batch_score){.loss = (double)n->losses[0] * (double)count, /* a mean over these */
@@ -157,9 +174,9 @@ static void copy_images(const void *source, int64_t first, int64_t count, float 
 }
 
 /* Scores batches first to end - 1 into list [end - first][w->n], a part without images as zeros.
- * ranks: others that wait meanwhile; or NULL. */
-static adj_status score_batches(workers *w, adj_loader *l, int64_t first, int64_t end,
-                                const adj_ranks *ranks, batch_score list[], int64_t confusion[],
+ */
+static adj_status score_batches(const adj_predictor *p, workers *w, adj_loader *l, int64_t first,
+                                int64_t end, batch_score list[], int64_t confusion[],
                                 adj_error *error)
 {
     const int64_t image = adj_shape_elems(w->each->shape) / w->part;
@@ -168,12 +185,12 @@ static adj_status score_batches(workers *w, adj_loader *l, int64_t first, int64_
     for (int64_t step = first; step < end && status == ADJ_OK; step++) {
         status = adj_loader_next(l, &b, error);
         if (status == ADJ_OK)
-            status = workers_run(w, copy_images, &(loaded){b.x, image}, b.labels, b.count, error);
+            status = workers_run(w, copy_images, &(loaded){b.x, image}, &b, b.count, error);
         for (int i = 0; i < w->n && status == ADJ_OK; i++, list++)
             if (worker_count(w, i, b.count) > 0)
-                *list = score_part(&w->each[i], worker_count(w, i, b.count), b.labels + i * w->part,
+                *list = score_part(p, &w->each[i], worker_count(w, i, b.count), &b, i * w->part,
                                    confusion);
-        answer(ranks);
+        answer(p->ranks);
     }
     return status;
 }
@@ -208,7 +225,7 @@ static adj_status score_all(const adj_predictor *p, workers *w, adj_loader *l, a
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
     batch_score *own = p->ranks != NULL ? all + parts * size : all;
-    adj_status status = score_batches(w, l, first, end, p->ranks, own, confusion, error);
+    adj_status status = score_batches(p, w, l, first, end, own, confusion, error);
     if (status == ADJ_OK && p->ranks != NULL)
         status =
             p->ranks->all_gather(p->ranks->group, own, (size_t)parts * sizeof *own, all, error);
@@ -233,6 +250,22 @@ static adj_status check_images(const adj_predictor *p, const adj_dataset *d, adj
         (long long)d->h, (long long)d->w, (long long)p->net.h, (long long)p->net.w);
 }
 
+/* Fails if the data have labels but the net has a loss of float targets, or the reverse. */
+static adj_status check_truth(const adj_predictor *p, const adj_dataset *d,
+                              const int64_t confusion[], adj_error *error)
+{
+    if ((p->net.loss != NULL) != (d->targets != NULL))
+        return adj_error_set(error, ADJ_ESHAPE, "evaluate: the data have %s (expected %s)",
+                             d->targets != NULL ? "float targets" : "labels",
+                             d->targets != NULL ? "labels, for a net without a loss of its own"
+                                                : "float targets, for the net's loss");
+    if (p->net.loss == NULL || confusion == NULL)
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_EARG,
+                         "evaluate: a net with a loss of its own has no confusion matrix (expected "
+                         "NULL)");
+}
+
 adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                   int64_t confusion[], adj_error *error)
 {
@@ -241,7 +274,9 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
                              "evaluate: expected a predictor, a data set with "
                              "images, and room for a score");
     *score = (adj_score){0};
-    adj_status status = adj_model_card_check(&p->card, d->c, d->classes, d->class_names, error);
+    adj_status status = check_truth(p, d, confusion, error);
+    if (status == ADJ_OK)
+        status = adj_model_card_check(&p->card, d->c, d->classes, d->class_names, error);
     if (status == ADJ_OK)
         status = check_images(p, d, error);
     if (status != ADJ_OK)
@@ -256,6 +291,7 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
         status = score_all(p, w, l, score, confusion, error);
     adj_loader_free(l);
     score->loss = score->count > 0 ? score->loss / (double)score->count : 0;
-    score->accuracy = score->count > 0 ? (double)score->right / (double)score->count : 0;
+    const int64_t decisions = score->count * (p->net.loss != NULL ? p->net.classes : 1);
+    score->accuracy = decisions > 0 ? (double)score->right / (double)decisions : 0;
     return status;
 }

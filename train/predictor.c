@@ -210,6 +210,8 @@ adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers
 
 /* ---- files ---- */
 
+static const char loss_key[] = "net_loss"; /* of a net with a loss of its own */
+
 adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                               const adj_metadata metadata[], adj_error *error)
 {
@@ -228,7 +230,10 @@ adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata
         memcpy(all, card, (size_t)n * sizeof *all);
         if (n_metadata > 0)
             memcpy(all + n, metadata, (size_t)n_metadata * sizeof *all);
-        status = adj_weights_save(p->home, path, n + n_metadata, all, error);
+        if (p->net.loss != NULL)
+            all[n + n_metadata] = (adj_metadata){loss_key, net_loss_name(&p->net)};
+        status =
+            adj_weights_save(p->home, path, n + n_metadata + (p->net.loss != NULL), all, error);
     }
     free(all);
     free(card);
@@ -308,6 +313,17 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
         (long long)net->classes);
 }
 
+/* Fails if the file was trained with another loss; outputs would be taken for logits. */
+static adj_status check_loss(const adj_tensors *file, const adj_net *net, adj_error *error)
+{
+    const char *there = adj_tensors_metadata(file, loss_key), *here = net_loss_name(net);
+    if (there == NULL || strcmp(there, here) == 0)
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_ESHAPE,
+                         "was trained with another adj_net.loss (got %.40s, expected %s)", there,
+                         here);
+}
+
 /* Makes a predictor from the card, without parameters. */
 static adj_status from_card(const adj_net *net, const adj_model_card *card,
                             const adj_predictor_opts *o, adj_predictor **p, adj_error *error)
@@ -383,8 +399,10 @@ adj_status adj_predictor_load(const char *path, const adj_net *net,
     status = adj_model_card_read(file, &card, &why);
     if (status == ADJ_OK) {
         adj_net own = net != NULL ? *net : (adj_net){0};
+        status = check_loss(file, &own, &why);
         infer_sizes(file, &own, card, o->weights != NULL ? o->weights->map : NULL);
-        status = from_card(&own, card, o, p, &why);
+        if (status == ADJ_OK)
+            status = from_card(&own, card, o, p, &why);
     }
     if (status == ADJ_OK)
         status = set_parameters(*p, file, o->weights, &why);

@@ -288,7 +288,8 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, adj_rank_time
     step_report report = {.times = own, .wants_stop = r->wants_stop};
     double *losses = (double *)(void *)(r->mine + sizeof report);
     const int64_t n = b->count;
-    report.right = adj_count_right(n, net->classes, net->scores, b->labels);
+    if (b->targets == NULL)
+        report.right = adj_count_right(n, net->classes, net->scores, b->labels);
     for (int i = 0; i < net->n_shard; i++) /* means over the images that count */
         losses[i] = (double)net->losses[i] * (double)shard_count(t, b, i);
     memcpy(r->mine, &report, sizeof report);

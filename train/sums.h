@@ -54,8 +54,8 @@ static inline uint64_t sum_of_sample(uint64_t sum, const adj_dataset *d)
     return sum;
 }
 
-/* Returns a checksum of images and labels. Images that are not in memory are represented by a
- * sample and by their mean and deviation. */
+/* Returns a checksum of images and labels or targets. Images that are not in memory are represented
+ * by a sample and by their mean and deviation. */
 static inline uint64_t data_sum(const adj_dataset *d)
 {
     uint64_t sum = fnv_number(fnv_start, d->n);
@@ -66,6 +66,8 @@ static inline uint64_t data_sum(const adj_dataset *d)
         sum = sum_of_sample(sum, d);
     sum = fnv(sum, d->mean, (size_t)d->c * sizeof *d->mean);
     sum = fnv(sum, d->deviation, (size_t)d->c * sizeof *d->deviation);
+    if (d->targets != NULL)
+        return fnv(sum, d->targets, (size_t)(d->n * d->classes) * sizeof *d->targets);
     return fnv(sum, d->labels, (size_t)d->n * sizeof *d->labels);
 }
 

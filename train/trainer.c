@@ -115,11 +115,13 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     return predictor_name_classes(t->predictor, d->classes, d->class_names, error);
 }
 
+static int has_truth(const adj_dataset *d) { return d->labels != NULL || d->targets != NULL; }
+
 static adj_status check_data(const adj_dataset *train, const adj_dataset *held_out,
                              adj_error *error)
 {
-    if (train == NULL || train->n < 1 || train->labels == NULL ||
-        (held_out != NULL && (held_out->n < 1 || held_out->labels == NULL)))
+    if (train == NULL || train->n < 1 || !has_truth(train) ||
+        (held_out != NULL && (held_out->n < 1 || !has_truth(held_out))))
         return adj_error_set(error, ADJ_EARG, "fit: expected data sets with images and labels%s%s",
                              train != NULL && train->message[0] != '\0' ? ": " : "",
                              train != NULL ? train->message : "");
@@ -128,6 +130,10 @@ static adj_status check_data(const adj_dataset *train, const adj_dataset *held_o
             error, ADJ_ESHAPE,
             "fit: number of classes differs in the held-out data (got %d, expected %d)",
             held_out->classes, train->classes);
+    if (held_out != NULL && (held_out->targets != NULL) != (train->targets != NULL))
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "fit: only the %s data have float targets (expected both or neither)",
+                             train->targets != NULL ? "training" : "held-out");
     if (held_out != NULL && !held_out->normalized != !train->normalized)
         return adj_error_set(error, ADJ_ESHAPE,
                              "fit: only the %s data are already normalized (expected both or "
@@ -147,6 +153,29 @@ static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
     return status;
 }
 
+/* Fails if the net's loss, the data and the options do not go together. */
+static adj_status check_loss(const adj_net *net, const adj_dataset *d, const adj_fit_opts *o,
+                             adj_error *error)
+{
+    if ((net->loss != NULL) != (d->targets != NULL))
+        return adj_error_set(error, ADJ_EARG,
+                             d->targets != NULL
+                                 ? "net %.80s: loss is missing (the data have float targets)"
+                                 : "net %.80s: its loss requires data with float targets (got "
+                                   "labels)",
+                             net_name(net));
+    if (net->loss != NULL && net->classes != d->classes)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "net %.80s: number of outputs (got %lld, expected the data's %d "
+                             "targets)",
+                             net_name(net), (long long)net->classes, d->classes);
+    if (net->loss == NULL || (o->loss.smoothing == 0 && o->loss.class_weights == NULL))
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_EARG,
+                         "fit: %s requires labels (expected none with a loss of the net)",
+                         o->loss.smoothing != 0 ? "smoothing" : "class_weights");
+}
+
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
     const adj_ranks *ranks = t->o.distributed.ranks;
@@ -156,6 +185,8 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     adj_status status = check_data(t->train, t->held_out, error);
     if (status == ADJ_OK)
         status = fit_net(&net, t->train, error);
+    if (status == ADJ_OK)
+        status = check_loss(&net, t->train, &t->o, error);
     if (status == ADJ_OK)
         status = settings_complete(&t->set, &net, &t->o, t->train->n, error);
     if (status != ADJ_OK)
@@ -298,7 +329,7 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
         .images_per_second = t->seconds > 0 ? (double)t->images / t->seconds : 0,
         .waited = t->waited,
         .best_epoch = at->best_epoch,
-        .best_accuracy = at->best,
+        .best = at->best,
         .unsaved = t->unsaved,
         .loss_scale = t->set.scale_follows ? network_state(&t->steps_net, t->steps_net.loss_scale)
                                            : t->set.loss_scale,
@@ -428,10 +459,12 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
         return status;
     at->accuracy = score->accuracy;
     p->card.accuracy = 100 * score->accuracy;
-    *is_best = at->best_epoch == 0 || score->accuracy > at->best;
+    const double reached = p->net.loss != NULL ? score->loss : score->accuracy;
+    *is_best =
+        at->best_epoch == 0 || (p->net.loss != NULL ? reached < at->best : reached > at->best);
     if (*is_best) {
         at->best_epoch = at->epoch + 1;
-        at->best = score->accuracy;
+        at->best = reached;
     }
     return ADJ_OK;
 }

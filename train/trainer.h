@@ -11,6 +11,7 @@
 typedef struct {
     const char *model, *backend, *freeze; /* freeze: "none" */
     const char *optimizer;                /* its name, or "other" */
+    const char *loss;                     /* its name, or "own" */
     const char *weighting;                /* a checksum of class weights, or "none" */
     const char *groups;                   /* a checksum of parameter groups, or "none" */
     char weights_sum[20], groups_sum[20];
@@ -37,7 +38,7 @@ typedef struct {
     double loss;         /* sums over those steps' images */
     int64_t right, count;
     int64_t best_epoch; /* counted from 1; 0: none yet */
-    double best;        /* its accuracy, 0 .. 1 */
+    double best;        /* its accuracy, 0 .. 1; of a net with a loss of its own the loss */
     double accuracy;    /* held-out accuracy after the last whole epoch, 0 .. 1; 0: unknown */
 } position;
 

@@ -55,13 +55,12 @@ int64_t worker_count(const workers *w, int i, int64_t count)
 
 /* Gives each of n networks its part of the batch. */
 static adj_status set_parts(workers *w, int n, fill_images fill, const void *source,
-                            const int32_t *labels, int64_t count, adj_error *error)
+                            const adj_loader_batch *b, int64_t count, adj_error *error)
 {
     adj_status status = ADJ_OK;
     float **x = w->images;
     for (int i = 0; i < n && status == ADJ_OK; i++)
-        status = network_open_batch(&w->each[i], labels != NULL ? labels + i * w->part : NULL,
-                                    &x[i], error);
+        status = network_open_batch(&w->each[i], b, i * w->part, &x[i], error);
     if (status != ADJ_OK)
         return status;
 #pragma omp parallel for num_threads(n) schedule(static, 1)
@@ -70,11 +69,11 @@ static adj_status set_parts(workers *w, int n, fill_images fill, const void *sou
     return ADJ_OK;
 }
 
-adj_status workers_run(workers *w, fill_images fill, const void *source, const int32_t *labels,
+adj_status workers_run(workers *w, fill_images fill, const void *source, const adj_loader_batch *b,
                        int64_t count, adj_error *error)
 {
     const int n = (int)smaller(w->n, (count + w->part - 1) / w->part);
-    adj_status status = set_parts(w, n, fill, source, labels, count, error);
+    adj_status status = set_parts(w, n, fill, source, b, count, error);
     if (status != ADJ_OK)
         return status;
     status = w->n > 1 ? adj_run_each(n, w->exec) : adj_run(w->exec[0]);

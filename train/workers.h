@@ -28,8 +28,8 @@ void workers_close(workers *w);
  * it for different images at a time. */
 typedef void (*fill_images)(const void *source, int64_t first, int64_t count, float x[]);
 /* Runs the networks on the first count images of a batch of n * part; a slice without images is not
- * run. labels: [n * part] in an evaluation, else NULL. */
-adj_status workers_run(workers *w, fill_images fill, const void *source, const int32_t *labels,
+ * run. b: its labels or targets in an evaluation, else NULL. */
+adj_status workers_run(workers *w, fill_images fill, const void *source, const adj_loader_batch *b,
                        int64_t count, adj_error *error);
 /* Returns the number of images in worker i's slice of the first count images of a batch. */
 int64_t worker_count(const workers *w, int i, int64_t count);

@@ -207,7 +207,7 @@ void tell_end(const events *e, const adj_trainer *t, int interrupted)
     const int64_t done = at.step == at.steps ? at.epoch : at.epoch - 1;
 
     if (at.best_epoch > 0)
-        say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best_accuracy,
+        say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best,
                     (long long)at.best_epoch);
     if (done < at.epochs && adj_trainer_is_done(t))
         say_wrapped(&e->shown.terminal,
@@ -225,7 +225,7 @@ int log_end(events *e, const adj_trainer *t, int interrupted)
 {
     const adj_fit_progress at = adj_trainer_progress(t);
     return log_event(e, json_pack("{s:s, s:I, s:f, s:b, s:f}", "event", "end", "best_epoch",
-                                  (json_int_t)at.best_epoch, "best_accuracy",
-                                  100 * at.best_accuracy, "interrupted", interrupted, "seconds",
+                                  (json_int_t)at.best_epoch, "best_accuracy", 100 * at.best,
+                                  "interrupted", interrupted, "seconds",
                                   seconds_now() - e->shown.started));
 }

@@ -137,7 +137,7 @@ int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first, adj
         return -1;
     }
     for (int64_t i = 0; i < n; i++)
-        labels[i] = i < b.real ? d->labels[image_at(&b, i)] : -1;
+        labels[i] = i < b.real ? io_label(d, image_at(&b, i)) : -1;
     const int is_read = read_in_threads(&b, n) || read_serially(&b, n, error);
     io_fitting_close(&b.fit);
     return is_read ? b.real : -1;

@@ -86,6 +86,7 @@ typedef struct {
     int own_validation;        /* the data have a validation part: the training part is whole */
     int has_moments;           /* mean and deviation are known */
     int32_t *labels;
+    float *targets;
     const char **names; /* public.class_names: into name_text */
     char *name_text;
     char **broken;            /* public.broken */
@@ -96,6 +97,11 @@ typedef struct {
 
 /* Creates a data set, also as *out. ADJ_EARG if out is NULL; ADJ_ENOMEM with *out NULL. */
 adj_status io_dataset_new(adj_dataset **out, dataset **d);
+/* Returns the label of image i: 0 for data with float targets. */
+static inline int32_t io_label(const adj_dataset *d, int64_t i)
+{
+    return d->labels != NULL ? d->labels[i] : 0;
+}
 /* Stores the message, empties the data set and returns status. */
 adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,6 @@
 /* dataset.c - a data set: made and freed, from memory or from a source, and its images one by
  * one. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
     d->public.n = 0;
     d->public.images = NULL;
     d->public.labels = NULL;
+    d->public.targets = NULL;
     return status;
 }
 
@@ -48,6 +50,7 @@ void adj_dataset_free(adj_dataset *public)
     free(d->images);
     free(d->floats);
     free(d->labels);
+    free(d->targets);
     free(d->names);
     free(d->name_text);
     for (int64_t i = 0; i < d->public.n_broken; i++)
@@ -145,8 +148,8 @@ static int is_between(int64_t value, int64_t min, int64_t max)
     return value >= min && value <= max;
 }
 
-/* Sets the sizes and copies the labels, or refuses them. */
-static adj_status take(dataset *d, const adj_source *s)
+/* Sets the sizes, or refuses them. */
+static adj_status take_sizes(dataset *d, const adj_source *s, int least_classes)
 {
     if (!is_between(s->n, 1, INT32_MAX))
         return io_dataset_fail(
@@ -159,10 +162,25 @@ static adj_status take(dataset *d, const adj_source *s)
                                "sides of 1 to %d and 1 to %d channels)",
                                (long long)s->h, (long long)s->w, (long long)s->c, ADJ_MAX_SIDE,
                                ADJ_MAX_CHANNELS);
-    if (!is_between(s->classes, 2, ADJ_MAX_CLASSES))
-        return io_dataset_fail(d, ADJ_EARG,
-                               "data: number of classes is out of range (got %d, expected 2 to %d)",
-                               s->classes, ADJ_MAX_CLASSES);
+    if (!is_between(s->classes, least_classes, ADJ_MAX_CLASSES))
+        return io_dataset_fail(
+            d, ADJ_EARG, "data: number of %s is out of range (got %d, expected %d to %d)",
+            least_classes > 1 ? "classes" : "targets", s->classes, least_classes, ADJ_MAX_CLASSES);
+    d->stored = (image_size){s->h, s->w, s->c};
+    d->public.n = s->n;
+    d->public.h = s->h;
+    d->public.w = s->w;
+    d->public.c = s->c;
+    d->public.classes = s->classes;
+    return ADJ_OK;
+}
+
+/* Sets the sizes and copies the labels, or refuses them. */
+static adj_status take(dataset *d, const adj_source *s)
+{
+    const adj_status status = take_sizes(d, s, 2);
+    if (status != ADJ_OK)
+        return status;
     if (s->labels == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the labels are missing");
     for (int64_t i = 0; i < s->n; i++)
@@ -175,13 +193,44 @@ static adj_status take(dataset *d, const adj_source *s)
     if (d->labels == NULL)
         return io_dataset_no_memory(d);
     memcpy(d->labels, s->labels, (size_t)s->n * sizeof *d->labels);
-    d->stored = (image_size){s->h, s->w, s->c};
-    d->public.n = s->n;
-    d->public.h = s->h;
-    d->public.w = s->w;
-    d->public.c = s->c;
-    d->public.classes = s->classes;
     d->public.labels = d->labels;
+    return ADJ_OK;
+}
+
+/* Uses images in memory, or a copy of them. */
+static adj_status use_images(dataset *d, const uint8_t *images, int copy)
+{
+    const size_t bytes = (size_t)(d->public.n * size_elems(d->stored));
+    d->stored_images = images;
+    if (copy) {
+        d->images = malloc(bytes);
+        if (d->images == NULL)
+            return io_dataset_no_memory(d);
+        memcpy(d->images, images, bytes);
+        d->stored_images = d->images;
+    }
+    const adj_status status = io_dataset_use_memory(d, d->stored, NULL);
+    return status == ADJ_OK ? io_dataset_measure(d, &(adj_dataset_opts){0}, 0) : status;
+}
+
+/* Uses float targets, or a copy of them; refuses those that are not finite. */
+static adj_status take_targets(dataset *d, const float *targets, int copy)
+{
+    const int64_t k = d->public.classes, n = d->public.n * k;
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(targets[i]))
+            return io_dataset_fail(d, ADJ_EARG,
+                                   "data: target %lld of image %lld is out of range (got %g, "
+                                   "expected a finite number)",
+                                   (long long)(i % k), (long long)(i / k), (double)targets[i]);
+    d->public.targets = targets;
+    if (!copy)
+        return ADJ_OK;
+    d->targets = malloc((size_t)n * sizeof *d->targets);
+    if (d->targets == NULL)
+        return io_dataset_no_memory(d);
+    memcpy(d->targets, targets, (size_t)n * sizeof *d->targets);
+    d->public.targets = d->targets;
     return ADJ_OK;
 }
 
@@ -197,18 +246,24 @@ adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int class
         return io_dataset_fail(d, ADJ_EARG, "data: the images are missing");
     status = take(
         d, &(adj_source){.n = n, .h = h, .w = w, .c = c, .classes = classes, .labels = labels});
+    return status == ADJ_OK ? use_images(d, images, copy) : status;
+}
+
+adj_status adj_dataset_new_targets(int64_t n, int64_t h, int64_t w, int64_t c, int n_target,
+                                   const uint8_t *images, const float *targets, int copy,
+                                   adj_dataset **out)
+{
+    dataset *d;
+    adj_status status = io_dataset_new(out, &d);
     if (status != ADJ_OK)
         return status;
-    d->stored_images = images;
-    if (copy) {
-        d->images = malloc((size_t)(n * h * w * c));
-        if (d->images == NULL)
-            return io_dataset_no_memory(d);
-        memcpy(d->images, images, (size_t)(n * h * w * c));
-        d->stored_images = d->images;
-    }
-    status = io_dataset_use_memory(d, d->stored, NULL);
-    return status == ADJ_OK ? io_dataset_measure(d, &(adj_dataset_opts){0}, 0) : status;
+    if (images == NULL || targets == NULL)
+        return io_dataset_fail(d, ADJ_EARG, "data: the %s are missing",
+                               images == NULL ? "images" : "targets");
+    status = take_sizes(d, &(adj_source){.n = n, .h = h, .w = w, .c = c, .classes = n_target}, 1);
+    if (status == ADJ_OK)
+        status = take_targets(d, targets, copy);
+    return status == ADJ_OK ? use_images(d, images, copy) : status;
 }
 
 adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **out)

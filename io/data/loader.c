@@ -140,7 +140,10 @@ static int alloc_place(const preparation *p, place *to)
     b->x = malloc(batch * (size_t)p->elems * sizeof *b->x);
     b->labels = malloc(batch * sizeof *b->labels);
     b->other_labels = malloc(batch * sizeof *b->other_labels);
-    return b->x != NULL && b->labels != NULL && b->other_labels != NULL;
+    if (p->d->targets != NULL)
+        b->targets = malloc(batch * (size_t)p->d->classes * sizeof *b->targets);
+    return b->x != NULL && b->labels != NULL && b->other_labels != NULL &&
+           (b->targets != NULL || p->d->targets == NULL);
 }
 
 static int alloc_order(const preparation *p, epoch_order *o)
@@ -241,6 +244,7 @@ void adj_loader_free(adj_loader *l)
         free(l->ring[i].batch.x);
         free(l->ring[i].batch.labels);
         free(l->ring[i].batch.other_labels);
+        free(l->ring[i].batch.targets);
     }
     for (int i = 0; l->workers != NULL && (i == 0 || i < l->p.o.threads); i++)
         free(l->workers[i].room);

@@ -25,6 +25,10 @@ static adj_status check_augment(const adj_augment *a, const adj_dataset *d, adj_
             error, ADJ_EARG,
             "loader: jitter requires pixels, not normalized values (got %g, expected 0)",
             a->jitter);
+    if (a->mixup != 0 && d->targets != NULL)
+        return adj_error_set(
+            error, ADJ_EARG,
+            "loader: mixup requires labels, not float targets (got %g, expected 0)", a->mixup);
     if (a->mixup != 0 && !is_between(a->mixup, 0.001, 1000))
         return adj_error_set(
             error, ADJ_EARG,
@@ -139,7 +143,10 @@ adj_status io_prepare_image(const preparation *p, const int64_t *order, const ad
     uint64_t key = io_image_key(p->o.seed, b->epoch, k);
     float *x = b->x + i * p->elems;
 
-    b->labels[i] = of_all < all ? p->d->labels[k] : -1;
+    b->labels[i] = of_all < all ? io_label(p->d, k) : -1;
+    if (b->targets != NULL)
+        memcpy(b->targets + i * p->d->classes, p->d->targets + k * p->d->classes,
+               (size_t)p->d->classes * sizeof *b->targets);
     adj_status status = io_read_fitted(p->d, k, &p->fit, room, x, error);
     if (status != ADJ_OK)
         return status;

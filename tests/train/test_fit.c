@@ -362,7 +362,7 @@ Test(fit, patience_and_best)
     cr_expect_eq(w.epochs, 1 + 2);
     cr_expect_eq(w.last.best_epoch, 1);
     cr_assert_eq(adj_predictor_load(best.s, &net, NULL, &q, NULL), ADJ_OK);
-    cr_expect_float_eq(adj_predictor_card(q)->accuracy, 100 * w.last.best_accuracy, 1e-6);
+    cr_expect_float_eq(adj_predictor_card(q)->accuracy, 100 * w.last.best, 1e-6);
     adj_predictor_free(q);
     adj_predictor_free(p);
 }
