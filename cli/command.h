@@ -18,7 +18,7 @@ typedef struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the sub-command's name; returns exit status */
 } command;
-/* All but the hidden ones (overview.c); the last has no name. */
+/* Commands shown in the overview (overview.c); the last has no name. */
 extern const command commands[];
 
 int command_train(int argc, char **argv);
@@ -46,8 +46,8 @@ typedef struct option {
     int64_t *integer, *flag; /* flag: 1 */
     double *real;
     double range[2];   /* of a number */
-    const char *words; /* what a text must be one of, "exact fast"; NULL: any */
-    const char *bare;  /* what the text is where no value follows; NULL: one must */
+    const char *words; /* accepted values of a text, "exact fast"; NULL: any */
+    const char *bare;  /* value if none follows the option; NULL: a value is required */
     /* Further values for shell completion, besides words; returns NULL past the last. */
     const char *(*names)(int i);
     char *room; /* OPTION_ROOM bytes for the text of a list, truncated; NULL: none */

@@ -15,7 +15,7 @@ static const char *announced = "";
 static void tell(int signal)
 {
     const ssize_t written = write(STDERR_FILENO, announced, strlen(announced));
-    (void)written; /* where nobody reads the errors there is nobody to tell */
+    (void)written; /* a failed write to standard error cannot be reported */
     raise(signal);
 }
 
@@ -27,7 +27,7 @@ void announce_crashes(const char *line)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-            sigaction(signals[i], &action, NULL); /* a sanitizer has more to say */
+            sigaction(signals[i], &action, NULL); /* a sanitizer prints its own report */
 }
 
 /* ---- hangs ---- */

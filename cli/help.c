@@ -1,4 +1,4 @@
-/* help.c - see help.h: what all forms share, and text for a terminal. */
+/* help.c - see help.h: help as text for a terminal, and what all formats share. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -103,7 +103,7 @@ static void put_members(FILE *f, const json_t *j, int indent)
     }
 }
 
-/* Says once that memory was short. */
+/* Prints once that memory was short. */
 static int end(json_t *j, int failed)
 {
     json_decref(j);

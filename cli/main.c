@@ -1,8 +1,8 @@
 /* main.c - adjoint, the tool: finds the sub-command and runs it.
  *
  * Exit status: 0 done, 1 failed, 2 no clear answer, 3 wrong usage; 129, 130 or 143 training stopped
- * by SIGHUP, Ctrl-C or SIGTERM; 141 nobody reads the output. What was printed and could not be
- * written is a failure, too. */
+ * by SIGHUP, Ctrl-C or SIGTERM; 141 the reader closed the output. Output that cannot be written is
+ * a failure, too. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include "spin.h"
 
 /* No file may get the number of a closed stdin, stdout or stderr, which others print to. Writing to
- * such a stdout fails, and is noticed; what is said to such a stderr is lost. */
+ * such a stdout fails with a message; messages to such a stderr are lost. */
 static void open_standard(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -73,9 +73,9 @@ static int has_no_reader(void)
     return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
-/* The end of every command: all that it printed has to be written, or 0 becomes 1; or, as of a
- * program that SIGPIPE ends and without a word, 141 if nobody reads it. That a closed output cannot
- * be closed matters only to who printed something. */
+/* Ends every command: exit status 0 becomes 1 if the output cannot be written, or 141 without a
+ * message if its reader has ended, as after SIGPIPE. A closed standard output is an error only if
+ * the command printed something. */
 static int close_output(int status)
 {
     errno = 0;

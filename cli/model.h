@@ -15,7 +15,7 @@ typedef struct {
 
 /* Returns CONTINUE if the model exists; else prints an error and returns EXIT_USAGE. */
 int check_model(const char *command, const char *name);
-/* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options go before
+/* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options override
  * those in the name; optimizer NULL: no updates. */
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimizer_opts *optimizer);

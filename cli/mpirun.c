@@ -38,7 +38,7 @@ static int is_started_together(void)
     return number_of(names) >= 0;
 }
 
-/* Bound to some of the machine's processors, it has them for itself. */
+/* A process bound to some processors uses all of them. */
 int mpirun_threads(int processors)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
@@ -163,8 +163,8 @@ int mpirun_introduce(const char *command, const mpirun_group *g)
     return status == ADJ_OK ? CONTINUE : complain(command, EXIT_FAILED, "%s", error.message);
 }
 
-/* MPICH's mpirun loses what it has not read yet of processes that it then ends. Shorter than others
- * wait with what they have to say (say.c). */
+/* MPICH's mpirun drops unread output of processes that it ends. The pause is shorter than other
+ * ranks wait before they print (say.c). */
 static void let_mpirun_read(void) { usleep(200000); }
 
 int mpirun_leave(mpirun_group *g, int status, int agreed)

@@ -27,16 +27,16 @@ static inline int mpirun_size(const mpirun_group *g)
     return g->ranks != NULL ? g->ranks->size : 1;
 }
 
-/* Joins the others, if mpirun has started this process. patience: seconds for which one may be
- * silent; 0: the library's. What ranks behind the first print is not shown. CONTINUE, or an exit
- * status after a complaint; to be left in every case. */
+/* Joins the others, if mpirun has started this process. patience: seconds until a silent rank
+ * counts as lost; 0: the library's default. Output of other ranks than the first is dropped.
+ * CONTINUE, or an exit status after a complaint; the caller leaves the group in every case. */
 int mpirun_join(const char *command, double patience, mpirun_group *g);
-/* The end of a command whose status is that. agreed: the others know, and end as well; else a
- * failure ends them. Returns the status to exit with. */
+/* Leaves the group at the end of a command with this status. agreed: the other ranks end with it as
+ * well; else a failure ends them. Returns the exit status. */
 int mpirun_leave(mpirun_group *g, int status, int agreed);
 
-/* The first rank tells which process each is, for MPICH's mpirun names one that died by its number
- * alone. All call it. Exit status or CONTINUE. */
+/* Prints on the first rank which process each rank is, as MPICH's mpirun names a dead process by
+ * its number alone. All ranks call it. Exit status or CONTINUE. */
 int mpirun_introduce(const char *command, const mpirun_group *g);
 
 /* Returns the rank assigned by mpirun, before joining; 0 for a single process or the first. */

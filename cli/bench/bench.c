@@ -142,7 +142,8 @@ static int bench_steps(const bench_opts *o)
         status = failed(&n);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
-    const adj_exec_info info = adj_exec_stats(n.exec); /* of the plan that is not profiled */
+    const adj_exec_info info =
+        adj_exec_stats(n.exec); /* seconds of a step of the plan without profile */
     if (status == EXIT_OK && o->profile && bench_profile_run(&p, &n, o) != ADJ_OK)
         status = failed(&n);
     const bench_report report = {o, &n, &info, &t, o->profile ? &p : NULL, NULL};
@@ -172,7 +173,7 @@ int command_bench(int argc, char **argv)
 {
     bench_opts o;
     int status = parse(&o, argc, argv);
-    if (status == CONTINUE && mpirun_rank_here() == 0) { /* which alone writes them */
+    if (status == CONTINUE && mpirun_rank_here() == 0) { /* rank 0 alone writes the results */
         const output_file file = {"--json", o.json, OUTPUT_REPORT};
         status = check_outputs("bench", 1, &file);
     }

@@ -7,17 +7,17 @@
 #include "cli/op/args.h"
 
 typedef struct {
-    op_args op; /* of --op; --dtype is the model's too */
+    op_args op; /* options of --op; --dtype applies to models as well */
     const char *model, *backend, *impl, *math, *precision_word, *json;
     int64_t batch, threads, infer, tune, raw, all, warm, profile;
-    double seconds; /* seconds of each measurement; of --raw in total */
+    double seconds; /* seconds per measurement; with --raw in total */
     adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
-    int timed_steps;                      /* the executor is to time each of its steps */
-    const adj_backend *const *backends;   /* NULL: the built-in ones; of ranks, and of tests */
-    const adj_data_parallel_opts *shared; /* of a training step; NULL: it is one process's alone */
-    int runs;                             /* that are timed; 0: for so many seconds */
+    int timed_steps;                      /* the executor times each of its steps */
+    const adj_backend *const *backends;   /* backends; NULL: the built-in ones */
+    const adj_data_parallel_opts *shared; /* processes of a step; NULL: one */
+    int runs; /* number of timed steps; 0: as many as fit in the seconds */
 } bench_opts;
 
 /* Run a measurement and return the exit status: of --op; of --raw; of whole steps by several ranks;
@@ -26,7 +26,7 @@ int bench_op(const bench_opts *o);
 int bench_raw(const bench_opts *o);
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks);
 
-/* True if standard output shows text: no option names it for another output. */
+/* True if standard output shows text, as no option uses it for JSON. */
 int bench_prints(const bench_opts *o);
 
 #endif

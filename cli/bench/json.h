@@ -10,7 +10,7 @@
 
 typedef struct {
     const bench_opts *o;
-    const bench_net *net; /* of steps, their plan and time; profile NULL: none was asked for */
+    const bench_net *net; /* of steps, their plan and time; profile NULL: no profile */
     const adj_exec_info *plan;
     const bench_step_time *time;
     const bench_profile *profile;

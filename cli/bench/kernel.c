@@ -1,4 +1,4 @@
-/* kernel.c - the opened backends and their kernels, for measuring one node's by themselves. */
+/* kernel.c - the opened backends and their kernels, to time the kernels of one node. */
 #include "kernel.h"
 
 #include <omp.h>
@@ -38,7 +38,8 @@ static const adj_backend *const *backends_of(const bench_opts *o)
     return o->backends != NULL ? o->backends : adj_backends;
 }
 
-/* Returns the backends of --backend onednn,direct as bits, or prints an error and returns 0. */
+/* Returns the backends of --backend onednn,direct as a bit mask, or prints an error and returns 0.
+ */
 static int read_list(const bench_opts *o, const char *list, unsigned *backends)
 {
     *backends = 0;

@@ -9,8 +9,8 @@ enum { MAX_OPERANDS = 16 };
 /* Implementation that the plan selects for a node. */
 typedef struct {
     char backend[32], impl[64];
-    /* The names of the layouts of the node's operands, each once, and of its result; the
-     * executor's. Not known: NULL. */
+    /* Names of the layouts of the node's distinct operands and of its result, owned by the
+     * executor; NULL if unknown. */
     const char *layout[MAX_OPERANDS + 1];
     int count; /* how often */
 } planned_choice;
@@ -29,16 +29,16 @@ int bench_is_planned(const candidate *c, const planned_choice *p);
 /* Returns zeroed, 64-byte aligned memory that was touched, so that the first run has no page
  * faults; NULL when out of memory. */
 char *bench_memory(size_t bytes);
-/* Bytes to be read before each run, so that operands are as cold as where `touched` bytes were read
- * since: at most the last-level cache. 0: --warm. */
+/* Returns the bytes to read before each run, so that operands are as cold as after `touched` bytes
+ * of other reads: at most the size of the last-level cache; 0 with --warm. */
 size_t bench_cold_bytes(const bench_opts *o, size_t touched);
 
 typedef struct {
     const adj_node *node;
-    int n_planned; /* its equals are computed in so many ways */
+    int n_planned; /* number of different kernels that compute the node's equals */
     const planned_choice *planned;
     int planned_alone; /* nothing else is timed */
-    double seconds;    /* for all; if each is set, for each candidate */
+    double seconds;    /* seconds for all candidates, or for each if `each` is set */
     int each;
     size_t cold; /* bytes read before each run; 0: none */
 } bench_race;

@@ -15,7 +15,8 @@ static adj_type channels_last(adj_type t)
     return (adj_type){t.dtype, {4, {d[0], d[2], d[3], d[1]}}};
 }
 
-/* Images in NCHW are computed in NHWC (graph/passes/channels_last.c): that is what is timed. */
+/* Times NHWC kernels for images in NCHW, as the executor computes those in NHWC
+ * (graph/passes/channels_last.c). */
 static adj_node *alone(adj_graph *g, const adj_node *n)
 {
     adj_node *in[MAX_OPERANDS] = {NULL};
@@ -28,7 +29,7 @@ static adj_node *alone(adj_graph *g, const adj_node *n)
     const unsigned images = adj_set_format(n, attrs, ADJ_NHWC) ? n->op->images : 0;
     for (int k = 0; k < n->n_in; k++) {
         char name[16];
-        const int same = adj_operand_position(n, n->in[k]); /* twice there, it is one leaf */
+        const int same = adj_operand_position(n, n->in[k]); /* equal operands share one leaf */
         snprintf(name, sizeof name, "in%d", k);
         adj_type t = images >> k & 1 ? channels_last(n->in[k]->type) : n->in[k]->type;
         in[k] = same < k ? in[same] : adj_input(g, name, t.dtype, t.shape);
@@ -44,7 +45,7 @@ static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choi
     adj_exec *e = NULL;
     bench_opts one = *o;
     if (o->all)
-        one.backend = NULL; /* it is a list of what is tried */
+        one.backend = NULL; /* --backend selects candidates, not the plan's backends */
     *p = (planned_choice){.count = 1};
     adj_status status = make_exec(&one, g, n, NULL, &e, &error);
     for (int i = 0; i < adj_exec_step_count(e); i++) {

@@ -1,6 +1,5 @@
-/* profile.c - where a step's time goes: a row for each step of the plan, or for each that slices
- * run in its place, and sums by op. Each row's time is the median over many runs, so rows add up to
- * a step that was never disturbed. */
+/* profile.c - time of each step of the plan, and sums by op. A row's time is the median over many
+ * runs, so the rows add up to an undisturbed step. */
 #include "profile.h"
 
 #include <stdlib.h>

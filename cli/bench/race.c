@@ -1,9 +1,9 @@
 /* race.c - all candidates of one node against each other, until a deadline.
  *
- * They run in turns, so that a disturbance hits all of them, on the same memory, and the least time
- * of each counts; before each run as much is read as a step of the whole graph would have touched
- * since the node's turn before (as exec/tune/time.c does). What is far slower than the fastest is
- * left out soon, the planned ones never: of those the time is wanted. */
+ * They run interleaved and on the same memory, so that a disturbance affects all of them, and the
+ * least time of each counts. Before each run, as many bytes are read as a step of the whole graph
+ * touches between two runs of the node (as exec/tune/time.c does). A candidate far slower than the
+ * fastest is dropped early, a planned one never. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
-/* ranks.c - a training step by several ranks: --batch is that of each. What one of them does by
- * itself is measured in the same run, so that both have the same machine; and what all of them do
- * at the same time without a word to each other, since they share its memory, caches and clock:
- * what is lost by that no exchange of gradients can win back. */
+/* ranks.c - a training step by several ranks: --batch is per rank. The same run also measures one
+ * rank alone, and all ranks at once without communication: they share memory, caches and clock, and
+ * no exchange of gradients can recover what that costs. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,7 +17,7 @@ typedef struct {
     spread alone, together;          /* of rank 0 */
     double apart;                    /* seconds: the slowest rank's median, all at work */
     double waited, traveled;         /* seconds of a step */
-    double latency, bits_per_second; /* of the link between ranks 0 and 1 */
+    double latency, bits_per_second; /* latency and bandwidth between ranks 0 and 1 */
     adj_exec_info plan, alone_plan;
 } rank_times;
 
@@ -56,7 +55,7 @@ static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts
     t->alone_opts = t->together_opts = *r->o;
     t->alone_opts.seconds /= TURNS;
     t->together_opts.shared = shared;
-    /* alone, too: the others wait for it, and it has to answer them */
+    /* rank 0 communicates even alone, as the others wait for it */
     t->alone_opts.backends = t->together_opts.backends = r->ranks->backends;
     if (bench_net_open(&t->alone, &t->alone_opts) != ADJ_OK)
         return complain_of(&t->alone.m.error);

@@ -1,6 +1,6 @@
-/* raw.c - adjoint bench --raw: every convolution that the plan of a model's step makes, alone: the
- * kernel that the plan takes beside the fastest there is. The sum of the fastest bounds the step
- * from below; planned over fastest is the plan's regret. */
+/* raw.c - adjoint bench --raw: times every convolution of a model's plan alone: the planned kernel
+ * and the fastest candidate. The sum of the fastest is a lower bound of the step; planned time over
+ * fastest time is the plan's regret. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ int bench_raw(const bench_opts *o)
     bench_kernels *k = bench_kernels_open(o);
     if (k == NULL)
         return EXIT_USAGE;
-    of_plan.backend = NULL; /* it is a list of what is tried */
+    of_plan.backend = NULL; /* --backend selects candidates, not the plan's backends */
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK || bench_net_plan(&net, &of_plan) != ADJ_OK)
         status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.error.message);

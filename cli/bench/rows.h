@@ -11,12 +11,12 @@ typedef struct {
     const char *backend;
     char impl[64];
     char layouts[128]; /* of operands and result: "nhwc Acdb16a -> nhwc" */
-    char why[ADJ_WHY]; /* it could not be run; "" */
+    char why[ADJ_WHY]; /* reason why it was not timed; "" if it was */
     spread time;
     double estimate; /* seconds: an untuned plan takes the least */
     double flop;
     size_t bytes;       /* read and written, in its layouts */
-    int count, planned; /* how often the node is computed, and how often the plan does it so */
+    int count, planned; /* equal nodes; those computed so */
     int fastest;
 } bench_row;
 
@@ -27,8 +27,8 @@ typedef struct {
      * one. */
     double fastest_seconds, planned_seconds, rival_seconds;
     int convolutions, different; /* of --raw */
-    int untimed;                 /* candidates that there was no time for */
-    int unmatched; /* convolutions whose planned kernel is none of those that were to be timed */
+    int untimed;                 /* number of candidates not timed for lack of time */
+    int unmatched;               /* convolutions with an untimed planned kernel */
 } bench_rows;
 
 /* Adds a row for a prepared candidate and returns it; NULL when out of memory. */

@@ -1,5 +1,5 @@
-/* step.c - whole steps of a model, as a user's program makes them that writes its images in place:
- * adj_set of the labels, adj_run, adj_get of the loss (inference: of the logits). */
+/* step.c - whole steps of a model as a user's program runs them: adj_set of the labels, adj_run,
+ * adj_get of the loss (for inference, of the logits); the images are written in place. */
 #include "step.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { MAX_PROFILED = 400 };
 
-/* The one place where the options of a measurement become those of an executor. */
+/* Converts the options of a measurement to those of an executor. */
 static adj_exec_opts exec_opts(const bench_opts *o)
 {
     return (adj_exec_opts){.backend = o->backend,
@@ -76,7 +76,7 @@ static void count_flop(bench_net *n)
     free(needed);
 }
 
-/* The graph: up to the logits, or with loss, gradients and updates. */
+/* Builds the graph, up to the logits for inference, else with loss, gradients and updates. */
 adj_status bench_net_build(bench_net *n, const bench_opts *o)
 {
     *n = (bench_net){0};
@@ -116,7 +116,7 @@ adj_status bench_net_draw(bench_net *n)
     return ADJ_OK;
 }
 
-/* Labels, and where results go. */
+/* Sets the labels and allocates the results. */
 static adj_status fill(bench_net *n)
 {
     n->y_bytes = adj_type_bytes(adj_node_type(n->fetch));
@@ -132,7 +132,7 @@ adj_status bench_net_plan(bench_net *n, const bench_opts *o)
     adj_exec_free(n->exec);
     n->exec = NULL;
     adj_status status = make_exec(o, n->m.graph, n->fetch, n->m.updates, &n->exec, &n->m.error);
-    n->usage = status == ADJ_EARG; /* an unknown backend is all that can still be wrong */
+    n->usage = status == ADJ_EARG; /* only an unknown backend can fail here */
     return status == ADJ_OK ? set_rate(n) : status;
 }
 
@@ -183,7 +183,7 @@ static size_t peak_rss(void)
     return getrusage(RUSAGE_SELF, &r) == 0 ? (size_t)r.ru_maxrss * 1024 : 0;
 }
 
-/* The times of the plan's steps in the last run. 0: there is no room for more. */
+/* Adds the times of the plan's steps in the last run; returns 0 if there is no room for more. */
 static int add_steps(const bench_net *n, samples *steps)
 {
     int added = 1;

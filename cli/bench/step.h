@@ -6,16 +6,16 @@
 #include "cli/model.h"
 #include "samples.h"
 
-enum { BENCH_WARM_UP = 3 }; /* steps before those that are timed */
+enum { BENCH_WARM_UP = 3 }; /* warm-up steps, not timed */
 
 typedef struct {
     model_graph m; /* updates NULL: inference */
     adj_exec *exec;
     adj_node *fetch; /* the loss, or the logits */
-    void *y;         /* the value of what is fetched */
+    void *y;         /* value of the fetched loss or logits */
     size_t y_bytes;
     int32_t *label;
-    double plan_seconds, flop; /* to build, differentiate and plan; nominal, of what is computed */
+    double plan_seconds, flop; /* seconds until planned; operations */
     int usage;                 /* the failure is the caller's */
 } bench_net;
 
@@ -25,7 +25,7 @@ typedef struct {
     size_t peak_rss;
 } bench_step_time;
 
-/* n is to be closed in every case; on failure its error says why. */
+/* The caller closes n in every case; on failure its error has the reason. */
 adj_status bench_net_open(bench_net *n, const bench_opts *o);
 void bench_net_close(bench_net *n);
 /* Builds the graph without a plan. */
@@ -34,13 +34,14 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o);
 adj_status bench_net_plan(bench_net *n, const bench_opts *o);
 /* Draws random images. */
 adj_status bench_net_draw(bench_net *n);
-/* Steps for o->seconds, after some that do not count. steps, of a plan that times them: the times
- * of each are added, and there is an end to them earlier; NULL: none. */
+/* Runs steps for o->seconds, after warm-up steps. steps: samples for each step of a plan that times
+ * them, which end the run when they are full; NULL: none. */
 adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t, samples *steps);
-/* A plan for the fetch and the updates under the options. *e is to be freed in every case. */
+/* Plans the fetch and the updates with the options. The caller frees *e in every case. */
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
                      adj_exec **e, adj_error *error);
-/* by id: 1 for what the roots need. NULL: out of memory. Free it. */
+/* Returns an array indexed by node id, 1 for what the roots need, to be freed; NULL when out of
+ * memory. */
 char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
                    const adj_updates *updates);
 double bench_flop(const adj_node *n);

@@ -55,8 +55,8 @@ static int says_unmatched(const adj_comparison *c)
     return n > 0;
 }
 
-/* also: of another batch; no comparison: there is none. A table of both; other forms are of what
- * fails, or of the first. */
+/* also: the comparison of --also-batch, or NULL. The table shows both; other formats show the
+ * failed one, or the first. */
 static int write_all(const compare_opts *o, const compare_run *run, const compare_run *also)
 {
     output_file files[FORMS];
@@ -123,7 +123,7 @@ static int backends_open(const compare_opts *o)
     return open;
 }
 
-/* Compares, and looks for what to run again. CONTINUE, or the exit status. */
+/* Compares and minimizes failures. CONTINUE, or the exit status. */
 static int compare(const compare_opts *o, int alone, compare_run *run)
 {
     const compared *g = &run->graph;

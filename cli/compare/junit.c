@@ -38,7 +38,7 @@ static void junit_whole(FILE *f, const adj_comparison *c, int k)
         fputs("/>\n", f);
 }
 
-/* before: of the suites' names. */
+/* before: prefix of the suites' names. */
 static void junit_suites(FILE *f, const compare_source *o, const char *before)
 {
     const adj_comparison *c = o->comparison;

@@ -16,12 +16,12 @@ typedef struct {
     const char *config[MAX_LISTED];
 } compare_opts;
 
-/* CONTINUE, or the exit status. o is to be closed in every case. */
+/* CONTINUE, or the exit status. The caller closes o in every case. */
 int compare_parse(compare_opts *o, int argc, char **argv);
 void compare_close(compare_opts *o);
 
-/* The command line for what is described with these configurations (NULL: as given), ready for a
- * shell. */
+/* Writes the command line that repeats the comparison with these configurations (NULL: as given),
+ * quoted for a shell. */
 void compare_line(const compare_opts *o, const compared_opts *described, const char *configs,
                   char line[LINE]);
 /* "a,b" as --configs takes it; with ";" where a name has a comma. */

@@ -1,12 +1,12 @@
 /* shrink.c - see shrink.h.
  *
- * What can be said with --op is made smaller. What cannot, or does not fail by itself, is the model
- * up to the node, or else everything, with the one configuration.
+ * A node that --op can describe is made smaller. One that it cannot describe, or that does not fail
+ * alone, becomes the model up to the node, or else the whole model, with the failing configuration.
  *
  * Every number of the op line in turn: 1, 2, 4, 8 are tried until it fails (small cases are quick,
  * and faults like blocks of 16 channels), then the interval between what does not fail and what
- * does is halved. Faults are not monotone, so what is found is small, not the smallest; but
- * whatever is kept has failed twice. */
+ * does is halved. Faults are not monotone, so the result is small but not minimal; it has failed
+ * twice. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,9 +10,9 @@
 typedef struct {
     const adj_compare_opts *opts; /* with two configurations: the reference and what fails */
     const adj_trial_opts *trials; /* NULL: the default */
-    adj_verdict verdict;          /* how the op must fail: this, and blamed so */
+    adj_verdict verdict;          /* verdict and blame that the op must fail with */
     adj_blame blame;
-    double seconds; /* no new trial after that */
+    double seconds; /* deadline for new trials */
     int max;        /* trials */
     int tried;      /* out */
 } shrinking;
@@ -22,7 +22,7 @@ typedef struct {
 int shrink(shrinking *s, op_line *l);
 
 typedef struct {
-    const compare_row *row; /* the first with a fault of its own; NULL: the whole run alone */
+    const compare_row *row; /* first row with a fault of its own; NULL: only the whole run failed */
     int tried;              /* smaller ones run */
     char line[LINE];        /* "": the configuration does not fail */
 } reproducer;

@@ -1,5 +1,5 @@
-/* table.c - a comparison for a terminal: for each configuration a line per op (or per
- * node), then what failed, in full. */
+/* table.c - a comparison for a terminal: for each configuration a line per op (or per node), then
+ * each failure in full. */
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void add_row(op_sum *s, const compare_row *row)
     s->ulp = fmax(s->ulp, row->isolated.max_ulp);
     s->rel = fmax(s->rel, row->isolated.max_rel);
     if (row->isolated.n > 0)
-        s->sqnr = fmin(s->sqnr, row->isolated.sqnr); /* of a NaN: the other */
+        s->sqnr = fmin(s->sqnr, row->isolated.sqnr); /* fmin ignores a NaN */
     if (row->propagated.n > 0)
         s->sqnr_propagated = fmin(s->sqnr_propagated, row->propagated.sqnr);
     s->us += row->us;
@@ -265,7 +265,7 @@ static int is_refused(const compare_row *row, int k)
            strstr(row->why, " has no kernel for ") == NULL;
 }
 
-/* Names the ops of configuration k's nodes that its first backend refuses, once each. */
+/* Prints each op that configuration k's first backend does not support once. */
 static void print_refused(FILE *f, const adj_comparison *c, int k)
 {
     int n = 0;

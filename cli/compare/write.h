@@ -9,11 +9,12 @@
 typedef struct compare_source compare_source;
 struct compare_source {
     const adj_comparison *comparison;
-    const char *title;          /* "lenet, batch 2, seed 1" */
-    const char *repro;          /* the whole again */
-    const reproducer *again;    /* by configuration */
-    int all;                    /* the table has a line for every row, not for every op */
-    const compare_source *also; /* another comparison that failed, too; not for the table; NULL */
+    const char *title;       /* "lenet, batch 2, seed 1" */
+    const char *repro;       /* the whole again */
+    const reproducer *again; /* by configuration */
+    int all;                 /* 1: one line per row instead of per op */
+    const compare_source
+        *also; /* another failed comparison, for other formats than the table; NULL: none */
 };
 
 /* True if the whole graph was run; else only distinct nodes were compared by themselves, without

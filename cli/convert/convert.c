@@ -18,8 +18,8 @@ typedef struct {
     const char *files[2]; /* in, out */
     int n_file;
     const char *map, *model, *prefix, *tensor;
-    const char *mean, *deviation; /* lists; NULL: what IN says */
-    const char *format;           /* of FORMAT_WORDS; NULL: as the name of OUT ends */
+    const char *mean, *deviation; /* lists of numbers; NULL: as in IN */
+    const char *format;           /* index into FORMAT_WORDS; NULL: by the name of OUT */
     int64_t to_theirs;
 } convert_opts;
 
@@ -111,8 +111,8 @@ static int parse(convert_opts *o, int argc, char **argv)
 /* The net of the weights. */
 typedef struct {
     adj_graph *graph;     /* NULL: of no built-in model */
-    adj_model_card *said; /* what the file says of it; NULL: no file */
-    adj_model_card card;  /* the same, and of which built-in model it is */
+    adj_model_card *said; /* model card of the file; NULL: no file */
+    adj_model_card card;  /* model card to write, with the built-in model's name */
 } net;
 
 static void net_free(net *n)
@@ -168,8 +168,8 @@ static int read_channels(const char *name, const char *text, double low, int64_t
     return CONTINUE;
 }
 
-/* Adds to the card the channels that the weights have, and the mean and deviation that are given,
- * which need a size: without another one the model's. */
+/* Sets the card's channels from the weights and its mean and deviation from the options. Those need
+ * an image size, by default the model's. */
 static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
 {
     const double least = 1e-6;
@@ -355,7 +355,7 @@ static int convert_file(const convert_opts *o, const input_file in[2])
         status = convert(o, in, t, output);
     adj_tensors_free(t);
     if (output != NULL)
-        fclose(output); /* copying to it was a success, or was not */
+        fclose(output); /* the copy has reported any failure */
     return status;
 }
 

@@ -22,7 +22,7 @@ typedef struct {
     const char *backend, *impl, *method, *json, *junit;
     int64_t order, draws, seed, threads;
     double rtol, atol;
-    const adj_node *first; /* the op as it was asked for */
+    const adj_node *first; /* the op as given on the command line */
 } gradcheck_opts;
 
 /* Names in the order of adj_gradcheck_method. */
@@ -125,7 +125,7 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
     } else {
         line[used] = '\0';
         repeat_option(line, size, "--model", o->graph.model);
-        if (adj_node_operand_count(n) > 0) /* a leaf's row is of the whole model */
+        if (adj_node_operand_count(n) > 0) /* a leaf's row describes the whole model */
             repeat_number(line, size, "--node", adj_node_id(n), -1);
         repeat_option(line, size, "--optimizer", o->graph.optimizer);
         repeat_option(line, size, "--attr", o->graph.op.attr);

@@ -505,7 +505,7 @@ int command_train(int argc, char **argv)
     if (t.told.log != NULL)
         fclose(t.told.log);
     if (t.output != NULL && t.output != t.told.log)
-        fclose(t.output); /* copying to it was a success, or was not */
+        fclose(t.output); /* the copy has reported any failure */
     if (t.told.metrics != NULL)
         fclose(t.told.metrics);
     lock_release(&t.checkpoint_lock);
