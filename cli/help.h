@@ -7,7 +7,7 @@
 
 #include "command.h"
 
-/* Complains of the first variable with an unknown value among those that the command reads.
+/* Prints an error for the first environment variable of the command that has an unknown value.
  * CONTINUE, or an exit status after a complaint. */
 int check_variables(const usage *u);
 /* Prints the help in at most 80 columns. */

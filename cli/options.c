@@ -109,7 +109,7 @@ option_fault option_store(const option *o, const char *text)
 
 /* ---- lists of items ---- */
 
-/* Complains of an item that is none, with what is accepted: "flip, shift=N or mixup=X". */
+/* Prints an error for an unknown item, with the accepted ones: "flip, shift=N or mixup=X". */
 static int unknown_item(const char *command, const option *o, const char *text, size_t length)
 {
     char list[256] = "";
@@ -259,7 +259,7 @@ static int is_value(const usage *u, const char *next)
     return next != NULL && (strcmp(next, "-") == 0 || (next[0] != '-' && u->arguments == NULL));
 }
 
-/* argv[*i] is of option o; its value is behind equals (NULL: there is none), or the next word. */
+/* Stores option o of argv[*i]. Its value follows equals (NULL: no "="), or is the next word. */
 static int take_option(const usage *u, const option *o, char **argv, int *i, const char *equals)
 {
     if (o->instead != NULL)

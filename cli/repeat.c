@@ -44,7 +44,8 @@ void repeat_number(char *line, size_t size, const char *option, double value, do
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
-        int is_whole = value == (double)(int64_t)value; /* is read without an exponent */
+        int is_whole =
+            value == (double)(int64_t)value; /* option values are read without an exponent */
         if (strtod(text, NULL) == value && (!is_whole || strchr(text, 'e') == NULL))
             break;
     }

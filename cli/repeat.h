@@ -1,4 +1,4 @@
-/* repeat.h - a command line that does something again, as a shell reads it back. */
+/* repeat.h - a command line that repeats a run, quoted for a shell. */
 #ifndef CLI_REPEAT_H
 #define CLI_REPEAT_H
 
@@ -9,7 +9,7 @@
 void repeat_command(char *line, size_t size, const char *command);
 /* Adds " word", in quotes if it has special characters of a shell. */
 void repeat_word(char *line, size_t size, const char *word);
-/* Adds " --option value", "" of a flag; NULL: nothing. What does not fit is cut off. */
+/* Adds " --option value", "" of a flag; NULL: nothing. Text that does not fit is cut off. */
 void repeat_option(char *line, size_t size, const char *option, const char *value);
 /* Adds " --option value" for a number, unless it is the default. */
 void repeat_number(char *line, size_t size, const char *option, double value, double default_value);

@@ -68,12 +68,12 @@ int complain(const char *command, int status, const char *format, ...)
     char *text = NULL, *line = NULL;
     size_t size = 0, length = 0;
     FILE *memory = open_memstream(&text, &size), *whole = open_memstream(&line, &length);
-    FILE *to = memory != NULL ? memory : stderr; /* without memory as it is, and in pieces */
+    FILE *to = memory != NULL ? memory : stderr; /* unescaped and in pieces when out of memory */
     FILE *said = whole != NULL ? whole : stderr;
-    fflush(stdout); /* a redirected output has what was printed before in front of it */
+    fflush(stdout); /* earlier output comes first in a redirected file */
     va_list args;
     va_start(args, format);
-    if (strncmp(format, "note:", strlen("note:")) != 0) /* a note looks as on the output */
+    if (strncmp(format, "note:", strlen("note:")) != 0) /* a note has no prefix */
         fprintf(said, "adjoint %s: ", command);
     if (rank > 0)
         fprintf(said, "rank %d: ", rank);
@@ -83,7 +83,7 @@ int complain(const char *command, int status, const char *format, ...)
         put_plain(said, text);
     fputc('\n', said);
     if (whole != NULL && fclose(whole) == 0)
-        fputs(line, stderr); /* at once: it may be ended by another rank */
+        fputs(line, stderr); /* flushed at once, as another rank may end this one */
     free(text);
     free(line);
     return status;

@@ -1,9 +1,9 @@
 /* spin.c - see spin.h.
  *
  * libgomp's threads spin some 300,000 turns for the next loop, milliseconds in which they take a
- * processor from whoever has work. A step's loops follow each other within microseconds. With
- * fewer turns they sleep sooner: beside a busy process a step takes a fraction of the time, and
- * alone about as long. */
+ * processor from whoever has work. A step's loops follow each other within microseconds. With fewer
+ * turns they sleep sooner. Beside a busy process a step then takes a fraction of the time; alone it
+ * takes about as long. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ void spin_shortly(char **argv)
     for (int i = 0; i < N_NAME; i++)
         if (getenv(names[i]) != NULL)
             return;
-    char path[PATH_MAX]; /* the process's name is made of it: not /proc/self/exe itself */
+    char path[PATH_MAX]; /* the process is named after it, so /proc/self/exe itself does not do */
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n <= 0 || (size_t)n >= sizeof path - 1 || setenv("GOMP_SPINCOUNT", "10000", 1) != 0)
         return;

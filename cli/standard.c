@@ -121,7 +121,7 @@ int replace_output(const char *command, const output_file *file, FILE *output,
     if (write(path, source, &error) != ADJ_OK)
         status = complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
     else if (show(path, output) != 0)
-        status = output == stdout /* whose loss the tool's end reports */
+        status = output == stdout /* main.c reports its failure at the end */
                      ? EXIT_FAILED
                      : complain(command, EXIT_FAILED, "%s: standard output cannot be written: %s",
                                 file->option, strerror(errno));

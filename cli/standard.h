@@ -12,12 +12,12 @@ enum { STANDARD_NAME = 48 };
 /* A file that a command reads. */
 typedef struct {
     const char *option, *path; /* path == NULL: the option was not given */
-    const char *name;          /* for reading, by open_inputs: path itself, or of "-" own */
-    char own[STANDARD_NAME];   /* a temporary file with all of standard input, which goes with the
+    const char *name;          /* name to open, set by open_inputs: path, or own for "-" */
+    char own[STANDARD_NAME];   /* temporary file with all of standard input, which ends with the
                                   process; else "" */
 } input_file;
 
-/* Gives each its name; one alone can be standard input. CONTINUE, or an exit status after a
+/* Sets each file's name; only one can be standard input. CONTINUE, or an exit status after a
  * complaint. */
 int open_inputs(const char *command, int n, input_file file[]);
 /* Returns a library message about these files, in which words replace the name of a temporary file;

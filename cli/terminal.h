@@ -5,21 +5,21 @@
 #include <stdio.h>
 
 typedef struct {
-    int lines;   /* a line can be taken back: a terminal, and TERM names one that is not dumb */
-    int color;   /* the same, and the environment has no NO_COLOR */
-    int unicode; /* a terminal whose locale is UTF-8's */
+    int lines;   /* 1: lines can be overwritten (a terminal that is not dumb) */
+    int color;   /* 1: the same, without NO_COLOR in the environment */
+    int unicode; /* 1: a terminal with a UTF-8 locale */
 } terminal;
 
 terminal terminal_open(void);
 /* Returns the columns of standard output, 80 if unknown. */
 int terminal_columns(void);
 
-/* A part of a line. Where the line is too long, those of the highest rank are left out first; of
- * rank 0 none is. */
+/* A piece of a line. In a line that is too long, pieces of the highest rank are dropped first,
+ * those of rank 0 never. */
 enum { PIECE_TEXT = 96 };
 typedef struct {
     int rank;
-    const char *color;     /* COLOR_...; NULL: as it is */
+    const char *color;     /* COLOR_...; NULL: no color */
     char text[PIECE_TEXT]; /* UTF-8 */
 } line_piece;
 #define COLOR_GOOD "\033[32m"
@@ -27,8 +27,8 @@ typedef struct {
 #define COLOR_QUIET "\033[2m"
 #define COLOR_NONE "\033[0m"
 
-/* The pieces, two spaces between them, in at most so many columns, one for each character; what
- * is still too long is cut. Without the end of the line. */
+/* Prints the pieces, separated by two spaces, in at most this many columns, without the end of the
+ * line. A line that is still too long is cut. */
 void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece piece[]);
 
 /* Prints like say, broken between words at the end of the terminal's line. t may be NULL. */

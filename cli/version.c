@@ -12,7 +12,7 @@
 
 typedef struct {
     char onednn[32], onednn_isa[32], direct_isa[32];
-    int threads, processors; /* that are used, and may be */
+    int threads, processors; /* threads in use; processors available */
     machine_facts machine;
     int is_measured;
     machine_speed speed;

@@ -15,13 +15,14 @@ enum { OP_OPTIONS = 5, OP_LINE = 1024 };
 /* Options as given; NULL: absent. */
 typedef struct {
     const char *op;
-    const char *in, *filter; /* the first two operands' shapes: "2,8,8,3", "scalar" */
+    const char *in, *filter; /* shapes of the first two operands: "2,8,8,3", "scalar" */
     const char *attr, *dtype;
 } op_args;
 
 /* Fills the table of options that set op_args. */
 void op_args_options(op_args *args, option to[OP_OPTIONS]);
-/* Adds " --op conv2d --in 1,5,5,2" to the line, as repeat_option does; 0: it does not fit. */
+/* Adds " --op conv2d --in 1,5,5,2" to the line, as repeat_option does; returns 0 if it does not
+ * fit. */
 int op_args_repeat(const op_args *args, char *line, size_t size);
 
 /* Arguments of the functions of build.h. */
@@ -32,8 +33,8 @@ typedef struct {
     int has_filter, used_filter; /* given; asked for */
     adj_format format;
     op_attrs attrs;
-    adj_error error; /* of attributes that are wrong */
-    int first, n;    /* operands made: names are numbered from here */
+    adj_error error; /* error of invalid attributes */
+    int first, n;    /* number of operands made so far, for their names */
     /* Returns an operand of that type. NULL: operands are new inputs. */
     adj_node *(*operand)(void *user, adj_type type);
     /* Returns the op's operand of that name, or NULL if it is not given; replaces the members

@@ -1,6 +1,6 @@
-/* attribute_sets.c - see variants.h: shapes, and attributes that go with them. The usual ones may
- * hide a fault: equal sizes, the same window in both directions. Values of attributes that need no
- * other shapes are adj_node_variant's. */
+/* attribute_sets.c - see variants.h: shapes, and attributes that go with them. Default values may
+ * hide a fault: equal sizes, the same window in both directions. adj_node_variant has the values
+ * that need no other shapes. */
 #include "variants.h"
 
 /* Ops that take the same sets. */

@@ -135,7 +135,7 @@ static list usual_list(const op_case *c, const adj_attr *a, int64_t rank)
     return l;
 }
 
-/* The numbers of an attribute that is a list; value NULL: the usual ones. */
+/* The numbers of an attribute that is a list; value NULL: the defaults. */
 static list read_sizes(op_case *c, const adj_attr *a, const char *value)
 {
     const int64_t rank = c->in.rank < ADJ_MAX_RANK ? c->in.rank : ADJ_MAX_RANK;

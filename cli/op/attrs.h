@@ -4,7 +4,7 @@
  *   epsilon=0.001,groups=4
  *   0.25                              the op's first attribute needs no name
  *
- * A value goes on until the next name. Choices and element types are words. */
+ * A value ends at the next name. Choices and element types are words. */
 #ifndef CLI_OP_ATTRS_H
 #define CLI_OP_ATTRS_H
 
@@ -14,17 +14,17 @@ enum { OP_ATTR_TEXT = 512, OP_ATTRS = 16 };
 
 typedef struct {
     const char *name, *value;
-    int is_used; /* op_attrs_value gave it */
+    int is_used; /* op_attrs_value has returned it */
 } op_attr_item;
 
 typedef struct {
-    char text[OP_ATTR_TEXT]; /* what the items point into */
+    char text[OP_ATTR_TEXT]; /* memory of the items */
     int n;
     op_attr_item item[OP_ATTRS];
 } op_attrs;
 
-/* Splits the text (NULL: no attributes). op: whose first attribute needs no name; NULL: of none. a
- * is not to be copied. */
+/* Splits the text (NULL: no attributes). op: the op whose first attribute needs no name, or NULL. a
+ * must not be copied. */
 adj_status op_attrs_split(op_attrs *a, const adj_op *op, const char *text, adj_error *error);
 /* Returns the attribute's value, or NULL if it is not given. */
 const char *op_attrs_value(op_attrs *a, const char *name);

@@ -1,4 +1,4 @@
-/* build.h - every op of the registry over operands that suit a shape, by what the op says of its
+/* build.h - every op of the registry over operands that suit a shape, from the op's declared
  * operands and attributes (adj_op.example, adj_op.schema). */
 #ifndef CLI_OP_BUILD_H
 #define CLI_OP_BUILD_H
@@ -27,7 +27,7 @@ const op_composition *op_composition_find(const char *name);
 
 /* Returns a letter for each operand: adj_op.example, or its default. */
 const char *op_letters(const adj_op *op);
-/* Which of op's operands those of a maker of one of them are: from[k] for its operand k. */
+/* Maps a maker's operands to the op's: operand k of the maker is the op's operand from[k]. */
 void op_maker_operands(const adj_op *op, const adj_op *maker, int from[ADJ_NAMED_OPERANDS]);
 
 #endif

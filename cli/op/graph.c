@@ -5,7 +5,7 @@
 #include "graph.h"
 #include "variants.h"
 
-enum { MAX_SIDE = 4096 }; /* of the images that are compared */
+enum { MAX_SIDE = 4096 }; /* largest side of compared images */
 
 /* Adds a root and its gradients. */
 static adj_status add_node(compared *c, adj_node *y, int with_gradients)
@@ -30,7 +30,7 @@ static adj_status add_node(compared *c, adj_node *y, int with_gradients)
 static adj_status add_op(compared *c, const op_args *args, int with_gradients)
 {
     adj_node *y = op_args_build(args, c->m.graph, &c->m.error);
-    c->usage = y == NULL && c->n_variant == 0; /* variants are the tool's own */
+    c->usage = y == NULL && c->n_variant == 0; /* variants are built by the tool and valid */
     return y != NULL ? add_node(c, y, with_gradients) : ADJ_EARG;
 }
 
@@ -58,7 +58,7 @@ static adj_status add_values(compared *c, adj_node *y, int with_gradients)
     return status;
 }
 
-/* The op in a graph of its own, with its gradients if it has any; and what is beside it. */
+/* Builds the op in a graph of its own, with its gradients if it has any, and its variants. */
 static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
 {
     op_args set;

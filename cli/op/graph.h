@@ -11,27 +11,27 @@ enum { MAX_ROOTS_OF_OP = 65, MAX_ROOTS = 8 * MAX_ROOTS_OF_OP };
 
 typedef struct {
     const char *model;     /* NULL: the op */
-    const char *optimizer; /* of the model; NULL: momentum */
-    op_args op;            /* its types are the model's, too */
-    int no_gradients;      /* of the op; a node may be a leaf */
-    int64_t infer;         /* the model as predict runs it, not its training step */
-    int64_t node;          /* of the model: no more than this one needs; negative: all */
-    int64_t batch;         /* of the model; 0: its own */
-    const char *size;      /* of its images, "32" or "32x48"; NULL: its own */
-    int sets;              /* the op with other attributes, too, if none were given */
-    int64_t neighbors;     /* and with as many shapes around its own */
+    const char *optimizer; /* optimizer of the model; NULL: momentum */
+    op_args op;            /* options of --op; its types apply to models as well */
+    int no_gradients;      /* 1: no gradients of the op; a node may be a leaf */
+    int64_t infer;         /* 1: the model's inference instead of its training step */
+    int64_t node;          /* only this node of the model and its operands; negative: all */
+    int64_t batch;         /* batch size of the model; 0: its default */
+    const char *size;      /* image size of the model, "32" or "32x48"; NULL: its default */
+    int sets;              /* 1: adds the op with other attributes, if none were given */
+    int64_t neighbors;     /* number of extra shapes close to the given one */
 } compared_opts;
 
 typedef struct {
-    model_graph m; /* of an op: its graph and the error; labels NULL: none */
-    int n_variant; /* sets and neighbors that there are */
+    model_graph m; /* model, or the graph and error of an op; labels NULL: none */
+    int n_variant; /* number of variants */
     int n_root;
     adj_node *root[MAX_ROOTS]; /* the loss; the probabilities; or the op's result and gradients */
     int32_t *label;
     int usage; /* the failure is the caller's */
 } compared;
 
-/* c is to be freed in every case; on failure its error says why. */
+/* The caller frees c in every case; on failure its error has the reason. */
 adj_status compared_open(compared *c, const compared_opts *o);
 void compared_close(compared *c);
 

@@ -6,15 +6,15 @@
 #include "text.h"
 
 typedef struct {
-    op_text text; /* all that stays as it is */
+    op_text text; /* options that do not change */
     adj_shape in, filter;
     adj_format format;
     int is_conv, is_pool, is_product;
-    int is_pair; /* both shapes are the same, and stay so */
+    int is_pair; /* 1: both shapes stay equal */
     adj_conv conv;
     adj_pool pool;
-    int64_t groups, outputs;    /* of a dense convolution; outputs: of each group */
-    int in_inner, filter_inner; /* of a product of matrices: the axes that are summed over */
+    int64_t groups, outputs;    /* channels and outputs of each group of a dense convolution */
+    int in_inner, filter_inner; /* summed axes of a matrix product */
 } op_line;
 
 /* Writes n as an op line, without attributes that no option can describe (op_text_write). Returns 0

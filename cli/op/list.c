@@ -53,7 +53,7 @@ static int computes(const adj_op *op, adj_dtype dtype)
 /* An attribute for --attr. */
 typedef struct {
     const char *name, *kind; /* "epsilon"; "number" */
-    const adj_attr *attr;    /* NULL: a member of the attributes of windows, or an operand */
+    const adj_attr *attr;    /* schema entry; NULL: a member of window attributes, or an operand */
 } attr_row;
 
 /* Attributes of windows: pools have all, convolutions all but the first, other ops on images the
@@ -232,7 +232,7 @@ static int is_wanted(const char *wanted, const char *name)
     return wanted == NULL || strcmp(wanted, name) == 0;
 }
 
-/* Writes the op or composition of the name source; NULL: all of them. */
+/* Writes the op or composition named by source; NULL: all. */
 static int write_ops(FILE *f, const void *source)
 {
     const char *only = source;

@@ -1,6 +1,6 @@
-/* neighbors.c - see variants.h. Kernels work in blocks of 8, 16, 32 or 64 channels and share
- * images among threads: shapes beside these sizes reach the code that full blocks do not. Rows of
- * 16 pixels are blocks, too: some kernels take narrower ones otherwise. */
+/* neighbors.c - see variants.h. Kernels work in blocks of 8, 16, 32 or 64 channels and share images
+ * among threads: shapes close to these sizes reach code that full blocks do not. Rows of 16 pixels
+ * are blocks, too: some kernels treat narrower rows differently. */
 #include <string.h>
 
 #include "line.h"
@@ -11,7 +11,7 @@ enum { EDGE = 17, MAX_SIDE = 64, MAX_CHANNELS = 96 };
 /* Sizes of a variant of the shape; 0: the op's own size. */
 typedef struct {
     int64_t images, side, channels, outputs;
-    int other_strides; /* 2 for 1, and 1 for what is more */
+    int other_strides; /* 2 becomes of 1, and 1 of larger sizes */
 } sizes;
 
 static const sizes around[] = {

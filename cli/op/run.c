@@ -1,4 +1,4 @@
-/* run.c - adjoint op: one op, or its gradients, on tensors from a file, for those who check another
+/* run.c - adjoint op: one op, or its gradients, on tensors from a file, to check another
  * framework's numbers.
  *
  * Exit status: 0 done, 1 failed, 3 wrong usage. */
@@ -20,7 +20,7 @@ typedef struct {
     int64_t grad, threads;
 } run_opts;
 
-/* An operand that the file gives. */
+/* An operand read from the file. */
 typedef struct {
     char name[OPERAND_NAME];
     adj_node *node;
@@ -33,7 +33,7 @@ typedef struct {
     adj_graph *g;
     int n_operand;
     operand operand[MAX_VALUES];
-    adj_tensor tensor[MAX_VALUES]; /* of the operands, dy among them */
+    adj_tensor tensor[MAX_VALUES]; /* number of operands, with dy */
     int n_result;
     adj_node *result[MAX_VALUES];
     char name[MAX_VALUES][OPERAND_NAME + 1]; /* of the results */

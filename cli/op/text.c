@@ -1,7 +1,8 @@
 /* text.c - see text.h.
  *
- * The options are what the op says of its attributes and operands. op_text_of tries them: built
- * again, the node has to come out. So what cannot be said is refused, never written wrongly. */
+ * The options follow from the op's declared attributes and operands. op_text_of builds the node
+ * again from them and compares, so that a node which options cannot describe is refused, never
+ * written wrongly. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,8 +131,8 @@ static void put_attr(const adj_node *n, const adj_attr *a, op_text *t)
     }
 }
 
-/* Returns 0 if operand i is not computed by its maker, 1 if it is, of n's own operands, 2: of
- * others. */
+/* Returns 0 if operand i is not computed by its maker, 1 if it is computed from n's own operands, 2
+ * if from others. */
 static int is_made(const adj_node *n, int i)
 {
     const adj_op *maker = n->op->maker[i];
@@ -146,8 +147,8 @@ static int is_made(const adj_node *n, int i)
     return 1;
 }
 
-/* Attributes, and for an operand that an op of its own computes in training whether it does here,
- * where that is not as in the op's example. */
+/* Writes the attributes, and for an operand with a maker whether the maker computes it, where that
+ * differs from the op's example. */
 static void put_attrs(const adj_node *n, op_text *t)
 {
     if (n->op->schema != NULL)

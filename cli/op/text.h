@@ -5,7 +5,7 @@
 #include "args.h"
 
 typedef struct {
-    op_args args; /* points into what follows, or to constants; defaults are left out */
+    op_args args; /* points to the members below or to constants; defaults are omitted */
     char in[128], filter[128], attr[OP_ATTR_TEXT];
     adj_shape in_shape, filter_shape;
     int has_filter;
@@ -15,8 +15,8 @@ typedef struct {
  * options describe n: a leaf, or an op or operand that the tool does not build. */
 int op_text_of(const adj_node *n, op_text *t);
 
-/* Writes options without checking them: attributes that options cannot describe are left out, so
- * they may build another node. Returns 0 if n is a leaf. */
+/* Writes options without checking them: attributes that options cannot describe are omitted, so the
+ * options may build another node. Returns 0 if n is a leaf. */
 int op_text_write(const adj_node *n, op_text *t);
 /* Replaces the shapes of t; the filter's only if t has one. */
 void op_text_shapes(op_text *t, adj_shape in, adj_shape filter);

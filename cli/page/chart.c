@@ -64,7 +64,7 @@ static void widen(axis *a, double v)
     a->high = fmax(a->high, v);
 }
 
-/* Chooses the ticks; an axis of one value gets room on both sides. */
+/* Chooses the ticks; an axis of one value is widened on both sides. */
 static void set_ticks(axis *a)
 {
     if (a->high - a->low < 1e-9 * fmax(fabs(a->high), fabs(a->low)) || a->high == a->low) {

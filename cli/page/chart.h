@@ -8,11 +8,11 @@
 /* The points of those events (JSON objects) whose member "event" is this one and whose members x
  * and y are numbers. */
 typedef struct {
-    const char *name, *color; /* of the legend; a class: "one" or "two" */
+    const char *name, *color; /* name in the legend; CSS class: "one" or "two" */
     const char *event, *x, *y;
 } chart_curve;
 
-enum { CHART_CURVES = 2, CHART_POINTS = 400 }; /* a curve of more points is drawn by their means */
+enum { CHART_CURVES = 2, CHART_POINTS = 400 }; /* most points of a curve; more are averaged */
 
 typedef struct {
     const char *title, *x_name;

@@ -7,7 +7,7 @@
 #include "files.h"
 #include "io/data/image_name.h"
 
-enum { MAX_DEPTH = 16 }; /* of folders: a link may lead back */
+enum { MAX_DEPTH = 16 }; /* most nested folders, as a link may form a loop */
 
 static int make_room(file_list *list)
 {

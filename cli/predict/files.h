@@ -1,4 +1,4 @@
-/* files.h - the image files that a command line names. */
+/* files.h - image files named on a command line. */
 #ifndef CLI_PREDICT_FILES_H
 #define CLI_PREDICT_FILES_H
 
@@ -7,7 +7,7 @@
 typedef struct {
     char **path;
     int64_t n, room;
-    int64_t left_out; /* files in folders that are no images by name, but for ignored ones */
+    int64_t left_out; /* number of files in folders without the name of an image */
 } file_list;
 
 /* Adds the path; of a folder, the images in it and below by name (io/data/image_name.h), in the

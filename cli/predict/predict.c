@@ -33,7 +33,7 @@ typedef struct {
     adj_error error[ADJ_PREDICT_BATCH];
     int resized[ADJ_PREDICT_BATCH];
     int64_t done, n_resized;
-    int failed; /* an image, or writing a line */
+    int failed; /* error of an image, or of writing a line */
 } work;
 
 /* ---- images ---- */
@@ -41,7 +41,7 @@ typedef struct {
 /* Reads all of standard input into *bytes, which the caller frees. */
 static adj_status read_input(unsigned char **bytes, size_t *n, adj_error *error)
 {
-    const size_t limit = (size_t)1 << 29; /* as of an image file */
+    const size_t limit = (size_t)1 << 29; /* largest size of an image file */
     size_t room = 0, got = 1;
 
     *bytes = NULL;
@@ -233,7 +233,7 @@ static int predict_files(work *w, const file_list *files)
     }
     const double took = seconds_now() - began;
     if (!w->o->as_json && w->done > 1)
-        complain("predict", EXIT_OK, /* beside the results, which are piped */
+        complain("predict", EXIT_OK, /* the terminal shows no results, as those are piped */
                  "%lld images, %lld of them resized to %lldx%lld: %.0f images/s with reading and "
                  "planning",
                  (long long)w->done, (long long)w->n_resized, (long long)w->size.h,

@@ -14,7 +14,7 @@
 
 enum { TEXT = CHECKPOINT_TEXT };
 
-/* The entry of an option's value; text is where a number is kept. */
+/* Returns the entry of an option's value; text: memory for a number. */
 static adj_metadata entry_of(const option *o, char text[TEXT])
 {
     if (o->text != NULL)
@@ -96,8 +96,8 @@ static int agree(const char *path, const option *given, const option *stored)
                   given->name, here, there);
 }
 
-/* The number of threads decides in which order some sums are made. An older file may not
- * say it (0). */
+/* Prints a note if the number of threads differs, which changes the order of some sums. An older
+ * file may not have it (0). */
 static void warn_of_threads(const train_opts *given, const train_opts *there)
 {
     long long before = there->threads;
@@ -168,5 +168,5 @@ void checkpoint_say_replaced(const train_opts *o)
     else
         say_wrapped(NULL, "note: %s is replaced after the first epoch; --resume continues it",
                     o->checkpoint);
-    fflush(stdout); /* reading the data may take long */
+    fflush(stdout); /* before reading the data, which may take long */
 }

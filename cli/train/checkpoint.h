@@ -15,10 +15,10 @@ typedef struct {
 /* m points into o and itself. */
 void checkpoint_data(train_opts *o, checkpoint_metadata *m);
 
-/* Reads o->checkpoint and gives o the settings that it leaves unset; the others must agree, but the
- * number of threads, of which another one is reported, --patience, and a larger --epochs, which
- * prolongs the run and may come with another --lr. *file, to which o then points, is to be freed in
- * every case. CONTINUE, or an exit status after a complaint. */
+/* Reads o->checkpoint and sets the options that o leaves unset. The others must agree, except the
+ * number of threads (a note), --patience, and a larger --epochs, which extends the run and may come
+ * with another --lr. o then points into *file, which the caller frees in every case. CONTINUE, or
+ * an exit status after a complaint. */
 int checkpoint_open(train_opts *o, adj_tensors **file);
 
 /* Prints a note if a new run replaces the file of --checkpoint. */

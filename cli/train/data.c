@@ -103,8 +103,8 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
     adj_dataset_opts options = *takes;
     options.limit = o->limit;
     options.val_split = o->val_split;
-    options.seed = 1; /* whatever --seed is: runs with different seeds are judged by the same
-                         images, and so is eval */
+    options.seed =
+        1; /* the same for every --seed, so that runs and eval use the same validation images */
     options.like = like;
     options.skip_broken = (int)o->skip_broken;
     options.progress = show_reading;
@@ -140,7 +140,8 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
         return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
                         ADJ_MAX_SIDE, o->size);
     }
-    /* A folder's images get a color model's channels; a gray model gets those of most images. */
+    /* Images of a folder get the channels of a color model; a gray model gets the channels of most
+     * images. */
     if (takes->c == 0 && own_size(model).channels > 1 &&
         adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
         takes->c = own_size(model).channels;
@@ -193,7 +194,7 @@ adj_dataset_part part_to_judge(data_opts *o)
     if (o->val_split > 0 || adj_dataset_has_part(o->path, ADJ_VALIDATION))
         return ADJ_VALIDATION;
     if (adj_dataset_has_part(o->path, ADJ_TEST) ||
-        adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* which is refused when it is opened */
+        adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* adj_dataset_open reports it */
         return ADJ_TEST;
     o->val_split = default_split;
     say_wrapped(NULL,

@@ -1,4 +1,4 @@
-/* data.h - --data and the options that go with it. */
+/* data.h - --data and its options. */
 #ifndef CLI_TRAIN_DATA_H
 #define CLI_TRAIN_DATA_H
 
@@ -7,14 +7,13 @@
 #include "cli/command.h"
 
 typedef struct {
-    const char *path;          /* NULL: the drawn digits, which do not depend on --seed: runs with
-                                  different seeds can be compared */
+    const char *path;          /* NULL: the embedded digits, the same for every --seed */
     const char *size, *resize; /* "32", "48x64" or "model"; a word of RESIZE_WORDS */
     /* Channels; 0: those of the images. Maximum number of images; 0: all. */
     int64_t channels, limit;
     int64_t skip_broken;       /* image files that cannot be read are left out */
     char kept[2][OPTION_ROOM]; /* texts of size and resize */
-    double val_split;          /* this and limit draw the same images whatever --seed is */
+    double val_split;          /* this and limit select the same images for every --seed */
 } data_opts;
 
 #define RESIZE_WORDS "auto error" /* in the order of adj_resize_rule */
@@ -22,7 +21,7 @@ typedef struct {
     "digits (default), FILE.npz, or a folder with one folder of images per class, IDX files or "   \
     "CIFAR files"
 
-/* Defaults of all options. */
+/* Returns the defaults of all options. */
 extern const data_opts data_defaults;
 
 /* --size, which a training chooses and a model card keeps; --limit, --val-split and --skip-broken.
@@ -41,11 +40,11 @@ adj_model_opts model_for_images(const data_opts *o, const char *model, const adj
  * an exit status after a complaint. *d is to be freed in every case. */
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
               adj_dataset_part part, const adj_dataset *like, adj_dataset **d);
-/* Prints notes on the parts' images that are resized, gain or lose color, or are no pixels.
- * channels: the net's; can_choose: --size channels=N may be given. */
+/* Prints notes on images that are resized, gain or lose color, or are normalized values. channels:
+ * the net's; can_choose: --size channels=N may be given. */
 void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels, int can_choose);
-/* Returns the part by which a training is judged: validation if the data have it or --val-split
- * makes it, else test. Where there is neither, o gets a split for validation and a note says so. */
+/* Returns the split for held-out accuracy: validation if the data have it or --val-split makes it,
+ * else test. If there is neither, sets a validation split in o and prints a note. */
 adj_dataset_part part_to_judge(data_opts *o);
 /* Returns "train", "test" or "validation". */
 const char *part_name(adj_dataset_part part);

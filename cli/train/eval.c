@@ -1,4 +1,4 @@
-/* eval.c - adjoint eval: reads weights and prints their accuracy on a part of a data set. */
+/* eval.c - adjoint eval: reads weights and prints their accuracy on a split of a data set. */
 #include <stdio.h>
 #include <string.h>
 
@@ -79,14 +79,15 @@ static int parse(eval_opts *o, int argc, char **argv)
     return status;
 }
 
-/* The parts that are evaluated. */
+/* The splits to evaluate. */
 typedef struct {
     int part; /* an adj_dataset_part, or ALL_PARTS */
     int n;
     adj_dataset *data[ALL_PARTS];
     const char *word[ALL_PARTS]; /* of each part */
-    adj_dataset *train;          /* has the class names that the card lacks; NULL: not opened */
-    adj_dataset_opts takes;      /* the card's size, channels and resize rule */
+    adj_dataset
+        *train; /* training data with the class names that the card lacks; NULL: not opened */
+    adj_dataset_opts takes; /* the card's size, channels and resize rule */
 } eval_data;
 
 static void close_parts(eval_data *e)
@@ -195,7 +196,7 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
         if (part == e->part ||
             (e->part == ALL_PARTS && adj_dataset_has_part(o->data.path, (adj_dataset_part)part)))
             status = open_part(o, (adj_dataset_part)part, &like, e);
-    if (e->part == ALL_PARTS && e->n == 0) /* to report what is wrong */
+    if (e->part == ALL_PARTS && e->n == 0) /* opened for its error message */
         status = open_part(o, ADJ_TRAIN, &like, e);
     if (e->part == ALL_PARTS && e->n == 1)
         e->word[0] = "all";

@@ -13,7 +13,7 @@
 #include "range.h"
 #include "settings.h"
 
-/* A line of both logs; frees the object. 0 on success. */
+/* Writes a line to both logs and frees the object. 0 on success. */
 static int log_event(events *e, json_t *object)
 {
     e->failed |= log_line(e->log, json_incref(object)) != 0;
@@ -57,7 +57,7 @@ static json_t *options_json(const train_opts *o)
                      "precision", o->precision, "math", o->math, "threads", (json_int_t)o->threads);
 }
 
-/* The command line, the processor, the versions and the kind of arithmetic. */
+/* Adds the command line, processor, versions and kind of arithmetic. */
 static json_t *place_json(const events *e)
 {
     char onednn[64] = "";
@@ -106,7 +106,7 @@ static void say_prolonged(const events *e)
                          : "the learning rate schedule restarts; accuracy may drop at first");
 }
 
-/* Epochs that are done, with the part of the one under way. */
+/* Returns the epochs done, with the fraction of the current one. */
 static double position_of(const adj_fit_progress *f)
 {
     return (double)(f->epoch - 1) + (f->steps > 0 ? (double)f->step / (double)f->steps : 0);

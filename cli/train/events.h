@@ -12,13 +12,13 @@
 typedef struct {
     const train_opts *o;
     char command[4096];        /* the command line */
-    const char *held_out_name; /* what the held-out data are: "test" or "validation" */
+    const char *held_out_name; /* split of the held-out data: "test" or "validation" */
     progress shown;
-    double loss_sum; /* of the steps since the last line in metrics */
+    double loss_sum; /* sums of the steps since the last line in metrics */
     int64_t losses;
-    FILE *log, *metrics; /* NULL: there is none; metrics has the steps, too */
-    int failed;          /* a log could not be written, which ends the run: the weights are right */
-    cpu_times watched;   /* since when neighbors are watched; at 0: not yet, or no longer */
+    FILE *log, *metrics; /* logs; NULL: none; metrics has the steps as well */
+    int failed; /* 1: a log could not be written, which ends the run; the weights are valid */
+    cpu_times watched; /* start of the watch for other processes; at 0: not watched */
     int neighbors_reported;
 } events;
 

@@ -45,7 +45,7 @@ static int can_name(const adj_dataset *d)
     return bytes > 0 && bytes <= MAX_NAMES;
 }
 
-/* Appends the number of each class, or the least and the most of those that are there. */
+/* Appends the number of images of each class, or the least and greatest number. */
 static void append_counts(char line[LINE], const adj_dataset *d, const int64_t count[])
 {
     int64_t least = INT64_MAX, most = 0;
@@ -118,7 +118,8 @@ void say_empty_classes(const adj_dataset *d)
     free(count);
 }
 
-/* Prints what the parts leave out: one line if it is the same for all, else a line for each. */
+/* Prints the files that the splits leave out: one line if it is the same for all, else one per
+ * split. */
 static void say_left_out(int n, const adj_dataset *const part[], const char *const word[])
 {
     int is_same = 1;

@@ -28,7 +28,7 @@ static char *name_of(const char *path)
     return name;
 }
 
-/* True if the open file still has its name: who held it before may have removed it. */
+/* True if the open file still has its name: its previous owner may have removed it. */
 static int is_named(int fd, const char *name)
 {
     struct stat opened, named;
@@ -66,7 +66,7 @@ void lock_release(file_lock *l)
 {
     if (l->path == NULL)
         return;
-    unlink(l->path); /* before the lock goes: the name is nobody else's yet */
+    unlink(l->path); /* before unlocking, while no other process can have the name */
     close(l->fd);
     free(l->path);
     *l = (file_lock){0};

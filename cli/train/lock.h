@@ -18,7 +18,7 @@ int lock_take(file_lock *l, const char *path);
 /* Removes FILE.lock, if it is held. */
 void lock_release(file_lock *l);
 
-/* Returns the message for errno after a lock was refused or a file could not be opened. */
+/* Returns the message for errno after a lock failed or a file could not be opened. */
 const char *lock_error(void);
 
 #endif

@@ -56,7 +56,7 @@ FILE *log_open(const char *path, int append)
         return NULL;
     }
     if (!whole)
-        fputc('\n', f); /* a failure is the next line's */
+        fputc('\n', f); /* a failure shows in the next line */
     return f;
 }
 

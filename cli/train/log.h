@@ -8,8 +8,8 @@
 /* Opens and locks the file. append: keeps its lines and starts a new one behind them. Returns NULL
  * with errno on failure (lock_error). */
 FILE *log_open(const char *path, int append);
-/* Writes the object as a line at once, in one piece, so that who is killed leaves whole lines; and
- * frees it. f == NULL: only that. 0 on success. */
+/* Writes the object as a line in one write, so that a killed process leaves whole lines, and frees
+ * it. f == NULL: only frees it. 0 on success. */
 int log_line(FILE *f, json_t *object);
 
 #endif

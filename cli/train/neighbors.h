@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <stdio.h>
 
-/* Since some moments of their own, in seconds. busy: of all processes, on the processors that this
- * one may use, with what a hypervisor gave to other machines; < 0: not known. */
+/* Seconds since arbitrary starting points. busy: of all processes on the processors that this one
+ * may use, with time that a hypervisor gave to other machines; < 0: unknown. */
 typedef struct {
     double at, busy, own;
 } cpu_times;
@@ -18,8 +18,8 @@ cpu_times cpu_times_now(void);
 double cpu_neighbors(const cpu_times *from, const cpu_times *to);
 
 enum { ADVICE_TEXT = 240 };
-/* Writes a note while other processes keep so many of the processors busy: fewer threads may be
- * faster, and waiting without spinning unless OMP_WAIT_POLICY is set. */
+/* Writes a note for a machine on which other processes keep this many processors busy. It advises
+ * fewer threads, and waiting without spinning unless OMP_WAIT_POLICY is set. */
 const char *cpu_advice(double others, int processors, char text[ADVICE_TEXT]);
 
 /* Returns the busy seconds in a file like /proc/stat; ticks: ticks per second. For tests. */

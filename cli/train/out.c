@@ -104,7 +104,7 @@ int out_make(out_files *o)
 void out_close(out_files *o, int failed)
 {
     if (failed && o->made)
-        (void)rmdir(o->folder); /* stays when there is something in it */
+        (void)rmdir(o->folder); /* a folder that is not empty stays */
     free(o->folder);
     free(o->weights);
     free(o->best);

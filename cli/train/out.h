@@ -6,7 +6,7 @@
 #include "cli/output.h"
 
 typedef struct {
-    int is_folder, made;                     /* made: it was not there before */
+    int is_folder, made;                     /* 1: this run made the folder */
     char *folder;                            /* NULL: a file, or nothing */
     char *weights, *best, *metrics, *report; /* NULL: is not written */
 } out_files;

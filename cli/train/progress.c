@@ -63,7 +63,8 @@ void progress_step(progress *p, const adj_fit_progress *f)
              (long long)(left % 60));
     if (p->terminal.lines)
         fputs("\r\033[K", stdout);
-    /* One column stays free: in the last one a terminal may wait to wrap, and \r not lead back. */
+    /* One column stays free: after the last one, a terminal may wrap so that \r does not return to
+     * the line. */
     put_pieces(stdout, &p->terminal, columns_of(p) - 1, sizeof piece / sizeof *piece, piece);
     if (!p->terminal.lines)
         fputc('\n', stdout);

@@ -10,9 +10,8 @@ typedef struct {
     terminal terminal;
     int64_t batch;
     double started, shown; /* seconds */
-    int64_t epoch, from;   /* the epoch at work, and its first step here: another than 1 when
-                              resumed */
-    double epoch_started;  /* at the end of that step, which may have to warm up */
+    int64_t epoch, from;   /* current epoch, and its first step in this run: not 1 after resuming */
+    double epoch_started;  /* time at the end of that step, which includes the warm-up */
 } progress;
 
 progress progress_start(terminal t, int64_t batch);

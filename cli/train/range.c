@@ -34,7 +34,7 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     fflush(stdout);
     *t = (adj_range_test){0};
     o.schedule = &schedule;
-    o.exec.tune = 0;            /* the rate does not depend on what was timed */
+    o.exec.tune = 0;            /* no tuning, so that the rate does not depend on timing */
     o.epochs = ADJ_RANGE_STEPS; /* of a step at least */
     o.checkpoint.best = o.checkpoint.path = NULL;
     o.checkpoint.every = 0;

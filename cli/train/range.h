@@ -7,8 +7,8 @@
 #include "adjoint_fit.h"
 #include "ops/nn/range_test.h"
 
-/* Trains a net of its own as the options say, but for the rate, on d in the order of the run's
- * first epochs. *lr is the rate to train with, *t the curve. CONTINUE, or an exit status after a
+/* Trains a separate net with the options, except the rate, on d in the order of the run's first
+ * epochs. *lr is the rate to train with, *t the curve. CONTINUE, or an exit status after a
  * complaint. */
 int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *options,
               adj_range_test *t, double *lr);

@@ -15,7 +15,7 @@
 typedef struct {
     const char *held_out_name;     /* "test" or "validation" */
     json_t *events;                /* of report_events */
-    const answers *answers;        /* of the held-out part, by the last weights */
+    const answers *answers;        /* predictions for the held-out split with the last weights */
     const char *const *class_name; /* NULL: their numbers */
     int n_mistake;
     const int64_t *mistake; /* indices into answers, and their images */
@@ -23,14 +23,15 @@ typedef struct {
 } report;
 
 enum {
-    REPORT_MATRIX = 40, /* classes of a confusion matrix that is drawn; of more only the pairs */
-    REPORT_PAIRS = 12,  /* of confused classes */
+    REPORT_MATRIX =
+        40, /* most classes of a drawn confusion matrix; with more, only pairs are listed */
+    REPORT_PAIRS = 12, /* of confused classes */
     REPORT_MISTAKES = 24
 };
 
-/* Reads the objects of a metrics.jsonl but what a run did behind the checkpoint that the next one
- * went on from. Lines that are no objects are passed over, as is a file that cannot be read. NULL:
- * out of memory. */
+/* Reads the objects of a metrics.jsonl, without those that a run wrote after the checkpoint from
+ * which the next run resumed. Skips lines that are not objects, and an unreadable file. NULL: out
+ * of memory. */
 json_t *report_events(const char *path);
 /* source: a report. 0 on success; not when out of memory. */
 int report_write(FILE *f, const void *source);

@@ -7,7 +7,7 @@
 #include "report.h"
 #include "results.h"
 
-enum { BATCH = 100 }; /* images that are asked about at a time */
+enum { BATCH = 100 }; /* images per prediction */
 
 /* Data that the report points to. */
 typedef struct {

@@ -7,7 +7,7 @@
 typedef struct {
     adj_trainer *trainer;
     const adj_dataset *held_out;
-    const char *held_out_name; /* what held_out is: "test" or "validation" */
+    const char *held_out_name; /* split of held_out: "test" or "validation" */
     const char *metrics;       /* the file metrics.jsonl */
 } results_of;
 

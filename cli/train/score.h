@@ -11,7 +11,7 @@ typedef struct {
     int64_t n;
     int classes; /* labels and guesses: 0 .. classes-1 */
     const int32_t *truth, *guess;
-    const float *probability; /* softmax's, of the guess */
+    const float *probability; /* softmax probability of the guess */
 } answers;
 
 typedef struct {

@@ -189,7 +189,7 @@ adj_recipe recipe_of(const train_opts *o)
     return r;
 }
 
-/* value 0: it is left out; "flip" has none to be told. */
+/* value 0: the item is omitted; "flip" has no value to print. */
 static void append(char text[AUGMENTATION_TEXT], const char *name, double value, int is_flag)
 {
     const size_t used = strlen(text), room = AUGMENTATION_TEXT - used;

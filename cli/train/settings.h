@@ -10,13 +10,13 @@ typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
 
 typedef struct {
     const char *key;   /* in a checkpoint */
-    const char *usual; /* where it is not given; NULL: the recipe says, or it may stay unset */
+    const char *usual; /* default; NULL: from the recipe, or none */
     freedom may_change;
-    option o; /* its name without the dashes, which messages have */
+    option o; /* option name without dashes, for messages */
 } setting;
 
 enum { SETTINGS = 36 };
-/* Lists what a checkpoint keeps of a run: first what the tool adds, then adj_trainer_save's. */
+/* Lists the settings in a checkpoint: first the tool's, then those of adj_trainer_save. */
 void list_settings(train_opts *o, setting list[SETTINGS]);
 /* True if the command line has the option. */
 int is_set(const option *o);
@@ -25,7 +25,7 @@ int is_set(const option *o);
 train_opts unset_train_opts(void);
 /* Sets all unset options to their defaults. */
 void set_train_defaults(train_opts *o);
-/* The settings as a recipe: the optimizer's are none if there is none of the name. */
+/* Returns the settings as a recipe, without those of the optimizer if its name is unknown. */
 adj_recipe recipe_of(const train_opts *o);
 
 enum { AUGMENTATION_TEXT = 120 };

@@ -34,14 +34,14 @@
 #include "train.h"
 #include "weights.h"
 
-enum { COMPARE_EVERY = 100 }; /* steps after which ranks compare their parameters */
+enum { COMPARE_EVERY = 100 }; /* steps between comparisons of the ranks' parameters */
 
 typedef struct {
     train_opts *o;
     checkpoint_metadata notes;
-    data_opts data; /* with the validation split that is taken */
+    data_opts data; /* data options, with the validation split in use */
     adj_dataset *train, *test;
-    float *class_weights; /* of training; NULL: all 1 */
+    float *class_weights; /* class weights; NULL: all 1 */
     adj_model_opts size;  /* of the model, for these images */
     adj_recipe recipe;
     adj_loss_scale scale; /* of f16 */
@@ -50,11 +50,11 @@ typedef struct {
     adj_trainer *trainer;
     events told;
     out_files out;
-    file_lock weights_lock, checkpoint_lock; /* of --out FILE and --checkpoint */
+    file_lock weights_lock, checkpoint_lock; /* locks of --out FILE and --checkpoint */
     char cache[CACHE_PATH];
-    FILE *output; /* standard output, where --log or --out is - */
+    FILE *output; /* standard output if --log or --out is -, else NULL */
     mpirun_group group;
-    int agreed; /* how it ends all ranks know */
+    int agreed; /* 1: all ranks know how the run ends */
 } training;
 
 static int unknown_optimizer(const char *name)
@@ -69,14 +69,14 @@ static int unknown_optimizer(const char *name)
                         .s);
 }
 
-/* Rank 0 writes files and tells what happens. */
+/* True on rank 0, which writes files and prints. */
 static int is_first(const training *t) { return mpirun_rank(&t->group) == 0; }
 
 /* Checks all files first, so that a long run does not fail at its end. */
 static int check_files(training *t)
 {
     const train_opts *o = t->o;
-    /* The trained weights may take the place of those that the training began with. */
+    /* Trained weights may replace the initial weights' file. */
     const int continues = o->weights != NULL && o->out != NULL && strcmp(o->weights, o->out) == 0;
     const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
                                  {"--log", o->log, OUTPUT_OR_STDOUT},
@@ -203,8 +203,8 @@ static adj_fit_opts fit_options(training *t)
                           .on = {.step = on_step, .epoch = on_epoch, .user = t}};
 }
 
-/* A recipe's rates; base 0: that of fit_options, which is another when a run is prolonged. A run
- * that goes on keeps what was planned when it began, for as many epochs as it had then. */
+/* Returns the schedule; base 0: the rate of fit_options, which may change when a run is extended. A
+ * resumed run keeps the schedule of its start, with the number of epochs it had then. */
 static void set_schedule(training *t)
 {
     const train_opts *o = t->o;
@@ -281,7 +281,7 @@ static int open_parts(training *t)
         status = open_data("train", &t->data, &takes, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, &takes, judge, t->train, &t->test);
-    else if (t->train != NULL && t->train->n_broken > 0) /* to list those of both parts */
+    else if (t->train != NULL && t->train->n_broken > 0) /* list unreadable files of both splits */
         (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
@@ -439,7 +439,7 @@ static int finish(training *t, const adj_fit_progress *at, adj_status ended, con
  * partly updated. */
 static int run(training *t)
 {
-    const terminal none = {0}; /* what mpirun shows, it has from a terminal that nobody sees */
+    const terminal none = {0}; /* mpirun gives each rank a hidden terminal */
     adj_error why = {0};
     int status = EXIT_OK;
 
@@ -492,7 +492,7 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE) {
         name_model(&o, model);
         set_train_defaults(&o);
-        if (o.threads == 0) /* a checkpoint says how many there were */
+        if (o.threads == 0) /* a checkpoint has its own number of threads */
             o.threads = default_threads();
         omp_set_num_threads((int)o.threads);
         status = start(&t);

@@ -12,7 +12,7 @@ typedef struct {
     const char *model, *optimizer, *backend, *log, *out, *checkpoint, *tune;
     const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
     const char *weights, *head;   /* to begin with; "keep" or "new" */
-    const char *map;              /* whose names the weights have; NULL: ours */
+    const char *map;              /* naming scheme of the weights; NULL: adjoint's */
     char kept[2][OPTION_ROOM];    /* texts of optimizer and schedule */
     const char *freeze;           /* patterns of parameters; "none" */
     const char *schedule;         /* "constant", "step", ... */
@@ -22,14 +22,14 @@ typedef struct {
     int64_t sync_batch_norm;
     double rank_timeout; /* seconds; 0: the library's */
     int64_t epochs, batch, seed, threads, every, resume;
-    int64_t patience; /* epochs; 0: without an end */
-    int lr_auto;      /* lr is to be found by a range test */
+    int64_t patience; /* epochs; 0: no early stopping */
+    int lr_auto;      /* 1: a range test sets lr */
     const char *lr_text;
     double lr, warmup /* epochs */, weight_decay, clip, smoothing;
     int64_t flip, shift, cutout; /* these and what follows: as in adj_augment */
     double jitter, mixup;
-    double loss_scale;      /* of f16: a fixed one; 0: it follows the gradients */
-    int64_t scale_interval; /* as in adj_loss_scale; 0: there is none that follows */
+    double loss_scale;      /* fixed loss scale of f16; 0: dynamic */
+    int64_t scale_interval; /* as in adj_loss_scale; 0: no dynamic loss scale */
     /* Settings of a checkpoint: steps of its schedule; its epochs. UNSET: no checkpoint. */
     int64_t begun_warmup, begun_period, begun_epochs;
 } train_opts;

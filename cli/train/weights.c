@@ -14,7 +14,7 @@
 
 typedef struct {
     const char *freeze; /* patterns */
-    int in_part;        /* each tensor is told */
+    int in_part;        /* prints a line for each tensor */
     int loaded, unused;
     int n_frozen;       /* parameters that are new and frozen */
     const char *frozen; /* one of them */
@@ -49,7 +49,8 @@ void name_model(train_opts *o, char model[MODEL_NAME])
     adj_tensors *t = NULL;
     if (o->model != NULL || o->weights == NULL || is_stdout(o->weights))
         return;
-    const int can_read = adj_tensors_read(o->weights, &t) == ADJ_OK; /* else load_start complains */
+    const int can_read =
+        adj_tensors_read(o->weights, &t) == ADJ_OK; /* otherwise load_start prints the error */
     const char *name = can_read ? adj_tensors_metadata(t, "model") : NULL;
     if (name != NULL && adj_model_find(name, NULL) != NULL) {
         snprintf(model, MODEL_NAME, "%s", name);
@@ -58,8 +59,8 @@ void name_model(train_opts *o, char model[MODEL_NAME])
     adj_tensors_free(t);
 }
 
-/* Writes what differs between the net of the file and the one to be trained, and what to do: "" of
- * a file that cannot be read. */
+/* Writes how the model of the file differs from the one to train, and which option helps; "" for an
+ * unreadable file. */
 static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts *o,
                      const adj_dataset *data, int64_t channels)
 {

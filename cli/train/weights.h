@@ -14,7 +14,8 @@ void name_model(train_opts *o, char model[MODEL_NAME]);
 int load_start(const train_opts *o, const adj_dataset *data, int64_t channels, adj_trainer *t);
 
 /* Writes the parameters as they are to the file, with their model card. CONTINUE, or an exit status
- * after a complaint. in_folder: the best epoch's are beside it. output: as for replace_output. */
+ * after a complaint. in_folder: the folder also holds the best epoch's weights. output: as for
+ * replace_output. */
 int save_weights(const train_opts *o, const char *path, int in_folder, adj_trainer *t,
                  FILE *output);
 
