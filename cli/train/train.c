@@ -203,7 +203,7 @@ static adj_fit_opts fit_options(training *t)
                           .on = {.step = on_step, .epoch = on_epoch, .user = t}};
 }
 
-/* Returns the schedule; base 0: the rate of fit_options, which may change when a run is extended. A
+/* Sets the schedule; base 0: the rate of fit_options, which may change when a run is extended. A
  * resumed run keeps the schedule of its start, with the number of epochs it had then. */
 static void set_schedule(training *t)
 {
