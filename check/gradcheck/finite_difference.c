@@ -27,9 +27,8 @@ static double value_unit(const subject *s)
 /* D(h) over outputs that are not masked, and its rounding error. */
 static adj_status difference(subject *s, int leaf, double h, estimate *e)
 {
-    adj_status status = forward_at(s, leaf, h, s->y_high);
-    if (status == ADJ_OK)
-        status = forward_at(s, leaf, -h, s->y_low);
+    forward_at(s, leaf, h, s->y_high);
+    const adj_status status = forward_at(s, leaf, -h, s->y_low);
     if (status != ADJ_OK)
         return status;
     long double sum = 0; /* thousands of terms at random sides */
@@ -88,11 +87,9 @@ adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
 {
     const double eps = reference_eps(s), bend = 1.65 * cbrt(eps); /* 1e-5 in float64 */
     *n = 0;
-    adj_status status = forward_at(s, -1, 0, s->y_mid);
-    if (status == ADJ_OK)
-        status = forward_at(s, leaf, h, s->y_high);
-    if (status == ADJ_OK)
-        status = forward_at(s, leaf, -h, s->y_low);
+    forward_at(s, leaf, 0, s->y_mid);
+    forward_at(s, leaf, h, s->y_high);
+    const adj_status status = forward_at(s, leaf, -h, s->y_low);
     for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
         double up = (s->y_high[i] - s->y_mid[i]) / h, down = (s->y_mid[i] - s->y_low[i]) / h;
         double rounding = 256 * eps * (fabs(s->y_mid[i]) + 1) / h;

@@ -131,7 +131,7 @@ char axis_name(const subject *s, int leaf, int axis);
  * `integer`. */
 void draw_values(subject *s, int draw, int integer);
 void draw_direction(subject *s, int leaf, int draw, int integer);
-/* y at x with leaf's x + h v, or x itself if leaf < 0; f64. */
+/* y at x with leaf's x + h v; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
 /* y as the reference's part of backward() found it. */
 adj_status take_forward(subject *s, double *y);

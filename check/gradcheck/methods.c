@@ -103,11 +103,9 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     c->drawn = draw;
     draw_values(s, draw, 1);
     draw_direction(s, c->leaf, draw, 1);
-    adj_status status = backward(s);
-    if (status == ADJ_OK)
-        status = take_forward(s, s->y_mid);
-    if (status == ADJ_OK)
-        status = forward_at(s, c->leaf, 1, s->y_high);
+    backward(s);
+    take_forward(s, s->y_mid);
+    adj_status status = forward_at(s, c->leaf, 1, s->y_high);
     const double *dx_ref = s->dx_ref[c->leaf];
     *exact = status == ADJ_OK && all_exact(s->y_mid, s->n_y) && all_exact(s->y_high, s->n_y) &&
              all_exact(dx_ref, n);
@@ -189,15 +187,9 @@ static adj_status check_directional(leaf_check *c, int draw)
     estimate e;
     bound b;
     double size;
-    adj_status status = draw_smooth(c, draw);
-    if (status == ADJ_OK)
-        status = check_differentiate(c, &e);
-    if (status == ADJ_OK)
-        status = backward(s);
-    if (status == ADJ_OK)
-        status = bound_open(s, c->leaf, &b);
-    if (status != ADJ_OK)
-        return status;
+    if (draw_smooth(c, draw) != ADJ_OK || check_differentiate(c, &e) != ADJ_OK ||
+        backward(s) != ADJ_OK || bound_open(s, c->leaf, &b) != ADJ_OK)
+        return s->report->status;
     compare_kernels(c, &b);
     c->row->origin = b.origin;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);

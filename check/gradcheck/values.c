@@ -1,7 +1,8 @@
 /* values.c - the values of a check: drawn, set, run and read back.
  *
  * Every value is rounded to the type of the tested leaf when it is drawn, so the reference and the
- * graph under test are given the same numbers. */
+ * graph under test are given the same numbers. After a first error nothing is run or read any more:
+ * the report's status says so. */
 #include <math.h>
 #include <string.h>
 
@@ -109,7 +110,7 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
 
 adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward)
 {
-    adj_status status = ADJ_OK;
+    adj_status status = s->report->status;
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
         status = set_leaf(s, e, t->leaf[i], s->x[i]);
     if (status == ADJ_OK && !is_forward)
@@ -124,29 +125,26 @@ adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward)
 
 static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
 {
-    int64_t count = adj_shape_elems(n->type.shape);
-    adj_status status = adj_get(e, n, s->raw, adj_type_bytes(n->type));
+    adj_status status = s->report->status;
+    if (status == ADJ_OK)
+        status = adj_get(e, n, s->raw, adj_type_bytes(n->type));
     if (status != ADJ_OK)
         return gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                               adj_exec_message(e));
-    adj_convert(n->type.dtype, s->raw, ADJ_F64, to, count);
+    adj_convert(n->type.dtype, s->raw, ADJ_F64, to, node_elems(n));
     return ADJ_OK;
 }
 
 adj_status forward_at(subject *s, int leaf, double h, double *y)
 {
     const twin *t = &s->reference;
-    double *kept = leaf >= 0 ? s->x[leaf] : NULL;
-    if (leaf >= 0) {
-        int64_t n = leaf_elems(s, leaf);
-        for (int64_t i = 0; i < n; i++)
-            s->moved[i] = kept[i] + h * s->v[i];
-        s->x[leaf] = s->moved;
-    }
-    adj_status status = run_exec(s, t->forward, t, 1);
-    if (leaf >= 0)
-        s->x[leaf] = kept;
-    return status == ADJ_OK ? fetch(s, t->forward, t->y, y) : status;
+    double *const kept = s->x[leaf];
+    for (int64_t i = 0, n = leaf_elems(s, leaf); i < n && h != 0; i++)
+        s->moved[i] = kept[i] + h * s->v[i];
+    s->x[leaf] = h != 0 ? s->moved : kept;
+    run_exec(s, t->forward, t, 1);
+    s->x[leaf] = kept;
+    return fetch(s, t->forward, t->y, y);
 }
 
 adj_status take_forward(subject *s, double *y)
@@ -156,11 +154,10 @@ adj_status take_forward(subject *s, double *y)
 
 static adj_status fetch_all(subject *s, const twin *t, double *const to[])
 {
-    adj_status status = ADJ_OK;
-    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
+    for (int i = 0; i < s->n_leaf; i++)
         if (t->dx[i] != NULL)
-            status = fetch(s, t->backward, t->dx[i], to[i]);
-    return status;
+            fetch(s, t->backward, t->dx[i], to[i]);
+    return s->report->status;
 }
 
 adj_status backward_magnitudes(subject *s, double *const magnitude[])
@@ -168,19 +165,18 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
     double **kept = s->x, *dy = s->dy;
     s->x = reals_by_leaf(s);
     s->dy = reals(s, s->n_y);
-    adj_status status = s->x != NULL && s->dy != NULL ? ADJ_OK : ADJ_ENOMEM;
-    for (int leaf = 0; leaf < s->n_leaf && status == ADJ_OK; leaf++)
+    const int has_memory = s->x != NULL && s->dy != NULL;
+    if (!has_memory)
+        gradcheck_no_memory(s->report);
+    for (int leaf = 0; leaf < s->n_leaf && has_memory; leaf++)
         for (int64_t i = 0; i < leaf_elems(s, leaf); i++)
             s->x[leaf][i] = leaf_is_float(s, leaf) ? fabs(kept[leaf][i]) : kept[leaf][i];
-    for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++)
+    for (int64_t i = 0; i < s->n_y && has_memory; i++)
         s->dy[i] = fabs(dy[i]);
-    if (status == ADJ_OK)
-        status = run_exec(s, s->reference.backward, &s->reference, 0);
-    if (status == ADJ_OK)
-        status = fetch_all(s, &s->reference, magnitude);
+    run_exec(s, s->reference.backward, &s->reference, 0);
     s->x = kept;
     s->dy = dy;
-    return status;
+    return fetch_all(s, &s->reference, magnitude);
 }
 
 /* ---- again: is a gradient the same when it is computed once more? ----
@@ -191,27 +187,22 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
 /* Once more; dx has to be the same. */
 static adj_status repeat_backward(subject *s)
 {
-    adj_status status = run_exec(s, s->tested.backward, &s->tested, 0);
-    for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++) {
-        if (s->tested.dx[i] == NULL)
-            continue;
-        status = fetch(s, s->tested.backward, s->tested.dx[i], s->moved);
-        if (memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
+    run_exec(s, s->tested.backward, &s->tested, 0);
+    for (int i = 0; i < s->n_leaf; i++)
+        if (s->tested.dx[i] != NULL &&
+            fetch(s, s->tested.backward, s->tested.dx[i], s->moved) == ADJ_OK &&
+            memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
             s->repeats[i] = 0;
-    }
-    return status;
+    return s->report->status;
 }
 
 adj_status backward(subject *s)
 {
-    adj_status status = run_exec(s, s->reference.backward, &s->reference, 0);
-    if (status == ADJ_OK)
-        status = fetch_all(s, &s->reference, s->dx_ref);
-    if (status == ADJ_OK)
-        status = run_exec(s, s->tested.backward, &s->tested, 0);
-    if (status == ADJ_OK)
-        status = fetch_all(s, &s->tested, s->dx);
-    return status == ADJ_OK ? repeat_backward(s) : status;
+    run_exec(s, s->reference.backward, &s->reference, 0);
+    fetch_all(s, &s->reference, s->dx_ref);
+    run_exec(s, s->tested.backward, &s->tested, 0);
+    fetch_all(s, &s->tested, s->dx);
+    return repeat_backward(s);
 }
 
 adj_status repeat_with_reals(subject *s)

@@ -203,6 +203,9 @@ Test(gradcheck, out_of_memory)
         status = adj_gradcheck(y, &o, &r);
         cr_assert(status == ADJ_OK || status == ADJ_ENOMEM, "allocation %d: %s: %s", n,
                   adj_status_name(status), r->message);
+        cr_assert_eq(status == ADJ_OK, r->message[0] == '\0', "allocation %d", n);
+        cr_assert_eq(r->verdict, status == ADJ_OK ? ADJ_GRADCHECK_PASS : ADJ_GRADCHECK_NOT_CHECKED,
+                     "allocation %d", n);
         adj_gradcheck_free(r);
         cr_assert_eq(b.live, before, "allocation %d: leaks", n);
     }
