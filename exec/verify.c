@@ -54,9 +54,10 @@ static adj_status verify_invariant(walk *w, int i)
     for (int k = 0; k < s->n_in; k++) {
         const content *c = find_held(w, &w->in[k]);
         if (c != NULL && !c->lasts)
-            return fail_step(
-                w, i, "runs only when a parameter has changed, but reads what changes in runs:",
-                &w->in[k]);
+            return fail_step(w, i,
+                             "runs only when a parameter has changed, but depends on a value that "
+                             "changes in every run:",
+                             &w->in[k]);
     }
     return has_collective(s->group.n_node, s->group.node)
                ? fail_step(w, i, "is left out of some runs, but all processes wait for", &w->out[0])
@@ -194,7 +195,7 @@ static adj_status verify_fetches(walk *w)
     for (int i = 0; i < plan->n_fetch && status == ADJ_OK; i++) {
         const fetch *f = &plan->fetch[i];
         const place p = plain_place(w->e, plan->image[f->node->id], slot_of(plan, f->buffer)->data);
-        status = require(w, "who fetches it", &p);
+        status = require(w, "a fetch", &p);
     }
     return status;
 }

@@ -183,7 +183,7 @@ adj_status node_run(const runner *b, const node_case *n, const adj_compare_confi
 adj_status find_race(const runner *b, const node_case *n, const adj_compare_config *c,
                      adj_type type, const expectation *e, region *p, int *found);
 /* The reason then. */
-#define RACE "not repeatable: right on one thread, wrong on more, which disturb each other"
+#define RACE "not repeatable: right on one thread, wrong on several (a data race)"
 
 /* mixed.c. The half type of its mixed precision; ADJ_F32: it has none. */
 adj_dtype config_half(const adj_compare_config *c);

@@ -52,7 +52,7 @@ static void describe_damage(const exec_damage *d, outcome *o)
                  "memory: a kernel writes over %s before %s reads it", other, reader);
     else if (d->taken_over != NULL)
         snprintf(o->plan_fault, sizeof o->plan_fault,
-                 "memory: %s, computed in place of %s, is another than in memory of its own",
+                 "memory: %s computed in place of %s differs from its result in separate memory",
                  reader, other);
     else /* of the same operands, by the same kernel */
         snprintf(o->plan_fault, sizeof o->plan_fault,
@@ -110,9 +110,10 @@ adj_status find_false_alias(adj_exec *e, outcome *o)
     if (found <= 0)
         return found < 0 ? ADJ_ENOMEM : ADJ_OK;
     describe_operand(f.result, f.operand, operand, sizeof operand);
-    snprintf(o->plan_fault, sizeof o->plan_fault,
-             "memory: %s by %.60s, computed in place of %s, is another than in memory of its own",
-             adj_node_op(f.result), f.impl, operand);
+    snprintf(
+        o->plan_fault, sizeof o->plan_fault,
+        "memory: %s by %.60s computed in place of %s differs from its result in separate memory",
+        adj_node_op(f.result), f.impl, operand);
     return ADJ_OK;
 }
 

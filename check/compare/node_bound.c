@@ -161,13 +161,13 @@ static const double nearest = 1.125;
 static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, double length)
 {
     const adj_dtype_traits *of = adj_traits_of(c->dtype);
+    const adj_dtype_traits *terms = adj_is_half(c->dtype) ? adj_traits_of(ADJ_F32) : of;
     const adj_dtype reference = config_dtype(b->reference, c->node->type.dtype);
     const double sum = sum_unit(c->dtype) + sum_unit(reference);
     const double half = is_mixed(c) ? adj_traits_of(mixed_type(c->config, c->node))->unit : 0;
     rounding r = {.stored = nearest * (fmax(of->unit, half) + adj_traits_of(reference)->unit),
                   .type = is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype,
-                  .smallest = (adj_is_half(c->dtype) ? 1 : length) * of->floor +
-                              mixed_smallest(b, c, length)};
+                  .smallest = of->floor + length * terms->floor + mixed_smallest(b, c, length)};
     if (!c->is_representable)
         r.of_terms += 2 * half; /* of two operands */
     if (may_be_winograd(c->config, c->node))

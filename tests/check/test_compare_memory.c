@@ -73,8 +73,8 @@ static void expect_row(const compare_row *row)
                  "%s", op);
     cr_expect_str_eq(row->reason, !is_relu
                                       ? ""
-                                      : "memory: relu by clears, computed in place of operand 0, "
-                                        "is another than in memory of its own");
+                                      : "memory: relu by clears computed in place of operand 0 "
+                                        "differs from its result in separate memory");
     cr_expect(row->isolated.wrong == 0 && row->repeats, "%s", op);
 }
 
@@ -87,9 +87,10 @@ Test(compare_memory, a_false_claim_to_work_in_place)
                              r = adj_comparison_result_at(c, 1);
         cr_expect_eq(reference.verdict, ADJ_VERDICT_PASS, "%s", reference.reason);
         cr_expect_eq(r.verdict, is_claimed ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s", r.reason);
-        cr_expect_str_eq(r.reason, !is_claimed ? ""
-                                               : "memory: relu \"bent\", computed in place of add "
-                                                 "\"sum\", is another than in memory of its own");
+        cr_expect_str_eq(r.reason, !is_claimed
+                                       ? ""
+                                       : "memory: relu \"bent\" computed in place of add \"sum\" "
+                                         "differs from its result in separate memory");
         for (int i = 0; i < c->n_row; i++)
             expect_row(adj_comparison_row_at(c, i));
         adj_comparison_free(c);

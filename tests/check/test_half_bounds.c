@@ -74,7 +74,35 @@ static adj_status run(const adj_call *c)
 
 static const adj_kernel kernel = {
     .name = "bias_add", .match = match, .prepare = prepare, .run = run};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
+
+/* ---- and multiplies matrices as processors do bf16: products that are no normal f32 are 0 ---- */
+
+static adj_status prepare_product(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (g->node[0]->op != &adj_op_matmul || g->node[0]->type.dtype != ADJ_BF16 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    strcpy(p->impl, "flushing");
+    return ADJ_OK;
+}
+
+static adj_status run_product(const adj_call *c)
+{
+    for (int64_t i = 0; i < ROWS * ROWS; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < CHANNELS; k++) {
+            const double v = adj_load(ADJ_BF16, c->in[0], i / ROWS * CHANNELS + k) *
+                             adj_load(ADJ_BF16, c->in[1], k * ROWS + i % ROWS);
+            sum += fabs(v) < 0x1p-126 ? 0 : v;
+        }
+        adj_store(ADJ_BF16, c->out[0], i, sum);
+    }
+    return ADJ_OK;
+}
+
+static const adj_kernel product = {
+    .name = "matmul", .prepare = prepare_product, .run = run_product};
+static const adj_kernel *const kernels[] = {&kernel, &product, NULL};
 static const adj_backend crooked = {.version = ADJ_VERSION,
                                     .name = "crooked",
                                     .open = open_nothing,
@@ -210,4 +238,26 @@ Test(half_bounds, too_small_for_f16)
     adj_comparison_free(c);
     adj_graph_free(g);
     free(logits);
+}
+
+/* All products of a sum may be too small for the f32 in which it is made. */
+Test(half_bounds, products_below_f32)
+{
+    const adj_backend *const backends[] = {&crooked, naive_backend(), NULL};
+    static uint16_t x[ROWS * CHANNELS];
+    adj_graph *g = adj_graph_new();
+    adj_node *a = adj_input(g, "a", ADJ_BF16, (adj_shape){2, {ROWS, CHANNELS}});
+    adj_node *b = adj_input(g, "b", ADJ_BF16, (adj_shape){2, {CHANNELS, ROWS}});
+    const adj_leaf_value value[] = {{a, x}, {b, x}};
+    for (int i = 0; i < ROWS * CHANNELS; i++)
+        adj_store(ADJ_BF16, x, i, 0x1p-64);
+    const adj_comparison *c =
+        compared(adj_matmul(a, b, 0), "crooked",
+                 (adj_compare_opts){.backends = backends, .n_value = 2, .value = value});
+    const compare_row *row = adj_comparison_row_at(c, 0);
+    cr_expect_str_eq(row->implementation, "flushing");
+    cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s: err/bound %g", row->reason,
+                 row->isolated.worst);
+    adj_comparison_free(c);
+    adj_graph_free(g);
 }

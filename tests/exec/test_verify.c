@@ -268,7 +268,7 @@ static const spoiled list[] = {
      "the next run reads input \"x\", but its 256 bytes at storage offset 0 hold sqrt \"root\", "
      "written by step 1"},
     {"lost_operand", forward, PLAIN, lost_operand, 1, "(mul) is not given its operand exp \"e\""},
-    {"lost_fetch", forward, ALONE, lost_fetch, 1, "who fetches it reads mul"},
+    {"lost_fetch", forward, ALONE, lost_fetch, 1, "a fetch reads mul"},
     {"wrong_layout", layouts, ALONE, wrong_layout, 1,
      "(tanh \"magnitude\") reads exp \"e\", but its 256 bytes at arena offset 256 hold exp \"e\" "
      "in "
@@ -286,13 +286,15 @@ static const spoiled list[] = {
      "(mul) reads sigmoid \"packed\", but its 256 bytes at arena offset 512 hold exp, written by "
      "step 3 (exp) in the run before"},
     {"too_invariant", inference, PLAIN, too_invariant, 1,
-     "(mul) runs only when a parameter has changed, but reads what changes in runs: input \"x\""},
+     "(mul) runs only when a parameter has changed, but depends on a value that changes in every "
+     "run: input \"x\""},
     {"version_unseen", inference, PLAIN, version_unseen, 1,
-     "runs only when a parameter has changed, but reads what changes in runs: param \"w\""},
+     "runs only when a parameter has changed, but depends on a value that changes in every run: "
+     "param \"w\""},
     {"updated_too_early", train, PLAIN, updated_too_early, 1,
      "(ema) reads param \"w\", but its 256 bytes at storage offset 0 hold sgd_step \"next\", "
      "written by step"},
-    {"not_copied", train, PLAIN, not_copied, 1, "who fetches it reads param \"w\", but"},
+    {"not_copied", train, PLAIN, not_copied, 1, "a fetch reads param \"w\", but"},
     {"next_of_another", train, PLAIN, next_of_another, 1,
      "the update of param \"w\" reads sgd_step \"next\", but"},
     {"leaf_of_another", train, PLAIN, leaf_of_another, 1,
