@@ -2,10 +2,10 @@
  *
  *   conformance [--backend NAME] [--tune] [--summary] [--refusals] FILE...
  *
- * A file is a list of cases in JSON, plain or compressed by gzip.
- * Prints each failure's id and worst element, with --summary what passed by op and where its
- * steps ran, with --refusals what the library said to calls it refused, and ends with "N passed, M
- * failed"; exit status 1 if any failed or a file cannot be read. */
+ * A file is a list of cases in JSON, plain or compressed by gzip. Prints each failure's id and
+ * worst element, with --summary the passed cases by op and backend, with --refusals the messages of
+ * refused calls, and ends with "N passed, M failed"; exit status 1 if any failed or a file cannot
+ * be read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* conformance.h - one case of tests/conformance: from JSON to a graph, its results, a verdict.
  *
- * The cases and their fields are described in that folder's README.md. Everything a case asks for
- * is passed on to the public API as it stands: what must be refused is refused by the library. What
- * a case says in a key that nobody here reads would not be tested: such a case fails. */
+ * The cases and their fields are described in that folder's README.md. A case is passed on to the
+ * public API unchanged, so that the library itself refuses invalid calls. A case with an unknown
+ * key fails, as that key would not be tested. */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 

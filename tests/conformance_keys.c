@@ -1,5 +1,5 @@
-/* conformance_keys.c - which keys of a case are known. What nobody reads is not tested, and a case
- * that says it must not pass. */
+/* conformance_keys.c - the known keys of a case. A case with an unknown key must not pass, as that
+ * key would not be tested. */
 #include <stdio.h>
 #include <string.h>
 

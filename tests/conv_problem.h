@@ -1,5 +1,5 @@
-/* conv_problem.h - a convolution and its two adjoints over inputs whose values are known, for the
- * tests of the op and of its kernels. */
+/* conv_problem.h - a convolution and its two adjoints over known inputs, for the tests of the op
+ * and of its kernels. */
 #ifndef CONV_PROBLEM_H
 #define CONV_PROBLEM_H
 

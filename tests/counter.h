@@ -1,5 +1,4 @@
-/* counter.h - an allocator that counts, fails at the n-th call, and tells calls apart by where they
- * come from. */
+/* counter.h - an allocator that counts calls by their origin and fails at the n-th one. */
 #ifndef TESTS_COUNTER_H
 #define TESTS_COUNTER_H
 

@@ -1,5 +1,4 @@
-/* harness.h - what most tests do: give values, evaluate a node on a backend, compare with numbers
- * made elsewhere. */
+/* harness.h - sets values, evaluates a node on a backend, compares with literal numbers. */
 #ifndef HARNESS_H
 #define HARNESS_H
 

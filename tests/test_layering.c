@@ -1,4 +1,4 @@
-/* test_layering.c - who includes whom, read from the sources' #include lines.
+/* test_layering.c - dependencies of the folders, read from the sources' #include lines.
  *
  * A header is named by its file alone if it is in the same folder or public, else by its path from
  * the project's folder. The floors stand on each other: each may include what the table allows, so

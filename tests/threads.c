@@ -1,4 +1,4 @@
-/* threads.c - what threads may not change: threads [BACKEND] [MODEL].
+/* threads.c - results that must not depend on threads: threads [BACKEND] [MODEL].
  *
  *   many executors of one graph, made and run at once in as many threads: the bits of one alone
  *   naive: the same bits on 1, 2, 4 and 8 threads, for whole training steps

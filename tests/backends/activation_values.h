@@ -1,6 +1,6 @@
-/* activation_values.h - what tests of activations and of prelu on direct share: values over the
- * whole range of floats, every value of a half type, gradients; how far a result is from what was
- * wanted; that a plan is direct's. */
+/* activation_values.h - shared by the tests of activations and prelu on direct: values over the
+ * whole range of floats, every value of a half type, gradients; the error of a result; a check that
+ * direct computes a plan. */
 #ifndef ACTIVATION_VALUES_H
 #define ACTIVATION_VALUES_H
 

@@ -1,5 +1,5 @@
-/* conv_rows.h - convolutions for the tests of the direct backend's kernels, and what every one of
- * these kernels must do with them. */
+/* conv_rows.h - convolutions for the tests of the direct backend's kernels, and the checks that
+ * every kernel must pass. */
 #ifndef CONV_ROWS_H
 #define CONV_ROWS_H
 

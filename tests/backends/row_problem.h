@@ -1,5 +1,5 @@
-/* row_problem.h - a group of nodes that is one loop (direct/fused_pointwise/row_kernel.h) and what
- * it must give, by plain loops in double, for the tests of row kernels. */
+/* row_problem.h - a group of nodes that runs as one loop (direct/fused_pointwise/row_kernel.h), and
+ * its reference as plain loops in double, for the tests of row kernels. */
 #ifndef ROW_PROBLEM_H
 #define ROW_PROBLEM_H
 

@@ -1,8 +1,8 @@
 /* test_candidate_threads.c - every candidate of every kernel, for single nodes and fused groups,
  * gives the same bits on 1, 2, 3, 4 and 8 threads, unless it says that its sums depend on them
- * (adj_prep.sums_by_threads). What naive and direct compute of an image has the same bits in
- * batches of any size. Fast math has the candidates of exact math, and more. oneDNN reads its
- * instruction sets once a process, so each has a test. */
+ * (adj_prep.sums_by_threads). An image's results by naive and direct have the same bits in batches
+ * of any size. Fast math has the candidates of exact math, and more. oneDNN reads its instruction
+ * set once per process, so each has a test. */
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* test_direct_activation.c - clip, hard_sigmoid, hard_swish, elu, gelu, exp and log, their
  * gradients and those of sigmoid and tanh in fused pointwise groups, for every instruction set:
  * over the whole range of floats and all of both half types against libm in long double, and bit by
- * bit against the formula in double where it is arithmetic alone; zeros, infinities and NaN as
- * naive; fused with others as alone. prelu is test_direct_prelu.c's. */
+ * bit against the formula in double where it is arithmetic alone; zeros, infinities and NaN against
+ * naive; fused against unfused. prelu: test_direct_prelu.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

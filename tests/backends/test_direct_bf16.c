@@ -1,7 +1,7 @@
-/* test_direct_bf16.c - our own convolutions with products of bf16: y and dx in bf16, the filter
- * gradient in bf16 and f32, and all of f32 by three products of bf16 parts. On integers bit for bit
- * against the definition, with one thread and three; a bias; what is not finite, against naive; how
- * far sums are off; what is refused. */
+/* test_direct_bf16.c - direct's convolutions with bf16 products: y and dx in bf16, the filter
+ * gradient in bf16 and f32, and f32 from three products of bf16 parts. On integers bit for bit
+ * against the definition, with one thread and three; with a bias; NaN and infinities against naive;
+ * errors of long sums; unsupported cases. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

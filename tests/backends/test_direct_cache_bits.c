@@ -1,5 +1,5 @@
-/* test_direct_cache_bits.c - blocks follow the second cache's size, and no bit follows the blocks.
- * The C library's answer is replaced by this program's own. */
+/* test_direct_cache_bits.c - block sizes depend on the size of the second-level cache, and results
+ * do not depend on block sizes. This program replaces the C library's cache size. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <math.h>

@@ -1,6 +1,6 @@
-/* test_direct_epilogue.c - direct's products with what follows them: bias, the sum with another
- * value, relu, a cast, each of them or none; on integers against arithmetic in the test, bit for
- * bit, and what is not finite against naive. */
+/* test_direct_epilogue.c - direct's products with epilogues: bias, addend, relu, cast, in every
+ * combination; on integers bit for bit against arithmetic in the test, NaN and infinities against
+ * naive. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

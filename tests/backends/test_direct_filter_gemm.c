@@ -1,6 +1,6 @@
-/* test_direct_filter_gemm.c - our own filter gradient in f32 and f64: on integers bit for bit
- * against the definition, every instruction set, one thread and three; what is not finite; how far
- * sums of many pixels are off. */
+/* test_direct_filter_gemm.c - direct's filter gradient in f32 and f64: on integers bit for bit
+ * against the definition, every instruction set, one thread and three; NaN and infinities; errors
+ * of sums over many pixels. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

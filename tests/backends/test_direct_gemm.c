@@ -1,6 +1,6 @@
 /* test_direct_gemm.c - the direct dense convolution, its input gradient and matmul on integers, bit
- * for bit against the definition: every instruction set and type, on one thread and on three; what
- * is not finite, against naive. */
+ * for bit against the definition: every instruction set and type, on one thread and on three; NaN
+ * and infinities against naive. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

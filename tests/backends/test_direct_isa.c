@@ -1,5 +1,5 @@
-/* test_direct_isa.c - the instruction sets that direct may use: what the environment names, and
- * what was asked of the CPU before. */
+/* test_direct_isa.c - the instruction set that direct uses: the CPU's, limited by the environment.
+ */
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdlib.h>

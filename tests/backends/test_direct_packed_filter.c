@@ -1,6 +1,5 @@
-/* test_direct_packed_filter.c - in which plans direct's gemm and Winograd's algorithm have their
- * filters packed once, and by that get what oneDNN, or gemm, has elsewhere; against naive and
- * literal values. */
+/* test_direct_packed_filter.c - plans in which direct's gemm and Winograd kernels get filters that
+ * are packed once, and so replace oneDNN's or gemm's kernels; against naive and literal values. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

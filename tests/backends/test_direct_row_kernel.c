@@ -1,9 +1,8 @@
 /* test_direct_row_kernel.c - fused groups that are one loop (direct/fused_pointwise/row_kernel.h):
- * each pattern of nodes, for every instruction set and both types, with rows that are shorter and
- * longer than a row kernel's width, and that are no multiple of it; where what the loop writes is
- * kept; which norms are computed again, by which statistics and in how many loops; and which bits
- * are kept: ties, subnormal numbers, NaN and infinity, sums of many rows, which float alone would
- * round away. */
+ * each pattern of nodes, for every instruction set and both types, with rows shorter and longer
+ * than a row kernel's width and not a multiple of it; where the loop's results are stored; which
+ * norms are recomputed, with which statistics and in how many loops; and exact bits for ties,
+ * subnormal numbers, NaN, infinity and sums of many rows that f32 alone would round away. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

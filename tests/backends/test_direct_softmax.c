@@ -1,7 +1,7 @@
 /* test_direct_softmax.c - direct softmax, log_softmax, softmax cross-entropy and its gradient
- * against their definitions in long double: every instruction set, type and kind of label, rows
- * that fill jobs and not, one class and many; infinities and NaN; labels out of range; what is
- * refused. */
+ * against their definitions in long double: every instruction set, type and kind of label, full and
+ * partial jobs of rows, one class and many; infinities and NaN; labels out of range; unsupported
+ * cases. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

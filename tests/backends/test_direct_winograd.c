@@ -1,6 +1,5 @@
-/* test_direct_winograd.c - our own F(4x4, 3x3) and F(4x4, 5x5) against the definition in double:
- * every instruction set, direction and type, one thread and three; where it is taken, and where it
- * must not be.
+/* test_direct_winograd.c - direct's F(4x4, 3x3) and F(4x4, 5x5) against the definition in double:
+ * every instruction set, direction and type, one thread and three; and when a plan selects them.
  *
  * Its errors are relative to the whole result, not to an element's own products: in the L2 norm
  * 5e-6, as oneDNN's kernel has them, and nowhere more than 3e-5 of the results' root mean square.

@@ -1,6 +1,6 @@
 /* test_mix.c - one graph on naive, on oneDNN and on forced mixes of both: the same numbers, to the
- * bit, for data of small integers. The plan says which backend computes what, and why a node is not
- * on the one that was asked for. */
+ * bit, for data of small integers. The plan's printout names each node's backend, and why it is not
+ * the requested one. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

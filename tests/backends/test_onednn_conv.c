@@ -1,10 +1,9 @@
 /* test_onednn_conv.c - every implementation oneDNN offers for a convolution, in every layout,
  * against naive: exactly on integers, within the error of summing on random data. Layouts are
  * described by what they are: a candidate has one name for its implementation and its layouts,
- * whatever was prepared before it, and a tune file depends on it. For shapes for which some
- * implementation is known to be wrong, to corrupt memory or to read what was not written, whatever
- * is offered instead must agree with naive. Buffers are surrounded by guards and NaN before
- * (candidates.c). */
+ * whatever was prepared before it, and a tune file depends on it. For shapes with a quarantined
+ * implementation, the implementations offered instead must agree with naive. Buffers are surrounded
+ * by guards and NaN before (candidates.c). */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <stdlib.h>

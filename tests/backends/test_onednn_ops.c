@@ -1,5 +1,5 @@
-/* test_onednn_ops.c - what the oneDNN backend computes besides convolutions, every candidate
- * against naive, and what it must not compute. */
+/* test_onednn_ops.c - the oneDNN backend's ops besides convolutions, every candidate against naive,
+ * and the cases that it must not support. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

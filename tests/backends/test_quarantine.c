@@ -1,5 +1,5 @@
-/* test_quarantine.c - the built-in rows hold for classes of problems on machines that are not at
- * hand, whatever oneDNN calls the implementation; and the sweep tries every class. */
+/* test_quarantine.c - quarantine rows match their classes of problems on any machine and under any
+ * name of the implementation; and the sweep covers every class. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* system_root.h - a folder in the place of /, with the /proc and the control groups of a test: /a
- * and in it /a/b, in version 2 and for two controllers in version 1. */
+/* system_root.h - a folder that replaces / in a test, with /proc and the control groups /a and
+ * /a/b, in version 2 and for two controllers in version 1. */
 #ifndef TESTS_SYSTEM_ROOT_H
 #define TESTS_SYSTEM_ROOT_H
 

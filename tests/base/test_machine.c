@@ -1,5 +1,5 @@
-/* test_machine.c - the description of a machine: what is read from a planted system of files, and
- * of the machine at hand what any machine must fulfil. */
+/* test_machine.c - the description of a machine: values read from made-up system files, and
+ * invariants of the machine that runs the test. */
 #include <criterion/criterion.h>
 #include <ftw.h>
 #include <omp.h>

@@ -1,5 +1,5 @@
-/* test_memory_left.c - a plan that does not fit into the memory that is left is refused with how
- * much is there, before kernels are prepared or memory is taken; what fits is not. */
+/* test_memory_left.c - a plan that does not fit into the remaining memory is refused, with the
+ * remaining size, before kernels are prepared or memory is allocated; a plan that fits is not. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdint.h>

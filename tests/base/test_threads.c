@@ -1,5 +1,5 @@
-/* test_threads.c - how many threads the quotas of control groups leave; and of the jobs that they
- * share each is done once, whoever does it and however fast. */
+/* test_threads.c - number of threads within the control groups' quotas; and work stealing: each job
+ * runs once, for any speed of the threads. */
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* checked.h - a node and its report, a graph and its comparison: what tests of the checkers make.
- */
+/* checked.h - runs gradcheck on a node and compare on a graph, for the tests of the checkers. */
 #ifndef TESTS_CHECK_CHECKED_H
 #define TESTS_CHECK_CHECKED_H
 

@@ -1,6 +1,5 @@
-/* planted_naive.h - a list of backends whose naive calls the real one and spoils what comes out of
- * one op, in every type, as a fault of its templates does. For a test that is linked with
- * library.o. */
+/* planted_naive.h - backends whose naive calls the real one and spoils the result of one op in
+ * every type, like a fault in its templates. For tests linked with library.o. */
 #ifndef TESTS_CHECK_PLANTED_NAIVE_H
 #define TESTS_CHECK_PLANTED_NAIVE_H
 

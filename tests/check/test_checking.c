@@ -1,5 +1,5 @@
-/* test_checking.c - what an executor offers to those who check it: backends of one's own, canaries,
- * a wanted implementation, a profile. */
+/* test_checking.c - an executor's features for checkers: custom backends, canaries, a requested
+ * implementation, a profile. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

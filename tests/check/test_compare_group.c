@@ -1,5 +1,5 @@
-/* test_compare_group.c - kernels that are used only fused are checked too: faults planted in the
- * fused form alone are found, named and blamed; rounding and kinks inside a group are none. */
+/* test_compare_group.c - faults planted in fused kernels alone are found, named and blamed;
+ * rounding and kinks inside a group are not reported. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

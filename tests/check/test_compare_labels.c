@@ -1,5 +1,5 @@
 /* test_compare_labels.c - labels that adj_compare draws are classes of their logits, whatever their
- * number, and -1: all of them. A kernel of the test's own says what it is given. */
+ * number, and -1: all of them. A kernel of the test records its operands. */
 #include <stdio.h>
 #include <string.h>
 

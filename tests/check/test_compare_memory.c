@@ -1,6 +1,6 @@
-/* test_compare_memory.c - a kernel that is right alone, but claims to work in place and does not:
- * the run of the whole graph is another than with memory of its own for every value, and compare
- * says so, and of which values; and of the node alone, whose claims are tried one by one. */
+/* test_compare_memory.c - a kernel that is right alone but wrong in place: the whole graph's
+ * results differ from a run without shared memory, and compare names the values; compare also finds
+ * it on the node alone, where it tries each in-place claim. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* test_compare_mixed.c - adj_compare in mixed precision of either half type: what a configuration's
- * text means, that sound kernels pass, that the bound is the half type's own, and that fused groups
- * get gradients as large as the plan has them. */
+/* test_compare_mixed.c - adj_compare in mixed precision of either half type: parsing of
+ * configurations, sound kernels pass, bounds belong to the half type, and fused groups get
+ * gradients of the plan's magnitude. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
-/* test_compare_noise.c - the RMS error of a whole result: sums in f32, one term after the other,
- * are within what rounding gives on any values; what is small beside each element's bound is not.
- */
+/* test_compare_noise.c - the RMS error of a whole result: sequential f32 sums stay within the
+ * bound; a systematic error that is small beside each element's bound does not. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_compare_pass.c - a pass that changes what the graph computes is named, and blamed for the
- * nodes that are wrong by it. */
+/* test_compare_pass.c - a pass that changes the graph's values is named and blamed for the wrong
+ * nodes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

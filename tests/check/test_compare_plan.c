@@ -1,5 +1,5 @@
-/* test_compare_plan.c - the plan of a run in another process comes back whole, or is refused: which
- * nodes it fuses is compared there as here. */
+/* test_compare_plan.c - the plan of a run in another process is returned whole or refused, so that
+ * fused nodes are compared there as in this process. */
 #include <stdlib.h>
 
 #include "tests/check/checked.h"

@@ -1,5 +1,5 @@
-/* test_compare_special.c - values that are never drawn: a kernel that is right on all others is
- * found by ties, infinities and NaN, and sound kernels are not blamed. */
+/* test_compare_special.c - special values: ties, infinities and NaN expose a kernel that is right
+ * on all random values, and sound kernels are not blamed. */
 #include "compare_rig.h"
 
 #include <stdlib.h>

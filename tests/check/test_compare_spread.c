@@ -1,5 +1,5 @@
-/* test_compare_spread.c - a convolution may have a NaN where it multiplies the padding's zeros by
- * what is no number, and nowhere else. */
+/* test_compare_spread.c - a convolution may give NaN where it multiplies padding by NaN or
+ * infinity, and nowhere else. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

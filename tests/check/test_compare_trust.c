@@ -1,5 +1,5 @@
-/* test_compare_trust.c - what no element's bound shows: results that change from run to run, that a
- * plain run alone gets wrong; and memory running out anywhere. */
+/* test_compare_trust.c - faults beyond element bounds: results that change from run to run, or that
+ * are wrong in a plain run only; and failed allocations at every point. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_compare_witness.c - adj_compare says so when its reference is wrong, and blames a plan only
- * for what is right alone. */
+/* test_compare_witness.c - adj_compare reports a wrong reference, and blames the plan only if the
+ * node is right alone. */
 #include "planted_naive.h"
 
 static void compare(const plant *p, int n_config, const char *const configs[])

@@ -1,4 +1,4 @@
-/* test_gradcheck_hints.c - what a report says of wrong elements, word by word.
+/* test_gradcheck_hints.c - the report's hints about wrong elements, word by word.
  *
  * Each case names the elements that a kernel gets wrong by a rule on their indices; the sentences
  * are literals. */

@@ -1,5 +1,5 @@
-/* test_gradcheck_ties.c - where a gradient goes among equal values: the documented rule, by numbers
- * worked out by hand, and a kernel that keeps to another and is wrong there only. */
+/* test_gradcheck_ties.c - gradients at ties: the documented rule, by numbers worked out by hand,
+ * and a kernel with another rule, which is wrong only there. */
 #include <string.h>
 
 #include "adjoint_ext.h"

@@ -1,5 +1,5 @@
-/* test_gradcheck_whole.c - what no node alone shows: rules that look at what made an operand, and
- * gradients that are wrong from end to end.
+/* test_gradcheck_whole.c - faults that no single node shows: rules that inspect the producer of an
+ * operand, and gradients that are wrong end to end.
  *
  * The faults are in the rule of a planted op, y = 2 x, which simplifies to a scale before it is
  * run: where it is asked about a chain of its own kind of that length, it gives 3. */

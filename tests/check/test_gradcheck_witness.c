@@ -1,5 +1,5 @@
-/* test_gradcheck_witness.c - the gradient checker says whose fault it is when naive, its reference,
- * is wrong itself. */
+/* test_gradcheck_witness.c - the gradient checker attributes the fault when naive, its reference,
+ * is wrong. */
 #include "planted_naive.h"
 
 static const plant plants[] = {

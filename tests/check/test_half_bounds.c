@@ -1,5 +1,5 @@
-/* test_half_bounds.c - half types: what is stored may be rounded once, to the nearest value, and no
- * more. Kernels that round twice, truncate, or are off by 2^-7 are planted beside sound ones. */
+/* test_half_bounds.c - half types: a stored value may be rounded once, to the nearest. Kernels that
+ * round twice, truncate, or are off by 2^-7 are planted beside sound ones. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* test_wanted_impl.c - an implementation asked for by name is found wherever it is: behind others
- * of its kernel, in a backend behind others; where there is none, the report says so. Each planted
- * implementation leaves a number of its own, so what ran is seen in the values. */
+/* test_wanted_impl.c - an implementation requested by name is found at any position among
+ * candidates and backends; if it does not exist, the report says so. Each planted implementation
+ * writes its own number, so the values show which one ran. */
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>

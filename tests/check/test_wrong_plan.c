@@ -1,5 +1,5 @@
-/* test_wrong_plan.c - a plan that is refused is the plan's fault for gradcheck and for compare: not
- * a kernel's, as none has run, and not the caller's. */
+/* test_wrong_plan.c - gradcheck and compare blame the plan for a refused plan, not a kernel, as
+ * none has run, nor the caller. */
 #include <string.h>
 
 #include "adjoint_ext.h"

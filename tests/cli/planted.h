@@ -1,9 +1,9 @@
 /* planted.h - oneDNN's backend with a fault planted into it: for every filter gradient of a dense
  * f32 convolution, the implementation that it would take first without a quarantine is wrong; all
- * others are what they are. How it is wrong, the convolution's stride says. So what the
- * sweep makes of a fault is seen on any machine, whatever its own oneDNN does. LeNet's second
- * filter gradient is wrong by any implementation, but only for more than eight images; its first
- * one, which is oneDNN's on some machines alone, is right. */
+ * others are what they are. The convolution's stride selects the kind of fault, so that the sweep
+ * can be tested on any machine and with any oneDNN. LeNet's second filter gradient is wrong by any
+ * implementation, but only for more than eight images; its first one, which is oneDNN's on some
+ * machines alone, is right. */
 #ifndef TESTS_CLI_PLANTED_H
 #define TESTS_CLI_PLANTED_H
 

@@ -1,5 +1,5 @@
-/* report_sample.h - a report of so many classes whose every text is hostile: markup, quotes, bytes
- * that are no UTF-8, names without a place to break. */
+/* report_sample.h - a report of many classes with hostile texts: markup, quotes, invalid UTF-8,
+ * names without a place to break. */
 #ifndef TESTS_CLI_REPORT_SAMPLE_H
 #define TESTS_CLI_REPORT_SAMPLE_H
 

@@ -1,5 +1,5 @@
-/* test_attribute_sets.c - every op with attributes has other sets and values of them, each can be
- * built, is not the op's own example, and is said by options that build it again. */
+/* test_attribute_sets.c - every op with attributes has further attribute sets; each can be built,
+ * differs from the op's example, and is described by options that build it again. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_bench.c - adjoint bench as a user meets it: what it prints and writes, and what it refuses.
- * That the numbers fit each other is tested, never how large they are. */
+/* test_bench.c - adjoint bench from the command line: output, files and errors. Tests relations
+ * between numbers, never their size. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>

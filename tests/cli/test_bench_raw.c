@@ -1,5 +1,5 @@
-/* test_bench_raw.c - adjoint bench --raw with a backend whose kernels take a time that is known:
- * which are planned, which are fastest, how often each is run, and the regret. */
+/* test_bench_raw.c - adjoint bench --raw with a backend whose kernels take known times: planned and
+ * fastest kernels, number of runs, and regret. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdlib.h>

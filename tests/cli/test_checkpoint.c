@@ -1,5 +1,5 @@
-/* test_checkpoint.c - a run that was killed or stopped and resumed is the run that was not: the
- * same losses, the same weights to the last bit; and no checkpoint file is trusted. */
+/* test_checkpoint.c - a killed or stopped and resumed run equals an uninterrupted one: the same
+ * losses and the same bits of weights; and checkpoint files are validated. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <sys/inotify.h>

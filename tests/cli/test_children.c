@@ -1,4 +1,4 @@
-/* test_children.c - the processes that the tool starts end with it, however it ends. */
+/* test_children.c - the tool's child processes end with it, however it ends. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-/* test_cli.c - the tool as a user meets it: exit statuses, sentences, logs, weights, Ctrl-C. */
+/* test_cli.c - the tool from the command line: exit statuses, messages, logs, weights, Ctrl-C. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <poll.h>

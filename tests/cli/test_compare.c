@@ -1,5 +1,4 @@
-/* test_compare.c - adjoint compare as a user meets it: exit statuses, formats, processes of its
- * own.
+/* test_compare.c - adjoint compare from the command line: exit statuses, formats, child processes.
  */
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* test_compare_again.c - the line that a failing comparison prints is run by a shell, and fails in
- * the same way; processes that give no response. */
+/* test_compare_again.c - the command line that a failing comparison prints fails in the same way in
+ * a shell; and processes that do not respond. */
 #include <criterion/criterion.h>
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-/* test_compare_also.c - where both batches of adjoint compare --model fail, reports for programs
+/* test_compare_also.c - if both batches of adjoint compare --model fail, JSON and JUnit reports
  * hold both. */
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* test_compare_images.c - a kernel that is wrong for more than eight images only, planted into one
- * of LeNet's filter gradients (planted.h): compare --model sees it at its second batch, and says of
- * that batch no more than what it ran. */
+ * of LeNet's filter gradients (planted.h): compare --model finds it at its second batch size, and
+ * reports for that batch only what it ran. */
 #include <criterion/criterion.h>
 
 #include "tests/cli/child.h"

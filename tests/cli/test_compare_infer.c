@@ -1,5 +1,5 @@
-/* test_compare_infer.c - adjoint compare --infer: the graph that predict runs, its batch norms
- * folded into filters where the plan is free to do so. */
+/* test_compare_infer.c - adjoint compare --infer: the graph that predict runs, with batch norms
+ * folded into filters where allowed. */
 #include <criterion/criterion.h>
 
 #include "tests/cli/child.h"

@@ -1,5 +1,5 @@
-/* test_compare_shrink.c - what fails is made smaller: with a backend whose faults are planted, so
- * that the smallest case is known. */
+/* test_compare_shrink.c - minimization of failures, with a backend of planted faults whose smallest
+ * case is known. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

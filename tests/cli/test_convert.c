@@ -1,5 +1,5 @@
-/* test_convert.c - inspect and convert as a user meets them; a header is compiled, and eval and
- * train take what was written. */
+/* test_convert.c - inspect and convert from the command line; a written header compiles, and eval
+ * and train read the written files. */
 #include <jansson.h>
 #include <math.h>
 

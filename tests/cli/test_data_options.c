@@ -1,6 +1,6 @@
-/* test_data_options.c - train on folders of PNG files: which images --val-split and --limit take,
- * what --size makes of the model, what its resize=error refuses. The expected numbers
- * are counted by hand. */
+/* test_data_options.c - train on folders of PNG files: images that --val-split and --limit select,
+ * effect of --size on the model, errors of resize=error. The expected numbers are counted by hand.
+ */
 #include <criterion/criterion.h>
 
 #include "cli/png_folder.h"

@@ -1,6 +1,6 @@
-/* test_eval.c - parts, classes and channels that eval evaluates, and what train and eval print
- * about the data. Numbers of images are counted by hand; eval's accuracy is the one that train's
- * log has of the same images. */
+/* test_eval.c - splits, classes and channels in eval, and what train and eval print about the data.
+ * Numbers of images are counted by hand; eval's accuracy is the one that train's log has of the
+ * same images. */
 #include <criterion/criterion.h>
 
 #include "adjoint_fit.h"

@@ -1,5 +1,5 @@
-/* test_files.c - files that commands write: what cannot be written is refused before the work, with
- * nothing left behind; closed streams and names that are not UTF-8 spoil none of them. */
+/* test_files.c - files that commands write: unwritable ones are refused before the work, with
+ * nothing left behind; closed streams and names that are not UTF-8 do no harm. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* test_help.c - what the tool says of itself: help, lists, versions, manual pages, completion. */
+/* test_help.c - help, lists, versions, manual pages, completion. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 

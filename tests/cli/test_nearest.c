@@ -1,4 +1,4 @@
-/* test_nearest.c - which name is most like a wrong one. */
+/* test_nearest.c - suggestions for misspelled names. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_neighbors.c - what other processes took of the processors, by /proc/stat's columns. */
+/* test_neighbors.c - load by other processes, from the columns of /proc/stat. */
 #include <criterion/criterion.h>
 #include <string.h>
 

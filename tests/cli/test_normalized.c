@@ -1,6 +1,6 @@
-/* test_normalized.c - arrays of floats that are no pixels: train takes them as already normalized,
- * the card says so, eval gives the held-out number again, and what cannot be prepared alike is
- * refused. */
+/* test_normalized.c - arrays of floats that are not pixels: train takes them as normalized, the
+ * model card records it, eval reproduces the held-out accuracy, and data that cannot be prepared in
+ * the same way are refused. */
 #include <criterion/criterion.h>
 
 #include "adjoint_fit.h"

@@ -1,5 +1,5 @@
-/* test_op_text.c - node -> options -> node is the same node, and what options cannot say is
- * refused.
+/* test_op_text.c - node -> options -> node is the same node, and nodes that options cannot describe
+ * are refused.
  *
  * The test compares the nodes itself, byte by byte, not by the function that the tool uses. */
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
-/* test_output.c - what the tool prints: an output that cannot be written is a failure of every
- * command, and nothing from a file or a command line acts on the terminal. */
+/* test_output.c - output: every command fails if its output cannot be written, and text from files
+ * or the command line cannot control the terminal. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/resource.h>

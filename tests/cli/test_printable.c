@@ -1,4 +1,4 @@
-/* test_printable.c - which bytes reach a terminal, written out one by one. */
+/* test_printable.c - bytes that reach a terminal, as literals. */
 #include <criterion/criterion.h>
 #include <string.h>
 

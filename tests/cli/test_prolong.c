@@ -1,5 +1,5 @@
-/* test_prolong.c - runs that go on with more --epochs when they are done: with which rates, and
- * whatever process does which part. 90 images in batches of 16 are 6 steps an epoch. */
+/* test_prolong.c - finished runs that are extended with more --epochs: learning rates, for any
+ * split of the epochs among processes. 90 images in batches of 16 are 6 steps an epoch. */
 #include <criterion/criterion.h>
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* test_report.c - report.html: what answers come to, and texts that are hostile. */
+/* test_report.c - report.html: statistics of predictions, and hostile texts. */
 #include <criterion/criterion.h>
 #include <math.h>
 

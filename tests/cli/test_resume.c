@@ -1,5 +1,5 @@
-/* test_resume.c - what a run leaves behind when it is stopped, runs out of disk or is damaged on
- * the disk, and what goes on from it elsewhere. */
+/* test_resume.c - resuming: files after a stop, a full disk or damage on the disk, and resuming in
+ * another place. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <sys/resource.h>

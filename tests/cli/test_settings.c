@@ -1,5 +1,5 @@
-/* test_settings.c - what train does with: the model's recipe where the command line is silent, what
- * it says otherwise, and a learning rate that is looked for. */
+/* test_settings.c - settings of train: the model's recipe, options that override it, and the
+ * learning-rate range test. */
 #include <criterion/criterion.h>
 #include <math.h>
 

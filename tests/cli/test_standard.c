@@ -1,5 +1,5 @@
 /* test_standard.c - "-" where a command takes the name of a file: standard input and output give
- * what the files would have given; where that cannot be, one sentence says so. */
+ * the same results as files, or a message. */
 #include <criterion/criterion.h>
 
 #include "adjoint_io.h"

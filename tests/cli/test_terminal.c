@@ -1,4 +1,4 @@
-/* test_terminal.c - what training prints on a terminal: lines that fit, colors. */
+/* test_terminal.c - output of train on a terminal: lines that fit, colors. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <sys/ioctl.h>

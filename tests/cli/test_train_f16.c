@@ -1,4 +1,4 @@
-/* test_train_f16.c - adjoint train --precision f16: the loss scale, and what is told of it. */
+/* test_train_f16.c - adjoint train --precision f16: the loss scale and its output. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_train_out.c - what train leaves in the folder of --out. */
+/* test_train_out.c - files in the folder of --out. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* train_log.h - runs adjoint train on a folder and reads what its log says. */
+/* train_log.h - runs adjoint train on a folder and reads its log. */
 #ifndef TESTS_CLI_TRAIN_LOG_H
 #define TESTS_CLI_TRAIN_LOG_H
 

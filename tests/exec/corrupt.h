@@ -1,5 +1,5 @@
-/* corrupt.h - for tests that change a finished plan: which step computes what, and pointers that
- * follow changed buffers, slots and offsets. Linked with library.o. */
+/* corrupt.h - for tests that change a finished plan: finds the step that computes a node, and
+ * updates pointers after changes of buffers, slots and offsets. Linked with library.o. */
 #ifndef TESTS_EXEC_CORRUPT_H
 #define TESTS_EXEC_CORRUPT_H
 

@@ -1,5 +1,5 @@
-/* test_epilogue.c - what a selected kernel computes along with its group: which nodes a plan gives
- * it, and that none is lost. The planted kernel negates, and takes {add, relu} behind that. */
+/* test_epilogue.c - epilogues: the nodes that a plan adds to a selected kernel, and that none is
+ * lost. The planted kernel negates, and takes {add, relu} behind that. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

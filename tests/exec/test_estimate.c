@@ -1,5 +1,5 @@
-/* test_estimate.c - without timing the plan takes the kernel that is estimated to take the least
- * time, whichever backend it is of; and the estimate itself, by literal numbers. */
+/* test_estimate.c - an untuned plan takes the kernel of any backend with the least estimated time;
+ * and the estimate itself, by literal numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_executor.c - what an executor promises: updates after the run, values from before them, its
- * own copy of the graph, errors with sentences. */
+/* test_executor.c - the executor's contract: updates after the run, values from before them, its
+ * own copy of the graph, error messages. */
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* test_fusion.c - what a plan computes together is what its nodes give one by one: training steps
- * on integers to the last bit, whole models within the bounds of adj_compare. And fusion can be
- * switched off. */
+/* test_fusion.c - fused groups give the results of their nodes one by one: training steps on
+ * integers to the last bit, whole models within the bounds of adj_compare. And fusion can be
+ * disabled. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

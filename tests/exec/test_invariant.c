@@ -1,5 +1,5 @@
-/* test_invariant.c - what follows from parameters alone is computed when one of them has changed,
- * and only then; and no run shows an old value. */
+/* test_invariant.c - values that depend on parameters alone are computed only after a parameter has
+ * changed, and no run uses an old value. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

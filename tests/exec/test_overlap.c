@@ -1,6 +1,6 @@
-/* test_overlap.c - where a plan starts reductions and where it waits for them, told by a backend
- * that does nothing but count: every start as soon as its values are there, every wait before the
- * first update that needs it, and between them progress is asked for after each step. */
+/* test_overlap.c - where a plan starts reductions and where it waits for them, recorded by a
+ * backend that only counts: every start as soon as its values exist, every wait before the first
+ * update that needs it, and a call for progress after each step between them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_step_group.c - what a plan tells of its steps' groups: nodes of the executor's own graph,
- * and the layouts of what enters and leaves. */
+/* test_step_group.c - groups of a plan's steps: nodes of the executor's graph, and layouts of
+ * operands and results. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
-/* test_data_parallel.c - what becomes of a training step that is shared out: how many reductions
- * there are, of what; and the same bits as before in a group of one. Several processes are in
- * tests/mpi. */
+/* test_data_parallel.c - a data-parallel training step: number and operands of reductions, and the
+ * same bits in a group of one. Several processes are in tests/mpi. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_digits.c - the drawn digits: the same everywhere, balanced, quick; shuffling and batches. */
+/* test_digits.c - the embedded digits: reproducible, balanced, fast; shuffling and batches. */
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <stdlib.h>

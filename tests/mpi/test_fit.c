@@ -1,6 +1,6 @@
-/* test_fit.c - run by mpirun: what ranks of a training find out about each other. A parameter that
- * was changed in one of them is named; a wish to stop of one stops all after the same step; what
- * rank 0 cannot write all know.
+/* test_fit.c - run by mpirun: checks between the ranks of a training. A parameter changed on one
+ * rank is named; a stop request of one rank stops all after the same step; all ranks learn that
+ * rank 0 cannot write a file.
  *
  * Prints what is wrong, and ends with 1 in the process that has seen it. */
 #include <stdarg.h>

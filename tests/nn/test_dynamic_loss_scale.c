@@ -1,6 +1,6 @@
-/* test_dynamic_loss_scale.c - a loss scale that follows the gradients: its course where gradients
- * overflow at known steps, by the rule that PyTorch documents for torch.cuda.amp.GradScaler, and
- * what a skipped step leaves as it is. */
+/* test_dynamic_loss_scale.c - the dynamic loss scale: its values when gradients overflow at known
+ * steps, by the documented rule of torch.cuda.amp.GradScaler, and values that a skipped step does
+ * not change. */
 #include <string.h>
 
 #include "nn_test.h"

@@ -1,5 +1,5 @@
-/* test_bad_inputs.c - calls that broke other libraries: each is refused with a status and a
- * sentence naming the argument, or, where it is legal, gives exactly zeros on every backend.
+/* test_bad_inputs.c - calls that broke other libraries: each is refused with a status and a message
+ * naming the argument, or, if legal, gives exactly zeros on every backend.
  *
  * The rows are those of TensorFlow's security advisories and issues for ops that we have; rows for
  * other ops give the same shapes to ours. */

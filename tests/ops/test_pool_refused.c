@@ -1,5 +1,5 @@
-/* test_pool_refused.c - wrong calls of the pools and their gradients: a status and a sentence that
- * names what is wrong. */
+/* test_pool_refused.c - wrong calls of the pools and their gradients: a status and a message that
+ * names the argument. */
 #include <criterion/criterion.h>
 #include <string.h>
 

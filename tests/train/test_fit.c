@@ -1,5 +1,5 @@
 /* test_fit.c - adj_fit against the same training written by hand on the public API of graphs and
- * executors, bit for bit; stopped, resumed and prolonged; and what a predictor says. */
+ * executors, bit for bit; stopped, resumed and prolonged; and predictors. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

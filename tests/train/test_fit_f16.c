@@ -1,5 +1,5 @@
-/* test_fit_f16.c - adj_fit in f16: its loss scale follows the gradients, is told, kept in
- * checkpoints, and left out where a fixed one is asked for. */
+/* test_fit_f16.c - adj_fit in f16: its dynamic loss scale is reported, stored in checkpoints, and
+ * replaced by a fixed one if given. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

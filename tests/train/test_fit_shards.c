@@ -1,7 +1,7 @@
 /* test_fit_shards.c - a training whose batches are cut into shards, or accumulated, by one process:
- * what the whole batch gives, but for rounding; and what checkpoints and options make of it. More
- * processes are in tests/mpi. A batch larger than the training data is cut to them: the training is
- * that with a batch of all images, bit for bit, and no step computes fillers. */
+ * the results of the whole batch, up to rounding; with checkpoints and options. More processes are
+ * in tests/mpi. A batch larger than the training data is cut to them: the training is that with a
+ * batch of all images, bit for bit, and no step computes fillers. */
 #include <criterion/criterion.h>
 #include <math.h>
 

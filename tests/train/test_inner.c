@@ -1,5 +1,5 @@
 /* test_inner.c - inside a predictor: the values of named nodes and the gradient of a logit with
- * respect to the pixels, as PyTorch has them, and the tool's picture of that. */
+ * respect to the pixels, as PyTorch has them, and the tool's saliency map. */
 #include <zlib.h>
 
 #include "adjoint_fit.h"

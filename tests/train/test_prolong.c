@@ -1,7 +1,6 @@
-/* test_prolong.c - trainings that go on after their end: a rate that falls by a period goes on
- * falling, as in one that was planned so long; patience is counted from where the schedule begins
- * anew; and one whose kernels were timed goes on with the same ones, though nothing is timed again,
- * and gets the same bits. */
+/* test_prolong.c - extended trainings: a step or exponential schedule continues as in a longer run;
+ * patience counts from the start of the new schedule; and a tuned training keeps its kernels
+ * without timing, and its bits. */
 #include <criterion/criterion.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* test_refused.c - trainings that adj_fit refuses before the first step, because they would fail at
  * the end or leave weights that were never trained; and what ranks refuse to train with, by name.
- * The other rank is made up: it says what this one says, but for one number. Real ones are in
+ * The other rank is simulated: it sends this rank's numbers with one changed. Real ones are in
  * tests/mpi. */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
-/* planted.h - a backend with a slow and a fast candidate for relu, and what a plan of one relu
- * makes of them. The slow one takes its time from pass_ms, of tests/virtual_clock.h or the test's
- * own, which is included before. */
+/* planted.h - a backend with a slow and a fast candidate for relu, and a plan of one relu. The slow
+ * one takes its time from pass_ms, of tests/virtual_clock.h or the test's own, which is included
+ * before. */
 #ifndef TESTS_TUNE_PLANTED_H
 #define TESTS_TUNE_PLANTED_H
 

@@ -1,5 +1,5 @@
-/* test_tune.c - tuning: the fast one of two planted candidates is found, cached in a file, and
- * the file is believed in nothing that cannot be checked. */
+/* test_tune.c - tuning: the faster of two planted candidates is found and cached in a file, and the
+ * file is validated. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_after_pass.c - what checkers see of the passes: each one's graph, and a graph that none has
- * touched. */
+/* test_after_pass.c - the callback after each pass: each pass's graph, and a graph that no pass has
+ * changed. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_fold.c - batch norm becomes part of the convolution before it where nothing is trained, only
- * there, and gives what it gave before. */
+/* test_fold.c - batch norm is folded into the convolution before it in inference only, and results
+ * stay the same. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_loss_scale.c - gradients in f16 are stored larger than they are: small ones survive, and
- * whatever they pass through, they come out in their own size. Reference: the same graph in f32. */
+/* test_loss_scale.c - scaled gradients in f16: small ones survive, and results are unscaled after
+ * any op. Reference: the same graph in f32. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_mixed_precision.c - mixed precision: what is stored in a half type and what is not, and that
+/* test_mixed_precision.c - mixed precision: which values are stored in a half type, and that
  * nothing else changes. */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* test_recompute.c - activations that are computed again for the gradient: no result changes by a
- * bit, memory shrinks, and nothing is computed again that would save none. */
+/* test_recompute.c - recomputed activations: no result changes by a bit, memory shrinks, and
+ * nothing is recomputed without saving memory. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

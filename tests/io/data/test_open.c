@@ -1,5 +1,5 @@
-/* test_open.c - data sets in files of every layout, told by what lies there: sizes, classes, parts,
- * splits; and what each refuses. */
+/* test_open.c - data sets in files of every layout, recognized by their content: sizes, classes,
+ * splits, and errors. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* test_card.c - model cards: as metadata, back again, and those that are not believed. */
+/* test_card.c - model cards: written as metadata, read back, and rejected. */
 #include <math.h>
 
 #include "io/weights/net.h"

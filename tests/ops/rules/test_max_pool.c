@@ -1,7 +1,6 @@
-/* test_max_pool.c - relu, bias and max pooling in a training step: what the passes make of them
- * (ops/rules/max_pool.c), and that it gives naive's numbers, which runs the graph as it is. Values
- * are small integers, so that sums in any order are equal; -0, ties, windows that relu shuts, and
- * NaN are among them. */
+/* test_max_pool.c - relu, bias and max pooling in a training step: the rewritten graph
+ * (ops/rules/max_pool.c), and naive's numbers for the original graph. Values are small integers, so
+ * that sums in any order are equal; -0, ties, windows that relu shuts, and NaN are among them. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
