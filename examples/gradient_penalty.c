@@ -1,9 +1,9 @@
 /* gradient_penalty.c - a loss that holds a gradient: cross-entropy plus the mean square of its own
  * gradient with respect to the images, so that small changes of an image change little. adj_grad is
- * asked twice: for that gradient, and for the parameters' gradients through it. Trains with and
+ * called twice: for that gradient, and for the parameters' gradients through it. Trains with and
  * without it from the same start and compares.
  *
- *   cc gradient_penalty.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
+ *   cc gradient_penalty.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out  */
 #include "adjoint_data.h"
 #include "adjoint_nn.h"
 

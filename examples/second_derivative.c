@@ -1,8 +1,8 @@
-/* second_derivative.c - derivatives of derivatives: a gradient is made of nodes, so adj_grad can be
- * asked for its gradient too. Computes H v for a small convolutional network, H being the matrix of
+/* second_derivative.c - derivatives of derivatives: a gradient is made of nodes, so adj_grad can
+ * differentiate it again. Computes H v for a small convolutional network, H being the matrix of
  * second derivatives of its loss by a filter, and checks it with differences of first derivatives.
  *
- *   cc second_derivative.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out */
+ *   cc second_derivative.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out  */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 enum { BATCH = 4, FILTER = 3 * 3 * 2 * 3 };
 
-/* Smooth (tanh, average pools), since second derivatives are asked for. */
+/* Smooth (tanh, average pools), as relu's second derivative is 0. */
 static adj_node *network(adj_node *x)
 {
     const adj_conv_layer c1 = {.filters = 2, .padding = ADJ_SAME};

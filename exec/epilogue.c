@@ -16,7 +16,7 @@
 #include "select_kernel.h"
 
 /* True if both are of the forward pass, of the backward pass, recomputed for it, or of the updates.
- * What comes late would otherwise be there, and kept, from an earlier time on. */
+ * A group with a node of a later phase would be computed, and kept in memory, too early. */
 static int is_of_same_time(const adj_node *a, const adj_node *b)
 {
     return a->role == b->role && (a->clone != 0) == (b->clone != 0);

@@ -1,5 +1,5 @@
-/* exec.h - an executor's inside: what was asked for, the backends, the plan, the memory that the
- * plan runs in, and what the last run left. Only the last two change in a run. */
+/* exec.h - an executor's state: options, backends, plan, the plan's memory, and the result of the
+ * last run. Only the last two change in a run. */
 #ifndef ADJ_EXEC_H
 #define ADJ_EXEC_H
 

@@ -74,7 +74,7 @@ int may_take_over(const plan *p, const step *s, int k, int out)
            p->buffer[from].layout == p->buffer[to].layout;
 }
 
-/* Computes a result of step i in operand k's slot, if nobody else needs that from step i on; 0: it
+/* Computes a result of step i in operand k's slot, if no step needs the operand after step i; 0: it
  * may not. u: the update of the leaf that lies there. */
 static int share_slot_with(plan *p, int i, int k, int out, update *u)
 {

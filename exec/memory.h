@@ -8,7 +8,7 @@
 
 /* Finds lifetimes, what is computed in place, and offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
-/* True if result `out` of s may lie where operand k is, if nobody else needs that. */
+/* True if result `out` of s may lie where operand k is, if no later step needs that operand. */
 int may_take_over(const plan *p, const step *s, int k, int out);
 
 /* ---- place_by_time.c ---- */

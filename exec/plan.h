@@ -17,7 +17,7 @@ typedef enum { RUN_VARIANT, RUN_INVARIANT, CONSTANT } invariance;
 
 typedef struct {
     size_t bytes;
-    int last_read;         /* step that reads one of its buffers last; NONE: nobody */
+    int last_read;         /* last step that reads one of its buffers; NONE: no step */
     int first, last;       /* steps between which it holds something needed; NONE: unused */
     int kept;              /* outside the arena: its content outlives a run */
     int foreign;           /* kept, but not in the executor's memory: a constant's data */

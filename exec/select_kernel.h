@@ -5,8 +5,8 @@
 #include "candidate.h"
 #include "planning.h"
 
-/* Prepares the described step for the kernel that is to compute it. ADJ_ENOKERNEL: nobody computes
- * these nodes together. */
+/* Prepares the described step for the kernel that is to compute it. ADJ_ENOKERNEL: no backend
+ * computes these nodes together. */
 adj_status select_kernel(adj_exec *e, step *s);
 /* Prepares it, without tuning, for the kernel that is estimated to take the least time. */
 adj_status select_by_estimate(adj_exec *e, step *s);

@@ -10,7 +10,7 @@
 const char *io_open(const char *path, int *fd, int64_t *size)
 {
     struct stat s;
-    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
+    /* O_NONBLOCK: opening a pipe without a writer must not hang. */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0)
         return strerror(errno);

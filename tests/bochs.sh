@@ -8,7 +8,7 @@
 # core, and its clock is not the time.
 #
 # Bochs 3.0 computes vcvtne2ps2bf16, of AVX512_BF16, wrongly: its upper half is the lower half again. What uses
-# it cannot be judged there: oneDNN's bf16 filter gradients for AMX (four cases of conformance fail), and
+# it cannot be tested there: oneDNN's bf16 filter gradients for AMX (four cases of conformance fail), and
 # direct's row kernels where they store bf16. Bochs 3.1 does not start this kernel (a clock of 0 Hz).
 #
 # bochs.sh --kernel - first, once: builds the Linux kernel that the emulated machine runs (ten minutes).

@@ -38,7 +38,7 @@ typedef struct {
     second_result second; /* expected NULL: there is none */
     int n_result;
     case_result result[CASE_RESULTS];
-    int n_read; /* "inputs.filter", "attrs.padding": keys that were asked for */
+    int n_read; /* "inputs.filter", "attrs.padding": keys in use */
     char read[CASE_READ][48];
     adj_status refused;     /* by a call that has no graph, by the graph, or by the executor */
     int malformed;          /* the case itself cannot be read */
@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
     int passed;
     int steps, naive_steps;
-    char text[CASE_TEXT]; /* what went wrong, or what the library said when it refused */
+    char text[CASE_TEXT]; /* error, or the library's message for a refused call */
 } case_verdict;
 
 /* The case's inputs, by name: a tensor becomes a graph input, a list of sizes a shape. */

@@ -27,7 +27,7 @@ static inline uint64_t call_stack(void)
 }
 
 /* True if this is the first or the last call from its place in the code, so that repeated
- * allocations fail at least twice, early and late. */
+ * allocations fail at least twice, first and last. */
 static inline int is_first_or_last_from_there(const counter *c, long call)
 {
     int before = 0, after = 0;

@@ -12,8 +12,8 @@ static int count_positions(int padded, int k, int stride, int dilation)
     return n;
 }
 
-/* SAME has one position for every stride begun. The pads are the least that make room for the last
- * one, and the odd one is behind. */
+/* SAME has ceil(size / stride) positions. The pads are the least that make room for the last
+ * window, with the odd one behind. */
 static int resolve(int in, int k, int stride, int dilation, adj_padding padding, int pad[2])
 {
     if (padding == ADJ_VALID)

@@ -29,7 +29,7 @@ typedef struct {
 } oracle_sizes;
 oracle_sizes oracle_sizes_of(oracle_conv a);
 
-/* y from x and w; dx from dy and w; dw from x and dy (the one asked for may be NULL as operand).
+/* y from x and w; dx from dy and w; dw from x and dy (the requested one may be NULL as operand).
  * The caller frees. */
 double *oracle_convolve(const oracle_sizes *s, enum oracle_result wanted, const double *x,
                         const double *w, const double *dy);

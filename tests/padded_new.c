@@ -1,8 +1,8 @@
 /* padded_new.c - C++'s new and delete for the tests under AddressSanitizer, with a margin behind
- * what was asked for. oneDNN 2.6.3 reads one element beyond the end of a table while it generates
- * an AMX kernel (jit_brgemm_amx_uker's skipped_bd_mask; it does not use what it read, and 3.x asks
- * first). Where the table is the last of AddressSanitizer's mapped memory there is nothing to read,
- * and a test ends there: one run in some dozens. */
+ * each block. oneDNN 2.6.3 reads one element beyond the end of a table while it generates an AMX
+ * kernel (jit_brgemm_amx_uker's skipped_bd_mask; it does not use what it read, and 3.x asks first).
+ * Where the table is the last of AddressSanitizer's mapped memory there is nothing to read, and a
+ * test ends there: one run in some dozens. */
 #include <stdint.h>
 #include <stdlib.h>
 

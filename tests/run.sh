@@ -6,7 +6,7 @@
 # A program is a Criterion test (its closing line is counted), prints "N passed, M failed" itself (those
 # are counted), or just exits with 0, or with 77 and "skipped: why" on its last line. A line that begins
 # with "[SKIP]" is a part that was skipped. With SANITIZER_LOGS=DIR every sanitizer writes its reports
-# there, and a report is a failure whatever the test said: they are kept in BUILD/tests/reports.
+# there, and a report is a failure even if the test passed: they are kept in BUILD/tests/reports.
 #
 # TEST_LOCALE: the locale that test programs set, such as de_DE.UTF-8. TIMEOUT: seconds for one program. JOBS: how many programs run at a time; one more than there are
 # cores, because some of them wait. Two runs at once, even of one build folder, do not disturb each
@@ -15,7 +15,7 @@ set -u
 
 # What measures time, or acts at certain times, runs alone, after the others.
 alone="test_bench test_bench_raw test_tune"
-# What takes long is begun first, until BUILD/tests/times says what takes long here.
+# Long tests start first, by this list until BUILD/tests/times exists.
 long="test_compare test_cli test_examples test_gradcheck_cli test_direct_gemm test_direct_filter_gemm
     test_checkpoint test_settings test_gradcheck test_terminal test_fusion
     test_sweep test_recompute test_deb test_children test_out_of_memory"

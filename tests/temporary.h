@@ -1,5 +1,5 @@
-/* temporary.h - where tests keep files for a moment: in TMPDIR, or else (or if its name is too long
- * for a test's words) in /tmp, under names that nobody else has. */
+/* temporary.h - unique names of temporary files for tests, in TMPDIR, or in /tmp if it is unset or
+ * too long. */
 #ifndef TESTS_TEMPORARY_H
 #define TESTS_TEMPORARY_H
 

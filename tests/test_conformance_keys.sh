@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_conformance_keys.sh - the conformance runner fails a case that says what nobody reads, and
+# test_conformance_keys.sh - the conformance runner fails a case with an unknown key, and
 # names the key; and reads files plain and compressed, but none that is cut off.
 set -eu
 build=${BUILD:-build}

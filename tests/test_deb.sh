@@ -56,7 +56,7 @@ zcat "$top/usr/share/doc/adjoint/changelog.gz" >"$top/changelog"
 [ "$(dpkg-parsechangelog -l "$top/changelog" -S Version)" = "$version" ] || fail "its changelog does not know $version"
 entries=$(awk -v version="$version" '/^## / { of = $2 == version } of && /^- /' CHANGELOG.md | wc -l)
 [ "$(grep -c '^  \* ' "$top/changelog")" -eq "$entries" ] || fail "its changelog has not CHANGELOG.md's $entries entries"
-# Who makes a package says so in DEBEMAIL; nobody did here. Manual pages may not have been made.
+# DEBEMAIL, which names the packager, is not set here. Manual pages may be missing.
 left_out=bogus-mail-host,bogus-mail-host-in-debian-changelog
 [ -d "$BUILD/man" ] || left_out=$left_out,no-manual-page
 if command -v lintian >/dev/null; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_dnnl.sh - what is said of a DNNL=PREFIX that nothing can be built with, before anything is compiled.
+# test_dnnl.sh - the message for an unusable DNNL=PREFIX, before anything is compiled.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

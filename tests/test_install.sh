@@ -98,7 +98,7 @@ END
     LD_LIBRARY_PATH=$libraries ./plus
 fi
 
-# By CMake: shared, and static where that is asked for; another minor version is another contract.
+# By CMake: shared, and static on request; another minor version is refused.
 if [ -z "${CROSS:-}" ] && command -v cmake >/dev/null; then
     mkdir cmake
     cat >cmake/CMakeLists.txt <<END

@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_mutants.sh - the lists of planted faults and their runner (tests/mutants/run.py): each mutant of the
-# lists still fits the sources; one that does not is told, as is a list that makes no sense; and the runner
-# plants a fault, finds it, tells a mutant that does not build, and leaves the copy as it was, in a small
+# lists still fits the sources; one that does not, or a malformed list, is reported; and the runner
+# plants a fault, finds it, reports a mutant that does not build, and leaves the copy as it was, in a small
 # tree of the test's own.
 set -u
 if ! python3 -c 'import dataclasses' 2>/dev/null || [ ! -f sources.ninja ]; then
@@ -16,7 +16,7 @@ complain() {
     [ ! -s "$top/out" ] || sed 's/^/  /' "$top/out"
     status=1
 }
-# told STATUS TEXT COMMAND...: the command ends with that status and says that
+# told STATUS TEXT COMMAND...: the command ends with that status and prints that text
 told() {
     wanted=$1 text=$2
     shift 2

@@ -61,7 +61,7 @@ addEventListener('load', () => {
 </script>
 END
 
-# browse SCHEME ARGUMENT...: 0 is dark, 1 light. Frames of files are of one origin only if it is said.
+# browse SCHEME ARGUMENT...: 0 is dark, 1 light. Frames of files have one origin only with this option.
 browse() {
     scheme=$1
     shift

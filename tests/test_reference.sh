@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_reference.sh - the API reference is written without a warning: every public declaration has a
-# comment of its own; and one that has none is told by name. $BUILD: a build folder.
+# comment of its own; and one that has none is reported by name. $BUILD: a build folder.
 set -eu
 if ! command -v doxygen >/dev/null; then
     echo "skipped: no doxygen here"
@@ -24,7 +24,7 @@ for text in 'C11 library' 'adjoint_fit.h'; do
     }
 done
 
-# The filter: a comment goes with all names of a list, a declaration without one is told.
+# The filter: a comment goes with all names of a list, a declaration without one is reported.
 mkdir "$top/include" "$top/out"
 cp -r docs "$top"
 cat >"$top/include/adjoint.h" <<'END'

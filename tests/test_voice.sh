@@ -1,6 +1,7 @@
 #!/bin/sh
-# test_voice.sh - how comments in sources read: a C comment starts with a noun or an imperative and is no
-# question, and no source outside bench/ names a date, a commit or a processor. test_docs.sh checks documents.
+# test_voice.sh - how comments in sources read: a C comment starts with a noun or an imperative, is no question and
+# has none of the words that need a second reading; no source outside bench/ names a date, a commit or a processor.
+# test_docs.sh checks documents: sentences of more than 30 words, dates, commits and processors.
 set -u
 status=0
 if [ ! -f sources.ninja ]; then
@@ -37,6 +38,35 @@ starts() {
 # shellcheck disable=SC2046 # no path here has a space
 starts $(files | grep '/.*\.[ch]$') >"$findings"
 [ ! -s "$findings" ] || report "comments that start with What, Of, Is, Does, Has, Those, The same or As, or are a question"
+
+# retired FILE...: comments with a word that hides its subject ("it is said", "nobody") or that is no term here.
+retired() {
+    awk '
+        FNR == 1 { is_inside = 0 }
+        {
+            text = ""
+            line = $0
+            gsub(/"([^"\\]|\\.)*"/, "", line)
+            if (is_inside) {
+                text = line
+                sub(/\*\/.*/, "", text)
+            } else if (match(line, /\/[*\/]/)) {
+                text = substr(line, RSTART + 2)
+                sub(/\*\/.*/, "", text)
+            }
+            if (match(line, /\/\*/))
+                is_inside = 1
+            if (line ~ /\*\//)
+                is_inside = 0
+        }
+        tolower(text) ~ /(^|[^[:alnum:]_.])(told|said|begun|clearly|usual|judges?|judged|nobody|witness(es)?|neighbours?|hears|is asked|asked for|under way|passed over)([^[:alnum:]_(.]|$)/ {
+            print FILENAME ":" FNR ": " $0
+        }' "$@"
+}
+open='^(include|check)/' # folders whose comments still have such words
+# shellcheck disable=SC2046
+retired $(files | grep '/.*\.[ch]$' | grep -vE "$open") >"$findings"
+[ ! -s "$findings" ] || report "comments with a retired word (told, said, nobody, usual, judge, asked for, ...)"
 
 # Strings of C files are data, such as checksums. The brackets keep the pattern from finding itself.
 dated='[0-9]{4}-[0-9]{2}-[0-9]{2}|\b([0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]{5,}\b|[E]PYC|[X]eon|[R]yzen|[Z]en [0-9]'

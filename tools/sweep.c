@@ -125,7 +125,7 @@ static int try_case(const sweep_run *r, int64_t i, FILE *answer)
 
 /* Result of one process. */
 typedef struct {
-    int64_t at, next; /* the case under way, -1: none; the first that has not been done */
+    int64_t at, next; /* current case, -1: none; first case not done */
     char implementation[64];
     char end[64];       /* the signal or timeout that ended it; "": none */
     char error[ANSWER]; /* nothing can be planned: why; "": none */

@@ -70,8 +70,8 @@ static int list_sums(adj_trainer *t, const position *p, char text[SUMS][ENTRY_TE
     return 1;
 }
 
-/* The kernels that were selected by timing them: of steps, and of the evaluation by which the best
- * epoch is told. "": none. */
+/* Selections of tuned kernels: for steps, and for the evaluation that finds the best epoch. "":
+ * none. */
 enum { SELECTIONS = 2 };
 static const char *const selection_keys[SELECTIONS] = {"selection", "evaluation_selection"};
 static const char selection_sum[] = "selection_sum";

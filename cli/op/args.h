@@ -30,7 +30,7 @@ typedef struct {
     adj_graph *g;
     adj_dtype dtype;
     adj_shape in, filter;
-    int has_filter, used_filter; /* given; asked for */
+    int has_filter, used_filter; /* 1: given; 1: used by an operand */
     adj_format format;
     op_attrs attrs;
     adj_error error; /* error of invalid attributes */

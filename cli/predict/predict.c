@@ -79,7 +79,7 @@ static adj_status read_image(const work *w, const char *path, float *pixels, int
     return status;
 }
 
-/* ---- what is said of one ---- */
+/* ---- output of one image ---- */
 
 static const char *class_name(const work *w, int64_t k, char number[24])
 {

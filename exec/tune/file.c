@@ -4,10 +4,10 @@
  * line, and a last line that counts them:
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * Where there was no time for a race, backend and kernel are "-", the microseconds are those of
- * what is usual, and in place of the implementation are the seconds that were too few. A selection
- * is the same without the header. Both are taken whole or not at all, and believed in nothing but
- * which candidate to prepare: the one that prepares to the implementation and layouts named, or, on
+ * Without time for a race, backend and kernel are "-", the microseconds are those of the untuned
+ * kernel, and the implementation field holds the seconds that were too short. A selection is the
+ * same without the header. Both are taken whole or not at all, and believed in nothing but which
+ * candidate to prepare: the one that prepares to the implementation and layouts named, or, on
  * operands in other layouts, to the implementation, wherever it is in the backend's list (the
  * number is only where to look first). So the worst that a forged one does is to select slow
  * kernels. */

@@ -4,8 +4,8 @@
  * left out. They run in turns, so that a disturbance hits all of them. The minimum of each counts,
  * and with it the reorders at its borders: of operands that are not there in its layouts, and of
  * results back to plain. The candidate that would be taken without timing is preferred unless
- * another is clearly faster. Where the plan is to run few times only, that candidate is run first,
- * and says how much time the race may take (budget.c). */
+ * another is faster by more than the noise. Where the plan is to run few times only, that candidate
+ * is run first, and says how much time the race may take (budget.c). */
 #include <math.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
     return status;
 }
 
-/* Prepares all candidates. *late: there was no time for all of them. */
+/* Prepares all candidates. *late: set if time ran out before the last one. */
 static adj_status enter_all(adj_exec *e, race *r, const step *s, double deadline, int *late)
 {
     candidate c = {.index = NONE};
@@ -177,7 +177,7 @@ static adj_status keep_winner(adj_exec *e, const timed_candidate *t, tune_entry 
     return winner->impl != NULL ? ADJ_OK : no_memory(e);
 }
 
-/* Returns the fastest kernel that is not judged yet, or NULL if all are. */
+/* Returns the fastest kernel without a verdict, or NULL if all have one. */
 static timed_candidate *next_fastest(const adj_exec *e, const race *r)
 {
     timed_candidate *next = NULL;
@@ -189,8 +189,8 @@ static timed_candidate *next_fastest(const adj_exec *e, const race *r)
     return next;
 }
 
-/* Finds the winner. The fastest kernels come first, so that few reorders are timed. Another than
- * the usual candidate has to be clearly faster. */
+/* Finds the winner. The fastest kernels come first, so that few reorders are timed. A candidate
+ * other than the untuned one must be faster by more than the noise. */
 static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
 {
     const timed_candidate *usual = r->list, *best = NULL;

@@ -179,8 +179,8 @@ static adj_status take_known(adj_exec *e, step *s, const char *key)
 /* ---- what is not known is timed ---- */
 
 /* True if there is no winner, or none that can be prepared: a file may be forged, or a kernel
- * refuse the layouts that are there. What an earlier plan had no time for needs clearly more than
- * was too few. */
+ * refuse the layouts that are there. A race that an earlier plan had no time for needs a larger
+ * time limit than that plan's. */
 static int is_open(adj_exec *e, const step *s, const tune_entry *x)
 {
     const double clearly_more = 1.5;

@@ -19,7 +19,7 @@ typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;
 
 typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *key;
-    const char *backend, *kernel; /* NULL: there was no time, what is usual is taken */
+    const char *backend, *kernel; /* NULL: no time for a race, the untuned kernel is used */
     int candidate;
     const char
         *impl; /* what the candidate must prepare to: its name and, on plain operands, layouts */
@@ -30,7 +30,7 @@ typedef struct { /* the winner for a key; strings live in the tuner's region */
     int used;   /* in this plan */
 } tune_entry;
 
-typedef struct { /* memory that grows when more is asked for */
+typedef struct { /* memory that grows on demand */
     char *data;
     size_t bytes;
 } area;
@@ -111,16 +111,16 @@ void tune_write_entry(FILE *f, const tune_entry *x);
 void budget_open(adj_exec *e, int64_t runs);
 /* True if there is time for any race at all. */
 int budget_is_open(const tuner *t);
-/* Returns the seconds for a group's race, of which one run takes usual seconds without tuning
- * (HUGE_VAL: not known). */
+/* Returns the time limit of a group's race, given the seconds of a run without tuning (HUGE_VAL:
+ * not known). */
 double budget_for(const adj_exec *e, const adj_group *g, double usual);
 /* Takes a group that has been decided out of the count. */
 void budget_pass(adj_exec *e, const adj_group *g);
 
 /* ---- race.c: the candidates for one group beside each other ---- */
 
-/* Times them; the fastest becomes winner's backend, kernel, candidate, impl and seconds. Without
- * kernel: there is none. One that has no rival is not timed. *late: there was no time. */
+/* Times them; the fastest becomes winner's backend, kernel, candidate, impl and seconds. winner
+ * without a kernel: there is none. A single candidate is not timed. *late: set if time ran out. */
 adj_status tune_race(adj_exec *e, const step *s, tune_entry *winner, int *late);
 
 /* ---- time.c: running candidates on memory of their own ---- */

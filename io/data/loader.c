@@ -121,7 +121,7 @@ static void *work(void *of)
     return NULL;
 }
 
-/* Stops the filling of batches until is_stopped is 0 again, and waits for those under way. The
+/* Stops the filling of batches until is_stopped is 0 again, and waits for those in progress. The
  * caller holds the lock. */
 static void stop(adj_loader *l)
 {

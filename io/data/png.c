@@ -2,7 +2,7 @@
  * alpha.
  *
  * Palettes and 1, 2 and 4 bits are expanded to 8, tRNS becomes alpha, Adam7 is resolved. gAMA,
- * iCCP, sRGB, cHRM and all other ancillary chunks are passed over: samples are not transformed. */
+ * iCCP, sRGB, cHRM and all other ancillary chunks are ignored: samples are not transformed. */
 #include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>

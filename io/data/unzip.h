@@ -11,7 +11,7 @@ enum { BLOCK = 1 << 16 };
 
 typedef struct {
     int fd, is_gzip;
-    int inside, members; /* of a gzip file: within a member; members begun */
+    int inside, members; /* 1: within a member of a gzip file; number of members started */
     z_stream z;          /* next_in, avail_in: what is left of the block */
     const char *wrong;
     uint8_t block[BLOCK];

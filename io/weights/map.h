@@ -27,9 +27,9 @@ typedef struct {
     map_entry *entry;
 } weight_map;
 
-/* m is to be cleared in every case. map: "pytorch" or "keras", which need the graph whose
- * parameters are ours (their may be NULL: what is in the file decides between usual names); else a
- * file's name. */
+/* The caller clears m in every case. map: "pytorch" or "keras", which need the graph with adjoint's
+ * parameters (theirs may be NULL; the names in the file select among common names); else a file's
+ * name. */
 adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tensors *theirs,
                     adj_error *error);
 void map_clear(weight_map *m);

@@ -3,7 +3,7 @@
  * By the op that reads a parameter: a convolution's filter is [out, in, kh, kw] in PyTorch, a
  * depthwise one [c*multiplier, 1, kh, kw], a dense layer's matrix [out, in], whose inputs after a
  * flattened image are in the order c, h, w. Keras has our layouts. Running statistics are two
- * tensors in both. A layer has several usual names; which it is, the file decides. */
+ * tensors in both. A layer has several common names; which it is, the file decides. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 /* A parameter and its reader. */
 typedef struct {
     adj_graph *g;
-    const adj_node *node, *reader; /* reader: the first, past a cast; NULL: nobody */
+    const adj_node *node, *reader; /* reader: the first one, past a cast; NULL: none */
     int operand;                   /* of the reader */
     char layer[MAP_NAME], part[MAP_NAME];
 } parameter;

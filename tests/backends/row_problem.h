@@ -50,7 +50,7 @@ void row_run(row_problem *s, int threads);
 
 /* Element i of batch_norm of x[0]. */
 double row_wanted_norm(const row_problem *s, int64_t i);
-/* s->got is what s->bits ask for; sums are judged as sums of what was got. */
+/* s->got has the rounding that s->bits describe; sums are compared with sums of the results. */
 void expect_row_values(const row_problem *s);
 
 #endif

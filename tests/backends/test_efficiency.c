@@ -26,8 +26,8 @@ static adj_node *input(adj_graph *g, adj_shape shape)
     return adj_input(g, name, ADJ_F32, shape);
 }
 
-/* A convolution of [2, 9, 9, ic] by [k, k, ic, oc], or its gradient of the operand that is asked
- * for. */
+/* A convolution of [2, 9, 9, ic] by [k, k, ic, oc], or its gradient with respect to that operand.
+ */
 static const adj_node *convolution(adj_graph *g, int direction, int64_t k, int64_t ic, int64_t oc,
                                    int64_t dilation)
 {

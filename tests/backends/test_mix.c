@@ -123,7 +123,7 @@ Test(mix, the_plan_says_where_and_why)
 {
     need_onednn_kernels();
     static char plan[1 << 14];
-    unsetenv("ADJOINT_PLAN"); /* what is fastest, nobody knows */
+    unsetenv("ADJOINT_PLAN"); /* the fastest kernel depends on the machine */
     print_plan("onednn", ADJ_F32, plan, sizeof plan);
     cr_assert(step_says(plan, "matmul", "[onednn "), "%s", plan);
     cr_assert(shows_its_reorders(plan), "%s", plan);

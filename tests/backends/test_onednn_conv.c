@@ -362,8 +362,8 @@ Test(onednn_quarantine, through_the_executor)
 
 /* ---- which are used ---- */
 
-/* Plans an average pool's gradient in bf16, whose windows overlap. why: what is said of the
- * backends that do not compute it. */
+/* Plans an average pool's gradient in bf16, whose windows overlap. why: the reasons of backends
+ * that do not compute it. */
 static adj_status plan_pool(char why[ADJ_WHY])
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();

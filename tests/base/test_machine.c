@@ -184,7 +184,7 @@ Test(machine, speeds_are_possible)
     }
 }
 
-/* A machine of which nothing is told, not even its instruction sets, is measured all the same. */
+/* A machine without any description, even of its instruction sets, is measured as well. */
 Test(machine, of_nothing)
 {
     const machine_facts m = {.name = "unknown processor"};

@@ -23,7 +23,7 @@ static const int sanitized = 1; /* its shadow memory takes the address space */
 static const int sanitized = 0;
 #endif
 
-/* ---- a backend that computes relu, and counts how often it is asked ---- */
+/* ---- a backend that computes relu, and counts its calls ---- */
 
 static int prepared;
 static size_t scratch; /* that it asks for */

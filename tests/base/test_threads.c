@@ -152,7 +152,7 @@ Test(job_shares, own_ones_first)
     }
 }
 
-/* One thread's are not cut: there is nobody to leave something to. */
+/* A single thread takes all its jobs at once. */
 Test(job_shares, all_at_once_for_one_thread)
 {
     job_shares s;

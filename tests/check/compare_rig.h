@@ -23,7 +23,7 @@ typedef enum {
     UNSTEADY,    /* every other run is wrong by a rounding */
     UNSTEADY_IN_A_PLAN,
     RACING,    /* wrong on more threads than one */
-    LOSES_NAN, /* it becomes 0, as a comparison makes it that nobody thought about */
+    LOSES_NAN, /* NaN becomes 0, as with a careless comparison */
     FLIPS_INFINITY,
     WRONG_ON_TIES, /* what equals its neighbor is twice as large */
     WRONG_ON_LARGE,

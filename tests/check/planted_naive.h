@@ -47,7 +47,7 @@ static adj_status run_with_other_pads(const adj_call *c)
     return adj_backend_naive.kernels[0]->run(&call);
 }
 
-/* Adam's step so late that its bias correction is none. */
+/* Adam's step at a number so large that its bias correction is 1. */
 static adj_status run_uncorrected(const adj_call *c)
 {
     const int32_t late = 1000000000;
@@ -101,7 +101,7 @@ typedef struct {
 #define NORM .op = "batch_norm", .in = "2,5,6,4"
 #define POOL .in = "2,8,8,4", .attr = "ksize=1,2,2,1"
 
-/* ---- out of memory while witnesses are asked ---- */
+/* ---- out of memory while other backends recompute ---- */
 
 /* Each allocation in turn, and later ones less often. */
 static inline void run_out_of_memory(adj_status (*check)(adj_node *y))

@@ -53,7 +53,7 @@ static const adj_comparison *compare(adj_graph *g)
     const adj_backend *const backends[] = {&planted, naive_backend(), NULL};
     const adj_shape one = {1, {N}}, none = {1, {0}};
     adj_node *x = adj_input(g, "x", ADJ_F32, one), *sum = adj_add(x, x);
-    if (leaves_unwritten) /* "bent" then lies where a value was that nobody needs any more */
+    if (leaves_unwritten) /* "bent" then lies over a value that is no longer needed */
         sum = adj_slice(adj_pad(sum, none, one), one, one);
     adj_node *y = adj_mul(adj_label(adj_relu(adj_label(sum, "sum")), "bent"), x);
     return compared(y, "planted", (adj_compare_opts){.seed = 1, .backends = backends});

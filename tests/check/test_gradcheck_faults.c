@@ -225,7 +225,7 @@ static const char *judge(const plant *p, const adj_gradcheck_report *r)
     return "";
 }
 
-/* Checks a planted fault with a seed; returns judge()'s sentence. */
+/* Checks a planted fault with a seed; returns the sentence of judge(). */
 static void find(const plant *p, int seed, const char *dtype)
 {
     const adj_gradcheck_opts o = {.seed = (uint64_t)seed, .backend = "naive", .threads = 1};

@@ -2,7 +2,7 @@
  * operand, and gradients that are wrong end to end.
  *
  * The faults are in the rule of a planted op, y = 2 x, which simplifies to a scale before it is
- * run: where it is asked about a chain of its own kind of that length, it gives 3. */
+ * run: for a chain of that many of these ops, it gives 3. */
 #include <string.h>
 
 #include "tests/check/checked.h"

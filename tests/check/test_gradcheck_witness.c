@@ -22,7 +22,7 @@ static const plant plants[] = {
     {{.op = "avg_pool", POOL},
      "avg_pool",
      "avg_pool_grad",
-     SCALED}, /* nobody but onednn has it, which is outvoted by no one */
+     SCALED}, /* only onednn has a kernel, so no other backend contradicts it */
     {{.op = "conv2d",
       .in = "2,4,7,9",
       .filter = "2,3,4,6",
@@ -46,7 +46,7 @@ static const plant plants[] = {
      NULL,
      SCALED}, /* exp's gradient is made of its value: only the formula sees it */
     {{.op = "hard_sigmoid_grad"}, "hard_sigmoid_grad", NULL, SCALED},
-    {{.op = "reduce_mean"}, "broadcast_to", NULL, ONE_ROW}, /* nobody else has its gradient */
+    {{.op = "reduce_mean"}, "broadcast_to", NULL, ONE_ROW}, /* no other backend has its gradient */
     {{.op = "matmul"}, "matmul", NULL, SCALED},
     {{.op = "resize"}, "resize_grad", NULL, SCALED},
     {{.op = "sparse_softmax_cross_entropy", .in = "24,16"},

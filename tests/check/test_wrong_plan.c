@@ -7,7 +7,7 @@
 #include "tests/plan.h"
 #include "tests/reference.h"
 
-/* A layout of which each time more bytes are told: no slot has the right size. */
+/* A layout whose size grows with each call, so that no slot has the right size. */
 struct adj_layout {
     int unused;
 };

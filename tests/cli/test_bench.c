@@ -76,7 +76,7 @@ Test(bench_cli, wrong_usage)
     }
 }
 
-/* Well said, and there is nothing of the kind. */
+/* Valid options without a match. */
 Test(bench_cli, what_is_not_there)
 {
     run_bench((const char *[]){"--op", "relu", "--all", "--impl", "nonesuch", NULL});

@@ -15,7 +15,7 @@ typedef struct {
     const char *word[WORDS];
 } words;
 
-/* Training of a small model on f, and what else is asked for. */
+/* Trains a small model on f with further options. */
 static words training(const folder *f, const char *const more[])
 {
     static char data[64];

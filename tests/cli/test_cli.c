@@ -280,7 +280,7 @@ Test(cli, train_log_and_eval)
 }
 
 /* The second run finds what the first has written, and both give the same weights. */
-/* Exactly one of a run's files is the output; what else is told goes to stderr. */
+/* Exactly one of a run's files is standard output; other messages go to stderr. */
 Test(cli, standard_output_and_input)
 {
     folder f = small_data();

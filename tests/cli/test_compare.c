@@ -67,7 +67,7 @@ Test(compare_cli, table)
     cr_assert_not_null(strstr(f.out, "integers"));
 }
 
-/* oneDNN computes no f64; of ops that it has no kernel for nothing is said. */
+/* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
 Test(compare_cli, refused_nodes)
 {
     run_tool((const char *[]){"compare", "--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2",
@@ -277,8 +277,8 @@ static double used_by(pid_t pid)
     return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* A process that neither answers nor ends: stopped here at its work, as one in an endless loop
- * would be. What it was at is said. */
+/* A child that neither responds nor ends, stopped here as if in an endless loop. The report names
+ * its operation. */
 Test(compare_cli, guard_and_a_hang)
 {
     child c = child_start((const char *[]){"compare",   "--op",        "conv2d",

@@ -208,7 +208,7 @@ Test(compare_shrink, what_one_op_does_not_show)
     expect_up_to_a_node(FUSED);
 }
 
-/* No more trials than asked for; and what does not fail is left alone. */
+/* No more trials than the limit; and a passing case is not minimized. */
 Test(compare_shrink, bounded)
 {
     const adj_compare_opts opts = options();

@@ -361,7 +361,7 @@ Test(convert, says_whose_file_it_is)
     (void)accuracy_of(&r); /* of pixels as they are: the mean is lost */
     cr_expect_not_null(strstr(r.err, "has no mean or deviation"), "%s", r.err);
 
-    /* without a map nothing is said anew */
+    /* without a map no note */
     cr_assert_eq(TOOL("convert", foreign.s, back.s).status, 0);
     cr_expect(entry_of(back.s, "model") == NULL && strcmp(entry_of(back.s, "format"), "pt") == 0);
     folder_remove(&f);

@@ -295,7 +295,7 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_not_null(strstr(f.out, "-&gt;"));
 }
 
-/* The steps of the optimizer asked for are among the rows. */
+/* The rows include the steps of the requested optimizer. */
 Test(gradcheck_cli, steps_of_an_optimizer)
 {
     static finished f;

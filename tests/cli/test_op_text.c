@@ -210,7 +210,8 @@ Test(op_text, other_attributes)
         expect_round_trip(&others[i]);
 }
 
-/* Forward, gradient and update nodes of whole models: what is told is right; and most can be. */
+/* Forward, gradient and update nodes of whole models: their options are right, and most nodes have
+ * options. */
 Test(op_text, models)
 {
     static const char *const names[] = {"lenet", "resnet8", "mobilenet_v1"};

@@ -86,7 +86,7 @@ Test(predict, one_and_many)
     cr_expect_not_null(strstr(r.err, "predict: 2 images, 2 of them resized to 32x32: "), "%s",
                        r.err);
 
-    /* what is wrong is told, the rest goes on */
+    /* the bad file is reported, the others are classified */
     put_file(bad.s, gray_png, sizeof gray_png / 2);
     PREDICT("--weights", weights.s, none.s, bad.s, gray.s);
     cr_expect_eq(r.status, 1);

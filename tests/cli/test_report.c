@@ -5,7 +5,7 @@
 #include "cli/report_sample.h"
 #include "tests/temporary.h"
 
-/* Counted by hand; nobody is or is taken for the fourth class. */
+/* Counted by hand; no image has or gets the fourth class. */
 static const int32_t truth[] = {0, 0, 0, 1, 1, 2, 1, 2}, guess[] = {0, 0, 1, 1, 0, 0, 0, 2};
 static const float probability[] = {0.9F, 0.8F, 0.5F, 0.9F, 0.7F, 0.9F, 0.7F, 0.3F};
 static const answers few = {8, 4, truth, guess, probability};

@@ -199,7 +199,7 @@ Test(resume, nohup_is_respected)
     folder_remove(&f);
 }
 
-/* Two threads by default, then one core alone: the checkpoint's two are taken, and it is said. */
+/* Two threads by default, then one core alone: the checkpoint's two are used, with a note. */
 Test(resume, elsewhere_with_the_same_threads)
 {
     static finished r;

@@ -71,7 +71,7 @@ Test(settings, as_the_command_line_says)
     cr_expect_float_eq(log_number(log, 2, "lr"), 0.002, 1e-15);
     json_decref(log);
 
-    /* another optimizer than the recipe's: its usual rate and decay */
+    /* another optimizer than the recipe's: its default rate and decay */
     log = train_to(&f, (const char *[]){SMALL, "--optimizer", "adamw", NULL}, NULL);
     cr_expect_eq(log_number(log, 0, "lr"), 0.001);
     cr_expect_eq(log_number(log, 0, "weight_decay"), 0.01);
@@ -83,7 +83,7 @@ Test(settings, as_the_command_line_says)
     SMALL, "--optimizer", "momentum,weight-decay=0,clip=0", "--lr", "0.01", "--smoothing", "0",    \
         "--augment", "shift=0", "--schedule", "constant,warmup=0"
 
-/* Each of them changes what is learned. An item said twice counts as the last time. */
+/* Each option changes the weights. The last of repeated items counts. */
 Test(settings, all_have_an_effect)
 {
     static const char *const changes[][2] = {

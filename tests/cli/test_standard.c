@@ -102,7 +102,7 @@ Test(standard, convert)
     folder_remove(&f);
 }
 
-/* A map file, too, and an unknown model is told. */
+/* A map file as well; an unknown model is reported. */
 Test(standard, convert_maps)
 {
     folder f = put_tensors();

@@ -153,7 +153,7 @@ Test(terminal, lines_fit, .timeout = 300)
     cr_expect(count("test accuracy") == 60 && count("images/s") >= 60, "%s", text);
 }
 
-/* Nor does what is said of the data make a line longer: no test part, another size. */
+/* Notes on the data (no test split, another size) do not make a line longer. */
 Test(terminal, lines_about_the_data_fit, .timeout = 300)
 {
     setenv("TMPDIR", "/tmp", 1);

@@ -92,8 +92,7 @@ Test(executor, an_update_in_place_waits_for_readers)
         expect(e, p, 2 * want, 2 * want, 2 * want);
     }
     adj_exec_free(e);
-    /* next reads late: late then has to come first, and next is computed from a value made from p
-     */
+    /* next reads `late`, so `late` has to come first; next is computed from a value made from p */
     adj_node *both = adj_add(p, late);
     u = adj_updates_new(g);
     adj_updates_add(u, p, both);

@@ -146,7 +146,7 @@ Test(memory, the_arena_is_small)
     adj_exec_free(e);
 }
 
-/* The largest block that was asked for. */
+/* The largest allocated block. */
 typedef struct {
     unsigned char *data;
     size_t bytes;
@@ -236,7 +236,7 @@ Test(memory, huge_pages)
 {
     if (!has_huge_pages())
         cr_skip_test("the system has no huge pages to ask for");
-    /* First the small one: addresses that have been asked for stay so when they are used again. */
+    /* The small one first: the advice for huge pages outlives the addresses' first use. */
     cr_expect_eq(asked_bytes_of(3 * HUGE_BYTES / 2 / 4), 0);
     cr_expect_geq(asked_bytes_of(8 * HUGE_BYTES / 4), 6 * HUGE_BYTES);
 }

@@ -39,7 +39,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return ADJ_OK;
 }
 
-/* Twice the value, with the wrong sign until the wait: nobody may have read it. */
+/* Twice the value, with the wrong sign until the wait, to expose an early reader. */
 static adj_status run(const adj_call *c)
 {
     const adj_node *n = c->group->node[0];

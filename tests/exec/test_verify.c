@@ -232,7 +232,7 @@ static void fails_late(adj_exec *e)
         swap_steps(e, i, i - 1);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 typedef struct {
     const char *name;

@@ -1,7 +1,7 @@
 /* fuzz_numpy.c - the readers of .npy and .npz files against arbitrary bytes.
  *
- * Input: flags (1: an archive, else a pair of files; 2: another size is asked for), two bytes with
- * the length of the images' file, that file, the labels' file. */
+ * Input: flags (1: an archive, else a pair of files; 2: another image size), two bytes with the
+ * length of the images' file, that file, the labels' file. */
 #include "adjoint_data.h"
 #include "fuzz/linked_folder.h"
 

@@ -245,7 +245,7 @@ static void must_be_sound(const adj_exec *e)
     }
 }
 
-/* With hardly any time to tune, so that what the file does not say is the usual choice. */
+/* With hardly any time to tune, so that kernels that the file lacks are untuned. */
 static void read_only(const text *t)
 {
     memory_file f = memory_file_new(t->text, t->n);

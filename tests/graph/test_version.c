@@ -11,7 +11,7 @@
 
 enum { PAGE = 4096 };
 
-/* A page that nobody can read: where the other version's structs are. */
+/* A page without access, in place of the other version's structs. */
 static void *unreadable(void)
 {
     void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

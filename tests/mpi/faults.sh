@@ -58,7 +58,7 @@ for i in $(seq 0 $((times - 1))); do
         sleep 0.1
     done
     [ -z "$(pids_with "$folder/c.ckpt")" ] || complain "SIG$signal to rank $rank: somebody is left"
-    # goes on where it was, until it has said so
+    # resume, and wait for the message
     "$tool" train --resume --checkpoint "$folder/c.ckpt" >again 2>err &
     resumed $! again || complain "SIG$signal to rank $rank: no resumption"
     where=$(grep -o 'resumed after .*' again)

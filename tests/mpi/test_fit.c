@@ -113,8 +113,7 @@ static void stop_together(const adj_mpi *group, const adj_dataset *d)
     adj_trainer_free(t);
 }
 
-/* The last rank asks for comparisons at other steps: it would wait for something that nobody sends.
- */
+/* The last rank compares at other steps: it would wait for a message that no rank sends. */
 static void other_options(const adj_mpi *group, const adj_dataset *d)
 {
     const int last = adj_mpi_ranks(group)->size - 1;

@@ -30,7 +30,7 @@ same() {
     [ "$(sha256sum -- "$@" | cut -d' ' -f1 | sort -u | wc -l)" = 1 ] || complain "other bits: $*"
 }
 
-# refused RANK SENTENCE: the run failed, and said so.
+# refused STATUS SENTENCE: the run failed with this message.
 refused() {
     local code=$1
     [ "$code" -ne 0 ] || complain "not refused: $2"

@@ -438,7 +438,7 @@ Test(optim, learning_rate)
             adj_node *lr = adj_find(g, "learning_rate");
             scoped(release_exec) adj_exec *e = exec_new(g, 2, (adj_node *[]){loss, lr}, u);
             double now = 0;
-            run(e); /* which a rate that nobody has set does not hinder */
+            run(e); /* although its rate is not set */
             cr_assert_eq(adj_get_scalar(e, lr, &now), ADJ_OK, "%s", adj_exec_message(e));
             cr_expect_eq(now, wide ? of[i].usual : (double)(float)of[i].usual);
             cr_assert_eq(adj_set_lr(e, 0), ADJ_OK);

@@ -1,5 +1,5 @@
-/* test_edge_values.c - values at which kernels go wrong unseen: zeros of both signs, kinks, late
- * steps, rates of 0, seeds of two words, on every backend, against literal numbers. */
+/* test_edge_values.c - values at which kernel faults stay unseen: zeros of both signs, kinks, large
+ * step numbers, rates of 0, seeds of two words, on every backend, against literal numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

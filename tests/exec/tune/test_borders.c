@@ -88,7 +88,7 @@ static const adj_backend planted = {.version = ADJ_VERSION,
                                     .reorder_run = reorder_run,
                                     .reorder_drop = reorder_drop};
 
-/* Plans sigmoid(relu(x)), with relu's result fetched if that is asked for. */
+/* Plans sigmoid(relu(x)), with relu's result fetched on request. */
 static void expect_plan(int fetches_relu, const char *impl, int reorders)
 {
     const float x[N] = {-1, 0.5F, 2, -3, 0.25F};

@@ -43,7 +43,7 @@ Test(selection, another_plan_takes_it_and_times_nothing)
 
     o = plan_with("");
     cr_assert(strcmp(o.impl, "slow:1") == 0 && o.selection[0] == '\0');
-    /* of another size: nothing is said of it */
+    /* of another size: no warning */
     o = plan_selected((adj_exec_opts){.threads = 1}, first.selection, 65);
     cr_assert(strcmp(o.impl, "slow:1") == 0 && o.note[0] == '\0' && o.timed == 0);
     cr_assert_str_empty(o.selection);

@@ -187,7 +187,7 @@ Test(loss_scale, tiny_through_batch_norm)
 }
 
 /* Products of gradients with each other and with values, sums of gradients and values, and second
- * derivatives: what is scaled is told from what is not. */
+ * derivatives: scaled and unscaled values are kept apart. */
 Test(loss_scale, mixtures)
 {
     subject s = {.g = adj_graph_new()};

@@ -145,7 +145,7 @@ Test(recompute, saves_memory)
     check_share("lenet", ADJ_PRECISION_AS_BUILT, 1);
 }
 
-/* The live memory of a plan that is asked to recompute so. */
+/* Returns the live memory of a plan with that setting of recompute. */
 static size_t live(const training *n, const char *backend, adj_precision precision, int recompute)
 {
     const adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = recompute};

@@ -71,7 +71,7 @@ typedef struct {
     int64_t failing; /* N: none */
     int slow;        /* each takes so many milliseconds */
     int signals;     /* reads in threads that let a signal through */
-    int reads;       /* begun */
+    int reads;       /* started */
     const adj_dataset *d;
 } uneven;
 

@@ -356,7 +356,7 @@ Test(open, numpy)
     }
     uint8_t damaged[sizeof keras_npz];
     memcpy(damaged, keras_npz, sizeof damaged);
-    for (size_t n = 0; n + 7 <= sizeof damaged; n++) /* under names that nobody looks for */
+    for (size_t n = 0; n + 7 <= sizeof damaged; n++) /* under names that no reader looks for */
         if (memcmp(damaged + n, "x_train", 7) == 0 || memcmp(damaged + n, "x_test.", 7) == 0)
             damaged[n] = 'z';
     put_in(&f, "mnist.npz", damaged, sizeof damaged);

@@ -167,7 +167,7 @@ static int keeps_argmax(const test_case *t)
            t->pool.stride[1] >= t->pool.ksize[1];
 }
 
-/* Nothing is computed twice, and relu is behind the pool where nobody else needs it. */
+/* Nothing is computed twice, and relu follows the pool if no other node reads it. */
 static void expect_shape(const test_case *t, const char *graph, const char *label)
 {
     char pool_of_relu[64];
