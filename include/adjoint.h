@@ -347,7 +347,7 @@ typedef struct {
     const adj_updates *updates; /* assignments made at the end of adj_run; NULL: none */
     const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
     /* Backends used instead of the built-in ones, NULL-terminated, in order of preference; the last
-     * is the fallback: adj_mpi_backends (adjoint_mpi.h), or a list with backends of your own
+     * is the fallback: adj_ranks.backends (adjoint_fit.h), or a list with backends of your own
      * (adjoint_backend.h). NULL: the built-in ones. */
     const struct adj_backend *const *backends;
     int threads;             /* number of threads; 0: adj_default_threads */

@@ -26,16 +26,11 @@ typedef enum { ADJ_TRAIN, ADJ_TEST, ADJ_VALIDATION } adj_dataset_part;
 
 /* Source of images that are not in memory as bytes. */
 typedef struct {
-    int64_t n, h, w, c;    /* number, height, width and channels of the images */
-    int classes;           /* number of classes */
-    const int32_t *labels; /* n labels from 0 to classes-1; copied */
     /* Fills pixels [h, w, c] with image i, in pixel units (0 .. 255, black to white). Must be
      * thread-safe. On failure it returns a status and sets *error. */
     adj_status (*read)(void *user, int64_t i, float *pixels, adj_error *error);
     void (*free)(void *user); /* NULL: nothing to free */
     void *user;               /* handed to read and free */
-    /* c values each, copied; NULL: computed by reading every image once */
-    const float *mean, *deviation;
 } adj_source;
 
 /* Rule for images of another size than the requested one, for all file formats, in training,
@@ -48,7 +43,7 @@ typedef enum {
 
 /* A data set: n labeled images of h x w pixels with c channels. Created by the functions below,
  * read-only, freed by adj_dataset_free. After a failure n is 0 and message has the reason. A
- * program may also fill in this struct for images of its own (source == NULL), without
+ * program may also fill in this struct for images of its own (origin == NULL), without
  * adj_dataset_free. */
 typedef struct {
     int64_t n, h, w, c;             /* number of images; height, width, channels of each */
@@ -64,17 +59,12 @@ typedef struct {
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
     adj_resize_rule resize; /* rule for images of another size than h x w and for batches of another
                                size; training stores it in the model card */
-    int normalized; /* 1: the values are normalized net input instead of pixels (ADJ_DATA_NUMPY):
-                       mean 0, deviation 1. A net trained on them does not accept image files.
-                       Training stores it in the model card */
-    /* Minimum and maximum of the NumPy array values_of; 0 and 0 for images that are not such an
-     * array. The scale is 0 to 1 if high is at most 1. Training stores both in the model card. */
-    float low, high;
-    char values_of[ADJ_MESSAGE]; /* array of the images, such as "data.npz: x_train"; "": not from a
-                                    NumPy array */
-    int64_t resized;             /* number of images whose files have another size */
-    int64_t recolored; /* number of images converted from gray to color or from color to gray */
-    const adj_source *source;  /* source of the images if they are not in memory */
+    /* 1: the values are normalized net input instead of pixels (NUMPY of adj_dataset_open): mean 0,
+     * deviation 1. A net trained on them does not accept image files. Training stores it in the
+     * model card. */
+    int normalized;
+    /* Where the images come from; private, NULL if a program has filled in this struct. */
+    const struct adj_dataset_origin *origin;
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
     /* One line about files and folders that were ignored, such as "40 files with other endings
      * (.bmp 40), folder misc without images"; "": none. */
@@ -99,9 +89,11 @@ ADJ_API adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, i
 ADJ_API adj_status adj_dataset_new_targets(int64_t n, int64_t h, int64_t w, int64_t c, int n_target,
                                            const uint8_t *images, const float *targets, int copy,
                                            adj_dataset **d);
-/* Creates a data set whose images are read from a source. The data set owns source->user from this
- * call on, even on failure. */
-ADJ_API adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **d);
+/* Creates a data set whose images are read from a source. like gives n, h, w, c, classes, the
+ * labels, which are copied, and mean and deviation; if deviation[0] is 0, these are computed by
+ * reading every image once. The data set owns source->user from this call on, even on failure. */
+ADJ_API adj_status adj_dataset_from_source(const adj_dataset *like, const adj_source *source,
+                                           adj_dataset **d);
 /* Frees a data set, with its images and labels unless they are the caller's. */
 ADJ_API void adj_dataset_free(adj_dataset *d);
 
@@ -140,17 +132,9 @@ typedef struct {
     void *user; /* handed to progress */
 } adj_dataset_opts;
 
-/* File layout of a data set. */
-typedef enum {
-    ADJ_DATA_NONE, /* no known layout */
-    ADJ_DATA_DIGITS,
-    ADJ_DATA_IDX,
-    ADJ_DATA_CIFAR,
-    ADJ_DATA_NUMPY,
-    ADJ_DATA_FOLDER
-} adj_data_layout;
-
-/* Returns the layout of the data at path, from the names of the files there:
+/* Opens a split of the data at path. On failure the message names the file and the problem, or the
+ * layouts that were tried. ADJ_EARG if the data do not have the split. options may be NULL. The
+ * names of the files decide which layout it is:
  *   DIGITS  path NULL or "digits": adj_dataset_digits with seed 1
  *   IDX     a folder with [PREFIX-]train-images-idx3-ubyte (or .idx3-ubyte, idx4), ...-labels-idx1-
  *           ubyte (QMNIST: idx2-int), and t10k- or test- for the test split, each plain or with .gz
@@ -167,28 +151,9 @@ typedef enum {
  *   FOLDER  DIR/CLASS/ with image files, or DIR/train/CLASS/, DIR/val/CLASS/ and DIR/test/CLASS/;
  *           also named training, valid, validation, testing, in upper or lower case. The classes
  *           are the class folders of the training split that have images in any split */
-ADJ_API adj_data_layout adj_dataset_layout(const char *path);
-
-/* True if the data at path have this split as files of their own, not held out from the training
- * split. */
-ADJ_API int adj_dataset_has_part(const char *path, adj_dataset_part part);
-
-/* Opens a split of the data at path (adj_dataset_layout). On failure the message names the file and
- * the problem, or the layouts that were tried. ADJ_EARG if the data do not have the split. options
- * may be NULL. */
 ADJ_API adj_status adj_dataset_open(const char *path, adj_dataset_part part,
                                     const adj_dataset_opts *options, adj_dataset **d);
 
-/* Opens MNIST: a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte,
- * t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each plain or with .gz. Ten classes; mean and
- * deviation are those of MNIST's training images. */
-ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **d);
-/* Opens a pair of IDX files, plain or gzip whatever their names: images of unsigned bytes [n, h, w]
- * or [n, h, w, c], and labels, bytes [n] or QMNIST's int32 [n, m], of which column 0 is used; of
- * rank 4 the last size is the channels if it is 1, 3 or 4, else the second is, as [n, c, h, w]. A
- * label of classes or more is refused; classes == 0: derived from the labels. */
-ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
-                                   adj_dataset **d);
 /* Generates 28x28 images of the digits "0" to "9": strokes of varying width, warped and with noise.
  * Image i of a split (training or test) depends only on (seed, part, i). n is the number of images;
  * 0: 8,000 for training, 2,000 for test. */
@@ -211,10 +176,6 @@ typedef struct {
  * (may be NULL) to 1 if the file has another size, else to 0. */
 ADJ_API adj_status adj_image_read(const char *path, const adj_image_opts *options, float *pixels,
                                   int *resized, adj_error *error);
-/* Decodes an image of n bytes in memory like adj_image_read; name is used in messages. */
-ADJ_API adj_status adj_image_decode(const void *bytes, size_t n, const char *name,
-                                    const adj_image_opts *options, float *pixels, int *resized,
-                                    adj_error *error);
 
 /* ---- batches ---- */
 
@@ -230,11 +191,6 @@ ADJ_API void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order
  * read or converted. */
 ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first,
                           adj_shape shape, float *x, int32_t *labels, adj_error *error);
-
-/* Returns the number of rows of scores [n, classes] whose maximum is at their label; rows labeled
- * -1 are ignored. */
-ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
-                                const int32_t labels[]);
 
 /* Evaluates a data set with an executor that reads the f32 input images [batch, h, w, c] and
  * fetches the f32 node logits [batch, classes]. Sets *right to the number of the d->n images whose
@@ -324,8 +280,6 @@ ADJ_API adj_status adj_loader_next(adj_loader *l, adj_loader_batch *batch, adj_e
 /* Makes (epoch, step), 0 <= step <= steps, the next batch, with the same content as in sequence.
  * Seeking to the current position retries a batch that failed. */
 ADJ_API adj_status adj_loader_seek(adj_loader *l, int64_t epoch, int64_t step, adj_error *error);
-/* Returns the seconds spent in adj_loader_next so far. */
-ADJ_API double adj_loader_waited(const adj_loader *l);
 
 #ifdef __cplusplus
 }

@@ -172,7 +172,7 @@ typedef struct {
     double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
     int normalized;   /* 1: the input is normalized values instead of pixels; mean 0, deviation 1
                          (adj_dataset.normalized) */
-    double low, high; /* range of the training values in their array (adj_dataset.low); 0 and 0: not
+    double low, high; /* range of the training values in their NumPy array; 0 and 0: not
                          an array, or unknown */
     int64_t classes;  /* number of classes */
     const char *const *class_names; /* `classes` names */

@@ -58,7 +58,7 @@ static const rule rules[] = {
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},
     {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base exec/internal.h io/replace.h io/tensors/formats.h io/weights/sizes.h "
+     "base io/data/origin.h exec/internal.h io/replace.h io/tensors/formats.h io/weights/sizes.h "
      "io/weights/weights.h "
      "ops/nn/model_list.h ops/nn/names.h"},
     {"io/tensors", "adjoint.h adjoint_ext.h adjoint_io.h",
@@ -80,10 +80,11 @@ static const rule rules[] = {
      "base check/inspect.h cli cli/op exec/internal.h"},
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h",
      "cli io/tensors/formats.h io/weights/sizes.h io/weights/weights.h"},
-    {"cli/predict", "adjoint.h adjoint_fit.h", "base cli cli/page io/data/image_name.h"},
+    {"cli/predict", "adjoint.h adjoint_fit.h",
+     "base cli cli/page io/data/image_name.h io/data/origin.h"},
     {"cli/inspect", "adjoint.h adjoint_ext.h adjoint_io.h", "cli io/tensors/formats.h"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base cli cli/page base/machine io/data/part_name.h io/json.h io/replace.h "
+     "base cli cli/page base/machine io/data/origin.h io/data/part_name.h io/json.h io/replace.h "
      "io/tensors/formats.h ops/nn/model_list.h ops/nn/names.h ops/nn/range_test.h"},
     {"tools", "adjoint.h adjoint_check.h adjoint_ext.h adjoint_ops_grad.h",
      "base check/inspect.h cli"},

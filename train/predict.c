@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/data/origin.h"
 #include "io/weights/weights.h"
 #include "predictor.h"
 

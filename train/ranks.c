@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/data/origin.h"
 #include "trainer.h"
 
 static adj_status no_memory(adj_error *error)

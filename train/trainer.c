@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "exec/internal.h"
+#include "io/data/origin.h"
 #include "trainer.h"
 
 /* ---- made ---- */
@@ -108,8 +109,8 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
         t->predictor->evaluations = t->set.epochs;
     t->predictor->card.seed = t->set.seed;
     t->predictor->card.normalized = d->normalized;
-    t->predictor->card.low = (double)d->low;
-    t->predictor->card.high = (double)d->high;
+    t->predictor->card.low = (double)origin_of(d)->low;
+    t->predictor->card.high = (double)origin_of(d)->high;
     t->predictor->card.resize = resize_word(d->resize);
     predictor_normalize(t->predictor, d->mean, d->deviation, d->c);
     return predictor_name_classes(t->predictor, d->classes, d->class_names, error);

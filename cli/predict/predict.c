@@ -16,6 +16,7 @@
 #include "cli/standard.h"
 #include "files.h"
 #include "io/data/image_name.h"
+#include "io/data/origin.h"
 #include "saliency.h"
 
 typedef struct {

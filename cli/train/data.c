@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "data.h"
+#include "io/data/origin.h"
 
 const data_opts data_defaults = {.size = "model", .resize = "auto"};
 
@@ -167,16 +168,16 @@ void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels,
     long long n = 0, resized = 0, recolored = 0;
     for (int i = 0; i < n_part; i++) {
         n += part[i]->n;
-        resized += part[i]->resized;
-        recolored += part[i]->recolored;
+        resized += origin_of(part[i])->resized;
+        recolored += origin_of(part[i])->recolored;
     }
     const long long changed = channels != d->c ? n : recolored;
     if (d->normalized)
         say_wrapped(
             NULL, "note: values below 0 are taken as normalized; predict will reject image files");
-    else if (d->high > 0 && d->high <= 1)
+    else if (origin_of(d)->high > 0 && origin_of(d)->high <= 1)
         say_wrapped(NULL, "note: %s: values from 0 to 1 are taken as pixels divided by 255",
-                    d->values_of);
+                    origin_of(d)->values_of);
     if (resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld", resized, n,
                     (long long)d->h, (long long)d->w);

@@ -9,6 +9,7 @@
 #include "data.h"
 #include "found.h"
 #include "cli/model.h"
+#include "io/data/origin.h"
 #include "io/data/part_name.h"
 #include "train.h"
 
@@ -141,8 +142,9 @@ static int data_is_missing(const adj_model_card *card)
  * training part's class names and kind of values. Its mean and deviation only keep the parts to be
  * evaluated from being measured: the predictor takes their pixels as they are. */
 static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
-                     adj_dataset *like)
+                     adj_dataset *like, adj_dataset_origin *origin)
 {
+    like->origin = origin;
     like->classes = (int)card->classes;
     like->class_names = card->class_names;
     for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
@@ -150,8 +152,8 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
         like->deviation[i] = (float)card->deviation[i];
     }
     like->normalized = card->normalized;
-    like->low = (float)card->low;
-    like->high = (float)card->high;
+    origin->low = (float)card->low;
+    origin->high = (float)card->high;
     if (card->deviation[0] > 0 || !adj_dataset_has_part(o->data.path, ADJ_TRAIN))
         return CONTINUE;
     int status = open_data("eval", &o->data, &e->takes, ADJ_TRAIN, NULL, &e->train);
@@ -160,9 +162,7 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
     memcpy(like->mean, e->train->mean, sizeof like->mean);
     memcpy(like->deviation, e->train->deviation, sizeof like->deviation);
     like->normalized = e->train->normalized;
-    like->low = e->train->low;
-    like->high = e->train->high;
-    memcpy(like->values_of, e->train->values_of, sizeof like->values_of);
+    *origin = *origin_of(e->train);
     if (like->class_names == NULL && e->train->classes == like->classes)
         like->class_names = e->train->class_names;
     return CONTINUE;
@@ -191,7 +191,8 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
     e->part = choose_part(o);
     if (e->part == ALL_PARTS)
         o->data.val_split = 0;
-    int status = open_like(o, card, e, &like);
+    adj_dataset_origin origin = {0};
+    int status = open_like(o, card, e, &like, &origin);
     for (int part = ADJ_TRAIN; part < ALL_PARTS && status == CONTINUE; part++)
         if (part == e->part ||
             (e->part == ALL_PARTS && adj_dataset_has_part(o->data.path, (adj_dataset_part)part)))

@@ -4,6 +4,7 @@
 
 #include "adjoint_data.h"
 #include "io/io.h"
+#include "origin.h"
 
 /* Mean and deviation of MNIST's pixels; the drawn digits are close to them. */
 #define DIGIT_MEAN 33.3184f
@@ -89,10 +90,10 @@ typedef struct {
     float *targets;
     const char **names; /* public.class_names: into name_text */
     char *name_text;
-    char **broken;            /* public.broken */
-    struct reading *readings; /* of a folder's headers, until io_dataset_measure */
-    double seconds;           /* seconds that io_dataset_measure took to read the images */
-    adj_source source;        /* public.source */
+    char **broken;             /* public.broken */
+    struct reading *readings;  /* of a folder's headers, until io_dataset_measure */
+    double seconds;            /* seconds that io_dataset_measure took to read the images */
+    adj_dataset_origin origin; /* public.origin */
 } dataset;
 
 /* Creates a data set, also as *out. ADJ_EARG if out is NULL; ADJ_ENOMEM with *out NULL. */

@@ -7,6 +7,7 @@
 
 #include "base/c_locale.h"
 #include "data.h"
+#include "origin.h"
 
 adj_status io_dataset_new(adj_dataset **out, dataset **d)
 {
@@ -16,6 +17,7 @@ adj_status io_dataset_new(adj_dataset **out, dataset **d)
     *out = (adj_dataset *)*d;
     if (*d == NULL)
         return ADJ_ENOMEM;
+    (*d)->public.origin = &(*d)->origin;
     for (int i = 0; i < ADJ_MAX_CHANNELS; i++)
         (*d)->public.deviation[i] = 1;
     return ADJ_OK;
@@ -44,8 +46,8 @@ void adj_dataset_free(adj_dataset *public)
     if (public == NULL)
         return;
     dataset *d = (dataset *)public; /* its first member */
-    if (d->source.free != NULL)
-        d->source.free(d->source.user);
+    if (d->origin.source.free != NULL)
+        d->origin.source.free(d->origin.source.user);
     io_fitting_close(&d->fit);
     free(d->images);
     free(d->floats);
@@ -103,13 +105,7 @@ static adj_status read_memory(void *user, int64_t i, float *pixels, adj_error *e
     return ADJ_OK;
 }
 
-void io_dataset_use_source(dataset *d, const adj_source *source)
-{
-    d->source = *source;
-    d->source.labels = NULL;
-    d->source.mean = d->source.deviation = NULL;
-    d->public.source = &d->source;
-}
+void io_dataset_use_source(dataset *d, const adj_source *source) { d->origin.source = *source; }
 
 adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *background)
 {
@@ -122,8 +118,8 @@ adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *b
     }
     if (!io_fitting_open(&d->fit, d->stored, wanted, background))
         return io_dataset_no_memory(d);
-    d->public.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
-    d->public.recolored = io_is_color(d->stored.c) != io_is_color(wanted.c) ? d->public.n : 0;
+    d->origin.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
+    d->origin.recolored = io_is_color(d->stored.c) != io_is_color(wanted.c) ? d->public.n : 0;
     io_dataset_use_source(d, &(adj_source){.read = read_memory, .user = d});
     return ADJ_OK;
 }
@@ -134,9 +130,12 @@ adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixels, adj_
         return adj_error_set(error, ADJ_EARG,
                              "data: image index is out of range (got %lld, expected 0 to %lld)",
                              (long long)i, d != NULL ? (long long)d->n - 1 : -1LL);
-    int64_t elems = d->h * d->w * d->c;
+    const adj_source *source = &origin_of(d)->source;
+    const int64_t elems = d->h * d->w * d->c;
+    if (source->read != NULL)
+        return source->read(source->user, i, pixels, error);
     if (d->images == NULL)
-        return d->source->read(d->source->user, i, pixels, error);
+        return adj_error_set(error, ADJ_EARG, "data: the images are missing");
     to_floats(d->images + i * elems, elems, pixels);
     return ADJ_OK;
 }
@@ -149,7 +148,7 @@ static int is_between(int64_t value, int64_t min, int64_t max)
 }
 
 /* Sets the sizes, or refuses them. */
-static adj_status take_sizes(dataset *d, const adj_source *s, int least_classes)
+static adj_status take_sizes(dataset *d, const adj_dataset *s, int least_classes)
 {
     if (!is_between(s->n, 1, INT32_MAX))
         return io_dataset_fail(
@@ -176,7 +175,7 @@ static adj_status take_sizes(dataset *d, const adj_source *s, int least_classes)
 }
 
 /* Sets the sizes and copies the labels, or refuses them. */
-static adj_status take(dataset *d, const adj_source *s)
+static adj_status take(dataset *d, const adj_dataset *s)
 {
     const adj_status status = take_sizes(d, s, 2);
     if (status != ADJ_OK)
@@ -245,7 +244,7 @@ adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int class
     if (images == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the images are missing");
     status = take(
-        d, &(adj_source){.n = n, .h = h, .w = w, .c = c, .classes = classes, .labels = labels});
+        d, &(adj_dataset){.n = n, .h = h, .w = w, .c = c, .classes = classes, .labels = labels});
     return status == ADJ_OK ? use_images(d, images, copy) : status;
 }
 
@@ -260,13 +259,14 @@ adj_status adj_dataset_new_targets(int64_t n, int64_t h, int64_t w, int64_t c, i
     if (images == NULL || targets == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the %s are missing",
                                images == NULL ? "images" : "targets");
-    status = take_sizes(d, &(adj_source){.n = n, .h = h, .w = w, .c = c, .classes = n_target}, 1);
+    status = take_sizes(d, &(adj_dataset){.n = n, .h = h, .w = w, .c = c, .classes = n_target}, 1);
     if (status == ADJ_OK)
         status = take_targets(d, targets, copy);
     return status == ADJ_OK ? use_images(d, images, copy) : status;
 }
 
-adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **out)
+adj_status adj_dataset_from_source(const adj_dataset *like, const adj_source *source,
+                                   adj_dataset **out)
 {
     dataset *d;
     if (source == NULL)
@@ -280,14 +280,16 @@ adj_status adj_dataset_from_source(const adj_source *source, adj_dataset **out)
     io_dataset_use_source(d, source);
     if (source->read == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the source cannot be read");
-    status = take(d, source);
+    if (like == NULL)
+        return io_dataset_fail(d, ADJ_EARG, "data: sizes and labels of the source are missing");
+    status = take(d, like);
     if (status != ADJ_OK)
         return status;
-    if (source->mean == NULL || source->deviation == NULL)
+    if (!(like->deviation[0] > 0))
         return io_dataset_measure(d, &(adj_dataset_opts){0}, 0);
-    for (int64_t i = 0; i < source->c; i++) {
-        d->public.mean[i] = source->mean[i];
-        d->public.deviation[i] = source->deviation[i];
+    for (int64_t i = 0; i < like->c; i++) {
+        d->public.mean[i] = like->mean[i];
+        d->public.deviation[i] = like->deviation[i];
     }
     return ADJ_OK;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "data.h"
+#include "origin.h"
 
 int64_t adj_count_right(int64_t n, int64_t classes, const float scores[], const int32_t labels[])
 {

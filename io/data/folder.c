@@ -8,6 +8,7 @@
 #include "folder.h"
 #include "image.h"
 #include "layouts.h"
+#include "origin.h"
 #include "part_folder.h"
 #include "string_list.h"
 
@@ -42,7 +43,7 @@ static adj_status read_file(void *user, int64_t i, float *pixels, adj_error *err
 
 double io_folder_seconds(const adj_dataset *d)
 {
-    const int is_folder = d != NULL && d->source != NULL && d->source->read == read_file;
+    const int is_folder = origin_of(d)->source.read == read_file;
     return is_folder ? ((const dataset *)d)->seconds : 0; /* its first member is public */
 }
 
@@ -61,10 +62,10 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
 static void count_changed(dataset *d)
 {
     const image_size *sizes = d->files->sizes;
-    d->public.resized = d->public.recolored = 0;
+    d->origin.resized = d->origin.recolored = 0;
     for (int64_t i = 0; sizes != NULL && d->public.h > 0 && i < d->files->paths.n; i++) {
-        d->public.resized += sizes[i].h != d->public.h || sizes[i].w != d->public.w;
-        d->public.recolored += io_is_color(sizes[i].c) != io_is_color(d->public.c);
+        d->origin.resized += sizes[i].h != d->public.h || sizes[i].w != d->public.w;
+        d->origin.recolored += io_is_color(sizes[i].c) != io_is_color(d->public.c);
     }
 }
 

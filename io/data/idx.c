@@ -14,6 +14,7 @@
 
 #include "base/c_locale.h"
 #include "layouts.h"
+#include "origin.h"
 #include "unzip.h"
 
 /* ---- a file ---- */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "image.h"
+#include "origin.h"
 
 const char *io_image_refused(int64_t h, int64_t w)
 {

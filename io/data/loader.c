@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "origin.h"
 #include "prepare.h"
 
 /* A place in the ring. */

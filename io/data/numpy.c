@@ -8,6 +8,7 @@
 
 #include "layouts.h"
 #include "npy.h"
+#include "origin.h"
 #include "unzip.h"
 #include "zipped.h"
 
@@ -203,9 +204,8 @@ static scale scale_of(float low, float high)
 /* Fails if the array and the part like have two scales. */
 static adj_status check_scale(dataset *d, const char *name)
 {
-    const adj_dataset *of = &d->public, *like = d->like;
-    const scale own = scale_of(of->low, of->high),
-                wanted = like != NULL ? scale_of(like->low, like->high) : UNKNOWN;
+    const adj_dataset_origin *of = &d->origin, *like = origin_of(d->like);
+    const scale own = scale_of(of->low, of->high), wanted = scale_of(like->low, like->high);
     if (own == wanted || own == UNKNOWN || wanted == UNKNOWN)
         return ADJ_OK;
     const char *cure = own == ZERO_TO_ONE && wanted == PIXELS   ? "; multiply by 255"
@@ -222,7 +222,8 @@ static adj_status check_scale(dataset *d, const char *name)
 /* Decides by the range of all values whether they are pixels: adj_dataset_layout has the rule. */
 static adj_status settle_range(dataset *d, float low, float high, int64_t n, const char *name)
 {
-    const int like_has_pixels = d->like != NULL && scale_of(d->like->low, d->like->high) == PIXELS;
+    const adj_dataset_origin *like = origin_of(d->like);
+    const int like_has_pixels = scale_of(like->low, like->high) == PIXELS;
     /* Values a little above 1 may be pixels / 255 that resampling has overshot. */
     const int is_unclear =
         d->floats != NULL && low >= 0 && high > 1 && high < 128 && !like_has_pixels;
@@ -232,9 +233,9 @@ static adj_status settle_range(dataset *d, float low, float high, int64_t n, con
             "npy: %s: unknown scale of the values (got %g to %g, expected pixels in 0 to 1, or in "
             "0 to 255 with some from 128 on, or values already normalized)",
             name, (double)low, (double)high);
-    d->public.low = low;
-    d->public.high = high;
-    snprintf(d->public.values_of, sizeof d->public.values_of, "%s", name);
+    d->origin.low = low;
+    d->origin.high = high;
+    snprintf(d->origin.values_of, sizeof d->origin.values_of, "%s", name);
     if (low < 0) {
         d->public.normalized = 1;
         io_dataset_set_moments(d, 0, 1);

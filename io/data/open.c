@@ -7,6 +7,7 @@
 #include "folder.h"
 #include "image_name.h"
 #include "layouts.h"
+#include "origin.h"
 
 enum { DIGITS_SEED = 1 };
 

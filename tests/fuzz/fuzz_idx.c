@@ -7,6 +7,7 @@
 
 #include "adjoint_data.h"
 #include "fuzz/memory_file.h"
+#include "io/data/origin.h"
 
 enum { ROOM = 1 << 17, CLASSES = 10, BATCH = 3 };
 

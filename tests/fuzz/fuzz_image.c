@@ -6,6 +6,7 @@
 
 #include "adjoint_data.h"
 #include "fuzz/must.h"
+#include "io/data/origin.h"
 
 /* True if the file is a WEBP of more pixels than are decoded in a moment, which a few bytes can
  * hold. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adjoint_data.h"
+#include "io/data/origin.h"
 #include "tests/plan.h"
 
 Test(evaluate, counts_rows)

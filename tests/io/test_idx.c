@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "adjoint_data.h"
+#include "io/data/origin.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 

@@ -6,6 +6,7 @@
 
 #include "adjoint_data.h"
 #include "io/data/files.h"
+#include "io/data/origin.h"
 #include "io/data/webp_files.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
@@ -62,7 +63,8 @@ Test(broken, of_the_held_out_part)
 
     d = open_part(&f, ADJ_VALIDATION, &(adj_dataset_opts){.like = train, .skip_broken = 1}, ADJ_OK);
     cr_assert_eq(d->n, 3);
-    cr_expect(d->labels[0] == 0 && d->labels[1] == 1 && d->labels[2] == 1 && d->resized == 0);
+    cr_expect(d->labels[0] == 0 && d->labels[1] == 1 && d->labels[2] == 1 &&
+              d->origin->resized == 0);
     expect_broken(d);
     for (int i = 0; i < 3; i++) {
         const uint8_t *expected = i == 0 ? rgb_pixels : turned[0];

@@ -59,27 +59,20 @@ static void free_user(void *at) { ((user *)at)->freed++; }
 
 static adj_source source_of(user *u)
 {
-    return (adj_source){.n = 2,
-                        .h = 2,
-                        .w = 2,
-                        .c = 3,
-                        .classes = 2,
-                        .labels = labels,
-                        .read = read_image,
-                        .free = free_user,
-                        .user = u};
+    return (adj_source){.read = read_image, .free = free_user, .user = u};
 }
 
 Test(dataset, over_a_source)
 {
+    adj_dataset like = {.n = 2, .h = 2, .w = 2, .c = 3, .classes = 2, .labels = labels};
     for (int threads = 1; threads <= 3; threads++) {
         omp_set_num_threads(threads);
         user u = {.fails_at = 2};
-        adj_source s = source_of(&u);
+        const adj_source s = source_of(&u);
         adj_dataset *d = NULL;
         float x[24] = {0};
         int32_t got[2];
-        cr_assert_eq(adj_dataset_from_source(&s, &d), ADJ_OK, "%s", d->message);
+        cr_assert_eq(adj_dataset_from_source(&like, &s, &d), ADJ_OK, "%s", d->message);
         expect_moments(d);
         cr_expect_null(d->images);
         cr_expect_eq(adj_batch(d, NULL, 0, (adj_shape){4, {2, 2, 2, 3}}, x, got, NULL), 2);
@@ -89,19 +82,20 @@ Test(dataset, over_a_source)
         cr_expect_eq(u.freed, 1);
     }
     user u = {.fails_at = 1};
-    adj_source s = source_of(&u);
+    const adj_source s = source_of(&u);
     adj_dataset *d = NULL;
-    cr_expect_eq(adj_dataset_from_source(&s, &d), ADJ_EIO);
+    cr_expect_eq(adj_dataset_from_source(&like, &s, &d), ADJ_EIO);
     cr_expect_str_eq(d->message, "image 1 is gone");
     adj_dataset_free(d);
 
     const float mean[3] = {1, 2, 3}, deviation[3] = {4, 5, 6};
-    s.mean = mean, s.deviation = deviation; /* nothing is read for them */
+    memcpy(like.mean, mean, sizeof mean); /* nothing is read for them */
+    memcpy(like.deviation, deviation, sizeof deviation);
     adj_error error = {0};
     float x[24];
     int32_t got[2];
-    cr_assert_eq(adj_dataset_from_source(&s, &d), ADJ_OK);
-    cr_expect(d->mean[2] == 3 && d->deviation[0] == 4);
+    cr_assert_eq(adj_dataset_from_source(&like, &s, &d), ADJ_OK);
+    cr_expect(d->mean[2] == 3 && d->deviation[0] == 4 && d->deviation[3] == 1);
     cr_expect_eq(adj_batch(d, NULL, 0, (adj_shape){4, {2, 2, 2, 3}}, x, got, &error), -1);
     cr_expect_str_eq(error.message, "image 1 is gone");
     adj_dataset_free(d);
@@ -149,5 +143,17 @@ Test(dataset, refused)
         cr_expect_not_null(strstr(d->message, cases[i].word), "%s", d->message);
     }
     cr_expect_eq(adj_dataset_new(2, 2, 2, 3, 2, images, labels, 0, NULL), ADJ_EARG);
-    cr_expect_eq(adj_dataset_from_source(NULL, NULL), ADJ_EARG);
+    cr_expect_eq(adj_dataset_from_source(NULL, NULL, NULL), ADJ_EARG);
+    adj_dataset *d = NULL;
+    user u = {0};
+    const adj_source source = source_of(&u);
+    cr_expect_eq(adj_dataset_from_source(NULL, &source, &d), ADJ_EARG);
+    cr_expect_not_null(strstr(d->message, "sizes and labels of the source are missing"));
+    adj_dataset_free(d);
+    cr_expect_eq(u.freed, 1);
+    float x[12];
+    adj_error error = {0};
+    const adj_dataset by_hand = {.n = 2, .h = 2, .w = 2, .c = 3, .classes = 2, .labels = labels};
+    cr_expect_eq(adj_dataset_read(&by_hand, 0, x, &error), ADJ_EARG);
+    cr_expect_str_eq(error.message, "data: the images are missing");
 }

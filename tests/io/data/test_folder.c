@@ -5,6 +5,7 @@
 
 #include "adjoint_data.h"
 #include "io/data/files.h"
+#include "io/data/origin.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 

@@ -6,6 +6,7 @@
 
 #include "adjoint_data.h"
 #include "io/data/files.h"
+#include "io/data/origin.h"
 #include "io/data/webp_files.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
@@ -103,7 +104,7 @@ Test(open, other_sizes)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_dataset *d =
             open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = cases[i].h, .w = cases[i].w});
-        cr_expect(d->h == cases[i].h && d->w == cases[i].w && d->resized == 2);
+        cr_expect(d->h == cases[i].h && d->w == cases[i].w && d->origin->resized == 2);
         expect_floats(d, 1, cases[i].expected, d->h * d->w);
         adj_dataset_free(d);
     }
@@ -505,7 +506,7 @@ Test(open, folder_of_classes)
     put_in(&f, "b/x.png", rgb_png, sizeof rgb_png);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 3 && d->h == 2 && d->w == 3 && d->c == 3 && d->classes == 2 &&
-              d->resized == 0);
+              d->origin->resized == 0);
     cr_expect(strcmp(d->class_names[0], "Zebra") == 0 && strcmp(d->class_names[1], "b") == 0);
     cr_expect(d->labels[0] == 0 && d->labels[1] == 0 && d->labels[2] == 1 && d->images == NULL);
     float expected[18];
@@ -525,18 +526,18 @@ Test(open, folder_of_classes)
     for (int i = 0; i < 3; i++)
         luma[i] = (rgb_luma[i] + rgb_luma[i + 3]) / 2;
     expect_floats(d, 1, luma, 3);
-    cr_expect_eq(d->resized, 3);
+    cr_expect_eq(d->origin->resized, 3);
     adj_dataset_free(d);
 
     put_in(&f, "b/y.png", gray_png, sizeof gray_png);
     d = open_part(f.path, ADJ_TRAIN, NULL); /* three in color, one gray */
-    cr_expect(d->c == 3 && d->recolored == 1);
+    cr_expect(d->c == 3 && d->origin->recolored == 1);
     for (int i = 0; i < 18; i++)
         expected[i] = gray_pixels[i / 3];
     expect_floats(d, 3, expected, 18);
     adj_dataset_free(d);
     d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 1});
-    cr_expect(d->c == 1 && d->recolored == 3);
+    cr_expect(d->c == 1 && d->origin->recolored == 3);
     adj_dataset_free(d);
     put_in(&f, "b/y.png", "not an image", 12);
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG, JPEG nor WEBP");
@@ -600,7 +601,7 @@ Test(open, folder_of_webp)
     put_in(&f, "a/1.webp", file, sizeof file);
     put_in(&f, "b/1.WEBP", lossless_webp, sizeof lossless_webp);
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
-    cr_expect(d->n == 2 && d->h == 3 && d->w == 2 && d->c == 3 && d->resized == 1);
+    cr_expect(d->n == 2 && d->h == 3 && d->w == 2 && d->c == 3 && d->origin->resized == 1);
     float expected[18];
     for (int i = 0; i < 18; i++)
         expected[i] = turned_pixels[i];

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "adjoint_data.h"
+#include "io/data/origin.h"
 #include "io/data/png_cases.h"
 
 enum { MAX_SIDE = 9, PALETTE = 200, GRAY = 0, RGB = 2, INDEXED = 3, GRAY_ALPHA = 4, RGBA = 6 };

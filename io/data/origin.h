@@ -1,0 +1,66 @@
+/* origin.h - what is known of a data set beside adj_dataset, and what only training and the tool
+ * call of io/data/. */
+#ifndef IO_DATA_ORIGIN_H
+#define IO_DATA_ORIGIN_H
+
+#include "adjoint_data.h"
+
+/* Where the images of a data set come from. */
+typedef struct adj_dataset_origin {
+    adj_source source; /* read is NULL if the images are in memory as bytes */
+    int64_t resized;   /* number of images whose files have another size */
+    int64_t recolored; /* number of images converted from gray to color or back */
+    /* Minimum and maximum of the NumPy array values_of; 0 and 0 for images that are not such an
+     * array. The scale is 0 to 1 if high is at most 1. Training stores both in the model card. */
+    float low, high;
+    char values_of[ADJ_MESSAGE]; /* array of the images, such as "data.npz: x_train"; "": none */
+} adj_dataset_origin;
+
+/* Returns the origin; one that is all zero if a program has filled in the data set. */
+static inline const adj_dataset_origin *origin_of(const adj_dataset *d)
+{
+    static const adj_dataset_origin none;
+    return d != NULL && d->origin != NULL ? d->origin : &none;
+}
+
+/* File layout of a data set. */
+typedef enum {
+    ADJ_DATA_NONE, /* no known layout */
+    ADJ_DATA_DIGITS,
+    ADJ_DATA_IDX,
+    ADJ_DATA_CIFAR,
+    ADJ_DATA_NUMPY,
+    ADJ_DATA_FOLDER
+} adj_data_layout;
+
+/* Returns the layout of the data at path, as adj_dataset_open finds it. */
+ADJ_API adj_data_layout adj_dataset_layout(const char *path);
+/* True if the data at path have this split as files of their own, not held out from the training
+ * split. */
+ADJ_API int adj_dataset_has_part(const char *path, adj_dataset_part part);
+
+/* Opens MNIST: a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte,
+ * t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each plain or with .gz. Ten classes; mean and
+ * deviation are those of MNIST's training images. */
+ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **d);
+/* Opens a pair of IDX files, plain or gzip whatever their names: images of unsigned bytes [n, h, w]
+ * or [n, h, w, c], and labels, bytes [n] or QMNIST's int32 [n, m], of which column 0 is used; of
+ * rank 4 the last size is the channels if it is 1, 3 or 4, else the second is, as [n, c, h, w]. A
+ * label of classes or more is refused; classes == 0: derived from the labels. */
+ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
+                                   adj_dataset **d);
+
+/* Decodes an image of n bytes in memory like adj_image_read; name is used in messages. */
+ADJ_API adj_status adj_image_decode(const void *bytes, size_t n, const char *name,
+                                    const adj_image_opts *options, float *pixels, int *resized,
+                                    adj_error *error);
+
+/* Returns the number of rows of scores [n, classes] whose maximum is at their label; rows labeled
+ * -1 are ignored. */
+ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
+                                const int32_t labels[]);
+
+/* Returns the seconds spent in adj_loader_next so far. */
+ADJ_API double adj_loader_waited(const adj_loader *l);
+
+#endif
