@@ -376,7 +376,8 @@ typedef struct { /* input, param, state */
 } adj_leaf_attrs;
 static inline adj_init adj_leaf_init(const adj_leaf_attrs *a)
 {
-    return (adj_init){.kind = (adj_init_kind)a->init, .a = a->a, .b = a->b, .data = a->data};
+    const adj_init init = {(adj_init_kind)a->init, a->a, a->b, a->data}; /* C++ knows this form */
+    return init;
 }
 typedef struct { /* const */
     int64_t dtype;
