@@ -12,8 +12,17 @@ complain() {
     status=1
 }
 
-bytes=$(wc -c <README.md)
-[ "$bytes" -le 6144 ] || complain "README.md has $bytes bytes, expected at most 6144"
+# at_most BYTES NAME: the standard input is no longer.
+at_most() {
+    bytes=$(wc -c)
+    [ "$bytes" -le "$1" ] || complain "$2 has $bytes bytes, expected at most $1"
+}
+at_most 6144 README.md <README.md
+at_most 10240 docs/internals/performance.md <docs/internals/performance.md
+for version in $(sed -n 's/^## \([0-9.]*\).*/\1/p' CHANGELOG.md); do
+    awk -v version="$version" '/^## / { inside = $2 == version } inside' CHANGELOG.md >"$top/version"
+    at_most 4096 "CHANGELOG.md, version $version," <"$top/version"
+done
 
 # A link leads to a file, and what is behind its # to a heading there, in the form that pages on the web give it.
 for file in README.md CHANGELOG.md docs/*/*.md; do
