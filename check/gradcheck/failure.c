@@ -5,7 +5,7 @@
 
 #include "gradcheck.h"
 
-static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
+static void diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
 {
     adj_gradcheck_fault fault;
     const char *blame = blame_text(s, f->leaf, f->rule_is_wrong, &fault);
@@ -19,7 +19,6 @@ static adj_status diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
     gradcheck_blame(fault, blame, row);
     if (row->wrong > 0)
         describe_wrong(s, f, row);
-    return s->report->status;
 }
 
 /* ---- which elements ---- */
@@ -28,28 +27,23 @@ enum { MAX_LOOKED_AT = 1024 };
 
 /* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
  * the reference with differences. */
-static adj_status judge_element(leaf_check *c, const failure *f, const bound *b, int64_t i,
-                                char *wrong)
+static int judge_element(leaf_check *c, failure *f, const bound *b, int64_t i)
 {
     subject *s = c->s;
-    const double dx_ref = s->dx_ref[c->leaf][i];
     estimate e;
     int kink;
-    if (!f->rule_is_wrong) {
-        *wrong = (char)check_element(c, b, i, &s->numeric[i]);
-        return ADJ_OK;
-    }
-    adj_status status = check_differentiate_element(c, i, &e, &kink);
-    if (status != ADJ_OK)
-        return status;
+    f->looked_at++;
+    if (!f->rule_is_wrong)
+        return check_element(c, b, i, &s->numeric[i]);
+    if (check_differentiate_element(c, i, &e, &kink) != ADJ_OK)
+        return 0;
     s->numeric[i] = e.value;
-    *wrong = (char)(!kink &&
-                    check_record(c, i, dx_ref, e, check_rule_tolerance(c, b, e, b->magnitude[i])));
-    return ADJ_OK;
+    return !kink && check_record(c, i, s->dx_ref[c->leaf][i], e,
+                                 check_rule_tolerance(c, b, e, b->magnitude[i]));
 }
 
 /* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
-static adj_status bisect(leaf_check *c, const bound *b, int64_t *found)
+static int64_t bisect(leaf_check *c, const bound *b)
 {
     subject *s = c->s;
     int64_t low = 0, high = leaf_elems(s, c->leaf);
@@ -60,30 +54,29 @@ static adj_status bisect(leaf_check *c, const bound *b, int64_t *found)
         draw_direction(s, c->leaf, c->drawn, c->exact);
         for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
             s->v[i] = i >= low && i < middle ? s->v[i] : 0;
-        adj_status status = check_differentiate(c, &e);
-        if (status != ADJ_OK)
-            return status;
+        if (check_differentiate(c, &e) != ADJ_OK)
+            break;
         double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
         if (check_excess(fabs(sum - e.value), check_rule_tolerance(c, b, e, size)) > 1)
             high = middle;
         else
             low = middle;
     }
-    *found = low;
-    return ADJ_OK;
+    return low;
 }
 
 /* Finds which elements are wrong; where only differences can tell, as many are looked at as the
  * forward pass is cheap. */
-static adj_status locate(leaf_check *c, failure *f)
+static void locate(leaf_check *c, failure *f)
 {
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
     char *wrong = region_alloc(&s->region, (size_t)n + 1, 1);
     bound b;
-    adj_status status = bound_open(s, c->leaf, &b);
-    if (status != ADJ_OK || wrong == NULL)
-        return gradcheck_no_memory(s->report);
+    if (wrong == NULL)
+        gradcheck_no_memory(s->report);
+    if (bound_open(s, c->leaf, &b) != ADJ_OK)
+        return;
     double each = 1; /* a forward pass */
     for (uint32_t id = 0; id <= s->reference.y->id; id++) {
         const adj_node *x = s->reference.graph->node[id];
@@ -95,37 +88,31 @@ static adj_status locate(leaf_check *c, failure *f)
     memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
     c->worst = 0;
     c->compared = 0;
-    for (int64_t i = 0; i < n && status == ADJ_OK; i += stride) {
-        status = judge_element(c, f, &b, i, &wrong[i]);
-        f->looked_at++;
+    for (int64_t i = 0; i < n && s->report->status == ADJ_OK; i += stride) {
+        wrong[i] = (char)judge_element(c, f, &b, i);
         c->row->wrong += wrong[i] != 0;
     }
-    int64_t one = 0;
-    if (status == ADJ_OK && stride > 1 && c->row->wrong == 0 &&
-        (status = bisect(c, &b, &one)) == ADJ_OK) {
-        status = judge_element(c, f, &b, one, &wrong[one]);
-        f->looked_at++;
-        c->row->wrong = wrong[one] != 0;
+    if (stride > 1 && c->row->wrong == 0) {
+        const int64_t one = bisect(c, &b);
+        c->row->wrong = judge_element(c, f, &b, one);
+        wrong[one] = c->row->wrong != 0;
     }
     if (f->rule_is_wrong)
         c->row->origin = "uncertainty of the differences, and rounding in the reference";
     else if (!c->exact)
         c->row->origin = b.origin;
     f->wrong = wrong;
-    return status;
 }
 
 /* The worst element's numeric value with its uncertainty, where only the reference was asked. */
-static adj_status confirm_worst(leaf_check *c)
+static void confirm_worst(leaf_check *c)
 {
     estimate e;
     int kink;
-    adj_status status = check_differentiate_element(c, c->element, &e, &kink);
-    if (status == ADJ_OK && !kink) {
+    if (check_differentiate_element(c, c->element, &e, &kink) == ADJ_OK && !kink) {
         c->row->numeric = e.value;
         c->row->uncertainty = e.uncertainty;
     }
-    return status;
 }
 
 adj_status check_fail(leaf_check *c)
@@ -134,12 +121,14 @@ adj_status check_fail(leaf_check *c)
     leaf_check before = *c;
     adj_gradcheck_row row = *c->row;
     c->row->result = ADJ_GRADCHECK_FAIL;
-    adj_status status = locate(c, &f);
+    locate(c, &f);
     if (c->row->wrong == 0) { /* too little for any single element: the projection stands */
         *c = before;
         *c->row = row;
         c->row->result = ADJ_GRADCHECK_FAIL;
-    } else if (status == ADJ_OK && !f.rule_is_wrong)
-        status = confirm_worst(c);
-    return status == ADJ_OK ? diagnose(c->s, &f, c->row) : status;
+    } else if (!f.rule_is_wrong)
+        confirm_worst(c);
+    if (c->s->report->status == ADJ_OK)
+        diagnose(c->s, &f, c->row);
+    return c->s->report->status;
 }

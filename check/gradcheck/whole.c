@@ -16,9 +16,23 @@ static const double many_kinks = 0x1p17;
 
 int is_input(const adj_node *n) { return (n->op->flags & ADJ_OP_LEAF) && n->op != &adj_op_const; }
 
+static adj_status keep(whole *w, adj_status status)
+{
+    w->status = w->status == ADJ_OK ? status : w->status;
+    return w->status;
+}
+
+static void *alloc(whole *w, int64_t n, size_t size)
+{
+    void *v = region_alloc(&w->region, (size_t)n, size);
+    if (v == NULL)
+        keep(w, ADJ_ENOMEM);
+    return v;
+}
+
 double *whole_numbers(whole *w, const adj_node *n)
 {
-    return region_alloc(&w->region, (size_t)node_elems(n) + 1, sizeof(double));
+    return alloc(w, node_elems(n) + 1, sizeof(double));
 }
 
 /* ---- copies of the graph ---- */
@@ -52,11 +66,11 @@ const adj_node *answering(const whole *w, const adj_node *u)
     return u;
 }
 
-static adj_status copy_node(whole *w, copy *c, const adj_node *n, unsigned mode)
+static void copy_node(whole *w, copy *c, const adj_node *n, unsigned mode)
 {
-    adj_node **in = region_alloc(&w->region, (size_t)n->n_in + 1, sizeof *in);
+    adj_node **in = alloc(w, n->n_in + 1, sizeof *in);
     if (in == NULL)
-        return ADJ_ENOMEM;
+        return;
     for (int k = 0; k < n->n_in; k++) {
         in[k] = c->image[n->in[k]->id];
         if (n->in[k] == c->split)
@@ -67,24 +81,23 @@ static adj_status copy_node(whole *w, copy *c, const adj_node *n, unsigned mode)
     if (mode & COPY_NUDGED && c->split == NULL && w->moves[n->id] && !is_still)
         y = nudged(c, n, y);
     c->image[n->id] = y;
-    return c->graph->status;
+    keep(w, c->graph->status);
 }
 
-static adj_status copy_open(whole *w, copy *c, unsigned mode)
+static void copy_open(whole *w, copy *c, unsigned mode)
 {
-    const size_t n = (size_t)w->y->id + 1;
+    const int n = (int)w->y->id + 1;
     const adj_graph_opts opts = {.allocator = &w->region.allocator};
     c->graph = adj_graph_new_with(ADJ_VERSION, &opts);
-    c->image = region_alloc(&w->region, n, sizeof *c->image);
-    c->nudge = region_alloc(&w->region, n, sizeof *c->nudge);
-    if (c->graph == NULL || c->image == NULL || c->nudge == NULL)
-        return ADJ_ENOMEM;
-    c->graph->is_unmerged = (mode & COPY_UNMERGED) != 0;
-    adj_status status = ADJ_OK;
-    for (size_t id = 0; id < n && status == ADJ_OK; id++)
+    c->image = alloc(w, n, sizeof *c->image);
+    c->nudge = alloc(w, n, sizeof *c->nudge);
+    if (c->graph == NULL)
+        keep(w, ADJ_ENOMEM);
+    else
+        c->graph->is_unmerged = (mode & COPY_UNMERGED) != 0;
+    for (int id = 0; id < n && w->status == ADJ_OK; id++)
         if (w->need[id])
-            status = copy_node(w, c, w->y->graph->node[id], mode);
-    return status;
+            copy_node(w, c, w->y->graph->node[id], mode);
 }
 
 void copy_close(copy *c)
@@ -94,7 +107,7 @@ void copy_close(copy *c)
     *c = (copy){0};
 }
 
-adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[])
+void copy_plan(whole *w, copy *c, int n, adj_node *const fetch[])
 {
     const adj_exec_opts o = {
         .threads = w->r->report.threads,
@@ -103,31 +116,33 @@ adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[])
         .backend = "naive",
         .backends = w->backends,
         .debug = &(adj_exec_debug){.no_passes = c->as_built, .internal = w->r->debug.internal}};
+    if (w->status != ADJ_OK)
+        return;
     adj_exec_free(c->exec);
-    return adj_exec_new(c->graph, &o, &c->exec);
+    keep(w, adj_exec_new(c->graph, &o, &c->exec));
 }
 
 /* ---- running ---- */
 
-static adj_status set(whole *w, copy *c, const adj_node *input, const double *v)
+static void set(whole *w, copy *c, const adj_node *input, const double *v)
 {
     adj_convert(ADJ_F64, v, input->type.dtype, w->raw, node_elems(input));
-    return adj_set(c->exec, input, w->raw, adj_type_bytes(input->type));
+    keep(w, adj_set(c->exec, input, w->raw, adj_type_bytes(input->type)));
 }
 
-adj_status copy_get(whole *w, const copy *c, const adj_node *n, double *v)
+void copy_get(whole *w, const copy *c, const adj_node *n, double *v)
 {
-    const adj_status status = adj_get(c->exec, n, w->raw, adj_type_bytes(n->type));
-    if (status == ADJ_OK)
+    if (w->status == ADJ_OK &&
+        keep(w, adj_get(c->exec, n, w->raw, adj_type_bytes(n->type))) == ADJ_OK)
         adj_convert(n->type.dtype, w->raw, ADJ_F64, v, node_elems(n));
-    return status;
 }
 
 /* Inputs have their values, and what moves is moved by h v; only: the one that moves; ALL. */
-adj_status copy_run(whole *w, copy *c, double h, int only)
+void copy_run(whole *w, copy *c, double h, int only)
 {
-    adj_status status = c->dy != NULL ? set(w, c, c->dy, w->dy) : ADJ_OK;
-    for (int id = 0; id <= (int)w->y->id && status == ADJ_OK; id++) {
+    if (c->dy != NULL && w->status == ADJ_OK)
+        set(w, c, c->dy, w->dy);
+    for (int id = 0; id <= (int)w->y->id && w->status == ADJ_OK; id++) {
         const int is_nudge = c->nudge[id] != NULL;
         const adj_node *input = is_nudge ? c->nudge[id] : c->image[id];
         if (input == NULL || input->op != &adj_op_input)
@@ -136,37 +151,31 @@ adj_status copy_run(whole *w, copy *c, double h, int only)
         const double *v = only == ALL ? w->v[id] : only == id ? w->v[only] : NULL;
         for (int64_t i = 0; i < node_elems(input); i++)
             w->value[i] = (x != NULL ? x[i] : 0) + (v != NULL ? h * v[i] : 0);
-        status = set(w, c, input, w->value);
+        set(w, c, input, w->value);
     }
-    return status == ADJ_OK ? adj_run(c->exec) : status;
+    if (w->status == ADJ_OK)
+        keep(w, adj_run(c->exec));
 }
 
 /* L, and the sum of the magnitudes of its terms. */
-static adj_status loss_at(whole *w, double h, int only, double *loss, double *size)
+static double loss_at(whole *w, double h, int only, double *size)
 {
-    adj_status status = copy_run(w, &w->forward, h, only);
-    *loss = *size = 0;
-    if (status == ADJ_OK)
-        status = copy_get(w, &w->forward, w->forward.image[w->y->id], w->value);
-    if (status == ADJ_OK)
-        *loss = check_projection(w->dy, w->value, node_elems(w->y), size);
-    return status;
+    copy_run(w, &w->forward, h, only);
+    copy_get(w, &w->forward, w->forward.image[w->y->id], w->value);
+    return check_projection(w->dy, w->value, node_elems(w->y), size);
 }
 
 /* D(h) at several steps, the best of them. Its error is at most its rounding, 8 eps (|L| + scale) /
  * h, and half of what the slopes on both sides differ by, for kinks or curvature. These shrink with
  * h, rounding grows. Of two steps with curvature alone the values, too, show the error. */
-adj_status differentiate(whole *w, int only, double scale, estimate *best)
+void differentiate(whole *w, int only, double scale, estimate *best)
 {
     double size, last = 0, last_bend = INFINITY;
-    adj_status status = ADJ_OK;
     *best = (estimate){.uncertainty = INFINITY};
     int level = w->n_kinks > many_kinks ? LEVEL + FINER : LEVEL;
-    for (int i = 0, way = 0; i < STEPS && status == ADJ_OK; i++, level += way) {
-        const double h = ldexp(1, -level);
-        double up, down = 0;
-        if ((status = loss_at(w, h, only, &up, &size)) == ADJ_OK)
-            status = loss_at(w, -h, only, &down, &size);
+    for (int i = 0, way = 0; i < STEPS && w->status == ADJ_OK; i++, level += way) {
+        const double h = ldexp(1, -level), up = loss_at(w, h, only, &size);
+        const double down = loss_at(w, -h, only, &size);
         const double d = (up - down) / (2 * h), bend = fabs(up - 2 * w->loss + down) / h;
         const double rounding = 8 * 0x1p-52 * (size + scale) / h;
         double error = rounding + bend / 2;
@@ -181,7 +190,6 @@ adj_status differentiate(whole *w, int only, double scale, estimate *best)
         last = d;
         last_bend = bend;
     }
-    return status;
 }
 
 /* The gradient along v, and the root of the sum of its terms' squares in *scale. */
@@ -202,62 +210,55 @@ int is_apart(double analytic, const estimate *e, double scale)
 
 /* ---- values ---- */
 
-adj_status draw_along(whole *w, int id, double largest)
+void draw_along(whole *w, int id, double largest)
 {
     const adj_node *n = w->y->graph->node[id];
     const adj_init unit = {.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1};
     if (w->v[id] == NULL)
         w->v[id] = whole_numbers(w, n);
     if (w->v[id] == NULL)
-        return ADJ_ENOMEM;
+        return;
     adj_draw(ADJ_F64, w->v[id], node_elems(n), unit, w->seed, ((uint64_t)1 << 32) + n->id);
     for (int64_t i = 0; i < node_elems(n) && largest > 0; i++)
         w->v[id][i] *= largest;
-    return ADJ_OK;
 }
 
-static adj_status draw_all(whole *w)
+static void draw_all(whole *w)
 {
     const adj_init unit = {.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1};
-    adj_status status = ADJ_OK;
     adj_draw(ADJ_F64, w->dy, node_elems(w->y), unit, w->seed, (uint64_t)1 << 33);
     if (w->y->type.shape.rank == 0)
         w->dy[0] = 1;
-    for (int id = 0; id <= (int)w->y->id && status == ADJ_OK; id++) {
+    for (int id = 0; id <= (int)w->y->id; id++) {
         const adj_node *n = w->y->graph->node[id];
-        if (!w->need[id] || !is_input(n))
+        if (!w->need[id] || !is_input(n) ||
+            keep(w, draw_leaf(n, 1, w->seed, &w->region, w->raw)) != ADJ_OK)
             continue;
-        if ((status = draw_leaf(n, 1, w->seed, &w->region, w->raw)) != ADJ_OK)
-            break;
         adj_convert(n->type.dtype, w->raw, ADJ_F64, w->x[id], node_elems(n));
         if (w->moves[id])
-            status = draw_along(w, id, max_magnitude(w->x[id], node_elems(n)));
+            draw_along(w, id, max_magnitude(w->x[id], node_elems(n)));
     }
-    return status;
 }
 
 /* Runs the gradient's copy: the gradients of leaves, and what is held. Directions of leaves with
  * small gradients become longer: all are to have a part in the whole. */
-static adj_status take_gradient(whole *w, double *sum, double *scale)
+static void take_gradient(whole *w, double *sum, double *scale)
 {
     const int n = (int)w->y->id + 1;
     double each, size, max = 0, squares = 0;
-    adj_status status = copy_run(w, &w->gradient, 0, ALL);
-    for (int id = 0; id < n && status == ADJ_OK; id++) {
-        if (w->v[id] != NULL)
-            status = copy_get(w, &w->gradient, w->slope[id], w->dx[id]);
-        else if (w->need[id] && stops_gradient(w->y->graph->node[id]))
-            status = copy_get(w, &w->gradient, w->gradient.image[id], w->x[id]);
-        if (w->v[id] != NULL && status == ADJ_OK) {
+    copy_run(w, &w->gradient, 0, ALL);
+    for (int id = 0; id < n; id++) {
+        if (w->v[id] != NULL) {
+            copy_get(w, &w->gradient, w->slope[id], w->dx[id]);
             along(w, id, &each);
             max = fmax(max, each);
-        }
+        } else if (w->need[id] && stops_gradient(w->y->graph->node[id]))
+            copy_get(w, &w->gradient, w->gradient.image[id], w->x[id]);
     }
-    if (status == ADJ_OK)
-        status = copy_get(w, &w->gradient, w->gradient.image[n - 1], w->value);
+    copy_get(w, &w->gradient, w->gradient.image[n - 1], w->value);
     w->loss = check_projection(w->dy, w->value, node_elems(w->y), &size);
     *sum = 0;
-    for (int id = 0; id < n && status == ADJ_OK; id++) {
+    for (int id = 0; id < n; id++) {
         if (w->v[id] == NULL)
             continue;
         along(w, id, &each);
@@ -267,7 +268,6 @@ static adj_status take_gradient(whole *w, double *sum, double *scale)
         squares += each * each;
     }
     *scale = sqrt(squares);
-    return status;
 }
 
 /* ---- rows ---- */
@@ -301,71 +301,65 @@ static void fill_row(whole *w, int id, double analytic, const estimate *e, doubl
 /* A row for each leaf. Where all together are right (sum and its estimate), a leaf's numeric value
  * is what the gradients of the others leave of the whole's; where not, or where its part of the
  * whole is small, it is moved by itself. */
-static adj_status judge_leaves(whole *w, double sum, const estimate *e, double scale)
+static void judge_leaves(whole *w, double sum, const estimate *e, double scale)
 {
     adj_gradcheck_fault fault = ADJ_FAULT_NONE;
     const char *blame = NULL;
     const int first = w->r->n_row, is_right = !is_apart(sum, e, scale);
-    adj_status status = ADJ_OK;
-    for (int id = 0; id <= (int)w->y->id && status == ADJ_OK; id++) {
+    for (int id = 0; id <= (int)w->y->id && w->status == ADJ_OK; id++) {
         if (w->v[id] == NULL)
             continue;
         double each;
         const double analytic = along(w, id, &each);
         estimate own = {analytic + (e->value - sum), e->uncertainty};
         if (!is_right || (each > 0 && each < SMALL_PART * e->uncertainty))
-            status = differentiate(w, id, each, &own);
-        if (status == ADJ_OK)
+            differentiate(w, id, each, &own);
+        if (w->status == ADJ_OK)
             fill_row(w, id, analytic, &own, scale);
     }
-    for (int i = first; i < w->r->n_row && status == ADJ_OK; i++) {
+    for (int i = first; i < w->r->n_row && w->status == ADJ_OK; i++) {
         adj_gradcheck_row *row = &w->r->row[i];
         if (row->result != ADJ_GRADCHECK_FAIL)
             continue;
         if (blame == NULL)
-            status = whole_blame(w, row->node, &fault, &blame);
-        if (status == ADJ_OK)
+            whole_blame(w, row->node, &fault, &blame);
+        if (w->status == ADJ_OK)
             gradcheck_blame(fault, blame, row);
     }
-    return status;
 }
 
-static adj_status judge_whole(whole *w)
+static void judge_whole(whole *w)
 {
     double sum = 0, scale = 0;
     estimate e = {0};
-    adj_status status = ADJ_OK;
-    for (int draw = 0; draw < DRAWS && status == ADJ_OK; draw++) {
+    for (int draw = 0; draw < DRAWS && w->status == ADJ_OK; draw++) {
         w->seed = w->r->opts.seed + (uint64_t)draw;
-        if ((status = draw_all(w)) == ADJ_OK)
-            status = take_gradient(w, &sum, &scale);
-        if (status == ADJ_OK)
-            status = differentiate(w, ALL, scale, &e);
-        if (status == ADJ_OK && !is_apart(sum, &e, scale) && e.uncertainty <= 1e-3 * scale &&
-            scale > 0)
+        draw_all(w);
+        take_gradient(w, &sum, &scale);
+        differentiate(w, ALL, scale, &e);
+        if (!is_apart(sum, &e, scale) && e.uncertainty <= 1e-3 * scale && scale > 0)
             break; /* a loss of labels that are all left out is 0 */
     }
-    return status == ADJ_OK ? judge_leaves(w, sum, &e, scale) : status;
+    judge_leaves(w, sum, &e, scale);
 }
 
 /* ---- opening ---- */
 
-adj_status open_gradient(whole *w, copy *c, unsigned mode)
+void open_gradient(whole *w, copy *c, unsigned mode)
 {
-    const int n = (int)w->y->id + 1;
-    adj_node **x = region_alloc(&w->region, (size_t)n, sizeof *x);
-    adj_node **fetch = region_alloc(&w->region, 2 * (size_t)n, sizeof *fetch);
+    const int64_t n = (int64_t)w->y->id + 1;
+    adj_node **x = alloc(w, n, sizeof *x), **fetch = alloc(w, 2 * n, sizeof *fetch);
     int n_x = 0, n_fetch = 0;
-    adj_status status = x != NULL && fetch != NULL ? copy_open(w, c, mode) : ADJ_ENOMEM;
-    if (status != ADJ_OK)
-        return status;
+    copy_open(w, c, mode);
+    if (w->status != ADJ_OK)
+        return;
     c->dy = new_input(c, w->y->type);
     for (int id = 0; id < n; id++)
         if (w->moves[id])
             x[n_x++] = c->image[id];
-    status = adj_grad(c->image[w->y->id], c->dy, n_x, x, x);
+    keep(w, adj_grad(c->image[w->y->id], c->dy, n_x, x, x));
     n_x = 0;
-    for (int id = 0; id < n && status == ADJ_OK; id++) {
+    for (int id = 0; id < n && w->status == ADJ_OK; id++) {
         w->slope[id] = w->moves[id] ? x[n_x++] : NULL;
         const adj_node *of = w->y->graph->node[id];
         if (w->moves[id] && (is_input(of) || mode & COPY_ALL))
@@ -373,33 +367,33 @@ adj_status open_gradient(whole *w, copy *c, unsigned mode)
         if (w->need[id] && (stops_gradient(of) || of == w->y))
             fetch[n_fetch++] = c->image[id];
     }
-    return status == ADJ_OK ? copy_plan(w, c, n_fetch, fetch) : status;
+    copy_plan(w, c, n_fetch, fetch);
 }
 
-adj_status open_forward(whole *w, const adj_node *split, unsigned mode)
+void open_forward(whole *w, const adj_node *split, unsigned mode)
 {
     copy_close(&w->forward);
     w->forward.split = split;
-    adj_status status = copy_open(w, &w->forward, COPY_STILL | mode);
-    return status == ADJ_OK ? copy_plan(w, &w->forward, 1, &w->forward.image[w->y->id]) : status;
+    copy_open(w, &w->forward, COPY_STILL | mode);
+    if (w->status == ADJ_OK)
+        copy_plan(w, &w->forward, 1, &w->forward.image[w->y->id]);
 }
 
-static adj_status open_whole(whole *w)
+static void open_whole(whole *w)
 {
     const adj_graph *g = w->y->graph;
-    const size_t n = (size_t)w->y->id + 1;
+    const int n = (int)w->y->id + 1;
     int64_t max = 0;
-    double ***const lists[] = {&w->x, &w->v, &w->dx};
-    w->need = region_alloc(&w->region, (size_t)g->n_node, 1);
-    w->moves = region_alloc(&w->region, n, 1);
-    w->slope = region_alloc(&w->region, n, sizeof *w->slope);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if ((*lists[i] = region_alloc(&w->region, n, sizeof(double *))) == NULL)
-            return ADJ_ENOMEM;
-    if (w->need == NULL || w->moves == NULL || w->slope == NULL)
-        return ADJ_ENOMEM;
+    w->need = alloc(w, g->n_node, 1);
+    w->moves = alloc(w, n, 1);
+    w->slope = alloc(w, n, sizeof *w->slope);
+    w->x = alloc(w, n, sizeof *w->x);
+    w->v = alloc(w, n, sizeof *w->v);
+    w->dx = alloc(w, n, sizeof *w->dx);
+    if (w->status != ADJ_OK)
+        return;
     mark_needed(g, 1, &w->y, w->need);
-    for (size_t id = 0; id < n; id++) {
+    for (int id = 0; id < n; id++) {
         const adj_node *x = g->node[id];
         w->moves[id] = w->need[id] && is_input(x) && adj_is_float(x->type.dtype);
         for (int k = 0; k < x->n_in && w->need[id] && !stops_gradient(x); k++)
@@ -408,17 +402,13 @@ static adj_status open_whole(whole *w)
         if (w->moves[id] && x->op->flags & ADJ_OP_KINKS)
             w->n_kinks += (double)node_elems(x);
         max = w->need[id] && node_elems(x) > max ? node_elems(x) : max;
-        if ((is_input(x) || stops_gradient(x)) && (w->x[id] = whole_numbers(w, x)) == NULL)
-            return ADJ_ENOMEM;
-        if (w->moves[id] && (w->dx[id] = whole_numbers(w, x)) == NULL)
-            return ADJ_ENOMEM;
+        w->x[id] = is_input(x) || stops_gradient(x) ? whole_numbers(w, x) : NULL;
+        w->dx[id] = w->moves[id] ? whole_numbers(w, x) : NULL;
     }
     w->dy = whole_numbers(w, w->y);
-    w->value = region_alloc(&w->region, (size_t)max + 1, sizeof(double));
-    w->raw = region_alloc(&w->region, (size_t)max + 1, sizeof(double));
-    if (w->dy == NULL || w->value == NULL || w->raw == NULL)
-        return ADJ_ENOMEM;
-    return reference_backends(w->r->opts.backends, &w->region, &w->backends);
+    w->value = alloc(w, max + 1, sizeof(double));
+    w->raw = alloc(w, max + 1, sizeof(double));
+    keep(w, reference_backends(w->r->opts.backends, &w->region, &w->backends));
 }
 
 /* A graph of one node is what that node's own rows are about. Without a rule or a kernel in float64
@@ -426,18 +416,18 @@ static adj_status open_whole(whole *w)
 adj_status check_whole(gradcheck_report *r, const adj_node *y)
 {
     whole w = {.r = r, .y = y, .region.allocator = r->region.allocator};
-    adj_status status = adj_is_float(y->type.dtype) ? open_whole(&w) : ADJ_OK;
-    if (status == ADJ_OK && w.n_moved > 1) {
-        status = open_gradient(&w, &w.gradient, 0);
-        if (status == ADJ_OK)
-            status = open_forward(&w, NULL, 0);
-        if (status == ADJ_OK)
-            status = judge_whole(&w);
+    if (adj_is_float(y->type.dtype))
+        open_whole(&w);
+    if (w.status == ADJ_OK && w.n_moved > 1) {
+        open_gradient(&w, &w.gradient, 0);
+        open_forward(&w, NULL, 0);
+        if (w.status == ADJ_OK)
+            judge_whole(&w);
     }
-    if (status == ADJ_ENOMEM)
+    if (w.status == ADJ_ENOMEM)
         gradcheck_no_memory(r);
-    else if (status != ADJ_OK && status != ADJ_ENOGRAD && status != ADJ_ENOKERNEL)
-        gradcheck_fail(r, status, "gradcheck of the whole graph: %s",
+    else if (w.status != ADJ_OK && w.status != ADJ_ENOGRAD && w.status != ADJ_ENOKERNEL)
+        gradcheck_fail(r, w.status, "gradcheck of the whole graph: %s",
                        w.gradient.exec != NULL ? adj_exec_message(w.gradient.exec)
                                                : adj_graph_message(w.gradient.graph));
     copy_close(&w.gradient);

@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
     gradcheck_report *r;
     region region;
+    adj_status status; /* the first error, after which nothing is built, run or read any more */
     const adj_node *y;
     const adj_backend *const *backends;
     uint64_t seed;
@@ -42,24 +43,25 @@ typedef struct {
 } whole;
 
 int is_input(const adj_node *n);
+/* Memory for the node's values; NULL, with the error kept, if there is none. */
 double *whole_numbers(whole *w, const adj_node *n);
 
 const adj_node *answering(const whole *w, const adj_node *u);
 void copy_close(copy *c);
-adj_status copy_plan(whole *w, copy *c, int n, adj_node *const fetch[]);
-adj_status copy_run(whole *w, copy *c, double h, int only);
-adj_status copy_get(whole *w, const copy *c, const adj_node *n, double *v);
+void copy_plan(whole *w, copy *c, int n, adj_node *const fetch[]);
+void copy_run(whole *w, copy *c, double h, int only);
+void copy_get(whole *w, const copy *c, const adj_node *n, double *v);
 /* A copy with gradients, and its executor; fills slope. */
-adj_status open_gradient(whole *w, copy *c, unsigned mode);
+void open_gradient(whole *w, copy *c, unsigned mode);
 /* w->forward anew. */
-adj_status open_forward(whole *w, const adj_node *split, unsigned mode);
+void open_forward(whole *w, const adj_node *split, unsigned mode);
 
-adj_status draw_along(whole *w, int id, double largest);
-adj_status differentiate(whole *w, int only, double scale, estimate *best);
+void draw_along(whole *w, int id, double largest);
+void differentiate(whole *w, int only, double scale, estimate *best);
 double along(const whole *w, int id, double *scale);
 int is_apart(double analytic, const estimate *e, double scale);
 
 /* whole_blame.c: why the gradient of node id is wrong. */
-adj_status whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence);
+void whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence);
 
 #endif

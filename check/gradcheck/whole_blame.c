@@ -20,56 +20,52 @@ static const adj_gradcheck_row *failed_alone(const whole *w)
     return NULL;
 }
 
-/* Sets *is_right if a copy built in this mode has the right gradient. */
-static adj_status try_copy(whole *w, int id, const estimate *e, unsigned mode, int *is_right)
+/* True if a copy built in this mode has the right gradient. */
+static int is_right_as(whole *w, int id, const estimate *e, unsigned mode)
 {
     copy c = {.as_built = 1};
     double scale = 0;
-    adj_status status = open_gradient(w, &c, mode);
-    if (status == ADJ_OK)
-        status = copy_run(w, &c, 0, ALL);
-    if (status == ADJ_OK)
-        status = copy_get(w, &c, w->slope[id], w->dx[id]);
-    *is_right = status == ADJ_OK && !is_apart(along(w, id, &scale), e, scale);
+    open_gradient(w, &c, mode);
+    copy_run(w, &c, 0, ALL);
+    copy_get(w, &c, w->slope[id], w->dx[id]);
+    const int is_right = w->status == ADJ_OK && !is_apart(along(w, id, &scale), e, scale);
     copy_close(&c);
-    return status == ADJ_ENOMEM ? status : ADJ_OK;
+    if (w->status != ADJ_ENOMEM) /* another error says nothing of the graph */
+        w->status = ADJ_OK;
+    return is_right;
 }
 
-static adj_status judge_moved(whole *w, int moved, int id, int *is_wrong)
+static int is_wrong_moved(whole *w, int moved, int id)
 {
     double scale;
     estimate e;
     const double analytic = along(w, id, &scale);
-    adj_status status = differentiate(w, moved, scale, &e);
-    *is_wrong = status == ADJ_OK && is_apart(analytic, &e, scale);
-    return status;
+    differentiate(w, moved, scale, &e);
+    return w->status == ADJ_OK && is_apart(analytic, &e, scale);
 }
 
 /* ---- the first node that is wrong ---- */
 
-/* found: NULL if none is wrong. */
-static adj_status find_first(whole *w, const adj_node **found)
+/* NULL if none is wrong. */
+static const adj_node *find_first(whole *w)
 {
-    *found = NULL;
     copy_close(&w->gradient);
-    adj_status status = open_gradient(w, &w->gradient, COPY_ALL);
-    if (status == ADJ_OK)
-        status = copy_run(w, &w->gradient, 0, ALL);
-    for (int id = 0; id <= (int)w->y->id && status == ADJ_OK; id++)
+    open_gradient(w, &w->gradient, COPY_ALL);
+    copy_run(w, &w->gradient, 0, ALL);
+    for (int id = 0; id <= (int)w->y->id; id++)
         if (w->moves[id])
-            status = copy_get(w, &w->gradient, w->slope[id], w->dx[id]);
-    if (status == ADJ_OK)
-        status = open_forward(w, NULL, COPY_NUDGED);
-    for (int id = (int)w->y->id - 1; id >= 0 && status == ADJ_OK && *found == NULL; id--) {
-        int is_wrong = 0;
+            copy_get(w, &w->gradient, w->slope[id], w->dx[id]);
+    open_forward(w, NULL, COPY_NUDGED);
+    for (int id = (int)w->y->id - 1; id >= 0 && w->status == ADJ_OK; id--) {
         const adj_node *n = w->y->graph->node[id];
-        if (answering(w, n) == n && w->moves[id] &&
-            (w->v[id] != NULL || (status = draw_along(w, id, 0)) == ADJ_OK))
-            status = judge_moved(w, id, id, &is_wrong);
-        if (is_wrong)
-            *found = n;
+        if (answering(w, n) != n || !w->moves[id])
+            continue;
+        if (w->v[id] == NULL)
+            draw_along(w, id, 0);
+        if (w->status == ADJ_OK && is_wrong_moved(w, id, id))
+            return n;
     }
-    return status;
+    return NULL;
 }
 
 /* ---- the user that made a wrong share of it ---- */
@@ -87,63 +83,53 @@ static adj_node *share_of(whole *w, const adj_node *u, const adj_node *n)
     return sum;
 }
 
-static adj_status judge_share(whole *w, const adj_node *u, const adj_node *n, int *is_wrong)
+static int is_share_wrong(whole *w, const adj_node *u, const adj_node *n)
 {
     adj_node *share = share_of(w, u, n);
     double *kept = w->v[u->id];
-    adj_status status = share != NULL ? copy_plan(w, &w->gradient, 1, &share) : ADJ_OK;
-    if (share != NULL && status == ADJ_OK)
-        status = copy_run(w, &w->gradient, 0, ALL);
-    if (share != NULL && status == ADJ_OK)
-        status = copy_get(w, &w->gradient, share, w->dx[n->id]);
+    if (share != NULL) {
+        copy_plan(w, &w->gradient, 1, &share);
+        copy_run(w, &w->gradient, 0, ALL);
+        copy_get(w, &w->gradient, share, w->dx[n->id]);
+    }
     for (int64_t i = 0; share == NULL && i < node_elems(n); i++)
         w->dx[n->id][i] = 0;
     w->v[u->id] = w->v[n->id];
-    if (status == ADJ_OK)
-        status = judge_moved(w, (int)u->id, (int)n->id, is_wrong);
+    const int is_wrong = is_wrong_moved(w, (int)u->id, (int)n->id);
     w->v[u->id] = kept;
-    return status;
+    return is_wrong;
 }
 
-/* *culprit: the user, or NULL if all shares are right. */
-static adj_status find_user(whole *w, const adj_node *n, const adj_node **culprit)
+/* Returns the user, or NULL if all shares are right. */
+static const adj_node *find_user(whole *w, const adj_node *n)
 {
-    const adj_node *held = NULL;
+    const adj_node *held = NULL, *last = NULL;
     int n_user = 0;
-    adj_status status = ADJ_OK;
-    *culprit = NULL;
     for (uint32_t id = n->id + 1; id <= w->y->id; id++) {
         const adj_node *u = w->y->graph->node[id];
         if (!w->need[id] || adj_operand_position(u, n) < 0 || answering(w, u) != u)
             continue;
-        *culprit = u;
+        last = u;
         n_user++;
         held = stops_gradient(u) && u->op->grad != NULL ? u : held;
     }
     if (n_user < 2)
-        return ADJ_OK;
-    *culprit = NULL;
-    status = open_forward(w, n, COPY_NUDGED);
-    for (uint32_t id = n->id + 1; id <= w->y->id && status == ADJ_OK && *culprit == NULL; id++) {
+        return last;
+    open_forward(w, n, COPY_NUDGED);
+    for (uint32_t id = n->id + 1; id <= w->y->id && w->status == ADJ_OK; id++) {
         const adj_node *u = w->y->graph->node[id];
-        int is_wrong = 0;
         if (w->need[id] && adj_operand_position(u, n) >= 0 && !stops_gradient(u) &&
-            answering(w, u) == u)
-            status = judge_share(w, u, n, &is_wrong);
-        *culprit = is_wrong ? u : NULL;
+            answering(w, u) == u && is_share_wrong(w, u, n))
+            return u;
     }
-    *culprit = *culprit != NULL ? *culprit : held;
-    return status;
+    return held;
 }
 
-static adj_status locate(whole *w, adj_gradcheck_fault *fault, const char **sentence)
+static void locate(whole *w, adj_gradcheck_fault *fault, const char **sentence)
 {
-    const adj_node *n = NULL, *user = NULL;
-    adj_status status = find_first(w, &n);
-    if (status == ADJ_OK && n != NULL)
-        status = find_user(w, n, &user);
-    if (status != ADJ_OK || n == NULL)
-        return status;
+    const adj_node *n = find_first(w), *user = n != NULL ? find_user(w, n) : NULL;
+    if (w->status != ADJ_OK || n == NULL)
+        return;
     *fault = user != NULL ? ADJ_FAULT_RULE : ADJ_FAULT_GRAPH;
     if (user != NULL)
         *sentence = gradcheck_text(w->r,
@@ -158,7 +144,6 @@ static adj_status locate(whole *w, adj_gradcheck_fault *fault, const char **sent
                                    "sum is wrong -> fault is in "
                                    "the gradient graph (adj_grad)",
                                    (int)n->id, n->op->name);
-    return ADJ_OK;
 }
 
 /* Copies that are built as the graph is but for one thing, which is at fault if they are right. */
@@ -174,10 +159,9 @@ static const struct {
      "right where equal nodes are not merged -> fault is in the " MERGED},
 };
 
-adj_status whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence)
+void whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence)
 {
     const adj_gradcheck_row *alone = failed_alone(w);
-    int is_right = 0;
     double scale;
     estimate e;
     *fault = ADJ_FAULT_NONE;
@@ -186,17 +170,16 @@ adj_status whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char 
         *fault = alone->fault;
         *sentence =
             gradcheck_text(w->r, "%s %s fails alone: %s", alone->name, alone->op, alone->blame);
-        return w->r->status;
+        return;
     }
     along(w, id, &scale);
-    adj_status status = differentiate(w, id, scale, &e);
-    for (size_t i = 0; i < sizeof copies / sizeof *copies && status == ADJ_OK; i++) {
-        status = try_copy(w, id, &e, copies[i].mode, &is_right);
-        if (status == ADJ_OK && is_right) {
+    differentiate(w, id, scale, &e);
+    for (size_t i = 0; i < sizeof copies / sizeof *copies && w->status == ADJ_OK; i++)
+        if (is_right_as(w, id, &e, copies[i].mode)) {
             *fault = copies[i].fault;
             *sentence = copies[i].sentence;
-            return ADJ_OK;
+            return;
         }
-    }
-    return status == ADJ_OK ? locate(w, fault, sentence) : status;
+    if (w->status == ADJ_OK)
+        locate(w, fault, sentence);
 }
