@@ -1,11 +1,12 @@
 /* special.c - a node alone on values that are never drawn, once it is right on those that are.
  *
- * Finite ones: rates of 0 and late steps; ties, zeros of both signs, the smallest numbers of the
- * type, values at kinks, repeated labels and, where nothing sums them, the type's largest numbers,
- * all under the node's usual bounds. Then NaN and infinities in one operand at a time: the result
- * has them where the reference has them (spread.c has the exceptions), and is within its bounds
- * elsewhere. An operand that follows from the node's others, as y does in max_pool_grad(x, y, dy),
- * is computed from their special values. Equal nodes are tried once. */
+ * Integers, where sums are made: they are exact, so that each summand counts, however many there
+ * are. Finite ones: rates of 0 and late steps; ties, zeros of both signs, the smallest numbers of
+ * the type, values at kinks, repeated labels and, where nothing sums them, the type's largest
+ * numbers, all under the node's usual bounds. Then NaN and infinities in one operand at a time: the
+ * result has them where the reference has them (spread.c has the exceptions), and is within its
+ * bounds elsewhere. An operand that follows from the node's others, as y does in max_pool_grad(x,
+ * y, dy), is computed from their special values. Equal nodes are tried once. */
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "compare.h"
 
 enum {
+    EXACT = -5,
     ZERO = -4,
     LATE = -3,
     LARGE = -2,
@@ -24,7 +26,7 @@ typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    int at; /* ZERO, LATE, LARGE, FINITE, or the operand that gets a NaN and infinities */
+    int at; /* EXACT, ZERO, LATE, LARGE, FINITE, or the operand that gets a NaN and infinities */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -97,9 +99,19 @@ static int is_scalar(const adj_node *n, int k, int at)
            adj_is_float(n->in[k]->type.dtype) == (at == ZERO);
 }
 
+static int may_sum(const adj_node *n)
+{
+    int may = n->op->flop != NULL || n->op->sum_length != NULL;
+    for (int k = 0; k < n->n_in; k++)
+        may |= node_elems(n->in[k]) > node_elems(n);
+    return may && adj_is_float(n->type.dtype);
+}
+
 /* True if n has operands for the case at. */
 static int is_case(const adj_node *n, int at)
 {
+    if (at == EXACT)
+        return may_sum(n);
     if (at >= 0)
         return adj_is_float(n->in[at]->type.dtype) && is_free(n, at) && !is_given(n, at);
     for (int k = 0; k < n->n_in && at <= LATE; k++)
@@ -195,7 +207,9 @@ static void name_case(const special_case *s, int is_reference, char *text, size_
     const char *name =
         s->at >= 0 && s->at < ADJ_NAMED_OPERANDS ? s->node->op->operand[s->at] : NULL;
     int n = is_reference ? snprintf(text, size, REFERENCE_IS_WRONG ": ") : 0;
-    if (s->at == LARGE)
+    if (s->at == EXACT)
+        snprintf(text + n, size - (size_t)n, "on integers");
+    else if (s->at == LARGE)
         snprintf(text + n, size - (size_t)n, "on the type's largest numbers");
     else if (s->at <= LATE)
         snprintf(text + n, size - (size_t)n, s->at == ZERO ? "on scalars of 0" : "at step 1000000");
@@ -225,17 +239,23 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
                            expectation *e, compare_row *row)
 {
     char where[160];
-    outcome o;
-    adj_status status = make_operands(r, s, p, &o);
-    node_case n = {.node = s->node, .base = base, .is_alone = 1};
+    outcome o = {0};
+    adj_status status = s->at != EXACT ? make_operands(r, s, p, &o) : ADJ_OK;
+    node_case n = case_of(r, 0, s->node);
+    n.base = base;
+    n.is_alone = 1;
+    n.exact = s->at == EXACT;
     /* The formula is in float64, too: with its largest numbers it may overflow on the way. */
     n.by_formula = s->at != LARGE || config_dtype(s->config, s->node->type.dtype) != ADJ_F64;
-    memcpy(n.operand, s->operand, sizeof n.operand);
-    memcpy(n.dtype, s->dtype, sizeof n.dtype);
+    if (s->at != EXACT) {
+        memcpy(n.operand, s->operand, sizeof n.operand);
+        memcpy(n.dtype, s->dtype, sizeof n.dtype);
+    }
     if (status == ADJ_OK && o.status == ADJ_OK)
         status = node_expect(s->b, &n, s->config, p, e, &o);
     e->signs = s->at == FINITE && has_signs(s->node);
-    if (status != ADJ_OK || o.status != ADJ_OK) { /* values that the op refuses are no case */
+    const int is_inexact = s->at == EXACT && !e->exact;
+    if (status != ADJ_OK || o.status != ADJ_OK || is_inexact) { /* nor values that the op refuses */
         *e = (expectation){0};
         return status;
     }
@@ -274,8 +294,8 @@ adj_status compare_special(comparing *r, int k, compare_row *row)
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
         is_repeated(r->g, r->needed, n))
         return ADJ_OK;
-    for (int at = ZERO; at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS;
-         at++) {
+    for (int at = r->opts->exact ? ZERO : EXACT;
+         at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {
         if (!is_case(n, at))
             continue;
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};

@@ -83,3 +83,66 @@ Test(compare_special, sound_kernels_are_not_blamed)
         adj_graph_free(g);
     }
 }
+
+/* ---- one summand of many ---- */
+
+enum { SUMMANDS = 5184 };
+static float part_of_one; /* that is added of one summand */
+
+static adj_status prepare_sum(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    if (g->node[0]->op != &adj_op_reduce_sum || g->node[0]->type.dtype != ADJ_F32 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    strcpy(p->impl, "slightly_off");
+    return ADJ_OK;
+}
+
+static adj_status run_sum(const adj_call *c)
+{
+    const float *x = c->in[0];
+    float sum = 0;
+    for (int i = 0; i < SUMMANDS; i++)
+        sum += (i == 7 ? part_of_one : 1) * x[i];
+    *(float *)c->out[0] = sum;
+    return ADJ_OK;
+}
+
+/* 1 % of one is less than what rounding may give a sum of so many, but not on integers. */
+Test(compare_special, one_summand_of_many)
+{
+    static const adj_kernel kernel = {.name = "sum", .prepare = prepare_sum, .run = run_sum};
+    static const adj_kernel *const kernels[] = {&kernel, NULL};
+    static const adj_backend off = {.version = ADJ_VERSION,
+                                    .name = "off",
+                                    .open = open_nothing,
+                                    .close = close_nothing,
+                                    .kernels = kernels};
+    const adj_backend *const backends[] = {&off, naive_backend(), NULL};
+    static const char *const configs[] = {"naive:f64", "off"};
+    for (part_of_one = 1; part_of_one < 1.02F; part_of_one += 0.01F) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {SUMMANDS}});
+        adj_node *y = adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL});
+        const adj_comparison *c = NULL;
+        cr_assert_eq(adj_compare(g,
+                                 &(adj_compare_opts){.n_root = 1,
+                                                     .root = &y,
+                                                     .n_config = 2,
+                                                     .config = configs,
+                                                     .runs = 1,
+                                                     .threads = 1,
+                                                     .backends = backends},
+                                 &c),
+                     ADJ_OK, "%s", c->message);
+        const compare_row *row = adj_comparison_row_at(c, 0);
+        cr_expect_str_eq(row->implementation, "slightly_off");
+        cr_expect_eq(row->isolated.wrong, 0);
+        cr_expect_eq(row->verdict, part_of_one > 1 ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s",
+                     row->reason);
+        cr_expect_eq(strstr(row->reason, "on integers: 1 of 1 wrong") != NULL, part_of_one > 1,
+                     "%s", row->reason);
+        adj_comparison_free(c);
+        adj_graph_free(g);
+    }
+}
