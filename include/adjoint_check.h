@@ -253,9 +253,9 @@ typedef struct {
     const char *message;                     /* why comparing failed; "" */
     int n_config;                            /* number of configurations, the reference included */
     const adj_compare_config_result *config; /* their results, the reference's first */
-    /* Order: by node, a row for each configuration (for the reference only if it is wrong); then,
-     * by configuration, the results of fused groups in the order of their first nodes. */
-    int n_row;
+    int n_row;                               /* number of rows */
+    /* Rows by node, one for each configuration (for the reference only if it is wrong); then, by
+     * configuration, those of fused groups in the order of their first nodes. */
     const adj_compare_row *row;
     int n_failed;       /* number of rows that are not ADJ_VERDICT_PASS, plus 1 if comparing itself
                            failed, such as when no backend computes an op for the reference */
