@@ -4,7 +4,7 @@
 #ifndef BACKENDS_EFFICIENCY_H
 #define BACKENDS_EFFICIENCY_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* Directions: bits. */
 enum { FORWARD = 1, INPUT = 2, FILTER = 4, ALL_DIRECTIONS = 7 };

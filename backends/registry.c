@@ -1,5 +1,5 @@
 /* registry.c - every backend, in order of preference; naive, the fallback, is last. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 extern const adj_backend adj_backend_direct, adj_backend_naive, adj_backend_onednn;
 

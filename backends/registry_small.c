@@ -1,5 +1,5 @@
 /* registry_small.c - registry.c of the small library: the backends that need no other library. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 extern const adj_backend adj_backend_direct, adj_backend_naive;
 

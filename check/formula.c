@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "formula.h"
+#include "ops/grad.h"
 
 /* A sum's elements are computed up to so many products in all, and at least so many elements. */
 enum { PRODUCTS = 1 << 18, SAMPLE = 64 };

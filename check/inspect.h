@@ -3,6 +3,7 @@
 #define ADJ_CHECK_INSPECT_H
 
 #include "adjoint_check.h"
+#include "exec/internal.h"
 
 /* adj_gradcheck_print; repro writes a command line that repeats the check of a failed row, or "".
  */

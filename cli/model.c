@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "command.h"
 #include "json.h"
 #include "model.h"
 #include "ops/nn/names.h"
 #include "output.h"
 #include "recipe.h"
+#include "graph/op.h"
 
 const adj_optimizer_opts model_momentum = {.kind = ADJ_SGD, .momentum = 0.9};
 

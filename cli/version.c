@@ -5,6 +5,8 @@
 
 #include "adjoint.h"
 #include "base/machine/machine.h"
+#include "base/threads.h"
+#include "exec/report.h"
 #include "command.h"
 #include "json.h"
 #include "output.h"

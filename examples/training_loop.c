@@ -8,7 +8,6 @@
 
 #include "adjoint_data.h"
 #include "adjoint_nn.h"
-#include "adjoint_ops_grad.h"
 
 enum { BATCH = 50, TRAIN = 4000, TEST = 1000, STEPS = TRAIN / BATCH, EPOCHS = 6, MAX_PARAMS = 32 };
 static const double enough = 0.9;
@@ -41,7 +40,8 @@ static adj_updates *rmsprop(adj_graph *g, adj_node *loss, adj_node *rate, adj_no
         char name[128];
         snprintf(name, sizeof name, "%s/rmsprop", adj_node_name(w[i]));
         adj_node *v = adj_state(g, name, ADJ_F32, adj_node_type(w[i]).shape, (adj_init){0});
-        adj_node *next = adj_ema(v, adj_square(dw[i]), 0.9);
+        adj_node *square = adj_scale(adj_square(dw[i]), 0.1);
+        adj_node *next = adj_add(adj_scale(v, 0.9), square);
         adj_node *tiny = adj_fill(g, ADJ_F32, (adj_shape){0}, 1e-5);
         adj_node *step = adj_div(dw[i], adj_add(adj_sqrt(next), tiny));
         adj_updates_add(u, v, next);

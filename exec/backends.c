@@ -8,6 +8,7 @@
 #include "backends.h"
 #include "base/backend_option.h"
 #include "exec.h"
+#include "report.h"
 
 adj_status select_backends(adj_exec *e)
 {

@@ -2,7 +2,7 @@
 #ifndef ADJ_BACKENDS_H
 #define ADJ_BACKENDS_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* Reads the option string: which backends compute which op. */
 adj_status select_backends(adj_exec *e);

@@ -8,7 +8,7 @@
 #ifndef ADJ_CANDIDATE_H
 #define ADJ_CANDIDATE_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 typedef struct {
     const adj_backend *backend;

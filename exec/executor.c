@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "base/threads.h"
 #include "exec.h"
+#include "internal.h"
 #include "planning.h"
 #include "select_kernel.h"
 

@@ -2,6 +2,7 @@
 #include "base/hash.h"
 #include "exec.h"
 #include "inspect.h"
+#include "report.h"
 #include "roofline.h"
 
 /* Returns the user's node of that image; also one that is a cast of it, computed in another type.

@@ -3,7 +3,7 @@
 #ifndef ADJ_ROOFLINE_H
 #define ADJ_ROOFLINE_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 typedef struct {                /* of all cores together */
     double f32, f64, bf16, f16; /* multiplications and additions a second, in that type */

@@ -52,11 +52,11 @@ static adj_status run_range(adj_exec *e, int first, int end)
             draw_canaries(&e->plan, i);
         if (e->internal.checksums)
             sum_operands(e, s);
-        const double start = debug->profile ? seconds_now() : 0;
+        const double start = e->internal.profile ? seconds_now() : 0;
         adj_status status = run_step(e, s);
         if (status != ADJ_OK)
             return step_failed(e, s, status);
-        if (debug->profile)
+        if (e->internal.profile)
             e->run.seconds[i] = seconds_now() - start;
         progress_backends(e);
         if (e->internal.checksums)

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "op.h"
 
 static const adj_dtype_traits types[] = {
     [ADJ_F32] = {"f32", 4, 24, -126, 127, 0x1p-24, 0x1p-126},

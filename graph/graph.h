@@ -5,7 +5,7 @@
 
 #include <stdarg.h>
 
-#include "adjoint_ext.h"
+#include "op.h"
 
 /* ---- memory: a region hands out zeroed blocks that are freed all at once ---- */
 

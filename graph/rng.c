@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "op.h"
 
 enum { PHILOX_ROUNDS = 10, BLOCK = 2 };
 

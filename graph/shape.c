@@ -1,7 +1,7 @@
 /* shape.c - shapes: sizes in checked arithmetic, comparison, printing. */
 #include <stdio.h>
 
-#include "adjoint_ext.h"
+#include "op.h"
 
 int64_t adj_shape_elems(adj_shape shape)
 {

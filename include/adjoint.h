@@ -134,8 +134,6 @@ ADJ_API const char *adj_status_name(adj_status status);
 /* Returns "f32", "f64", "f16", "bf16" or "i32"; "no dtype" for any other value. A constant string.
  */
 ADJ_API const char *adj_dtype_name(adj_dtype dtype);
-/* Sets *dtype to the type of that name. ADJ_EARG for an unknown name; *dtype is then unchanged. */
-ADJ_API adj_status adj_dtype_from_name(const char *name, adj_dtype *dtype);
 /* Returns the bytes of one element; 0 for a value that is not a dtype. */
 ADJ_API size_t adj_dtype_size(adj_dtype dtype);
 /* Returns the number of elements of a shape: 1 for a scalar, 0 with an empty axis, -1 for an
@@ -290,17 +288,8 @@ ADJ_API int adj_shard_count(const adj_updates *u);
  * ("x" of shard 2 is "x#2") or a loss to fetch; n itself where all shards use it; NULL when shard
  * is out of range. */
 ADJ_API adj_node *adj_shard_node(const adj_updates *u, adj_node *n, int shard);
-/* Returns the number of assignments; 0 for NULL. */
-ADJ_API int adj_updates_count(const adj_updates *u);
-/* Returns the leaf that the i-th assignment sets; NULL when out of range. */
-ADJ_API adj_node *adj_updates_leaf_at(const adj_updates *u, int i);
-/* Returns the value that the i-th assignment stores; NULL when out of range. */
-ADJ_API adj_node *adj_updates_next_at(const adj_updates *u, int i);
-/* Adds {leaf := next} to the assignments of the graph's layers, such as running statistics and step
- * counters. */
-ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);
-/* Returns all assignments added by adj_layer_update_add, an empty list if there are none; NULL for
- * NULL and when out of memory. */
+/* Returns the assignments that the layers of a graph need, such as those of running statistics and
+ * step counters; an empty list if there are none. NULL for NULL and when out of memory. */
 ADJ_API adj_updates *adj_layer_updates(adj_graph *g);
 /* Returns the evaluation form of y, the result of a net built for training: batch norms use their
  * running statistics, and dropout does nothing. Both read the same parameters; y itself if training
@@ -311,15 +300,6 @@ ADJ_API adj_node *adj_evaluation(adj_node *y);
  * possible, and in f32 for any precision; it scales gradients by adj_exec_opts.loss_scale and
  * recomputes forward nodes (adj_exec_opts.recompute) only for gradients. */
 typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
-/* Sets the role of the nodes that are added from now on and returns the previous role, so that the
- * caller can restore it. adj_grad sets GRADIENT for its own nodes. Existing nodes do not change.
- * Another value of role sets the graph's error to ADJ_EARG. */
-ADJ_API adj_role adj_graph_set_role(adj_graph *g, adj_role role);
-/* Sets the name of the layer under construction, such as "conv3", as the prefix of the graph's
- * errors: "conv3: conv2d: ...". NULL or "": no prefix. Returns the previous name, so that the
- * caller can restore it. The string is not copied. */
-ADJ_API const char *adj_graph_set_layer(adj_graph *g, const char *name);
-
 /* ---- executors ---- */
 
 /* Algorithms that kernels may use. EXACT: sums of products as written, in any order. FAST: also
@@ -334,12 +314,6 @@ typedef enum { ADJ_MATH_EXACT, ADJ_MATH_FAST } adj_math;
  * small ones do not vanish, except gradients of parameters and fetched values. */
 typedef enum { ADJ_PRECISION_AS_BUILT, ADJ_PRECISION_BF16, ADJ_PRECISION_F16 } adj_precision;
 
-/* Returns the number of threads used for adj_exec_opts.threads = 0: OpenMP's number, which is that
- * of the processors in the affinity mask unless OMP_NUM_THREADS or omp_set_num_threads sets
- * another. Without OMP_NUM_THREADS it is limited to the whole processors of a control group's quota
- * (cpu.max, cpu.cfs_quota_us). */
-ADJ_API int adj_default_threads(void);
-
 /* Options of an executor. fetch or updates is required; all zero is the default of the rest. */
 typedef struct {
     int n_fetch;                /* number of nodes to fetch */
@@ -350,7 +324,10 @@ typedef struct {
      * is the fallback: adj_ranks.backends (adjoint_fit.h), or a list with backends of your own
      * (adjoint_backend.h). NULL: the built-in ones. */
     const struct adj_backend *const *backends;
-    int threads;             /* number of threads; 0: adj_default_threads */
+    /* Number of threads; 0: OpenMP's number, which is that of the processors in the affinity mask
+     * unless OMP_NUM_THREADS or omp_set_num_threads sets another. Without OMP_NUM_THREADS it is
+     * limited to the whole processors of a control group's quota (cpu.max, cpu.cfs_quota_us). */
+    int threads;
     adj_math math;           /* ADJ_MATH_EXACT, unless it is set */
     adj_precision precision; /* ADJ_PRECISION_AS_BUILT, unless it is set */
     /* Fixed loss scale for ADJ_PRECISION_F16; 0: 1024. Gradients beyond 65504 / loss_scale become
@@ -459,31 +436,6 @@ ADJ_API adj_node *adj_exec_param_at(const adj_exec *e, int i);
 ADJ_API void adj_exec_print(FILE *f, const adj_exec *e);
 /* Returns the size and cost of the plan; all zero if there is no plan. */
 ADJ_API adj_exec_info adj_exec_stats(const adj_exec *e);
-
-/* Writes a backend's version and the instruction set that it uses on this machine, such as "2.6.3
- * avx512_core", to text; "* *" if it reports neither. ADJ_EARG for an unknown backend. */
-ADJ_API adj_status adj_backend_describe(const char *backend, char *text, size_t size);
-
-/* Description of a step of the plan; strings live as long as the executor. */
-typedef struct {
-    const char *op;   /* op of the first node that the step computes; else "reorder" or "copy" */
-    const char *name; /* name of the last named node that the step computes; "" if there is none */
-    /* Names of backend and implementation; "" for copies. */
-    const char *backend, *impl;
-    const char *why; /* why a preferred backend does not compute the step; NULL: it does */
-    int n_node;      /* number of nodes that the step computes */
-    adj_node *node;  /* the last of these nodes in the user's graph; NULL if it is not there */
-    double flop;     /* nominal multiplications and additions */
-    size_t bytes;    /* bytes of operands and results, without scratch */
-    double seconds;  /* time of the step in the last run; 0 unless profiled, or if the step did not
-                        run */
-    double tuned_seconds; /* seconds of the step when tuning chose its kernel; 0: not tuned */
-    adj_dtype dtype;      /* element type of its last node, which may differ from that of `node` */
-} adj_step_info;
-/* Returns the number of steps; 0 without a plan. */
-ADJ_API int adj_exec_step_count(const adj_exec *e);
-/* Returns the i-th step in execution order; all "" and 0 when out of range. */
-ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
 
 #ifdef __cplusplus
 }

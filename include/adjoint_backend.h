@@ -84,11 +84,6 @@ typedef struct {
     char *message;          /* ADJ_WHY bytes for the message of a failure */
 } adj_call;
 
-/* Checks the integer labels of the group's first node, if it has any: each must be a class, or -1.
- * Else ADJ_EARG with a message in c->message. Kernels of softmax and its cross-entropies call it
- * before they write a result. The labels must be an operand of the group in plain layout. */
-ADJ_API adj_status adj_call_check_labels(const adj_call *c);
-
 /* A kernel: one way to compute certain groups. */
 typedef struct adj_kernel {
     const char *name; /* for messages */
@@ -148,15 +143,6 @@ typedef struct adj_backend {
                               void *scratch); /* converts a value from one layout to the other */
     void (*reorder_drop)(void *backend, void *state); /* frees state */
 } adj_backend;
-
-/* Returns the group of nodes that the i-th step computes, or NULL if the step is a reorder or a
- * copy, or i is out of range. The nodes belong to the executor's copy of the graph: images are
- * NHWC, types may differ from the caller's, and folded nodes are gone. Valid as long as the
- * executor. */
-ADJ_API const adj_group *adj_exec_step_group(const adj_exec *e, int i);
-/* Returns the name of the layout of an operand or result of the i-th step's group ("plain":
- * row-major), or "" if value is neither. Valid as long as the executor. */
-ADJ_API const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value);
 
 /* The built-in backends in order of preference, NULL-terminated. */
 ADJ_API extern const adj_backend *const adj_backends[];

@@ -1,6 +1,6 @@
 /* adjoint_ops.h - the builders: leaves, and the ops that networks are made of, with the gradients
- * of convolutions; adjoint_ops_grad.h has the other gradients. Part of adjoint.h, which says what
- * all builders have in common.
+ * of convolutions; adj_grad adds those of the other ops. Part of adjoint.h, which says what all
+ * builders have in common.
  *
  * Errors: ADJ_ESHAPE for an incompatible shape, ADJ_EDTYPE for an incompatible element type,
  * ADJ_EARG for any other invalid argument. The result is then NULL and the graph stores the
@@ -108,32 +108,6 @@ ADJ_API adj_node *adj_max_pool(adj_node *x, const adj_pool *a);
 ADJ_API adj_node *adj_avg_pool(adj_node *x, const adj_pool *a);
 /* The mean over height and width: [n,h,w,c] or [n,c,h,w] -> [n,c]. */
 ADJ_API adj_node *adj_global_avg_pool(adj_node *x, adj_format format);
-
-/* Attributes of a convolution or pool as lists with lengths and words ("SAME", "NHWC"), for command
- * lines, files and tests. NULL with length 0: not given. adj_conv_from_attrs and
- * adj_pool_from_attrs check all rules that need no shapes; the builders check the others. */
-typedef struct {
-    int n_ksize, n_strides, n_dilations, n_explicit_paddings; /* lengths of the lists */
-    const int64_t *ksize, *strides, *dilations; /* 4 numbers each, as in adj_conv and adj_pool */
-    const int64_t *explicit_paddings;           /* 8 numbers: before and after for each axis */
-    /* "VALID", "SAME" or "EXPLICIT"; "NHWC" or "NCHW", NULL: "NHWC" */
-    const char *padding, *data_format;
-} adj_attr_lists;
-/* Converts the lists to the attributes of a convolution. ADJ_EARG for invalid ones; *a is then
- * undefined. */
-ADJ_API adj_status adj_conv_from_attrs(const adj_attr_lists *lists, adj_conv *a, adj_error *error);
-/* Converts the lists to the attributes of a pool. ADJ_EARG for invalid ones; *a is then undefined.
- */
-ADJ_API adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, adj_error *error);
-/* Returns 1 and sets *a to the attributes, defaults filled in, of one of the six convolution nodes;
- * returns 0 and leaves *a unchanged for any other node. */
-ADJ_API int adj_node_conv(const adj_node *n, adj_conv *a);
-/* Returns 1 and sets *a to the attributes, defaults filled in, of a pool or a pool's gradient;
- * returns 0 and leaves *a unchanged for any other node. */
-ADJ_API int adj_node_pool(const adj_node *n, adj_pool *a);
-/* Sets *shape to the n entries of a list. ADJ_ESHAPE for more than ADJ_MAX_RANK entries; their
- * values are not checked. */
-ADJ_API adj_status adj_shape_from_list(int n, const int64_t *list, adj_shape *shape);
 
 /* ---- resizing ---- */
 

@@ -13,6 +13,7 @@
  * The second operand's gradient is zero almost everywhere for the first three; the rules below
  * give the others. */
 #include "activation.h"
+#include "grad.h"
 #include "ops/rules/max_pool.h"
 
 const adj_schema alpha_schema = {
@@ -110,7 +111,7 @@ const adj_op adj_op_relu = {
 const adj_op adj_op_relu_grad = {.name = "relu_grad",
                                  .n_in = 2,
                                  .flags = STRAIGHT,
-                                 .linear_in = 1,
+                                 .linear_in = ADJ_IN(0),
                                  .grad = steps_grad,
                                  .rewrite_with_users = relu_grad_rewrite_with_users,
                                  .operand = {"dy", "y"}};
@@ -123,7 +124,7 @@ const adj_op adj_op_relu6 = {.name = "relu6",
 const adj_op adj_op_relu6_grad = {.name = "relu6_grad",
                                   .n_in = 2,
                                   .flags = STRAIGHT,
-                                  .linear_in = 1,
+                                  .linear_in = ADJ_IN(0),
                                   .grad = steps_grad,
                                   .operand = {"dy", "y"}};
 
@@ -136,7 +137,7 @@ const adj_op adj_op_leaky_relu_grad = {.name = "leaky_relu_grad",
                                        .n_in = 2,
                                        .schema = &alpha_schema,
                                        .flags = STRAIGHT,
-                                       .linear_in = 1,
+                                       .linear_in = ADJ_IN(0),
                                        .grad = steps_grad,
                                        .operand = {"dy", "y"}};
 
@@ -144,7 +145,7 @@ const adj_op adj_op_sigmoid = {.name = "sigmoid", .n_in = 1, .flags = CURVED, .g
 const adj_op adj_op_sigmoid_grad = {.name = "sigmoid_grad",
                                     .n_in = 2,
                                     .flags = CURVED,
-                                    .linear_in = 1,
+                                    .linear_in = ADJ_IN(0),
                                     .grad = sigmoid_grad_grad,
                                     .operand = {"dy", "y"}};
 
@@ -152,7 +153,7 @@ const adj_op adj_op_tanh = {.name = "tanh", .n_in = 1, .flags = CURVED, .grad = 
 const adj_op adj_op_tanh_grad = {.name = "tanh_grad",
                                  .n_in = 2,
                                  .flags = CURVED,
-                                 .linear_in = 1,
+                                 .linear_in = ADJ_IN(0),
                                  .grad = tanh_grad_grad,
                                  .operand = {"dy", "y"}};
 
@@ -160,7 +161,7 @@ const adj_op adj_op_silu = {.name = "silu", .n_in = 1, .flags = CURVED, .grad = 
 const adj_op adj_op_silu_grad = {.name = "silu_grad",
                                  .n_in = 2,
                                  .flags = CURVED,
-                                 .linear_in = 1,
+                                 .linear_in = ADJ_IN(0),
                                  .grad = silu_grad_grad,
                                  .operand = {"dy", "x"}};
 

@@ -4,7 +4,7 @@
 #ifndef OPS_ACTIVATION_H
 #define OPS_ACTIVATION_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* Flags of smooth curves, and of functions that are piecewise linear. */
 enum { CURVED = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF, STRAIGHT = CURVED | ADJ_OP_KINKS };

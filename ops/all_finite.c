@@ -1,6 +1,7 @@
 /* all_finite.c - 1 if every element of every operand is finite, 0 if one is NaN or infinite. It
  * has no gradient. */
-#include "adjoint_ext.h"
+#include "grad.h"
+#include "graph/op.h"
 
 static adj_status all_finite_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -10,7 +11,7 @@ static adj_status all_finite_infer(const adj_node *n, void *attrs, adj_type *out
 }
 
 const adj_op adj_op_all_finite = {.name = "all_finite",
-                                  .example = "xf",
+                                  .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_X},
                                   .n_in = ADJ_MANY,
                                   .flags = ADJ_OP_NO_GRADIENT,
                                   .infer = all_finite_infer};

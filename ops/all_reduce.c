@@ -6,7 +6,7 @@
  *
  * A plan computes it in two steps, so that other steps run while values travel: a start, whose
  * result must not be read, and a wait that turns this into the sum. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static const char *const reductions[] = {"sum", NULL};
 
@@ -24,7 +24,7 @@ const adj_op adj_op_all_reduce = {.name = "all_reduce",
                                   .n_in = 1,
                                   .schema = &schema,
                                   .flags = ADJ_OP_CAN_FAIL | ADJ_OP_COLLECTIVE,
-                                  .linear_in = 1,
+                                  .linear_in = ADJ_IN(0),
                                   .grad = rule};
 
 const adj_op adj_op_all_reduce_start = {.name = "all_reduce_start",

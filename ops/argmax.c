@@ -1,6 +1,6 @@
 /* argmax.c - the index of the largest element along an axis, as i32: the first of equal
  * elements, and the first NaN if there is one. It has no derivative. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {

@@ -16,6 +16,7 @@
  * partial derivatives, written with builders, so that any order of derivative works. */
 #include <float.h>
 
+#include "grad.h"
 #include "norm.h"
 #include "ops/rules/batch_norm.h"
 
@@ -182,52 +183,55 @@ static void stats_domain(const adj_node *n, int i, int64_t count, double v[])
 const adj_op adj_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .n_in = 1,
                                         .flags = ADJ_OP_HALF,
-                                        .half_in = 1,
+                                        .half_in = ADJ_IN(0),
                                         .schema = &format_schema,
                                         .infer = norm_infer,
                                         .grad = stats_grad,
                                         .operand = {"x"},
-                                        .images = 1};
+                                        .images = ADJ_IN(0)};
 const adj_op adj_op_batch_norm = {.name = "batch_norm",
                                   .n_in = 4,
                                   .flags = ADJ_OP_HALF | ADJ_OP_CHEAP,
-                                  .half_in = 1,
+                                  .half_in = ADJ_IN(0),
                                   .schema = &schema,
                                   .infer = norm_infer,
                                   .grad = norm_grad,
                                   .fold = batch_norm_fold,
                                   .domain = stats_domain,
                                   .operand = {"x", "stats", "gamma", "beta"},
-                                  .example = "xScc",
+                                  .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_COMPUTED_STATISTICS,
+                                              ADJ_EXAMPLE_STATISTIC, ADJ_EXAMPLE_STATISTIC},
                                   .maker = {[1] = &adj_op_batch_norm_stats},
-                                  .images = 1 | ADJ_IMAGE_RESULT};
-const adj_op adj_op_batch_norm_grad_sums = {.name = "batch_norm_grad_sums",
-                                            .n_in = 3,
-                                            .flags = ADJ_OP_HALF,
-                                            .half_in = 1 | 4,
-                                            .schema = &schema,
-                                            .linear_in = 1u << 2,
-                                            .infer = norm_infer,
-                                            .grad = sums_grad,
-                                            .save_for_backward = batch_norm_rematerialise_mask,
-                                            .domain = stats_domain,
-                                            .operand = {"x", "stats", "dy"},
-                                            .example = "xSx",
-                                            .maker = {[1] = &adj_op_batch_norm_stats},
-                                            .images = 1 | 4};
+                                  .images = ADJ_IN(0) | ADJ_IMAGE_RESULT};
+const adj_op adj_op_batch_norm_grad_sums = {
+    .name = "batch_norm_grad_sums",
+    .n_in = 3,
+    .flags = ADJ_OP_HALF,
+    .half_in = ADJ_IN(0) | ADJ_IN(2),
+    .schema = &schema,
+    .linear_in = ADJ_IN(2),
+    .infer = norm_infer,
+    .grad = sums_grad,
+    .save_for_backward = batch_norm_rematerialise_mask,
+    .domain = stats_domain,
+    .operand = {"x", "stats", "dy"},
+    .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_COMPUTED_STATISTICS, ADJ_EXAMPLE_X},
+    .maker = {[1] = &adj_op_batch_norm_stats},
+    .images = ADJ_IN(0) | ADJ_IN(2)};
 const adj_op adj_op_batch_norm_grad = {
     .name = "batch_norm_grad",
     .n_in = 5,
     .flags = ADJ_OP_HALF,
-    .sum_in = 8 | 16,
-    .half_in = 1 | 8,
+    .sum_in = ADJ_IN(3) | ADJ_IN(4),
+    .half_in = ADJ_IN(0) | ADJ_IN(3),
     .schema = &schema,
     .infer = norm_infer,
     .grad = grad_grad,
     .save_for_backward = batch_norm_rematerialise_mask,
     .domain = stats_domain,
     .operand = {"x", "stats", "gamma", "dy", "sums"},
-    .example = "xScxs",
+    .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_COMPUTED_STATISTICS, ADJ_EXAMPLE_STATISTIC,
+                ADJ_EXAMPLE_X, ADJ_EXAMPLE_STATISTICS},
     .maker = {[1] = &adj_op_batch_norm_stats, [4] = &adj_op_batch_norm_grad_sums},
-    .images = 1 | 8 | ADJ_IMAGE_RESULT,
-    .cancels_in = 8 | 16};
+    .images = ADJ_IN(0) | ADJ_IN(3) | ADJ_IMAGE_RESULT,
+    .cancels_in = ADJ_IN(3) | ADJ_IN(4)};

@@ -4,6 +4,7 @@
  *   y  = bias_add(x, b)      dx = dy       db = bias_add_grad(dy), the sum over all other axes
  *   b' = bias_add_grad(dy)   its adjoint repeats e along the other axes */
 #include "channel.h"
+#include "grad.h"
 #include "ops/rules/max_pool.h"
 
 static adj_status bias_add_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -46,26 +47,26 @@ static void bias_add_grad_rule(adj_node *db, adj_node *e, adj_node *de[])
 }
 
 const adj_op adj_op_bias_add = {.name = "bias_add",
-                                .example = "xb",
+                                .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_CHANNELS},
                                 .n_in = 2,
                                 .flags = ADJ_OP_HALF,
                                 .schema = &format_schema,
-                                .linear_in = 3,
-                                .sum_in = 3,
+                                .linear_in = ADJ_IN(0) | ADJ_IN(1),
+                                .sum_in = ADJ_IN(0) | ADJ_IN(1),
                                 .infer = bias_add_infer,
                                 .grad = bias_add_rule,
                                 .operand = {"input", "bias"},
-                                .images = 1 | ADJ_IMAGE_RESULT};
+                                .images = ADJ_IN(0) | ADJ_IMAGE_RESULT};
 
 const adj_op adj_op_bias_add_grad = {.name = "bias_add_grad",
                                      .n_in = 1,
                                      .schema = &format_schema,
-                                     .linear_in = 1,
+                                     .linear_in = ADJ_IN(0),
                                      .infer = bias_add_grad_infer,
                                      .grad = bias_add_grad_rule,
                                      .rewrite_with_users = bias_add_grad_rewrite_with_users,
                                      .operand = {"out_backprop"},
-                                     .images = 1};
+                                     .images = ADJ_IN(0)};
 
 adj_node *adj_bias_add(adj_node *x, adj_node *b, adj_format format)
 {

@@ -1,6 +1,6 @@
 /* broadcast.c - broadcast_to repeats a tensor along axes of size 1 and new leading axes, as
  * NumPy does; adj_sum_to, its adjoint, is for gradient rules. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static adj_status broadcast_to_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -42,11 +42,11 @@ static const adj_schema schema = {
         {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_shape_attrs, shape), .usual_of = of_x}}};
 
 const adj_op adj_op_broadcast_to = {.name = "broadcast_to",
-                                    .example = "t",
+                                    .example = {ADJ_EXAMPLE_ROW_OR_X},
                                     .n_in = 1,
                                     .flags = ADJ_OP_HALF,
                                     .schema = &schema,
-                                    .linear_in = 1,
+                                    .linear_in = ADJ_IN(0),
                                     .infer = broadcast_to_infer,
                                     .grad = broadcast_to_grad,
                                     .simplify = adj_simplify_selection};

@@ -2,7 +2,7 @@
  *
  * cast rounds once, to nearest even; to i32 it truncates and saturates, and NaN becomes 0. A
  * gradient is cast back; none flows through integers. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static adj_status cast_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -53,7 +53,7 @@ const adj_op adj_op_cast = {.name = "cast",
                             .n_in = 1,
                             .schema = &schema,
                             .flags = ADJ_OP_CHEAP | ADJ_OP_TYPED,
-                            .linear_in = 1,
+                            .linear_in = ADJ_IN(0),
                             .infer = cast_infer,
                             .grad = cast_grad,
                             .simplify = cast_simplify};

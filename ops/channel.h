@@ -4,7 +4,7 @@
 #ifndef OPS_CHANNEL_H
 #define OPS_CHANNEL_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* Attributes with the format alone: adj_format_attrs. */
 extern const adj_schema format_schema;

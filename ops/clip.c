@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "activation.h"
+#include "grad.h"
 
 static const char any[] = "a number or an infinity";
 
@@ -41,7 +42,7 @@ const adj_op adj_op_clip_grad = {.name = "clip_grad",
                                  .n_in = 2,
                                  .schema = &schema,
                                  .flags = STRAIGHT,
-                                 .linear_in = 1,
+                                 .linear_in = ADJ_IN(0),
                                  .grad = steps_grad,
                                  .operand = {"dy", "x"},
                                  .domain = domain};

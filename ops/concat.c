@@ -1,5 +1,5 @@
 /* concat.c - concatenates tensors along an axis; each gets its slice of dy. Any dtype. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static adj_status check_operand(const adj_node *n, int i, int64_t axis)
 {
@@ -66,12 +66,12 @@ static const adj_schema schema = {
         {"axis", ADJ_ATTR_INT, .offset = offsetof(adj_axis_attrs, axis), " axis=", .usual = -1}}};
 
 const adj_op adj_op_concat = {.name = "concat",
-                              .example = "xf",
+                              .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_X},
                               .n_in = ADJ_MANY,
                               .flags = ADJ_OP_HALF,
                               .schema = &schema,
-                              .linear_in = ~0u,
-                              .sum_in = ~0u,
+                              .linear_in = ADJ_ALL_IN,
+                              .sum_in = ADJ_ALL_IN,
                               .infer = concat_infer,
                               .grad = concat_grad,
                               .simplify = concat_simplify};

@@ -17,8 +17,8 @@
  * that passes can rebuild nodes from their attributes. */
 #include <inttypes.h>
 
-#include "adjoint_ext.h"
 #include "conv_geom.h"
+#include "graph/op.h"
 
 enum { FROM_OPERANDS = -1 }; /* value of geom.n: input_sizes had height and width only */
 
@@ -262,47 +262,49 @@ adj_node *adj_conv2d_backprop_filter(adj_node *x, adj_shape filter_sizes, adj_no
 }
 
 const adj_op adj_op_conv2d = {.name = "conv2d",
-                              .example = "xh",
+                              .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_CONV_FILTER},
                               .n_in = 2,
                               .flags = ADJ_OP_HALF_ALWAYS,
                               .schema = &conv_schema,
-                              .linear_in = 3,
+                              .linear_in = ADJ_IN(0) | ADJ_IN(1),
                               .infer = conv_infer,
                               .grad = conv_grad,
                               .flop = conv_flop,
                               .operand = {"input", "filter"},
-                              .images = 1 | ADJ_IMAGE_RESULT,
-                              .filter = 1 + 1,
+                              .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
+                              .filter = ADJ_IN(1),
                               .filter_axes = "hwco"};
 
-const adj_op adj_op_conv2d_backprop_input = {.name = "conv2d_backprop_input",
-                                             .example = "1Y",
-                                             .forward = &adj_op_conv2d,
-                                             .n_in = 2,
-                                             .flags = ADJ_OP_HALF_ALWAYS,
-                                             .schema = &conv_schema,
-                                             .linear_in = 3,
-                                             .infer = conv_infer_backprop_input,
-                                             .grad = conv_grad_backprop_input,
-                                             .flop = conv_flop,
-                                             .operand = {"filter", "out_backprop"},
-                                             .images = 2 | ADJ_IMAGE_RESULT,
-                                             .filter = 1 + 0,
-                                             .filter_axes = "hwco",
-                                             .sum_length = terms_of_input};
+const adj_op adj_op_conv2d_backprop_input = {
+    .name = "conv2d_backprop_input",
+    .example = {ADJ_EXAMPLE_OPERAND_1, ADJ_EXAMPLE_LIKE_RESULT},
+    .forward = &adj_op_conv2d,
+    .n_in = 2,
+    .flags = ADJ_OP_HALF_ALWAYS,
+    .schema = &conv_schema,
+    .linear_in = ADJ_IN(0) | ADJ_IN(1),
+    .infer = conv_infer_backprop_input,
+    .grad = conv_grad_backprop_input,
+    .flop = conv_flop,
+    .operand = {"filter", "out_backprop"},
+    .images = ADJ_IN(1) | ADJ_IMAGE_RESULT,
+    .filter = ADJ_IN(0),
+    .filter_axes = "hwco",
+    .sum_length = terms_of_input};
 
-const adj_op adj_op_conv2d_backprop_filter = {.name = "conv2d_backprop_filter",
-                                              .example = "0Y",
-                                              .forward = &adj_op_conv2d,
-                                              .n_in = 2,
-                                              .flags = ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM,
-                                              .schema = &conv_schema,
-                                              .linear_in = 3,
-                                              .infer = conv_infer_backprop_filter,
-                                              .grad = conv_grad_backprop_filter,
-                                              .flop = conv_flop,
-                                              .operand = {"input", "out_backprop"},
-                                              .images = 1 | 2};
+const adj_op adj_op_conv2d_backprop_filter = {
+    .name = "conv2d_backprop_filter",
+    .example = {ADJ_EXAMPLE_OPERAND_0, ADJ_EXAMPLE_LIKE_RESULT},
+    .forward = &adj_op_conv2d,
+    .n_in = 2,
+    .flags = ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM,
+    .schema = &conv_schema,
+    .linear_in = ADJ_IN(0) | ADJ_IN(1),
+    .infer = conv_infer_backprop_filter,
+    .grad = conv_grad_backprop_filter,
+    .flop = conv_flop,
+    .operand = {"input", "out_backprop"},
+    .images = ADJ_IN(0) | ADJ_IN(1)};
 
 /* ---- depthwise_conv2d_native ---- */
 
@@ -325,47 +327,48 @@ adj_node *adj_depthwise_conv2d_native_backprop_filter(adj_node *x, adj_shape fil
                                     filter_sizes, dy, a);
 }
 
-const adj_op adj_op_depthwise_conv2d_native = {.name = "depthwise_conv2d_native",
-                                               .example = "xd",
-                                               .n_in = 2,
-                                               .flags = ADJ_OP_HALF_ALWAYS,
-                                               .schema = &conv_schema,
-                                               .linear_in = 3,
-                                               .infer = conv_infer,
-                                               .grad = conv_grad,
-                                               .flop = conv_flop,
-                                               .operand = {"input", "filter"},
-                                               .images = 1 | ADJ_IMAGE_RESULT,
-                                               .filter = 1 + 1,
-                                               .filter_axes = "hwcm"};
+const adj_op adj_op_depthwise_conv2d_native = {
+    .name = "depthwise_conv2d_native",
+    .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_DEPTHWISE_FILTER},
+    .n_in = 2,
+    .flags = ADJ_OP_HALF_ALWAYS,
+    .schema = &conv_schema,
+    .linear_in = ADJ_IN(0) | ADJ_IN(1),
+    .infer = conv_infer,
+    .grad = conv_grad,
+    .flop = conv_flop,
+    .operand = {"input", "filter"},
+    .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
+    .filter = ADJ_IN(1),
+    .filter_axes = "hwcm"};
 
 const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
     .name = "depthwise_conv2d_native_backprop_input",
-    .example = "1Y",
+    .example = {ADJ_EXAMPLE_OPERAND_1, ADJ_EXAMPLE_LIKE_RESULT},
     .forward = &adj_op_depthwise_conv2d_native,
     .n_in = 2,
     .flags = ADJ_OP_HALF_ALWAYS,
     .schema = &conv_schema,
-    .linear_in = 3,
+    .linear_in = ADJ_IN(0) | ADJ_IN(1),
     .infer = conv_infer_backprop_input,
     .grad = conv_grad_backprop_input,
     .flop = conv_flop,
     .operand = {"filter", "out_backprop"},
-    .images = 2 | ADJ_IMAGE_RESULT,
-    .filter = 1 + 0,
+    .images = ADJ_IN(1) | ADJ_IMAGE_RESULT,
+    .filter = ADJ_IN(0),
     .filter_axes = "hwcm",
     .sum_length = terms_of_input};
 
 const adj_op adj_op_depthwise_conv2d_native_backprop_filter = {
     .name = "depthwise_conv2d_native_backprop_filter",
-    .example = "0Y",
+    .example = {ADJ_EXAMPLE_OPERAND_0, ADJ_EXAMPLE_LIKE_RESULT},
     .forward = &adj_op_depthwise_conv2d_native,
     .n_in = 2,
     .flags = ADJ_OP_HALF_ALWAYS | ADJ_OP_HALF_SUM,
     .schema = &conv_schema,
-    .linear_in = 3,
+    .linear_in = ADJ_IN(0) | ADJ_IN(1),
     .infer = conv_infer_backprop_filter,
     .grad = conv_grad_backprop_filter,
     .flop = conv_flop,
     .operand = {"input", "out_backprop"},
-    .images = 1 | 2};
+    .images = ADJ_IN(0) | ADJ_IN(1)};

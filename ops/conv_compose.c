@@ -3,8 +3,8 @@
  * Sizes are checked here first, so that errors name the op and the arguments of the call. */
 #include <inttypes.h>
 
-#include "adjoint_ext.h"
 #include "conv_geom.h"
+#include "graph/op.h"
 
 adj_node *adj_conv2d_transpose(adj_node *x, adj_node *w, adj_shape output_shape, const adj_conv *a)
 {

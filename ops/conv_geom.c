@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "adjoint_ext.h"
 #include "conv_geom.h"
+#include "graph/op.h"
 
 static const char too_large[] = "is too large", negative[] = "is negative";
 

@@ -3,8 +3,8 @@
 #ifndef CONV_GEOM_H
 #define CONV_GEOM_H
 
-#include "adjoint_ext.h"
 #include "attr_lists.h"
+#include "graph/op.h"
 
 /* One spatial dimension. Requires in >= 0; k, stride, dilation >= 1. */
 typedef struct {

@@ -10,7 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "adjoint_ext.h"
+#include "grad.h"
+#include "graph/op.h"
 
 static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
 
@@ -77,7 +78,7 @@ static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
     *out = z;
     if (n->op == &adj_op_softmax_cross_entropy || n->op == &adj_op_sparse_softmax_cross_entropy)
         out->shape = (adj_shape){1, {z.shape.dim[0]}};
-    return n->op->example[1] == 'n' ? sparse_check(n) : adj_check_operand(n, 1, z);
+    return n->op->example[1] == ADJ_EXAMPLE_LABELS ? sparse_check(n) : adj_check_operand(n, 1, z);
 }
 
 static adj_status count_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -230,43 +231,45 @@ static const adj_schema count_schema = {
               .from_result = 1}}};
 
 const adj_op adj_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
-                                             .example = "mm",
+                                             .example = {ADJ_EXAMPLE_MATRIX, ADJ_EXAMPLE_MATRIX},
                                              .n_in = 2,
                                              .schema = &smoothing_schema,
                                              .infer = infer,
                                              .grad = loss_grad,
                                              .domain = dense_domain,
                                              .operand = {"logits", "labels"}};
-const adj_op adj_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy_grad",
-                                                  .example = "mm",
-                                                  .n_in = 2,
-                                                  .schema = &smoothing_schema,
-                                                  .infer = infer,
-                                                  .grad = grad_grad,
-                                                  .domain = dense_domain,
-                                                  .operand = {"logits", "labels"}};
-const adj_op adj_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cross_entropy",
-                                                    .example = "mn",
-                                                    .n_in = 2,
-                                                    .schema = &smoothing_schema,
-                                                    .flags = ADJ_OP_CAN_FAIL,
-                                                    .infer = infer,
-                                                    .grad = sparse_loss_grad,
-                                                    .domain = sparse_domain,
-                                                    .operand = {"logits", "labels"}};
-const adj_op adj_op_sparse_softmax_cross_entropy_grad = {.name =
-                                                             "sparse_softmax_cross_entropy_grad",
-                                                         .example = "mn",
-                                                         .n_in = 2,
-                                                         .schema = &smoothing_schema,
-                                                         .flags = ADJ_OP_CAN_FAIL,
-                                                         .infer = infer,
-                                                         .grad = sparse_grad_grad,
-                                                         .domain = sparse_domain,
-                                                         .operand = {"logits", "labels"}};
+const adj_op adj_op_softmax_cross_entropy_grad = {
+    .name = "softmax_cross_entropy_grad",
+    .example = {ADJ_EXAMPLE_MATRIX, ADJ_EXAMPLE_MATRIX},
+    .n_in = 2,
+    .schema = &smoothing_schema,
+    .infer = infer,
+    .grad = grad_grad,
+    .domain = dense_domain,
+    .operand = {"logits", "labels"}};
+const adj_op adj_op_sparse_softmax_cross_entropy = {
+    .name = "sparse_softmax_cross_entropy",
+    .example = {ADJ_EXAMPLE_MATRIX, ADJ_EXAMPLE_LABELS},
+    .n_in = 2,
+    .schema = &smoothing_schema,
+    .flags = ADJ_OP_CAN_FAIL,
+    .infer = infer,
+    .grad = sparse_loss_grad,
+    .domain = sparse_domain,
+    .operand = {"logits", "labels"}};
+const adj_op adj_op_sparse_softmax_cross_entropy_grad = {
+    .name = "sparse_softmax_cross_entropy_grad",
+    .example = {ADJ_EXAMPLE_MATRIX, ADJ_EXAMPLE_LABELS},
+    .n_in = 2,
+    .schema = &smoothing_schema,
+    .flags = ADJ_OP_CAN_FAIL,
+    .infer = infer,
+    .grad = sparse_grad_grad,
+    .domain = sparse_domain,
+    .operand = {"logits", "labels"}};
 const adj_op adj_op_label_count = {.name = "label_count",
                                    .operand = {"labels"},
-                                   .example = "n",
+                                   .example = {ADJ_EXAMPLE_LABELS},
                                    .n_in = 1,
                                    .schema = &count_schema,
                                    .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_TYPED,

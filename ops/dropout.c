@@ -6,7 +6,7 @@
  * same step repeats it. i starts at the attribute first, so that a process with a shard of the
  * batch drops the same elements as one with the whole batch. Linear in x, and its own adjoint:
  * dx = dropout(dy) with the same step and seed. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static adj_status dropout_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -43,12 +43,12 @@ adj_node *adj_dropout(adj_node *x, adj_node *step, double rate, uint64_t seed)
 }
 
 const adj_op adj_op_dropout = {.name = "dropout",
-                               .example = "xi",
+                               .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_INTEGER},
                                .n_in = 2,
                                .schema = &schema,
                                .flags = ADJ_OP_RANDOM | ADJ_OP_HALF,
-                               .half_in = 1,
-                               .linear_in = 1,
+                               .half_in = ADJ_IN(0),
+                               .linear_in = ADJ_IN(0),
                                .infer = dropout_infer,
                                .grad = dropout_grad,
                                .simplify = dropout_simplify,

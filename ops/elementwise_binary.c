@@ -11,7 +11,8 @@
  *   maximum  da = S_a(dy where a >= b)    db = S_b(dy elsewhere); minimum has b >= a.
  * "dy where m" is relu_grad(dy, m), which selects instead of multiplying, so that an infinite dy
  * gives no NaN. */
-#include "adjoint_ext.h"
+#include "grad.h"
+#include "graph/op.h"
 
 /* Returns the size of s at axis i of a result of the given rank. */
 static int64_t aligned_dim(adj_shape s, int64_t rank, int64_t i)
@@ -149,36 +150,36 @@ static void pow_domain(const adj_node *n, int i, int64_t count, double v[])
 
 const adj_op adj_op_add = {.name = "add",
                            .n_in = 2,
-                           .example = "xl",
+                           .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_ROW},
                            .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF | ADJ_OP_CHEAP,
-                           .linear_in = 3,
-                           .sum_in = 3,
+                           .linear_in = ADJ_IN(0) | ADJ_IN(1),
+                           .sum_in = ADJ_IN(0) | ADJ_IN(1),
                            .infer = binary_infer,
                            .grad = add_grad};
 
 const adj_op adj_op_sub = {.name = "sub",
                            .n_in = 2,
-                           .example = "xl",
+                           .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_ROW},
                            .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-                           .linear_in = 3,
-                           .sum_in = 3,
+                           .linear_in = ADJ_IN(0) | ADJ_IN(1),
+                           .sum_in = ADJ_IN(0) | ADJ_IN(1),
                            .infer = binary_infer,
                            .grad = sub_grad};
 
 const adj_op adj_op_mul = {.name = "mul",
                            .n_in = 2,
-                           .example = "xl",
+                           .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_ROW},
                            .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-                           .linear_in = 3,
+                           .linear_in = ADJ_IN(0) | ADJ_IN(1),
                            .infer = binary_infer,
                            .grad = mul_grad,
                            .simplify = mul_simplify};
 
 const adj_op adj_op_div = {.name = "div",
                            .n_in = 2,
-                           .example = "xl",
+                           .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_ROW},
                            .flags = ADJ_OP_ELEMENTWISE,
-                           .linear_in = 1,
+                           .linear_in = ADJ_IN(0),
                            .infer = binary_infer,
                            .grad = div_grad,
                            .simplify = div_simplify,
@@ -210,7 +211,7 @@ const adj_op adj_op_greater_equal = {.name = "greater_equal",
 
 const adj_op adj_op_pow = {.name = "pow",
                            .n_in = 2,
-                           .example = "xl",
+                           .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_ROW},
                            .flags = ADJ_OP_ELEMENTWISE,
                            .infer = binary_infer,
                            .grad = pow_grad,

@@ -2,7 +2,7 @@
  *
  * Gradients, in terms of the result where possible:
  *   neg -dy    scale factor dy    square 2 x dy    sqrt dy / (2 y)    exp dy y    log dy / x */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static void neg_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
@@ -68,13 +68,13 @@ static void positive_domain(const adj_node *n, int i, int64_t count, double v[])
 const adj_op adj_op_neg = {.name = "neg",
                            .n_in = 1,
                            .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-                           .linear_in = 1,
+                           .linear_in = ADJ_IN(0),
                            .grad = neg_grad};
 const adj_op adj_op_scale = {.name = "scale",
                              .n_in = 1,
                              .schema = &scale_schema,
                              .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
-                             .linear_in = 1,
+                             .linear_in = ADJ_IN(0),
                              .grad = scale_grad,
                              .simplify = scale_simplify};
 const adj_op adj_op_square = {

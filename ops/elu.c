@@ -1,6 +1,7 @@
 /* elu.c - x where x > 0, else alpha (exp(x) - 1), as ONNX's and PyTorch's, and its gradient as an
  * op: dy where x > 0, else dy alpha exp(x). */
 #include "activation.h"
+#include "grad.h"
 
 static double alpha_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
 
@@ -38,7 +39,7 @@ const adj_op adj_op_elu_grad = {.name = "elu_grad",
                                 .n_in = 2,
                                 .schema = &alpha_schema,
                                 .flags = CURVED,
-                                .linear_in = 1,
+                                .linear_in = ADJ_IN(0),
                                 .grad = grad_rule,
                                 .operand = {"dy", "x"},
                                 .domain = domain};

@@ -6,6 +6,7 @@
  *   TANH  P(x) = (1 + t) / 2, t = tanh(u),      y' = P + x (1 - t^2) u' / 2
  *         u = k (x + a x^3), k = sqrt(2 / pi), a = 0.044715 */
 #include "activation.h"
+#include "grad.h"
 
 /* sqrt(2 / pi), which is also 2 / sqrt(2 pi). */
 static const double k = 0.7978845608028654, a = 0.044715;
@@ -65,7 +66,7 @@ const adj_op adj_op_gelu_grad = {.name = "gelu_grad",
                                  .n_in = 2,
                                  .schema = &schema,
                                  .flags = CURVED,
-                                 .linear_in = 1,
+                                 .linear_in = ADJ_IN(0),
                                  .grad = grad_rule,
                                  .operand = {"dy", "x"}};
 

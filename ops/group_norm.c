@@ -14,6 +14,7 @@
  * which is symmetric, group_norm_grad(x, gamma, dy) = J(gamma * dy). */
 #include <float.h>
 
+#include "grad.h"
 #include "norm.h"
 
 static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
@@ -178,41 +179,43 @@ static double sum_length(const adj_node *n)
     return grouped_of(n->in[0], a).m;
 }
 
-const adj_op adj_op_group_norm = {.name = "group_norm",
-                                  .n_in = 3,
-                                  .flags = ADJ_OP_HALF | ADJ_OP_CHEAP,
-                                  .half_in = 1,
-                                  .schema = &schema,
-                                  .infer = infer,
-                                  .grad = norm_grad,
-                                  .operand = {"x", "gamma", "beta"},
-                                  .example = "xcc",
-                                  .images = 1 | ADJ_IMAGE_RESULT,
-                                  .cancels_in = 2 | 4,
-                                  .sum_length = sum_length};
+const adj_op adj_op_group_norm = {
+    .name = "group_norm",
+    .n_in = 3,
+    .flags = ADJ_OP_HALF | ADJ_OP_CHEAP,
+    .half_in = ADJ_IN(0),
+    .schema = &schema,
+    .infer = infer,
+    .grad = norm_grad,
+    .operand = {"x", "gamma", "beta"},
+    .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_STATISTIC, ADJ_EXAMPLE_STATISTIC},
+    .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
+    .cancels_in = ADJ_IN(1) | ADJ_IN(2),
+    .sum_length = sum_length};
 const adj_op adj_op_group_norm_grad_sums = {.name = "group_norm_grad_sums",
                                             .n_in = 2,
                                             .flags = ADJ_OP_HALF,
-                                            .sum_in = 2,
-                                            .half_in = 1 | 2,
+                                            .sum_in = ADJ_IN(1),
+                                            .half_in = ADJ_IN(0) | ADJ_IN(1),
                                             .schema = &schema,
                                             .infer = infer,
                                             .grad = sums_grad,
                                             .operand = {"x", "dy"},
-                                            .example = "xx",
-                                            .images = 1 | 2,
-                                            .cancels_in = 2,
+                                            .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_X},
+                                            .images = ADJ_IN(0) | ADJ_IN(1),
+                                            .cancels_in = ADJ_IN(1),
                                             .sum_length = sum_length};
-const adj_op adj_op_group_norm_grad = {.name = "group_norm_grad",
-                                       .n_in = 3,
-                                       .flags = ADJ_OP_HALF,
-                                       .sum_in = 4,
-                                       .half_in = 1 | 4,
-                                       .schema = &schema,
-                                       .infer = infer,
-                                       .grad = grad_grad,
-                                       .operand = {"x", "gamma", "dy"},
-                                       .example = "xcx",
-                                       .images = 1 | 4 | ADJ_IMAGE_RESULT,
-                                       .cancels_in = 2 | 4,
-                                       .sum_length = sum_length};
+const adj_op adj_op_group_norm_grad = {
+    .name = "group_norm_grad",
+    .n_in = 3,
+    .flags = ADJ_OP_HALF,
+    .sum_in = ADJ_IN(2),
+    .half_in = ADJ_IN(0) | ADJ_IN(2),
+    .schema = &schema,
+    .infer = infer,
+    .grad = grad_grad,
+    .operand = {"x", "gamma", "dy"},
+    .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_STATISTIC, ADJ_EXAMPLE_X},
+    .images = ADJ_IN(0) | ADJ_IN(2) | ADJ_IMAGE_RESULT,
+    .cancels_in = ADJ_IN(1) | ADJ_IN(2),
+    .sum_length = sum_length};

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "activation.h"
+#include "grad.h"
 
 static void hard_sigmoid_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
@@ -47,7 +48,7 @@ const adj_op adj_op_hard_sigmoid = {.name = "hard_sigmoid",
 const adj_op adj_op_hard_sigmoid_grad = {.name = "hard_sigmoid_grad",
                                          .n_in = 2,
                                          .flags = STRAIGHT,
-                                         .linear_in = 1,
+                                         .linear_in = ADJ_IN(0),
                                          .grad = steps_grad,
                                          .operand = {"dy", "x"},
                                          .domain = domain};
@@ -59,7 +60,7 @@ const adj_op adj_op_hard_swish = {.name = "hard_swish",
 const adj_op adj_op_hard_swish_grad = {.name = "hard_swish_grad",
                                        .n_in = 2,
                                        .flags = CURVED,
-                                       .linear_in = 1,
+                                       .linear_in = ADJ_IN(0),
                                        .grad = hard_swish_grad_rule,
                                        .operand = {"dy", "x"},
                                        .domain = domain};

@@ -1,7 +1,7 @@
 /* leaf.c - nodes without operands: inputs, parameters, states, constants, fills. */
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* Common prefix of all leaves' attributes. */
 typedef struct {

@@ -3,7 +3,7 @@
  *   a b       da = dy b'     db = a' dy         a' b      da = b dy'     db = a dy
  *   a b'      da = dy b      db = dy' a         a' b'     da = b' dy'    db = dy' a'
  * An inner size of 0 gives zeros. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static adj_status matmul_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -61,11 +61,11 @@ static double matmul_flop(const adj_node *n)
 }
 
 const adj_op adj_op_matmul = {.name = "matmul",
-                              .example = "mq",
+                              .example = {ADJ_EXAMPLE_MATRIX, ADJ_EXAMPLE_RIGHT_FACTOR},
                               .n_in = 2,
                               .flags = ADJ_OP_HALF_ALWAYS,
                               .schema = &schema,
-                              .linear_in = 3,
+                              .linear_in = ADJ_IN(0) | ADJ_IN(1),
                               .infer = matmul_infer,
                               .grad = matmul_grad,
                               .flop = matmul_flop,

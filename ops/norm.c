@@ -24,9 +24,10 @@ adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
         return status;
     *out = n->op->images & ADJ_IMAGE_RESULT ? x->type : norm_stats_type(x, format, 2);
     for (int i = 1; i < n->n_in && status == ADJ_OK; i++) {
-        char letter = n->op->example[i]; /* x, c, or s for either */
+        const adj_example kind = n->op->example[i];
+        const int rows = kind == ADJ_EXAMPLE_STATISTIC ? 0 : 2;
         status = adj_check_operand(
-            n, i, letter == 'x' ? x->type : norm_stats_type(x, format, letter == 'c' ? 0 : 2));
+            n, i, kind == ADJ_EXAMPLE_X ? x->type : norm_stats_type(x, format, rows));
     }
     return status;
 }

@@ -10,7 +10,7 @@
 
 adj_dtype norm_stats_dtype(adj_dtype x);
 
-/* Implements adj_op.infer: operands have the types of adj_op.example's letters; the result is an
+/* Implements adj_op.infer: operands have the types of adj_op.example; the result is an
  * image like x, or two rows of statistics. */
 adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out);
 

@@ -12,7 +12,8 @@
  * silent zero; a step counter is a constant (ADJ_OP_NO_GRADIENT). */
 #include <float.h>
 
-#include "adjoint_ext.h"
+#include "grad.h"
+#include "graph/op.h"
 
 static adj_status scalar_check(const adj_node *n, int i, adj_dtype dtype)
 {
@@ -96,39 +97,40 @@ adj_node *adj_next_step(adj_node *step) { return adj_node_new1(&adj_op_next_step
 
 const adj_op adj_op_momentum = {.name = "momentum",
                                 .operand = {"v", "g", "p"},
-                                .example = "xxx",
+                                .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_X, ADJ_EXAMPLE_X},
                                 .n_in = 3,
                                 .schema = &momentum_schema,
                                 .flags = ADJ_OP_ELEMENTWISE,
 
-                                .cancels_in = 1 | 2 | 4};
+                                .cancels_in = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2)};
 const adj_op adj_op_sgd_step = {.name = "sgd_step",
                                 .operand = {"p", "d", "lr"},
-                                .example = "xxr",
+                                .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_X, ADJ_EXAMPLE_NUMBER},
                                 .n_in = 3,
                                 .schema = &sgd_schema,
                                 .flags = ADJ_OP_ELEMENTWISE,
                                 .infer = sgd_infer,
-                                .cancels_in = 1 | 2};
+                                .cancels_in = ADJ_IN(0) | ADJ_IN(1)};
 const adj_op adj_op_ema = {.name = "ema",
                            .operand = {"m", "x"},
-                           .example = "xx",
+                           .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_X},
                            .n_in = 2,
                            .schema = &ema_schema,
                            .flags = ADJ_OP_ELEMENTWISE,
 
-                           .cancels_in = 1 | 2};
+                           .cancels_in = ADJ_IN(0) | ADJ_IN(1)};
 const adj_op adj_op_adam_step = {.name = "adam_step",
                                  .operand = {"p", "m", "v", "t", "lr"},
-                                 .example = "xxxir",
+                                 .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_X, ADJ_EXAMPLE_X,
+                                             ADJ_EXAMPLE_INTEGER, ADJ_EXAMPLE_NUMBER},
                                  .n_in = 5,
                                  .schema = &adam_schema,
                                  .flags = ADJ_OP_ELEMENTWISE,
                                  .infer = adam_infer,
-                                 .cancels_in = 1 | 2};
+                                 .cancels_in = ADJ_IN(0) | ADJ_IN(1)};
 const adj_op adj_op_next_step = {.name = "next_step",
                                  .operand = {"step"},
-                                 .example = "i",
+                                 .example = {ADJ_EXAMPLE_INTEGER},
                                  .n_in = 1,
                                  .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_NO_GRADIENT,
                                  .infer = next_infer};

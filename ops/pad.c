@@ -3,7 +3,7 @@
  * Each is the other's adjoint:
  *   y = pad(x, before, after)     dx = slice(dy, before, shape of x)
  *   y = slice(x, begin, size)     dx = pad(dy, begin, shape of x - begin - size) */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* Checks that the list has one entry per axis, none negative. */
 static adj_status check_list(const adj_node *n, const char *name, adj_shape *list)
@@ -114,7 +114,7 @@ const adj_op adj_op_pad = {.name = "pad",
                            .n_in = 1,
                            .flags = ADJ_OP_HALF,
                            .schema = &pad_schema,
-                           .linear_in = 1,
+                           .linear_in = ADJ_IN(0),
                            .infer = pad_infer,
                            .grad = pad_grad,
                            .simplify = pad_simplify};
@@ -123,7 +123,7 @@ const adj_op adj_op_slice = {.name = "slice",
                              .n_in = 1,
                              .flags = ADJ_OP_HALF,
                              .schema = &slice_schema,
-                             .linear_in = 1,
+                             .linear_in = ADJ_IN(0),
                              .infer = slice_infer,
                              .grad = slice_grad,
                              .simplify = adj_simplify_selection};

@@ -8,8 +8,9 @@
  *   x' = avg_pool_grad(e)             de = avg_pool(d)
  * The position of the maximum is constant almost everywhere, so no gradient flows to x and y of
  * the max_pool gradients. */
-#include "adjoint_ext.h"
+#include "grad.h"
 #include "pool_geom.h"
+#include "graph/op.h"
 #include "ops/rules/max_pool.h"
 
 /* Checks that operand i has the shape of the pool's result. */
@@ -237,31 +238,33 @@ const adj_op adj_op_max_pool = {.name = "max_pool",
                                 .rewrite_with_users = max_pool_rewrite_with_users,
                                 .save_for_backward = max_pool_save_for_backward,
                                 .operand = {"input"},
-                                .images = 1 | ADJ_IMAGE_RESULT};
-const adj_op adj_op_max_pool_grad = {.name = "max_pool_grad",
-                                     .example = "0yY",
-                                     .forward = &adj_op_max_pool,
-                                     .n_in = 3,
-                                     .schema = &pool_schema,
-                                     .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
-                                     .linear_in = 1u << 2,
-                                     .infer = max_pool_grad_infer,
-                                     .grad = max_pool_grad_rule,
-                                     .save_for_backward = max_pool_grad_save_for_backward,
-                                     .operand = {"orig_input", "orig_output", "grad"},
-                                     .images = 1 | 2 | 4 | ADJ_IMAGE_RESULT,
-                                     .sum_length = pool_terms};
-const adj_op adj_op_max_pool_grad_grad = {.name = "max_pool_grad_grad",
-                                          .example = "0yX",
-                                          .forward = &adj_op_max_pool,
-                                          .n_in = 3,
-                                          .schema = &pool_schema,
-                                          .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
-                                          .linear_in = 1u << 2,
-                                          .infer = max_pool_grad_grad_infer,
-                                          .grad = max_pool_grad_grad_rule,
-                                          .operand = {"orig_input", "orig_output", "grad"},
-                                          .images = 1 | 2 | 4 | ADJ_IMAGE_RESULT};
+                                .images = ADJ_IN(0) | ADJ_IMAGE_RESULT};
+const adj_op adj_op_max_pool_grad = {
+    .name = "max_pool_grad",
+    .example = {ADJ_EXAMPLE_OPERAND_0, ADJ_EXAMPLE_RESULT, ADJ_EXAMPLE_LIKE_RESULT},
+    .forward = &adj_op_max_pool,
+    .n_in = 3,
+    .schema = &pool_schema,
+    .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
+    .linear_in = ADJ_IN(2),
+    .infer = max_pool_grad_infer,
+    .grad = max_pool_grad_rule,
+    .save_for_backward = max_pool_grad_save_for_backward,
+    .operand = {"orig_input", "orig_output", "grad"},
+    .images = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2) | ADJ_IMAGE_RESULT,
+    .sum_length = pool_terms};
+const adj_op adj_op_max_pool_grad_grad = {
+    .name = "max_pool_grad_grad",
+    .example = {ADJ_EXAMPLE_OPERAND_0, ADJ_EXAMPLE_RESULT, ADJ_EXAMPLE_LIKE_OPERAND},
+    .forward = &adj_op_max_pool,
+    .n_in = 3,
+    .schema = &pool_schema,
+    .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
+    .linear_in = ADJ_IN(2),
+    .infer = max_pool_grad_grad_infer,
+    .grad = max_pool_grad_grad_rule,
+    .operand = {"orig_input", "orig_output", "grad"},
+    .images = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2) | ADJ_IMAGE_RESULT};
 const adj_op adj_op_max_pool_argmax = {.name = "max_pool_argmax",
                                        .n_in = 1,
                                        .schema = &pool_schema,
@@ -271,27 +274,27 @@ const adj_op adj_op_max_pool_grad_argmax = {.name = "max_pool_grad_argmax",
                                             .n_in = 2,
                                             .schema = &pool_schema,
                                             .flags = ADJ_OP_INTERNAL,
-                                            .linear_in = 1u << 1,
+                                            .linear_in = ADJ_IN(1),
                                             .infer = max_pool_grad_argmax_infer};
 const adj_op adj_op_avg_pool = {.name = "avg_pool",
                                 .n_in = 1,
                                 .flags = ADJ_OP_HALF,
                                 .schema = &pool_schema,
-                                .linear_in = 1,
+                                .linear_in = ADJ_IN(0),
                                 .infer = avg_pool_infer,
                                 .grad = avg_pool_rule,
                                 .operand = {"input"},
-                                .images = 1 | ADJ_IMAGE_RESULT,
+                                .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
                                 .sum_length = pool_terms};
 const adj_op adj_op_avg_pool_grad = {.name = "avg_pool_grad",
-                                     .example = "Y",
+                                     .example = {ADJ_EXAMPLE_LIKE_RESULT},
                                      .forward = &adj_op_avg_pool,
                                      .n_in = 1,
                                      .flags = ADJ_OP_HALF,
                                      .schema = &pool_schema,
-                                     .linear_in = 1,
+                                     .linear_in = ADJ_IN(0),
                                      .infer = avg_pool_grad_infer,
                                      .grad = avg_pool_grad_rule,
                                      .operand = {"grad"},
-                                     .images = 1 | ADJ_IMAGE_RESULT,
+                                     .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
                                      .sum_length = pool_terms};

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "attr_lists.h"
 #include "pool_geom.h"
 
 static int absent(const int64_t four[4])

@@ -2,8 +2,8 @@
 #ifndef POOL_GEOM_H
 #define POOL_GEOM_H
 
-#include "adjoint_ext.h"
 #include "conv_geom.h"
+#include "graph/op.h"
 
 /* Sets n, ih, iw and ic of a->geom from the shape of a pool's input, or from a given input
  * shape. */

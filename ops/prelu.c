@@ -9,6 +9,7 @@
  *        ddy = prelu(x, e) - relu(x)        dx = prelu_grad(dy, x, e) - relu_grad(dy, x) */
 #include "activation.h"
 #include "channel.h"
+#include "grad.h"
 
 static adj_format format_of(const adj_node *n)
 {
@@ -97,38 +98,39 @@ static void domain(const adj_node *n, int i, int64_t count, double v[])
 }
 
 const adj_op adj_op_prelu = {.name = "prelu",
-                             .example = "xp",
+                             .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_CHANNELS},
                              .n_in = 2,
                              .schema = &format_schema,
                              .flags = ADJ_OP_KINKS | ADJ_OP_HALF | ADJ_OP_CHEAP,
                              .infer = infer,
                              .grad = rule,
                              .operand = {"x", "slope"},
-                             .images = 1 | ADJ_IMAGE_RESULT,
+                             .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
                              .domain = domain};
 
-const adj_op adj_op_prelu_grad = {.name = "prelu_grad",
-                                  .example = "xxp",
-                                  .n_in = 3,
-                                  .schema = &format_schema,
-                                  .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
-                                  .linear_in = 1,
-                                  .infer = infer,
-                                  .grad = grad_rule,
-                                  .operand = {"dy", "x", "slope"},
-                                  .images = 1 | 2 | ADJ_IMAGE_RESULT,
-                                  .domain = domain};
+const adj_op adj_op_prelu_grad = {
+    .name = "prelu_grad",
+    .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_CHANNELS},
+    .n_in = 3,
+    .schema = &format_schema,
+    .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
+    .linear_in = ADJ_IN(0),
+    .infer = infer,
+    .grad = grad_rule,
+    .operand = {"dy", "x", "slope"},
+    .images = ADJ_IN(0) | ADJ_IN(1) | ADJ_IMAGE_RESULT,
+    .domain = domain};
 
 const adj_op adj_op_prelu_grad_slope = {.name = "prelu_grad_slope",
-                                        .example = "xx",
+                                        .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_X},
                                         .n_in = 2,
                                         .schema = &slopes_schema,
                                         .flags = ADJ_OP_KINKS,
-                                        .linear_in = 1,
+                                        .linear_in = ADJ_IN(0),
                                         .infer = grad_slope_infer,
                                         .grad = grad_slope_rule,
                                         .operand = {"dy", "x"},
-                                        .images = 1 | 2,
+                                        .images = ADJ_IN(0) | ADJ_IN(1),
                                         .domain = domain};
 
 adj_node *adj_prelu(adj_node *x, adj_node *slope, adj_format format)

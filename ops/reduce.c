@@ -4,7 +4,8 @@
  *   mean   dx = dy / count repeated
  *   max    dx = dy / ties repeated, where x is the maximum, else 0: ties share it equally
  * Over no elements, the sum is 0, the mean NaN, and the maximum an error. */
-#include "adjoint_ext.h"
+#include "grad.h"
+#include "graph/op.h"
 
 static int is_reduced(const adj_reduce_attrs *a, int64_t axis) { return a->axes >> axis & 1; }
 
@@ -97,7 +98,7 @@ static const adj_schema schema = {
 const adj_op adj_op_reduce_sum = {.name = "reduce_sum",
                                   .n_in = 1,
                                   .schema = &schema,
-                                  .linear_in = 1,
+                                  .linear_in = ADJ_IN(0),
                                   .infer = reduce_infer,
                                   .grad = reduce_sum_grad};
 
@@ -105,7 +106,7 @@ const adj_op adj_op_reduce_mean = {.name = "reduce_mean",
                                    .n_in = 1,
                                    .flags = ADJ_OP_HALF,
                                    .schema = &schema,
-                                   .linear_in = 1,
+                                   .linear_in = ADJ_IN(0),
                                    .infer = reduce_infer,
                                    .grad = reduce_mean_grad};
 

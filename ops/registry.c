@@ -1,5 +1,5 @@
 /* registry.c - the list of all ops, for tests and tools. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* clang-format off: one op a line */
 const adj_op *const adj_ops[] = {

@@ -1,7 +1,7 @@
 /* reshape.c - reshape and transpose: change the shape or the order of axes.
  *
  * Both are permutations of elements, so the gradient is the inverse one of dy. Any dtype. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static void clear_past_rank(adj_shape *s)
 {
@@ -162,7 +162,7 @@ const adj_op adj_op_reshape = {.name = "reshape",
                                .n_in = 1,
                                .schema = &reshape_schema,
                                .flags = ADJ_OP_VIEW | ADJ_OP_HALF,
-                               .linear_in = 1,
+                               .linear_in = ADJ_IN(0),
                                .infer = reshape_infer,
                                .grad = reshape_grad,
                                .simplify = reshape_simplify};
@@ -171,7 +171,7 @@ const adj_op adj_op_transpose = {.name = "transpose",
                                  .n_in = 1,
                                  .flags = ADJ_OP_HALF,
                                  .schema = &transpose_schema,
-                                 .linear_in = 1,
+                                 .linear_in = ADJ_IN(0),
                                  .infer = transpose_infer,
                                  .grad = transpose_grad,
                                  .simplify = transpose_simplify};

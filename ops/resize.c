@@ -6,8 +6,9 @@
  *
  * Positions are fractions of whole numbers, so that no rounding decides which input is read:
  * with sizes within int32, all terms of 2 o in + ... fit 64 bits. */
-#include "adjoint_ext.h"
 #include "attr_lists.h"
+#include "grad.h"
+#include "graph/op.h"
 
 static double twice(int64_t size) { return size < 1 << 30 ? 2 * (double)size : INT32_MAX; }
 
@@ -137,28 +138,28 @@ const adj_op adj_op_resize = {.name = "resize",
                               .n_in = 1,
                               .schema = &schema,
                               .flags = ADJ_OP_HALF,
-                              .linear_in = 1,
+                              .linear_in = ADJ_IN(0),
                               .infer = infer,
                               .grad = rule,
                               .simplify =
                                   adj_simplify_selection, /* the weights of a result sum to 1 */
                               .flop = flop,
                               .operand = {"x"},
-                              .images = 1 | ADJ_IMAGE_RESULT,
+                              .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
                               .sum_length = sum_length};
 
 const adj_op adj_op_resize_grad = {.name = "resize_grad",
-                                   .example = "Y",
+                                   .example = {ADJ_EXAMPLE_LIKE_RESULT},
                                    .forward = &adj_op_resize,
                                    .n_in = 1,
                                    .schema = &schema,
                                    .flags = ADJ_OP_HALF,
-                                   .linear_in = 1,
+                                   .linear_in = ADJ_IN(0),
                                    .infer = grad_infer,
                                    .grad = grad_rule,
                                    .flop = grad_flop,
                                    .operand = {"dy"},
-                                   .images = 1 | ADJ_IMAGE_RESULT,
+                                   .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
                                    .sum_length = grad_sum_length};
 
 static adj_resize_attrs attrs_of(const adj_sampling *s)

@@ -3,7 +3,7 @@
  *   y = cond != 0 ? a : b      da = select(cond, dy, 0)      db = select(cond, 0, dy)
  * The tensor not selected takes no part, so a NaN in it does no harm. Closed under
  * differentiation. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static adj_status check_condition(const adj_node *n)
 {
@@ -44,11 +44,11 @@ static adj_node *select_simplify(const adj_node *n, adj_node *const in[])
 
 const adj_op adj_op_select = {.name = "select",
                               .operand = {"cond", "a", "b"},
-                              .example = "rxx",
+                              .example = {ADJ_EXAMPLE_NUMBER, ADJ_EXAMPLE_X, ADJ_EXAMPLE_X},
                               .n_in = 3,
                               .flags = ADJ_OP_ELEMENTWISE,
-                              .linear_in = 2 | 4,
-                              .sum_in = 2 | 4,
+                              .linear_in = ADJ_IN(1) | ADJ_IN(2),
+                              .sum_in = ADJ_IN(1) | ADJ_IN(2),
                               .infer = select_infer,
                               .grad = select_grad,
                               .simplify = select_simplify};

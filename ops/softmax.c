@@ -4,7 +4,7 @@
  *   y = log_softmax(x)  dx = dy - exp(y) * sum(dy)
  * The sums are over the last axis. Both gradient rules are compositions of ops, so derivatives
  * of any order work. */
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static const adj_axes rows = {.n = 1, .axis = {-1}, .keep_dims = 1};
 

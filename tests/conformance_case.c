@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h" /* adj_load, adj_store: elements of the half types */
 #include "conformance.h"
+#include "graph/op.h"
+#include "ops/attr_lists.h"
 
 enum { MAX_LIST = 64 };
 

@@ -1,8 +1,8 @@
 /* conformance_ops.c - the ops of the conformance cases: which arguments each takes. */
 #include <string.h>
 
-#include "adjoint_ops_grad.h"
 #include "conformance.h"
+#include "ops/grad.h"
 
 static adj_node *conv2d(conformance_case *c)
 {

@@ -1,10 +1,9 @@
 /* conv_problem.c - see conv_problem.h. */
+#include "graph/op.h"
 #include "tests/conv_problem.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
-
-#include "adjoint_ext.h"
 
 static adj_node *filled(fixture *f, adj_dtype dtype, adj_shape shape, conv_fill fill, int integer)
 {

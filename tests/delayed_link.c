@@ -12,9 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "base/clock.h"
+#include "graph/op.h"
 #include "tests/reference.h"
 
 enum { RUNS = 15, WARM_UP = 3 };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ops_grad.h"
 #include "harness.h"
+#include "ops/grad.h"
 
 /* A dtype and the relative error of a few roundings in it. */
 typedef struct {

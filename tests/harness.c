@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "graph/op.h"
 
 fixture fixture_new(void)
 {

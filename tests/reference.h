@@ -3,7 +3,7 @@
 #ifndef TESTS_REFERENCE_H
 #define TESTS_REFERENCE_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static inline const adj_backend *naive_backend(void)
 {

@@ -92,7 +92,7 @@ while read -r command words; do
 done <"$top/commands"
 [ "$(wc -l <"$top/commands")" -ge 10 ] || complain "hardly a command line was found"
 
-grep -hoE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h include/adjoint_ops_grad.h | sed 's/.*\*//' | while read -r builder; do
+grep -hoE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h | sed 's/.*\*//' | while read -r builder; do
     grep -qE "\b$builder\b" docs/reference/ops.md || echo "$builder"
 done >"$top/missing"
 [ ! -s "$top/missing" ] || complain "docs/reference/ops.md lacks $(tr '\n' ' ' <"$top/missing")"
@@ -112,7 +112,7 @@ grep -qF "find_package(adjoint $version " docs/guide/deploy.md || complain "docs
 # adjoint ops does not list leaves, which no command runs.
 "$BUILD/adjoint" ops | sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' >"$top/ops"
 printf '%s\n' input scalar_input param state const >>"$top/ops"
-grep -hoE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h include/adjoint_ops_grad.h | sed 's/.*\*adj_//' |
+grep -hoE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h ops/grad.h | sed 's/.*\*adj_//' |
     grep -vxF -f "$top/ops" >"$top/missing" || true
 [ ! -s "$top/missing" ] || complain "adjoint ops lacks $(tr '\n' ' ' <"$top/missing")"
 

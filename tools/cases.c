@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ops_grad.h"
 #include "cases.h"
 #include "cli/command.h"
+#include "ops/grad.h"
 
 enum { MAX_VALUES = 16, MAX_WORK = 45 * 1000 * 1000 /* multiplications, for larger sizes */ };
 

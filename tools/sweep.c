@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "check/inspect.h"
-#include "adjoint_ext.h"
 #include "base/clock.h"
 #include "cases.h"
 #include "cli/command.h"
+#include "exec/report.h"
+#include "graph/op.h"
 
 enum { BATCH = 32, DEFAULT_CASES = 3000, ALONE_SECONDS = 60, ANSWER = 256 };
 

@@ -4,6 +4,7 @@
 
 #include "io/data/origin.h"
 #include "trainer.h"
+#include "exec/report.h"
 
 static adj_status no_memory(adj_error *error)
 {

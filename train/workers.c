@@ -1,6 +1,7 @@
 /* workers.c - see workers.h. */
 #include <stdlib.h>
 
+#include "base/threads.h"
 #include "exec/internal.h"
 #include "workers.h"
 

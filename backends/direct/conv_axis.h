@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 typedef struct {
     ptrdiff_t taps, stride, dilation, pad;

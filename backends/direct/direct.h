@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-#include "adjoint_ext.h"
 #include "base/machine/job_shares.h"
+#include "graph/op.h"
 
 struct conv_bf16_code;
 struct filter_bf16_code;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static inline float float_of(uint32_t bits)
 {

@@ -2,7 +2,7 @@
 #ifndef NAIVE_CHANNELS_H
 #define NAIVE_CHANNELS_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static inline int channel_axis(adj_shape x, int64_t format)
 {

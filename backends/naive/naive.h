@@ -2,7 +2,7 @@
 #ifndef NAIVE_H
 #define NAIVE_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 typedef struct part part; /* a contiguous range of elements of one type: kernels.h */
 typedef adj_status naive_run(const adj_call *c); /* computes the one node of a group */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernels.h"
+#include "ops/grad.h"
 
 enum { PARALLEL_UPDATE = 1 << 14 };
 

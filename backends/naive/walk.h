@@ -7,7 +7,7 @@
 #ifndef NAIVE_WALK_H
 #define NAIVE_WALK_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* Elements from which on a kernel uses several threads. */
 enum { NAIVE_PARALLEL = 1 << 15 };

@@ -10,7 +10,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t md;

@@ -5,6 +5,7 @@
 
 #include "base/backend_option.h"
 #include "base/nearest.h"
+#include "exec/report.h"
 #include "compare.h"
 
 /* In the order of the versions of oneDNN that know them first: any, 3.0, 3.4. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check/formula.h"
+#include "ops/attr_lists.h"
 #include "compare.h"
 
 typedef enum {

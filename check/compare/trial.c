@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "compare.h"
 #include "exec/inspect.h"
+#include "exec/internal.h"
+#include "exec/report.h"
 
 static const double tune_seconds = 0.1;    /* of a plan: each node has one */
 static const double timed_seconds = 0.003; /* once they are spent, no further run is timed */
@@ -201,13 +203,12 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     for (int i = 0; i < t->n_fetch; i++)
         o->info[i].step = -1;
     watch w = {.trial = t};
-    adj_exec_internal internal = {.before_kernel = t->internal != NULL ? pass_on : NULL,
-                                  .user = &w};
+    adj_exec_internal internal = {
+        .before_kernel = t->internal != NULL ? pass_on : NULL, .user = &w, .profile = !t->bare};
     const adj_exec_debug debug = {.impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
                                   .no_passes = t->as_built,
                                   .no_fusion = t->config->unfused || t->as_built,
                                   .no_sharing = t->as_built,
-                                  .profile = !t->bare,
                                   .canaries = !t->bare,
                                   .internal = &internal};
     adj_exec_opts opts = {.n_fetch = t->n_fetch,

@@ -8,6 +8,7 @@
 
 #include "check/compare/compare.h"
 #include "exec/inspect.h"
+#include "exec/report.h"
 #include "gradcheck.h"
 
 /* An executor that keeps what the gradient is made of. */

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "check/compare/compare.h"
 #include "check/formula.h"
+#include "exec/report.h"
 #include "gradcheck.h"
 
 /* Adds a row without numbers: SKIPPED or NOT_CHECKED. */

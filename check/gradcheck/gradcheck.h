@@ -8,6 +8,7 @@
 
 #include "check/inspect.h"
 #include "check/shared.h"
+#include "exec/report.h"
 
 typedef struct {
     adj_gradcheck_report report; /* rows and counts are filled in at the end */

@@ -4,6 +4,8 @@
 
 #include "base/c_locale.h"
 #include "base/printable.h"
+#include "base/threads.h"
+#include "exec/report.h"
 #include "gradcheck.h"
 
 adj_status gradcheck_fail(gradcheck_report *r, adj_status status, const char *format, ...)

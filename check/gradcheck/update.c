@@ -12,6 +12,7 @@
 #include "check/compare/compare.h"
 #include "check/formula.h"
 #include "gradcheck.h"
+#include "ops/grad.h"
 
 enum { OPERATIONS = 16, STREAM = 97 };
 

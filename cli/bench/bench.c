@@ -2,6 +2,7 @@
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
 #include "bench.h"
 
+#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/mpirun.h"
 #include "cli/output.h"

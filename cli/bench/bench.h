@@ -2,9 +2,9 @@
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
-#include "adjoint_ext.h"
 #include "adjoint_fit.h"
 #include "cli/op/args.h"
+#include "graph/op.h"
 
 typedef struct {
     op_args op; /* options of --op; --dtype applies to models as well */

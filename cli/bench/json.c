@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/output.h"
+#include "exec/report.h"
 
 /* Adds the members of more, which is freed. Returns 0 on success. */
 static int add(json_t *j, json_t *more)

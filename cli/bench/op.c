@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/op/graph.h"
+#include "exec/report.h"
 #include "kernel.h"
 #include "step.h"
 

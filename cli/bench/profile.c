@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "exec/report.h"
 
 int bench_counts_flop(const adj_step_info *s) { return s->flop > 4 * (double)s->bytes; }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "step.h"
+#include "exec/report.h"
 
 typedef struct {
     int n, runs;

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "check/inspect.h"
 #include "cli/command.h"
+#include "exec/report.h"
+#include "ops/attr_lists.h"
 #include "kernel.h"
 #include "step.h"
 

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "exec/internal.h"
+#include "exec/report.h"
 
 enum { MAX_PROFILED = 400 };
 
@@ -25,7 +27,8 @@ static adj_exec_opts exec_opts(const bench_opts *o)
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
                      adj_exec **e, adj_error *error)
 {
-    const adj_exec_debug debug = {.impl = o->impl, .profile = o->timed_steps};
+    const adj_exec_internal internal = {.profile = o->timed_steps};
+    const adj_exec_debug debug = {.impl = o->impl, .internal = &internal};
     adj_exec_opts options = exec_opts(o);
     options.n_fetch = 1;
     options.fetch = &fetch;

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_io.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/standard.h"
+#include "graph/op.h"
 #include "io/tensors/formats.h"
 
 /* Statistics of a tensor's elements, over the finite ones. */

@@ -3,6 +3,7 @@
 
 #include "build.h"
 #include "cli/repeat.h"
+#include "ops/attr_lists.h"
 
 enum { MAX_OPS = 256 };
 

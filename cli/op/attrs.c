@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "build.h"
+#include "ops/attr_lists.h"
 
 int dtype_from_name(const char *name, adj_dtype *dtype)
 {

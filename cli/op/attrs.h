@@ -8,7 +8,7 @@
 #ifndef CLI_OP_ATTRS_H
 #define CLI_OP_ATTRS_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 enum { OP_ATTR_TEXT = 512, OP_ATTRS = 16 };
 

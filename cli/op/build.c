@@ -31,9 +31,21 @@ const char *op_name_at(int i)
     return NULL;
 }
 
-const char *op_letters(const adj_op *op)
+adj_example op_example(const adj_op *op, int n)
 {
-    return op->example != NULL ? op->example : op->n_in == 2 ? "xf" : "x";
+    static const adj_example usual[] = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_X};
+    if (op->example[0] != ADJ_EXAMPLE_NONE)
+        return n < ADJ_NAMED_OPERANDS ? op->example[n] : ADJ_EXAMPLE_NONE;
+    return n < (op->n_in == 2 ? 2 : 1) ? usual[n] : ADJ_EXAMPLE_NONE;
+}
+
+/* Returns the number of operands of the op's example. */
+static int count_operands(const adj_op *op)
+{
+    int n = 0;
+    while (op->n_in != 0 && op_example(op, n) != ADJ_EXAMPLE_NONE)
+        n++;
+    return n;
 }
 
 void op_maker_operands(const adj_op *op, const adj_op *maker, int from[ADJ_NAMED_OPERANDS])
@@ -90,8 +102,8 @@ static adj_shape factor_of(adj_shape a, const adj_matmul_attrs *t)
     return t->transpose_b ? (adj_shape){2, {4, inner}} : (adj_shape){2, {inner, 4}};
 }
 
-/* Returns the type that a letter of adj_op.example stands for. */
-static adj_type type_of(op_case *c, char letter, const void *attrs)
+/* Returns the type of an operand of that kind. */
+static adj_type type_of(op_case *c, adj_example kind, const void *attrs)
 {
     const adj_shape in = c->in;
     const adj_dtype stats = c->dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32;
@@ -99,22 +111,25 @@ static adj_type type_of(op_case *c, char letter, const void *attrs)
     const int64_t last = in.rank > 0 ? in.dim[in.rank - 1] : 1;
     const int64_t channels = c->format == ADJ_NCHW && in.rank > 1 ? in.dim[1] : last;
     const adj_shape of_last = {in.rank > 0, {last}}, of_channels = {1, {channels}};
-    switch (letter) {
-    case 'f': return (adj_type){c->dtype, second(c, in)};
-    case 'l': return (adj_type){c->dtype, second(c, of_last)};
-    case 'h': return (adj_type){c->dtype, second(c, (adj_shape){4, {3, 3, channels, 4}})};
-    case 'd': return (adj_type){c->dtype, second(c, (adj_shape){4, {3, 3, channels, 2}})};
-    case 'p': return (adj_type){c->dtype, second(c, of_channels)};
-    case 'm': return (adj_type){c->dtype, matrix_of(in)};
-    case 'q': return (adj_type){c->dtype, second(c, factor_of(matrix_of(in), attrs))};
-    case 't': return (adj_type){c->dtype, c->attrs.n > 0 ? in : of_last};
-    case 'b': return (adj_type){c->dtype, of_channels};
-    case 'c': return (adj_type){stats, of_channels};
-    case 'S':
-    case 's': return (adj_type){stats, {2, {2, channels}}};
-    case 'n': return (adj_type){ADJ_I32, {1, {first}}};
-    case 'i': return (adj_type){ADJ_I32, {0}};
-    case 'r': return (adj_type){c->dtype, {0}};
+    switch (kind) {
+    case ADJ_EXAMPLE_FILTER_OR_X: return (adj_type){c->dtype, second(c, in)};
+    case ADJ_EXAMPLE_FILTER_OR_ROW: return (adj_type){c->dtype, second(c, of_last)};
+    case ADJ_EXAMPLE_CONV_FILTER:
+        return (adj_type){c->dtype, second(c, (adj_shape){4, {3, 3, channels, 4}})};
+    case ADJ_EXAMPLE_DEPTHWISE_FILTER:
+        return (adj_type){c->dtype, second(c, (adj_shape){4, {3, 3, channels, 2}})};
+    case ADJ_EXAMPLE_FILTER_OR_CHANNELS: return (adj_type){c->dtype, second(c, of_channels)};
+    case ADJ_EXAMPLE_MATRIX: return (adj_type){c->dtype, matrix_of(in)};
+    case ADJ_EXAMPLE_RIGHT_FACTOR:
+        return (adj_type){c->dtype, second(c, factor_of(matrix_of(in), attrs))};
+    case ADJ_EXAMPLE_ROW_OR_X: return (adj_type){c->dtype, c->attrs.n > 0 ? in : of_last};
+    case ADJ_EXAMPLE_CHANNELS: return (adj_type){c->dtype, of_channels};
+    case ADJ_EXAMPLE_STATISTIC: return (adj_type){stats, of_channels};
+    case ADJ_EXAMPLE_COMPUTED_STATISTICS:
+    case ADJ_EXAMPLE_STATISTICS: return (adj_type){stats, {2, {2, channels}}};
+    case ADJ_EXAMPLE_LABELS: return (adj_type){ADJ_I32, {1, {first}}};
+    case ADJ_EXAMPLE_INTEGER: return (adj_type){ADJ_I32, {0}};
+    case ADJ_EXAMPLE_NUMBER: return (adj_type){c->dtype, {0}};
     default: return (adj_type){c->dtype, in};
     }
 }
@@ -163,17 +178,17 @@ static adj_node *given_operand(op_case *c, const adj_op *op, int n, adj_node *co
 static adj_node *example_operand(op_case *c, const adj_op *op, int n, adj_node *const in[],
                                  const char *attrs)
 {
-    const char letter = op_letters(op)[n];
+    const adj_example kind = op_example(op, n);
     const adj_op *maker = n < ADJ_NAMED_OPERANDS ? op->maker[n] : NULL;
     const char *value = maker != NULL ? op_attrs_value(&c->attrs, op->operand[n]) : NULL;
     if (value != NULL && (strlen(value) != 1 || strchr("012", value[0]) == NULL))
         op_attr_refuse(c, op->operand[n], value, "0, 1 or 2");
-    const char how = value != NULL ? value[0] : letter == 'S' ? '1' : '0';
+    const char how = value != NULL ? value[0] : kind == ADJ_EXAMPLE_COMPUTED_STATISTICS ? '1' : '0';
     adj_node *other[MAX_OPERANDS] = {NULL};
     for (int k = 0; k < n && how == '2'; k++)
         other[k] = in[k] != NULL ? operand(c, in[k]->type) : NULL;
     return maker != NULL && how != '0' ? made(maker, op, how == '2' ? other : in, attrs)
-                                       : operand(c, type_of(c, letter, attrs));
+                                       : operand(c, type_of(c, kind, attrs));
 }
 
 static adj_node *build(op_case *c, const adj_op *op)
@@ -182,8 +197,8 @@ static adj_node *build(op_case *c, const adj_op *op)
     adj_node *in[MAX_OPERANDS] = {NULL};
     const int is_given = c->given != NULL;
     const int n_in = is_given && op->n_in == ADJ_MANY ? MAX_OPERANDS
-                     : is_given || op->n_in == 0      ? op->n_in
-                                                      : (int)strlen(op_letters(op));
+                     : is_given                       ? op->n_in
+                                                      : count_operands(op);
     int n = 0;
     if (is_given && (in[0] = given(c, op, 0)) == NULL)
         return NULL;
@@ -207,14 +222,17 @@ static adj_node *build(op_case *c, const adj_op *op)
 static adj_node *gradient_operand(op_case *c, const adj_op *op, int n, adj_node *y)
 {
     char name[OPERAND_NAME];
-    const char letter = op->example[n];
+    const adj_example kind = op->example[n];
     adj_node *x = c->given != NULL ? c->given(c->user, op_operand_name(op, n, name)) : NULL;
     if (x != NULL)
         return x;
-    if (letter == 'X' || letter == 'Y')
-        return c->given != NULL ? given(c, op, n)
-                                : operand(c, letter == 'Y' ? y->type : y->in[0]->type);
-    return letter == 'y' ? y : y->in[letter - '0'];
+    if (kind == ADJ_EXAMPLE_RESULT)
+        return y;
+    if (kind == ADJ_EXAMPLE_OPERAND_0 || kind == ADJ_EXAMPLE_OPERAND_1)
+        return y->in[kind - ADJ_EXAMPLE_OPERAND_0];
+    return c->given != NULL
+               ? given(c, op, n)
+               : operand(c, kind == ADJ_EXAMPLE_LIKE_RESULT ? y->type : y->in[0]->type);
 }
 
 /* Builds a gradient op over the operands, result and attributes of its forward op. */
@@ -222,7 +240,7 @@ static adj_node *build_gradient(op_case *c, const adj_op *op)
 {
     adj_node *y = build(c, op->forward), *in[MAX_OPERANDS] = {NULL};
     int n = 0;
-    for (; y != NULL && op->example[n] != '\0'; n++)
+    for (; y != NULL && n < op->n_in; n++)
         in[n] = gradient_operand(c, op, n, y);
     return c->error.status == ADJ_OK && y != NULL ? adj_node_new(c->g, op, n, in, y->attrs) : NULL;
 }

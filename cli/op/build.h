@@ -3,8 +3,8 @@
 #ifndef CLI_OP_BUILD_H
 #define CLI_OP_BUILD_H
 
-#include "adjoint_ext.h"
 #include "args.h"
+#include "graph/op.h"
 
 /* Returns the i-th name of an op that can be built, or NULL past the last. */
 const char *op_name_at(int i);
@@ -25,8 +25,9 @@ extern const op_composition op_compositions[N_COMPOSITION];
 /* Returns the composition of that name, or NULL if there is none. */
 const op_composition *op_composition_find(const char *name);
 
-/* Returns a letter for each operand: adj_op.example, or its default. */
-const char *op_letters(const adj_op *op);
+/* Returns the kind of operand n in the op's example, or in that of ops without one; NONE past the
+ * last. */
+adj_example op_example(const adj_op *op, int n);
 /* Maps a maker's operands to the op's: operand k of the maker is the op's operand from[k]. */
 void op_maker_operands(const adj_op *op, const adj_op *maker, int from[ADJ_NAMED_OPERANDS]);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "line.h"
+#include "ops/attr_lists.h"
 
 static int channel_axis(adj_format format) { return format == ADJ_NCHW ? 1 : 3; }
 static int height_axis(adj_format format) { return format == ADJ_NCHW ? 2 : 1; }

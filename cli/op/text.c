@@ -155,7 +155,8 @@ static void put_attrs(const adj_node *n, op_text *t)
         for (const adj_attr *a = n->op->schema->attr; a->name != NULL; a++)
             put_attr(n, a, t);
     for (int i = 0; i < n->n_in && i < ADJ_NAMED_OPERANDS; i++)
-        if (n->op->maker[i] != NULL && is_made(n, i) != (n->op->example[i] == 'S'))
+        if (n->op->maker[i] != NULL &&
+            is_made(n, i) != (n->op->example[i] == ADJ_EXAMPLE_COMPUTED_STATISTICS))
             put_integer(t, n->op->operand[i], is_made(n, i));
     t->args.attr = t->attr[0] != '\0' ? t->attr : NULL;
 }
@@ -164,18 +165,30 @@ static void put_attrs(const adj_node *n, op_text *t)
 
 enum { RESULT = -1, NONE = -2 };
 
+/* True if --filter gives the operand's shape. */
+static int is_from_filter(adj_example kind)
+{
+    return kind >= ADJ_EXAMPLE_FILTER_OR_X && kind <= ADJ_EXAMPLE_RIGHT_FACTOR;
+}
+
 /* Returns the operand whose shape is --in, or --filter. */
 static int described(const adj_op *op, int is_filter)
 {
     const adj_op *of = op->forward != NULL ? op->forward : op;
-    const char *letters = op_letters(of);
-    size_t place = is_filter ? strcspn(letters, "flhdpq") : strspn(letters, "r");
-    if (of->n_in == 0 || letters[place] == '\0')
+    int place = 0;
+    while (is_filter
+               ? !is_from_filter(op_example(of, place)) && op_example(of, place) != ADJ_EXAMPLE_NONE
+               : op_example(of, place) == ADJ_EXAMPLE_NUMBER)
+        place++;
+    if (of->n_in == 0 || op_example(of, place) == ADJ_EXAMPLE_NONE)
         return is_filter ? NONE : RESULT;
     if (op->forward == NULL)
-        return (int)place;
-    const char *at = strchr(op->example, '0' + (int)place);
-    return at != NULL ? (int)(at - op->example) : RESULT;
+        return place;
+    const adj_example at = place == 0 ? ADJ_EXAMPLE_OPERAND_0 : ADJ_EXAMPLE_OPERAND_1;
+    for (int i = 0; i < op->n_in && place < 2; i++)
+        if (op->example[i] == at)
+            return i;
+    return RESULT;
 }
 
 static adj_shape shape_of(const adj_node *n, int operand)

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/recipe.h"
+#include "exec/report.h"
 #include "events.h"
 #include "found.h"
 #include "log.h"

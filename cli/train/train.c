@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "checkpoint.h"
 #include "class_weights.h"
+#include "base/threads.h"
 #include "cli/cache.h"
 #include "cli/command.h"
 #include "cli/model.h"

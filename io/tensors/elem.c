@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "tensors.h"
+#include "graph/op.h"
 
 static const struct {
     const char *name, *word; /* ours and safetensors' */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "adjoint_nn.h"
 #include "map.h"
 #include "map_find.h"
@@ -118,7 +118,7 @@ static void lay_out_depthwise(map_entry *e, adj_shape s)
 
 static int is_depthwise(const parameter *p)
 {
-    return p->reader != NULL && p->reader->op->filter == p->operand + 1 &&
+    return p->reader != NULL && p->reader->op->filter == ADJ_IN(p->operand) &&
            p->reader->op->filter_axes != NULL && strchr(p->reader->op->filter_axes, 'm') != NULL;
 }
 

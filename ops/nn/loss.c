@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "nn.h"
+#include "ops/grad.h"
 
 static const adj_axes all = {.n = ADJ_ALL}, last = {.n = 1, .axis = {-1}};
 

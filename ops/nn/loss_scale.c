@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "nn.h"
+#include "ops/grad.h"
 
 /* Both limits and their inverses are normal numbers. If f16 gradients overflow even at MIN, no
  * scale helps. */

@@ -3,7 +3,7 @@
 #define NN_H
 
 #include "adjoint_nn.h"
-#include "adjoint_ops_grad.h"
+#include "ops/grad.h"
 
 /* The scalar input that optimizers read the learning rate from. */
 #define NN_LEARNING_RATE "learning_rate"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "ops/grad.h"
 #include "nn.h"
 
 /* ---- batch norm ---- */

@@ -8,6 +8,7 @@
 
 #include "names.h"
 #include "nn.h"
+#include "ops/grad.h"
 
 /* ---- next values of one parameter p with gradient dp ---- */
 

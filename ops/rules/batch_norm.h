@@ -2,7 +2,7 @@
 #ifndef ADJ_BATCH_NORM_H
 #define ADJ_BATCH_NORM_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* batch_norm_fold.c: adj_op.fold of batch_norm. */
 adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[]);

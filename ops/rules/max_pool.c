@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "max_pool.h"
+#include "ops/grad.h"
 
 static int same_pool(const adj_node *a, const adj_node *b)
 {

@@ -3,7 +3,7 @@
 #ifndef OPS_RULES_MAX_POOL_H
 #define OPS_RULES_MAX_POOL_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 adj_node *max_pool_rewrite_with_users(const adj_node *n, adj_node *const in[],
                                       const adj_uses *uses);

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "exec/report.h"
+#include "graph/op.h"
 #include "tests/isa.h"
 
 typedef long double real;

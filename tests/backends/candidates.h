@@ -3,8 +3,8 @@
 #ifndef CANDIDATES_H
 #define CANDIDATES_H
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "graph/op.h"
 
 typedef struct {
     const adj_backend *b;

@@ -1,4 +1,6 @@
 /* row_problem.c - see row_problem.h. */
+#include "exec/report.h"
+#include "ops/grad.h"
 #include "tests/backends/row_problem.h"
 
 #include <criterion/criterion.h>

@@ -3,7 +3,7 @@
 #ifndef ROW_PROBLEM_H
 #define ROW_PROBLEM_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/harness.h"
 
 /* Which nodes the group has, in the order in which one reads another. */

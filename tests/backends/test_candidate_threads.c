@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/grad.h"
 #include "tests/backends/candidates.h"
 #include "tests/isa.h"
 

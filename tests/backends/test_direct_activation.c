@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/grad.h"
 #include "tests/backends/activation_values.h"
 
 TestSuite(direct_activation, .init = plan_as_usual);

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adjoint_ext.h"
 #include "base/machine/cache_size.h"
+#include "graph/op.h"
 #include "tests/harness.h"
 #include "tests/isa.h"
 

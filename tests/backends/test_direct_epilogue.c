@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
 #include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
 #include "tests/round_to.h"

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
+#include "ops/grad.h"
 #include "tests/backends/row_problem.h"
 #include "tests/isa.h"
 #include "tests/round_to.h"

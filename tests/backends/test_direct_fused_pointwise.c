@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "exec/report.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/isa.h"
 
 enum { FETCHES = 4 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint.h"
+#include "exec/report.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
+#include "ops/grad.h"
 #include "tests/backends/candidates.h"
 #include "tests/isa.h"
 #include "tests/repeat.h"

@@ -1,6 +1,8 @@
 /* test_direct_prelu.c - prelu, its gradient and that of its slopes in fused pointwise groups, for
  * every instruction set: over the whole range of floats and all of both half types, bit by bit;
  * slopes for channels and one for all; sums together with others. */
+#include "exec/report.h"
+#include "ops/grad.h"
 #include "tests/backends/activation_values.h"
 
 TestSuite(direct_prelu, .init = plan_as_usual);

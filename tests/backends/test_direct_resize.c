@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "candidates.h"
+#include "exec/report.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
 

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "candidates.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
 

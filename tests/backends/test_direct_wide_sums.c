@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/grad.h"
 #include "tests/backends/row_problem.h"
 #include "tests/isa.h"
 

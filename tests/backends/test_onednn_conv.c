@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
+#include "ops/grad.h"
 #include "tests/backends/candidates.h"
 #include "tests/conv_problem.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "candidates.h"
+#include "ops/grad.h"
 #include "tests/plan.h"
 
 /* Closes the fixture; at_least: candidates in f32. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
 #include "tests/backends/candidates.h"
 #include "tests/conv_problem.h"
 

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "adjoint.h"
-#include "adjoint_ext.h"
 #include "base/memory_left.h"
 #include "system_root.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "check/inspect.h"
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "graph/op.h"
 #include "tests/reference.h"
 
 /* ---- a backend that computes relu, in a way of its own ---- */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/check/checked.h"
 #include "tests/reference.h"
 

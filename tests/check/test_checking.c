@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "exec/internal.h"
+#include "exec/report.h"
+#include "graph/op.h"
 #include "tests/reference.h"
+
+static const adj_exec_internal profiled = {.profile = 1};
 
 /* A backend that computes relu, with a fault of its own: it writes `reach` elements too many. */
 static int reach;
@@ -71,7 +75,8 @@ TestSuite(checking, .init = plan_as_usual);
 Test(checking, ones_own_backend_is_asked_first)
 {
     reach = 0;
-    rig r = rig_new((adj_exec_opts){.debug = &(adj_exec_debug){.canaries = 1, .profile = 1}});
+    rig r =
+        rig_new((adj_exec_opts){.debug = &(adj_exec_debug){.canaries = 1, .internal = &profiled}});
     float y[5];
     cr_assert_eq(adj_run(r.e), ADJ_OK, "%s", adj_exec_message(r.e));
     cr_assert_eq(adj_get(r.e, r.y, y, sizeof y), ADJ_OK);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check/compare/compare.h"
+#include "exec/report.h"
 #include "tests/check/checked.h"
 #include "tests/check/compare_rig.h"
 

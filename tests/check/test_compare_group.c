@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "check/inspect.h"
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/reference.h"
 
 /* ---- a backend that takes only pairs: bias_add with relu, add with relu_grad ---- */

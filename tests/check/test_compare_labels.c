@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/check/checked.h"
 #include "tests/reference.h"
 

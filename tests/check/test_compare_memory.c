@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/check/checked.h"
 #include "tests/reference.h"
 

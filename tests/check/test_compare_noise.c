@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/grad.h"
 #include "tests/check/spoil.h"
 
 enum { CHANNELS = 64, SIDE = 72, PIXELS = SIDE * SIDE };

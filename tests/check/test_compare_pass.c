@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "graph/op.h"
 #include "tests/check/checked.h"
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }

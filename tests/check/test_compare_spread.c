@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "check/inspect.h"
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/reference.h"
 
 /* Pixels in a row, and channels: [1, 3, WIDTH, 2], filter [1, 2, 2, OUT], SAME: one column of

@@ -3,7 +3,8 @@
  * kernels for it, and the bound stays that of a rounded term. */
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/check/checked.h"
 
 enum { CHANNELS = 8, SEEDS = 6 };

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "graph/op.h"
 #include "tests/check/checked.h"
 #include "tests/repeat.h"
 

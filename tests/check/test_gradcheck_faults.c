@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "spoil.h"
+#include "ops/grad.h"
 #include "tests/repeat.h"
 
 enum { SEEDS = 10 };

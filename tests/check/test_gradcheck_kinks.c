@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/check/checked.h"
 
 enum { N = 400 };

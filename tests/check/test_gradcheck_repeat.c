@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "spoil.h"
+#include "exec/report.h"
 
 static int runs;
 

@@ -2,7 +2,7 @@
  * and a kernel with another rule, which is wrong only there. */
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/check/checked.h"
 #include "tests/reference.h"
 

@@ -29,7 +29,7 @@ static adj_node *twice_simplify(const adj_node *n, adj_node *const in[])
 static const adj_op op_twice = {.name = "twice",
                                 .n_in = 1,
                                 .flags = ADJ_OP_ELEMENTWISE,
-                                .linear_in = 1,
+                                .linear_in = ADJ_IN(0),
                                 .grad = twice_grad,
                                 .simplify = twice_simplify};
 

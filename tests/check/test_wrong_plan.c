@@ -2,7 +2,8 @@
  * none has run, nor the caller. */
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/check/checked.h"
 #include "tests/plan.h"
 #include "tests/reference.h"

@@ -7,7 +7,7 @@
 #ifndef TESTS_CLI_PLANTED_H
 #define TESTS_CLI_PLANTED_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 enum { /* strides */
        PLANTED_WRONG = 1,

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "check/inspect.h"
 #include "cli/op/build.h"
 #include "cli/op/variants.h"
+#include "graph/op.h"
 
 /* True for ops without attributes that options set, and for ops whose examples all have them. */
 static int needs_none(const adj_op *op)

@@ -6,7 +6,7 @@
 
 #include "cli/compare/shrink.h"
 #include "cli/op/build.h"
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/reference.h"
 
 /* ---- a backend that is wrong for some shapes, and computes nothing else ---- */

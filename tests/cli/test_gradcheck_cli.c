@@ -4,8 +4,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "adjoint_ext.h"
 #include "cli/child.h"
+#include "exec/report.h"
+#include "graph/op.h"
 
 typedef struct {
     int status;

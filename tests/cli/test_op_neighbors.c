@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "adjoint_check.h"
-#include "adjoint_ext.h"
 #include "cli/op/variants.h"
+#include "graph/op.h"
 #include "tests/reference.h"
 
 static enum { MANY_IMAGES, ODD_CHANNELS } planted;

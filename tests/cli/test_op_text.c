@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "cli/op/build.h"
 #include "cli/op/text.h"
+#include "graph/op.h"
 
 static int same_type(const adj_node *a, const adj_node *b)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
 #include "exec/roofline.h"
 #include "tests/plan.h"
 #include "tests/reference.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "adjoint.h"
-#include "adjoint_ops_grad.h"
+#include "ops/grad.h"
 #include "tests/harness.h"
 
 static const adj_shape vec3 = {1, {3}};

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "check/inspect.h"
-#include "adjoint_ext.h"
+#include "exec/report.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/training.h"
 
 enum { BATCH = 2, MAX_PARAMS = 16 };

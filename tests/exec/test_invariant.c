@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "exec/internal.h"
+#include "exec/report.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
+
+static const adj_exec_internal profiled = {.profile = 1};
 
 enum { SIZE = 4, NODES = 14, LEAVES = 5 };
 
@@ -52,7 +56,7 @@ static adj_exec *plan(adj_graph *g, int n, adj_node *const fetch[], const adj_up
                        .fetch = fetch,
                        .updates = u,
                        .backends = both,
-                       .debug = &(adj_exec_debug){.profile = 1, .canaries = 1}};
+                       .debug = &(adj_exec_debug){.canaries = 1, .internal = &profiled}};
     adj_exec *e = plan_of(g, &o);
     negated = 0;
     return e;
@@ -232,7 +236,7 @@ Test(invariant, an_inference_casts_its_filters_once)
                        .fetch = &y,
                        .precision = ADJ_PRECISION_BF16,
                        .allocator = &a,
-                       .debug = &(adj_exec_debug){.profile = 1}};
+                       .debug = &(adj_exec_debug){.internal = &profiled}};
     float got[6 * 6 * 16], want[6 * 6 * 16];
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     for (int turn = 0; turn < 4; turn++) {

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/counter.h"
 #include "tests/plan.h"
 

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "exec/report.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
 

@@ -4,7 +4,7 @@
  * other kernels, or in other groups of nodes. */
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/training.h"
 
 enum { BATCH = 4, MAX_SHARDS = 4, STEPS = 2, MAX_BYTES = 1 << 21 };

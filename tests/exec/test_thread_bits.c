@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/harness.h"
 #include "tests/training.h"
 

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "adjoint_nn.h"
+#include "ops/grad.h"
 #include "tests/exec/corrupt.h"
 #include "tests/reference.h"
 

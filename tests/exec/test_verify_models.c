@@ -2,7 +2,7 @@
  * under every option that changes a plan. */
 #include <stdlib.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "ops/nn/model_list.h"
 #include "tests/training.h"
 

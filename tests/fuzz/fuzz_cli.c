@@ -4,11 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/train/settings.h"
 #include "fuzz/must.h"
+#include "graph/op.h"
 #include "ops/nn/model_list.h"
 
 enum { WORDS = 48, ROOM = 4096 };

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "fuzz/grow.h"
 #include "fuzz/must.h"
 #include "fuzz/twin.h"
+#include "graph/op.h"
 
 enum { STEPS = 24, RUNS = 2, FETCHES = 4, ROOTS = FETCHES + 2 * MAX_VALUES };
 

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "check/inspect.h"
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "fuzz/bytes.h"
 #include "fuzz/must.h"
+#include "graph/op.h"
 
 enum { MAX_REQUESTS = 64, LONGEST = 1 << 16, MAX_BYTES = 1 << 16, MAX_FLOP = 1000 * 1000 };
 

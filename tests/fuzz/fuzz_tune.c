@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "adjoint.h"
+#include "exec/report.h"
 #include "fuzz/memory_file.h"
 #include "fuzz/must.h"
 #include "tests/temporary.h"

@@ -1,8 +1,8 @@
 /* grow.c - the builders, but for those with windows. */
 #include <string.h>
 
-#include "adjoint_ops_grad.h"
 #include "fuzz/grow.h"
+#include "ops/grad.h"
 
 static adj_node *vector(garden *t, adj_dtype dtype, int64_t n)
 {

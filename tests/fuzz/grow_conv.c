@@ -1,6 +1,6 @@
 /* grow_conv.c - convolutions, their gradients and pools with arbitrary attributes. */
-#include "adjoint_ops_grad.h"
 #include "fuzz/grow.h"
+#include "ops/grad.h"
 
 typedef struct {
     int h, w, c; /* axes */

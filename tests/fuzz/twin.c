@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "fuzz/must.h"
 #include "fuzz/twin.h"
+#include "graph/op.h"
 
 enum { MAX_BYTES = 1 << 20 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/training.h"
 
 enum { BATCH = 4, SIDE = 6, MAX_BYTES = 1 << 16 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 /* The value of bits with p fraction bits and e exponent bits, from the definition. */
 static double value_of(unsigned bits, int p, int e)

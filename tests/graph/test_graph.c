@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "adjoint.h"
-#include "adjoint_ops_grad.h"
 #include "harness.h"
+#include "ops/grad.h"
 
 static const adj_shape vec3 = {1, {3}};
 

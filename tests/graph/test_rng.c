@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 
 /* Random123, tests/kat_vectors, "philox4x32 10". */

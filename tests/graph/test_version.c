@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 
 #include "adjoint_check.h"
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 
 enum { PAGE = 4096 };

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_io.h"
+#include "graph/op.h"
 #include "io/folder.h"
 #include "io/tensors/formats.h"
 #include "tests/io/scoped.h"

@@ -10,6 +10,7 @@
 
 #include "adjoint_mpi.h"
 #include "adjoint_nn.h"
+#include "graph/op.h"
 
 enum { SIDE = 8, CLASSES = 4, PER_PROCESS = 6, STEPS = 4, MAX_PROCESSES = 8 };
 

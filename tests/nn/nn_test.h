@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "harness.h"
+#include "graph/op.h"
 
 /* sin(0.37 i + phase) * scale */
 static inline double sine(int64_t i, double phase, double scale)

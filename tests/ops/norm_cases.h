@@ -3,7 +3,7 @@
 #ifndef TESTS_OPS_NORM_CASES_H
 #define TESTS_OPS_NORM_CASES_H
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
 enum { DTYPES = 4 };

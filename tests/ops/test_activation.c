@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "expect.h"
+#include "ops/grad.h"
 
 static adj_node *leaky(adj_node *x) { return adj_leaky_relu(x, 0.2); }
 static adj_node *leaky_negative(adj_node *x) { return adj_leaky_relu(x, -0.5); }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "expect.h"
+#include "ops/grad.h"
 
 static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16};
 static const char *const backends[] = {"naive", "onednn"};

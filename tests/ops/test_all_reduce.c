@@ -3,8 +3,12 @@
  * processes are in tests/mpi. */
 #include <criterion/criterion.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "exec/internal.h"
+#include "exec/report.h"
+#include "graph/op.h"
+
+static const adj_exec_internal profiled = {.profile = 1};
 
 static const double x[] = {1, -2, 0.5, 0, 1024, -0.25};
 
@@ -35,7 +39,7 @@ Test(all_reduce, in_every_run)
         const adj_exec_opts o = {.n_fetch = 1,
                                  .fetch = &y,
                                  .backend = "naive",
-                                 .debug = &(adj_exec_debug){.profile = 1}};
+                                 .debug = &(adj_exec_debug){.internal = &profiled}};
         scoped(release_exec) adj_exec *e = plan_of(g, &o);
         cr_assert(adj_run(e) == ADJ_OK && adj_run(e) == ADJ_OK, "%s", adj_exec_message(e));
         const adj_step_info first = adj_exec_step_at(e, 0);

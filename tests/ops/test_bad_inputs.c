@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "graph/op.h"
+#include "ops/attr_lists.h"
+#include "ops/grad.h"
 
 enum op {
     CONV2D,

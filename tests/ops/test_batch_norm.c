@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "ops/norm_cases.h"
 
 /* PyTorch 1.13 in float64. */

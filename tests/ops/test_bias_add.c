@@ -1,5 +1,6 @@
 /* test_bias_add.c - a bias added to each channel, in both formats and ranks 2 to 5. */
 #include "expect.h"
+#include "ops/grad.h"
 
 typedef struct {
     adj_shape x;

@@ -1,7 +1,7 @@
 /* test_broadcast.c - broadcast_to and its adjoint adj_sum_to. */
-#include "adjoint_ext.h"
 
 #include "expect.h"
+#include "graph/op.h"
 
 static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };

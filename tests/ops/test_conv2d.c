@@ -6,9 +6,9 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "adjoint_ext.h"
 #include "conv_problem.h"
 #include "expect.h"
+#include "graph/op.h"
 
 static const oracle_conv rows[] = {
     {1, 1, 1, 1, 1, 1, 1, .padding = ADJ_VALID},

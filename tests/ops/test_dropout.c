@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "graph/op.h"
 #include "tests/philox.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};

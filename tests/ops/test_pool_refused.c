@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "graph/op.h"
+#include "ops/attr_lists.h"
+#include "ops/grad.h"
 
 typedef struct {
     adj_shape x;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "expect.h"
+#include "ops/grad.h"
 
 typedef struct {
     adj_shape x;

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "expect.h"
+#include "ops/grad.h"
 
 /* PyTorch's interpolate in float64 (nearest, nearest-exact, bilinear without and with
  * align_corners) of x [1, 3, 4, 1], and its gradient for the first of these dy. */

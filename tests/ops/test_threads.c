@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "harness.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 
 enum { RESULTS = 12 };
 

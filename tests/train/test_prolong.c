@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "exec/internal.h"
+#include "exec/report.h"
 #include "io/folder.h"
 #include "train/tiny.h"
 

@@ -6,6 +6,7 @@
 
 #include "backends/direct/arith.h"
 #include "fused_pointwise.h"
+#include "ops/grad.h"
 
 void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "exec/internal.h"
+#include "exec/report.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
 #include "tune_folder.h"

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "exec/report.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
 #include "tests/virtual_clock.h"

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "host_locale.h"
+#include "exec/internal.h"
 #include "tests/plan.h"
 #include "tests/virtual_clock.h"
 

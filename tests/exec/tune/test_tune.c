@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exec/report.h"
 #include "tests/plan.h"
 #include "tests/virtual_clock.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
 #include "tests/counter.h"
 #include "tests/training.h"
 #include "tune_folder.h"

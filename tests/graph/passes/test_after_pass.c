@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/internal.h"
+#include "exec/report.h"
 #include "tests/plan.h"
 
 typedef struct {

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/harness.h"
 
 static const adj_conv same = {.padding = ADJ_SAME, .format = ADJ_NCHW};

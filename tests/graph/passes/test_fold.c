@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
 #include "adjoint_nn.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 
 /* Folded nodes are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */

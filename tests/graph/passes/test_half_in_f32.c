@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "exec/report.h"
+#include "graph/op.h"
 #include "tests/harness.h"
 
 typedef adj_node *build(adj_node *x, adj_node *w, adj_node *dy);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_ext.h"
+#include "graph/op.h"
+#include "ops/grad.h"
 #include "tests/plan.h"
 
 /* Values fetched besides y, dv and db, or further readers of values that else only the pool reads.

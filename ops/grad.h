@@ -1,15 +1,12 @@
-/* adjoint_ops_grad.h - the ops that gradients, losses and optimizers are made of. adj_grad and the
- * layers of adjoint_nn.h add these nodes; a program needs them only for a gradient or an optimizer
- * of its own. Conventions and errors as in adjoint_ops.h. dy is always the upstream gradient, of
- * the shape of the op's result y. */
-#ifndef ADJOINT_OPS_GRAD_H
-#define ADJOINT_OPS_GRAD_H
+/* grad.h - builders of the ops that gradients, losses and optimizers are made of. adj_grad and the
+ * layers of adjoint_nn.h add these nodes. No program outside the tree needs these builders: the
+ * gradient rule of an op of its own is written with those of adjoint_ops.h. Exported for tests.
+ * Conventions and errors are those of adjoint_ops.h. dy is always the upstream gradient, of the
+ * shape of the op's result y. */
+#ifndef OPS_GRAD_H
+#define OPS_GRAD_H
 
-#include "adjoint_ops.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "graph/op.h"
 
 /* ---- pooling, resizing, bias ---- */
 
@@ -100,10 +97,6 @@ ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu,
 ADJ_API adj_node *adj_sgd_step(adj_node *p, adj_node *d, adj_node *lr, double decay);
 /* beta*m + (1-beta)*x: an exponential moving average. */
 ADJ_API adj_node *adj_ema(adj_node *m, adj_node *x, double beta);
-/* The constants of Adam (Kingma and Ba, 2014). */
-typedef struct {
-    double beta1, beta2, epsilon, decay; /* decay: decoupled, of AdamW */
-} adj_adam_attrs;
 /* p - lr*(m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon) + decay*p): the next parameter of Adam; t
  * is an i32 scalar, 1 in the first step. */
 ADJ_API adj_node *adj_adam_step(adj_node *p, adj_node *m, adj_node *v, adj_node *t, adj_node *lr,
@@ -111,7 +104,4 @@ ADJ_API adj_node *adj_adam_step(adj_node *p, adj_node *m, adj_node *v, adj_node 
 /* step + 1, for an i32 scalar. */
 ADJ_API adj_node *adj_next_step(adj_node *step);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

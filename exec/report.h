@@ -1,0 +1,41 @@
+/* report.h - what reports show of a plan: its steps, the groups that they compute, the versions of
+ * backends. Exported, as tests and libadjoint_io call it. */
+#ifndef ADJ_EXEC_REPORT_H
+#define ADJ_EXEC_REPORT_H
+
+#include "adjoint_ext.h"
+
+/* Writes a backend's version and the instruction set that it uses on this machine, such as "2.6.3
+ * avx512_core", to text; "* *" if it reports neither. ADJ_EARG for an unknown backend. */
+ADJ_API adj_status adj_backend_describe(const char *backend, char *text, size_t size);
+
+/* Description of a step of the plan; strings live as long as the executor. */
+typedef struct {
+    const char *op;   /* op of the first node that the step computes; else "reorder" or "copy" */
+    const char *name; /* name of the last named node that the step computes; "" if there is none */
+    /* Names of backend and implementation; "" for copies. */
+    const char *backend, *impl;
+    const char *why; /* why a preferred backend does not compute the step; NULL: it does */
+    int n_node;      /* number of nodes that the step computes */
+    adj_node *node;  /* the last of these nodes in the user's graph; NULL if it is not there */
+    double flop;     /* nominal multiplications and additions */
+    size_t bytes;    /* bytes of operands and results, without scratch */
+    double seconds;  /* time of the step in the last run; 0 unless profiled, or if the step did not
+                        run */
+    double tuned_seconds; /* seconds of the step when tuning chose its kernel; 0: not tuned */
+    adj_dtype dtype;      /* element type of its last node, which may differ from that of `node` */
+} adj_step_info;
+/* Returns the number of steps; 0 without a plan. */
+ADJ_API int adj_exec_step_count(const adj_exec *e);
+/* Returns the i-th step in execution order; all "" and 0 when out of range. */
+ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
+/* Returns the group of nodes that the i-th step computes, or NULL if the step is a reorder or a
+ * copy, or i is out of range. The nodes belong to the executor's copy of the graph: images are
+ * NHWC, types may differ from the caller's, and folded nodes are gone. Valid as long as the
+ * executor. */
+ADJ_API const adj_group *adj_exec_step_group(const adj_exec *e, int i);
+/* Returns the name of the layout of an operand or result of the i-th step's group ("plain":
+ * row-major), or "" if value is neither. Valid as long as the executor. */
+ADJ_API const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value);
+
+#endif
