@@ -36,7 +36,7 @@ static int train(const char *folder, const char *weights)
 {
     const adj_fit_opts options = {
         .epochs = 10, .batch = 16, .augment = {.flip = 1, .shift = 2}, .on.epoch = print_epoch};
-    adj_dataset_opts o = {.h = SIZE, .w = SIZE, .c = CHANNELS, .val_split = 0.2};
+    adj_dataset_opts o = {.image.h = SIZE, .image.w = SIZE, .image.c = CHANNELS, .val_split = 0.2};
     adj_dataset *images, *held_out;
     adj_predictor *p;
     adj_error error;

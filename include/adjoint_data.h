@@ -103,14 +103,19 @@ ADJ_API adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixe
 
 /* ---- data sets in files ---- */
 
-/* Options of adj_dataset_open. All zero is the default. */
+/* Size and kind of images after reading. */
 typedef struct {
-    int64_t h, w; /* size of the images after reading; 0: as in the files, for a folder that of the
-                     first image */
-    int64_t c; /* channels: 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha); 0: as in the
-                  files, for a folder 3 if at least half of the images are in color, else 1 */
+    int64_t h, w;           /* height and width */
+    int64_t c;              /* channels: 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha) */
     adj_resize_rule resize; /* rule for images of another size */
     uint8_t background[3];  /* R, G, B behind transparent pixels, unless c is 4; all zero: black */
+} adj_image_opts;
+
+/* Options of adj_dataset_open. All zero is the default. */
+typedef struct {
+    /* Size and channels 0: as in the files; for a folder the size of the first image, and 3
+     * channels if at least half of the images are in color, else 1. */
+    adj_image_opts image;
     int classes;   /* number of classes; 0: the number of class names, or the largest label + 1 */
     int64_t limit; /* > 0: maximum number of images, drawn at random by seed with the class
                       frequencies of the data */
@@ -162,18 +167,10 @@ ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t
 
 /* ---- single images ---- */
 
-/* Options of adj_image_read. */
-typedef struct {
-    /* Size and channels as in adj_dataset_opts, but none may be 0. */
-    int64_t h, w, c;
-    adj_resize_rule resize; /* rule for an image of another size */
-    uint8_t background[3];  /* R, G, B behind transparent pixels */
-} adj_image_opts;
-
 /* Reads a PNG, JPEG or WEBP file, recognized by its first bytes, rotates it by its EXIF orientation
- * and converts it to the size and channels of the options: pixels [h, w, c] in pixel units. Color
- * profiles (gAMA, iCCP, sRGB, cHRM) are ignored; 16-bit samples are divided by 257. Sets *resized
- * (may be NULL) to 1 if the file has another size, else to 0. */
+ * and converts it to the size and channels of the options, none of which may be 0: pixels [h, w, c]
+ * in pixel units. Color profiles (gAMA, iCCP, sRGB, cHRM) are ignored; 16-bit samples are divided
+ * by 257. Sets *resized (may be NULL) to 1 if the file has another size, else to 0. */
 ADJ_API adj_status adj_image_read(const char *path, const adj_image_opts *options, float *pixels,
                                   int *resized, adj_error *error);
 

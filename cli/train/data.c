@@ -129,23 +129,24 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
 int images_for_model(const char *command, const data_opts *o, const char *model,
                      adj_dataset_opts *takes)
 {
-    *takes = (adj_dataset_opts){.c = o->channels,
-                                .resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
+    *takes =
+        (adj_dataset_opts){.image.c = o->channels,
+                           .image.resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
     if (o->channels == 2)
         return complain(command, EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
     if (strcmp(o->size, "model") == 0) {
         const adj_model_opts own = own_size(model);
-        takes->h = own.height;
-        takes->w = own.width;
-    } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->h, &takes->w)) {
+        takes->image.h = own.height;
+        takes->image.w = own.width;
+    } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->image.h, &takes->image.w)) {
         return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
                         ADJ_MAX_SIDE, o->size);
     }
     /* Images of a folder get the channels of a color model; a gray model gets the channels of most
      * images. */
-    if (takes->c == 0 && own_size(model).channels > 1 &&
+    if (takes->image.c == 0 && own_size(model).channels > 1 &&
         adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
-        takes->c = own_size(model).channels;
+        takes->image.c = own_size(model).channels;
     return CONTINUE;
 }
 

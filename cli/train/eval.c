@@ -183,11 +183,11 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
 
     if (o->data.path == NULL && !knows_digits(card))
         return data_is_missing(card);
-    e->takes = (adj_dataset_opts){.h = card->height,
-                                  .w = card->width,
-                                  .c = card->channels,
-                                  .resize = strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR
-                                                                               : ADJ_RESIZE_AUTO};
+    e->takes = (adj_dataset_opts){
+        .image.h = card->height,
+        .image.w = card->width,
+        .image.c = card->channels,
+        .image.resize = strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR : ADJ_RESIZE_AUTO};
     e->part = choose_part(o);
     if (e->part == ALL_PARTS)
         o->data.val_split = 0;

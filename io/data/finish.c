@@ -10,14 +10,14 @@
 
 static adj_status check_options(dataset *d, const adj_dataset_opts *o)
 {
-    if (o->h < 0 || o->h > ADJ_MAX_SIDE || o->w < 0 || o->w > ADJ_MAX_SIDE)
+    if (o->image.h < 0 || o->image.h > ADJ_MAX_SIDE || o->image.w < 0 || o->image.w > ADJ_MAX_SIDE)
         return io_dataset_fail(d, ADJ_EARG,
                                "data: size is out of range (got %lldx%lld, expected 1 to %d)",
-                               (long long)o->h, (long long)o->w, ADJ_MAX_SIDE);
-    if (o->c != 0 && o->c != 1 && o->c != 3 && o->c != 4)
+                               (long long)o->image.h, (long long)o->image.w, ADJ_MAX_SIDE);
+    if (o->image.c != 0 && o->image.c != 1 && o->image.c != 3 && o->image.c != 4)
         return io_dataset_fail(d, ADJ_EARG,
                                "data: invalid number of channels (got %lld, expected 1, 3 or 4)",
-                               (long long)o->c);
+                               (long long)o->image.c);
     if (o->classes != 0 && (o->classes < 2 || o->classes > ADJ_MAX_CLASSES))
         return io_dataset_fail(d, ADJ_EARG,
                                "data: number of classes is out of range (got %d, expected 2 to %d)",
@@ -187,7 +187,8 @@ image_size io_wanted_size(image_size own, const adj_dataset_opts *o)
 {
     if (o->like != NULL && o->like->h > 0)
         return (image_size){o->like->h, o->like->w, o->like->c};
-    return (image_size){o->h > 0 ? o->h : own.h, o->w > 0 ? o->w : own.w, o->c > 0 ? o->c : own.c};
+    return (image_size){o->image.h > 0 ? o->image.h : own.h, o->image.w > 0 ? o->image.w : own.w,
+                        o->image.c > 0 ? o->image.c : own.c};
 }
 
 static adj_status show_memory(dataset *d, const char *where, const adj_dataset_opts *o)
@@ -198,7 +199,7 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
         return io_dataset_fail(
             d, ADJ_EIO, "data: %s: image size is out of range (got %lldx%lld, expected at most %d)",
             where, (long long)own.h, (long long)own.w, ADJ_MAX_SIDE);
-    if (o->resize == ADJ_RESIZE_ERROR && (own.h != size.h || own.w != size.w))
+    if (o->image.resize == ADJ_RESIZE_ERROR && (own.h != size.h || own.w != size.w))
         return io_dataset_fail(
             d, ADJ_EIO, "data: %s: image size differs (got %lldx%lld, expected %lldx%lld)", where,
             (long long)own.h, (long long)own.w, (long long)size.h, (long long)size.w);
@@ -208,7 +209,7 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
                                "expected %lld)",
                                where, (long long)own.c, (long long)size.c);
     d->stored_images = d->images;
-    return io_dataset_use_memory(d, size, o->background);
+    return io_dataset_use_memory(d, size, o->image.background);
 }
 
 /* Fails if one part has pixels and the other one values that are already normalized. */
@@ -252,7 +253,7 @@ adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part par
     adj_dataset_opts all = options != NULL ? *options : (adj_dataset_opts){0};
     const adj_dataset_opts *o = &all;
     if (all.like != NULL && all.like->resize == ADJ_RESIZE_ERROR)
-        all.resize = ADJ_RESIZE_ERROR;
+        all.image.resize = ADJ_RESIZE_ERROR;
 
     adj_status status = check_options(d, o);
     if (status == ADJ_OK && d->public.n == 0)
@@ -266,7 +267,7 @@ adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part par
     if (status != ADJ_OK)
         return status;
     d->public.labels = d->labels;
-    d->public.resize = o->resize;
+    d->public.resize = o->image.resize;
     status = d->files != NULL ? io_folder_show(d, o) : show_memory(d, where, o);
     return status == ADJ_OK ? settle_moments(d, o) : status;
 }

@@ -160,7 +160,7 @@ static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
     const image_size to = io_wanted_size(own, o);
 
     for (int64_t i = 0; i < d->public.n; i++)
-        if (o->resize == ADJ_RESIZE_ERROR && d->readings[i].status == ADJ_OK &&
+        if (o->image.resize == ADJ_RESIZE_ERROR && d->readings[i].status == ADJ_OK &&
             (sizes[i].h != to.h || sizes[i].w != to.w))
             return io_dataset_fail(
                 d, ADJ_EIO, "data: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
@@ -170,7 +170,7 @@ static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
     d->public.w = to.w;
     d->public.c = to.c;
     d->files->options = (adj_image_opts){.h = to.h, .w = to.w, .c = to.c};
-    memcpy(d->files->options.background, o->background, sizeof o->background);
+    memcpy(d->files->options.background, o->image.background, sizeof o->image.background);
     count_changed(d);
     return ADJ_OK;
 }

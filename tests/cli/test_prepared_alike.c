@@ -82,8 +82,9 @@ static void predict_files(const char *weights, const folder *png, float probabil
 static void predict_data(adj_predictor *p, const char *data, float probability[][CLASSES])
 {
     const adj_model_card *card = adj_predictor_card(p);
-    const adj_dataset_opts o = {.h = card->height, .w = card->width, .c = card->channels};
-    const int64_t elems = o.h * o.w * o.c;
+    const adj_dataset_opts o = {
+        .image.h = card->height, .image.w = card->width, .image.c = card->channels};
+    const int64_t elems = o.image.h * o.image.w * o.image.c;
     float *x = malloc((size_t)(images(1) * elems) * sizeof *x);
     adj_dataset *d = NULL;
     adj_error error = {0};
@@ -104,9 +105,9 @@ static void expect_same_score(adj_predictor *p, const char *data)
     const adj_model_card *card = adj_predictor_card(p);
     adj_score score[2];
     for (int own_size = 0; own_size < 2; own_size++) {
-        const adj_dataset_opts o = {.h = own_size ? 0 : card->height,
-                                    .w = own_size ? 0 : card->width,
-                                    .c = own_size ? 0 : card->channels};
+        const adj_dataset_opts o = {.image.h = own_size ? 0 : card->height,
+                                    .image.w = own_size ? 0 : card->width,
+                                    .image.c = own_size ? 0 : card->channels};
         adj_dataset *d = NULL;
         adj_error error = {0};
         cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
@@ -245,7 +246,7 @@ Test(prepared_alike, another_size_is_refused, .timeout = 120)
 Test(prepared_alike, the_library_refuses_another_size)
 {
     const folder exact = folder_new(), small = folder_new();
-    const adj_dataset_opts strict = {.resize = ADJ_RESIZE_ERROR};
+    const adj_dataset_opts strict = {.image.resize = ADJ_RESIZE_ERROR};
     const adj_net lenet = {.name = "lenet"};
     adj_dataset *d = NULL, *other = NULL;
     adj_predictor *p = NULL;

@@ -19,7 +19,7 @@ static void open_and_use(const char *path, int other_size)
 {
     adj_dataset_opts o = {.limit = 50};
     if (other_size)
-        o.h = 3, o.w = 4, o.c = 3;
+        o.image.h = 3, o.image.w = 4, o.image.c = 3;
     for (int part = ADJ_TRAIN; part <= ADJ_TEST; part++) {
         adj_dataset *d = NULL;
         adj_status status = adj_dataset_open(path, (adj_dataset_part)part, &o, &d);

@@ -102,8 +102,8 @@ Test(open, other_sizes)
     memcpy(twice + 20, five_by_four, 20);
     put_idx(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", size, 3, twice, 40, label);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d =
-            open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = cases[i].h, .w = cases[i].w});
+        adj_dataset *d = open_part(
+            f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = cases[i].h, .image.w = cases[i].w});
         cr_expect(d->h == cases[i].h && d->w == cases[i].w && d->origin->resized == 2);
         expect_floats(d, 1, cases[i].expected, d->h * d->w);
         adj_dataset_free(d);
@@ -120,11 +120,12 @@ Test(open, other_sizes)
                                cases[i].expected[k % (cases[i].h * cases[i].w)], 2e-4, "%lld",
                                (long long)k);
     }
-    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 3, .resize = ADJ_RESIZE_ERROR},
+    expect_refused(f.path, ADJ_TRAIN,
+                   &(adj_dataset_opts){.image.h = 3, .image.resize = ADJ_RESIZE_ERROR},
                    "(got 5x4, expected 3x4)");
-    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = -1},
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = -1},
                    "size is out of range (got -1x0");
-    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 2}, "channels (got 2");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.c = 2}, "channels (got 2");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 1},
                    "number of classes is out of range (got 1");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 1}, "split");
@@ -146,7 +147,7 @@ Test(open, much_smaller)
     put_in(&f, "train-images-idx3-ubyte", x, sizeof x);
     put_in(&f, "train-labels-idx1-ubyte", y, sizeof y);
     scoped(release_dataset) adj_dataset *d =
-        open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 2, .w = 3});
+        open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = 2, .image.w = 3});
     const float one = 255 * 3.0f / WIDE, first[] = {one, one, 0, one, one, 0};
     const float second[] = {0, 0, one / 5, 0, 0, one / 5};
     float got[6];
@@ -478,10 +479,10 @@ Test(open, alpha_of_arrays)
     put_in(&f, "x.npy", bytes, sizeof bytes);
     put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
     for (size_t i = 0; i < 2; i++) {
-        adj_dataset_opts o = {.c = 3};
+        adj_dataset_opts o = {.image.c = 3};
         adj_image_opts of_file = {.h = 2, .w = 3, .c = 3};
         float got[18], from_file[18];
-        memcpy(o.background, cases[i].background, 3);
+        memcpy(o.image.background, cases[i].background, 3);
         memcpy(of_file.background, cases[i].background, 3);
         scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, &o);
         cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
@@ -521,7 +522,7 @@ Test(open, folder_of_classes)
     adj_dataset_free(d);
     cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_FOLDER);
 
-    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.h = 1, .w = 3, .c = 1});
+    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = 1, .image.w = 3, .image.c = 1});
     float luma[3];
     for (int i = 0; i < 3; i++)
         luma[i] = (rgb_luma[i] + rgb_luma[i + 3]) / 2;
@@ -536,7 +537,7 @@ Test(open, folder_of_classes)
         expected[i] = gray_pixels[i / 3];
     expect_floats(d, 3, expected, 18);
     adj_dataset_free(d);
-    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.c = 1});
+    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.c = 1});
     cr_expect(d->c == 1 && d->origin->recolored == 3);
     adj_dataset_free(d);
     put_in(&f, "b/y.png", "not an image", 12);
