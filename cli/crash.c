@@ -54,11 +54,12 @@ void announce_hangs(void *user, const adj_node *first, const char *backend, cons
     const double limit = kernel_limit(estimate);
     const struct sigaction action = {.sa_handler = tell_hang, .sa_flags = SA_RESTART};
     ring_in(0); /* the note is not read now */
+    const char *name = adj_node_name(first), *quote = name[0] != '\0' ? "\"" : "";
     c_snprintf(note, sizeof note,
-               "adjoint %s: note: the last kernel began %.3g s ago: %s \"%.60s\" by %.30s %.63s, "
+               "adjoint %s: note: the last kernel began %.3g s ago: %s%s%s%.60s%s by %.30s %.63s, "
                "estimated at %.2g s (adjoint compare --guard ends one that hangs)\n",
-               (const char *)user, limit, adj_node_op(first), adj_node_name(first), backend, impl,
-               estimate);
+               (const char *)user, limit, adj_node_op(first), name[0] != '\0' ? " " : "", quote,
+               name, quote, backend, impl, estimate);
     sigaction(SIGALRM, &action, NULL);
     ring_in(limit);
 }

@@ -179,11 +179,9 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
-/* *found: what is wrong under c is right on one thread. */
-adj_status find_race(const runner *b, const node_case *n, const adj_compare_config *c,
-                     adj_type type, const expectation *e, region *p, int *found);
-/* The reason then. */
-#define RACE "not repeatable: right on one thread, wrong on several (a data race)"
+/* Fails the row for a race if what is wrong under c is right on one thread. */
+adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
+                      const expectation *e, region *p, compare_row *row);
 
 /* mixed.c. The half type of its mixed precision; ADJ_F32: it has none. */
 adj_dtype config_half(const adj_compare_config *c);

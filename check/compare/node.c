@@ -283,23 +283,27 @@ static adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const
     return ADJ_OK;
 }
 
-adj_status find_race(const runner *b, const node_case *n, const adj_compare_config *c,
-                     adj_type type, const expectation *e, region *p, int *found)
+adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
+                      const expectation *e, region *p, compare_row *row)
 {
     adj_compare_config one = *c;
     outcome o;
     one.threads = 1;
-    *found = 0;
     if ((c->threads > 0 ? c->threads : b->opts->threads) == 1)
         return ADJ_OK;
     adj_status status = node_run(b, n, &one, p, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
-        status = forgive_spread(b, c, n, type, o.value[0], e, p);
-    if (status == ADJ_OK && o.status == ADJ_OK) {
-        const adj_compare_error error = judge(type, o.value[0], e);
-        *found = !is_wrong(&error);
-    }
-    return status;
+        status = forgive_spread(b, c, n, row->type, o.value[0], e, p);
+    if (status != ADJ_OK || o.status != ADJ_OK)
+        return status;
+    const adj_compare_error error = judge(row->type, o.value[0], e);
+    if (is_wrong(&error))
+        return ADJ_OK;
+    row->repeats = 0;
+    row->verdict = ADJ_VERDICT_FAIL;
+    row->blame = ADJ_BLAME_KERNEL;
+    row->reason = "not repeatable: right on one thread, wrong on several (a data race)";
+    return ADJ_OK;
 }
 
 adj_status node_expect(const runner *b, const node_case *n, const adj_compare_config *c, region *p,

@@ -99,16 +99,9 @@ static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
         row->why = report_text(r->c, "%s", o.info[0].why);
     report_cost(&o, &o.info[0], r->whole[0].info[r->index[row->node->id]].seconds, row);
     report_plan_fault(r->c, &o, row);
-    int race = 0;
-    if (k > 0 && row->verdict == ADJ_VERDICT_PASS && is_wrong(&row->isolated) && row->repeats)
-        status = find_race(&r->runner, &n, config, row->type, &e, p, &race);
-    if (race) {
-        row->repeats = 0;
-        row->verdict = ADJ_VERDICT_FAIL;
-        row->blame = ADJ_BLAME_KERNEL;
-        row->reason = RACE;
-    }
-    return status;
+    const int may_race =
+        k > 0 && row->verdict == ADJ_VERDICT_PASS && is_wrong(&row->isolated) && row->repeats;
+    return may_race ? blame_race(&r->runner, &n, config, &e, p, row) : ADJ_OK;
 }
 
 static adj_status within_the_graph(comparing *r, int k, region *p, compare_row *row)

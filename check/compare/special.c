@@ -272,14 +272,11 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     const adj_compare_error error = judge(row->type, o.value[0], e);
     if (status != ADJ_OK || error.wrong == 0)
         return status;
-    int race = 0;
-    if (row->config > 0)
-        status = find_race(s->b, &n, s->config, row->type, e, p, &race);
     name_case(s, row->config == 0, where, sizeof where);
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = row->config > 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_REFERENCE;
-    row->reason = race ? RACE : report_worst(r->c, where, &error);
-    return status;
+    row->reason = report_worst(r->c, where, &error);
+    return row->config > 0 ? blame_race(s->b, &n, s->config, e, p, row) : ADJ_OK;
 }
 
 adj_status compare_special(comparing *r, int k, compare_row *row)
