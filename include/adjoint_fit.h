@@ -151,18 +151,9 @@ typedef struct {
 
 /* ---- training ---- */
 
-/* Times of a rank's training steps, in seconds. */
-typedef struct {
-    double seconds; /* total time of the steps */
-    double data;    /* time waiting for batches */
-    double others;  /* time waiting for other ranks */
-} adj_rank_times;
-
 /* Progress of a training, handed to the callbacks. */
 typedef struct {
-    int64_t epoch, epochs; /* current epoch, from 1; number of epochs */
-    /* Images in a batch and batches in a step, after limiting them to the data. */
-    int64_t batch, accumulate;
+    int64_t epoch, epochs;    /* current epoch, from 1; number of epochs */
     int64_t step, steps;      /* steps done in this epoch; steps of an epoch */
     int64_t images;           /* images trained on in this epoch, without padding */
     double lr;                /* learning rate of the last step */
@@ -170,18 +161,14 @@ typedef struct {
     double loss, accuracy;    /* means over the images of this epoch; accuracy 0 .. 1 */
     double seconds;           /* seconds of the epoch's steps, in this process */
     double images_per_second; /* images per second of these steps */
-    double waited;            /* seconds of these in which steps waited for batches */
     /* Score on the held-out data; all zero except at the end of an epoch. */
     adj_score held_out;
     int64_t best_epoch; /* the epoch with the best held-out accuracy so far, with adj_net.loss the
                            least held-out loss; of equals the first; 0: none yet */
     double best;        /* its held-out accuracy or loss */
-    int unsaved;        /* 1: the training ended because the checkpoint could not be written */
     double loss_scale;  /* loss scale of the next step (adj_loss_scale); 0: none */
     /* Total number of steps skipped because a gradient was not finite. */
     int64_t skipped;
-    int n_rank;                       /* number of processes that train together */
-    const adj_rank_times *rank_times; /* [n_rank]: times of the steps of this epoch so far */
 } adj_fit_progress;
 
 /* Options of a training. All zero is the default. Everything that pointers refer to must outlive
@@ -279,13 +266,12 @@ ADJ_API adj_status adj_fit(const adj_net *net, const adj_dataset *train,
 
 /* ---- training step by step ---- */
 
-/* A trainer. adj_fit calls adj_trainer_new, adj_trainer_resume if options.checkpoint.resume
- * is set, and
- * adj_trainer_run. adj_trainer_run calls adj_trainer_step for all steps of an epoch, then
- * adj_trainer_end_epoch, and writes the files. */
+/* A trainer. adj_fit calls adj_trainer_new and adj_trainer_run, which calls adj_trainer_step for
+ * all steps of an epoch, then adj_trainer_end_epoch, and writes the files. */
 typedef struct adj_trainer adj_trainer;
 
-/* Creates a trainer with the arguments of adj_fit. On failure *t is NULL. */
+/* Creates a trainer with the arguments of adj_fit, and resumes from options.checkpoint if its field
+ * resume is set. On failure *t is NULL. */
 ADJ_API adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
                                    const adj_dataset *held_out, const adj_fit_opts *options,
                                    adj_trainer **t, adj_error *error);
@@ -295,11 +281,6 @@ ADJ_API void adj_trainer_free(adj_trainer *t);
 ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,
                                     const adj_weights_opts *options, adj_error *error);
 
-/* Writes a checkpoint of the training so far; path NULL: only checks, as in adj_tensors_write. */
-ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
-/* Resumes from a checkpoint of the same training (adj_fit_opts.checkpoint). */
-ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);
-
 /* Runs one training step. ADJ_EARG after the last step of an epoch, until adj_trainer_end_epoch. */
 ADJ_API adj_status adj_trainer_step(adj_trainer *t, adj_error *error);
 /* Ends an epoch: evaluates on the held-out data, writes the best weights if the accuracy is the
@@ -308,25 +289,12 @@ ADJ_API adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error);
 /* Runs the remaining epochs with callbacks and checkpoints, until a callback or the patience stops
  * it. */
 ADJ_API adj_status adj_trainer_run(adj_trainer *t, adj_error *error);
-/* True if all epochs are done or the patience is exhausted. */
-ADJ_API int adj_trainer_is_done(const adj_trainer *t);
-
 /* Returns the progress as the next callback would get it; after adj_trainer_end_epoch that of the
  * ended epoch. */
 ADJ_API adj_fit_progress adj_trainer_progress(const adj_trainer *t);
 /* Returns a predictor with the current parameters, or NULL on failure. It belongs to the trainer.
  */
 ADJ_API adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error);
-/* Returns the executor of training steps, for inspection together with its graph (adj_exec_graph).
- * Running it repeats the last step with its update, so that the result differs from adj_fit's. */
-ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
-/* Returns the loss of a training step, a node of the trainer's graph. */
-ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);
-/* Returns the number of parameters that adj_net.freeze matches. */
-ADJ_API int adj_trainer_frozen(const adj_trainer *t);
-/* Returns a warning about the trainer's plans in one line (adj_exec_warning), or "". */
-ADJ_API const char *adj_trainer_warning(const adj_trainer *t);
-
 #ifdef __cplusplus
 }
 #endif

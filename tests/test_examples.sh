@@ -26,7 +26,7 @@ if [ -z "${SANITIZER_LOGS:-}" ]; then
     run autoencoder
 fi
 run training_loop
-run finetune "$top/ten.safetensors"
+run finetune "$top/ten.safetensors" "$top/two.safetensors"
 "$BUILD/examples/own_net" "$top/own" 1 | grep -q "^epoch 1: .* test accuracy"
 # A gray image of 3 x 2 pixels; the ten probabilities add up to 1.
 printf '%b' '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\003\000\000\000\002\010' \

@@ -86,7 +86,7 @@ static const rule rules[] = {
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/page base/machine io/data/part_name.h io/json.h io/replace.h "
      "io/tensors/formats.h ops/nn/model_list.h ops/nn/names.h ops/nn/range_test.h exec/report.h "
-     "io/data/origin.h"},
+     "io/data/origin.h train/internal.h"},
     {"tools", "adjoint.h adjoint_check.h",
      "base check/inspect.h cli graph/op.h exec/report.h ops/grad.h"},
     {"examples",

@@ -275,14 +275,14 @@ adj_status ranks_share(adj_trainer *t, const adj_loader_batch *b, adj_error *err
     return status;
 }
 
-static void add_times(adj_rank_times *sum, const adj_rank_times *more)
+static void add_times(rank_seconds *sum, const rank_seconds *more)
 {
     sum->seconds += more->seconds;
     sum->data += more->data;
     sum->others += more->others;
 }
 
-adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, adj_rank_times own, double *loss,
+adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds own, double *loss,
                         int64_t *right, adj_error *error)
 {
     rank_state *r = &t->ranks;

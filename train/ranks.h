@@ -3,14 +3,14 @@
 #ifndef IO_FIT_RANKS_H
 #define IO_FIT_RANKS_H
 
-#include "adjoint_fit.h"
+#include "internal.h"
 
 typedef struct adj_trainer adj_trainer;
 
 /* Report of one process about a step; the sums of its shards' losses follow in memory. */
 typedef struct {
-    int64_t right;        /* images */
-    adj_rank_times times; /* of this step */
+    int64_t right;      /* images */
+    rank_seconds times; /* of this step */
     int64_t wants_stop;
 } step_report;
 
@@ -19,7 +19,7 @@ typedef struct {
     const adj_ranks *ranks; /* NULL: this process alone */
     int wants_stop;         /* this process wants to stop; sent to the others with the next step */
     int is_stopped;         /* a process wanted to stop; known to all since the last step */
-    adj_rank_times *times;  /* [size]: of the epoch at work */
+    rank_seconds *times;    /* [size]: of the epoch at work */
     char *mine, *all;       /* a step's reports */
     size_t report_bytes;
     double *weight; /* [size * shards of a process]: of a step's shards, among all of them */
@@ -51,7 +51,7 @@ adj_status ranks_compare_params(adj_trainer *t, adj_error *error);
 adj_status ranks_share(adj_trainer *t, const adj_loader_batch *b, adj_error *error);
 /* Adds up the reports of all processes after a step that took `seconds`, of which `data` were spent
  * waiting for its batch. *loss: the step's sum over images. */
-adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, adj_rank_times own, double *loss,
+adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds own, double *loss,
                         int64_t *right, adj_error *error);
 
 /* Sets *stop if this process or another wants to stop. All ranks call it. */

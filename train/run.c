@@ -99,8 +99,6 @@ adj_status adj_fit(const adj_net *net, const adj_dataset *train, const adj_datas
         return adj_error_set(error, ADJ_EARG, "fit: result pointer is NULL");
     *p = NULL;
     adj_status status = adj_trainer_new(net, train, held_out, options, &t, error);
-    if (status == ADJ_OK && options != NULL && options->checkpoint.resume)
-        status = adj_trainer_resume(t, options->checkpoint.path, error);
     if (status == ADJ_OK) {
         const uint64_t before = t->done;
         status = adj_trainer_run(t, error);

@@ -236,6 +236,8 @@ adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
             t->o.optimizer.momentum = 0.9;
     }
     adj_status status = open_trainer(t, net, error);
+    if (status == ADJ_OK && t->o.checkpoint.resume)
+        status = adj_trainer_resume(t, t->o.checkpoint.path, error);
     if (status != ADJ_OK) {
         adj_trainer_free(t);
         *out = NULL;
@@ -311,14 +313,11 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
 {
     const position *at = &t->at;
     adj_fit_progress ended = t->last;
-    ended.unsaved = t->unsaved;
     if (ended.epoch > 0)
         return ended;
     return (adj_fit_progress){
         .epoch = at->epoch + 1,
         .epochs = t->set.epochs,
-        .batch = t->set.batch,
-        .accumulate = t->set.accumulate,
         .step = at->step,
         .steps = t->steps,
         .images = at->count,
@@ -328,16 +327,22 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
         .accuracy = at->count > 0 ? (double)at->right / (double)at->count : 0,
         .seconds = t->seconds,
         .images_per_second = t->seconds > 0 ? (double)t->images / t->seconds : 0,
-        .waited = t->waited,
         .best_epoch = at->best_epoch,
         .best = at->best,
-        .unsaved = t->unsaved,
         .loss_scale = t->set.scale_follows ? network_state(&t->steps_net, t->steps_net.loss_scale)
                                            : t->set.loss_scale,
         .skipped = (int64_t)network_state(&t->steps_net, t->steps_net.skipped),
-        .n_rank = ranks_size(&t->ranks),
-        .rank_times = t->ranks.times,
     };
+}
+
+trainer_details adj_trainer_details(const adj_trainer *t)
+{
+    return (trainer_details){.batch = t->set.batch,
+                             .accumulate = t->set.accumulate,
+                             .waited = t->waited,
+                             .unsaved = t->unsaved,
+                             .n_rank = ranks_size(&t->ranks),
+                             .rank_times = t->ranks.times};
 }
 
 int adj_trainer_is_done(const adj_trainer *t)
@@ -388,8 +393,7 @@ static double waited_for_others(const adj_trainer *t)
 }
 
 /* *own: of this process. */
-static adj_status run_step(adj_trainer *t, adj_loader_batch *b, adj_rank_times *own,
-                           adj_error *error)
+static adj_status run_step(adj_trainer *t, adj_loader_batch *b, rank_seconds *own, adj_error *error)
 {
     const double began = seconds_now(), waited = adj_loader_waited(t->loader);
     const double others = waited_for_others(t);
@@ -409,7 +413,7 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
 {
     const double began = seconds_now();
     position *at = &t->at;
-    adj_rank_times own = {0};
+    rank_seconds own = {0};
     adj_loader_batch b;
     double loss;
     int64_t right;
@@ -417,6 +421,8 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     if (at->step >= t->steps || at->epoch >= t->set.epochs)
         return adj_error_set(error, ADJ_EARG, "fit: no step is left in this epoch");
     t->last = (adj_fit_progress){0};
+    if (at->step == 0)
+        t->waited = 0;
     t->step_rate = settings_rate(&t->set, at->epoch, at->step, t->steps);
     const double skipped = network_state(&t->steps_net, t->steps_net.skipped);
     adj_status status = run_step(t, &b, &own, error);
@@ -490,7 +496,7 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
                      .best_epoch = at->best_epoch,
                      .best = at->best,
                      .accuracy = at->accuracy};
-    t->seconds = t->waited = 0;
+    t->seconds = 0;
     t->images = 0;
     if (!is_best || t->o.checkpoint.best == NULL)
         return ADJ_OK;

@@ -60,7 +60,7 @@ struct adj_trainer {
     int skipped;           /* steps in a row, in this process */
     adj_fit_progress last; /* after adj_trainer_end_epoch, else epoch is 0 */
     double step_loss, step_rate;
-    int unsaved; /* as in adj_fit_progress */
+    int unsaved; /* as in trainer_details */
     rank_state ranks;
 };
 

@@ -172,18 +172,18 @@ int tell_step(events *e, const adj_fit_progress *f)
 }
 
 /* Seconds of each rank's steps. */
-static json_t *ranks_json(const adj_fit_progress *f)
+static json_t *ranks_json(const trainer_details *d)
 {
     json_t *list = json_array();
-    for (int i = 0; i < f->n_rank; i++) {
-        const adj_rank_times *r = &f->rank_times[i];
+    for (int i = 0; i < d->n_rank; i++) {
+        const rank_seconds *r = &d->rank_times[i];
         json_array_append_new(list, json_pack("{s:f, s:f, s:f}", "steps", r->seconds, "data",
                                               r->data, "others", r->others));
     }
     return list;
 }
 
-int tell_epoch(events *e, const adj_fit_progress *f)
+int tell_epoch(events *e, const adj_fit_progress *f, const trainer_details *d)
 {
     progress_clear(&e->shown);
     progress_epoch(&e->shown, e->held_out_name, f);
@@ -191,12 +191,12 @@ int tell_epoch(events *e, const adj_fit_progress *f)
         "{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch", "epoch",
         (json_int_t)f->epoch, "loss", f->loss, "accuracy", 100 * f->accuracy, "held_out_loss",
         f->held_out.loss, "held_out_accuracy", 100 * f->held_out.accuracy, "lr", f->lr,
-        "images_per_second", f->images_per_second, "seconds", f->seconds, "waited", f->waited);
+        "images_per_second", f->images_per_second, "seconds", f->seconds, "waited", d->waited);
     if (f->loss_scale > 0)
         json_object_update_new(epoch, json_pack("{s:f, s:I}", "loss_scale", f->loss_scale,
                                                 "skipped_steps", (json_int_t)f->skipped));
-    if (f->n_rank > 1)
-        json_object_set_new(epoch, "ranks", ranks_json(f));
+    if (d->n_rank > 1)
+        json_object_set_new(epoch, "ranks", ranks_json(d));
     return log_event(e, epoch);
 }
 
@@ -217,7 +217,7 @@ void tell_end(const events *e, const adj_trainer *t, int interrupted)
                     e->held_out_name);
     if (interrupted)
         say_wrapped(&e->shown.terminal, "%s",
-                    e->o->checkpoint != NULL && !at.unsaved
+                    e->o->checkpoint != NULL && !adj_trainer_details(t).unsaved
                         ? "stopped after a step; continue with --resume"
                         : "stopped after a step");
 }

@@ -2,11 +2,11 @@
 #ifndef CLI_TRAIN_EVENTS_H
 #define CLI_TRAIN_EVENTS_H
 
-#include "adjoint_fit.h"
 #include "neighbors.h"
 #include "ops/nn/model_list.h"
 #include "ops/nn/range_test.h"
 #include "progress.h"
+#include "train/internal.h"
 #include "train.h"
 
 typedef struct {
@@ -28,7 +28,7 @@ int tell_start(events *e, const adj_trainer *t, const adj_dataset *train,
                const adj_dataset *held_out, const adj_recipe *recipe, const adj_range_test *range);
 int tell_resumption(events *e, const adj_trainer *t);
 int tell_step(events *e, const adj_fit_progress *f);
-int tell_epoch(events *e, const adj_fit_progress *f);
+int tell_epoch(events *e, const adj_fit_progress *f, const trainer_details *d);
 
 /* Reports after the last step the best epoch and why the training ended. interrupted: by a signal.
  */

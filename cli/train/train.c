@@ -33,6 +33,7 @@
 #include "results.h"
 #include "settings.h"
 #include "train.h"
+#include "train/internal.h"
 #include "weights.h"
 
 enum { COMPARE_EVERY = 100 }; /* steps between comparisons of the ranks' parameters */
@@ -133,7 +134,8 @@ static int on_step(void *user, const adj_fit_progress *now)
 static int on_epoch(void *user, const adj_fit_progress *now)
 {
     training *t = user;
-    return (is_first(t) && tell_epoch(&t->told, now) != 0) || interrupt_signal();
+    const trainer_details details = adj_trainer_details(t->trainer);
+    return (is_first(t) && tell_epoch(&t->told, now, &details) != 0) || interrupt_signal();
 }
 
 /* ---- before the first step ---- */
@@ -223,7 +225,7 @@ static void set_schedule(training *t)
  * notes. */
 static void tell_cut(training *t)
 {
-    const adj_fit_progress cut = adj_trainer_progress(t->trainer);
+    const trainer_details cut = adj_trainer_details(t->trainer);
     train_opts *o = t->o;
     const struct {
         const char *name;
@@ -372,7 +374,7 @@ static void say_where_best_is(const training *t, const adj_fit_progress *at)
  * the run. */
 static int save(training *t, const adj_error *why)
 {
-    const int unsaved = adj_trainer_progress(t->trainer).unsaved;
+    const int unsaved = adj_trainer_details(t->trainer).unsaved;
     int status = t->out.weights != NULL
                      ? save_weights(t->o, t->out.weights, t->out.is_folder, t->trainer, t->output)
                      : CONTINUE;
@@ -458,7 +460,8 @@ static int run(training *t)
     if (ended != ADJ_OK && !isfinite(at.step_loss))
         return diverged(&at, &why);
     if (ended != ADJ_OK && mpirun_size(&t->group) > 1)
-        return complain("train", EXIT_FAILED, "%s%s", at.unsaved ? "--checkpoint: " : "",
+        return complain("train", EXIT_FAILED, "%s%s",
+                        adj_trainer_details(t->trainer).unsaved ? "--checkpoint: " : "",
                         why.message);
     if (is_first(t))
         status = finish(t, &at, ended, &why);

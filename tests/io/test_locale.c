@@ -9,6 +9,7 @@
 #include "io/folder.h"
 #include "io/tensors/formats.h"
 #include "tests/io/scoped.h"
+#include "train/internal.h"
 
 static folder f;
 

@@ -10,6 +10,7 @@
 
 #include "adjoint_data.h"
 #include "adjoint_mpi.h"
+#include "train/internal.h"
 
 enum { IMAGES = 96, BATCH = 12 };
 
@@ -101,15 +102,17 @@ static void stop_together(const adj_mpi *group, const adj_dataset *d)
     check(adj_trainer_run(t, &error) == ADJ_OK, "%s", error.message);
     check(s.calls == (size > 1 ? 4 : 3), "%d steps", s.calls);
     const adj_fit_progress at = adj_trainer_progress(t);
-    check(at.n_rank == size && at.images == (int64_t)s.calls * BATCH, "%d ranks, %lld images",
-          at.n_rank, (long long)at.images);
+    const trainer_details details = adj_trainer_details(t);
+    check(details.n_rank == size && at.images == (int64_t)s.calls * BATCH, "%d ranks, %lld images",
+          details.n_rank, (long long)at.images);
     s.stop_at = 0;
     check(adj_trainer_run(t, &error) == ADJ_OK && adj_trainer_is_done(t), "goes on: %s",
           error.message);
     for (int i = 0; i < size; i++)
-        check(at.rank_times[i].seconds > 0 && at.rank_times[i].others <= at.rank_times[i].seconds,
-              "rank %d: %g s, %g of them for others", i, at.rank_times[i].seconds,
-              at.rank_times[i].others);
+        check(details.rank_times[i].seconds > 0 &&
+                  details.rank_times[i].others <= details.rank_times[i].seconds,
+              "rank %d: %g s, %g of them for others", i, details.rank_times[i].seconds,
+              details.rank_times[i].others);
     adj_trainer_free(t);
 }
 

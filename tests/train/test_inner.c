@@ -141,8 +141,8 @@ Test(inner, gradient)
             expect_near(got, gradients[k], PIXELS, "gradient");
         }
         cr_expect_eq(adj_predictor_gradient(p, CLASSES, pixels, got, &error), ADJ_EARG);
-        cr_expect_not_null(strstr(error.message, "class (got 3, expected 0 to 2)"), "%s",
-                           error.message);
+        cr_expect_not_null(strstr(error.message, "class is out of range (got 3, expected 0 to 2)"),
+                           "%s", error.message);
         cr_expect_eq(adj_predictor_gradient(p, -1, pixels, got, &error), ADJ_EARG);
     }
 }

@@ -8,6 +8,7 @@
 #include "exec/report.h"
 #include "io/folder.h"
 #include "train/tiny.h"
+#include "train/internal.h"
 
 enum { N = 40, SIDE = 4, CLASSES = 2, BATCH = 8, STEPS = 5, MOST = 64 };
 

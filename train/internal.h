@@ -1,0 +1,41 @@
+/* internal.h - what only the tool and tests ask of a trainer. */
+#ifndef IO_FIT_INTERNAL_H
+#define IO_FIT_INTERNAL_H
+
+#include "adjoint_fit.h"
+
+/* Writes a checkpoint of the training so far; path NULL: only checks, as in adj_tensors_write. */
+ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
+/* Resumes from a checkpoint of the same training (adj_fit_opts.checkpoint). */
+ADJ_API adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error);
+
+/* True if all epochs are done or the patience is exhausted. */
+ADJ_API int adj_trainer_is_done(const adj_trainer *t);
+/* Returns the executor of training steps. Running it repeats the last step with its update. */
+ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
+/* Returns the loss of a training step, a node of the trainer's graph. */
+ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);
+/* Returns the number of parameters that adj_net.freeze matches. */
+ADJ_API int adj_trainer_frozen(const adj_trainer *t);
+/* Returns a warning about the trainer's plans in one line (adj_exec_warning), or "". */
+ADJ_API const char *adj_trainer_warning(const adj_trainer *t);
+
+/* Times of a rank's training steps, in seconds. */
+typedef struct {
+    double seconds; /* total time of the steps */
+    double data;    /* time waiting for batches */
+    double others;  /* time waiting for other ranks */
+} rank_seconds;
+
+/* Progress beside adj_fit_progress: of the current epoch, after its end of the ended one. */
+typedef struct {
+    /* Images in a batch and batches in a step, after limiting them to the data. */
+    int64_t batch, accumulate;
+    double waited; /* seconds in which the epoch's steps waited for batches, in this process */
+    int unsaved;   /* 1: the training ended because the checkpoint could not be written */
+    int n_rank;    /* number of processes that train together */
+    const rank_seconds *rank_times; /* [n_rank]: times of the epoch's steps */
+} trainer_details;
+ADJ_API trainer_details adj_trainer_details(const adj_trainer *t);
+
+#endif
