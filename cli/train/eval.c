@@ -99,7 +99,7 @@ static void close_parts(eval_data *e)
 }
 
 /* Returns the part to evaluate. With --val-split train has held out validation images, even of data
- * that have a test part. */
+ * that have a test split. */
 static int choose_part(const eval_opts *o)
 {
     if (o->part != NULL)
@@ -139,7 +139,7 @@ static int data_is_missing(const adj_model_card *card)
 }
 
 /* Gives like the card's classes, mean and deviation. Without them in the card, like has the
- * training part's class names and kind of values. Its mean and deviation only keep the parts to be
+ * training split's class names and kind of values. Its mean and deviation only keep the parts to be
  * evaluated from being measured: the predictor takes their pixels as they are. */
 static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
                      adj_dataset *like, adj_dataset_origin *origin)

@@ -8,7 +8,7 @@
 /* Prints the number of images of n parts, named by the words, and the files that each ignores.
  * path: as in data_opts. The first part's images are counted by class. */
 void say_found(const char *path, int n, const adj_dataset *const part[], const char *const word[]);
-/* Prints a note if classes of the training part d have no images. */
+/* Prints a note if classes of the training split d have no images. */
 void say_empty_classes(const adj_dataset *d);
 
 #endif

@@ -99,7 +99,7 @@ static const part_folders *parts_in(const listing *p, const char *path)
 }
 
 /* Lists the class folders in path, the data set's folder or a part's, and counts what else is
- * there. The data set's folder has no classes beside a folder of the training part. A folder train
+ * there. The data set's folder has no classes beside a folder of the training split. A folder train
  * without class folders is a class (a vehicle); such a folder test holds unlabeled images. */
 static int list_class_folders(const listing *p, const char *path, string_list *names, left_out *l)
 {
@@ -192,7 +192,7 @@ static adj_status match_numbers(const listing *p, class_list *c)
                            p->path, (long long)c->names.n, (long long)c->n, (long long)c->n - 1);
 }
 
-/* Finds the classes: those of like, else the training part's, which become d's names. */
+/* Finds the classes: those of like, else the training split's, which become d's names. */
 static adj_status settle_names(const listing *p, class_list *c)
 {
     dataset *d = p->d;
@@ -306,7 +306,7 @@ static adj_status add_class(listing *p, const char *name, class_list *c)
     return status;
 }
 
-/* Adds the classes of the part. Of the training part, also counts what lies beside the folders of
+/* Adds the classes of the part. Of the training split, also counts what lies beside the folders of
  * parts. */
 static adj_status add_classes(listing *p, class_list *c)
 {

@@ -84,7 +84,7 @@ typedef struct {
     const adj_dataset *like;   /* adj_dataset_opts.like, if it has classes */
     fitting fit;               /* from stored to the public size */
     struct image_files *files; /* of a folder: the images, one file each */
-    int own_validation;        /* the data have a validation part: the training part is whole */
+    int own_validation;        /* the data have a validation split: the training split is whole */
     int has_moments;           /* mean and deviation are known */
     int32_t *labels;
     float *targets;

@@ -21,7 +21,7 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part);
 adj_status io_cifar_refuse_pickle(dataset *d, const char *where);
 
 /* where: an archive, or a folder with one or with .npy files. An archive that cannot be read counts
- * as any part, and one without parts as a training part: the reader reports why. */
+ * as any part, and one without parts as a training split: the reader reports why. */
 int io_numpy_has(const char *where, adj_dataset_part part);
 adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part);
 

@@ -79,7 +79,7 @@ void io_find_parts(const char *folder, part_folders *p)
 }
 
 /* True if folder itself has class folders. Beside folders of parts a class folder must hold images:
- * a folder of notes is no training part. */
+ * a folder of notes is no training split. */
 static int has_classes(const char *folder, const part_folders *p)
 {
     const int is_alone = p->name[ADJ_TEST][0] == '\0' && p->name[ADJ_VALIDATION][0] == '\0';

@@ -1,5 +1,5 @@
 /* part_folder.h - finds the folder of a data set that holds a part: DIR/train/, DIR/val/ or
- * DIR/test/ by name; without DIR/train/, DIR itself is the training part. */
+ * DIR/test/ by name; without DIR/train/, DIR itself is the training split. */
 #ifndef IO_DATA_PART_FOLDER_H
 #define IO_DATA_PART_FOLDER_H
 

@@ -172,13 +172,13 @@ Test(normalized, the_range_decides)
     folder_remove(&f);
 }
 
-/* A test part has the scale of its training part, which also decides for dark images. */
+/* A test split has the scale of its training split, which also decides for dark images. */
 Test(normalized, the_training_part_decides)
 {
     static const struct {
         int is_bytes[2]; /* training, test */
         float values[2][4];
-        float factor;     /* of the test part; 0: refused */
+        float factor;     /* of the test split; 0: refused */
         const char *says; /* of what was found and expected */
     } cases[] = {
         {{0, 0}, {{0, 1, 0, 0.5f}, {0, 0.25f, 0.5f, 0.5f}}, 255, NULL},
@@ -237,7 +237,7 @@ Test(normalized, the_training_part_decides)
     remove_all(&f);
 }
 
-/* The card keeps the range of the training part: eval, which does not open that part, decides by
+/* The card keeps the range of the training split: eval, which does not open that part, decides by
  * it. */
 Test(normalized, the_card_keeps_the_range, .timeout = 120)
 {

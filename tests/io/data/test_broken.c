@@ -11,7 +11,7 @@
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 
-/* Two good images of each class in either part; of the held-out part, one cut file of each format
+/* Two good images of each class in either part; of the held-out split, one cut file of each format
  * with a whole header, and one that is no image. */
 static folder broken_data(void)
 {

@@ -94,7 +94,7 @@ Test(folder, many_left_out)
                      "empty-05, empty-06, empty-07, empty-08, ...)");
 }
 
-/* The training part's sentence has what lies beside the folders of the parts. */
+/* The training split's sentence has what lies beside the folders of the parts. */
 Test(folder, left_out_of_parts)
 {
     scoped(folder_remove) folder f =
@@ -130,7 +130,7 @@ Test(folder, names_of_parts)
     }
 }
 
-/* Classes beside val/ are the training part; images in test/ alone have no class. */
+/* Classes beside val/ are the training split; images in test/ alone have no class. */
 Test(folder, classes_beside_parts)
 {
     folder f = TREE("a/1.png", "b/1.png", "val/b/1.png", "test/1.png");
@@ -165,7 +165,7 @@ Test(folder, class_with_a_name_of_a_part)
     expect_refused(&f, ADJ_TRAIN, NULL, "no data set found");
 }
 
-/* A class without images in the training part stays if another part has some. */
+/* A class without images in the training split stays if another part has some. */
 Test(folder, classes_without_images)
 {
     folder f = TREE("train/a/1.png", "train/b/1.png", "train/c/", "train/d/x.txt", "test/c/1.png",

@@ -369,7 +369,7 @@ Test(open, numpy)
     expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz");
 }
 
-/* The names of a validation part; of several archives the first is read and the others are named.
+/* The names of a validation split; of several archives the first is read and the others are named.
  */
 Test(open, numpy_validation)
 {
