@@ -284,7 +284,7 @@ static adj_status read_header(tensor_list *t, const char *text, int64_t length)
 /* Reads the header's length and checks it against the file's size. */
 static adj_status read_length(tensor_list *t, const input *in, int64_t *length)
 {
-    uint8_t bytes[LENGTH_BYTES];
+    uint8_t bytes[LENGTH_BYTES] = {0};
     uint64_t value = 0;
 
     adj_status status = read_all(t, in, bytes, LENGTH_BYTES, 0);
