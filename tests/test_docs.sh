@@ -210,6 +210,7 @@ nodes=$(grep -c '^  n[0-9]* \[' "$top/out") || true
 [ "$(grep -c '^<g id="node' docs/pictures/gradient.svg)" -eq "$nodes" ] ||
     complain "docs/pictures/gradient.svg has not the $nodes nodes that README.md's listing prints (ninja pictures)"
 listing first
+listing loop
 listing train
 listing predict
 grep -q "^a 1 " "$top/out" || complain "the guide's predict.c takes a one for $(cat "$top/out")"
