@@ -50,10 +50,20 @@ check() {
     esac
 }
 
+# The files as they are before each run, also before the one with enough memory: there is no log, and the others
+# hold "before", of which the tool may print a note.
+put_before() {
+    rm -f log
+    for file in $files; do
+        [ "$file" = log ] || echo before >"$file"
+    done
+}
+
 # fail_each LIBRARY FILES COMMAND...: FILES are files that the tool's command writes; "": none.
 fail_each() {
     library=$1 files=$2
     shift 2
+    put_before
     if ! "$tool" "$@" >out 2>right.err; then
         fault "$*: $(cat right.err)"
         return
@@ -64,10 +74,8 @@ fail_each() {
     [ ! -e right/log ] || steady "$1" right/log >right/log.steady
     n=1
     while :; do
-        rm -f "$folder/done" log
-        for file in $files; do
-            [ "$file" = log ] || echo before >"$file"
-        done
+        rm -f "$folder/done"
+        put_before
         LD_PRELOAD=$build/tests/fail_malloc.so FAIL_IN=$library FAIL_AT=$n FAIL_DONE=$folder/done \
             "$tool" "$@" >out 2>err
         status=$?
