@@ -24,6 +24,7 @@ number() {
 version=$(number MAJOR).$(number MINOR).$(number PATCH)
 abi=$(sed -n 's/^abi = //p' build.ninja)
 io_packages=$(sed -n 's/^io_packages = //p' build.ninja)
+onnx_packages=$(sed -n 's/^onnx_packages = //p' build.ninja)
 
 # put MODE SOURCE TARGET [STRIP_OPTION]: one file, stripped so.
 put() {
@@ -61,7 +62,7 @@ for header in include/*.h; do
     put 644 "$header" "$prefix/$header"
 done
 # Their debug information goes, the symbols that others link with stay.
-for name in libadjoint libadjoint_io; do
+for name in libadjoint libadjoint_io libadjoint_onnx; do
     put 644 "$build/$name.a" "$libdir/$name.a" --strip-debug
     put 755 "$build/$name.so.$abi" "$libdir/$name.so.$abi" --strip-unneeded
     put_link "$name.so.$abi" "$libdir/$name.so"
@@ -98,6 +99,10 @@ Libs.private: ${DNNL:+-L$DNNL/lib -Wl,-rpath,$DNNL/lib }-ldnnl -fopenmp -lm"
 put_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
 Requires.private: $io_packages" "Libs: -L\${libdir} -ladjoint_io
+Libs.private: -fopenmp -lm"
+put_pc adjoint_onnx "adjoint's reader of networks in ONNX files" \
+    "Requires: adjoint = $version
+Requires.private: $onnx_packages" "Libs: -L\${libdir} -ladjoint_onnx
 Libs.private: -fopenmp -lm"
 # There is no shared one: what it needs is always the program's.
 put_pc adjoint_small "adjoint without oneDNN, a static library for small programs" \

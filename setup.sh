@@ -19,7 +19,7 @@ for option in "$@"; do
 done
 
 packages="gcc libc6-dev ninja-build pkg-config libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev
-    libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev"
+    libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev"
 if [ -n "$dev" ]; then
     packages="$packages clang clang-tidy clang-format cppcheck valgrind libomp-dev python3 g++ cmake doxygen dpkg-dev"
 fi
@@ -38,15 +38,16 @@ known() {
 # Everything needed to build and test, whoever installed it.
 complete() {
     command -v cc >/dev/null && command -v ninja >/dev/null && command -v pkg-config >/dev/null &&
-        pkg-config --exists criterion zlib jansson libpng libturbojpeg libwebp libzip &&
-        echo '#include <oneapi/dnnl/dnnl.h>' | cc -fopenmp -E - >/dev/null 2>&1
+        pkg-config --exists criterion zlib jansson libpng libturbojpeg libwebp libzip libprotobuf-c && command -v protoc-c >/dev/null &&
+        printf '#include <oneapi/dnnl/dnnl.h>\n#include <onnx/onnx.proto>\n' | cc -fopenmp -M -x c - >/dev/null 2>&1
 }
 
 elsewhere() {
     cat >&2 <<END
 setup.sh: this is neither Debian nor Ubuntu. Please install
   a C11 compiler with OpenMP (gcc), ninja 1.10 or newer, pkg-config,
-  oneDNN 2.x or 3.x built on OpenMP, zlib, jansson, libpng, TurboJPEG (libjpeg-turbo), libwebp and libzip,
+  oneDNN 2.x or 3.x built on OpenMP, zlib, jansson, libpng, TurboJPEG (libjpeg-turbo), libwebp, libzip,
+  protobuf-c with its compiler protoc-c, and onnx.proto of ONNX,
   with their headers,
   and for the tests Criterion 2.3 or newer, with its headers;
 for --mpi an MPI with its compiler (mpicc);

@@ -130,6 +130,7 @@ static double leaky_relu_grad(args a) { return a.x[1] > 0 ? a.x[0] : factor(a) *
 
 static double add(args a) { return a.x[0] + a.x[1]; }
 static double softplus(args a) { return a.x[0] > 30 ? a.x[0] : log1p(exp(a.x[0])); }
+static double erf_at(args a) { return erf(a.x[0]); }
 static double sub(args a) { return a.x[0] - a.x[1]; }
 static double mul(args a) { return a.x[0] * a.x[1]; }
 static double quotient(args a) { return a.x[0] / a.x[1]; }
@@ -158,6 +159,7 @@ static const formula elementwise[] = {
     {&adj_op_elu, .at = elu},
     {&adj_op_gelu, .at = gelu},
     {&adj_op_softplus, .at = softplus},
+    {&adj_op_erf, .at = erf_at},
     {&adj_op_sigmoid_grad, .at = sigmoid_grad},
     {&adj_op_tanh_grad, .at = tanh_grad},
     {&adj_op_silu_grad, .at = silu_grad},

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_onnx.h"
 #include "command.h"
 #include "json.h"
 #include "model.h"
+#include "onnx_model.h"
 #include "ops/nn/names.h"
 #include "output.h"
 #include "recipe.h"
@@ -25,32 +27,84 @@ static adj_status unknown_model(const char *name, adj_error *error)
 int check_model(const char *command, const char *name)
 {
     adj_error error = {0};
+    adj_model_opts sizes;
+    if (is_onnx_file(name))
+        return onnx_sizes(name, &sizes, &error) == ADJ_OK
+                   ? CONTINUE
+                   : complain(command, EXIT_FAILED, "%s", error.message);
     if (adj_model_find(name, NULL) != NULL)
         return CONTINUE;
     unknown_model(name, &error);
     return complain(command, EXIT_USAGE, "%s", error.message);
 }
 
-adj_status model_build(model_graph *m, adj_graph *g, const char *name,
-                       const adj_model_opts *options, const adj_optimizer_opts *optimizer)
+/* Adds the net of an ONNX file, which sets logits, images and classes. */
+static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opts *o)
+{
+    adj_onnx_net *net;
+    const adj_onnx_opts options = {
+        .batch = o->batch, .dtype = o->dtype, .training = o->training};
+    const adj_status status = adj_onnx_load(m->graph, path, &options, &net, &m->error);
+    if (status != ADJ_OK)
+        return status;
+    if (net->n_input == 1 && net->n_output >= 1) {
+        m->images = net->input[0];
+        m->logits = net->output[0];
+        m->classes = net->classes;
+    } else {
+        adj_error_set(&m->error, ADJ_EARG, "%s: number of inputs (got %d, expected 1)", path,
+                      net->n_input);
+    }
+    adj_onnx_free(net);
+    return m->error.status;
+}
+
+/* Adds a built-in model, with the sizes of the options before those of its name. */
+static adj_status add_model(model_graph *m, const char *name, const adj_model_opts *options)
 {
     adj_model_opts o = *options;
-    *m = (model_graph){.model = adj_model_find(name, &o), .graph = g};
-    if (m->model == NULL)
+    const adj_model *model = adj_model_find(name, &o);
+    m->is_known = model != NULL;
+    if (model == NULL)
         return unknown_model(name, &m->error);
     o.height = options->height > 0 ? options->height : o.height;
     o.width = options->width > 0 ? options->width : o.width;
-    m->logits = g != NULL ? adj_model_logits(g, m->model, &o) : NULL;
+    m->logits = adj_model_logits(m->graph, model, &o);
+    m->images = adj_find(m->graph, "images");
+    m->classes = model->defaults.classes;
+    return ADJ_OK;
+}
+
+static adj_node *loss_of(const model_graph *m)
+{
+    const adj_axes all = {.n = ADJ_ALL};
+    if (m->logits == NULL)
+        return NULL;
+    return adj_node_type(m->logits).shape.rank == 2
+               ? adj_loss_softmax(m->logits, m->labels, NULL)
+               : adj_label(adj_reduce_mean(adj_square(m->logits), all), "loss");
+}
+
+adj_status model_build(model_graph *m, adj_graph *g, const char *name,
+                       const adj_model_opts *options, const adj_optimizer_opts *optimizer)
+{
+    *m = (model_graph){.graph = g, .is_known = 1};
+    if (g == NULL)
+        return adj_error_set(&m->error, ADJ_ENOMEM, "out of memory");
+    adj_status status =
+        is_onnx_file(name) ? add_onnx(m, name, options) : add_model(m, name, options);
+    if (status != ADJ_OK)
+        return status;
     if (m->logits != NULL) {
-        m->images = adj_find(g, "images");
-        m->labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
-        m->loss = adj_loss_softmax(m->logits, m->labels, NULL);
+        const int64_t batch = adj_node_type(m->logits).shape.dim[0];
+        m->labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {batch}});
+        m->loss = loss_of(m);
     }
     if (m->loss != NULL && optimizer != NULL) {
         m->lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
         m->updates = adj_training_updates(m->loss, optimizer);
     }
-    adj_status status = adj_graph_status(g);
+    status = adj_graph_status(g);
     return status == ADJ_OK ? ADJ_OK : adj_error_set(&m->error, status, "%s", adj_graph_message(g));
 }
 
@@ -59,7 +113,7 @@ int32_t *model_labels(const model_graph *m)
     int64_t batch = adj_shape_elems(adj_node_type(m->labels).shape);
     int32_t *label = calloc((size_t)batch + 1, sizeof *label);
     for (int64_t i = 0; i < batch && label != NULL; i++)
-        label[i] = (int32_t)(i * 7 % m->model->defaults.classes);
+        label[i] = (int32_t)(i * 7 % (m->classes > 0 ? m->classes : 1));
     return label;
 }
 

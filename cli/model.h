@@ -5,7 +5,8 @@
 #include "adjoint_nn.h"
 
 typedef struct {
-    const adj_model *model; /* NULL: there is none of that name */
+    int is_known; /* 1: there is a model of that name, or it names an ONNX file */
+    int64_t classes;
     adj_graph *graph;
     adj_node *images, *logits, *labels, *loss;
     adj_node *lr; /* it and updates: NULL without an optimizer */
@@ -16,7 +17,8 @@ typedef struct {
 /* Returns CONTINUE if the model exists; else prints an error and returns EXIT_USAGE. */
 int check_model(const char *command, const char *name);
 /* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options override
- * those in the name; optimizer NULL: no updates. */
+ * those in the name; an ONNX file has its own sizes and format. A net whose result is not [batch,
+ * classes] gets the mean of its result's squares as a loss. optimizer NULL: no updates. */
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimizer_opts *optimizer);
 /* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do

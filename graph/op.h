@@ -203,7 +203,7 @@ ADJ_API extern const adj_op adj_op_resize, adj_op_resize_grad;
 ADJ_API extern const adj_op adj_op_bias_add, adj_op_bias_add_grad;
 ADJ_API extern const adj_op adj_op_relu, adj_op_relu6, adj_op_leaky_relu, adj_op_sigmoid,
     adj_op_tanh, adj_op_silu, adj_op_hard_sigmoid, adj_op_hard_swish, adj_op_clip, adj_op_elu,
-    adj_op_gelu, adj_op_softplus, adj_op_prelu;
+    adj_op_gelu, adj_op_softplus, adj_op_erf, adj_op_prelu;
 ADJ_API extern const adj_op adj_op_relu_grad, adj_op_relu6_grad, adj_op_leaky_relu_grad,
     adj_op_sigmoid_grad, adj_op_tanh_grad, adj_op_silu_grad, adj_op_hard_sigmoid_grad,
     adj_op_hard_swish_grad, adj_op_clip_grad, adj_op_elu_grad, adj_op_gelu_grad, adj_op_prelu_grad,

@@ -164,6 +164,8 @@ ADJ_API adj_node *adj_clip(adj_node *x, double min, double max);
 ADJ_API adj_node *adj_elu(adj_node *x, double alpha);
 /* log(1 + exp(x)), without overflow. Its gradient is dy sigmoid(x). */
 ADJ_API adj_node *adj_softplus(adj_node *x);
+/* The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x. */
+ADJ_API adj_node *adj_erf(adj_node *x);
 /* Form of adj_gelu. ERF: x P(x) with the cumulative normal distribution P(x) = (1 + erf(x /
  * sqrt(2))) / 2. TANH: the approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. ONNX
  * and PyTorch call them approximate "none" and "tanh". */

@@ -28,6 +28,7 @@ const adj_op *const adj_ops[] = {
     &adj_op_elu,
     &adj_op_gelu,
     &adj_op_softplus,
+    &adj_op_erf,
     &adj_op_prelu,
     &adj_op_relu_grad,
     &adj_op_relu6_grad,

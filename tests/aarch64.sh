@@ -12,8 +12,8 @@
 # outside the base system serves as well.
 set -eu
 cd "$(dirname "$0")/.."
-packages=ninja-build,pkg-config,mount,gcc-aarch64-linux-gnu,libc6-dev-arm64-cross,qemu-user-static
-for package in libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev; do
+packages=ninja-build,pkg-config,mount,protobuf-c-compiler,libonnx-dev,gcc-aarch64-linux-gnu,libc6-dev-arm64-cross,qemu-user-static
+for package in libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev libprotobuf-c-dev; do
     packages=$packages,$package:arm64
 done
 

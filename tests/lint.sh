@@ -3,7 +3,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 status=0
-flags="-std=c11 -D_GNU_SOURCE -DELEM_f32 -DISA_base -Iinclude -I. -Itests -fopenmp"
+flags="-std=c11 -D_GNU_SOURCE -DELEM_f32 -DISA_base -Iinclude -I. -Itests -isystem build/onnx -fopenmp"
+[ -e build/onnx/onnx.pb-c.h ] || ninja build/onnx/onnx.pb-c.h || exit 1
 jobs=$(nproc 2>/dev/null || echo 2)
 # What includes <mpi.h> is looked at where there is one; its own faults are not ours.
 if command -v mpicc >/dev/null; then
@@ -14,7 +15,7 @@ else
 fi
 
 sources() {
-    find include base graph ops backends exec check io train cli tools examples tests bench -name "$1" 2>/dev/null | sort
+    find include base graph ops backends exec check io onnx train cli tools examples tests bench -name "$1" 2>/dev/null | sort
 }
 
 say() {

@@ -144,6 +144,7 @@ make "adjoint train --model resnet20 --data mnist --epochs 1 --out ours.safetens
 make "adjoint convert ours.safetensors resnet20.safetensors --map pytorch --to-theirs"
 make "adjoint train --limit 100 --epochs 1 --out lenet.safetensors"
 make "adjoint convert lenet.safetensors w.npz"
+make "build/tests/onnx/save_case lenet nchw net.onnx values.safetensors"
 make "adjoint convert mine.safetensors weights.h"
 cp "$base/mine.safetensors" "$base/best.safetensors"
 cp "$base/resnet20.safetensors" "$base/theirs.safetensors"

@@ -65,7 +65,10 @@ static const rule rules[] = {
      "base io io/data/npy.h io/data/unzip.h io/data/zipped.h graph/op.h"},
     {"io/weights", "adjoint.h adjoint_nn.h adjoint_io.h",
      "base io io/tensors ops/nn/names.h graph/op.h"},
-    {"cli", "adjoint.h adjoint_check.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h adjoint_io.h",
+    {"onnx", "adjoint.h adjoint_io.h adjoint_nn.h adjoint_onnx.h", "base graph/op.h ops/grad.h"},
+    {"cli",
+     "adjoint.h adjoint_check.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h adjoint_io.h "
+     "adjoint_onnx.h",
      "base base/machine check/inspect.h io/replace.h ops/nn/model_list.h ops/nn/names.h graph/op.h "
      "exec/report.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
@@ -109,6 +112,7 @@ static const struct {
     {"<jansson.h>", "io cli"},
     {"<criterion", ""},
     {"<mpi.h>", "backends/mpi"},
+    {"<onnx.pb-c.h>", "onnx"},
 };
 
 typedef struct {

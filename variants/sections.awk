@@ -6,7 +6,7 @@
 BEGIN { print "ninja_dyndep_version = 1" }
 /^build / {
     out = substr($2, 1, length($2) - 1)
-    if ($3 ~ /^(cc|cc_io|cc4|cc_isa|link|mpicc|preloaded|program|small_program|test)$/)
+    if ($3 ~ /^(cc|cc_io|cc_onnx|cc4|cc_isa|link|mpicc|preloaded|program|small_program|test)$/)
         section = section " " out
 }
 /^  dyndep = / {

@@ -57,7 +57,7 @@ naive_each KERNEL(relu_grad), KERNEL(relu6_grad), KERNEL(leaky_relu_grad), KERNE
 naive_each KERNEL(hard_sigmoid), KERNEL(hard_sigmoid_grad), KERNEL(hard_swish),
     KERNEL(hard_swish_grad);
 naive_each KERNEL(clip), KERNEL(clip_grad), KERNEL(elu), KERNEL(elu_grad), KERNEL(gelu),
-    KERNEL(gelu_grad), KERNEL(softplus);
+    KERNEL(gelu_grad), KERNEL(softplus), KERNEL(erf);
 naive_each KERNEL(add), KERNEL(sub), KERNEL(mul), KERNEL(div), KERNEL(maximum), KERNEL(minimum),
     KERNEL(equal), KERNEL(greater_equal), KERNEL(pow);
 naive_each KERNEL(neg), KERNEL(scale), KERNEL(square), KERNEL(sqrt), KERNEL(exp), KERNEL(log);

@@ -27,6 +27,7 @@ const naive_entry KERNEL(table)[] = {
     {.op = &adj_op_elu, .each = KERNEL(elu), .in_place = 1},
     {.op = &adj_op_gelu, .each = KERNEL(gelu), .in_place = 1},
     {.op = &adj_op_softplus, .each = KERNEL(softplus), .in_place = 1},
+    {.op = &adj_op_erf, .each = KERNEL(erf), .in_place = 1},
     {.op = &adj_op_prelu, .run = KERNEL(prelu), .in_place = 1},
     {.op = &adj_op_relu_grad, .each = KERNEL(relu_grad), .in_place = 1},
     {.op = &adj_op_relu6_grad, .each = KERNEL(relu6_grad), .in_place = 1},

@@ -40,8 +40,8 @@ static int parse_with_op(bench_opts *o, const option *options, int argc, char **
 static int read_options(bench_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "model whose steps to time; see adjoint models", .text = &o->model,
-         .names = model_name_at},
+        {"--model", "NAME", "model whose steps to time, see adjoint models; or an ONNX file",
+         .text = &o->model, .names = model_name_at},
         {"--batch", "N", "images per step (under mpirun: per rank); default: 64",
          .integer = &o->batch, .range = {1, 65536}},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},

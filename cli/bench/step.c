@@ -89,7 +89,7 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
     optimizer.loss_scale = o->precision == ADJ_PRECISION_F16 ? &usual : NULL;
     adj_status status =
         model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
-    n->usage = n->m.model == NULL;
+    n->usage = !n->m.is_known;
     if (status == ADJ_OK && o->shared != NULL) {
         n->m.updates = adj_data_parallel(n->m.updates, o->shared);
         status = adj_graph_status(n->m.graph);

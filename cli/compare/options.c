@@ -25,7 +25,7 @@ static const remark statuses[] = {
 static int read_options(compare_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "model whose training step to compare; default: lenet",
+        {"--model", "NAME", "model whose training step to compare, or an ONNX file; default: lenet",
          .text = &o->graph.model, .names = model_name_at},
         {"--infer", "", "the model's inference with folded batch norms, as in predict",
          .flag = &o->graph.infer},

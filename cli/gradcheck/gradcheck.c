@@ -31,7 +31,8 @@ static const char methods[] = "auto adjoint directional elementwise richardson";
 static int parse(gradcheck_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "model whose differentiable nodes to check; see adjoint models",
+        {"--model", "NAME",
+         "model whose differentiable nodes to check, see adjoint models; or an ONNX file",
          .text = &o->graph.model, .names = model_name_at},
         {"--node", "ID", "only this node of the model", .integer = &o->graph.node,
          .range = {0, 1e6}},

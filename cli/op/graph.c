@@ -104,7 +104,7 @@ static adj_status open_model(compared *c, const compared_opts *o)
                              o->optimizer);
     adj_status status =
         model_build(&c->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
-    c->usage = c->m.model == NULL;
+    c->usage = !c->m.is_known;
     if (status != ADJ_OK)
         return status;
     c->root[c->n_root++] = o->infer ? adj_softmax(c->m.logits) : c->m.loss;

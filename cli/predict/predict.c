@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/model.h"
+#include "cli/onnx_model.h"
 #include "cli/standard.h"
 #include "files.h"
 #include "io/data/image_name.h"
@@ -266,7 +267,8 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {"--json", "", "one JSON object per image: file, class, probability, top",
          .flag = &o->as_json},
         {"--saliency", "FILE", "writes a PNG saliency map; for one IMAGE", .text = &o->saliency},
-        {"--model", "NAME", "model; default: the one named in the weights file", .text = &o->model},
+        {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
+         .text = &o->model},
         {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
          .text = &o->map},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
@@ -311,7 +313,7 @@ static int open_work(work *w, predict_opts *o)
     int status = open_inputs("predict", 2, in);
     if (status != CONTINUE)
         return status;
-    const adj_net net = {.name = o->model};
+    const adj_net net = net_named(o->model);
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = {.backend = o->backend, .threads = (int)o->threads},
                                         .weights = &load};

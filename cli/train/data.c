@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/model.h"
+#include "cli/onnx_model.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "data.h"
@@ -42,6 +43,10 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
 static adj_model_opts own_size(const char *model)
 {
     adj_model_opts o = {0};
+    if (is_onnx_file(model)) {
+        (void)onnx_sizes(model, &o, NULL); /* check_model has reported a failure */
+        return o;
+    }
     const adj_model *m = model != NULL ? adj_model_find(model, &o) : NULL;
     if (m == NULL)
         return (adj_model_opts){0};

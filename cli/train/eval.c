@@ -9,6 +9,7 @@
 #include "data.h"
 #include "found.h"
 #include "cli/model.h"
+#include "cli/onnx_model.h"
 #include "io/data/origin.h"
 #include "io/data/part_name.h"
 #include "train.h"
@@ -43,7 +44,8 @@ static int parse(eval_opts *o, int argc, char **argv)
     const option options[] = {
         {"--weights", "FILE", "weights file, safetensors or .npz; - is standard input",
          .text = &o->weights},
-        {"--model", "NAME", "model, see adjoint models; default: the one named in the weights file",
+        {"--model", "NAME",
+         "model, see adjoint models, or an ONNX file; default: the one named in the weights file",
          .text = &o->model, .names = model_name_at},
         {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
          .text = &o->map},
@@ -256,7 +258,7 @@ int command_eval(int argc, char **argv)
     status = open_inputs("eval", 2, in);
     if (status != CONTINUE)
         return status;
-    const adj_net net = {.name = o.model};
+    const adj_net net = net_named(o.model);
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = {.backend = o.backend,
                                                  .threads = (int)o.threads,

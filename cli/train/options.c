@@ -185,7 +185,8 @@ int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset_train_opts();
     const option options[] = {
-        {"--model", "NAME", "model, see adjoint models; default: that of --weights, else lenet",
+        {"--model", "NAME",
+         "model, see adjoint models, or an ONNX file; default: that of --weights, else lenet",
          .text = &o->model, .names = model_name_at},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--epochs", "N", "number of epochs; default: 10", .integer = &o->epochs,

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/model.h"
 #include "cli/mpirun.h"
+#include "cli/onnx_model.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
 #include "cli/standard.h"
@@ -142,11 +143,12 @@ static int on_epoch(void *user, const adj_fit_progress *now)
 
 static adj_net net_of(const training *t)
 {
-    return (adj_net){.name = t->o->model,
-                     .h = t->size.height,
-                     .w = t->size.width,
-                     .c = t->size.channels,
-                     .freeze = t->o->freeze};
+    adj_net net = net_named(t->o->model);
+    net.h = t->size.height;
+    net.w = t->size.width;
+    net.c = t->size.channels;
+    net.freeze = t->o->freeze;
+    return net;
 }
 
 static int is_word_given(const char *given, const char *word)

@@ -158,7 +158,7 @@ static const char unsure[] =
     "hard_swish hard_swish_grad prelu prelu_grad prelu_grad_slope clip clip_grad avg_pool "
     "avg_pool_grad resize resize_grad batch_norm batch_norm_grad batch_norm_stats "
     "batch_norm_grad_sums group_norm group_norm_grad group_norm_grad_sums momentum sgd_step "
-    "ema adam_step reduce_mean exp log pow softplus softmax log_softmax softmax_cross_entropy "
+    "ema adam_step reduce_mean exp log pow softplus erf softmax log_softmax softmax_cross_entropy "
     "softmax_cross_entropy_grad sparse_softmax_cross_entropy "
     "sparse_softmax_cross_entropy_grad";
 static const char sums[] =

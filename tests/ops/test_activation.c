@@ -103,6 +103,9 @@ static const activation ops[] = {
       0.8259394198788436, 1.313261687518223, 2.57888973429255, 7.000911466453775},
      {0.04742587317756678, -0.5378828427399902, 1.132622006394436, 0.25, -0.5621765008857981,
       1.46211715726001, 3.696567279915026, -2.997266846416798}},
+    {{"erf", adj_erf, erf},
+     {-0.9999779095030014, -0.8427007929497149, -0.5204998778130465, 0.0, 0.27632639016823696, 0.8427007929497149, 0.999593047982555, 1.0},
+     {0.00013925305194674786, -0.8302149948411894, 2.6363477368063344, 0.5641895835477563, -1.0600141293761143, 0.8302149948411894, 0.00871313692141084, -1.774788887400921e-21}},
     {{"gelu, tanh", gelu_tanh, gelu_tanh_value},
      {-0.0036373920817729943, -0.1588080093917233, -0.15428599017485606, 0, 0.149675350701685,
       0.8411919906082768, 2.484915733910001, 6.999999999999997},
@@ -288,10 +291,11 @@ Test(activation, nan_and_infinity)
                               {NAN, INFINITY, -0.75, 1000, -0.75},
                               {NAN, INFINITY, 0, 1000, 0},
                               {NAN, INFINITY, 0, 1000, 0},
-                              {NAN, INFINITY, 0, 1000, 0}};
+                              {NAN, INFINITY, 0, 1000, 0},
+                              {NAN, 1, -1, 1, -1}};
     adj_node *(*const build[])(adj_node *) = {
         adj_relu, adj_relu6,  adj_sigmoid, adj_tanh, adj_hard_sigmoid, adj_hard_swish,
-        clip,     clip_below, elu,         gelu_erf, gelu_tanh,        adj_softplus};
+        clip,     clip_below, elu,         gelu_erf, gelu_tanh,        adj_softplus, adj_erf};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (size_t k = 0; k < sizeof build / sizeof *build; k++) {
             scoped(fixture_free) fixture f = fixture_new();

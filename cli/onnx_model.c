@@ -1,0 +1,75 @@
+/* onnx_model.c - see onnx_model.h. */
+#include "onnx_model.h"
+
+#include <string.h>
+
+#include "adjoint_onnx.h"
+
+int is_onnx_file(const char *name)
+{
+    const size_t n = name != NULL ? strlen(name) : 0;
+    return n > 5 && strcmp(name + n - 5, ".onnx") == 0;
+}
+
+/* Sets the sizes from the net; fails if it is no classifier of images. */
+static adj_status read_sizes(const char *path, const adj_onnx_net *net, adj_model_opts *sizes,
+                             adj_error *error)
+{
+    const adj_shape s = net->n_input == 1 ? adj_node_type(net->input[0]).shape : (adj_shape){0};
+    if (s.rank != 4 || net->classes == 0)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "%s: is no classifier of images (got %d inputs, the first of rank "
+                             "%lld, and %lld classes, expected one input of rank 4 and an output "
+                             "[batch, classes])",
+                             path, net->n_input, (long long)s.rank, (long long)net->classes);
+    sizes->channels = s.dim[1];
+    sizes->height = s.dim[2];
+    sizes->width = s.dim[3];
+    sizes->classes = net->classes;
+    return ADJ_OK;
+}
+
+adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error)
+{
+    adj_onnx_net *net = NULL;
+    adj_graph *g = adj_graph_new();
+    adj_status status = g != NULL ? adj_onnx_load(g, path, NULL, &net, error)
+                                  : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    if (status == ADJ_OK)
+        status = read_sizes(path, net, sizes, error);
+    adj_onnx_free(net);
+    adj_graph_free(g);
+    return status;
+}
+
+/* adj_net.build: images [batch, h, w, c] -> logits. */
+static adj_node *build_onnx(adj_node *images, int64_t classes, int training, void *path)
+{
+    (void)classes; /* adj_fit compares them with the result's */
+    const int to_nchw[] = {0, 3, 1, 2};
+    adj_node *x = adj_transpose(images, 4, to_nchw);
+    if (x == NULL)
+        return NULL;
+    const adj_onnx_opts o = {
+        .batch = adj_node_type(x).shape.dim[0], .training = training, .given = &x, .n_given = 1};
+    adj_onnx_net *net;
+    adj_error error = {0};
+    const adj_status status = adj_onnx_load(adj_node_graph(x), path, &o, &net, &error);
+    if (status != ADJ_OK) {
+        adj_fail(adj_node_graph(x), status, "%s", error.message);
+        return NULL;
+    }
+    adj_node *logits = net->output[0];
+    adj_onnx_free(net);
+    return logits;
+}
+
+adj_net net_named(const char *model)
+{
+    if (!is_onnx_file(model))
+        return (adj_net){.name = model};
+    const char *slash = strrchr(model, '/');
+    return (adj_net){.name = slash != NULL ? slash + 1 : model,
+                     .build = build_onnx,
+                     .user = (void *)(uintptr_t)model};
+}

@@ -1,0 +1,16 @@
+/* onnx_model.h - the network of an ONNX file where a built-in model may be named. */
+#ifndef CLI_ONNX_MODEL_H
+#define CLI_ONNX_MODEL_H
+
+#include "adjoint_fit.h"
+
+/* True if the name is that of an ONNX file, by its ending. */
+int is_onnx_file(const char *name);
+/* Sets height, width, channels and classes to those of the file's network: one input [batch,
+ * channels, height, width] and a first output [batch, classes]. */
+adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error);
+/* Returns the net of that name: a built-in model, or that of an ONNX file, whose name without
+ * folders is the net's. The path must outlive the net. */
+adj_net net_named(const char *model);
+
+#endif

@@ -1,0 +1,82 @@
+/* adjoint_onnx.h - networks in ONNX files: imported as graphs that can be trained.
+ *
+ * adj_onnx_load adds the nodes of a file to a graph. Initializers become parameters under their
+ * own names and start with the file's values, images stay NCHW, and every differentiable operator
+ * has its gradient (adj_grad). A library of its own (libadjoint_onnx), over protobuf-c.
+ *
+ * Files are not trusted: sizes are checked in 64-bit arithmetic, nesting is limited, and external
+ * data is read from the folder of the model only. */
+#ifndef ADJOINT_ONNX_H
+#define ADJOINT_ONNX_H
+
+#include "adjoint.h"
+#include "adjoint_io.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Size of a symbolic dimension. */
+typedef struct {
+    const char *name; /* name in the file, such as "height" */
+    int64_t size;     /* 1 or more */
+} adj_onnx_dim;
+
+/* Options of adj_onnx_load. All zero is the default. */
+typedef struct {
+    int64_t batch; /* size of the first dimension of inputs; 0: the file's, where symbolic 1 */
+    /* Sizes of other symbolic dimensions, n_dim of them. */
+    const adj_onnx_dim *dim;
+    int n_dim;       /* number of entries in dim */
+    adj_dtype dtype; /* type of values that are float in the file: ADJ_F32, unless it is set */
+    /* 1: batch norms use the statistics of the batch and update their running ones
+     * (adj_layer_updates); dropout drops. */
+    int training;
+    /* Nodes that take the place of the first inputs, n_given of them, of the graph and of the
+     * inputs' shapes with these sizes of symbolic dimensions. */
+    adj_node *const *given;
+    int n_given; /* number of entries in given */
+    /* Inputs whose values are known while loading, such as the shape of a Reshape: n_known tensors
+     * named after the inputs. They are no inputs of the graph. */
+    const adj_tensor *known;
+    int n_known; /* number of entries in known */
+} adj_onnx_opts;
+
+/* An imported network. Lists are in the file's order; the nodes belong to the graph. */
+typedef struct {
+    int n_input; /* number of inputs, without initializers and known ones, given ones included */
+    adj_node **input;  /* the inputs */
+    int n_output;      /* number of outputs */
+    adj_node **output; /* the outputs */
+    int n_param;       /* number of parameters and states (running statistics) */
+    adj_node **param;  /* the parameters and states */
+    int64_t classes;   /* size of the last axis of the first output if that has rank 2; else 0 */
+} adj_onnx_net;
+
+/* Adds the network of a file to a graph. Operators of opset 7 and later are read; of nodes that are
+ * not supported the message lists all, with name, operator, opset and the reason. On failure *net
+ * is NULL. options may be NULL.
+ *
+ * Executors start with the values of the file. Filters of convolutions become parameters in
+ * adjoint's order of axes, [kh, kw, in, out]; all others keep the file's shapes. */
+ADJ_API adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_opts *options,
+                                 adj_onnx_net **net, adj_error *error);
+/* Options of adj_onnx_save. All zero is the default. */
+typedef struct {
+    int fixed_batch; /* 1: the batch has the graph's size; 0: it is symbolic in the file */
+} adj_onnx_save_opts;
+
+/* Writes the nodes that compute n outputs, for inference, as an ONNX file of opset 17, replacing
+ * the file: parameters and states with their values in e, an executor of the graph that needs them.
+ * Images of either format become NCHW, with transposes where others read them. ADJ_EARG, with the
+ * node's name, for what ONNX has no operators for: batch statistics and dropout of training,
+ * optimizer steps. options may be NULL. */
+ADJ_API adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const char *path,
+                                 const adj_onnx_save_opts *options, adj_error *error);
+/* Frees the lists; the graph keeps its nodes. */
+ADJ_API void adj_onnx_free(adj_onnx_net *net);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,450 @@
+/* arrange.c - operators that move elements: shapes, slices, joins, pads, blocks. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph/op.h"
+#include "table.h"
+
+/* ---- shapes ---- */
+
+int import_reshape(call *n)
+{
+    const int64_t *list;
+    const int count = int_list(n, "shape", 1, &list);
+    adj_node *x = in_node(n, 0);
+    if (count < 0 || x == NULL)
+        return count == -1 ? refuse(n, "its shape is missing") : 0;
+    if (count > ADJ_MAX_RANK)
+        return refuse(n, "rank (got %d, expected at most %d)", count, ADJ_MAX_RANK);
+    adj_shape s = {.rank = count};
+    const adj_shape from = shape_of(x);
+    for (int i = 0; i < count; i++) {
+        const int is_copied = list[i] == 0 && attr_int(n, "allowzero", 0) == 0;
+        if (is_copied && i >= from.rank)
+            return refuse(n, "entry %d of the shape is 0 without an axis to copy", i);
+        s.dim[i] = is_copied ? from.dim[i] : list[i];
+    }
+    return give(n, adj_reshape(x, s));
+}
+
+int import_flatten(call *n)
+{
+    const adj_shape s = in_shape(n, 0);
+    const int64_t given = attr_int(n, "axis", 1);
+    const int axis = given == s.rank ? (int)given : axis_of(n, given, s.rank);
+    if (axis < 0)
+        return 0;
+    const adj_shape to = {2, {product(&s, 0, axis), product(&s, axis, (int)s.rank)}};
+    return give(n, adj_reshape(in_node(n, 0), to));
+}
+
+/* Sets *to to the shape without the axes of size 1 that are named, or without all of them. */
+int squeezed_shape(call *n, adj_shape *to)
+{
+    const int64_t *list;
+    const int count = int_list(n, "axes", 1, &list);
+    const adj_shape s = in_shape(n, 0);
+    int is_gone[ADJ_MAX_RANK] = {0};
+    if (count == -2)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        const int axis = axis_of(n, list[i], s.rank);
+        if (axis < 0)
+            return 0;
+        is_gone[axis] = 1;
+    }
+    *to = (adj_shape){0};
+    for (int i = 0; i < s.rank; i++)
+        if (count < 0 ? s.dim[i] != 1 : !is_gone[i])
+            to->dim[to->rank++] = s.dim[i];
+    return 1;
+}
+
+int unsqueezed_shape(call *n, adj_shape *to)
+{
+    const int64_t *list;
+    const int count = int_list(n, "axes", 1, &list);
+    const adj_shape s = in_shape(n, 0);
+    int is_new[ADJ_MAX_RANK] = {0}, from = 0;
+    if (count < 0)
+        return count == -1 ? refuse(n, "its axes are missing") : 0;
+    *to = (adj_shape){.rank = s.rank + count};
+    if (to->rank > ADJ_MAX_RANK)
+        return refuse(n, "rank (got %" PRId64 ", expected at most %d)", to->rank, ADJ_MAX_RANK);
+    for (int i = 0; i < count; i++) {
+        const int axis = axis_of(n, list[i], to->rank);
+        if (axis < 0)
+            return 0;
+        if (is_new[axis]++)
+            return refuse(n, "axis %d is given twice", axis);
+    }
+    for (int i = 0; i < to->rank; i++)
+        to->dim[i] = is_new[i] ? 1 : s.dim[from++];
+    return 1;
+}
+
+int import_squeeze(call *n)
+{
+    adj_shape s;
+    return squeezed_shape(n, &s) && give(n, adj_reshape(in_node(n, 0), s));
+}
+
+int import_unsqueeze(call *n)
+{
+    adj_shape s;
+    return unsqueezed_shape(n, &s) && give(n, adj_reshape(in_node(n, 0), s));
+}
+
+int import_transpose(call *n)
+{
+    const int64_t *list;
+    const int count = attr_ints(n, "perm", &list), rank = (int)in_shape(n, 0).rank;
+    int perm[ADJ_MAX_RANK];
+    adj_node *x = in_node(n, 0);
+    if (count >= 0 && count != rank)
+        return refuse(n, "perm has %d entries (expected %d)", count, rank);
+    for (int i = 0; i < rank; i++) {
+        const int64_t axis = count < 0 ? rank - 1 - i : list[i];
+        if (axis < 0 || axis >= rank)
+            return refuse(n, "perm has no axis %" PRId64, axis);
+        perm[i] = (int)axis;
+    }
+    return x != NULL && give(n, rank < 2 ? x : adj_transpose(x, rank, perm));
+}
+
+int import_expand(call *n)
+{
+    const adj_shape s = in_shape(n, 0);
+    adj_shape given, to;
+    if (!shape_from(n, in_known(n, 1), &given) || !joint_shape(n, &s, &given, &to))
+        return 0;
+    return give(n, adj_broadcast_to(in_node(n, 0), to));
+}
+
+int import_tile(call *n)
+{
+    const int64_t *list;
+    const int count = int_list(n, NULL, 1, &list);
+    adj_node *x = in_node(n, 0);
+    if (count < 0 || x == NULL)
+        return 0;
+    adj_shape s = shape_of(x);
+    if (count != s.rank)
+        return refuse(n, "repeats has %d entries (expected %" PRId64 ")", count, s.rank);
+    for (int i = 0; i < count; i++) {
+        if (list[i] < 1 || list[i] > INT32_MAX)
+            return refuse(n, "repeats is out of range (got %" PRId64 ")", list[i]);
+        if (list[i] == 1)
+            continue;
+        const int64_t pre = product(&s, 0, i), post = product(&s, i, (int)s.rank);
+        adj_node *once = adj_reshape(x, (adj_shape){3, {pre, 1, post}});
+        s.dim[i] *= list[i];
+        x = adj_reshape(adj_broadcast_to(once, (adj_shape){3, {pre, list[i], post}}), s);
+    }
+    return give(n, x);
+}
+
+/* ---- joining and splitting ---- */
+
+int import_concat(call *n)
+{
+    const int axis = axis_of(n, attr_int(n, "axis", 1), in_shape(n, 0).rank);
+    adj_node **part = import_alloc(n->f, n->n_in + 1, sizeof(adj_node *));
+    if (axis < 0 || part == NULL)
+        return 0;
+    for (int i = 0; i < n->n_in; i++)
+        if ((part[i] = in_node(n, i)) == NULL)
+            return 0;
+    return give(n, adj_concat(n->n_in, part, axis));
+}
+
+int import_split(call *n)
+{
+    const adj_shape s = in_shape(n, 0);
+    const int axis = axis_of(n, attr_int(n, "axis", 0), s.rank);
+    const int64_t *list = NULL;
+    const numbers *sizes = has_in(n, 1) ? in_known(n, 1) : NULL;
+    const Onnx__AttributeProto *a = attribute(n, "split");
+    int64_t count = sizes != NULL ? sizes->n : a != NULL ? (int64_t)a->n_ints : 0;
+    if (axis < 0 || (has_in(n, 1) && sizes == NULL))
+        return 0;
+    list = sizes != NULL ? sizes->i : a != NULL ? a->ints : NULL;
+    const int64_t parts = attr_int(n, "num_outputs", n->n_out), size = s.dim[axis];
+    const int64_t each = parts > 0 ? (size + parts - 1) / parts : 0;
+    if (list == NULL)
+        count = parts;
+    if (count < n->n_out || count < 1)
+        return refuse(n, "%" PRId64 " parts for %d results", count, n->n_out);
+    for (int64_t i = 0, begin = 0; i < n->n_out; i++) {
+        const int64_t rest = size - begin, length = list != NULL  ? list[i]
+                                                    : each < rest ? each
+                                                                  : rest;
+        if (length < 0 || length > rest)
+            return refuse(n, "part %" PRId64 " is out of range", i);
+        if (!give_at(n, (int)i, slice_axis(in_node(n, 0), axis, begin, length), n->in[0]->elem))
+            return 0;
+        begin += length;
+    }
+    return 1;
+}
+
+/* A sequence as PyTorch's newer exporter writes chunk and split, unless it optimizes: a list of
+ * slices, from which SequenceAt takes one. */
+int import_split_to_sequence(call *n)
+{
+    const adj_shape s = in_shape(n, 0);
+    const int axis = axis_of(n, attr_int(n, "axis", 0), s.rank);
+    const numbers *sizes = has_in(n, 1) ? in_known(n, 1) : NULL;
+    if (axis < 0 || sizes == NULL || sizes->i == NULL || sizes->n < 1 || sizes->i[0] < 1)
+        return refuse(n, "split is missing or not known when the file is read");
+    const int64_t size = s.dim[axis], each = sizes->i[0], is_list = sizes->shape.rank == 1;
+    const int64_t count = is_list ? sizes->n : (size + each - 1) / each;
+    value *out = &n->out[0];
+    out->part = count <= MAX_COMPUTED ? import_alloc(n->f, count + 1, sizeof *out->part) : NULL;
+    for (int64_t i = 0, begin = 0; out->part != NULL && i < count; i++) {
+        const int64_t rest = size - begin, wanted = is_list ? sizes->i[i] : each;
+        const int64_t length = is_list || wanted < rest ? wanted : rest;
+        if (length < 0 || length > rest)
+            return refuse(n, "part %" PRId64 " is out of range", i);
+        out->part[i] = slice_axis(in_node(n, 0), axis, begin, length);
+        begin += length;
+    }
+    out->n_part = count;
+    out->elem = n->in[0]->elem;
+    return out->part != NULL;
+}
+
+int import_sequence_at(call *n)
+{
+    const value *v = has_in(n, 0) ? n->in[0] : NULL;
+    const numbers *at = in_known(n, 1);
+    if (v == NULL || v->part == NULL || at == NULL || at->i == NULL || at->n != 1)
+        return refuse(n, "its operands are no sequence and known index");
+    const int64_t i = at->i[0] < 0 ? at->i[0] + v->n_part : at->i[0];
+    if (i < 0 || i >= v->n_part)
+        return refuse(n, "index %" PRId64 " is out of range (expected below %" PRId64 ")", at->i[0],
+                      v->n_part);
+    return give_at(n, 0, v->part[i], v->elem);
+}
+
+/* ---- slices ---- */
+
+/* One axis of a slice: elements begin, begin + step, ...: count of them. */
+typedef struct {
+    int axis;
+    int64_t begin, count, step;
+} range;
+
+static int64_t clamp(int64_t v, int64_t low, int64_t high)
+{
+    return v < low ? low : v > high ? high : v;
+}
+
+static range range_of(int axis, int64_t size, int64_t start, int64_t end, int64_t step)
+{
+    start = clamp(start < 0 ? start + size : start, step > 0 ? 0 : -1, step > 0 ? size : size - 1);
+    end = clamp(end < 0 && end >= -size ? end + size : end, step > 0 ? 0 : -1, size);
+    const int64_t span = step > 0 ? end - start : start - end, by = step > 0 ? step : -step;
+    return (range){axis, start, span > 0 ? (span + by - 1) / by : 0, step};
+}
+
+/* Reads starts, ends, axes, steps: attributes up to opset 9, then operands. */
+int read_slice(call *n, int64_t begin[], int64_t count[], int64_t step[])
+{
+    const int64_t *starts, *ends, *axes, *steps;
+    const adj_shape s = in_shape(n, 0);
+    const int n_start = int_list(n, "starts", 1, &starts), n_end = int_list(n, "ends", 2, &ends);
+    const int n_axis = int_list(n, "axes", 3, &axes), n_step = int_list(n, NULL, 4, &steps);
+    if (n_start == -2 || n_end == -2 || n_axis == -2 || n_step == -2)
+        return 0;
+    if (n_start < 0 || n_start != n_end || (n_axis >= 0 && n_axis != n_start) ||
+        (n_step >= 0 && n_step != n_start))
+        return refuse(n, "starts, ends, axes and steps have different lengths");
+    for (int i = 0; i < s.rank; i++) {
+        begin[i] = 0;
+        count[i] = s.dim[i];
+        step[i] = 1;
+    }
+    for (int i = 0; i < n_start; i++) {
+        const int axis = axis_of(n, n_axis >= 0 ? axes[i] : i, s.rank);
+        int64_t by = n_step >= 0 ? steps[i] : 1;
+        if (axis < 0 || by == 0)
+            return axis < 0 ? 0 : refuse(n, "a step is 0");
+        by = clamp(by, -INT32_MAX, INT32_MAX);
+        const range r = range_of(axis, s.dim[axis], starts[i] == INT64_MIN ? -INT64_MAX : starts[i],
+                                 ends[i] == INT64_MIN ? -INT64_MAX : ends[i], by);
+        begin[axis] = r.begin;
+        count[axis] = r.count;
+        step[axis] = by;
+    }
+    return 1;
+}
+
+static adj_node *turned(import *f, adj_node *x, int axis, int64_t begin, int64_t count,
+                        int64_t step)
+{
+    int64_t *index = count <= MAX_COMPUTED ? import_alloc(f, count + 1, sizeof *index) : NULL;
+    if (index == NULL)
+        return NULL;
+    for (int64_t i = 0; i < count; i++)
+        index[i] = begin + i * step;
+    return pick(x, axis, count, index);
+}
+
+int import_slice(call *n)
+{
+    int64_t begin[ADJ_MAX_RANK], count[ADJ_MAX_RANK], step[ADJ_MAX_RANK];
+    adj_node *x = in_node(n, 0);
+    if (x == NULL || !read_slice(n, begin, count, step))
+        return 0;
+    const int rank = (int)shape_of(x).rank;
+    for (int i = 0; i < rank; i++)
+        x = count[i] == 0 ? slice_axis(x, i, 0, 0)
+            : step[i] > 0 ? strided(x, i, begin[i], count[i], step[i])
+                          : turned(n->f, x, i, begin[i], count[i], step[i]);
+    return x != NULL ? give(n, x) : refuse(n, "too many elements with a negative step");
+}
+
+int import_gather(call *n)
+{
+    const adj_shape s = in_shape(n, 0);
+    const int axis = axis_of(n, attr_int(n, "axis", 0), s.rank);
+    const numbers *index = in_known(n, 1);
+    adj_node *x = in_node(n, 0);
+    if (axis < 0 || index == NULL || x == NULL)
+        return 0;
+    int64_t *at = import_alloc(n->f, index->n + 1, sizeof *at);
+    if (at == NULL || index->i == NULL || s.rank - 1 + index->shape.rank > ADJ_MAX_RANK)
+        return refuse(n, "its indices are no integers, or the result's rank is too large");
+    for (int64_t i = 0; i < index->n; i++) {
+        at[i] = index->i[i] < 0 ? index->i[i] + s.dim[axis] : index->i[i];
+        if (at[i] < 0 || at[i] >= s.dim[axis])
+            return refuse(n,
+                          "index %" PRId64 " is out of range (expected %" PRId64 " to %" PRId64 ")",
+                          index->i[i], -s.dim[axis], s.dim[axis] - 1);
+    }
+    adj_shape to = {.rank = s.rank - 1 + index->shape.rank};
+    int k = 0;
+    for (int i = 0; i < axis; i++)
+        to.dim[k++] = s.dim[i];
+    for (int i = 0; i < index->shape.rank; i++)
+        to.dim[k++] = index->shape.dim[i];
+    for (int i = axis + 1; i < s.rank; i++)
+        to.dim[k++] = s.dim[i];
+    x = pick(x, axis, index->n, at);
+    return x != NULL ? give(n, adj_reshape(x, to)) : refuse(n, "it has too many indices");
+}
+
+/* ---- pads ---- */
+
+/* Element that a padded place reads: reflected at the ends, the end itself, or from the other end.
+ */
+static int64_t source_of(int64_t at, int64_t size, const char *mode)
+{
+    if (strcmp(mode, "edge") == 0 || size == 1)
+        return clamp(at, 0, size - 1);
+    if (strcmp(mode, "wrap") == 0)
+        return (at % size + size) % size;
+    const int64_t period = 2 * (size - 1), k = (at % period + period) % period;
+    return k < size ? k : period - k;
+}
+
+static adj_node *pad_by_elements(import *f, adj_node *x, int axis, int64_t before, int64_t after,
+                                 const char *mode)
+{
+    const int64_t size = shape_of(x).dim[axis];
+    const int64_t count = before + size + after;
+    int64_t *index = count <= MAX_COMPUTED ? import_alloc(f, count, sizeof *index) : NULL;
+    if (index == NULL || size < 1)
+        return NULL;
+    for (int64_t i = 0; i < count; i++)
+        index[i] = source_of(i - before, size, mode);
+    return pick(x, axis, count, index);
+}
+
+/* Reads the pads of all axes; those that are not named are 0. */
+static int read_pads(call *n, int64_t before[], int64_t after[])
+{
+    const int64_t *pads, *axes;
+    const int n_pad = int_list(n, "pads", 1, &pads), n_axis = int_list(n, NULL, 3, &axes);
+    const int rank = (int)in_shape(n, 0).rank, named = n_axis >= 0 ? n_axis : rank;
+    if (n_pad == -2 || n_axis == -2)
+        return 0;
+    if (n_pad != 2 * named)
+        return refuse(n, "pads has %d entries (expected %d)", n_pad, 2 * named);
+    for (int i = 0; i < rank; i++)
+        before[i] = after[i] = 0;
+    for (int i = 0; i < named; i++) {
+        const int axis = n_axis >= 0 ? axis_of(n, axes[i], rank) : i;
+        if (axis < 0)
+            return 0;
+        before[axis] = pads[i];
+        after[axis] = pads[named + i];
+        if (pads[i] > INT32_MAX || pads[named + i] > INT32_MAX || pads[i] < -INT32_MAX ||
+            pads[named + i] < -INT32_MAX)
+            return refuse(n, "pads is out of range");
+    }
+    return 1;
+}
+
+int import_pad(call *n)
+{
+    const word mode = attr_word(n, "mode", "constant");
+    int64_t before[ADJ_MAX_RANK], after[ADJ_MAX_RANK];
+    double with = attr_float(n, "value", 0);
+    adj_node *x = in_node(n, 0);
+    if (x == NULL || !read_pads(n, before, after))
+        return 0;
+    if (has_in(n, 2)) {
+        const numbers *v = in_known(n, 2);
+        if (v == NULL || v->n != 1)
+            return refuse(n, "its value is no number");
+        with = number_at(v, 0);
+    }
+    for (int i = 0; i < shape_of(x).rank; i++) {
+        const int64_t size = shape_of(x).dim[i];
+        const int64_t cut_before = before[i] < 0 ? -before[i] : 0;
+        const int64_t cut_after = after[i] < 0 ? -after[i] : 0;
+        if (cut_before + cut_after > size)
+            return refuse(n, "pads cut off more than there is");
+        x = slice_axis(x, i, cut_before, size - cut_before - cut_after);
+        const int64_t b = before[i] > 0 ? before[i] : 0, a = after[i] > 0 ? after[i] : 0;
+        if (a + b > 0)
+            x = strcmp(mode.s, "constant") == 0 ? pad_axis(x, i, b, a, with)
+                                                : pad_by_elements(n->f, x, i, b, a, mode.s);
+        if (x == NULL)
+            return refuse(n, "pads of mode %s are too large", mode.s);
+    }
+    return give(n, x);
+}
+
+/* ---- blocks of pixels as channels ---- */
+
+int import_depth_to_space(call *n)
+{
+    const adj_shape s = in_shape(n, 0);
+    const int64_t b = attr_int(n, "blocksize", 0);
+    if (s.rank != 4 || b < 1 || b > INT32_MAX || s.dim[1] % (b * b) != 0)
+        return refuse(n, "blocksize %" PRId64 " does not fit %s", b, adj_shape_text(s).s);
+    const int64_t c = s.dim[1] / (b * b), h = s.dim[2], w = s.dim[3];
+    const int is_crd = attr_is(n, "mode", "CRD", "DCR");
+    const adj_shape dcr = {6, {s.dim[0], b, b, c, h, w}}, crd = {6, {s.dim[0], c, b, b, h, w}};
+    const int from_dcr[] = {0, 3, 4, 1, 5, 2}, from_crd[] = {0, 1, 4, 2, 5, 3};
+    adj_node *blocks = adj_reshape(in_node(n, 0), is_crd ? crd : dcr);
+    adj_node *y = adj_transpose(blocks, 6, is_crd ? from_crd : from_dcr);
+    return give(n, adj_reshape(y, (adj_shape){4, {s.dim[0], c, h * b, w * b}}));
+}
+
+int import_space_to_depth(call *n)
+{
+    const adj_shape s = in_shape(n, 0);
+    const int64_t b = attr_int(n, "blocksize", 0);
+    if (s.rank != 4 || b < 1 || b > INT32_MAX || s.dim[2] % b != 0 || s.dim[3] % b != 0)
+        return refuse(n, "blocksize %" PRId64 " does not fit %s", b, adj_shape_text(s).s);
+    const int64_t h = s.dim[2] / b, w = s.dim[3] / b;
+    const int to_dcr[] = {0, 3, 5, 1, 2, 4}, to_crd[] = {0, 1, 3, 5, 2, 4};
+    const int is_crd = attr_is(n, "mode", "CRD", "DCR");
+    adj_node *blocks = adj_reshape(in_node(n, 0), (adj_shape){6, {s.dim[0], s.dim[1], h, b, w, b}});
+    adj_node *y = adj_transpose(blocks, 6, is_crd ? to_crd : to_dcr);
+    return give(n, adj_reshape(y, (adj_shape){4, {s.dim[0], s.dim[1] * b * b, h, w}}));
+}

@@ -1,0 +1,167 @@
+/* elementwise.c - arithmetic of several operands, comparisons, logic, casts.
+ *
+ * Truth values in a run are 0 and 1 of the float type in which the file's float is computed. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "graph/op.h"
+#include "ops/grad.h"
+#include "table.h"
+
+/* Returns operand i; truth values and integers as floats of that type. */
+static adj_node *as_float(call *n, int i, adj_dtype dtype)
+{
+    adj_node *x = in_node(n, i);
+    return x != NULL && adj_node_type(x).dtype != dtype ? adj_cast(x, dtype) : x;
+}
+
+int import_mean(call *n)
+{
+    adj_node *sum = in_node(n, 0);
+    for (int i = 1; i < n->n_in; i++)
+        sum = adj_add(sum, in_node(n, i));
+    return give(n, adj_scale(sum, 1.0 / n->n_in));
+}
+
+/* A whole exponent of 1 or 2 is a cheaper op. */
+int import_pow(call *n)
+{
+    const numbers *p = has_in(n, 1) ? n->in[1]->known : NULL;
+    adj_node *x = in_node(n, 0);
+    if (x == NULL)
+        return 0;
+    const double value =
+        p != NULL && p->n == 1 && p->shape.rank <= shape_of(x).rank ? number_at(p, 0) : NAN;
+    if (value == 1 || value == 2)
+        return give(n, value == 1 ? x : adj_square(x));
+    if (value == 0.5)
+        return give(n, adj_sqrt(x));
+    return give(n, adj_pow(x, as_float(n, 1, adj_node_type(x).dtype)));
+}
+
+/* ---- comparisons ---- */
+
+typedef adj_node *compare_fn(adj_node *a, adj_node *b);
+
+/* a > b: not equal, and not below. */
+static adj_node *greater(adj_node *a, adj_node *b)
+{
+    adj_node *above = adj_greater_equal(a, b);
+    return adj_sub(above, adj_equal(a, b));
+}
+
+static int compare(call *n, compare_fn *function, int is_turned)
+{
+    adj_node *a = in_node(n, 0), *b = in_node(n, 1);
+    if (a == NULL || b == NULL)
+        return 0;
+    if (adj_node_type(a).dtype == ADJ_I32) {
+        a = adj_cast(a, ADJ_F64);
+        b = adj_cast(b, ADJ_F64);
+    }
+    adj_node *y = is_turned ? function(b, a) : function(a, b);
+    const adj_dtype dtype = n->f->o->dtype;
+    if (y != NULL && adj_node_type(y).dtype != dtype)
+        y = adj_cast(y, dtype);
+    return give_at(n, 0, y, ELEM_BOOL);
+}
+
+int import_equal(call *n) { return compare(n, adj_equal, 0); }
+int import_greater(call *n) { return compare(n, greater, 0); }
+int import_greater_or_equal(call *n) { return compare(n, adj_greater_equal, 0); }
+int import_less(call *n) { return compare(n, greater, 1); }
+int import_less_or_equal(call *n) { return compare(n, adj_greater_equal, 1); }
+
+/* ---- logic ---- */
+
+static adj_node *different(adj_node *a, adj_node *b)
+{
+    adj_node *equal = adj_equal(a, b);
+    return adj_sub(scalar(equal, 1), equal);
+}
+
+static int logic(call *n, compare_fn *function)
+{
+    const adj_dtype dtype = n->f->o->dtype;
+    adj_node *a = as_float(n, 0, dtype), *b = as_float(n, 1, dtype);
+    return give_at(n, 0, function(a, b), ELEM_BOOL);
+}
+
+int import_and(call *n) { return logic(n, adj_mul); }
+int import_or(call *n) { return logic(n, adj_maximum); }
+int import_xor(call *n) { return logic(n, different); }
+
+int import_not(call *n)
+{
+    adj_node *x = as_float(n, 0, n->f->o->dtype);
+    return give_at(n, 0, adj_sub(scalar(x, 1), x), ELEM_BOOL);
+}
+
+/* ---- selection, casts ---- */
+
+/* x broadcast to the shape of the mask, where that is above 0; else 0, also for infinite x. */
+static adj_node *masked(adj_node *x, adj_node *mask)
+{
+    if (mask == NULL || x == NULL)
+        return NULL;
+    const adj_shape s = shape_of(mask);
+    return adj_relu_grad(adj_shape_equal(shape_of(x), s) ? x : adj_broadcast_to(x, s), mask);
+}
+
+int import_where(call *n)
+{
+    adj_node *a = in_node(n, 1), *b = in_node(n, 2);
+    if (a == NULL || b == NULL)
+        return 0;
+    adj_node *c = as_float(n, 0, adj_node_type(a).dtype);
+    if (adj_node_type(a).dtype == ADJ_I32)
+        return refuse(n, "integers that are not known when the file is read");
+    adj_shape both, all;
+    const adj_shape sa = shape_of(a), sb = shape_of(b), sc = c != NULL ? shape_of(c) : sa;
+    if (!joint_shape(n, &sa, &sb, &both) || !joint_shape(n, &both, &sc, &all))
+        return 0;
+    adj_node *mask = adj_shape_equal(sc, all) ? c : adj_broadcast_to(c, all);
+    adj_node *from_a = masked(a, mask), *from_b = masked(b, adj_sub(scalar(mask, 1), mask));
+    return give(n, adj_add(from_a, from_b));
+}
+
+int import_cast(call *n)
+{
+    const int to = (int)attr_int(n, "to", 0);
+    adj_node *x = in_node(n, 0);
+    if (!elem_is_float(to) && !elem_is_integer(to))
+        return refuse(n, "a cast to element type %d", to);
+    if (x == NULL)
+        return 0;
+    const adj_dtype dtype = dtype_of_elem(n->f, to);
+    if (to == ELEM_BOOL) {
+        if (adj_node_type(x).dtype == ADJ_I32)
+            x = adj_cast(x, dtype);
+        x = different(x, scalar(x, 0));
+    }
+    if (x != NULL && adj_node_type(x).dtype != dtype)
+        x = adj_cast(x, dtype);
+    return give_at(n, 0, x, to);
+}
+
+int import_cast_like(call *n)
+{
+    adj_node *x = in_node(n, 0);
+    if (x == NULL || !has_in(n, 1))
+        return 0;
+    const int to = n->in[1]->elem;
+    const adj_dtype dtype = dtype_of_elem(n->f, to);
+    return give_at(n, 0, adj_node_type(x).dtype != dtype ? adj_cast(x, dtype) : x, to);
+}
+
+int import_identity(call *n)
+{
+    const value *v = n->in[0];
+    if (v == NULL)
+        return refuse(n, "its operand is missing");
+    n->out[0] = *v;
+    if (v->is_weight)
+        return give_at(n, 0, in_node(n, 0), v->elem);
+    return 1;
+}

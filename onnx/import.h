@@ -1,0 +1,200 @@
+/* import.h - what the files of onnx/ share while a file is imported: numbers, values, nodes.
+ *
+ * A value of the file is one of three things: a node of the graph; numbers known while loading
+ * (initializers, constants, and shapes computed from them); or unknown, because the node that makes
+ * it is not supported. All memory but the parameters' values belongs to the import. */
+#ifndef ONNX_IMPORT_H
+#define ONNX_IMPORT_H
+
+#include "adjoint_onnx.h"
+#include <onnx.pb-c.h>
+
+/* Element types of ONNX, shorter. */
+enum {
+    ELEM_FLOAT = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
+    ELEM_DOUBLE = ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE,
+    ELEM_FLOAT16 = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16,
+    ELEM_BFLOAT16 = ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16,
+    ELEM_INT64 = ONNX__TENSOR_PROTO__DATA_TYPE__INT64,
+    ELEM_INT32 = ONNX__TENSOR_PROTO__DATA_TYPE__INT32,
+    ELEM_BOOL = ONNX__TENSOR_PROTO__DATA_TYPE__BOOL
+};
+
+/* Numbers known while loading. Integers and truth values stand in i, all others in f. */
+typedef struct {
+    int elem; /* type in the file */
+    adj_shape shape;
+    int64_t n; /* number of elements */
+    double *f;
+    int64_t *i;
+} numbers;
+
+/* A value of the file. */
+typedef struct {
+    const char *name;
+    int elem;             /* type in the file */
+    const numbers *known; /* NULL: not known while loading */
+    int is_weight;        /* 1: a float initializer of rank 1 or more, which can be trained */
+    adj_node *node;       /* NULL: none yet */
+    adj_node **part;      /* a sequence's elements, n_part of them; NULL: no sequence */
+    int64_t n_part;
+} value;
+
+enum {
+    MAX_REASON = 240,
+    MAX_COMPUTED =
+        1 << 24 /* elements of a tensor that no file holds: a few bytes may ask for any */
+};
+
+typedef struct import import;
+
+/* A node of the file while it is imported. */
+typedef struct {
+    import *f;
+    const Onnx__NodeProto *proto;
+    int64_t opset; /* version of the operator's domain */
+    int n_in, n_out;
+    value **in;              /* NULL: an operand left out */
+    value *out;              /* [n_out], results, to be filled in */
+    char reason[MAX_REASON]; /* why it is not supported; "" */
+} call;
+
+/* The whole import. */
+struct import {
+    adj_graph *g;
+    const adj_onnx_opts *o;
+    const char *path;
+    char *folder; /* of the model, with a final slash */
+    const Onnx__ModelProto *model;
+    int64_t opset; /* of ONNX's own operators */
+    adj_error *error;
+    adj_status status;
+    struct chunk *memory;
+    value *value; /* hash table, n_bucket of which n_value are used */
+    int n_value, n_bucket;
+    int n_given;      /* inputs that the caller has given so far */
+    adj_node **param; /* parameters and states: at most one for each initializer */
+    int n_param;
+    int n_refused;
+    char refused[ADJ_MESSAGE];
+};
+
+/* Returns zeroed memory that lives as long as the import; NULL when out of memory, which the
+ * import's status then says. */
+void *import_alloc(import *f, int64_t count, size_t size);
+/* Sets status and message of the import, unless it has failed before. Returns 0. */
+int import_fail(import *f, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Refuses a node: it is not supported because of the reason. Returns 0. */
+int refuse(call *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- read.c ---- */
+
+/* Reads and unpacks a file; NULL on failure. */
+Onnx__ModelProto *read_model(import *f);
+
+/* ---- numbers.c ---- */
+
+int elem_is_float(int elem);
+/* True for integers and truth values. */
+int elem_is_integer(int elem);
+const char *elem_name(int elem);
+/* Returns numbers of that type and shape, up to MAX_COMPUTED, all 0; NULL on failure. */
+numbers *new_numbers(import *f, int elem, adj_shape shape);
+/* Converts a tensor of the file; NULL on failure. */
+const numbers *read_tensor(import *f, const Onnx__TensorProto *t);
+/* Converts a tensor of the caller. */
+const numbers *known_tensor(import *f, const adj_tensor *t);
+/* Returns element i of any type. */
+double number_at(const numbers *v, int64_t i);
+/* Sets element i, rounded to the type. */
+void number_set(numbers *v, int64_t i, double to);
+/* Returns the type in which values of this type are computed. */
+adj_dtype dtype_of_elem(const import *f, int elem);
+
+/* ---- value.c ---- */
+
+/* Returns the value of that name, or NULL if there is none. */
+value *find_value(import *f, const char *name);
+/* Adds a value; NULL when the name is in use or out of memory. */
+value *add_value(import *f, const char *name);
+
+/* True if operand i is given. */
+int has_in(const call *n, int i);
+/* Returns operand i as a node: that of the graph, a parameter or a constant. NULL on failure. */
+adj_node *in_node(call *n, int i);
+/* Returns operand i as a node, as a state if it is an initializer. */
+adj_node *in_state(call *n, int i);
+/* Returns operand i with its axes permuted; an initializer becomes a parameter of that shape. */
+adj_node *in_permuted(call *n, int i, const int perm[]);
+/* Returns the numbers of operand i, or NULL, having refused the node, if they are not known. */
+const numbers *in_known(call *n, int i);
+/* Returns the shape of operand i; rank 0 if it is left out. */
+adj_shape in_shape(const call *n, int i);
+/* Adds a constant of the numbers, in type dtype. */
+adj_node *const_node(import *f, const numbers *v, adj_dtype dtype);
+/* Adds a scalar constant of x's type. */
+adj_node *scalar(const adj_node *x, double value);
+/* Makes y the first result. Returns 0 if y is NULL. */
+int give(call *n, adj_node *y);
+int give_at(call *n, int i, adj_node *y, int elem);
+int give_known(call *n, const numbers *v);
+int give_known_at(call *n, int i, const numbers *v);
+
+/* ---- attribute.c ---- */
+
+const Onnx__AttributeProto *attribute(const call *n, const char *name);
+int64_t attr_int(const call *n, const char *name, int64_t otherwise);
+double attr_float(const call *n, const char *name, double otherwise);
+/* True if the attribute is this text; if it is missing, if otherwise is. */
+int attr_is(const call *n, const char *name, const char *text, const char *otherwise);
+/* Returns the text of the attribute, or otherwise; cut off after 31 characters. */
+typedef struct {
+    char s[32];
+} word;
+word attr_word(const call *n, const char *name, const char *otherwise);
+/* Returns the number of integers of the attribute, and the integers; -1 without the attribute. */
+int attr_ints(const call *n, const char *name, const int64_t **list);
+/* Returns a list of integers given as attribute (up to opset `last`) or as operand i: its length,
+ * -1 if it is not given, -2 having refused the node. */
+int int_list(call *n, const char *name, int i, const int64_t **list);
+
+/* ---- helpers for operators ---- */
+
+adj_shape shape_of(const adj_node *x);
+/* Returns an axis counted from the front; -1, having refused the node, if there is none. */
+int axis_of(call *n, int64_t axis, int64_t rank);
+/* Sets *to to the shape to which both are broadcast. Returns 0, having refused the node, if they
+ * cannot be. */
+int joint_shape(call *n, const adj_shape *a, const adj_shape *b, adj_shape *to);
+/* x with its axes permuted, x itself for the identity. */
+adj_node *permute(adj_node *x, const int perm[]);
+/* Elements begin, begin + step, ... (count of them) along an axis. */
+adj_node *strided(adj_node *x, int axis, int64_t begin, int64_t count, int64_t step);
+/* Elements begin .. begin + size - 1 along an axis. */
+adj_node *slice_axis(adj_node *x, int axis, int64_t begin, int64_t size);
+/* The elements of the given numbers along an axis; NULL if there are too many runs of them. */
+adj_node *pick(adj_node *x, int axis, int64_t count, const int64_t index[]);
+/* The product of sizes from .. to - 1. */
+int64_t product(const adj_shape *s, int from, int to);
+/* x padded by a value along an axis. */
+adj_node *pad_axis(adj_node *x, int axis, int64_t before, int64_t after, double with);
+/* x padded by a value along height and width of NCHW images: top, left, bottom, right. */
+adj_node *pad_images(adj_node *x, const int64_t pad[4], double with);
+
+/* Imports a node: looks its operator up and calls its function. */
+int import_node(import *f, const Onnx__NodeProto *proto);
+
+typedef int import_fn(call *n);
+/* Row of the table of operators. */
+typedef struct {
+    const char *name;
+    import_fn *build;                /* NULL: unary, binary, or only known operands */
+    import_fn *fold;                 /* computes known results from known operands; NULL: none */
+    adj_node *(*unary)(adj_node *x); /* a builder of one operand */
+    adj_node *(*binary)(adj_node *a, adj_node *b); /* of two or more, from left to right */
+} operator_row;
+/* Returns the row of that operator, or NULL. */
+const operator_row *find_operator(const char *name);
+
+#endif

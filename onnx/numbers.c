@@ -1,0 +1,366 @@
+/* numbers.c - tensors of the file as numbers: typed fields, raw data, external data. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "graph/op.h"
+#include "import.h"
+
+/* Element types: where their values stand in a TensorProto, and how wide they are in raw data. */
+typedef enum { FIELD_FLOAT, FIELD_DOUBLE, FIELD_INT32, FIELD_INT64, FIELD_UINT64 } tensor_field;
+typedef struct {
+    int elem;
+    const char *name;
+    size_t bytes;
+    tensor_field field;
+    int is_float, is_signed;
+    adj_dtype dtype; /* of raw floats */
+} elem_row;
+
+#define ELEM(name) ONNX__TENSOR_PROTO__DATA_TYPE__##name
+static const elem_row elems[] = {
+    {ELEM(FLOAT), "float", 4, FIELD_FLOAT, 1, 1, ADJ_F32},
+    {ELEM(DOUBLE), "double", 8, FIELD_DOUBLE, 1, 1, ADJ_F64},
+    {ELEM(FLOAT16), "float16", 2, FIELD_INT32, 1, 1, ADJ_F16},
+    {ELEM(BFLOAT16), "bfloat16", 2, FIELD_INT32, 1, 1, ADJ_BF16},
+    {ELEM(INT8), "int8", 1, FIELD_INT32, 0, 1, ADJ_I32},
+    {ELEM(UINT8), "uint8", 1, FIELD_INT32, 0, 0, ADJ_I32},
+    {ELEM(INT16), "int16", 2, FIELD_INT32, 0, 1, ADJ_I32},
+    {ELEM(UINT16), "uint16", 2, FIELD_INT32, 0, 0, ADJ_I32},
+    {ELEM(INT32), "int32", 4, FIELD_INT32, 0, 1, ADJ_I32},
+    {ELEM(UINT32), "uint32", 4, FIELD_UINT64, 0, 0, ADJ_I32},
+    {ELEM(INT64), "int64", 8, FIELD_INT64, 0, 1, ADJ_I32},
+    {ELEM(UINT64), "uint64", 8, FIELD_UINT64, 0, 0, ADJ_I32},
+    {ELEM(BOOL), "bool", 1, FIELD_INT32, 0, 0, ADJ_I32},
+};
+
+static const elem_row *find_elem(int elem)
+{
+    for (size_t i = 0; i < sizeof elems / sizeof elems[0]; i++)
+        if (elems[i].elem == elem)
+            return &elems[i];
+    return NULL;
+}
+
+int elem_is_float(int elem)
+{
+    const elem_row *row = find_elem(elem);
+    return row != NULL && row->is_float;
+}
+
+int elem_is_integer(int elem)
+{
+    const elem_row *row = find_elem(elem);
+    return row != NULL && !row->is_float;
+}
+
+const char *elem_name(int elem)
+{
+    const elem_row *row = find_elem(elem);
+    return row != NULL ? row->name : "unknown type";
+}
+
+adj_dtype dtype_of_elem(const import *f, int elem)
+{
+    switch (elem) {
+    case ELEM_DOUBLE: return ADJ_F64;
+    case ELEM_FLOAT16: return ADJ_F16;
+    case ELEM_BFLOAT16: return ADJ_BF16;
+    case ELEM_FLOAT:
+    case ELEM_BOOL: return f->o->dtype;
+    default: return ADJ_I32;
+    }
+}
+
+static numbers *allocate(import *f, int elem, adj_shape shape)
+{
+    const int64_t n = adj_shape_elems(shape);
+    numbers *v = import_alloc(f, 1, sizeof *v);
+    void *data = v != NULL ? import_alloc(f, n > 0 ? n : 1, 8) : NULL;
+    if (data == NULL)
+        return NULL;
+    *v = (numbers){.elem = elem, .shape = shape, .n = n};
+    if (elem_is_float(elem))
+        v->f = data;
+    else
+        v->i = data;
+    return v;
+}
+
+numbers *new_numbers(import *f, int elem, adj_shape shape)
+{
+    const int64_t n = adj_shape_elems(shape);
+    if (n >= 0 && n <= MAX_COMPUTED)
+        return allocate(f, elem, shape);
+    import_fail(f, ADJ_ESHAPE,
+                "a tensor that is computed while reading has too many elements (got shape %s, "
+                "expected at most %d elements)",
+                adj_shape_text(shape).s, MAX_COMPUTED);
+    return NULL;
+}
+
+double number_at(const numbers *v, int64_t i) { return v->f != NULL ? v->f[i] : (double)v->i[i]; }
+
+void number_set(numbers *v, int64_t i, double to)
+{
+    if (v->f != NULL) {
+        double rounded;
+        const elem_row *row = find_elem(v->elem);
+        adj_store(row->dtype, &rounded, 0, to);
+        v->f[i] = adj_load(row->dtype, &rounded, 0);
+    } else if (v->elem == ELEM_BOOL) {
+        v->i[i] = to != 0;
+    } else {
+        v->i[i] = to >= 0x1p63 ? INT64_MAX : to >= -0x1p63 ? (int64_t)to : INT64_MIN;
+    }
+}
+
+/* ---- tensors of the file ---- */
+
+static int64_t raw_integer(const elem_row *row, const uint8_t *at)
+{
+    uint64_t u = 0;
+    for (size_t b = 0; b < row->bytes; b++)
+        u |= (uint64_t)at[b] << 8 * b;
+    const int unused = (int)(64 - 8 * row->bytes);
+    return row->is_signed ? (int64_t)(u << unused) >> unused : (int64_t)u;
+}
+
+/* Little-endian raw data, as on the machines that the library runs on. */
+static void from_raw(const elem_row *row, const uint8_t *raw, numbers *v)
+{
+    for (int64_t i = 0; i < v->n; i++) {
+        const uint8_t *at = raw + (size_t)i * row->bytes;
+        uint64_t element = 0;
+        memcpy(&element, at, row->bytes);
+        if (row->is_float)
+            v->f[i] = adj_load(row->dtype, &element, 0);
+        else
+            v->i[i] = raw_integer(row, at);
+    }
+}
+
+static size_t field_length(const elem_row *row, const Onnx__TensorProto *t)
+{
+    switch (row->field) {
+    case FIELD_FLOAT: return t->n_float_data;
+    case FIELD_DOUBLE: return t->n_double_data;
+    case FIELD_INT32: return t->n_int32_data;
+    case FIELD_INT64: return t->n_int64_data;
+    default: return t->n_uint64_data;
+    }
+}
+
+static void from_field(const elem_row *row, const Onnx__TensorProto *t, numbers *v)
+{
+    for (int64_t i = 0; i < v->n; i++) {
+        if (row->field == FIELD_FLOAT) {
+            v->f[i] = (double)t->float_data[i];
+        } else if (row->field == FIELD_DOUBLE) {
+            v->f[i] = t->double_data[i];
+        } else if (row->is_float) {
+            const uint16_t half = (uint16_t)t->int32_data[i];
+            v->f[i] = adj_load(row->dtype, &half, 0);
+        } else {
+            v->i[i] = row->field == FIELD_INT32   ? t->int32_data[i]
+                      : row->field == FIELD_INT64 ? t->int64_data[i]
+                                                  : (int64_t)t->uint64_data[i];
+        }
+    }
+}
+
+/* ---- external data ---- */
+
+static const char *external_entry(const Onnx__TensorProto *t, const char *key)
+{
+    for (size_t i = 0; i < t->n_external_data; i++)
+        if (t->external_data[i]->key != NULL && strcmp(t->external_data[i]->key, key) == 0)
+            return t->external_data[i]->value;
+    return NULL;
+}
+
+/* True if the path stays in its folder: relative, without "..". */
+static int stays_inside(const char *path)
+{
+    if (path[0] == '/' || path[0] == '\0')
+        return 0;
+    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0'))
+            return 0;
+    }
+    return 1;
+}
+
+/* Opens a file in the model's folder. No part of its path may be a symbolic link. */
+static int open_inside(import *f, const char *path)
+{
+    int folder = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *part = path;
+    while (folder >= 0) {
+        const char *slash = strchr(part, '/');
+        char name[256];
+        const size_t n = slash != NULL ? (size_t)(slash - part) : strlen(part);
+        if (n >= sizeof name) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        memcpy(name, part, n);
+        name[n] = '\0';
+        const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+        const int next =
+            n == 0 ? dup(folder) : openat(folder, name, flags | (slash != NULL ? O_DIRECTORY : 0));
+        const int why = errno;
+        close(folder);
+        errno = why;
+        if (slash == NULL)
+            return next;
+        folder = next;
+        part = slash + 1;
+    }
+    if (folder >= 0) {
+        const int why = errno;
+        close(folder);
+        errno = why;
+    }
+    return -1;
+}
+
+static int read_all(int fd, uint8_t *to, int64_t n, int64_t offset)
+{
+    while (n > 0) {
+        const ssize_t got = pread(fd, to, (size_t)n, offset);
+        if (got <= 0)
+            return 0;
+        to += got;
+        n -= got;
+        offset += got;
+    }
+    return 1;
+}
+
+/* Reads the bytes of a tensor whose data is in a file of its own. */
+static uint8_t *read_external(import *f, const Onnx__TensorProto *t, int64_t bytes)
+{
+    const char *path = external_entry(t, "location"), *from = external_entry(t, "offset");
+    const char *name = t->name != NULL ? t->name : "";
+    if (path == NULL || !stays_inside(path)) {
+        import_fail(f, ADJ_EIO,
+                    "tensor \"%s\": external data is outside of the model's folder (got \"%s\")",
+                    name, path != NULL ? path : "");
+        return NULL;
+    }
+    char *end = NULL;
+    errno = 0;
+    const long long offset = from != NULL ? strtoll(from, &end, 10) : 0;
+    const int fd = open_inside(f, path);
+    struct stat s = {0};
+    uint8_t *data = NULL;
+    if (errno == ERANGE || (end != NULL && *end != '\0') || offset < 0)
+        import_fail(f, ADJ_EIO, "tensor \"%s\": offset of external data (got \"%s\")", name, from);
+    else if (fd < 0 || fstat(fd, &s) != 0)
+        import_fail(f, ADJ_EIO, "tensor \"%s\": external data \"%s\" cannot be read: %s", name,
+                    path, strerror(errno));
+    else if (!S_ISREG(s.st_mode) || s.st_size < offset || s.st_size - offset < bytes)
+        import_fail(f, ADJ_EIO,
+                    "tensor \"%s\": external data \"%s\" is too short (got %lld bytes, expected "
+                    "%lld from byte %lld on)",
+                    name, path, (long long)s.st_size, (long long)bytes, offset);
+    else if ((data = malloc(bytes > 0 ? (size_t)bytes : 1)) == NULL)
+        import_fail(f, ADJ_ENOMEM, "out of memory (%lld bytes)", (long long)bytes);
+    else if (!read_all(fd, data, bytes, offset))
+        import_fail(f, ADJ_EIO, "tensor \"%s\": external data \"%s\" cannot be read: %s", name,
+                    path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (f->status != ADJ_OK) {
+        free(data);
+        data = NULL;
+    }
+    return data;
+}
+
+/* ---- conversion ---- */
+
+static int tensor_shape(import *f, const Onnx__TensorProto *t, adj_shape *shape)
+{
+    const char *name = t->name != NULL ? t->name : "";
+    if (t->n_dims > ADJ_MAX_RANK)
+        return import_fail(f, ADJ_ESHAPE, "tensor \"%s\": rank (got %zu, expected at most %d)",
+                           name, t->n_dims, ADJ_MAX_RANK);
+    *shape = (adj_shape){.rank = (int64_t)t->n_dims};
+    for (size_t i = 0; i < t->n_dims; i++)
+        shape->dim[i] = t->dims[i];
+    if (adj_shape_elems(*shape) < 0)
+        return import_fail(f, ADJ_ESHAPE, "tensor \"%s\": shape %s is invalid or too large", name,
+                           adj_shape_text(*shape).s);
+    return 1;
+}
+
+const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
+{
+    const elem_row *row = find_elem(t->data_type);
+    const char *name = t->name != NULL ? t->name : "";
+    adj_shape shape;
+    if (row == NULL) {
+        import_fail(f, ADJ_EDTYPE, "tensor \"%s\": element type %d is not supported", name,
+                    t->data_type);
+        return NULL;
+    }
+    if (!tensor_shape(f, t, &shape))
+        return NULL;
+    const int64_t n = adj_shape_elems(shape), bytes = n * (int64_t)row->bytes;
+    const int is_external = t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    if (n > INT64_MAX / 16) {
+        import_fail(f, ADJ_ESHAPE, "tensor \"%s\": too many elements (got %" PRId64 ")", name, n);
+        return NULL;
+    }
+    const int is_raw = !is_external && t->has_raw_data;
+    const int64_t got = is_external ? n
+                        : is_raw    ? (int64_t)t->raw_data.len
+                                    : (int64_t)field_length(row, t);
+    const int64_t want = is_raw ? bytes : n;
+    if (got != want) {
+        import_fail(f, ADJ_EIO,
+                    "tensor \"%s\": length of the data (got %" PRId64 " %s, expected %" PRId64
+                    " for %s)",
+                    name, got, is_raw ? "bytes" : "elements", want, adj_shape_text(shape).s);
+        return NULL;
+    }
+    uint8_t *external = is_external ? read_external(f, t, bytes) : NULL;
+    numbers *v = f->status == ADJ_OK ? allocate(f, t->data_type, shape) : NULL;
+    if (v != NULL && (is_external || is_raw))
+        from_raw(row, is_external ? external : t->raw_data.data, v);
+    else if (v != NULL)
+        from_field(row, t, v);
+    free(external);
+    return v;
+}
+
+const numbers *known_tensor(import *f, const adj_tensor *t)
+{
+    static const struct {
+        adj_elem elem;
+        int onnx;
+    } types[] = {{ADJ_ELEM_F32, ELEM(FLOAT)},   {ADJ_ELEM_F64, ELEM(DOUBLE)},
+                 {ADJ_ELEM_F16, ELEM(FLOAT16)}, {ADJ_ELEM_BF16, ELEM(BFLOAT16)},
+                 {ADJ_ELEM_I32, ELEM(INT32)},   {ADJ_ELEM_I64, ELEM(INT64)},
+                 {ADJ_ELEM_I16, ELEM(INT16)},   {ADJ_ELEM_I8, ELEM(INT8)},
+                 {ADJ_ELEM_U64, ELEM(UINT64)},  {ADJ_ELEM_U32, ELEM(UINT32)},
+                 {ADJ_ELEM_U16, ELEM(UINT16)},  {ADJ_ELEM_U8, ELEM(UINT8)},
+                 {ADJ_ELEM_BOOL, ELEM(BOOL)}};
+    for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
+        if (types[k].elem != t->elem)
+            continue;
+        numbers *v = allocate(f, types[k].onnx, t->shape);
+        if (v != NULL)
+            from_raw(find_elem(types[k].onnx), t->data, v);
+        return v;
+    }
+    import_fail(f, ADJ_EDTYPE, "known input \"%s\": its element type is not supported", t->name);
+    return NULL;
+}

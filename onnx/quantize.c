@@ -1,0 +1,63 @@
+/* quantize.c - QuantizeLinear and DequantizeLinear as fake quantization: a quantized value stays a
+ * float, rounded and limited to the integers of its type, and gradients pass through the rounding
+ * unchanged. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "table.h"
+
+/* Shape that broadcasts a list along an axis of x; a scalar stays one. */
+static adj_node *along_axis(call *n, int i, const adj_node *x, int axis)
+{
+    adj_node *v = in_node(n, i);
+    if (v == NULL)
+        return NULL;
+    if (adj_node_type(v).dtype != adj_node_type(x).dtype)
+        v = adj_cast(v, adj_node_type(x).dtype);
+    adj_shape s = shape_of(v), one = {.rank = shape_of(x).rank};
+    if (s.rank != 1 || s.dim[0] == 1)
+        return s.rank == 1 ? adj_reshape(v, (adj_shape){0}) : v;
+    for (int k = 0; k < one.rank; k++)
+        one.dim[k] = k == axis ? s.dim[0] : 1;
+    return adj_reshape(v, one);
+}
+
+/* x rounded to the nearest even integer, by a sum that leaves no bits for fractions; values beyond
+ * the integers of the element type are limited afterwards. */
+static adj_node *rounded(adj_node *x)
+{
+    adj_node *large = scalar(x, adj_node_type(x).dtype == ADJ_F64 ? 0x1.8p52 : 0x1.8p23);
+    return adj_sub(adj_add(x, large), large);
+}
+
+int import_quantize(call *n)
+{
+    const int elem = has_in(n, 2) ? n->in[2]->elem : (int)attr_int(n, "output_dtype", 2);
+    const int is_signed = elem == ONNX__TENSOR_PROTO__DATA_TYPE__INT8;
+    adj_node *x = in_node(n, 0);
+    if (!is_signed && elem != ONNX__TENSOR_PROTO__DATA_TYPE__UINT8)
+        return refuse(n, "quantization to %s (expected int8 or uint8)", elem_name(elem));
+    if (x == NULL || (adj_node_type(x).dtype != ADJ_F32 && adj_node_type(x).dtype != ADJ_F64))
+        return refuse(n, "quantization of a half type");
+    const int axis = axis_of(n, attr_int(n, "axis", shape_of(x).rank > 1), shape_of(x).rank + 1);
+    adj_node *scale = along_axis(n, 1, x, axis);
+    adj_node *y = adj_clip(adj_div(x, scale), -0x1p21, 0x1p21);
+    y = adj_add(y, adj_stop_gradient(adj_sub(rounded(y), y)));
+    if (has_in(n, 2))
+        y = adj_add(y, along_axis(n, 2, x, axis));
+    return give_at(n, 0, adj_clip(y, is_signed ? -128 : 0, is_signed ? 127 : 255), elem);
+}
+
+int import_dequantize(call *n)
+{
+    adj_node *x = in_node(n, 0);
+    if (x == NULL)
+        return 0;
+    const adj_dtype dtype = n->f->o->dtype;
+    if (adj_node_type(x).dtype != dtype)
+        x = adj_cast(x, dtype);
+    const int axis = axis_of(n, attr_int(n, "axis", shape_of(x).rank > 1), shape_of(x).rank + 1);
+    if (has_in(n, 2))
+        x = adj_sub(x, along_axis(n, 2, x, axis));
+    return give_at(n, 0, adj_mul(x, along_axis(n, 1, x, axis)), ELEM_FLOAT);
+}

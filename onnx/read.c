@@ -1,0 +1,138 @@
+/* read.c - reads a model file and unpacks it, after a look at how deep its messages are nested:
+ * protobuf-c unpacks messages by recursion. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "import.h"
+
+enum { MAX_DEPTH = 32 }; /* of graphs in attributes; deeper files are refused */
+
+/* ---- nesting ---- */
+
+/* Messages on the way from a model to a graph in an attribute, and the fields that lead on. */
+typedef enum { MODEL, GRAPH, NODE, ATTRIBUTE, FUNCTION, TRAINING, OTHER } message_kind;
+
+static message_kind kind_of_field(message_kind in, uint64_t field)
+{
+    static const struct {
+        message_kind in, kind;
+        uint64_t field;
+    } way[] = {{MODEL, GRAPH, 7},     {MODEL, FUNCTION, 25}, {MODEL, TRAINING, 20},
+               {TRAINING, GRAPH, 1},  {TRAINING, GRAPH, 2},  {FUNCTION, NODE, 7},
+               {GRAPH, NODE, 1},      {NODE, ATTRIBUTE, 5},  {ATTRIBUTE, GRAPH, 6},
+               {ATTRIBUTE, GRAPH, 11}};
+    for (size_t i = 0; i < sizeof way / sizeof way[0]; i++)
+        if (way[i].in == in && way[i].field == field)
+            return way[i].kind;
+    return OTHER;
+}
+
+/* Bytes of a message that are not read yet. */
+typedef struct {
+    const uint8_t *at, *end;
+} bytes;
+
+static int read_varint(bytes *b, uint64_t *value)
+{
+    *value = 0;
+    for (int shift = 0; shift < 64 && b->at < b->end; shift += 7) {
+        *value |= (uint64_t)(*b->at & 127) << shift;
+        if ((*b->at++ & 128) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Reads a field's key and skips its value, which *inside then is if it has a length. */
+static int read_field(bytes *b, uint64_t *field, bytes *inside)
+{
+    uint64_t key, n;
+    *inside = (bytes){NULL, NULL};
+    if (!read_varint(b, &key))
+        return 0;
+    *field = key >> 3;
+    switch (key & 7) {
+    case 0: return read_varint(b, &n);
+    case 1: n = 8; break;
+    case 5: n = 4; break;
+    case 2:
+        if (!read_varint(b, &n))
+            return 0;
+        break;
+    default: return 0;
+    }
+    if (n > (uint64_t)(b->end - b->at))
+        return 0;
+    if ((key & 7) == 2)
+        *inside = (bytes){b->at, b->at + n};
+    b->at += n;
+    return 1;
+}
+
+/* True if no graph is nested deeper than MAX_DEPTH graphs. A malformed message is left to
+ * protobuf-c, which stops where this function does. */
+static int is_shallow(bytes b, message_kind kind, int depth)
+{
+    if (depth > MAX_DEPTH)
+        return 0;
+    uint64_t field;
+    bytes inside;
+    while (b.at < b.end && read_field(&b, &field, &inside)) {
+        message_kind next = kind_of_field(kind, field);
+        if (next != OTHER && inside.at != NULL &&
+            !is_shallow(inside, next, depth + (next == GRAPH)))
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- the file ---- */
+
+static uint8_t *read_bytes(import *f, size_t *n)
+{
+    FILE *file = fopen(f->path, "rbe");
+    struct stat s;
+    uint8_t *data = NULL;
+    if (file == NULL || fstat(fileno(file), &s) != 0) {
+        import_fail(f, ADJ_EIO, "cannot be read: %s", strerror(errno));
+    } else if (!S_ISREG(s.st_mode)) {
+        import_fail(f, ADJ_EIO, "is not a regular file");
+    } else if (s.st_size > INT_MAX) {
+        import_fail(f, ADJ_EIO, "is too large (got %lld bytes, expected at most %d)",
+                    (long long)s.st_size, INT_MAX);
+    } else if ((data = malloc((size_t)s.st_size + 1)) == NULL) {
+        import_fail(f, ADJ_ENOMEM, "out of memory (%lld bytes)", (long long)s.st_size);
+    } else {
+        *n = fread(data, 1, (size_t)s.st_size, file);
+        if (ferror(file))
+            import_fail(f, ADJ_EIO, "cannot be read: %s", strerror(errno));
+    }
+    if (file != NULL)
+        fclose(file);
+    return data;
+}
+
+Onnx__ModelProto *read_model(import *f)
+{
+    size_t n = 0;
+    uint8_t *data = read_bytes(f, &n);
+    Onnx__ModelProto *model = NULL;
+    if (data != NULL && f->status == ADJ_OK) {
+        if (!is_shallow((bytes){data, data + n}, MODEL, 0))
+            import_fail(f, ADJ_EIO, "graphs are nested too deep (expected at most %d)", MAX_DEPTH);
+        else if ((model = onnx__model_proto__unpack(NULL, n, data)) == NULL)
+            import_fail(f, ADJ_EIO, "is not an ONNX model: its %zu bytes are no ModelProto", n);
+        else if (model->graph == NULL)
+            import_fail(f, ADJ_EIO, "has no graph");
+    }
+    free(data);
+    if (f->status != ADJ_OK && model != NULL) {
+        onnx__model_proto__free_unpacked(model, NULL);
+        model = NULL;
+    }
+    return model;
+}

@@ -1,0 +1,247 @@
+/* resize.c - Resize and Upsample of any axes, by nearest or linear interpolation.
+ *
+ * What adj_resize computes is handed to it. Other modes are a matrix product along each axis that
+ * changes: row o of the matrix holds the weights of the elements that output o is made of. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "table.h"
+
+/* How an axis is resized. */
+typedef struct {
+    int64_t in, out;
+    double scale;      /* out / in as given */
+    double start, end; /* of the part of the axis that is read (tf_crop_and_resize) */
+} axis_plan;
+
+typedef struct {
+    word mode, coordinates, nearest;
+    double outside; /* value beyond the image with tf_crop_and_resize */
+} resize_plan;
+
+static double coordinate_of(const resize_plan *p, const axis_plan *a, int64_t o)
+{
+    const char *how = p->coordinates.s;
+    const double x = (double)o, in = (double)a->in, out = (double)a->out;
+    if (strcmp(how, "asymmetric") == 0)
+        return x / a->scale;
+    if (strcmp(how, "align_corners") == 0)
+        return a->out == 1 ? 0 : x * (in - 1) / (a->scale * in - 1);
+    if (strcmp(how, "pytorch_half_pixel") == 0 && a->out == 1)
+        return 0;
+    if (strcmp(how, "tf_half_pixel_for_nn") == 0)
+        return (x + 0.5) / a->scale;
+    if (strcmp(how, "tf_crop_and_resize") == 0)
+        return a->out == 1 ? 0.5 * (a->start + a->end) * (in - 1)
+                           : a->start * (in - 1) + x * (a->end - a->start) * (in - 1) / (out - 1);
+    if (strcmp(how, "half_pixel_symmetric") == 0) {
+        const double adjust = out / (a->scale * in), center = in / 2;
+        return center * (1 - adjust) + (x + 0.5) / a->scale - 0.5;
+    }
+    return (x + 0.5) / a->scale - 0.5;
+}
+
+static int64_t nearest_of(const resize_plan *p, double x)
+{
+    const char *how = p->nearest.s;
+    const double below = floor(x);
+    const int is_half = x - below == 0.5;
+    if (strcmp(how, "floor") == 0)
+        return (int64_t)below;
+    if (strcmp(how, "ceil") == 0)
+        return (int64_t)ceil(x);
+    if (is_half)
+        return (int64_t)below + (strcmp(how, "round_prefer_ceil") == 0);
+    return (int64_t)floor(x + 0.5);
+}
+
+static int64_t inside(int64_t at, int64_t size) { return at < 0 ? 0 : at >= size ? size - 1 : at; }
+
+/* Fills the matrix [out, in] of weights; returns 0 if an output lies outside of the image. */
+static int fill_weights(const resize_plan *p, const axis_plan *a, numbers *m)
+{
+    int is_inside = 1;
+    for (int64_t o = 0; o < a->out; o++) {
+        double *row = m->f + o * a->in, x = coordinate_of(p, a, o);
+        is_inside &= strcmp(p->coordinates.s, "tf_crop_and_resize") != 0 ||
+                     (x >= 0 && x <= (double)(a->in - 1));
+        if (strcmp(p->mode.s, "nearest") == 0) {
+            row[inside(nearest_of(p, x), a->in)] = 1;
+            continue;
+        }
+        const double below = floor(x), part = x - below;
+        row[inside((int64_t)below, a->in)] += 1 - part;
+        row[inside((int64_t)below + 1, a->in)] += part;
+    }
+    return is_inside;
+}
+
+/* x with each row along an axis multiplied by the matrix. */
+static adj_node *multiply_axis(call *n, adj_node *x, int axis, const numbers *m)
+{
+    const int last = (int)shape_of(x).rank - 1;
+    int perm[ADJ_MAX_RANK];
+    for (int i = 0; i <= last; i++)
+        perm[i] = i;
+    perm[axis] = last;
+    perm[last] = axis;
+    x = permute(x, perm);
+    adj_shape s = shape_of(x);
+    const adj_shape rows = {2, {product(&s, 0, last), s.dim[last]}};
+    adj_node *w = const_node(n->f, m, adj_node_type(x).dtype);
+    adj_node *y = adj_matmul(adj_reshape(x, rows), w, ADJ_TRANSPOSE_B);
+    s.dim[last] = m->shape.dim[0];
+    return permute(adj_reshape(y, s), perm);
+}
+
+/* x by adj_resize, or NULL if it has not this mode. */
+static adj_node *as_image(adj_node *x, const resize_plan *p, const axis_plan axis[])
+{
+    const adj_shape s = shape_of(x);
+    const char *how = p->coordinates.s;
+    const int is_nearest = strcmp(p->mode.s, "nearest") == 0;
+    adj_sampling a = {.mode = is_nearest ? ADJ_NEAREST : ADJ_BILINEAR, .format = ADJ_NCHW};
+    if (s.rank != 4 || axis[0].out != axis[0].in || axis[1].out != axis[1].in)
+        return NULL;
+    for (int i = 2; i < 4; i++)
+        if (axis[i].scale != (double)axis[i].out / (double)axis[i].in)
+            return NULL;
+    if (strcmp(how, "half_pixel") == 0 ||
+        (strcmp(how, "pytorch_half_pixel") == 0 && axis[2].out > 1 && axis[3].out > 1))
+        a.coordinates = ADJ_HALF_PIXEL;
+    else if (strcmp(how, "align_corners") == 0)
+        a.coordinates = ADJ_ALIGN_CORNERS;
+    else if (strcmp(how, "asymmetric") == 0)
+        a.coordinates = ADJ_ASYMMETRIC;
+    else
+        return NULL;
+    const int is_floor = strcmp(p->nearest.s, "floor") == 0;
+    const int is_ceil = strcmp(p->nearest.s, "round_prefer_ceil") == 0;
+    if (is_nearest && !(a.coordinates == ADJ_ASYMMETRIC ? is_floor : is_ceil))
+        return NULL;
+    return adj_resize(x, axis[2].out, axis[3].out, &a);
+}
+
+/* Reads sizes or scales of the named axes. */
+static int read_sizes(call *n, axis_plan axis[], const numbers *scales, const numbers *sizes)
+{
+    const int64_t *named;
+    const int n_named = attr_ints(n, "axes", &named), rank = (int)in_shape(n, 0).rank;
+    const numbers *given = sizes != NULL ? sizes : scales;
+    const int count = n_named >= 0 ? n_named : rank;
+    if (given == NULL || given->n != count)
+        return refuse(n, "sizes or scales has not an entry for each axis");
+    double least = INFINITY, most = 0;
+    for (int i = 0; i < count; i++) {
+        const int k = n_named >= 0 ? axis_of(n, named[i], rank) : i;
+        if (k < 0)
+            return 0;
+        axis_plan *a = &axis[k];
+        const double v = number_at(given, i);
+        if (!(v > 0) || v > 1e9 || a->in < 1)
+            return refuse(n, "size or scale of axis %d is out of range", k);
+        a->scale = sizes != NULL ? v / (double)a->in : v;
+        a->out = sizes != NULL ? (int64_t)v : (int64_t)floor((double)a->in * v);
+        least = a->scale < least ? a->scale : least;
+        most = a->scale > most ? a->scale : most;
+    }
+    const word policy = attr_word(n, "keep_aspect_ratio_policy", "stretch");
+    for (int i = 0; sizes != NULL && strcmp(policy.s, "stretch") != 0 && i < count; i++) {
+        axis_plan *a = &axis[n_named >= 0 ? axis_of(n, named[i], rank) : i];
+        a->scale = strcmp(policy.s, "not_larger") == 0 ? least : most;
+        a->out = (int64_t)floor((double)a->in * a->scale + 0.5);
+    }
+    return 1;
+}
+
+static int read_region(call *n, axis_plan axis[])
+{
+    const int64_t *named;
+    const int n_named = attr_ints(n, "axes", &named), rank = (int)in_shape(n, 0).rank;
+    const int count = n_named >= 0 ? n_named : rank;
+    const numbers *region = has_in(n, 1) ? in_known(n, 1) : NULL;
+    if (region == NULL || region->n != 2 * (int64_t)count)
+        return refuse(n, "tf_crop_and_resize needs a region");
+    for (int i = 0; i < count; i++) {
+        const int k = n_named >= 0 ? axis_of(n, named[i], rank) : i;
+        if (k < 0)
+            return 0;
+        axis[k].start = number_at(region, i);
+        axis[k].end = number_at(region, count + i);
+    }
+    return 1;
+}
+
+static int resize(call *n, const resize_plan *p, const numbers *scales, const numbers *sizes)
+{
+    axis_plan axis[ADJ_MAX_RANK];
+    adj_node *x = in_node(n, 0);
+    if (x == NULL)
+        return 0;
+    const adj_shape s = shape_of(x);
+    for (int i = 0; i < s.rank; i++)
+        axis[i] = (axis_plan){s.dim[i], s.dim[i], 1, 0, 1};
+    const int is_crop = strcmp(p->coordinates.s, "tf_crop_and_resize") == 0;
+    if (!read_sizes(n, axis, scales, sizes) || (is_crop && !read_region(n, axis)))
+        return 0;
+    adj_node *y = as_image(x, p, axis);
+    for (int i = 0; y == NULL && i <= s.rank; i++) {
+        if (i == s.rank) {
+            y = x;
+            break;
+        }
+        const axis_plan *a = &axis[i];
+        if (a->in == a->out && a->start == 0 && a->end == 1)
+            continue;
+        numbers *m = new_numbers(n->f, ELEM_DOUBLE, (adj_shape){2, {a->out, a->in}});
+        if (m == NULL)
+            return 0;
+        if (!fill_weights(p, a, m))
+            return refuse(n, "tf_crop_and_resize reads outside of the image");
+        x = multiply_axis(n, x, i, m);
+        if (x == NULL)
+            return 0;
+    }
+    return give(n, y);
+}
+
+int import_resize(call *n)
+{
+    const int is_old = n->opset < 11; /* operands: x, scales */
+    const resize_plan p = {
+        .mode = attr_word(n, "mode", "nearest"),
+        .coordinates =
+            attr_word(n, "coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel"),
+        .nearest = attr_word(n, "nearest_mode", is_old ? "floor" : "round_prefer_floor"),
+        .outside = attr_float(n, "extrapolation_value", 0)};
+    if (strcmp(p.mode.s, "nearest") != 0 && strcmp(p.mode.s, "linear") != 0)
+        return refuse(n, "mode %s", p.mode.s);
+    if (attr_int(n, "antialias", 0) != 0)
+        return refuse(n, "antialias");
+    const int at = is_old ? 1 : 2;
+    const numbers *scales =
+        has_in(n, at) && adj_shape_elems(in_shape(n, at)) > 0 ? in_known(n, at) : NULL;
+    const numbers *sizes = !is_old && has_in(n, 3) ? in_known(n, 3) : NULL;
+    return n->reason[0] == '\0' && resize(n, &p, scales, sizes);
+}
+
+int import_upsample(call *n)
+{
+    const Onnx__AttributeProto *a = attribute(n, "scales");
+    const resize_plan p = {.mode = attr_word(n, "mode", "nearest"),
+                           .coordinates = {"asymmetric"},
+                           .nearest = {"floor"}};
+    numbers given = {0};
+    const numbers *scales = has_in(n, 1) ? in_known(n, 1) : NULL;
+    double list[ADJ_MAX_RANK];
+    if (scales == NULL && a != NULL && a->n_floats <= ADJ_MAX_RANK) {
+        for (size_t i = 0; i < a->n_floats; i++)
+            list[i] = (double)a->floats[i];
+        given = (numbers){.elem = ELEM_DOUBLE, .n = (int64_t)a->n_floats, .f = list};
+        scales = &given;
+    }
+    if (strcmp(p.mode.s, "nearest") != 0 && strcmp(p.mode.s, "linear") != 0)
+        return refuse(n, "mode %s", p.mode.s);
+    return resize(n, &p, scales, NULL);
+}

@@ -1,0 +1,85 @@
+/* save.h - what the files that write ONNX share: the graph under construction, and the names of
+ * values.
+ *
+ * ONNX has images as NCHW. An image that adjoint has as NHWC stands in the file in one or both of
+ * two forms: plain, as adjoint has it, and turned, as NCHW. Each operator takes the form that it
+ * needs; a Transpose is written where an operator needs the other form. */
+#ifndef ONNX_SAVE_H
+#define ONNX_SAVE_H
+
+#include "adjoint_onnx.h"
+#include <onnx.pb-c.h>
+
+/* Names of a value in the file; NULL: not written in this form. */
+typedef struct {
+    const char *plain, *turned;
+    int is_needed;
+} saved;
+
+typedef struct {
+    adj_exec *e;
+    const adj_graph *g;
+    int64_t batch; /* sizes of first axes that are symbolic in the file; 0: none are */
+    adj_error *error;
+    adj_status status;
+    struct chunk *memory;
+    saved *of;  /* by node id */
+    int n_made; /* names made so far */
+    Onnx__GraphProto graph;
+    size_t max_node, max_initializer;
+} writer;
+
+void *writer_alloc(writer *w, int64_t count, size_t size);
+/* Sets status and message, unless writing has failed before. Returns 0. */
+int writer_fail(writer *w, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Says that a node has no form in ONNX. Returns 0. */
+int cannot_save(writer *w, const adj_node *n, const char *why);
+
+/* ---- names ---- */
+
+/* Returns a new name that no value of the graph has. */
+const char *fresh_name(writer *w);
+/* Returns the name of a value in that form, having written what it takes; NULL on failure. */
+const char *plain(writer *w, const adj_node *n);
+const char *turned(writer *w, const adj_node *n);
+const char *in_form(writer *w, const adj_node *n, int is_turned);
+/* True if the value, an image, stands in the file as NCHW only. */
+int is_turned(const writer *w, const adj_node *n);
+/* Names the value of n in that form, to be the result of an operator. */
+const char *result(writer *w, const adj_node *n, int is_turned);
+
+/* ---- operators and constants ---- */
+
+/* Writes an operator with up to four operands, NULL for none after the last, and returns it. */
+Onnx__NodeProto *emit(writer *w, const char *op, const char *const in[], const char *out);
+Onnx__NodeProto *emit1(writer *w, const char *op, const char *a, const char *out);
+Onnx__NodeProto *emit2(writer *w, const char *op, const char *a, const char *b, const char *out);
+void set_int(writer *w, Onnx__NodeProto *n, const char *name, int64_t value);
+void set_float(writer *w, Onnx__NodeProto *n, const char *name, double value);
+void set_ints(writer *w, Onnx__NodeProto *n, const char *name, int count, const int64_t list[]);
+void set_word(writer *w, Onnx__NodeProto *n, const char *name, const char *word);
+/* Writes a list of integers as an initializer and returns its name. */
+const char *ints(writer *w, int count, const int64_t list[]);
+/* Writes a number of x's element type as an initializer and returns its name. */
+const char *number(writer *w, const adj_node *x, double value);
+/* Initializers: an integer; two scales behind two ones, for Resize; x's number `count` times.
+ */
+const char *ints_scalar(writer *w, int64_t value);
+const char *factors(writer *w, double height, double width);
+const char *repeated(writer *w, const adj_node *x, int64_t count, double value);
+/* Returns the name of n's value with its axes permuted and then in another shape: an initializer
+ * where n is a parameter, else the result of Transpose and Reshape. */
+const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape shape);
+/* Returns sizes in which a symbolic batch is -1, where x has it, too. */
+const char *sizes(writer *w, const adj_node *x, adj_shape shape);
+int32_t elem_of(adj_dtype dtype);
+
+/* ---- save_ops.c ---- */
+
+/* Writes the operators that compute n. Returns 0 on failure. */
+int save_node(writer *w, const adj_node *n);
+/* Lists the nodes that save_node(n) will ask for, at most `max`. Returns how many. */
+int list_needed(const writer *w, const adj_node *n, int max, const adj_node *needed[]);
+
+#endif

@@ -1,0 +1,209 @@
+/* value.c - values of the file by name, and their nodes: initializers become parameters, states
+ * or constants where an operator reads them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "graph/op.h"
+#include "import.h"
+
+/* ---- by name ---- */
+
+static value *bucket_of(import *f, const char *name)
+{
+    const uint64_t hash = hash_text(HASH_START, name);
+    const uint32_t mask = (uint32_t)f->n_bucket - 1;
+    uint32_t i = (uint32_t)(hash ^ hash >> 32) & mask;
+    while (f->value[i].name != NULL && strcmp(f->value[i].name, name) != 0)
+        i = (i + 1) & mask;
+    return &f->value[i];
+}
+
+value *find_value(import *f, const char *name)
+{
+    value *v = bucket_of(f, name);
+    return v->name != NULL ? v : NULL;
+}
+
+value *add_value(import *f, const char *name)
+{
+    value *v = bucket_of(f, name);
+    if (v->name != NULL) {
+        import_fail(f, ADJ_EIO, "two values have the name \"%s\"", name);
+        return NULL;
+    }
+    if (2 * ++f->n_value > f->n_bucket) {
+        import_fail(f, ADJ_EIO, "has more values than it declares");
+        return NULL;
+    }
+    v->name = name;
+    return v;
+}
+
+/* ---- operands ---- */
+
+int has_in(const call *n, int i) { return i < n->n_in && n->in[i] != NULL; }
+
+adj_shape in_shape(const call *n, int i)
+{
+    if (!has_in(n, i))
+        return (adj_shape){0};
+    const value *v = n->in[i];
+    return v->known != NULL ? v->known->shape : adj_node_type(v->node).shape; /* a sequence: [] */
+}
+
+const numbers *in_known(call *n, int i)
+{
+    if (has_in(n, i) && n->in[i]->known != NULL)
+        return n->in[i]->known;
+    refuse(n, "operand %d must be known when the file is read", i);
+    return NULL;
+}
+
+adj_node *const_node(import *f, const numbers *v, adj_dtype dtype)
+{
+    const size_t size = adj_dtype_size(dtype);
+    void *data = malloc(v->n > 0 ? (size_t)v->n * size : 1);
+    if (data == NULL) {
+        import_fail(f, ADJ_ENOMEM, "out of memory");
+        return NULL;
+    }
+    for (int64_t i = 0; i < v->n; i++)
+        adj_store(dtype, data, i, number_at(v, i));
+    adj_node *c = adj_const(f->g, dtype, v->shape, data);
+    free(data);
+    return c;
+}
+
+adj_node *scalar(const adj_node *x, double to)
+{
+    return x != NULL ? adj_fill(adj_node_graph(x), adj_node_type(x).dtype, (adj_shape){0}, to)
+                     : NULL;
+}
+
+/* ---- parameters ---- */
+
+/* Copies elements of a row-major tensor in the order of permuted axes. */
+static void copy_permuted(const numbers *v, const int perm[], adj_dtype dtype, void *to)
+{
+    const int rank = (int)v->shape.rank;
+    int64_t stride[ADJ_MAX_RANK], at[ADJ_MAX_RANK] = {0}, from = 0, step = 1;
+    int64_t by_axis[ADJ_MAX_RANK];
+    for (int i = rank - 1; i >= 0; i--) {
+        by_axis[i] = step;
+        step *= v->shape.dim[i];
+    }
+    for (int i = 0; i < rank; i++)
+        stride[i] = by_axis[perm[i]];
+    for (int64_t k = 0; k < v->n; k++) {
+        adj_store(dtype, to, k, number_at(v, from));
+        for (int i = rank - 1; i >= 0; i--) {
+            from += stride[i];
+            if (++at[i] < v->shape.dim[perm[i]])
+                break;
+            from -= stride[i] * at[i];
+            at[i] = 0;
+        }
+    }
+}
+
+/* Adds a parameter or state with the values of an initializer, its axes permuted. */
+static adj_node *add_param(call *n, const value *v, const int perm[], int is_state)
+{
+    import *f = n->f;
+    const adj_dtype dtype = dtype_of_elem(f, v->elem);
+    adj_shape shape = v->known->shape;
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = v->known->shape.dim[perm[i]];
+    const int64_t elems = v->known->n > 0 ? v->known->n : 1;
+    void *data = malloc((size_t)elems * adj_dtype_size(dtype));
+    if (data == NULL) {
+        import_fail(f, ADJ_ENOMEM, "out of memory");
+        return NULL;
+    }
+    copy_permuted(v->known, perm, dtype, data);
+    const adj_init init = {.kind = ADJ_INIT_DATA, .data = data};
+    adj_node *p = is_state ? adj_state(f->g, v->name, dtype, shape, init)
+                           : adj_param(f->g, v->name, dtype, shape, init);
+    free(data);
+    if (p != NULL)
+        f->param[f->n_param++] = p;
+    return p;
+}
+
+static const int same[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
+
+static adj_node *node_of(call *n, value *v, int is_state)
+{
+    if (v->node != NULL || v->known == NULL)
+        return v->node;
+    if (v->is_weight)
+        v->node = add_param(n, v, same, is_state);
+    else
+        v->node = const_node(n->f, v->known, dtype_of_elem(n->f, v->elem));
+    return v->node;
+}
+
+adj_node *in_node(call *n, int i) { return has_in(n, i) ? node_of(n, n->in[i], 0) : NULL; }
+adj_node *in_state(call *n, int i) { return has_in(n, i) ? node_of(n, n->in[i], 1) : NULL; }
+
+adj_node *permute(adj_node *x, const int perm[])
+{
+    const int rank = (int)shape_of(x).rank;
+    return memcmp(perm, same, (size_t)rank * sizeof *perm) == 0 ? x : adj_transpose(x, rank, perm);
+}
+
+adj_node *in_permuted(call *n, int i, const int perm[])
+{
+    value *v = has_in(n, i) ? n->in[i] : NULL;
+    if (v == NULL)
+        return NULL;
+    if (v->is_weight && v->node == NULL) {
+        /* Later readers see the file's order of axes again. */
+        const int rank = (int)v->known->shape.rank;
+        int back[ADJ_MAX_RANK];
+        for (int k = 0; k < rank; k++)
+            back[perm[k]] = k;
+        adj_node *p = add_param(n, v, perm, 0);
+        v->node = p != NULL ? permute(p, back) : NULL;
+    }
+    return permute(in_node(n, i), perm);
+}
+
+/* ---- results ---- */
+
+int give_at(call *n, int i, adj_node *y, int elem)
+{
+    if (y == NULL || i >= n->n_out)
+        return y != NULL;
+    n->out[i].node = y;
+    n->out[i].elem = elem;
+    return 1;
+}
+
+static int elem_of_dtype(const import *f, adj_dtype dtype)
+{
+    switch (dtype) {
+    case ADJ_F32: return ELEM_FLOAT;
+    case ADJ_F64: return f->o->dtype == ADJ_F64 ? ELEM_FLOAT : ELEM_DOUBLE;
+    case ADJ_F16: return ELEM_FLOAT16;
+    case ADJ_BF16: return ELEM_BFLOAT16;
+    default: return ELEM_INT64;
+    }
+}
+
+int give(call *n, adj_node *y)
+{
+    return y != NULL && give_at(n, 0, y, elem_of_dtype(n->f, adj_node_type(y).dtype));
+}
+
+int give_known_at(call *n, int i, const numbers *v)
+{
+    if (v == NULL || i >= n->n_out)
+        return v != NULL;
+    n->out[i].known = v;
+    n->out[i].elem = v->elem;
+    return 1;
+}
+
+int give_known(call *n, const numbers *v) { return give_known_at(n, 0, v); }

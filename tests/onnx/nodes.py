@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""nodes.py PROGRAM [FILTER] - the node tests that PyPI's onnx carries, run by tests/onnx/run_cases.c: how many
+of each operator pass. Outputs are compared with the tolerances of onnx's own runner."""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx.backend.test.case.node import collect_testcases
+
+from tensors import read_tensors, write_tensors
+
+OPERATORS = set("""Conv ConvTranspose BatchNormalization GroupNormalization LayerNormalization
+InstanceNormalization LRN Relu LeakyRelu ThresholdedRelu PRelu Elu Celu Selu Clip Sigmoid HardSigmoid HardSwish
+Swish Tanh Softplus Softsign Mish Gelu Erf Softmax LogSoftmax MaxPool AveragePool GlobalAveragePool GlobalMaxPool
+LpPool Gemm MatMul Add Sub Mul Div Pow Sqrt Exp Log Neg Abs Reciprocal Min Max Sum Mean ReduceSum ReduceMean
+ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp ArgMax Concat Split Slice Gather Reshape
+Flatten Squeeze Unsqueeze Transpose Pad Resize Upsample DepthToSpace SpaceToDepth Dropout Identity Constant
+ConstantOfShape Shape Size Cast Expand Tile Where Equal Greater GreaterOrEqual Less LessOrEqual And Or Not Xor
+SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss QuantizeLinear DequantizeLinear""".split())
+
+def is_same(got, want, rtol, atol):
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    bad = ~np.isclose(g, w, rtol=rtol, atol=max(atol, 1e-7), equal_nan=True)
+    return f"{bad.sum()} of {bad.size} differ, by {np.nanmax(np.abs(g - w))}" if bad.any() else ""
+
+
+def main():
+    program, pattern = sys.argv[1], re.compile(sys.argv[2] if len(sys.argv) > 2 else "")
+    cases = []
+    folder = pathlib.Path(tempfile.mkdtemp())
+    refused = collections.Counter()
+    for case in collect_testcases(None):
+        graph = case.model.graph
+        ops = {n.op_type for n in graph.node}
+        if len(ops) != 1 or not ops <= OPERATORS or not pattern.search(case.name):
+            continue
+        names = [i.name for i in graph.input]
+        inputs, outputs = case.data_sets[0]
+        stem = folder / case.name
+        if not write_tensors(stem.with_suffix(".in"), dict(zip(names, inputs))):
+            refused[next(iter(ops))] += 1
+            continue
+        stem.with_suffix(".onnx").write_bytes(case.model.SerializeToString())
+        cases.append((next(iter(ops)), case, stem, outputs))
+    lines = "".join(f"{s.with_suffix('.onnx')} {s.with_suffix('.in')} {s.with_suffix('.out')}\n" for _, _, s, _ in cases)
+    said = subprocess.run([program], input=lines, capture_output=True, text=True, check=False)
+    answers = said.stdout.splitlines()
+    table, failures = collections.defaultdict(collections.Counter), []
+    for i, (op, case, stem, outputs) in enumerate(cases):
+        answer = answers[i] if i < len(answers) else f"no answer: {said.stderr[-300:]} rc {said.returncode}"
+        if answer.startswith("ok"):
+            got = read_tensors(stem.with_suffix(".out"))
+            wrong = [w for k, want in enumerate(outputs)
+                     if (w := is_same(got[str(k)], np.asarray(want), case.rtol, case.atol))]
+            answer = "wrong: " + wrong[0] if wrong else answer
+        table[op]["pass" if answer.startswith("ok") else "fail"] += 1
+        if not answer.startswith("ok"):
+            types = sorted({str(getattr(a, "dtype", type(a).__name__)) for a in case.data_sets[0][0]})
+            failures.append((op, case.name, ",".join(types), answer[:220]))
+    for op in sorted(table):
+        print(f"{op:28} {table[op]['pass']:4} pass {table[op]['fail']:4} fail {refused[op]:4} of types that have no numbers here")
+    for f in failures:
+        print(*f, sep=" | ")
+    print(sum(t["pass"] for t in table.values()), "of", len(cases), "pass;", sum(refused.values()), "not tried")
+
+
+main()

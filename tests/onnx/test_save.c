@@ -1,0 +1,145 @@
+/* test_save.c - what adj_onnx_save writes, read back message by message and as a network.
+ * tests/test_onnx.sh has ONNX Runtime run such files where it is installed. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_nn.h"
+#include "adjoint_onnx.h"
+#include <onnx.pb-c.h>
+
+static char path[] = "/tmp/adjoint_save_XXXXXX";
+static adj_graph *g;
+static adj_exec *e;
+
+static void start(void)
+{
+    strcpy(path + sizeof path - 7, "XXXXXX");
+    const int fd = mkstemp(path);
+    cr_assert(fd >= 0 && fclose(fdopen(fd, "wb")) == 0);
+    g = adj_graph_new();
+    e = NULL;
+}
+
+static void end(void)
+{
+    adj_exec_free(e);
+    adj_graph_free(g);
+    remove(path);
+}
+
+TestSuite(onnx_save, .init = start, .fini = end);
+
+static adj_status save(adj_node *y, adj_error *error)
+{
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .seed = 3};
+    cr_assert(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
+    return adj_onnx_save(e, 1, &y, path, NULL, error);
+}
+
+static Onnx__ModelProto *read_back(void)
+{
+    static uint8_t bytes[1 << 20];
+    FILE *f = fopen(path, "rb");
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, n, bytes);
+    cr_assert(m != NULL && m->graph != NULL);
+    return m;
+}
+
+/* A convolution of NHWC images: one transpose before it and one after, the filter w[kh, kw, in,
+ * out] as [out, in, kh, kw], SAME as pads. */
+Test(onnx_save, conv)
+{
+    const float w[] = {1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60};
+    adj_error error = {0};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 5, 5, 1}});
+    adj_node *f = adj_param(g, "w", ADJ_F32, (adj_shape){4, {2, 3, 1, 2}},
+                            (adj_init){.kind = ADJ_INIT_DATA, .data = w});
+    adj_node *y = adj_label(adj_conv2d(x, f, &(adj_conv){.padding = ADJ_SAME}), "y");
+    cr_assert(save(y, &error) == ADJ_OK, "%s", error.message);
+    Onnx__ModelProto *m = read_back();
+    Onnx__GraphProto *p = m->graph;
+    cr_assert(m->n_opset_import == 1 && m->opset_import[0]->version == 17);
+    cr_assert(p->n_node == 3 && strcmp(p->node[1]->op_type, "Conv") == 0);
+    cr_assert(p->n_initializer == 1 && strcmp(p->initializer[0]->name, "w") == 0);
+    const int64_t dims[] = {2, 1, 2, 3}, pads[] = {0, 1, 1, 1};
+    const float turned[] = {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60};
+    cr_assert(p->initializer[0]->n_dims == 4 &&
+              memcmp(p->initializer[0]->dims, dims, sizeof dims) == 0);
+    cr_assert(memcmp(p->initializer[0]->raw_data.data, turned, sizeof turned) == 0);
+    int n_pads = 0;
+    for (size_t i = 0; i < p->node[1]->n_attribute; i++) {
+        const Onnx__AttributeProto *a = p->node[1]->attribute[i];
+        n_pads += strcmp(a->name, "pads") == 0 && a->n_ints == 4 &&
+                  memcmp(a->ints, pads, sizeof pads) == 0;
+    }
+    cr_assert(n_pads == 1);
+    const Onnx__TensorShapeProto *s = p->input[0]->type->tensor_type->shape;
+    cr_assert(s->n_dim == 4 && strcmp(s->dim[0]->dim_param, "batch") == 0);
+    onnx__model_proto__free_unpacked(m, NULL);
+}
+
+/* Runs y on numbered images. */
+static void run(adj_exec *exec, adj_node *x, const adj_node *y, float *to)
+{
+    const int64_t n = adj_shape_elems(adj_node_type(x).shape);
+    float *v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = (float)(i % 101) / 101 - 0.4F;
+    cr_assert(adj_set(exec, x, v, (size_t)n * sizeof *v) == ADJ_OK && adj_run(exec) == ADJ_OK, "%s",
+              adj_exec_message(exec));
+    cr_assert(adj_get(exec, y, to, adj_type_bytes(adj_node_type(y))) == ADJ_OK);
+    free(v);
+}
+
+/* save(load(x)) runs as x does: each built-in model. */
+static void expect_same_after(const char *name, adj_format format)
+{
+    adj_error error = {0};
+    adj_model_opts o = {.batch = 2, .format = format};
+    adj_node *y = adj_model_logits(g, adj_model_find(name, &o), &o);
+    float first[64], second[64];
+    cr_assert(save(y, &error) == ADJ_OK, "%s: %s", name, error.message);
+    run(e, adj_find(g, "images"), y, first);
+
+    adj_graph *again = adj_graph_new();
+    adj_onnx_net *net;
+    adj_exec *other;
+    cr_assert(adj_onnx_load(again, path, &(adj_onnx_opts){.batch = 2}, &net, &error) == ADJ_OK,
+              "%s: %s", name, error.message);
+    const adj_exec_opts eo = {.n_fetch = 1, .fetch = net->output};
+    cr_assert(adj_exec_new(again, &eo, &other) == ADJ_OK, "%s", adj_exec_message(other));
+    run(other, net->input[0], net->output[0], second);
+    const int64_t n = adj_shape_elems(adj_node_type(y).shape);
+    float most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(first[i]));
+    for (int64_t i = 0; i < n; i++)
+        cr_assert(fabsf(first[i] - second[i]) <= 1e-5F * most, "%s: %g, expected %g", name,
+                  (double)second[i], (double)first[i]);
+    adj_exec_free(other);
+    adj_onnx_free(net);
+    adj_graph_free(again);
+}
+
+Test(onnx_save, lenet) { expect_same_after("lenet", ADJ_NHWC); }
+Test(onnx_save, lenet5_nchw) { expect_same_after("lenet5", ADJ_NCHW); }
+Test(onnx_save, resnet8) { expect_same_after("resnet8", ADJ_NHWC); }
+Test(onnx_save, resnet8_nchw) { expect_same_after("resnet8", ADJ_NCHW); }
+Test(onnx_save, mobilenet_v1) { expect_same_after("mobilenet_v1", ADJ_NHWC); }
+Test(onnx_save, ds_cnn) { expect_same_after("ds_cnn", ADJ_NHWC); }
+
+Test(onnx_save, refuses_training)
+{
+    adj_error error = {0};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 5, 5, 3}});
+    adj_node *y = adj_layer_batch_norm(x, "bn1", &(adj_norm_layer){.training = 1});
+    cr_assert(save(y, &error) == ADJ_EARG);
+    cr_assert(strstr(error.message, "batch_norm_stats \"\" (node") != NULL &&
+                  strstr(error.message, "cannot be saved") != NULL,
+              "%s", error.message);
+}
