@@ -42,8 +42,7 @@ int check_model(const char *command, const char *name)
 static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opts *o)
 {
     adj_onnx_net *net;
-    const adj_onnx_opts options = {
-        .batch = o->batch, .dtype = o->dtype, .training = o->training};
+    const adj_onnx_opts options = {.batch = o->batch, .dtype = o->dtype, .training = o->training};
     const adj_status status = adj_onnx_load(m->graph, path, &options, &net, &m->error);
     if (status != ADJ_OK)
         return status;

@@ -35,7 +35,7 @@ adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error)
     adj_graph *g = adj_graph_new();
     adj_status status = g != NULL ? adj_onnx_load(g, path, NULL, &net, error)
                                   : adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK)
+    if (status == ADJ_OK && net != NULL)
         status = read_sizes(path, net, sizes, error);
     adj_onnx_free(net);
     adj_graph_free(g);
@@ -69,7 +69,6 @@ adj_net net_named(const char *model)
     if (!is_onnx_file(model))
         return (adj_net){.name = model};
     const char *slash = strrchr(model, '/');
-    return (adj_net){.name = slash != NULL ? slash + 1 : model,
-                     .build = build_onnx,
-                     .user = (void *)(uintptr_t)model};
+    return (adj_net){
+        .name = slash != NULL ? slash + 1 : model, .build = build_onnx, .user = (void *)model};
 }

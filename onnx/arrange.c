@@ -85,13 +85,13 @@ int unsqueezed_shape(call *n, adj_shape *to)
 
 int import_squeeze(call *n)
 {
-    adj_shape s;
+    adj_shape s = {0};
     return squeezed_shape(n, &s) && give(n, adj_reshape(in_node(n, 0), s));
 }
 
 int import_unsqueeze(call *n)
 {
-    adj_shape s;
+    adj_shape s = {0};
     return unsqueezed_shape(n, &s) && give(n, adj_reshape(in_node(n, 0), s));
 }
 
@@ -115,7 +115,7 @@ int import_transpose(call *n)
 int import_expand(call *n)
 {
     const adj_shape s = in_shape(n, 0);
-    adj_shape given, to;
+    adj_shape given = {0}, to = {0};
     if (!shape_from(n, in_known(n, 1), &given) || !joint_shape(n, &s, &given, &to))
         return 0;
     return give(n, adj_broadcast_to(in_node(n, 0), to));
@@ -293,7 +293,7 @@ static adj_node *turned(import *f, adj_node *x, int axis, int64_t begin, int64_t
 
 int import_slice(call *n)
 {
-    int64_t begin[ADJ_MAX_RANK], count[ADJ_MAX_RANK], step[ADJ_MAX_RANK];
+    int64_t begin[ADJ_MAX_RANK] = {0}, count[ADJ_MAX_RANK] = {0}, step[ADJ_MAX_RANK] = {0};
     adj_node *x = in_node(n, 0);
     if (x == NULL || !read_slice(n, begin, count, step))
         return 0;
@@ -390,7 +390,7 @@ static int read_pads(call *n, int64_t before[], int64_t after[])
 int import_pad(call *n)
 {
     const word mode = attr_word(n, "mode", "constant");
-    int64_t before[ADJ_MAX_RANK], after[ADJ_MAX_RANK];
+    int64_t before[ADJ_MAX_RANK] = {0}, after[ADJ_MAX_RANK] = {0};
     double with = attr_float(n, "value", 0);
     adj_node *x = in_node(n, 0);
     if (x == NULL || !read_pads(n, before, after))

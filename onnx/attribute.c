@@ -3,6 +3,8 @@
 
 #include "import.h"
 
+enum { MAX_LIST = 2 * ADJ_MAX_RANK }; /* of integers: pads before and after each axis */
+
 const Onnx__AttributeProto *attribute(const call *n, const char *name)
 {
     for (size_t i = 0; i < n->proto->n_attribute; i++) {
@@ -47,7 +49,7 @@ int attr_ints(const call *n, const char *name, const int64_t **list)
 {
     const Onnx__AttributeProto *a = attribute(n, name);
     *list = a != NULL ? a->ints : NULL;
-    return a == NULL ? -1 : a->n_ints > ADJ_MAX_RANK * 2 ? ADJ_MAX_RANK * 2 : (int)a->n_ints;
+    return a == NULL ? -1 : a->n_ints > MAX_LIST ? MAX_LIST : (int)a->n_ints;
 }
 
 int int_list(call *n, const char *name, int i, const int64_t **list)
@@ -59,7 +61,7 @@ int int_list(call *n, const char *name, int i, const int64_t **list)
     const numbers *v = in_known(n, i);
     if (v == NULL)
         return -2;
-    if (v->i == NULL || v->shape.rank > 1 || v->n > 2 * ADJ_MAX_RANK) {
+    if (v->i == NULL || v->shape.rank > 1 || v->n > MAX_LIST) {
         refuse(n, "operand %d is no list of integers", i);
         return -2;
     }

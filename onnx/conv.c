@@ -35,21 +35,21 @@ static adj_node *from_images(adj_node *y, int spatial)
 
 /* ---- attributes ---- */
 
-/* Reads a list with an entry for each spatial axis; a missing height is `first`. */
-static int read_list(call *n, const char *name, int spatial, int64_t otherwise, int64_t to[2])
+/* Reads a list with an entry for each spatial axis, 1 or more; missing ones are 1. */
+static int read_list(call *n, const char *name, int spatial, int64_t to[2])
 {
     const int64_t *list;
     const int given = attr_ints(n, name, &list);
     if (given >= 0 && given != spatial)
         return refuse(n, "%s has %d entries (expected %d)", name, given, spatial);
-    to[0] = given < 0 || spatial == 1 ? otherwise : list[0];
-    to[1] = given < 0 ? otherwise : list[spatial - 1];
-    for (int i = 0; i < 2; i++)
-        if (to[i] < 1 || to[i] > INT32_MAX)
+    const int64_t entry[2] = {given < 0 || spatial == 1 ? 1 : list[0],
+                              given < 0 ? 1 : list[spatial - 1]};
+    for (int i = 0; i < 2; i++) {
+        if (entry[i] < 1 || entry[i] > INT32_MAX)
             return refuse(n, "%s is out of range (got %" PRId64 ", expected 1 or more)", name,
-                          to[i]);
-    if (spatial == 1)
-        to[0] = 1;
+                          entry[i]);
+        to[i] = entry[i];
+    }
     return 1;
 }
 
@@ -95,7 +95,8 @@ static int read_pads(call *n, windows *w)
 static int read_windows(call *n, const adj_shape *filter, windows *w)
 {
     const adj_shape x = in_shape(n, 0);
-    *w = (windows){.spatial = (int)x.rank - 2};
+    *w = (windows){
+        .spatial = (int)x.rank - 2, .kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
     if (x.rank != 3 && x.rank != 4)
         return refuse(n, "%" PRId64 " spatial axes are not supported (1 and 2 are)", x.rank - 2);
     w->in[0] = w->spatial == 2 ? x.dim[2] : 1;
@@ -107,11 +108,11 @@ static int read_windows(call *n, const adj_shape *filter, windows *w)
     if (attr_ints(n, "kernel_shape", &list) < 0 && filter != NULL) {
         w->kernel[0] = w->spatial == 2 ? filter->dim[2] : 1;
         w->kernel[1] = filter->dim[filter->rank - 1];
-    } else if (!read_list(n, "kernel_shape", w->spatial, 1, w->kernel)) {
+    } else if (!read_list(n, "kernel_shape", w->spatial, w->kernel)) {
         return 0;
     }
-    return read_list(n, "strides", w->spatial, 1, w->stride) &&
-           read_list(n, "dilations", w->spatial, 1, w->dilation) && read_pads(n, w);
+    return read_list(n, "strides", w->spatial, w->stride) &&
+           read_list(n, "dilations", w->spatial, w->dilation) && read_pads(n, w);
 }
 
 static adj_conv conv_of(const windows *w)
@@ -144,7 +145,7 @@ static adj_node *filter_of(call *n, int spatial)
 
 int import_conv(call *n)
 {
-    windows w;
+    windows w = {0};
     const adj_shape filter = in_shape(n, 1), x = in_shape(n, 0);
     if (!read_windows(n, &filter, &w))
         return 0;
@@ -200,9 +201,9 @@ static int transposed_sizes(call *n, windows *w, int64_t out[2])
 
 int import_conv_transpose(call *n)
 {
-    windows w;
+    windows w = {0};
     const adj_shape filter = in_shape(n, 1), x = in_shape(n, 0);
-    int64_t out[2];
+    int64_t out[2] = {0};
     if (!read_windows(n, &filter, &w) || !transposed_sizes(n, &w, out))
         return 0;
     const int64_t groups = attr_int(n, "group", 1);
@@ -282,7 +283,7 @@ static int is_dilated(const windows *w) { return w->dilation[0] != 1 || w->dilat
 
 int import_max_pool(call *n)
 {
-    windows w;
+    windows w = {0};
     if (!read_windows(n, NULL, &w))
         return 0;
     if (n->n_out > 1 && n->proto->output[1][0] != '\0')
@@ -341,7 +342,7 @@ static adj_node *window_sums(adj_node *x, const windows *w)
 
 int import_average_pool(call *n)
 {
-    windows w;
+    windows w = {0};
     if (!read_windows(n, NULL, &w))
         return 0;
     int64_t counted[4] = {0};
@@ -367,7 +368,7 @@ static adj_node *power(adj_node *x, double p)
 
 int import_lp_pool(call *n)
 {
-    windows w;
+    windows w = {0};
     const double p = (double)attr_int(n, "p", 2);
     if (!read_windows(n, NULL, &w))
         return 0;

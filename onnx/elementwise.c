@@ -117,7 +117,7 @@ int import_where(call *n)
     adj_node *c = as_float(n, 0, adj_node_type(a).dtype);
     if (adj_node_type(a).dtype == ADJ_I32)
         return refuse(n, "integers that are not known when the file is read");
-    adj_shape both, all;
+    adj_shape both = {0}, all = {0};
     const adj_shape sa = shape_of(a), sb = shape_of(b), sc = c != NULL ? shape_of(c) : sa;
     if (!joint_shape(n, &sa, &sb, &both) || !joint_shape(n, &both, &sc, &all))
         return 0;

@@ -91,7 +91,7 @@ int fold_constant_of_shape(call *n)
 {
     const Onnx__AttributeProto *a = attribute(n, "value");
     const numbers *with = a != NULL && a->t != NULL ? read_tensor(n->f, a->t) : NULL;
-    adj_shape s;
+    adj_shape s = {0};
     if (!shape_from(n, in_known(n, 0), &s))
         return 0;
     numbers *v = new_numbers(n->f, with != NULL ? with->elem : ELEM_FLOAT, s);
@@ -157,13 +157,13 @@ static int same_elements(call *n, const numbers *a, adj_shape s)
 
 int fold_squeeze(call *n)
 {
-    adj_shape s;
+    adj_shape s = {0};
     return squeezed_shape(n, &s) && same_elements(n, in_known(n, 0), s);
 }
 
 int fold_unsqueeze(call *n)
 {
-    adj_shape s;
+    adj_shape s = {0};
     return unsqueezed_shape(n, &s) && same_elements(n, in_known(n, 0), s);
 }
 
@@ -265,7 +265,7 @@ static numbers *moved_elements(import *f, const numbers *a, adj_shape s, const i
                                const int64_t step[], const int perm[])
 {
     numbers *v = new_numbers(f, a->elem, s);
-    int64_t at[ADJ_MAX_RANK] = {0}, stride[ADJ_MAX_RANK], size = 1;
+    int64_t at[ADJ_MAX_RANK] = {0}, stride[ADJ_MAX_RANK] = {0}, size = 1;
     for (int i = (int)a->shape.rank - 1; i >= 0; i--) {
         stride[i] = size;
         size *= a->shape.dim[i];
@@ -283,7 +283,7 @@ static const int unmoved[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
 
 int fold_slice(call *n)
 {
-    int64_t begin[ADJ_MAX_RANK], count[ADJ_MAX_RANK], step[ADJ_MAX_RANK];
+    int64_t begin[ADJ_MAX_RANK] = {0}, count[ADJ_MAX_RANK] = {0}, step[ADJ_MAX_RANK] = {0};
     const numbers *a = in_known(n, 0);
     if (a == NULL || !read_slice(n, begin, count, step))
         return 0;
@@ -393,7 +393,7 @@ static int64_t broadcast_place(const adj_shape *a, const adj_shape *s, const int
 
 static const numbers *combine(call *n, operation o, const numbers *a, const numbers *b)
 {
-    adj_shape s;
+    adj_shape s = {0};
     if (a == NULL || b == NULL || !joint_shape(n, &a->shape, &b->shape, &s))
         return NULL;
     numbers *v = new_numbers(n->f, is_truth(o) ? ELEM_BOOL : a->elem, s);
@@ -465,7 +465,7 @@ int fold_not(call *n) { return fold_each(n, is_zero, ELEM_BOOL); }
 int fold_where(call *n)
 {
     const numbers *c = in_known(n, 0), *a = in_known(n, 1), *b = in_known(n, 2);
-    adj_shape both, s;
+    adj_shape both = {0}, s = {0};
     if (c == NULL || a == NULL || b == NULL || !joint_shape(n, &a->shape, &b->shape, &both) ||
         !joint_shape(n, &both, &c->shape, &s))
         return 0;
@@ -482,7 +482,7 @@ int fold_where(call *n)
 int fold_expand(call *n)
 {
     const numbers *a = in_known(n, 0);
-    adj_shape given, s;
+    adj_shape given = {0}, s = {0};
     if (a == NULL || !shape_from(n, in_known(n, 1), &given) ||
         !joint_shape(n, &a->shape, &given, &s))
         return 0;

@@ -134,7 +134,7 @@ adj_shape in_shape(const call *n, int i);
 /* Adds a constant of the numbers, in type dtype. */
 adj_node *const_node(import *f, const numbers *v, adj_dtype dtype);
 /* Adds a scalar constant of x's type. */
-adj_node *scalar(const adj_node *x, double value);
+adj_node *scalar(const adj_node *x, double to);
 /* Makes y the first result. Returns 0 if y is NULL. */
 int give(call *n, adj_node *y);
 int give_at(call *n, int i, adj_node *y, int elem);

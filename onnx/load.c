@@ -121,7 +121,7 @@ static int add_input(import *f, const Onnx__ValueInfoProto *info)
         v->elem = v->known != NULL ? v->known->elem : 0;
         return v->known != NULL;
     }
-    adj_shape shape;
+    adj_shape shape = {0};
     if (!input_type(f, info, &v->elem, &shape))
         return 0;
     if (!elem_is_float(v->elem) && !elem_is_integer(v->elem))

@@ -47,7 +47,7 @@ static adj_node *row_of(adj_node *x, int64_t i)
 static adj_node *batched(call *n, adj_node *a, adj_node *b)
 {
     const adj_shape sa = shape_of(a), sb = shape_of(b);
-    adj_shape left = sa, right = sb, batch;
+    adj_shape left = sa, right = sb, batch = {0};
     left.rank -= 2;
     right.rank -= 2;
     if (!joint_shape(n, &left, &right, &batch))

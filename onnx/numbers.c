@@ -110,6 +110,8 @@ void number_set(numbers *v, int64_t i, double to)
     if (v->f != NULL) {
         double rounded;
         const elem_row *row = find_elem(v->elem);
+        if (row == NULL)
+            return;
         adj_store(row->dtype, &rounded, 0, to);
         v->f[i] = adj_load(row->dtype, &rounded, 0);
     } else if (v->elem == ELEM_BOOL) {
@@ -305,7 +307,7 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
 {
     const elem_row *row = find_elem(t->data_type);
     const char *name = t->name != NULL ? t->name : "";
-    adj_shape shape;
+    adj_shape shape = {0};
     if (row == NULL) {
         import_fail(f, ADJ_EDTYPE, "tensor \"%s\": element type %d is not supported", name,
                     t->data_type);
@@ -356,9 +358,10 @@ const numbers *known_tensor(import *f, const adj_tensor *t)
     for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
         if (types[k].elem != t->elem)
             continue;
-        numbers *v = allocate(f, types[k].onnx, t->shape);
+        const elem_row *row = find_elem(types[k].onnx);
+        numbers *v = row != NULL ? allocate(f, row->elem, t->shape) : NULL;
         if (v != NULL)
-            from_raw(find_elem(types[k].onnx), t->data, v);
+            from_raw(row, t->data, v);
         return v;
     }
     import_fail(f, ADJ_EDTYPE, "known input \"%s\": its element type is not supported", t->name);

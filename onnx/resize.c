@@ -175,7 +175,7 @@ static int read_region(call *n, axis_plan axis[])
 
 static int resize(call *n, const resize_plan *p, const numbers *scales, const numbers *sizes)
 {
-    axis_plan axis[ADJ_MAX_RANK];
+    axis_plan axis[ADJ_MAX_RANK] = {0};
     adj_node *x = in_node(n, 0);
     if (x == NULL)
         return 0;

@@ -271,7 +271,7 @@ static void *permuted(writer *w, const void *from, adj_type t, const int perm[])
 {
     const size_t size = adj_dtype_size(t.dtype);
     const int64_t n = adj_shape_elems(t.shape);
-    int64_t stride[ADJ_MAX_RANK], at[ADJ_MAX_RANK] = {0}, step = 1, place = 0;
+    int64_t stride[ADJ_MAX_RANK] = {0}, at[ADJ_MAX_RANK] = {0}, step = 1, place = 0;
     char *to = writer_alloc(w, n + 1, size);
     for (int i = (int)t.shape.rank - 1; i >= 0; i--) {
         stride[i] = step;

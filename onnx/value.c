@@ -87,8 +87,8 @@ adj_node *scalar(const adj_node *x, double to)
 static void copy_permuted(const numbers *v, const int perm[], adj_dtype dtype, void *to)
 {
     const int rank = (int)v->shape.rank;
-    int64_t stride[ADJ_MAX_RANK], at[ADJ_MAX_RANK] = {0}, from = 0, step = 1;
-    int64_t by_axis[ADJ_MAX_RANK];
+    int64_t stride[ADJ_MAX_RANK] = {0}, at[ADJ_MAX_RANK] = {0}, from = 0, step = 1;
+    int64_t by_axis[ADJ_MAX_RANK] = {0};
     for (int i = rank - 1; i >= 0; i--) {
         by_axis[i] = step;
         step *= v->shape.dim[i];
@@ -161,7 +161,7 @@ adj_node *in_permuted(call *n, int i, const int perm[])
     if (v->is_weight && v->node == NULL) {
         /* Later readers see the file's order of axes again. */
         const int rank = (int)v->known->shape.rank;
-        int back[ADJ_MAX_RANK];
+        int back[ADJ_MAX_RANK] = {0};
         for (int k = 0; k < rank; k++)
             back[perm[k]] = k;
         adj_node *p = add_param(n, v, perm, 0);
