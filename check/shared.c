@@ -118,15 +118,16 @@ static void draw_usual(const adj_node *n, uint64_t seed, void *v)
     adj_dtype dtype = n->type.dtype;
     const adj_leaf_attrs *a = n->attrs;
     adj_init init = {.kind = ADJ_INIT_NORMAL, .b = 1};
-    if (n->op->flags & ADJ_OP_KEPT)
-        init = adj_leaf_init(a);
-    else if (n->type.shape.rank == 0)
+    if (n->type.shape.rank == 0)
         init = (adj_init){.kind = ADJ_INIT_CONSTANT, .a = adj_is_float(dtype) ? 0.125 : 1};
     else if (!adj_is_float(dtype))
         init = (adj_init){.kind = ADJ_INIT_UNIFORM, .b = 2};
-    adj_draw(dtype, v, elems, init, seed, n->id);
-    if (!(n->op->flags & ADJ_OP_KEPT) || !adj_is_float(dtype) ||
-        (init.kind != ADJ_INIT_CONSTANT && n->op != &adj_op_state))
+    if ((n->op->flags & ADJ_OP_KEPT) == 0) {
+        adj_draw(dtype, v, elems, init, seed, n->id);
+        return;
+    }
+    adj_draw_leaf(a, dtype, v, elems, seed, n->id);
+    if (!adj_is_float(dtype) || (a->init != ADJ_INIT_CONSTANT && n->op != &adj_op_state))
         return;
     for (int64_t i = 0; i < elems; i++) { /* all alike would hide which one is read */
         double more;

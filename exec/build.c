@@ -204,8 +204,8 @@ static void draw_parameters(adj_exec *e)
         if (l->node->op == &adj_op_const || !a->is_drawn)
             continue;
         uint64_t stream = hash_text(HASH_START, adj_node_name(l->node));
-        adj_draw(l->node->type.dtype, leaf_data(&e->plan, l), adj_shape_elems(l->node->type.shape),
-                 adj_leaf_init(a), e->opts.seed, stream);
+        adj_draw_leaf(a, l->node->type.dtype, leaf_data(&e->plan, l),
+                      adj_shape_elems(l->node->type.shape), e->opts.seed, stream);
     }
 }
 

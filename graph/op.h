@@ -104,15 +104,16 @@ typedef struct { /* input, param, state */
     int64_t dtype;
     adj_shape shape;
     double a, b;
-    const void *data; /* ADJ_INIT_DATA: owned by the user's graph */
-    int64_t init;     /* adj_init_kind */
-    int64_t is_drawn; /* 0: an input without a value until it is set */
-    uint64_t serial;  /* unique number that keeps equal leaves distinct */
+    const void *data;   /* ADJ_INIT_DATA: owned by the user's graph */
+    int64_t data_dtype; /* type of data, which that of the leaf in a copy of the graph may not be */
+    int64_t init;       /* adj_init_kind */
+    int64_t is_drawn;   /* 0: an input without a value until it is set */
+    uint64_t serial;    /* unique number that keeps equal leaves distinct */
 } adj_leaf_attrs;
-static inline adj_init adj_leaf_init(const adj_leaf_attrs *a)
-{
-    return (adj_init){.kind = (adj_init_kind)a->init, .a = a->a, .b = a->b, .data = a->data};
-}
+/* Fills n elements of a leaf that has these attributes with its initial values, in dtype, which may
+ * be another type than that of given values. */
+ADJ_API void adj_draw_leaf(const adj_leaf_attrs *a, adj_dtype dtype, void *to, int64_t n,
+                           uint64_t seed, uint64_t stream);
 typedef struct { /* const */
     int64_t dtype;
     adj_shape shape;

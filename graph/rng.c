@@ -4,7 +4,6 @@
  * of threads and after a checkpoint. A block of four 32-bit words makes two elements of adj_draw,
  * so that a pair of uniforms feeds Box-Muller; element i is half i % 2 of block i / 2. */
 #include <math.h>
-#include <string.h>
 
 #include "op.h"
 
@@ -91,11 +90,6 @@ static void store_uniform(adj_dtype dtype, void *data, int64_t i, double v, adj_
 
 void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t seed, uint64_t stream)
 {
-    if (init.kind == ADJ_INIT_DATA) {
-        if (n > 0)
-            memcpy(data, init.data, (size_t)n * adj_dtype_size(dtype));
-        return;
-    }
     for (int64_t i = 0; i < n; i += BLOCK) {
         double v[BLOCK] = {0, 0}, scale = 0;
         if (init.kind != ADJ_INIT_CONSTANT) {
@@ -110,6 +104,16 @@ void adj_draw(adj_dtype dtype, void *data, int64_t n, adj_init init, uint64_t se
             else
                 adj_store(dtype, data, i + k, init.a + scale * v[k]);
     }
+}
+
+void adj_draw_leaf(const adj_leaf_attrs *a, adj_dtype dtype, void *to, int64_t n, uint64_t seed,
+                   uint64_t stream)
+{
+    const adj_init init = {.kind = (adj_init_kind)a->init, .a = a->a, .b = a->b};
+    if (init.kind == ADJ_INIT_DATA)
+        adj_convert((adj_dtype)a->data_dtype, a->data, dtype, to, n);
+    else
+        adj_draw(dtype, to, n, init, seed, stream);
 }
 
 void adj_spread(int64_t n, double v[], double low, double high)

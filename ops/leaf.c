@@ -85,6 +85,7 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
         if (copy == NULL)
             return NULL;
         a.data = memcpy(copy, init.data, bytes);
+        a.data_dtype = (int64_t)type.dtype;
     }
     return adj_label(adj_node_new(g, op, 0, NULL, &a), name);
 }

@@ -155,8 +155,7 @@ static adj_status decide(loading *l, target *t)
 /* Fills the initial value of a state of training, which is a constant. */
 static void draw_initial(const adj_node *state, void *value)
 {
-    adj_draw(state->type.dtype, value, adj_shape_elems(state->type.shape),
-             adj_leaf_init(state->attrs), 0, 0);
+    adj_draw_leaf(state->attrs, state->type.dtype, value, adj_shape_elems(state->type.shape), 0, 0);
 }
 
 /* Resets states of training if the file has none of them, or if partial loading is allowed. */

@@ -73,8 +73,9 @@ Test(rng, range)
         cr_assert(v[i] >= -0.25 && v[i] < 0.5);
     adj_draw(ADJ_F64, v, 3, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1.5, .b = 9}, 1, 2);
     cr_assert(v[0] == 1.5 && v[1] == 1.5 && v[2] == 1.5 && v[3] != 1.5);
-    const double given[] = {0, -2, 5};
-    adj_draw(ADJ_F64, v, 3, (adj_init){.kind = ADJ_INIT_DATA, .data = given}, 1, 2);
+    const float given[] = {0, -2, 5};
+    const adj_leaf_attrs leaf = {.init = ADJ_INIT_DATA, .data = given, .data_dtype = ADJ_F32};
+    adj_draw_leaf(&leaf, ADJ_F64, v, 3, 1, 2); /* a copy of the graph in another type */
     cr_assert(v[0] == 0 && v[1] == -2 && v[2] == 5 && v[3] != 0);
 }
 
