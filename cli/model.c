@@ -46,13 +46,14 @@ static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opt
     const adj_status status = adj_onnx_load(m->graph, path, &options, &net, &m->error);
     if (status != ADJ_OK)
         return status;
-    if (net->n_input == 1 && net->n_output >= 1) {
+    if (net->n_input == 1 && net->n_output == 1) {
         m->images = net->input[0];
-        m->logits = net->output[0];
+        m->logits = before_softmax(net->output[0]);
         m->classes = net->classes;
     } else {
-        adj_error_set(&m->error, ADJ_EARG, "%s: number of inputs (got %d, expected 1)", path,
-                      net->n_input);
+        adj_error_set(&m->error, ADJ_EARG,
+                      "%s: number of inputs or outputs (got %d and %d, expected 1 of each)", path,
+                      net->n_input, net->n_output);
     }
     adj_onnx_free(net);
     return m->error.status;

@@ -11,17 +11,23 @@ int is_onnx_file(const char *name)
     return n > 5 && strcmp(name + n - 5, ".onnx") == 0;
 }
 
+adj_node *before_softmax(adj_node *y)
+{
+    return y != NULL && strcmp(adj_node_op(y), "softmax") == 0 ? adj_node_operand_at(y, 0) : y;
+}
+
 /* Sets the sizes from the net; fails if it is no classifier of images. */
 static adj_status read_sizes(const char *path, const adj_onnx_net *net, adj_model_opts *sizes,
                              adj_error *error)
 {
     const adj_shape s = net->n_input == 1 ? adj_node_type(net->input[0]).shape : (adj_shape){0};
-    if (s.rank != 4 || net->classes == 0)
+    if (s.rank != 4 || net->n_output != 1 || net->classes == 0)
         return adj_error_set(error, ADJ_ESHAPE,
-                             "%s: is no classifier of images (got %d inputs, the first of rank "
-                             "%lld, and %lld classes, expected one input of rank 4 and an output "
-                             "[batch, classes])",
-                             path, net->n_input, (long long)s.rank, (long long)net->classes);
+                             "%s: the net is no classifier of images (got %d inputs, the first of "
+                             "rank %lld, and %d outputs, the first with %lld classes, expected one "
+                             "input of rank 4 and one output [batch, classes])",
+                             path, net->n_input, (long long)s.rank, net->n_output,
+                             (long long)net->classes);
     sizes->channels = s.dim[1];
     sizes->height = s.dim[2];
     sizes->width = s.dim[3];
@@ -59,7 +65,7 @@ static adj_node *build_onnx(adj_node *images, int64_t classes, int training, voi
         adj_fail(adj_node_graph(x), status, "%s", error.message);
         return NULL;
     }
-    adj_node *logits = net->output[0];
+    adj_node *logits = before_softmax(net->output[0]);
     adj_onnx_free(net);
     return logits;
 }

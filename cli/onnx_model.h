@@ -6,8 +6,11 @@
 
 /* True if the name is that of an ONNX file, by its ending. */
 int is_onnx_file(const char *name);
+/* Returns the node before a softmax that y ends in, which losses and probabilities add themselves;
+ * y if it does not end in one. */
+adj_node *before_softmax(adj_node *y);
 /* Sets height, width, channels and classes to those of the file's network: one input [batch,
- * channels, height, width] and a first output [batch, classes]. */
+ * channels, height, width] and one output [batch, classes]. */
 adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error);
 /* Returns the net of that name: a built-in model, or that of an ONNX file, whose name without
  * folders is the net's. The path must outlive the net. */

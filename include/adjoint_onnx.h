@@ -32,7 +32,7 @@ typedef struct {
     /* 1: batch norms use the statistics of the batch and update their running ones
      * (adj_layer_updates); dropout drops. */
     int training;
-    /* Nodes that take the place of the first inputs, n_given of them, of the graph and of the
+    /* n_given nodes that take the place of the first inputs. They belong to the graph and have the
      * inputs' shapes with these sizes of symbolic dimensions. */
     adj_node *const *given;
     int n_given; /* number of entries in given */

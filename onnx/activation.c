@@ -1,4 +1,4 @@
-/* activation.c - activations that are no builder by themselves. */
+/* activation.c - activations with attributes, or made of several ops. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ int import_leaky_relu(call *n)
 
 int import_elu(call *n) { return give(n, adj_elu(in_node(n, 0), attr_float(n, "alpha", 1))); }
 
-/* alpha (exp(x / alpha) - 1) below 0. */
+/* x where x > 0, else alpha (exp(x / alpha) - 1). */
 int import_celu(call *n)
 {
     const double alpha = attr_float(n, "alpha", 1);
@@ -35,7 +35,7 @@ int import_hard_sigmoid(call *n)
     return give(n, adj_clip(adj_add(adj_scale(x, alpha), scalar(x, beta)), 0, 1));
 }
 
-/* x above alpha, else 0. */
+/* x where x > alpha, else 0. */
 int import_thresholded_relu(call *n)
 {
     adj_node *x = in_node(n, 0), *alpha = scalar(x, attr_float(n, "alpha", 1));

@@ -210,8 +210,7 @@ int import_conv_transpose(call *n)
     if (groups < 1 || filter.dim[0] != x.dim[1] || filter.dim[0] % groups != 0)
         return refuse(n, "group %" PRId64 " does not fit %" PRId64 " channels and the filter %s",
                       groups, x.dim[1], adj_shape_text(filter).s);
-    /* The result's part beyond all windows (output_padding) is computed by a convolution whose
-     * image is cut: padding at the end becomes less, down to images that end later. */
+    /* Elements at the end that no window reaches (output_padding) need less padding there. */
     adj_node *image = as_images(in_node(n, 0)), *f = filter_of(n, w.spatial);
     for (int i = 0; i < 2; i++) {
         const int64_t covered = (w.in[i] - 1) * w.stride[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;

@@ -24,7 +24,7 @@ int import_mean(call *n)
     return give(n, adj_scale(sum, 1.0 / n->n_in));
 }
 
-/* A whole exponent of 1 or 2 is a cheaper op. */
+/* Exponents of 1, 2 and 1/2 have cheaper ops. */
 int import_pow(call *n)
 {
     const numbers *p = has_in(n, 1) ? n->in[1]->known : NULL;
@@ -44,7 +44,7 @@ int import_pow(call *n)
 
 typedef adj_node *compare_fn(adj_node *a, adj_node *b);
 
-/* a > b: not equal, and not below. */
+/* 1 where a > b, else 0, also for NaN. */
 static adj_node *greater(adj_node *a, adj_node *b)
 {
     adj_node *above = adj_greater_equal(a, b);
@@ -100,7 +100,7 @@ int import_not(call *n)
 
 /* ---- selection, casts ---- */
 
-/* x broadcast to the shape of the mask, where that is above 0; else 0, also for infinite x. */
+/* x, broadcast to the shape of the mask, where the mask is above 0; else 0, also for infinite x. */
 static adj_node *masked(adj_node *x, adj_node *mask)
 {
     if (mask == NULL || x == NULL)

@@ -248,7 +248,7 @@ int fold_gather(call *n)
     return give_known(n, v);
 }
 
-/* Calls with each element's place of a row-major shape: an odometer. Returns 0 past the last. */
+/* Moves at[] to the next element of a row-major shape. Returns 0 past the last. */
 static int next_place(const adj_shape *s, int64_t at[])
 {
     for (int i = (int)s->rank - 1; i >= 0; i--) {

@@ -9,7 +9,7 @@
 #include "adjoint_onnx.h"
 #include <onnx.pb-c.h>
 
-/* Element types of ONNX, shorter. */
+/* Short names of element types. */
 enum {
     ELEM_FLOAT = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
     ELEM_DOUBLE = ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE,
@@ -59,7 +59,7 @@ typedef struct {
     char reason[MAX_REASON]; /* why it is not supported; "" */
 } call;
 
-/* The whole import. */
+/* State of an import. */
 struct import {
     adj_graph *g;
     const adj_onnx_opts *o;
@@ -72,8 +72,9 @@ struct import {
     struct chunk *memory;
     value *value; /* hash table, n_bucket of which n_value are used */
     int n_value, n_bucket;
-    int n_given;      /* inputs that the caller has given so far */
-    adj_node **param; /* parameters and states: at most one for each initializer */
+    int64_t file_batch; /* size of the first input's first axis in the file; 0: symbolic */
+    int n_given;        /* inputs that the caller has given so far */
+    adj_node **param;   /* parameters and states: at most one for each initializer */
     int n_param;
     int n_refused;
     char refused[ADJ_MESSAGE];
@@ -146,7 +147,7 @@ int give_known_at(call *n, int i, const numbers *v);
 const Onnx__AttributeProto *attribute(const call *n, const char *name);
 int64_t attr_int(const call *n, const char *name, int64_t otherwise);
 double attr_float(const call *n, const char *name, double otherwise);
-/* True if the attribute is this text; if it is missing, if otherwise is. */
+/* True if the attribute, or `otherwise` if it is missing, is this text. */
 int attr_is(const call *n, const char *name, const char *text, const char *otherwise);
 /* Returns the text of the attribute, or otherwise; cut off after 31 characters. */
 typedef struct {
@@ -155,8 +156,8 @@ typedef struct {
 word attr_word(const call *n, const char *name, const char *otherwise);
 /* Returns the number of integers of the attribute, and the integers; -1 without the attribute. */
 int attr_ints(const call *n, const char *name, const int64_t **list);
-/* Returns a list of integers given as attribute (up to opset `last`) or as operand i: its length,
- * -1 if it is not given, -2 having refused the node. */
+/* Sets *list to integers given as an attribute or as operand i. Returns their number; -1 if they
+ * are not given, -2 having refused the node. */
 int int_list(call *n, const char *name, int i, const int64_t **list);
 
 /* ---- helpers for operators ---- */

@@ -74,6 +74,8 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
                                ? d->dim_param
                                : NULL;
         const int is_batch = i == 0 && f->o->batch > 0;
+        if (is_number && is_batch && f->file_batch == 0)
+            f->file_batch = d->dim_value;
         shape->dim[i] = is_number && !is_batch ? d->dim_value : symbolic_size(f, name, i);
         if (shape->dim[i] < 0)
             return import_fail(f, ADJ_ESHAPE,
@@ -257,6 +259,20 @@ static int add_results(import *f, const call *n)
     return 1;
 }
 
+/* Reports the graph's error, with a remedy where the file has another batch. */
+static int fail_node(import *f, const Onnx__NodeProto *proto)
+{
+    char remedy[120] = "";
+    if (f->file_batch > 0 && f->file_batch != f->o->batch)
+        c_snprintf(remedy, sizeof remedy,
+                   "; the file was exported for batch %" PRId64
+                   ": export it with a dynamic batch, or use that batch",
+                   f->file_batch);
+    return import_fail(f, adj_graph_status(f->g), "node \"%s\" (%s): %s%s",
+                       proto->name != NULL ? proto->name : "", proto->op_type,
+                       adj_graph_message(f->g), remedy);
+}
+
 int import_node(import *f, const Onnx__NodeProto *proto)
 {
     call n = {.f = f,
@@ -279,9 +295,7 @@ int import_node(import *f, const Onnx__NodeProto *proto)
     if (f->status != ADJ_OK)
         return 0;
     if (adj_graph_status(f->g) != ADJ_OK)
-        return import_fail(f, adj_graph_status(f->g), "node \"%s\" (%s): %s",
-                           proto->name != NULL ? proto->name : "", proto->op_type,
-                           adj_graph_message(f->g));
+        return fail_node(f, proto);
     if (n.reason[0] != '\0')
         list_refused(&n);
     return add_results(f, &n);

@@ -112,7 +112,7 @@ int import_group_norm(call *n)
 }
 int import_instance_norm(call *n) { return group_norm(n, in_shape(n, 0).dim[1], 0); }
 
-/* Sums of squares over the last axes give the results Mean and InvStdDev too. */
+/* Computes the results Mean and InvStdDev, over the axes from `axis` on. */
 static int layer_norm_stats(call *n, adj_node *x, int axis, double epsilon)
 {
     adj_axes axes = {.keep_dims = 1};

@@ -125,7 +125,8 @@ Onnx__ModelProto *read_model(import *f)
         if (!is_shallow((bytes){data, data + n}, MODEL, 0))
             import_fail(f, ADJ_EIO, "graphs are nested too deep (expected at most %d)", MAX_DEPTH);
         else if ((model = onnx__model_proto__unpack(NULL, n, data)) == NULL)
-            import_fail(f, ADJ_EIO, "is not an ONNX model: its %zu bytes are no ModelProto", n);
+            import_fail(f, ADJ_EIO,
+                        "is not an ONNX file, or truncated (%zu bytes cannot be parsed)", n);
         else if (model->graph == NULL)
             import_fail(f, ADJ_EIO, "has no graph");
     }

@@ -4,8 +4,8 @@
 
 #include "table.h"
 
-/* Reads axes, an attribute or operand 1, and keepdims. Returns 0 having refused the node; *is_all
- * is 0 if nothing is to be reduced. */
+/* Reads axes, an attribute or operand 1, and keepdims. *is_none is 1 if nothing is to be reduced.
+ * Returns 0 having refused the node. */
 static int read_axes(call *n, adj_axes *axes, int *is_none)
 {
     const int64_t *list;

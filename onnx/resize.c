@@ -8,7 +8,7 @@
 
 #include "table.h"
 
-/* How an axis is resized. */
+/* Sizes and scale of an axis. */
 typedef struct {
     int64_t in, out;
     double scale;      /* out / in as given */
@@ -17,7 +17,6 @@ typedef struct {
 
 typedef struct {
     word mode, coordinates, nearest;
-    double outside; /* value beyond the image with tf_crop_and_resize */
 } resize_plan;
 
 static double coordinate_of(const resize_plan *p, const axis_plan *a, int64_t o)
@@ -95,7 +94,7 @@ static adj_node *multiply_axis(call *n, adj_node *x, int axis, const numbers *m)
     return permute(adj_reshape(y, s), perm);
 }
 
-/* x by adj_resize, or NULL if it has not this mode. */
+/* x by adj_resize; NULL if adj_resize does not have this mode. */
 static adj_node *as_image(adj_node *x, const resize_plan *p, const axis_plan axis[])
 {
     const adj_shape s = shape_of(x);
@@ -213,8 +212,7 @@ int import_resize(call *n)
         .mode = attr_word(n, "mode", "nearest"),
         .coordinates =
             attr_word(n, "coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel"),
-        .nearest = attr_word(n, "nearest_mode", is_old ? "floor" : "round_prefer_floor"),
-        .outside = attr_float(n, "extrapolation_value", 0)};
+        .nearest = attr_word(n, "nearest_mode", is_old ? "floor" : "round_prefer_floor")};
     if (strcmp(p.mode.s, "nearest") != 0 && strcmp(p.mode.s, "linear") != 0)
         return refuse(n, "mode %s", p.mode.s);
     if (attr_int(n, "antialias", 0) != 0)

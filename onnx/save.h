@@ -33,7 +33,7 @@ void *writer_alloc(writer *w, int64_t count, size_t size);
 /* Sets status and message, unless writing has failed before. Returns 0. */
 int writer_fail(writer *w, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Says that a node has no form in ONNX. Returns 0. */
+/* Fails because a node has no form in ONNX. Returns 0. */
 int cannot_save(writer *w, const adj_node *n, const char *why);
 
 /* ---- names ---- */
@@ -79,7 +79,7 @@ int32_t elem_of(adj_dtype dtype);
 
 /* Writes the operators that compute n. Returns 0 on failure. */
 int save_node(writer *w, const adj_node *n);
-/* Lists the nodes that save_node(n) will ask for, at most `max`. Returns how many. */
+/* Lists the nodes whose values save_node(n) reads, at most `max`. Returns how many. */
 int list_needed(const writer *w, const adj_node *n, int max, const adj_node *needed[]);
 
 #endif

@@ -12,7 +12,7 @@ static adj_shape dims(const adj_node *n) { return adj_node_type(n).shape; }
 
 /* ---- one operand ---- */
 
-/* Writes a chain of one-operand operators, each with the last one's result. */
+/* Writes an operator of one operand, whose result has the operand's form. */
 static int same_form(writer *w, const adj_node *n, const char *op)
 {
     const int form = is_turned(w, n->in[0]);

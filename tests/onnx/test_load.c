@@ -124,6 +124,23 @@ Test(onnx_load, shapes_are_computed_while_loading)
     cr_assert(s.rank == 2 && s.dim[0] == 4 && s.dim[1] == 6);
 }
 
+/* A file for one batch that has it in a Reshape: the message says what to do. */
+Test(onnx_load, exported_for_one_batch)
+{
+    int64_t x[] = {2, 3, 4}, n_shape, shape[] = {2, 12};
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 3, x);
+    maker_output(&m, "y");
+    maker_ints(&m, "shape", 2, &n_shape, shape);
+    maker_node(&m, "Reshape", "x shape", "y");
+    maker_write(&m, path);
+    cr_assert(adj_onnx_load(g, path, &(adj_onnx_opts){.batch = 5}, &net, &error) != ADJ_OK);
+    cr_assert(strstr(error.message, "; the file was exported for batch 2: export it with a dynamic "
+                                    "batch, or use that batch") != NULL,
+              "%s", error.message);
+}
+
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta with the file's statistics; in training
  * with those of the batch, 1, 3 and 5: mean 3, variance 8/3, unbiased 4. */
 static void norm_model(maker *m)
@@ -302,7 +319,7 @@ Test(onnx_load, no_model)
 {
     FILE *f = fopen(path, "wb");
     cr_assert(f != NULL && fputs("\x89PNG no model", f) >= 0 && fclose(f) == 0);
-    expect_refused("is not an ONNX model");
+    expect_refused("is not an ONNX file, or truncated (13 bytes cannot be parsed)");
     snprintf(path, sizeof path, "%s/none.onnx", folder);
     expect_refused("cannot be read: No such file");
     snprintf(path, sizeof path, "%s", folder);
