@@ -158,9 +158,12 @@ int is_right_unmerged(subject *s, int leaf)
         draw_direction(&u, leaf, 0, 0);
         if (check_differentiate(&c, &e) == ADJ_OK && backward(&u) == ADJ_OK &&
             bound_open(&u, leaf, &b) == ADJ_OK) {
-            const double sum = check_projection(u.dx_ref[leaf], u.v, leaf_elems(&u, leaf), &size);
-            is_right =
-                check_excess(fabs(sum - e.value), check_rule_tolerance(&c, &b, e, size)) <= 1;
+            const int64_t n = leaf_elems(&u, leaf);
+            const double merged = check_projection(s->dx_ref[leaf], u.v, n, &size);
+            const double sum = check_projection(u.dx_ref[leaf], u.v, n, &size);
+            const double tolerance = check_rule_tolerance(&c, &b, e, size);
+            is_right = check_excess(fabs(sum - e.value), tolerance) <= 1 &&
+                       check_excess(fabs(merged - e.value), tolerance) > 1;
         }
     }
     subject_close(&u);

@@ -46,7 +46,7 @@ static int is_wrong_moved(whole *w, int moved, int id)
 
 /* ---- the first node that is wrong ---- */
 
-/* NULL if none is wrong. */
+/* Returns the first wrong node; NULL if none is wrong. */
 static const adj_node *find_first(whole *w)
 {
     copy_close(&w->gradient);

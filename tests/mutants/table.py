@@ -3,7 +3,7 @@ from mutant_list import TOOLS
 
 TITLES = {"rules": "gradient rules", "naive": "naive kernels", "onednn": "oneDNN wrapper",
           "direct": "direct kernels", "fused": "fused loops and groups", "passes": "passes",
-          "exec": "memory, plan, layouts", "optimizers": "optimizers, layers, losses",
+          "exec": "memory, plan, layouts", "onnx": "ONNX files", "optimizers": "optimizers, layers, losses",
           "half": "half types", "check": "formulas of the checkers"}
 
 
@@ -66,13 +66,20 @@ def percent(found, of):
     return f"{100 * found / of:.0f} %" if of else "none"
 
 
+def first_error(text):
+    """The compiler's first error in a build's output, else the output's first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
+    return (errors or lines)[0]
+
+
 def details(mutants, results):
     """What deserves a look, a line each."""
     lines = []
     ran = [m for m in mutants if m.name in results]
     for m in ran:
         if "trouble" in results[m.name]:
-            lines.append(f"cannot be planted: {m.name}: {' '.join(results[m.name]['trouble'].split())}")
+            lines.append(f"cannot be planted: {m.name}: {first_error(results[m.name]['trouble'])}")
     for m in ran:
         if survives(results[m.name]):
             lines.append(f"survived: {m.name} ({m.file}): {m.why}")
@@ -83,8 +90,9 @@ def details(mutants, results):
     for m in ran:
         result = results[m.name]
         if by_tools(result) and result.get("blame") != "right":
-            said = "; ".join(line for t in TOOLS for line in result.get(t, {}).get("lines", [])[:2])
-            lines.append(f"blame {result.get('blame')}: {m.name}: expected {' | '.join(m.blame)}: {said}")
+            said = dict.fromkeys(line.partition(":")[0] for t in TOOLS for line in result.get(t, {}).get("lines", []))
+            lines.append(f"blame {result.get('blame')}: {m.name}: expected {' or '.join(m.blame) or 'nothing'}, "
+                         f"got {', '.join(said)}")
     return lines
 
 
