@@ -38,6 +38,23 @@ int check_model(const char *command, const char *name)
     return complain(command, EXIT_USAGE, "%s", error.message);
 }
 
+const char *model_hint(const char *model, const char *weights)
+{
+    adj_tensors *t = NULL;
+    const char *hint = "";
+    if (model != NULL)
+        return hint;
+    if (adj_tensors_read(weights, &t) == ADJ_OK) {
+        const char *name = adj_tensors_metadata(t, "model");
+        if (name == NULL)
+            hint = " (set --model NAME)";
+        else if (adj_model_find(name, NULL) == NULL)
+            hint = is_onnx_file(name) ? " (set --model to that ONNX file)" : "";
+    }
+    adj_tensors_free(t);
+    return hint;
+}
+
 /* Adds the net of an ONNX file, which sets logits, images and classes. */
 static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opts *o)
 {

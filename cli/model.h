@@ -16,6 +16,9 @@ typedef struct {
 
 /* Returns CONTINUE if the model exists; else prints an error and returns EXIT_USAGE. */
 int check_model(const char *command, const char *name);
+/* Returns what to do about a weights file that cannot be loaded without --model: " (set --model
+ * ...)", or "" if --model is given or the file names a built-in model. */
+const char *model_hint(const char *model, const char *weights);
 /* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options override
  * those in the name; an ONNX file has its own sizes and format. A net whose result is not [batch,
  * classes] gets the mean of its result's squares as a loss. optimizer NULL: no updates. */

@@ -121,12 +121,8 @@ static adj_node *along(adj_node *x, int axis, adj_node *(*function)(adj_node *x)
 {
     if (x == NULL)
         return NULL;
-    const int last = (int)shape_of(x).rank - 1;
     int perm[ADJ_MAX_RANK];
-    for (int i = 0; i <= last; i++)
-        perm[i] = i;
-    perm[axis] = last;
-    perm[last] = axis;
+    swap_with_last((int)shape_of(x).rank, axis, perm);
     return permute(function(permute(x, perm)), perm);
 }
 

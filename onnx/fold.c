@@ -1,11 +1,10 @@
-/* fold.c - results that are known while loading: constants, shapes, and the arithmetic with which
- * exporters compute shapes. Integers are computed in 64 bits, floats in double and then rounded to
- * their type. */
+/* fold.c - results that are known while loading: constants, shapes, and elements that move. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "graph/op.h"
+#include "order.h"
 #include "table.h"
 
 /* ---- constants and shapes ---- */
@@ -31,7 +30,9 @@ int fold_constant(call *n)
 {
     import *f = n->f;
     const Onnx__AttributeProto *a = n->proto->n_attribute == 1 ? n->proto->attribute[0] : NULL;
-    const char *name = a != NULL && a->name != NULL ? a->name : "";
+    if (a == NULL || a->name == NULL)
+        return refuse(n, "a constant without a value");
+    const char *name = a->name;
     if (strcmp(name, "value") == 0 && a->t != NULL)
         return give_known(n, read_tensor(f, a->t));
     if (strcmp(name, "value_int") == 0) {
@@ -136,8 +137,7 @@ int fold_identity(call *n) { return give_known(n, in_known(n, 0)); }
 
 /* ---- elements that move ---- */
 
-/* Copies element `from` of a to element `to` of b, of the same type. */
-static void copy_element(const numbers *a, int64_t from, numbers *b, int64_t to)
+void copy_element(const numbers *a, int64_t from, numbers *b, int64_t to)
 {
     if (b->f != NULL)
         b->f[to] = a->f[from];
@@ -248,8 +248,7 @@ int fold_gather(call *n)
     return give_known(n, v);
 }
 
-/* Moves at[] to the next element of a row-major shape. Returns 0 past the last. */
-static int next_place(const adj_shape *s, int64_t at[])
+int next_place(const adj_shape *s, int64_t at[])
 {
     for (int i = (int)s->rank - 1; i >= 0; i--) {
         if (++at[i] < s->dim[i])
@@ -259,258 +258,37 @@ static int next_place(const adj_shape *s, int64_t at[])
     return 0;
 }
 
-/* Returns numbers of shape s whose element at a place is a's at begin + step * place of the axes
- * that perm names. */
-static numbers *moved_elements(import *f, const numbers *a, adj_shape s, const int64_t begin[],
-                               const int64_t step[], const int perm[])
-{
-    numbers *v = new_numbers(f, a->elem, s);
-    int64_t at[ADJ_MAX_RANK] = {0}, stride[ADJ_MAX_RANK] = {0}, size = 1;
-    for (int i = (int)a->shape.rank - 1; i >= 0; i--) {
-        stride[i] = size;
-        size *= a->shape.dim[i];
-    }
-    for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at)) {
-        int64_t from = 0;
-        for (int i = 0; i < s.rank; i++)
-            from += (begin[i] + at[i] * step[i]) * stride[perm[i]];
-        copy_element(a, from, v, k);
-    }
-    return v;
-}
-
-static const int unmoved[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
-
 int fold_slice(call *n)
 {
     int64_t begin[ADJ_MAX_RANK] = {0}, count[ADJ_MAX_RANK] = {0}, step[ADJ_MAX_RANK] = {0};
+    int64_t at[ADJ_MAX_RANK] = {0};
     const numbers *a = in_known(n, 0);
     if (a == NULL || !read_slice(n, begin, count, step))
         return 0;
     adj_shape s = a->shape;
     memcpy(s.dim, count, (size_t)s.rank * sizeof *count);
-    return give_known(n, moved_elements(n->f, a, s, begin, step, unmoved));
+    numbers *v = new_numbers(n->f, a->elem, s);
+    for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at)) {
+        int64_t from = 0;
+        for (int i = 0; i < s.rank; i++)
+            from = from * a->shape.dim[i] + begin[i] + at[i] * step[i];
+        copy_element(a, from, v, k);
+    }
+    return give_known(n, v);
 }
 
 int fold_transpose(call *n)
 {
     const numbers *a = in_known(n, 0);
-    const int64_t *list;
-    const int count = attr_ints(n, "perm", &list);
-    if (a == NULL || (count >= 0 && count != a->shape.rank))
-        return refuse(n, "perm does not fit its rank");
-    const int64_t begin[ADJ_MAX_RANK] = {0}, step[ADJ_MAX_RANK] = {1, 1, 1, 1, 1, 1};
-    int perm[ADJ_MAX_RANK];
+    int perm[ADJ_MAX_RANK] = {0};
+    if (a == NULL || !read_perm(n, perm))
+        return 0;
     adj_shape s = a->shape;
-    for (int i = 0; i < s.rank; i++) {
-        const int64_t from = count < 0 ? s.rank - 1 - i : list[i];
-        if (from < 0 || from >= s.rank)
-            return refuse(n, "perm has no axis %" PRId64, from);
-        perm[i] = (int)from;
-        s.dim[i] = a->shape.dim[from];
-    }
-    return give_known(n, moved_elements(n->f, a, s, begin, step, perm));
-}
-
-/* ---- arithmetic ---- */
-
-typedef enum {
-    ADD,
-    SUB,
-    MUL,
-    DIV,
-    MOD,
-    POW,
-    MIN,
-    MAX,
-    EQUAL,
-    LESS,
-    LESS_EQUAL,
-    GREATER,
-    GREATER_EQUAL,
-    AND,
-    OR,
-    XOR
-} operation;
-
-static int is_truth(operation o) { return o >= EQUAL; }
-
-static int truth_of(operation o, double a, double b)
-{
-    switch (o) {
-    case EQUAL: return a == b;
-    case LESS: return a < b;
-    case LESS_EQUAL: return a <= b;
-    case GREATER: return a > b;
-    case GREATER_EQUAL: return a >= b;
-    case AND: return a != 0 && b != 0;
-    case OR: return a != 0 || b != 0;
-    default: return (a != 0) != (b != 0);
-    }
-}
-
-static double float_of(operation o, double a, double b)
-{
-    switch (o) {
-    case ADD: return a + b;
-    case SUB: return a - b;
-    case MUL: return a * b;
-    case DIV: return a / b;
-    case MOD: return fmod(a, b);
-    case POW: return pow(a, b);
-    case MIN: return a < b || isnan(a) ? a : b;
-    default: return a > b || isnan(a) ? a : b;
-    }
-}
-
-/* Sums and products wrap around, as 64-bit integers do. */
-static int64_t int_of(operation o, int64_t a, int64_t b)
-{
-    const uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
-    switch (o) {
-    case ADD: return (int64_t)(ua + ub);
-    case SUB: return (int64_t)(ua - ub);
-    case MUL: return (int64_t)(ua * ub);
-    case DIV: return b == 0 ? 0 : b == -1 ? (int64_t)(0 - ua) : a / b;
-    case MOD: {
-        const int64_t r = b == 0 || b == -1 ? 0 : a % b;
-        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-    }
-    case MIN: return a < b ? a : b;
-    case MAX: return a > b ? a : b;
-    default: return (int64_t)pow((double)a, (double)b);
-    }
-}
-
-/* Place of an element in an operand that is broadcast to the result's shape. */
-static int64_t broadcast_place(const adj_shape *a, const adj_shape *s, const int64_t at[])
-{
-    int64_t from = 0;
-    for (int i = 0; i < a->rank; i++)
-        from = from * a->dim[i] + (a->dim[i] == 1 ? 0 : at[i + s->rank - a->rank]);
-    return from;
-}
-
-static const numbers *combine(call *n, operation o, const numbers *a, const numbers *b)
-{
-    adj_shape s = {0};
-    if (a == NULL || b == NULL || !joint_shape(n, &a->shape, &b->shape, &s))
-        return NULL;
-    numbers *v = new_numbers(n->f, is_truth(o) ? ELEM_BOOL : a->elem, s);
-    int64_t at[ADJ_MAX_RANK] = {0};
-    for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at)) {
-        const int64_t ka = broadcast_place(&a->shape, &s, at);
-        const int64_t kb = broadcast_place(&b->shape, &s, at);
-        if (is_truth(o))
-            v->i[k] = truth_of(o, number_at(a, ka), number_at(b, kb));
-        else if (v->i != NULL && b->i != NULL)
-            v->i[k] = int_of(o, a->i[ka], b->i[kb]);
-        else
-            number_set(v, k, float_of(o, number_at(a, ka), number_at(b, kb)));
-    }
-    return v;
-}
-
-static int fold_all(call *n, operation o)
-{
-    const numbers *all = in_known(n, 0);
-    for (int i = 1; i < n->n_in && all != NULL; i++)
-        all = combine(n, o, all, in_known(n, i));
-    return give_known(n, all);
-}
-
-int fold_add(call *n) { return fold_all(n, ADD); }
-int fold_sub(call *n) { return fold_all(n, SUB); }
-int fold_mul(call *n) { return fold_all(n, MUL); }
-int fold_div(call *n) { return fold_all(n, DIV); }
-int fold_mod(call *n) { return fold_all(n, MOD); }
-int fold_pow(call *n) { return fold_all(n, POW); }
-int fold_min(call *n) { return fold_all(n, MIN); }
-int fold_max(call *n) { return fold_all(n, MAX); }
-int fold_equal(call *n) { return fold_all(n, EQUAL); }
-int fold_less(call *n) { return fold_all(n, LESS); }
-int fold_less_or_equal(call *n) { return fold_all(n, LESS_EQUAL); }
-int fold_greater(call *n) { return fold_all(n, GREATER); }
-int fold_greater_or_equal(call *n) { return fold_all(n, GREATER_EQUAL); }
-int fold_and(call *n) { return fold_all(n, AND); }
-int fold_or(call *n) { return fold_all(n, OR); }
-int fold_xor(call *n) { return fold_all(n, XOR); }
-
-/* ---- functions of one operand ---- */
-
-static int fold_each(call *n, double (*function)(double x), int elem)
-{
-    const numbers *a = in_known(n, 0);
-    numbers *v = a != NULL ? new_numbers(n->f, elem != 0 ? elem : a->elem, a->shape) : NULL;
-    for (int64_t i = 0; v != NULL && i < v->n; i++)
-        number_set(v, i, function(number_at(a, i)));
-    return give_known(n, v);
-}
-
-static double minus(double x) { return -x; }
-static double is_zero(double x) { return x == 0; }
-
-int fold_neg(call *n) { return fold_each(n, minus, 0); }
-int fold_abs(call *n) { return fold_each(n, fabs, 0); }
-int fold_floor(call *n) { return fold_each(n, floor, 0); }
-int fold_ceil(call *n) { return fold_each(n, ceil, 0); }
-int fold_round(call *n) { return fold_each(n, nearbyint, 0); }
-int fold_sqrt(call *n) { return fold_each(n, sqrt, 0); }
-int fold_exp(call *n) { return fold_each(n, exp, 0); }
-int fold_log(call *n) { return fold_each(n, log, 0); }
-int fold_not(call *n) { return fold_each(n, is_zero, ELEM_BOOL); }
-
-/* ---- selection, expansion, products ---- */
-
-int fold_where(call *n)
-{
-    const numbers *c = in_known(n, 0), *a = in_known(n, 1), *b = in_known(n, 2);
-    adj_shape both = {0}, s = {0};
-    if (c == NULL || a == NULL || b == NULL || !joint_shape(n, &a->shape, &b->shape, &both) ||
-        !joint_shape(n, &both, &c->shape, &s))
-        return 0;
+    for (int i = 0; i < s.rank; i++)
+        s.dim[i] = a->shape.dim[perm[i]];
     numbers *v = new_numbers(n->f, a->elem, s);
-    int64_t at[ADJ_MAX_RANK] = {0};
-    for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at)) {
-        const int is_a = number_at(c, broadcast_place(&c->shape, &s, at)) != 0;
-        const numbers *from = is_a ? a : b;
-        copy_element(from, broadcast_place(&from->shape, &s, at), v, k);
-    }
-    return give_known(n, v);
-}
-
-int fold_expand(call *n)
-{
-    const numbers *a = in_known(n, 0);
-    adj_shape given = {0}, s = {0};
-    if (a == NULL || !shape_from(n, in_known(n, 1), &given) ||
-        !joint_shape(n, &a->shape, &given, &s))
-        return 0;
-    numbers *v = new_numbers(n->f, a->elem, s);
-    int64_t at[ADJ_MAX_RANK] = {0};
-    for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at))
-        copy_element(a, broadcast_place(&a->shape, &s, at), v, k);
-    return give_known(n, v);
-}
-
-/* The product of all elements: what exporters compute of a shape. */
-int fold_reduce_prod(call *n)
-{
-    const numbers *a = in_known(n, 0);
-    const int64_t *list;
-    const int count = int_list(n, "axes", 1, &list);
-    if (a == NULL || (count > 0 && !(a->shape.rank == 1 && count == 1)))
-        return refuse(n, "a product over some of several axes");
-    const int is_kept = attr_int(n, "keepdims", 1) != 0;
-    adj_shape s = {.rank = is_kept ? a->shape.rank : 0, .dim = {1, 1, 1, 1, 1, 1}};
-    numbers *v = new_numbers(n->f, a->elem, s);
-    if (v == NULL)
-        return 0;
-    number_set(v, 0, 1);
-    for (int64_t i = 0; i < a->n; i++)
-        if (v->i != NULL)
-            v->i[0] = int_of(MUL, v->i[0], a->i[i]);
-        else
-            number_set(v, 0, v->f[0] * a->f[i]);
+    order o = order_start(a->shape, perm);
+    for (int64_t k = 0; v != NULL && k < v->n; k++, order_next(&o))
+        copy_element(a, o.from, v, k);
     return give_known(n, v);
 }

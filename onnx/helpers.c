@@ -16,6 +16,14 @@ int axis_of(call *n, int64_t axis, int64_t rank)
     return -1;
 }
 
+void swap_with_last(int rank, int axis, int perm[])
+{
+    for (int i = 0; i < rank; i++)
+        perm[i] = i;
+    perm[axis] = rank - 1;
+    perm[rank - 1] = axis;
+}
+
 int64_t product(const adj_shape *s, int from, int to)
 {
     int64_t p = 1;

@@ -113,6 +113,11 @@ void number_set(numbers *v, int64_t i, double to);
 /* Returns the type in which values of this type are computed. */
 adj_dtype dtype_of_elem(const import *f, int elem);
 
+/* ---- inputs.c ---- */
+
+/* Adds the initializers and inputs. Returns 0 on failure. */
+int add_values(import *f);
+
 /* ---- value.c ---- */
 
 /* Returns the value of that name, or NULL if there is none. */
@@ -168,6 +173,8 @@ int axis_of(call *n, int64_t axis, int64_t rank);
 /* Sets *to to the shape to which both are broadcast. Returns 0, having refused the node, if they
  * cannot be. */
 int joint_shape(call *n, const adj_shape *a, const adj_shape *b, adj_shape *to);
+/* Sets perm to the identity with an axis and the last one exchanged: its own inverse. */
+void swap_with_last(int rank, int axis, int perm[]);
 /* x with its axes permuted, x itself for the identity. */
 adj_node *permute(adj_node *x, const int perm[]);
 /* Elements begin, begin + step, ... (count of them) along an axis. */
@@ -183,17 +190,41 @@ adj_node *pad_axis(adj_node *x, int axis, int64_t before, int64_t after, double 
 /* x padded by a value along height and width of NCHW images: top, left, bottom, right. */
 adj_node *pad_images(adj_node *x, const int64_t pad[4], double with);
 
-/* Imports a node: looks its operator up and calls its function. */
-int import_node(import *f, const Onnx__NodeProto *proto);
-
 typedef int import_fn(call *n);
-/* Row of the table of operators. */
+/* Operations on known operands, from left to right. */
+typedef enum {
+    FOLD_NONE,
+    FOLD_ADD,
+    FOLD_SUB,
+    FOLD_MUL,
+    FOLD_DIV,
+    FOLD_MOD,
+    FOLD_POW,
+    FOLD_MIN,
+    FOLD_MAX,
+    FOLD_EQUAL, /* this and the next give truth values */
+    FOLD_LESS,
+    FOLD_LESS_EQUAL,
+    FOLD_GREATER,
+    FOLD_GREATER_EQUAL,
+    FOLD_AND,
+    FOLD_OR,
+    FOLD_XOR
+} operation;
+int fold_all(call *n, operation o);
+/* Applies a function to each element of a known operand. */
+int fold_each(call *n, double (*function)(double x));
+
+/* Row of the table of operators. build, unary or binary adds nodes; fold, operation or each
+ * computes results of known operands while loading. */
 typedef struct {
     const char *name;
-    import_fn *build;                /* NULL: unary, binary, or only known operands */
-    import_fn *fold;                 /* computes known results from known operands; NULL: none */
-    adj_node *(*unary)(adj_node *x); /* a builder of one operand */
+    import_fn *build;
+    adj_node *(*unary)(adj_node *x);               /* a builder of one operand */
     adj_node *(*binary)(adj_node *a, adj_node *b); /* of two or more, from left to right */
+    import_fn *fold;
+    operation operation;
+    double (*each)(double x); /* of each element */
 } operator_row;
 /* Returns the row of that operator, or NULL. */
 const operator_row *find_operator(const char *name);

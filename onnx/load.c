@@ -1,4 +1,4 @@
-/* load.c - adj_onnx_load: values of the file, then its nodes one after the other.
+/* load.c - adj_onnx_load: initializers and inputs (inputs.c), then the nodes one after the other.
  *
  * A node that is not supported does not end the import: its results are unknown, nodes that read
  * these are skipped, and the message lists all refused nodes. */
@@ -43,136 +43,6 @@ int refuse(call *n, const char *format, ...)
         c_vsnprintf(n->reason, sizeof n->reason, format, args);
     va_end(args);
     return 0;
-}
-
-/* ---- values ---- */
-
-static int64_t symbolic_size(const import *f, const char *name, size_t axis)
-{
-    for (int i = 0; i < f->o->n_dim; i++)
-        if (name != NULL && strcmp(f->o->dim[i].name, name) == 0)
-            return f->o->dim[i].size;
-    return axis != 0 ? -1 : f->o->batch > 0 ? f->o->batch : 1;
-}
-
-static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, adj_shape *shape)
-{
-    const Onnx__TypeProto *type = info->type;
-    if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
-        type->tensor_type->shape == NULL)
-        return import_fail(f, ADJ_EIO, "input \"%s\" is no tensor of a known rank", info->name);
-    const Onnx__TensorShapeProto *s = type->tensor_type->shape;
-    *elem = type->tensor_type->elem_type;
-    *shape = (adj_shape){.rank = (int64_t)s->n_dim};
-    if (s->n_dim > ADJ_MAX_RANK)
-        return import_fail(f, ADJ_ESHAPE, "input \"%s\": rank (got %zu, expected at most %d)",
-                           info->name, s->n_dim, ADJ_MAX_RANK);
-    for (size_t i = 0; i < s->n_dim; i++) {
-        const Onnx__TensorShapeProto__Dimension *d = s->dim[i];
-        const int is_number = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
-                               ? d->dim_param
-                               : NULL;
-        const int is_batch = i == 0 && f->o->batch > 0;
-        if (is_number && is_batch && f->file_batch == 0)
-            f->file_batch = d->dim_value;
-        shape->dim[i] = is_number && !is_batch ? d->dim_value : symbolic_size(f, name, i);
-        if (shape->dim[i] < 0)
-            return import_fail(f, ADJ_ESHAPE,
-                               "input \"%s\": the size of axis %zu (\"%s\") is not known (expected "
-                               "it in adj_onnx_opts.dim)",
-                               info->name, i, name != NULL ? name : "");
-    }
-    return 1;
-}
-
-static const adj_tensor *known_input(const import *f, const char *name)
-{
-    for (int i = 0; i < f->o->n_known; i++)
-        if (strcmp(f->o->known[i].name, name) == 0)
-            return &f->o->known[i];
-    return NULL;
-}
-
-/* Makes a node of the caller's the value of an input. */
-static int take_given(import *f, value *v, adj_type type, adj_node *node)
-{
-    const adj_type got = adj_node_type(node);
-    if (node == NULL || adj_node_graph(node) != f->g || got.dtype != type.dtype ||
-        !adj_shape_equal(got.shape, type.shape))
-        return import_fail(f, ADJ_ESHAPE,
-                           "input \"%s\": the given node does not fit (got %s %s, expected %s %s)",
-                           v->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
-                           adj_dtype_name(type.dtype), adj_shape_text(type.shape).s);
-    v->node = node;
-    return 1;
-}
-
-static int add_input(import *f, const Onnx__ValueInfoProto *info)
-{
-    if (info->name == NULL || info->name[0] == '\0')
-        return import_fail(f, ADJ_EIO, "an input has no name");
-    if (find_value(f, info->name) != NULL)
-        return 1; /* an initializer may be listed as an input, too */
-    const adj_tensor *t = known_input(f, info->name);
-    value *v = add_value(f, info->name);
-    if (v == NULL)
-        return 0;
-    if (t != NULL) {
-        v->known = known_tensor(f, t);
-        v->elem = v->known != NULL ? v->known->elem : 0;
-        return v->known != NULL;
-    }
-    adj_shape shape = {0};
-    if (!input_type(f, info, &v->elem, &shape))
-        return 0;
-    if (!elem_is_float(v->elem) && !elem_is_integer(v->elem))
-        return import_fail(f, ADJ_EDTYPE, "input \"%s\": element type %d is not supported",
-                           info->name, v->elem);
-    const adj_type type = {dtype_of_elem(f, v->elem), shape};
-    if (f->n_given < f->o->n_given)
-        return take_given(f, v, type, f->o->given[f->n_given++]);
-    v->node = adj_input(f->g, info->name, type.dtype, shape);
-    return v->node != NULL;
-}
-
-static int add_initializer(import *f, const Onnx__TensorProto *t)
-{
-    if (t->name == NULL || t->name[0] == '\0')
-        return import_fail(f, ADJ_EIO, "an initializer has no name");
-    value *v = add_value(f, t->name);
-    if (v == NULL)
-        return 0;
-    v->known = read_tensor(f, t);
-    if (v->known == NULL)
-        return 0;
-    v->elem = v->known->elem;
-    v->is_weight = elem_is_float(v->elem) && v->known->shape.rank > 0;
-    return 1;
-}
-
-static int add_values(import *f)
-{
-    const Onnx__GraphProto *g = f->model->graph;
-    int64_t n = (int64_t)g->n_initializer + (int64_t)g->n_input;
-    for (size_t i = 0; i < g->n_node; i++)
-        n += (int64_t)g->node[i]->n_output;
-    f->n_bucket = 16;
-    while (f->n_bucket < 2 * (n + 1) && f->n_bucket < 1 << 30)
-        f->n_bucket *= 2;
-    f->value = import_alloc(f, f->n_bucket, sizeof *f->value);
-    f->param = import_alloc(f, (int64_t)g->n_initializer + 1, sizeof *f->param);
-    if (f->value == NULL || f->param == NULL)
-        return 0;
-    if (g->n_sparse_initializer > 0)
-        return import_fail(f, ADJ_EARG, "sparse initializers are not supported");
-    for (size_t i = 0; i < g->n_initializer; i++)
-        if (!add_initializer(f, g->initializer[i]))
-            return 0;
-    for (size_t i = 0; i < g->n_input; i++)
-        if (!add_input(f, g->input[i]))
-            return 0;
-    return 1;
 }
 
 /* ---- nodes ---- */
@@ -223,14 +93,28 @@ static void build_binary(call *n, const operator_row *row)
     give(n, y);
 }
 
+/* Computes known results; returns 0 if the operator has no way to. */
+static int fold(call *n, const operator_row *row)
+{
+    if (row->fold != NULL)
+        row->fold(n);
+    else if (row->operation != FOLD_NONE)
+        fold_all(n, row->operation);
+    else if (row->each != NULL)
+        fold_each(n, row->each);
+    else
+        return 0;
+    return 1;
+}
+
 static void build(call *n)
 {
     const operator_row *row = find_operator(n->proto->op_type);
     const char *domain = n->proto->domain;
     if (row == NULL || (domain != NULL && domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0))
         refuse(n, "the operator is not supported");
-    else if (row->fold != NULL && is_foldable(n))
-        row->fold(n);
+    else if (is_foldable(n) && fold(n, row))
+        return;
     else if (row->build != NULL)
         row->build(n);
     else if (row->unary != NULL)
@@ -260,7 +144,7 @@ static int add_results(import *f, const call *n)
 }
 
 /* Reports the graph's error, with a remedy where the file has another batch. */
-static int fail_node(import *f, const Onnx__NodeProto *proto)
+static int fail_node(import *f)
 {
     char remedy[120] = "";
     if (f->file_batch > 0 && f->file_batch != f->o->batch)
@@ -268,12 +152,21 @@ static int fail_node(import *f, const Onnx__NodeProto *proto)
                    "; the file was exported for batch %" PRId64
                    ": export it with a dynamic batch, or use that batch",
                    f->file_batch);
-    return import_fail(f, adj_graph_status(f->g), "node \"%s\" (%s): %s%s",
-                       proto->name != NULL ? proto->name : "", proto->op_type,
-                       adj_graph_message(f->g), remedy);
+    return import_fail(f, adj_graph_status(f->g), "%s%s", adj_graph_message(f->g), remedy);
 }
 
-int import_node(import *f, const Onnx__NodeProto *proto)
+/* Builds the node, whose name then begins the graph's errors. */
+static void build_named(call *n)
+{
+    char name[160];
+    c_snprintf(name, sizeof name, "node \"%s\" (%s)", n->proto->name != NULL ? n->proto->name : "",
+               n->proto->op_type);
+    const char *before = adj_graph_set_layer(n->f->g, name);
+    build(n);
+    adj_graph_set_layer(n->f->g, before);
+}
+
+static int import_node(import *f, const Onnx__NodeProto *proto)
 {
     call n = {.f = f,
               .proto = proto,
@@ -291,11 +184,11 @@ int import_node(import *f, const Onnx__NodeProto *proto)
     if (f->status != ADJ_OK)
         return 0;
     if (is_complete || find_operator(proto->op_type) == NULL)
-        build(&n);
+        build_named(&n);
     if (f->status != ADJ_OK)
         return 0;
     if (adj_graph_status(f->g) != ADJ_OK)
-        return fail_node(f, proto);
+        return fail_node(f);
     if (n.reason[0] != '\0')
         list_refused(&n);
     return add_results(f, &n);

@@ -71,10 +71,7 @@ int import_softmax_cross_entropy(call *n)
     if (x == NULL || s.rank < 2)
         return refuse(n, "rank of its operand");
     int perm[ADJ_MAX_RANK];
-    for (int i = 0; i < s.rank; i++)
-        perm[i] = i;
-    perm[1] = (int)s.rank - 1;
-    perm[s.rank - 1] = 1;
+    swap_with_last((int)s.rank, 1, perm);
     adj_node *log_p = permute(adj_log_softmax(permute(x, perm)), perm);
     if (n->n_out > 1)
         give_at(n, 1, log_p, n->in[0]->elem);

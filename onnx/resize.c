@@ -1,6 +1,6 @@
 /* resize.c - Resize and Upsample of any axes, by nearest or linear interpolation.
  *
- * What adj_resize computes is handed to it. Other modes are a matrix product along each axis that
+ * Modes that adj_resize has are left to it. Other modes are a matrix product along each axis that
  * changes: row o of the matrix holds the weights of the elements that output o is made of. */
 #include <inttypes.h>
 #include <math.h>
@@ -81,10 +81,7 @@ static adj_node *multiply_axis(call *n, adj_node *x, int axis, const numbers *m)
 {
     const int last = (int)shape_of(x).rank - 1;
     int perm[ADJ_MAX_RANK];
-    for (int i = 0; i <= last; i++)
-        perm[i] = i;
-    perm[axis] = last;
-    perm[last] = axis;
+    swap_with_last(last + 1, axis, perm);
     x = permute(x, perm);
     adj_shape s = shape_of(x);
     const adj_shape rows = {2, {product(&s, 0, last), s.dim[last]}};

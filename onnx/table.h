@@ -4,45 +4,20 @@
 
 #include "import.h"
 
-int fold_abs(call *n);
-int fold_add(call *n);
-int fold_and(call *n);
 int fold_cast(call *n);
-int fold_ceil(call *n);
 int fold_concat(call *n);
 int fold_constant(call *n);
 int fold_constant_of_shape(call *n);
-int fold_div(call *n);
-int fold_equal(call *n);
-int fold_exp(call *n);
 int fold_expand(call *n);
-int fold_floor(call *n);
 int fold_gather(call *n);
-int fold_greater(call *n);
-int fold_greater_or_equal(call *n);
-int fold_less(call *n);
-int fold_less_or_equal(call *n);
-int fold_log(call *n);
-int fold_max(call *n);
-int fold_min(call *n);
-int fold_mod(call *n);
-int fold_mul(call *n);
-int fold_neg(call *n);
-int fold_not(call *n);
-int fold_or(call *n);
-int fold_pow(call *n);
 int fold_range(call *n);
 int fold_reduce_prod(call *n);
 int fold_reshape(call *n);
-int fold_round(call *n);
 int fold_slice(call *n);
-int fold_sqrt(call *n);
 int fold_squeeze(call *n);
-int fold_sub(call *n);
 int fold_transpose(call *n);
 int fold_unsqueeze(call *n);
 int fold_where(call *n);
-int fold_xor(call *n);
 int import_and(call *n);
 int import_arg_max(call *n);
 int import_arg_min(call *n);
@@ -131,5 +106,13 @@ int unsqueezed_shape(call *n, adj_shape *to);
 int read_slice(call *n, int64_t begin[], int64_t count[], int64_t step[]);
 /* Sets *to to a shape given as numbers. Returns 0 having refused. */
 int shape_from(call *n, const numbers *list, adj_shape *to);
+/* Reads perm, the reverse of the axes by default. Returns 0 having refused. */
+int read_perm(call *n, int perm[]);
+/* Copies element `from` of a to element `to` of b, of the same type. */
+void copy_element(const numbers *a, int64_t from, numbers *b, int64_t to);
+/* Moves at[] to the next element of a row-major shape. Returns 0 past the last. */
+int next_place(const adj_shape *s, int64_t at[]);
+double minus(double x);
+double is_zero(double x);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "graph/op.h"
 #include "import.h"
+#include "order.h"
 
 /* ---- by name ---- */
 
@@ -83,30 +84,6 @@ adj_node *scalar(const adj_node *x, double to)
 
 /* ---- parameters ---- */
 
-/* Copies elements of a row-major tensor in the order of permuted axes. */
-static void copy_permuted(const numbers *v, const int perm[], adj_dtype dtype, void *to)
-{
-    const int rank = (int)v->shape.rank;
-    int64_t stride[ADJ_MAX_RANK] = {0}, at[ADJ_MAX_RANK] = {0}, from = 0, step = 1;
-    int64_t by_axis[ADJ_MAX_RANK] = {0};
-    for (int i = rank - 1; i >= 0; i--) {
-        by_axis[i] = step;
-        step *= v->shape.dim[i];
-    }
-    for (int i = 0; i < rank; i++)
-        stride[i] = by_axis[perm[i]];
-    for (int64_t k = 0; k < v->n; k++) {
-        adj_store(dtype, to, k, number_at(v, from));
-        for (int i = rank - 1; i >= 0; i--) {
-            from += stride[i];
-            if (++at[i] < v->shape.dim[perm[i]])
-                break;
-            from -= stride[i] * at[i];
-            at[i] = 0;
-        }
-    }
-}
-
 /* Adds a parameter or state with the values of an initializer, its axes permuted. */
 static adj_node *add_param(call *n, const value *v, const int perm[], int is_state)
 {
@@ -121,7 +98,9 @@ static adj_node *add_param(call *n, const value *v, const int perm[], int is_sta
         import_fail(f, ADJ_ENOMEM, "out of memory");
         return NULL;
     }
-    copy_permuted(v->known, perm, dtype, data);
+    order o = order_start(v->known->shape, perm);
+    for (int64_t i = 0; i < v->known->n; i++, order_next(&o))
+        adj_store(dtype, data, i, number_at(v->known, o.from));
     const adj_init init = {.kind = ADJ_INIT_DATA, .data = data};
     adj_node *p = is_state ? adj_state(f->g, v->name, dtype, shape, init)
                            : adj_param(f->g, v->name, dtype, shape, init);

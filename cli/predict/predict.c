@@ -320,9 +320,8 @@ static int open_work(work *w, predict_opts *o)
     adj_error error = {0};
 
     if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)
-        return complain(
-            "predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
-            strstr(error.message, "does not name its model") != NULL ? " (set --model NAME)" : "");
+        return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
+                        model_hint(o->model, in[0].name));
     w->card = adj_predictor_card(w->p);
     say_keras_epsilon("predict", o->map, w->card->model);
     if (w->card->normalized)

@@ -267,9 +267,8 @@ int command_eval(int argc, char **argv)
                                                  .tune_seconds = DEFAULT_TUNE_SECONDS},
                                         .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
-        return complain(
-            "eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
-            strstr(error.message, "does not name its model") != NULL ? " (set --model NAME)" : "");
+        return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
+                        model_hint(o.model, in[0].name));
     say_keras_epsilon("eval", o.map, adj_predictor_card(p)->model);
     if (!(adj_predictor_card(p)->deviation[0] > 0))
         complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);

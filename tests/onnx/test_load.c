@@ -6,22 +6,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
 #include "model_maker.h"
+#include "temporary.h"
 
-static char folder[64], path[96];
+static temporary folder;
+static char path[96];
 static adj_graph *g;
 static adj_onnx_net *net;
 static adj_error error;
 
 static void open_folder(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/adjoint_onnx_XXXXXX");
-    cr_assert(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof path, "%s/net.onnx", folder);
+    folder = temporary_folder();
+    snprintf(path, sizeof path, "%s/net.onnx", folder.s);
     g = adj_graph_new();
     error = (adj_error){0};
     net = NULL;
@@ -32,7 +34,7 @@ static void close_folder(void)
     char command[128];
     adj_onnx_free(net);
     adj_graph_free(g);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
+    snprintf(command, sizeof command, "rm -rf %s", folder.s);
     cr_assert(system(command) == 0);
 }
 
@@ -211,6 +213,24 @@ Test(onnx_load, lists_what_is_not_supported)
                    "supported; \"c\" (Det");
 }
 
+/* A constant is transposed while loading, where no builder checks the axes. */
+Test(onnx_load, perm_names_an_axis_twice)
+{
+    int64_t x[] = {1, 2}, twice[] = {1, 1}, sizes[] = {2, 3};
+    int64_t n_to;
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, x);
+    maker_output(&m, "y");
+    maker_ints(&m, "c", 6, &n_to, (int64_t[]){0, 1, 2, 3, 4, 5})->dims = sizes;
+    m.tensor[0].n_dims = 2;
+    maker_node(&m, "Transpose", "c", "t");
+    maker_list(&m, "perm", 2, twice);
+    maker_node(&m, "Reshape", "x t", "y");
+    maker_write(&m, path);
+    expect_refused("perm is no permutation (entry 1 is 1)");
+}
+
 Test(onnx_load, reads_what_no_node_computes)
 {
     int64_t x[] = {1, 2};
@@ -257,35 +277,53 @@ Test(onnx_load, sizes_that_overflow)
     expect_refused("tensor \"w\": shape");
 }
 
-/* External data is read from the model's folder only: not by "..", an absolute path or a link. */
+static void write_filter(const char *name)
+{
+    const float w[] = {1, 2, 3, 4, 0, -1, 1, 0};
+    FILE *f = fopen(name, "wb");
+    cr_assert(f != NULL && fwrite(w, sizeof *w, 8, f) == 8 && fclose(f) == 0);
+}
+
+/* Writes the model of `conv` with the filter in that file. */
+static void write_with_external(const char *location)
+{
+    maker m;
+    conv_model(&m);
+    Onnx__StringStringEntryProto entry, *entries[] = {&entry};
+    onnx__string_string_entry_proto__init(&entry);
+    entry.key = (char *)"location";
+    entry.value = (char *)location;
+    m.tensor[0].n_float_data = 0;
+    m.tensor[0].has_data_location = 1;
+    m.tensor[0].data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    m.tensor[0].n_external_data = 1;
+    m.tensor[0].external_data = entries;
+    maker_write(&m, path);
+}
+
+/* External data is read from the model's folder only: not by "..", an absolute path or a link,
+ * though these files exist. */
 Test(onnx_load, external_data)
 {
-    static const char *const outside[] = {"../secret", "/etc/passwd", "data/../../secret", "link"};
-    char file[128], key[] = "location";
-    const float w[] = {1, 2, 3, 4, 0, -1, 1, 0};
-    snprintf(file, sizeof file, "%s/w.bin", folder);
-    FILE *f = fopen(file, "wb");
-    cr_assert(f != NULL && fwrite(w, sizeof *w, 8, f) == 8 && fclose(f) == 0);
-    snprintf(file, sizeof file, "%s/link", folder);
-    cr_assert(symlink("w.bin", file) == 0);
-    for (int i = 0; i < 5; i++) {
-        maker m;
-        conv_model(&m);
-        Onnx__StringStringEntryProto entry, *entries[] = {&entry};
-        onnx__string_string_entry_proto__init(&entry);
-        entry.key = key;
-        entry.value = (char *)(i < 4 ? outside[i] : "w.bin");
-        m.tensor[0].n_float_data = 0;
-        m.tensor[0].has_data_location = 1;
-        m.tensor[0].data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-        m.tensor[0].n_external_data = 1;
-        m.tensor[0].external_data = entries;
-        maker_write(&m, path);
-        if (i < 4)
-            expect_refused("external data");
-        else
-            cr_assert(adj_onnx_load(g, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
+    char inside[128], outside[128], link[128];
+    snprintf(outside, sizeof outside, "%s/secret", folder.s);
+    write_filter(outside);
+    snprintf(path, sizeof path, "%s/model", folder.s);
+    cr_assert(mkdir(path, 0700) == 0);
+    snprintf(inside, sizeof inside, "%s/w.bin", path);
+    write_filter(inside);
+    snprintf(link, sizeof link, "%s/link", path);
+    cr_assert(symlink("w.bin", link) == 0);
+    snprintf(path, sizeof path, "%s/model/net.onnx", folder.s);
+    const char *const refused[] = {"../secret", outside, "./../secret"};
+    for (int i = 0; i < 3; i++) {
+        write_with_external(refused[i]);
+        expect_refused("is outside of the model's folder");
     }
+    write_with_external("link");
+    expect_refused("external data \"link\" cannot be read");
+    write_with_external("w.bin");
+    cr_assert(adj_onnx_load(g, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
     expect(conv_x, 9, conv_y, 18);
 }
 
@@ -320,8 +358,8 @@ Test(onnx_load, no_model)
     FILE *f = fopen(path, "wb");
     cr_assert(f != NULL && fputs("\x89PNG no model", f) >= 0 && fclose(f) == 0);
     expect_refused("is not an ONNX file, or truncated (13 bytes cannot be parsed)");
-    snprintf(path, sizeof path, "%s/none.onnx", folder);
+    snprintf(path, sizeof path, "%s/none.onnx", folder.s);
     expect_refused("cannot be read: No such file");
-    snprintf(path, sizeof path, "%s", folder);
+    snprintf(path, sizeof path, "%s", folder.s);
     expect_refused("is not a regular file");
 }

@@ -8,17 +8,17 @@
 
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
+#include "temporary.h"
 #include <onnx.pb-c.h>
 
-static char path[] = "/tmp/adjoint_save_XXXXXX";
+static temporary file;
+static const char *const path = file.s;
 static adj_graph *g;
 static adj_exec *e;
 
 static void start(void)
 {
-    strcpy(path + sizeof path - 7, "XXXXXX");
-    const int fd = mkstemp(path);
-    cr_assert(fd >= 0 && fclose(fdopen(fd, "wb")) == 0);
+    file = temporary_file();
     g = adj_graph_new();
     e = NULL;
 }

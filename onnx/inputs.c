@@ -1,0 +1,135 @@
+/* inputs.c - values that a file starts with: initializers and inputs, and the sizes of symbolic
+ * axes. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph/op.h"
+#include "import.h"
+
+static int64_t symbolic_size(const import *f, const char *name, size_t axis)
+{
+    for (int i = 0; i < f->o->n_dim; i++)
+        if (name != NULL && strcmp(f->o->dim[i].name, name) == 0)
+            return f->o->dim[i].size;
+    return axis != 0 ? -1 : f->o->batch > 0 ? f->o->batch : 1;
+}
+
+static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, adj_shape *shape)
+{
+    const Onnx__TypeProto *type = info->type;
+    if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+        type->tensor_type->shape == NULL)
+        return import_fail(f, ADJ_EIO, "input \"%s\" is no tensor of a known rank", info->name);
+    const Onnx__TensorShapeProto *s = type->tensor_type->shape;
+    *elem = type->tensor_type->elem_type;
+    *shape = (adj_shape){.rank = (int64_t)s->n_dim};
+    if (s->n_dim > ADJ_MAX_RANK)
+        return import_fail(f, ADJ_ESHAPE, "input \"%s\": rank (got %zu, expected at most %d)",
+                           info->name, s->n_dim, ADJ_MAX_RANK);
+    for (size_t i = 0; i < s->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = s->dim[i];
+        const int is_number = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
+                               ? d->dim_param
+                               : NULL;
+        const int is_batch = i == 0 && f->o->batch > 0;
+        if (is_number && is_batch && f->file_batch == 0)
+            f->file_batch = d->dim_value;
+        shape->dim[i] = is_number && !is_batch ? d->dim_value : symbolic_size(f, name, i);
+        if (shape->dim[i] < 0)
+            return import_fail(f, ADJ_ESHAPE,
+                               "input \"%s\": the size of axis %zu (\"%s\") is not known (expected "
+                               "it in adj_onnx_opts.dim)",
+                               info->name, i, name != NULL ? name : "");
+    }
+    return 1;
+}
+
+static const adj_tensor *known_input(const import *f, const char *name)
+{
+    for (int i = 0; i < f->o->n_known; i++)
+        if (strcmp(f->o->known[i].name, name) == 0)
+            return &f->o->known[i];
+    return NULL;
+}
+
+/* Makes a node of the caller's the value of an input. */
+static int take_given(import *f, value *v, adj_type type, adj_node *node)
+{
+    const adj_type got = adj_node_type(node);
+    if (node == NULL || adj_node_graph(node) != f->g || got.dtype != type.dtype ||
+        !adj_shape_equal(got.shape, type.shape))
+        return import_fail(f, ADJ_ESHAPE,
+                           "input \"%s\": the given node does not fit (got %s %s, expected %s %s)",
+                           v->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
+                           adj_dtype_name(type.dtype), adj_shape_text(type.shape).s);
+    v->node = node;
+    return 1;
+}
+
+static int add_input(import *f, const Onnx__ValueInfoProto *info)
+{
+    if (info->name == NULL || info->name[0] == '\0')
+        return import_fail(f, ADJ_EIO, "an input has no name");
+    if (find_value(f, info->name) != NULL)
+        return 1; /* an initializer may be listed as an input, too */
+    const adj_tensor *t = known_input(f, info->name);
+    value *v = add_value(f, info->name);
+    if (v == NULL)
+        return 0;
+    if (t != NULL) {
+        v->known = known_tensor(f, t);
+        v->elem = v->known != NULL ? v->known->elem : 0;
+        return v->known != NULL;
+    }
+    adj_shape shape = {0};
+    if (!input_type(f, info, &v->elem, &shape))
+        return 0;
+    if (!elem_is_float(v->elem) && !elem_is_integer(v->elem))
+        return import_fail(f, ADJ_EDTYPE, "input \"%s\": element type %d is not supported",
+                           info->name, v->elem);
+    const adj_type type = {dtype_of_elem(f, v->elem), shape};
+    if (f->n_given < f->o->n_given)
+        return take_given(f, v, type, f->o->given[f->n_given++]);
+    v->node = adj_input(f->g, info->name, type.dtype, shape);
+    return v->node != NULL;
+}
+
+static int add_initializer(import *f, const Onnx__TensorProto *t)
+{
+    if (t->name == NULL || t->name[0] == '\0')
+        return import_fail(f, ADJ_EIO, "an initializer has no name");
+    value *v = add_value(f, t->name);
+    if (v == NULL)
+        return 0;
+    v->known = read_tensor(f, t);
+    if (v->known == NULL)
+        return 0;
+    v->elem = v->known->elem;
+    v->is_weight = elem_is_float(v->elem) && v->known->shape.rank > 0;
+    return 1;
+}
+
+int add_values(import *f)
+{
+    const Onnx__GraphProto *g = f->model->graph;
+    int64_t n = (int64_t)g->n_initializer + (int64_t)g->n_input;
+    for (size_t i = 0; i < g->n_node; i++)
+        n += (int64_t)g->node[i]->n_output;
+    f->n_bucket = 16;
+    while (f->n_bucket < 2 * (n + 1) && f->n_bucket < 1 << 30)
+        f->n_bucket *= 2;
+    f->value = import_alloc(f, f->n_bucket, sizeof *f->value);
+    f->param = import_alloc(f, (int64_t)g->n_initializer + 1, sizeof *f->param);
+    if (f->value == NULL || f->param == NULL)
+        return 0;
+    if (g->n_sparse_initializer > 0)
+        return import_fail(f, ADJ_EARG, "sparse initializers are not supported");
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (!add_initializer(f, g->initializer[i]))
+            return 0;
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!add_input(f, g->input[i]))
+            return 0;
+    return 1;
+}

@@ -1,0 +1,107 @@
+/* test_onnx_model.c - an ONNX file in place of a model's name: its nodes are checked, it is trained
+ * and evaluated, a softmax at its end changes nothing, and what is no classifier is refused. */
+#include <criterion/criterion.h>
+
+#include "adjoint_nn.h"
+#include "adjoint_onnx.h"
+#include "cli/child.h"
+
+static finished r;
+static temporary folder;
+static char path[160], weights[160];
+
+#define WORDS(...)                                                                                 \
+    (const char *[]) { __VA_ARGS__, NULL }
+
+static void open_folder(void)
+{
+    folder = temporary_folder();
+    snprintf(path, sizeof path, "%s/net.onnx", folder.s);
+    snprintf(weights, sizeof weights, "%s/weights.safetensors", folder.s);
+}
+
+static void remove_folder(void)
+{
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf %s", folder.s);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(onnx_model, .init = open_folder, .fini = remove_folder);
+
+/* Writes a net of 28 x 28 gray images with n outputs: the logits, with a softmax if that is 1. */
+static void write_net(int n, int has_softmax)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 28, 28}});
+    adj_conv_layer c = {.filters = 4, .format = ADJ_NCHW};
+    adj_node *h = adj_relu(adj_layer_conv2d(x, "conv1", &c));
+    adj_node *pooled = adj_global_avg_pool(h, ADJ_NCHW);
+    adj_node *y = adj_layer_dense(pooled, "logits", 10, NULL);
+    adj_node *output[] = {has_softmax ? adj_softmax(y) : y, h};
+    adj_error error = {0};
+    adj_exec *e;
+    const adj_exec_opts o = {.n_fetch = n, .fetch = output, .seed = 7};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    cr_assert_eq(adj_onnx_save(e, n, output, path, NULL, &error), ADJ_OK, "%s", error.message);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+static void train(void)
+{
+    run_tool(WORDS("train", "--model", path, "--data", "digits", "--limit", "60", "--epochs", "1",
+                   "--threads", "1", "--out", weights),
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+}
+
+Test(onnx_model, gradcheck)
+{
+    write_net(1, 0);
+    run_tool(WORDS("gradcheck", "--model", path, "--batch", "1", "--threads", "1"), &r);
+    cr_assert_eq(r.status, 0, "%s%s", r.out, r.err);
+    cr_assert(strstr(r.out, "conv2d") != NULL && strstr(r.out, "0 fail") != NULL, "%s", r.out);
+}
+
+/* The loss has a softmax of its own. */
+Test(onnx_model, a_softmax_at_the_end_changes_nothing)
+{
+    char first[PRINTED];
+    write_net(1, 0);
+    train();
+    const char *loss = strstr(r.out, "loss ");
+    cr_assert(loss != NULL, "%s", r.out);
+    snprintf(first, sizeof first, "%.12s", loss);
+    write_net(1, 1);
+    train();
+    cr_assert(strstr(r.out, first) != NULL, "%s: %s", first, r.out);
+}
+
+Test(onnx_model, evaluated_by_its_file)
+{
+    write_net(1, 0);
+    train();
+    run_tool(
+        WORDS("eval", "--model", path, "--weights", weights, "--data", "digits", "--limit", "20"),
+        &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    run_tool(WORDS("eval", "--weights", weights, "--data", "digits", "--limit", "20"), &r);
+    cr_assert_eq(r.status, 1);
+    cr_assert(strstr(r.err, "net.onnx is not built in") != NULL &&
+                  strstr(r.err, "(set --model to that ONNX file)") != NULL,
+              "%s", r.err);
+}
+
+Test(onnx_model, several_outputs)
+{
+    write_net(2, 0);
+    run_tool(WORDS("train", "--model", path, "--data", "digits"), &r);
+    cr_assert_eq(r.status, 1);
+    cr_assert(strstr(r.err, "2 outputs") != NULL, "%s", r.err);
+    run_tool(WORDS("gradcheck", "--model", path), &r);
+    cr_assert_eq(r.status, 1);
+    cr_assert(strstr(r.err, "number of inputs or outputs (got 1 and 2, expected 1 of each)") !=
+                  NULL,
+              "%s", r.err);
+}
