@@ -4,8 +4,7 @@
 
 #include "adjoint.h"
 
-/* Returns the number of threads that adj_exec_opts.threads = 0 stands for. Exported, as
- * libadjoint_io calls it. */
+/* Returns the default of adj_exec_opts.threads. Exported, as libadjoint_io calls it. */
 ADJ_API int adj_default_threads(void);
 
 /* Returns the whole processors within the quotas (cpu.max) of this process's control groups

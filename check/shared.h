@@ -1,5 +1,5 @@
 /* shared.h - what both checkers know: how types round, what a result is linear in, the backends of
- * the reference, and what is said where an implementation was asked for by name. */
+ * the reference, and the message about an implementation given by name. */
 #ifndef ADJ_CHECK_SHARED_H
 #define ADJ_CHECK_SHARED_H
 

@@ -1,4 +1,4 @@
-/* variants.c - a node with other values of its attributes. The usual value may hide a fault: no
+/* variants.c - a node with other values of its attributes. A common value may hide a fault: no
  * decay, a rate below 1, a permutation that is its own inverse, a seed of one word. What is tried
  * follows from how an attribute is stored and from the range that its schema declares. */
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "memory.h"
 #include "planning.h"
 
-/* Smaller sizes are not worth a look at the system. */
+/* Smaller plans are not compared with the free memory of the system. */
 static const size_t considerable = (size_t)16 << 20;
 
 /* True if malloc can provide it: it may keep memory free inside the address space. */

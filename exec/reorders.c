@@ -68,8 +68,8 @@ static void *bring(const adj_exec *e, int backend, adj_reorder way, const void *
 
 /* ---- without a way back ---- */
 
-/* Runs what is prepared on values of its own, but for operand k. Returns the results, by
- * group->out, or NULL: status says why. */
+/* Runs a prepared kernel on generated operands and the given operand k. Returns the results, by
+ * group->out; NULL on failure, with *status. */
 static void **run_reader(const adj_exec *e, const step *reader, const adj_prep *prep, int k,
                          const void *operand, region *r, adj_status *status)
 {

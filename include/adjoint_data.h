@@ -63,7 +63,7 @@ typedef struct {
      * deviation 1. A net trained on them does not accept image files. Training stores it in the
      * model card. */
     int normalized;
-    /* Where the images come from; private, NULL if a program has filled in this struct. */
+    /* Source of the images. Private: NULL if a program has filled in this struct. */
     const struct adj_dataset_origin *origin;
     char message[ADJ_MESSAGE]; /* why it failed; "" if it did not */
     /* One line about files and folders that were ignored, such as "40 files with other endings

@@ -129,10 +129,10 @@ typedef struct {
     const char *expected;
     double min, max;          /* the valid range, if expected is not NULL */
     const char *const *words; /* words of a choice in the order of its values, NULL-terminated */
-    /* Default on the command line: usual, or usual_of, which computes it from the shape of operand
+    /* Default on the command line: fallback, or what fallback_of computes from the shape of operand
      * 0, axis by axis for lists. */
-    double usual;
-    double (*usual_of)(adj_shape x, adj_format format, int axis); /* NULL: usual */
+    double fallback;
+    double (*fallback_of)(adj_shape x, adj_format format, int axis); /* NULL: fallback */
     int is_free;     /* 1: any number is valid, NaN included */
     int is_quiet;    /* 1: not printed if 0 */
     int from_result; /* 1: a dtype or shape that is that of the result */

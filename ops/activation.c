@@ -19,7 +19,7 @@
 const adj_schema alpha_schema = {
     .size = sizeof(adj_value_attrs),
     .attr = {{"alpha", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value),
-              " alpha=", .usual = 0.25}}};
+              " alpha=", .fallback = 0.25}}};
 
 static double alpha_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
 

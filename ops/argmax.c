@@ -30,8 +30,8 @@ static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 
 static const adj_schema schema = {
     .size = sizeof(adj_axis_attrs),
-    .attr = {
-        {"axis", ADJ_ATTR_INT, .offset = offsetof(adj_axis_attrs, axis), " axis=", .usual = -1}}};
+    .attr = {{"axis", ADJ_ATTR_INT, .offset = offsetof(adj_axis_attrs, axis),
+              " axis=", .fallback = -1}}};
 
 const adj_op adj_op_argmax = {.name = "argmax",
                               .n_in = 1,

@@ -169,7 +169,7 @@ adj_node *adj_batch_norm_grad(adj_node *x, adj_node *stats, adj_node *gamma, adj
 static const adj_schema schema = {
     .size = sizeof(adj_batch_norm_attrs),
     .attr = {{"epsilon", ADJ_ATTR_REAL, .offset = offsetof(adj_batch_norm_attrs, epsilon),
-              " epsilon ", ">= 0", 0, DBL_MAX, .usual = 1e-3},
+              " epsilon ", ">= 0", 0, DBL_MAX, .fallback = 1e-3},
              {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_batch_norm_attrs, format)}}};
 
 /* Variances are positive; means may be any number. */

@@ -38,8 +38,8 @@ static double of_x(adj_shape x, adj_format format, int axis)
 
 static const adj_schema schema = {
     .size = sizeof(adj_shape_attrs),
-    .attr = {
-        {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_shape_attrs, shape), .usual_of = of_x}}};
+    .attr = {{"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_shape_attrs, shape),
+              .fallback_of = of_x}}};
 
 const adj_op adj_op_broadcast_to = {.name = "broadcast_to",
                                     .example = {ADJ_EXAMPLE_ROW_OR_X},

@@ -14,9 +14,9 @@ static const char any[] = "a number or an infinity";
 static const adj_schema schema = {
     .size = sizeof(adj_clip_attrs),
     .attr = {{"min", ADJ_ATTR_REAL, .offset = offsetof(adj_clip_attrs, min), " min=", any,
-              -INFINITY, INFINITY, .usual = -0.5},
+              -INFINITY, INFINITY, .fallback = -0.5},
              {"max", ADJ_ATTR_REAL, .offset = offsetof(adj_clip_attrs, max), " max=", any,
-              -INFINITY, INFINITY, .usual = 0.75}}};
+              -INFINITY, INFINITY, .fallback = 0.75}}};
 
 static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {

@@ -62,8 +62,8 @@ static adj_node *concat_simplify(const adj_node *n, adj_node *const in[])
 
 static const adj_schema schema = {
     .size = sizeof(adj_axis_attrs),
-    .attr = {
-        {"axis", ADJ_ATTR_INT, .offset = offsetof(adj_axis_attrs, axis), " axis=", .usual = -1}}};
+    .attr = {{"axis", ADJ_ATTR_INT, .offset = offsetof(adj_axis_attrs, axis),
+              " axis=", .fallback = -1}}};
 
 const adj_op adj_op_concat = {.name = "concat",
                               .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_X},

@@ -224,7 +224,7 @@ static void sparse_domain(const adj_node *n, int i, int64_t count, double v[])
 static const adj_schema smoothing_schema = {
     .size = sizeof(adj_value_attrs),
     .attr = {{"smoothing", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " smoothing ",
-              "0 to 1", 0, 1, .usual = 0.1, .is_quiet = 1}}};
+              "0 to 1", 0, 1, .fallback = 0.1, .is_quiet = 1}}};
 static const adj_schema count_schema = {
     .size = sizeof(adj_dtype_attrs),
     .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_dtype_attrs, dtype), " ",

@@ -30,12 +30,12 @@ static adj_node *dropout_simplify(const adj_node *n, adj_node *const in[])
 
 static const adj_schema schema = {
     .size = sizeof(adj_dropout_attrs),
-    .attr = {
-        {"rate", ADJ_ATTR_REAL, .offset = offsetof(adj_dropout_attrs, rate), " rate ",
-         "0 <= rate < 1", 0, 0x1.fffffffffffffp-1, .usual = 0.25},
-        {"seed", ADJ_ATTR_SEED, .offset = offsetof(adj_dropout_attrs, seed), " seed ", .usual = 1},
-        {"first", ADJ_ATTR_INT, .offset = offsetof(adj_dropout_attrs, first), " first ",
-         "0 <= first <= 2^53", 0, 0x1p53, .is_quiet = 1}}};
+    .attr = {{"rate", ADJ_ATTR_REAL, .offset = offsetof(adj_dropout_attrs, rate), " rate ",
+              "0 <= rate < 1", 0, 0x1.fffffffffffffp-1, .fallback = 0.25},
+             {"seed", ADJ_ATTR_SEED, .offset = offsetof(adj_dropout_attrs, seed), " seed ",
+              .fallback = 1},
+             {"first", ADJ_ATTR_INT, .offset = offsetof(adj_dropout_attrs, first), " first ",
+              "0 <= first <= 2^53", 0, 0x1p53, .is_quiet = 1}}};
 
 adj_node *adj_dropout(adj_node *x, adj_node *step, double rate, uint64_t seed)
 {

@@ -14,8 +14,8 @@ static double factor_of(const adj_node *n) { return ((const adj_value_attrs *)n-
 
 static const adj_schema scale_schema = {
     .size = sizeof(adj_value_attrs),
-    .attr = {
-        {"factor", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " x", .usual = 0.3}}};
+    .attr = {{"factor", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " x",
+              .fallback = 0.3}}};
 
 static void scale_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {

@@ -166,9 +166,9 @@ adj_node *adj_group_norm_grad(adj_node *x, adj_node *gamma, adj_node *dy, int64_
 static const adj_schema schema = {
     .size = sizeof(adj_group_norm_attrs),
     .attr = {{"epsilon", ADJ_ATTR_REAL, .offset = offsetof(adj_group_norm_attrs, epsilon),
-              " epsilon ", ">= 0", 0, DBL_MAX, .usual = 1e-3},
+              " epsilon ", ">= 0", 0, DBL_MAX, .fallback = 1e-3},
              {"groups", ADJ_ATTR_INT, .offset = offsetof(adj_group_norm_attrs, groups), " groups ",
-              .usual = 1},
+              .fallback = 1},
              {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_group_norm_attrs, format)}}};
 
 /* Returns the elements of a group, over which statistics sum; for grad_sums, those of a channel

@@ -23,7 +23,7 @@ static const adj_schema fill_schema = {
     .size = sizeof(adj_fill_attrs),
     .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_fill_attrs, dtype), .from_result = 1},
              {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_fill_attrs, shape), .from_result = 1},
-             {"value", ADJ_ATTR_REAL, .offset = offsetof(adj_fill_attrs, value), " ", .usual = 1,
+             {"value", ADJ_ATTR_REAL, .offset = offsetof(adj_fill_attrs, value), " ", .fallback = 1,
               .is_free = 1}}};
 
 const adj_op adj_op_input = {
@@ -72,9 +72,13 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
         adj_fail(g, ADJ_EARG, "%s: name \"%.64s\" is already in use", op->name, name);
         return NULL;
     }
-    if ((unsigned)init.kind > ADJ_INIT_DATA || (init.kind == ADJ_INIT_DATA && init.data == NULL)) {
+    if ((unsigned)init.kind > ADJ_INIT_DATA) {
         adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initializer (got kind %d)", op->name,
                  name, (int)init.kind);
+        return NULL;
+    }
+    if (init.kind == ADJ_INIT_DATA && init.data == NULL) {
+        adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no initial values (data is NULL)", op->name, name);
         return NULL;
     }
     if (init.kind == ADJ_INIT_DATA) {

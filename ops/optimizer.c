@@ -47,25 +47,26 @@ static adj_status next_infer(const adj_node *n, void *attrs, adj_type *out)
 
 static const adj_schema momentum_schema = {
     .size = sizeof(adj_decay_attrs),
-    .attr = {{"mu", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, mu), " mu ", .usual = 0.9},
-             {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ",
-              .usual = 1e-4, .is_quiet = 1}}};
+    .attr = {
+        {"mu", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, mu), " mu ", .fallback = 0.9},
+        {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ",
+         .fallback = 1e-4, .is_quiet = 1}}};
 static const adj_schema sgd_schema = {
     .size = sizeof(adj_decay_attrs),
     .attr = {{"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ",
-              .usual = 1e-4, .is_quiet = 1}}};
+              .fallback = 1e-4, .is_quiet = 1}}};
 static const adj_schema ema_schema = {
     .size = sizeof(adj_value_attrs),
     .attr = {{"beta", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " beta ",
-              .usual = 0.9}}};
+              .fallback = 0.9}}};
 static const adj_schema adam_schema = {
     .size = sizeof(adj_adam_attrs),
     .attr = {{"beta1", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, beta1), " beta ",
-              "0 <= beta1 < 1", 0, 0x1.fffffffffffffp-1, .usual = 0.9},
+              "0 <= beta1 < 1", 0, 0x1.fffffffffffffp-1, .fallback = 0.9},
              {"beta2", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, beta2), " ",
-              "0 <= beta2 < 1", 0, 0x1.fffffffffffffp-1, .usual = 0.999},
+              "0 <= beta2 < 1", 0, 0x1.fffffffffffffp-1, .fallback = 0.999},
              {"epsilon", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, epsilon), " epsilon ",
-              ">= 0", 0, DBL_MAX, .usual = 1e-8},
+              ">= 0", 0, DBL_MAX, .fallback = 1e-8},
              {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, decay), " decay ",
               .is_quiet = 1}}};
 

@@ -100,15 +100,15 @@ static double rest(adj_shape x, adj_format format, int axis)
 static const adj_schema pad_schema = {
     .size = sizeof(adj_range_attrs),
     .attr = {{"before", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, a),
-              " before=", .usual = 1},
+              " before=", .fallback = 1},
              {"after", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, b),
-              " after=", .usual = 2}}};
+              " after=", .fallback = 2}}};
 static const adj_schema slice_schema = {
     .size = sizeof(adj_range_attrs),
     .attr = {
         {"begin", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, a),
-         " begin=", .usual_of = third},
-        {"size", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, b), .usual_of = rest}}};
+         " begin=", .fallback_of = third},
+        {"size", ADJ_ATTR_PER_AXIS, .offset = offsetof(adj_range_attrs, b), .fallback_of = rest}}};
 
 const adj_op adj_op_pad = {.name = "pad",
                            .n_in = 1,

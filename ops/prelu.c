@@ -25,7 +25,7 @@ static double slopes_of(adj_shape x, adj_format format, int axis)
 static const adj_schema slopes_schema = {
     .size = sizeof(adj_prelu_attrs),
     .attr = {{"slopes", ADJ_ATTR_INT, .offset = offsetof(adj_prelu_attrs, slopes),
-              .usual_of = slopes_of},
+              .fallback_of = slopes_of},
              {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_prelu_attrs, format)}}};
 
 /* Infers the type; the slope is the last operand. */

@@ -152,11 +152,12 @@ static double reversed(adj_shape x, adj_format format, int axis)
 
 static const adj_schema reshape_schema = {
     .size = sizeof(adj_shape_attrs),
-    .attr = {{"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_shape_attrs, shape), .usual = -1}}};
+    .attr = {
+        {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_shape_attrs, shape), .fallback = -1}}};
 static const adj_schema transpose_schema = {
     .size = sizeof(adj_transpose_attrs),
     .attr = {{"perm", ADJ_ATTR_PERM, .offset = offsetof(adj_transpose_attrs, perm),
-              " perm=", .usual_of = reversed}}};
+              " perm=", .fallback_of = reversed}}};
 
 const adj_op adj_op_reshape = {.name = "reshape",
                                .n_in = 1,

@@ -31,15 +31,15 @@ static const char *const coordinates[] = {[ADJ_HALF_PIXEL] = "half_pixel",
                                           NULL};
 static const adj_schema schema = {
     .size = sizeof(adj_resize_attrs),
-    .attr = {
-        {"height", ADJ_ATTR_INT, .offset = offsetof(adj_resize_attrs, oh),
-         .usual_of = twice_height},
-        {"width", ADJ_ATTR_INT, .offset = offsetof(adj_resize_attrs, ow), .usual_of = twice_width},
-        {"mode", ADJ_ATTR_CHOICE, .offset = offsetof(adj_resize_attrs, mode), .words = modes,
-         .usual = ADJ_BILINEAR},
-        {"coordinates", ADJ_ATTR_CHOICE, .offset = offsetof(adj_resize_attrs, coordinates),
-         .words = coordinates},
-        {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_resize_attrs, format)}}};
+    .attr = {{"height", ADJ_ATTR_INT, .offset = offsetof(adj_resize_attrs, oh),
+              .fallback_of = twice_height},
+             {"width", ADJ_ATTR_INT, .offset = offsetof(adj_resize_attrs, ow),
+              .fallback_of = twice_width},
+             {"mode", ADJ_ATTR_CHOICE, .offset = offsetof(adj_resize_attrs, mode), .words = modes,
+              .fallback = ADJ_BILINEAR},
+             {"coordinates", ADJ_ATTR_CHOICE, .offset = offsetof(adj_resize_attrs, coordinates),
+              .words = coordinates},
+             {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_resize_attrs, format)}}};
 
 static adj_status check_sizes(const adj_node *n, const char *image, int64_t h, int64_t w)
 {

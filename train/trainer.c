@@ -459,7 +459,7 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
     if (p == NULL)
         return ADJ_ENOMEM;
     p->ranks = ranks_size(&t->ranks) > 1 ? t->o.distributed.ranks
-                                         : NULL; /* who else evaluates it, is alone */
+                                         : NULL; /* other callers evaluate in one process */
     adj_status status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
     p->ranks = NULL;
     if (status != ADJ_OK)

@@ -166,7 +166,7 @@ typedef struct {
     const adj_node *node;
     const expectation *base; /* as a node_case's */
     void *const *operand;
-    adj_dtype dtype;                  /* of the result that is to be judged */
+    adj_dtype dtype;                  /* of the result under test */
     int exact;                        /* operands are integers */
     int is_representable;             /* or are what mixed precision holds */
     const adj_compare_config *config; /* how it is computed beyond that: fast, mixed */
@@ -275,7 +275,7 @@ typedef struct {
     int *index;              /* by id: place among the nodes compared, or negative */
     void **leaf_value;       /* by id: leaves and fills, in their types; NULL for others */
     outcome *whole;          /* by configuration: every node compared is fetched */
-    char *tainted;           /* by id and configuration: wrong, or fed by what is */
+    char *tainted;           /* by id and configuration: wrong, or computed from wrong values */
     compare_row **group_row; /* by configuration: its fused groups' */
     int *n_group_row;
 } comparing;

@@ -3,7 +3,7 @@
  * A plain run of the whole graph has handed over the executor's own graph (simplified, in the
  * configuration's types and layouts) and which step computes which of its nodes. A step of several
  * nodes, or of one that only passes make, is rebuilt as a graph of its own on the values that the
- * plan's graph has in f64, and what leaves it is judged element by element: group_bound.c. */
+ * plan's graph has in f64, and group_bound.c gives each element of its results a bound. */
 #include <math.h>
 #include <string.h>
 

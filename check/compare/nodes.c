@@ -1,9 +1,9 @@
 /* nodes.c - adj_compare: one graph under several configurations, node by node.
  *
  * Each configuration runs the whole graph (whole.c): propagated values, in_plan; and every
- * node alone on the reference's operands (isolated), where the op's formula says what is expected.
- * The reference is judged so, too. node.c has the bounds, judge.c the measures. What a
- * configuration's plan fuses is run alone too (group.c). */
+ * node alone on the reference's operands (isolated), where the op's formula gives the expected
+ * values, also for the reference. node.c has the bounds, judge.c the measures. Groups that a
+ * configuration's plan fuses are run alone, too (group.c). */
 #include <math.h>
 #include <string.h>
 

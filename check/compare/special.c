@@ -3,7 +3,7 @@
  * Integers, where sums are made: they are exact, so that each summand counts, however many there
  * are. Finite ones: rates of 0 and late steps; ties, zeros of both signs, the smallest numbers of
  * the type, values at kinks, repeated labels and, where nothing sums them, the type's largest
- * numbers, all under the node's usual bounds. Then NaN and infinities in one operand at a time: the
+ * numbers, all with the node's own bounds. Then NaN and infinities in one operand at a time: the
  * result has them where the reference has them (spread.c has the exceptions), and is within its
  * bounds elsewhere. An operand that follows from the node's others, as y does in max_pool_grad(x,
  * y, dy), is computed from their special values. Equal nodes are tried once. */

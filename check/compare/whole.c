@@ -102,7 +102,7 @@ static int compare_root(const comparing *r, int k, const outcome *o, int i, dist
     return 1;
 }
 
-/* Judges roots of which some differ in bits. */
+/* Gives the verdict on roots of which some differ in bits. */
 static void judge_distances(comparing *r, int k, const outcome *o)
 {
     compare_result *out = &r->c->result[k];

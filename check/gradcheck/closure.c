@@ -3,8 +3,8 @@
  * An operand that is a function of the node's other operands stays one: max_pool_grad(x, y, dy)
  * makes sense only for y = max_pool(x). So does one that the op's maker makes: batch_norm's rule is
  * another for the statistics of x. Element-wise nodes take anything, and so get a leaf for each
- * operand. And a rule is asked twice: over leaves, and over the operands as the graph makes them.
- * Where it makes other nodes of them, what it looks at stays, too. */
+ * operand. And a rule is applied twice: to leaves, and to the operands as the graph makes them.
+ * Where the results differ, the producers that the rule depends on stay, too. */
 #include <string.h>
 
 #include "check/compare/compare.h"

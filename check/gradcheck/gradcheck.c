@@ -164,7 +164,7 @@ static adj_status check_held(gradcheck_report *r, const adj_node *n)
             status =
                 adj_grad(adj_reduce_sum(image[n->id], (adj_axes){.n = ADJ_ALL}), NULL, 1, &x, &dx);
         flows |= status == ADJ_OK && dx != x && !(adj_is_fill(dx, &value) && value == 0);
-        flows |= status == ADJ_ENOGRAD; /* the rule was asked for */
+        flows |= status == ADJ_ENOGRAD; /* a rule is missing */
     }
     adj_graph_free(g);
     region_free(&p);

@@ -102,8 +102,8 @@ typedef struct {
     adj_compare_error refuted_by;   /* the value against the formula */
     const char *wrong_plan;         /* what is wrong with the plan of an executor, which is refused;
                                        NULL: none is */
-    const char *wrong_type;         /* what is said of a gradient that has another type than its
-                                       value, so that nothing can be run; NULL: none has */
+    const char *wrong_type;         /* message about a gradient of another type than its value,
+                                       with which nothing can run; NULL: none has */
 } subject;
 
 /* Lists these nodes of t's graph and those behind them, other leaves left out, in id order; NULL:

@@ -73,7 +73,7 @@ int check_element(leaf_check *c, const bound *b, int64_t element, double *expect
                         is_bit_exact ? 0 : bound_at(b, element, dx_ref));
 }
 
-/* Judges each element, and the whole gradient by what rounding gives. */
+/* Compares each element, and the whole gradient with the effect of rounding. */
 static void compare_kernels(leaf_check *c, const bound *b)
 {
     const subject *s = c->s;

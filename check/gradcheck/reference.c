@@ -44,7 +44,7 @@ double **reference_operands(subject *s, const adj_node *n, region *p)
     return v;
 }
 
-/* Judges the node's value; a node without one is right. */
+/* Compares the node's value with its formula; a node without one is right. */
 static void judge_value(subject *s, const adj_node *n, region *p)
 {
     const int64_t elems = node_elems(n);

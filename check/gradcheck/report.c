@@ -145,7 +145,7 @@ gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *op
     return r;
 }
 
-/* True if an implementation was asked for that no kernel has. */
+/* True if no kernel has the implementation that the options name. */
 static int is_unmatched(const gradcheck_report *r)
 {
     return r->debug.impl != NULL && r->report.impl_nodes == 0;

@@ -72,7 +72,7 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
                      adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    /* The graph as it stands: a fault of passes or of the plan is in the other one alone. */
+    /* Without passes and shared memory: a fault of these appears only in the other executor. */
     adj_exec_debug as_built = {
         .no_passes = 1, .no_fusion = 1, .no_sharing = 1, .internal = s->report->debug.internal};
     const adj_exec_opts opts = {.threads = s->report->report.threads,

@@ -93,7 +93,7 @@ static list read_list(op_case *c, const char *name, const char *value)
 
 static double usual(const op_case *c, const adj_attr *a, int axis)
 {
-    return a->usual_of != NULL ? a->usual_of(c->in, c->format, axis) : a->usual;
+    return a->fallback_of != NULL ? a->fallback_of(c->in, c->format, axis) : a->fallback;
 }
 
 static double read_real(op_case *c, const adj_attr *a, const char *value)
@@ -144,7 +144,7 @@ static list read_sizes(op_case *c, const adj_attr *a, const char *value)
     if (value == NULL && a->kind == ADJ_ATTR_AXES)
         return (list){1, {-1}};
     if (value == NULL)
-        return usual_list(c, a, is_free && a->usual_of == NULL ? 1 : rank);
+        return usual_list(c, a, is_free && a->fallback_of == NULL ? 1 : rank);
     list l = read_list(c, a->name, value);
     if (l.n > ADJ_MAX_RANK || (!is_free && l.n != rank))
         op_attr_refuse(c, a->name, value, is_free ? "fewer numbers" : "a number for each axis");

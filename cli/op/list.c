@@ -107,7 +107,7 @@ static int list_rows(const adj_op *op, attr_row row[ROWS])
 
 static int has_usual(const adj_attr *a)
 {
-    return a->usual_of == NULL && a->kind != ADJ_ATTR_DTYPE && a->kind != ADJ_ATTR_AXES;
+    return a->fallback_of == NULL && a->kind != ADJ_ATTR_DTYPE && a->kind != ADJ_ATTR_AXES;
 }
 
 enum { VALUE = 32 };
@@ -137,9 +137,9 @@ static void print_attr(const attr_row *row)
     for (int i = 0; has_words && a->words[i] != NULL; i++)
         printf("%s%s", i == 0 ? ": " : ", ", a->words[i]);
     if (has_words)
-        printf("; default %s", a->words[(int)a->usual]);
+        printf("; default %s", a->words[(int)a->fallback]);
     else if (a != NULL && has_usual(a))
-        printf("; default %g", a->usual);
+        printf("; default %g", a->fallback);
     for (int i = 0; write_checked(a, i, text); i++)
         printf("%s%s", i == 0 ? "; checked at " : ", ", text);
     putchar('\n');
@@ -176,7 +176,7 @@ static json_t *attr_json(const attr_row *row)
     if (a != NULL && a->expected != NULL)
         json_object_set_new(o, "expected", json_text(a->expected));
     if (a != NULL && has_usual(a))
-        json_object_set_new(o, "default", json_number(a->usual));
+        json_object_set_new(o, "default", json_number(a->fallback));
     json_t *checked = json_array();
     char text[VALUE];
     for (int i = 0; write_checked(a, i, text); i++)

@@ -1,11 +1,11 @@
-/* origin.h - what is known of a data set beside adj_dataset, and what only training and the tool
- * call of io/data/. */
+/* origin.h - private members of a data set, and functions of io/data/ that only training and the
+ * tool call. */
 #ifndef IO_DATA_ORIGIN_H
 #define IO_DATA_ORIGIN_H
 
 #include "adjoint_data.h"
 
-/* Where the images of a data set come from. */
+/* Source of the images of a data set. */
 typedef struct adj_dataset_origin {
     adj_source source; /* read is NULL if the images are in memory as bytes */
     int64_t resized;   /* number of images whose files have another size */

@@ -42,7 +42,7 @@ fail(tensor_list *t, adj_status status, int64_t offset, const char *format, ...)
     return status;
 }
 
-/* Where the bytes come from. */
+/* Source of the bytes: a file or memory. */
 typedef struct {
     int fd;            /* of a file, at its start */
     const char *bytes; /* in memory; NULL: a file */

@@ -421,3 +421,23 @@ Test(executor, an_update_that_fails_changes_nothing)
     cr_assert_eq(adj_set(e, z, (float[]){0, 0, 0}, 12), ADJ_OK);
     fails_without_trace(e, p, label, loss);
 }
+
+/* A parameter with given values starts with them, whatever the seed, and keeps a copy. */
+Test(executor, given_values)
+{
+    float given[] = {1, -2, 3}, got[3];
+    adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}},
+                            (adj_init){.kind = ADJ_INIT_DATA, .data = given});
+    given[0] = 9;
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &p, .seed = 4}, &e),
+                 ADJ_OK);
+    cr_assert_eq(adj_get(e, p, got, sizeof got), ADJ_OK);
+    cr_assert(got[0] == 1 && got[1] == -2 && got[2] == 3);
+    adj_exec_free(e);
+    cr_assert_null(
+        adj_param(g, "q", ADJ_F32, (adj_shape){1, {3}}, (adj_init){.kind = ADJ_INIT_DATA}));
+    cr_assert_str_eq(adj_graph_message(g), "param: \"q\" has no initial values (data is NULL)");
+    adj_graph_free(g);
+}
