@@ -178,7 +178,7 @@ int fold_reshape(call *n)
     int open = -1;
     int64_t others = 1;
     for (int i = 0; i < count; i++) {
-        s.dim[i] = list[i] == 0 && i < a->shape.rank ? a->shape.dim[i] : list[i];
+        s.dim[i] = i < a->shape.rank && list[i] == 0 ? a->shape.dim[i] : list[i];
         if (s.dim[i] == -1)
             open = i;
         else if (__builtin_mul_overflow(others, s.dim[i], &others))
