@@ -1,6 +1,7 @@
 /* onnx_model.c - see onnx_model.h. */
 #include "onnx_model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "adjoint_onnx.h"
@@ -9,6 +10,12 @@ int is_onnx_file(const char *name)
 {
     const size_t n = name != NULL ? strlen(name) : 0;
     return n > 5 && strcmp(name + n - 5, ".onnx") == 0;
+}
+
+const char *onnx_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
 }
 
 adj_node *before_softmax(adj_node *y)
@@ -49,32 +56,40 @@ adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error)
 }
 
 /* adj_net.build: images [batch, h, w, c] -> logits. */
-static adj_node *build_onnx(adj_node *images, int64_t classes, int training, void *path)
+static adj_node *build_onnx(adj_node *images, int64_t classes, int training, void *user)
 {
-    (void)classes; /* adj_fit compares them with the result's */
+    onnx_source *s = user;
     const int to_nchw[] = {0, 3, 1, 2};
     adj_node *x = adj_transpose(images, 4, to_nchw);
     if (x == NULL)
         return NULL;
-    const adj_onnx_opts o = {
-        .batch = adj_node_type(x).shape.dim[0], .training = training, .given = &x, .n_given = 1};
+    const adj_onnx_opts o = {.batch = adj_node_type(x).shape.dim[0],
+                             .training = training,
+                             .given = &x,
+                             .n_given = 1,
+                             .classes = s->new_head || classes != s->classes ? classes : 0,
+                             .freeze = s->freeze};
     adj_onnx_net *net;
     adj_error error = {0};
-    const adj_status status = adj_onnx_load(adj_node_graph(x), path, &o, &net, &error);
+    const adj_status status = adj_onnx_load(adj_node_graph(x), s->path, &o, &net, &error);
     if (status != ADJ_OK) {
         adj_fail(adj_node_graph(x), status, "%s", error.message);
         return NULL;
     }
+    for (int i = 0; i < net->n_head; i++)
+        snprintf(s->head[i], ONNX_NAME, "%s", adj_node_name(net->head[i]));
     adj_node *logits = before_softmax(net->output[0]);
     adj_onnx_free(net);
     return logits;
 }
 
-adj_net net_named(const char *model)
+adj_net net_named(const char *model, onnx_source *source)
 {
+    adj_model_opts sizes = {0};
     if (!is_onnx_file(model))
         return (adj_net){.name = model};
-    const char *slash = strrchr(model, '/');
-    return (adj_net){
-        .name = slash != NULL ? slash + 1 : model, .build = build_onnx, .user = (void *)model};
+    (void)onnx_sizes(model, &sizes, NULL); /* check_model has reported a failure */
+    source->path = model;
+    source->classes = sizes.classes;
+    return (adj_net){.name = onnx_name(model), .build = build_onnx, .user = source};
 }

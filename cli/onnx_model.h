@@ -6,14 +6,27 @@
 
 /* True if the name is that of an ONNX file, by its ending. */
 int is_onnx_file(const char *name);
+/* Returns the name of the file without folders, which is that of its net. */
+const char *onnx_name(const char *path);
 /* Returns the node before a softmax that y ends in, which losses and probabilities add themselves;
  * y if it does not end in one. */
 adj_node *before_softmax(adj_node *y);
 /* Sets height, width, channels and classes to those of the file's network: one input [batch,
  * channels, height, width] and one output [batch, classes]. */
 adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error);
+
+enum { ONNX_NAME = 160 };
+/* The file of a net, and how training changes it. */
+typedef struct {
+    const char *path;
+    int64_t classes;         /* number of classes of the file's net */
+    int new_head;            /* 1: the last layer is new, for the same number of classes, too */
+    const char *freeze;      /* patterns of frozen parameters; NULL: none */
+    char head[2][ONNX_NAME]; /* parameters of the new last layer once it is built; "": none */
+} onnx_source;
 /* Returns the net of that name: a built-in model, or that of an ONNX file, whose name without
- * folders is the net's. The path must outlive the net. */
-adj_net net_named(const char *model);
+ * folders is the net's. For another number of classes than the file's the last layer is new. path
+ * and *source, which it sets, must outlive the net. */
+adj_net net_named(const char *model, onnx_source *source);
 
 #endif

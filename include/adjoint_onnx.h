@@ -40,6 +40,12 @@ typedef struct {
      * named after the inputs. They are no inputs of the graph. */
     const adj_tensor *known;
     int n_known; /* number of entries in known */
+    /* Number of classes of a new last layer; 0: the file's layer. The weights and the bias of the
+     * last Gemm, MatMul or Conv get random initial values and the zero, under their names. */
+    int64_t classes;
+    /* Patterns (adj_trainable) of frozen parameters; NULL: none. With training, a batch norm whose
+     * scale and bias match uses its running statistics and does not update them. */
+    const char *freeze;
 } adj_onnx_opts;
 
 /* An imported network. Lists are in the file's order; the nodes belong to the graph. */
@@ -51,6 +57,8 @@ typedef struct {
     int n_param;       /* number of parameters and states (running statistics) */
     adj_node **param;  /* the parameters and states */
     int64_t classes;   /* size of the last axis of the first output if that has rank 2; else 0 */
+    int n_head;        /* number of parameters of a new last layer (adj_onnx_opts.classes) */
+    adj_node *head[2]; /* its weights and its bias */
 } adj_onnx_net;
 
 /* Adds the network of a file to a graph. Operators of opset 7 and later are read; of nodes that are

@@ -35,6 +35,7 @@ typedef struct {
     int elem;             /* type in the file */
     const numbers *known; /* NULL: not known while loading */
     int is_weight;        /* 1: a float initializer of rank 1 or more, which can be trained */
+    int is_random;        /* 1: the weights of a new last layer */
     adj_node *node;       /* NULL: none yet */
     adj_node **part;      /* a sequence's elements, n_part of them; NULL: no sequence */
     int64_t n_part;
@@ -74,7 +75,9 @@ struct import {
     int n_value, n_bucket;
     int64_t file_batch; /* size of the first input's first axis in the file; 0: symbolic */
     int n_given;        /* inputs that the caller has given so far */
-    adj_node **param;   /* parameters and states: at most one for each initializer */
+    value *head[2];     /* weights and bias of a new last layer, n_head of them */
+    int n_head;
+    adj_node **param; /* parameters and states: at most one for each initializer */
     int n_param;
     int n_refused;
     char refused[ADJ_MESSAGE];
@@ -117,6 +120,12 @@ adj_dtype dtype_of_elem(const import *f, int elem);
 
 /* Adds the initializers and inputs. Returns 0 on failure. */
 int add_values(import *f);
+
+/* ---- head.c ---- */
+
+/* Gives the last layer weights and a bias for options.classes, if that is not 0. Returns 0 on
+ * failure. */
+int replace_head(import *f);
 
 /* ---- value.c ---- */
 

@@ -238,6 +238,9 @@ static adj_onnx_net *make_net(import *f)
     net->param = net->output + net->n_output;
     for (int i = 0; i < f->n_param; i++)
         net->param[net->n_param++] = f->param[i];
+    for (int i = 0; i < f->n_head; i++)
+        if ((net->head[net->n_head] = adj_find(f->g, f->head[i]->name)) != NULL)
+            net->n_head++;
     if (f->status != ADJ_OK || adj_graph_status(f->g) != ADJ_OK) {
         free(net);
         return NULL;
@@ -261,7 +264,7 @@ static int find_opset(import *f)
 static int import_all(import *f)
 {
     const Onnx__GraphProto *g = f->model->graph;
-    if (!find_opset(f) || !add_values(f))
+    if (!find_opset(f) || !add_values(f) || !replace_head(f))
         return 0;
     for (size_t i = 0; i < g->n_node; i++)
         if (!import_node(f, g->node[i]))

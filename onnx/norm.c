@@ -5,6 +5,7 @@
 
 #include "graph/op.h"
 #include "adjoint_nn.h"
+#include "ops/nn/names.h"
 #include "table.h"
 
 /* x of rank 2 to 5, which the channel axis of these ops needs; else x as [n, c, all the rest]. */
@@ -58,10 +59,18 @@ static void update_running(call *n, adj_node *mean, adj_node *variance, adj_node
             variance, moved(variance, row_of_stats(stats, 1), momentum, m > 1 ? m / (m - 1) : 1));
 }
 
+/* True if the patterns of options.freeze match scale and bias. */
+static int is_frozen(const call *n)
+{
+    const char *freeze = n->f->o->freeze;
+    return has_in(n, 1) && has_in(n, 2) && adj_name_matches(freeze, n->in[1]->name) &&
+           adj_name_matches(freeze, n->in[2]->name);
+}
+
 int import_batch_norm(call *n)
 {
     const double epsilon = attr_float(n, "epsilon", 1e-5);
-    const int in_file = attr_int(n, "training_mode", 0) != 0;
+    const int in_file = attr_int(n, "training_mode", 0) != 0 && !is_frozen(n);
     adj_node *x = in_node(n, 0), *gamma = in_node(n, 1), *beta = in_node(n, 2);
     adj_node *mean = in_state(n, 3), *variance = in_state(n, 4);
     if (x == NULL || gamma == NULL || beta == NULL || mean == NULL || variance == NULL)
@@ -70,7 +79,7 @@ int import_batch_norm(call *n)
     if (s.rank < 2)
         return refuse(n, "rank of its images (got %" PRId64 ")", s.rank);
     adj_node *flat = as_channels(x), *stats;
-    if (in_file || n->f->o->training) {
+    if (in_file || (n->f->o->training && !is_frozen(n))) {
         stats = adj_batch_norm_stats(flat, ADJ_NCHW);
         const double momentum = attr_float(n, "momentum", 0.9);
         if (in_file && n->n_out > 1) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_nn.h"
 #include "base/hash.h"
 #include "graph/op.h"
 #include "import.h"
@@ -84,6 +85,13 @@ adj_node *scalar(const adj_node *x, double to)
 
 /* ---- parameters ---- */
 
+/* Returns random initial values as for a dense layer: of each class, a result, elems / classes
+ * weights are summed up. */
+static adj_init random_init(const import *f, adj_shape s)
+{
+    return adj_init_from_fans(ADJ_HE_NORMAL, adj_shape_elems(s) / f->o->classes, f->o->classes);
+}
+
 /* Adds a parameter or state with the values of an initializer, its axes permuted. */
 static adj_node *add_param(call *n, const value *v, const int perm[], int is_state)
 {
@@ -101,7 +109,8 @@ static adj_node *add_param(call *n, const value *v, const int perm[], int is_sta
     order o = order_start(v->known->shape, perm);
     for (int64_t i = 0; i < v->known->n; i++, order_next(&o))
         adj_store(dtype, data, i, number_at(v->known, o.from));
-    const adj_init init = {.kind = ADJ_INIT_DATA, .data = data};
+    const adj_init init =
+        v->is_random ? random_init(f, shape) : (adj_init){.kind = ADJ_INIT_DATA, .data = data};
     adj_node *p = is_state ? adj_state(f->g, v->name, dtype, shape, init)
                            : adj_param(f->g, v->name, dtype, shape, init);
     free(data);

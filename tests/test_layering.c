@@ -65,7 +65,8 @@ static const rule rules[] = {
      "base io io/data/npy.h io/data/unzip.h io/data/zipped.h graph/op.h"},
     {"io/weights", "adjoint.h adjoint_nn.h adjoint_io.h",
      "base io io/tensors ops/nn/names.h graph/op.h"},
-    {"onnx", "adjoint.h adjoint_io.h adjoint_nn.h adjoint_onnx.h", "base graph/op.h ops/grad.h"},
+    {"onnx", "adjoint.h adjoint_io.h adjoint_nn.h adjoint_onnx.h",
+     "base graph/op.h ops/grad.h ops/nn/names.h"},
     {"cli",
      "adjoint.h adjoint_check.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h adjoint_io.h "
      "adjoint_onnx.h",

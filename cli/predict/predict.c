@@ -30,6 +30,7 @@ typedef struct {
     adj_predictor *p;
     const adj_model_card *card;
     adj_image_opts size;
+    onnx_source source;
     /* of ADJ_PREDICT_BATCH images */
     float *pixels, *probabilities;
     adj_error error[ADJ_PREDICT_BATCH];
@@ -313,7 +314,7 @@ static int open_work(work *w, predict_opts *o)
     int status = open_inputs("predict", 2, in);
     if (status != CONTINUE)
         return status;
-    const adj_net net = net_named(o->model);
+    const adj_net net = net_named(o->model, &w->source);
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = {.backend = o->backend, .threads = (int)o->threads},
                                         .weights = &load};

@@ -8,6 +8,7 @@
 #include "adjoint_data.h"
 #include "checkpoint.h"
 #include "cli/command.h"
+#include "cli/onnx_model.h"
 #include "cli/terminal.h"
 #include "io/tensors/formats.h"
 #include "settings.h"
@@ -130,9 +131,12 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     train_opts there = *o;
     char number[TEXT];
     int status = CONTINUE;
+    const char *model = o->model;
 
     if (adj_safetensors_read(o->checkpoint, file) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--resume: %s", (*file)->message);
+    if (is_onnx_file(model))
+        o->model = onnx_name(model); /* as in the checkpoint */
     list_settings(o, given);
     list_settings(&there, stored);
     for (int i = 0; i < SETTINGS && status == CONTINUE; i++)
@@ -149,6 +153,8 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
         if (is_set(&given[i].o) && given[i].may_change >= min_freedom)
             (void)option_store(&stored[i].o, entry_of(&given[i].o, number).value);
     *o = there;
+    if (is_onnx_file(model))
+        o->model = model;
     return status;
 }
 

@@ -258,7 +258,8 @@ int command_eval(int argc, char **argv)
     status = open_inputs("eval", 2, in);
     if (status != CONTINUE)
         return status;
-    const adj_net net = net_named(o.model);
+    onnx_source source = {0};
+    const adj_net net = net_named(o.model, &source);
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = {.backend = o.backend,
                                                  .threads = (int)o.threads,

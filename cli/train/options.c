@@ -4,6 +4,7 @@
 #include "adjoint_data.h"
 #include "adjoint_nn.h"
 #include "cli/command.h"
+#include "cli/onnx_model.h"
 #include "cli/output.h"
 #include "settings.h"
 
@@ -33,7 +34,8 @@ static int check(train_opts *o)
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
                         "--lr auto: the checkpoint has the learning rate (omit --lr)");
-    if (o->freeze != NULL && o->weights == NULL && !o->resume)
+    const int is_onnx = is_onnx_file(o->model); /* which has weights of its own */
+    if (o->freeze != NULL && o->weights == NULL && !o->resume && !is_onnx)
         complain("train", EXIT_OK, "note: --freeze without --weights keeps random initial values");
     if (refuse_standard("train", "--checkpoint", o->checkpoint) != CONTINUE)
         return EXIT_USAGE;
@@ -54,9 +56,10 @@ static int check(train_opts *o)
         return complain(
             "train", EXIT_USAGE,
             "--weights cannot be combined with --resume, which loads the checkpoint's weights");
-    if (o->weights == NULL && (o->head != NULL || o->map != NULL))
+    const int needs_weights = o->map != NULL || (o->head != NULL && !is_onnx);
+    if (o->weights == NULL && needs_weights)
         return complain("train", EXIT_USAGE, "%s requires --weights FILE",
-                        o->head != NULL ? "--head" : "--map");
+                        o->head != NULL && !is_onnx ? "--head" : "--map");
     return CONTINUE;
 }
 

@@ -46,6 +46,7 @@ typedef struct {
     adj_dataset *train, *test;
     float *class_weights; /* class weights; NULL: all 1 */
     adj_model_opts size;  /* of the model, for these images */
+    onnx_source source;   /* of a model that is an ONNX file */
     adj_recipe recipe;
     adj_loss_scale scale; /* of f16 */
     adj_schedule schedule;
@@ -141,19 +142,21 @@ static int on_epoch(void *user, const adj_fit_progress *now)
 
 /* ---- before the first step ---- */
 
-static adj_net net_of(const training *t)
+static int is_word_given(const char *given, const char *word)
 {
-    adj_net net = net_named(t->o->model);
+    return given != NULL && strcmp(given, word) == 0;
+}
+
+static adj_net net_of(training *t)
+{
+    adj_net net = net_named(t->o->model, &t->source);
+    t->source.new_head = is_word_given(t->o->head, "new");
+    t->source.freeze = is_word_given(t->o->freeze, "none") ? NULL : t->o->freeze;
     net.h = t->size.height;
     net.w = t->size.width;
     net.c = t->size.channels;
     net.freeze = t->o->freeze;
     return net;
-}
-
-static int is_word_given(const char *given, const char *word)
-{
-    return given != NULL && strcmp(given, word) == 0;
 }
 
 /* True if kernels are timed: ADJOINT_TUNE=off does not hold against --tune full. */
@@ -251,6 +254,8 @@ static int open_trainer(training *t)
     const adj_net net = net_of(t);
     adj_error error = {0};
 
+    if (check_classes(o, &t->source, t->train) != CONTINUE)
+        return EXIT_FAILED;
     t->recipe = recipe_of(o);
     t->scale.interval = o->scale_interval;
     t->recipe.optimizer.loss_scale = o->scale_interval > 0 ? &t->scale : NULL;
@@ -271,7 +276,7 @@ static int open_trainer(training *t)
     const char *warning = adj_trainer_warning(t->trainer);
     if (warning[0] != '\0')
         complain("train", EXIT_OK, "%s", warning);
-    return o->weights != NULL ? load_start(o, t->train, t->size.channels, t->trainer) : CONTINUE;
+    return load_start(o, &t->source, t->train, t->size.channels, t->trainer);
 }
 
 static int open_parts(training *t)

@@ -103,8 +103,38 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
     adj_tensors_free(t);
 }
 
-int load_start(const train_opts *o, const adj_dataset *data, int64_t channels, adj_trainer *trainer)
+int check_classes(const train_opts *o, const onnx_source *source, const adj_dataset *data)
 {
+    const int is_replaced = source->new_head || o->weights != NULL || o->resume;
+    if (source->path == NULL || is_replaced || source->classes == data->classes)
+        return CONTINUE;
+    return complain("train", EXIT_FAILED,
+                    "--model %s has %lld classes, the data %d (--head new trains a new last layer)",
+                    o->model, (long long)source->classes, data->classes);
+}
+
+/* Prints the parameters of an ONNX file's new last layer, and refuses to freeze them. */
+static int say_new_head(const onnx_source *s, int classes)
+{
+    for (int i = 0; i < 2 && s->head[i][0] != '\0'; i++)
+        if (adj_name_matches(s->freeze, s->head[i]))
+            return complain("train", EXIT_USAGE,
+                            "--freeze %s: %s would stay random, as the last layer is new",
+                            s->freeze, s->head[i]);
+    if (s->head[0][0] != '\0')
+        say_wrapped(NULL, "new last layer of %d classes: %s%s%s", classes, s->head[0],
+                    s->head[1][0] != '\0' ? ", " : "", s->head[1]);
+    return CONTINUE;
+}
+
+int load_start(const train_opts *o, const onnx_source *source, const adj_dataset *data,
+               int64_t channels, adj_trainer *trainer)
+{
+    if (o->weights == NULL)
+        return o->resume ? CONTINUE : say_new_head(source, data->classes);
+    char head[2 * ONNX_NAME] = "logits/*";
+    if (source->path != NULL)
+        snprintf(head, sizeof head, "%s,%s", source->head[0], source->head[1]);
     int new_head = o->head != NULL && strcmp(o->head, "new") == 0;
     told t = {.freeze = o->freeze, .in_part = new_head};
     input_file in[] = {{.option = "--weights", .path = o->weights},
@@ -115,7 +145,7 @@ int load_start(const train_opts *o, const adj_dataset *data, int64_t channels, a
         return status;
     const adj_weights_opts options = {.map = in[1].name,
                                       .partial = new_head,
-                                      .fresh = new_head ? "logits/*" : NULL,
+                                      .fresh = new_head ? head : NULL,
                                       .report = tell,
                                       .user = &t};
     adj_error error;

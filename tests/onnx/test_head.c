@@ -1,0 +1,212 @@
+/* test_head.c - a new last layer for another number of classes, and frozen batch norms. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adjoint_nn.h"
+#include "adjoint_onnx.h"
+#include "graph/op.h"
+#include "model_maker.h"
+#include "temporary.h"
+
+static temporary folder;
+static char path[96];
+static adj_graph *g;
+static adj_onnx_net *net;
+static adj_error error;
+
+static void open_folder(void)
+{
+    folder = temporary_folder();
+    snprintf(path, sizeof path, "%s/net.onnx", folder.s);
+    g = adj_graph_new();
+    error = (adj_error){0};
+    net = NULL;
+}
+
+static void close_folder(void)
+{
+    adj_onnx_free(net);
+    adj_graph_free(g);
+    unlink(path);
+    cr_assert_eq(rmdir(folder.s), 0);
+}
+
+TestSuite(onnx_head, .init = open_folder, .fini = close_folder);
+
+/* Loads the model with another number of classes. */
+static adj_status load_for(const maker *m, int64_t classes)
+{
+    maker_write(m, path);
+    adj_graph_free(g);
+    g = adj_graph_new();
+    return adj_onnx_load(g, path, &(adj_onnx_opts){.batch = 2, .classes = classes}, &net, &error);
+}
+
+/* Asserts the shapes of weights and bias, and the result's; the weights are drawn at random with a
+ * variance of 2 / fan_in, the bias is 0. */
+static void expect_head(const char *weight, adj_shape shape, const char *bias, int64_t classes,
+                        double fan_in)
+{
+    const adj_shape y = adj_node_type(net->output[0]).shape;
+    adj_node *w = adj_find(g, weight), *b = adj_find(g, bias);
+    cr_assert(y.rank == 2 && y.dim[0] == 2 && y.dim[1] == classes && net->classes == classes);
+    cr_assert(net->n_head == 2 && net->head[0] == w && net->head[1] == b);
+    cr_assert(adj_shape_equal(adj_node_type(w).shape, shape));
+    cr_assert_eq(adj_shape_elems(adj_node_type(b).shape), classes);
+
+    const int64_t n = adj_shape_elems(shape);
+    static float value[4096];
+    adj_exec *e;
+    cr_assert_leq(n, 4096);
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK,
+                 "%s", adj_exec_message(e));
+    cr_assert_eq(adj_get(e, w, value, (size_t)n * sizeof *value), ADJ_OK);
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++)
+        squares += (double)value[i] * (double)value[i];
+    const double variance = squares / (double)n, expected = 2 / fan_in;
+    cr_assert(variance > 0.8 * expected && variance < 1.25 * expected, "%g, expected %g", variance,
+              expected);
+    cr_assert_eq(adj_get(e, b, value, (size_t)classes * sizeof *value), ADJ_OK);
+    for (int64_t i = 0; i < classes; i++)
+        cr_assert_eq(value[i], 0);
+    adj_exec_free(e);
+}
+
+/* A Linear of PyTorch: its weights are [out, in]. */
+Test(onnx_head, gemm)
+{
+    static int64_t x[] = {-1, 64}, weight[] = {3, 64}, bias[] = {3};
+    static float w[3 * 64], b[3] = {1, 2, 3};
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, x);
+    maker_output(&m, "y");
+    maker_floats(&m, "fc.weight", 2, weight, w);
+    maker_floats(&m, "fc.bias", 1, bias, b);
+    maker_node(&m, "Gemm", "x fc.weight fc.bias", "y");
+    maker_int(&m, "transB", 1);
+    cr_assert_eq(load_for(&m, 50), ADJ_OK, "%s", error.message);
+    expect_head("fc.weight", (adj_shape){2, {50, 64}}, "fc.bias", 50, 64);
+}
+
+/* A Dense of Keras: MatMul, Add and Softmax. */
+Test(onnx_head, matmul)
+{
+    static int64_t x[] = {-1, 64}, weight[] = {64, 3}, bias[] = {3};
+    static float w[3 * 64], b[3] = {1, 2, 3};
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, x);
+    maker_output(&m, "y");
+    maker_floats(&m, "w", 2, weight, w);
+    maker_floats(&m, "b", 1, bias, b);
+    maker_node(&m, "MatMul", "x w", "product");
+    maker_node(&m, "Add", "b product", "sum");
+    maker_node(&m, "Softmax", "sum", "y");
+    cr_assert_eq(load_for(&m, 40), ADJ_OK, "%s", error.message);
+    expect_head("w", (adj_shape){2, {64, 40}}, "b", 40, 64);
+}
+
+/* SqueezeNet ends in a convolution, whose classes a reshape counts. */
+Test(onnx_head, conv)
+{
+    static int64_t x[] = {-1, 16, 5, 5}, filter[] = {3, 16, 2, 2}, bias[] = {3};
+    static int64_t n_shape, shape[] = {-1, 3};
+    static float w[3 * 16 * 4], b[3];
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 4, x);
+    maker_output(&m, "y");
+    maker_floats(&m, "w", 4, filter, w);
+    maker_floats(&m, "b", 1, bias, b);
+    maker_ints(&m, "shape", 2, &n_shape, shape);
+    maker_node(&m, "Conv", "x w b", "maps");
+    maker_node(&m, "Relu", "maps", "positive");
+    maker_node(&m, "GlobalAveragePool", "positive", "pooled");
+    maker_node(&m, "Reshape", "pooled shape", "y");
+    cr_assert_eq(load_for(&m, 20), ADJ_OK, "%s", error.message);
+    expect_head("w", (adj_shape){4, {2, 2, 16, 20}}, "b", 20, 2 * 2 * 16);
+}
+
+static void expect_refused(const maker *m, int64_t classes, const char *part)
+{
+    cr_assert(load_for(m, classes) != ADJ_OK && net == NULL);
+    cr_assert(strstr(error.message, part) != NULL, "%s", error.message);
+}
+
+Test(onnx_head, no_last_layer)
+{
+    static int64_t x[] = {-1, 3}, weight[] = {3, 3};
+    static float w[9];
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, x);
+    maker_output(&m, "y");
+    maker_floats(&m, "w", 2, weight, w);
+    maker_node(&m, "MatMul", "x w", "a");
+    maker_node(&m, "Add", "a x", "y"); /* a shortcut around the layer */
+    expect_refused(&m, 4,
+                   "no new last layer: the output is computed by Add \"y\" (expected Gemm, "
+                   "MatMul or Conv)");
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, x);
+    maker_output(&m, "y");
+    maker_node(&m, "MatMul", "x x", "y");
+    expect_refused(&m, 4, "its weights are no initializer");
+    expect_refused(&m, -1, "classes (got -1, expected 0 or more)");
+}
+
+/* A file whose nodes compute each other's operands. */
+Test(onnx_head, cycle)
+{
+    static int64_t x[] = {-1, 3};
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, x);
+    maker_output(&m, "y");
+    maker_node(&m, "Relu", "a", "y");
+    maker_node(&m, "Relu", "y", "a");
+    expect_refused(&m, 4, "its weights are no initializer");
+}
+
+/* A frozen batch norm uses mean 1 and variance 4 of the file in training, too, and keeps them; one
+ * of which only the bias is frozen does not. */
+Test(onnx_head, frozen_batch_norm)
+{
+    static int64_t one[] = {1}, sizes[] = {3, 1, 1, 1};
+    static float gamma[] = {2}, beta[] = {1}, mean[] = {1}, variance[] = {4};
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 4, sizes);
+    maker_output(&m, "y");
+    maker_floats(&m, "bn.weight", 1, one, gamma);
+    maker_floats(&m, "bn.bias", 1, one, beta);
+    maker_floats(&m, "bn.running_mean", 1, one, mean);
+    maker_floats(&m, "bn.running_var", 1, one, variance);
+    maker_node(&m, "BatchNormalization", "x bn.weight bn.bias bn.running_mean bn.running_var", "y");
+    maker_write(&m, path);
+    adj_onnx_opts o = {.training = 1, .freeze = "conv*,bn.*"};
+    cr_assert_eq(adj_onnx_load(g, path, &o, &net, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_updates_count(adj_layer_updates(g)), 0);
+
+    const float x[] = {1, 3, 5}, expected[] = {1, 3, 5}; /* 2 (x - 1) / 2 + 1 */
+    float y[3];
+    adj_exec *e;
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK);
+    cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
+    cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
+    for (int i = 0; i < 3; i++)
+        cr_assert_float_eq(y[i], expected[i], 1e-4F);
+    adj_exec_free(e);
+
+    adj_onnx_free(net);
+    adj_graph_free(g);
+    g = adj_graph_new();
+    o.freeze = "bn.bias";
+    cr_assert_eq(adj_onnx_load(g, path, &o, &net, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_updates_count(adj_layer_updates(g)), 2);
+}
