@@ -188,6 +188,20 @@ static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
     return ADJ_OK;
 }
 
+/* Makes bytes of only 0 and 1 black and white, as the reader of NumPy's files does. */
+static void settle_bits(dataset *d, const idx_file *f)
+{
+    int largest = 0;
+    for (int64_t i = 0; i < f->bytes && largest <= 1; i++)
+        largest = d->images[i] > largest ? d->images[i] : largest;
+    if (largest != 1)
+        return;
+    for (int64_t i = 0; i < f->bytes; i++)
+        d->images[i] *= 255;
+    d->origin.high = 1;
+    snprintf(d->origin.values_of, sizeof d->origin.values_of, "%.250s", f->path);
+}
+
 static adj_status read_pair(dataset *d, const char *images, const char *labels)
 {
     idx_file x = {.owner = d, .path = images}, y = {.owner = d, .path = labels};
@@ -204,6 +218,7 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     free(bytes);
     if (status != ADJ_OK)
         return status;
+    settle_bits(d, &x);
     d->public.n = x.size[0];
     return io_dataset_take_axes(d, images, x.rank, x.size);
 }

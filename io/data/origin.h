@@ -10,10 +10,11 @@ typedef struct adj_dataset_origin {
     adj_source source; /* read is NULL if the images are in memory as bytes */
     int64_t resized;   /* number of images whose files have another size */
     int64_t recolored; /* number of images converted from gray to color or back */
-    /* Minimum and maximum of the NumPy array values_of; 0 and 0 for images that are not such an
-     * array. The scale is 0 to 1 if high is at most 1. Training stores both in the model card. */
+    /* Minimum and maximum of the NumPy array, or IDX file of only 0 and 1, values_of; 0 and 0 for
+     * other images. The scale is 0 to 1 if high is at most 1. Training stores both in the model
+     * card. */
     float low, high;
-    char values_of[ADJ_MESSAGE]; /* array of the images, such as "data.npz: x_train"; "": none */
+    char values_of[ADJ_MESSAGE]; /* such as "data.npz: x_train"; "": none */
 } adj_dataset_origin;
 
 /* Returns the origin; one that is all zero if a program has filled in the data set. */

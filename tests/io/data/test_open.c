@@ -159,6 +159,25 @@ Test(open, much_smaller)
         cr_expect_float_eq(got[i], second[i], 1e-6, "%d: %g", i, got[i]);
 }
 
+/* Bytes of only 0 and 1 are black and white; the mean is by hand. With one byte of 2 all are
+ * pixels. */
+Test(open, idx_of_only_0_and_1)
+{
+    static const uint8_t size[] = {2, 2, 2}, label[] = {0, 1};
+    static const uint8_t dark[] = {0, 1, 0, 0, 1, 0, 0, 2}, bits[] = {0, 1, 0, 0, 1, 0, 0, 0};
+    static const uint8_t white[] = {0, 255, 0, 0, 255, 0, 0, 0};
+    for (int is_bits = 0; is_bits < 2; is_bits++) {
+        scoped(folder_remove) folder f = folder_new();
+        put_idx(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", size, 3,
+                is_bits ? bits : dark, 8, label);
+        scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
+        cr_expect_arr_eq(d->images, is_bits ? white : dark, 8);
+        cr_expect_float_eq(d->mean[0], is_bits ? 510.0 / 8 : 4.0 / 8, 1e-5, "%g", d->mean[0]);
+        cr_expect_eq(d->origin->high, is_bits);
+        cr_expect(is_bits == (strstr(d->origin->values_of, "/train-images-idx3-ubyte") != NULL));
+    }
+}
+
 /* ---- splits ---- */
 
 Test(open, split_and_limit_by_class)
