@@ -147,6 +147,8 @@ struct expectation {
     double stored; /* of bound, this times the expected value is the rounding of what is stored */
     int exact;     /* integers throughout: bits of the expected value, rounded once */
     int signs;     /* a zero has the expected one's sign */
+    const char *overflows; /* for each element, true if anything is right, as a value inside the
+                              group may leave its type's range; NULL: nowhere */
     char origin[96];
 };
 

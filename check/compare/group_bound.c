@@ -24,10 +24,11 @@ static const double second_order = 1 + 0x1p-4;
 typedef struct {
     const runner *b;
     const group_case *g;
-    region *p;      /* of what follows */
-    void **value;   /* by member, in the reference's type */
-    double **error; /* by member; NULL: not even a rounding */
-    double *usual;  /* by member: the largest part of error that rounding usually gives */
+    region *p;        /* of what follows */
+    void **value;     /* by member, in the reference's type */
+    double **error;   /* by member; NULL: not even a rounding */
+    double *usual;    /* by member: the largest part of error that rounding usually gives */
+    char **overflows; /* by member: see expectation; NULL: nowhere */
 } members;
 
 /* A member's operands, and how unsure each is. */
@@ -321,6 +322,43 @@ static adj_status take_formula(const operands *in, region *p, expectation *e)
     return e->expected != NULL ? ADJ_OK : ADJ_ENOMEM;
 }
 
+/* True if element i of the result, or of an operand that it may be made of, overflows. */
+static int may_overflow(const members *m, const adj_node *n, const expectation *e, int64_t i)
+{
+    const double y = fabs(adj_load(e->dtype, e->expected, i));
+    const double bound = isfinite(e->bound[i]) ? e->bound[i] : 0;
+    if (isfinite(y) && !isfinite(rounded(n->type.dtype, y + bound)))
+        return 1;
+    for (int k = 0; k < n->n_in; k++) {
+        const int from = adj_position(m->g->group->n_node, m->g->group->node, n->in[k]);
+        if (from < 0 || m->overflows[from] == NULL)
+            continue;
+        const int by_element =
+            (n->op->flags & ADJ_OP_ELEMENTWISE) && node_elems(n->in[k]) == node_elems(n);
+        if (!by_element || m->overflows[from][i])
+            return 1;
+    }
+    return 0;
+}
+
+/* Marks the elements of member i that overflow. */
+static adj_status mark_overflows(members *m, int i, expectation *e)
+{
+    const adj_node *n = m->g->group->node[i];
+    const int64_t elems = node_elems(n);
+    for (int64_t k = 0; k < elems; k++) {
+        if (!may_overflow(m, n, e, k))
+            continue;
+        if (m->overflows[i] == NULL)
+            m->overflows[i] = region_alloc(m->p, (size_t)elems + 1, 1);
+        if (m->overflows[i] == NULL)
+            return ADJ_ENOMEM;
+        m->overflows[i][k] = 1;
+    }
+    e->overflows = m->overflows[i];
+    return ADJ_OK;
+}
+
 /* Computes member i: its value, what it may err by alone, and by its operands. */
 static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 {
@@ -364,6 +402,8 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
         }
         e->exact = 0;
     }
+    if (status == ADJ_OK && adj_is_float(n->type.dtype))
+        status = mark_overflows(m, i, e);
     m->usual[i] = usual_part(e, elems);
     int sure = !adj_is_float(n->type.dtype) || (e->exact && is_representable(n, m->value[i]));
     m->error[i] = sure ? NULL : e->bound;
@@ -379,8 +419,9 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
     m.value = region_alloc(p, n, sizeof *m.value);
     m.error = region_alloc(p, n, sizeof *m.error);
     m.usual = region_alloc(p, n, sizeof *m.usual);
+    m.overflows = region_alloc(p, n, sizeof *m.overflows);
     *o = (outcome){0};
-    if (m.value == NULL || m.error == NULL || m.usual == NULL)
+    if (m.value == NULL || m.error == NULL || m.usual == NULL || m.overflows == NULL)
         return ADJ_ENOMEM;
     for (int i = 0; i < group->n_node; i++) {
         const int out = adj_group_out(group, group->node[i]);
@@ -391,6 +432,8 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
         if (!member.exact)
             snprintf(member.origin, sizeof member.origin, "%d nodes' bounds, propagated",
                      group->n_node);
+        if (g->exact) /* many elements have the same errors */
+            member.noise = NULL;
         if (out >= 0)
             e[out] = member;
     }

@@ -217,6 +217,11 @@ static adj_status round_operands(const runner *b, const node_case *n, const adj_
     const adj_dtype half = mixed_type(c, n->node);
     for (int k = 0; k < n->node->n_in; k++) {
         const adj_node *x = n->node->in[k];
+        const int same = adj_operand_position(n->node, x);
+        if (same < k) {
+            operand[k] = operand[same];
+            continue;
+        }
         void *v = convert(p, n->dtype[k], n->operand[k], type_under(c, x), node_elems(x));
         if (v == NULL)
             return ADJ_ENOMEM;

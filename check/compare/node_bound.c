@@ -145,6 +145,11 @@ static double terms_of(const bound_case *c, double length)
 
 static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node) != ADJ_F32; }
 
+static adj_dtype stored_type(const bound_case *c)
+{
+    return is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype;
+}
+
 /* Coefficients of an element's bound. */
 typedef struct {
     double stored;   /* times |y| */
@@ -166,7 +171,7 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
     const double sum = sum_unit(c->dtype) + sum_unit(reference);
     const double half = is_mixed(c) ? adj_traits_of(mixed_type(c->config, c->node))->unit : 0;
     rounding r = {.stored = nearest * (fmax(of->unit, half) + adj_traits_of(reference)->unit),
-                  .type = is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype,
+                  .type = stored_type(c),
                   .smallest = of->floor + length * terms->floor + mixed_smallest(b, c, length)};
     if (!c->is_representable)
         r.of_terms += 2 * half; /* of two operands */
@@ -193,7 +198,7 @@ static double noise_of(const rounding *r, int is_sum, double length, double y, d
 static void describe_bound(const bound_case *c, int is_sum, double length, expectation *e)
 {
     const int is_half = is_mixed(c);
-    const char *type = adj_dtype_name(is_half ? mixed_type(c->config, c->node) : c->dtype);
+    const char *type = adj_dtype_name(stored_type(c));
     const char *sums = sum_unit(c->dtype) == 0x1p-53 ? "f64" : "f32";
     char terms[32] = "";
     if (!adj_is_float(c->dtype)) {
@@ -261,13 +266,16 @@ static int is_exact(const bound_case *c, const expectation *e, const double *mag
     return 1;
 }
 
-/* Takes the bounds of the base, for what may have become another number. */
+/* Takes the bounds of the base, for what may have become another number; the base's bound is NaN
+ * where it has an infinity. */
 static void take_bounds(const bound_case *c, expectation *e)
 {
+    const double floor = adj_traits_of(stored_type(c))->floor;
     e->stored = c->base->stored;
     e->exact = c->base->exact;
     for (int64_t i = 0, n_elems = node_elems(c->node); i < n_elems; i++)
-        e->bound[i] = fmax(c->base->bound[i], e->stored * fabs(adj_load(e->dtype, e->expected, i)));
+        e->bound[i] =
+            fmax(c->base->bound[i], e->stored * fabs(adj_load(e->dtype, e->expected, i)) + floor);
 }
 
 adj_status node_bound(const runner *b, const bound_case *n, region *p, expectation *e, outcome *o)

@@ -84,6 +84,64 @@ Test(compare_special, sound_kernels_are_not_blamed)
     }
 }
 
+/* ---- sound kernels on values that a user gives ---- */
+
+enum { ELEMENTS = 512 };
+
+/* Compares y, of leaves a and b in the type; values: of a and b, or NULL. */
+static void expect_sound(const char *label, adj_node *y, adj_node *const leaf[2],
+                         double (*const value[2])(int), int exact)
+{
+    static const char *const configs[] = {"naive:f64", "naive", "direct"};
+    const adj_dtype dtype = adj_node_type(y).dtype;
+    char data[2][ELEMENTS * sizeof(double)];
+    adj_leaf_value values[2];
+    for (int k = 0; k < 2 && value != NULL; k++) {
+        for (int i = 0; i < ELEMENTS; i++)
+            adj_store(dtype, data[k], i, value[k](i));
+        values[k] = (adj_leaf_value){.leaf = leaf[k], .data = data[k]};
+    }
+    const adj_comparison *c = NULL;
+    const adj_compare_opts o = {.n_root = 1,
+                                .root = &y,
+                                .n_config = 3,
+                                .config = configs,
+                                .exact = exact,
+                                .n_value = value != NULL ? 2 : 0,
+                                .value = values,
+                                .seed = 3,
+                                .runs = 1,
+                                .threads = 1};
+    cr_assert_eq(adj_compare(adj_node_graph(y), &o, &c), ADJ_OK, "%s: %s", label, c->message);
+    for (int k = 0; k < c->n_row; k++) {
+        const compare_row *row = adj_comparison_row_at(c, k);
+        cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s: %s %s: %s", label, configs[row->config],
+                     adj_compare_row_name(row), row->reason);
+    }
+    adj_comparison_free(c);
+}
+
+static double twelve(int i) { return i % 3 == 0 ? 12 : -1; }
+static double zero_or_one(int i) { return i % 2; }
+static double half(int i) { return i % 2 ? -0.5 : 0.5; }
+static double infinite(int i) { return i % 7 == 1 ? INFINITY : 1 + i % 5; }
+
+/* e^12 is infinite in f16 only, and 0 times it NaN. Half of the smallest number is 0, beside
+ * infinities, too. The same operand twice has the same integers. */
+Test(compare_special, sound_kernels_on_given_values)
+{
+    adj_graph *g = adj_graph_new();
+    const adj_shape shape = {2, {16, ELEMENTS / 16}};
+    adj_node *a = adj_input(g, "a", ADJ_F16, shape), *b = adj_input(g, "b", ADJ_F16, shape);
+    adj_node *const leaf[] = {a, b};
+    expect_sound("exp overflows", adj_mul(adj_exp(a), b), leaf,
+                 (double (*const[])(int)){twelve, zero_or_one}, 0);
+    expect_sound("an infinity", adj_mul(a, b), leaf, (double (*const[])(int)){half, infinite}, 0);
+    adj_node *x = adj_input(g, "x", ADJ_F32, shape);
+    expect_sound("a square", adj_mul(x, x), NULL, NULL, 1);
+    adj_graph_free(g);
+}
+
 /* ---- one summand of many ---- */
 
 enum { SUMMANDS = 5184 };

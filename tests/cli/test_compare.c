@@ -68,6 +68,17 @@ Test(compare_cli, table)
 }
 
 /* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
+/* Elements of a group of integers share the errors of few values, such as e^-1 and e^-4. */
+Test(compare_cli, groups_of_integers)
+{
+    const char *const arguments[] = {
+        "compare",   "--op",   "erf",        "--dtype",   "bf16",
+        "--exact",   "--seed", "2034186605", "--configs", "naive:f64,direct",
+        "--threads", "1",      "--runs",     "1",         NULL};
+    run_tool(arguments, &f);
+    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+}
+
 Test(compare_cli, refused_nodes)
 {
     run_tool((const char *[]){"compare", "--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2",
