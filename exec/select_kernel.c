@@ -2,7 +2,8 @@
  *
  * "Is it supported?" is answered by preparing: the preferred backend's kernels in its order, then
  * those of the backends after it; of those that can, the one is taken that is estimated to take the
- * least time. With tune the candidates are timed instead (tune.c), where there is more than one. */
+ * least time (backends/efficiency.h, from the numbers in each backend's shares.c). With tune the
+ * candidates are timed instead (tune.c), where there is more than one. */
 #include <string.h>
 
 #include "backends.h"

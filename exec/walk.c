@@ -1,7 +1,7 @@
 /* walk.c - see walk.h. */
 #include <stdio.h>
 
-#include "select_kernel.h"
+#include "candidate.h"
 #include "walk.h"
 
 enum { LOCATION = 60 };

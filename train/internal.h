@@ -1,6 +1,6 @@
 /* internal.h - what only the tool and tests ask of a trainer. */
-#ifndef IO_FIT_INTERNAL_H
-#define IO_FIT_INTERNAL_H
+#ifndef TRAIN_INTERNAL_H
+#define TRAIN_INTERNAL_H
 
 #include "adjoint_fit.h"
 

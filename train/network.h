@@ -1,7 +1,7 @@
 /* network.h - a net's graph for one batch size and its executor: for training steps, evaluation or
  * prediction. */
-#ifndef IO_FIT_NETWORK_H
-#define IO_FIT_NETWORK_H
+#ifndef TRAIN_NETWORK_H
+#define TRAIN_NETWORK_H
 
 #include "adjoint_fit.h"
 

@@ -1,6 +1,6 @@
 /* predictor.h - the struct behind adj_predictor. */
-#ifndef IO_FIT_PREDICTOR_H
-#define IO_FIT_PREDICTOR_H
+#ifndef TRAIN_PREDICTOR_H
+#define TRAIN_PREDICTOR_H
 
 #include <string.h>
 

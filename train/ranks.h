@@ -1,7 +1,7 @@
 /* ranks.h - communication of a training's processes outside of the graph. Without ranks all
  * functions concern this process alone and cost nothing. */
-#ifndef IO_FIT_RANKS_H
-#define IO_FIT_RANKS_H
+#ifndef TRAIN_RANKS_H
+#define TRAIN_RANKS_H
 
 #include "internal.h"
 

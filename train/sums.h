@@ -1,6 +1,6 @@
 /* sums.h - checksums to compare trainings (FNV-1a of 64 bits). */
-#ifndef IO_FIT_SUMS_H
-#define IO_FIT_SUMS_H
+#ifndef TRAIN_SUMS_H
+#define TRAIN_SUMS_H
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* trainer.h - the struct behind adj_trainer, and its settings. */
-#ifndef IO_FIT_TRAINER_H
-#define IO_FIT_TRAINER_H
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
 
 #include "predictor.h"
 #include "ranks.h"

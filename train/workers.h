@@ -1,8 +1,8 @@
 /* workers.h - networks that compute slices of a batch concurrently, one thread each. Threads do not
  * wait for each other between steps, and a slice's values stay in its core's cache. A small batch
  * is computed by one network with all threads. */
-#ifndef IO_FIT_WORKERS_H
-#define IO_FIT_WORKERS_H
+#ifndef TRAIN_WORKERS_H
+#define TRAIN_WORKERS_H
 
 #include "network.h"
 

@@ -1,10 +1,8 @@
-/* gemm.c - the kernel of gemm.h: the nodes it accepts, how it runs, and where it is faster. */
+/* gemm.c - the kernel of gemm.h: the nodes it accepts, and how it runs. */
 #include <omp.h>
 
 #include "packed_filter.h"
 #include "plan.h"
-
-enum { FEW_ROWS = 16 /* rows of a matmul */ };
 
 /* ---- accepted nodes ---- */
 
