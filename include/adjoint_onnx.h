@@ -27,8 +27,10 @@ typedef struct {
     int64_t batch; /* size of the first dimension of inputs; 0: the file's, where symbolic 1 */
     /* Sizes of other symbolic dimensions, n_dim of them. */
     const adj_onnx_dim *dim;
-    int n_dim;       /* number of entries in dim */
-    adj_dtype dtype; /* type of values that are float in the file: ADJ_F32, unless it is set */
+    int n_dim; /* number of entries in dim */
+    /* Type of values that are float in the file: ADJ_F32, unless it is set. In ADJ_F64, attributes
+     * and constants are the decimal fractions, roots and inverses that they were rounded from. */
+    adj_dtype dtype;
     /* 1: batch norms use the statistics of the batch and update their running ones
      * (adj_layer_updates); dropout drops. */
     int training;
@@ -61,12 +63,12 @@ typedef struct {
     adj_node *head[2]; /* its weights and its bias */
 } adj_onnx_net;
 
-/* Adds the network of a file to a graph. Operators of opset 7 and later are read; of nodes that are
- * not supported the message lists all, with name, operator, opset and the reason. On failure *net
- * is NULL. options may be NULL.
+/* Adds the network of a file to a graph. Operators of opset 7 and later are read, and of earlier
+ * ones those that have not changed; of nodes that are not supported the message lists all, with
+ * name, operator, opset and the reason. On failure *net is NULL. options may be NULL.
  *
- * Executors start with the values of the file. Filters of convolutions become parameters in
- * adjoint's order of axes, [kh, kw, in, out]; all others keep the file's shapes. */
+ * Executors start with the values of the file. Filters of convolutions of images become parameters
+ * in adjoint's order of axes, [kh, kw, in, out]; all others keep the file's shapes. */
 ADJ_API adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_opts *options,
                                  adj_onnx_net **net, adj_error *error);
 /* Options of adj_onnx_save. All zero is the default. */

@@ -81,7 +81,8 @@ int import_prelu(call *n)
     const adj_shape slope = in_shape(n, 1), x = in_shape(n, 0);
     adj_node *v = in_node(n, 0), *a = in_node(n, 1);
     const int64_t elems = adj_shape_elems(slope);
-    const int is_channels = x.rank >= 2 && x.rank <= 5 && slope.rank == x.rank - 1 &&
+    const int is_channels = x.rank >= 2 && x.rank <= 5 &&
+                            slope.rank == (n->opset < 7 ? 1 : x.rank - 1) &&
                             slope.dim[0] == x.dim[1] && elems == slope.dim[0];
     if (x.rank >= 2 && x.rank <= 5 && (elems == 1 || is_channels))
         return give(n, adj_prelu(v, adj_reshape(a, (adj_shape){1, {elems}}), ADJ_NCHW));
@@ -104,14 +105,16 @@ static int bound_of(call *n, int i, const char *name, double otherwise, double *
 int import_clip(call *n)
 {
     double low, high;
-    adj_node *x = in_node(n, 0);
+    adj_node *x = in_real(n, 0);
     const int is_low = bound_of(n, 1, "min", -INFINITY, &low);
     const int is_high = bound_of(n, 2, "max", INFINITY, &high);
+    if (x == NULL)
+        return 0;
     if (is_low && is_high)
-        return give(n, adj_clip(x, low, high));
+        return give_like(n, adj_clip(x, low, high));
     if (has_in(n, 1))
-        x = adj_maximum(x, in_node(n, 1));
-    return give(n, has_in(n, 2) ? adj_minimum(x, in_node(n, 2)) : x);
+        x = adj_maximum(x, in_real(n, 1));
+    return give_like(n, has_in(n, 2) ? adj_minimum(x, in_real(n, 2)) : x);
 }
 
 /* ---- softmax ---- */

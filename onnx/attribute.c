@@ -1,6 +1,8 @@
 /* attribute.c - attributes of a node of the file. */
+#include <math.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "import.h"
 
 enum { MAX_LIST = 2 * ADJ_MAX_RANK }; /* of integers: pads before and after each axis */
@@ -21,10 +23,29 @@ int64_t attr_int(const call *n, const char *name, int64_t otherwise)
     return a != NULL && a->has_i ? a->i : otherwise;
 }
 
+double meant_by(const import *f, float v)
+{
+    enum { DIGITS = 6, MAX_ROOT = 1024 };
+    if (f->o->dtype != ADJ_F64 || !isfinite(v))
+        return (double)v;
+    char text[32];
+    c_snprintf(text, sizeof text, "%.*g", DIGITS, (double)v);
+    const double decimal = c_strtod(text, NULL);
+    if ((float)decimal == v)
+        return decimal;
+    for (int k = 2; k <= MAX_ROOT; k++) {
+        const double known[] = {1.0 / k, sqrt(k), sqrt(1.0 / k)};
+        for (int i = 0; i < 3; i++)
+            if ((float)known[i] == fabsf(v))
+                return copysign(known[i], (double)v);
+    }
+    return (double)v;
+}
+
 double attr_float(const call *n, const char *name, double otherwise)
 {
     const Onnx__AttributeProto *a = attribute(n, name);
-    return a != NULL && a->has_f ? (double)a->f : otherwise;
+    return a != NULL && a->has_f ? meant_by(n->f, a->f) : otherwise;
 }
 
 word attr_word(const call *n, const char *name, const char *otherwise)

@@ -1,4 +1,7 @@
-/* conv.c - Conv and ConvTranspose. */
+/* conv.c - Conv and ConvTranspose.
+ *
+ * Volumes [n, c, d, h, w] are convolved as images whose channels are those of the planes that a
+ * window covers. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,14 +11,14 @@
 
 static adj_conv conv_of(const windows *w)
 {
-    adj_conv a = {.stride = {1, 1, w->stride[0], w->stride[1]},
-                  .dilation = {1, 1, w->dilation[0], w->dilation[1]},
+    adj_conv a = {.stride = {1, 1, w->stride[1], w->stride[2]},
+                  .dilation = {1, 1, w->dilation[1], w->dilation[2]},
                   .format = ADJ_NCHW};
-    if (w->pad[0] + w->pad[1] + w->pad[2] + w->pad[3] > 0) {
+    if (w->pad[1] + w->pad[2] + w->pad[4] + w->pad[5] > 0) {
         a.padding = ADJ_EXPLICIT;
-        for (int i = 0; i < 2; i++) {
-            a.pad[2 + i][0] = w->pad[i];
-            a.pad[2 + i][1] = w->pad[2 + i];
+        for (int i = 1; i < 3; i++) {
+            a.pad[1 + i][0] = w->pad[i];
+            a.pad[1 + i][1] = w->pad[3 + i];
         }
     }
     return a;
@@ -23,15 +26,49 @@ static adj_conv conv_of(const windows *w)
 
 /* ---- Conv ---- */
 
-/* The filter [out, in / groups, kh, kw] as [kh, kw, in / groups, out]. */
+/* The filter [out, in / groups, kh, kw] as [kh, kw, in / groups, out]; of volumes
+ * [kh, kw, in / groups kd, out]. */
 static adj_node *filter_of(call *n, int spatial)
 {
-    const int from_2d[] = {2, 3, 1, 0}, from_1d[] = {2, 1, 0};
-    adj_node *w = in_permuted(n, 1, spatial == 2 ? from_2d : from_1d);
-    const adj_shape s = w != NULL ? shape_of(w) : (adj_shape){0};
-    return w == NULL || spatial == 2
-               ? w
-               : adj_reshape(w, (adj_shape){4, {1, s.dim[0], s.dim[1], s.dim[2]}});
+    static const int perm[4][5] = {{0}, {2, 1, 0}, {2, 3, 1, 0}, {3, 4, 1, 2, 0}};
+    adj_node *w = spatial < 3 ? in_permuted(n, 1, perm[spatial]) : in_node(n, 1);
+    if (w != NULL && spatial == 3)
+        w = permute(w, perm[3]);
+    if (w == NULL || spatial == 2)
+        return w;
+    const adj_shape s = shape_of(w);
+    return adj_reshape(
+        w, spatial == 1 ? (adj_shape){4, {1, s.dim[0], s.dim[1], s.dim[2]}}
+                        : (adj_shape){4, {s.dim[0], s.dim[1], s.dim[2] * s.dim[3], s.dim[4]}});
+}
+
+static const int planes_first[] = {0, 2, 1, 3, 4}; /* [n, c, d, h, w] as [n, d, c, h, w] */
+
+/* Volumes as images [n od, c kd, h, w]: for each result along the depth the planes of its window.
+ */
+static adj_node *planes_of(call *n, adj_node *x, const windows *w)
+{
+    adj_node **plane = import_alloc(n->f, w->kernel[0], sizeof(adj_node *));
+    const int64_t od = results_along(w, 0);
+    if (x == NULL || plane == NULL || od < 1)
+        return NULL;
+    x = pad_axis(permute(x, planes_first), 1, w->pad[0], w->pad[3], 0);
+    const adj_shape s = shape_of(x);
+    const adj_shape one = {4, {s.dim[0] * od, s.dim[2], 1, s.dim[3] * s.dim[4]}};
+    for (int64_t k = 0; k < w->kernel[0]; k++)
+        plane[k] = adj_reshape(strided(x, 1, k * w->dilation[0], od, w->stride[0]), one);
+    return adj_reshape(adj_concat((int)w->kernel[0], plane, 2),
+                       (adj_shape){4, {one.dim[0], s.dim[2] * w->kernel[0], s.dim[3], s.dim[4]}});
+}
+
+/* Images [n d, c, h, w] as volumes. */
+static adj_node *volumes_of(adj_node *y, int64_t d)
+{
+    if (y == NULL)
+        return NULL;
+    const adj_shape s = shape_of(y);
+    y = adj_reshape(y, (adj_shape){5, {s.dim[0] / d, d, s.dim[1], s.dim[2], s.dim[3]}});
+    return permute(y, planes_first);
 }
 
 int import_conv(call *n)
@@ -45,24 +82,27 @@ int import_conv(call *n)
         filter.dim[0] % groups != 0)
         return refuse(n, "group %" PRId64 " does not fit %" PRId64 " channels and the filter %s",
                       groups, x.dim[1], adj_shape_text(filter).s);
-    adj_node *image = as_images(in_node(n, 0)), *f = filter_of(n, w.spatial);
+    if (x.dim[2] + w.pad[0] + w.pad[3] < reach_of(&w, 0) && w.spatial == 3)
+        return refuse(n, "a window is larger than the padded image");
+    adj_node *image = w.spatial == 3 ? planes_of(n, in_node(n, 0), &w) : as_images(in_node(n, 0));
+    adj_node *f = filter_of(n, w.spatial), *y;
     const adj_conv a = conv_of(&w);
-    adj_node *y;
-    if (groups > 1 && filter.dim[1] == 1 && f != NULL) {
-        const adj_shape s = {4, {w.kernel[0], w.kernel[1], groups, filter.dim[0] / groups}};
+    if (groups > 1 && filter.dim[1] == 1 && w.spatial < 3 && f != NULL) {
+        const adj_shape s = {4, {w.kernel[1], w.kernel[2], groups, filter.dim[0] / groups}};
         y = adj_depthwise_conv2d_native(image, adj_reshape(f, s), &a);
     } else {
         y = adj_conv2d(image, f, &a);
     }
     if (has_in(n, 2))
         y = adj_bias_add(y, in_node(n, 2), ADJ_NCHW);
-    return give(n, from_images(y, w.spatial));
+    return give(n,
+                w.spatial == 3 ? volumes_of(y, results_along(&w, 0)) : from_images(y, w.spatial));
 }
 
 /* ---- ConvTranspose ---- */
 
-/* Sizes of the result along both axes, which output_shape, or pads and output_padding give. */
-static int transposed_sizes(call *n, windows *w, int64_t out[2])
+/* Sizes of the result along all axes, which output_shape, or pads and output_padding give. */
+static int transposed_sizes(call *n, windows *w, int64_t out[3])
 {
     const int64_t *shape, *extra;
     const int n_shape = attr_ints(n, "output_shape", &shape);
@@ -71,29 +111,50 @@ static int transposed_sizes(call *n, windows *w, int64_t out[2])
         return refuse(n, "output_shape or output_padding has not an entry for each axis");
     const word how = attr_word(n, "auto_pad", "NOTSET");
     const int is_same = strncmp(how.s, "SAME", 4) == 0;
-    for (int i = 2 - w->spatial, k = 0; i < 2; i++, k++) {
+    for (int i = 3 - w->spatial, k = 0; i < 3; i++, k++) {
         const int64_t more = n_extra >= 0 ? extra[k] : 0;
         const int64_t whole = (w->in[i] - 1) * w->stride[i] + more + reach_of(w, i);
         if (n_shape < 0 && !is_same) {
-            out[i] = whole - w->pad[i] - w->pad[2 + i];
+            out[i] = whole - w->pad[i] - w->pad[3 + i];
             continue;
         }
         out[i] = n_shape >= 0 ? shape[k] : w->in[i] * w->stride[i];
         const int64_t total = whole > out[i] ? whole - out[i] : 0;
         const int is_upper = strcmp(how.s, "SAME_UPPER") == 0;
         w->pad[i] = is_upper ? total / 2 : total - total / 2;
-        w->pad[2 + i] = total - w->pad[i];
+        w->pad[3 + i] = total - w->pad[i];
     }
-    if (w->spatial == 1)
-        out[0] = 1;
-    return (out[0] > 0 && out[1] > 0) || refuse(n, "the result would be empty");
+    return (out[0] > 0 && out[1] > 0 && out[2] > 0) || refuse(n, "the result would be empty");
+}
+
+/* Sums planes [n d, c kd, h, w] where they meet in volumes [n, c, out, h, w]: the gradient of a
+ * convolution along the depth, whose filter picks plane k of a window as channel k. */
+static adj_node *stacked(call *n, adj_node *y, const windows *w, int64_t out)
+{
+    if (y == NULL)
+        return NULL;
+    const int by_channel[] = {0, 2, 1, 3};
+    const adj_shape s = shape_of(y);
+    const int64_t kd = w->kernel[0], d = w->in[0], c = s.dim[1] / kd, area = s.dim[2] * s.dim[3];
+    numbers *one_hot = new_numbers(n->f, ELEM_DOUBLE, (adj_shape){4, {kd, 1, 1, c * kd}});
+    for (int64_t i = 0; one_hot != NULL && i < one_hot->n; i++)
+        one_hot->f[i] = i / (c * kd) == i % kd;
+    if (one_hot == NULL)
+        return NULL;
+    y = adj_reshape(y, (adj_shape){4, {s.dim[0] / d, d, s.dim[1], area}});
+    const windows depth = along_depth(w);
+    const adj_conv a = conv_of(&depth);
+    const adj_shape sizes = {4, {s.dim[0] / d, c, out, area}};
+    y = adj_conv2d_backprop_input(sizes, const_node(n->f, one_hot, adj_node_type(y).dtype),
+                                  permute(y, by_channel), &a);
+    return adj_reshape(y, (adj_shape){5, {s.dim[0] / d, c, out, s.dim[2], s.dim[3]}});
 }
 
 int import_conv_transpose(call *n)
 {
     windows w = {0};
     const adj_shape filter = in_shape(n, 1), x = in_shape(n, 0);
-    int64_t out[2] = {0};
+    int64_t out[3] = {1, 1, 1};
     if (!read_windows(n, &filter, &w) || !transposed_sizes(n, &w, out))
         return 0;
     const int64_t groups = attr_int(n, "group", 1);
@@ -101,16 +162,22 @@ int import_conv_transpose(call *n)
         return refuse(n, "group %" PRId64 " does not fit %" PRId64 " channels and the filter %s",
                       groups, x.dim[1], adj_shape_text(filter).s);
     /* Elements at the end that no window reaches (output_padding) need less padding there. */
-    adj_node *image = as_images(in_node(n, 0)), *f = filter_of(n, w.spatial);
-    for (int i = 0; i < 2; i++) {
+    adj_node *image = in_node(n, 0), *f = filter_of(n, w.spatial);
+    for (int i = 0; i < 3; i++) {
         const int64_t covered = (w.in[i] - 1) * w.stride[i] + reach_of(&w, i);
         const int64_t end = covered - w.pad[i] - out[i];
-        w.pad[2 + i] = end > 0 ? end : 0;
+        w.pad[3 + i] = end > 0 ? end : 0;
     }
+    const windows plane = {
+        .in = {w.in[0]}, .kernel = {1}, .stride = {1}, .dilation = {1}}; /* of volumes, as images */
+    image = w.spatial == 3 ? planes_of(n, image, &plane) : as_images(image);
     const adj_conv a = conv_of(&w);
-    const adj_shape sizes = {4, {x.dim[0], groups * filter.dim[1], out[0], out[1]}};
-    adj_node *y = adj_conv2d_backprop_input(sizes, f, image, &a);
+    const int64_t channels = groups * filter.dim[1], rows = x.dim[0] * w.in[0];
+    adj_node *y = adj_conv2d_backprop_input(
+        (adj_shape){4, {rows, channels * w.kernel[0], out[1], out[2]}}, f, image, &a);
+    if (w.spatial == 3)
+        y = stacked(n, y, &w, out[0]);
     if (has_in(n, 2))
         y = adj_bias_add(y, in_node(n, 2), ADJ_NCHW);
-    return give(n, from_images(y, w.spatial));
+    return give(n, w.spatial == 3 ? y : from_images(y, w.spatial));
 }

@@ -12,7 +12,7 @@
 /* Returns operand i; truth values and integers as floats of that type. */
 static adj_node *as_float(call *n, int i, adj_dtype dtype)
 {
-    adj_node *x = in_node(n, i);
+    adj_node *x = in_beside(n, i);
     return x != NULL && adj_node_type(x).dtype != dtype ? adj_cast(x, dtype) : x;
 }
 
@@ -44,16 +44,9 @@ int import_pow(call *n)
 
 typedef adj_node *compare_fn(adj_node *a, adj_node *b);
 
-/* 1 where a > b, else 0, also for NaN. */
-static adj_node *greater(adj_node *a, adj_node *b)
-{
-    adj_node *above = adj_greater_equal(a, b);
-    return adj_sub(above, adj_equal(a, b));
-}
-
 static int compare(call *n, compare_fn *function, int is_turned)
 {
-    adj_node *a = in_node(n, 0), *b = in_node(n, 1);
+    adj_node *a = in_node(n, 0), *b = in_beside(n, 1);
     if (a == NULL || b == NULL)
         return 0;
     if (adj_node_type(a).dtype == ADJ_I32) {

@@ -44,7 +44,7 @@ int fold_constant(call *n)
     if (strcmp(name, "value_ints") == 0)
         return give_known(n, int_numbers(f, (int64_t)a->n_ints, a->ints));
     if (strcmp(name, "value_float") == 0)
-        return give_known(n, one_number(f, ELEM_FLOAT, (double)a->f));
+        return give_known(n, one_number(f, ELEM_FLOAT, meant_by(f, a->f)));
     if (strcmp(name, "value_floats") == 0) {
         numbers *v = new_numbers(f, ELEM_FLOAT, (adj_shape){1, {(int64_t)a->n_floats}});
         for (size_t i = 0; v != NULL && i < a->n_floats; i++)

@@ -90,9 +90,10 @@ adj_node *pad_axis(adj_node *x, int axis, int64_t before, int64_t after, double 
     return adj_concat(n, part, axis);
 }
 
-adj_node *pad_images(adj_node *x, const int64_t pad[4], double with)
+adj_node *greater(adj_node *a, adj_node *b)
 {
-    return pad_axis(pad_axis(x, 2, pad[0], pad[2], with), 3, pad[1], pad[3], with);
+    adj_node *above = adj_greater_equal(a, b);
+    return adj_sub(above, adj_equal(a, b));
 }
 
 adj_node *pick(adj_node *x, int axis, int64_t count, const int64_t index[])

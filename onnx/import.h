@@ -138,6 +138,12 @@ value *add_value(import *f, const char *name);
 int has_in(const call *n, int i);
 /* Returns operand i as a node: that of the graph, a parameter or a constant. NULL on failure. */
 adj_node *in_node(call *n, int i);
+/* True if operand 1 begins at an axis of operand 0 that is named, as before opset 7. */
+int has_own_axis(const call *n);
+/* Returns operand i as a node that can be broadcast to operand 0. */
+adj_node *in_beside(call *n, int i);
+/* Returns operand i as a node of floats: integers in double. */
+adj_node *in_real(call *n, int i);
 /* Returns operand i as a node, as a state if it is an initializer. */
 adj_node *in_state(call *n, int i);
 /* Returns operand i with its axes permuted; an initializer becomes a parameter of that shape. */
@@ -153,6 +159,8 @@ adj_node *scalar(const adj_node *x, double to);
 /* Makes y the first result. Returns 0 if y is NULL. */
 int give(call *n, adj_node *y);
 int give_at(call *n, int i, adj_node *y, int elem);
+/* Makes y, of operand 0 by in_real, the first result in operand 0's type. */
+int give_like(call *n, adj_node *y);
 int give_known(call *n, const numbers *v);
 int give_known_at(call *n, int i, const numbers *v);
 
@@ -160,6 +168,9 @@ int give_known_at(call *n, int i, const numbers *v);
 
 const Onnx__AttributeProto *attribute(const call *n, const char *name);
 int64_t attr_int(const call *n, const char *name, int64_t otherwise);
+/* Returns the number that a float of the file means: when computing in double the decimal fraction
+ * of up to 6 digits, inverse or root of a small integer that it was rounded from. */
+double meant_by(const import *f, float v);
 double attr_float(const call *n, const char *name, double otherwise);
 /* True if the attribute, or `otherwise` if it is missing, is this text. */
 int attr_is(const call *n, const char *name, const char *text, const char *otherwise);
@@ -196,8 +207,8 @@ adj_node *pick(adj_node *x, int axis, int64_t count, const int64_t index[]);
 int64_t product(const adj_shape *s, int from, int to);
 /* x padded by a value along an axis. */
 adj_node *pad_axis(adj_node *x, int axis, int64_t before, int64_t after, double with);
-/* x padded by a value along height and width of NCHW images: top, left, bottom, right. */
-adj_node *pad_images(adj_node *x, const int64_t pad[4], double with);
+/* 1 where a > b, else 0, also for NaN. */
+adj_node *greater(adj_node *a, adj_node *b);
 
 typedef int import_fn(call *n);
 /* Operations on known operands, from left to right. */
@@ -228,6 +239,7 @@ int fold_each(call *n, double (*function)(double x));
  * computes results of known operands while loading. */
 typedef struct {
     const char *name;
+    int since; /* the first opset in which it is as here; 0: it was always */
     import_fn *build;
     adj_node *(*unary)(adj_node *x);               /* a builder of one operand */
     adj_node *(*binary)(adj_node *a, adj_node *b); /* of two or more, from left to right */

@@ -89,7 +89,7 @@ static void build_binary(call *n, const operator_row *row)
 {
     adj_node *y = in_node(n, 0);
     for (int i = 1; i < n->n_in; i++)
-        y = row->binary(y, in_node(n, i));
+        y = row->binary(y, in_beside(n, i));
     give(n, y);
 }
 
@@ -98,7 +98,7 @@ static int fold(call *n, const operator_row *row)
 {
     if (row->fold != NULL)
         row->fold(n);
-    else if (row->operation != FOLD_NONE)
+    else if (row->operation != FOLD_NONE && !has_own_axis(n))
         fold_all(n, row->operation);
     else if (row->each != NULL)
         fold_each(n, row->each);
@@ -113,6 +113,8 @@ static void build(call *n)
     const char *domain = n->proto->domain;
     if (row == NULL || (domain != NULL && domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0))
         refuse(n, "the operator is not supported");
+    else if (n->opset < row->since)
+        refuse(n, "the operator in this opset (expected %d or more)", row->since);
     else if (is_foldable(n) && fold(n, row))
         return;
     else if (row->build != NULL)
@@ -256,8 +258,8 @@ static int find_opset(import *f)
         if (o->domain == NULL || o->domain[0] == '\0' || strcmp(o->domain, "ai.onnx") == 0)
             f->opset = o->version;
     }
-    if (f->opset < 7)
-        return import_fail(f, ADJ_EARG, "opset (got %" PRId64 ", expected 7 or more)", f->opset);
+    if (f->opset < 1)
+        return import_fail(f, ADJ_EARG, "opset (got %" PRId64 ", expected 1 or more)", f->opset);
     return 1;
 }
 

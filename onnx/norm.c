@@ -70,7 +70,9 @@ static int is_frozen(const call *n)
 int import_batch_norm(call *n)
 {
     const double epsilon = attr_float(n, "epsilon", 1e-5);
-    const int in_file = attr_int(n, "training_mode", 0) != 0 && !is_frozen(n);
+    const int is_trained =
+        n->opset < 7 ? attr_int(n, "is_test", 0) == 0 : attr_int(n, "training_mode", 0) != 0;
+    const int in_file = is_trained && !is_frozen(n);
     adj_node *x = in_node(n, 0), *gamma = in_node(n, 1), *beta = in_node(n, 2);
     adj_node *mean = in_state(n, 3), *variance = in_state(n, 4);
     if (x == NULL || gamma == NULL || beta == NULL || mean == NULL || variance == NULL)
@@ -78,6 +80,8 @@ int import_batch_norm(call *n)
     const adj_shape s = shape_of(x);
     if (s.rank < 2)
         return refuse(n, "rank of its images (got %" PRId64 ")", s.rank);
+    if (attr_int(n, "spatial", 1) == 0)
+        return refuse(n, "statistics of each element (spatial 0)");
     adj_node *flat = as_channels(x), *stats;
     if (in_file || (n->f->o->training && !is_frozen(n))) {
         stats = adj_batch_norm_stats(flat, ADJ_NCHW);
@@ -199,11 +203,13 @@ int import_dropout(call *n)
         if (t == NULL || (t->n == 1 && number_at(t, 0) != 0 && rate > 0))
             return refuse(n, "training_mode (expected false; see adj_onnx_opts.training)");
     }
-    if (n->n_out > 1 && n->f->o->training)
-        return refuse(n, "the result mask");
-    if (n->n_out > 1)
+    if (!n->f->o->training || rate <= 0) {
         give_at(n, 1, adj_fill(n->f->g, n->f->o->dtype, shape_of(x), 1), ELEM_BOOL);
-    if (!n->f->o->training || rate <= 0)
         return give_at(n, 0, x, n->in[0]->elem);
-    return give(n, adj_layer_dropout(x, name, rate, 1));
+    }
+    if (n->n_out == 1)
+        return give(n, adj_layer_dropout(x, name, rate, 1));
+    adj_node *kept = adj_fill(n->f->g, adj_node_type(x).dtype, shape_of(x), 1);
+    kept = adj_layer_dropout(kept, name, rate, 1);
+    return give_at(n, 1, greater(kept, scalar(x, 0)), ELEM_BOOL) && give(n, adj_mul(x, kept));
 }

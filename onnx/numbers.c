@@ -339,6 +339,8 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
         from_raw(row, is_external ? external : t->raw_data.data, v);
     else if (v != NULL)
         from_field(row, t, v);
+    if (v != NULL && shape.rank == 0 && v->elem == ELEM_FLOAT)
+        v->f[0] = meant_by(f, (float)v->f[0]);
     free(external);
     return v;
 }

@@ -1,4 +1,8 @@
-/* pool.c - MaxPool, AveragePool, LpPool, and pools over whole images. */
+/* pool.c - MaxPool, AveragePool, LpPool, and pools over whole images.
+ *
+ * A pool of volumes [n, c, d, h, w] is two pools of images: over height and width of [n, c d, h,
+ * w], then over the depth, the height of [n, c, d, oh ow]. */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -9,35 +13,64 @@
 /* Pads that ceil_mode adds at the end so that a last, partial window fits. */
 static void ceil_pads(windows *w)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const int64_t reach = reach_of(w, i);
-        const int64_t size = w->in[i] + w->pad[i] + w->pad[2 + i];
+        const int64_t size = w->in[i] + w->pad[i] + w->pad[3 + i];
         int64_t out = (size - reach + w->stride[i] - 1) / w->stride[i] + 1;
         if (size < reach)
             continue;
         if ((out - 1) * w->stride[i] >= w->in[i] + w->pad[i])
             out--; /* a window may not start in the padding at the end */
         const int64_t end = (out - 1) * w->stride[i] + reach - w->in[i] - w->pad[i];
-        w->pad[2 + i] = end > 0 ? end : 0;
+        w->pad[3 + i] = end > 0 ? end : 0;
     }
 }
 
+static int is_dilated(const windows *w) { return w->dilation[1] != 1 || w->dilation[2] != 1; }
+
+/* Reads the windows of a pool; what is counted is the padding that is given, without ceil_mode's.
+ */
+static int read_pool(call *n, windows *w)
+{
+    enum { MAX_PLACES = 4096 }; /* of a dilated window, a slice of the image each */
+    if (!read_windows(n, NULL, w))
+        return 0;
+    if (attr_int(n, "count_include_pad", 0) != 0)
+        memcpy(w->counted, w->pad, sizeof w->pad);
+    if (attr_int(n, "ceil_mode", 0) != 0)
+        ceil_pads(w);
+    int64_t places = 1;
+    for (int i = 0; i < 3; i++) {
+        if (results_along(w, i) < 1 || w->in[i] + w->pad[i] + w->pad[3 + i] < reach_of(w, i))
+            return refuse(n, "a window is larger than the padded image");
+        places = places > MAX_PLACES ? places : places * w->kernel[i];
+    }
+    const int is_slices = is_dilated(w) || w->dilation[0] != 1 || n->n_out > 1;
+    return !is_slices || places <= MAX_PLACES ||
+           refuse(n, "a dilated window has too many places (expected at most %d)", MAX_PLACES);
+}
+
+/* ---- windows of height and width ---- */
+
+typedef adj_node *pool_fn(call *n, adj_node *x, const windows *w);
+
 static adj_pool pool_of(const windows *w)
 {
-    return (adj_pool){.ksize = {1, 1, w->kernel[0], w->kernel[1]},
-                      .stride = {1, 1, w->stride[0], w->stride[1]},
+    return (adj_pool){.ksize = {1, 1, w->kernel[1], w->kernel[2]},
+                      .stride = {1, 1, w->stride[1], w->stride[2]},
                       .format = ADJ_NCHW};
 }
 
-static int64_t pads_in_all(const windows *w)
+static adj_node *padded(adj_node *x, const windows *w, double with)
 {
-    return w->pad[0] + w->pad[1] + w->pad[2] + w->pad[3];
+    return pad_axis(pad_axis(x, 2, w->pad[1], w->pad[4], with), 3, w->pad[2], w->pad[5], with);
 }
 
-/* Number of results along an axis of padded images. */
-static int64_t results_along(const windows *w, int i)
+/* The elements at place i, j of all windows of padded images. */
+static adj_node *place_of(adj_node *x, const windows *w, int64_t i, int64_t j)
 {
-    return (w->in[i] + w->pad[i] + w->pad[2 + i] - reach_of(w, i)) / w->stride[i] + 1;
+    adj_node *rows = strided(x, 2, i * w->dilation[1], results_along(w, 1), w->stride[1]);
+    return strided(rows, 3, j * w->dilation[2], results_along(w, 2), w->stride[2]);
 }
 
 /* Combines the elements at the same place of all windows, place by place: for dilated windows. x is
@@ -46,60 +79,104 @@ static adj_node *over_places(adj_node *x, const windows *w,
                              adj_node *(*combine)(adj_node *a, adj_node *b))
 {
     adj_node *all = NULL;
-    for (int64_t i = 0; i < w->kernel[0]; i++)
-        for (int64_t j = 0; j < w->kernel[1]; j++) {
-            adj_node *rows = strided(x, 2, i * w->dilation[0], results_along(w, 0), w->stride[0]);
-            adj_node *place =
-                strided(rows, 3, j * w->dilation[1], results_along(w, 1), w->stride[1]);
+    for (int64_t i = 0; i < w->kernel[1]; i++)
+        for (int64_t j = 0; j < w->kernel[2]; j++) {
+            adj_node *place = place_of(x, w, i, j);
             all = all != NULL ? combine(all, place) : place;
         }
     return all;
 }
 
-static int is_dilated(const windows *w) { return w->dilation[0] != 1 || w->dilation[1] != 1; }
-
-/* Reads the windows of a pool, with the padding of ceil_mode; *given has the padding without it. */
-static int read_pool(call *n, windows *w, int64_t given[4])
+/* Applies a pool of images; to the depth of volumes, too. */
+static adj_node *pool_all(call *n, adj_node *x, const windows *w, pool_fn *pool)
 {
-    enum { MAX_PLACES = 4096 }; /* of a dilated window, a slice of the image each */
-    if (!read_windows(n, NULL, w))
+    adj_node *y = x != NULL ? pool(n, as_images(x), w) : NULL;
+    if (y == NULL || w->spatial < 3)
+        return from_images(y, w->spatial);
+    const adj_shape s = shape_of(x), flat = shape_of(y);
+    const int64_t oh = flat.dim[2], ow = flat.dim[3];
+    windows depth = along_depth(w);
+    depth.in[2] = oh * ow;
+    y = pool(n, adj_reshape(y, (adj_shape){4, {s.dim[0], s.dim[1], s.dim[2], oh * ow}}), &depth);
+    return adj_reshape(y, (adj_shape){5, {s.dim[0], s.dim[1], results_along(w, 0), oh, ow}});
+}
+
+/* ---- MaxPool ---- */
+
+static adj_node *maxima(call *n, adj_node *x, const windows *w)
+{
+    (void)n;
+    if (is_dilated(w))
+        return over_places(padded(x, w, -INFINITY), w, adj_maximum);
+    adj_pool a = pool_of(w);
+    if (w->pad[1] + w->pad[2] + w->pad[4] + w->pad[5] > 0) {
+        a.padding = ADJ_EXPLICIT;
+        for (int i = 1; i < 3; i++) {
+            a.pad[1 + i][0] = w->pad[i];
+            a.pad[1 + i][1] = w->pad[3 + i];
+        }
+    }
+    return adj_max_pool(x, &a);
+}
+
+/* Maxima of images and where they stand, the first one of equal maxima; the indices are channels
+ * behind those of the images. */
+static adj_node *maxima_and_indices(call *n, adj_node *x, const windows *w)
+{
+    (void)n;
+    const int64_t c = shape_of(x).dim[1] / 2;
+    adj_node *value = padded(slice_axis(x, 1, 0, c), w, -INFINITY);
+    adj_node *index = padded(slice_axis(x, 1, c, c), w, 0), *most = NULL, *at = NULL;
+    for (int64_t i = 0; i < w->kernel[1]; i++)
+        for (int64_t j = 0; j < w->kernel[2]; j++) {
+            adj_node *v = place_of(value, w, i, j), *k = place_of(index, w, i, j);
+            at = most != NULL ? adj_add(at, adj_mul(greater(v, most), adj_sub(k, at))) : k;
+            most = most != NULL ? adj_maximum(most, v) : v;
+        }
+    adj_node *both[] = {most, at};
+    return adj_concat(2, both, 1);
+}
+
+/* Places of the elements in the flat tensor; with storage_order 1 the first spatial axis is the
+ * innermost one. */
+static numbers *places(call *n, adj_shape s)
+{
+    const int is_turned = attr_int(n, "storage_order", 0) != 0;
+    numbers *v = new_numbers(n->f, ELEM_INT64, s);
+    int64_t at[ADJ_MAX_RANK] = {0};
+    for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at)) {
+        v->i[k] = at[0] * s.dim[1] + at[1];
+        for (int i = 2; i < s.rank; i++) {
+            const int axis = is_turned ? (int)s.rank + 1 - i : i;
+            v->i[k] = v->i[k] * s.dim[axis] + at[axis];
+        }
+    }
+    return v;
+}
+
+static int give_indices(call *n, adj_node *x, const windows *w)
+{
+    const adj_shape s = shape_of(x);
+    const numbers *index = places(n, s);
+    if (index == NULL)
         return 0;
-    memcpy(given, w->pad, sizeof w->pad);
-    if (attr_int(n, "ceil_mode", 0) != 0)
-        ceil_pads(w);
-    for (int i = 0; i < 2; i++)
-        if (results_along(w, i) < 1 || w->in[i] + w->pad[i] + w->pad[2 + i] < reach_of(w, i))
-            return refuse(n, "a window is larger than the padded image");
-    return !is_dilated(w) ||
-           (w->kernel[0] <= MAX_PLACES && w->kernel[1] <= MAX_PLACES &&
-            w->kernel[0] * w->kernel[1] <= MAX_PLACES) ||
-           refuse(n, "a dilated window has too many places (expected at most %d)", MAX_PLACES);
+    adj_node *both[] = {adj_cast(x, ADJ_F64), const_node(n->f, index, ADJ_F64)};
+    adj_node *y = pool_all(n, adj_concat(2, both, 1), w, maxima_and_indices);
+    return give_at(n, 1, adj_cast(slice_axis(y, 1, s.dim[1], s.dim[1]), ADJ_I32), ELEM_INT64);
 }
 
 int import_max_pool(call *n)
 {
     windows w = {0};
-    int64_t given[4];
-    if (!read_pool(n, &w, given))
+    adj_node *x = in_real(n, 0);
+    if (x == NULL || !read_pool(n, &w))
         return 0;
-    if (n->n_out > 1 && n->proto->output[1][0] != '\0')
-        return refuse(n, "the result Indices is not supported");
-    adj_node *x = as_images(in_node(n, 0)), *y;
-    adj_pool a = pool_of(&w);
-    if (is_dilated(&w)) {
-        y = over_places(pad_images(x, w.pad, -INFINITY), &w, adj_maximum);
-    } else {
-        if (pads_in_all(&w) > 0) {
-            a.padding = ADJ_EXPLICIT;
-            for (int i = 0; i < 2; i++) {
-                a.pad[2 + i][0] = w.pad[i];
-                a.pad[2 + i][1] = w.pad[2 + i];
-            }
-        }
-        y = adj_max_pool(x, &a);
-    }
-    return give(n, from_images(y, w.spatial));
+    if (n->n_out > 1 && n->proto->output[1][0] != '\0' && !give_indices(n, x, &w))
+        return 0;
+    return give_like(n, pool_all(n, x, &w, maxima));
 }
+
+/* ---- AveragePool, LpPool ---- */
 
 /* Number of steps t = 0 .. n - 1 with low <= first + t step < high. */
 static int64_t steps_inside(int64_t n, int64_t first, int64_t step, int64_t low, int64_t high)
@@ -111,46 +188,46 @@ static int64_t steps_inside(int64_t n, int64_t first, int64_t step, int64_t low,
 
 /* 1 / the number of elements of each window that count: those of the image and of the counted
  * padding. */
-static adj_node *shares(call *n, const adj_node *x, const windows *w, const int64_t counted[4])
+static adj_node *shares(call *n, const adj_node *x, const windows *w)
 {
-    const int64_t oh = results_along(w, 0), ow = results_along(w, 1);
+    const int64_t oh = results_along(w, 1), ow = results_along(w, 2);
     numbers *share = new_numbers(n->f, ELEM_DOUBLE, (adj_shape){4, {1, 1, oh, ow}});
     for (int64_t k = 0; share != NULL && k < oh * ow; k++) {
-        const int64_t o[2] = {k / ow, k % ow};
+        const int64_t o[3] = {0, k / ow, k % ow};
         int64_t count = 1;
-        for (int i = 0; i < 2; i++)
+        for (int i = 1; i < 3; i++)
             count *= steps_inside(w->kernel[i], o[i] * w->stride[i] - w->pad[i], w->dilation[i],
-                                  -counted[i], w->in[i] + counted[2 + i]);
+                                  -w->counted[i], w->in[i] + w->counted[3 + i]);
         share->f[k] = 1.0 / (double)(count > 0 ? count : 1);
     }
     return share != NULL ? const_node(n->f, share, adj_node_type(x).dtype) : NULL;
 }
 
-/* The sum of each window of padded images. */
-static adj_node *window_sums(adj_node *x, const windows *w)
+/* The sum of each window. */
+static adj_node *window_sums(call *n, adj_node *x, const windows *w)
 {
+    (void)n;
+    x = padded(x, w, 0);
     if (is_dilated(w))
         return over_places(x, w, adj_add);
     const adj_pool a = pool_of(w);
-    return adj_scale(adj_avg_pool(x, &a), (double)(w->kernel[0] * w->kernel[1]));
+    return adj_scale(adj_avg_pool(x, &a), (double)(w->kernel[1] * w->kernel[2]));
+}
+
+static adj_node *means(call *n, adj_node *x, const windows *w)
+{
+    int is_counted = !is_dilated(w);
+    for (int i = 1; i < 3; i++)
+        is_counted &= w->pad[i] == w->counted[i] && w->pad[3 + i] == w->counted[3 + i];
+    const adj_pool a = pool_of(w);
+    return is_counted ? adj_avg_pool(padded(x, w, 0), &a)
+                      : adj_mul(window_sums(n, x, w), shares(n, x, w));
 }
 
 int import_average_pool(call *n)
 {
     windows w = {0};
-    int64_t counted[4];
-    if (!read_pool(n, &w, counted))
-        return 0;
-    if (attr_int(n, "count_include_pad", 0) == 0)
-        memset(counted, 0, sizeof counted);
-    adj_node *x = as_images(in_node(n, 0)), *y;
-    if (!is_dilated(&w) && (pads_in_all(&w) == 0 || memcmp(counted, w.pad, sizeof counted) == 0)) {
-        const adj_pool a = pool_of(&w);
-        y = adj_avg_pool(pad_images(x, w.pad, 0), &a);
-    } else {
-        y = adj_mul(window_sums(pad_images(x, w.pad, 0), &w), shares(n, x, &w, counted));
-    }
-    return give(n, from_images(y, w.spatial));
+    return read_pool(n, &w) && give(n, pool_all(n, in_node(n, 0), &w, means));
 }
 
 /* x raised to a whole or fractional power p, of values that are not negative. */
@@ -162,14 +239,11 @@ static adj_node *power(adj_node *x, double p)
 int import_lp_pool(call *n)
 {
     windows w = {0};
-    int64_t given[4];
     const double p = (double)attr_int(n, "p", 2);
-    if (!read_pool(n, &w, given))
+    if (!read_pool(n, &w))
         return 0;
-    adj_node *x = as_images(in_node(n, 0));
-    adj_node *sums = window_sums(pad_images(power(adj_abs(x), p), w.pad, 0), &w);
-    adj_node *y = p == 2 ? adj_sqrt(sums) : power(sums, 1 / p);
-    return give(n, from_images(y, w.spatial));
+    adj_node *sums = pool_all(n, power(adj_abs(in_node(n, 0)), p), &w, window_sums);
+    return give(n, p == 2 ? adj_sqrt(sums) : power(sums, 1 / p));
 }
 
 /* ---- pools over whole images ---- */

@@ -6,7 +6,20 @@
 
 #include "table.h"
 
-/* Shape that broadcasts a list along an axis of x; a scalar stays one. */
+/* v's elements along an axis, each block times, cut off at size. */
+static adj_node *repeated(adj_node *v, int axis, int64_t block, int64_t size)
+{
+    adj_shape s = shape_of(v);
+    const int64_t pre = product(&s, 0, axis), k = s.dim[axis];
+    const int64_t post = product(&s, axis + 1, (int)s.rank);
+    adj_node *once = adj_reshape(v, (adj_shape){4, {pre, k, 1, post}});
+    s.dim[axis] *= block;
+    adj_node *all = adj_broadcast_to(once, (adj_shape){4, {pre, k, block, post}});
+    return all != NULL ? slice_axis(adj_reshape(all, s), axis, 0, size) : NULL;
+}
+
+/* Operand i in a shape that broadcasts it to x: a list along the axis, or, with block_size, an
+ * element for each block along it; a scalar stays one. */
 static adj_node *along_axis(call *n, int i, const adj_node *x, int axis)
 {
     adj_node *v = in_node(n, i);
@@ -15,6 +28,15 @@ static adj_node *along_axis(call *n, int i, const adj_node *x, int axis)
     if (adj_node_type(v).dtype != adj_node_type(x).dtype)
         v = adj_cast(v, adj_node_type(x).dtype);
     adj_shape s = shape_of(v), one = {.rank = shape_of(x).rank};
+    const int64_t block = attr_int(n, "block_size", 0);
+    if (block > 0 && s.rank == one.rank && axis < one.rank) {
+        const int64_t size = shape_of(x).dim[axis];
+        if (block <= INT32_MAX && (size + block - 1) / block == s.dim[axis])
+            return repeated(v, axis, block, size);
+        refuse(n, "block_size %" PRId64 " does not fit %" PRId64 " elements and %" PRId64 " scales",
+               block, size, s.dim[axis]);
+        return NULL;
+    }
     if (s.rank != 1 || s.dim[0] == 1)
         return s.rank == 1 ? adj_reshape(v, (adj_shape){0}) : v;
     for (int k = 0; k < one.rank; k++)
@@ -30,22 +52,46 @@ static adj_node *rounded(adj_node *x)
     return adj_sub(adj_add(x, large), large);
 }
 
+/* Sets the least and the largest integer of an element type that floats hold. */
+static int limits_of(int elem, double *low, double *high)
+{
+    static const struct {
+        int elem;
+        double low, high;
+    } limits[] = {{ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, 0, 255},
+                  {ONNX__TENSOR_PROTO__DATA_TYPE__INT8, -128, 127},
+                  {ONNX__TENSOR_PROTO__DATA_TYPE__UINT16, 0, 65535},
+                  {ONNX__TENSOR_PROTO__DATA_TYPE__INT16, -32768, 32767}};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (limits[i].elem == elem) {
+            *low = limits[i].low;
+            *high = limits[i].high;
+            return 1;
+        }
+    return 0;
+}
+
 int import_quantize(call *n)
 {
-    const int elem = has_in(n, 2) ? n->in[2]->elem : (int)attr_int(n, "output_dtype", 2);
-    const int is_signed = elem == ONNX__TENSOR_PROTO__DATA_TYPE__INT8;
+    const int given = (int)attr_int(n, "output_dtype", 0);
+    const int elem = has_in(n, 2) ? n->in[2]->elem
+                     : given != 0 ? given
+                                  : ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
+    double low, high;
     adj_node *x = in_node(n, 0);
-    if (!is_signed && elem != ONNX__TENSOR_PROTO__DATA_TYPE__UINT8)
-        return refuse(n, "quantization to %s (expected int8 or uint8)", elem_name(elem));
+    if (!limits_of(elem, &low, &high))
+        return refuse(n, "quantization to %s (expected integers of 8 or 16 bits)", elem_name(elem));
     if (x == NULL || (adj_node_type(x).dtype != ADJ_F32 && adj_node_type(x).dtype != ADJ_F64))
         return refuse(n, "quantization of a half type");
     const int axis = axis_of(n, attr_int(n, "axis", shape_of(x).rank > 1), shape_of(x).rank + 1);
-    adj_node *scale = along_axis(n, 1, x, axis);
+    adj_node *scale = axis >= 0 ? along_axis(n, 1, x, axis) : NULL;
+    if (scale == NULL)
+        return 0;
     adj_node *y = adj_clip(adj_div(x, scale), -0x1p21, 0x1p21);
     y = adj_add(y, adj_stop_gradient(adj_sub(rounded(y), y)));
     if (has_in(n, 2))
         y = adj_add(y, along_axis(n, 2, x, axis));
-    return give_at(n, 0, adj_clip(y, is_signed ? -128 : 0, is_signed ? 127 : 255), elem);
+    return give_at(n, 0, adj_clip(y, low, high), elem);
 }
 
 int import_dequantize(call *n)
@@ -57,6 +103,8 @@ int import_dequantize(call *n)
     if (adj_node_type(x).dtype != dtype)
         x = adj_cast(x, dtype);
     const int axis = axis_of(n, attr_int(n, "axis", shape_of(x).rank > 1), shape_of(x).rank + 1);
+    if (axis < 0)
+        return 0;
     if (has_in(n, 2))
         x = adj_sub(x, along_axis(n, 2, x, axis));
     return give_at(n, 0, adj_mul(x, along_axis(n, 1, x, axis)), ELEM_FLOAT);

@@ -1,5 +1,6 @@
 /* reduce.c - reductions and ArgMax. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "table.h"
@@ -25,9 +26,9 @@ static int read_axes(call *n, adj_axes *axes, int *is_none)
 
 typedef adj_node *reduce_fn(adj_node *x, adj_axes axes);
 
-/* after(reduce(before(x))). */
+/* after(reduce(before(x))); what has no elements reduces to of_none, as a truth value to 0 or 1. */
 static int reduce(call *n, adj_node *(*before)(adj_node *x), reduce_fn *function,
-                  adj_node *(*after)(adj_node *x))
+                  adj_node *(*after)(adj_node *x), double of_none)
 {
     adj_axes axes;
     int is_none;
@@ -36,19 +37,24 @@ static int reduce(call *n, adj_node *(*before)(adj_node *x), reduce_fn *function
         return 0;
     if (before != NULL)
         x = before(x);
-    if (!is_none && axes.n > 0)
+    if (!is_none && axes.n > 0 && adj_shape_elems(shape_of(x)) == 0 && of_none != 0) {
+        const int is_truth = n->in[0]->elem == ELEM_BOOL;
+        x = adj_reduce_sum(x, axes);
+        x = adj_add(x, scalar(x, is_truth ? of_none > 0 : of_none));
+    } else if (!is_none && axes.n > 0) {
         x = function(x, axes);
-    return give(n, after != NULL ? after(x) : x);
+    }
+    return give_at(n, 0, after != NULL ? after(x) : x, n->in[0]->elem);
 }
 
-int import_reduce_sum(call *n) { return reduce(n, NULL, adj_reduce_sum, NULL); }
-int import_reduce_mean(call *n) { return reduce(n, NULL, adj_reduce_mean, NULL); }
-int import_reduce_max(call *n) { return reduce(n, NULL, adj_reduce_max, NULL); }
-int import_reduce_min(call *n) { return reduce(n, NULL, adj_reduce_min, NULL); }
-int import_reduce_l1(call *n) { return reduce(n, adj_abs, adj_reduce_sum, NULL); }
-int import_reduce_l2(call *n) { return reduce(n, adj_square, adj_reduce_sum, adj_sqrt); }
-int import_reduce_sum_square(call *n) { return reduce(n, adj_square, adj_reduce_sum, NULL); }
-int import_reduce_log_sum(call *n) { return reduce(n, NULL, adj_reduce_sum, adj_log); }
+int import_reduce_sum(call *n) { return reduce(n, NULL, adj_reduce_sum, NULL, 0); }
+int import_reduce_mean(call *n) { return reduce(n, NULL, adj_reduce_mean, NULL, 0); }
+int import_reduce_max(call *n) { return reduce(n, NULL, adj_reduce_max, NULL, -INFINITY); }
+int import_reduce_min(call *n) { return reduce(n, NULL, adj_reduce_min, NULL, INFINITY); }
+int import_reduce_l1(call *n) { return reduce(n, adj_abs, adj_reduce_sum, NULL, 0); }
+int import_reduce_l2(call *n) { return reduce(n, adj_square, adj_reduce_sum, adj_sqrt, 0); }
+int import_reduce_sum_square(call *n) { return reduce(n, adj_square, adj_reduce_sum, NULL, 0); }
+int import_reduce_log_sum(call *n) { return reduce(n, NULL, adj_reduce_sum, adj_log, 0); }
 
 /* max + log(sum exp(x - max)), without overflow; the gradient does not pass through the maximum. */
 static adj_node *log_sum_exp(adj_node *x, adj_axes axes)
@@ -60,7 +66,7 @@ static adj_node *log_sum_exp(adj_node *x, adj_axes axes)
     return sum != NULL ? adj_add(sum, adj_reshape(max, shape_of(sum))) : NULL;
 }
 
-int import_reduce_log_sum_exp(call *n) { return reduce(n, NULL, log_sum_exp, NULL); }
+int import_reduce_log_sum_exp(call *n) { return reduce(n, NULL, log_sum_exp, NULL, -INFINITY); }
 
 /* ---- ArgMax, ArgMin ---- */
 

@@ -1,4 +1,4 @@
-/* resize.c - Resize and Upsample of any axes, by nearest or linear interpolation.
+/* resize.c - Resize and Upsample of any axes, by nearest, linear or cubic interpolation.
  *
  * Modes that adj_resize has are left to it. Other modes are a matrix product along each axis that
  * changes: row o of the matrix holds the weights of the elements that output o is made of. */
@@ -17,6 +17,10 @@ typedef struct {
 
 typedef struct {
     word mode, coordinates, nearest;
+    double cubic;       /* the cubic's slope at a distance of 1 */
+    double outside;     /* value outside of the image (tf_crop_and_resize) */
+    int is_antialiased; /* weights reach further where an axis shrinks */
+    int is_excluding;   /* elements outside of the image have no weight */
 } resize_plan;
 
 static double coordinate_of(const resize_plan *p, const axis_plan *a, int64_t o)
@@ -57,23 +61,53 @@ static int64_t nearest_of(const resize_plan *p, double x)
 
 static int64_t inside(int64_t at, int64_t size) { return at < 0 ? 0 : at >= size ? size - 1 : at; }
 
-/* Fills the matrix [out, in] of weights; returns 0 if an output lies outside of the image. */
-static int fill_weights(const resize_plan *p, const axis_plan *a, numbers *m)
+/* Weight of an element at a distance from the coordinate. */
+static double weight_at(const resize_plan *p, double distance)
 {
-    int is_inside = 1;
+    const double x = fabs(distance), a = p->cubic;
+    if (strcmp(p->mode.s, "linear") == 0)
+        return x < 1 ? 1 - x : 0;
+    return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
+           : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+                   : 0;
+}
+
+/* Fills the weights of the elements around x, whose sum is 1. */
+static void fill_row(const resize_plan *p, const axis_plan *a, double x, double row[])
+{
+    const double shrunk = p->is_antialiased && a->scale < 1 ? a->scale : 1;
+    const double reach = (strcmp(p->mode.s, "linear") == 0 ? 1 : 2) / shrunk;
+    double sum = 0;
+    const int64_t last = (int64_t)floor(x + reach);
+    for (int64_t i = (int64_t)floor(x - reach); i <= last; i++) {
+        if (p->is_excluding && i != inside(i, a->in))
+            continue;
+        const double weight = weight_at(p, ((double)i - x) * shrunk);
+        row[inside(i, a->in)] += weight;
+        sum += weight;
+    }
+    for (int64_t k = 0; sum != 0 && k < a->in; k++)
+        row[k] /= sum;
+}
+
+/* Fills the matrix [out, in] of weights, and with[out] with the value of outputs outside of the
+ * image. Returns how many of these there are. */
+static int64_t fill_weights(const resize_plan *p, const axis_plan *a, numbers *m, numbers *with)
+{
+    const int is_crop = strcmp(p->coordinates.s, "tf_crop_and_resize") == 0;
+    int64_t outside = 0;
     for (int64_t o = 0; o < a->out; o++) {
         double *row = m->f + o * a->in, x = coordinate_of(p, a, o);
-        is_inside &= strcmp(p->coordinates.s, "tf_crop_and_resize") != 0 ||
-                     (x >= 0 && x <= (double)(a->in - 1));
-        if (strcmp(p->mode.s, "nearest") == 0) {
+        if (is_crop && !(x >= 0 && x <= (double)(a->in - 1))) {
+            with->f[o] = p->outside;
+            outside++;
+        } else if (strcmp(p->mode.s, "nearest") == 0) {
             row[inside(nearest_of(p, x), a->in)] = 1;
-            continue;
+        } else {
+            fill_row(p, a, x, row);
         }
-        const double below = floor(x), part = x - below;
-        row[inside((int64_t)below, a->in)] += 1 - part;
-        row[inside((int64_t)below + 1, a->in)] += part;
     }
-    return is_inside;
+    return outside;
 }
 
 /* x with each row along an axis multiplied by the matrix. */
@@ -98,7 +132,9 @@ static adj_node *as_image(adj_node *x, const resize_plan *p, const axis_plan axi
     const char *how = p->coordinates.s;
     const int is_nearest = strcmp(p->mode.s, "nearest") == 0;
     adj_sampling a = {.mode = is_nearest ? ADJ_NEAREST : ADJ_BILINEAR, .format = ADJ_NCHW};
-    if (s.rank != 4 || axis[0].out != axis[0].in || axis[1].out != axis[1].in)
+    const int is_plain = !p->is_antialiased && !p->is_excluding;
+    if (s.rank != 4 || axis[0].out != axis[0].in || axis[1].out != axis[1].in || !is_plain ||
+        strcmp(p->mode.s, "cubic") == 0)
         return NULL;
     for (int i = 2; i < 4; i++)
         if (axis[i].scale != (double)axis[i].out / (double)axis[i].in)
@@ -169,6 +205,20 @@ static int read_region(call *n, axis_plan axis[])
     return 1;
 }
 
+static adj_node *resize_axis(call *n, adj_node *x, int i, const resize_plan *p, const axis_plan *a)
+{
+    adj_shape along = {.rank = shape_of(x).rank, .dim = {1, 1, 1, 1, 1, 1}};
+    along.dim[i] = a->out;
+    numbers *m = new_numbers(n->f, ELEM_DOUBLE, (adj_shape){2, {a->out, a->in}});
+    numbers *with = new_numbers(n->f, ELEM_DOUBLE, along);
+    if (m == NULL || with == NULL)
+        return NULL;
+    const int64_t outside = fill_weights(p, a, m, with);
+    x = multiply_axis(n, x, i, m);
+    return outside > 0 && x != NULL ? adj_add(x, const_node(n->f, with, adj_node_type(x).dtype))
+                                    : x;
+}
+
 static int resize(call *n, const resize_plan *p, const numbers *scales, const numbers *sizes)
 {
     axis_plan axis[ADJ_MAX_RANK] = {0};
@@ -182,24 +232,10 @@ static int resize(call *n, const resize_plan *p, const numbers *scales, const nu
     if (!read_sizes(n, axis, scales, sizes) || (is_crop && !read_region(n, axis)))
         return 0;
     adj_node *y = as_image(x, p, axis);
-    for (int i = 0; y == NULL && i <= s.rank; i++) {
-        if (i == s.rank) {
-            y = x;
-            break;
-        }
-        const axis_plan *a = &axis[i];
-        if (a->in == a->out && a->start == 0 && a->end == 1)
-            continue;
-        numbers *m = new_numbers(n->f, ELEM_DOUBLE, (adj_shape){2, {a->out, a->in}});
-        if (m == NULL)
-            return 0;
-        if (!fill_weights(p, a, m))
-            return refuse(n, "tf_crop_and_resize reads outside of the image");
-        x = multiply_axis(n, x, i, m);
-        if (x == NULL)
-            return 0;
-    }
-    return give(n, y);
+    for (int i = 0; y == NULL && i < s.rank && x != NULL; i++)
+        if (axis[i].in != axis[i].out || axis[i].start != 0 || axis[i].end != 1)
+            x = resize_axis(n, x, i, p, &axis[i]);
+    return give(n, y != NULL ? y : x);
 }
 
 int import_resize(call *n)
@@ -209,11 +245,16 @@ int import_resize(call *n)
         .mode = attr_word(n, "mode", "nearest"),
         .coordinates =
             attr_word(n, "coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel"),
-        .nearest = attr_word(n, "nearest_mode", is_old ? "floor" : "round_prefer_floor")};
-    if (strcmp(p.mode.s, "nearest") != 0 && strcmp(p.mode.s, "linear") != 0)
+        .nearest = attr_word(n, "nearest_mode", is_old ? "floor" : "round_prefer_floor"),
+        .cubic = attr_float(n, "cubic_coeff_a", -0.75),
+        .outside = attr_float(n, "extrapolation_value", 0),
+        .is_antialiased = attr_int(n, "antialias", 0) != 0,
+        .is_excluding = attr_int(n, "exclude_outside", 0) != 0};
+    const int is_nearest = strcmp(p.mode.s, "nearest") == 0;
+    if (!is_nearest && strcmp(p.mode.s, "linear") != 0 && strcmp(p.mode.s, "cubic") != 0)
         return refuse(n, "mode %s", p.mode.s);
-    if (attr_int(n, "antialias", 0) != 0)
-        return refuse(n, "antialias");
+    if (is_nearest && p.is_antialiased)
+        return refuse(n, "antialias of mode nearest");
     const int at = is_old ? 1 : 2;
     const numbers *scales =
         has_in(n, at) && adj_shape_elems(in_shape(n, at)) > 0 ? in_known(n, at) : NULL;

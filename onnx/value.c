@@ -133,6 +133,31 @@ static adj_node *node_of(call *n, value *v, int is_state)
 }
 
 adj_node *in_node(call *n, int i) { return has_in(n, i) ? node_of(n, n->in[i], 0) : NULL; }
+
+int has_own_axis(const call *n) { return n->opset < 7 && attribute(n, "axis") != NULL; }
+
+adj_node *in_beside(call *n, int i)
+{
+    adj_node *x = in_node(n, i);
+    if (x == NULL || i == 0 || !has_own_axis(n))
+        return x;
+    const adj_shape s = shape_of(x);
+    const int64_t rank = in_shape(n, 0).rank;
+    const int axis = axis_of(n, attribute(n, "axis")->i, rank);
+    adj_shape to = {.rank = rank - axis};
+    if (axis < 0 || s.rank > to.rank)
+        return NULL;
+    for (int k = 0; k < to.rank; k++)
+        to.dim[k] = k < s.rank ? s.dim[k] : 1;
+    return adj_reshape(x, to);
+}
+
+adj_node *in_real(call *n, int i)
+{
+    adj_node *x = in_node(n, i);
+    return x != NULL && !adj_is_float(adj_node_type(x).dtype) ? adj_cast(x, ADJ_F64) : x;
+}
+
 adj_node *in_state(call *n, int i) { return has_in(n, i) ? node_of(n, n->in[i], 1) : NULL; }
 
 adj_node *permute(adj_node *x, const int perm[])
@@ -183,6 +208,12 @@ static int elem_of_dtype(const import *f, adj_dtype dtype)
 int give(call *n, adj_node *y)
 {
     return y != NULL && give_at(n, 0, y, elem_of_dtype(n->f, adj_node_type(y).dtype));
+}
+
+int give_like(call *n, adj_node *y)
+{
+    const adj_dtype dtype = adj_node_type(in_node(n, 0)).dtype;
+    return give_at(n, 0, y != NULL && dtype == ADJ_I32 ? adj_cast(y, dtype) : y, n->in[0]->elem);
 }
 
 int give_known_at(call *n, int i, const numbers *v)

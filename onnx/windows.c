@@ -4,12 +4,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- one spatial axis ---- */
+/* ---- one and three spatial axes ---- */
 
 adj_node *as_images(adj_node *x)
 {
+    if (x == NULL)
+        return NULL;
     const adj_shape s = shape_of(x);
-    return s.rank == 3 ? adj_reshape(x, (adj_shape){4, {s.dim[0], s.dim[1], 1, s.dim[2]}}) : x;
+    if (s.rank == 3)
+        return adj_reshape(x, (adj_shape){4, {s.dim[0], s.dim[1], 1, s.dim[2]}});
+    if (s.rank == 5)
+        return adj_reshape(x, (adj_shape){4, {s.dim[0], s.dim[1] * s.dim[2], s.dim[3], s.dim[4]}});
+    return x;
 }
 
 adj_node *from_images(adj_node *y, int spatial)
@@ -20,24 +26,38 @@ adj_node *from_images(adj_node *y, int spatial)
     return adj_reshape(y, (adj_shape){3, {s.dim[0], s.dim[1], s.dim[3]}});
 }
 
+windows along_depth(const windows *w)
+{
+    return (windows){.spatial = 2,
+                     .in = {1, w->in[0], 1},
+                     .kernel = {1, w->kernel[0], 1},
+                     .stride = {1, w->stride[0], 1},
+                     .dilation = {1, w->dilation[0], 1},
+                     .pad = {0, w->pad[0], 0, 0, w->pad[3], 0},
+                     .counted = {0, w->counted[0], 0, 0, w->counted[3], 0}};
+}
+
 /* ---- attributes ---- */
 
 int64_t reach_of(const windows *w, int i) { return (w->kernel[i] - 1) * w->dilation[i] + 1; }
 
-/* Reads a list with an entry for each spatial axis, 1 or more; missing ones are 1. */
-static int read_list(call *n, const char *name, int spatial, int64_t to[2])
+int64_t results_along(const windows *w, int i)
+{
+    return (w->in[i] + w->pad[i] + w->pad[3 + i] - reach_of(w, i)) / w->stride[i] + 1;
+}
+
+/* Reads a list with an entry for each spatial axis, 1 or more; to[] stays where it is missing. */
+static int read_list(call *n, const char *name, int spatial, int64_t to[3])
 {
     const int64_t *list;
     const int given = attr_ints(n, name, &list);
     if (given >= 0 && given != spatial)
         return refuse(n, "%s has %d entries (expected %d)", name, given, spatial);
-    const int64_t entry[2] = {given < 0 || spatial == 1 ? 1 : list[0],
-                              given < 0 ? 1 : list[spatial - 1]};
-    for (int i = 0; i < 2; i++) {
-        if (entry[i] < 1 || entry[i] > INT32_MAX)
+    for (int k = 0; k < given; k++) {
+        if (list[k] < 1 || list[k] > INT32_MAX)
             return refuse(n, "%s is out of range (got %" PRId64 ", expected 1 or more)", name,
-                          entry[i]);
-        to[i] = entry[i];
+                          list[k]);
+        to[3 - spatial + k] = list[k];
     }
     return 1;
 }
@@ -45,12 +65,12 @@ static int read_list(call *n, const char *name, int spatial, int64_t to[2])
 /* Zeros on both sides for results of ceil(in / stride). */
 static void same_pads(windows *w, int is_lower)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const int64_t out = (w->in[i] + w->stride[i] - 1) / w->stride[i];
         const int64_t all = (out - 1) * w->stride[i] + reach_of(w, i) - w->in[i];
         const int64_t total = all > 0 ? all : 0;
         w->pad[i] = is_lower ? total - total / 2 : total / 2;
-        w->pad[2 + i] = total - w->pad[i];
+        w->pad[3 + i] = total - w->pad[i];
     }
 }
 
@@ -73,8 +93,8 @@ static int read_pads(call *n, windows *w)
         if (list[k] < 0 || list[k] > INT32_MAX)
             return refuse(n, "pads is out of range (got %" PRId64 ")", list[k]);
     for (int i = 0; i < w->spatial; i++) {
-        w->pad[2 - w->spatial + i] = list[i];
-        w->pad[4 - w->spatial + i] = list[w->spatial + i];
+        w->pad[3 - w->spatial + i] = list[i];
+        w->pad[6 - w->spatial + i] = list[w->spatial + i];
     }
     return 1;
 }
@@ -82,22 +102,25 @@ static int read_pads(call *n, windows *w)
 int read_windows(call *n, const adj_shape *filter, windows *w)
 {
     const adj_shape x = in_shape(n, 0);
-    *w = (windows){
-        .spatial = (int)x.rank - 2, .kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
-    if (x.rank != 3 && x.rank != 4)
-        return refuse(n, "%" PRId64 " spatial axes are not supported (1 and 2 are)", x.rank - 2);
-    w->in[0] = w->spatial == 2 ? x.dim[2] : 1;
-    w->in[1] = x.dim[x.rank - 1];
-    const int64_t *list;
+    *w = (windows){.spatial = (int)x.rank - 2,
+                   .in = {1, 1, 1},
+                   .kernel = {1, 1, 1},
+                   .stride = {1, 1, 1},
+                   .dilation = {1, 1, 1}};
+    if (x.rank < 3 || x.rank > 5)
+        return refuse(n, "%" PRId64 " spatial axes (expected 1 to 3)", x.rank - 2);
     if (filter != NULL && filter->rank != x.rank)
         return refuse(n, "the filter's rank (got %" PRId64 ", expected %" PRId64 ")", filter->rank,
                       x.rank);
-    if (attr_ints(n, "kernel_shape", &list) < 0 && filter != NULL) {
-        w->kernel[0] = w->spatial == 2 ? filter->dim[2] : 1;
-        w->kernel[1] = filter->dim[filter->rank - 1];
-    } else if (!read_list(n, "kernel_shape", w->spatial, w->kernel)) {
-        return 0;
+    for (int k = 2; k < x.rank; k++) {
+        w->in[5 - x.rank + k - 2] = x.dim[k];
+        if (filter != NULL)
+            w->kernel[5 - x.rank + k - 2] = filter->dim[k];
     }
-    return read_list(n, "strides", w->spatial, w->stride) &&
+    for (int i = 0; i < 3; i++)
+        if (w->kernel[i] < 1)
+            return refuse(n, "the filter is empty");
+    return read_list(n, "kernel_shape", w->spatial, w->kernel) &&
+           read_list(n, "strides", w->spatial, w->stride) &&
            read_list(n, "dilations", w->spatial, w->dilation) && read_pads(n, w);
 }

@@ -1,24 +1,29 @@
-/* windows.h - windows of convolutions and pools along height and width. One spatial axis runs as
- * images of height 1. */
+/* windows.h - windows of convolutions and pools along depth, height and width. One spatial axis is
+ * the width, two are height and width. */
 #ifndef ONNX_WINDOWS_H
 #define ONNX_WINDOWS_H
 
 #include "import.h"
 
 typedef struct {
-    int spatial;   /* number of spatial axes in the file: 1 or 2 */
-    int64_t in[2]; /* size of the image */
-    int64_t kernel[2], stride[2], dilation[2];
-    int64_t pad[4]; /* top, left, bottom, right */
+    int spatial;   /* number of spatial axes in the file: 1 to 3; the others have size 1 */
+    int64_t in[3]; /* sizes of depth, height, width */
+    int64_t kernel[3], stride[3], dilation[3];
+    int64_t pad[6];     /* front, top, left, back, bottom, right */
+    int64_t counted[6]; /* padding whose elements an average counts */
 } windows;
 
 /* Reads kernel_shape (from the filter's shape where it is missing), strides, dilations and pads. */
 int read_windows(call *n, const adj_shape *filter, windows *w);
 /* Number of elements from the first to the last one of a window. */
 int64_t reach_of(const windows *w, int i);
-/* x [n, c, w] as [n, c, 1, w]; images stay. */
+/* Number of results along an axis. */
+int64_t results_along(const windows *w, int i);
+/* The windows along the depth alone, as ones along the height. */
+windows along_depth(const windows *w);
+/* x [n, c, w] as [n, c, 1, w], and x [n, c, d, h, w] as [n, c d, h, w]; images stay. */
 adj_node *as_images(adj_node *x);
-/* The reverse, for an operator of one spatial axis. */
+/* The reverse, for an operator of one or two spatial axes. */
 adj_node *from_images(adj_node *y, int spatial);
 
 #endif

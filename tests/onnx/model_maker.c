@@ -153,6 +153,25 @@ Onnx__AttributeProto *maker_int(maker *m, const char *name, int64_t value)
     return a;
 }
 
+Onnx__AttributeProto *maker_float(maker *m, const char *name, float value)
+{
+    Onnx__AttributeProto *a = add_attribute(m, name);
+    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+    a->has_f = 1;
+    a->f = value;
+    return a;
+}
+
+Onnx__AttributeProto *maker_word(maker *m, const char *name, const char *value)
+{
+    Onnx__AttributeProto *a = add_attribute(m, name);
+    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+    a->has_s = 1;
+    a->s.data = (uint8_t *)value;
+    a->s.len = strlen(value);
+    return a;
+}
+
 Onnx__AttributeProto *maker_list(maker *m, const char *name, int n, int64_t values[])
 {
     Onnx__AttributeProto *a = add_attribute(m, name);

@@ -37,6 +37,8 @@ Onnx__TensorProto *maker_ints(maker *m, const char *name, int64_t n, int64_t *co
 Onnx__NodeProto *maker_node(maker *m, const char *op, const char *inputs, const char *outputs);
 /* Adds an attribute to the last node. */
 Onnx__AttributeProto *maker_int(maker *m, const char *name, int64_t value);
+Onnx__AttributeProto *maker_float(maker *m, const char *name, float value);
+Onnx__AttributeProto *maker_word(maker *m, const char *name, const char *value);
 Onnx__AttributeProto *maker_list(maker *m, const char *name, int n, int64_t values[]);
 /* Writes the model. */
 void maker_write(const maker *m, const char *path);

@@ -24,17 +24,18 @@ static int is_integer(const adj_tensor *t)
            t->elem != ADJ_ELEM_BF16 && t->elem != ADJ_ELEM_BOOL;
 }
 
-/* Loads with the inputs known that level asks for: 0 none, 1 integers, 2 all. */
+/* Loads with the inputs known that level asks for: 0 none, 1 integers, 2 all, 3 all but the first,
+ * for training. */
 static int load(running *r, const char *path, const adj_tensors *inputs, int level, int *n_known)
 {
     adj_tensor known[MAX_TENSORS];
     *n_known = 0;
     for (int i = 0; i < inputs->n && i < MAX_TENSORS; i++) {
         const adj_tensor t = inputs->tensor[i];
-        if (level == 2 || (level == 1 && is_integer(&t)))
+        if (level == 2 || (level == 1 && is_integer(&t)) || (level == 3 && i > 0))
             known[(*n_known)++] = t;
     }
-    const adj_onnx_opts o = {.known = known, .n_known = *n_known};
+    const adj_onnx_opts o = {.known = known, .n_known = *n_known, .training = level == 3};
     r->g = adj_graph_new();
     return adj_onnx_load(r->g, path, &o, &r->net, &r->error) == ADJ_OK;
 }
@@ -116,7 +117,7 @@ static void run_case(const char *model, const char *in, const char *out)
         return;
     }
     (void)error;
-    for (int level = 0; level < 3; level++) {
+    for (int level = 0; level < 4; level++) {
         running r = {0};
         int known = 0;
         const int ok = load(&r, model, inputs, level, &known) && run(&r, inputs) && write(&r, out);

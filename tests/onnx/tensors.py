@@ -8,11 +8,16 @@ NAMES = {"float32": "F32", "float64": "F64", "float16": "F16", "int32": "I32", "
          "bfloat16": "BF16"}
 
 
+def has_numbers(a):
+    """True if a safetensors file can hold the value."""
+    return not isinstance(a, (list, dict, type(None))) and str(np.asarray(a).dtype) in NAMES
+
+
 def write_tensors(path, tensors):
     """Writes a safetensors file; False if a value is none that it can hold."""
     header, data = {}, b""
     for name, a in tensors.items():
-        if isinstance(a, (list, dict, type(None))) or str(np.asarray(a).dtype) not in NAMES:
+        if not has_numbers(a):
             return False
         a = np.asarray(a)
         raw = np.ascontiguousarray(a).tobytes()
