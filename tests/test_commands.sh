@@ -23,9 +23,9 @@ status=0
 commands=$("$binaries/adjoint" --document commands | tr '\n' '|')
 prefix='([A-Z_]+=[^ ]+ )*' # variables
 # Lines indented by four in a document, or of a listing from its first column; a line that ends with \ goes on.
-# Within a sentence: a command of the tool with arguments, in backquotes.
+# Within a sentence: a command of the tool, or of a program of build/, with arguments, in backquotes.
 of_document() {
-    awk -v inline="^$prefix(mpirun -n [0-9N]+ )?(build/)?adjoint (${commands%|}) " '
+    awk -v inline="^$prefix((mpirun -n [0-9N]+ )?(build/)?adjoint (${commands%|})|build/t[a-z/_]+) " '
         /^```/ { listing = !listing; goes_on = 0; next }
         goes_on || (listing ? /^[^ ]/ : /^    [^ ]/) {
             line = $0; sub(/^ +/, "", line); sub(/ +# .*/, "", line)
@@ -38,7 +38,7 @@ of_document() {
             n = split($0, span, "`")
             for (i = 2; i < n; i += 2) if (span[i] ~ inline) print FILENAME "\t" span[i]
         }' "$1" |
-        grep -E "	$prefix((build/)?adjoint|mpirun|ninja|cc|strip|git|\./[a-z]+\.sh|bench/[a-z.]+) " || true
+        grep -E "	$prefix((build/)?adjoint|build/t[a-z/_]+|mpirun|ninja|cc|strip|git|\./[a-z]+\.sh|bench/[a-z.]+) " || true
 }
 # Examples of a sub-command's help: indented by two.
 of_help() {
@@ -61,11 +61,16 @@ reason() {
     case "$1 " in
     ./setup.sh*) echo "installs packages" ;;
     ninja*) echo "builds or installs the project; tests/test_install.sh, test_deb.sh and test_small.sh do" ;;
-    *' ... '* | *' W '* | *' M '* | *' N '*) echo "is a pattern with words to be replaced" ;;
+    *' ... '* | *' ['* | *' W '* | *' M '* | *' N '*) echo "is a pattern with words to be replaced" ;;
     mpirun*)
         if ! command -v mpirun >/dev/null || ! ls "$binaries"/libadjoint_mpi.so.* >/dev/null 2>&1; then
             echo "there is no mpirun or no libadjoint_mpi; tests/mpi.sh"
         fi
+        ;;
+    build/tests/planted/*) echo "finds the fault that is planted, with status 1; tests/test_docs.sh" ;;
+    build/t*)
+        program=${1%% *}
+        [ -e "$binaries/${program#build/}" ] || echo "there is no $program"
         ;;
     *build/small_serial/*)
         [ -e "$binaries/small_serial/libadjoint_small.a" ] || echo "there is no small_serial library"
@@ -91,6 +96,7 @@ mkdir -p "$base/DIR/level" "$base/DIR/upright" "$base/mnist" "$base/bin"
 ln -s "$binaries" "$base/build"
 ln -s "$binaries/adjoint" "$base/bin/adjoint"
 ln -s "$PWD/include" "$base/include"
+ln -s "$PWD/tests" "$base/tests"
 cp examples/lenet.c "$base"
 awk -v base="$base" '/^```c file=/ { file = base "/" substr($0, 11); next } /^```/ { file = "" }
     file != "" { print >file }' docs/guide/*.md
@@ -169,7 +175,7 @@ shorten() {
     short=$(printf '%s\n' "$1" | sed -E 's/IMAGE\.\.\./seven.png/; s/ \.\.\.$//; s/(adjoint gradcheck)/\1 --draws 1 --threads 1/
         s/(adjoint compare)/\1 --runs 1 --threads 1/
         s/(adjoint bench.*) --batch 128/\1 --batch 2/; s/(adjoint bench --op .*--in )[0-9]+,[0-9]+,[0-9]+,/\11,8,8,/
-        s/(adjoint bench)/\1 --seconds 0.2 --threads 1/')
+        s/(adjoint bench)/\1 --seconds 0.2 --threads 1/; s/(tools\/sweep)/\1 --cases 32/')
     case $short in
     *'adjoint train'*--data*) ;;
     *'adjoint train'*) short=$(printf '%s\n' "$short" | sed 's/adjoint train/adjoint train --limit 100/') ;;
