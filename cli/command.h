@@ -28,6 +28,8 @@ int command_compare(int argc, char **argv);
 /* Runs one trial from stdin and writes its response to stdout; a hidden command (guard.c). */
 int command_trial(int argc, char **argv);
 int command_models(int argc, char **argv);
+int command_summary(int argc, char **argv);
+int command_graph(int argc, char **argv);
 int command_gradcheck(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_ops(int argc, char **argv);

@@ -2,9 +2,11 @@
 #include "onnx_model.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_onnx.h"
+#include "graph/op.h"
 
 int is_onnx_file(const char *name)
 {
@@ -92,4 +94,85 @@ adj_net net_named(const char *model, onnx_source *source)
     source->path = model;
     source->classes = sizes.classes;
     return (adj_net){.name = onnx_name(model), .build = build_onnx, .user = source};
+}
+
+/* ---- as a file of tensors ---- */
+
+enum { VALUES_TEXT = 400 };
+
+/* Writes names, types and shapes, with the name batch for a symbolic one. */
+static void describe(char text[VALUES_TEXT], const adj_onnx_net *net, int n, adj_node *const list[])
+{
+    size_t used = 0;
+    for (int i = 0; i < n && used < VALUES_TEXT; i++) {
+        const adj_type t = adj_node_type(list[i]);
+        const adj_text sizes = adj_shape_text(t.shape);
+        const int is_symbolic = net->batch == 0 && t.shape.rank > 0 && t.shape.dim[0] == 1;
+        used += (size_t)snprintf(text + used, VALUES_TEXT - used, "%s%s %s %s%s", i > 0 ? "; " : "",
+                                 adj_node_name(list[i]), adj_dtype_name(t.dtype),
+                                 is_symbolic ? "[batch" : "", sizes.s + (is_symbolic ? 2 : 0));
+    }
+}
+
+/* An ONNX file to be written as tensors. */
+typedef struct {
+    const char *path;
+    int with_card;
+} onnx_tensors;
+
+static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec *e,
+                            const adj_onnx_net *net, adj_error *error)
+{
+    char opset[24], inputs[VALUES_TEXT] = "", outputs[VALUES_TEXT] = "";
+    const adj_metadata contents[] = {{"opset", opset}, {"inputs", inputs}, {"outputs", outputs}};
+    adj_metadata *card = NULL;
+    int n = 0;
+    adj_model_opts sizes = {0};
+    if (!from->with_card) {
+        snprintf(opset, sizeof opset, "%lld", (long long)net->opset);
+        describe(inputs, net, net->n_input, net->input);
+        describe(outputs, net, net->n_output, net->output);
+        return adj_weights_save(e, path, 3, contents, error);
+    }
+    if (read_sizes(from->path, net, &sizes, NULL) != ADJ_OK)
+        return adj_weights_save(e, path, 0, NULL, error);
+    const adj_model_card c = {.model = onnx_name(from->path),
+                              .height = sizes.height,
+                              .width = sizes.width,
+                              .channels = sizes.channels,
+                              .classes = sizes.classes};
+    adj_status status = adj_model_card_write(&c, &card, &n, error);
+    if (status == ADJ_OK)
+        status = adj_weights_save(e, path, n, card, error);
+    free(card);
+    return status;
+}
+
+static adj_status make_tensors(const char *path, const void *source, adj_error *error)
+{
+    const onnx_tensors *from = source;
+    adj_onnx_net *net = NULL;
+    adj_graph *g = adj_graph_new();
+    adj_exec *e = NULL;
+    adj_status status = g != NULL ? adj_onnx_load(g, from->path, NULL, &net, error)
+                                  : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    if (status == ADJ_OK) {
+        const adj_exec_opts o = {
+            .n_fetch = net->n_output, .fetch = net->output, .backend = "naive", .threads = 1};
+        status = adj_exec_new(g, &o, &e);
+        if (status != ADJ_OK)
+            adj_error_set(error, status, "%s: %s", from->path, adj_exec_message(e));
+    }
+    if (status == ADJ_OK)
+        status = write_net(path, from, e, net, error);
+    adj_exec_free(e);
+    adj_onnx_free(net);
+    adj_graph_free(g);
+    return status;
+}
+
+int open_onnx(const char *command, input_file *file, int with_card)
+{
+    const onnx_tensors from = {file->path, with_card};
+    return open_made(command, file, make_tensors, &from);
 }

@@ -3,6 +3,7 @@
 #define CLI_ONNX_MODEL_H
 
 #include "adjoint_fit.h"
+#include "standard.h"
 
 /* True if the name is that of an ONNX file, by its ending. */
 int is_onnx_file(const char *name);
@@ -14,6 +15,11 @@ adj_node *before_softmax(adj_node *y);
 /* Sets height, width, channels and classes to those of the file's network: one input [batch,
  * channels, height, width] and one output [batch, classes]. */
 adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error);
+
+/* Opens an ONNX file as a file of tensors: parameters and states of its net, and as metadata opset,
+ * inputs and outputs; or instead, with a card, the model card of a classifier. CONTINUE, or an exit
+ * status after a complaint. */
+int open_onnx(const char *command, input_file *file, int with_card);
 
 enum { ONNX_NAME = 160 };
 /* The file of a net, and how training changes it. */

@@ -6,6 +6,8 @@ const command commands[] = {
     {"eval", "measures the accuracy of saved weights on a data set", command_eval},
     {"predict", "classifies images with saved weights", command_predict},
     {"models", "lists the models", command_models},
+    {"summary", "prints a table of a model's layers", command_summary},
+    {"graph", "prints or draws a model's nodes, gradients or plan", command_graph},
     {"gradcheck", "checks gradients against independent references", command_gradcheck},
     {"compare", "compares backends, types, layouts and threads node by node", command_compare},
     {"bench", "benchmarks a model's steps or an op's kernels", command_bench},

@@ -25,21 +25,29 @@ static int copy(FILE *from, FILE *to)
     return failed;
 }
 
-static int keep(const char *command, input_file *f)
+/* Gives f the name of a temporary file and closes it, if it was written; NULL: it was not. */
+static int take_file(const char *command, input_file *f, FILE *all)
 {
-    FILE *all = tmpfile();
-    int fd = -1; /* stays open: the name is this descriptor's */
-    if (all != NULL && copy(stdin, all) == 0)
-        fd = dup(fileno(all));
+    const int fd = all != NULL ? dup(fileno(all)) : -1; /* stays open: the name is its own */
     if (all != NULL)
         fclose(all);
     if (fd < 0)
-        return complain(command, EXIT_FAILED,
-                        "%s: cannot copy standard input to a temporary file: %s", f->option,
+        return complain(command, EXIT_FAILED, "%s: cannot copy %s to a temporary file: %s",
+                        f->option, is_stdout(f->path) ? "standard input" : f->path,
                         strerror(errno));
     snprintf(f->own, sizeof f->own, "/proc/self/fd/%d", fd);
     f->name = f->own;
     return CONTINUE;
+}
+
+static int keep(const char *command, input_file *f)
+{
+    FILE *all = tmpfile();
+    if (all != NULL && copy(stdin, all) != 0) {
+        fclose(all);
+        all = NULL;
+    }
+    return take_file(command, f, all);
 }
 
 int open_inputs(const char *command, int n, input_file file[])
@@ -63,7 +71,8 @@ const char *with_words(int n, const input_file file[], const char *sentence, cha
         const char *at = file[i].own[0] != '\0' ? strstr(sentence, file[i].own) : NULL;
         if (at == NULL)
             continue;
-        snprintf(text, ADJ_MESSAGE, "%.*sstandard input%s", (int)(at - sentence), sentence,
+        snprintf(text, ADJ_MESSAGE, "%.*s%s%s", (int)(at - sentence), sentence,
+                 is_stdout(file[i].path) ? "standard input" : file[i].path,
                  at + strlen(file[i].own));
         return text;
     }
@@ -73,7 +82,7 @@ const char *with_words(int n, const input_file file[], const char *sentence, cha
 const char *tensor_name(const input_file *file, const char *name)
 {
     const char *slash = strrchr(file->own, '/');
-    return slash != NULL && strcmp(name, slash + 1) == 0 ? "arr_0" : name;
+    return slash != NULL && is_stdout(file->path) && strcmp(name, slash + 1) == 0 ? "arr_0" : name;
 }
 
 FILE *take_stdout(void)
@@ -128,4 +137,17 @@ int replace_output(const char *command, const output_file *file, FILE *output,
     unlink(path);
     rmdir(folder);
     return status;
+}
+
+int open_made(const char *command, input_file *file,
+              adj_status (*make)(const char *path, const void *source, adj_error *error),
+              const void *source)
+{
+    FILE *all = tmpfile();
+    const output_file out = {file->option, "-", OUTPUT_REPLACED_OR_STDOUT};
+    if (all != NULL && replace_output(command, &out, all, make, source) != EXIT_OK) {
+        fclose(all);
+        return EXIT_FAILED;
+    }
+    return take_file(command, file, all);
 }

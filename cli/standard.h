@@ -13,8 +13,8 @@ enum { STANDARD_NAME = 48 };
 typedef struct {
     const char *option, *path; /* path == NULL: the option was not given */
     const char *name;          /* name to open, set by open_inputs: path, or own for "-" */
-    char own[STANDARD_NAME];   /* temporary file with all of standard input, which ends with the
-                                  process; else "" */
+    char own[STANDARD_NAME];   /* temporary file with all of standard input, or made of the file,
+                                  which ends with the process; else "" */
 } input_file;
 
 /* Sets each file's name; only one can be standard input. CONTINUE, or an exit status after a
@@ -27,6 +27,12 @@ const char *with_words(int n, const input_file file[], const char *sentence,
 /* Returns the name of a tensor, or "arr_0", NumPy's name for unnamed arrays, if the library made it
  * from the name of a temporary file. */
 const char *tensor_name(const input_file *file, const char *name);
+
+/* Lets make write a temporary file, to be read in place of the file. CONTINUE, or an exit status
+ * after a complaint. */
+int open_made(const char *command, input_file *file,
+              adj_status (*make)(const char *path, const void *source, adj_error *error),
+              const void *source);
 
 /* Returns standard output for one file, to be closed, and redirects later output of stdout to
  * stderr; NULL with errno on failure. */

@@ -1,11 +1,12 @@
 /* summary.c - prints a network as a table of its layers: result, parameters, multiply-adds.
  *
- * A layer is the set of nodes that read parameters of one prefix ("conv1/w", "conv1/b"), at the
- * place of the first such node; a pool is a layer without parameters. Activations and reshapes
- * have no row. */
+ * A layer is the set of nodes that read parameters of one prefix ("conv1/w", "conv1/b" or
+ * "conv1.weight", "conv1.bias"), at the place of the first such node; a pool is a layer without
+ * parameters. Activations and reshapes have no row. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "graph.h"
 
 typedef struct {
@@ -16,20 +17,28 @@ typedef struct {
     int64_t multiply_adds;
 } layer;
 
-/* Returns the parameter that operand k of n is, directly or through a cast; NULL if it is none. */
+/* True if the op gives a parameter another type or order of elements. */
+static int is_view(const adj_node *n)
+{
+    return n->op == &adj_op_cast || n->op == &adj_op_reshape || n->op == &adj_op_transpose;
+}
+
+/* Returns the parameter that operand k of n is, directly or through views; NULL if it is none. */
 static const adj_node *param_operand(const adj_node *n, int k)
 {
     const adj_node *x = n->in[k];
-    if (x->op == &adj_op_cast)
+    while (is_view(x))
         x = x->in[0];
     return x->op == &adj_op_param ? x : NULL;
 }
 
-/* Returns the length of a parameter's name up to its last slash, or of all of it. */
+/* Returns the length of a parameter's name up to its last slash or dot, or of all of it. */
 static int prefix_length(const char *name)
 {
-    const char *slash = strrchr(name, '/');
-    return (int)(slash != NULL ? (size_t)(slash - name) : strlen(name));
+    size_t n = strlen(name);
+    while (n > 0 && name[n - 1] != '/' && name[n - 1] != '.')
+        n--;
+    return (int)(n > 0 ? n - 1 : strlen(name));
 }
 
 /* Returns the layer of that prefix, or adds one after the *n layers. */
@@ -57,7 +66,7 @@ static int add_layers(const adj_graph *g, const char *needed, char *seen, layer 
     for (int id = 0; id < g->n_node; id++) {
         const adj_node *node = g->node[id];
         layer *l = NULL;
-        if (!needed[id] || node->op == &adj_op_cast)
+        if (!needed[id] || is_view(node))
             continue;
         for (int k = 0; k < node->n_in; k++) {
             const adj_node *p = param_operand(node, k);
@@ -85,20 +94,35 @@ static const adj_node *result_of(const adj_graph *g, const layer *l)
     return l->first;
 }
 
+/* Prints the first n characters of a name, escaped, in a column of that width. */
+static void print_column(FILE *f, const char *name, int n, int width)
+{
+    char piece[PIECE];
+    for (int i = 0; i < n;) {
+        i += printable(name + i, piece);
+        fputs(piece, f);
+        width -= (int)strlen(piece);
+    }
+    fprintf(f, "%*s", width > 0 ? width : 0, "");
+}
+
 static void print_layers(FILE *f, const adj_graph *g, const layer all[], int n)
 {
     int64_t parameters = 0, multiply_adds = 0;
-    fprintf(f, "%-24s %-24s %-20s %12s %14s\n", "layer", "op", "result", "parameters",
+    int width = 24;
+    for (int i = 0; i < n; i++)
+        width = all[i].n > width ? all[i].n : width;
+    fprintf(f, "%-*s %-24s %-20s %12s %14s\n", width, "layer", "op", "result", "parameters",
             "multiply-adds");
     for (int i = 0; i < n; i++) {
         const layer *l = &all[i];
-        fprintf(f, "%-24.*s %-24s %-20s %12" PRId64 " %14" PRId64 "\n", l->n, l->prefix,
-                l->first->op->name, adj_shape_text(result_of(g, l)->type.shape).s, l->parameters,
-                l->multiply_adds);
+        print_column(f, l->prefix, l->n, width);
+        fprintf(f, " %-24s %-20s %12" PRId64 " %14" PRId64 "\n", l->first->op->name,
+                adj_shape_text(result_of(g, l)->type.shape).s, l->parameters, l->multiply_adds);
         parameters += l->parameters;
         multiply_adds += l->multiply_adds;
     }
-    fprintf(f, "%-24s %-24s %-20s %12" PRId64 " %14" PRId64 "\n", "total", "", "", parameters,
+    fprintf(f, "%-*s %-24s %-20s %12" PRId64 " %14" PRId64 "\n", width, "total", "", "", parameters,
             multiply_adds);
 }
 

@@ -33,7 +33,7 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
                                ? d->dim_param
                                : NULL;
         const int is_batch = i == 0 && f->o->batch > 0;
-        if (is_number && is_batch && f->file_batch == 0)
+        if (is_number && i == 0 && f->file_batch == 0)
             f->file_batch = d->dim_value;
         shape->dim[i] = is_number && !is_batch ? d->dim_value : symbolic_size(f, name, i);
         if (shape->dim[i] < 0)

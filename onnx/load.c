@@ -149,7 +149,7 @@ static int add_results(import *f, const call *n)
 static int fail_node(import *f)
 {
     char remedy[120] = "";
-    if (f->file_batch > 0 && f->file_batch != f->o->batch)
+    if (f->file_batch > 0 && f->o->batch > 0 && f->file_batch != f->o->batch)
         c_snprintf(remedy, sizeof remedy,
                    "; the file was exported for batch %" PRId64
                    ": export it with a dynamic batch, or use that batch",
@@ -247,6 +247,8 @@ static adj_onnx_net *make_net(import *f)
         free(net);
         return NULL;
     }
+    net->opset = f->opset;
+    net->batch = f->file_batch;
     net->classes = net->n_output > 0 ? classes_of(net->output[0]) : 0;
     return net;
 }

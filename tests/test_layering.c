@@ -86,6 +86,8 @@ static const rule rules[] = {
      "cli io/tensors/formats.h io/weights/sizes.h io/weights/weights.h"},
     {"cli/predict", "adjoint.h adjoint_fit.h",
      "base cli cli/page io/data/image_name.h io/data/origin.h"},
+    {"cli/graph", "adjoint.h adjoint_nn.h", "base cli exec/report.h graph/op.h"},
+    {"cli/summary", "adjoint.h", "cli"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli io/tensors/formats.h graph/op.h"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/page base/machine io/data/part_name.h io/json.h io/replace.h "

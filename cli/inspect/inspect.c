@@ -6,6 +6,7 @@
 #include "adjoint_io.h"
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/onnx_model.h"
 #include "cli/standard.h"
 #include "graph/op.h"
 #include "io/tensors/formats.h"
@@ -114,6 +115,8 @@ static int inspect(const char *path, int as_json)
     adj_tensors *t = NULL;
     int status = open_inputs("inspect", 1, &in);
 
+    if (status == CONTINUE && is_onnx_file(path))
+        status = open_onnx("inspect", &in, 0);
     if (status != CONTINUE)
         return status;
     status = EXIT_OK;
@@ -136,6 +139,7 @@ int command_inspect(int argc, char **argv)
     int n = 0;
     const remark examples[] = {
         {"adjoint inspect lenet.safetensors", "Names, types, shapes, ranges and metadata."},
+        {"adjoint inspect net.onnx", "Opset, inputs, outputs and parameters of a network."},
         {"adjoint inspect --json - <w.npz | jq '.tensors[] | select(.nan > 0).name'",
          "Names of the tensors with NaN in a file on standard input."},
         {NULL, NULL}};
@@ -143,7 +147,9 @@ int command_inspect(int argc, char **argv)
         {"--json", "", "one JSON object: file, metadata, tensors", .flag = &as_json}, {0}};
     const usage u = {.command = "inspect",
                      .summary = "Lists the tensors of a file: names, types, shapes, ranges. FILE "
-                                "is safetensors, npy, npz or idx; - is standard input.",
+                                "is safetensors, npy, npz or idx, or an ONNX file, of which it "
+                                "lists opset, inputs, outputs, parameters and running statistics; "
+                                "- is standard input.",
                      .options = options,
                      .arguments = "FILE",
                      .argument = &path,

@@ -18,6 +18,31 @@ static const char want[] = "layer                    op                       re
                            "total                                                                  "
                            "         351          18816\n";
 
+/* PyTorch's names have dots, and its weights are transposed: both belong to the layer. */
+Test(summary, names_with_dots)
+{
+    adj_graph *g = adj_graph_new();
+    const int turned[] = {1, 0};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 5}});
+    adj_node *w = adj_param(g, "features.fc\x1b.weight", ADJ_F32, (adj_shape){2, {3, 5}},
+                            adj_init_constant(0));
+    adj_node *b =
+        adj_param(g, "features.fc\x1b.bias", ADJ_F32, (adj_shape){1, {3}}, adj_init_constant(0));
+    adj_node *y = adj_bias_add(adj_matmul(x, adj_transpose(w, 2, turned), 0), b, ADJ_NHWC);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    adj_summary(f, y);
+    fclose(f);
+    cr_expect_not_null(strstr(text,
+                              "\nfeatures.fc\\x1b          matmul                   [2, 3]       "
+                              "                  18             30\n"),
+                       "%s", text);
+    cr_expect_null(strstr(text, "bias"), "%s", text);
+    free(text);
+    adj_graph_free(g);
+}
+
 Test(summary, of_a_net)
 {
     adj_graph *g = adj_graph_new();

@@ -1,0 +1,173 @@
+/* test_graph.c - summary, graph and inspect of built-in models and of ONNX files: tables, nodes,
+ * plans, pictures. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "adjoint_nn.h"
+#include "adjoint_onnx.h"
+#include "cli/child.h"
+
+static finished r;
+static temporary folder;
+static char net[96], out[96];
+
+#define WORDS(...)                                                                                 \
+    (const char *[]) { __VA_ARGS__, NULL }
+
+static void open_folder(void)
+{
+    folder = temporary_folder();
+    snprintf(net, sizeof net, "%s/net.onnx", folder.s);
+    snprintf(out, sizeof out, "%s/out", folder.s);
+}
+
+static void remove_folder(void)
+{
+    unlink(net);
+    unlink(out);
+    cr_assert_eq(rmdir(folder.s), 0);
+}
+
+TestSuite(graph_cli, .init = open_folder, .fini = remove_folder);
+
+/* Writes a convolution of 4 filters over 8 x 8 color images and a layer of 5 classes. */
+static void write_net(void)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "pixels", ADJ_F32, (adj_shape){4, {2, 3, 8, 8}});
+    const adj_conv_layer c = {.filters = 4, .format = ADJ_NCHW};
+    adj_node *h = adj_global_avg_pool(adj_layer_conv2d(x, "conv1", &c), ADJ_NCHW);
+    adj_node *y = adj_layer_dense(h, "fc", 5, NULL);
+    adj_exec *e;
+    adj_error error = {0};
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .seed = 7}, &e),
+                 ADJ_OK);
+    cr_assert_eq(adj_onnx_save(e, 1, &y, net, NULL, &error), ADJ_OK, "%s", error.message);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+static void expect(const char *part)
+{
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, part), "%s in %s", part, r.out);
+}
+
+static int count(const char *text, const char *part)
+{
+    int n = 0;
+    for (; (text = strstr(text, part)) != NULL; text += strlen(part))
+        n++;
+    return n;
+}
+
+/* 3 * 3 * 3 * 4 + 4 parameters; 6 * 6 * 108 multiply-adds. */
+Test(graph_cli, summary)
+{
+    write_net();
+    run_tool(WORDS("summary", "--model", net), &r);
+    expect("conv1                    conv2d                   [1, 4, 6, 6]                  112    "
+           "     "
+           "  3888\n");
+    expect("total                                                                           137    "
+           "     "
+           "  3908\n");
+    run_tool(WORDS("summary", "--model", "lenet"), &r);
+    expect("fc1                      matmul                   [1, 128]                   401536");
+    run_tool(WORDS("summary"), &r);
+    cr_expect_eq(r.status, 3);
+    run_tool(WORDS("summary", "--model", "lenett"), &r);
+    cr_expect(r.status == 3 && strstr(r.err, "did you mean lenet?") != NULL, "%s", r.err);
+}
+
+/* The filter's gradient is one node, and forward nodes are not marked. */
+Test(graph_cli, text)
+{
+    write_net();
+    run_tool(WORDS("graph", "--model", net, "--batch", "6"), &r);
+    expect("[6, 3, 8, 8]       = input() \"pixels\"\n");
+    cr_expect_eq(count(r.out, "conv2d("), 1);
+    cr_expect_eq(count(r.out, "\ng "), 0);
+    run_tool(WORDS("graph", "--model", net, "--grad"), &r);
+    expect("conv2d_backprop_filter(");
+    cr_expect_gt(count(r.out, "\ng "), 4);
+    cr_expect_eq(count(r.out, "conv2d_backprop_input("), 0);
+}
+
+Test(graph_cli, plan)
+{
+    run_tool(WORDS("graph", "--model", "lenet", "--plan"), &r);
+    expect("plan: ");
+    expect("conv2d SAME s1x1 f32[1, 28, 28, 32] + bias_add \"conv1\"");
+    /* of four layers and two pools, the input, and no reorder */
+    run_tool(WORDS("graph", "--model", "lenet", "--plan", "--format", "dot"), &r);
+    expect("digraph plan {");
+    expect("\"images\" -> s");
+    expect("conv2d SAME s1x1 + bias_add");
+    cr_expect_eq(count(r.out, "[shape=box"), 6, "%s", r.out);
+    cr_expect_eq(count(r.out, " -> "), 6, "%s", r.out);
+}
+
+/* Steps that depend on parameters alone, such as the folding of batch norms, are not drawn. */
+Test(graph_cli, plan_without_what_parameters_give)
+{
+    run_tool(WORDS("graph", "--model", "resnet20", "--plan", "--format", "dot"), &r);
+    expect("digraph plan {");
+    cr_expect_eq(count(r.out, "label=\"slice"), 0, "%s", r.out);
+    cr_expect_eq(count(r.out, "label=\"conv2d"), 21, "%s", r.out);
+    run_tool(WORDS("graph", "--model", "resnet8", "--plan", "--grad", "--format", "dot"), &r);
+    expect("conv2d_backprop_filter");
+    expect("#fbe3d0");
+}
+
+Test(graph_cli, picture)
+{
+    char path[4096];
+    const char *search = getenv("PATH");
+    snprintf(path, sizeof path, "%s", search != NULL ? search : "");
+    setenv("PATH", "/nowhere", 1);
+    run_tool(WORDS("graph", "--model", "lenet", "--format", "svg"), &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "dot is missing (install Graphviz, or use --format dot)"),
+                       "%s", r.err);
+    setenv("PATH", path, 1);
+    run_tool(WORDS("graph", "--model", "lenet", "--format", "dot"), &r);
+    expect("digraph adjoint {");
+    const int nodes = count(r.out, "[shape=");
+    if (system("command -v dot >/dev/null") != 0) // NOLINT(cert-env33-c): the tests' own words
+        cr_skip_test("there is no dot");
+    run_tool(WORDS("graph", "--model", "lenet", "--format", "svg"), &r);
+    expect("<svg");
+    cr_expect_eq(count(r.out, "<g id=\"node"), nodes);
+}
+
+/* The format follows from the name of the file. */
+Test(graph_cli, format_by_name)
+{
+    char name[112], text[64] = "";
+    snprintf(name, sizeof name, "%s.dot", out);
+    run_tool(WORDS("graph", "--model", "lenet", "--out", name), &r);
+    cr_assert(r.status == 0 && r.out[0] == '\0', "%s%s", r.out, r.err);
+    FILE *f = fopen(name, "r");
+    cr_assert_not_null(f);
+    cr_assert_not_null(fgets(text, sizeof text, f));
+    fclose(f);
+    unlink(name);
+    cr_expect_str_eq(text, "digraph adjoint {\n");
+}
+
+Test(graph_cli, inspect)
+{
+    write_net();
+    run_tool(WORDS("inspect", net), &r);
+    expect("opset: 17\n");
+    expect("inputs: pixels f32 [batch, 3, 8, 8]\n");
+    expect("f32 [batch, 5]\n");
+    expect("conv1/w                      f32   [3, 3, 3, 4]       -");
+    expect("fc/b                         f32   [5]                0 to 0, mean 0\n");
+    expect("4 tensors, 137 elements, 548 bytes\n");
+    run_tool(WORDS("inspect", "--json", net), &r);
+    expect("\"inputs\": \"pixels f32 [batch, 3, 8, 8]\"");
+    run_tool(WORDS("inspect", "/nowhere/net.onnx"), &r);
+    cr_expect(r.status == 1 && strstr(r.err, "/nowhere/net.onnx") != NULL, "%s", r.err);
+}
