@@ -51,7 +51,7 @@ const char *index_text(const subject *s, int leaf, int64_t element)
     int64_t at[ADJ_MAX_RANK];
     char text[ADJ_MAX_RANK * 24] = "[";
 
-    if (shape.rank == 0)
+    if (shape.rank == 0 || adj_shape_elems(shape) == 0)
         return "";
     for (int64_t i = shape.rank - 1; i >= 0; i--) {
         at[i] = element % shape.dim[i];

@@ -46,6 +46,18 @@ Test(gradcheck, no_false_alarm)
         }
 }
 
+/* A product without elements has gradients without elements. */
+Test(gradcheck, no_elements)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){2, {3, 0}});
+    const adj_gradcheck_report *r = checked(adj_square(x), &(adj_gradcheck_opts){.threads = 1});
+    cr_expect_eq(r->n_result[ADJ_GRADCHECK_FAIL], 0);
+    cr_expect_str_eq(r->row[0].index, "");
+    adj_gradcheck_free(r);
+    adj_graph_free(g);
+}
+
 /* Convolutions as direct's kernels take them: whole panels and rest, few channels and many,
  * phases of strides, gathered windows; gemm, filter_gemm and the depthwise ones. */
 Test(gradcheck, convolutions_of_direct)
