@@ -195,45 +195,6 @@ int import_split(call *n)
     return 1;
 }
 
-/* A sequence as PyTorch's newer exporter writes chunk and split, unless it optimizes: a list of
- * slices, from which SequenceAt takes one. */
-int import_split_to_sequence(call *n)
-{
-    const adj_shape s = in_shape(n, 0);
-    const int axis = axis_of(n, attr_int(n, "axis", 0), s.rank);
-    const numbers *sizes = has_in(n, 1) ? in_known(n, 1) : NULL;
-    if (axis < 0 || sizes == NULL || sizes->i == NULL || sizes->n < 1 || sizes->i[0] < 1)
-        return refuse(n, "split is missing or not known when the file is read");
-    const int64_t size = s.dim[axis], each = sizes->i[0], is_list = sizes->shape.rank == 1;
-    const int64_t count = is_list ? sizes->n : (size + each - 1) / each;
-    value *out = &n->out[0];
-    out->part = count <= MAX_COMPUTED ? import_alloc(n->f, count + 1, sizeof *out->part) : NULL;
-    for (int64_t i = 0, begin = 0; out->part != NULL && i < count; i++) {
-        const int64_t rest = size - begin, wanted = is_list ? sizes->i[i] : each;
-        const int64_t length = is_list || wanted < rest ? wanted : rest;
-        if (length < 0 || length > rest)
-            return refuse(n, "part %" PRId64 " is out of range", i);
-        out->part[i] = slice_axis(in_node(n, 0), axis, begin, length);
-        begin += length;
-    }
-    out->n_part = count;
-    out->elem = n->in[0]->elem;
-    return out->part != NULL;
-}
-
-int import_sequence_at(call *n)
-{
-    const value *v = has_in(n, 0) ? n->in[0] : NULL;
-    const numbers *at = in_known(n, 1);
-    if (v == NULL || v->part == NULL || at == NULL || at->i == NULL || at->n != 1)
-        return refuse(n, "its operands are no sequence and known index");
-    const int64_t i = at->i[0] < 0 ? at->i[0] + v->n_part : at->i[0];
-    if (i < 0 || i >= v->n_part)
-        return refuse(n, "index %" PRId64 " is out of range (expected below %" PRId64 ")", at->i[0],
-                      v->n_part);
-    return give_at(n, 0, v->part[i], v->elem);
-}
-
 /* ---- blocks of pixels as channels ---- */
 
 int import_depth_to_space(call *n)

@@ -66,6 +66,24 @@ int import_greater_or_equal(call *n) { return compare(n, adj_greater_equal, 0); 
 int import_less(call *n) { return compare(n, greater, 1); }
 int import_less_or_equal(call *n) { return compare(n, adj_greater_equal, 1); }
 
+/* -1, 0 or 1; no gradient passes. */
+static adj_node *sign_of(adj_node *x)
+{
+    adj_node *zero = scalar(x, 0);
+    return adj_sub(adj_greater_equal(x, zero), adj_greater_equal(zero, x));
+}
+
+int import_sign(call *n) { return give(n, sign_of(in_node(n, 0))); }
+
+/* x moved towards 0 by a bias where |x| > lambd, else 0. */
+int import_shrink(call *n)
+{
+    adj_node *x = in_node(n, 0);
+    adj_node *is_kept = greater(adj_abs(x), scalar(x, attr_float(n, "lambd", 0.5)));
+    adj_node *moved = adj_sub(x, adj_scale(sign_of(x), attr_float(n, "bias", 0)));
+    return give(n, adj_mul(moved, is_kept));
+}
+
 /* ---- logic ---- */
 
 static adj_node *different(adj_node *a, adj_node *b)

@@ -95,7 +95,13 @@ int fold_constant_of_shape(call *n)
     adj_shape s = {0};
     if (!shape_from(n, in_known(n, 0), &s))
         return 0;
-    numbers *v = new_numbers(n->f, with != NULL ? with->elem : ELEM_FLOAT, s);
+    const int elem = with != NULL ? with->elem : ELEM_FLOAT;
+    if (adj_shape_elems(s) > MAX_COMPUTED && elem_is_float(elem))
+        return give_at(n, 0,
+                       adj_fill(n->f->g, dtype_of_elem(n->f, elem), s,
+                                with != NULL && with->n > 0 ? number_at(with, 0) : 0),
+                       elem);
+    numbers *v = new_numbers(n->f, elem, s);
     for (int64_t i = 0; v != NULL && with != NULL && with->n > 0 && i < v->n; i++)
         number_set(v, i, number_at(with, 0));
     return give_known(n, v);

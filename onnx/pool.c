@@ -39,13 +39,17 @@ static int read_pool(call *n, windows *w)
         memcpy(w->counted, w->pad, sizeof w->pad);
     if (attr_int(n, "ceil_mode", 0) != 0)
         ceil_pads(w);
+    const int is_pairs = n->n_out > 1; /* rows and columns of indices are not independent */
     int64_t places = 1;
     for (int i = 0; i < 3; i++) {
         if (results_along(w, i) < 1 || w->in[i] + w->pad[i] + w->pad[3 + i] < reach_of(w, i))
             return refuse(n, "a window is larger than the padded image");
-        places = places > MAX_PLACES ? places : places * w->kernel[i];
+        places = places > MAX_PLACES     ? places
+                 : is_pairs              ? places * w->kernel[i]
+                 : w->kernel[i] > places ? w->kernel[i]
+                                         : places;
     }
-    const int is_slices = is_dilated(w) || w->dilation[0] != 1 || n->n_out > 1;
+    const int is_slices = is_dilated(w) || w->dilation[0] != 1 || is_pairs;
     return !is_slices || places <= MAX_PLACES ||
            refuse(n, "a dilated window has too many places (expected at most %d)", MAX_PLACES);
 }
@@ -73,18 +77,24 @@ static adj_node *place_of(adj_node *x, const windows *w, int64_t i, int64_t j)
     return strided(rows, 3, j * w->dilation[2], results_along(w, 2), w->stride[2]);
 }
 
-/* Combines the elements at the same place of all windows, place by place: for dilated windows. x is
- * padded. */
-static adj_node *over_places(adj_node *x, const windows *w,
+/* Combines the elements at the same place of all windows along one axis of padded images, place by
+ * place. */
+static adj_node *over_places(adj_node *x, const windows *w, int i,
                              adj_node *(*combine)(adj_node *a, adj_node *b))
 {
     adj_node *all = NULL;
-    for (int64_t i = 0; i < w->kernel[1]; i++)
-        for (int64_t j = 0; j < w->kernel[2]; j++) {
-            adj_node *place = place_of(x, w, i, j);
-            all = all != NULL ? combine(all, place) : place;
-        }
+    for (int64_t k = 0; k < w->kernel[i]; k++) {
+        adj_node *place = strided(x, 1 + i, k * w->dilation[i], results_along(w, i), w->stride[i]);
+        all = all != NULL ? combine(all, place) : place;
+    }
     return all;
+}
+
+/* Combines the elements of each window of padded images, rows first: for dilated windows. */
+static adj_node *over_windows(adj_node *x, const windows *w,
+                              adj_node *(*combine)(adj_node *a, adj_node *b))
+{
+    return over_places(over_places(x, w, 1, combine), w, 2, combine);
 }
 
 /* Applies a pool of images; to the depth of volumes, too. */
@@ -107,7 +117,7 @@ static adj_node *maxima(call *n, adj_node *x, const windows *w)
 {
     (void)n;
     if (is_dilated(w))
-        return over_places(padded(x, w, -INFINITY), w, adj_maximum);
+        return over_windows(padded(x, w, -INFINITY), w, adj_maximum);
     adj_pool a = pool_of(w);
     if (w->pad[1] + w->pad[2] + w->pad[4] + w->pad[5] > 0) {
         a.padding = ADJ_EXPLICIT;
@@ -209,7 +219,7 @@ static adj_node *window_sums(call *n, adj_node *x, const windows *w)
     (void)n;
     x = padded(x, w, 0);
     if (is_dilated(w))
-        return over_places(x, w, adj_add);
+        return over_windows(x, w, adj_add);
     const adj_pool a = pool_of(w);
     return adj_scale(adj_avg_pool(x, &a), (double)(w->kernel[1] * w->kernel[2]));
 }

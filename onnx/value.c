@@ -145,8 +145,10 @@ adj_node *in_beside(call *n, int i)
     const int64_t rank = in_shape(n, 0).rank;
     const int axis = axis_of(n, attribute(n, "axis")->i, rank);
     adj_shape to = {.rank = rank - axis};
-    if (axis < 0 || s.rank > to.rank)
+    if (axis < 0 || s.rank > to.rank) {
+        refuse(n, "its second operand exceeds the first's axes");
         return NULL;
+    }
     for (int k = 0; k < to.rank; k++)
         to.dim[k] = k < s.rank ? s.dim[k] : 1;
     return adj_reshape(x, to);

@@ -9,12 +9,11 @@ import sys
 import tempfile
 import warnings
 
-import numpy as np
 import torch
 from torch import nn
 import torch.nn.functional as F
 
-from tensors import read_tensors, write_tensors
+from tensors import distance, read_tensors, write_tensors
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
@@ -235,22 +234,6 @@ def export(net, x, path, exporter):
                           external_data=False, verbose=False)
 
 
-def torch_steps(net, x, dy, steps):
-    net.train()
-    loss = (net(x) * dy).sum()
-    grads = dict(zip([n for n, _ in net.named_parameters()], torch.autograd.grad(loss, list(net.parameters()))))
-    net.zero_grad()
-    sgd = torch.optim.SGD(net.parameters(), 1e-3, momentum=0.9)
-    return grads, sgd
-
-
-def distance(got, want, least=1e-30):
-    """The largest error, relative to the largest value or to `least`: the gradient of a bias before a batch norm
-    is 0 but for rounding."""
-    want = np.asarray(want, np.float64)
-    return float(np.abs(got.astype(np.float64) - want).max() / max(np.abs(want).max(), least))
-
-
 def file_order(a, want):
     """A filter of adjoint's order of axes in PyTorch's."""
     if a.shape != tuple(want.shape) or a.ndim > 2:
@@ -288,7 +271,7 @@ def try_network(program, make, exporter, dtype):
             m.running_var.uniform_(0.5, 1.5)
             nn.init.uniform_(m.weight, 0.5, 1.5)
             nn.init.uniform_(m.bias, -0.2, 0.2)
-        if isinstance(m, nn.LayerNorm):
+        if isinstance(m, (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d)):
             nn.init.uniform_(m.weight, 0.5, 1.5)
             nn.init.uniform_(m.bias, -0.2, 0.2)
         if isinstance(m, ConvNeXtBlock):
@@ -337,9 +320,9 @@ def try_network(program, make, exporter, dtype):
             f"running statistics {stats:.1e}" + (f"  missing {missing[:3]} of {len(names)}" if missing else ""))
 
 
-def main():
+def main(networks):
     program, chosen = sys.argv[1], sys.argv[2:]
-    for make in NETWORKS:
+    for make in networks:
         if chosen and make.__name__ not in chosen:
             continue
         for exporter in ("script", "dynamo"):
@@ -351,4 +334,5 @@ def main():
                 print(f"{make.__name__:14} {exporter:7} {dtype} {text}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main(NETWORKS)

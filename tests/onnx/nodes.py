@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx.backend.test.case.node import collect_testcases
 
-from tensors import has_numbers, read_tensors, write_tensors
+from tensors import has_numbers, is_same, read_tensors, write_tensors
 
 OPERATORS = set("""Conv ConvTranspose BatchNormalization GroupNormalization LayerNormalization
 InstanceNormalization LRN Relu LeakyRelu ThresholdedRelu PRelu Elu Celu Selu Clip Sigmoid HardSigmoid HardSwish
@@ -41,19 +41,10 @@ def is_dropped(got, inputs):
     return "the mask is another one" if "1" in got and (got["1"] != kept).any() else ""
 
 
-def is_same(got, want, rtol, atol):
-    if got.shape != want.shape:
-        return f"shape {got.shape}, expected {want.shape}"
-    g, w = got.astype(np.float64), want.astype(np.float64)
-    bad = ~np.isclose(g, w, rtol=rtol, atol=max(atol, 1e-7), equal_nan=True)
-    return f"{bad.sum()} of {bad.size} differ, by {np.nanmax(np.abs(g - w))}" if bad.any() else ""
-
-
-def main():
-    program, pattern = sys.argv[1], re.compile(sys.argv[2] if len(sys.argv) > 2 else "")
-    cases = []
-    folder = pathlib.Path(tempfile.mkdtemp())
-    refused = collections.Counter()
+def write_cases(folder, pattern):
+    """(operator, case, path without suffix, inputs, outputs) of each node test of an operator of the list, its model
+    and inputs written; and the number of those by operator whose values cannot be."""
+    cases, refused = [], collections.Counter()
     for case in collect_testcases(None):
         graph = case.model.graph
         ops = {n.op_type for n in graph.node}
@@ -67,12 +58,22 @@ def main():
             continue
         stem.with_suffix(".onnx").write_bytes(case.model.SerializeToString())
         cases.append((next(iter(ops)), case, stem, inputs, outputs))
+    return cases, refused
+
+
+def run_cases(program, cases, *options):
+    """What the program answers to each case."""
     lines = "".join(f"{s.with_suffix('.onnx')} {s.with_suffix('.in')} {s.with_suffix('.out')}\n" for _, _, s, _, _ in cases)
-    said = subprocess.run([program], input=lines, capture_output=True, text=True, check=False)
+    said = subprocess.run([program, *options], input=lines, capture_output=True, text=True, check=False)
     answers = said.stdout.splitlines()
+    return answers + [f"no answer: {said.stderr[-300:]} rc {said.returncode}"] * (len(cases) - len(answers))
+
+
+def main():
+    program, pattern = sys.argv[1], re.compile(sys.argv[2] if len(sys.argv) > 2 else "")
+    cases, refused = write_cases(pathlib.Path(tempfile.mkdtemp()), pattern)
     table, failures = collections.defaultdict(collections.Counter), []
-    for i, (op, case, stem, inputs, outputs) in enumerate(cases):
-        answer = answers[i] if i < len(answers) else f"no answer: {said.stderr[-300:]} rc {said.returncode}"
+    for (op, case, stem, inputs, outputs), answer in zip(cases, run_cases(program, cases)):
         if answer.startswith("ok"):
             got = read_tensors(stem.with_suffix(".out"))
             wrong = [w for k, want in enumerate(outputs)
@@ -91,4 +92,5 @@ def main():
     print(sum(t["pass"] for t in table.values()), "of", len(cases), "pass;", sum(refused.values()), "not tried")
 
 
-main()
+if __name__ == "__main__":
+    main()

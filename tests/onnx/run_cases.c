@@ -2,16 +2,25 @@
  *
  * Each line of standard input is MODEL INPUTS OUTPUTS, the last two safetensors files. A line of
  * standard output says for each "ok" with the number of inputs that had to be known while loading,
- * or the message. */
+ * or the message.
+ *
+ * With the argument --gradients the models are imported in f64 instead. The gradient of a weighted
+ * sum of the outputs is compared with differences at the given inputs, element by element, and the
+ * nodes are checked by adj_gradcheck. The line then says "ok" with the numbers of elements, of
+ * those where both one-sided slopes differ, and of those that are wrong, the largest error, and
+ * adj_gradcheck's verdict. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_check.h"
 #include "adjoint_onnx.h"
 
-enum { MAX_TENSORS = 64 };
+enum { MAX_TENSORS = 64, MAX_ELEMS = 512 /* of a leaf, beyond which every nth is compared */ };
 
 typedef struct {
+    int gradients; /* 1: by --gradients */
     adj_graph *g;
     adj_onnx_net *net;
     adj_exec *e;
@@ -24,18 +33,22 @@ static int is_integer(const adj_tensor *t)
            t->elem != ADJ_ELEM_BF16 && t->elem != ADJ_ELEM_BOOL;
 }
 
-/* Loads with the inputs known that level asks for: 0 none, 1 integers, 2 all, 3 all but the first,
- * for training. */
+/* Loads with the inputs known that level asks for: 0 none, 1 integers, 2 all (for gradients
+ * integers and float lists, such as scales), 3 all but the first, for training. */
 static int load(running *r, const char *path, const adj_tensors *inputs, int level, int *n_known)
 {
     adj_tensor known[MAX_TENSORS];
     *n_known = 0;
     for (int i = 0; i < inputs->n && i < MAX_TENSORS; i++) {
         const adj_tensor t = inputs->tensor[i];
-        if (level == 2 || (level == 1 && is_integer(&t)) || (level == 3 && i > 0))
+        if ((level == 1 && is_integer(&t)) || (level == 3 && i > 0) ||
+            (level == 2 && (!r->gradients || is_integer(&t) || t.shape.rank <= 1)))
             known[(*n_known)++] = t;
     }
-    const adj_onnx_opts o = {.known = known, .n_known = *n_known, .training = level == 3};
+    const adj_onnx_opts o = {.known = known,
+                             .n_known = *n_known,
+                             .dtype = r->gradients ? ADJ_F64 : ADJ_F32,
+                             .training = level == 3};
     r->g = adj_graph_new();
     return adj_onnx_load(r->g, path, &o, &r->net, &r->error) == ADJ_OK;
 }
@@ -67,9 +80,9 @@ static int set_input(running *r, const adj_tensors *inputs, adj_node *leaf)
     return ok;
 }
 
-static int run(running *r, const adj_tensors *inputs)
+static int start(running *r, const adj_tensors *inputs, int n_fetch, adj_node *const fetch[])
 {
-    const adj_exec_opts o = {.n_fetch = r->net->n_output, .fetch = r->net->output};
+    const adj_exec_opts o = {.n_fetch = n_fetch, .fetch = fetch};
     if (adj_exec_new(r->g, &o, &r->e) != ADJ_OK)
         return 0;
     for (int i = 0; i < r->net->n_input; i++)
@@ -79,6 +92,11 @@ static int run(running *r, const adj_tensors *inputs)
             return 0;
         }
     return adj_run(r->e) == ADJ_OK;
+}
+
+static int run(running *r, const adj_tensors *inputs)
+{
+    return start(r, inputs, r->net->n_output, r->net->output);
 }
 
 static int write(running *r, const char *path)
@@ -107,20 +125,140 @@ static void close_run(running *r)
     r->g = NULL;
 }
 
-static void run_case(const char *model, const char *in, const char *out)
+/* ---- gradients ---- */
+
+typedef struct {
+    int64_t elems, kinks, wrong;
+    double worst;
+} slopes;
+
+/* Returns the sum of all float outputs, each element with a weight of its own; NULL if there is
+ * none. */
+static adj_node *weighted_sum(running *r)
 {
-    adj_error error = {0};
+    const adj_axes all = {.n = ADJ_ALL};
+    adj_node *sum = NULL;
+    for (int i = 0; i < r->net->n_output; i++) {
+        adj_node *y = r->net->output[i];
+        const adj_type t = adj_node_type(y);
+        const int64_t n = adj_shape_elems(t.shape);
+        if (t.dtype != ADJ_F64)
+            continue;
+        double *w = malloc((size_t)(n + 1) * sizeof *w);
+        for (int64_t k = 0; k < n; k++)
+            w[k] = cos((double)(k + 1));
+        adj_node *part = adj_reduce_sum(adj_mul(y, adj_const(r->g, ADJ_F64, t.shape, w)), all);
+        sum = sum != NULL ? adj_add(sum, part) : part;
+        free(w);
+    }
+    return sum;
+}
+
+/* Lists the float inputs and parameters. */
+static int leaves_of(const running *r, adj_node *leaf[])
+{
+    int n = 0;
+    for (int i = 0; i < r->net->n_input + r->net->n_param; i++) {
+        adj_node *x = i < r->net->n_input ? r->net->input[i] : r->net->param[i - r->net->n_input];
+        if (adj_node_type(x).dtype == ADJ_F64 && !adj_node_is_state(x) && n < MAX_TENSORS)
+            leaf[n++] = x;
+    }
+    return n;
+}
+
+/* Returns the sum with element k of x moved by h. */
+static double moved(running *r, adj_node *sum, adj_node *leaf, double *x, int64_t k, double h)
+{
+    const double before = x[k];
+    double y = NAN;
+    x[k] += h;
+    if (adj_set(r->e, leaf, x, adj_type_bytes(adj_node_type(leaf))) == ADJ_OK &&
+        adj_run(r->e) == ADJ_OK)
+        (void)adj_get(r->e, sum, &y, sizeof y);
+    x[k] = before;
+    return y;
+}
+
+/* Compares a leaf's gradient with differences. Where the one-sided slopes differ it has to lie
+ * between them. */
+static int compare_slopes(running *r, adj_node *sum, adj_node *leaf, adj_node *grad, slopes *s)
+{
+    const adj_type t = adj_node_type(leaf);
+    const int64_t n = adj_shape_elems(t.shape), step = n / MAX_ELEMS + 1;
+    const size_t bytes = adj_type_bytes(t);
+    double *x = malloc(bytes + 1), *g = malloc(bytes + 1), middle;
+    int ok = adj_get(r->e, leaf, x, bytes) == ADJ_OK && adj_get(r->e, grad, g, bytes) == ADJ_OK &&
+             adj_get(r->e, sum, &middle, sizeof middle) == ADJ_OK;
+    for (int64_t k = 0; ok && k < n; k += step) {
+        const double h = 1e-6 * fmax(1, fabs(x[k]));
+        double right = (moved(r, sum, leaf, x, k, h) - middle) / h;
+        double left = (middle - moved(r, sum, leaf, x, k, -h)) / h;
+        if (!isfinite(left)) /* an end of the op's domain */
+            left = right;
+        if (!isfinite(right))
+            right = left;
+        const double size = fmax(1, fmax(fabs(left), fabs(right)));
+        const double tolerance = 1e-6 * size + 1e-15 * fabs(middle) / h;
+        const int is_kink = fabs(right - left) > 1e-3 * size;
+        const double low = fmin(left, right), high = fmax(left, right);
+        const double error =
+            !is_kink ? fabs(g[k] - (left + right) / 2) : fmax(0, fmax(low - g[k], g[k] - high));
+        s->elems++;
+        s->kinks += is_kink;
+        s->wrong += !(error <= tolerance);
+        s->worst = fmax(s->worst, error / size);
+    }
+    ok = ok && adj_set(r->e, leaf, x, bytes) == ADJ_OK && adj_run(r->e) == ADJ_OK;
+    free(x);
+    free(g);
+    return ok;
+}
+
+/* Checks the gradients of a net that has run; its line is in text. */
+static int check_gradients(running *r, const adj_tensors *inputs, char text[ADJ_MESSAGE])
+{
+    adj_node *leaf[MAX_TENSORS], *fetch[MAX_TENSORS + 1] = {NULL};
+    const int n = leaves_of(r, leaf);
+    adj_node *sum = weighted_sum(r);
+    if (n == 0 || sum == NULL) {
+        snprintf(text, ADJ_MESSAGE, "0 0 0 0 none");
+        return adj_graph_status(r->g) == ADJ_OK;
+    }
+    adj_exec_free(r->e);
+    r->e = NULL;
+    if (adj_grad(sum, NULL, n, leaf, fetch + 1) != ADJ_OK)
+        return 0;
+    fetch[0] = sum;
+    slopes s = {0};
+    int ok = start(r, inputs, n + 1, fetch);
+    for (int i = 0; ok && i < n; i++)
+        ok = compare_slopes(r, sum, leaf[i], fetch[i + 1], &s);
+    const adj_gradcheck_report *report = NULL;
+    if (ok && adj_gradcheck(sum, NULL, &report) != ADJ_OK)
+        ok = !snprintf(r->error.message, sizeof r->error.message, "%s", report->message);
+    if (ok)
+        snprintf(text, ADJ_MESSAGE, "%lld %lld %lld %.1e %s", (long long)s.elems,
+                 (long long)s.kinks, (long long)s.wrong, s.worst,
+                 adj_gradcheck_result_name(report->verdict));
+    adj_gradcheck_free(report);
+    return ok;
+}
+
+/* ---- cases ---- */
+
+static void run_case(const char *model, const char *in, const char *out, int gradients)
+{
     adj_tensors *inputs = NULL;
-    char first[ADJ_MESSAGE] = "";
+    char first[ADJ_MESSAGE] = "", text[ADJ_MESSAGE] = "";
     if (adj_tensors_read(in, &inputs) != ADJ_OK) {
         printf("inputs: %s\n", inputs->message);
         return;
     }
-    (void)error;
-    for (int level = 0; level < 4; level++) {
-        running r = {0};
+    for (int level = 0; level < (gradients ? 3 : 4); level++) {
+        running r = {.gradients = gradients};
         int known = 0;
-        const int ok = load(&r, model, inputs, level, &known) && run(&r, inputs) && write(&r, out);
+        const int ok = load(&r, model, inputs, level, &known) && run(&r, inputs) &&
+                       (gradients ? check_gradients(&r, inputs, text) : write(&r, out));
         if (!ok && first[0] == '\0')
             snprintf(first, sizeof first, "%s",
                      r.error.message[0] != '\0' ? r.error.message
@@ -128,7 +266,7 @@ static void run_case(const char *model, const char *in, const char *out)
                                                 : adj_graph_message(r.g));
         close_run(&r);
         if (ok) {
-            printf("ok %d %d\n", level, known);
+            printf("ok %d %d %s\n", level, known, text);
             first[0] = '\0';
             break;
         }
@@ -141,11 +279,12 @@ static void run_case(const char *model, const char *in, const char *out)
     adj_tensors_free(inputs);
 }
 
-int main(void)
+int main(int n, char **args)
 {
+    const int gradients = n > 1 && strcmp(args[1], "--gradients") == 0;
     char model[1024], in[1024], out[1024];
     while (scanf("%1023s %1023s %1023s", model, in, out) == 3) {
-        run_case(model, in, out);
+        run_case(model, in, out, gradients);
         fflush(stdout);
     }
     return 0;

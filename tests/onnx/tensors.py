@@ -1,4 +1,4 @@
-"""tensors.py - safetensors files of NumPy arrays."""
+"""tensors.py - safetensors files of NumPy arrays, and their comparison."""
 import json
 
 import numpy as np
@@ -46,3 +46,19 @@ def read_tensors(path):
             a = np.frombuffer(part, types[t["dtype"]])
         out[name] = a.reshape(t["shape"])
     return out
+
+
+def is_same(got, want, rtol, atol):
+    """How the arrays differ; "" if they are equal but for the tolerances."""
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    bad = ~np.isclose(g, w, rtol=rtol, atol=max(atol, 1e-7), equal_nan=True)
+    return f"{bad.sum()} of {bad.size} differ, by {np.nanmax(np.abs(g - w))}" if bad.any() else ""
+
+
+def distance(got, want, least=1e-30):
+    """The largest error, relative to the largest value or to `least`: the gradient of a bias before a batch norm
+    is 0 but for rounding."""
+    want = np.asarray(want, np.float64)
+    return float(np.abs(got.astype(np.float64) - want).max() / max(np.abs(want).max(), least))
