@@ -106,7 +106,9 @@ static adj_status check_logits(const network *n, const adj_net *net, int64_t bat
 {
     adj_status status = adj_graph_status(n->graph);
     if (status != ADJ_OK)
-        return adj_error_set(error, status, "%s", adj_graph_message(n->graph));
+        return adj_error_set(error, status, "net %.80s, images of %lldx%lldx%lld: %s",
+                             net_name(net), (long long)net->h, (long long)net->w, (long long)net->c,
+                             adj_graph_message(n->graph));
     if (n->logits == NULL || adj_node_graph(n->logits) != n->graph)
         return adj_error_set(error, ADJ_EARG, "net %.80s: build returned no logits", net_name(net));
     adj_shape s = adj_node_type(n->logits).shape;

@@ -169,6 +169,10 @@ Test(data_options, size_and_channels)
     cr_expect_not_null(strstr(r.out, "resized to 20x12"), "%s", r.out);
     expect_parameters(&f, WORDS("--size", "8,channels=3"), lenet_parameters(8, 8, 3));
     expect_parameters(&f, WORDS("--size", "8,channels=4"), lenet_parameters(8, 8, 4));
+    json_decref(train(&f, WORDS("--size", "7x3", "--model", "lenet"))); /* the second pool */
+    cr_expect(r.status == 1 && strstr(r.err, "net lenet, images of 7x3x1: max_pool: output width "
+                                             "is empty") != NULL,
+              "%s", r.err);
     remove_all(&f);
 }
 
