@@ -37,9 +37,11 @@ static adj_status read_sizes(const char *path, const adj_onnx_net *net, adj_mode
                              "input of rank 4 and one output [batch, classes])",
                              path, net->n_input, (long long)s.rank, net->n_output,
                              (long long)net->classes);
-    sizes->channels = s.dim[1];
-    sizes->height = s.dim[2];
-    sizes->width = s.dim[3];
+    const int is_nhwc = s.dim[1] > ADJ_MAX_CHANNELS && s.dim[3] <= ADJ_MAX_CHANNELS;
+    sizes->format = is_nhwc ? ADJ_NHWC : ADJ_NCHW;
+    sizes->channels = s.dim[is_nhwc ? 3 : 1];
+    sizes->height = s.dim[is_nhwc ? 1 : 2];
+    sizes->width = s.dim[is_nhwc ? 2 : 3];
     sizes->classes = net->classes;
     return ADJ_OK;
 }
@@ -62,7 +64,7 @@ static adj_node *build_onnx(adj_node *images, int64_t classes, int training, voi
 {
     onnx_source *s = user;
     const int to_nchw[] = {0, 3, 1, 2};
-    adj_node *x = adj_transpose(images, 4, to_nchw);
+    adj_node *x = s->format == ADJ_NCHW ? adj_transpose(images, 4, to_nchw) : images;
     if (x == NULL)
         return NULL;
     const adj_onnx_opts o = {.batch = adj_node_type(x).shape.dim[0],
@@ -93,6 +95,7 @@ adj_net net_named(const char *model, onnx_source *source)
     (void)onnx_sizes(model, &sizes, NULL); /* check_model has reported a failure */
     source->path = model;
     source->classes = sizes.classes;
+    source->format = sizes.format;
     return (adj_net){.name = onnx_name(model), .build = build_onnx, .user = source};
 }
 

@@ -12,8 +12,9 @@ const char *onnx_name(const char *path);
 /* Returns the node before a softmax that y ends in, which losses and probabilities add themselves;
  * y if it does not end in one. */
 adj_node *before_softmax(adj_node *y);
-/* Sets height, width, channels and classes to those of the file's network: one input [batch,
- * channels, height, width] and one output [batch, classes]. */
+/* Sets format, height, width, channels and classes to those of the file's network: one input
+ * [batch, channels, height, width], or [batch, height, width, channels] if the second axis is too
+ * long for channels and the last is not; and one output [batch, classes]. */
 adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error);
 
 /* Opens an ONNX file as a file of tensors: parameters and states of its net, and as metadata opset,
@@ -26,6 +27,7 @@ enum { ONNX_NAME = 160 };
 typedef struct {
     const char *path;
     int64_t classes;         /* number of classes of the file's net */
+    adj_format format;       /* of its images */
     int new_head;            /* 1: the last layer is new, for the same number of classes, too */
     const char *freeze;      /* patterns of frozen parameters; NULL: none */
     char head[2][ONNX_NAME]; /* parameters of the new last layer once it is built; "": none */

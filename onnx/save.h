@@ -73,6 +73,9 @@ const char *repeated(writer *w, const adj_node *x, int64_t count, double value);
 const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape shape);
 /* Returns sizes in which a symbolic batch is -1, where x has it, too. */
 const char *sizes(writer *w, const adj_node *x, adj_shape shape);
+/* Writes row i of a state as an initializer "NAME_part", unless it is there, and returns its name.
+ */
+const char *state_row(writer *w, const adj_node *n, int64_t i, const char *part);
 int32_t elem_of(adj_dtype dtype);
 
 /* ---- save_ops.c ---- */

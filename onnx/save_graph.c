@@ -247,6 +247,23 @@ static void *permuted(writer *w, const void *from, adj_type t, const int perm[])
 
 static const char *name_in_graph(writer *w, const adj_node *n);
 
+const char *state_row(writer *w, const adj_node *n, int64_t i, const char *part)
+{
+    const adj_type t = adj_node_type(n);
+    const size_t bytes = adj_type_bytes(t) / (size_t)t.shape.dim[0];
+    const size_t room = strlen(adj_node_name(n)) + strlen(part) + 2;
+    const char *data = value_of(w, n);
+    char *name = writer_alloc(w, (int64_t)room, 1);
+    if (data == NULL || name == NULL)
+        return NULL;
+    c_snprintf(name, room, "%s_%s", adj_node_name(n), part);
+    for (size_t k = 0; k < w->graph.n_initializer; k++)
+        if (strcmp(w->graph.initializer[k]->name, name) == 0)
+            return name;
+    return add_tensor(w, name, elem_of(t.dtype), (adj_shape){1, {t.shape.dim[1]}},
+                      data + (size_t)i * bytes, bytes);
+}
+
 const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape shape)
 {
     const adj_type t = adj_node_type(n);

@@ -306,6 +306,8 @@ static const char *stats_row(writer *w, const adj_node *stats, int64_t i)
     const adj_node *row = stats->op == &adj_op_concat && stats->n_in == 2 ? stats->in[i] : NULL;
     if (row != NULL && row->op == &adj_op_reshape)
         return plain(w, row->in[0]);
+    if (stats->op == &adj_op_state)
+        return state_row(w, stats, i, i == 0 ? "mean" : "var");
     const char *out = fresh_name(w);
     Onnx__NodeProto *p = emit2(w, "Gather", plain(w, stats), ints_scalar(w, i), out);
     set_int(w, p, "axis", 0);

@@ -82,7 +82,7 @@ static const rule rules[] = {
     {"cli/page", "", "base"},
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli cli/op graph/op.h exec/internal.h"},
-    {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h",
+    {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h adjoint_onnx.h",
      "cli io/tensors/formats.h io/weights/sizes.h io/weights/weights.h"},
     {"cli/predict", "adjoint.h adjoint_fit.h",
      "base cli cli/page io/data/image_name.h io/data/origin.h"},

@@ -8,109 +8,19 @@
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/model.h"
+#include "cli/onnx_model.h"
 #include "cli/standard.h"
 #include "io/tensors/formats.h"
 #include "io/weights/sizes.h"
 #include "io/weights/weights.h"
 #include "metadata.h"
-
-typedef struct {
-    const char *files[2]; /* in, out */
-    int n_file;
-    const char *map, *model, *prefix, *tensor;
-    const char *mean, *deviation; /* lists of numbers; NULL: as in IN */
-    const char *format;           /* index into FORMAT_WORDS; NULL: by the name of OUT */
-    int64_t to_theirs;
-} convert_opts;
-
-typedef enum { SAFETENSORS, NPZ, NPY, HEADER, NO_FORMAT } format;
-#define FORMAT_WORDS "safetensors npz npy h"
-
-static format format_of(const convert_opts *o)
-{
-    static const char *const endings[] = {".safetensors", ".npz", ".npy", ".h"};
-    const char *path = o->files[1];
-    if (o->format != NULL)
-        return (format)word_index(FORMAT_WORDS, o->format);
-    size_t n = strlen(path);
-    for (int i = 0; i < NO_FORMAT; i++)
-        if (n > strlen(endings[i]) && strcmp(path + n - strlen(endings[i]), endings[i]) == 0)
-            return (format)i;
-    return NO_FORMAT;
-}
-
-static int parse(convert_opts *o, int argc, char **argv)
-{
-    const option options[] = {
-        {"--map", "NAME", "names in IN: pytorch, keras or a map file", .text = &o->map},
-        {"--to-theirs", "", "reverses --map: adjoint's names in IN, the map's in OUT",
-         .flag = &o->to_theirs},
-        {"--model", "NAME", "model of the weights; default: the one named in IN",
-         .text = &o->model},
-        {"--mean", "LIST",
-         "mean of each channel for OUT's model card, for pixels in 0 to 1 as in PyTorch: "
-         "0.485,0.456,0.406",
-         .text = &o->mean},
-        {"--deviation", "LIST", "standard deviation of each channel, likewise",
-         .text = &o->deviation},
-        {"--format", "F", "format of OUT: safetensors, npz, npy or h; default: from its file name",
-         .text = &o->format, .words = FORMAT_WORDS},
-        {"--tensor", "NAME", "the only tensor to write; needed for .npy", .text = &o->tensor},
-        {"--prefix", "WORD", "prefix of the names in a .h file; default: weights",
-         .text = &o->prefix},
-        {0},
-    };
-    const remark examples[] = {
-        {"adjoint convert lenet.safetensors weights.h",
-         "C arrays, for targets without a file system."},
-        {"adjoint convert --map pytorch --model resnet20 theirs.safetensors our.npz",
-         "PyTorch weights, converted to adjoint's names and layouts."},
-        {"adjoint convert --model lenet --mean 0.5 --deviation 0.5 w.npz w.safetensors",
-         "Stores the pixel normalization for predict and eval."},
-        {"adjoint convert --map pytorch --model resnet20",
-         "Prints that map, as a start for a map file."},
-        {"adjoint convert - - --format npy --tensor conv1/w <w.npz >conv1.npy",
-         "One tensor, from standard input to standard output."},
-        {NULL, NULL}};
-    const usage u = {.command = "convert",
-                     .summary = "Converts a tensor file (safetensors, npy, npz, idx) to OUT: "
-                                ".safetensors, .npz, .npy or .h. Without files, --map with --model "
-                                "prints the map. - is standard input or output.",
-                     .options = options,
-                     .arguments = "IN OUT",
-                     .argument = o->files,
-                     .max_arguments = 2,
-                     .n_argument = &o->n_file,
-                     .examples = examples};
-    int status = parse_options(&u, argc, argv);
-    if (status != CONTINUE)
-        return status;
-    if (o->to_theirs && o->map == NULL)
-        return complain("convert", EXIT_USAGE, "--to-theirs requires --map NAME");
-    if ((o->mean != NULL) != (o->deviation != NULL))
-        return complain("convert", EXIT_USAGE, "--%s is missing (got only --%s)",
-                        o->mean != NULL ? "deviation" : "mean",
-                        o->mean != NULL ? "mean" : "deviation");
-    if (o->mean != NULL && o->to_theirs)
-        return complain("convert", EXIT_USAGE, "--mean cannot be combined with --to-theirs");
-    if (o->files[0] == NULL && o->map != NULL && o->mean == NULL)
-        return CONTINUE;
-    if (o->files[1] == NULL)
-        return complain("convert", EXIT_USAGE, "%s is missing", o->files[0] == NULL ? "IN" : "OUT");
-    if (format_of(o) == NO_FORMAT)
-        return complain("convert", EXIT_USAGE,
-                        "OUT: expected a name that ends in .safetensors, .npz, .npy or .h, or "
-                        "--format (got %s)",
-                        o->files[1]);
-    if (o->mean != NULL && (format_of(o) == NPZ || format_of(o) == NPY))
-        return complain("convert", EXIT_USAGE,
-                        "--mean: OUT holds arrays only (expected .safetensors or .h)");
-    return CONTINUE;
-}
+#include "network.h"
+#include "options.h"
 
 /* The net of the weights. */
 typedef struct {
     adj_graph *graph;     /* NULL: of no built-in model */
+    adj_node *logits;     /* of the graph */
     adj_model_card *said; /* model card of the file; NULL: no file */
     adj_model_card card;  /* model card to write, with the built-in model's name */
 } net;
@@ -133,18 +43,21 @@ static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
     adj_model_opts options = {.height = n->card.height,
                               .width = n->card.width,
                               .channels = n->card.channels,
+                              .batch = ONNX_BATCH,
                               .multiplier = n->card.multiplier,
                               .classes = n->card.classes};
     if (o->model != NULL)
         n->card.model = o->model;
     const adj_model *model = adj_model_find(n->card.model, &options);
     if (model == NULL)
-        return o->model != NULL ? check_model("convert", o->model) : CONTINUE;
+        return o->model != NULL && !is_onnx_file(o->model) ? check_model("convert", o->model)
+                                                           : CONTINUE;
     n->card.multiplier = options.multiplier;
     n->card.height = options.height;
     n->card.width = options.width;
     n->graph = adj_graph_new();
-    if (adj_model_logits(n->graph, model, &options) == NULL)
+    n->logits = adj_model_logits(n->graph, model, &options);
+    if (n->logits == NULL)
         return complain("convert", EXIT_FAILED, "%s", adj_graph_message(n->graph));
     return CONTINUE;
 }
@@ -311,6 +224,19 @@ static int print_map(const convert_opts *o, const input_file in[2])
     return status;
 }
 
+static int write_network(const convert_opts *o, const input_file *in, const adj_tensors *weights,
+                         const net *n, FILE *output)
+{
+    const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
+    const char *own = is_onnx_file(in->path) ? in->path : NULL;
+    const onnx_network x = {.model = o->model != NULL ? o->model : own,
+                            .logits = n->logits,
+                            .classes = n->card.classes,
+                            .weights = weights,
+                            .source = in};
+    return write_onnx(&out, output, &x);
+}
+
 static int convert(const convert_opts *o, const input_file in[2], const adj_tensors *t,
                    FILE *output)
 {
@@ -318,7 +244,8 @@ static int convert(const convert_opts *o, const input_file in[2], const adj_tens
     adj_tensors *mapped = NULL;
     adj_error error;
     char text[ADJ_MESSAGE];
-    int status = o->map != NULL || o->mean != NULL ? net_build(&n, o, t) : CONTINUE;
+    const int is_net = format_of(o) == ONNX;
+    int status = o->map != NULL || o->mean != NULL || is_net ? net_build(&n, o, t) : CONTINUE;
 
     if (status == CONTINUE && o->map != NULL &&
         adj_weights_convert(t, n.graph, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
@@ -330,7 +257,7 @@ static int convert(const convert_opts *o, const input_file in[2], const adj_tens
     if (status == CONTINUE && !o->to_theirs)
         status = complete_card(o, out, &n);
     if (status == CONTINUE)
-        status = write_out(o, in, out, &n, output);
+        status = is_net ? write_network(o, in, out, &n, output) : write_out(o, in, out, &n, output);
     adj_tensors_free(mapped);
     net_free(&n);
     return status;
@@ -362,12 +289,14 @@ static int convert_file(const convert_opts *o, const input_file in[2])
 int command_convert(int argc, char **argv)
 {
     convert_opts o = {0};
-    int status = parse(&o, argc, argv);
+    int status = parse_convert(&o, argc, argv);
 
     if (status != CONTINUE)
         return status;
     input_file in[] = {{.option = "IN", .path = o.files[0]}, {.option = "--map", .path = o.map}};
     status = open_inputs("convert", 2, in);
+    if (status == CONTINUE && is_onnx_file(o.files[0]))
+        status = open_onnx("convert", &in[0], 1);
     if (status != CONTINUE)
         return status;
     return o.files[0] == NULL ? print_map(&o, in) : convert_file(&o, in);

@@ -50,9 +50,7 @@ static const struct {
 static const kind empty = {"an empty file", ""}, few = {"a few bytes", ""}, text = {"text", ""},
                   json = {"JSON text", ""}, unknown = {"bytes", ""},
                   pickle = {"a Python pickle", "export with numpy.savez"},
-                  onnx = {"an ONNX model",
-                          "export with numpy.savez(\"w.npz\", **{t.name: numpy_helper.to_array(t) "
-                          "for t in model.graph.initializer})"},
+                  onnx = {"an ONNX model", "make one with adjoint convert NET.onnx w.safetensors"},
                   saved_model = {"a TensorFlow SavedModel",
                                  "export with numpy.savez(\"w.npz\", **{v.name: v.numpy() for v in "
                                  "model.variables})"},

@@ -23,7 +23,7 @@ typedef struct {
 #define BYTES(literal) literal, sizeof(literal) - 1
 
 static const char torch[] = "safetensors.torch.save_file(model.state_dict()",
-                  keras[] = "numpy.savez(\"w.npz\", **{v.path", onnx[] = "model.graph.initializer";
+                  keras[] = "numpy.savez(\"w.npz\", **{v.path", onnx[] = "adjoint convert NET.onnx";
 
 static const sample starts[] = {
     {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\30\0a/data.pklFB\24\0ZZZZ"),

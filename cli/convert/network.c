@@ -1,0 +1,75 @@
+/* network.c - see network.h. */
+#include "adjoint_onnx.h"
+#include "cli/command.h"
+#include "cli/model.h"
+#include "cli/onnx_model.h"
+#include "network.h"
+
+/* Loads the file's net with another last layer where the weights have other classes. The batch is
+ * that of the file, and *is_fixed is set, if the file works with no other. */
+static adj_status load(adj_graph **g, const onnx_network *n, adj_onnx_net **net, int *is_fixed,
+                       adj_error *error)
+{
+    adj_onnx_opts o = {.batch = ONNX_BATCH};
+    adj_model_opts sizes = {0};
+    if (n->classes > 0 && onnx_sizes(n->model, &sizes, NULL) == ADJ_OK &&
+        sizes.classes != n->classes)
+        o.classes = n->classes;
+    for (*is_fixed = 0; *is_fixed < 2; ++*is_fixed) {
+        adj_graph_free(*g);
+        *g = adj_graph_new();
+        const adj_status status = *g != NULL ? adj_onnx_load(*g, n->model, &o, net, error)
+                                             : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+        if (status == ADJ_OK)
+            return ADJ_OK;
+        o.batch = 0;
+    }
+    return error->status;
+}
+
+/* Sets the weights of an executor that computes the outputs, and saves these. */
+static adj_status save(adj_graph *g, int n_output, adj_node *const output[], int is_fixed,
+                       const char *path, const onnx_network *n, adj_error *error)
+{
+    const adj_exec_opts o = {
+        .n_fetch = n_output, .fetch = output, .backend = "naive", .threads = 1};
+    const adj_onnx_save_opts form = {.fixed_batch = is_fixed};
+    adj_exec *e = NULL;
+    adj_error why = {0};
+    adj_status status = adj_exec_new(g, &o, &e);
+    if (status != ADJ_OK)
+        adj_error_set(error, status, "%s", adj_exec_message(e));
+    else if ((status = adj_weights_set(e, n->weights, NULL, &why)) != ADJ_OK)
+        adj_error_set(error, status, "%.200s: %.300s", n->source->path, why.message);
+    else
+        status = adj_onnx_save(e, n_output, output, path, &form, error);
+    adj_exec_free(e);
+    return status;
+}
+
+static adj_status write_network(const char *path, const void *source, adj_error *error)
+{
+    const onnx_network *n = source;
+    if (n->logits != NULL)
+        return save(adj_node_graph(n->logits), 1, &n->logits, 0, path, n, error);
+    adj_graph *g = NULL;
+    adj_onnx_net *net = NULL;
+    int is_fixed;
+    adj_status status = load(&g, n, &net, &is_fixed, error);
+    if (status == ADJ_OK)
+        status = save(g, net->n_output, net->output, is_fixed, path, n, error);
+    adj_onnx_free(net);
+    adj_graph_free(g);
+    return status;
+}
+
+int write_onnx(const output_file *out, FILE *output, const onnx_network *n)
+{
+    if (n->logits == NULL && !is_onnx_file(n->model))
+        return complain("convert", EXIT_FAILED, "%s: names no built-in model%s", n->source->path,
+                        model_hint(n->model, n->source->name));
+    const int status = replace_output("convert", out, output, write_network, n);
+    if (status == EXIT_OK)
+        say("network written to %s", is_stdout(out->path) ? "standard output" : out->path);
+    return status;
+}

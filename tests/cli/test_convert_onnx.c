@@ -1,0 +1,192 @@
+/* test_convert_onnx.c - weights as the network of an ONNX file, and back: each form computes what
+ * the other does, and the statistics of batch norms go on being trained. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "adjoint_io.h"
+#include "adjoint_nn.h"
+#include "adjoint_onnx.h"
+#include "cli/child.h"
+#include "cli/png_folder.h"
+#include "graph/op.h"
+#include "small_data.h"
+
+static folder f;
+static file_name weights, net, back, other;
+static finished r;
+
+#define WORDS(...)                                                                                 \
+    (const char *[]) { __VA_ARGS__, NULL }
+
+static void tool(const char *const words[])
+{
+    run_tool(words, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+}
+
+static void set_up(void)
+{
+    f = small_data();
+    weights = in_folder(&f, "weights.safetensors");
+    net = in_folder(&f, "net.onnx");
+    back = in_folder(&f, "back.safetensors");
+    other = in_folder(&f, "other.onnx");
+}
+
+static void tear_down(void) { remove_all(&f); }
+
+TestSuite(convert_onnx, .init = set_up, .fini = tear_down);
+
+/* Trains a model for an epoch. */
+static void train(const char *model)
+{
+    tool(WORDS("train", "--model", model, "--data", f.path, "--epochs", "1", "--threads", "1",
+               "--out", weights.s));
+}
+
+enum { BATCH = 3, MOST = 3 * 32 * 32 * 3, CLASSES = 10 };
+
+/* Fills out with the first results of the graph, which it frees. */
+static void run(adj_graph *g, adj_node *x, adj_node *y, const adj_tensors *t, float out[])
+{
+    static float value[MOST];
+    adj_exec *e;
+    adj_error error = {0};
+    const int64_t n = adj_shape_elems(adj_node_type(x).shape);
+    cr_assert_leq(n, MOST);
+    const int64_t results = adj_shape_elems(adj_node_type(y).shape);
+    cr_assert_leq(results, BATCH * CLASSES);
+    memset(out, 0, BATCH * CLASSES * sizeof *out);
+    for (int64_t i = 0; i < n; i++)
+        value[i] = (float)(i * 7919 % 1009) / 1009 - 0.4F;
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK, "%s",
+                 adj_exec_message(e));
+    if (t != NULL)
+        cr_assert_eq(adj_weights_set(e, t, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_assert(adj_set(e, x, value, (size_t)n * sizeof *value) == ADJ_OK && adj_run(e) == ADJ_OK);
+    cr_assert_eq(adj_get(e, y, out, (size_t)results * sizeof *out), ADJ_OK);
+    adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* Runs a built-in model with the weights of a file. */
+static void run_model(const char *model, int64_t side, int64_t channels, float out[])
+{
+    adj_tensors *t = NULL;
+    adj_graph *g = adj_graph_new();
+    const adj_model_opts o = {.batch = BATCH, .height = side, .width = side, .channels = channels};
+    adj_node *y = adj_model_logits(g, adj_model_find(model, NULL), &o);
+    cr_assert_eq(adj_tensors_read(weights.s, &t), ADJ_OK, "%s", t->message);
+    run(g, adj_find(g, "images"), y, t, out);
+    adj_tensors_free(t);
+}
+
+/* Runs the network of an ONNX file, with the weights of another file (NULL: its own). */
+static void run_net(const char *path, const char *with, int64_t classes, float out[])
+{
+    adj_tensors *t = NULL;
+    adj_onnx_net *n = NULL;
+    adj_graph *g = adj_graph_new();
+    adj_error error = {0};
+    cr_assert_eq(
+        adj_onnx_load(g, path, &(adj_onnx_opts){.batch = BATCH, .classes = classes}, &n, &error),
+        ADJ_OK, "%s", error.message);
+    if (with != NULL)
+        cr_assert_eq(adj_tensors_read(with, &t), ADJ_OK, "%s", t->message);
+    run(g, n->input[0], n->output[0], t, out);
+    adj_tensors_free(t);
+    adj_onnx_free(n);
+}
+
+static void expect_close(const float a[], const float b[])
+{
+    for (int i = 0; i < BATCH * CLASSES; i++)
+        cr_assert(fabsf(a[i] - b[i]) <= 1e-5F * (1 + fabsf(b[i])), "%d: %g, expected %g", i,
+                  (double)a[i], (double)b[i]);
+}
+
+/* The network computes what the model does with these weights, and its own parameters, as a file of
+ * weights, are those with which it does so. */
+Test(convert_onnx, there_and_back)
+{
+    static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
+    train("resnet20");
+    run_model("resnet20", 32, 3, expected);
+    tool(WORDS("convert", weights.s, net.s));
+    cr_expect_not_null(strstr(r.out, "network written to "), "%s", r.out);
+    run_net(net.s, NULL, 0, got);
+    expect_close(got, expected);
+
+    tool(WORDS("convert", net.s, back.s));
+    tool(WORDS("inspect", back.s));
+    cr_expect_not_null(strstr(r.out, "model: net.onnx\n"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "input: [32,32,3]\n"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "bn1/running_var "), "%s", r.out);
+    run_net(net.s, back.s, 0, got);
+    expect_close(got, expected);
+    tool(WORDS("eval", "--model", net.s, "--weights", back.s, "--data", f.path));
+
+    /* a copy of the network */
+    tool(WORDS("convert", net.s, other.s));
+    run_net(other.s, NULL, 0, got);
+    expect_close(got, expected);
+}
+
+/* The file's last layer has 10 classes, that of the weights 2, and so has the written network. */
+Test(convert_onnx, trained_network)
+{
+    static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
+    train("lenet");
+    tool(WORDS("convert", weights.s, net.s));
+    const file_name data = in_folder(&f, "data");
+    put_class(&f, "data/a", "a", 6, 28, 28, 1);
+    put_class(&f, "data/b", "b", 6, 28, 28, 1);
+    tool(WORDS("train", "--model", net.s, "--data", data.s, "--epochs", "1", "--head", "new",
+               "--out", back.s));
+    tool(WORDS("convert", back.s, other.s, "--model", net.s));
+    run_net(net.s, back.s, 2, expected);
+    run_net(other.s, NULL, 0, got);
+    cr_expect(got[0] != 0 && got[6] == 0);
+    expect_close(got, expected);
+}
+
+/* Running statistics of a model of one's own are states after import, which training updates. */
+Test(convert_onnx, statistics_are_trained_further)
+{
+    train("resnet20");
+    tool(WORDS("convert", weights.s, net.s));
+    adj_graph *g = adj_graph_new();
+    adj_onnx_net *n = NULL;
+    adj_error error = {0};
+    cr_assert_eq(adj_onnx_load(g, net.s, &(adj_onnx_opts){.batch = 2, .training = 1}, &n, &error),
+                 ADJ_OK, "%s", error.message);
+    adj_node *mean = adj_find(g, "bn1/running_mean");
+    cr_assert(mean != NULL && adj_node_is_state(mean));
+    cr_expect_eq(adj_updates_count(adj_layer_updates(g)), 2 * 21);
+    adj_onnx_free(n);
+    adj_graph_free(g);
+}
+
+static void refused(const char *const words[], int status, const char *part)
+{
+    run_tool(words, &r);
+    cr_expect_eq(r.status, status);
+    cr_expect_not_null(strstr(r.err, part), "%s: %s", part, r.err);
+}
+
+Test(convert_onnx, refusals)
+{
+    train("lenet");
+    tool(WORDS("convert", weights.s, net.s));
+    tool(WORDS("convert", net.s, back.s));
+    refused(WORDS("convert", back.s, other.s), 1,
+            "names no built-in model (set --model to that ONNX file)");
+    refused(WORDS("convert", back.s, other.s, "--model", "lenet"), 1, "");
+    refused(WORDS("convert", weights.s, other.s, "--tensor", "conv1/w"), 3,
+            "--tensor: OUT is a whole network");
+    refused(WORDS("convert", net.s, back.s, "--map", "pytorch"), 3, "--map: an ONNX file has");
+    refused(WORDS("convert", weights.s, other.s, "--model", "resnet8"), 1,
+            "weights.safetensors: weights: ");
+    tool(WORDS("convert", weights.s, "-", "--format", "onnx"));
+    cr_expect_not_null(strstr(r.err, "network written to standard output"), "%s", r.err);
+}
