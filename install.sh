@@ -62,7 +62,7 @@ for header in include/*.h; do
     put 644 "$header" "$prefix/$header"
 done
 # Their debug information goes, the symbols that others link with stay.
-for name in libadjoint libadjoint_io libadjoint_onnx; do
+for name in libadjoint libadjoint_io libadjoint_emit libadjoint_onnx; do
     put 644 "$build/$name.a" "$libdir/$name.a" --strip-debug
     put 755 "$build/$name.so.$abi" "$libdir/$name.so.$abi" --strip-unneeded
     put_link "$name.so.$abi" "$libdir/$name.so"
@@ -99,6 +99,9 @@ Libs.private: ${DNNL:+-L$DNNL/lib -Wl,-rpath,$DNNL/lib }-ldnnl -fopenmp -lm"
 put_pc adjoint_io "adjoint's data sets and weight files" \
     "Requires: adjoint = $version
 Requires.private: $io_packages" "Libs: -L\${libdir} -ladjoint_io
+Libs.private: -fopenmp -lm"
+put_pc adjoint_emit "adjoint's writer of networks as C" \
+    "Requires: adjoint = $version" "Libs: -L\${libdir} -ladjoint_emit
 Libs.private: -fopenmp -lm"
 put_pc adjoint_onnx "adjoint's reader of networks in ONNX files" \
     "Requires: adjoint = $version

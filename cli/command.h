@@ -36,6 +36,7 @@ int command_ops(int argc, char **argv);
 int command_op(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_convert(int argc, char **argv);
+int command_emit(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 enum { OPTION_ROOM = 48 };

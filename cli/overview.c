@@ -15,6 +15,7 @@ const command commands[] = {
     {"op", "runs one op or its gradients on tensors from a file", command_op},
     {"inspect", "lists the tensors of a file: names, shapes, ranges", command_inspect},
     {"convert", "converts tensor files between formats and naming schemes", command_convert},
+    {"emit", "writes a network as one C file for any machine", command_emit},
     {"version", "prints versions, instruction sets, caches and threads", command_version},
     {NULL, NULL, NULL},
 };

@@ -10,7 +10,7 @@ mpi=$(mpicc -show 2>/dev/null | tr ' ' '\n' | sed -n 's/^-I/-isystem /p' | tr '\
 export mpi
 # shellcheck disable=SC2016 # for the inner shell
 [ -e build/onnx/onnx.pb-c.h ] || ninja build/onnx/onnx.pb-c.h || exit 1
-find base graph ops backends exec check io onnx train cli tools -name '*.c' | { [ -n "$mpi" ] && cat || grep -v /mpi/; } | sort | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 1 sh -c '
+find base graph ops backends exec check emit io onnx train cli tools -name '*.c' | { [ -n "$mpi" ] && cat || grep -v /mpi/; } | sort | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 1 sh -c '
     gcc -std=c11 -D_GNU_SOURCE -DELEM_f32 -DISA_base -Iinclude -I. -isystem build/onnx $mpi -fopenmp -O1 -Wall -Wextra -Werror -fanalyzer \
         -Wno-analyzer-use-of-uninitialized-value -Wno-analyzer-shift-count-overflow \
         -Wno-analyzer-malloc-leak -c "$0" -o /dev/null' || exit 1

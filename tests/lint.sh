@@ -15,7 +15,7 @@ else
 fi
 
 sources() {
-    find include base graph ops backends exec check io onnx train cli tools examples tests bench -name "$1" 2>/dev/null | sort
+    find include base graph ops backends exec check emit io onnx train cli tools examples tests bench -name "$1" 2>/dev/null | sort
 }
 
 say() {

@@ -5,7 +5,7 @@
 set -u
 status=0
 build=${BUILD:-build}
-folders="base graph ops exec check io train backends onnx"
+folders="base graph ops exec check io train backends emit onnx"
 findings=$(mktemp)
 trap 'rm -f "$findings"' EXIT
 

@@ -40,7 +40,7 @@ dpkg-deb -x "$deb" "$top"
     fi
     (cd include && ls -- *.h) | grep -v '^adjoint_mpi' | sed 's|^|usr/include/|'
     echo usr/bin/adjoint
-    for name in adjoint adjoint_io adjoint_onnx; do
+    for name in adjoint adjoint_io adjoint_emit adjoint_onnx; do
         printf '%s\n' "$lib/lib$name.a" "$lib/lib$name.so" "$lib/lib$name.so.$abi" "$lib/pkgconfig/$name.pc"
     done
     printf '%s\n' "$lib/libadjoint_small.a" "$lib/pkgconfig/adjoint_small.pc"

@@ -65,6 +65,7 @@ static const rule rules[] = {
      "base io io/data/npy.h io/data/unzip.h io/data/zipped.h graph/op.h"},
     {"io/weights", "adjoint.h adjoint_nn.h adjoint_io.h",
      "base io io/tensors ops/nn/names.h graph/op.h"},
+    {"emit", "adjoint.h adjoint_emit.h adjoint_ext.h", "base exec/exec.h graph ops/grad.h"},
     {"onnx", "adjoint.h adjoint_io.h adjoint_nn.h adjoint_onnx.h",
      "base graph/op.h ops/grad.h ops/nn/names.h"},
     {"cli",
@@ -77,6 +78,7 @@ static const rule rules[] = {
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli cli/op exec/candidate.h exec/roofline.h base/machine graph/op.h "
      "exec/internal.h exec/report.h ops/attr_lists.h"},
+    {"cli/emit", "adjoint.h adjoint_emit.h adjoint_fit.h adjoint_nn.h adjoint_io.h", "cli"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
      "base cli cli/op check/inspect.h graph/op.h exec/internal.h"},
     {"cli/page", "", "base"},

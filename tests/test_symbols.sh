@@ -17,7 +17,7 @@ trap 'rm -f "$findings"' EXIT
 # Before 1.0 a minor version may change any struct: the name carries it.
 abi=$(awk '/^#define ADJ_VERSION_MAJOR/ { major = $3 } /^#define ADJ_VERSION_MINOR/ { minor = $3 }
     END { print major == 0 ? major "." minor : major }' include/adjoint.h)
-for name in libadjoint libadjoint_io libadjoint_onnx; do
+for name in libadjoint libadjoint_io libadjoint_emit libadjoint_onnx; do
     so=$BUILD/$name.so.$abi
     archive=$BUILD/$name.a
 
@@ -49,6 +49,8 @@ needed "$BUILD/libadjoint.so.$abi" | grep -vE '^(libc|libm|libgomp|libdnnl)\.so\
 [ ! -s "$findings" ] || complain "libadjoint needs more than libc, libm, libgomp and libdnnl"
 needed "$BUILD/libadjoint_io.so.$abi" | grep -vE '^(libc|libm|libgomp|libz|libjansson|libpng16|libturbojpeg|libwebp|libzip|libadjoint)\.so\.' >"$findings"
 [ ! -s "$findings" ] || complain "libadjoint_io needs more than libc, libm, libgomp, libz, libjansson, libpng, libturbojpeg, libwebp, libzip and libadjoint"
+needed "$BUILD/libadjoint_emit.so.$abi" | grep -vE '^(libc|libm|libgomp|libadjoint)\.so\.' >"$findings"
+[ ! -s "$findings" ] || complain "libadjoint_emit needs more than libc, libm, libgomp and libadjoint"
 needed "$BUILD/libadjoint_onnx.so.$abi" | grep -vE '^(libc|libm|libgomp|libprotobuf-c|libadjoint)\.so\.' >"$findings"
 [ ! -s "$findings" ] || complain "libadjoint_onnx needs more than libc, libm, libgomp, libprotobuf-c and libadjoint"
 exit $status

@@ -11,7 +11,8 @@ trap 'rm -rf "$folder"' EXIT
 
 # Without debugging information, which would only take time.
 mkdir "$folder/sound"
-cp -P "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$BUILD"/libadjoint_onnx.a "$BUILD"/libadjoint_onnx.so* \
+cp -P "$BUILD"/libadjoint.a "$BUILD"/libadjoint.so* "$BUILD"/libadjoint_io.a "$BUILD"/libadjoint_io.so* "$BUILD"/libadjoint_emit.a "$BUILD"/libadjoint_emit.so* \
+    "$BUILD"/libadjoint_onnx.a "$BUILD"/libadjoint_onnx.so* \
     "$folder/sound"
 "${CROSS:-}strip" -g "$folder"/sound/*
 

@@ -43,12 +43,20 @@ static int others_are_invariant(const rewriting *w, const adj_node *n)
     return 1;
 }
 
+/* True if m is read by one node alone and depends on parameters but for its first operand; unless m
+ * has a filter, so must that operand, which may be a convolution before a bias. */
+static int may_change(const rewriting *w, const adj_node *m, int depth)
+{
+    const adj_uses *u = &w->uses[m->id];
+    return u->n_user == 1 && !u->is_root && others_are_invariant(w, m) &&
+           (depth == 0 || m->op->filter != 0 || m->n_in == 0 ||
+            may_change(w, m->in[0], depth - 1));
+}
+
 static adj_node *fold(rewriting *w, const adj_node *n, adj_node *const in[])
 {
     adj_node *folded = NULL;
-    if (n->op->fold != NULL && w->uses[n->in[0]->id].n_user == 1 &&
-        !w->uses[n->in[0]->id].is_root && others_are_invariant(w, n) &&
-        others_are_invariant(w, n->in[0]))
+    if (n->op->fold != NULL && others_are_invariant(w, n) && may_change(w, n->in[0], 1))
         folded = n->op->fold(n, in);
     return folded != NULL ? folded : rule_copy(w, n, in);
 }

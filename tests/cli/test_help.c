@@ -9,7 +9,7 @@ static finished f;
 
 static const char *const names[] = {"train", "eval",      "predict", "models", "summary",
                                     "graph", "gradcheck", "compare", "bench",  "ops",
-                                    "op",    "inspect",   "convert", "version"};
+                                    "op",    "inspect",   "convert", "emit",   "version"};
 enum { N_NAME = sizeof names / sizeof names[0] };
 
 static void expect_narrow(const char *name)

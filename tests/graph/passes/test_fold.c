@@ -41,11 +41,11 @@ static int count(const adj_exec *e, const char *op)
 
 typedef struct {
     adj_graph *g;
-    adj_node *x, *w, *conv, *stats, *gamma, *beta, *y;
+    adj_node *x, *w, *raw, *b, *conv, *stats, *gamma, *beta, *y;
 } layer;
 
 typedef struct {
-    int depthwise;
+    int depthwise, has_bias;
     int64_t groups, multiplier;
     adj_format format, norm_format;
     adj_dtype dtype;
@@ -68,6 +68,11 @@ static layer layer_new(form f)
     } else {
         l.w = adj_param(l.g, "w", f.dtype, (adj_shape){4, {3, 3, 8 / groups, out}}, any);
         l.conv = adj_conv2d(l.x, l.w, &c);
+    }
+    l.raw = l.conv;
+    if (f.has_bias) {
+        l.b = adj_param(l.g, "b", f.dtype, (adj_shape){1, {out}}, any);
+        l.conv = adj_bias_add(l.raw, l.b, f.format);
     }
     const adj_shape two = {2, {2, channels}}, one = {1, {channels}};
     l.stats = f.stats_are_input ? adj_input(l.g, "stats", f.dtype, two)
@@ -109,7 +114,7 @@ static void compare(const layer *l)
     cr_assert_eq(count(folded, "batch_norm"), 0);
     cr_assert(count(folded, "bias_add") > 0);
     cr_assert_eq(count(apart, "batch_norm"), 1);
-    const adj_node *const changed[] = {NULL, l->gamma, l->beta, l->stats, l->w};
+    const adj_node *const changed[] = {NULL, l->gamma, l->beta, l->stats, l->w, l->b};
     for (size_t k = 0; k < sizeof changed / sizeof *changed; k++) {
         for (int i = 0; i < 2; i++) {
             adj_exec *e = i > 0 ? apart : folded;
@@ -129,6 +134,9 @@ Test(fold, gives_what_batch_norm_gives)
     static const form forms[] = {
         {0},
         {.groups = 4},
+        {.has_bias = 1},
+        {.has_bias = 1, .depthwise = 1, .multiplier = 2},
+        {.has_bias = 1, .format = ADJ_NCHW, .norm_format = ADJ_NCHW},
         {.format = ADJ_NCHW, .norm_format = ADJ_NCHW},
         {.depthwise = 1, .multiplier = 1},
         {.depthwise = 1, .multiplier = 3},
@@ -180,12 +188,28 @@ Test(fold, only_where_nothing_is_lost)
     adj_graph_free(l.g);
 }
 
+/* The convolution before a bias has another reader, or its filter depends on the input. */
+Test(fold, only_where_the_convolution_is_free)
+{
+    layer l = layer_new((form){.has_bias = 1});
+    adj_node *const both[] = {l.y, l.raw};
+    expect_apart(&l, 2, both, NULL);
+    adj_node *twice = adj_add(l.y, l.raw);
+    expect_apart(&l, 1, &twice, NULL);
+    const adj_conv c = {.padding = ADJ_SAME};
+    adj_node *scale = adj_reduce_mean(l.x, (adj_axes){.n = ADJ_ALL});
+    adj_node *conv = adj_bias_add(adj_conv2d(l.x, adj_mul(l.w, scale), &c), l.b, ADJ_NHWC);
+    adj_node *y = adj_batch_norm(conv, l.stats, l.gamma, l.beta, 1e-3, ADJ_NHWC);
+    expect_apart(&l, 1, &y, NULL);
+    adj_graph_free(l.g);
+}
+
 /* Whole models, in f32 and between casts. */
 Test(fold, models)
 {
-    static const char *const names[] = {"resnet20", "mobilenet_v1"};
+    static const char *const names[] = {"resnet20", "mobilenet_v1", "resnet8"};
     static double got[MAX], want[MAX];
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 6; k++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_model_opts options = {.batch = 2, .height = 32, .width = 32};
         adj_node *y = adj_model_logits(g, adj_model_find(names[k / 2], NULL), &options);

@@ -1,0 +1,192 @@
+/* emit.c - adjoint emit: writes a network as one file of C99. */
+#include "adjoint_emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_fit.h"
+#include "adjoint_io.h"
+#include "adjoint_nn.h"
+#include "cli/command.h"
+#include "cli/model.h"
+#include "cli/onnx_model.h"
+#include "cli/standard.h"
+
+typedef struct {
+    const char *weights, *map, *model, *prefix, *out;
+    int64_t batch;
+} emit_opts;
+
+static int parse(emit_opts *o, int argc, char **argv)
+{
+    const option options[] = {
+        {"--weights", "FILE", "weights file, safetensors or .npz; - is standard input",
+         .text = &o->weights},
+        {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
+         .text = &o->model, .names = model_name_at},
+        {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
+         .text = &o->map},
+        {"--batch", "N", "images of one call; default: 1", .integer = &o->batch,
+         .range = {1, 65536}},
+        {"--prefix", "NAME", "first part of the file's names: NAME_predict; default: net",
+         .text = &o->prefix},
+        {"--out", "FILE", "C file to write; default: standard output", .text = &o->out},
+        {0},
+    };
+    const remark examples[] = {
+        {"adjoint emit --weights best.safetensors --out net.c",
+         "The trained network as C: compile it with cc -std=c99 -O2 -c net.c."},
+        {"adjoint emit --model net.onnx --prefix kws --out kws.c",
+         "A network of an ONNX file, with kws_predict."},
+        {NULL, NULL}};
+    const usage u = {.command = "emit",
+                     .summary = "Writes a network for inference as one C99 file without "
+                                "dependencies: weights, a static arena and NAME_predict.",
+                     .options = options,
+                     .examples = examples};
+    const int status = parse_options(&u, argc, argv);
+    if (status == CONTINUE && o->weights == NULL && o->model == NULL)
+        return complain("emit", EXIT_USAGE, "--weights FILE is missing, or --model NAME");
+    return status;
+}
+
+/* The net and its text. */
+typedef struct {
+    adj_tensors *tensors;
+    adj_model_card *card; /* NULL: no weights file */
+    adj_graph *graph;
+    adj_node *logits;
+    adj_exec *exec;
+    char *text;
+    size_t length;
+} work;
+
+static void work_free(work *w)
+{
+    free(w->text);
+    adj_exec_free(w->exec);
+    adj_graph_free(w->graph);
+    free(w->card);
+    adj_tensors_free(w->tensors);
+}
+
+/* Adds the net: built in, or of an ONNX file, whose images become NHWC if it is a classifier. */
+static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error *error)
+{
+    const adj_model_card none = {0}, *c = w->card != NULL ? w->card : &none;
+    adj_model_opts sizes = {.batch = o->batch,
+                            .height = c->height,
+                            .width = c->width,
+                            .channels = c->channels,
+                            .classes = c->classes,
+                            .multiplier = c->multiplier};
+    adj_model_opts of_file = {0};
+    adj_error no_classifier = {0};
+    if (is_onnx_file(name) && onnx_sizes(name, &of_file, &no_classifier) == ADJ_OK) {
+        onnx_source source;
+        const adj_net net = net_named(name, &source);
+        const int64_t classes = c->classes > 0 ? c->classes : of_file.classes;
+        adj_node *x =
+            adj_input(w->graph, "images", ADJ_F32,
+                      (adj_shape){4, {o->batch, of_file.height, of_file.width, of_file.channels}});
+        return net.build(x, classes, 0, net.user);
+    }
+    model_graph m;
+    if (model_build(&m, w->graph, name, &sizes, NULL) != ADJ_OK)
+        *error = m.error;
+    return m.logits;
+}
+
+static int load(work *w, const emit_opts *o, const input_file in[2])
+{
+    const char *name = o->model;
+    char text[ADJ_MESSAGE];
+    adj_error error = {0};
+    if (in[0].name != NULL) {
+        if (adj_tensors_read(in[0].name, &w->tensors) != ADJ_OK)
+            return complain("emit", EXIT_FAILED, "%s",
+                            with_words(2, in, w->tensors->message, text));
+        if (adj_model_card_read(w->tensors, &w->card, &error) != ADJ_OK)
+            return complain("emit", EXIT_FAILED, "%s: %s", in[0].path, error.message);
+        name = name != NULL ? name : w->card->model;
+    }
+    if (name == NULL)
+        return complain("emit", EXIT_FAILED, "%s: does not name its model (set --model NAME)",
+                        in[0].path);
+    if (adj_model_find(name, NULL) == NULL && check_model("emit", name) == EXIT_USAGE)
+        return EXIT_USAGE;
+    w->graph = adj_graph_new();
+    w->logits = build(w, o, name, &error);
+    if (w->logits == NULL || error.status != ADJ_OK)
+        return complain("emit", EXIT_FAILED, "%s%s",
+                        error.status != ADJ_OK ? error.message : adj_graph_message(w->graph),
+                        model_hint(o->model, in[0].name));
+    const adj_exec_opts exec = {.n_fetch = 1, .fetch = &w->logits, .backend = "naive"};
+    if (adj_exec_new(w->graph, &exec, &w->exec) != ADJ_OK)
+        return complain("emit", EXIT_FAILED, "%s", adj_exec_message(w->exec));
+    const adj_weights_opts loading = {.map = in[1].name};
+    if (w->tensors != NULL && adj_weights_set(w->exec, w->tensors, &loading, &error) != ADJ_OK)
+        return complain("emit", EXIT_FAILED, "%s: %s", in[0].path,
+                        with_words(2, in, error.message, text));
+    if (w->tensors == NULL && !is_onnx_file(name))
+        complain("emit", EXIT_OK, "note: parameters have their initial values (set --weights)");
+    return CONTINUE;
+}
+
+/* Writes the file into memory. */
+static int make_text(work *w, const emit_opts *o)
+{
+    const adj_model_card *c = w->card;
+    const int has_mean = c != NULL && c->deviation[0] > 0 && !c->normalized;
+    const adj_emit_opts options = {.prefix = o->prefix,
+                                   .model = o->model != NULL ? onnx_name(o->model) : c->model,
+                                   .mean = has_mean ? c->mean : NULL,
+                                   .deviation = has_mean ? c->deviation : NULL,
+                                   .n_channels = has_mean ? (int)c->channels : 0,
+                                   .class_names = c != NULL ? c->class_names : NULL,
+                                   .n_classes = c != NULL ? c->classes : 0};
+    adj_error error = {0};
+    FILE *f = open_memstream(&w->text, &w->length);
+    if (f == NULL)
+        return complain("emit", EXIT_FAILED, "out of memory");
+    const adj_status status = adj_emit(w->exec, w->logits, &options, f, &error);
+    if (fclose(f) != 0 && status == ADJ_OK)
+        return complain("emit", EXIT_FAILED, "out of memory");
+    return status == ADJ_OK ? CONTINUE
+                            : complain("emit", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
+                                       error.message);
+}
+
+static int write_text(FILE *f, const void *source)
+{
+    const work *w = source;
+    return fwrite(w->text, 1, w->length, f) != w->length;
+}
+
+int command_emit(int argc, char **argv)
+{
+    emit_opts o = {.batch = 1, .out = "-"};
+    work w = {0};
+    int status = parse(&o, argc, argv);
+    if (status != CONTINUE)
+        return status;
+    input_file in[] = {{.option = "--weights", .path = o.weights},
+                       {.option = "--map", .path = o.map}};
+    const output_file files[] = {{"--out", o.out, OUTPUT_REPLACED_OR_STDOUT},
+                                 {"--weights", o.weights, INPUT},
+                                 {"--map", o.map, INPUT},
+                                 {"--model", is_onnx_file(o.model) ? o.model : NULL, INPUT}};
+    status = check_outputs("emit", sizeof files / sizeof *files, files);
+    if (status == CONTINUE)
+        status = open_inputs("emit", 2, in);
+    if (status == CONTINUE)
+        status = load(&w, &o, in);
+    if (status == CONTINUE)
+        status = make_text(&w, &o);
+    if (status == CONTINUE)
+        status = write_output("emit", &files[0], write_text, &w);
+    if (status == EXIT_OK && !is_stdout(o.out))
+        say("%zu bytes of C written to %s", w.length, o.out);
+    work_free(&w);
+    return status;
+}

@@ -1,0 +1,98 @@
+/* emit.h - shared within emit/: which groups of nodes become a function, and the writers of the
+ * functions' bodies.
+ *
+ * A function computes one step of the plan: a root, such as a convolution, and the chain of
+ * elementwise nodes behind it, which change each result before it is stored. */
+#ifndef EMIT_H
+#define EMIT_H
+
+#include "graph/op.h"
+#include "text.h"
+
+enum { EMIT_OPERANDS = 24, EMIT_NAME = 24 };
+
+/* The function under construction. Operands are those of the group. */
+typedef struct {
+    text t;
+    const adj_group *group;
+    const adj_node *root;
+    const char *result; /* name of the result */
+    char name[EMIT_OPERANDS][EMIT_NAME];
+    char is_used[EMIT_OPERANDS]; /* operands that the body names: the parameters */
+    int has_scratch;             /* the body names `scratch` */
+} function;
+
+/* Operands whose elements an elementwise op reads for element i of its result. */
+typedef enum { EACH, ONE, BY_CHANNEL, OTHERWISE } access_kind;
+access_kind access_of(const adj_node *operand, const adj_node *result);
+
+/* Returns the name of an operand of the root, which becomes a parameter. */
+const char *operand_name(function *f, int i);
+/* Writes the stores of a result: applies the chain to value and stores it at the element. channel:
+ * an expression for operands with one element for each channel, such as "o". */
+void put_result(function *f, const char *value, const char *element, const char *channel);
+
+/* A row of the table. */
+typedef struct {
+    const adj_op *op;
+    void (*write)(function *f); /* writes the body; NULL: write_elementwise */
+    /* Elementwise ops: the value of an element; %a, %b, ... are the elements of the operands, %0,
+     * %1, ... the op's numbers, %A, %B, ... 1 minus them. instead: the same where the last number
+     * is 0; NULL: the same. */
+    const char *expression, *instead;
+    const char *operands; /* names of the parameters: "x w" */
+    const char *result;   /* NULL: "y" */
+    const char *formula;  /* of ops without an expression; %h, %w: the window's row and column */
+    int has_chain;        /* 1: write calls put_result */
+    int in_place;         /* ADJ_IN(i): the result may overwrite operand i, if sizes are equal */
+    const char *suffix;   /* of the function's name; NULL: the op's name */
+    size_t (*scratch)(const adj_node *n); /* bytes; NULL: none */
+    /* Returns why the node cannot be written, or NULL if it can be; NULL: always can. */
+    const char *(*refuses)(const adj_node *n);
+} writer;
+
+/* Returns the row of the op, or NULL if there is none. */
+const writer *writer_of(const adj_op *op);
+
+/* The backend that plans a file: it takes the groups that are written as functions and leaves what
+ * parameters alone determine to the reference, whose values become constants. */
+extern const adj_backend emit_backend;
+
+/* An axis of an index: the expression of the position, and the size. */
+typedef struct {
+    const char *at;
+    int64_t size;
+} axis;
+/* Returns the row-major index, "(n * 28 + oh) * 28 + ow", without axes of size 1; "0" if nothing is
+ * left. */
+expression index_of(int n, const axis a[]);
+/* Returns "index + 3", or the other one if one is 0. */
+expression plus(const char *a, const char *b);
+/* Opens a loop over blocks of n elements, for sums in an array of that many floats, which compilers
+ * keep in registers. *count: an expression for the elements of a block; *first: that of the block's
+ * first element, "0" for one block. Returns the braces to close. */
+int put_blocks(text *t, const char *variable, int64_t n, int64_t *room, expression *first,
+               expression *count);
+
+/* Sets the n elements of the result to 0. */
+void put_zeros(function *f, int64_t n);
+
+/* ---- writers ---- */
+
+void write_elementwise(function *f), write_fill(function *f);
+void write_conv2d(function *f), write_conv2d_backprop_input(function *f),
+    write_conv2d_backprop_filter(function *f);
+void write_matmul(function *f);
+void write_max_pool(function *f), write_max_pool_grad(function *f), write_avg_pool(function *f),
+    write_avg_pool_grad(function *f);
+void write_reduce(function *f), write_bias_add_grad(function *f);
+void write_pad(function *f), write_slice(function *f), write_transpose(function *f),
+    write_concat(function *f), write_broadcast_to(function *f);
+void write_batch_norm(function *f), write_batch_norm_stats(function *f),
+    write_batch_norm_grad_sums(function *f), write_batch_norm_grad(function *f);
+void write_softmax(function *f), write_cross_entropy(function *f),
+    write_cross_entropy_grad(function *f), write_label_count(function *f);
+void write_adam_step(function *f);
+size_t batch_norm_scratch(const adj_node *n), batch_norm_grad_scratch(const adj_node *n);
+
+#endif

@@ -1,0 +1,238 @@
+/* function.c - parts of functions' bodies: operands, indices, the chain of elementwise nodes behind
+ * a result. */
+#include <ctype.h>
+#include <string.h>
+
+#include "emit.h"
+
+/* ---- operands ---- */
+
+static const char *use(function *f, const adj_node *operand)
+{
+    const int k = adj_group_in(f->group, operand);
+    f->is_used[k] = 1;
+    return f->name[k];
+}
+
+const char *operand_name(function *f, int i) { return use(f, f->root->in[i]); }
+
+/* Variables of loops over the axes of a result. */
+static const char *const axis_loop[] = {"i", "j", "k", "l", "m", "n"};
+
+/* Returns the index of an operand that is repeated along some of the result's axes. */
+static expression broadcast_index(const adj_node *operand, const adj_node *result)
+{
+    const adj_shape x = operand->type.shape;
+    axis a[ADJ_MAX_RANK];
+    for (int64_t d = 0; d < x.rank; d++)
+        a[d] = (axis){axis_loop[result->type.shape.rank - x.rank + d], x.dim[d]};
+    return index_of((int)x.rank, a);
+}
+
+/* Returns element i of an operand as an expression; a fill's is a number. */
+static expression element_of(function *f, const adj_node *operand, const adj_node *result,
+                             const char *element, const char *channel)
+{
+    double value;
+    if (adj_is_fill(operand, &value))
+        return value < 0 ? expr("(%s)", literal(value).s) : literal(value);
+    const access_kind kind = access_of(operand, result);
+    if (kind == OTHERWISE)
+        return expr("%s[%s]", use(f, operand), broadcast_index(operand, result).s);
+    return expr("%s[%s]", use(f, operand),
+                kind == ONE          ? "0"
+                : kind == BY_CHANNEL ? channel
+                                     : element);
+}
+
+/* ---- expressions of elementwise ops ---- */
+
+/* Returns number i among the op's real attributes. */
+static double number_of(const adj_node *n, int i)
+{
+    double value = 0;
+    const adj_attr *a = n->op->schema->attr;
+    for (int k = 0; k < ADJ_ATTRS && a[k].name != NULL; k++)
+        if (a[k].kind == ADJ_ATTR_REAL && i-- == 0)
+            memcpy(&value, (const char *)n->attrs + a[k].offset, sizeof value);
+    return value;
+}
+
+static int count_numbers(const adj_node *n)
+{
+    int count = 0;
+    for (int k = 0; n->op->schema != NULL && k < ADJ_ATTRS && n->op->schema->attr[k].name != NULL;
+         k++)
+        count += n->op->schema->attr[k].kind == ADJ_ATTR_REAL;
+    return count;
+}
+
+static const char *expression_of(const adj_node *n)
+{
+    const writer *w = writer_of(n->op);
+    const int numbers = count_numbers(n);
+    const int shorter = w->instead != NULL && numbers > 0 && number_of(n, numbers - 1) == 0;
+    return shorter ? w->instead : w->expression;
+}
+
+/* True if the expression reads operand i more than once. */
+static int reads_again(const char *expression, int i)
+{
+    int times = 0;
+    for (const char *c = expression; (c = strchr(c, '%')) != NULL; c++)
+        times += c[1] == 'a' + i;
+    return times > 1;
+}
+
+/* Returns the expression with its placeholders replaced. chain: the operand whose value is
+ * `so_far`; negative: none. */
+static expression evaluate(function *f, const adj_node *n, int chain, const char *so_far,
+                           const char *element, const char *channel)
+{
+    expression e = {""};
+    const char *start = expression_of(n);
+    for (const char *c = start; *c != '\0'; c++) {
+        expression part = expr("%c", *c);
+        const int is_alone = c > start && c[-1] == '(' && *c == '%' && c[2] == ')';
+        if (*c == '%' && isdigit((unsigned char)*++c))
+            part = literal(number_of(n, *c - '0'));
+        else if (c > start && c[-1] == '%' && isupper((unsigned char)*c))
+            part = literal(1 - number_of(n, *c - 'A'));
+        else if (c > start && c[-1] == '%' && *c - 'a' == chain)
+            part = expr(is_alone || strchr(so_far, ' ') == NULL ? "%s" : "(%s)", so_far);
+        else if (c > start && c[-1] == '%')
+            part = element_of(f, n->in[*c - 'a'], n, element, channel);
+        const size_t used = strlen(e.s);
+        snprintf(e.s + used, sizeof e.s - used, "%s", part.s);
+    }
+    return e;
+}
+
+void put_result(function *f, const char *value, const char *element, const char *channel)
+{
+    expression r = expr("%s", value);
+    int is_declared = 0;
+    for (int i = 0; i < f->group->n_node; i++) {
+        const adj_node *n = f->group->node[i];
+        const int chain = i > 0 ? adj_operand_position(n, f->group->node[i - 1]) : -1;
+        if (i == 0 && writer_of(n->op)->expression == NULL)
+            continue;
+        if (chain >= 0 && (reads_again(expression_of(n), chain) || strlen(r.s) > 60) &&
+            strchr(r.s, '[') != NULL) {
+            put(&f->t, "%sr = %s;", is_declared ? "" : "float ", r.s);
+            is_declared = 1;
+            r = expr("r");
+        }
+        r = evaluate(f, n, chain, r.s, element, channel);
+    }
+    put(&f->t, "%s[%s] = %s;", f->result, element, r.s);
+}
+
+/* ---- indices ---- */
+
+expression plus(const char *a, const char *b)
+{
+    if (strcmp(a, "0") == 0 || strcmp(b, "0") == 0)
+        return expr("%s", strcmp(a, "0") == 0 ? b : a);
+    return expr("%s + %s", a, b);
+}
+
+expression index_of(int n, const axis a[])
+{
+    expression e = expr("0");
+    for (int i = 0; i < n; i++) {
+        const int is_sum = strchr(e.s, '+') != NULL || strchr(e.s, '-') != NULL;
+        if (strcmp(e.s, "0") != 0 && a[i].size != 1)
+            e = expr(is_sum ? "(%s) * %lld" : "%s * %lld", e.s, (long long)a[i].size);
+        if (a[i].size != 1 && a[i].at[0] == '-')
+            e = strcmp(e.s, "0") == 0 ? expr("%s", a[i].at) : expr("%s %s", e.s, a[i].at);
+        else if (a[i].size != 1)
+            e = plus(e.s, a[i].at);
+    }
+    return e;
+}
+
+/* Returns the block's elements: all of few, else a number that divides n, if possible by vectors of
+ * 8 or 4. */
+static int64_t block_of(int64_t n)
+{
+    enum { ALL = 24, MOST = 32, OTHERWISE_16 = 16 };
+    if (n <= ALL)
+        return n;
+    for (int64_t vector = 8; vector >= 4; vector /= 2)
+        for (int64_t size = MOST; size >= 8; size -= vector)
+            if (size % vector == 0 && n % size == 0)
+                return size;
+    return OTHERWISE_16;
+}
+
+int put_blocks(text *t, const char *variable, int64_t n, int64_t *room, expression *first,
+               expression *count)
+{
+    const int64_t size = *room = block_of(n);
+    *count = expr("%lld", (long long)size);
+    *first = expr("%s", size == n ? "0" : variable);
+    if (size == n)
+        return 0;
+    put(t, "for (int %s = 0; %s < %lld; %s += %lld) {", variable, variable, (long long)n, variable,
+        (long long)size);
+    if (n % size != 0) {
+        put(t, "const int count = %s < %lld ? %lld : %lld - %s;", variable, (long long)(n - size),
+            (long long)size, (long long)n, variable);
+        *count = expr("count");
+    }
+    return 1;
+}
+
+/* ---- elementwise ---- */
+
+/* Writes a loop over each axis of the result. */
+static void put_axes(function *f, adj_shape s)
+{
+    axis a[ADJ_MAX_RANK];
+    int braces = 0;
+    for (int64_t d = 0; d < s.rank; d++) {
+        a[d] = (axis){axis_loop[d], s.dim[d]};
+        braces += put_loop_unless_one(&f->t, axis_loop[d], s.dim[d]);
+    }
+    put_result(f, "", index_of((int)s.rank, a).s, s.dim[s.rank - 1] > 1 ? a[s.rank - 1].at : "0");
+    put_end(&f->t, braces);
+}
+
+void write_elementwise(function *f)
+{
+    const adj_node *y = f->group->out[0];
+    const adj_shape s = y->type.shape;
+    const int64_t n = adj_shape_elems(s), channels = s.rank > 0 ? s.dim[s.rank - 1] : 1;
+    int by_channel = 0, by_axis = 0;
+    for (int i = 0; i < f->group->n_node; i++)
+        for (int k = 0; k < f->group->node[i]->n_in; k++) {
+            const access_kind kind = access_of(f->group->node[i]->in[k], y);
+            by_channel |= kind == BY_CHANNEL;
+            by_axis |= kind == OTHERWISE;
+        }
+    if (by_axis) {
+        put_axes(f, s);
+        return;
+    }
+    if (!by_channel) {
+        const int open = put_loop_unless_one(&f->t, "i", n);
+        put_result(f, "", open ? "i" : "0", NULL);
+        put_end(&f->t, open);
+        return;
+    }
+    const int open = put_loop_unless_one(&f->t, "i", n / channels);
+    put_loop(&f->t, "c", channels);
+    put_result(f, "", index_of(2, (axis[]){{"i", n / channels}, {"c", channels}}).s, "c");
+    put_end(&f->t, open + 1);
+}
+
+void write_fill(function *f)
+{
+    double value = 0;
+    const int64_t n = adj_shape_elems(f->root->type.shape);
+    (void)adj_is_fill(f->root, &value);
+    put_loop(&f->t, "i", n);
+    put(&f->t, "%s[i] = %s;", f->result, literal(value).s);
+    put_end(&f->t, 1);
+}

@@ -1,0 +1,103 @@
+/* loss.c - functions of softmax and of its cross-entropy with class numbers. Each row is shifted by
+ * its maximum, so that nothing overflows. */
+#include "emit.h"
+
+/* Declares `maximum` and `sum`, the sum of exp(x - maximum), of a row of k elements from `row` on.
+ */
+static void put_row_sums(text *t, const char *x, int64_t k)
+{
+    put(t, "float maximum = %s[row];", x);
+    put(t, "float sum = 0.0f;");
+    put_loop(t, "j", k);
+    put(t, "maximum = %s[row + j] > maximum ? %s[row + j] : maximum;", x, x);
+    put_end(t, 1);
+    put_loop(t, "j", k);
+    put(t, "sum += expf(%s[row + j] - maximum);", x);
+    put_end(t, 1);
+}
+
+/* Opens the loop over rows of k elements and declares `row`. */
+static int put_rows(text *t, int64_t rows, int64_t k)
+{
+    const int open = put_loop_unless_one(t, "i", rows);
+    put(t, "const int row = %s;", index_of(2, (axis[]){{"i", rows}, {"0", k}}).s);
+    return open;
+}
+
+void write_softmax(function *f)
+{
+    text *t = &f->t;
+    const adj_shape s = f->root->type.shape;
+    const int64_t k = s.dim[s.rank - 1];
+    const char *x = operand_name(f, 0);
+    const int is_log = f->root->op == &adj_op_log_softmax;
+    const int open = put_rows(t, adj_shape_elems(s) / k, k);
+    put_row_sums(t, x, k);
+    if (is_log)
+        put(t, "const float log_sum = logf(sum);");
+    put_loop(t, "j", k);
+    put(t,
+        is_log ? "%s[row + j] = %s[row + j] - maximum - log_sum;"
+               : "%s[row + j] = expf(%s[row + j] - maximum) / sum;",
+        f->result, x);
+    put_end(t, open + 1);
+}
+
+static double smoothing_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
+
+/* Returns the target of class j: (1 - s) where it is the label, and s / k. */
+static expression target_of(const adj_node *n, const char *label, int64_t k)
+{
+    const double s = smoothing_of(n);
+    return expr("(j == %s ? %s : %s)", label, literal(1 - s + s / (double)k).s,
+                literal(s / (double)k).s);
+}
+
+/* y = sum of target * (log(sum) - (x - maximum)); 0 for a label of -1. */
+void write_cross_entropy(function *f)
+{
+    text *t = &f->t;
+    const adj_shape z = f->root->in[0]->type.shape;
+    const int64_t rows = z.dim[0], k = z.dim[1];
+    const char *x = operand_name(f, 0), *label = operand_name(f, 1);
+    const expression at = rows > 1 ? expr("i") : expr("0");
+    const expression target = target_of(f->root, expr("%s[%s]", label, at.s).s, k);
+    const int open = put_rows(t, rows, k);
+    put_row_sums(t, x, k);
+    put(t, "const float log_sum = logf(sum);");
+    put(t, "float loss = 0.0f;");
+    put_loop(t, "j", k);
+    put(t, "const float target = %s;", target.s);
+    put(t, "loss += target == 0.0f ? 0.0f : target * (log_sum - (%s[row + j] - maximum));", x);
+    put_end(t, 1);
+    put_result(f, expr("%s[%s] < 0 ? 0.0f : loss", label, at.s).s, at.s, NULL);
+    put_end(t, open);
+}
+
+/* y = softmax(x) - target; 0 for a label of -1. */
+void write_cross_entropy_grad(function *f)
+{
+    text *t = &f->t;
+    const adj_shape z = f->root->in[0]->type.shape;
+    const int64_t rows = z.dim[0], k = z.dim[1];
+    const char *x = operand_name(f, 0), *label = operand_name(f, 1);
+    const expression of_row = expr("%s[%s]", label, rows > 1 ? "i" : "0");
+    const int open = put_rows(t, rows, k);
+    put_row_sums(t, x, k);
+    put_loop(t, "j", k);
+    put(t, "const float p = expf(%s[row + j] - maximum) / sum;", x);
+    put(t, "%s[row + j] = %s < 0 ? 0.0f : p - %s;", f->result, of_row.s,
+        target_of(f->root, of_row.s, k).s);
+    put_end(t, open + 1);
+}
+
+/* At least 1. */
+void write_label_count(function *f)
+{
+    const char *label = operand_name(f, 0);
+    put(&f->t, "int count = 0;");
+    put_loop(&f->t, "i", adj_shape_elems(f->root->in[0]->type.shape));
+    put(&f->t, "count += %s[i] >= 0;", label);
+    put_end(&f->t, 1);
+    put(&f->t, "%s[0] = count > 0 ? (float)count : 1.0f;", f->result);
+}

@@ -1,0 +1,139 @@
+/* pool.c - functions of pools over height and width, and of their gradients. */
+#include "conv.h"
+#include "emit.h"
+
+static const adj_conv_geom *geom(const function *f)
+{
+    return &((const adj_pool_attrs *)f->root->attrs)->geom;
+}
+
+const char *refuses_pool(const adj_node *n)
+{
+    return ((const adj_pool_attrs *)n->attrs)->kc > 1 ? "its windows cover several channels" : NULL;
+}
+
+/* The loops over the results; h and w: the bounds of their windows. */
+typedef struct {
+    int braces;
+    span h, w;
+} pixels;
+
+static pixels put_pixels(text *t, const adj_conv_geom *g)
+{
+    const window rows = window_h(g), columns = window_w(g);
+    pixels p;
+    p.braces = put_loop_unless_one(t, "n", g->n);
+    p.braces += put_loop_unless_one(t, "oh", g->oh);
+    p.h = put_window(t, "kh", "oh", &rows);
+    p.braces += put_loop_unless_one(t, "ow", g->ow);
+    p.w = put_window(t, "kw", "ow", &columns);
+    return p;
+}
+
+/* Opens the loops over a window; returns their braces. *pixel: the index of the operand's channel
+ * `first`. */
+static int put_window_loops(text *t, const adj_conv_geom *g, const pixels *p, const char *first,
+                            expression *pixel)
+{
+    const window rows = window_h(g), columns = window_w(g);
+    int braces = put_taps(t, "kh", &rows, &p->h);
+    braces += put_taps(t, "kw", &columns, &p->w);
+    const expression ih = window_at("oh", g->oh, g->sh, "kh", g->kh, 1, g->pt);
+    const expression iw = window_at("ow", g->ow, g->sw, "kw", g->kw, 1, g->pl);
+    *pixel = index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {first, g->ic}});
+    return braces;
+}
+
+static expression result_at(const adj_conv_geom *g, const char *c)
+{
+    return index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {"ow", g->ow}, {c, g->oc}});
+}
+
+/* Returns the number of the window's elements inside the image, a float. */
+static expression elements_of(const pixels *p, const adj_conv_geom *g)
+{
+    if (p->h.is_whole && p->w.is_whole)
+        return literal((double)(g->kh * g->kw));
+    return expr("(float)((%s - %s) * (%s - %s))", p->h.to.s, p->h.from.s, p->w.to.s, p->w.from.s);
+}
+
+void write_avg_pool(function *f)
+{
+    text *t = &f->t;
+    const adj_conv_geom *g = geom(f);
+    const pixels p = put_pixels(t, g);
+    int64_t room;
+    expression first, count, pixel;
+    const int block = put_blocks(t, "c0", g->oc, &room, &first, &count);
+    put(t, "float sum[%lld] = {0};", (long long)room);
+    const int taps = put_window_loops(t, g, &p, first.s, &pixel);
+    put_loop_to(t, "c", count.s);
+    put(t, "sum[c] += %s[%s];", operand_name(f, 0), plus(pixel.s, "c").s);
+    put_end(t, taps + 1);
+    put_loop_to(t, "c", count.s);
+    put_result(f, expr("sum[c] / %s", elements_of(&p, g).s).s, plus(result_at(g, first.s).s, "c").s,
+               plus(first.s, "c").s);
+    put_end(t, block + p.braces + 1);
+}
+
+/* A NaN is larger than any number. */
+void write_max_pool(function *f)
+{
+    text *t = &f->t;
+    const adj_conv_geom *g = geom(f);
+    const pixels p = put_pixels(t, g);
+    int64_t room;
+    expression first, count, pixel;
+    const int block = put_blocks(t, "c0", g->oc, &room, &first, &count);
+    put(t, "float best[%lld];", (long long)room);
+    put_loop_to(t, "c", count.s);
+    put(t, "best[c] = -INFINITY;");
+    put_end(t, 1);
+    const int taps = put_window_loops(t, g, &p, first.s, &pixel);
+    put_loop_to(t, "c", count.s);
+    put(t, "const float value = %s[%s];", operand_name(f, 0), plus(pixel.s, "c").s);
+    put(t, "best[c] = value > best[c] || value != value ? value : best[c];");
+    put_end(t, taps + 1);
+    put_loop_to(t, "c", count.s);
+    put_result(f, "best[c]", plus(result_at(g, first.s).s, "c").s, plus(first.s, "c").s);
+    put_end(t, block + p.braces + 1);
+}
+
+/* ---- gradients ---- */
+
+/* dx: each dy divided equally among the elements of its window. */
+void write_avg_pool_grad(function *f)
+{
+    text *t = &f->t;
+    const adj_conv_geom *g = geom(f);
+    expression pixel;
+    put_zeros(f, adj_shape_elems(f->root->type.shape));
+    const pixels p = put_pixels(t, g);
+    const int taps = put_window_loops(t, g, &p, "0", &pixel);
+    const int open = put_loop_unless_one(t, "c", g->ic);
+    const char *c = open ? "c" : "0";
+    put(t, "%s[%s] += %s[%s] / %s;", f->result, plus(pixel.s, c).s, operand_name(f, 0),
+        plus(result_at(g, "0").s, c).s, elements_of(&p, g).s);
+    put_end(t, open + taps + p.braces);
+}
+
+/* dx: each dy at the first maximum of its window. */
+void write_max_pool_grad(function *f)
+{
+    text *t = &f->t;
+    const adj_conv_geom *g = geom(f);
+    const char *x = operand_name(f, 0), *y = operand_name(f, 1), *dy = operand_name(f, 2);
+    expression pixel;
+    put_zeros(f, adj_shape_elems(f->root->type.shape));
+    const pixels p = put_pixels(t, g);
+    const int open = put_loop_unless_one(t, "c", g->ic);
+    put(t, "const int at = %s;", plus(result_at(g, "0").s, open ? "c" : "0").s);
+    put(t, "int best = -1;");
+    const int taps = put_window_loops(t, g, &p, "0", &pixel);
+    put(t, "const int pixel = %s;", plus(pixel.s, open ? "c" : "0").s);
+    put(t, "if (best < 0 && (%s[pixel] == %s[at] || %s[pixel] != %s[pixel])) {", x, y, x, x);
+    put(t, "best = pixel;");
+    put_end(t, taps + 1);
+    put(t, "%s[best] += %s[at];", f->result, dy);
+    put_end(t, open + p.braces);
+}

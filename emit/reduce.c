@@ -1,0 +1,85 @@
+/* reduce.c - functions of sums, means and maxima over axes. */
+#include <string.h>
+
+#include "emit.h"
+
+/* An operand's axes, neighbors of one kind taken together, without those of one element. */
+typedef struct {
+    int n;
+    int64_t size[ADJ_MAX_RANK];
+    int is_reduced[ADJ_MAX_RANK];
+} axes;
+
+static axes axes_of(adj_shape x, int64_t reduced)
+{
+    axes a = {0};
+    for (int d = 0; d < x.rank; d++) {
+        const int is_reduced = (int)(reduced >> d & 1);
+        if (x.dim[d] == 1)
+            continue;
+        if (a.n == 0 || a.is_reduced[a.n - 1] != is_reduced) {
+            a.is_reduced[a.n] = is_reduced;
+            a.size[a.n++] = 1;
+        }
+        a.size[a.n - 1] *= x.dim[d];
+    }
+    return a;
+}
+
+/* Writes loops over all elements of operand 0 that accumulate into the result. */
+static void put_reduction(function *f, const axes *a, const char *start, int is_maximum)
+{
+    static const char *const loop[] = {"i", "j", "k", "l", "m", "n"};
+    text *t = &f->t;
+    const int64_t n = adj_shape_elems(f->root->type.shape);
+    axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
+    int braces = 0, kept = 0;
+    put_loop(t, "i", n);
+    put(t, "%s[i] = %s;", f->result, start);
+    put_end(t, 1);
+    for (int d = 0; d < a->n; d++) {
+        put_loop(t, loop[d], a->size[d]);
+        braces++;
+        from[d] = (axis){loop[d], a->size[d]};
+        if (!a->is_reduced[d])
+            to[kept++] = from[d];
+    }
+    const char *x = operand_name(f, 0);
+    const expression x_at = index_of(a->n, from), y_at = index_of(kept, to);
+    if (is_maximum) {
+        put(t, "const float value = %s[%s], best = %s[%s];", x, x_at.s, f->result, y_at.s);
+        put(t, "%s[%s] = value > best || value != value ? value : best;", f->result, y_at.s);
+    } else
+        put(t, "%s[%s] += %s[%s];", f->result, y_at.s, x, x_at.s);
+    put_end(t, braces);
+}
+
+void write_reduce(function *f)
+{
+    const adj_reduce_attrs *r = f->root->attrs;
+    const int64_t n = adj_shape_elems(f->root->type.shape);
+    const double count = (double)(adj_shape_elems(f->root->in[0]->type.shape) / n);
+    const int is_mean = f->root->op == &adj_op_reduce_mean;
+    const int is_maximum = f->root->op == &adj_op_reduce_max;
+    const axes a = axes_of(f->root->in[0]->type.shape, r->axes);
+    put_reduction(f, &a, is_maximum ? "-INFINITY" : "0.0f", is_maximum);
+    if (!is_mean && f->group->n_node == 1)
+        return;
+    const adj_shape y = f->root->type.shape;
+    const int64_t channels = y.rank > 0 ? y.dim[y.rank - 1] : 1;
+    const int open = put_loop_unless_one(&f->t, "i", n / channels);
+    const int inner = put_loop_unless_one(&f->t, "c", channels);
+    const expression at = index_of(2, (axis[]){{"i", n / channels}, {"c", channels}});
+    const expression value = is_mean ? expr("%s[%s] / %s", f->result, at.s, literal(count).s)
+                                     : expr("%s[%s]", f->result, at.s);
+    put_result(f, value.s, at.s, "c");
+    put_end(&f->t, open + inner);
+}
+
+void write_bias_add_grad(function *f)
+{
+    const adj_shape dy = f->root->in[0]->type.shape;
+    const int64_t all = ((int64_t)1 << dy.rank) - 1;
+    const axes a = axes_of(dy, all & ~((int64_t)1 << (dy.rank - 1)));
+    put_reduction(f, &a, "0.0f", 0);
+}

@@ -1,0 +1,60 @@
+/* text.h - C text under construction: indented lines, literals, identifiers. */
+#ifndef EMIT_TEXT_H
+#define EMIT_TEXT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "adjoint_ext.h"
+
+enum { LINE = 1024 };
+typedef struct {
+    FILE *f;
+    int depth;  /* open braces */
+    int n_held; /* lines that are not written yet: one that opens a block, a statement */
+    char held[2][LINE];
+} text;
+
+/* Writes a line, indented by the open braces. A line that begins with } closes one, a line that
+ * ends with { opens one. Braces around a single statement are left out. */
+void put(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Opens a loop over 0 to n - 1. */
+void put_loop(text *t, const char *variable, int64_t n);
+/* Opens a loop over 0 to end - 1, an expression. */
+void put_loop_to(text *t, const char *variable, const char *end);
+/* Opens nothing for one element, so that the body may not name the variable; else a loop. Returns
+ * the number of braces to close. */
+int put_loop_unless_one(text *t, const char *variable, int64_t n);
+void put_end(text *t, int braces);
+
+/* An expression or a part of one, by value. */
+typedef struct {
+    char s[224];
+} expression;
+expression expr(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "a * b", or the factor that is not "1"; factor 0 is not allowed. */
+expression times(const char *a, int64_t factor);
+/* A float literal that reads back with the same bits: "0.1f", "-INFINITY". */
+expression literal(double value);
+/* "[28, 28, 6]" */
+expression shape_of(adj_shape s);
+
+enum { IDENTIFIER = 96 };
+/* Names that are taken in the file. */
+typedef struct {
+    int n, capacity;
+    char (*name)[IDENTIFIER];
+} name_list;
+/* Writes an identifier made of any text and a suffix: letters, digits and single underscores. A
+ * number is added to one that is taken. Returns 0 when out of memory. */
+int new_name(name_list *l, const char *from, const char *suffix, char to[IDENTIFIER]);
+/* True if the text is an identifier of at most max characters without a leading underscore. */
+int is_identifier(const char *s, int max);
+/* Writes any text within a comment. */
+void put_in_comment(FILE *f, const char *s);
+/* Writes any text as a string literal. */
+void put_string(FILE *f, const char *s);
+/* Writes the elements of an array initializer, f32 or i32, with its braces. */
+void put_elements(FILE *f, adj_dtype dtype, const void *data, int64_t n);
+
+#endif

@@ -1,0 +1,131 @@
+/* test_emit.c - adjoint emit: the file of a trained net predicts as the net does, from pixels; an
+ * ONNX file as well; what is wrong is refused, and an old file stays. */
+#include <dlfcn.h>
+#include <math.h>
+
+#include "adjoint_fit.h"
+#include "cli/child.h"
+#include "cli/small_data.h"
+
+static finished call(const char *const words[])
+{
+    static finished f;
+    run_tool(words, &f);
+    return f;
+}
+
+#define TOOL(...) call((const char *const[]){__VA_ARGS__, NULL})
+
+static void compile(const char *source, const char *library)
+{
+    char command[1024];
+    snprintf(command, sizeof command,
+             "cc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -O1 -shared -fPIC %s -o %s "
+             "-lm",
+             source, library);
+    cr_assert_eq(system(command), 0, "%s", command); /* NOLINT(cert-env33-c) */
+}
+
+/* Softmax of a written net's output for an image, beside the probabilities of the library. */
+static void expect_probabilities(const char *library, const uint8_t pixels[784],
+                                 const float want[10])
+{
+    float input[784], output[10], sum = 0;
+    void *net = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    void (*normalize)(const uint8_t *, float *);
+    int (*predict)(const float *, float *);
+    cr_assert_not_null(net, "%s", dlerror());
+    *(void **)&normalize = dlsym(net, "digits_normalize");
+    *(void **)&predict = dlsym(net, "digits_predict");
+    cr_assert(normalize != NULL && predict != NULL);
+    normalize(pixels, input);
+    cr_assert_eq(predict(input, output), 0);
+    for (int i = 0; i < 10; i++)
+        sum += expf(output[i]);
+    for (int i = 0; i < 10; i++)
+        cr_expect_float_eq((double)(expf(output[i]) / sum), (double)want[i], 1e-5);
+    dlclose(net);
+}
+
+Test(emit, a_trained_net)
+{
+    folder f = small_data();
+    const file_name w = in_folder(&f, "w.safetensors"), c = in_folder(&f, "net.c"),
+                    so = in_folder(&f, "net.so");
+    finished r = TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--batch",
+                      "30", "--threads", "1", "--out", w.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("emit", "--weights", w.s, "--prefix", "digits", "--out", c.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "bytes of C written to"), "%s", r.out);
+    compile(c.s, so.s);
+
+    adj_dataset *d = NULL;
+    adj_predictor *p = NULL;
+    float probabilities[10];
+    adj_error error = {0};
+    cr_assert_eq(adj_dataset_digits(ADJ_TEST, 3, 5, &d), ADJ_OK);
+    cr_assert_eq(adj_predictor_load(w.s, NULL, NULL, &p, &error), ADJ_OK, "%s", error.message);
+    for (ptrdiff_t i = 0; i < 3; i++) {
+        cr_assert_eq(adj_predict(p, 1, d->images + 784 * i, probabilities, &error), ADJ_OK);
+        expect_probabilities(so.s, d->images + 784 * i, probabilities);
+    }
+    adj_predictor_free(p);
+    adj_dataset_free(d);
+    folder_remove(&f);
+}
+
+static const struct {
+    const char *words;
+    const char *arguments[8];
+} refused[] = {
+    {"--weights FILE is missing, or --model NAME", {"emit"}},
+    {"unknown model lenett (did you mean lenet?)", {"emit", "--model", "lenett"}},
+    {"prefix is not an identifier (got \"a b\"", {"emit", "--model", "lenet5", "--prefix", "a b"}},
+    {"--batch: out of range", {"emit", "--model", "lenet5", "--batch", "0"}},
+    {"no-such-file", {"emit", "--weights", "no-such-file"}},
+    {"no-such.onnx", {"emit", "--model", "no-such.onnx"}},
+    {"--out: ", {"emit", "--model", "lenet5", "--out", "/no/such/folder/net.c"}},
+};
+
+Test(emit, refused)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        finished r = call(refused[i].arguments);
+        cr_expect(r.status == 1 || r.status == 3, "%s: %d", refused[i].words, r.status);
+        cr_expect_not_null(strstr(r.err, refused[i].words), "%s: %s", refused[i].words, r.err);
+        cr_expect_eq(r.out[0], '\0', "%s", r.out);
+    }
+}
+
+/* Weights of another net: nothing is written, and what was there stays. */
+Test(emit, an_old_file_stays)
+{
+    folder f = folder_new();
+    const file_name w = in_folder(&f, "w.safetensors"), c = in_folder(&f, "net.c");
+    const float one[1] = {1};
+    const adj_tensor t = {"conv1/w", ADJ_ELEM_F32, {1, {1}}, one};
+    cr_assert_eq(adj_tensors_write(w.s, 1, &t, 0, NULL, NULL), ADJ_OK);
+    FILE *file = fopen(c.s, "w");
+    fputs("old", file);
+    fclose(file);
+    finished r = TOOL("emit", "--weights", w.s, "--out", c.s);
+    cr_expect(r.status == 1 && strstr(r.err, "set --model") != NULL, "%s", r.err);
+    r = TOOL("emit", "--weights", w.s, "--model", "lenet5", "--out", c.s);
+    cr_expect(r.status == 1 && strstr(r.err, "conv1/w") != NULL, "%s", r.err);
+    char text[8] = "";
+    file = fopen(c.s, "r");
+    cr_assert_eq(fread(text, 1, 7, file), 3);
+    fclose(file);
+    cr_expect_str_eq(text, "old");
+    folder_remove(&f);
+}
+
+/* Without a file the text goes to standard output, whole or not at all. */
+Test(emit, standard_output)
+{
+    const finished r = TOOL("emit", "--model", "ds_cnn", "--prefix", "kws");
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    cr_expect_eq(strncmp(r.out, "/* kws.c - ds_cnn, written by adjoint", 37), 0, "%.80s", r.out);
+    cr_expect_not_null(strstr(r.err, "note: parameters have their initial values"), "%s", r.err);
+}

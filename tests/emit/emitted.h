@@ -1,0 +1,143 @@
+/* emitted.h - nets written as C, compiled and loaded; and the same nets in float64 on naive. */
+#ifndef TESTS_EMITTED_H
+#define TESTS_EMITTED_H
+
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adjoint_emit.h"
+#include "adjoint_nn.h"
+#include "tests/plan.h"
+#include "tests/temporary.h"
+
+#define STRICT "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror"
+
+/* A net with the output y of the input x. */
+typedef struct {
+    adj_graph *g;
+    adj_node *x, *y;
+    adj_exec *e;
+} net;
+
+/* Adds a net to a graph: x has the type. */
+typedef adj_node *build_net(adj_graph *g, adj_dtype dtype, const void *user);
+
+static inline void net_free(net *n)
+{
+    adj_exec_free(n->e);
+    adj_graph_free(n->g);
+}
+
+/* A net on naive whose parameters all differ from 0 and from each other; the same numbers in f64.
+ */
+static inline net net_new(build_net *build, adj_dtype dtype, const void *user)
+{
+    net n = {.g = adj_graph_new()};
+    n.y = build(n.g, dtype, user);
+    cr_assert_not_null(n.y, "%s", adj_graph_message(n.g));
+    for (int i = 0; i < adj_graph_node_count(n.g); i++)
+        if (strcmp(adj_node_op(adj_graph_node_at(n.g, i)), "input") == 0)
+            n.x = adj_graph_node_at(n.g, i);
+    n.e = plan_of(n.g, &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .backend = "naive"});
+    for (int i = 0; i < adj_exec_param_count(n.e); i++) {
+        adj_node *p = adj_exec_param_at(n.e, i);
+        const adj_type t = adj_node_type(p);
+        const int64_t elems = adj_shape_elems(t.shape);
+        const double fan = (double)elems / (double)t.shape.dim[t.shape.rank - 1];
+        void *data;
+        cr_assert_eq(adj_set_in_place(n.e, p, &data), ADJ_OK);
+        for (int64_t k = 0; k < elems; k++) {
+            const int is_positive = fan <= 2; /* gamma, variance */
+            const double spread = (double)((k * 37 + i * 11) % 101) / 101 - 0.4;
+            const float v = (float)(is_positive ? 0.7 + 0.5 * spread : 2.5 * spread / sqrt(fan));
+            if (dtype == ADJ_F64)
+                ((double *)data)[k] = (double)v;
+            else
+                ((float *)data)[k] = v;
+        }
+    }
+    return n;
+}
+
+static inline float input_at(int64_t i, int step)
+{
+    return (float)((i * 13 + i / 29 + step * 5) % 37) / 16 - 1;
+}
+
+/* The output for the test's input, in float64, to be freed. */
+static inline double *reference_of(build_net *build, const void *user)
+{
+    net n = net_new(build, ADJ_F64, user);
+    double *x, *y = malloc(adj_type_bytes(adj_node_type(n.y)));
+    cr_assert_eq(adj_set_in_place(n.e, n.x, (void **)&x), ADJ_OK);
+    for (int64_t i = 0; i < adj_shape_elems(adj_node_type(n.x).shape); i++)
+        x[i] = (double)input_at(i, 0);
+    cr_assert_eq(adj_run(n.e), ADJ_OK, "%s", adj_exec_message(n.e));
+    cr_assert_eq(adj_get(n.e, n.y, y, adj_type_bytes(adj_node_type(n.y))), ADJ_OK);
+    net_free(&n);
+    return y;
+}
+
+/* Writes a net to FOLDER/NAME.c. */
+static inline void emit_to(const char *folder, const char *name, const net *n,
+                           const adj_emit_opts *o)
+{
+    char path[160];
+    adj_error error = {0};
+    snprintf(path, sizeof path, "%s/%s.c", folder, name);
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f, "%s", path);
+    const adj_status status = adj_emit(n->e, n->y, o, f, &error);
+    fclose(f);
+    cr_assert_eq(status, ADJ_OK, "%s: %s", name, error.message);
+}
+
+/* Runs a command in the folder; fails the test unless its exit status is 0. */
+static inline void shell(const char *folder, const char *command)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "cd %s && { %s; } >log 2>&1 || { head -c 3000 log >&2; exit 1; }",
+             folder, command);
+    cr_assert_eq(system(text), 0, "%s", command); /* NOLINT(cert-env33-c) */
+}
+
+static inline void remove_folder(const char *folder)
+{
+    char text[128];
+    snprintf(text, sizeof text, "rm -rf %s", folder);
+    (void)!system(text); /* NOLINT(cert-env33-c) */
+}
+
+/* Compares the compiled net's output with the reference, both relative to the largest result. */
+static inline void expect_output(const char *folder, const char *name, const net *n,
+                                 const double want[], double tolerance)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(library, "%s", dlerror());
+    int (*predict)(const float *, float *);
+    *(void **)&predict = dlsym(library, "net_predict");
+    cr_assert_not_null(predict);
+    const int64_t n_x = adj_shape_elems(adj_node_type(n->x).shape);
+    const int64_t n_y = adj_shape_elems(adj_node_type(n->y).shape);
+    scoped(release) float *x = malloc((size_t)n_x * sizeof *x);
+    scoped(release) float *y = malloc((size_t)n_y * sizeof *y);
+    double largest = 0;
+    for (int64_t i = 0; i < n_x; i++)
+        x[i] = input_at(i, 0);
+    cr_assert_eq(predict(x, y), 0);
+    for (int64_t i = 0; i < n_y; i++)
+        largest = fmax(largest, fabs(want[i]));
+    cr_assert_gt(largest, 1e-3, "%s: all results are 0", name);
+    for (int64_t i = 0; i < n_y; i++)
+        cr_assert_leq(fabs((double)y[i] - want[i]), tolerance * largest,
+                      "%s[%lld]: got %.9g, expected %.9g", name, (long long)i, (double)y[i],
+                      want[i]);
+    dlclose(library);
+}
+
+#endif

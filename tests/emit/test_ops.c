@@ -1,0 +1,319 @@
+/* test_ops.c - ops as C, one after the other, beside float64: geometries of windows, axes, chains
+ * of elementwise ops, and every op that has a row. */
+#include "emitted.h"
+
+TestSuite(emit_ops, .init = plan_as_usual);
+
+static const double tolerance = 1e-5;
+
+static adj_node *image(adj_graph *g, adj_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return adj_input(g, "x", dtype, (adj_shape){4, {n, h, w, c}});
+}
+
+static adj_node *param(adj_graph *g, adj_dtype dtype, const char *name, adj_shape shape)
+{
+    return adj_param(g, name, dtype, shape, adj_init_constant(1));
+}
+
+/* ---- convolutions and pools ---- */
+
+typedef struct {
+    int64_t n, h, w, c;          /* images */
+    int64_t kh, kw, groups, out; /* filters */
+    int64_t stride[2], dilation[2], pad[2][2];
+    adj_padding padding;
+    adj_format format;
+} conv_case;
+
+static adj_node *build_conv(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    const conv_case *k = user;
+    adj_node *x = k->format == ADJ_NCHW ? image(g, dtype, k->n, k->c, k->h, k->w)
+                                        : image(g, dtype, k->n, k->h, k->w, k->c);
+    const int h = k->format == ADJ_NCHW ? 2 : 1;
+    adj_conv a = {.padding = k->padding, .format = k->format};
+    for (int i = 0; i < 4; i++)
+        a.stride[i] = a.dilation[i] = 1;
+    for (int i = 0; i < 2; i++) {
+        a.stride[h + i] = k->stride[i] > 0 ? k->stride[i] : 1;
+        a.dilation[h + i] = k->dilation[i] > 0 ? k->dilation[i] : 1;
+        a.pad[h + i][0] = k->pad[i][0];
+        a.pad[h + i][1] = k->pad[i][1];
+    }
+    adj_node *w =
+        param(g, dtype, "conv/w", (adj_shape){4, {k->kh, k->kw, k->c / k->groups, k->out}});
+    if (k->groups == k->c && k->groups > 1) {
+        w = adj_reshape(w, (adj_shape){4, {k->kh, k->kw, k->c, k->out / k->c}});
+        return adj_depthwise_conv2d_native(x, w, &a);
+    }
+    return adj_conv2d(x, w, &a);
+}
+
+static adj_node *build_pool(adj_graph *g, adj_dtype dtype, const conv_case *k, int is_maximum)
+{
+    adj_node *x = image(g, dtype, k->n, k->h, k->w, k->c);
+    const adj_pool a = {.ksize = {1, k->kh, k->kw, 1},
+                        .stride = {1, k->stride[0], k->stride[1], 1},
+                        .padding = k->padding};
+    return is_maximum ? adj_max_pool(x, &a) : adj_avg_pool(x, &a);
+}
+
+static adj_node *build_max_pool(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    return build_pool(g, dtype, user, 1);
+}
+
+static adj_node *build_avg_pool(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    return build_pool(g, dtype, user, 0);
+}
+
+static void expect_case(const char *folder, const char *name, build_net *build, const void *user)
+{
+    char command[256];
+    net n = net_new(build, ADJ_F32, user);
+    scoped(release) double *want = reference_of(build, user);
+    emit_to(folder, name, &n, NULL);
+    snprintf(command, sizeof command, "cc " STRICT " -O1 -shared -fPIC %s.c -o %s.so -lm", name,
+             name);
+    shell(folder, command);
+    expect_output(folder, name, &n, want, tolerance);
+    net_free(&n);
+}
+
+Test(emit_ops, convolutions)
+{
+    static const conv_case cases[] = {
+        {1, 7, 5, 3, 3, 3, 1, 4, .padding = ADJ_SAME},
+        {2, 7, 6, 3, 3, 2, 1, 33, .stride = {2, 3}, .padding = ADJ_SAME},
+        {1, 9, 8, 2, 3, 3, 1, 5, .stride = {1, 2}, .dilation = {2, 3}, .padding = ADJ_SAME},
+        {1, 5, 6, 2, 2, 3, 1, 64, .pad = {{3, 0}, {1, 4}}, .padding = ADJ_EXPLICIT},
+        {2, 4, 5, 8, 1, 1, 1, 40, .stride = {2, 2}},
+        {1, 6, 6, 6, 3, 3, 3, 12, .padding = ADJ_SAME},
+        {1, 6, 5, 5, 3, 3, 5, 5, .stride = {2, 1}, .padding = ADJ_SAME},
+        {2, 6, 5, 4, 3, 3, 4, 8, .dilation = {2, 1}, .padding = ADJ_SAME},
+        {1, 3, 3, 2, 3, 3, 1, 2, .padding = ADJ_VALID},
+        {1, 6, 1, 3, 3, 3, 1, 4, .padding = ADJ_SAME},
+        {1, 1, 1, 3, 5, 5, 1, 4, .padding = ADJ_SAME},
+        {1, 5, 4, 48, 3, 3, 48, 48, .padding = ADJ_SAME},
+        {2, 6, 5, 3, 3, 3, 1, 4, .padding = ADJ_SAME, .format = ADJ_NCHW},
+    };
+    const temporary folder = temporary_folder();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "conv%zu", i);
+        expect_case(folder.s, name, build_conv, &cases[i]);
+    }
+    remove_folder(folder.s);
+}
+
+Test(emit_ops, pools)
+{
+    static const conv_case cases[] = {
+        {1, 6, 6, 3, 2, 2, .stride = {2, 2}},
+        {2, 7, 5, 40, 3, 2, .stride = {2, 1}, .padding = ADJ_SAME},
+        {1, 4, 4, 2, 4, 4, .stride = {4, 4}},
+    };
+    const temporary folder = temporary_folder();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "max%zu", i);
+        expect_case(folder.s, name, build_max_pool, &cases[i]);
+        snprintf(name, sizeof name, "avg%zu", i);
+        expect_case(folder.s, name, build_avg_pool, &cases[i]);
+    }
+    remove_folder(folder.s);
+}
+
+/* ---- chains of elementwise ops ---- */
+
+/* All activations of one value, behind each other. */
+static adj_node *build_activations(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 1, 4, 3, 5);
+    adj_node *slope = param(g, dtype, "prelu/slope", (adj_shape){1, {5}});
+    adj_node *const y[] = {adj_relu(x),
+                           adj_relu6(adj_scale(x, 5)),
+                           adj_leaky_relu(x, 0.125),
+                           adj_sigmoid(x),
+                           adj_tanh(adj_scale(x, -0.7)),
+                           adj_silu(x),
+                           adj_hard_sigmoid(adj_scale(x, 4)),
+                           adj_hard_swish(adj_scale(x, 4)),
+                           adj_clip(x, -0.5, 0.625),
+                           adj_elu(x, 1.5),
+                           adj_gelu(x, ADJ_GELU_ERF),
+                           adj_softplus(x),
+                           adj_erf(x),
+                           adj_prelu(x, slope, ADJ_NHWC),
+                           adj_neg(x),
+                           adj_square(x),
+                           adj_sqrt(adj_square(x)),
+                           adj_exp(x),
+                           adj_log(adj_add(adj_square(x), adj_fill(g, dtype, (adj_shape){0}, 0.5))),
+                           adj_abs(x)};
+    return adj_concat(sizeof y / sizeof *y, y, 3);
+}
+
+static adj_node *build_binary(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *a = image(g, dtype, 2, 3, 2, 6);
+    adj_node *b = param(g, dtype, "b/w", (adj_shape){4, {2, 3, 2, 6}});
+    adj_node *one = param(g, dtype, "one/w", (adj_shape){1, {1}});
+    adj_node *channel = param(g, dtype, "channel/w", (adj_shape){1, {6}});
+    adj_node *image_scale = adj_reduce_mean(adj_square(a), (adj_axes){3, {0, 1, 2}, 1});
+    adj_node *gate = adj_reduce_mean(a, (adj_axes){2, {1, 2}, 1}); /* squeeze and excitation */
+    adj_node *rows = param(g, dtype, "rows/w", (adj_shape){3, {3, 1, 1}});
+    adj_node *const y[] = {adj_add(a, b),
+                           adj_mul(a, image_scale),
+                           adj_relu(adj_mul(a, adj_sigmoid(gate))),
+                           adj_mul(adj_sub(rows, a), channel),
+                           adj_sub(a, one),
+                           adj_sub(channel, a),
+                           adj_mul(a, channel),
+                           adj_div(one, adj_add(adj_square(a), one)),
+                           adj_maximum(a, b),
+                           adj_minimum(adj_tanh(a), channel),
+                           adj_equal(a, a),
+                           adj_greater_equal(b, a),
+                           adj_pow(adj_exp(a), b),
+                           adj_select(adj_reshape(one, (adj_shape){0}), a, b),
+                           adj_bias_add(adj_relu(a), channel, ADJ_NHWC)};
+    return adj_concat(sizeof y / sizeof *y, y, 1);
+}
+
+/* Two convolutions whose results are added: one of the chains ends at the sum. */
+static adj_node *build_residual(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 1, 5, 5, 4);
+    const adj_conv_layer c = {.filters = 4, .padding = ADJ_SAME};
+    const adj_norm_layer norm = {0};
+    adj_node *y = adj_layer_batch_norm(adj_layer_conv2d(x, "a", &c), "bn", &norm);
+    adj_node *z = adj_layer_conv2d(x, "b", &c);
+    adj_node *sum = adj_relu(adj_add(y, z));
+    return adj_add(adj_mul(sum, x), adj_layer_batch_norm(sum, "bn2", &norm));
+}
+
+/* ---- rows, axes, copies ---- */
+
+static adj_node *build_rows(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = adj_input(g, "x", dtype, (adj_shape){2, {3, 20}});
+    adj_node *h = adj_layer_dense(x, "fc", 37, NULL);
+    adj_node *w = param(g, dtype, "t/w", (adj_shape){2, {11, 37}});
+    adj_node *y = adj_matmul(adj_relu(h), w, ADJ_TRANSPOSE_B);
+    adj_node *const all[] = {y, adj_softmax(y), adj_log_softmax(y)};
+    return adj_concat(3, all, 1);
+}
+
+static adj_node *build_axes(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 2, 3, 4, 5);
+    const adj_shape flat = {1, {-1}};
+    adj_node *const y[] = {
+        adj_reshape(adj_global_avg_pool(x, ADJ_NHWC), flat),
+        adj_reshape(adj_reduce_sum(x, (adj_axes){.n = 2, .axis = {0, 3}}), flat),
+        adj_reshape(adj_reduce_max(x, (adj_axes){.n = 1, .axis = {1}}), flat),
+        adj_reshape(adj_reduce_mean(x, (adj_axes){.n = ADJ_ALL}), flat),
+        adj_reshape(adj_relu(adj_reduce_mean(x, (adj_axes){.n = 1, .axis = {3}})), flat),
+        adj_reshape(adj_transpose(x, 4, (const int[]){0, 3, 1, 2}), flat),
+        adj_reshape(adj_pad(x, (adj_shape){4, {0, 1, 2, 0}}, (adj_shape){4, {0, 0, 1, 1}}), flat),
+        adj_reshape(adj_slice(x, (adj_shape){4, {1, 0, 1, 2}}, (adj_shape){4, {1, 3, 2, 3}}), flat),
+        adj_reshape(adj_broadcast_to(adj_global_avg_pool(x, ADJ_NHWC), (adj_shape){3, {3, 2, 5}}),
+                    flat)};
+    return adj_concat(sizeof y / sizeof *y, y, 0);
+}
+
+Test(emit_ops, others)
+{
+    const temporary folder = temporary_folder();
+    expect_case(folder.s, "activations", build_activations, NULL);
+    expect_case(folder.s, "binary", build_binary, NULL);
+    expect_case(folder.s, "residual", build_residual, NULL);
+    expect_case(folder.s, "rows", build_rows, NULL);
+    expect_case(folder.s, "axes", build_axes, NULL);
+    remove_folder(folder.s);
+}
+
+/* ---- names ---- */
+
+/* Parameters named like keywords, macros and other text. */
+static adj_node *build_named(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    static const char *const names[] = {"float", "int32_t",  "NAN",   "M_PI", "static_cast",
+                                        "x",     "net_test", "arena", "*/",   "7\n#error",
+                                        "a b",   "a.b",      "expf",  "__a__"};
+    (void)user;
+    adj_node *y = adj_input(g, "int", dtype, (adj_shape){2, {2, 3}});
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        y = adj_add(adj_tanh(y), param(g, dtype, names[i], (adj_shape){1, {3}}));
+    return adj_label(y, "return");
+}
+
+Test(emit_ops, names)
+{
+    const temporary folder = temporary_folder();
+    net n = net_new(build_named, ADJ_F32, NULL);
+    expect_case(folder.s, "named", build_named, NULL);
+    emit_to(folder.s, "named", &n, NULL);
+    shell(folder.s, "c++ -x c++ -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only named.c");
+    remove_folder(folder.s);
+    net_free(&n);
+}
+
+/* ---- what is refused ---- */
+
+static void expect_refused(build_net *build, adj_dtype dtype, const adj_emit_opts *o,
+                           adj_status status, const char *words)
+{
+    net n = net_new(build, dtype, NULL);
+    adj_error error = {0};
+    FILE *f = temporary_stream();
+    cr_assert_not_null(f);
+    cr_expect_eq(adj_emit(n.e, n.y, o, f, &error), status, "%s", error.message);
+    cr_expect_not_null(strstr(error.message, words), "%s", error.message);
+    cr_expect_eq(ftell(f), 0, "%s: something is written", words);
+    fclose(f);
+    net_free(&n);
+}
+
+static adj_node *build_resize(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    return adj_label(adj_resize(image(g, dtype, 1, 2, 2, 1), 4, 4, NULL), "larger");
+}
+
+static adj_node *build_two_inputs(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    return adj_add(image(g, dtype, 1, 2, 2, 1),
+                   adj_input(g, "z", dtype, (adj_shape){4, {1, 2, 2, 1}}));
+}
+
+static adj_node *build_copy(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    return image(g, dtype, 1, 2, 2, 1);
+}
+
+Test(emit_ops, refused)
+{
+    expect_refused(build_resize, ADJ_F32, NULL, ADJ_ENOKERNEL, "resize \"larger\" cannot be");
+    expect_refused(build_rows, ADJ_F64, NULL, ADJ_EDTYPE, "got f64, expected f32");
+    expect_refused(build_two_inputs, ADJ_F32, NULL, ADJ_EARG, "got 2, expected 1");
+    expect_refused(build_copy, ADJ_F32, NULL, ADJ_EARG, "is not computed from the input");
+    static const char *const prefixes[] = {
+        "", "9x", "a-b", "_a", "a\n", "\xc3\xa9", "a1234567890123456789012345678901234567890"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        expect_refused(build_rows, ADJ_F32, &(adj_emit_opts){.prefix = prefixes[i]}, ADJ_EARG,
+                       "not an identifier");
+    adj_error error = {0};
+    cr_expect_eq(adj_emit(NULL, NULL, NULL, NULL, &error), ADJ_EARG);
+    cr_expect_not_null(strstr(error.message, "the executor is NULL"));
+}
