@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     adj_graph *g = adj_graph_new();
     adj_onnx_net *net = NULL;
     adj_error error = {0};
-    const adj_onnx_opts o = {.batch = 2, .training = size % 2};
+    const adj_onnx_opts o = {
+        .batch = 2, .training = size % 2, .classes = size % 3 == 0 ? 5 : 0, .freeze = "*1*"};
     const adj_status status = adj_onnx_load(g, f.path, &o, &net, &error);
     if ((status == ADJ_OK) != (net != NULL) || (status != ADJ_OK && error.message[0] == '\0'))
         abort();
