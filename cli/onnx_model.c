@@ -87,16 +87,20 @@ static adj_node *build_onnx(adj_node *images, int64_t classes, int training, voi
     return logits;
 }
 
-adj_net net_named(const char *model, onnx_source *source)
+adj_status net_named(const char *model, onnx_source *source, adj_net *net, adj_error *error)
 {
     adj_model_opts sizes = {0};
+    *net = (adj_net){.name = model};
     if (!is_onnx_file(model))
-        return (adj_net){.name = model};
-    (void)onnx_sizes(model, &sizes, NULL); /* check_model has reported a failure */
+        return ADJ_OK;
+    const adj_status status = onnx_sizes(model, &sizes, error);
+    if (status != ADJ_OK)
+        return status;
     source->path = model;
     source->classes = sizes.classes;
     source->format = sizes.format;
-    return (adj_net){.name = onnx_name(model), .build = build_onnx, .user = source};
+    *net = (adj_net){.name = onnx_name(model), .build = build_onnx, .user = source};
+    return ADJ_OK;
 }
 
 /* ---- as a file of tensors ---- */

@@ -32,9 +32,9 @@ typedef struct {
     const char *freeze;      /* patterns of frozen parameters; NULL: none */
     char head[2][ONNX_NAME]; /* parameters of the new last layer once it is built; "": none */
 } onnx_source;
-/* Returns the net of that name: a built-in model, or that of an ONNX file, whose name without
- * folders is the net's. For another number of classes than the file's the last layer is new. path
+/* Sets *net to that of the name: a built-in model, or that of an ONNX file, whose name without
+ * folders is the net's. For another number of classes than the file's the last layer is new. model
  * and *source, which it sets, must outlive the net. */
-adj_net net_named(const char *model, onnx_source *source);
+adj_status net_named(const char *model, onnx_source *source, adj_net *net, adj_error *error);
 
 #endif

@@ -116,6 +116,35 @@ static uint8_t *read_bytes(import *f, size_t *n)
     return data;
 }
 
+/* An allocator that notes a failure, as protobuf-c tells a lack of memory from a corrupt file only
+ * so. The default one frees what it has allocated. */
+static void *allocate(void *has_failed, size_t n)
+{
+    void *p = malloc(n);
+    if (p == NULL)
+        *(int *)has_failed = 1;
+    return p;
+}
+
+static void release(void *has_failed, void *p)
+{
+    (void)has_failed;
+    free(p);
+}
+
+static Onnx__ModelProto *unpack(import *f, const uint8_t *data, size_t n)
+{
+    int has_failed = 0;
+    ProtobufCAllocator a = {allocate, release, &has_failed};
+    Onnx__ModelProto *model = onnx__model_proto__unpack(&a, n, data);
+    if (has_failed)
+        import_fail(f, ADJ_ENOMEM, "out of memory");
+    else if (model == NULL)
+        import_fail(f, ADJ_EIO, "is not an ONNX file, or truncated (%zu bytes cannot be parsed)",
+                    n);
+    return model;
+}
+
 Onnx__ModelProto *read_model(import *f)
 {
     size_t n = 0;
@@ -124,10 +153,7 @@ Onnx__ModelProto *read_model(import *f)
     if (data != NULL && f->status == ADJ_OK) {
         if (!is_shallow((bytes){data, data + n}, MODEL, 0))
             import_fail(f, ADJ_EIO, "graphs are nested too deep (expected at most %d)", MAX_DEPTH);
-        else if ((model = onnx__model_proto__unpack(NULL, n, data)) == NULL)
-            import_fail(f, ADJ_EIO,
-                        "is not an ONNX file, or truncated (%zu bytes cannot be parsed)", n);
-        else if (model->graph == NULL)
+        else if ((model = unpack(f, data, n)) != NULL && model->graph == NULL)
             import_fail(f, ADJ_EIO, "has no graph");
     }
     free(data);

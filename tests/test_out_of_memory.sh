@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_out_of_memory.sh - makes each allocation of jansson, libzip, zlib, libpng, TurboJPEG and libwebp fail once
-# (tests/fail_malloc.c). Either the tool exits with 1 and a file keeps its old content, or the output is that of
+# test_out_of_memory.sh - makes each allocation of jansson, libzip, zlib, libpng, TurboJPEG, libwebp and protobuf-c
+# fail once (tests/fail_malloc.c). Either the tool exits with 1 and a file keeps its old content, or the output is that of
 # a run with enough memory. Later allocations are tried in strides (REPEAT=2: all of them).
 set -u
 build=$(cd "${BUILD:-build}" && pwd)
@@ -168,6 +168,11 @@ for part in train t10k; do
     printf '\0\0\010\001\0\0\0\010\0\1\0\1\0\1\0\1' | gzip >gzip/$part-labels-idx1-ubyte.gz
 done
 fail_each libz.so "" eval --weights weights.safetensors --data gzip --backend naive
+# The net is read for its size, its classes, and once a graph.
+"$build/tests/onnx/save_case" lenet5 nchw net.onnx values.safetensors || exit 1
+fail_each libprotobuf-c "" inspect net.onnx
+fail_each libprotobuf-c trained.safetensors train --model net.onnx --head new --data data.npz --backend naive \
+    --epochs 1 --out trained.safetensors
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -84,7 +84,9 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
     adj_error no_classifier = {0};
     if (is_onnx_file(name) && onnx_sizes(name, &of_file, &no_classifier) == ADJ_OK) {
         onnx_source source;
-        const adj_net net = net_named(name, &source);
+        adj_net net;
+        if (net_named(name, &source, &net, error) != ADJ_OK)
+            return NULL;
         const int64_t classes = c->classes > 0 ? c->classes : of_file.classes;
         adj_node *x =
             adj_input(w->graph, "images", ADJ_F32,

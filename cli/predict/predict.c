@@ -311,14 +311,16 @@ static int open_work(work *w, predict_opts *o)
     input_file in[] = {{.option = "--weights", .path = o->weights},
                        {.option = "--map", .path = o->map}};
     char text[ADJ_MESSAGE];
+    adj_net net;
+    adj_error error = {0};
     int status = open_inputs("predict", 2, in);
+    if (status == CONTINUE && net_named(o->model, &w->source, &net, &error) != ADJ_OK)
+        status = complain("predict", EXIT_FAILED, "%s", error.message);
     if (status != CONTINUE)
         return status;
-    const adj_net net = net_named(o->model, &w->source);
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = {.backend = o->backend, .threads = (int)o->threads},
                                         .weights = &load};
-    adj_error error = {0};
 
     if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)
         return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),

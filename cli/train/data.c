@@ -39,21 +39,22 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
     memcpy(list, all, sizeof all);
 }
 
-/* The model's own size and channels; zeros for an unknown one. */
-static adj_model_opts own_size(const char *model)
+/* Sets the model's own size and channels; zeros for an unknown one. */
+static int own_size(const char *command, const char *model, adj_model_opts *own)
 {
-    adj_model_opts o = {0};
-    if (is_onnx_file(model)) {
-        (void)onnx_sizes(model, &o, NULL); /* check_model has reported a failure */
-        return o;
-    }
-    const adj_model *m = model != NULL ? adj_model_find(model, &o) : NULL;
+    adj_error error = {0};
+    *own = (adj_model_opts){0};
+    if (is_onnx_file(model))
+        return onnx_sizes(model, own, &error) == ADJ_OK
+                   ? CONTINUE
+                   : complain(command, EXIT_FAILED, "%s", error.message);
+    const adj_model *m = model != NULL ? adj_model_find(model, own) : NULL;
     if (m == NULL)
-        return (adj_model_opts){0};
-    o.height = o.height > 0 ? o.height : m->defaults.height;
-    o.width = o.width > 0 ? o.width : m->defaults.width;
-    o.channels = o.channels > 0 ? o.channels : m->defaults.channels;
-    return o;
+        return CONTINUE;
+    own->height = own->height > 0 ? own->height : m->defaults.height;
+    own->width = own->width > 0 ? own->width : m->defaults.width;
+    own->channels = own->channels > 0 ? own->channels : m->defaults.channels;
+    return CONTINUE;
 }
 
 /* ---- opening ---- */
@@ -132,39 +133,39 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
 }
 
 int images_for_model(const char *command, const data_opts *o, const char *model,
-                     adj_dataset_opts *takes)
+                     adj_dataset_opts *takes, adj_model_opts *own)
 {
     *takes =
         (adj_dataset_opts){.image.c = o->channels,
                            .image.resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
     if (o->channels == 2)
         return complain(command, EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
+    const int status = own_size(command, model, own);
+    if (status != CONTINUE)
+        return status;
     if (strcmp(o->size, "model") == 0) {
-        const adj_model_opts own = own_size(model);
-        takes->image.h = own.height;
-        takes->image.w = own.width;
+        takes->image.h = own->height;
+        takes->image.w = own->width;
     } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->image.h, &takes->image.w)) {
         return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
                         ADJ_MAX_SIDE, o->size);
     }
     /* Images of a folder get the channels of a color model; a gray model gets the channels of most
      * images. */
-    if (takes->image.c == 0 && own_size(model).channels > 1 &&
-        adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
-        takes->image.c = own_size(model).channels;
+    if (takes->image.c == 0 && own->channels > 1 && adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
+        takes->image.c = own->channels;
     return CONTINUE;
 }
 
-adj_model_opts model_for_images(const data_opts *o, const char *model, const adj_dataset *d)
+adj_model_opts model_for_images(const data_opts *o, const adj_model_opts *own, const adj_dataset *d)
 {
-    const adj_model_opts own = own_size(model);
     adj_model_opts options = {0};
 
     if (strcmp(o->size, "model") != 0) {
         options.height = d->h;
         options.width = d->w;
     }
-    options.channels = o->channels > 0 || d->c > 1 ? d->c : own.channels;
+    options.channels = o->channels > 0 || d->c > 1 ? d->c : own->channels;
     return options;
 }
 

@@ -29,13 +29,14 @@ extern const data_opts data_defaults;
 enum { SIZE_OPTIONS = 1, SIZE_ITEMS = 4, DATA_OPTIONS = 5 };
 void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_OPTIONS]);
 
-/* Sets size, channels and resize rule of the training images by --size and the model. CONTINUE, or
- * an exit status after a complaint. */
+/* Sets size, channels and resize rule of the training images by --size and the model, whose own
+ * size and channels *own is set to. CONTINUE, or an exit status after a complaint. */
 int images_for_model(const char *command, const data_opts *o, const char *model,
-                     adj_dataset_opts *takes);
+                     adj_dataset_opts *takes, adj_model_opts *own);
 /* Returns the size of a model for the opened images d, 0 where it is the model's own, and its
  * channels: --size's, else those of the model or the images, whichever are more. */
-adj_model_opts model_for_images(const data_opts *o, const char *model, const adj_dataset *d);
+adj_model_opts model_for_images(const data_opts *o, const adj_model_opts *own,
+                                const adj_dataset *d);
 /* Opens a part with the size, channels and rule of takes; like as in adj_dataset_opts. CONTINUE, or
  * an exit status after a complaint. *d is to be freed in every case. */
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,

@@ -255,11 +255,13 @@ int command_eval(int argc, char **argv)
     input_file in[] = {{.option = "--weights", .path = o.weights},
                        {.option = "--map", .path = o.map}};
     char text[ADJ_MESSAGE];
+    onnx_source source = {0};
+    adj_net net;
     status = open_inputs("eval", 2, in);
+    if (status == CONTINUE && net_named(o.model, &source, &net, &error) != ADJ_OK)
+        status = complain("eval", EXIT_FAILED, "%s", error.message);
     if (status != CONTINUE)
         return status;
-    onnx_source source = {0};
-    const adj_net net = net_named(o.model, &source);
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = {.backend = o.backend,
                                                  .threads = (int)o.threads,

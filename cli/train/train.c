@@ -147,16 +147,18 @@ static int is_word_given(const char *given, const char *word)
     return given != NULL && strcmp(given, word) == 0;
 }
 
-static adj_net net_of(training *t)
+static int net_of(training *t, adj_net *net)
 {
-    adj_net net = net_named(t->o->model, &t->source);
+    adj_error error = {0};
+    if (net_named(t->o->model, &t->source, net, &error) != ADJ_OK)
+        return complain("train", EXIT_FAILED, "%s", error.message);
     t->source.new_head = is_word_given(t->o->head, "new");
     t->source.freeze = is_word_given(t->o->freeze, "none") ? NULL : t->o->freeze;
-    net.h = t->size.height;
-    net.w = t->size.width;
-    net.c = t->size.channels;
-    net.freeze = t->o->freeze;
-    return net;
+    net->h = t->size.height;
+    net->w = t->size.width;
+    net->c = t->size.channels;
+    net->freeze = t->o->freeze;
+    return CONTINUE;
 }
 
 /* True if kernels are timed: ADJOINT_TUNE=off does not hold against --tune full. */
@@ -251,10 +253,10 @@ static void tell_cut(training *t)
 static int open_trainer(training *t)
 {
     const train_opts *o = t->o;
-    const adj_net net = net_of(t);
+    adj_net net;
     adj_error error = {0};
 
-    if (check_classes(o, &t->source, t->train) != CONTINUE)
+    if (net_of(t, &net) != CONTINUE || check_classes(o, &t->source, t->train) != CONTINUE)
         return EXIT_FAILED;
     t->recipe = recipe_of(o);
     t->scale.interval = o->scale_interval;
@@ -286,7 +288,8 @@ static int open_parts(training *t)
     adj_dataset_part judge = part_to_judge(&t->data);
     t->told.held_out_name = part_name(judge);
     adj_dataset_opts takes;
-    int status = images_for_model("train", &t->data, model, &takes);
+    adj_model_opts own;
+    int status = images_for_model("train", &t->data, model, &takes, &own);
     if (status == CONTINUE)
         status = open_data("train", &t->data, &takes, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
@@ -296,7 +299,7 @@ static int open_parts(training *t)
     if (status != CONTINUE)
         return status;
     const adj_dataset *const part[] = {t->train, t->test};
-    t->size = model_for_images(&t->data, model, t->train);
+    t->size = model_for_images(&t->data, &own, t->train);
     say_prepared(2, part, t->size.channels, t->data.channels == 0);
     return CONTINUE;
 }
