@@ -76,6 +76,9 @@ ADJ_API adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_
 /* Options of adj_onnx_save. All zero is the default. */
 typedef struct {
     int fixed_batch; /* 1: the batch has the graph's size; 0: it is symbolic in the file */
+    /* 1: a batch norm that alone reads a convolution or a product becomes part of its weights and
+     * its bias */
+    int fold_batch_norms;
 } adj_onnx_save_opts;
 
 /* Writes the nodes that compute n outputs, for inference, as an ONNX file of opset 17, replacing

@@ -195,7 +195,8 @@ int axis_of(call *n, int64_t axis, int64_t rank);
 int joint_shape(call *n, const adj_shape *a, const adj_shape *b, adj_shape *to);
 /* Sets perm to the identity with an axis and the last one exchanged: its own inverse. */
 void swap_with_last(int rank, int axis, int perm[]);
-/* x with its axes permuted, x itself for the identity. */
+/* x with its axes permuted: x itself for the identity, x's operand where that undoes a transpose.
+ */
 adj_node *permute(adj_node *x, const int perm[]);
 /* Elements begin, begin + step, ... (count of them) along an axis. */
 adj_node *strided(adj_node *x, int axis, int64_t begin, int64_t count, int64_t step);

@@ -79,20 +79,31 @@ static Onnx__ValueInfoProto *value_info(writer *w, const adj_node *n, const char
     return info;
 }
 
-/* Marks the nodes whose values are written, from the last to the first. */
-static void mark_needed(writer *w, int n, adj_node *const output[])
+/* Counts the readers of the nodes whose values are written, from the last to the first. */
+static void count_readers(writer *w, int n, adj_node *const output[])
 {
     enum { MAX_NEEDED = 256 };
     const adj_node *needed[MAX_NEEDED];
+    const int n_node = adj_graph_node_count(w->g);
+    for (int id = 0; id < n_node; id++)
+        w->of[id].readers = 0;
     for (int i = 0; i < n; i++)
-        w->of[output[i]->id].is_needed = 1;
-    for (int id = adj_graph_node_count(w->g) - 1; id >= 0; id--) {
-        const int count = w->of[id].is_needed
+        w->of[output[i]->id].readers++;
+    for (int id = n_node - 1; id >= 0; id--) {
+        const int count = w->of[id].readers > 0
                               ? list_needed(w, adj_graph_node_at(w->g, id), MAX_NEEDED, needed)
                               : 0;
         for (int i = 0; i < count; i++)
-            w->of[needed[i]->id].is_needed = 1;
+            w->of[needed[i]->id].readers++;
     }
+}
+
+/* Folds batch norms into the layers before, which are then needed no more. */
+static void fold_batch_norms(writer *w, int n, adj_node *const output[])
+{
+    for (int id = 0; id < adj_graph_node_count(w->g); id++)
+        w->of[id].is_folded = w->of[id].readers > 0 && can_fold(w, adj_graph_node_at(w->g, id));
+    count_readers(w, n, output);
 }
 
 static void write_inputs(writer *w)
@@ -101,7 +112,7 @@ static void write_inputs(writer *w)
     w->graph.input = writer_alloc(w, n + 1, sizeof *w->graph.input);
     for (int id = 0; id < n && w->status == ADJ_OK; id++) {
         const adj_node *x = adj_graph_node_at(w->g, id);
-        if (!w->of[id].is_needed || x->op != &adj_op_input)
+        if (w->of[id].readers == 0 || x->op != &adj_op_input)
             continue;
         w->of[id].plain = adj_node_name(x);
         w->graph.input[w->graph.n_input++] = value_info(w, x, w->of[id].plain);
@@ -113,7 +124,8 @@ static void write_outputs(writer *w, int n, adj_node *const output[])
     w->graph.output = writer_alloc(w, n + 1, sizeof *w->graph.output);
     for (int i = 0; i < n && w->status == ADJ_OK; i++) {
         const char *name = plain(w, output[i]);
-        if ((output[i]->op->flags & ADJ_OP_LEAF) != 0) { /* an output is computed by a node */
+        if ((output[i]->op->flags & ADJ_OP_LEAF) != 0 ||
+            stored(output[i]) != NULL) { /* an output is computed by a node */
             const char *copy = fresh_name(w);
             emit1(w, "Identity", name, copy);
             name = copy;
@@ -174,11 +186,13 @@ adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const cha
     if (w.of != NULL) {
         const adj_shape first = adj_node_type(output[0]).shape;
         w.batch = o->fixed_batch || first.rank == 0 ? 0 : first.dim[0];
-        mark_needed(&w, n, output);
+        count_readers(&w, n, output);
+        if (o->fold_batch_norms)
+            fold_batch_norms(&w, n, output);
         write_inputs(&w);
     }
     for (int id = 0; id < adj_graph_node_count(w.g) && w.status == ADJ_OK; id++)
-        if (w.of[id].is_needed && !save_node(&w, adj_graph_node_at(w.g, id)))
+        if (w.of[id].readers > 0 && !save_node(&w, adj_graph_node_at(w.g, id)))
             writer_fail(&w, ADJ_ENOMEM, "adj_onnx_save: out of memory");
     if (w.status == ADJ_OK)
         write_outputs(&w, n, output);

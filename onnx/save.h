@@ -8,12 +8,14 @@
 #define ONNX_SAVE_H
 
 #include "adjoint_onnx.h"
+#include "graph/op.h"
 #include <onnx.pb-c.h>
 
 /* Names of a value in the file; NULL: not written in this form. */
 typedef struct {
     const char *plain, *turned;
-    int is_needed;
+    int readers;   /* number of times that it is read by what is written */
+    int is_folded; /* 1: a batch norm that is written with the layer before */
 } saved;
 
 typedef struct {
@@ -63,11 +65,17 @@ void set_word(writer *w, Onnx__NodeProto *n, const char *name, const char *word)
 const char *ints(writer *w, int count, const int64_t list[]);
 /* Writes a number of x's element type as an initializer and returns its name. */
 const char *number(writer *w, const adj_node *x, double value);
-/* Initializers: an integer; two scales behind two ones, for Resize; x's number `count` times.
- */
+/* Initializers: an integer; two scales behind two ones, for Resize; a number `count` times, and a
+ * list, of x's element type. */
 const char *ints_scalar(writer *w, int64_t value);
 const char *factors(writer *w, double height, double width);
 const char *repeated(writer *w, const adj_node *x, int64_t count, double value);
+const char *listed(writer *w, const adj_node *x, int64_t count, const double list[]);
+/* Returns the leaf or fill whose elements n has, reshaped or not; NULL if n is computed in a run.
+ */
+const adj_node *stored(const adj_node *n);
+/* Returns the value of stored(n); NULL if there is none, or on failure. */
+const void *value_of(writer *w, const adj_node *n);
 /* Returns the name of n's value with its axes permuted and then in another shape: an initializer
  * where n is a parameter, else the result of Transpose and Reshape. */
 const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape shape);
@@ -84,5 +92,17 @@ int32_t elem_of(adj_dtype dtype);
 int save_node(writer *w, const adj_node *n);
 /* Lists the nodes whose values save_node(n) reads, at most `max`. Returns how many. */
 int list_needed(const writer *w, const adj_node *n, int max, const adj_node *needed[]);
+
+/* ---- save_layers.c ---- */
+
+typedef int save_fn(writer *w, const adj_node *n);
+save_fn save_conv, save_conv_transpose, save_bias_add, save_matmul, save_batch_norm,
+    save_group_norm;
+/* Writes the attributes of windows. */
+void set_windows(writer *w, Onnx__NodeProto *p, const adj_conv_geom *g, int has_dilations);
+/* Returns what computes a batch norm's operand, and the bias between them, NULL without one. */
+const adj_node *layer_before(const adj_node *n, const adj_node **bias);
+/* True if n is a batch norm that a layer's weights and bias can hold: alone it reads the layer. */
+int can_fold(writer *w, const adj_node *n);
 
 #endif

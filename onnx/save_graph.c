@@ -210,16 +210,35 @@ const char *repeated(writer *w, const adj_node *x, int64_t count, double value)
     return equal_numbers(w, x, count, (adj_shape){1, {count}}, value);
 }
 
-/* Returns the value of a leaf or fill; NULL if n is neither, or on failure. */
-static const void *value_of(writer *w, const adj_node *n)
+const char *listed(writer *w, const adj_node *x, int64_t count, const double list[])
 {
-    const adj_type t = adj_node_type(n);
-    const size_t bytes = adj_type_bytes(t);
+    const adj_dtype dtype = adj_node_type(x).dtype;
+    void *data = writer_alloc(w, count + 1, 8);
+    for (int64_t i = 0; data != NULL && i < count; i++)
+        adj_store(dtype, data, i, list[i]);
+    return add_tensor(w, fresh_name(w), elem_of(dtype), (adj_shape){1, {count}}, data,
+                      (size_t)count * adj_dtype_size(dtype));
+}
+
+const adj_node *stored(const adj_node *n)
+{
+    while (n->op == &adj_op_reshape)
+        n = n->in[0];
+    return adj_node_is_param(n) || adj_node_is_state(n) || n->op == &adj_op_const ||
+                   n->op == &adj_op_fill
+               ? n
+               : NULL;
+}
+
+const void *value_of(writer *w, const adj_node *n)
+{
     double fill;
+    if ((n = stored(n)) == NULL)
+        return NULL;
     if (n->op == &adj_op_const)
         return ((const adj_const_attrs *)n->attrs)->data;
-    if (!adj_node_is_param(n) && !adj_node_is_state(n) && n->op != &adj_op_fill)
-        return NULL;
+    const adj_type t = adj_node_type(n);
+    const size_t bytes = adj_type_bytes(t);
     void *data = writer_alloc(w, (int64_t)bytes + 1, 1);
     if (data == NULL)
         return NULL;
@@ -270,10 +289,12 @@ const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape s
     const void *data = value_of(w, n);
     if (data != NULL) {
         /* The parameter's own name goes to the form that is written first. */
-        const int is_first = w->of[n->id].plain == NULL && w->of[n->id].turned == NULL;
-        const char *name = is_first ? name_in_graph(w, n) : fresh_name(w);
+        const adj_node *leaf = stored(n);
+        saved *s = &w->of[leaf->id];
+        const int is_first = s->plain == NULL && s->turned == NULL;
+        const char *name = is_first ? name_in_graph(w, leaf) : fresh_name(w);
         if (is_first)
-            w->of[n->id].turned = name;
+            s->turned = name;
         return add_tensor(w, name, elem_of(t.dtype), shape, permuted(w, data, t, perm),
                           adj_type_bytes(t));
     }

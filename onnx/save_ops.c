@@ -6,8 +6,6 @@
 #include "ops/grad.h"
 #include "save.h"
 
-typedef int save_fn(writer *w, const adj_node *n);
-
 static adj_shape dims(const adj_node *n) { return adj_node_type(n).shape; }
 
 /* ---- one operand ---- */
@@ -184,61 +182,12 @@ static int save_prelu(writer *w, const adj_node *n)
                  result(w, n, form)) != NULL;
 }
 
-/* ---- convolutions ---- */
-
-static void set_windows(writer *w, Onnx__NodeProto *p, const adj_conv_geom *g, int has_dilations)
-{
-    set_ints(w, p, "kernel_shape", 2, (int64_t[]){g->kh, g->kw});
-    set_ints(w, p, "strides", 2, (int64_t[]){g->sh, g->sw});
-    if (has_dilations)
-        set_ints(w, p, "dilations", 2, (int64_t[]){g->dh, g->dw});
-    set_ints(w, p, "pads", 4, (int64_t[]){g->pt, g->pl, g->pb, g->pr});
-}
-
-/* The filter of a convolution as [out, in / groups, kh, kw]; of a depthwise one as [out, 1, kh,
- * kw]. */
-static const char *filter_name(writer *w, const adj_node *filter, int is_depthwise)
-{
-    const int dense[] = {3, 2, 0, 1}, depthwise[] = {2, 3, 0, 1};
-    const adj_shape s = dims(filter);
-    if (is_depthwise)
-        return arranged(w, filter, depthwise,
-                        (adj_shape){4, {s.dim[2] * s.dim[3], 1, s.dim[0], s.dim[1]}});
-    return arranged(w, filter, dense, (adj_shape){4, {s.dim[3], s.dim[2], s.dim[0], s.dim[1]}});
-}
-
-static int is_nhwc_geom(const adj_conv_geom *g) { return g->format == ADJ_NHWC; }
-
-static int save_conv(writer *w, const adj_node *n)
-{
-    const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
-    const int is_depthwise = n->op == &adj_op_depthwise_conv2d_native, form = is_nhwc_geom(g);
-    Onnx__NodeProto *p = emit2(w, "Conv", in_form(w, n->in[0], form),
-                               filter_name(w, n->in[1], is_depthwise), result(w, n, form));
-    set_windows(w, p, g, 1);
-    set_int(w, p, "group", is_depthwise ? g->ic : g->groups);
-    return p != NULL;
-}
-
-/* The gradient of a convolution with respect to its input, as a layer. */
-static int save_conv_transpose(writer *w, const adj_node *n)
-{
-    const adj_conv_geom *g = &((const adj_conv_attrs *)n->attrs)->geom;
-    const int form = is_nhwc_geom(g);
-    Onnx__NodeProto *p = emit2(w, "ConvTranspose", in_form(w, n->in[1], form),
-                               filter_name(w, n->in[0], 0), result(w, n, form));
-    const int64_t rest_h = g->ih + g->pt + g->pb - ((g->oh - 1) * g->sh + (g->kh - 1) * g->dh + 1);
-    const int64_t rest_w = g->iw + g->pl + g->pr - ((g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1);
-    set_windows(w, p, g, 1);
-    set_ints(w, p, "output_padding", 2, (int64_t[]){rest_h, rest_w});
-    set_int(w, p, "group", g->groups);
-    return p != NULL;
-}
+/* ---- windows ---- */
 
 static int save_pool(writer *w, const adj_node *n)
 {
     const adj_pool_attrs *a = n->attrs;
-    const int form = is_nhwc_geom(&a->geom), is_max = n->op == &adj_op_max_pool;
+    const int form = a->geom.format == ADJ_NHWC, is_max = n->op == &adj_op_max_pool;
     if (a->kc > 1)
         return cannot_save(w, n, "its windows span channels");
     Onnx__NodeProto *p = emit1(w, is_max ? "MaxPool" : "AveragePool", in_form(w, n->in[0], form),
@@ -270,88 +219,6 @@ static int save_resize(writer *w, const adj_node *n)
         set_word(w, p, "nearest_mode",
                  a->coordinates == ADJ_ASYMMETRIC ? "floor" : "round_prefer_ceil");
     return p != NULL;
-}
-
-/* ---- bias, products ---- */
-
-static int save_bias_add(writer *w, const adj_node *n)
-{
-    const int is_nhwc = ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
-    const adj_shape x = dims(n);
-    const int form = is_nhwc && is_turned(w, n->in[0]), same[] = {0};
-    adj_shape bias = {.rank = 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
-    if (form || !is_nhwc)
-        bias.rank = x.rank - 1;
-    return emit2(w, "Add", in_form(w, n->in[0], form), arranged(w, n->in[1], same, bias),
-                 result(w, n, form)) != NULL;
-}
-
-static int save_matmul(writer *w, const adj_node *n)
-{
-    const adj_matmul_attrs *a = n->attrs;
-    Onnx__NodeProto *p = emit2(w, a->transpose_a || a->transpose_b ? "Gemm" : "MatMul",
-                               plain(w, n->in[0]), plain(w, n->in[1]), result(w, n, 0));
-    if (a->transpose_a)
-        set_int(w, p, "transA", 1);
-    if (a->transpose_b)
-        set_int(w, p, "transB", 1);
-    return p != NULL;
-}
-
-/* ---- norms ---- */
-
-/* Row i of statistics [2, c], as a list [c]. */
-static const char *stats_row(writer *w, const adj_node *stats, int64_t i)
-{
-    const adj_node *row = stats->op == &adj_op_concat && stats->n_in == 2 ? stats->in[i] : NULL;
-    if (row != NULL && row->op == &adj_op_reshape)
-        return plain(w, row->in[0]);
-    if (stats->op == &adj_op_state)
-        return state_row(w, stats, i, i == 0 ? "mean" : "var");
-    const char *out = fresh_name(w);
-    Onnx__NodeProto *p = emit2(w, "Gather", plain(w, stats), ints_scalar(w, i), out);
-    set_int(w, p, "axis", 0);
-    return out;
-}
-
-static int save_batch_norm(writer *w, const adj_node *n)
-{
-    const adj_batch_norm_attrs *a = n->attrs;
-    const adj_shape s = dims(n);
-    const int form = a->format == ADJ_NHWC && s.rank == 4;
-    if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
-        return cannot_save(w, n, "its images are NHWC and not of rank 4");
-    const char *in[] = {in_form(w, n->in[0], form), plain(w, n->in[2]),        plain(w, n->in[3]),
-                        stats_row(w, n->in[1], 0),  stats_row(w, n->in[1], 1), NULL};
-    for (int i = 0; i < 5; i++)
-        if (in[i] == NULL)
-            return 0;
-    Onnx__NodeProto *p = emit(w, "BatchNormalization", in, result(w, n, form));
-    set_float(w, p, "epsilon", a->epsilon);
-    return p != NULL;
-}
-
-/* InstanceNormalization of the groups as channels, then a factor and a sum for each channel. */
-static int save_group_norm(writer *w, const adj_node *n)
-{
-    const adj_group_norm_attrs *a = n->attrs;
-    const adj_shape s = dims(n);
-    const int form = a->format == ADJ_NHWC && s.rank == 4, same[] = {0};
-    if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
-        return cannot_save(w, n, "its images are NHWC and not of rank 4");
-    const char *x = in_form(w, n->in[0], form), *rows = fresh_name(w), *normed = fresh_name(w);
-    const char *shape = fresh_name(w), *back = fresh_name(w), *scaled = fresh_name(w);
-    emit1(w, "Shape", x, shape);
-    emit2(w, "Reshape", x, ints(w, 3, (int64_t[]){0, a->groups, -1}), rows);
-    const char *in[] = {rows, repeated(w, n, a->groups, 1), repeated(w, n, a->groups, 0), NULL};
-    if (x == NULL || in[1] == NULL || in[2] == NULL)
-        return 0;
-    Onnx__NodeProto *p = emit(w, "InstanceNormalization", in, normed);
-    set_float(w, p, "epsilon", a->epsilon);
-    emit2(w, "Reshape", normed, shape, back);
-    adj_shape list = {.rank = s.rank - 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
-    emit2(w, "Mul", back, arranged(w, n->in[1], same, list), scaled);
-    return emit2(w, "Add", scaled, arranged(w, n->in[2], same, list), result(w, n, form)) != NULL;
 }
 
 static int save_softmax(writer *w, const adj_node *n)
@@ -542,7 +409,7 @@ static const struct {
 
 int save_node(writer *w, const adj_node *n)
 {
-    if ((n->op->flags & ADJ_OP_LEAF) != 0 || n->op == &adj_op_fill)
+    if ((n->op->flags & ADJ_OP_LEAF) != 0 || stored(n) != NULL)
         return 1;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].op != n->op)
@@ -556,8 +423,12 @@ int save_node(writer *w, const adj_node *n)
 
 int list_needed(const writer *w, const adj_node *n, int max, const adj_node *needed[])
 {
-    (void)w;
     int count = 0;
+    if (w->of[n->id].is_folded) {
+        const adj_node *bias;
+        needed[count++] = layer_before(n, &bias)->in[0];
+        return count;
+    }
     for (int i = 0; i < n->n_in && count + 2 < max; i++) {
         const adj_node *x = n->in[i];
         const int is_stats = n->op == &adj_op_batch_norm && i == 1 && x->op == &adj_op_concat &&

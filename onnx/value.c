@@ -165,6 +165,11 @@ adj_node *in_state(call *n, int i) { return has_in(n, i) ? node_of(n, n->in[i], 
 adj_node *permute(adj_node *x, const int perm[])
 {
     const int rank = (int)shape_of(x).rank;
+    int is_back = x->op == &adj_op_transpose;
+    for (int i = 0; is_back && i < rank; i++)
+        is_back = ((const adj_transpose_attrs *)x->attrs)->perm[perm[i]] == i;
+    if (is_back)
+        return x->in[0];
     return memcmp(perm, same, (size_t)rank * sizeof *perm) == 0 ? x : adj_transpose(x, rank, perm);
 }
 

@@ -8,6 +8,7 @@
 
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
+#include "model_maker.h"
 #include "temporary.h"
 #include <onnx.pb-c.h>
 
@@ -15,12 +16,14 @@ static temporary file;
 static const char *const path = file.s;
 static adj_graph *g;
 static adj_exec *e;
+static adj_onnx_save_opts options;
 
 static void start(void)
 {
     file = temporary_file();
     g = adj_graph_new();
     e = NULL;
+    options = (adj_onnx_save_opts){0};
 }
 
 static void end(void)
@@ -36,7 +39,7 @@ static adj_status save(adj_node *y, adj_error *error)
 {
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .seed = 3};
     cr_assert(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
-    return adj_onnx_save(e, 1, &y, path, NULL, error);
+    return adj_onnx_save(e, 1, &y, path, &options, error);
 }
 
 static Onnx__ModelProto *read_back(void)
@@ -132,6 +135,162 @@ Test(onnx_save, resnet8) { expect_same_after("resnet8", ADJ_NHWC); }
 Test(onnx_save, resnet8_nchw) { expect_same_after("resnet8", ADJ_NCHW); }
 Test(onnx_save, mobilenet_v1) { expect_same_after("mobilenet_v1", ADJ_NHWC); }
 Test(onnx_save, ds_cnn) { expect_same_after("ds_cnn", ADJ_NHWC); }
+
+/* ---- batch norms that are folded ---- */
+
+static int count_ops(const char *op)
+{
+    Onnx__ModelProto *m = read_back();
+    int n = 0;
+    for (size_t i = 0; i < m->graph->n_node; i++)
+        n += strcmp(m->graph->node[i]->op_type, op) == 0;
+    onnx__model_proto__free_unpacked(m, NULL);
+    return n;
+}
+
+static void expect_folded(const char *name, adj_format format)
+{
+    options.fold_batch_norms = 1;
+    expect_same_after(name, format);
+    cr_assert_eq(count_ops("BatchNormalization"), 0);
+}
+
+Test(onnx_save, folds_resnet8) { expect_folded("resnet8", ADJ_NHWC); }
+Test(onnx_save, folds_resnet8_nchw) { expect_folded("resnet8", ADJ_NCHW); }
+Test(onnx_save, folds_mobilenet_v1) { expect_folded("mobilenet_v1", ADJ_NHWC); }
+Test(onnx_save, folds_mobilenet_v1_nchw) { expect_folded("mobilenet_v1", ADJ_NCHW); }
+Test(onnx_save, keeps_batch_norms)
+{
+    expect_same_after("resnet8", ADJ_NHWC);
+    cr_assert(count_ops("BatchNormalization") > 0);
+}
+
+static adj_node *values(const char *name, adj_shape s, const float list[])
+{
+    return adj_param(g, name, ADJ_F32, s, (adj_init){.kind = ADJ_INIT_DATA, .data = list});
+}
+
+/* 3 (y + 1 - mean) / sqrt(variance + 1) + 5 of channel 0, with mean 7 and variance 3, and
+ * 1 (y + 2 - 0) / 1 + 0 of channel 1. */
+static adj_node *norm(adj_node *y, adj_format format)
+{
+    const adj_shape two = {1, {2}};
+    adj_node *sum = adj_bias_add(y, values("b", two, (float[]){1, 2}), format);
+    adj_node *stats = values("stats", (adj_shape){2, {2, 2}}, (float[]){7, 0, 3, 0});
+    adj_node *gamma = values("gamma", two, (float[]){3, 1});
+    adj_node *beta = values("beta", two, (float[]){5, 0});
+    return adj_label(adj_batch_norm(sum, stats, gamma, beta, 1, format), "y");
+}
+
+/* The one operator that is written has these weights and this bias. */
+static void expect_layer(const char *op, size_t n, const float weights[], const float bias[2])
+{
+    Onnx__ModelProto *m = read_back();
+    const Onnx__GraphProto *p = m->graph;
+    cr_assert(p->n_node == 1 && strcmp(p->node[0]->op_type, op) == 0, "%zu nodes", p->n_node);
+    cr_assert(p->n_initializer == 2 && strcmp(p->initializer[0]->name, "w") == 0);
+    const float *w = (const float *)p->initializer[0]->raw_data.data;
+    const float *b = (const float *)p->initializer[1]->raw_data.data;
+    for (size_t i = 0; i < n; i++)
+        cr_assert(fabsf(w[i] - weights[i]) < 1e-6F, "%zu: %g", i, (double)w[i]);
+    cr_assert(fabsf(b[0] - bias[0]) < 1e-6F && fabsf(b[1] - bias[1]) < 1e-6F, "%g %g", (double)b[0],
+              (double)b[1]);
+    onnx__model_proto__free_unpacked(m, NULL);
+}
+
+/* The filters of channel 0 become 3 / 2 times as large; biases (1 - 7) 3 / 2 + 5 and 2. */
+Test(onnx_save, folds_conv)
+{
+    adj_error error = {0};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 3, 3}});
+    adj_node *w = values("w", (adj_shape){4, {1, 2, 1, 2}}, (float[]){2, 10, 4, 20});
+    const adj_conv a = {.format = ADJ_NCHW};
+    options.fold_batch_norms = 1;
+    cr_assert(save(norm(adj_conv2d(x, w, &a), ADJ_NCHW), &error) == ADJ_OK, "%s", error.message);
+    expect_layer("Conv", 4, (float[]){3, 6, 10, 20}, (float[]){-4, 2});
+}
+
+static void fold_product(unsigned transpose, const float w[4], const float folded[4])
+{
+    adj_error error = {0};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {3, 2}});
+    adj_node *y = adj_matmul(x, values("w", (adj_shape){2, {2, 2}}, w), transpose);
+    options.fold_batch_norms = 1;
+    cr_assert(save(norm(y, ADJ_NHWC), &error) == ADJ_OK, "%s", error.message);
+    expect_layer("Gemm", 4, folded, (float[]){-4, 2});
+    Onnx__ModelProto *m = read_back();
+    const Onnx__NodeProto *p = m->graph->node[0];
+    cr_assert(transpose == 0 ? p->n_attribute == 0 : strcmp(p->attribute[0]->name, "transB") == 0);
+    onnx__model_proto__free_unpacked(m, NULL);
+}
+
+Test(onnx_save, folds_product)
+{
+    fold_product(0, (float[]){2, 10, 4, 20}, (float[]){3, 10, 6, 20});
+}
+
+Test(onnx_save, folds_product_by_rows)
+{
+    fold_product(ADJ_TRANSPOSE_B, (float[]){2, 10, 4, 20}, (float[]){3, 15, 4, 20});
+}
+
+/* A convolution that something else reads, too, stays. */
+Test(onnx_save, keeps_a_batch_norm_beside_another_reader)
+{
+    adj_error error = {0};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 3, 3}});
+    adj_node *w = values("w", (adj_shape){4, {1, 2, 1, 2}}, (float[]){2, 10, 4, 20});
+    adj_node *y = adj_conv2d(x, w, &(adj_conv){.format = ADJ_NCHW});
+    options.fold_batch_norms = 1;
+    cr_assert(save(adj_add(y, norm(y, ADJ_NCHW)), &error) == ADJ_OK, "%s", error.message);
+    cr_assert_eq(count_ops("BatchNormalization"), 1);
+}
+
+/* A depthwise convolution that was imported: its filter keeps name and shape, and nothing but the
+ * convolution and the batch norm is written. */
+static void save_imported(int fold)
+{
+    int64_t filter[] = {2, 1, 1, 2}, two[] = {2};
+    float w[] = {2, 4, 10, 20}, gamma[] = {3, 1}, beta[] = {5, 0}, mean[] = {6, -2};
+    float variance[] = {4, 1};
+    maker m;
+    adj_error error = {0};
+    adj_onnx_net *net;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 4, (int64_t[]){1, 2, 3, 3});
+    maker_output(&m, "y");
+    maker_floats(&m, "w", 4, filter, w);
+    maker_floats(&m, "gamma", 1, two, gamma);
+    maker_floats(&m, "beta", 1, two, beta);
+    maker_floats(&m, "mean", 1, two, mean);
+    maker_floats(&m, "variance", 1, two, variance);
+    maker_node(&m, "Conv", "x w", "c");
+    maker_int(&m, "group", 2);
+    maker_node(&m, "BatchNormalization", "c gamma beta mean variance", "y");
+    maker_float(&m, "epsilon", 0);
+    maker_write(&m, path);
+    cr_assert(adj_onnx_load(g, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
+    options.fold_batch_norms = fold;
+    cr_assert(save(net->output[0], &error) == ADJ_OK, "%s", error.message);
+    adj_onnx_free(net);
+}
+
+Test(onnx_save, imported_depthwise)
+{
+    save_imported(0);
+    Onnx__ModelProto *m = read_back();
+    cr_assert(m->graph->n_node == 2 && m->graph->n_initializer == 5);
+    const Onnx__TensorProto *w = m->graph->initializer[0];
+    cr_assert(strcmp(w->name, "w") == 0 && w->n_dims == 4 && w->dims[0] == 2 && w->dims[3] == 2);
+    cr_assert(memcmp(w->raw_data.data, (float[]){2, 4, 10, 20}, 16) == 0);
+    onnx__model_proto__free_unpacked(m, NULL);
+}
+
+Test(onnx_save, folds_imported_depthwise)
+{
+    save_imported(1);
+    expect_layer("Conv", 4, (float[]){3, 6, 10, 20}, (float[]){-4, 2});
+}
 
 Test(onnx_save, refuses_training)
 {

@@ -1,0 +1,257 @@
+/* save_layers.c - layers with weights in an ONNX file: convolutions, products, biases, norms. */
+#include <math.h>
+
+#include "graph/op.h"
+#include "save.h"
+
+static adj_shape dims(const adj_node *n) { return adj_node_type(n).shape; }
+
+/* ---- convolutions ---- */
+
+void set_windows(writer *w, Onnx__NodeProto *p, const adj_conv_geom *g, int has_dilations)
+{
+    set_ints(w, p, "kernel_shape", 2, (int64_t[]){g->kh, g->kw});
+    set_ints(w, p, "strides", 2, (int64_t[]){g->sh, g->sw});
+    if (has_dilations)
+        set_ints(w, p, "dilations", 2, (int64_t[]){g->dh, g->dw});
+    set_ints(w, p, "pads", 4, (int64_t[]){g->pt, g->pl, g->pb, g->pr});
+}
+
+static const adj_conv_geom *geom_of(const adj_node *n)
+{
+    return &((const adj_conv_attrs *)n->attrs)->geom;
+}
+
+/* Writes the filter of a convolution as [out, in / groups, kh, kw]; of a depthwise one as [out, 1,
+ * kh, kw]. */
+static const char *filter_name(writer *w, const adj_node *conv)
+{
+    const int dense[] = {3, 2, 0, 1}, depthwise[] = {2, 3, 0, 1};
+    const adj_node *filter = conv->in[conv->op == &adj_op_conv2d_backprop_input ? 0 : 1];
+    const adj_shape s = dims(filter);
+    if (conv->op == &adj_op_depthwise_conv2d_native)
+        return arranged(w, filter, depthwise,
+                        (adj_shape){4, {s.dim[2] * s.dim[3], 1, s.dim[0], s.dim[1]}});
+    return arranged(w, filter, dense, (adj_shape){4, {s.dim[3], s.dim[2], s.dim[0], s.dim[1]}});
+}
+
+static int is_nhwc_geom(const adj_conv_geom *g) { return g->format == ADJ_NHWC; }
+
+static void set_conv(writer *w, Onnx__NodeProto *p, const adj_node *n)
+{
+    const adj_conv_geom *g = geom_of(n);
+    set_windows(w, p, g, 1);
+    set_int(w, p, "group", n->op == &adj_op_depthwise_conv2d_native ? g->ic : g->groups);
+}
+
+int save_conv(writer *w, const adj_node *n)
+{
+    const int form = is_nhwc_geom(geom_of(n));
+    Onnx__NodeProto *p =
+        emit2(w, "Conv", in_form(w, n->in[0], form), filter_name(w, n), result(w, n, form));
+    set_conv(w, p, n);
+    return p != NULL;
+}
+
+/* The gradient of a convolution with respect to its input, as a layer. */
+int save_conv_transpose(writer *w, const adj_node *n)
+{
+    const adj_conv_geom *g = geom_of(n);
+    const int form = is_nhwc_geom(g);
+    Onnx__NodeProto *p = emit2(w, "ConvTranspose", in_form(w, n->in[1], form), filter_name(w, n),
+                               result(w, n, form));
+    const int64_t rest_h = g->ih + g->pt + g->pb - ((g->oh - 1) * g->sh + (g->kh - 1) * g->dh + 1);
+    const int64_t rest_w = g->iw + g->pl + g->pr - ((g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1);
+    set_windows(w, p, g, 1);
+    set_ints(w, p, "output_padding", 2, (int64_t[]){rest_h, rest_w});
+    set_int(w, p, "group", g->groups);
+    return p != NULL;
+}
+
+/* ---- bias, products ---- */
+
+int save_bias_add(writer *w, const adj_node *n)
+{
+    const int is_nhwc = ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
+    const adj_shape x = dims(n);
+    const int form = is_nhwc && is_turned(w, n->in[0]), same[] = {0};
+    adj_shape bias = {.rank = 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
+    if (form || !is_nhwc)
+        bias.rank = x.rank - 1;
+    return emit2(w, "Add", in_form(w, n->in[0], form), arranged(w, n->in[1], same, bias),
+                 result(w, n, form)) != NULL;
+}
+
+int save_matmul(writer *w, const adj_node *n)
+{
+    const adj_matmul_attrs *a = n->attrs;
+    Onnx__NodeProto *p = emit2(w, a->transpose_a || a->transpose_b ? "Gemm" : "MatMul",
+                               plain(w, n->in[0]), plain(w, n->in[1]), result(w, n, 0));
+    if (a->transpose_a)
+        set_int(w, p, "transA", 1);
+    if (a->transpose_b)
+        set_int(w, p, "transB", 1);
+    return p != NULL;
+}
+
+/* ---- batch norms that become part of the layer before ---- */
+
+const adj_node *layer_before(const adj_node *n, const adj_node **bias)
+{
+    const adj_node *x = n->in[0];
+    *bias = x->op == &adj_op_bias_add ? x->in[1] : NULL;
+    return *bias != NULL ? x->in[0] : x;
+}
+
+/* Factor and sum of each channel. */
+typedef struct {
+    int64_t c;
+    double *scale, *shift;
+} affine;
+
+/* Sets what a batch norm and the bias before it do to the layer's result. Returns 0 if their values
+ * are not stored or no finite numbers. */
+static int affine_of(writer *w, const adj_node *n, affine *to)
+{
+    const adj_node *bias, *stats = n->in[1];
+    const double epsilon = ((const adj_batch_norm_attrs *)n->attrs)->epsilon;
+    const int is_joined = stats->op == &adj_op_concat && stats->n_in == 2;
+    const int64_t c = dims(n->in[2]).dim[0];
+    const adj_dtype dtype = adj_node_type(n).dtype;
+    layer_before(n, &bias);
+    const void *mean = value_of(w, is_joined ? stats->in[0] : stats);
+    const void *variance = value_of(w, is_joined ? stats->in[1] : stats);
+    const void *gamma = value_of(w, n->in[2]), *beta = value_of(w, n->in[3]);
+    const void *sum = bias != NULL ? value_of(w, bias) : NULL;
+    *to =
+        (affine){c, writer_alloc(w, c + 1, sizeof(double)), writer_alloc(w, c + 1, sizeof(double))};
+    if (mean == NULL || variance == NULL || gamma == NULL || beta == NULL ||
+        (bias != NULL && sum == NULL) || to->scale == NULL || to->shift == NULL)
+        return 0;
+    int is_finite = 1;
+    for (int64_t i = 0; i < c; i++) {
+        const double at = adj_load(dtype, variance, is_joined ? i : c + i) + epsilon;
+        const double before = sum != NULL ? adj_load(dtype, sum, i) : 0;
+        to->scale[i] = adj_load(dtype, gamma, i) / sqrt(at);
+        to->shift[i] =
+            adj_load(dtype, beta, i) + (before - adj_load(dtype, mean, i)) * to->scale[i];
+        is_finite &= isfinite(to->scale[i]) && isfinite(to->shift[i]);
+    }
+    return is_finite;
+}
+
+int can_fold(writer *w, const adj_node *n)
+{
+    if (n->op != &adj_op_batch_norm)
+        return 0;
+    const adj_node *bias, *layer = layer_before(n, &bias);
+    const adj_dtype dtype = adj_node_type(n).dtype;
+    const int is_conv =
+        (layer->op == &adj_op_conv2d || layer->op == &adj_op_depthwise_conv2d_native) &&
+        ((const adj_conv_attrs *)layer->attrs)->geom.format ==
+            ((const adj_batch_norm_attrs *)n->attrs)->format;
+    const int is_product =
+        layer->op == &adj_op_matmul && !((const adj_matmul_attrs *)layer->attrs)->transpose_a;
+    affine a;
+    return (is_conv || is_product) && (dtype == ADJ_F32 || dtype == ADJ_F64) &&
+           w->of[layer->id].readers == 1 && w->of[n->in[0]->id].readers == 1 &&
+           stored(layer->in[1]) != NULL && affine_of(w, n, &a);
+}
+
+/* Multiplies the initializer that was written last by the factors, along its first or last axis. */
+static void scale_last(writer *w, const affine *a, adj_dtype dtype, int is_first)
+{
+    Onnx__TensorProto *t = w->graph.initializer[w->graph.n_initializer - 1];
+    const int64_t n = (int64_t)(t->raw_data.len / adj_dtype_size(dtype));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t channel = is_first ? i / (n / a->c) : i % a->c;
+        adj_store(dtype, t->raw_data.data, i,
+                  adj_load(dtype, t->raw_data.data, i) * a->scale[channel]);
+    }
+}
+
+/* Writes the layer with its weights scaled, and the rest of the batch norm as its bias. */
+static int save_folded(writer *w, const adj_node *n)
+{
+    const int same[] = {0, 1};
+    const adj_node *bias, *layer = layer_before(n, &bias);
+    const adj_dtype dtype = adj_node_type(n).dtype;
+    const int is_product = layer->op == &adj_op_matmul;
+    const int is_turned = is_product && ((const adj_matmul_attrs *)layer->attrs)->transpose_b;
+    const int form = !is_product && is_nhwc_geom(geom_of(layer));
+    affine a;
+    if (!affine_of(w, n, &a))
+        return 0;
+    const char *in[] = {in_form(w, layer->in[0], form), NULL, NULL, NULL};
+    in[1] =
+        is_product ? arranged(w, layer->in[1], same, dims(layer->in[1])) : filter_name(w, layer);
+    if (in[0] == NULL || in[1] == NULL)
+        return 0;
+    scale_last(w, &a, dtype, !is_product || is_turned);
+    if ((in[2] = listed(w, n, a.c, a.shift)) == NULL)
+        return 0;
+    Onnx__NodeProto *p = emit(w, is_product ? "Gemm" : "Conv", in, result(w, n, form));
+    if (is_turned)
+        set_int(w, p, "transB", 1);
+    if (!is_product)
+        set_conv(w, p, layer);
+    return p != NULL;
+}
+
+/* ---- norms ---- */
+
+/* Row i of statistics [2, c], as a list [c]. */
+static const char *stats_row(writer *w, const adj_node *stats, int64_t i)
+{
+    const adj_node *row = stats->op == &adj_op_concat && stats->n_in == 2 ? stats->in[i] : NULL;
+    if (row != NULL && row->op == &adj_op_reshape)
+        return plain(w, row->in[0]);
+    if (stats->op == &adj_op_state)
+        return state_row(w, stats, i, i == 0 ? "mean" : "var");
+    const char *out = fresh_name(w);
+    Onnx__NodeProto *p = emit2(w, "Gather", plain(w, stats), ints_scalar(w, i), out);
+    set_int(w, p, "axis", 0);
+    return out;
+}
+
+int save_batch_norm(writer *w, const adj_node *n)
+{
+    const adj_batch_norm_attrs *a = n->attrs;
+    const adj_shape s = dims(n);
+    const int form = a->format == ADJ_NHWC && s.rank == 4;
+    if (w->of[n->id].is_folded)
+        return save_folded(w, n);
+    if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
+        return cannot_save(w, n, "its images are NHWC and not of rank 4");
+    const char *in[] = {in_form(w, n->in[0], form), plain(w, n->in[2]),        plain(w, n->in[3]),
+                        stats_row(w, n->in[1], 0),  stats_row(w, n->in[1], 1), NULL};
+    for (int i = 0; i < 5; i++)
+        if (in[i] == NULL)
+            return 0;
+    Onnx__NodeProto *p = emit(w, "BatchNormalization", in, result(w, n, form));
+    set_float(w, p, "epsilon", a->epsilon);
+    return p != NULL;
+}
+
+/* InstanceNormalization of the groups as channels, then a factor and a sum for each channel. */
+int save_group_norm(writer *w, const adj_node *n)
+{
+    const adj_group_norm_attrs *a = n->attrs;
+    const adj_shape s = dims(n);
+    const int form = a->format == ADJ_NHWC && s.rank == 4, same[] = {0};
+    if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
+        return cannot_save(w, n, "its images are NHWC and not of rank 4");
+    const char *x = in_form(w, n->in[0], form), *rows = fresh_name(w), *normed = fresh_name(w);
+    const char *shape = fresh_name(w), *back = fresh_name(w), *scaled = fresh_name(w);
+    emit1(w, "Shape", x, shape);
+    emit2(w, "Reshape", x, ints(w, 3, (int64_t[]){0, a->groups, -1}), rows);
+    const char *in[] = {rows, repeated(w, n, a->groups, 1), repeated(w, n, a->groups, 0), NULL};
+    if (x == NULL || in[1] == NULL || in[2] == NULL)
+        return 0;
+    Onnx__NodeProto *p = emit(w, "InstanceNormalization", in, normed);
+    set_float(w, p, "epsilon", a->epsilon);
+    emit2(w, "Reshape", normed, shape, back);
+    adj_shape list = {.rank = s.rank - 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
+    emit2(w, "Mul", back, arranged(w, n->in[1], same, list), scaled);
+    return emit2(w, "Add", scaled, arranged(w, n->in[2], same, list), result(w, n, form)) != NULL;
+}
