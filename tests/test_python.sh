@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_python.sh - files of tensors between this program and Python's safetensors, NumPy and PyTorch: each
-# reads what the other wrote. $BUILD: a build folder; $SAFETENSORS_PYTHON: a Python that has these packages
+# reads what the other wrote; and Python's listings of docs/reference/file-formats.md. $BUILD: a build folder; $SAFETENSORS_PYTHON: a Python that has these packages
 # (default: python3).
 set -u
 python=${SAFETENSORS_PYTHON:-python3}
@@ -60,13 +60,18 @@ types = {t: numpy.array([[1, 0], [1, 1]]).astype(t) for t in
          ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
 save_file(types, f"{folder}/types.safetensors")
 numpy.savez(f"{folder}/types.npz", **types)
+for key in ("mean", "deviation"): # pixels in 0 to 1, as convert takes them, of each of the net's three channels
+    v = json.loads(card[key])
+    open(f"{folder}/{key}", "w").write(",".join(repr(x / 255) for x in v * (3 // len(v))))
 END
+"$tool" convert "$folder/from_torch.safetensors" "$folder/back.safetensors" --map pytorch --model resnet8 \
+    --mean "$(cat "$folder/mean")" --deviation "$(cat "$folder/deviation")" >/dev/null || exit 1
 
 accuracy() {
     "$tool" eval --data "$folder" "$@" | sed -n 's/.*test loss/test loss/p'
 }
 want=$(accuracy --weights "$folder/ours.safetensors")
-got=$(accuracy --weights "$folder/from_torch.safetensors" --map pytorch --model resnet8)
+got=$(accuracy --weights "$folder/back.safetensors")
 [ -n "$want" ] && [ "$want" = "$got" ] || {
     echo "test_python: PyTorch's file evaluates otherwise: $got, expected $want"
     exit 1
@@ -79,3 +84,36 @@ for file in types.safetensors types.npz; do
         exit 1
     }
 done
+
+# listing WORDS: the indented lines that follow a line of docs/reference/file-formats.md with these words.
+listing() {
+    awk -v words="$1" 'index($0, words) { found = 1; next } found && /^    / { print substr($0, 5); inside = 1; next }
+        inside { exit }' docs/reference/file-formats.md
+}
+# "data" of three images a file, whose pixels are their labels.
+listing "CIFAR's Python version becomes" >"$folder/cifar.py"
+(cd "$folder" && "$python" - <<'END' && "$python" cifar.py) || exit 1
+import pickle
+import numpy
+for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+    labels = [0, 7, 9]
+    data = numpy.repeat(numpy.array([labels], "u1").T, 3072, axis=1)
+    with open(name, "wb") as f:
+        pickle.dump({"data": data, "labels": labels}, f, protocol=2)
+END
+"$tool" inspect "$folder/cifar10.npz" >"$folder/out" || exit 1
+[ "$(grep -cE '^(x_train +u8 +\[15, 3, 32, 32\]|x_test +u8 +\[3, 3, 32, 32\]|y_(train|test) +i64 ).* 0 to 9, ' "$folder/out")" = 4 ] || {
+    echo "test_python: CIFAR's pickles become:"
+    cat "$folder/out"
+    exit 1
+}
+{
+    echo 'import torch; model = torch.nn.Linear(3, 2)'
+    listing "From PyTorch:"
+    echo 'assert torch.equal(__import__("safetensors.torch").torch.load_file("w.safetensors")["weight"], model.weight)'
+} >"$folder/save.py"
+(cd "$folder" && "$python" save.py) || exit 1
+[ "$("$tool" inspect "$folder/w.safetensors" | grep -cE '^(bias +f32 +\[2\]|weight +f32 +\[2, 3\]) ')" = 2 ] || {
+    echo "test_python: adjoint inspect cannot read PyTorch's file"
+    exit 1
+}
