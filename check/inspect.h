@@ -5,10 +5,56 @@
 #include "adjoint_check.h"
 #include "exec/internal.h"
 
+/* All that is known of a row of a gradient check. */
+typedef struct {
+    int node;                    /* id in the user's graph */
+    const char *name;            /* label of the node, or its number as "%12" */
+    const char *op;              /* "conv2d" */
+    const char *attrs;           /* "NHWC SAME s1x1" */
+    const char *wrt;             /* "input", "filter", ... */
+    const char *method;          /* "adjoint-int", "directional", "formula", ... */
+    int order;                   /* 1: the gradient; 2: the gradient's gradient */
+    adj_type type;               /* type of the operand */
+    int64_t elems;               /* number of elements compared */
+    double worst_rel, worst_abs; /* the largest relative and absolute error */
+    /* The element with the largest ratio of error to tolerance. */
+    const char *index; /* "[h=2,w=0,c=5]" */
+    /* Values at that element; uncertainty: error bound of numeric. */
+    double analytic, numeric, uncertainty, tolerance;
+    const char *origin;        /* derivation of the tolerance */
+    int64_t wrong;             /* number of elements beyond the tolerance */
+    const char *pattern;       /* property that the wrong elements share, such as one channel */
+    const char *hint;          /* likely cause, such as a wrong sign or scale */
+    int64_t kinks;             /* elements skipped because the op is not differentiable nearby */
+    int64_t considered;        /* elements considered, the skipped ones included */
+    const char *blame;         /* cause of a failure, a sentence */
+    adj_gradcheck_fault fault; /* the same */
+    const char *reason; /* why the row is skipped, not checked or inconclusive; or a remark on a row
+                           that passed: another implementation ran than adj_exec_debug.impl names,
+                           or differences were taken in float32 */
+    int repeatable;     /* the backward pass gave the same bits twice */
+    adj_gradcheck_result result; /* verdict of the row */
+} gradcheck_detail;
+/* Returns the i-th row, or NULL when out of range. It belongs to the report. */
+ADJ_API const gradcheck_detail *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i);
+
+/* Conditions of a gradient check. */
+typedef struct {
+    const char *backend;       /* backend under test, such as "onednn", as given in the options */
+    const char *version, *isa; /* version and instruction set of the backend; "" if not reported */
+    const char *reference;     /* "naive float64" */
+    int threads;               /* of the executors under test */
+    int repeatable; /* 1: every gradient had the same bits in two runs; a row that differs fails */
+    int impl_nodes; /* number of nodes checked on an implementation that adj_exec_debug.impl names;
+                       0 if it is NULL */
+} gradcheck_conditions;
+/* Returns the conditions of the check. */
+ADJ_API gradcheck_conditions adj_gradcheck_conditions(const adj_gradcheck_report *r);
+
 /* adj_gradcheck_print; repro writes a command line that repeats the check of a failed row, or "".
  */
 ADJ_API void adj_gradcheck_print_with(FILE *f, const adj_gradcheck_report *r,
-                                      void (*repro)(void *user, const adj_gradcheck_row *row,
+                                      void (*repro)(void *user, const gradcheck_detail *row,
                                                     char *line, size_t size),
                                       void *user);
 /* True if both nodes get the same rows and random values: same op, attributes and operand types,

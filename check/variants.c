@@ -59,7 +59,7 @@ static int is_in_range(const adj_attr *a, int64_t value)
 int adj_attr_value(const adj_attr *a, int i, int64_t *to)
 {
     int64_t earlier;
-    for (int k = 0; !a->from_result && write_value(a, k, to); k++) {
+    for (int k = 0; !(a->flags & ADJ_ATTR_OF_RESULT) && write_value(a, k, to); k++) {
         int is_new = is_in_range(a, *to);
         for (int j = 0; j < k && is_new; j++)
             is_new = write_value(a, j, &earlier) && earlier != *to;

@@ -84,8 +84,8 @@ static adj_status add_model(model_graph *m, const char *name, const adj_model_op
     m->is_known = model != NULL;
     if (model == NULL)
         return unknown_model(name, &m->error);
-    o.height = options->height > 0 ? options->height : o.height;
-    o.width = options->width > 0 ? options->width : o.width;
+    o.size.h = options->size.h > 0 ? options->size.h : o.size.h;
+    o.size.w = options->size.w > 0 ? options->size.w : o.size.w;
     m->logits = adj_model_logits(m->graph, model, &o);
     m->images = adj_find(m->graph, "images");
     m->classes = model->defaults.classes;
@@ -222,8 +222,8 @@ static int print_models(void)
             return EXIT_FAILED;
         printf("%-14s %9lld parameters  %2lldx%2lldx%lld  %2lld classes  %s\n"
                "    recipe: %s\n    %s\n",
-               m->model.name, (long long)n, (long long)size->height, (long long)size->width,
-               (long long)size->channels, (long long)size->classes, m->summary,
+               m->model.name, (long long)n, (long long)size->size.h, (long long)size->size.w,
+               (long long)size->size.c, (long long)size->classes, m->summary,
                recipe_text(m->recipe, recipe), m->recipe->why);
     }
     return EXIT_OK;
@@ -239,10 +239,10 @@ static int write_models(FILE *f, const void *source)
         int64_t n = count_parameters(&m->model);
         json_array_append_new(
             list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "name", m->model.name,
-                            "parameters", (json_int_t)n, "height", (json_int_t)size->height,
-                            "width", (json_int_t)size->width, "channels",
-                            (json_int_t)size->channels, "classes", (json_int_t)size->classes,
-                            "summary", m->summary, "recipe", recipe_json(m->recipe)));
+                            "parameters", (json_int_t)n, "height", (json_int_t)size->size.h,
+                            "width", (json_int_t)size->size.w, "channels", (json_int_t)size->size.c,
+                            "classes", (json_int_t)size->classes, "summary", m->summary, "recipe",
+                            recipe_json(m->recipe)));
     }
     return json_write(f, list, JSON_PAGE, 0);
 }

@@ -39,9 +39,9 @@ static adj_status read_sizes(const char *path, const adj_onnx_net *net, adj_mode
                              (long long)net->classes);
     const int is_nhwc = s.dim[1] > ADJ_MAX_CHANNELS && s.dim[3] <= ADJ_MAX_CHANNELS;
     sizes->format = is_nhwc ? ADJ_NHWC : ADJ_NCHW;
-    sizes->channels = s.dim[is_nhwc ? 3 : 1];
-    sizes->height = s.dim[is_nhwc ? 1 : 2];
-    sizes->width = s.dim[is_nhwc ? 2 : 3];
+    sizes->size.c = s.dim[is_nhwc ? 3 : 1];
+    sizes->size.h = s.dim[is_nhwc ? 1 : 2];
+    sizes->size.w = s.dim[is_nhwc ? 2 : 3];
     sizes->classes = net->classes;
     return ADJ_OK;
 }
@@ -144,10 +144,8 @@ static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec
     if (read_sizes(from->path, net, &sizes, NULL) != ADJ_OK)
         return adj_weights_save(e, path, 0, NULL, error);
     const adj_model_card c = {.model = onnx_name(from->path),
-                              .height = sizes.height,
-                              .width = sizes.width,
-                              .channels = sizes.channels,
-                              .classes = sizes.classes};
+                              .options.size = sizes.size,
+                              .options.classes = sizes.classes};
     adj_status status = adj_model_card_write(&c, &card, &n, error);
     if (status == ADJ_OK)
         status = adj_weights_save(e, path, n, card, error);

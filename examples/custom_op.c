@@ -106,7 +106,7 @@ int main(void)
 
     /* Checks softsign and every op of its gradient, to the second order. */
     const adj_gradcheck_report *report;
-    const adj_gradcheck_opts check = {.order = 2, .backends = backends};
+    const adj_gradcheck_opts check = {.order = 2, .exec.backends = backends};
     const adj_status checked = adj_gradcheck(sum, &check, &report);
     adj_gradcheck_print(stdout, report);
     if (checked != ADJ_OK || report->verdict != ADJ_GRADCHECK_PASS)

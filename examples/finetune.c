@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     const char *file = argc > 1 ? argv[1] : "ten_digits.safetensors";
     const char *result = argc > 2 ? argv[2] : "odd_or_even.safetensors";
     const adj_net two = {
-        .name = "odd or even", .build = build, .user = (void *)trunk, .freeze = trunk};
+        .name = "odd or even", .build = build, .user = (void *)trunk, .options.freeze = trunk};
     const adj_fit_opts options = {.epochs = 5, .optimizer.lr = 0.01};
     const adj_weights_opts all_but_head = {.fresh = "logits/*", .report = print_weight};
     adj_dataset *digits, *few, *test;

@@ -22,8 +22,7 @@ typedef struct { /* a graph and its plan, and the leaves that get values */
 static adj_status net_new(net *m, int training)
 {
     const adj_model_opts o = {.batch = BATCH,
-                              .height = SIZE,
-                              .width = SIZE,
+                              .size = {SIZE, SIZE, 3},
                               .classes = CLASSES,
                               .training = training,
                               .multiplier = 0.25};

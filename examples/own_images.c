@@ -26,7 +26,7 @@ static int failed(const char *why) { return fprintf(stderr, "own_images: %s\n", 
 static int print_epoch(void *user, const adj_fit_progress *p)
 {
     (void)user;
-    printf("epoch %d: loss %.4f, held out %.1f %%\n", (int)p->epoch, p->loss,
+    printf("epoch %d: loss %.4f, held out %.1f %%\n", (int)p->epoch, p->train.loss,
            100 * p->held_out.accuracy);
     return 0; /* go on */
 }
@@ -36,7 +36,7 @@ static int train(const char *folder, const char *weights)
 {
     const adj_fit_opts options = {
         .epochs = 10, .batch = 16, .augment = {.flip = 1, .shift = 2}, .on.epoch = print_epoch};
-    adj_dataset_opts o = {.image.h = SIZE, .image.w = SIZE, .image.c = CHANNELS, .val_split = 0.2};
+    adj_dataset_opts o = {.image.size = {SIZE, SIZE, CHANNELS}, .val_split = 0.2};
     adj_dataset *images, *held_out;
     adj_predictor *p;
     adj_error error;
@@ -59,21 +59,21 @@ static int train(const char *folder, const char *weights)
 static int predict(const char *weights, const char *image)
 {
     static float pixels[SIZE * SIZE * CHANNELS];
-    const adj_image_opts size = {.h = SIZE, .w = SIZE, .c = CHANNELS};
+    const adj_image_opts size = {.size = {SIZE, SIZE, CHANNELS}};
     adj_predictor *p;
     adj_error error;
 
     if (adj_predictor_load(weights, &net, NULL, &p, &error))
         return failed(error.message);
     const adj_model_card *card = adj_predictor_card(p);
-    float *probability = calloc((size_t)card->classes, sizeof *probability);
+    float *probability = calloc((size_t)card->options.classes, sizeof *probability);
     int status = 0;
     if (probability == NULL)
         status = failed("out of memory");
     else if (adj_image_read(image, &size, pixels, NULL, &error) ||
              adj_predict_floats(p, 1, pixels, probability, &error))
         status = failed(error.message);
-    for (int k = 0; k < card->classes && status == 0; k++)
+    for (int k = 0; k < card->options.classes && status == 0; k++)
         printf("%s %.4f\n", card->class_names[k], (double)probability[k]);
     free(probability);
     adj_predictor_free(p);

@@ -20,7 +20,7 @@ static adj_node *small_net(adj_node *x, int64_t classes, int training, void *use
 static int print_epoch(void *user, const adj_fit_progress *p)
 {
     (void)user;
-    printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", (int)p->epoch, p->loss,
+    printf("epoch %d: loss %.4f, test accuracy %.2f %%\n", (int)p->epoch, p->train.loss,
            100 * p->held_out.accuracy);
     return 0; /* go on */
 }

@@ -17,17 +17,18 @@ int main(int argc, char **argv)
     if (adj_predictor_load(argv[1], NULL, NULL, &p, &error))
         return failed(error.message);
     const adj_model_card *card = adj_predictor_card(p);
-    const adj_image_opts size = {.h = card->height, .w = card->width, .c = card->channels};
+    const adj_image_size size = card->options.size;
+    const adj_image_opts options = {.size = size};
     float *pixels = calloc((size_t)(size.h * size.w * size.c), sizeof *pixels);
-    float *probability = calloc((size_t)card->classes, sizeof *probability);
+    float *probability = calloc((size_t)card->options.classes, sizeof *probability);
     int status = 0;
 
     if (pixels == NULL || probability == NULL)
         status = failed("out of memory");
-    else if (adj_image_read(argv[2], &size, pixels, NULL, &error) ||
+    else if (adj_image_read(argv[2], &options, pixels, NULL, &error) ||
              adj_predict_floats(p, 1, pixels, probability, &error))
         status = failed(error.message);
-    for (int k = 0; k < card->classes && status == 0; k++)
+    for (int k = 0; k < card->options.classes && status == 0; k++)
         if (card->class_names != NULL)
             printf("%s %.4f\n", card->class_names[k], (double)probability[k]);
         else

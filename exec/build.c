@@ -111,19 +111,20 @@ static adj_status count_steps(adj_exec *e)
 {
     const plan *p = &e->plan;
     adj_exec_info *info = &e->info;
+    exec_details *details = &e->details;
     info->steps = p->n_step;
     for (int i = 0; i < p->n_step; i++) {
         const step *s = &p->step[i];
-        info->reorders += s->kind == STEP_REORDER;
+        details->reorders += s->kind == STEP_REORDER;
         info->naive_steps += s->kind == STEP_KERNEL && s->backend == e->backends.fallback;
         if (s->invariance != RUN_VARIANT)
             continue;
-        info->read_bytes += bytes_of_buffers(p, s->n_in, s->in);
-        info->written_bytes += bytes_of_buffers(p, s->n_out, s->out);
+        details->read_bytes += bytes_of_buffers(p, s->n_in, s->in);
+        details->written_bytes += bytes_of_buffers(p, s->n_out, s->out);
     }
     for (int id = 0; id < p->graph->n_node; id++) {
         const adj_node *n = p->graph->node[id];
-        info->recomputed += n->clone == 1 && !(n->op->flags & ADJ_OP_VIEW);
+        details->recomputed += n->clone == 1 && !(n->op->flags & ADJ_OP_VIEW);
     }
     return ADJ_OK;
 }

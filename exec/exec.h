@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "internal.h"
 #include "plan.h"
+#include "report.h"
 
 enum { MAX_BACKENDS = 8 };
 
@@ -67,6 +68,7 @@ struct adj_exec {
     exec_memory memory;
     exec_run run;
     adj_exec_info info;
+    exec_details details;
     const char *selection; /* adj_exec_selection's */
     int plan_is_wrong;     /* the status says so: no kernel is at fault */
     planning *planning;    /* what only planning needs; NULL: the plan is complete */

@@ -70,6 +70,10 @@ const char *adj_exec_selection(const adj_exec *e)
     return e != NULL && e->selection != NULL ? e->selection : "";
 }
 adj_exec_info adj_exec_stats(const adj_exec *e) { return e != NULL ? e->info : (adj_exec_info){0}; }
+exec_details adj_exec_details(const adj_exec *e)
+{
+    return e != NULL ? e->details : (exec_details){0};
+}
 
 /* ---- making one ---- */
 
@@ -92,7 +96,6 @@ static adj_status plan_executor(adj_exec *e, const adj_graph *g)
 
 adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
 {
-    double start = seconds_now();
     if (out == NULL)
         return ADJ_EARG;
     adj_allocator a = default_allocator();
@@ -111,7 +114,6 @@ adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out)
     if (omp_in_parallel())
         return set_error(e, ADJ_EARG, "adj_exec_new: called inside a parallel region");
     plan_executor(e, g);
-    e->info.plan_seconds = seconds_now() - start;
     return e->status;
 }
 

@@ -195,7 +195,7 @@ static adj_status find_live_bytes(adj_exec *e)
         }
     for (int i = 0; i <= p->n_step; i++) {
         sum += change[i];
-        e->info.live_bytes = sum > e->info.live_bytes ? sum : e->info.live_bytes;
+        e->details.live_bytes = sum > e->details.live_bytes ? sum : e->details.live_bytes;
     }
     return ADJ_OK;
 }
@@ -232,7 +232,8 @@ static size_t place_in_order(const plan *p, const placing *all, int *highest)
 static adj_status place_slots(adj_exec *e)
 {
     const plan *p = &e->plan;
-    const size_t n = (size_t)p->n_slot, enough = e->info.live_bytes + e->info.live_bytes / 100;
+    const size_t n = (size_t)p->n_slot,
+                 enough = e->details.live_bytes + e->details.live_bytes / 100;
     placing all = {.order = planning_alloc(e, n, sizeof *all.order),
                    .neighbor = planning_alloc(e, n, sizeof *all.neighbor),
                    .placed = planning_alloc(e, n, sizeof *all.placed)};
@@ -274,7 +275,7 @@ static void keep_all(adj_exec *e)
             s->offset = e->info.arena_bytes;
             e->info.arena_bytes += slot_footprint(p, s);
         }
-    e->info.live_bytes = e->info.arena_bytes;
+    e->details.live_bytes = e->info.arena_bytes;
 }
 
 adj_status plan_memory(adj_exec *e)

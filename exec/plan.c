@@ -125,11 +125,11 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
     const adj_node *value = source->value;
     const int owner = layout != NULL ? backend : source->backend;
     const adj_backend *b = e->backends.list[owner];
-    adj_reorder r = {e->backends.opened[owner], source->layout, layout, value->type};
     step s = {.kind = STEP_REORDER, .backend = owner, .scratch = NONE};
     if (alloc_operands(e, &e->region, &s, 1, 1) != ADJ_OK)
         return NONE;
-    adj_status status = b->reorder_prepare(&r, &s.prep.state, &s.prep.scratch);
+    adj_status status = b->reorder_prepare(e->backends.opened[owner], source->layout, layout,
+                                           value->type, &s.prep.state, &s.prep.scratch);
     if (status != ADJ_OK) {
         set_error(e, status, "adj_exec_new: %s cannot reorder %s %s", b->name, value->op->name,
                   adj_shape_text(value->type.shape).s);

@@ -73,9 +73,10 @@ void adj_exec_print(FILE *f, const adj_exec *e)
     fprintf(f,
             "plan: %d steps (%d reorders, %d on %s), %d threads, arena %zu bytes (%zu live at "
             "most), kept %zu bytes; a run reads %zu bytes and writes %zu\n",
-            e->info.steps, e->info.reorders, e->info.naive_steps,
+            e->info.steps, e->details.reorders, e->info.naive_steps,
             e->backends.list[e->backends.fallback]->name, e->opts.threads, e->info.arena_bytes,
-            e->info.live_bytes, e->info.storage_bytes, e->info.read_bytes, e->info.written_bytes);
+            e->details.live_bytes, e->info.storage_bytes, e->details.read_bytes,
+            e->details.written_bytes);
     for (int i = 0; i < e->plan.n_step; i++)
         print_step(f, e, i);
     for (int i = 0; i < e->plan.n_update; i++) {

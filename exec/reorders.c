@@ -46,23 +46,29 @@ static void *new_plain(region *r, adj_type type, int bits)
     return v;
 }
 
+typedef struct {
+    const adj_layout *from, *to; /* NULL: plain */
+    adj_type type;               /* of the value */
+} conversion;
+
 /* Brings the value from one layout to another; from and to are those of the buffers. Returns memory
  * of r, or NULL: status says why. */
-static void *bring(const adj_exec *e, int backend, adj_reorder way, const void *from, region *r,
+static void *bring(const adj_exec *e, int backend, conversion way, const void *from, region *r,
                    adj_status *status)
 {
     const adj_backend *b = e->backends.list[backend];
-    void *state = NULL, *scratch = NULL;
+    void *state = NULL, *scratch = NULL, *opened = e->backends.opened[backend];
     size_t scratch_bytes = 0;
-    way.backend = e->backends.opened[backend];
     void *to = new_bytes(r, layout_bytes_of(b, way.to, way.type));
-    *status = to != NULL ? b->reorder_prepare(&way, &state, &scratch_bytes) : ADJ_ENOMEM;
+    *status = to != NULL
+                  ? b->reorder_prepare(opened, way.from, way.to, way.type, &state, &scratch_bytes)
+                  : ADJ_ENOMEM;
     if (*status == ADJ_OK && (scratch = new_bytes(r, scratch_bytes)) == NULL)
         *status = ADJ_ENOMEM;
     if (*status == ADJ_OK)
         *status = b->reorder_run(state, from, to, scratch);
     if (state != NULL)
-        b->reorder_drop(way.backend, state);
+        b->reorder_drop(opened, state);
     return *status == ADJ_OK ? to : NULL;
 }
 
@@ -150,7 +156,7 @@ static int reads_another(const adj_exec *e, const step *s, int k, const void *pl
 }
 
 /* True if a reader of the reorder, from plain to a layout without a way back, shows it wrong. */
-static int is_packed_wrongly(const adj_exec *e, const step *s, adj_reorder way, region *r,
+static int is_packed_wrongly(const adj_exec *e, const step *s, conversion way, region *r,
                              adj_status *status)
 {
     int is_wrong = 0;
@@ -172,9 +178,9 @@ static int is_wrong(const adj_exec *e, const step *s, region *r, adj_status *sta
 {
     const buffer *from = &e->plan.buffer[s->in[0]], *to = &e->plan.buffer[s->out[0]];
     const adj_type type = from->value->type;
-    const adj_reorder ways[] = {{.to = from->layout, .type = type},
-                                {.from = from->layout, .to = to->layout, .type = type},
-                                {.from = to->layout, .type = type}};
+    const conversion ways[] = {{.to = from->layout, .type = type},
+                               {.from = from->layout, .to = to->layout, .type = type},
+                               {.from = to->layout, .type = type}};
     const void *plain = new_plain(r, type, adj_traits_of(type.dtype)->significand), *v = plain;
     *status = plain != NULL ? ADJ_OK : ADJ_ENOMEM;
     int n = 0;

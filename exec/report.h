@@ -34,6 +34,20 @@ ADJ_API adj_step_info adj_exec_step_at(const adj_exec *e, int i);
  * NHWC, types may differ from the caller's, and folded nodes are gone. Valid as long as the
  * executor. */
 ADJ_API const adj_group *adj_exec_step_group(const adj_exec *e, int i);
+/* Figures of a plan beside adj_exec_info. */
+typedef struct {
+    size_t live_bytes; /* the largest sum of buffers alive at one step: the arena's lower bound */
+    size_t read_bytes, written_bytes; /* memory traffic of one run: operands and results, counted
+                                         once for each step; without scratch and without steps that
+                                         run only when a parameter has changed */
+    int reorders;                     /* steps that change a layout */
+    int recomputed;                   /* nodes computed again for the gradient */
+    int timed;                        /* candidates that tuning has measured */
+    double timed_seconds;             /* seconds of these measurements */
+    int cached;                       /* steps whose kernel was taken from the tune file */
+} exec_details;
+/* Returns the figures of the plan; all zero if there is no plan. */
+ADJ_API exec_details adj_exec_details(const adj_exec *e);
 /* Returns the name of the layout of an operand or result of the i-th step's group ("plain":
  * row-major), or "" if value is neither. Valid as long as the executor. */
 ADJ_API const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value);

@@ -213,21 +213,21 @@ static adj_updates *rewrite(rewriting *w, const adj_updates *u)
 
 /* ---- building ---- */
 
-static adj_status check(adj_graph *g, const adj_data_parallel_opts *o)
+static adj_status check(adj_graph *g, int processes, int rank, int shards)
 {
-    if (o->processes < 1)
+    if (processes < 1)
         return adj_fail(g, ADJ_EARG,
                         "adj_data_parallel: processes is out of range (got %d, expected 1 or more)",
-                        o->processes);
-    if (o->rank < 0 || o->rank >= o->processes)
+                        processes);
+    if (rank < 0 || rank >= processes)
         return adj_fail(g, ADJ_EARG,
-                        "adj_data_parallel: rank is out of range (got %d, expected 0 to %d)",
-                        o->rank, o->processes - 1);
-    if (o->shards < 0 || o->shards % o->processes != 0)
+                        "adj_data_parallel: rank is out of range (got %d, expected 0 to %d)", rank,
+                        processes - 1);
+    if (shards < 0 || shards % processes != 0)
         return adj_fail(g, ADJ_EARG,
                         "adj_data_parallel: shards cannot be divided among processes (got %d, "
                         "expected 0 or a multiple of %d processes)",
-                        o->shards, o->processes);
+                        shards, processes);
     return ADJ_OK;
 }
 
@@ -254,24 +254,21 @@ static adj_status alloc(rewriting *w)
     return ADJ_OK;
 }
 
-adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opts *options)
+adj_updates *adj_data_parallel(const adj_updates *u, int processes, int rank,
+                               const adj_data_parallel_opts *options)
 {
-    if (u == NULL || options == NULL || u->graph->status != ADJ_OK)
+    static const adj_data_parallel_opts none = {0};
+    const adj_data_parallel_opts *o = options != NULL ? options : &none;
+    if (u == NULL || u->graph->status != ADJ_OK ||
+        check(u->graph, processes, rank, o->shards) != ADJ_OK)
         return NULL;
     adj_graph *g = u->graph;
-    const adj_data_parallel_opts *o = options;
-    if (check(g, o) != ADJ_OK)
-        return NULL;
-    const int all = o->shards > 0 ? o->shards : o->processes, own = all / o->processes;
+    const int all = o->shards > 0 ? o->shards : processes, own = all / processes;
     rewriting w = {.g = g, .p.allocator = g->region.allocator, .n = g->n_node};
     w.synchronizes = o->sync_batch_norm != 0;
-    w.bucket = o->processes == 1 ? 1 : o->bucket_bytes; /* a single process packs nothing */
-    w.shards = (shards){.g = g,
-                        .p = &w.p,
-                        .n = g->n_node,
-                        .shards = own,
-                        .first = (int64_t)o->rank * own,
-                        .all = all};
+    w.bucket = processes == 1 ? 1 : o->bucket_bytes; /* a single process packs nothing */
+    w.shards = (shards){
+        .g = g, .p = &w.p, .n = g->n_node, .shards = own, .first = (int64_t)rank * own, .all = all};
     adj_updates *made = alloc(&w) == ADJ_OK ? rewrite(&w, u) : NULL;
     region_free(&w.p);
     return made;

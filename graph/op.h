@@ -100,6 +100,18 @@ ADJ_API void adj_spread(int64_t n, double v[], double low, double high);
 
 /* ---- attribute structs as stored in nodes, without padding ---- */
 
+typedef struct { /* the six convolutions: attributes as given, and the geometry */
+    adj_conv conv;
+    adj_conv_geom geom;
+} adj_conv_attrs;
+/* The pools. max_pool_argmax(x) is the position of the maximum in each window as an i32: (i*kw +
+ * j)*kc + c for row i, column j and channel c of the window, padding included.
+ * max_pool_grad_argmax(argmax, dy) is max_pool_grad computed from that position. */
+typedef struct {
+    adj_pool pool;      /* as given */
+    adj_conv_geom geom; /* resolved */
+    int64_t kc;         /* size of a window over channels, which is also its stride; else 1 */
+} adj_pool_attrs;
 typedef struct { /* input, param, state */
     int64_t dtype;
     adj_shape shape;

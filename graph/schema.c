@@ -25,7 +25,8 @@ static double real(const adj_attr *a, const void *attrs)
 
 static adj_status check_real(const adj_node *n, const adj_attr *a, double v)
 {
-    if (a->is_free || (a->expected != NULL ? v >= a->min && v <= a->max : isfinite(v)))
+    if ((a->flags & ADJ_ATTR_ANY_NUMBER) ||
+        (a->expected != NULL ? v >= a->min && v <= a->max : isfinite(v)))
         return ADJ_OK;
     return adj_fail(n->graph, ADJ_EARG, "%s: %s is out of range (got %g, expected %s)", n->op->name,
                     a->name, v, a->expected != NULL ? a->expected : "a finite number");
@@ -90,7 +91,7 @@ static void show_axes(int64_t axes, FILE *f)
 
 static void show_value(const adj_attr *a, const void *attrs, FILE *f)
 {
-    if (a->shown == NULL || (a->is_quiet && real(a, attrs) == 0))
+    if (a->shown == NULL || ((a->flags & ADJ_ATTR_HIDE_ZERO) && real(a, attrs) == 0))
         return;
     fputs(a->shown, f);
     switch (a->kind) {

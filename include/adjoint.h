@@ -106,6 +106,11 @@ typedef struct {
     int64_t rank, dim[ADJ_MAX_RANK]; /* number of axes; size of each, 0 or more */
 } adj_shape;
 
+/* Size of an image. */
+typedef struct {
+    int64_t h, w, c; /* height, width, channels */
+} adj_image_size;
+
 /* Type of a value: element type and shape. */
 typedef struct {
     adj_dtype dtype; /* element type */
@@ -247,13 +252,10 @@ ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *nex
 /* Returns a new list with all assignments of a and b; NULL counts as an empty list. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
 
-/* Distribution of a training step over processes and shards. processes is required; all other
- * fields may be zero. */
+/* Options of data-parallel training. All zero is the default. */
 typedef struct {
-    int processes; /* number of processes, 1 or more */
-    int rank;      /* number of this process, from 0 */
-    /* Number of shards of the batch of all processes, a multiple of processes; 0: one for each
-     * process. A process computes shards / processes consecutive shards, one after the other. */
+    /* Number of shards of the batch of all processes, a multiple of their number; 0: one for each
+     * process. A process computes an equal number of consecutive shards, one after the other. */
     int shards;
     /* Small values are packed into buffers of up to this many bytes for one reduction; 0: 1 MiB or
      * an eighth of all values, whichever is less, but at least 32 KiB. */
@@ -266,12 +268,13 @@ typedef struct {
      * own statistics. */
     int sync_batch_norm;
 } adj_data_parallel_opts;
-/* Returns the assignments of u for data-parallel training, where the graph's batch is one shard of
- * a larger batch. Gradients and statistics of the batch are replaced by their mean over the shards
- * of all processes (adj_all_reduce), so that all processes assign the same values. Clipping by norm
- * applies to the mean. Nodes that depend on inputs other than scalars are copied for each shard of
- * this process; dropout counts elements as in the whole batch. With one process this accumulates
- * gradients in the memory of one shard, unless batch norms are synchronized.
+/* Returns the assignments of u for data-parallel training over that number of processes, of which
+ * this one has the number rank, from 0. The graph's batch is one shard of a larger batch. Gradients
+ * and statistics of the batch are replaced by their mean over the shards of all processes
+ * (adj_all_reduce), so that all processes assign the same values. Clipping by norm applies to the
+ * mean. Nodes that depend on inputs other than scalars are copied for each shard of this process;
+ * dropout counts elements as in the whole batch. With one process this accumulates gradients in the
+ * memory of one shard, unless batch norms are synchronized.
  *
  * Shards are added as a binary tree. With adj_exec_opts.same_bits the result of S shards has the
  * same bits for 1 process, for S processes, and for every number of processes that gives each a
@@ -279,9 +282,10 @@ typedef struct {
  *
  * Fetched values are those of this process: `loss` is the loss of its first shard, and
  * adj_shard_node returns the nodes of the others. All processes must start with the same parameters
- * (adj_mpi_broadcast). Half types are summed in f32. Returns NULL on error; the graph has the
- * message. */
-ADJ_API adj_updates *adj_data_parallel(const adj_updates *u, const adj_data_parallel_opts *options);
+ * (adj_mpi_broadcast). Half types are summed in f32. options may be NULL. Returns NULL on error;
+ * the graph has the message. */
+ADJ_API adj_updates *adj_data_parallel(const adj_updates *u, int processes, int rank,
+                                       const adj_data_parallel_opts *options);
 /* Returns the number of shards of this process; 1 for updates not made by adj_data_parallel. */
 ADJ_API int adj_shard_count(const adj_updates *u);
 /* Returns the copy of n that belongs to a shard (0 to adj_shard_count - 1), such as an input to set
@@ -360,21 +364,12 @@ typedef struct {
 
 /* Size and cost of a plan. */
 typedef struct {
-    size_t arena_bytes; /* bytes of the arena: values and scratch of one run, which share memory
-                           when their lifetimes do not overlap */
-    size_t live_bytes;  /* the largest sum of buffers alive at one step: the arena's lower bound */
-    size_t storage_bytes;             /* bytes of leaves and of values kept between runs */
-    size_t read_bytes, written_bytes; /* memory traffic of one run: operands and results, counted
-                                         once for each step; without scratch and without steps that
-                                         run only when a parameter has changed */
-    int steps, reorders, naive_steps; /* steps of a run; of these, changes of layout; and steps
-                                         computed by the last backend, naive */
-    int recomputed;                   /* nodes computed again for the gradient */
-    int timed;                        /* candidates that tuning has measured */
-    double timed_seconds;             /* seconds of these measurements */
-    int cached;                       /* steps whose kernel was taken from the tune file */
-    double plan_seconds;              /* seconds of adj_exec_new */
-    int threads;                      /* threads of a run */
+    size_t arena_bytes;   /* bytes of the arena: values and scratch of one run, which share memory
+                             when their lifetimes do not overlap */
+    size_t storage_bytes; /* bytes of leaves and of values kept between runs */
+    int steps;            /* steps of a run */
+    int naive_steps;      /* steps computed by the last backend, naive */
+    int threads;          /* threads of a run */
 } adj_exec_info;
 
 /* Plans the fetched nodes and updates of a graph. The executor works on a private copy: the graph

@@ -105,13 +105,6 @@ typedef struct adj_kernel {
     void (*drop)(void *backend, void *state); /* NULL: nothing to free */
 } adj_kernel;
 
-/* A reorder: conversion of a value from one layout to another. */
-typedef struct {
-    void *backend;               /* backend data from open() */
-    const adj_layout *from, *to; /* NULL: plain */
-    adj_type type;               /* of the value */
-} adj_reorder;
-
 /* Arguments of a backend's open(). */
 typedef struct {
     const adj_allocator *allocator; /* for all memory that outlives a call */
@@ -137,8 +130,10 @@ typedef struct adj_backend {
     /* The remaining functions are NULL for a backend without layouts of its own. */
     size_t (*layout_bytes)(const adj_layout *l);     /* bytes of a value in that layout */
     const char *(*layout_name)(const adj_layout *l); /* for the plan's printout */
-    adj_status (*reorder_prepare)(const adj_reorder *r, void **state,
-                                  size_t *scratch); /* ADJ_ENOKERNEL: it cannot */
+    /* Prepares a reorder: the conversion of a value of that type from one layout to another (NULL:
+     * plain). Sets *state and the bytes of scratch. ADJ_ENOKERNEL: it cannot. */
+    adj_status (*reorder_prepare)(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch);
     adj_status (*reorder_run)(void *state, const void *in, void *out,
                               void *scratch); /* converts a value from one layout to the other */
     void (*reorder_drop)(void *backend, void *state); /* frees state */

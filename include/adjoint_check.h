@@ -83,47 +83,30 @@ typedef struct {
     adj_gradcheck_method method; /* ADJ_GRADCHECK_AUTO, unless it is set */
     int order;                   /* 1: the gradient; 2: also the gradient of (x, dy) -> dx; 0: 1 */
     int draws;                   /* number of sets of random values for each node; 0: 3 */
-    uint64_t seed;               /* seed of all random values */
     /* Replace the derived tolerance by |a - b| <= atol + rtol |b|; both 0: derived. */
     double rtol, atol;
-    const char *backend; /* backend under test, as in adj_exec_opts */
-    /* Backends, as in adj_exec_opts. */
-    const struct adj_backend *const *backends;
-    int threads;                /* as in adj_exec_opts */
-    const adj_updates *updates; /* adj_gradcheck also checks the optimizer steps among the values
-                                   that these assign; NULL: none */
-    const struct adj_exec_debug *debug; /* of the executors under test; NULL: none */
+    /* Executors under test: backend, backends, threads, debug, and seed, which is that of all
+     * random values. adj_gradcheck also checks the optimizer steps among the values that updates
+     * assign. Other fields are ignored. */
+    adj_exec_opts exec;
 } adj_gradcheck_opts;
 
-/* Result for one node with respect to one operand. */
+/* Result for one node with respect to one operand. adj_gradcheck_print shows more of it. */
 typedef struct {
     int node;                    /* id in the user's graph */
     const char *name;            /* label of the node, or its number as "%12" */
     const char *op;              /* "conv2d" */
-    const char *attrs;           /* "NHWC SAME s1x1" */
     const char *wrt;             /* "input", "filter", ... */
-    const char *method;          /* "adjoint-int", "directional", "formula", ... */
     int order;                   /* 1: the gradient; 2: the gradient's gradient */
-    adj_type type;               /* type of the operand */
-    int64_t elems;               /* number of elements compared */
-    double worst_rel, worst_abs; /* the largest relative and absolute error */
-    /* The element with the largest ratio of error to tolerance. */
-    const char *index; /* "[h=2,w=0,c=5]" */
-    /* Values at that element; uncertainty: error bound of numeric. */
-    double analytic, numeric, uncertainty, tolerance;
-    const char *origin;        /* derivation of the tolerance */
-    int64_t wrong;             /* number of elements beyond the tolerance */
-    const char *pattern;       /* property that the wrong elements share, such as one channel */
-    const char *hint;          /* likely cause, such as a wrong sign or scale */
-    int64_t kinks;             /* elements skipped because the op is not differentiable nearby */
-    int64_t considered;        /* elements considered, the skipped ones included */
-    const char *blame;         /* cause of a failure, a sentence */
-    adj_gradcheck_fault fault; /* the same */
+    adj_gradcheck_result result; /* verdict of the row */
+    adj_gradcheck_fault fault;   /* cause of a failure */
+    const char *blame;           /* the same in a sentence */
     const char *reason; /* why the row is skipped, not checked or inconclusive; or a remark on a row
                            that passed: another implementation ran than adj_exec_debug.impl names,
                            or differences were taken in float32 */
-    int repeatable;     /* the backward pass gave the same bits twice */
-    adj_gradcheck_result result; /* verdict of the row */
+    const char *index;  /* the element with the largest ratio of error to tolerance, such as
+                           "[h=2,w=0,c=5]" */
+    double analytic, numeric, tolerance; /* values at that element */
 } adj_gradcheck_row;
 
 /* Report of adj_gradcheck. */
@@ -136,13 +119,6 @@ typedef struct {
     int n_row;                                   /* number of rows */
     const adj_gradcheck_row *row;                /* the rows */
     int n_result[ADJ_GRADCHECK_NOT_CHECKED + 1]; /* number of rows by result */
-    const char *backend;       /* backend under test, such as "onednn", as given in the options */
-    const char *version, *isa; /* version and instruction set of the backend; "" if not reported */
-    const char *reference;     /* "naive float64" */
-    int threads;               /* of the executors under test */
-    int repeatable; /* 1: every gradient had the same bits in two runs; a row that differs fails */
-    int impl_nodes; /* number of nodes checked on an implementation that adj_exec_debug.impl names;
-                       0 if it is NULL */
 } adj_gradcheck_report;
 
 /* Checks all nodes that y depends on, equal nodes once. The graph does not change. A status other
@@ -177,11 +153,14 @@ typedef struct {
     const void *data;     /* row-major, of the leaf's type */
 } adj_leaf_value;
 
-/* Options of adj_compare. The roots are required; all zero is the default of the rest. */
+/* Options of adj_compare. exec.fetch or exec.updates is required; all zero is the default of the
+ * rest. */
 typedef struct {
-    int n_root;                 /* number of roots, 1 or more */
-    adj_node *const *root;      /* these nodes and all that they depend on are compared */
-    const adj_updates *updates; /* the values that these assign are compared too; may be NULL */
+    /* The nodes in fetch, the values that updates assign, and all that they depend on are compared.
+     * seed is that of random values. threads and backends are those of all executors; the reference
+     * uses naive, and for the caller's ops the backends of the list that are not built in. Other
+     * fields are ignored: the configurations have their values. */
+    adj_exec_opts exec;
     /* Configurations, of which the first is the reference. None: naive:f64, naive, onednn. */
     int n_config; /* how many */
     /* Examples: "naive:f64", "onednn", "onednn:bf16", "onednn:impl=gemm", "onednn:threads=1",
@@ -192,13 +171,8 @@ typedef struct {
      * initializer plus small noise (a bias of 0 would hide a missing bias), i32 inputs 0 or 1. */
     int n_value;                 /* how many */
     const adj_leaf_value *value; /* the values, read during the call */
-    uint64_t seed;               /* seed of random values */
-    int exact;   /* 1: integer data; where all sums are exact, results must be bit-identical */
-    int runs;    /* timed runs of each node and configuration, fewer for slow nodes; 0: 5 */
-    int threads; /* threads of each executor; 0: OpenMP's number */
-    /* Backends of all executors, as in adj_exec_opts. The reference uses naive; backends of this
-     * list that are not built in compute the caller's ops there. */
-    const struct adj_backend *const *backends;
+    int exact; /* 1: integer data; where all sums are exact, results must be bit-identical */
+    int runs;  /* timed runs of each node and configuration, fewer for slow nodes; 0: 5 */
 } adj_compare_opts;
 
 /* Verdict of a comparison. */
@@ -227,14 +201,11 @@ typedef struct {
                              stands for it */
     const char *op;       /* "conv2d", or "conv2d+bias_add" for a group */
     int config;           /* number of the configuration: 1, 2, ...; 0 is the reference */
-    adj_type type;        /* type of the values */
-    const char *backend, *implementation; /* what computed the node by itself */
-    adj_verdict verdict;                  /* the worst verdict of all checks */
-    adj_blame blame;                      /* cause of a failure */
-    const char *reason;                   /* a sentence; "" */
+    adj_verdict verdict;  /* the worst verdict of all checks */
+    adj_blame blame;      /* cause of a failure */
+    const char *reason;   /* a sentence; "" */
     /* The comparison with the larger error: the node by itself, or within the graph, on the same
      * operands as the reference. */
-    int64_t n, wrong;            /* number of values; of values whose error exceeds the bound */
     int64_t at;                  /* index of the worst element; -1: no element differs */
     double got, expected, bound; /* values at that element, and its bound */
     double worst;                /* its |error| / bound; above 1: wrong. NAN: not measured */

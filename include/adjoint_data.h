@@ -41,24 +41,25 @@ typedef enum {
     ADJ_RESIZE_ERROR /* an image of another size is refused */
 } adj_resize_rule;
 
-/* A data set: n labeled images of h x w pixels with c channels. Created by the functions below,
+/* A data set: n labeled images of one size. Created by the functions below,
  * read-only, freed by adj_dataset_free. After a failure n is 0 and message has the reason. A
  * program may also fill in this struct for images of its own (origin == NULL), without
  * adj_dataset_free. */
 typedef struct {
-    int64_t n, h, w, c;             /* number of images; height, width, channels of each */
+    int64_t n;                      /* number of images */
+    adj_image_size size;            /* size of each */
     int classes;                    /* number of classes; with targets: targets of an image */
     const char *const *class_names; /* `classes` names; NULL: the classes have no names */
     const int32_t *labels;          /* n labels from 0 to classes-1; NULL with targets */
     /* [n, classes]: float targets in place of labels, for regression and multi-label
      * classification; NULL: labels. */
     const float *targets;
-    const uint8_t *images; /* [n, h, w, c]; NULL: read them by adj_dataset_read */
+    const uint8_t *images; /* [n, size.h, size.w, size.c]; NULL: read them by adj_dataset_read */
     /* For each channel, in pixel units: a batch holds (pixel - mean) / deviation. The deviation is
      * never 0. */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS];
-    adj_resize_rule resize; /* rule for images of another size than h x w and for batches of another
-                               size; training stores it in the model card */
+    adj_resize_rule resize; /* rule for images of another size and for batches of another size;
+                               training stores it in the model card */
     /* 1: the values are normalized net input instead of pixels (NUMPY of adj_dataset_open): mean 0,
      * deviation 1. A net trained on them does not accept image files. Training stores it in the
      * model card. */
@@ -69,10 +70,6 @@ typedef struct {
     /* One line about files and folders that were ignored, such as "40 files with other endings
      * (.bmp 40), folder misc without images"; "": none. */
     char left_out[ADJ_MESSAGE];
-    /* n_broken messages, one for each unreadable image file: the files skipped by
-     * adj_dataset_opts.skip_broken, else the files that made opening fail. */
-    const char *const *broken;
-    int64_t n_broken; /* number of unreadable image files */
 } adj_dataset;
 
 /* All functions that create a data set: *d holds the message even on failure (it is NULL only when
@@ -89,7 +86,7 @@ ADJ_API adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, i
 ADJ_API adj_status adj_dataset_new_targets(int64_t n, int64_t h, int64_t w, int64_t c, int n_target,
                                            const uint8_t *images, const float *targets, int copy,
                                            adj_dataset **d);
-/* Creates a data set whose images are read from a source. like gives n, h, w, c, classes, the
+/* Creates a data set whose images are read from a source. like gives n, size, classes, the
  * labels, which are copied, and mean and deviation; if deviation[0] is 0, these are computed by
  * reading every image once. The data set owns source->user from this call on, even on failure. */
 ADJ_API adj_status adj_dataset_from_source(const adj_dataset *like, const adj_source *source,
@@ -105,15 +102,15 @@ ADJ_API adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixe
 
 /* Size and kind of images after reading. */
 typedef struct {
-    int64_t h, w;           /* height and width */
-    int64_t c;              /* channels: 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha) */
+    adj_image_size size;    /* c: 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha) */
     adj_resize_rule resize; /* rule for images of another size */
-    uint8_t background[3];  /* R, G, B behind transparent pixels, unless c is 4; all zero: black */
+    uint8_t
+        background[3]; /* R, G, B behind transparent pixels, unless size.c is 4; all zero: black */
 } adj_image_opts;
 
 /* Options of adj_dataset_open. All zero is the default. */
 typedef struct {
-    /* Size and channels 0: as in the files; for a folder the size of the first image, and 3
+    /* Sizes of 0: as in the files; for a folder the size of the first image, and 3
      * channels if at least half of the images are in color, else 1. */
     adj_image_opts image;
     int classes;   /* number of classes; 0: the number of class names, or the largest label + 1 */
@@ -123,10 +120,10 @@ typedef struct {
                          class of the training split, drawn by seed, is held out as one */
     uint64_t seed;    /* seed of val_split and limit */
     /* Another split of the same data, normally the training split, from which this one takes sizes,
-     * classes, names, mean and deviation. If h, classes or deviation[0] of like is 0, this split
-     * computes its own size, classes or mean and deviation, as with NULL. Class folders are matched
-     * by name; if like has no names, by number, or by order if there is a folder for each class. If
-     * like refuses images of another size, so does this split. */
+     * classes, names, mean and deviation. If size.h, classes or deviation[0] of like is 0, this
+     * split computes its own size, classes or mean and deviation, as with NULL. Class folders are
+     * matched by name; if like has no names, by number, or by order if there is a folder for each
+     * class. If like refuses images of another size, so does this split. */
     const adj_dataset *like;
     int skip_broken; /* 1: skips unreadable image files; opening reads all files. 0: unreadable
                         files are an error. With like, opening then reads only the first 200 files,
@@ -168,7 +165,7 @@ ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t
 /* ---- single images ---- */
 
 /* Reads a PNG, JPEG or WEBP file, recognized by its first bytes, rotates it by its EXIF orientation
- * and converts it to the size and channels of the options, none of which may be 0: pixels [h, w, c]
+ * and converts it to the size of the options, no number of which may be 0: pixels [h, w, c]
  * in pixel units. Color profiles (gAMA, iCCP, sRGB, cHRM) are ignored; 16-bit samples are divided
  * by 257. Sets *resized (may be NULL) to 1 if the file has another size, else to 0. */
 ADJ_API adj_status adj_image_read(const char *path, const adj_image_opts *options, float *pixels,
@@ -223,10 +220,10 @@ typedef struct {
 /* Options of a loader. batch is required; all zero is the default of the rest. */
 typedef struct {
     int64_t batch; /* images in a batch */
-    /* Size and channels of the images in a batch; 0: the data set's. Images of another size are
-     * resized or refused by the data set's rule. Color is converted to luma, and alpha removed over
-     * black, only if mean and deviation are given. */
-    int64_t h, w, c;
+    /* Size of the images in a batch; 0: the data set's. Images of another size are resized or
+     * refused by the data set's rule. Color is converted to luma, and alpha removed over black,
+     * only if mean and deviation are given. */
+    adj_image_size size;
     int threads; /* threads that prepare batches ahead of adj_loader_next, at most
                     ADJ_MAX_LOADER_THREADS; 0: adj_loader_next prepares them itself. Batches are
                     bit-identical for any number. One thread is enough if a batch takes less time
@@ -237,15 +234,11 @@ typedef struct {
     /* For each channel of the batch, copied; NULL: the data set's, where the values of a single
      * channel apply to all. */
     const float *mean, *deviation;
-    /* Data parallelism: the batch is divided into `shards` shards of equal size (0: one), of which
-     * this loader prepares n_shard (0: all) from first_shard on. Augmentation of an image does not
-     * depend on these numbers, except mixup, which mixes within a shard. */
-    int64_t shards, first_shard, n_shard;
 } adj_loader_opts;
 
-/* One batch, or the shards of it that this loader prepares; below, batch is their number of images.
- * After the last image it is padded like in adj_batch. The caller may read and change its memory
- * until the next call of adj_loader_next, adj_loader_seek or adj_loader_free. */
+/* One batch; below, batch is its number of images. After the last image it is padded like in
+ * adj_batch. The caller may read and change its memory until the next call of adj_loader_next,
+ * adj_loader_seek or adj_loader_free. */
 typedef struct {
     float *x;        /* [batch, h, w, c], normalized */
     int32_t *labels; /* [batch]; padding: -1; with float targets else 0 */
@@ -254,7 +247,6 @@ typedef struct {
     int32_t *other_labels;
     float mix;     /* weight of labels, 0 .. 1; that of other_labels is 1 - mix. Without mixup 1 */
     int64_t count; /* images without padding: batch, or less in the last batch of an epoch */
-    int64_t step_count;  /* count, summed over all shards */
     int64_t epoch, step; /* epoch and step of this batch, from 0 */
 } adj_loader_batch;
 

@@ -117,6 +117,13 @@ typedef enum {
     ADJ_ATTR_POOL      /* adj_pool */
 } adj_attr_kind;
 
+/* Properties of an attribute: bits of adj_attr.flags. */
+typedef enum {
+    ADJ_ATTR_ANY_NUMBER = 1, /* any number is valid, NaN included */
+    ADJ_ATTR_HIDE_ZERO = 2,  /* not printed if 0 */
+    ADJ_ATTR_OF_RESULT = 4   /* a dtype or shape: the result's */
+} adj_attr_flags;
+
 /* Schema of one attribute: a member of the attributes' struct. */
 typedef struct {
     const char *name;   /* name of the builder's parameter; NULL: end of the list */
@@ -133,9 +140,7 @@ typedef struct {
      * 0, axis by axis for lists. */
     double fallback;
     double (*fallback_of)(adj_shape x, adj_format format, int axis); /* NULL: fallback */
-    int is_free;     /* 1: any number is valid, NaN included */
-    int is_quiet;    /* 1: not printed if 0 */
-    int from_result; /* 1: a dtype or shape that is that of the result */
+    unsigned flags;                                                  /* adj_attr_flags */
 } adj_attr;
 
 enum { ADJ_ATTRS = 6 };
@@ -303,7 +308,7 @@ ADJ_API adj_node *adj_fill_like(adj_node *v, double value);
 ADJ_API double adj_load(adj_dtype dtype, const void *data, int64_t i);
 /* Sets element i of data to value, rounded once. */
 ADJ_API void adj_store(adj_dtype dtype, void *data, int64_t i, double value);
-/* ---- attribute structs as stored in nodes, without padding ---- */
+/* ---- windows ---- */
 
 /* Geometry of a convolution or pool after SAME and EXPLICIT are resolved, the same for both
  * formats. */
@@ -317,18 +322,6 @@ struct adj_conv_geom {
     int64_t format;         /* adj_format */
 };
 
-typedef struct { /* the six convolutions: attributes as given, and the geometry */
-    adj_conv conv;
-    adj_conv_geom geom;
-} adj_conv_attrs;
-/* The pools. max_pool_argmax(x) is the position of the maximum in each window as an i32: (i*kw +
- * j)*kc + c for row i, column j and channel c of the window, padding included.
- * max_pool_grad_argmax(argmax, dy) is max_pool_grad computed from that position. */
-typedef struct {
-    adj_pool pool;      /* as given */
-    adj_conv_geom geom; /* resolved */
-    int64_t kc;         /* size of a window over channels, which is also its stride; else 1 */
-} adj_pool_attrs;
 /* ---- the ops ---- */
 
 /* All built-in ops, NULL-terminated. */

@@ -31,14 +31,12 @@ typedef struct {
      * one with options->weights, which leave out padding. The score is then the loss. NULL: softmax
      * cross-entropy with the labels of the data. */
     adj_node *(*loss)(adj_node *outputs, adj_node *targets, const adj_loss_opts *options);
-    void *user;        /* handed to build */
-    int64_t h, w, c;   /* size of the images; 0: the built-in model's, else the data's. Images of
-                          another size are resized or refused by adj_dataset.resize */
-    int64_t classes;   /* number of classes, or of outputs; 0: the data's */
-    double multiplier; /* as in adj_model_opts */
-    /* Patterns of parameters that training does not change, as in adj_model_opts; NULL or "none":
-     * none. */
-    const char *freeze;
+    void *user; /* handed to build */
+    /* size: 0: the built-in model's, else the data's; images of another size are resized or refused
+     * by adj_dataset.resize. classes: number of classes, or of outputs; 0: the data's. multiplier.
+     * freeze: patterns of parameters that training does not change; NULL or "none": none. Other
+     * fields are ignored. */
+    adj_model_opts options;
 } adj_net;
 
 /* ---- predictors: trained nets ---- */
@@ -135,40 +133,29 @@ typedef struct {
                              adj_error *error);
     /* Copies data of process 0 to data of every process. */
     adj_status (*broadcast)(void *group, void *data, size_t bytes, adj_error *error);
-    double (*waited)(void *group); /* total seconds that this process waited for others */
-    /* Returns the total seconds in which a reduction of this process was under way. NULL: not
-     * known. */
-    double (*traveled)(void *group);
-    /* Measures the link from rank 0 to rank 1: seconds of an empty message and bits per second of a
-     * large one. NULL: cannot be measured. */
-    adj_status (*measure_link)(void *group, double *latency, double *bits_per_second,
-                               adj_error *error);
     /* Responds to other processes that check whether this one is alive; called during long
      * computations without communication. NULL: not needed. */
     void (*answer)(void *group);
-    void *group; /* handed to these functions */
+    void *group;                         /* handed to these functions */
+    const struct adj_ranks_meter *meter; /* for the library's own group; else NULL */
 } adj_ranks;
 
 /* ---- training ---- */
 
 /* Progress of a training, handed to the callbacks. */
 typedef struct {
-    int64_t epoch, epochs;    /* current epoch, from 1; number of epochs */
-    int64_t step, steps;      /* steps done in this epoch; steps of an epoch */
-    int64_t images;           /* images trained on in this epoch, without padding */
-    double lr;                /* learning rate of the last step */
-    double step_loss;         /* loss of the last step, before its update */
-    double loss, accuracy;    /* means over the images of this epoch; accuracy 0 .. 1 */
-    double seconds;           /* seconds of the epoch's steps, in this process */
-    double images_per_second; /* images per second of these steps */
-    /* Score on the held-out data; all zero except at the end of an epoch. */
-    adj_score held_out;
+    int64_t epoch, epochs; /* current epoch, from 1; number of epochs */
+    int64_t step, steps;   /* steps done in this epoch; steps of an epoch */
+    double lr;             /* learning rate of the last step */
+    double step_loss;      /* loss of the last step, before its update */
+    double seconds;        /* seconds of the epoch's steps, in this process */
+    adj_score train;       /* score on the images of this epoch's steps, without padding */
+    adj_score held_out;    /* score on the held-out data; all zero except at the end of an epoch */
     int64_t best_epoch; /* the epoch with the best held-out accuracy so far, with adj_net.loss the
                            least held-out loss; of equals the first; 0: none yet */
     double best;        /* its held-out accuracy or loss */
     double loss_scale;  /* loss scale of the next step (adj_loss_scale); 0: none */
-    /* Total number of steps skipped because a gradient was not finite. */
-    int64_t skipped;
+    int64_t skipped;    /* total number of steps skipped because a gradient was not finite */
 } adj_fit_progress;
 
 /* Options of a training. All zero is the default. Everything that pointers refer to must outlive
@@ -231,15 +218,10 @@ typedef struct {
          * process the caller must end the others (adj_mpi_abort), except that errors in writing
          * files and stops by a callback reach all processes. */
         const adj_ranks *ranks;
-        /* Number of shards of the batch; 0: one for each rank. A rank computes its shards one after
-         * the other. For a given number of shards, 1 rank and every number of ranks that gives each
-         * a power of two of shards have bit-identical results, if threads are equal or
+        /* Shards of the batch. For a given number of shards, 1 rank and every number of ranks that
+         * gives each a power of two of shards have bit-identical results, if threads are equal or
          * exec.same_bits is 1, and without tuning. */
-        int64_t shards;
-        /* 1: batch norms use the statistics of all shards of a step, as in adj_data_parallel_opts;
-         * a rank then needs the memory of all its shards. */
-        int sync_batch_norm;
-        size_t bucket_bytes;   /* as in adj_data_parallel_opts */
+        adj_data_parallel_opts parallel;
         int64_t compare_every; /* number of steps after which ranks compare their parameters; 0:
                                   after each epoch */
     } distributed;

@@ -7,7 +7,7 @@
 #ifndef ADJOINT_IO_H
 #define ADJOINT_IO_H
 
-#include "adjoint.h"
+#include "adjoint_nn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -163,10 +163,10 @@ enum { ADJ_CARD_CHANNELS = 4 };
 /* A model card: data for prediction, stored in the metadata of a weights file. All fields but model
  * may be unknown: 0 or NULL. */
 typedef struct {
-    const char *model;               /* name, as for adj_model_find */
-    double multiplier;               /* as in adj_model_opts */
-    int64_t height, width, channels; /* size of the images that the net accepts */
-    adj_format format;               /* data format of the images */
+    const char *model; /* name, as for adj_model_find */
+    /* Options of the model: size and format of the images that the net accepts, classes,
+     * multiplier; the others are 0. */
+    adj_model_opts options;
     /* For each channel, in pixel units (0 .. 255): the input is (pixel - mean) / deviation. A
      * deviation of 0: unknown. */
     double mean[ADJ_CARD_CHANNELS], deviation[ADJ_CARD_CHANNELS];
@@ -174,8 +174,7 @@ typedef struct {
                          (adj_dataset.normalized) */
     double low, high; /* range of the training values in their NumPy array; 0 and 0: not
                          an array, or unknown */
-    int64_t classes;  /* number of classes */
-    const char *const *class_names; /* `classes` names */
+    const char *const *class_names; /* options.classes names */
     const char *resize; /* rule for images of another size (adj_resize_rule): "auto", or "error",
                            which refuses them */
     adj_precision precision; /* of the training */

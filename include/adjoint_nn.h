@@ -294,14 +294,13 @@ ADJ_API double adj_schedule_rate(const adj_schedule *schedule, int64_t step);
 /* Options of a model. All zero: the defaults of the model, for evaluation. Training and evaluation
  * need a graph each; adj_copy_params copies the parameters. */
 typedef struct {
-    int64_t batch; /* images in a batch; 0: 1 */
-    /* Size of the images; 0: the model's. */
-    int64_t height, width, channels;
-    adj_dtype dtype;   /* of the computation */
-    adj_format format; /* of the images */
-    int training;      /* 1: for training, with batch statistics and dropout */
-    int64_t classes;   /* number of classes; 0: the model's */
-    double multiplier; /* mobilenet_v1's width multiplier; 0: 0.25 */
+    int64_t batch;       /* images in a batch; 0: 1 */
+    adj_image_size size; /* size of the images; 0: the model's */
+    adj_dtype dtype;     /* of the computation */
+    adj_format format;   /* of the images */
+    int training;        /* 1: for training, with batch statistics and dropout */
+    int64_t classes;     /* number of classes; 0: the model's */
+    double multiplier;   /* mobilenet_v1's width multiplier; 0: 0.25 */
     /* Patterns (adj_trainable) of parameters to be frozen; NULL: none. In training a batch norm
      * whose gamma and beta match uses its running statistics and does not update them. */
     const char *freeze;
@@ -313,8 +312,7 @@ typedef struct {
     /* Builds the model: images -> logits [n, classes]. Uses format, training, classes, multiplier
      * and freeze of the options (NULL: all zero); sizes are those of x. */
     adj_node *(*build)(adj_node *x, const adj_model_opts *options);
-    /* Height, width, channels and classes that it was published for. */
-    adj_model_opts defaults;
+    adj_model_opts defaults; /* size and classes that it was published for */
 } adj_model;
 
 /* Returns the built-in model of that name, or NULL if there is none:

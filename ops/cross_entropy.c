@@ -224,11 +224,11 @@ static void sparse_domain(const adj_node *n, int i, int64_t count, double v[])
 static const adj_schema smoothing_schema = {
     .size = sizeof(adj_value_attrs),
     .attr = {{"smoothing", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " smoothing ",
-              "0 to 1", 0, 1, .fallback = 0.1, .is_quiet = 1}}};
+              "0 to 1", 0, 1, .fallback = 0.1, .flags = ADJ_ATTR_HIDE_ZERO}}};
 static const adj_schema count_schema = {
     .size = sizeof(adj_dtype_attrs),
     .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_dtype_attrs, dtype), " ",
-              .from_result = 1}}};
+              .flags = ADJ_ATTR_OF_RESULT}}};
 
 const adj_op adj_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
                                              .example = {ADJ_EXAMPLE_MATRIX, ADJ_EXAMPLE_MATRIX},

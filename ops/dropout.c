@@ -35,7 +35,7 @@ static const adj_schema schema = {
              {"seed", ADJ_ATTR_SEED, .offset = offsetof(adj_dropout_attrs, seed), " seed ",
               .fallback = 1},
              {"first", ADJ_ATTR_INT, .offset = offsetof(adj_dropout_attrs, first), " first ",
-              "0 <= first <= 2^53", 0, 0x1p53, .is_quiet = 1}}};
+              "0 <= first <= 2^53", 0, 0x1p53, .flags = ADJ_ATTR_HIDE_ZERO}}};
 
 adj_node *adj_dropout(adj_node *x, adj_node *step, double rate, uint64_t seed)
 {

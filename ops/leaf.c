@@ -21,10 +21,12 @@ static const adj_schema leaf_schema = {.size = sizeof(adj_leaf_attrs)};
 static const adj_schema const_schema = {.size = sizeof(adj_const_attrs)};
 static const adj_schema fill_schema = {
     .size = sizeof(adj_fill_attrs),
-    .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_fill_attrs, dtype), .from_result = 1},
-             {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_fill_attrs, shape), .from_result = 1},
+    .attr = {{"dtype", ADJ_ATTR_DTYPE, .offset = offsetof(adj_fill_attrs, dtype),
+              .flags = ADJ_ATTR_OF_RESULT},
+             {"shape", ADJ_ATTR_SHAPE, .offset = offsetof(adj_fill_attrs, shape),
+              .flags = ADJ_ATTR_OF_RESULT},
              {"value", ADJ_ATTR_REAL, .offset = offsetof(adj_fill_attrs, value), " ", .fallback = 1,
-              .is_free = 1}}};
+              .flags = ADJ_ATTR_ANY_NUMBER}}};
 
 const adj_op adj_op_input = {
     .name = "input", .schema = &leaf_schema, .flags = ADJ_OP_LEAF | ADJ_OP_TYPED, .infer = infer};

@@ -50,11 +50,11 @@ static const adj_schema momentum_schema = {
     .attr = {
         {"mu", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, mu), " mu ", .fallback = 0.9},
         {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ",
-         .fallback = 1e-4, .is_quiet = 1}}};
+         .fallback = 1e-4, .flags = ADJ_ATTR_HIDE_ZERO}}};
 static const adj_schema sgd_schema = {
     .size = sizeof(adj_decay_attrs),
     .attr = {{"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ",
-              .fallback = 1e-4, .is_quiet = 1}}};
+              .fallback = 1e-4, .flags = ADJ_ATTR_HIDE_ZERO}}};
 static const adj_schema ema_schema = {
     .size = sizeof(adj_value_attrs),
     .attr = {{"beta", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " beta ",
@@ -68,7 +68,7 @@ static const adj_schema adam_schema = {
              {"epsilon", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, epsilon), " epsilon ",
               ">= 0", 0, DBL_MAX, .fallback = 1e-8},
              {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, decay), " decay ",
-              .is_quiet = 1}}};
+              .flags = ADJ_ATTR_HIDE_ZERO}}};
 
 adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay)
 {

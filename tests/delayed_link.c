@@ -112,8 +112,7 @@ static training training_new(const char *model, int64_t batch, int threads)
         list[i + 1] = adj_backends[i];
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &loss,
-                             .updates =
-                                 adj_data_parallel(u, &(adj_data_parallel_opts){.processes = 2}),
+                             .updates = adj_data_parallel(u, 2, 0, NULL),
                              .threads = threads,
                              .backends = list};
     if (adj_exec_new(t.g, &o, &t.e) != ADJ_OK) {

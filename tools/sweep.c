@@ -102,14 +102,12 @@ static int try_case(const sweep_run *r, int64_t i, FILE *answer)
         const adj_backend *backends[3];
         list_backends(backends);
         fprintf(answer, "start %lld %s\n", (long long)i, implementation);
-        const adj_compare_opts o = {.n_root = 1,
-                                    .root = &y,
-                                    .n_config = 2,
-                                    .config = configs,
-                                    .runs = 1,
-                                    .exact = 1,
-                                    .seed = (uint64_t)i,
-                                    .backends = backends};
+        const adj_compare_opts o = {
+            .exec = {.n_fetch = 1, .fetch = &y, .backends = backends, .seed = (uint64_t)i},
+            .n_config = 2,
+            .config = configs,
+            .runs = 1,
+            .exact = 1};
         adj_compare_with(g, &o, NULL, &c);
         fault = fault_of(c);
     }

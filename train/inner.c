@@ -74,26 +74,28 @@ adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float p
 
     if (p == NULL || pixels == NULL || gradient == NULL)
         return adj_error_set(error, ADJ_EARG, "gradient: predictor, image or gradient is NULL");
-    if (label < 0 || label >= p->net.classes)
+    if (label < 0 || label >= p->net.options.classes)
         return adj_error_set(error, ADJ_EARG,
                              "gradient: class is out of range (got %lld, expected 0 to %lld)",
-                             (long long)label, (long long)p->net.classes - 1);
+                             (long long)label, (long long)p->net.options.classes - 1);
     adj_status status = predictor_workers(p, GRADIENT, 1, &w, error);
     if (status != ADJ_OK)
         return status;
     network *net = w->each;
-    float *x = image_of(net, error), *upstream = calloc((size_t)p->net.classes, sizeof *upstream);
+    float *x = image_of(net, error),
+          *upstream = calloc((size_t)p->net.options.classes, sizeof *upstream);
     if (x == NULL || upstream == NULL) {
         status = adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
     } else {
         upstream[label] = 1;
-        status =
-            adj_set(net->exec, net->upstream, upstream, (size_t)p->net.classes * sizeof *upstream);
+        status = adj_set(net->exec, net->upstream, upstream,
+                         (size_t)p->net.options.classes * sizeof *upstream);
         status = status == ADJ_OK ? run(p, net, pixels, x, gradient, error)
                                   : adj_error_set(error, status, "%s", adj_exec_message(net->exec));
     }
     for (int64_t i = 0; i < adj_shape_elems(net->shape) && status == ADJ_OK; i++)
-        gradient[i] /= p->deviation[i % p->net.c]; /* of x = (pixel - mean) / deviation */
+        gradient[i] /=
+            p->deviation[i % p->net.options.size.c]; /* of x = (pixel - mean) / deviation */
     free(upstream);
     free(x);
     return status;

@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     /* Images in a batch and batches in a step, after limiting them to the data. */
     int64_t batch, accumulate;
+    double images_per_second; /* images per second of the epoch's steps, in this process */
     double waited; /* seconds in which the epoch's steps waited for batches, in this process */
     int unsaved;   /* 1: the training ended because the checkpoint could not be written */
     int n_rank;    /* number of processes that train together */

@@ -13,7 +13,7 @@ static int64_t or_else(int64_t given, int64_t otherwise) { return given != 0 ? g
 
 static adj_status complete_model(adj_net *net, adj_error *error)
 {
-    adj_model_opts o = {.multiplier = net->multiplier};
+    adj_model_opts o = {.multiplier = net->options.multiplier};
     const adj_model *model = adj_model_find(net->name, &o);
 
     if (net->name == NULL)
@@ -25,10 +25,10 @@ static adj_status complete_model(adj_net *net, adj_error *error)
                              near != NULL ? " (did you mean " : "", near != NULL ? near->name : "",
                              near != NULL ? "?)" : "");
     }
-    net->h = or_else(net->h, or_else(o.height, model->defaults.height));
-    net->w = or_else(net->w, or_else(o.width, model->defaults.width));
-    net->c = or_else(net->c, model->defaults.channels);
-    net->multiplier = o.multiplier;
+    net->options.size.h = or_else(net->options.size.h, or_else(o.size.h, model->defaults.size.h));
+    net->options.size.w = or_else(net->options.size.w, or_else(o.size.w, model->defaults.size.w));
+    net->options.size.c = or_else(net->options.size.c, model->defaults.size.c);
+    net->options.multiplier = o.multiplier;
     return ADJ_OK;
 }
 
@@ -38,24 +38,27 @@ adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t c
     adj_status status = net->build == NULL ? complete_model(net, error) : ADJ_OK;
     if (status != ADJ_OK)
         return status;
-    net->h = or_else(net->h, h);
-    net->w = or_else(net->w, w);
-    net->c = or_else(net->c, c);
-    net->classes = or_else(net->classes, classes);
-    if (net->classes == 0 && net->build == NULL)
-        net->classes = adj_model_find(net->name, NULL)->defaults.classes;
-    if (net->h < 1 || net->h > ADJ_MAX_SIDE || net->w < 1 || net->w > ADJ_MAX_SIDE || net->c < 1 ||
-        net->c > ADJ_MAX_CHANNELS)
+    net->options.size.h = or_else(net->options.size.h, h);
+    net->options.size.w = or_else(net->options.size.w, w);
+    net->options.size.c = or_else(net->options.size.c, c);
+    net->options.classes = or_else(net->options.classes, classes);
+    if (net->options.classes == 0 && net->build == NULL)
+        net->options.classes = adj_model_find(net->name, NULL)->defaults.classes;
+    if (net->options.size.h < 1 || net->options.size.h > ADJ_MAX_SIDE || net->options.size.w < 1 ||
+        net->options.size.w > ADJ_MAX_SIDE || net->options.size.c < 1 ||
+        net->options.size.c > ADJ_MAX_CHANNELS)
         return adj_error_set(error, ADJ_EARG,
                              "net %.80s: image size is out of range (got %lldx%lldx%lld, expected "
                              "sides of 1 to %d and 1 to %d channels)",
-                             net_name(net), (long long)net->h, (long long)net->w, (long long)net->c,
+                             net_name(net), (long long)net->options.size.h,
+                             (long long)net->options.size.w, (long long)net->options.size.c,
                              ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
-    if (net->classes < (net->loss != NULL ? 1 : 2) || net->classes > ADJ_MAX_CLASSES)
+    if (net->options.classes < (net->loss != NULL ? 1 : 2) ||
+        net->options.classes > ADJ_MAX_CLASSES)
         return adj_error_set(
             error, ADJ_EARG,
             "net %.80s: number of classes is out of range (got %lld, expected 2 to %d)",
-            net_name(net), (long long)net->classes, ADJ_MAX_CLASSES);
+            net_name(net), (long long)net->options.classes, ADJ_MAX_CLASSES);
     return ADJ_OK;
 }
 
@@ -81,20 +84,19 @@ static void build_net(network *n, const adj_net *net, int64_t batch, int trainin
 {
     if (net->build == NULL) {
         const adj_model_opts o = {.batch = batch,
-                                  .height = net->h,
-                                  .width = net->w,
-                                  .channels = net->c,
+                                  .size = net->options.size,
                                   .training = training,
-                                  .classes = net->classes,
-                                  .multiplier = net->multiplier,
+                                  .classes = net->options.classes,
+                                  .multiplier = net->options.multiplier,
                                   .freeze = freeze};
         n->logits = adj_model_logits(n->graph, adj_model_find(net->name, NULL), &o);
         n->images = adj_find(n->graph, "images");
         return;
     }
-    n->images =
-        adj_input(n->graph, "images", ADJ_F32, (adj_shape){4, {batch, net->h, net->w, net->c}});
-    n->logits = net->build(n->images, net->classes, training, net->user);
+    n->images = adj_input(
+        n->graph, "images", ADJ_F32,
+        (adj_shape){4, {batch, net->options.size.h, net->options.size.w, net->options.size.c}});
+    n->logits = net->build(n->images, net->options.classes, training, net->user);
     if (n->logits != NULL && adj_node_type(n->logits).dtype != ADJ_F32)
         n->logits = adj_cast(n->logits, ADJ_F32);
     n->logits = adj_label(n->logits, "logits");
@@ -107,18 +109,19 @@ static adj_status check_logits(const network *n, const adj_net *net, int64_t bat
     adj_status status = adj_graph_status(n->graph);
     if (status != ADJ_OK)
         return adj_error_set(error, status, "net %.80s, images of %lldx%lldx%lld: %s",
-                             net_name(net), (long long)net->h, (long long)net->w, (long long)net->c,
+                             net_name(net), (long long)net->options.size.h,
+                             (long long)net->options.size.w, (long long)net->options.size.c,
                              adj_graph_message(n->graph));
     if (n->logits == NULL || adj_node_graph(n->logits) != n->graph)
         return adj_error_set(error, ADJ_EARG, "net %.80s: build returned no logits", net_name(net));
     adj_shape s = adj_node_type(n->logits).shape;
-    if (s.rank == 2 && s.dim[0] == batch && s.dim[1] == net->classes)
+    if (s.rank == 2 && s.dim[0] == batch && s.dim[1] == net->options.classes)
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,
                          "net %.80s: its logits have the wrong shape (got rank %lld, [%lld, %lld], "
                          "expected [%lld, %lld])",
                          net_name(net), (long long)s.rank, (long long)s.dim[0], (long long)s.dim[1],
-                         (long long)batch, (long long)net->classes);
+                         (long long)batch, (long long)net->options.classes);
 }
 
 /* ---- what is computed with it ---- */
@@ -136,13 +139,12 @@ static adj_node *shared_loss(network *n, const training_opts *t)
 
 static void share_out(network *n, const training_opts *t, const adj_ranks *ranks)
 {
-    const adj_data_parallel_opts o = {.processes = ranks != NULL ? ranks->size : 1,
-                                      .rank = ranks != NULL ? ranks->rank : 0,
-                                      .shards = (int)t->shards,
+    const adj_data_parallel_opts o = {.shards = (int)t->shards,
                                       .bucket_bytes = t->bucket_bytes,
                                       .sync_batch_norm = t->sync_batch_norm};
     if (t->shards > 1)
-        n->updates = adj_data_parallel(n->updates, &o);
+        n->updates = adj_data_parallel(n->updates, ranks != NULL ? ranks->size : 1,
+                                       ranks != NULL ? ranks->rank : 0, &o);
     n->n_shard = adj_shard_count(n->updates);
 }
 
@@ -262,7 +264,7 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
     if (status != ADJ_OK)
         return status;
     n->shape = adj_node_type(n->images).shape;
-    n->classes = net->classes;
+    n->classes = net->options.classes;
     if (kind == FOR_PREDICTION) {
         n->probabilities = net->loss == NULL              ? adj_softmax(n->logits)
                            : net->loss == adj_loss_binary ? adj_sigmoid(n->logits)

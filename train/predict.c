@@ -20,8 +20,9 @@ static void normalize(const void *source, int64_t first, int64_t count, float x[
 {
     const images *from = source;
     const adj_predictor *p = from->p;
-    const int64_t c = p->net.c, pixels = count * p->net.h * p->net.w,
-                  at = first * p->net.h * p->net.w;
+    const int64_t c = p->net.options.size.c,
+                  pixels = count * p->net.options.size.h * p->net.options.size.w,
+                  at = first * p->net.options.size.h * p->net.options.size.w;
 
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t k = 0; k < c; k++) {
@@ -71,7 +72,8 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
     adj_status status = predictor_workers(p, kind, kind == FEW ? WHOLE_BATCH : n, &w, error);
     if (status != ADJ_OK)
         return status;
-    const int64_t batch = w->n * w->part, image = p->net.h * p->net.w * p->net.c;
+    const int64_t batch = w->n * w->part,
+                  image = p->net.options.size.h * p->net.options.size.w * p->net.options.size.c;
     for (int64_t first = 0; first < n && status == ADJ_OK; first += batch) {
         const int64_t count = n - first < batch ? n - first : batch;
         const images left = {.p = p,
@@ -79,9 +81,10 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
                              .floats = from.floats != NULL ? from.floats + first * image : NULL};
         status = workers_run(w, normalize, &left, NULL, count, error);
         if (status == ADJ_OK)
-            copy_scores(w, count, probabilities + first * p->net.classes);
+            copy_scores(w, count, probabilities + first * p->net.options.classes);
     }
-    return status == ADJ_OK ? check_finite(n, p->net.classes, probabilities, error) : status;
+    return status == ADJ_OK ? check_finite(n, p->net.options.classes, probabilities, error)
+                            : status;
 }
 
 adj_status adj_predict(adj_predictor *p, int64_t n, const uint8_t pixels[], float probabilities[],
@@ -148,9 +151,7 @@ static adj_status open_loader(const adj_predictor *p, const workers *w, const ad
                               adj_loader **l, adj_error *error)
 {
     const adj_loader_opts o = {.batch = w->n * w->part,
-                               .h = p->net.h,
-                               .w = p->net.w,
-                               .c = p->net.c,
+                               .size = p->net.options.size,
                                .threads = 1,
                                .mean = p->mean,
                                .deviation = p->deviation};
@@ -244,11 +245,13 @@ static adj_status check_images(const adj_predictor *p, const adj_dataset *d, adj
                              p->card.normalized
                                  ? "its model takes normalized values (the data are pixels)"
                                  : "its model takes pixels (the data are normalized)");
-    if (card_resize(&p->card) == ADJ_RESIZE_AUTO || (d->h == p->net.h && d->w == p->net.w))
+    if (card_resize(&p->card) == ADJ_RESIZE_AUTO ||
+        (d->size.h == p->net.options.size.h && d->size.w == p->net.options.size.w))
         return ADJ_OK;
-    return adj_error_set(
-        error, ADJ_ESHAPE, "its model does not resize images (got %lldx%lld, expected %lldx%lld)",
-        (long long)d->h, (long long)d->w, (long long)p->net.h, (long long)p->net.w);
+    return adj_error_set(error, ADJ_ESHAPE,
+                         "its model does not resize images (got %lldx%lld, expected %lldx%lld)",
+                         (long long)d->size.h, (long long)d->size.w,
+                         (long long)p->net.options.size.h, (long long)p->net.options.size.w);
 }
 
 /* Fails if the data have labels but the net has a loss of float targets, or the reverse. */
@@ -277,7 +280,7 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
     *score = (adj_score){0};
     adj_status status = check_truth(p, d, confusion, error);
     if (status == ADJ_OK)
-        status = adj_model_card_check(&p->card, d->c, d->classes, d->class_names, error);
+        status = adj_model_card_check(&p->card, d->size.c, d->classes, d->class_names, error);
     if (status == ADJ_OK)
         status = check_images(p, d, error);
     if (status != ADJ_OK)
@@ -292,7 +295,7 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
         status = score_all(p, w, l, score, confusion, error);
     adj_loader_free(l);
     score->loss = score->count > 0 ? score->loss / (double)score->count : 0;
-    const int64_t decisions = score->count * (p->net.loss != NULL ? p->net.classes : 1);
+    const int64_t decisions = score->count * (p->net.loss != NULL ? p->net.options.classes : 1);
     score->accuracy = decisions > 0 ? (double)score->right / (double)decisions : 0;
     return status;
 }

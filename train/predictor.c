@@ -37,11 +37,9 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
         return no_memory(error);
     }
     p->card = (adj_model_card){.model = p->name,
-                               .multiplier = net->multiplier,
-                               .height = net->h,
-                               .width = net->w,
-                               .channels = net->c,
-                               .classes = net->classes,
+                               .options.multiplier = net->options.multiplier,
+                               .options.size = net->options.size,
+                               .options.classes = net->options.classes,
                                .resize = resize_word(ADJ_RESIZE_AUTO),
                                .precision = plan->exec.precision,
                                .math = plan->exec.math};
@@ -50,7 +48,7 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
 
 void predictor_normalize(adj_predictor *p, const float mean[], const float deviation[], int64_t c)
 {
-    for (int64_t i = 0; i < p->net.c; i++) {
+    for (int64_t i = 0; i < p->net.options.size.c; i++) {
         int64_t from = i < c ? i : 0;
         p->mean[i] = mean[from];
         p->deviation[i] = deviation[from];
@@ -62,7 +60,7 @@ void predictor_normalize(adj_predictor *p, const float mean[], const float devia
 adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const names[],
                                   adj_error *error)
 {
-    if (names == NULL || n != p->net.classes)
+    if (names == NULL || n != p->net.options.classes)
         return ADJ_OK;
     p->class_names = calloc((size_t)n, sizeof *p->class_names);
     if (p->class_names == NULL)
@@ -84,7 +82,7 @@ void adj_predictor_free(adj_predictor *p)
         return;
     for (int i = 0; i < N_PLANNED; i++)
         workers_close(&p->planned[i].w);
-    for (int64_t i = 0; p->class_names != NULL && i < p->net.classes; i++)
+    for (int64_t i = 0; p->class_names != NULL && i < p->net.options.classes; i++)
         free(p->class_names[i]);
     free(p->class_names);
     free(p->name);
@@ -246,25 +244,25 @@ static void infer_sizes(const adj_tensors *file, adj_net *net, adj_model_card *c
                         const char *map)
 {
     const char *name = net->name != NULL ? net->name : card->model;
-    adj_model_opts o = {.multiplier = net->multiplier};
+    adj_model_opts o = {.multiplier = net->options.multiplier};
     const adj_model *model = net->build == NULL ? adj_model_find(name, &o) : NULL;
     adj_tensors *mapped = NULL;
 
-    if (model == NULL || (card->classes > 0 && card->channels > 0))
+    if (model == NULL || (card->options.classes > 0 && card->options.size.c > 0))
         return;
-    if (net->h > 0 && net->w > 0) {
-        o.height = net->h;
-        o.width = net->w;
+    if (net->options.size.h > 0 && net->options.size.w > 0) {
+        o.size.h = net->options.size.h;
+        o.size.w = net->options.size.w;
     }
-    o.channels = net->c;
+    o.size.c = net->options.size.c;
     adj_graph *g = adj_graph_new();
     if (adj_model_logits(g, model, &o) != NULL && map != NULL)
         (void)adj_weights_convert(file, g, map, 0, &mapped, NULL); /* loading says what is wrong */
     const adj_tensors *ours = map != NULL ? mapped : file;
-    if (card->classes == 0)
-        card->classes = weights_classes(ours);
-    if (card->channels == 0 && net->c == 0)
-        net->c = weights_channels(ours, g);
+    if (card->options.classes == 0)
+        card->options.classes = weights_classes(ours);
+    if (card->options.size.c == 0 && net->options.size.c == 0)
+        net->options.size.c = weights_channels(ours, g);
     adj_tensors_free(mapped);
     adj_graph_free(g);
 }
@@ -293,24 +291,27 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
     adj_status status = name_net(net, card, error);
     if (status != ADJ_OK)
         return status;
-    if (net->multiplier == 0)
-        net->multiplier = card->multiplier;
-    net->h = net->h == 0 ? card->height : net->h;
-    net->w = net->w == 0 ? card->width : net->w;
-    net->c = net->c == 0 ? card->channels : net->c;
-    status = net_complete(net, 0, 0, 0, card->classes, error);
+    if (net->options.multiplier == 0)
+        net->options.multiplier = card->options.multiplier;
+    net->options.size.h = net->options.size.h == 0 ? card->options.size.h : net->options.size.h;
+    net->options.size.w = net->options.size.w == 0 ? card->options.size.w : net->options.size.w;
+    net->options.size.c = net->options.size.c == 0 ? card->options.size.c : net->options.size.c;
+    status = net_complete(net, 0, 0, 0, card->options.classes, error);
     if (status != ADJ_OK)
         return status;
-    const int same_size = card->height == 0 || (card->height == net->h && card->width == net->w &&
-                                                card->channels == net->c);
-    if (same_size && (card->classes == 0 || card->classes == net->classes))
+    const int same_size =
+        card->options.size.h == 0 || (card->options.size.h == net->options.size.h &&
+                                      card->options.size.w == net->options.size.w &&
+                                      card->options.size.c == net->options.size.c);
+    if (same_size && (card->options.classes == 0 || card->options.classes == net->options.classes))
         return ADJ_OK;
     return adj_error_set(
         error, ADJ_ESHAPE,
         "its model is for %lldx%lldx%lld images of %lld classes (expected %lldx%lldx%lld and %lld)",
-        (long long)card->height, (long long)card->width, (long long)card->channels,
-        (long long)card->classes, (long long)net->h, (long long)net->w, (long long)net->c,
-        (long long)net->classes);
+        (long long)card->options.size.h, (long long)card->options.size.w,
+        (long long)card->options.size.c, (long long)card->options.classes,
+        (long long)net->options.size.h, (long long)net->options.size.w,
+        (long long)net->options.size.c, (long long)net->options.classes);
 }
 
 /* Fails if the file was trained with another loss; outputs would be taken for logits. */
@@ -355,12 +356,12 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
         deviation[i] = (float)card->deviation[i];
     }
     if (card->deviation[0] > 0)
-        predictor_normalize(*p, mean, deviation, card->channels);
+        predictor_normalize(*p, mean, deviation, card->options.size.c);
     else { /* the file does not say it */
         predictor_normalize(*p, zero, one, ADJ_MAX_CHANNELS);
         (*p)->card.deviation[0] = 0;
     }
-    return predictor_name_classes(*p, card->classes, card->class_names, error);
+    return predictor_name_classes(*p, card->options.classes, card->class_names, error);
 }
 
 /* Loads the parameters into the first network, that of one image. */

@@ -94,7 +94,7 @@ static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
     n = add_item(list, n, "checkpoint option", o->checkpoint.path != NULL);
     n = add_item(list, n, "best-weights option", o->checkpoint.best != NULL);
     n = add_item(list, n, "resume option", o->checkpoint.resume != 0);
-    return add_item(list, n, "bucket_bytes", (uint64_t)o->distributed.bucket_bytes);
+    return add_item(list, n, "bucket_bytes", (uint64_t)o->distributed.parallel.bucket_bytes);
 }
 
 /* Lists the settings that ranks compare, causes first: the model, the data, which are prepared for
@@ -249,7 +249,7 @@ static adj_status sum_weights(adj_trainer *t, const adj_loader_batch *b, double 
 {
     const rank_state *r = &t->ranks;
     const int n = t->steps_net.n_shard;
-    *sum = (double)b->step_count;
+    *sum = (double)adj_loader_step_count(t->loader, b->step);
     if (t->o.loss.class_weights == NULL)
         return ADJ_OK;
     double *mine = (double *)(void *)r->mine;

@@ -43,7 +43,7 @@ static inline uint64_t fnv_number(uint64_t sum, int64_t number)
 /* Adds up to 64 images, evenly spread, to the checksum; skips one that cannot be read. */
 static inline uint64_t sum_of_sample(uint64_t sum, const adj_dataset *d)
 {
-    const size_t elems = (size_t)(d->h * d->w * d->c);
+    const size_t elems = (size_t)(d->size.h * d->size.w * d->size.c);
     const int64_t n = d->n < 64 ? d->n : 64;
     float *image = malloc(elems * sizeof *image);
 
@@ -59,13 +59,13 @@ static inline uint64_t sum_of_sample(uint64_t sum, const adj_dataset *d)
 static inline uint64_t data_sum(const adj_dataset *d)
 {
     uint64_t sum = fnv_number(fnv_start, d->n);
-    sum = fnv_number(fnv_number(fnv_number(sum, d->h), d->w), d->c);
+    sum = fnv_number(fnv_number(fnv_number(sum, d->size.h), d->size.w), d->size.c);
     if (d->images != NULL)
-        sum = fnv(sum, d->images, (size_t)(d->n * d->h * d->w * d->c));
+        sum = fnv(sum, d->images, (size_t)(d->n * d->size.h * d->size.w * d->size.c));
     else
         sum = sum_of_sample(sum, d);
-    sum = fnv(sum, d->mean, (size_t)d->c * sizeof *d->mean);
-    sum = fnv(sum, d->deviation, (size_t)d->c * sizeof *d->deviation);
+    sum = fnv(sum, d->mean, (size_t)d->size.c * sizeof *d->mean);
+    sum = fnv(sum, d->deviation, (size_t)d->size.c * sizeof *d->deviation);
     if (d->targets != NULL)
         return fnv(sum, d->targets, (size_t)(d->n * d->classes) * sizeof *d->targets);
     return fnv(sum, d->labels, (size_t)d->n * sizeof *d->labels);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/ranks_meter.h"
 #include "exec/internal.h"
+#include "exec/report.h"
 #include "io/data/origin.h"
 #include "trainer.h"
 
@@ -17,19 +19,17 @@ static adj_status open_loader(adj_trainer *t, adj_error *error)
     const adj_shape s = t->steps_net.shape;
     const int threads = t->o.loaders, n_shard = t->steps_net.n_shard;
     const adj_loader_opts o = {.batch = step_images(&t->set),
-                               .shards = step_shards(&t->set),
-                               .first_shard = (int64_t)ranks_rank(&t->ranks) * n_shard,
-                               .n_shard = n_shard,
-                               .h = s.dim[1],
-                               .w = s.dim[2],
-                               .c = s.dim[3],
+                               .size = {s.dim[1], s.dim[2], s.dim[3]},
                                .threads = threads == 0  ? 1
                                           : threads < 0 ? 0
                                                         : threads,
                                .shuffle = 1,
                                .seed = (uint64_t)t->set.seed,
                                .augment = t->o.augment};
-    adj_status status = adj_loader_new(t->train, &o, &t->loader, error);
+    const loader_shards shards = {.shards = step_shards(&t->set),
+                                  .first = (int64_t)ranks_rank(&t->ranks) * n_shard,
+                                  .n = n_shard};
+    adj_status status = adj_loader_new_shards(t->train, &o, shards, &t->loader, error);
     if (status == ADJ_OK)
         t->steps = adj_loader_steps(t->loader);
     return status;
@@ -45,7 +45,7 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
                       .ranks = ranks_size(&t->ranks) > 1 ? o->distributed.ranks : NULL};
     plan.exec.backend = t->set.backend;
     plan.exec.threads = (int)t->set.threads;
-    plan.exec.tune = o->exec.tune && !o->checkpoint.resume && o->distributed.shards == 0;
+    plan.exec.tune = o->exec.tune && !o->checkpoint.resume && o->distributed.parallel.shards == 0;
     if (limit > 0)
         plan.exec.tune_seconds = limit > spent ? limit - spent : none;
     return plan;
@@ -63,7 +63,7 @@ static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts
                                         strcmp(t->set.freeze, "none") != 0 ? t->set.freeze : NULL,
                                     .scale = t->set.scale_follows ? &t->set.scale : NULL,
                                     .shards = step_shards(&t->set),
-                                    .bucket_bytes = o->distributed.bucket_bytes,
+                                    .bucket_bytes = o->distributed.parallel.bucket_bytes,
                                     .sync_batch_norm = (int)t->set.sync_batch_norm};
     const int64_t images = step_images(&t->set);
 
@@ -95,7 +95,7 @@ static adj_status make_same_steps(adj_trainer *t, const adj_net *net, adj_error 
 static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *error)
 {
     const adj_dataset *d = t->train;
-    plan_opts plan = plan_of(t, adj_exec_stats(t->steps_net.exec).timed_seconds);
+    plan_opts plan = plan_of(t, adj_exec_details(t->steps_net.exec).timed_seconds);
 
     plan.exec.tune &= ranks_size(&t->ranks) == 1; /* each would select others */
     plan.ranks = NULL;                            /* it may be used when their group is closed */
@@ -112,7 +112,7 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     t->predictor->card.low = (double)origin_of(d)->low;
     t->predictor->card.high = (double)origin_of(d)->high;
     t->predictor->card.resize = resize_word(d->resize);
-    predictor_normalize(t->predictor, d->mean, d->deviation, d->c);
+    predictor_normalize(t->predictor, d->mean, d->deviation, d->size.c);
     return predictor_name_classes(t->predictor, d->classes, d->class_names, error);
 }
 
@@ -146,11 +146,11 @@ static adj_status check_data(const adj_dataset *train, const adj_dataset *held_o
 /* Completes the net for the data, and fails if they do not match. */
 static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
 {
-    adj_status status = net_complete(net, d->h, d->w, d->c, d->classes, error);
-    if (status == ADJ_OK && net->classes < d->classes)
+    adj_status status = net_complete(net, d->size.h, d->size.w, d->size.c, d->classes, error);
+    if (status == ADJ_OK && net->options.classes < d->classes)
         status = adj_error_set(error, ADJ_ESHAPE,
                                "net %.80s: fewer classes than in the data (got %lld, expected %d)",
-                               net_name(net), (long long)net->classes, d->classes);
+                               net_name(net), (long long)net->options.classes, d->classes);
     return status;
 }
 
@@ -165,11 +165,11 @@ static adj_status check_loss(const adj_net *net, const adj_dataset *d, const adj
                                  : "net %.80s: its loss requires data with float targets (got "
                                    "labels)",
                              net_name(net));
-    if (net->loss != NULL && net->classes != d->classes)
+    if (net->loss != NULL && net->options.classes != d->classes)
         return adj_error_set(error, ADJ_ESHAPE,
                              "net %.80s: number of outputs (got %lld, expected the data's %d "
                              "targets)",
-                             net_name(net), (long long)net->classes, d->classes);
+                             net_name(net), (long long)net->options.classes, d->classes);
     if (net->loss == NULL || (o->loss.smoothing == 0 && o->loss.class_weights == NULL))
         return ADJ_OK;
     return adj_error_set(error, ADJ_EARG,
@@ -320,13 +320,13 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
         .epochs = t->set.epochs,
         .step = at->step,
         .steps = t->steps,
-        .images = at->count,
         .lr = t->step_rate,
         .step_loss = t->step_loss,
-        .loss = at->count > 0 ? at->loss / (double)at->count : 0,
-        .accuracy = at->count > 0 ? (double)at->right / (double)at->count : 0,
+        .train = {.loss = at->count > 0 ? at->loss / (double)at->count : 0,
+                  .accuracy = at->count > 0 ? (double)at->right / (double)at->count : 0,
+                  .right = at->right,
+                  .count = at->count},
         .seconds = t->seconds,
-        .images_per_second = t->seconds > 0 ? (double)t->images / t->seconds : 0,
         .best_epoch = at->best_epoch,
         .best = at->best,
         .loss_scale = t->set.scale_follows ? network_state(&t->steps_net, t->steps_net.loss_scale)
@@ -339,6 +339,8 @@ trainer_details adj_trainer_details(const adj_trainer *t)
 {
     return (trainer_details){.batch = t->set.batch,
                              .accumulate = t->set.accumulate,
+                             .images_per_second =
+                                 t->seconds > 0 ? (double)t->images / t->seconds : 0,
                              .waited = t->waited,
                              .unsaved = t->unsaved,
                              .n_rank = ranks_size(&t->ranks),
@@ -389,7 +391,7 @@ static adj_status check_skipped(adj_trainer *t, double before, adj_error *error)
 static double waited_for_others(const adj_trainer *t)
 {
     const adj_ranks *r = t->ranks.ranks;
-    return r != NULL && r->waited != NULL ? r->waited(r->group) : 0;
+    return r != NULL && r->meter != NULL ? r->meter->waited(r->group) : 0;
 }
 
 /* *own: of this process. */
@@ -431,17 +433,18 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
         status = ranks_report(t, &b, own, &loss, &right, error);
     if (status != ADJ_OK)
         return status;
+    const int64_t count = adj_loader_step_count(t->loader, b.step);
     t->done++;
-    t->step_loss = loss / (double)b.step_count;
+    t->step_loss = loss / (double)count;
     at->loss += loss;
     at->right += right;
-    at->count += b.step_count;
+    at->count += count;
     if (!isfinite(at->loss))
         return not_finite(t, error);
     if (check_skipped(t, skipped, error) != ADJ_OK)
         return ADJ_EARG;
     at->step++;
-    t->images += b.step_count;
+    t->images += count;
     t->seconds += seconds_now() - began;
     if (t->o.distributed.compare_every > 0 && at->step % t->o.distributed.compare_every == 0)
         status = ranks_compare_params(t, error);

@@ -148,7 +148,8 @@ int direct_packs_once(const adj_group *g, const adj_prep *prep, int in);
 void direct_free_layouts(direct *d);
 size_t direct_layout_bytes(const adj_layout *l);
 const char *direct_layout_name(const adj_layout *l);
-adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
+adj_status direct_reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch);
 adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
 extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_depthwise,

@@ -76,19 +76,19 @@ typedef struct {
     const adj_layout *packed; /* NULL for bytes */
 } reorder;
 
-adj_status direct_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
+adj_status direct_reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch)
 {
-    direct *d = r->backend;
-    const adj_layout *ours = r->to != NULL ? r->to : r->from;
+    direct *d = backend;
+    const adj_layout *ours = to != NULL ? to : from;
     *state = NULL;
     *scratch = 0;
-    if ((r->to != NULL && r->from != NULL) || (ours->packing != NULL && r->to == NULL))
+    if ((to != NULL && from != NULL) || (ours->packing != NULL && to == NULL))
         return ADJ_ENOKERNEL;
     reorder *s = *state = adj_alloc(&d->allocator, sizeof *s);
     if (s == NULL)
         return ADJ_ENOMEM;
-    *s = (reorder){adj_shape_elems(r->type.shape), r->to != NULL,
-                   ours->packing != NULL ? ours : NULL};
+    *s = (reorder){adj_shape_elems(type.shape), to != NULL, ours->packing != NULL ? ours : NULL};
     return ADJ_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ranks_meter.h"
 #include "mpi.h"
 #include "patience.h"
 
@@ -53,6 +54,7 @@ static void list_backends(adj_mpi *g)
 
 static double waited(void *group) { return ((const adj_mpi *)group)->waited; }
 static double traveled(void *group) { return ((const adj_mpi *)group)->traveled; }
+static const adj_ranks_meter meter = {waited, traveled, mpi_measure_link};
 
 static adj_status fail(adj_error *error, const char *failure, int code)
 {
@@ -114,11 +116,9 @@ static adj_status join(adj_mpi *g, adj_error *error)
                            .backends = g->list,
                            .all_gather = mpi_all_gather,
                            .broadcast = mpi_broadcast,
-                           .waited = waited,
-                           .traveled = traveled,
-                           .measure_link = mpi_measure_link,
                            .answer = progress,
-                           .group = g};
+                           .group = g,
+                           .meter = &meter};
     return ADJ_OK;
 }
 

@@ -146,18 +146,19 @@ size_t layout_bytes(const adj_layout *l) { return l->bytes; }
 
 const char *layout_name(const adj_layout *l) { return l->name; }
 
-adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
+adj_status layout_reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch)
 {
-    const adj_layout *from = r->from, *to = r->to;
     const_md source = from != NULL ? from->memory : to->plain;
     const_md target = to != NULL ? to->memory : from->plain;
     int by_plain = from != NULL && to != NULL && !layout_is_same(from->plain, to->plain);
     primitive_arg in = {DNNL_ARG_FROM, AT_IN, 0, source}, out = {DNNL_ARG_TO, AT_OUT, 0, target};
     dnnl_status_t status;
 
+    (void)type; /* the layouts have it */
     *state = NULL;
     *scratch = 0;
-    primitives *s = primitives_new(r->backend);
+    primitives *s = primitives_new(backend);
     if (s == NULL)
         return ADJ_ENOMEM;
     if (by_plain) {
@@ -171,7 +172,7 @@ adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *sc
         status = primitives_add_reorder(s, &in, &out, scratch);
     }
     if (status != dnnl_success) {
-        primitives_drop(r->backend, s);
+        primitives_drop(backend, s);
         return status == dnnl_out_of_memory ? ADJ_ENOMEM : ADJ_EBACKEND;
     }
     *state = s;

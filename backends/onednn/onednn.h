@@ -63,7 +63,8 @@ adj_status layout_of(onednn *o, const_md memory, const_md plain, const char *axe
 int layout_is_same(const_md a, const_md b);
 size_t layout_bytes(const adj_layout *l);
 const char *layout_name(const adj_layout *l);
-adj_status layout_reorder_prepare(const adj_reorder *r, void **state, size_t *scratch);
+adj_status layout_reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch);
 adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch);
 void layout_reorder_drop(void *backend, void *state);
 

@@ -58,16 +58,18 @@ static adj_status check_graph_of(comparison *c, const adj_graph *g, const adj_co
                             g == NULL ? "graph" : "options");
     if (g->status != ADJ_OK)
         return compare_fail(c, g->status, "%s", g->message);
-    if (o->n_root < 0 || (o->n_root > 0 && o->root == NULL))
-        return compare_fail(c, ADJ_EARG, "adj_compare: root is wrong (got n_root %d)", o->n_root);
-    for (int i = 0; i < o->n_root; i++)
-        if (o->root[i] == NULL || o->root[i]->graph != g)
-            return compare_fail(c, ADJ_EARG, "adj_compare: root[%d] is %s", i,
-                                o->root[i] == NULL ? "NULL" : "of another graph");
-    if (o->updates != NULL && o->updates->graph != g)
+    if (o->exec.n_fetch < 0 || (o->exec.n_fetch > 0 && o->exec.fetch == NULL))
+        return compare_fail(c, ADJ_EARG, "adj_compare: exec.fetch is wrong (got n_fetch %d)",
+                            o->exec.n_fetch);
+    for (int i = 0; i < o->exec.n_fetch; i++)
+        if (o->exec.fetch[i] == NULL || o->exec.fetch[i]->graph != g)
+            return compare_fail(c, ADJ_EARG, "adj_compare: exec.fetch[%d] is %s", i,
+                                o->exec.fetch[i] == NULL ? "NULL" : "of another graph");
+    if (o->exec.updates != NULL && o->exec.updates->graph != g)
         return compare_fail(c, ADJ_EARG, "adj_compare: updates are of another graph");
-    if (o->n_root + adj_updates_count(o->updates) == 0)
-        return compare_fail(c, ADJ_EARG, "adj_compare: nothing to compare (no root, no updates)");
+    if (o->exec.n_fetch + adj_updates_count(o->exec.updates) == 0)
+        return compare_fail(c, ADJ_EARG,
+                            "adj_compare: nothing to compare (no exec.fetch, no exec.updates)");
     for (int id = 0; id < g->n_node; id++)
         if (g->node[id]->n_in > MAX_IN)
             return compare_fail(c, ADJ_EARG,
@@ -83,10 +85,11 @@ static adj_status check_numbers(comparison *c, const adj_compare_opts *o, const 
     if (o->runs < 0 || o->runs > 1000)
         return compare_fail(c, ADJ_EARG, "adj_compare: runs is wrong (got %d, expected 0 to 1000)",
                             o->runs);
-    if (o->threads < 0 || o->threads > 1024)
-        return compare_fail(
-            c, ADJ_EARG, "adj_compare: threads is wrong (got %d, expected 0 to 1024)", o->threads);
-    if (t->guard && (t->elsewhere == NULL || o->backends != NULL))
+    if (o->exec.threads < 0 || o->exec.threads > 1024)
+        return compare_fail(c, ADJ_EARG,
+                            "adj_compare: threads is wrong (got %d, expected 0 to 1024)",
+                            o->exec.threads);
+    if (t->guard && (t->elsewhere == NULL || o->exec.backends != NULL))
         return compare_fail(c, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
     return ADJ_OK;
 }
@@ -108,7 +111,7 @@ static adj_status read_configs(comparison *c, const adj_compare_opts *o, const a
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
         const adj_backend *const *backends =
-            i > 0 && o->backends != NULL ? o->backends : adj_backends;
+            i > 0 && o->exec.backends != NULL ? o->exec.backends : adj_backends;
         if (config_parse(text[i], backends, &c->config[i], &error) != ADJ_OK)
             return compare_fail(c, error.status, "adj_compare: %s", error.message);
         if (c->config[i].isa[0] != '\0' && i == 0)
@@ -150,7 +153,7 @@ static void *leaf_value(comparing *r, const adj_node *n)
             adj_store(n->type.dtype, v, i, value);
     else if (given != NULL)
         memcpy(v, given, bytes);
-    else if (draw_leaf(n, 0, r->opts->seed, &r->c->region, v) != ADJ_OK) {
+    else if (draw_leaf(n, 0, r->opts->exec.seed, &r->c->region, v) != ADJ_OK) {
         compare_no_memory(r->c);
         return NULL;
     }
@@ -164,8 +167,8 @@ static adj_status list_nodes(comparing *r)
     const adj_compare_opts *o = r->opts;
     region *p = &r->c->region;
     size_t n = (size_t)r->g->n_node;
-    int n_update = adj_updates_count(o->updates);
-    r->root = region_alloc(p, (size_t)(o->n_root + n_update), sizeof(adj_node *));
+    int n_update = adj_updates_count(o->exec.updates);
+    r->root = region_alloc(p, (size_t)(o->exec.n_fetch + n_update), sizeof(adj_node *));
     r->needed = region_alloc(p, n, 1);
     r->index = region_alloc(p, n, sizeof *r->index);
     r->leaf_value = region_alloc(p, n, sizeof(void *));
@@ -176,10 +179,10 @@ static adj_status list_nodes(comparing *r)
     if (r->group_row == NULL || r->n_group_row == NULL || r->root == NULL || r->needed == NULL ||
         r->index == NULL || r->leaf_value == NULL || r->tainted == NULL || r->whole == NULL)
         return compare_no_memory(r->c);
-    for (int i = 0; i < o->n_root; i++)
-        r->root[r->n_root++] = o->root[i];
+    for (int i = 0; i < o->exec.n_fetch; i++)
+        r->root[r->n_root++] = o->exec.fetch[i];
     for (int i = 0; i < n_update; i++)
-        r->root[r->n_root++] = adj_updates_next_at(o->updates, i);
+        r->root[r->n_root++] = adj_updates_next_at(o->exec.updates, i);
     mark_needed(r->g, r->n_root, r->root, r->needed);
     for (int id = 0; id < r->g->n_node && r->c->status == ADJ_OK; id++) {
         const adj_node *x = r->g->node[id];
@@ -196,6 +199,11 @@ static adj_status list_nodes(comparing *r)
 /* The report of a comparison for which there is no memory. */
 static const comparison no_memory = {
     .report = {.message = "adj_compare: out of memory", .n_failed = 1}, .status = ADJ_ENOMEM};
+
+const adj_compare_error *compare_larger_error(const compare_row *r)
+{
+    return r->in_plan.worst > r->isolated.worst ? &r->in_plan : &r->isolated;
+}
 
 /* Fills in what the caller sees. */
 static void fill_report(comparison *c)
@@ -220,20 +228,14 @@ static void fill_report(comparison *c)
     }
     for (int i = 0; i < c->n_row; i++) {
         const compare_row *r = &c->row[i];
-        const adj_compare_error *e =
-            r->in_plan.worst > r->isolated.worst ? &r->in_plan : &r->isolated;
+        const adj_compare_error *e = compare_larger_error(r);
         c->report.n_failed += r->verdict != ADJ_VERDICT_PASS;
         row[i] = (adj_compare_row){.node = r->node,
                                    .op = adj_compare_row_name(r),
                                    .config = r->config,
-                                   .type = r->type,
-                                   .backend = r->backend,
-                                   .implementation = r->implementation,
                                    .verdict = r->verdict,
                                    .blame = r->blame,
                                    .reason = r->reason,
-                                   .n = e->n,
-                                   .wrong = e->wrong,
                                    .at = e->at,
                                    .got = e->got,
                                    .expected = e->expected,

@@ -50,6 +50,7 @@ typedef struct {
     double seconds;       /* of a whole run, median */
     uint64_t kernels;     /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
+    int reorders; /* exec_details.reorders */
     int n;
     fetch_info *info;
     void **value; /* by fetch, in its type */
@@ -282,6 +283,8 @@ typedef struct {
     int *n_group_row;
 } comparing;
 
+/* Returns the larger of the errors alone and within the graph. */
+const adj_compare_error *compare_larger_error(const compare_row *row);
 adj_status compare_fail(comparison *c, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 adj_status compare_no_memory(comparison *c);

@@ -97,7 +97,7 @@ static void draw_integers(const plan_view *l, const adj_group *g, void *const op
     for (int i = 0; i < g->n_in; i++)
         if (adj_is_float(g->in[i]->type.dtype))
             to_integers(ADJ_F64, operand[i], node_elems(g->in[i]),
-                        is_read_linearly(g, g->in[i]) ? NULL : &max, l->r->opts->seed,
+                        is_read_linearly(g, g->in[i]) ? NULL : &max, l->r->opts->exec.seed,
                         g->in[i]->id);
 }
 

@@ -47,7 +47,7 @@ adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, 
                       region *p, trial *t)
 {
     const adj_graph_opts opts = {.allocator = &p->allocator};
-    const adj_backend *const *backends = b->opts->backends;
+    const adj_backend *const *backends = b->opts->exec.backends;
     if (c == b->reference && reference_backends(backends, p, &backends) != ADJ_OK)
         return *t = (trial){0}, ADJ_ENOMEM;
     *t = (trial){.config = c,
@@ -56,7 +56,7 @@ adj_status trial_open(const runner *b, const adj_compare_config *c, int n_leaf, 
                  .fetch = region_alloc(p, (size_t)n_fetch + 1, sizeof(adj_node *)),
                  .leaf = region_alloc(p, (size_t)n_leaf + 1, sizeof(adj_node *)),
                  .data = region_alloc(p, (size_t)n_leaf + 1, sizeof(void *)),
-                 .threads = b->opts->threads,
+                 .threads = b->opts->exec.threads,
                  .runs = b->runs,
                  .internal = b->trials != NULL ? b->trials->internal : NULL};
     return t->g != NULL && t->fetch != NULL && t->leaf != NULL && t->data != NULL ? ADJ_OK
@@ -294,7 +294,7 @@ adj_status blame_race(const runner *b, const node_case *n, const adj_compare_con
     adj_compare_config one = *c;
     outcome o;
     one.threads = 1;
-    if ((c->threads > 0 ? c->threads : b->opts->threads) == 1)
+    if ((c->threads > 0 ? c->threads : b->opts->exec.threads) == 1)
         return ADJ_OK;
     adj_status status = node_run(b, n, &one, p, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)

@@ -54,7 +54,7 @@ void report_cost(const outcome *o, const fetch_info *f, double reference_seconds
     row->reference_us = 1e6 * reference_seconds;
     row->gflops = f->seconds > 0 ? 1e-9 * f->flop / f->seconds : 0;
     row->bytes = (size_t)f->bytes;
-    row->reorders = o->exec.reorders;
+    row->reorders = o->reorders;
 }
 
 void report_alone(comparison *c, const outcome *o, int i, const expectation *e, compare_row *row)

@@ -45,7 +45,7 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
                       int n_fetch, const adj_node *const fetch[], region *p, outcome *o)
 {
     const adj_trial_opts trials = {.internal = t->internal};
-    const adj_compare_opts opts = {.threads = t->threads, .backends = t->backends};
+    const adj_compare_opts opts = {.exec.threads = t->threads, .exec.backends = t->backends};
     const runner b = {.opts = &opts, .trials = &trials, .reference = &naive_f64};
     trial f64;
     adj_status status = trial_open(&b, &naive_f64, t->n_leaf, n_fetch, p, &f64);

@@ -128,6 +128,7 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
 static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
+    o->reorders = adj_exec_details(e).reorders;
     o->kernels = exec_hash_kernels(e);
     adj_status status = list_steps(e, p, o);
     if (status == ADJ_OK)
@@ -138,7 +139,7 @@ static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
-    if (status == ADJ_OK && o->exec.reorders > 0 &&
+    if (status == ADJ_OK && o->reorders > 0 &&
         exec_find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
         status = ADJ_ENOMEM;
     o->wrong_reorder = o->plan_fault[0] != '\0';

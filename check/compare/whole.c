@@ -151,7 +151,7 @@ static void describe_run(const outcome *o, compare_result *out)
     out->ms = 1e3 * o->seconds;
     out->repeats = 1;
     out->steps = o->exec.steps;
-    out->reorders = o->exec.reorders;
+    out->reorders = o->reorders;
     out->naive_steps = o->exec.naive_steps;
     out->arena_bytes = o->exec.arena_bytes;
 }
@@ -159,7 +159,7 @@ static void describe_run(const outcome *o, compare_result *out)
 /* Lists the updates over the trial's nodes: those of leaves that are read. */
 static const adj_updates *list_updates(const comparing *r, adj_node *const image[], const trial *t)
 {
-    const adj_updates *all = r->opts->updates;
+    const adj_updates *all = r->opts->exec.updates;
     adj_updates *u = adj_updates_count(all) > 0 ? adj_updates_new(t->g) : NULL;
     for (int i = 0; i < adj_updates_count(all) && u != NULL; i++) {
         adj_node *leaf = image[adj_updates_leaf_at(all, i)->id];

@@ -59,13 +59,14 @@ static int only_moves(const adj_node *n)
 static int is_right_alone(subject *s, const trail *tested, const trail *naive, const adj_node *n)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    const adj_compare_opts opts = {.threads = s->report->report.threads, .backends = o->backends};
+    const adj_compare_opts opts = {.exec.threads = s->report->conditions.threads,
+                                   .exec.backends = o->exec.backends};
     const runner b = {.opts = &opts, .reference = &naive_f64};
     adj_compare_config config = {.name = "tested"};
     void *operand[MAX_IN];
     double *expected = value_in(s, naive->exec, n, &s->region);
     outcome result = {0};
-    snprintf(config.backend, sizeof config.backend, "%s", s->report->report.backend);
+    snprintf(config.backend, sizeof config.backend, "%s", s->report->conditions.backend);
     for (int k = 0; k < n->n_in && n->n_in <= MAX_IN; k++) {
         const double *v = value_in(s, tested->exec, n->in[k], &s->region);
         operand[k] =

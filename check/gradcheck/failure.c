@@ -5,7 +5,7 @@
 
 #include "gradcheck.h"
 
-static void diagnose(subject *s, const failure *f, adj_gradcheck_row *row)
+static void diagnose(subject *s, const failure *f, gradcheck_detail *row)
 {
     adj_gradcheck_fault fault;
     const char *blame = blame_text(s, f->leaf, f->rule_is_wrong, &fault);
@@ -119,7 +119,7 @@ adj_status check_fail(leaf_check *c)
 {
     failure f = {.leaf = c->leaf, .rule_is_wrong = c->rule_wrong};
     leaf_check before = *c;
-    adj_gradcheck_row row = *c->row;
+    gradcheck_detail row = *c->row;
     c->row->result = ADJ_GRADCHECK_FAIL;
     locate(c, &f);
     if (c->row->wrong == 0) { /* too little for any single element: the projection stands */

@@ -14,7 +14,7 @@
 static adj_status leave_out(gradcheck_report *r, const adj_node *n, const char *wrt, int order,
                             adj_gradcheck_result result, const char *why)
 {
-    adj_gradcheck_row *row = gradcheck_row(r, n, wrt, order);
+    gradcheck_detail *row = gradcheck_row(r, n, wrt, order);
     if (row == NULL)
         return r->status;
     row->reason = why;
@@ -33,7 +33,7 @@ const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const
     char text[OTHER_IMPL];
     if (other_impl(text, r->debug.impl, backend, impl))
         return gradcheck_text(r, "%s", text);
-    r->report.impl_nodes += r->debug.impl != NULL;
+    r->conditions.impl_nodes += r->debug.impl != NULL;
     return "";
 }
 
@@ -70,7 +70,7 @@ static adj_status check_open_subject(subject *s, const char *prefix)
             skip(r, s->node, wrt, s->order, "integer input");
             continue;
         }
-        adj_gradcheck_row *row = gradcheck_row(r, s->node, wrt, s->order);
+        gradcheck_detail *row = gradcheck_row(r, s->node, wrt, s->order);
         if (row == NULL)
             break;
         row->type = s->tested.leaf[leaf]->type;
@@ -86,7 +86,7 @@ static adj_status check_open_subject(subject *s, const char *prefix)
 static adj_status fail_node(gradcheck_report *r, const adj_node *n, int order,
                             adj_gradcheck_fault fault, const char *sentence)
 {
-    adj_gradcheck_row *row = gradcheck_row(r, n, "-", order);
+    gradcheck_detail *row = gradcheck_row(r, n, "-", order);
     if (row != NULL)
         gradcheck_blame(fault, sentence, row);
     return r->status;
@@ -141,7 +141,7 @@ static adj_status check_second_order(gradcheck_report *r, const adj_node *n)
 /* A step of an optimizer has no gradient, but a formula. */
 static adj_status check_step(gradcheck_report *r, const adj_node *n)
 {
-    adj_gradcheck_row *row = gradcheck_row(r, n, operand_name(n, 0), 1);
+    gradcheck_detail *row = gradcheck_row(r, n, operand_name(n, 0), 1);
     return row != NULL ? check_update(r, n, row) : r->status;
 }
 
@@ -212,7 +212,7 @@ static adj_status check_node(gradcheck_report *r, const adj_node *n)
 /* The steps that the updates of the options make; need: what was checked. */
 static adj_status check_steps(gradcheck_report *r, const adj_graph *g, const char *need)
 {
-    const adj_updates *u = r->opts.updates;
+    const adj_updates *u = r->opts.exec.updates;
     char *steps = region_alloc(&r->region, (size_t)g->n_node, 1);
     adj_status status = r->status;
     if (steps == NULL)

@@ -19,7 +19,8 @@ typedef struct {
     char message[ADJ_MESSAGE];
     int is_unmerged; /* subjects are opened with it */
     int n_row, capacity;
-    adj_gradcheck_row *row;
+    gradcheck_detail *row;
+    gradcheck_conditions conditions;
 } gradcheck_report;
 
 /* Opens a report on y; its status says whether y and the options can be used. Returns NULL if there
@@ -38,9 +39,8 @@ const char *gradcheck_text(gradcheck_report *r, const char *format, ...)
 /* Sets that status. Returns ADJ_ENOMEM. */
 adj_status gradcheck_no_memory(gradcheck_report *r);
 /* A new row for n; NULL when out of memory. */
-adj_gradcheck_row *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt,
-                                 int order);
-void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, adj_gradcheck_row *row);
+gradcheck_detail *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order);
+void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, gradcheck_detail *row);
 
 /* A copy of the node over new leaves. dx: by leaf; NULL for one that is no float. */
 typedef struct {
@@ -147,7 +147,7 @@ adj_status backward(subject *s);
 /* Twice with real numbers. */
 adj_status repeat_with_reals(subject *s);
 /* Fills in repeatable; a row that is not fails. */
-void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row);
+void judge_repeat(subject *s, int leaf, gradcheck_detail *row);
 /* dx_ref for |x|, |dy| into magnitude[leaf]. */
 adj_status backward_magnitudes(subject *s, double *const magnitude[]);
 
@@ -188,7 +188,7 @@ enum { ALONG_V = -1, WHOLE = -2 };
 typedef struct {
     subject *s;
     int leaf;
-    adj_gradcheck_row *row;
+    gradcheck_detail *row;
     double worst;    /* in tolerances */
     int64_t element; /* the worst; ALONG_V: a projection; WHOLE: the RMS error */
     int64_t compared;
@@ -216,10 +216,10 @@ adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate 
 adj_status check_fail(leaf_check *c);
 
 /* Checks one leaf by every draw and fills the row. */
-adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row);
+adj_status check_leaf(subject *s, int leaf, gradcheck_detail *row);
 
 /* ties.c: fails a row that passed if kernels and reference differ on equal values. */
-adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row);
+adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row);
 
 /* The elements of a leaf's gradient that are wrong. */
 typedef struct {
@@ -236,7 +236,7 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
 int is_right_unmerged(subject *s, int leaf);
 #define MERGED "graph, which takes nodes that differ for equal, in the gradient"
 /* hints.c: fills in pattern and hint. */
-void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row);
+void describe_wrong(subject *s, const failure *f, gradcheck_detail *row);
 
 /* gradcheck.c: "" where impl, by which a node was computed, has the name that debug.impl asks for,
  * if it asks for one, and counts that; else says what ran instead. */
@@ -260,7 +260,7 @@ const char *check_reference(subject *s);
 /* Adds a row for the value that is. */
 adj_status fail_value(subject *s, const char *blame);
 /* update.c: a step of an optimizer against its formula; fills the row. */
-adj_status check_update(gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row);
+adj_status check_update(gradcheck_report *r, const adj_node *n, gradcheck_detail *row);
 /* whole.c: y's gradient graph from end to end; a row for each float leaf. */
 adj_status check_whole(gradcheck_report *r, const adj_node *y);
 

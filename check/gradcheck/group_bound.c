@@ -67,8 +67,8 @@ static adj_status group_of(subject *s, const adj_node *const *dx, region *p, gra
 
 adj_status take_group_bound(subject *s, int leaf, bound *b)
 {
-    const adj_compare_opts opts = {.threads = s->report->opts.threads,
-                                   .backends = s->report->opts.backends};
+    const adj_compare_opts opts = {.exec.threads = s->report->opts.exec.threads,
+                                   .exec.backends = s->report->opts.exec.backends};
     const adj_compare_config tested = {.name = "tested"};
     const adj_node *dx = s->tested.dx[leaf];
     gradient_group g = {.is_known = 0};

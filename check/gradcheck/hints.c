@@ -84,7 +84,7 @@ static const char *hint_text(gradcheck_report *report, const ratios *r)
     return is_common || r->max < 0 ? "sign is flipped" : "";
 }
 
-void describe_wrong(subject *s, const failure *f, adj_gradcheck_row *row)
+void describe_wrong(subject *s, const failure *f, gradcheck_detail *row)
 {
     const ratios r = ratios_of(s, f, f->rule_is_wrong ? s->dx_ref[f->leaf] : s->dx[f->leaf]);
     const int rank = (int)s->tested.leaf[f->leaf]->type.shape.rank;

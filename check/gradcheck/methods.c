@@ -24,7 +24,7 @@ double check_excess(double error, double tolerance)
 int check_record(leaf_check *c, int64_t element, double analytic, estimate numeric,
                  double tolerance)
 {
-    adj_gradcheck_row *row = c->row;
+    gradcheck_detail *row = c->row;
     double error = fabs(analytic - numeric.value), excess = check_excess(error, tolerance);
     double size = fmax(fabs(analytic), fabs(numeric.value));
     if (excess > c->worst || c->compared == 0) {
@@ -279,7 +279,7 @@ static const char *const method_names[] = {[ADJ_GRADCHECK_ADJOINT] = "adjoint-in
                                            [ADJ_GRADCHECK_ELEMENTWISE] = "element-wise",
                                            [ADJ_GRADCHECK_RICHARDSON] = "richardson"};
 
-adj_status check_leaf(subject *s, int leaf, adj_gradcheck_row *row)
+adj_status check_leaf(subject *s, int leaf, gradcheck_detail *row)
 {
     adj_gradcheck_method method = select_method(s, leaf);
     int draws = s->report->opts.draws > 0 ? s->report->opts.draws : DRAWS, draw = 0;

@@ -88,7 +88,7 @@ const char *check_reference(subject *s)
 adj_status fail_value(subject *s, const char *blame)
 {
     const adj_compare_error *e = &s->refuted_by;
-    adj_gradcheck_row *row = gradcheck_row(s->report, s->node, "value", s->order);
+    gradcheck_detail *row = gradcheck_row(s->report, s->node, "value", s->order);
     if (row == NULL)
         return s->report->status;
     gradcheck_blame(ADJ_FAULT_REFERENCE, blame, row);

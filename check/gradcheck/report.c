@@ -38,9 +38,9 @@ const char *gradcheck_text(gradcheck_report *r, const char *format, ...)
     return kept != NULL ? kept : "";
 }
 
-adj_gradcheck_row *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order)
+gradcheck_detail *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order)
 {
-    adj_gradcheck_row *list = region_grow(&r->region, r->row, r->n_row, &r->capacity, sizeof *list);
+    gradcheck_detail *list = region_grow(&r->region, r->row, r->n_row, &r->capacity, sizeof *list);
     char attrs[256] = "";
     FILE *f = n->op->schema != NULL ? fmemopen(attrs, sizeof attrs - 1, "w") : NULL;
     if (f != NULL) {
@@ -52,26 +52,26 @@ adj_gradcheck_row *gradcheck_row(gradcheck_report *r, const adj_node *n, const c
         return NULL;
     }
     r->row = list;
-    adj_gradcheck_row *row = &r->row[r->n_row++];
-    *row = (adj_gradcheck_row){.node = (int)n->id,
-                               .name = n->name != NULL ? gradcheck_text(r, "%s", n->name)
-                                                       : gradcheck_text(r, "%%%d", (int)n->id),
-                               .op = n->op->name,
-                               .attrs = gradcheck_text(r, "%s", attrs + (attrs[0] == ' ')),
-                               .wrt = wrt,
-                               .order = order,
-                               .method = "",
-                               .index = "",
-                               .origin = "",
-                               .pattern = "",
-                               .hint = "",
-                               .blame = "",
-                               .reason = "",
-                               .repeatable = 1};
+    gradcheck_detail *row = &r->row[r->n_row++];
+    *row = (gradcheck_detail){.node = (int)n->id,
+                              .name = n->name != NULL ? gradcheck_text(r, "%s", n->name)
+                                                      : gradcheck_text(r, "%%%d", (int)n->id),
+                              .op = n->op->name,
+                              .attrs = gradcheck_text(r, "%s", attrs + (attrs[0] == ' ')),
+                              .wrt = wrt,
+                              .order = order,
+                              .method = "",
+                              .index = "",
+                              .origin = "",
+                              .pattern = "",
+                              .hint = "",
+                              .blame = "",
+                              .reason = "",
+                              .repeatable = 1};
     return row;
 }
 
-void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, adj_gradcheck_row *row)
+void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, gradcheck_detail *row)
 {
     row->result = ADJ_GRADCHECK_FAIL;
     row->fault = fault;
@@ -81,29 +81,26 @@ void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, adj_gradch
 static void describe_report(gradcheck_report *r)
 {
     char name[64], known[128];
-    const char *backend = r->opts.backend != NULL ? r->opts.backend : "onednn";
+    const char *backend = r->opts.exec.backend != NULL ? r->opts.exec.backend : "onednn";
     snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, ","), backend);
-    if (r->opts.backends != NULL || adj_backend_describe(name, known, sizeof known) != ADJ_OK ||
-        known[0] == '*')
+    if (r->opts.exec.backends != NULL ||
+        adj_backend_describe(name, known, sizeof known) != ADJ_OK || known[0] == '*')
         known[0] = '\0';
-    r->report = (adj_gradcheck_report){
-        .message = r->message,
+    r->report.message = r->message;
+    r->conditions = (gradcheck_conditions){
         .backend = gradcheck_text(r, "%s", backend),
         .version = gradcheck_text(r, "%.*s", (int)strcspn(known, " "), known),
         .isa = gradcheck_text(r, "%s", known + strcspn(known, " ") + (strchr(known, ' ') != NULL)),
         .reference = "naive float64",
-        .threads = r->opts.threads > 0 ? r->opts.threads : adj_default_threads(),
+        .threads = r->opts.exec.threads > 0 ? r->opts.exec.threads : adj_default_threads(),
         .repeatable = 1};
 }
 
 /* The report of a check for which there is no memory. */
-static const gradcheck_report no_memory = {.report = {.message = "gradcheck: out of memory",
-                                                      .verdict = ADJ_GRADCHECK_NOT_CHECKED,
-                                                      .backend = "",
-                                                      .version = "",
-                                                      .isa = "",
-                                                      .reference = ""},
-                                           .status = ADJ_ENOMEM};
+static const gradcheck_report no_memory = {
+    .report = {.message = "gradcheck: out of memory", .verdict = ADJ_GRADCHECK_NOT_CHECKED},
+    .conditions = {.backend = "", .version = "", .isa = "", .reference = ""},
+    .status = ADJ_ENOMEM};
 
 static adj_status check_options(gradcheck_report *r, const adj_node *y)
 {
@@ -112,7 +109,7 @@ static adj_status check_options(gradcheck_report *r, const adj_node *y)
     if (y->graph->status != ADJ_OK)
         return gradcheck_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
                               y->graph->message);
-    if (r->opts.updates != NULL && r->opts.updates->graph != y->graph)
+    if (r->opts.exec.updates != NULL && r->opts.exec.updates->graph != y->graph)
         return gradcheck_fail(r, ADJ_EARG, "gradcheck: the updates are of another graph");
     if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
         (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
@@ -137,9 +134,9 @@ gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *op
     r->region.allocator = allocator;
     if (opts != NULL && y != NULL)
         r->opts = *opts;
-    if (r->opts.debug != NULL)
-        r->debug = *r->opts.debug;
-    r->opts.debug = &r->debug;
+    if (r->opts.exec.debug != NULL)
+        r->debug = *r->opts.exec.debug;
+    r->opts.exec.debug = &r->debug;
     describe_report(r);
     check_options(r, y);
     return r;
@@ -148,7 +145,35 @@ gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *op
 /* True if no kernel has the implementation that the options name. */
 static int is_unmatched(const gradcheck_report *r)
 {
-    return r->debug.impl != NULL && r->report.impl_nodes == 0;
+    return r->debug.impl != NULL && r->conditions.impl_nodes == 0;
+}
+
+/* Fills in the rows that the caller sees. */
+static void show_rows(gradcheck_report *r)
+{
+    adj_gradcheck_row *row = region_alloc(&r->region, (size_t)r->n_row, sizeof *row);
+    if (row == NULL) {
+        gradcheck_no_memory(r);
+        r->n_row = 0;
+    }
+    for (int i = 0; i < r->n_row; i++) {
+        const gradcheck_detail *w = &r->row[i];
+        row[i] = (adj_gradcheck_row){.node = w->node,
+                                     .name = w->name,
+                                     .op = w->op,
+                                     .wrt = w->wrt,
+                                     .order = w->order,
+                                     .result = w->result,
+                                     .fault = w->fault,
+                                     .blame = w->blame,
+                                     .reason = w->reason,
+                                     .index = w->index,
+                                     .analytic = w->analytic,
+                                     .numeric = w->numeric,
+                                     .tolerance = w->tolerance};
+    }
+    r->report.n_row = r->n_row;
+    r->report.row = row;
 }
 
 adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out)
@@ -157,8 +182,7 @@ adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out
         return out == NULL ? ADJ_EARG : ADJ_ENOMEM;
     adj_gradcheck_report *o = &r->report;
     const int *n = o->n_result;
-    o->n_row = r->n_row;
-    o->row = r->row;
+    show_rows(r);
     for (int i = 0; i < r->n_row; i++)
         o->n_result[r->row[i].result]++;
     if (n[ADJ_GRADCHECK_FAIL] > 0)
@@ -168,6 +192,16 @@ adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out
     else if (n[ADJ_GRADCHECK_INCONCLUSIVE] > 0 || is_unmatched(r) || n[ADJ_GRADCHECK_PASS] == 0)
         o->verdict = ADJ_GRADCHECK_INCONCLUSIVE;
     return r->status;
+}
+
+const gradcheck_detail *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i)
+{
+    return i >= 0 && i < r->n_row ? &((const gradcheck_report *)r)->row[i] : NULL;
+}
+
+gradcheck_conditions adj_gradcheck_conditions(const adj_gradcheck_report *r)
+{
+    return ((const gradcheck_report *)r)->conditions;
 }
 
 void adj_gradcheck_free(const adj_gradcheck_report *report)
@@ -198,12 +232,12 @@ typedef struct {
     int name, op;
 } widths;
 
-static int row_op_width(const adj_gradcheck_row *w)
+static int row_op_width(const gradcheck_detail *w)
 {
     return (int)(strlen(w->op) + (w->attrs[0] != '\0') + strlen(w->attrs));
 }
 
-static widths widths_of(const adj_gradcheck_report *r)
+static widths widths_of(const gradcheck_report *r)
 {
     widths w = {.name = 4, .op = 2};
     for (int i = 0; i < r->n_row; i++) {
@@ -215,12 +249,12 @@ static widths widths_of(const adj_gradcheck_report *r)
 }
 
 /* True if no number was compared. */
-static int is_empty(const adj_gradcheck_row *w)
+static int is_empty(const gradcheck_detail *w)
 {
     return w->result == ADJ_GRADCHECK_SKIPPED || w->result == ADJ_GRADCHECK_NOT_CHECKED;
 }
 
-static void print_result(FILE *f, const adj_gradcheck_row *w)
+static void print_result(FILE *f, const gradcheck_detail *w)
 {
     fputs(adj_gradcheck_result_name(w->result), f);
     if (is_empty(w))
@@ -235,7 +269,7 @@ static void print_result(FILE *f, const adj_gradcheck_row *w)
     fputc('\n', f);
 }
 
-static void print_worst(FILE *f, const adj_gradcheck_row *w)
+static void print_worst(FILE *f, const gradcheck_detail *w)
 {
     put_text(f, "   worst: %s%s  analytic=%+.9g  numeric=%+.9g +- %.2g  ", w->wrt, w->index,
              w->analytic, w->numeric, w->uncertainty);
@@ -245,7 +279,7 @@ static void print_worst(FILE *f, const adj_gradcheck_row *w)
 }
 
 /* again: a command line; "". */
-static void print_failure(FILE *f, const adj_gradcheck_row *w, const char *again)
+static void print_failure(FILE *f, const gradcheck_detail *w, const char *again)
 {
     if (w->wrong > 0 || w->repeatable)
         print_worst(f, w);
@@ -257,7 +291,7 @@ static void print_failure(FILE *f, const adj_gradcheck_row *w, const char *again
         put_text(f, "   repro: %s\n", again);
 }
 
-static void print_row(FILE *f, const adj_gradcheck_row *w, widths width)
+static void print_row(FILE *f, const gradcheck_detail *w, widths width)
 {
     put_text(f, " %-*s %s%s%s%*s  %-14s ", width.name, w->name, w->op,
              w->attrs[0] != '\0' ? " " : "", w->attrs, width.op - row_op_width(w), "", w->wrt);
@@ -277,16 +311,17 @@ void adj_gradcheck_print(FILE *f, const adj_gradcheck_report *r)
 }
 
 void adj_gradcheck_print_with(FILE *f, const adj_gradcheck_report *r,
-                              void (*repro)(void *user, const adj_gradcheck_row *row, char *line,
+                              void (*repro)(void *user, const gradcheck_detail *row, char *line,
                                             size_t size),
                               void *user)
 {
+    const gradcheck_report *all = (const gradcheck_report *)r;
     if (r == NULL || f == NULL)
         return;
-    widths width = widths_of(r);
+    widths width = widths_of(all);
     int order = 0;
     for (int i = 0; i < r->n_row; i++) {
-        const adj_gradcheck_row *w = &r->row[i];
+        const gradcheck_detail *w = &all->row[i];
         char line[1024] = "";
         if (i == 0 || w->order > order) {
             order = w->order;
@@ -307,10 +342,9 @@ void adj_gradcheck_print_with(FILE *f, const adj_gradcheck_report *r,
     else if (r->n_row == 0)
         fprintf(f, " nothing to check\n");
     fprintf(f, " repeatability: backward run twice, bit-identical: %s\n",
-            r->repeatable ? "yes" : "NO");
-    if (is_unmatched((const gradcheck_report *)r))
-        put_text(f, " no kernel has a name that contains \"%s\"\n",
-                 ((const gradcheck_report *)r)->debug.impl);
+            all->conditions.repeatable ? "yes" : "NO");
+    if (is_unmatched(all))
+        put_text(f, " no kernel has a name that contains \"%s\"\n", all->debug.impl);
     const int *n = r->n_result;
     fprintf(
         f, "summary: %d checked, %d pass, %d fail, %d inconclusive, %d skipped, %d not checked%s\n",

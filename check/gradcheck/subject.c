@@ -75,12 +75,12 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
     /* Without passes and shared memory: a fault of these appears only in the other executor. */
     adj_exec_debug as_built = {
         .no_passes = 1, .no_fusion = 1, .no_sharing = 1, .internal = s->report->debug.internal};
-    const adj_exec_opts opts = {.threads = s->report->report.threads,
+    const adj_exec_opts opts = {.threads = s->report->conditions.threads,
                                 .n_fetch = n,
                                 .fetch = fetch,
-                                .backend = is_reference ? "naive" : o->backend,
-                                .backends = is_reference ? s->backends : o->backends,
-                                .debug = is_reference ? &as_built : o->debug};
+                                .backend = is_reference ? "naive" : o->exec.backend,
+                                .backends = is_reference ? s->backends : o->exec.backends,
+                                .debug = is_reference ? &as_built : o->exec.debug};
     adj_status status = adj_exec_new(t->graph, &opts, e);
     if (status == ADJ_ENOKERNEL && is_reference) { /* a pass makes other ops of the caller's own */
         adj_exec_free(*e);
@@ -93,7 +93,7 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
     } else if (exec_has_wrong_plan(*e)) {
         s->wrong_plan = gradcheck_text(s->report, "%s -> fault is in the plan of backend %s",
                                        colon != NULL ? colon + 2 : message,
-                                       is_reference ? "naive" : s->report->report.backend);
+                                       is_reference ? "naive" : s->report->conditions.backend);
     } else if (status != ADJ_OK) {
         gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
                        *e != NULL ? adj_exec_message(*e) : "out of memory");
@@ -305,7 +305,7 @@ adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, i
         status = open_closure(node, depth, &s->region, &s->closure);
     s->n_leaf = s->closure.n_leaf + (order == 2);
     if (status == ADJ_OK)
-        status = reference_backends(r->opts.backends, &s->region, &s->backends);
+        status = reference_backends(r->opts.exec.backends, &s->region, &s->backends);
     if (status == ADJ_OK)
         status = build_twin(s, &s->tested, ADJ_I32);
     if (status == ADJ_OK)

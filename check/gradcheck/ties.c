@@ -31,7 +31,7 @@ static double excess_of(const subject *s, int leaf, const bound *b, int64_t i)
     return check_excess(fabs(got - expected), bound_at(b, i, expected));
 }
 
-adj_status judge_ties(subject *s, int leaf, adj_gradcheck_row *row)
+adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
 {
     bound b;
     int64_t wrong = 0, worst = 0;

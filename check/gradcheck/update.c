@@ -64,7 +64,7 @@ static void draw(const course *c, int k, int step)
     const adj_dtype dtype = dtype_of(c, c->node->in[k]);
     const int64_t n = node_elems(c->node->in[k]);
     double *x = c->x[k];
-    adj_draw(ADJ_F64, x, n, range, c->r->opts.seed, (uint64_t)(STREAM * (step + 1) + k));
+    adj_draw(ADJ_F64, x, n, range, c->r->opts.exec.seed, (uint64_t)(STREAM * (step + 1) + k));
     for (int64_t i = 0; i < n; i++)
         x[i] = adj_is_float(dtype) ? rounded(dtype, value_of(c, k, step, i, x[i]))
                                    : steps[step].counter;
@@ -79,7 +79,7 @@ static double tolerance(adj_dtype dtype, double expected, double terms)
            (dtype == ADJ_F64 ? 0x1p-1074 : t->floor); /* f64's subnormal numbers are kept */
 }
 
-static void judge_step(course *c, int step, const void *value, adj_gradcheck_row *row)
+static void judge_step(course *c, int step, const void *value, gradcheck_detail *row)
 {
     const adj_type type = {dtype_of(c, c->node), c->node->type.shape};
     const expectation x = {.dtype = ADJ_F64, .expected = c->expected, .bound = c->bound};
@@ -100,8 +100,7 @@ static void judge_step(course *c, int step, const void *value, adj_gradcheck_row
     row->index = gradcheck_text(c->r, "[%lld] in step %d", (long long)e.at, steps[step].counter);
 }
 
-static adj_status take_step(course *c, const runner *b, int step, outcome *o,
-                            adj_gradcheck_row *row)
+static adj_status take_step(course *c, const runner *b, int step, outcome *o, gradcheck_detail *row)
 {
     const adj_node *n = c->node;
     void *operand[MAX_IN];
@@ -142,7 +141,7 @@ static adj_status open_course(course *c)
 
 /* All steps. blame: what computed them, if any is wrong. */
 static adj_status run_course(gradcheck_report *r, const runner *b, const adj_node *n,
-                             const adj_compare_config *config, adj_gradcheck_row *row,
+                             const adj_compare_config *config, gradcheck_detail *row,
                              const char **blame)
 {
     course c = {.r = r, .node = n, .config = config, .region.allocator = r->region.allocator};
@@ -165,17 +164,18 @@ static adj_status run_course(gradcheck_report *r, const runner *b, const adj_nod
     return status;
 }
 
-adj_status check_update(gradcheck_report *r, const adj_node *n, adj_gradcheck_row *row)
+adj_status check_update(gradcheck_report *r, const adj_node *n, gradcheck_detail *row)
 {
     const char *tested = NULL, *reference = NULL;
-    const adj_compare_opts opts = {.threads = r->report.threads, .backends = r->opts.backends};
+    const adj_compare_opts opts = {.exec.threads = r->conditions.threads,
+                                   .exec.backends = r->opts.exec.backends};
     const runner b = {.opts = &opts, .reference = &naive_f64};
     adj_compare_config config = {.name = "tested"};
     row->method = "formula";
     row->type = n->type;
     row->origin = adj_is_float(n->type.dtype) ? "1.125 u |y| + 16 u_acc sum |terms|" : "equality";
-    adj_gradcheck_row wide = *row;
-    snprintf(config.backend, sizeof config.backend, "%s", r->report.backend);
+    gradcheck_detail wide = *row;
+    snprintf(config.backend, sizeof config.backend, "%s", r->conditions.backend);
     if (r->debug.impl != NULL)
         snprintf(config.impl, sizeof config.impl, "%s", r->debug.impl);
     adj_status status = run_course(r, &b, n, &config, row, &tested);

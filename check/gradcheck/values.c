@@ -16,7 +16,7 @@ static void draw_uniform(subject *s, double *to, int64_t n, const double range[2
                          int stream)
 {
     adj_draw(ADJ_F64, to, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = range[0], .b = range[1]},
-             s->report->opts.seed, (uint64_t)draw * STREAMS + (uint64_t)stream % STREAMS);
+             s->report->opts.exec.seed, (uint64_t)draw * STREAMS + (uint64_t)stream % STREAMS);
 }
 
 /* From u in [0, 1): one of +-1, +-2, +-3, or of 1, 2 where only positive numbers may be. */
@@ -212,10 +212,10 @@ adj_status repeat_with_reals(subject *s)
     return backward(s);
 }
 
-void judge_repeat(subject *s, int leaf, adj_gradcheck_row *row)
+void judge_repeat(subject *s, int leaf, gradcheck_detail *row)
 {
     row->repeatable = s->repeats[leaf] != 0;
-    s->report->report.repeatable &= row->repeatable;
+    s->report->conditions.repeatable &= row->repeatable;
     if (row->repeatable || row->result == ADJ_GRADCHECK_FAIL)
         return;
     adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);

@@ -110,7 +110,7 @@ void copy_close(copy *c)
 void copy_plan(whole *w, copy *c, int n, adj_node *const fetch[])
 {
     const adj_exec_opts o = {
-        .threads = w->r->report.threads,
+        .threads = w->r->conditions.threads,
         .n_fetch = n,
         .fetch = fetch,
         .backend = "naive",
@@ -276,7 +276,7 @@ static void fill_row(whole *w, int id, double analytic, const estimate *e, doubl
 {
     gradcheck_report *r = w->r;
     const adj_node *n = w->y->graph->node[id];
-    adj_gradcheck_row *row = gradcheck_row(r, n, "end to end", 1);
+    gradcheck_detail *row = gradcheck_row(r, n, "end to end", 1);
     if (row == NULL)
         return;
     row->method = "directional";
@@ -318,7 +318,7 @@ static void judge_leaves(whole *w, double sum, const estimate *e, double scale)
             fill_row(w, id, analytic, &own, scale);
     }
     for (int i = first; i < w->r->n_row && w->status == ADJ_OK; i++) {
-        adj_gradcheck_row *row = &w->r->row[i];
+        gradcheck_detail *row = &w->r->row[i];
         if (row->result != ADJ_GRADCHECK_FAIL)
             continue;
         if (blame == NULL)
@@ -333,7 +333,7 @@ static void judge_whole(whole *w)
     double sum = 0, scale = 0;
     estimate e = {0};
     for (int draw = 0; draw < DRAWS && w->status == ADJ_OK; draw++) {
-        w->seed = w->r->opts.seed + (uint64_t)draw;
+        w->seed = w->r->opts.exec.seed + (uint64_t)draw;
         draw_all(w);
         take_gradient(w, &sum, &scale);
         differentiate(w, ALL, scale, &e);
@@ -408,7 +408,7 @@ static void open_whole(whole *w)
     w->dy = whole_numbers(w, w->y);
     w->value = alloc(w, max + 1, sizeof(double));
     w->raw = alloc(w, max + 1, sizeof(double));
-    keep(w, reference_backends(w->r->opts.backends, &w->region, &w->backends));
+    keep(w, reference_backends(w->r->opts.exec.backends, &w->region, &w->backends));
 }
 
 /* A graph of one node is what that node's own rows are about. Without a rule or a kernel in float64

@@ -9,10 +9,10 @@
 #include "whole.h"
 
 /* The first row of a node that shows the rule or the reference wrong. */
-static const adj_gradcheck_row *failed_alone(const whole *w)
+static const gradcheck_detail *failed_alone(const whole *w)
 {
     for (int i = 0; i < w->r->n_row; i++) {
-        const adj_gradcheck_row *row = &w->r->row[i];
+        const gradcheck_detail *row = &w->r->row[i];
         if (row->order == 1 && row->result == ADJ_GRADCHECK_FAIL &&
             row->fault != ADJ_FAULT_KERNEL && row->fault != ADJ_FAULT_NONE && w->need[row->node])
             return row;
@@ -161,7 +161,7 @@ static const struct {
 
 void whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence)
 {
-    const adj_gradcheck_row *alone = failed_alone(w);
+    const gradcheck_detail *alone = failed_alone(w);
     double scale;
     estimate e;
     *fault = ADJ_FAULT_NONE;

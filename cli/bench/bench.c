@@ -143,11 +143,11 @@ static int bench_steps(const bench_opts *o)
         status = failed(&n);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
-    const adj_exec_info info =
-        adj_exec_stats(n.exec); /* seconds of a step of the plan without profile */
+    const adj_exec_info info = adj_exec_stats(n.exec); /* of the plan without profile */
+    const exec_details details = adj_exec_details(n.exec);
     if (status == EXIT_OK && o->profile && bench_profile_run(&p, &n, o) != ADJ_OK)
         status = failed(&n);
-    const bench_report report = {o, &n, &info, &t, o->profile ? &p : NULL, NULL};
+    const bench_report report = {o, &n, &info, &details, &t, o->profile ? &p : NULL, NULL};
     if (status == EXIT_OK)
         status = bench_write(o, report.profile, bench_json_step, &report);
     bench_profile_free(&p);

@@ -14,9 +14,9 @@ typedef struct {
     adj_dtype dtype;
     adj_math math_mode;
     adj_precision precision;
-    int timed_steps;                      /* the executor times each of its steps */
-    const adj_backend *const *backends;   /* backends; NULL: the built-in ones */
-    const adj_data_parallel_opts *shared; /* processes of a step; NULL: one */
+    int timed_steps;                    /* the executor times each of its steps */
+    const adj_backend *const *backends; /* backends; NULL: the built-in ones */
+    const adj_ranks *shared;            /* processes of a step; NULL: one */
     int runs; /* number of timed steps; 0: as many as fit in the seconds */
 } bench_opts;
 

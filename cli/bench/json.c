@@ -53,6 +53,7 @@ json_t *bench_json_step(const void *source)
     json_t *j = head(o);
     const spread *s = &t->time;
     const adj_exec_info info = *r->plan;
+    const exec_details details = *r->details;
     int failed =
         add(j, json_pack("{s:I, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
                          (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune, "runs",
@@ -64,12 +65,12 @@ json_t *bench_json_step(const void *source)
         j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
                      "s:o}",
                      "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)info.arena_bytes,
-                     "live_bytes", (json_int_t)info.live_bytes, "storage_bytes",
-                     (json_int_t)info.storage_bytes, "read_bytes", (json_int_t)info.read_bytes,
-                     "written_bytes", (json_int_t)info.written_bytes, "steps", info.steps,
-                     "recomputed", info.recomputed, "timed", info.timed, "cached", info.cached,
-                     "reorders", info.reorders, "naive_steps", info.naive_steps, "warning",
-                     json_text(adj_exec_warning(n->exec)), "peak_rss_bytes",
+                     "live_bytes", (json_int_t)details.live_bytes, "storage_bytes",
+                     (json_int_t)info.storage_bytes, "read_bytes", (json_int_t)details.read_bytes,
+                     "written_bytes", (json_int_t)details.written_bytes, "steps", info.steps,
+                     "recomputed", details.recomputed, "timed", details.timed, "cached",
+                     details.cached, "reorders", details.reorders, "naive_steps", info.naive_steps,
+                     "warning", json_text(adj_exec_warning(n->exec)), "peak_rss_bytes",
                      (json_int_t)t->peak_rss, "loss", json_number(t->loss)));
     return failed ? json_decref(j), NULL : j;
 }

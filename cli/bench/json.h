@@ -12,6 +12,7 @@ typedef struct {
     const bench_opts *o;
     const bench_net *net; /* of steps, their plan and time; profile NULL: no profile */
     const adj_exec_info *plan;
+    const exec_details *details; /* of the plan */
     const bench_step_time *time;
     const bench_profile *profile;
     const bench_rows *rows; /* of kernels */

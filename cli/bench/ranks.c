@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
+#include "base/ranks_meter.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "json.h"
@@ -50,11 +51,11 @@ typedef struct {
     spread alone_time[TURNS], apart_time[TURNS], together_time[TURNS];
 } turns;
 
-static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts *shared)
+static int open_nets(turns *t, const rank_times *r)
 {
     t->alone_opts = t->together_opts = *r->o;
     t->alone_opts.seconds /= TURNS;
-    t->together_opts.shared = shared;
+    t->together_opts.shared = r->ranks;
     /* rank 0 communicates even alone, as the others wait for it */
     t->alone_opts.backends = t->together_opts.backends = r->ranks->backends;
     if (bench_net_open(&t->alone, &t->alone_opts) != ADJ_OK)
@@ -62,11 +63,6 @@ static int open_nets(turns *t, const rank_times *r, const adj_data_parallel_opts
     if (bench_net_open(&t->together, &t->together_opts) != ADJ_OK)
         return complain_of(&t->together.m.error);
     return EXIT_OK;
-}
-
-static double traveled_by(const adj_ranks *k)
-{
-    return k->traveled != NULL ? k->traveled(k->group) : 0;
 }
 
 /* Times rank 0's step while the others are idle, and sets the number of runs for all. */
@@ -115,12 +111,12 @@ static int take_turn(turns *t, rank_times *r, int turn, int *runs)
     if (status != EXIT_OK)
         return status;
     t->together_opts.runs = now;
-    const double waited = k->waited(k->group), traveled = traveled_by(k);
+    const double waited = k->meter->waited(k->group), traveled = k->meter->traveled(k->group);
     if (bench_net_time(&t->together, &t->together_opts, &time, NULL) != ADJ_OK)
         return complain_of(&t->together.m.error);
     t->together_time[turn] = time.time;
-    r->waited += k->waited(k->group) - waited;
-    r->traveled += traveled_by(k) - traveled;
+    r->waited += k->meter->waited(k->group) - waited;
+    r->traveled += k->meter->traveled(k->group) - traveled;
     *runs += now + BENCH_WARM_UP;
     return EXIT_OK;
 }
@@ -194,16 +190,15 @@ static json_t *make_json(const void *source)
 
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
 {
-    const adj_data_parallel_opts shared = {.processes = ranks->size, .rank = ranks->rank};
     rank_times r = {.o = o, .ranks = ranks};
     turns t = {0};
     bench_profile p = {0};
     adj_error error = {0};
-    int status = open_nets(&t, &r, &shared);
+    int status = open_nets(&t, &r);
     if (status == EXIT_OK)
         status = measure(&t, &r);
-    if (status == EXIT_OK && ranks->measure_link != NULL &&
-        ranks->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
+    if (status == EXIT_OK &&
+        ranks->meter->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
         status = complain_of(&error);
     if (status == EXIT_OK)
         status = profile(&t, &p);

@@ -91,7 +91,7 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
         model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
     n->usage = !n->m.is_known;
     if (status == ADJ_OK && o->shared != NULL) {
-        n->m.updates = adj_data_parallel(n->m.updates, o->shared);
+        n->m.updates = adj_data_parallel(n->m.updates, o->shared->size, o->shared->rank, NULL);
         status = adj_graph_status(n->m.graph);
         if (status != ADJ_OK)
             adj_error_set(&n->m.error, status, "%s", adj_graph_message(n->m.graph));

@@ -129,17 +129,17 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
     const compared *g = &run->graph;
     const adj_leaf_value labels = {g->m.labels, g->label};
     double seconds = o->seconds;
-    const adj_compare_opts options = {.n_root = g->n_root,
-                                      .root = g->root,
-                                      .updates = g->m.updates,
+    const adj_compare_opts options = {.exec = {.n_fetch = g->n_root,
+                                               .fetch = g->root,
+                                               .updates = g->m.updates,
+                                               .threads = (int)o->threads,
+                                               .seed = (uint64_t)o->seed},
                                       .n_config = o->n_config,
                                       .config = o->config,
                                       .n_value = g->m.labels != NULL,
                                       .value = &labels,
-                                      .seed = (uint64_t)o->seed,
                                       .exact = o->exact != 0,
-                                      .runs = (int)o->runs,
-                                      .threads = (int)o->threads};
+                                      .runs = (int)o->runs};
     const adj_exec_internal internal = {.before_kernel = announce_hangs, .user = (void *)"compare"};
     const adj_trial_opts trials = {.elsewhere = guard_run,
                                    .guard = o->guard != 0,

@@ -39,9 +39,9 @@ static int graph_fails(const compared_opts *described, const shrinking *s, int w
     if (compared_open(&g, described) == ADJ_OK) {
         const adj_leaf_value labels = {g.m.labels, g.label};
         adj_compare_opts opts = *s->opts;
-        opts.n_root = whole ? g.n_root : 1;
-        opts.root = g.root;
-        opts.updates = g.m.updates;
+        opts.exec.n_fetch = whole ? g.n_root : 1;
+        opts.exec.fetch = g.root;
+        opts.exec.updates = g.m.updates;
         opts.n_value = g.m.labels != NULL;
         opts.value = &labels;
         opts.runs = whole ? opts.runs : 1;

@@ -40,21 +40,21 @@ static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
         return complain("convert", EXIT_FAILED, "%s: %s", o->files[0], error.message);
     if (n->said != NULL)
         n->card = *n->said;
-    adj_model_opts options = {.height = n->card.height,
-                              .width = n->card.width,
-                              .channels = n->card.channels,
+    adj_model_opts options = {.size.h = n->card.options.size.h,
+                              .size.w = n->card.options.size.w,
+                              .size.c = n->card.options.size.c,
                               .batch = ONNX_BATCH,
-                              .multiplier = n->card.multiplier,
-                              .classes = n->card.classes};
+                              .multiplier = n->card.options.multiplier,
+                              .classes = n->card.options.classes};
     if (o->model != NULL)
         n->card.model = o->model;
     const adj_model *model = adj_model_find(n->card.model, &options);
     if (model == NULL)
         return o->model != NULL && !is_onnx_file(o->model) ? check_model("convert", o->model)
                                                            : CONTINUE;
-    n->card.multiplier = options.multiplier;
-    n->card.height = options.height;
-    n->card.width = options.width;
+    n->card.options.multiplier = options.multiplier;
+    n->card.options.size.h = options.size.h;
+    n->card.options.size.w = options.size.w;
     n->graph = adj_graph_new();
     n->logits = adj_model_logits(n->graph, model, &options);
     if (n->logits == NULL)
@@ -89,26 +89,26 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
     adj_model_card *c = &n->card;
     const adj_model *model = n->graph != NULL ? adj_model_find(c->model, NULL) : NULL;
 
-    if (model != NULL && o->mean != NULL && c->height == 0) {
-        c->height = model->defaults.height;
-        c->width = model->defaults.width;
+    if (model != NULL && o->mean != NULL && c->options.size.h == 0) {
+        c->options.size.h = model->defaults.size.h;
+        c->options.size.w = model->defaults.size.w;
     }
-    if (model != NULL && c->height > 0 && c->channels == 0) {
+    if (model != NULL && c->options.size.h > 0 && c->options.size.c == 0) {
         const int64_t channels = weights_channels(ours, n->graph);
-        c->channels = channels > 0 ? channels : model->defaults.channels;
+        c->options.size.c = channels > 0 ? channels : model->defaults.size.c;
     }
     if (o->mean == NULL)
         return CONTINUE;
     if (c->model == NULL)
         return complain("convert", EXIT_USAGE,
                         "--mean: %s does not name its model (set --model NAME)", o->files[0]);
-    if (c->channels < 1 || c->channels > ADJ_CARD_CHANNELS)
+    if (c->options.size.c < 1 || c->options.size.c > ADJ_CARD_CHANNELS)
         return complain("convert", EXIT_FAILED,
                         "--mean: the model has too many channels (got %lld, expected 1 to %d)",
-                        (long long)c->channels, ADJ_CARD_CHANNELS);
-    const int status = read_channels("--mean", o->mean, 0, c->channels, c->mean);
+                        (long long)c->options.size.c, ADJ_CARD_CHANNELS);
+    const int status = read_channels("--mean", o->mean, 0, c->options.size.c, c->mean);
     return status == CONTINUE
-               ? read_channels("--deviation", o->deviation, least, c->channels, c->deviation)
+               ? read_channels("--deviation", o->deviation, least, c->options.size.c, c->deviation)
                : status;
 }
 
@@ -231,7 +231,7 @@ static int write_network(const convert_opts *o, const input_file *in, const adj_
     const char *own = is_onnx_file(in->path) ? in->path : NULL;
     const onnx_network x = {.model = o->model != NULL ? o->model : own,
                             .logits = n->logits,
-                            .classes = n->card.classes,
+                            .classes = n->card.options.classes,
                             .weights = weights,
                             .source = in};
     return write_onnx(&out, output, &x);

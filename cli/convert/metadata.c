@@ -72,8 +72,8 @@ adj_status metadata_ours(metadata *m, const adj_tensors *t, const adj_model_card
 
     if (ours.model == NULL)
         return metadata_as_it_is(m, t, error);
-    if (ours.classes == 0)
-        ours.classes = weights_classes(t);
+    if (ours.options.classes == 0)
+        ours.options.classes = weights_classes(t);
     adj_status status = adj_model_card_write(&ours, &m->card, &n, error);
     if (status != ADJ_OK)
         return status;

@@ -75,11 +75,11 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
 {
     const adj_model_card none = {0}, *c = w->card != NULL ? w->card : &none;
     adj_model_opts sizes = {.batch = o->batch,
-                            .height = c->height,
-                            .width = c->width,
-                            .channels = c->channels,
-                            .classes = c->classes,
-                            .multiplier = c->multiplier};
+                            .size.h = c->options.size.h,
+                            .size.w = c->options.size.w,
+                            .size.c = c->options.size.c,
+                            .classes = c->options.classes,
+                            .multiplier = c->options.multiplier};
     adj_model_opts of_file = {0};
     adj_error no_classifier = {0};
     if (is_onnx_file(name) && onnx_sizes(name, &of_file, &no_classifier) == ADJ_OK) {
@@ -87,10 +87,10 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
         adj_net net;
         if (net_named(name, &source, &net, error) != ADJ_OK)
             return NULL;
-        const int64_t classes = c->classes > 0 ? c->classes : of_file.classes;
+        const int64_t classes = c->options.classes > 0 ? c->options.classes : of_file.classes;
         adj_node *x =
             adj_input(w->graph, "images", ADJ_F32,
-                      (adj_shape){4, {o->batch, of_file.height, of_file.width, of_file.channels}});
+                      (adj_shape){4, {o->batch, of_file.size.h, of_file.size.w, of_file.size.c}});
         return net.build(x, classes, 0, net.user);
     }
     model_graph m;
@@ -144,9 +144,9 @@ static int make_text(work *w, const emit_opts *o)
                                    .model = o->model != NULL ? onnx_name(o->model) : c->model,
                                    .mean = has_mean ? c->mean : NULL,
                                    .deviation = has_mean ? c->deviation : NULL,
-                                   .n_channels = has_mean ? (int)c->channels : 0,
+                                   .n_channels = has_mean ? (int)c->options.size.c : 0,
                                    .class_names = c != NULL ? c->class_names : NULL,
-                                   .n_classes = c != NULL ? c->classes : 0};
+                                   .n_classes = c != NULL ? c->options.classes : 0};
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)

@@ -54,9 +54,9 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
          .range = {1, 2}},
         {"--draws", "N", "sets of random values; default: 3", .integer = &o->draws,
          .range = {1, 1000}},
-        {"--rtol", "X", "tolerance to use instead of the derived one", .real = &o->rtol,
+        {"--rtol", "X", "relative tolerance, in place of the derived one", .real = &o->rtol,
          .range = {0, 1e6}},
-        {"--atol", "X", "tolerance to use instead of the derived one", .real = &o->atol,
+        {"--atol", "X", "absolute tolerance, in place of the derived one", .real = &o->atol,
          .range = {0, 1e6}},
         {"--seed", "N", "seed of the random values; default: 42", .integer = &o->seed,
          .range = {0, 9e15}},
@@ -135,7 +135,7 @@ static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line
     }
 }
 
-static void write_repro(void *user, const adj_gradcheck_row *w, char *line, size_t size)
+static void write_repro(void *user, const gradcheck_detail *w, char *line, size_t size)
 {
     const gradcheck_opts *o = user;
     repeat_command(line, size, "gradcheck");
@@ -156,14 +156,15 @@ static const char *title_of(const gradcheck_opts *o)
     return o->graph.model != NULL ? o->graph.model : o->graph.op.op;
 }
 
-static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_report *r)
+static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_report *report)
 {
+    const gradcheck_conditions r = adj_gradcheck_conditions(report);
     put_text(f, "adjoint gradcheck %s %s  dtype=%s  seed=%lld  backend=%s",
              o->graph.model != NULL ? "--model" : "--op", title_of(o),
-             o->graph.op.dtype != NULL ? o->graph.op.dtype : "f32", (long long)o->seed, r->backend);
-    if (r->version[0] != '\0')
-        put_text(f, " %s (%s)", r->version, r->isa);
-    fprintf(f, "  reference=%s  threads=%d\n", r->reference, r->threads);
+             o->graph.op.dtype != NULL ? o->graph.op.dtype : "f32", (long long)o->seed, r.backend);
+    if (r.version[0] != '\0')
+        put_text(f, " %s (%s)", r.version, r.isa);
+    fprintf(f, "  reference=%s  threads=%d\n", r.reference, r.threads);
 }
 
 /* ---- the report for programs: 0 on success ---- */
@@ -190,7 +191,7 @@ static const char *fault_name(adj_gradcheck_fault fault)
     return names[fault];
 }
 
-static json_t *row_json(const report_source *source, const adj_gradcheck_row *w)
+static json_t *row_json(const report_source *source, const gradcheck_detail *w)
 {
     char repro[1024] = "";
     if (w->result == ADJ_GRADCHECK_FAIL)
@@ -226,18 +227,19 @@ static int write_json(FILE *f, const void *source)
 {
     const report_source *o = source;
     const adj_gradcheck_report *r = o->report;
+    const gradcheck_conditions c = adj_gradcheck_conditions(r);
     json_t *rows = json_array();
     for (int i = 0; i < r->n_row; i++)
-        json_array_append_new(rows, row_json(o, &r->row[i]));
+        json_array_append_new(rows, row_json(o, adj_gradcheck_row_at(r, i)));
     json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:s, s:o}", "what",
-                            title_of(o->opts), "backend", r->backend, "version", r->version, "isa",
-                            r->isa, "reference", r->reference, "threads", r->threads, "repeatable",
-                            r->repeatable, "seed", (json_int_t)o->opts->seed, "result",
+                            title_of(o->opts), "backend", c.backend, "version", c.version, "isa",
+                            c.isa, "reference", c.reference, "threads", c.threads, "repeatable",
+                            c.repeatable, "seed", (json_int_t)o->opts->seed, "result",
                             adj_gradcheck_result_name(r->verdict), "rows", rows);
     return json_write(f, all, JSON_INDENT(1), 0);
 }
 
-static void put_case(FILE *f, const report_source *source, const adj_gradcheck_row *w)
+static void put_case(FILE *f, const report_source *source, const gradcheck_detail *w)
 {
     char repro[1024] = "";
     if (w->result == ADJ_GRADCHECK_FAIL)
@@ -266,7 +268,7 @@ static int write_junit(FILE *f, const void *source)
                 r->n_result[ADJ_GRADCHECK_SKIPPED] + r->n_result[ADJ_GRADCHECK_NOT_CHECKED] +
                     r->n_result[ADJ_GRADCHECK_INCONCLUSIVE]);
     for (int i = 0; i < r->n_row; i++)
-        put_case(f, o, &r->row[i]);
+        put_case(f, o, adj_gradcheck_row_at(r, i));
     return fputs("</testsuite>\n", f) == EOF;
 }
 
@@ -294,16 +296,16 @@ static int check(gradcheck_opts *o, const compared *c)
 {
     const adj_exec_internal internal = {.before_kernel = announce_hangs,
                                         .user = (void *)"gradcheck"};
-    adj_gradcheck_opts options = {.order = (int)o->order,
-                                  .draws = (int)o->draws,
-                                  .seed = (uint64_t)o->seed,
-                                  .rtol = o->rtol,
-                                  .atol = o->atol,
-                                  .backend = o->backend,
-                                  .debug =
-                                      &(adj_exec_debug){.impl = o->impl, .internal = &internal},
-                                  .threads = (int)o->threads,
-                                  .updates = c->m.updates};
+    adj_gradcheck_opts options = {
+        .order = (int)o->order,
+        .draws = (int)o->draws,
+        .rtol = o->rtol,
+        .atol = o->atol,
+        .exec = {.backend = o->backend,
+                 .threads = (int)o->threads,
+                 .seed = (uint64_t)o->seed,
+                 .updates = c->m.updates,
+                 .debug = &(adj_exec_debug){.impl = o->impl, .internal = &internal}}};
     if (o->method != NULL)
         options.method = (adj_gradcheck_method)word_index(methods, o->method);
     const adj_gradcheck_report *r = NULL;

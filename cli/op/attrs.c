@@ -221,13 +221,13 @@ static void read_attr(op_case *c, const adj_op *op, const adj_attr *a, void *to)
     const int is_list = a->kind == ADJ_ATTR_SHAPE || a->kind == ADJ_ATTR_PER_AXIS ||
                         a->kind == ADJ_ATTR_PERM || a->kind == ADJ_ATTR_AXES;
     const adj_dtype other = c->dtype == ADJ_F32 ? ADJ_F64 : ADJ_F32;
-    if (a->from_result && a->kind == ADJ_ATTR_SHAPE)
+    if ((a->flags & ADJ_ATTR_OF_RESULT) && a->kind == ADJ_ATTR_SHAPE)
         *(adj_shape *)to = c->in;
-    else if (a->from_result)
+    else if (a->flags & ADJ_ATTR_OF_RESULT)
         *(int64_t *)to = c->dtype;
     if (a->kind == ADJ_ATTR_CONV || a->kind == ADJ_ATTR_POOL)
         read_windows(c, a->kind == ADJ_ATTR_POOL, to);
-    if (a->from_result || a->kind == ADJ_ATTR_CONV || a->kind == ADJ_ATTR_POOL)
+    if ((a->flags & ADJ_ATTR_OF_RESULT) || a->kind == ADJ_ATTR_CONV || a->kind == ADJ_ATTR_POOL)
         return;
     const char *value = op_attrs_value(&c->attrs, a->name);
     if (value == NULL && a->kind != ADJ_ATTR_FORMAT)

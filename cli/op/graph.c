@@ -96,7 +96,7 @@ static adj_status open_model(compared *c, const compared_opts *o)
     c->usage = 1;
     if (op_args_types(&o->op, &options.dtype, &options.format, &c->m.error) != ADJ_OK)
         return ADJ_EARG;
-    if (o->size != NULL && !parse_size(o->size, MAX_SIDE, &options.height, &options.width))
+    if (o->size != NULL && !parse_size(o->size, MAX_SIDE, &options.size.h, &options.size.w))
         return adj_error_set(&c->m.error, ADJ_EARG, "--size: expected N or HxW, 1 to %d (got %s)",
                              MAX_SIDE, o->size);
     if (o->optimizer != NULL && adj_optimizer_from_name(o->optimizer, &optimizer) != ADJ_OK)

@@ -94,7 +94,7 @@ static int list_rows(const adj_op *op, attr_row row[ROWS])
                                                      : WINDOWS - (a->kind == ADJ_ATTR_FORMAT);
         for (int i = first; i < WINDOWS; i++)
             row[n++] = windows[i];
-        if (first == WINDOWS && !a->from_result)
+        if (first == WINDOWS && !(a->flags & ADJ_ATTR_OF_RESULT))
             row[n++] = (attr_row){a->name, kind_of(a), a};
     }
     for (int i = 0; i < op->n_in && i < ADJ_NAMED_OPERANDS; i++)

@@ -109,7 +109,7 @@ static void put_attr(const adj_node *n, const adj_attr *a, op_text *t)
     const adj_shape *shape = v;
     const int64_t rank = n->n_in > 0 ? n->in[0]->type.shape.rank : 0;
     char seed[24];
-    if (a->from_result)
+    if (a->flags & ADJ_ATTR_OF_RESULT)
         return;
     switch (a->kind) {
     case ADJ_ATTR_REAL: put_real(t, a->name, *(const double *)v); break;

@@ -29,7 +29,7 @@ typedef struct {
     const predict_opts *o;
     adj_predictor *p;
     const adj_model_card *card;
-    adj_image_opts size;
+    adj_image_opts input;
     onnx_source source;
     /* of ADJ_PREDICT_BATCH images */
     float *pixels, *probabilities;
@@ -72,12 +72,12 @@ static adj_status read_image(const work *w, const char *path, float *pixels, int
                              adj_error *error)
 {
     if (strcmp(path, "-") != 0)
-        return adj_image_read(path, &w->size, pixels, resized, error);
+        return adj_image_read(path, &w->input, pixels, resized, error);
     size_t n = 0;
     unsigned char *bytes = NULL;
     adj_status status = read_input(&bytes, &n, error);
     if (status == ADJ_OK)
-        status = adj_image_decode(bytes, n, "standard input", &w->size, pixels, resized, error);
+        status = adj_image_decode(bytes, n, "standard input", &w->input, pixels, resized, error);
     free(bytes);
     return status;
 }
@@ -97,7 +97,7 @@ static const char *class_name(const work *w, int64_t k, char number[24])
 static int64_t next_best(const work *w, float *probability, double *value)
 {
     int64_t best = 0;
-    for (int64_t k = 1; k < w->card->classes; k++)
+    for (int64_t k = 1; k < w->card->options.classes; k++)
         if (probability[k] > probability[best])
             best = k;
     *value = (double)probability[best];
@@ -148,7 +148,7 @@ static int put_json(const work *w, const char *path, float *probability)
 /* Moves the readable ones of count images in w together. Returns their number. */
 static int64_t keep_good(work *w, char *const path[], int64_t count, const char *good[])
 {
-    const int64_t elems = w->size.h * w->size.w * w->size.c;
+    const int64_t elems = w->input.size.h * w->input.size.w * w->input.size.c;
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) {
         if (w->error[i].status != ADJ_OK) {
@@ -177,7 +177,7 @@ static int is_finite(const float *x, int64_t n)
  * how many these are. */
 static int64_t keep_finite(work *w, int64_t n, const char *good[])
 {
-    const int64_t classes = w->card->classes;
+    const int64_t classes = w->card->options.classes;
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i++) {
         const float *probability = w->probabilities + i * classes;
@@ -196,7 +196,7 @@ static int64_t keep_finite(work *w, int64_t n, const char *good[])
 
 static int predict_batch(work *w, char *const path[], int64_t count)
 {
-    const int64_t elems = w->size.h * w->size.w * w->size.c;
+    const int64_t elems = w->input.size.h * w->input.size.w * w->input.size.c;
     const char *good[ADJ_PREDICT_BATCH];
     adj_error error = {0};
 
@@ -214,7 +214,7 @@ static int predict_batch(work *w, char *const path[], int64_t count)
                            ? write_saliency(w->p, w->o->saliency, w->pixels, w->probabilities)
                            : CONTINUE;
     for (int64_t i = 0; i < n; i++) {
-        float *probability = w->probabilities + i * w->card->classes;
+        float *probability = w->probabilities + i * w->card->options.classes;
         if (w->o->as_json)
             w->failed |= put_json(w, good[i], probability);
         else
@@ -239,8 +239,8 @@ static int predict_files(work *w, const file_list *files)
         complain("predict", EXIT_OK, /* the terminal shows no results, as those are piped */
                  "%lld images, %lld of them resized to %lldx%lld: %.0f images/s with reading and "
                  "planning",
-                 (long long)w->done, (long long)w->n_resized, (long long)w->size.h,
-                 (long long)w->size.w, took > 0 ? (double)w->done / took : 0);
+                 (long long)w->done, (long long)w->n_resized, (long long)w->input.size.h,
+                 (long long)w->input.size.w, took > 0 ? (double)w->done / took : 0);
     return status;
 }
 
@@ -335,15 +335,15 @@ static int open_work(work *w, predict_opts *o)
             o->weights);
     if (!(w->card->deviation[0] > 0))
         complain("predict", EXIT_OK, RAW_PIXELS_NOTE, o->weights);
-    w->size = (adj_image_opts){.h = w->card->height, .w = w->card->width, .c = w->card->channels};
+    w->input = (adj_image_opts){.size = w->card->options.size};
     if (w->card->resize != NULL && strcmp(w->card->resize, "error") == 0)
-        w->size.resize = ADJ_RESIZE_ERROR;
-    if (o->top > w->card->classes)
-        o->top = w->card->classes;
-    const size_t image = (size_t)(w->size.h * w->size.w * w->size.c);
+        w->input.resize = ADJ_RESIZE_ERROR;
+    if (o->top > w->card->options.classes)
+        o->top = w->card->options.classes;
+    const size_t image = (size_t)(w->input.size.h * w->input.size.w * w->input.size.c);
     w->pixels = calloc(ADJ_PREDICT_BATCH * image, sizeof *w->pixels);
     w->probabilities =
-        calloc(ADJ_PREDICT_BATCH * (size_t)w->card->classes, sizeof *w->probabilities);
+        calloc(ADJ_PREDICT_BATCH * (size_t)w->card->options.classes, sizeof *w->probabilities);
     if (w->pixels == NULL || w->probabilities == NULL)
         return complain("predict", EXIT_FAILED, "out of memory");
     return CONTINUE;

@@ -44,7 +44,7 @@ int write_saliency(adj_predictor *p, const char *path, const float pixels[],
                    const float probabilities[])
 {
     const adj_model_card *card = adj_predictor_card(p);
-    const int64_t h = card->height, w = card->width, c = card->channels;
+    const int64_t h = card->options.size.h, w = card->options.size.w, c = card->options.size.c;
     float *gradient = calloc((size_t)(h * w * c), sizeof *gradient);
     uint8_t *gray = calloc((size_t)(h * w), 1);
     adj_error error = {0};
@@ -52,8 +52,8 @@ int write_saliency(adj_predictor *p, const char *path, const float pixels[],
 
     if (gradient == NULL || gray == NULL)
         status = complain("predict", EXIT_FAILED, "out of memory");
-    else if (adj_predictor_gradient(p, best_of(probabilities, card->classes), pixels, gradient,
-                                    &error) != ADJ_OK)
+    else if (adj_predictor_gradient(p, best_of(probabilities, card->options.classes), pixels,
+                                    gradient, &error) != ADJ_OK)
         status = complain("predict", EXIT_FAILED, "--saliency: %s", error.message);
     if (status == EXIT_OK) {
         draw(gradient, h * w, c, gray);

@@ -51,9 +51,9 @@ static int own_size(const char *command, const char *model, adj_model_opts *own)
     const adj_model *m = model != NULL ? adj_model_find(model, own) : NULL;
     if (m == NULL)
         return CONTINUE;
-    own->height = own->height > 0 ? own->height : m->defaults.height;
-    own->width = own->width > 0 ? own->width : m->defaults.width;
-    own->channels = own->channels > 0 ? own->channels : m->defaults.channels;
+    own->size.h = own->size.h > 0 ? own->size.h : m->defaults.size.h;
+    own->size.w = own->size.w > 0 ? own->size.w : m->defaults.size.w;
+    own->size.c = own->size.c > 0 ? own->size.c : m->defaults.size.c;
     return CONTINUE;
 }
 
@@ -81,17 +81,19 @@ static void show_reading(void *user, int64_t done, int64_t n)
 static void list_broken(const char *command, const adj_dataset *d)
 {
     enum { LISTED = 20 };
-    for (int64_t i = 0; i < d->n_broken && i < LISTED; i++)
-        complain(command, EXIT_OK, "%s", d->broken[i]);
-    if (d->n_broken > LISTED)
-        complain(command, EXIT_OK, "and %lld more", (long long)d->n_broken - LISTED);
+    const adj_dataset_origin *origin = origin_of(d);
+    for (int64_t i = 0; i < origin->n_broken && i < LISTED; i++)
+        complain(command, EXIT_OK, "%s", origin->broken[i]);
+    if (origin->n_broken > LISTED)
+        complain(command, EXIT_OK, "and %lld more", (long long)origin->n_broken - LISTED);
 }
 
 static int open_failed(const char *command, const data_opts *o, const adj_dataset *d)
 {
     const int is_refused_size = d != NULL && strcmp(o->resize, "error") == 0 &&
                                 strstr(d->message, ": image size differs (got ") != NULL;
-    if (d == NULL || d->n_broken == 0 || o->skip_broken)
+    const int64_t n = origin_of(d)->n_broken;
+    if (d == NULL || n == 0 || o->skip_broken)
         return complain(command, EXIT_FAILED, "%s%s", d != NULL ? d->message : "out of memory",
                         is_refused_size
                             ? " (use --size resize=auto, or set the model's size with --size HxW)"
@@ -99,7 +101,7 @@ static int open_failed(const char *command, const data_opts *o, const adj_datase
     list_broken(command, d);
     return complain(command, EXIT_FAILED,
                     "%s: %lld image file%s cannot be read (--skip-broken skips them)",
-                    data_name(o->path), (long long)d->n_broken, d->n_broken > 1 ? "s" : "");
+                    data_name(o->path), (long long)n, n > 1 ? "s" : "");
 }
 
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
@@ -126,9 +128,10 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
     if (opened != ADJ_OK)
         return open_failed(command, o, *d);
     list_broken(command, *d);
-    if ((*d)->n_broken > 0)
+    const int64_t n = origin_of(*d)->n_broken;
+    if (n > 0)
         complain(command, EXIT_OK, "note: %s: left out %lld unreadable image file%s",
-                 data_name(o->path), (long long)(*d)->n_broken, (*d)->n_broken > 1 ? "s" : "");
+                 data_name(o->path), (long long)n, n > 1 ? "s" : "");
     return CONTINUE;
 }
 
@@ -136,7 +139,7 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
                      adj_dataset_opts *takes, adj_model_opts *own)
 {
     *takes =
-        (adj_dataset_opts){.image.c = o->channels,
+        (adj_dataset_opts){.image.size.c = o->channels,
                            .image.resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
     if (o->channels == 2)
         return complain(command, EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
@@ -144,16 +147,17 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
     if (status != CONTINUE)
         return status;
     if (strcmp(o->size, "model") == 0) {
-        takes->image.h = own->height;
-        takes->image.w = own->width;
-    } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->image.h, &takes->image.w)) {
+        takes->image.size.h = own->size.h;
+        takes->image.size.w = own->size.w;
+    } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->image.size.h, &takes->image.size.w)) {
         return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
                         ADJ_MAX_SIDE, o->size);
     }
     /* Images of a folder get the channels of a color model; a gray model gets the channels of most
      * images. */
-    if (takes->image.c == 0 && own->channels > 1 && adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
-        takes->image.c = own->channels;
+    if (takes->image.size.c == 0 && own->size.c > 1 &&
+        adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
+        takes->image.size.c = own->size.c;
     return CONTINUE;
 }
 
@@ -162,10 +166,10 @@ adj_model_opts model_for_images(const data_opts *o, const adj_model_opts *own, c
     adj_model_opts options = {0};
 
     if (strcmp(o->size, "model") != 0) {
-        options.height = d->h;
-        options.width = d->w;
+        options.size.h = d->size.h;
+        options.size.w = d->size.w;
     }
-    options.channels = o->channels > 0 || d->c > 1 ? d->c : own->channels;
+    options.size.c = o->channels > 0 || d->size.c > 1 ? d->size.c : own->size.c;
     return options;
 }
 
@@ -178,7 +182,7 @@ void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels,
         resized += origin_of(part[i])->resized;
         recolored += origin_of(part[i])->recolored;
     }
-    const long long changed = channels != d->c ? n : recolored;
+    const long long changed = channels != d->size.c ? n : recolored;
     if (d->normalized)
         say_wrapped(
             NULL, "note: values below 0 are taken as normalized; predict will reject image files");
@@ -187,7 +191,7 @@ void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels,
                     origin_of(d)->values_of);
     if (resized > 0)
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld", resized, n,
-                    (long long)d->h, (long long)d->w);
+                    (long long)d->size.h, (long long)d->size.w);
     if (changed > 0)
         say_wrapped(NULL, "note: %lld of %lld images are %s%s", changed, n,
                     channels == 1 ? "in color and become gray" : "gray and become color",

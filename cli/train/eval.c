@@ -116,7 +116,7 @@ static int choose_part(const eval_opts *o)
 /* True if the net has the classes of the embedded digits by name. */
 static int knows_digits(const adj_model_card *card)
 {
-    if (card->classes != 10 || card->class_names == NULL)
+    if (card->options.classes != 10 || card->class_names == NULL)
         return 0;
     for (int i = 0; i < 10; i++)
         if (card->class_names[i][0] != '0' + i || card->class_names[i][1] != '\0')
@@ -129,15 +129,15 @@ static int data_is_missing(const adj_model_card *card)
     enum { NAMES = 5 };
     char names[160] = "";
 
-    for (int64_t i = 0; card->class_names != NULL && i < card->classes && i < NAMES; i++)
+    for (int64_t i = 0; card->class_names != NULL && i < card->options.classes && i < NAMES; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.20s",
                  i > 0 ? ", " : ": ", card->class_names[i]);
     return complain(
         "eval", EXIT_USAGE,
         "--data PATH is missing: the default is the embedded digits, but the net has %lld "
         "classes%s%s",
-        (long long)card->classes, card->class_names != NULL ? names : " without names",
-        names[0] != '\0' && card->classes > NAMES ? ", ..." : "");
+        (long long)card->options.classes, card->class_names != NULL ? names : " without names",
+        names[0] != '\0' && card->options.classes > NAMES ? ", ..." : "");
 }
 
 /* Gives like the card's classes, mean and deviation. Without them in the card, like has the
@@ -147,7 +147,7 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
                      adj_dataset *like, adj_dataset_origin *origin)
 {
     like->origin = origin;
-    like->classes = (int)card->classes;
+    like->classes = (int)card->options.classes;
     like->class_names = card->class_names;
     for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
         like->mean[i] = (float)card->mean[i];
@@ -186,9 +186,7 @@ static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
     if (o->data.path == NULL && !knows_digits(card))
         return data_is_missing(card);
     e->takes = (adj_dataset_opts){
-        .image.h = card->height,
-        .image.w = card->width,
-        .image.c = card->channels,
+        .image.size = card->options.size,
         .image.resize = strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR : ADJ_RESIZE_AUTO};
     e->part = choose_part(o);
     if (e->part == ALL_PARTS)
@@ -277,7 +275,7 @@ int command_eval(int argc, char **argv)
         complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);
     status = open_parts(&o, adj_predictor_card(p), &data);
     if (status == CONTINUE) {
-        say_prepared(data.n, (const adj_dataset *const *)data.data, data.data[0]->c, 0);
+        say_prepared(data.n, (const adj_dataset *const *)data.data, data.data[0]->size.c, 0);
         say_numbered(&o, adj_predictor_card(p), &data);
         say_found(o.data.path, data.n, (const adj_dataset *const *)data.data, data.word);
         status = evaluate(&o, p, &data);

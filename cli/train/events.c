@@ -30,7 +30,7 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
     const char *const words[] = {part_name(ADJ_TRAIN), e->held_out_name};
     const train_opts *o = e->o;
     const int frozen = adj_trainer_frozen(t);
-    const adj_exec_info plan = adj_exec_stats(adj_trainer_exec(t));
+    const exec_details plan = adj_exec_details(adj_trainer_exec(t));
     char text[RECIPE_TEXT], augmentation[AUGMENTATION_TEXT];
 
     say_found(o->data.path, 2, part, words);
@@ -186,12 +186,13 @@ static json_t *ranks_json(const trainer_details *d)
 int tell_epoch(events *e, const adj_fit_progress *f, const trainer_details *d)
 {
     progress_clear(&e->shown);
-    progress_epoch(&e->shown, e->held_out_name, f);
-    json_t *epoch = json_pack(
-        "{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch", "epoch",
-        (json_int_t)f->epoch, "loss", f->loss, "accuracy", 100 * f->accuracy, "held_out_loss",
-        f->held_out.loss, "held_out_accuracy", 100 * f->held_out.accuracy, "lr", f->lr,
-        "images_per_second", f->images_per_second, "seconds", f->seconds, "waited", d->waited);
+    progress_epoch(&e->shown, e->held_out_name, f, d->images_per_second);
+    json_t *epoch =
+        json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "event", "epoch", "epoch",
+                  (json_int_t)f->epoch, "loss", f->train.loss, "accuracy", 100 * f->train.accuracy,
+                  "held_out_loss", f->held_out.loss, "held_out_accuracy",
+                  100 * f->held_out.accuracy, "lr", f->lr, "images_per_second",
+                  d->images_per_second, "seconds", f->seconds, "waited", d->waited);
     if (f->loss_scale > 0)
         json_object_update_new(epoch, json_pack("{s:f, s:I}", "loss_scale", f->loss_scale,
                                                 "skipped_steps", (json_int_t)f->skipped));

@@ -56,8 +56,8 @@ void progress_step(progress *p, const adj_fit_progress *f)
         snprintf(piece[1].text, PIECE_TEXT, "step %lld/%lld", (long long)f->step,
                  (long long)f->steps);
     }
-    snprintf(piece[2].text, PIECE_TEXT, "loss %.4f", f->loss);
-    snprintf(piece[3].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->accuracy);
+    snprintf(piece[2].text, PIECE_TEXT, "loss %.4f", f->train.loss);
+    snprintf(piece[3].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->train.accuracy);
     snprintf(piece[4].text, PIECE_TEXT, "%.0f images/s", (double)p->batch / each);
     snprintf(piece[5].text, PIECE_TEXT, "%lld:%02lld left", (long long)(left / 60),
              (long long)(left % 60));
@@ -77,7 +77,8 @@ void progress_clear(const progress *p)
         fputs("\r\033[K", stdout);
 }
 
-void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f)
+void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f,
+                    double images_per_second)
 {
     int columns = columns_of(p), is_narrow = columns < NARROW;
     line_piece piece[] = {{.rank = 0},
@@ -91,15 +92,15 @@ void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_
     piece[4].color = f->best_epoch == f->epoch ? COLOR_GOOD : NULL;
     snprintf(piece[0].text, PIECE_TEXT, is_narrow ? "%lld/%lld" : "epoch %2lld/%lld",
              (long long)f->epoch, (long long)f->epochs);
-    snprintf(piece[1].text, PIECE_TEXT, "loss %.4f", f->loss);
-    snprintf(piece[2].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->accuracy);
+    snprintf(piece[1].text, PIECE_TEXT, "loss %.4f", f->train.loss);
+    snprintf(piece[2].text, PIECE_TEXT, "accuracy %.2f %%", 100 * f->train.accuracy);
     snprintf(piece[3].text, PIECE_TEXT, "%s loss %.4f", held_out_name, f->held_out.loss);
     if (is_narrow)
         snprintf(piece[4].text, PIECE_TEXT, "%.2f %%", 100 * f->held_out.accuracy);
     else
         snprintf(piece[4].text, PIECE_TEXT, "%s accuracy %.2f %%", held_out_name,
                  100 * f->held_out.accuracy);
-    snprintf(piece[5].text, PIECE_TEXT, "%.0f images/s", f->images_per_second);
+    snprintf(piece[5].text, PIECE_TEXT, "%.0f images/s", images_per_second);
     snprintf(piece[6].text, PIECE_TEXT, "loss scale %g, %lld skipped", f->loss_scale,
              (long long)f->skipped);
     put_pieces(stdout, &p->terminal, columns, n, piece);

@@ -22,6 +22,7 @@ void progress_step(progress *p, const adj_fit_progress *f);
 void progress_clear(const progress *p);
 
 /* Prints the line of an epoch; held_out_name: name of the held-out data, "test". */
-void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f);
+void progress_epoch(const progress *p, const char *held_out_name, const adj_fit_progress *f,
+                    double images_per_second);
 
 #endif

@@ -42,7 +42,7 @@ static int allocate_answers(gathered *g, int64_t n)
 static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gathered *g,
                       adj_error *error)
 {
-    const int64_t classes = adj_predictor_card(p)->classes;
+    const int64_t classes = adj_predictor_card(p)->options.classes;
     float *probabilities = malloc((size_t)(BATCH * classes) * sizeof *probabilities);
     adj_status status = ADJ_OK;
     int64_t at = 0;
@@ -75,12 +75,8 @@ static adj_status gather_answers(const results_of *r, gathered *g, adj_error *er
     if (p == NULL)
         return ADJ_ENOMEM;
     const adj_model_card *card = adj_predictor_card(p);
-    const adj_loader_opts o = {.batch = BATCH,
-                               .h = card->height,
-                               .w = card->width,
-                               .c = card->channels,
-                               .mean = zero,
-                               .deviation = one};
+    const adj_loader_opts o = {
+        .batch = BATCH, .size = card->options.size, .mean = zero, .deviation = one};
     g->class_names = card->class_names;
     adj_status status = adj_loader_new(r->held_out, &o, &l, error);
     if (status == ADJ_OK)
@@ -106,20 +102,20 @@ static void spread(float *x, int64_t n)
 /* Image i of d in bytes, without alpha. p->pixels is the caller's to free. */
 static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_error *error)
 {
-    const int64_t c = d->c >= 3 ? 3 : 1;
-    float *x = calloc((size_t)(d->h * d->w * d->c), sizeof *x);
-    uint8_t *pixels = calloc((size_t)(d->h * d->w * c), 1);
+    const int64_t c = d->size.c >= 3 ? 3 : 1;
+    float *x = calloc((size_t)(d->size.h * d->size.w * d->size.c), sizeof *x);
+    uint8_t *pixels = calloc((size_t)(d->size.h * d->size.w * c), 1);
 
-    *p = (picture){d->w, d->h, c, pixels};
+    *p = (picture){d->size.w, d->size.h, c, pixels};
     if (x == NULL || pixels == NULL) {
         free(x);
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     }
     const adj_status status = adj_dataset_read(d, i, x, error);
     if (d->normalized)
-        spread(x, d->h * d->w * d->c);
-    for (int64_t k = 0; k < d->h * d->w * c && status == ADJ_OK; k++)
-        pixels[k] = (uint8_t)(fminf(fmaxf(x[k / c * d->c + k % c], 0), 255) + 0.5F);
+        spread(x, d->size.h * d->size.w * d->size.c);
+    for (int64_t k = 0; k < d->size.h * d->size.w * c && status == ADJ_OK; k++)
+        pixels[k] = (uint8_t)(fminf(fmaxf(x[k / c * d->size.c + k % c], 0), 255) + 0.5F);
     free(x);
     return status;
 }

@@ -24,6 +24,7 @@
 #include "data.h"
 #include "events.h"
 #include "interrupt.h"
+#include "io/data/origin.h"
 #include "lock.h"
 #include "log.h"
 #include "ops/nn/model_list.h"
@@ -45,7 +46,7 @@ typedef struct {
     data_opts data; /* data options, with the validation split in use */
     adj_dataset *train, *test;
     float *class_weights; /* class weights; NULL: all 1 */
-    adj_model_opts size;  /* of the model, for these images */
+    adj_model_opts input; /* of the model, for these images */
     onnx_source source;   /* of a model that is an ONNX file */
     adj_recipe recipe;
     adj_loss_scale scale; /* of f16 */
@@ -154,10 +155,8 @@ static int net_of(training *t, adj_net *net)
         return complain("train", EXIT_FAILED, "%s", error.message);
     t->source.new_head = is_word_given(t->o->head, "new");
     t->source.freeze = is_word_given(t->o->freeze, "none") ? NULL : t->o->freeze;
-    net->h = t->size.height;
-    net->w = t->size.width;
-    net->c = t->size.channels;
-    net->freeze = t->o->freeze;
+    net->options.size = t->input.size;
+    net->options.freeze = t->o->freeze;
     return CONTINUE;
 }
 
@@ -207,8 +206,8 @@ static adj_fit_opts fit_options(training *t)
                                          .n_metadata = CHECKPOINT_DATA,
                                          .metadata = t->notes.entry},
                           .distributed = {.ranks = t->group.ranks,
-                                          .shards = o->shards,
-                                          .sync_batch_norm = (int)o->sync_batch_norm,
+                                          .parallel = {.shards = (int)o->shards,
+                                                       .sync_batch_norm = (int)o->sync_batch_norm},
                                           .compare_every = COMPARE_EVERY},
                           .on = {.step = on_step, .epoch = on_epoch, .user = t}};
 }
@@ -278,7 +277,7 @@ static int open_trainer(training *t)
     const char *warning = adj_trainer_warning(t->trainer);
     if (warning[0] != '\0')
         complain("train", EXIT_OK, "%s", warning);
-    return load_start(o, &t->source, t->train, t->size.channels, t->trainer);
+    return load_start(o, &t->source, t->train, t->input.size.c, t->trainer);
 }
 
 static int open_parts(training *t)
@@ -294,13 +293,13 @@ static int open_parts(training *t)
         status = open_data("train", &t->data, &takes, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
         status = open_data("train", &t->data, &takes, judge, t->train, &t->test);
-    else if (t->train != NULL && t->train->n_broken > 0) /* list unreadable files of both splits */
+    else if (origin_of(t->train)->n_broken > 0) /* list unreadable files of both splits */
         (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
     const adj_dataset *const part[] = {t->train, t->test};
-    t->size = model_for_images(&t->data, &own, t->train);
-    say_prepared(2, part, t->size.channels, t->data.channels == 0);
+    t->input = model_for_images(&t->data, &own, t->train);
+    say_prepared(2, part, t->input.size.c, t->data.channels == 0);
     return CONTINUE;
 }
 

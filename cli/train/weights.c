@@ -77,26 +77,29 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
     else if (card->model != NULL && strcmp(card->model, o->model) != 0)
         snprintf(cure, ADJ_MESSAGE, " (the file holds another model: got %.80s, expected %.80s)",
                  card->model, o->model);
-    else if (card->classes > 0 && card->classes != data->classes && o->data.path == NULL)
+    else if (card->options.classes > 0 && card->options.classes != data->classes &&
+             o->data.path == NULL)
         snprintf(cure, ADJ_MESSAGE,
                  " (the file has %lld classes; --data is missing: the default is the 10 embedded "
                  "digits)",
-                 (long long)card->classes);
-    else if (card->classes > 0 && card->classes != data->classes)
+                 (long long)card->options.classes);
+    else if (card->options.classes > 0 && card->options.classes != data->classes)
         snprintf(cure, ADJ_MESSAGE,
                  " (the file has %lld classes, the data %d; --head new trains a new last layer)",
-                 (long long)card->classes, data->classes);
-    else if (card->channels > 0 && card->channels != channels)
+                 (long long)card->options.classes, data->classes);
+    else if (card->options.size.c > 0 && card->options.size.c != channels)
         snprintf(cure, ADJ_MESSAGE,
                  " (the file has %lld channels, the model %lld; use --size channels=%lld, or "
                  "--head new to train new layers where needed)",
-                 (long long)card->channels, (long long)channels, (long long)card->channels);
-    else if (card->height > 0 && (card->height != data->h || card->width != data->w))
+                 (long long)card->options.size.c, (long long)channels,
+                 (long long)card->options.size.c);
+    else if (card->options.size.h > 0 &&
+             (card->options.size.h != data->size.h || card->options.size.w != data->size.w))
         snprintf(cure, ADJ_MESSAGE,
                  " (the file is for %lldx%lld images; use --size %lldx%lld, or --head new to train "
                  "new layers where needed)",
-                 (long long)card->height, (long long)card->width, (long long)card->height,
-                 (long long)card->width);
+                 (long long)card->options.size.h, (long long)card->options.size.w,
+                 (long long)card->options.size.h, (long long)card->options.size.w);
     else
         snprintf(cure, ADJ_MESSAGE, "%s", " (--head new trains new layers where needed)");
     free(read);

@@ -118,7 +118,7 @@ static int run_race(adj_exec *e, race *r, double deadline)
             if (seconds_now() > deadline)
                 return round > 0;
             double took = tune_run(e, &c->s);
-            e->info.timed += round == 0;
+            e->details.timed += round == 0;
             c->best = took < c->best ? took : c->best;
             c->dropped = c->best > hopeless[round > 0] * fastest(r);
         }

@@ -120,10 +120,10 @@ static adj_status time_runs(adj_exec *e, reorder_cost *c, void *state, size_t sc
 static adj_status find_cost(adj_exec *e, reorder_cost *c)
 {
     const adj_backend *b = e->backends.list[c->backend];
-    adj_reorder r = {e->backends.opened[c->backend], c->from, c->to, c->type};
     void *state = NULL;
     size_t scratch = 0;
-    adj_status status = b->reorder_prepare(&r, &state, &scratch);
+    adj_status status = b->reorder_prepare(e->backends.opened[c->backend], c->from, c->to, c->type,
+                                           &state, &scratch);
     if (status == ADJ_ENOMEM)
         return no_memory(e);
     if (status != ADJ_OK)

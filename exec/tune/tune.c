@@ -95,7 +95,7 @@ void tune_close(adj_exec *e)
         no_memory(e);
     if (e->status == ADJ_OK)
         tune_write(e);
-    e->info.timed_seconds = t->spent;
+    e->details.timed_seconds = t->spent;
     if (t->left > 0 && t->runs == HUGE_VAL && e->warning[0] == '\0')
         c_snprintf(e->warning, sizeof e->warning,
                    "tune: %g seconds were too short; up to %d steps keep their default kernels",
@@ -171,7 +171,7 @@ static adj_status take_known(adj_exec *e, step *s, const char *key)
     adj_status status = x != NULL && x->kernel != NULL ? take(e, s, x) : ADJ_ENOKERNEL;
     if (status == ADJ_OK) {
         x->used = 1;
-        e->info.cached += x->origin != TIMED;
+        e->details.cached += x->origin != TIMED;
     }
     return status;
 }

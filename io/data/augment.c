@@ -9,7 +9,7 @@ uint64_t io_image_key(uint64_t seed, int64_t epoch, int64_t k)
     return io_key(io_key(seed, 0x6175676d656e74u, (uint64_t)epoch), 0, (uint64_t)k);
 }
 
-static void flip(image_size s, float *x)
+static void flip(adj_image_size s, float *x)
 {
     for (int64_t h = 0; h < s.h; h++)
         for (int64_t w = 0; w < s.w / 2; w++) {
@@ -30,7 +30,7 @@ static void fill(float *to, int64_t pixels, int64_t c, const float value[])
 
 /* x[h][w] = x[h - dy][w - dx] in place: rows are visited so that none is read after it was
  * written. */
-static void shift(image_size s, int64_t dy, int64_t dx, const float black[], float *x)
+static void shift(adj_image_size s, int64_t dy, int64_t dx, const float black[], float *x)
 {
     int64_t row = s.w * s.c, new = llabs(dx) < s.w ? llabs(dx) : s.w, moved = new *s.c;
 
@@ -63,7 +63,7 @@ static int64_t between(int64_t value, int64_t min, int64_t max)
 }
 
 /* The mean is 0 after normalizing. */
-static void cutout(image_size s, int64_t side, int64_t center_h, int64_t center_w, float *x)
+static void cutout(adj_image_size s, int64_t side, int64_t center_h, int64_t center_w, float *x)
 {
     int64_t top = center_h - side / 2, left = center_w - side / 2;
     int64_t first = between(left, 0, s.w), end = between(left + side, 0, s.w);
@@ -73,7 +73,7 @@ static void cutout(image_size s, int64_t side, int64_t center_h, int64_t center_
 }
 
 void io_move(const adj_augment *a, uint64_t key, uint64_t seed, uint64_t drawn, const float black[],
-             image_size size, float *x)
+             adj_image_size size, float *x)
 {
     if (a->flip && io_below(io_mix(key + DRAW_FLIP), 2) == 1)
         flip(size, x);

@@ -12,12 +12,12 @@ uint64_t io_mixup_key(uint64_t seed, int64_t epoch, int64_t step);
 
 /* Changes brightness, contrast and saturation of x [h, w, c] in pixel units by factors of up to 1
  * +- jitter. */
-void io_color_jitter(double jitter, uint64_t key, image_size size, float *x);
+void io_color_jitter(double jitter, uint64_t key, adj_image_size size, float *x);
 
 /* Applies flip, shift and cutout to the normalized x [h, w, c]. drawn: image counter for shift;
  * black: normalized value of a black pixel for each channel. */
 void io_move(const adj_augment *a, uint64_t key, uint64_t seed, uint64_t drawn, const float black[],
-             image_size size, float *x);
+             adj_image_size size, float *x);
 
 /* Returns the larger of mix and 1 - mix for a random mix from Beta(alpha, alpha), alpha > 0. */
 double io_mixup_share(double alpha, uint64_t key);

@@ -20,7 +20,7 @@ void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[])
 
 /* ---- batches ---- */
 
-void io_normalize(float *x, image_size size, const float mean[], const float deviation[])
+void io_normalize(float *x, adj_image_size size, const float mean[], const float deviation[])
 {
     for (int64_t i = 0; i < size.h * size.w; i++, x += size.c)
         for (int64_t c = 0; c < size.c; c++)
@@ -30,28 +30,28 @@ void io_normalize(float *x, image_size size, const float mean[], const float dev
 void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], float deviation[])
 {
     for (int64_t c = 0; c < channels; c++) {
-        mean[c] = d->mean[d->c == 1 ? 0 : c];
-        deviation[c] = d->deviation[d->c == 1 ? 0 : c];
+        mean[c] = d->mean[d->size.c == 1 ? 0 : c];
+        deviation[c] = d->deviation[d->size.c == 1 ? 0 : c];
     }
 }
 
-adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, adj_error *error)
+adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error)
 {
     const char *why = NULL;
-    if (!io_can_convert(d->c, to.c) || to.c > ADJ_MAX_CHANNELS)
+    if (!io_can_convert(d->size.c, to.c) || to.c > ADJ_MAX_CHANNELS)
         why = "expected the same number of channels, or 1, 3 or 4";
-    else if (d->c != 1 && d->c != to.c && !has_moments)
+    else if (d->size.c != 1 && d->size.c != to.c && !has_moments)
         why = "mean and deviation belong to the original channels; open the data with the new ones";
-    else if (d->normalized && d->c != to.c && to.c != 3)
+    else if (d->normalized && d->size.c != to.c && to.c != 3)
         why = "normalized values cannot change channels";
-    else if (d->resize == ADJ_RESIZE_ERROR && (d->h != to.h || d->w != to.w))
+    else if (d->resize == ADJ_RESIZE_ERROR && (d->size.h != to.h || d->size.w != to.w))
         why = "the resize rule is error";
     if (why == NULL)
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,
                          "images of %lldx%lldx%lld cannot become %lldx%lldx%lld: %s",
-                         (long long)d->h, (long long)d->w, (long long)d->c, (long long)to.h,
-                         (long long)to.w, (long long)to.c, why);
+                         (long long)d->size.h, (long long)d->size.w, (long long)d->size.c,
+                         (long long)to.h, (long long)to.w, (long long)to.c, why);
 }
 
 /* A batch under construction. */
@@ -125,14 +125,14 @@ int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first, adj
         adj_error_set(error, ADJ_EARG, "batch: expected a data set and a shape [batch, h, w, c]");
         return -1;
     }
-    const image_size to = {shape.dim[1], shape.dim[2], shape.dim[3]};
+    const adj_image_size to = {shape.dim[1], shape.dim[2], shape.dim[3]};
     const int64_t n = shape.dim[0], left = d->n > first ? d->n - first : 0;
     batch b = {.d = d, .order = order, .first = first, .real = left < n ? left : n, .x = x};
 
     if (io_check_fit(d, to, 0, error) != ADJ_OK)
         return -1;
     io_repeat_moments(d, to.c, b.mean, b.deviation);
-    if (!io_fitting_open(&b.fit, (image_size){d->h, d->w, d->c}, to, NULL)) {
+    if (!io_fitting_open(&b.fit, d->size, to, NULL)) {
         adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
         return -1;
     }

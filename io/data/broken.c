@@ -24,21 +24,21 @@ void io_readings_free(reading *each, int64_t n)
 
 /* ---- naming ---- */
 
-/* Appends the sentences to public.broken. Returns 0 if memory is short. */
+/* Appends the sentences to origin.broken. Returns 0 if memory is short. */
 static int list_broken(dataset *d, const reading each[], int64_t broken)
 {
     char **all = realloc(d->broken, (size_t)broken * sizeof *all);
     if (all == NULL)
         return 0;
     d->broken = all;
-    d->public.broken = (const char *const *)all;
+    d->origin.broken = (const char *const *)all;
     for (int64_t i = 0; i < d->public.n; i++) {
         if (each[i].status == ADJ_OK)
             continue;
-        all[d->public.n_broken] = strdup(each[i].why);
-        if (all[d->public.n_broken] == NULL)
+        all[d->origin.n_broken] = strdup(each[i].why);
+        if (all[d->origin.n_broken] == NULL)
             return 0;
-        d->public.n_broken++;
+        d->origin.n_broken++;
     }
     return 1;
 }

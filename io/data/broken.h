@@ -14,7 +14,7 @@ typedef struct reading {
 void io_reading_set(reading *r, adj_status status, const adj_error *error);
 void io_readings_free(reading *each, int64_t n);
 
-/* Returns ADJ_OK if all n images of d were read; else lists the broken ones in public.broken.
+/* Returns ADJ_OK if all n images of d were read; else lists the broken ones in origin.broken.
  * Without skip it fails with a message that names the first ones. With skip it removes them, and
  * fails if a class that had images loses all of them, unless d takes its classes from another
  * split. Running out of memory always fails. Called once for a data set. */

@@ -186,7 +186,7 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part)
                          : io_dataset_fail(d, ADJ_EIO, "cifar: %s: the name is too long", folder);
     if (status != ADJ_OK)
         return status;
-    d->stored = (image_size){SIDE, SIDE, 3};
+    d->stored = (adj_image_size){SIDE, SIDE, 3};
     d->public.classes = k->classes;
     char *names = read_names(folder, k);
     return names != NULL ? io_dataset_set_names(d, names, k->classes) : ADJ_OK;

@@ -31,7 +31,7 @@ static double factor_of(double jitter, uint64_t bits)
     return low + (1 + jitter - low) * io_unit(bits);
 }
 
-void io_color_jitter(double jitter, uint64_t key, image_size size, float *x)
+void io_color_jitter(double jitter, uint64_t key, adj_image_size size, float *x)
 {
     int64_t pixels = size.h * size.w, colors = size.c >= COLORS ? COLORS : 1;
     double brightness = factor_of(jitter, io_mix(key + DRAW_BRIGHTNESS));

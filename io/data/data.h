@@ -10,13 +10,8 @@
 #define DIGIT_MEAN 33.3184f
 #define DIGIT_DEVIATION 78.5675f
 
-/* Height, width and channels of an image [h, w, c]. */
-typedef struct {
-    int64_t h, w, c;
-} image_size;
-
-static inline int64_t size_elems(image_size s) { return s.h * s.w * s.c; }
-static inline int same_size(image_size a, image_size b)
+static inline int64_t size_elems(adj_image_size s) { return s.h * s.w * s.c; }
+static inline int same_size(adj_image_size a, adj_image_size b)
 {
     return a.h == b.h && a.w == b.w && a.c == b.c;
 }
@@ -42,7 +37,7 @@ typedef struct {
 /* The resampling of images to another size and number of channels (adj_resize_rule): gray is
  * repeated, color becomes luma, alpha is laid over the background; a missing alpha is 255. */
 typedef struct {
-    image_size from, to;
+    adj_image_size from, to;
     float background[3]; /* whole numbers; of gray images the luma, in [0] */
     int resizes;         /* the axes below are there */
     fit_axis rows, columns;
@@ -54,7 +49,8 @@ static inline int io_is_color(int64_t channels) { return channels >= 3; }
 int io_can_convert(int64_t from, int64_t to);
 /* Computes the weights for a pair of sizes. background: R, G, B; NULL: black. Returns 0 if memory
  * is short, and then there is nothing to close. */
-int io_fitting_open(fitting *f, image_size from, image_size to, const uint8_t background[3]);
+int io_fitting_open(fitting *f, adj_image_size from, adj_image_size to,
+                    const uint8_t background[3]);
 void io_fitting_close(fitting *f);
 /* Converts x [from] to pixels [to]; several threads may share f. */
 void io_fit(const fitting *f, const any_image *x, float *pixels);
@@ -65,11 +61,11 @@ adj_status io_read_fitted(const adj_dataset *d, int64_t i, const fitting *f, flo
 
 /* Fails with ADJ_ESHAPE if the images of d cannot become those of a batch. has_moments: mean and
  * deviation of the batch's channels are known. */
-adj_status io_check_fit(const adj_dataset *d, image_size to, int has_moments, adj_error *error);
+adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error);
 /* Copies the mean and deviation of d, those of one channel to all. */
 void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], float deviation[]);
 /* Normalizes x [h, w, c] in place: (x - mean) / deviation by channel. */
-void io_normalize(float *x, image_size size, const float mean[], const float deviation[]);
+void io_normalize(float *x, adj_image_size size, const float mean[], const float deviation[]);
 
 /* ---- a data set ---- */
 
@@ -80,7 +76,7 @@ typedef struct {
     uint8_t *images;
     float *floats;
     const uint8_t *stored_images; /* images, or the caller's */
-    image_size stored;
+    adj_image_size stored;
     const adj_dataset *like;   /* adj_dataset_opts.like, if it has classes */
     fitting fit;               /* from stored to the public size */
     struct image_files *files; /* of a folder: the images, one file each */
@@ -90,7 +86,7 @@ typedef struct {
     float *targets;
     const char **names; /* public.class_names: into name_text */
     char *name_text;
-    char **broken;             /* public.broken */
+    char **broken;             /* origin.broken */
     struct reading *readings;  /* of a folder's headers, until io_dataset_measure */
     double seconds;            /* seconds that io_dataset_measure took to read the images */
     adj_dataset_origin origin; /* public.origin */
@@ -114,7 +110,7 @@ adj_status io_dataset_no_memory(dataset *d);
 void io_dataset_use_source(dataset *d, const adj_source *source);
 /* Publishes images in memory (d->stored_images or d->floats, of size d->stored) with the size
  * wanted: directly, or resized by adj_dataset_read. background as for io_fitting_open. */
-adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *background);
+adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_t *background);
 
 /* Reads every image once, on OpenMP's threads. Sets mean and deviation by channel, the same for any
  * number of threads. is_known: the moments are known, and images are read for a few seconds only,

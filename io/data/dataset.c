@@ -55,7 +55,7 @@ void adj_dataset_free(adj_dataset *public)
     free(d->targets);
     free(d->names);
     free(d->name_text);
-    for (int64_t i = 0; i < d->public.n_broken; i++)
+    for (int64_t i = 0; i < d->origin.n_broken; i++)
         free(d->broken[i]);
     free(d->broken);
     free(d);
@@ -107,11 +107,11 @@ static adj_status read_memory(void *user, int64_t i, float *pixels, adj_error *e
 
 void io_dataset_use_source(dataset *d, const adj_source *source) { d->origin.source = *source; }
 
-adj_status io_dataset_use_memory(dataset *d, image_size wanted, const uint8_t *background)
+adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_t *background)
 {
-    d->public.h = wanted.h;
-    d->public.w = wanted.w;
-    d->public.c = wanted.c;
+    d->public.size.h = wanted.h;
+    d->public.size.w = wanted.w;
+    d->public.size.c = wanted.c;
     if (d->stored_images != NULL && same_size(d->stored, wanted)) {
         d->public.images = d->stored_images;
         return ADJ_OK;
@@ -131,7 +131,7 @@ adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixels, adj_
                              "data: image index is out of range (got %lld, expected 0 to %lld)",
                              (long long)i, d != NULL ? (long long)d->n - 1 : -1LL);
     const adj_source *source = &origin_of(d)->source;
-    const int64_t elems = d->h * d->w * d->c;
+    const int64_t elems = d->size.h * d->size.w * d->size.c;
     if (source->read != NULL)
         return source->read(source->user, i, pixels, error);
     if (d->images == NULL)
@@ -154,22 +154,22 @@ static adj_status take_sizes(dataset *d, const adj_dataset *s, int least_classes
         return io_dataset_fail(
             d, ADJ_EARG, "data: number of images is out of range (got %lld, expected 1 to %d)",
             (long long)s->n, INT32_MAX);
-    if (!is_between(s->h, 1, ADJ_MAX_SIDE) || !is_between(s->w, 1, ADJ_MAX_SIDE) ||
-        !is_between(s->c, 1, ADJ_MAX_CHANNELS))
+    if (!is_between(s->size.h, 1, ADJ_MAX_SIDE) || !is_between(s->size.w, 1, ADJ_MAX_SIDE) ||
+        !is_between(s->size.c, 1, ADJ_MAX_CHANNELS))
         return io_dataset_fail(d, ADJ_EARG,
                                "data: image size is out of range (got %lldx%lldx%lld, expected "
                                "sides of 1 to %d and 1 to %d channels)",
-                               (long long)s->h, (long long)s->w, (long long)s->c, ADJ_MAX_SIDE,
-                               ADJ_MAX_CHANNELS);
+                               (long long)s->size.h, (long long)s->size.w, (long long)s->size.c,
+                               ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
     if (!is_between(s->classes, least_classes, ADJ_MAX_CLASSES))
         return io_dataset_fail(
             d, ADJ_EARG, "data: number of %s is out of range (got %d, expected %d to %d)",
             least_classes > 1 ? "classes" : "targets", s->classes, least_classes, ADJ_MAX_CLASSES);
-    d->stored = (image_size){s->h, s->w, s->c};
+    d->stored = s->size;
     d->public.n = s->n;
-    d->public.h = s->h;
-    d->public.w = s->w;
-    d->public.c = s->c;
+    d->public.size.h = s->size.h;
+    d->public.size.w = s->size.w;
+    d->public.size.c = s->size.c;
     d->public.classes = s->classes;
     return ADJ_OK;
 }
@@ -243,8 +243,8 @@ adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int class
         return status;
     if (images == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the images are missing");
-    status = take(
-        d, &(adj_dataset){.n = n, .h = h, .w = w, .c = c, .classes = classes, .labels = labels});
+    status =
+        take(d, &(adj_dataset){.n = n, .size = {h, w, c}, .classes = classes, .labels = labels});
     return status == ADJ_OK ? use_images(d, images, copy) : status;
 }
 
@@ -259,7 +259,7 @@ adj_status adj_dataset_new_targets(int64_t n, int64_t h, int64_t w, int64_t c, i
     if (images == NULL || targets == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the %s are missing",
                                images == NULL ? "images" : "targets");
-    status = take_sizes(d, &(adj_dataset){.n = n, .h = h, .w = w, .c = c, .classes = n_target}, 1);
+    status = take_sizes(d, &(adj_dataset){.n = n, .size = {h, w, c}, .classes = n_target}, 1);
     if (status == ADJ_OK)
         status = take_targets(d, targets, copy);
     return status == ADJ_OK ? use_images(d, images, copy) : status;
@@ -287,7 +287,7 @@ adj_status adj_dataset_from_source(const adj_dataset *like, const adj_source *so
         return status;
     if (!(like->deviation[0] > 0))
         return io_dataset_measure(d, &(adj_dataset_opts){0}, 0);
-    for (int64_t i = 0; i < like->c; i++) {
+    for (int64_t i = 0; i < like->size.c; i++) {
         d->public.mean[i] = like->mean[i];
         d->public.deviation[i] = like->deviation[i];
     }

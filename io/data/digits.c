@@ -194,7 +194,7 @@ adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t
         draw_digit(d->images + i * PIXELS, d->labels[i], &r);
     }
     d->public.n = n;
-    d->stored = (image_size){SIDE, SIDE, 1};
+    d->stored = (adj_image_size){SIDE, SIDE, 1};
     io_dataset_set_moments(d, DIGIT_MEAN, DIGIT_DEVIATION);
     return ADJ_OK;
 }

@@ -10,14 +10,16 @@
 
 static adj_status check_options(dataset *d, const adj_dataset_opts *o)
 {
-    if (o->image.h < 0 || o->image.h > ADJ_MAX_SIDE || o->image.w < 0 || o->image.w > ADJ_MAX_SIDE)
-        return io_dataset_fail(d, ADJ_EARG,
-                               "data: size is out of range (got %lldx%lld, expected 1 to %d)",
-                               (long long)o->image.h, (long long)o->image.w, ADJ_MAX_SIDE);
-    if (o->image.c != 0 && o->image.c != 1 && o->image.c != 3 && o->image.c != 4)
+    if (o->image.size.h < 0 || o->image.size.h > ADJ_MAX_SIDE || o->image.size.w < 0 ||
+        o->image.size.w > ADJ_MAX_SIDE)
+        return io_dataset_fail(
+            d, ADJ_EARG, "data: size is out of range (got %lldx%lld, expected 1 to %d)",
+            (long long)o->image.size.h, (long long)o->image.size.w, ADJ_MAX_SIDE);
+    if (o->image.size.c != 0 && o->image.size.c != 1 && o->image.size.c != 3 &&
+        o->image.size.c != 4)
         return io_dataset_fail(d, ADJ_EARG,
                                "data: invalid number of channels (got %lld, expected 1, 3 or 4)",
-                               (long long)o->image.c);
+                               (long long)o->image.size.c);
     if (o->classes != 0 && (o->classes < 2 || o->classes > ADJ_MAX_CLASSES))
         return io_dataset_fail(d, ADJ_EARG,
                                "data: number of classes is out of range (got %d, expected 2 to %d)",
@@ -59,7 +61,7 @@ static adj_status interleave(dataset *d, const char *name)
 adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const int64_t size[])
 {
     if (rank == 3 || is_channels(size[3])) {
-        d->stored = (image_size){size[1], size[2], rank == 4 ? size[3] : 1};
+        d->stored = (adj_image_size){size[1], size[2], rank == 4 ? size[3] : 1};
         return ADJ_OK;
     }
     if (!is_channels(size[1]))
@@ -68,7 +70,7 @@ adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const in
                                "(expected 1, 3 or 4 in the last or second place)",
                                name, (long long)size[0], (long long)size[1], (long long)size[2],
                                (long long)size[3]);
-    d->stored = (image_size){size[2], size[3], size[1]};
+    d->stored = (adj_image_size){size[2], size[3], size[1]};
     return interleave(d, name);
 }
 
@@ -183,17 +185,18 @@ static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
 
 /* ---- sizes ---- */
 
-image_size io_wanted_size(image_size own, const adj_dataset_opts *o)
+adj_image_size io_wanted_size(adj_image_size own, const adj_dataset_opts *o)
 {
-    if (o->like != NULL && o->like->h > 0)
-        return (image_size){o->like->h, o->like->w, o->like->c};
-    return (image_size){o->image.h > 0 ? o->image.h : own.h, o->image.w > 0 ? o->image.w : own.w,
-                        o->image.c > 0 ? o->image.c : own.c};
+    if (o->like != NULL && o->like->size.h > 0)
+        return o->like->size;
+    return (adj_image_size){o->image.size.h > 0 ? o->image.size.h : own.h,
+                            o->image.size.w > 0 ? o->image.size.w : own.w,
+                            o->image.size.c > 0 ? o->image.size.c : own.c};
 }
 
 static adj_status show_memory(dataset *d, const char *where, const adj_dataset_opts *o)
 {
-    image_size own = d->stored, size = io_wanted_size(own, o);
+    adj_image_size own = d->stored, size = io_wanted_size(own, o);
 
     if (own.h > ADJ_MAX_SIDE || own.w > ADJ_MAX_SIDE)
         return io_dataset_fail(

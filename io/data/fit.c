@@ -170,7 +170,7 @@ static void copy_row(const fitting *f, const any_image *x, int64_t i, float *y)
 
 /* ---- use ---- */
 
-int io_fitting_open(fitting *f, image_size from, image_size to, const uint8_t background[3])
+int io_fitting_open(fitting *f, adj_image_size from, adj_image_size to, const uint8_t background[3])
 {
     static const uint8_t black[3];
     const uint8_t *b = background != NULL ? background : black;

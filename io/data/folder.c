@@ -15,7 +15,7 @@
 /* The files of a data set, their paths in its order. */
 struct image_files {
     string_list paths;
-    image_size *sizes;      /* of each, as its header says; NULL before headers are read */
+    adj_image_size *sizes;  /* of each, as its header says; NULL before headers are read */
     adj_image_opts options; /* how they are read */
 };
 
@@ -61,18 +61,18 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
  * the size is settled, both are 0. */
 static void count_changed(dataset *d)
 {
-    const image_size *sizes = d->files->sizes;
+    const adj_image_size *sizes = d->files->sizes;
     d->origin.resized = d->origin.recolored = 0;
-    for (int64_t i = 0; sizes != NULL && d->public.h > 0 && i < d->files->paths.n; i++) {
-        d->origin.resized += sizes[i].h != d->public.h || sizes[i].w != d->public.w;
-        d->origin.recolored += io_is_color(sizes[i].c) != io_is_color(d->public.c);
+    for (int64_t i = 0; sizes != NULL && d->public.size.h > 0 && i < d->files->paths.n; i++) {
+        d->origin.resized += sizes[i].h != d->public.size.h || sizes[i].w != d->public.size.w;
+        d->origin.recolored += io_is_color(sizes[i].c) != io_is_color(d->public.size.c);
     }
 }
 
 void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept)
 {
     string_list *paths = &d->files->paths;
-    image_size *sizes = d->files->sizes;
+    adj_image_size *sizes = d->files->sizes;
     for (int64_t j = 0; j < kept; j++) {
         paths->at[j] = paths->at[keep[j]];
         if (sizes != NULL)
@@ -118,7 +118,7 @@ static adj_status read_header(const char *path, image_header *header, adj_error 
 }
 
 /* Reads the headers of all files, in threads. */
-static void read_headers(const string_list *paths, image_size *sizes, reading *each)
+static void read_headers(const string_list *paths, adj_image_size *sizes, reading *each)
 {
 #pragma omp parallel for schedule(dynamic, 16)
     for (int64_t i = 0; i < paths->n; i++) {
@@ -154,10 +154,10 @@ static int64_t most_channels(const dataset *d)
 
 static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
 {
-    const image_size *sizes = d->files->sizes;
-    image_size own = sizes[first_file(d)];
+    const adj_image_size *sizes = d->files->sizes;
+    adj_image_size own = sizes[first_file(d)];
     own.c = most_channels(d);
-    const image_size to = io_wanted_size(own, o);
+    const adj_image_size to = io_wanted_size(own, o);
 
     for (int64_t i = 0; i < d->public.n; i++)
         if (o->image.resize == ADJ_RESIZE_ERROR && d->readings[i].status == ADJ_OK &&
@@ -166,10 +166,10 @@ static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
                 d, ADJ_EIO, "data: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
                 io_folder_path(d, i), (long long)sizes[i].h, (long long)sizes[i].w, (long long)to.h,
                 (long long)to.w);
-    d->public.h = to.h;
-    d->public.w = to.w;
-    d->public.c = to.c;
-    d->files->options = (adj_image_opts){.h = to.h, .w = to.w, .c = to.c};
+    d->public.size.h = to.h;
+    d->public.size.w = to.w;
+    d->public.size.c = to.c;
+    d->files->options = (adj_image_opts){.size = {to.h, to.w, to.c}};
     memcpy(d->files->options.background, o->image.background, sizeof o->image.background);
     count_changed(d);
     return ADJ_OK;

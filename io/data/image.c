@@ -70,7 +70,7 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
     const int from_below =
         orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     int64_t h = x->size.h, w = x->size.w, c = x->size.c;
-    const image_size size = orientation >= 5 ? (image_size){w, h, c} : x->size;
+    const adj_image_size size = orientation >= 5 ? (adj_image_size){w, h, c} : x->size;
     const size_t pixel = (size_t)c * (x->floats != NULL ? sizeof *x->floats : sizeof *x->bytes);
     const char *from = x->floats != NULL ? (const char *)x->floats : (const char *)x->bytes;
 
@@ -148,8 +148,8 @@ adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error
 
 static adj_status check(const adj_image_opts *o, const float *pixels, adj_error *error)
 {
-    if (o == NULL || pixels == NULL || o->h < 1 || o->h > ADJ_MAX_SIDE || o->w < 1 ||
-        o->w > ADJ_MAX_SIDE || (o->c != 1 && o->c != 3 && o->c != 4))
+    if (o == NULL || pixels == NULL || o->size.h < 1 || o->size.h > ADJ_MAX_SIDE || o->size.w < 1 ||
+        o->size.w > ADJ_MAX_SIDE || (o->size.c != 1 && o->size.c != 3 && o->size.c != 4))
         return adj_error_set(error, ADJ_EARG,
                              "image: expected room, a size of 1 to %d and 1, 3 or 4 channels",
                              ADJ_MAX_SIDE);
@@ -159,12 +159,13 @@ static adj_status check(const adj_image_opts *o, const float *pixels, adj_error 
 static adj_status fit(const image *x, const char *name, const adj_image_opts *o, float *pixels,
                       adj_error *error)
 {
-    const image_size to = {o->h, o->w, o->c};
+    const adj_image_size to = o->size;
 
-    if (o->resize == ADJ_RESIZE_ERROR && (x->size.h != o->h || x->size.w != o->w))
+    if (o->resize == ADJ_RESIZE_ERROR && (x->size.h != o->size.h || x->size.w != o->size.w))
         return adj_error_set(
             error, ADJ_EIO, "image: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
-            name, (long long)x->size.h, (long long)x->size.w, (long long)o->h, (long long)o->w);
+            name, (long long)x->size.h, (long long)x->size.w, (long long)o->size.h,
+            (long long)o->size.w);
     fitting f;
     if (!io_fitting_open(&f, x->size, to, o->background))
         return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
@@ -184,7 +185,7 @@ adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const
     if (status == ADJ_OK)
         status = io_image_decode(bytes, n, name, &x, error);
     if (status == ADJ_OK && resized != NULL)
-        *resized = x.size.h != o->h || x.size.w != o->w;
+        *resized = x.size.h != o->size.h || x.size.w != o->size.w;
     if (status == ADJ_OK)
         status = fit(&x, name, o, pixels, error);
     io_image_free(&x);

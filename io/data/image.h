@@ -10,8 +10,8 @@ enum { IMAGE_MAX_PIXELS = 100000000, IMAGE_MAX_BYTES = 1 << 29 /* of a file */ }
 
 /* An image as it is after turning. Channels: 1 gray, 3 color; alpha makes it one more. */
 typedef struct {
-    int orientation; /* EXIF's, 1 .. 8 */
-    image_size size; /* without alpha */
+    int orientation;     /* EXIF's, 1 .. 8 */
+    adj_image_size size; /* without alpha */
 } image_header;
 
 /* Reads an image header from the first n bytes of a file. ADJ_EARG: more bytes are needed; any
@@ -24,7 +24,7 @@ adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, ima
 typedef struct {
     uint8_t *bytes;
     float *floats;
-    image_size size;
+    adj_image_size size;
 } image;
 void io_image_free(image *x);
 

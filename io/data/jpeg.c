@@ -77,7 +77,7 @@ adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, imag
                              (long long)w, why);
     if (s.body[5] != 1 && s.body[5] != 3)
         return refuse_colors(name, error);
-    header->size = (image_size){h, w, s.body[5] == 1 ? 1 : 3};
+    header->size = (adj_image_size){h, w, s.body[5] == 1 ? 1 : 3};
     return ADJ_OK;
 }
 
@@ -118,7 +118,7 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
     if (colors == TJCS_CMYK || colors == TJCS_YCCK)
         return refuse_colors(name, error);
     int gray = colors == TJCS_GRAY;
-    result->size = (image_size){h, w, gray ? 1 : 3};
+    result->size = (adj_image_size){h, w, gray ? 1 : 3};
     /* zeros: of a damaged image libjpeg may leave rows out */
     result->bytes = calloc((size_t)size_elems(result->size), 1);
     if (result->bytes == NULL)

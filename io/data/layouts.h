@@ -28,7 +28,7 @@ adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part);
 /* d->stored of images [n, h, w] or of rank 4: [n, h, w, c] where the last size is a number of
  * channels (1, 3 or 4), else [n, c, h, w], which is rearranged. */
 adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const int64_t size[]);
-image_size io_wanted_size(image_size own, const adj_dataset_opts *o);
+adj_image_size io_wanted_size(adj_image_size own, const adj_dataset_opts *o);
 
 /* Splits, limits, sizes, classes, mean and deviation as options say (NULL: default); where names
  * what the images come from in messages. A data set with d->own_validation is not split. */

@@ -97,8 +97,7 @@ static void fill_next(adj_loader *l, float *room)
     o->readers++;
     to->batch.epoch = epoch;
     to->batch.step = number % l->p.steps;
-    to->batch.step_count = io_step_count(&l->p, to->batch.step);
-    to->batch.count = io_part_count(to->batch.step_count, l->p.first, l->p.n);
+    to->batch.count = io_part_count(io_step_count(&l->p, to->batch.step), l->p.first, l->p.n);
     pthread_mutex_unlock(&l->lock);
     fill_images(l, o->images, room, to);
     pthread_mutex_lock(&l->lock);
@@ -196,12 +195,18 @@ static int start_threads(adj_loader *l)
 adj_status adj_loader_new(const adj_dataset *d, const adj_loader_opts *options, adj_loader **out,
                           adj_error *error)
 {
+    return adj_loader_new_shards(d, options, (loader_shards){0}, out, error);
+}
+
+adj_status adj_loader_new_shards(const adj_dataset *d, const adj_loader_opts *options,
+                                 loader_shards shards, adj_loader **out, adj_error *error)
+{
     preparation p;
 
     if (out == NULL)
         return adj_error_set(error, ADJ_EARG, "loader: result pointer is NULL");
     *out = NULL;
-    adj_status status = io_preparation(d, options, &p, error);
+    adj_status status = io_preparation(d, options, shards, &p, error);
     if (status != ADJ_OK)
         return status;
     adj_loader *l = calloc(1, sizeof *l);
@@ -262,6 +267,10 @@ void adj_loader_free(adj_loader *l)
 /* ---- use ---- */
 
 int64_t adj_loader_steps(const adj_loader *l) { return l != NULL ? l->p.steps : 0; }
+int64_t adj_loader_step_count(const adj_loader *l, int64_t step)
+{
+    return io_step_count(&l->p, step);
+}
 
 double adj_loader_waited(const adj_loader *l) { return l != NULL ? l->waited : 0; }
 

@@ -14,6 +14,10 @@ typedef struct adj_dataset_origin {
      * other images. The scale is 0 to 1 if high is at most 1. Training stores both in the model
      * card. */
     float low, high;
+    /* n_broken messages, one for each unreadable image file: the files skipped by
+     * adj_dataset_opts.skip_broken, else the files that made opening fail. */
+    const char *const *broken;
+    int64_t n_broken;            /* number of unreadable image files */
     char values_of[ADJ_MESSAGE]; /* such as "data.npz: x_train"; "": none */
 } adj_dataset_origin;
 
@@ -61,6 +65,18 @@ ADJ_API adj_status adj_image_decode(const void *bytes, size_t n, const char *nam
 ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
                                 const int32_t labels[]);
 
+/* Shards of a batch that a loader prepares, for data parallelism: the batch is divided into
+ * `shards` shards of equal size (0: one), of which the loader prepares n (0: all) from first on.
+ * Augmentation of an image does not depend on these numbers, except mixup, which mixes within a
+ * shard. */
+typedef struct {
+    int64_t shards, first, n;
+} loader_shards;
+/* Creates a loader like adj_loader_new; its batches have the images of these shards. */
+ADJ_API adj_status adj_loader_new_shards(const adj_dataset *d, const adj_loader_opts *options,
+                                         loader_shards shards, adj_loader **l, adj_error *error);
+/* Returns the number of images of a step without padding, in all shards. */
+ADJ_API int64_t adj_loader_step_count(const adj_loader *l, int64_t step);
 /* Returns the seconds spent in adj_loader_next so far. */
 ADJ_API double adj_loader_waited(const adj_loader *l);
 

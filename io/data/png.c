@@ -53,7 +53,7 @@ adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image
     if (why != NULL)
         return adj_error_set(error, ADJ_EIO, "png: %.300s: size %lldx%lld: %s", name, (long long)h,
                              (long long)w, why);
-    header->size = (image_size){h, w, bytes[25] & COLOR ? 3 : 1};
+    header->size = (adj_image_size){h, w, bytes[25] & COLOR ? 3 : 1};
     header->orientation = find_orientation(bytes, n);
     if (header->orientation == 0)
         return adj_error_set(error, ADJ_EARG, "png: %.300s: the file ends before its pixels", name);
@@ -125,8 +125,8 @@ static void read_info(reader *r)
     r->passes = png_set_interlace_handling(r->png);
     png_read_update_info(r->png, r->info);
     r->result->size =
-        (image_size){png_get_image_height(r->png, r->info), png_get_image_width(r->png, r->info),
-                     png_get_channels(r->png, r->info)};
+        (adj_image_size){png_get_image_height(r->png, r->info),
+                         png_get_image_width(r->png, r->info), png_get_channels(r->png, r->info)};
 }
 
 static void read_rows(reader *r)

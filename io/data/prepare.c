@@ -39,7 +39,7 @@ static adj_status check_augment(const adj_augment *a, const adj_dataset *d, adj_
 
 static adj_status check_sizes(const preparation *p, adj_error *error)
 {
-    const image_size to = p->to;
+    const adj_image_size to = p->to;
     const adj_shape batch = {4, {p->o.batch, to.h, to.w, to.c}};
     const adj_type x = {ADJ_F32, batch};
 
@@ -64,24 +64,24 @@ static adj_status check_sizes(const preparation *p, adj_error *error)
     return check_augment(&p->o.augment, p->d, error);
 }
 
-/* Sets which images of a batch are prepared, from the options for shards. */
-static adj_status take_shards(preparation *p, adj_error *error)
+/* Sets which images of a batch are prepared. */
+static adj_status take_shards(preparation *p, loader_shards s, adj_error *error)
 {
     const adj_loader_opts *o = &p->o;
-    const int64_t shards = o->shards > 0 ? o->shards : 1;
-    const int64_t n = o->n_shard > 0 ? o->n_shard : shards - o->first_shard;
+    const int64_t shards = s.shards > 0 ? s.shards : 1;
+    const int64_t n = s.n > 0 ? s.n : shards - s.first;
 
-    if (o->shards < 0 || o->batch % shards != 0)
+    if (s.shards < 0 || o->batch % shards != 0)
         return adj_error_set(error, ADJ_EARG,
                              "loader: a batch of %lld cannot be divided into %lld equal shards",
-                             (long long)o->batch, (long long)o->shards);
-    if (o->first_shard < 0 || o->n_shard < 0 || n < 1 || o->first_shard > shards - n)
+                             (long long)o->batch, (long long)s.shards);
+    if (s.first < 0 || s.n < 0 || n < 1 || s.first > shards - n)
         return adj_error_set(
             error, ADJ_EARG,
             "loader: shards are out of range (got %lld from %lld on, expected within %lld)",
-            (long long)o->n_shard, (long long)o->first_shard, (long long)shards);
+            (long long)s.n, (long long)s.first, (long long)shards);
     p->per_shard = o->batch / shards;
-    p->first = o->first_shard * p->per_shard;
+    p->first = s.first * p->per_shard;
     p->n = n * p->per_shard;
     return ADJ_OK;
 }
@@ -93,23 +93,25 @@ static void set_moments(preparation *p)
         memcpy(p->mean, p->o.mean, (size_t)p->to.c * sizeof *p->mean);
     if (p->o.deviation != NULL)
         memcpy(p->deviation, p->o.deviation, (size_t)p->to.c * sizeof *p->deviation);
-    io_normalize(p->black, (image_size){1, 1, p->to.c}, p->mean, p->deviation);
+    io_normalize(p->black, (adj_image_size){1, 1, p->to.c}, p->mean, p->deviation);
 }
 
-adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
-                          adj_error *error)
+adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, loader_shards shards,
+                          preparation *p, adj_error *error)
 {
     if (d == NULL || d->n < 1 || o == NULL)
         return adj_error_set(error, ADJ_EARG,
                              "loader: expected a data set with images, and options");
     *p = (preparation){.d = d, .o = *o};
-    p->to = (image_size){o->h != 0 ? o->h : d->h, o->w != 0 ? o->w : d->w, o->c != 0 ? o->c : d->c};
+    p->to = (adj_image_size){o->size.h != 0 ? o->size.h : d->size.h,
+                             o->size.w != 0 ? o->size.w : d->size.w,
+                             o->size.c != 0 ? o->size.c : d->size.c};
     adj_status status = check_sizes(p, error);
     if (status == ADJ_OK)
-        status = take_shards(p, error);
+        status = take_shards(p, shards, error);
     if (status != ADJ_OK)
         return status;
-    if (!io_fitting_open(&p->fit, (image_size){d->h, d->w, d->c}, p->to, NULL))
+    if (!io_fitting_open(&p->fit, d->size, p->to, NULL))
         return adj_error_set(error, ADJ_ENOMEM, "loader: out of memory");
     p->elems = size_elems(p->to);
     p->steps = (d->n + o->batch - 1) / o->batch;
@@ -135,7 +137,7 @@ adj_status io_prepare_image(const preparation *p, const int64_t *order, const ad
                             int64_t i, float *room, adj_error *error)
 {
     const adj_augment *a = &p->o.augment;
-    const int64_t of_all = p->first + i, all = b->step_count;
+    const int64_t of_all = p->first + i, all = io_step_count(p, b->step);
     /* padding after the last image repeats images from the start */
     int64_t at = of_all < all ? b->step * p->o.batch + of_all : (of_all - all) % p->d->n;
     int64_t k = order != NULL ? order[at] : at;
@@ -166,7 +168,7 @@ void io_prepare_rest(const preparation *p, adj_loader_batch *b)
     uint64_t key = io_mixup_key(p->o.seed, b->epoch, b->step);
     b->mix = (float)io_mixup_share(p->o.augment.mixup, key);
     for (int64_t at = 0; at < p->n; at += p->per_shard) {
-        const int64_t n = io_part_count(b->step_count, p->first + at, p->per_shard);
+        const int64_t n = io_part_count(io_step_count(p, b->step), p->first + at, p->per_shard);
         io_mixup(b->x + at * p->elems, n, p->elems, b->mix);
         for (int64_t i = 0; i < n; i++)
             b->other_labels[at + i] = b->labels[at + n - 1 - i];

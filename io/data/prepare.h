@@ -3,11 +3,12 @@
 #define IO_PREPARE_H
 
 #include "augment.h"
+#include "origin.h"
 
 typedef struct {
     const adj_dataset *d;
     adj_loader_opts o; /* checked, sizes filled in; its pointers are not used */
-    image_size to;
+    adj_image_size to;
     fitting fit;          /* from the data set's images to these */
     int64_t elems, steps; /* of an image in a batch; of an epoch */
     int64_t per_shard;    /* images */
@@ -16,8 +17,8 @@ typedef struct {
 } preparation;
 
 /* Checks the options and prepares for batches. On failure there is nothing to close. */
-adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, preparation *p,
-                          adj_error *error);
+adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, loader_shards shards,
+                          preparation *p, adj_error *error);
 void io_preparation_close(preparation *p);
 
 /* Returns the number of images of a step without padding: of all, and of the n prepared ones. */

@@ -49,7 +49,7 @@ static void read_one(const adj_dataset *d, int64_t i, float *room, pass *p)
     if (status != ADJ_OK)
         io_reading_set(&p->readings[i], status, &error);
     else if (p->sums != NULL)
-        p->sums[i] = sums_of(room, d->h * d->w, d->c);
+        p->sums[i] = sums_of(room, d->size.h * d->size.w, d->size.c);
 }
 
 /* Reads all images, in threads. */
@@ -60,7 +60,7 @@ static void read_all(const adj_dataset *d, const adj_dataset_opts *o, pass *p)
     omp_init_lock(&lock);
 #pragma omp parallel
     {
-        float *room = malloc((size_t)(d->h * d->w * d->c) * sizeof *room);
+        float *room = malloc((size_t)(d->size.h * d->size.w * d->size.c) * sizeof *room);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < d->n; i++) {
             if (i >= READ_ALWAYS && seconds_now() > p->end)
@@ -81,7 +81,7 @@ static void read_all(const adj_dataset *d, const adj_dataset_opts *o, pass *p)
 static void set_moments(dataset *d, const pass *p)
 {
     const int64_t n = d->public.n;
-    for (int64_t c = 0; c < d->public.c; c++) {
+    for (int64_t c = 0; c < d->public.size.c; c++) {
         double sum = 0, squares = 0, images = 0;
         for (int64_t i = 0; i < n; i++) {
             if (p->readings[i].status != ADJ_OK)
@@ -90,7 +90,7 @@ static void set_moments(dataset *d, const pass *p)
             squares += p->sums[i].squares[c];
             images++;
         }
-        const double pixels = images * (double)(d->public.h * d->public.w);
+        const double pixels = images * (double)(d->public.size.h * d->public.size.w);
         double mean = sum / pixels, variance = squares / pixels - mean * mean;
         d->public.mean[c] = (float)mean;
         /* of constant images it is rounding or 0: nothing to divide by */

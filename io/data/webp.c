@@ -66,7 +66,7 @@ adj_status io_webp_header(const uint8_t *bytes, size_t n, const char *name, imag
     if (why != NULL)
         return adj_error_set(error, ADJ_EIO, "webp: %.300s: size %dx%d: %s", name, f.height,
                              f.width, why);
-    header->size = (image_size){f.height, f.width, 3};
+    header->size = (adj_image_size){f.height, f.width, 3};
     header->orientation = find_orientation(bytes, n);
     if (header->orientation == 0)
         return adj_error_set(error, ADJ_EARG, "webp: %.300s: the file ends before its EXIF data",
@@ -83,7 +83,7 @@ adj_status io_webp_decode(const uint8_t *bytes, size_t n, const char *name, imag
     if (!WebPInitDecoderConfig(&c) || WebPGetFeatures(bytes, n, &c.input) != VP8_STATUS_OK)
         return adj_error_set(error, ADJ_EIO, "webp: %.300s: the header is corrupt", name);
     const int channels = c.input.has_alpha ? 4 : 3;
-    result->size = (image_size){c.input.height, c.input.width, channels};
+    result->size = (adj_image_size){c.input.height, c.input.width, channels};
     result->bytes = malloc((size_t)size_elems(result->size));
     if (result->bytes == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "webp: %.300s: out of memory", name);

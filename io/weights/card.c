@@ -46,7 +46,7 @@ static adj_status check_strings(const adj_model_card *c, adj_error *error)
     if (c->model != NULL && !io_is_utf8(c->model))
         return adj_error_set(error, ADJ_EARG,
                              "model card: the model's name is not UTF-8 (got %.80s)", c->model);
-    for (int64_t i = 0; c->class_names != NULL && i < c->classes; i++)
+    for (int64_t i = 0; c->class_names != NULL && i < c->options.classes; i++)
         if (!io_is_utf8(c->class_names[i]))
             return adj_error_set(error, ADJ_EARG,
                                  "model card: the name of class %lld is not UTF-8 (got %.80s; "
@@ -58,7 +58,7 @@ static adj_status check_strings(const adj_model_card *c, adj_error *error)
 static json_t *names_of(const adj_model_card *c)
 {
     json_t *list = json_array();
-    for (int64_t i = 0; i < c->classes; i++)
+    for (int64_t i = 0; i < c->options.classes; i++)
         if (json_array_append_new(list, json_string(c->class_names[i])) != 0) {
             json_decref(list);
             return NULL; /* it is no UTF-8 */
@@ -77,23 +77,23 @@ static int put_all(const adj_model_card *c, json_t *all)
     int ok = put(all, "adjoint.version", json_string(adj_version_text()));
     if (c->model != NULL)
         ok &= put(all, "model", json_string(c->model));
-    if (c->multiplier != 0)
-        ok &= put(all, "multiplier", json_real(c->multiplier));
-    if (c->height > 0)
+    if (c->options.multiplier != 0)
+        ok &= put(all, "multiplier", json_real(c->options.multiplier));
+    if (c->options.size.h > 0)
         ok &= put(all, "input",
-                  json_pack("[I,I,I]", (json_int_t)c->height, (json_int_t)c->width,
-                            (json_int_t)c->channels));
-    ok &= put(all, "format", json_string(formats[c->format == ADJ_NCHW]));
-    if (c->deviation[0] != 0 && c->channels <= ADJ_CARD_CHANNELS) {
-        ok &= put(all, "mean", list_of(c->mean, c->channels));
-        ok &= put(all, "deviation", list_of(c->deviation, c->channels));
+                  json_pack("[I,I,I]", (json_int_t)c->options.size.h, (json_int_t)c->options.size.w,
+                            (json_int_t)c->options.size.c));
+    ok &= put(all, "format", json_string(formats[c->options.format == ADJ_NCHW]));
+    if (c->deviation[0] != 0 && c->options.size.c <= ADJ_CARD_CHANNELS) {
+        ok &= put(all, "mean", list_of(c->mean, c->options.size.c));
+        ok &= put(all, "deviation", list_of(c->deviation, c->options.size.c));
     }
     if (c->normalized)
         ok &= put(all, "adjoint.input", json_string(inputs[1]));
     if (c->low < 0 || c->high > 0)
         ok &= put(all, "adjoint.range", list_of((const double[]){c->low, c->high}, 2));
-    if (c->classes > 0)
-        ok &= put(all, "classes", json_integer(c->classes));
+    if (c->options.classes > 0)
+        ok &= put(all, "classes", json_integer(c->options.classes));
     if (c->class_names != NULL)
         ok &= put(all, "class_names", names_of(c));
     if (c->resize != NULL)
@@ -290,28 +290,28 @@ static adj_status read_input(reading *r)
     int64_t size[3] = {0};
     adj_status status = read_size(r, size);
 
-    c->height = size[0];
-    c->width = size[1];
-    c->channels = size[2];
-    if (status != ADJ_OK || c->channels < 1 || c->channels > ADJ_CARD_CHANNELS)
+    c->options.size.h = size[0];
+    c->options.size.w = size[1];
+    c->options.size.c = size[2];
+    if (status != ADJ_OK || c->options.size.c < 1 || c->options.size.c > ADJ_CARD_CHANNELS)
         return status;
-    status = read_list(r, "mean", c->channels, -1e9, 1e9, c->mean);
+    status = read_list(r, "mean", c->options.size.c, -1e9, 1e9, c->mean);
     if (status == ADJ_OK)
-        status = read_list(r, "deviation", c->channels, 1e-9, 1e9, c->deviation);
+        status = read_list(r, "deviation", c->options.size.c, 1e-9, 1e9, c->deviation);
     return status;
 }
 
 static adj_status read_classes(reading *r)
 {
     adj_model_card *c = &r->card;
-    adj_status status = read_integer(r, "classes", 1, MAX_CLASSES, &c->classes);
+    adj_status status = read_integer(r, "classes", 1, MAX_CLASSES, &c->options.classes);
 
     if (status == ADJ_OK)
         r->names = parse(r, "class_names", &status);
     if (status != ADJ_OK || r->names == NULL)
         return status;
-    int ok = json_is_array(r->names) && (int64_t)json_array_size(r->names) == c->classes;
-    for (int64_t i = 0; i < c->classes && ok; i++)
+    int ok = json_is_array(r->names) && (int64_t)json_array_size(r->names) == c->options.classes;
+    for (int64_t i = 0; i < c->options.classes && ok; i++)
         ok = json_is_string(json_array_get(r->names, (size_t)i));
     return ok ? ADJ_OK : wrong(r, "class_names", "a list of names, one for each class");
 }
@@ -329,7 +329,7 @@ static adj_status read_all(reading *r)
     if (status == ADJ_OK)
         status = read_classes(r);
     if (status == ADJ_OK)
-        status = read_real(r, "multiplier", 1e-3, 8, &c->multiplier);
+        status = read_real(r, "multiplier", 1e-3, 8, &c->options.multiplier);
     if (status == ADJ_OK)
         status = read_real(r, "accuracy", 0, 100, &c->accuracy);
     if (status == ADJ_OK)
@@ -349,7 +349,7 @@ static adj_status read_all(reading *r)
         status = read_word(r, "math", N_MATH, maths, "exact or fast", &math);
     c->low = range[0];
     c->high = range[1];
-    c->format = (adj_format)format;
+    c->options.format = (adj_format)format;
     c->precision = (adj_precision)precision;
     c->math = (adj_math)math;
     return status;
@@ -358,7 +358,7 @@ static adj_status read_all(reading *r)
 /* Packs the card, its list of names and the names into one memory block. */
 static adj_model_card *keep(const reading *r)
 {
-    int64_t n = r->names != NULL ? r->card.classes : 0;
+    int64_t n = r->names != NULL ? r->card.options.classes : 0;
     size_t bytes = sizeof r->card + (size_t)n * sizeof(char *);
 
     for (int64_t i = 0; i < n; i++)
@@ -398,15 +398,18 @@ adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card, adj_
 adj_status adj_model_card_check(const adj_model_card *card, int64_t channels, int64_t classes,
                                 const char *const *class_names, adj_error *error)
 {
-    const int converts = (channels == 1 || channels == 3 || channels == 4) && card->channels != 2;
-    if (card->channels > 0 && card->channels != channels && !converts)
-        return adj_error_set(
-            error, ADJ_ESHAPE, "its model takes images of %lld channel%s (the data have %lld)",
-            (long long)card->channels, card->channels > 1 ? "s" : "", (long long)channels);
-    if (card->classes > 0 && card->classes != classes)
+    const int converts =
+        (channels == 1 || channels == 3 || channels == 4) && card->options.size.c != 2;
+    if (card->options.size.c > 0 && card->options.size.c != channels && !converts)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "its model takes images of %lld channel%s (the data have %lld)",
+                             (long long)card->options.size.c, card->options.size.c > 1 ? "s" : "",
+                             (long long)channels);
+    if (card->options.classes > 0 && card->options.classes != classes)
         return adj_error_set(error, ADJ_ESHAPE, "its model has %lld classes (the data have %lld)",
-                             (long long)card->classes, (long long)classes);
-    for (int64_t i = 0; card->class_names != NULL && class_names != NULL && i < card->classes; i++)
+                             (long long)card->options.classes, (long long)classes);
+    for (int64_t i = 0;
+         card->class_names != NULL && class_names != NULL && i < card->options.classes; i++)
         if (strcmp(card->class_names[i], class_names[i]) != 0)
             return adj_error_set(error, ADJ_ESHAPE,
                                  "class %lld of its model is %.80s (in the data %.80s)",

@@ -254,25 +254,25 @@ static adj_node *build_ds_cnn(adj_node *x, const adj_model_opts *options)
 /* ---- the table ---- */
 
 static const adj_listed_model models[] = {
-    {{"lenet", build_lenet, {.height = 28, .width = 28, .channels = 1, .classes = 10}},
+    {{"lenet", build_lenet, {.size = {28, 28, 1}, .classes = 10}},
      "2 convolutions 5x5 (32, 64), dense 128",
      &nn_recipe_lenet},
-    {{"lenet5", build_lenet5, {.height = 32, .width = 32, .channels = 1, .classes = 10}},
+    {{"lenet5", build_lenet5, {.size = {32, 32, 1}, .classes = 10}},
      "LeCun's, tanh and average pools",
      &nn_recipe_lenet5},
-    {{"resnet8", build_resnet8, {.height = 32, .width = 32, .channels = 3, .classes = 10}},
+    {{"resnet8", build_resnet8, {.size = {32, 32, 3}, .classes = 10}},
      "MLPerf Tiny's residual net",
      &nn_recipe_residual},
-    {{"resnet20", build_resnet20, {.height = 32, .width = 32, .channels = 3, .classes = 10}},
+    {{"resnet20", build_resnet20, {.size = {32, 32, 3}, .classes = 10}},
      "residual net of 3 x 3 blocks",
      &nn_recipe_residual},
-    {{"mobilenet_v1", build_mobilenet_v1, {.height = 96, .width = 96, .channels = 3, .classes = 2}},
+    {{"mobilenet_v1", build_mobilenet_v1, {.size = {96, 96, 3}, .classes = 2}},
      "depthwise separable, multiplier 0.25",
      &nn_recipe_mobilenet_v1},
-    {{"vgg6", build_vgg6, {.height = 32, .width = 32, .channels = 3, .classes = 10}},
+    {{"vgg6", build_vgg6, {.size = {32, 32, 3}, .classes = 10}},
      "6 convolutions 3x3 (64, 128, 256), dense 256",
      &nn_recipe_vgg6},
-    {{"ds_cnn", build_ds_cnn, {.height = 49, .width = 10, .channels = 1, .classes = 12}},
+    {{"ds_cnn", build_ds_cnn, {.size = {49, 10, 1}, .classes = 12}},
      "MLPerf Tiny's keyword spotter",
      &nn_recipe_ds_cnn},
 };
@@ -296,7 +296,7 @@ static const adj_model *find_sized(const char *name, adj_model_opts *options)
         return NULL;
     if (options != NULL) {
         options->multiplier = multiplier;
-        options->height = options->width = size;
+        options->size.h = options->size.w = size;
     }
     return adj_model_find("mobilenet_v1", NULL);
 }
@@ -331,8 +331,8 @@ adj_node *adj_model_logits(adj_graph *g, const adj_model *model, const adj_model
     if (g == NULL || model == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
     const adj_model_opts *own = &model->defaults;
-    int64_t n = or_model(o->batch, 1), h = or_model(o->height, own->height),
-            w = or_model(o->width, own->width), c = or_model(o->channels, own->channels);
+    int64_t n = or_model(o->batch, 1), h = or_model(o->size.h, own->size.h),
+            w = or_model(o->size.w, own->size.w), c = or_model(o->size.c, own->size.c);
     adj_shape shape = {4, {n, h, w, c}};
     if (o->format == ADJ_NCHW)
         shape = (adj_shape){4, {n, c, h, w}};

@@ -102,14 +102,15 @@ static void memory_free(memory *m)
 static void reorder(const candidate *c, const adj_layout *src_layout, const adj_layout *dst_layout,
                     adj_type type, const void *src, void *dst)
 {
-    const adj_reorder r = {c->opened, src_layout, dst_layout, type};
     void *state;
     size_t scratch;
     if (src_layout == dst_layout) {
         memcpy(dst, src, layout_bytes_of(c->backend, src_layout, type));
         return;
     }
-    cr_assert_eq(c->backend->reorder_prepare(&r, &state, &scratch), ADJ_OK);
+    cr_assert_eq(
+        c->backend->reorder_prepare(c->opened, src_layout, dst_layout, type, &state, &scratch),
+        ADJ_OK);
     scoped(release) char *work = guarded(scratch + 2 * GUARD);
     cr_assert_eq(c->backend->reorder_run(state, src, dst, work + GUARD), ADJ_OK);
     c->backend->reorder_drop(c->opened, state);

@@ -31,11 +31,11 @@ static inline const adj_comparison *compared_with(adj_node *root, const char *co
 {
     const char *const configs[] = {"naive:f64", config};
     const adj_comparison *c = NULL;
-    more.n_root = 1;
-    more.root = &root;
+    more.exec.n_fetch = 1;
+    more.exec.fetch = &root;
     more.n_config = 2;
     more.config = configs;
-    more.runs = more.threads = 1;
+    more.runs = more.exec.threads = 1;
     cr_assert_eq(adj_compare_with(adj_node_graph(root), &more, &trials, &c), ADJ_OK, "%s",
                  c->message);
     return c;

@@ -174,9 +174,9 @@ static inline void rig_free(rig *r)
 
 static inline adj_status rig_compare_with(rig *r, adj_compare_opts o, adj_trial_opts trials)
 {
-    o.n_root = 1;
-    o.root = &r->loss;
-    o.updates = r->updates;
+    o.exec.n_fetch = 1;
+    o.exec.fetch = &r->loss;
+    o.exec.updates = r->updates;
     return adj_compare_with(r->g, &o, &trials, &r->c);
 }
 
@@ -193,10 +193,10 @@ static inline rig rig_with(fault f)
     planted = f;
     adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                            .config = two,
-                                                           .backends = r.backends,
+                                                           .exec.backends = r.backends,
                                                            .runs = 1,
-                                                           .threads = 1,
-                                                           .seed = 3});
+                                                           .exec.threads = 1,
+                                                           .exec.seed = 3});
     cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
     return r;
 }

@@ -46,8 +46,8 @@ static inline const adj_gradcheck_report *check_spoiled(adj_graph *g, const op_a
                                         .kernels = kernels};
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
     adj_gradcheck_opts o = *opts;
-    o.backend = "spoiled";
-    o.backends = backends;
+    o.exec.backend = "spoiled";
+    o.exec.backends = backends;
     return checked(built(g, args), &o);
 }
 

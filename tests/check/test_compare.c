@@ -103,8 +103,9 @@ Test(compare, types_layouts_threads)
     for (int exact = 0; exact < 2; exact++) {
         rig r = rig_new();
         adj_status status = rig_compare(
-            &r, (adj_compare_opts){
-                    .n_config = 9, .config = configs, .runs = 1, .threads = 2, .exact = exact});
+            &r,
+            (adj_compare_opts){
+                .n_config = 9, .config = configs, .runs = 1, .exec.threads = 2, .exact = exact});
         cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
         cr_assert_eq(r.c->n_failed, 0);
         cr_assert_eq(r.c->n_whole_failed, 0);
@@ -136,8 +137,9 @@ Test(compare, options_of_the_executor)
         r.loss = wide_network(r.g);
         r.updates = adj_sgd(r.loss, 0);
         adj_status status = rig_compare(
-            &r, (adj_compare_opts){
-                    .n_config = 7, .config = configs, .runs = 1, .threads = 1, .exact = exact});
+            &r,
+            (adj_compare_opts){
+                .n_config = 7, .config = configs, .runs = 1, .exec.threads = 1, .exact = exact});
         cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
         int grouped = 0, inexact = 0;
         for (int i = 0; i < r.c->n_row; i++) {
@@ -158,7 +160,7 @@ Test(compare, options_of_the_executor)
 Test(compare, lenet_on_integers_to_the_last_bit)
 {
     static const char *const configs[] = {"naive:f64", "naive", "onednn", "onednn:bf16"};
-    const adj_model_opts options = {.batch = 2, .training = 1, .height = 16, .width = 16};
+    const adj_model_opts options = {.batch = 2, .training = 1, .size.h = 16, .size.w = 16};
     rig r = {.g = adj_graph_new()};
     adj_node *logits = adj_model_logits(r.g, adj_model_find("lenet", NULL), &options);
     adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
@@ -256,7 +258,7 @@ Test(compare, wrong_options)
         {.n_config = 2, .config = bad},
         {.n_config = -1},
         {.runs = -1},
-        {.threads = 5000},
+        {.exec.threads = 5000},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         rig r = rig_new();

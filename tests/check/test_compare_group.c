@@ -115,11 +115,11 @@ static compared compare_with(fault f, adj_node *y, adj_compare_opts o)
     compared r = {.g = adj_node_graph(y)};
     planted = f;
     runs = 0;
-    o.n_root = 1;
-    o.root = &y;
-    o.backends = backends;
+    o.exec.n_fetch = 1;
+    o.exec.fetch = &y;
+    o.exec.backends = backends;
     o.runs = 1;
-    o.threads = 1;
+    o.exec.threads = 1;
     if (o.n_config == 0) {
         o.n_config = 2;
         o.config = usual;
@@ -164,8 +164,9 @@ Test(compare_group, faults_of_the_fused_form)
                  {NO_BIAS, 1, ELEMS / 5, ELEMS}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint64_t seed = 1; seed < 4; seed++) {
-            compared r = compare_with(cases[i].planted, biased_relu(),
-                                      (adj_compare_opts){.exact = cases[i].exact, .seed = seed});
+            compared r =
+                compare_with(cases[i].planted, biased_relu(),
+                             (adj_compare_opts){.exact = cases[i].exact, .exec.seed = seed});
             cr_assert_not_null(r.row);
             cr_assert_str_eq(r.row->group, "bias_add+relu");
             cr_assert_str_eq(adj_compare_row_name(r.row), "bias_add+relu");
@@ -187,11 +188,11 @@ Test(compare_group, faults_of_the_fused_form)
 
 Test(compare_group, what_cannot_run_or_changes)
 {
-    compared r = compare_with(FAILING, biased_relu(), (adj_compare_opts){.seed = 1});
+    compared r = compare_with(FAILING, biased_relu(), (adj_compare_opts){.exec.seed = 1});
     cr_assert_null(r.row, "the whole run says so");
     cr_assert_eq(adj_comparison_result_at(r.c, 1).verdict, ADJ_VERDICT_ERROR);
     close_compared(&r);
-    r = compare_with(UNSTEADY, biased_relu(), (adj_compare_opts){.seed = 1});
+    r = compare_with(UNSTEADY, biased_relu(), (adj_compare_opts){.exec.seed = 1});
     cr_assert(!r.row->repeats && r.row->verdict == ADJ_VERDICT_FAIL);
     cr_assert_not_null(strstr(r.row->reason, "not repeatable"), "%s", r.row->reason);
     close_compared(&r);
@@ -215,7 +216,7 @@ static compared compare_masked(fault f, const char *config, double moved)
     return compare_with(
         f, y,
         (adj_compare_opts){
-            .n_config = 2, .config = configs, .n_value = 2, .value = given, .seed = 7});
+            .n_config = 2, .config = configs, .n_value = 2, .value = given, .exec.seed = 7});
 }
 
 Test(compare_group, kinks_inside)
@@ -266,14 +267,14 @@ Test(compare_group, sound_groups_pass)
             adj_node *sums = adj_bias_add_grad(adj_square(dz), ADJ_NHWC);
             adj_node *roots[] = {y, dz, stats, sums, z};
             const adj_comparison *c = NULL;
-            const adj_compare_opts o = {.n_root = 5,
-                                        .root = roots,
+            const adj_compare_opts o = {.exec.n_fetch = 5,
+                                        .exec.fetch = roots,
                                         .n_config = 5,
                                         .config = configs,
-                                        .seed = seed,
+                                        .exec.seed = seed,
                                         .exact = exact,
                                         .runs = 1,
-                                        .threads = 1};
+                                        .exec.threads = 1};
             cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
             cr_assert_eq(c->n_failed, 0);
             for (int i = 0; i < c->n_row; i++)
@@ -311,15 +312,15 @@ Test(compare_group, bounds_of_what_cancels)
         cr_assert_eq(adj_grad(loss, NULL, 1, &x, &dx), ADJ_OK);
         const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
         const adj_comparison *c = NULL;
-        const adj_compare_opts o = {.n_root = 1,
-                                    .root = &dx,
-                                    .updates = adj_training_updates(loss, &momentum),
+        const adj_compare_opts o = {.exec.n_fetch = 1,
+                                    .exec.fetch = &dx,
+                                    .exec.updates = adj_training_updates(loss, &momentum),
                                     .n_config = 2,
                                     .config = configs,
-                                    .seed = seed,
+                                    .exec.seed = seed,
                                     .exact = seed % 2 == 0,
                                     .runs = 1,
-                                    .threads = 1};
+                                    .exec.threads = 1};
         cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
         for (int i = 0; i < c->n_row; i++) {
             const compare_row *row = adj_comparison_row_at(c, i);

@@ -61,7 +61,7 @@ Test(compare_labels, every_class_and_no_other)
         adj_node *y = adj_sparse_softmax_cross_entropy(z, labels, 0);
         memset(seen, 0, sizeof seen);
         const adj_comparison *c =
-            compared(y, "watching", (adj_compare_opts){.backends = backends, .seed = 1});
+            compared(y, "watching", (adj_compare_opts){.exec.backends = backends, .exec.seed = 1});
         for (int k = 0; k < 16; k++)
             cr_expect_eq(seen[k] > 0, k <= classes[i], "%d classes: label %d", classes[i], k - 1);
         adj_comparison_free(c);

@@ -56,7 +56,7 @@ static const adj_comparison *compare(adj_graph *g)
     if (leaves_unwritten) /* "bent" then lies over a value that is no longer needed */
         sum = adj_slice(adj_pad(sum, none, one), one, one);
     adj_node *y = adj_mul(adj_label(adj_relu(adj_label(sum, "sum")), "bent"), x);
-    return compared(y, "planted", (adj_compare_opts){.seed = 1, .backends = backends});
+    return compared(y, "planted", (adj_compare_opts){.exec.seed = 1, .exec.backends = backends});
 }
 
 /* The node is right alone, but not in place, which is tried; what reads it is fed wrong numbers. */

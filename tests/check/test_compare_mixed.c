@@ -60,8 +60,8 @@ Test(compare_mixed, sound_kernels)
         cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 6,
                                                         .config = configs,
                                                         .runs = 1,
-                                                        .threads = 1,
-                                                        .seed = 4,
+                                                        .exec.threads = 1,
+                                                        .exec.seed = 4,
                                                         .exact = exact}),
                      ADJ_OK, "%s", r.c->message);
         cr_expect_eq(r.c->n_failed, 0);
@@ -119,10 +119,10 @@ Test(compare_mixed, the_bound_is_of_the_type_asked_for)
     rig r = rig_new();
     cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 3,
                                                     .config = configs,
-                                                    .backends = backends,
+                                                    .exec.backends = backends,
                                                     .runs = 1,
-                                                    .threads = 1,
-                                                    .seed = 4}),
+                                                    .exec.threads = 1,
+                                                    .exec.seed = 4}),
                  ADJ_OK, "%s", r.c->message);
     int seen = 0;
     for (int i = 0; i < r.c->n_row; i++) {
@@ -153,14 +153,14 @@ Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
     adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL}), 0x1p-26);
     adj_updates *u = adj_sgd(loss, 0);
     const adj_comparison *c;
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &loss,
-                                .updates = u,
+    const adj_compare_opts o = {.exec.n_fetch = 1,
+                                .exec.fetch = &loss,
+                                .exec.updates = u,
                                 .n_config = 3,
                                 .config = configs,
                                 .runs = 1,
-                                .threads = 1,
-                                .seed = 2};
+                                .exec.threads = 1,
+                                .exec.seed = 2};
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     cr_expect_eq(c->n_failed + c->n_whole_failed, 0);
     int alone = 0, groups = 0;
@@ -191,13 +191,13 @@ Test(compare_mixed, small_numbers)
     adj_node *large = adj_conv2d(adj_scale(x, 0x1p-18), adj_scale(w, 0x1p4), NULL);
     adj_node *roots[] = {small, large};
     const adj_comparison *c;
-    const adj_compare_opts o = {.n_root = 2,
-                                .root = roots,
+    const adj_compare_opts o = {.exec.n_fetch = 2,
+                                .exec.fetch = roots,
                                 .n_config = 3,
                                 .config = configs,
                                 .runs = 1,
-                                .threads = 1,
-                                .seed = 2};
+                                .exec.threads = 1,
+                                .exec.seed = 2};
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     for (int i = 0; i < c->n_row; i++) {
         const compare_row *row = adj_comparison_row_at(c, i);

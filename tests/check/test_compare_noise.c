@@ -73,9 +73,10 @@ static compare_row row_of(fault f, kind values, int64_t rows, int64_t channels)
     for (int64_t i = channels; i < n && values == REPEATED; i++)
         v[i] = v[i - channels];
     planted = f;
-    const adj_comparison *c = compared(
-        adj_bias_add_grad(x, ADJ_NHWC), "crooked",
-        (adj_compare_opts){.seed = 3, .n_value = 1, .value = &value, .backends = backends});
+    const adj_comparison *c =
+        compared(adj_bias_add_grad(x, ADJ_NHWC), "crooked",
+                 (adj_compare_opts){
+                     .exec.seed = 3, .n_value = 1, .value = &value, .exec.backends = backends});
     compare_row row = *adj_comparison_row_at(c, 0);
     cr_expect_str_eq(row.implementation, "sequential");
     if (row.verdict == ADJ_VERDICT_FAIL && row.isolated.noise > row.isolated.noise_limit)
@@ -130,7 +131,8 @@ Test(compare_noise, of_steps_that_rounding_takes_back)
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_BF16, (adj_shape){2, {64, 64}});
     adj_node *y = adj_scale(x, 0.999);
-    const adj_compare_opts o = {.n_root = 1, .root = &y, .n_config = 3, .config = configs};
+    const adj_compare_opts o = {
+        .exec.n_fetch = 1, .exec.fetch = &y, .n_config = 3, .config = configs};
     const adj_comparison *c;
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK);
     cr_expect_eq(c->n_failed, 0, "%s", adj_comparison_row_at(c, 0)->reason);
@@ -150,8 +152,12 @@ Test(compare_noise, of_values_that_are_stored_alike)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {N}});
     adj_node *y = adj_cast(x, ADJ_BF16);
     const adj_leaf_value value = {x, v};
-    const adj_compare_opts o = {
-        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .n_value = 1, .value = &value};
+    const adj_compare_opts o = {.exec.n_fetch = 1,
+                                .exec.fetch = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .n_value = 1,
+                                .value = &value};
     const adj_comparison *c;
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK);
     cr_expect_eq(c->n_failed, 0, "%s", adj_comparison_row_at(c, 0)->reason);

@@ -63,7 +63,7 @@ static adj_node *convolution_and_norm(adj_graph *g)
 static void compare(adj_node *(*build)(adj_graph *g), const char *says)
 {
     adj_graph *g = adj_graph_new();
-    const adj_comparison *c = compared(build(g), "direct", (adj_compare_opts){.seed = 1});
+    const adj_comparison *c = compared(build(g), "direct", (adj_compare_opts){.exec.seed = 1});
     const compare_result r = adj_comparison_result_at(c, 1);
     cr_expect_eq(r.verdict, says[0] != '\0' ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS);
     cr_expect_eq(strncmp(r.reason, says, strlen(says)), 0, "%s", r.reason);

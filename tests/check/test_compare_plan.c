@@ -28,7 +28,7 @@ static const adj_comparison *compare_elsewhere(adj_graph *g, const char *config,
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 4}});
     adj_node *b = adj_const(g, ADJ_F32, (adj_shape){1, {4}}, (const float[]){1, -1, 0.5F, 2});
     adj_node *y = adj_mul(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), x);
-    return compared_with(y, config, (adj_compare_opts){.seed = 1},
+    return compared_with(y, config, (adj_compare_opts){.exec.seed = 1},
                          (adj_trial_opts){.guard = w != NULL, .elsewhere = elsewhere, .user = w});
 }
 

@@ -54,11 +54,13 @@ static const char *name_of(const adj_layout *l)
 
 static char to_layout, to_plain; /* states */
 
-static adj_status prepare_reorder(const adj_reorder *r, void **state, size_t *scratch)
+static adj_status prepare_reorder(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch)
 {
+    (void)backend, (void)from, (void)type;
     *scratch = 0;
-    *state = r->to != NULL ? &to_layout : &to_plain;
-    return r->to == NULL && is_one_way ? ADJ_ENOKERNEL : ADJ_OK;
+    *state = to != NULL ? &to_layout : &to_plain;
+    return to == NULL && is_one_way ? ADJ_ENOKERNEL : ADJ_OK;
 }
 
 static adj_status run_reorder(void *state, const void *in, void *out, void *scratch)
@@ -108,7 +110,7 @@ static void compare_with(fault f)
     adj_graph *g = adj_graph_new();
     planted = f;
     const adj_comparison *c =
-        compared(exponential(g), "backwards", (adj_compare_opts){.backends = backends});
+        compared(exponential(g), "backwards", (adj_compare_opts){.exec.backends = backends});
     const compare_row *row = adj_comparison_row_at(c, 0);
     const compare_result whole = adj_comparison_result_at(c, 1);
     cr_expect_str_eq(row->implementation, "backwards:exp");
@@ -137,12 +139,13 @@ Test(compare_reorder, one_way_is_named)
 Test(compare_reorder, is_named_by_gradcheck)
 {
     const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
-    const adj_gradcheck_opts o = {.backend = "backwards", .threads = 1, .backends = backends};
+    const adj_gradcheck_opts o = {
+        .exec.backend = "backwards", .exec.threads = 1, .exec.backends = backends};
     for (int f = 0; f < N_FAULT; f++) {
         adj_graph *g = adj_graph_new();
         planted = (fault)f;
         const adj_gradcheck_report *r = checked(exponential(g), &o);
-        const adj_gradcheck_row *row = &r->row[0];
+        const gradcheck_detail *row = adj_gradcheck_row_at(r, 0);
         cr_expect_eq(row->result, f != SOUND ? ADJ_GRADCHECK_FAIL : ADJ_GRADCHECK_PASS);
         cr_expect_eq(row->fault, f != SOUND ? ADJ_FAULT_PLAN : ADJ_FAULT_NONE);
         cr_expect_eq(strstr(row->blame, says) != NULL, f != SOUND, "fault %d: %s", f, row->blame);

@@ -66,13 +66,13 @@ Test(compare_special, sound_kernels_are_not_blamed)
         adj_grad(y, adj_input(g, "dy", ADJ_F32, adj_node_type(y).shape), 1, &x, &dx);
         adj_node *const root[] = {y, dx};
         const adj_comparison *c = NULL;
-        const adj_compare_opts o = {.n_root = 2,
-                                    .root = root,
+        const adj_compare_opts o = {.exec.n_fetch = 2,
+                                    .exec.fetch = root,
                                     .n_config = sizeof configs / sizeof *configs,
                                     .config = configs,
-                                    .seed = 5,
+                                    .exec.seed = 5,
                                     .runs = 1,
-                                    .threads = 1};
+                                    .exec.threads = 1};
         cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
         for (int k = 0; k < c->n_row; k++) {
             const compare_row *row = adj_comparison_row_at(c, k);
@@ -102,16 +102,16 @@ static void expect_sound(const char *label, adj_node *y, adj_node *const leaf[2]
         values[k] = (adj_leaf_value){.leaf = leaf[k], .data = data[k]};
     }
     const adj_comparison *c = NULL;
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
+    const adj_compare_opts o = {.exec.n_fetch = 1,
+                                .exec.fetch = &y,
                                 .n_config = 3,
                                 .config = configs,
                                 .exact = exact,
                                 .n_value = value != NULL ? 2 : 0,
                                 .value = values,
-                                .seed = 3,
+                                .exec.seed = 3,
                                 .runs = 1,
-                                .threads = 1};
+                                .exec.threads = 1};
     cr_assert_eq(adj_compare(adj_node_graph(y), &o, &c), ADJ_OK, "%s: %s", label, c->message);
     for (int k = 0; k < c->n_row; k++) {
         const compare_row *row = adj_comparison_row_at(c, k);
@@ -184,13 +184,13 @@ Test(compare_special, one_summand_of_many)
         adj_node *y = adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL});
         const adj_comparison *c = NULL;
         cr_assert_eq(adj_compare(g,
-                                 &(adj_compare_opts){.n_root = 1,
-                                                     .root = &y,
+                                 &(adj_compare_opts){.exec.n_fetch = 1,
+                                                     .exec.fetch = &y,
                                                      .n_config = 2,
                                                      .config = configs,
                                                      .runs = 1,
-                                                     .threads = 1,
-                                                     .backends = backends},
+                                                     .exec.threads = 1,
+                                                     .exec.backends = backends},
                                  &c),
                      ADJ_OK, "%s", c->message);
         const compare_row *row = adj_comparison_row_at(c, 0);

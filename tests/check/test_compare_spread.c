@@ -73,14 +73,14 @@ static void expect(adj_verdict verdict)
     adj_node *y = adj_conv2d(adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, WIDTH, 2}}),
                              adj_input(g, "w", ADJ_F32, (adj_shape){4, {1, 2, 2, OUT}}),
                              &(adj_conv){.padding = ADJ_SAME});
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
+    const adj_compare_opts o = {.exec.n_fetch = 1,
+                                .exec.fetch = &y,
                                 .n_config = 2,
                                 .config = configs,
-                                .seed = 1,
+                                .exec.seed = 1,
                                 .runs = 1,
-                                .threads = 1,
-                                .backends = backends};
+                                .exec.threads = 1,
+                                .exec.backends = backends};
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_str_eq(row->implementation, "pads");

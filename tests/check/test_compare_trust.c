@@ -37,9 +37,9 @@ Test(compare_trust, what_is_right_on_one_thread_alone)
     planted = RACING;
     cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                     .config = two,
-                                                    .backends = r.backends,
+                                                    .exec.backends = r.backends,
                                                     .runs = 1,
-                                                    .threads = 2}),
+                                                    .exec.threads = 2}),
                  ADJ_OK);
     const compare_row *row = row_of(&r, r.relu);
     cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
@@ -87,11 +87,11 @@ Test(compare_trust, zeros_beside_a_large_number)
             value[i] = i == 7 ? 1000 : small ? 1e-5F : 1 + (float)i / 8;
         planted = MAX_ZERO;
         cr_assert_eq(adj_compare(r.g,
-                                 &(adj_compare_opts){.n_root = 1,
-                                                     .root = &y,
+                                 &(adj_compare_opts){.exec.n_fetch = 1,
+                                                     .exec.fetch = &y,
                                                      .n_config = 2,
                                                      .config = configs,
-                                                     .backends = r.backends,
+                                                     .exec.backends = r.backends,
                                                      .n_value = 1,
                                                      .value = &given,
                                                      .runs = 1},
@@ -126,9 +126,9 @@ Test(compare_trust, threads)
         thread_counts = 0;
         adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
                                                                .config = configs,
-                                                               .backends = r.backends,
+                                                               .exec.backends = r.backends,
                                                                .runs = 1,
-                                                               .threads = cases[i].threads});
+                                                               .exec.threads = cases[i].threads});
         cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
         cr_assert_eq(thread_counts, cases[i].seen, "%s: %x", cases[i].config, thread_counts);
         rig_free(&r);
@@ -181,8 +181,12 @@ static adj_status small_compare(counter *c, const char *config, int guard)
         status = adj_grad(loss, NULL, 1, &w, &dw);
     adj_node *roots[] = {loss, dw};
     if (status == ADJ_OK) {
-        const adj_compare_opts o = {
-            .n_root = 2, .root = roots, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
+        const adj_compare_opts o = {.exec.n_fetch = 2,
+                                    .exec.fetch = roots,
+                                    .n_config = 2,
+                                    .config = configs,
+                                    .runs = 1,
+                                    .exec.threads = 1};
         const adj_trial_opts trials = {.guard = guard, .elsewhere = elsewhere};
         status = adj_compare_with(g, &o, &trials, &comparison);
         cr_assert(status == ADJ_OK || comparison->message[0] != '\0');

@@ -15,13 +15,13 @@ static void compare(const plant *p, int n_config, const char *const configs[])
     planted.op = p->op;
     planted.also = p->also;
     planted.fault = p->fault;
-    const adj_compare_opts o = {.n_root = dx != NULL ? 2 : 1,
-                                .root = roots,
+    const adj_compare_opts o = {.exec.n_fetch = dx != NULL ? 2 : 1,
+                                .exec.fetch = roots,
                                 .n_config = n_config,
                                 .config = configs,
                                 .runs = 1,
-                                .threads = 1,
-                                .seed = 3};
+                                .exec.threads = 1,
+                                .exec.seed = 3};
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     for (int i = 0; i < c->n_row; i++) {
         const compare_row *row = adj_comparison_row_at(c, i);
@@ -70,8 +70,12 @@ Test(compare_witness, blames_naive)
 static adj_status compare_wrong(adj_node *y)
 {
     static const char *const configs[] = {"naive:f64", "direct"};
-    const adj_compare_opts o = {
-        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
+    const adj_compare_opts o = {.exec.n_fetch = 1,
+                                .exec.fetch = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .runs = 1,
+                                .exec.threads = 1};
     const adj_comparison *c;
     adj_status status = adj_compare(adj_node_graph(y), &o, &c);
     if (status == ADJ_OK)
@@ -127,7 +131,7 @@ Test(compare_witness, a_kernel_that_is_wrong_on_its_own_operands_is_no_fault_of_
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {8, 16}});
     adj_node *y = adj_relu(adj_square(adj_tanh(x))); /* rounded on the way */
     planted.op = NULL;
-    const adj_comparison *c = compared(y, "seen", (adj_compare_opts){.backends = backends});
+    const adj_comparison *c = compared(y, "seen", (adj_compare_opts){.exec.backends = backends});
     const compare_row *row = adj_comparison_row_at(c, 2);
     cr_assert_eq(row->node, y);
     cr_expect_eq(row->isolated.wrong, 0);

@@ -36,12 +36,12 @@ Test(few_values, compare)
     for (int i = 0; i < 8 * SEEDS; i++) {
         norm n = build(i % 8);
         adj_node *const root[] = {n.y, n.dx};
-        const adj_compare_opts o = {.n_root = 2,
-                                    .root = root,
+        const adj_compare_opts o = {.exec.n_fetch = 2,
+                                    .exec.fetch = root,
                                     .n_config = 3,
                                     .config = configs,
                                     .runs = 1,
-                                    .seed = (uint64_t)(1 + i / 8)};
+                                    .exec.seed = (uint64_t)(1 + i / 8)};
         const adj_comparison *c;
         cr_assert_eq(adj_compare(n.g, &o, &c), ADJ_OK, "%s", c->message);
         cr_expect_eq(c->n_row, 4);
@@ -58,7 +58,7 @@ Test(few_values, gradcheck)
 {
     for (int i = 0; i < 8 * SEEDS; i++) {
         norm n = build(i % 8);
-        const adj_gradcheck_opts o = {.backend = "direct", .seed = (uint64_t)(1 + i / 8)};
+        const adj_gradcheck_opts o = {.exec.backend = "direct", .exec.seed = (uint64_t)(1 + i / 8)};
         const adj_gradcheck_report *r = checked(n.y, &o);
         cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS, "case %d, seed %d", i % 8, 1 + i / 8);
         adj_gradcheck_free(r);

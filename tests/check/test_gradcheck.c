@@ -19,7 +19,7 @@ static void expect_sound(const op_args *args, const adj_gradcheck_opts *o)
     if (alarms > 0)
         adj_gradcheck_print(stderr, r);
     cr_expect_eq(alarms, 0, "%s %s seed %d order %d on %s: a false alarm", op, args->dtype,
-                 (int)o->seed, o->order, o->backend);
+                 (int)o->exec.seed, o->order, o->exec.backend);
     cr_expect_gt(r->n_row, 0, "%s has no row", op);
     adj_gradcheck_free(r);
     adj_graph_free(g);
@@ -35,12 +35,12 @@ Test(gradcheck, no_false_alarm)
     static const char *const backends[] = {"onednn", "naive", "direct"};
     for (int seed = 1; seed <= repeats(SOUND_SEEDS); seed++)
         for (int i = 0; op_name_at(i) != NULL; i++) {
-            adj_gradcheck_opts o = {.seed = (uint64_t)seed,
+            adj_gradcheck_opts o = {.exec.seed = (uint64_t)seed,
                                     .draws = 1 + seed % 3,
-                                    .threads = 1,
+                                    .exec.threads = 1,
                                     .method = methods[(seed / 8) % 4],
                                     .order = seed % 40 == 0 ? 2 : 1,
-                                    .backend = backends[seed / 4 % 3]};
+                                    .exec.backend = backends[seed / 4 % 3]};
             const op_args args = {.op = op_name_at(i), .dtype = dtypes[seed % 4]};
             expect_sound(&args, &o);
         }
@@ -51,7 +51,8 @@ Test(gradcheck, no_elements)
 {
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){2, {3, 0}});
-    const adj_gradcheck_report *r = checked(adj_square(x), &(adj_gradcheck_opts){.threads = 1});
+    const adj_gradcheck_report *r =
+        checked(adj_square(x), &(adj_gradcheck_opts){.exec.threads = 1});
     cr_expect_eq(r->n_result[ADJ_GRADCHECK_FAIL], 0);
     cr_expect_str_eq(r->row[0].index, "");
     adj_gradcheck_free(r);
@@ -78,7 +79,8 @@ Test(gradcheck, convolutions_of_direct)
     static const char *const dtypes[] = {"f32", "f64", "bf16"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-            adj_gradcheck_opts o = {.seed = 1 + i, .draws = 3, .threads = 1, .backend = "direct"};
+            adj_gradcheck_opts o = {
+                .exec.seed = 1 + i, .draws = 3, .exec.threads = 1, .exec.backend = "direct"};
             op_args args = cases[i];
             args.dtype = dtypes[k];
             expect_sound(&args, &o);
@@ -93,7 +95,7 @@ Test(gradcheck, terms_that_cancel_in_a_kernel)
         .op = "group_norm_grad", .dtype = "f32", .in = "40,24", .attr = "epsilon=1e-5,groups=2"};
     for (int seed = 1; seed <= 3; seed++) {
         adj_gradcheck_opts o = {
-            .seed = (uint64_t)seed, .threads = 1, .order = 2, .backend = "onednn"};
+            .exec.seed = (uint64_t)seed, .exec.threads = 1, .order = 2, .exec.backend = "onednn"};
         expect_sound(&args, &o);
     }
 }
@@ -134,7 +136,7 @@ Test(gradcheck, steps_of_an_optimizer)
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){2, {3, 5}}, (adj_init){0});
     adj_node *y = adj_matmul(x, w, 0);
     adj_node *loss = adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL});
-    adj_gradcheck_opts o = {.threads = 1, .updates = adj_adam(loss, 0)};
+    adj_gradcheck_opts o = {.exec.threads = 1, .exec.updates = adj_adam(loss, 0)};
     const adj_gradcheck_report *r;
     int found[3] = {0};
     cr_assert_eq(adj_gradcheck(loss, &o, &r), ADJ_OK, "%s", r->message);
@@ -142,14 +144,14 @@ Test(gradcheck, steps_of_an_optimizer)
     for (int i = 0; i < r->n_row; i++)
         for (int k = 0; k < 3; k++)
             if (strcmp(r->row[i].op, kinds[k]) == 0) {
-                cr_expect_str_eq(r->row[i].method, "formula");
+                cr_expect_str_eq(adj_gradcheck_row_at(r, i)->method, "formula");
                 found[k]++;
             }
     cr_expect_eq(found[0], 2); /* of both moments, whose attributes differ */
     cr_expect_eq(found[1], 1);
     cr_expect_eq(found[2], 1);
     adj_gradcheck_free(r);
-    o.updates = adj_updates_new(other);
+    o.exec.updates = adj_updates_new(other);
     cr_expect_eq(adj_gradcheck(loss, &o, &r), ADJ_EARG);
     adj_gradcheck_free(r);
     adj_graph_free(g);
@@ -160,9 +162,14 @@ Test(gradcheck, bad_arguments_are_refused)
 {
     adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
-    const adj_gradcheck_opts bad[] = {{.order = 3},       {.order = -1},     {.draws = -1},
-                                      {.rtol = -1},       {.method = 77},    {.backend = "onednm"},
-                                      {.backend = "x=y"}, {.draws = 1000000}};
+    const adj_gradcheck_opts bad[] = {{.order = 3},
+                                      {.order = -1},
+                                      {.draws = -1},
+                                      {.rtol = -1},
+                                      {.method = 77},
+                                      {.exec.backend = "onednm"},
+                                      {.exec.backend = "x=y"},
+                                      {.draws = 1000000}};
     const adj_gradcheck_report *r;
     cr_expect_eq(adj_gradcheck(NULL, NULL, &r), ADJ_EARG);
     cr_expect_neq(r->message[0], '\0');
@@ -206,7 +213,7 @@ Test(gradcheck, out_of_memory)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 4, 4, 2}});
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 2, 2}});
     adj_node *y = adj_relu(adj_conv2d(x, w, NULL));
-    adj_gradcheck_opts o = {.backend = "naive", .draws = 1};
+    adj_gradcheck_opts o = {.exec.backend = "naive", .draws = 1};
     adj_status status = ADJ_ENOMEM;
     int before = b.live, n = 0;
     for (; status != ADJ_OK && n < 5000; n++) {
@@ -232,7 +239,7 @@ Test(gradcheck, names_cannot_forge_a_report)
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {3}});
     adj_node *y = adj_label(adj_tanh(x), "y\nsummary: 9 checked, 9 pass\x1b[2J\xc2\x9b");
-    const adj_gradcheck_opts o = {.backend = "naive", .threads = 1};
+    const adj_gradcheck_opts o = {.exec.backend = "naive", .exec.threads = 1};
     const adj_gradcheck_report *r = checked(y, &o);
     char *printed = NULL;
     size_t size = 0;

@@ -210,7 +210,7 @@ static const char *judge(const plant *p, const adj_gradcheck_report *r)
     if (r->verdict != ADJ_GRADCHECK_FAIL)
         return "missed";
     for (int i = 0; i < r->n_row; i++) {
-        const adj_gradcheck_row *w = &r->row[i];
+        const gradcheck_detail *w = adj_gradcheck_row_at(r, i);
         if ((w->result == ADJ_GRADCHECK_FAIL) != (strcmp(w->wrt, p->wrt) == 0))
             return "the wrong operand";
         if (w->result != ADJ_GRADCHECK_FAIL)
@@ -229,7 +229,8 @@ static const char *judge(const plant *p, const adj_gradcheck_report *r)
 /* Checks a planted fault with a seed; returns the sentence of judge(). */
 static void find(const plant *p, int seed, const char *dtype)
 {
-    const adj_gradcheck_opts o = {.seed = (uint64_t)seed, .backend = "naive", .threads = 1};
+    const adj_gradcheck_opts o = {
+        .exec.seed = (uint64_t)seed, .exec.backend = "naive", .exec.threads = 1};
     op_args args = *args_of(p);
     adj_graph *g = adj_graph_new();
     args.dtype = dtype;
@@ -292,7 +293,8 @@ Test(gradcheck_faults, rule_with_a_factor_rounded_to_float)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         for (uint64_t seed = 1; seed <= 5; seed++) {
             const op_args args = {.op = ops[i], .in = "4,10,7,3", .dtype = "f64"};
-            const adj_gradcheck_opts o = {.seed = seed, .backend = "naive", .threads = 1};
+            const adj_gradcheck_opts o = {
+                .exec.seed = seed, .exec.backend = "naive", .exec.threads = 1};
             adj_graph *g = adj_graph_new();
             adj_node *n = built(g, &args);
             sound_op = n->op;
@@ -301,7 +303,7 @@ Test(gradcheck_faults, rule_with_a_factor_rounded_to_float)
             rounded_op.simplify = simplify_rounded;
             const adj_gradcheck_report *r =
                 checked(adj_node_new(g, &rounded_op, n->n_in, n->in, n->attrs), &o);
-            const adj_gradcheck_row *w = &r->row[0];
+            const gradcheck_detail *w = adj_gradcheck_row_at(r, 0);
             cr_expect_eq(w->result, ADJ_GRADCHECK_FAIL, "%s: %g of %g", ops[i], w->worst_abs,
                          w->tolerance);
             cr_expect_not_null(strstr(w->blame, "in the gradient rule of"), "%s", w->blame);
@@ -320,13 +322,13 @@ static void off_by_2_to_minus_19(const adj_node *n, int threads, void *y)
 Test(gradcheck_faults, kernel_wrong_as_a_whole)
 {
     const op_args args = {.op = "tanh", .in = "8,20,10,3"};
-    const adj_gradcheck_opts o = {.seed = 3, .threads = 1};
+    const adj_gradcheck_opts o = {.exec.seed = 3, .exec.threads = 1};
     adj_graph *g = adj_graph_new();
     spoiled.op = "tanh_grad";
     spoiled.run = NULL;
     spoiled.spoil = off_by_2_to_minus_19;
     const adj_gradcheck_report *r = check_spoiled(g, &args, &o);
-    const adj_gradcheck_row *x = &r->row[0];
+    const gradcheck_detail *x = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(x->result, ADJ_GRADCHECK_FAIL);
     cr_expect_str_eq(x->index, " as a whole: the RMS error");
     cr_expect_not_null(strstr(x->blame, "backend spoiled's kernel for tanh_grad"), "%s", x->blame);

@@ -88,7 +88,7 @@ static const told cases[] = {
 static void expect_words(size_t i, const told *t)
 {
     const adj_gradcheck_opts o = {
-        .seed = 5, .threads = 1, .draws = 1, .method = ADJ_GRADCHECK_DIRECTIONAL};
+        .exec.seed = 5, .exec.threads = 1, .draws = 1, .method = ADJ_GRADCHECK_DIRECTIONAL};
     adj_graph *g = adj_graph_new();
     int failed = 0;
     spoiled.op = t->kernel;
@@ -98,7 +98,7 @@ static void expect_words(size_t i, const told *t)
     wrong.more = t->more;
     const adj_gradcheck_report *r = check_spoiled(g, &t->args, &o);
     for (int k = 0; k < r->n_row; k++) {
-        const adj_gradcheck_row *w = &r->row[k];
+        const gradcheck_detail *w = adj_gradcheck_row_at(r, k);
         if (w->result != ADJ_GRADCHECK_FAIL)
             continue;
         failed++;
@@ -128,7 +128,7 @@ Test(gradcheck_hints, readme)
                           .in = "1,8,9,9",
                           .filter = "3,3,8,2",
                           .attr = "data_format=NCHW"};
-    const adj_gradcheck_opts o = {.seed = 42, .threads = 1};
+    const adj_gradcheck_opts o = {.exec.seed = 42, .exec.threads = 1};
     FILE *f = fopen("docs/guide/checking-gradients.md", "r");
     cr_assert_not_null(f);
     readme[fread(readme, 1, sizeof readme - 1, f)] = '\0';

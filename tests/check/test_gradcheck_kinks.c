@@ -33,7 +33,7 @@ static void expect_kinks(const adj_node *n, const char *label, double where, int
                          adj_gradcheck_result result, adj_gradcheck_method method)
 {
     static adj_op op;
-    const adj_gradcheck_opts o = {.draws = 1, .method = method, .threads = 1};
+    const adj_gradcheck_opts o = {.draws = 1, .method = method, .exec.threads = 1};
     op = *(sound = n->op);
     op.domain = near_kink;
     op.simplify = simplify;
@@ -42,7 +42,7 @@ static void expect_kinks(const adj_node *n, const char *label, double where, int
     kinked_operand = 0;
     adj_node *y = adj_node_new(n->graph, &op, n->n_in, n->in, n->attrs);
     const adj_gradcheck_report *r = checked(y, &o);
-    const adj_gradcheck_row *w = &r->row[0];
+    const gradcheck_detail *w = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(w->result, result, "%s, %d at %g, method %d: %s", label, kinks, where, (int)method,
                  adj_gradcheck_result_name(w->result));
     cr_expect_eq(w->kinks, kinks, "%s, %d at %g, method %d: counted %d", label, kinks, where,
@@ -104,8 +104,8 @@ Test(gradcheck_kinks, maximum_and_minimum)
             for (int w = 0; w < 2; w++) {
                 cr_expect_eq(r->row[w].result, shares[k].result, "%s %d of %d", sound->name, w,
                              shares[k].kinks);
-                cr_expect_eq(r->row[w].kinks, shares[k].kinks, "%s %d: %d", sound->name, w,
-                             (int)r->row[w].kinks);
+                cr_expect_eq(adj_gradcheck_row_at(r, w)->kinks, shares[k].kinks, "%s %d: %d",
+                             sound->name, w, (int)adj_gradcheck_row_at(r, w)->kinks);
             }
             adj_gradcheck_free(r);
         }
@@ -138,7 +138,7 @@ Test(gradcheck_kinks, ties_in_max_pool_and_reduce_max)
             at_kink = shares[k].kinks;
             adj_node *y = adj_node_new(g, &op, 1, ops[i]->in, ops[i]->attrs);
             const adj_gradcheck_report *r = checked(y, &(adj_gradcheck_opts){.draws = 1});
-            const adj_gradcheck_row *w = &r->row[0];
+            const gradcheck_detail *w = adj_gradcheck_row_at(r, 0);
             cr_expect_eq(w->result, shares[k].result, "%s: %d of %d, %s", sound->name,
                          shares[k].kinks, N, adj_gradcheck_result_name(w->result));
             cr_expect_eq(w->kinks, shares[k].kinks, "%s: %d", sound->name, (int)w->kinks);

@@ -26,7 +26,7 @@ static void change_every_second_time(const adj_node *n, int threads, void *y)
     add_bits(n, y, (uint64_t)(runs++ & 1));
 }
 
-static void write_line(void *user, const adj_gradcheck_row *row, char *line, size_t size)
+static void write_line(void *user, const gradcheck_detail *row, char *line, size_t size)
 {
     snprintf(line, size, "%s %s", (const char *)user, row->op);
 }
@@ -48,12 +48,13 @@ Test(gradcheck_repeat, other_bits_the_second_time_fail)
     for (int i = 0; i < 4; i++)
         for (int seed = 1; seed <= 20; seed++) {
             const op_args args = {.op = "conv2d", .in = "1,5,5,2", .dtype = dtypes[i]};
-            const adj_gradcheck_opts o = {.seed = (uint64_t)seed, .threads = 1, .draws = 1};
+            const adj_gradcheck_opts o = {
+                .exec.seed = (uint64_t)seed, .exec.threads = 1, .draws = 1};
             adj_graph *g = adj_graph_new();
             spoiled.op = "conv2d_backprop_filter";
             spoiled.spoil = change_every_second_time;
             const adj_gradcheck_report *r = check_spoiled(g, &args, &o);
-            const adj_gradcheck_row *x = &r->row[0], *w = &r->row[1];
+            const gradcheck_detail *x = adj_gradcheck_row_at(r, 0), *w = adj_gradcheck_row_at(r, 1);
             cr_expect_eq(x->result, ADJ_GRADCHECK_PASS);
             cr_expect_eq(w->result, ADJ_GRADCHECK_FAIL, "%s, seed %d: missed", dtypes[i], seed);
             cr_expect_not(w->repeatable);
@@ -63,7 +64,7 @@ Test(gradcheck_repeat, other_bits_the_second_time_fail)
                              "fault is in backend spoiled's kernel for conv2d_backprop_filter "
                              "(spoiled:1)");
             expect_line(r);
-            cr_expect_not(r->repeatable);
+            cr_expect_not(adj_gradcheck_conditions(r).repeatable);
             adj_gradcheck_free(r);
             adj_graph_free(g);
         }
@@ -76,14 +77,16 @@ Test(gradcheck_repeat, who_was_asked)
     char known[128];
     const adj_gradcheck_report *r;
     cr_assert_eq(adj_backend_describe("onednn", known, sizeof known), ADJ_OK);
-    cr_assert_eq(adj_gradcheck(y, &(adj_gradcheck_opts){.backend = "onednn,max_pool=naive"}, &r),
-                 ADJ_OK);
+    cr_assert_eq(
+        adj_gradcheck(y, &(adj_gradcheck_opts){.exec.backend = "onednn,max_pool=naive"}, &r),
+        ADJ_OK);
+    const gradcheck_conditions c = adj_gradcheck_conditions(r);
     char both[256];
-    snprintf(both, sizeof both, "%s %s", r->version, r->isa);
+    snprintf(both, sizeof both, "%s %s", c.version, c.isa);
     cr_expect_str_eq(both, known);
-    cr_expect_str_eq(r->backend, "onednn,max_pool=naive");
-    cr_expect_str_eq(r->reference, "naive float64");
-    cr_expect_geq(r->threads, 1);
+    cr_expect_str_eq(c.backend, "onednn,max_pool=naive");
+    cr_expect_str_eq(c.reference, "naive float64");
+    cr_expect_geq(c.threads, 1);
     adj_gradcheck_free(r);
     adj_graph_free(g);
 }

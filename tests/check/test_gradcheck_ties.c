@@ -51,13 +51,14 @@ static const adj_backend planted = {.version = ADJ_VERSION,
 Test(gradcheck_ties, the_last_maximum_is_wrong)
 {
     const adj_backend *const backends[] = {&planted, naive_backend(), NULL};
-    const adj_gradcheck_opts o = {.backend = "planted", .threads = 1, .backends = backends};
+    const adj_gradcheck_opts o = {
+        .exec.backend = "planted", .exec.threads = 1, .exec.backends = backends};
     for (takes_last = 0; takes_last < 2; takes_last++) {
         adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, SIDE, SIDE, 1}});
         adj_node *y = adj_max_pool(x, &(adj_pool){.ksize = {1, 2, 2, 1}});
         const adj_gradcheck_report *r = checked(y, &o);
-        const adj_gradcheck_row *row = &r->row[0];
+        const gradcheck_detail *row = adj_gradcheck_row_at(r, 0);
         cr_expect_eq(row->result, takes_last ? ADJ_GRADCHECK_FAIL : ADJ_GRADCHECK_PASS);
         if (takes_last)
             cr_expect(strncmp(row->blame, "on ties: ", 9) == 0 &&

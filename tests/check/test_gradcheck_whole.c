@@ -46,16 +46,16 @@ static adj_node *param(adj_graph *g, const char *name, int64_t n)
 static const adj_gradcheck_report *checked_whole(adj_node *y)
 {
     const adj_gradcheck_report *r;
-    cr_assert_eq(adj_gradcheck(y, &(adj_gradcheck_opts){.threads = 1}, &r), ADJ_OK, "%s",
+    cr_assert_eq(adj_gradcheck(y, &(adj_gradcheck_opts){.exec.threads = 1}, &r), ADJ_OK, "%s",
                  r->message);
     return r;
 }
 
-static const adj_gradcheck_row *row_of(const adj_gradcheck_report *r, const char *name,
-                                       const char *wrt)
+static const gradcheck_detail *row_of(const adj_gradcheck_report *r, const char *name,
+                                      const char *wrt)
 {
     for (int i = 0; i < r->n_row; i++) {
-        const adj_gradcheck_row *row = &r->row[i];
+        const gradcheck_detail *row = adj_gradcheck_row_at(r, i);
         if (strcmp(row->name, name) == 0 && strcmp(row->wrt, wrt) == 0)
             return row;
     }
@@ -75,7 +75,7 @@ Test(gradcheck_whole, a_row_for_each_leaf)
     const adj_gradcheck_report *r = checked_whole(loss);
     static const char *const leaves[] = {"x", "z", "gamma", "beta"};
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
-        const adj_gradcheck_row *row = row_of(r, leaves[i], "end to end");
+        const gradcheck_detail *row = row_of(r, leaves[i], "end to end");
         cr_assert_not_null(row, "%s", leaves[i]);
         cr_expect_eq(row->result, ADJ_GRADCHECK_PASS, "%s", leaves[i]);
         cr_expect_lt(row->worst_rel, 1e-6, "%s: %g", leaves[i], row->worst_rel);
@@ -96,7 +96,7 @@ Test(gradcheck_whole, what_is_stopped_stays)
     adj_node *x = param(g, "x", 5);
     const adj_gradcheck_report *r =
         checked_whole(sum(adj_mul(x, adj_stop_gradient(adj_square(x)))));
-    const adj_gradcheck_row *row = row_of(r, "x", "end to end");
+    const gradcheck_detail *row = row_of(r, "x", "end to end");
     cr_assert_not_null(row);
     cr_expect_eq(row->result, ADJ_GRADCHECK_PASS);
     adj_gradcheck_free(r);
@@ -124,10 +124,10 @@ Test(gradcheck_whole, rules_that_look_at_producers)
     for (int depth = 0; depth <= 2; depth++) {
         adj_graph *g = adj_graph_new();
         const adj_gradcheck_report *r = check_chain(g, depth + 1, depth);
-        const adj_gradcheck_row *whole = row_of(r, "w", "end to end");
+        const gradcheck_detail *whole = row_of(r, "w", "end to end");
         int wrong = 0;
         for (int i = 0; i < r->n_row; i++) {
-            const adj_gradcheck_row *row = &r->row[i];
+            const gradcheck_detail *row = adj_gradcheck_row_at(r, i);
             if (row->result == ADJ_GRADCHECK_FAIL && strcmp(row->op, "twice") == 0) {
                 cr_expect_eq(row->fault, ADJ_FAULT_RULE);
                 wrong++;
@@ -148,7 +148,7 @@ Test(gradcheck_whole, the_first_wrong_gradient_names_the_rule)
 {
     adj_graph *g = adj_graph_new();
     const adj_gradcheck_report *r = check_chain(g, 5, 4);
-    const adj_gradcheck_row *whole = row_of(r, "w", "end to end");
+    const gradcheck_detail *whole = row_of(r, "w", "end to end");
     cr_assert_not_null(whole);
     cr_expect_eq(whole->result, ADJ_GRADCHECK_FAIL);
     cr_expect_eq(whole->fault, ADJ_FAULT_RULE);

@@ -62,7 +62,8 @@ static const plant plants[] = {
 
 static void find(const plant *p, const char *backend)
 {
-    const adj_gradcheck_opts o = {.backend = backend, .threads = 1, .draws = 1, .seed = 3};
+    const adj_gradcheck_opts o = {
+        .exec.backend = backend, .exec.threads = 1, .draws = 1, .exec.seed = 3};
     adj_graph *g = adj_graph_new();
     int failed = 0, said = 0;
     char says[80];
@@ -73,7 +74,7 @@ static void find(const plant *p, const char *backend)
     planted.fault = p->fault;
     const adj_gradcheck_report *r = checked(n, &o);
     for (int i = 0; i < r->n_row; i++) {
-        const adj_gradcheck_row *w = &r->row[i];
+        const gradcheck_detail *w = adj_gradcheck_row_at(r, i);
         if (w->result != ADJ_GRADCHECK_FAIL)
             continue;
         failed++;
@@ -101,14 +102,14 @@ Test(gradcheck_witness, steps_are_bounded_by_their_type)
 {
     static const char *const ops[] = {"sgd_step", "momentum", "ema", "adam_step"};
     static const char *const dtypes[] = {"f32", "bf16"};
-    const adj_gradcheck_opts o = {.backend = "naive", .threads = 1};
+    const adj_gradcheck_opts o = {.exec.backend = "naive", .exec.threads = 1};
     for (int i = 0; i < 8; i++) {
         const op_args args = {.op = ops[i / 2], .dtype = dtypes[i % 2]};
         adj_graph *g = adj_graph_new();
         planted.op = args.op;
         planted.fault = SLIGHTLY;
         const adj_gradcheck_report *r = checked(built(g, &args), &o);
-        const adj_gradcheck_row *row = &r->row[0];
+        const gradcheck_detail *row = adj_gradcheck_row_at(r, 0);
         cr_expect_eq(row->fault, ADJ_FAULT_KERNEL, "%s %s: %s", args.op, args.dtype, row->blame);
         cr_expect_str_eq(row->method, "formula");
         adj_gradcheck_free(r);
@@ -137,7 +138,7 @@ static adj_node *simplify(const adj_node *n, adj_node *const in[])
 
 Test(gradcheck_witness, blames_the_rule)
 {
-    const adj_gradcheck_opts o = {.threads = 1, .draws = 1};
+    const adj_gradcheck_opts o = {.exec.threads = 1, .draws = 1};
     static const op_args args = {CONV};
     static adj_op op;
     adj_graph *g = adj_graph_new();
@@ -171,7 +172,7 @@ Test(gradcheck_witness, a_gradient_of_another_shape)
     const adj_node *n = built(g, &args);
     planted.op = NULL;
     const adj_gradcheck_report *r = checked(adj_node_new(g, &op, n->n_in, n->in, n->attrs), NULL);
-    const adj_gradcheck_row *row = &r->row[0];
+    const gradcheck_detail *row = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(row->result, ADJ_GRADCHECK_FAIL);
     cr_expect_eq(row->fault, ADJ_FAULT_RULE);
     cr_expect_not_null(strstr(row->blame, "got f32 [4, 8, 8, 2], expected f32 [2, 8, 8, 4]"), "%s",
@@ -182,7 +183,7 @@ Test(gradcheck_witness, a_gradient_of_another_shape)
 
 static adj_status check_wrong(adj_node *y)
 {
-    const adj_gradcheck_opts o = {.backend = "direct", .threads = 1, .draws = 1};
+    const adj_gradcheck_opts o = {.exec.backend = "direct", .exec.threads = 1, .draws = 1};
     const adj_gradcheck_report *r;
     adj_status status = adj_gradcheck_nodes(1, &y, &o, &r);
     if (status == ADJ_OK)

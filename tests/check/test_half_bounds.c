@@ -116,7 +116,7 @@ static const adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)
     adj_node *b = adj_input(g, "b", dtype, (adj_shape){1, {CHANNELS}});
     adj_node *y = adj_bias_add(x, b, ADJ_NHWC);
     return compared(with_relu ? adj_relu(y) : y, "crooked",
-                    (adj_compare_opts){.seed = seed, .backends = backends});
+                    (adj_compare_opts){.exec.seed = seed, .exec.backends = backends});
 }
 
 static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
@@ -210,8 +210,8 @@ Test(half_bounds, gradcheck_of_batch_norm)
             spoiled.op = faults[f].op;
             spoiled.spoil = faults[f].spoil;
             const adj_gradcheck_report *r =
-                check_spoiled(g, &args, &(adj_gradcheck_opts){.seed = 7, .threads = 1});
-            const adj_gradcheck_row *x = &r->row[0];
+                check_spoiled(g, &args, &(adj_gradcheck_opts){.exec.seed = 7, .exec.threads = 1});
+            const gradcheck_detail *x = adj_gradcheck_row_at(r, 0);
             cr_expect_str_eq(x->wrt, "x");
             cr_expect_eq(x->result, f == 0 ? ADJ_GRADCHECK_PASS : ADJ_GRADCHECK_FAIL, "%s %s: %g",
                          names[t], faults[f].op, x->worst_abs / x->tolerance);
@@ -253,7 +253,7 @@ Test(half_bounds, products_below_f32)
         adj_store(ADJ_BF16, x, i, 0x1p-64);
     const adj_comparison *c =
         compared(adj_matmul(a, b, 0), "crooked",
-                 (adj_compare_opts){.backends = backends, .n_value = 2, .value = value});
+                 (adj_compare_opts){.exec.backends = backends, .n_value = 2, .value = value});
     const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_str_eq(row->implementation, "flushing");
     cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s: err/bound %g", row->reason,

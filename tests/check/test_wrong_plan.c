@@ -40,9 +40,10 @@ static adj_status run(const adj_call *c)
     return ADJ_OK;
 }
 
-static adj_status prepare_reorder(const adj_reorder *r, void **state, size_t *scratch)
+static adj_status prepare_reorder(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch)
 {
-    (void)r;
+    (void)backend, (void)from, (void)to, (void)type;
     *state = NULL;
     *scratch = 0;
     return ADJ_OK;
@@ -72,9 +73,10 @@ static void expect_gradcheck(adj_node *n)
 {
     const adj_backend *list[3];
     list_backends(list);
-    const adj_gradcheck_opts o = {.backend = "planted", .threads = 1, .backends = list};
+    const adj_gradcheck_opts o = {
+        .exec.backend = "planted", .exec.threads = 1, .exec.backends = list};
     const adj_gradcheck_report *r = checked(n, &o);
-    const adj_gradcheck_row *row = &r->row[0];
+    const gradcheck_detail *row = adj_gradcheck_row_at(r, 0);
     cr_assert_not_null(row);
     cr_expect_eq(r->n_row, 1);
     cr_expect_eq(r->verdict, ADJ_GRADCHECK_FAIL);
@@ -106,7 +108,7 @@ Test(wrong_plan, compare)
     list_backends(list);
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {24}}));
-    const adj_comparison *c = compared(y, "planted", (adj_compare_opts){.backends = list});
+    const adj_comparison *c = compared(y, "planted", (adj_compare_opts){.exec.backends = list});
     const compare_result whole = adj_comparison_result_at(c, 1);
     cr_expect_eq(whole.verdict, ADJ_VERDICT_FAIL);
     cr_expect_not_null(strstr(whole.reason, "finds a slot of another size"), "%s", whole.reason);

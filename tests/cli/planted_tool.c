@@ -28,7 +28,7 @@ adj_status __wrap_adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
                                    const adj_trial_opts *trials, const adj_comparison **out)
 {
     adj_compare_opts o = *opts;
-    o.backends = planted_backends();
+    o.exec.backends = planted_backends();
     return __real_adj_compare_with(g, &o, trials, out);
 }
 
@@ -36,7 +36,7 @@ adj_status __wrap_adj_gradcheck_nodes(int n, adj_node *const y[], const adj_grad
                                       const adj_gradcheck_report **out)
 {
     adj_gradcheck_opts o = *opts;
-    o.backends = planted_backends();
+    o.exec.backends = planted_backends();
     return __real_adj_gradcheck_nodes(n, y, &o, out);
 }
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

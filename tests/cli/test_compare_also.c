@@ -17,8 +17,12 @@ static comparison compare_as(int64_t images, int alone)
     static const char *const configs[] = {"naive:f64", "naive"};
     comparison r = {adj_graph_new(), NULL};
     adj_node *y = adj_relu(adj_input(r.g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
-    const adj_compare_opts o = {
-        .n_root = 1, .root = &y, .n_config = 2, .config = configs, .runs = 1, .threads = 1};
+    const adj_compare_opts o = {.exec.n_fetch = 1,
+                                .exec.fetch = &y,
+                                .n_config = 2,
+                                .config = configs,
+                                .runs = 1,
+                                .exec.threads = 1};
     const adj_trial_opts trials = {.alone = alone};
     cr_assert_eq(adj_compare_with(r.g, &o, &trials, &r.c), ADJ_OK, "%s", r.c->message);
     return r;

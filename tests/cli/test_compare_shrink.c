@@ -92,8 +92,12 @@ static adj_compare_opts options(void)
 {
     backends[0] = &crooked;
     backends[1] = naive_backend();
-    return (adj_compare_opts){
-        .n_config = 2, .config = two, .backends = backends, .runs = 1, .threads = 1, .seed = 1};
+    return (adj_compare_opts){.n_config = 2,
+                              .config = two,
+                              .exec.backends = backends,
+                              .runs = 1,
+                              .exec.threads = 1,
+                              .exec.seed = 1};
 }
 
 /* The lines that reproducers finds for what is described. */
@@ -104,9 +108,9 @@ static void lines_for(compare_opts *o, char line[LINE])
     adj_compare_opts opts = options();
     cr_assert_eq(compared_open(&g, &o->graph), ADJ_OK, "%s", g.m.error.message);
     const adj_leaf_value labels = {g.m.labels, g.label};
-    opts.n_root = g.n_root;
-    opts.root = g.root;
-    opts.updates = g.m.updates;
+    opts.exec.n_fetch = g.n_root;
+    opts.exec.fetch = g.root;
+    opts.exec.updates = g.m.updates;
     opts.n_value = g.m.labels != NULL;
     opts.value = &labels;
     cr_assert_eq(adj_compare(g.m.graph, &opts, &c), ADJ_OK, "%s", c->message);

@@ -74,7 +74,7 @@ static void run_model(const char *model, int64_t side, int64_t channels, float o
 {
     adj_tensors *t = NULL;
     adj_graph *g = adj_graph_new();
-    const adj_model_opts o = {.batch = BATCH, .height = side, .width = side, .channels = channels};
+    const adj_model_opts o = {.batch = BATCH, .size.h = side, .size.w = side, .size.c = channels};
     adj_node *y = adj_model_logits(g, adj_model_find(model, NULL), &o);
     cr_assert_eq(adj_tensors_read(weights.s, &t), ADJ_OK, "%s", t->message);
     run(g, adj_find(g, "images"), y, t, out);

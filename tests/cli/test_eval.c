@@ -338,8 +338,7 @@ Test(eval, math_of_the_training)
             ADJ_OK, "%s", error.message);
         const adj_model_card *card = adj_predictor_card(p);
         cr_expect_eq(card->math, i == 1 ? ADJ_MATH_FAST : ADJ_MATH_EXACT);
-        const adj_dataset_opts o = {
-            .image.h = card->height, .image.w = card->width, .image.c = card->channels};
+        const adj_dataset_opts o = {.image.size = card->options.size};
         cr_assert_eq(adj_dataset_open(f.path, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
         cr_assert_eq(adj_predictor_evaluate(p, d, &score, NULL, &error), ADJ_OK, "%s",
                      error.message);

@@ -43,13 +43,13 @@ static int is_right(adj_graph *g, adj_node *y)
 {
     static const char *const configs[] = {"naive:f64", "edges"};
     const adj_backend *const backends[] = {&edges, naive_backend(), NULL};
-    const adj_compare_opts o = {.n_root = 1,
-                                .root = &y,
+    const adj_compare_opts o = {.exec.n_fetch = 1,
+                                .exec.fetch = &y,
                                 .n_config = 2,
                                 .config = configs,
                                 .runs = 1,
-                                .threads = 1,
-                                .backends = backends};
+                                .exec.threads = 1,
+                                .exec.backends = backends};
     const adj_comparison *c = NULL;
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     const int failed = c->n_failed;

@@ -82,9 +82,8 @@ static void predict_files(const char *weights, const folder *png, float probabil
 static void predict_data(adj_predictor *p, const char *data, float probability[][CLASSES])
 {
     const adj_model_card *card = adj_predictor_card(p);
-    const adj_dataset_opts o = {
-        .image.h = card->height, .image.w = card->width, .image.c = card->channels};
-    const int64_t elems = o.image.h * o.image.w * o.image.c;
+    const adj_dataset_opts o = {.image.size = card->options.size};
+    const int64_t elems = o.image.size.h * o.image.size.w * o.image.size.c;
     float *x = malloc((size_t)(images(1) * elems) * sizeof *x);
     adj_dataset *d = NULL;
     adj_error error = {0};
@@ -105,9 +104,9 @@ static void expect_same_score(adj_predictor *p, const char *data)
     const adj_model_card *card = adj_predictor_card(p);
     adj_score score[2];
     for (int own_size = 0; own_size < 2; own_size++) {
-        const adj_dataset_opts o = {.image.h = own_size ? 0 : card->height,
-                                    .image.w = own_size ? 0 : card->width,
-                                    .image.c = own_size ? 0 : card->channels};
+        const adj_dataset_opts o = {.image.size = {own_size ? 0 : card->options.size.h,
+                                                   own_size ? 0 : card->options.size.w,
+                                                   own_size ? 0 : card->options.size.c}};
         adj_dataset *d = NULL;
         adj_error error = {0};
         cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
@@ -262,7 +261,7 @@ Test(prepared_alike, the_library_refuses_another_size)
     cr_expect_eq(adj_batch(other, NULL, 0, (adj_shape){4, {1, 28, 28, 1}}, x, label, &error), -1);
     cr_expect_not_null(strstr(error.message, "of 20x24x1 cannot become 28x28x1: the resize rule"),
                        "%s", error.message);
-    const adj_loader_opts o = {.batch = 1, .h = 28, .w = 28};
+    const adj_loader_opts o = {.batch = 1, .size.h = 28, .size.w = 28};
     cr_expect_eq(adj_loader_new(other, &o, &l, NULL), ADJ_ESHAPE);
     cr_expect_eq(adj_fit(&lenet, other, NULL, NULL, &p, NULL), ADJ_ESHAPE);
 

@@ -47,8 +47,8 @@ Test(terminal, progress_in_a_file)
     p.epoch = 2;
     memset(text, 0, sizeof text);
     stdout = fmemopen(text, sizeof text - 1, "w");
-    progress_step(
-        &p, &(adj_fit_progress){.epoch = 2, .epochs = 3, .step = 4, .steps = 10, .loss = 0.5});
+    progress_step(&p, &(adj_fit_progress){
+                          .epoch = 2, .epochs = 3, .step = 4, .steps = 10, .train.loss = 0.5});
     fclose(stdout);
     stdout = before;
     static const char line[] = "epoch  2/3  step 4/10  loss 0.5000  accuracy 0.00 %  ";

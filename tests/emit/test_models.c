@@ -14,8 +14,8 @@ static adj_node *build_model(adj_graph *g, adj_dtype dtype, const void *user)
     const sized *s = user;
     adj_model_opts o = {.batch = s->batch, .dtype = dtype};
     const adj_model *model = adj_model_find(s->model, &o);
-    o.height = s->height > 0 ? s->height : o.height;
-    o.width = s->width > 0 ? s->width : o.width;
+    o.size.h = s->height > 0 ? s->height : o.size.h;
+    o.size.w = s->width > 0 ? s->width : o.size.w;
     return adj_model_logits(g, model, &o);
 }
 

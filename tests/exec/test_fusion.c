@@ -234,16 +234,16 @@ Test(fusion, models_within_their_bounds)
     } models[] = {{"lenet", 16}, {"resnet8", 8}, {"ds_cnn", 0}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const adj_model_opts size = {
-            .batch = BATCH, .height = models[i].size, .width = models[i].size};
+            .batch = BATCH, .size.h = models[i].size, .size.w = models[i].size};
         scoped(training_free) training t = training_of(models[i].name, size, &with_momentum);
-        const adj_compare_opts o = {.n_root = 1,
-                                    .root = &t.loss,
-                                    .updates = t.updates,
+        const adj_compare_opts o = {.exec.n_fetch = 1,
+                                    .exec.fetch = &t.loss,
+                                    .exec.updates = t.updates,
                                     .n_config = 3,
                                     .config = configs,
                                     .runs = 1,
-                                    .threads = 1,
-                                    .seed = 1};
+                                    .exec.threads = 1,
+                                    .exec.seed = 1};
         const adj_comparison *c = NULL;
         cr_assert_eq(adj_compare(t.g, &o, &c), ADJ_OK, "%s", c->message);
         int grouped = 0;
@@ -278,7 +278,7 @@ static adj_status plan_with(const char *words, int *together, int *timed, char m
         int n = adj_exec_step_at(e, i).n_node;
         *together = n > *together ? n : *together;
     }
-    *timed = adj_exec_stats(e).timed;
+    *timed = adj_exec_details(e).timed;
     snprintf(message, 256, "%s", adj_exec_message(e));
     snprintf(note, 256, "%s", adj_exec_warning(e));
     adj_graph_free(r.g);

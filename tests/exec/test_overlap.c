@@ -94,13 +94,13 @@ static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
     }
     n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3, NULL), n.labels, NULL);
     adj_updates *u = adj_training_updates(n.loss, o);
-    const adj_data_parallel_opts d = {
-        .processes = 2, .bucket_bytes = bucket, .sync_batch_norm = kind == SYNCHRONISED};
+    const adj_data_parallel_opts d = {.bucket_bytes = bucket,
+                                      .sync_batch_norm = kind == SYNCHRONISED};
     both[0] = &link_backend;
     both[1] = naive_backend();
     const adj_exec_opts opts = {.n_fetch = 1,
                                 .fetch = &n.loss,
-                                .updates = kind != ALONE ? adj_data_parallel(u, &d) : u,
+                                .updates = kind != ALONE ? adj_data_parallel(u, 2, 0, &d) : u,
                                 .threads = 1,
                                 .backend = "naive",
                                 .backends = both};
@@ -161,8 +161,8 @@ Test(overlap, answers_while_kernels_are_timed)
     setenv("ADJOINT_TUNE", "off", 1);
     memset(&link, 0, sizeof link);
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
-    cr_expect_gt(adj_exec_stats(e).timed, 0);
-    cr_expect_geq(link.asked, adj_exec_stats(e).timed);
+    cr_expect_gt(adj_exec_details(e).timed, 0);
+    cr_expect_geq(link.asked, adj_exec_details(e).timed);
 }
 
 /* The last layer's gradient travels while the others are computed. */
@@ -261,13 +261,14 @@ static int starts_of_branches(int rank, size_t started[64])
     }
     adj_node *loss = adj_loss_softmax(adj_add(logits[0], logits[1]), labels, NULL);
     const adj_optimizer_opts sgd = {.momentum = 0.9};
-    const adj_data_parallel_opts d = {.processes = 2, .rank = rank, .bucket_bytes = 1};
-    const adj_exec_opts opts = {.n_fetch = 1,
-                                .fetch = &loss,
-                                .updates = adj_data_parallel(adj_training_updates(loss, &sgd), &d),
-                                .threads = 1,
-                                .backend = "naive",
-                                .backends = both};
+    const adj_data_parallel_opts d = {.bucket_bytes = 1};
+    const adj_exec_opts opts = {
+        .n_fetch = 1,
+        .fetch = &loss,
+        .updates = adj_data_parallel(adj_training_updates(loss, &sgd), 2, rank, &d),
+        .threads = 1,
+        .backend = "naive",
+        .backends = both};
     int n = 0;
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     for (int i = 0; i < adj_exec_step_count(e) && n < 64; i++)

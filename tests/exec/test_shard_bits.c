@@ -17,10 +17,10 @@ typedef struct {
 /* Trains some steps and copies all parameters and states to values; returns the number of bytes. */
 static size_t train(const setting *s, int shards, char *values)
 {
-    const adj_model_opts m = {.batch = BATCH, .height = 16, .width = 16};
-    const adj_data_parallel_opts d = {.processes = 1, .shards = shards};
+    const adj_model_opts m = {.batch = BATCH, .size.h = 16, .size.w = 16};
+    const adj_data_parallel_opts d = {.shards = shards};
     scoped(training_free) training t = training_of(s->model, m, &with_momentum);
-    adj_updates *u = adj_data_parallel(t.updates, &d);
+    adj_updates *u = adj_data_parallel(t.updates, 1, 0, &d);
     adj_node *fetch[MAX_SHARDS];
     cr_assert_not_null(u, "%s", adj_graph_message(t.g));
     for (int k = 0; k < shards; k++)

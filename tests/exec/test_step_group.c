@@ -57,8 +57,8 @@ Test(step_group, layouts)
               "images are NHWC there");
     const char *filter = adj_exec_step_layout(e, step, group->node[0]->in[1]);
     cr_expect_str_not_empty(filter);
-    cr_expect_eq(strcmp(filter, "plain") != 0, adj_exec_stats(e).reorders > 0, "%s, %d reorders",
-                 filter, adj_exec_stats(e).reorders);
+    cr_expect_eq(strcmp(filter, "plain") != 0, adj_exec_details(e).reorders > 0, "%s, %d reorders",
+                 filter, adj_exec_details(e).reorders);
 }
 
 Test(step_group, nothing)

@@ -98,7 +98,7 @@ static size_t train(const char *backend, int threads, adj_precision precision, c
 {
     adj_model_opts m = {.batch = 4};
     if (strcmp(backend, "naive") == 0) /* slow, and shares out smaller images too */
-        m.height = m.width = 16;
+        m.size.h = m.size.w = 16;
     scoped(training_free) training t = training_of("resnet8", m, &with_momentum);
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &t.loss,

@@ -37,9 +37,10 @@ static adj_status run_nothing(const adj_call *c)
     return ADJ_OK;
 }
 
-static adj_status prepare_reorder(const adj_reorder *r, void **state, size_t *scratch)
+static adj_status prepare_reorder(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch)
 {
-    (void)r;
+    (void)backend, (void)from, (void)to, (void)type;
     *state = NULL;
     *scratch = 0;
     return ADJ_OK;

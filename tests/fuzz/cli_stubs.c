@@ -24,7 +24,7 @@ adj_status __wrap_adj_gradcheck(adj_node *y, const adj_gradcheck_opts *o,
 {
     must_be_sound(y);
     must(o->order >= 0 && o->order <= 2 && o->draws >= 0 && o->draws <= 1000);
-    must(o->threads >= 0 && o->threads <= 1024 && o->rtol >= 0 && o->atol >= 0);
+    must(o->exec.threads >= 0 && o->exec.threads <= 1024 && o->rtol >= 0 && o->atol >= 0);
     return __real_adj_gradcheck(NULL, NULL, out);
 }
 
@@ -48,12 +48,12 @@ adj_status __wrap_adj_compare_with(adj_graph *g, const adj_compare_opts *o, cons
 {
     adj_error error;
     adj_compare_config config;
-    must(adj_graph_status(g) == ADJ_OK && o->n_root > 0 && o->n_config != 1);
-    for (int i = 0; i < o->n_root; i++)
-        must_be_sound(o->root[i]);
+    must(adj_graph_status(g) == ADJ_OK && o->exec.n_fetch > 0 && o->n_config != 1);
+    for (int i = 0; i < o->exec.n_fetch; i++)
+        must_be_sound(o->exec.fetch[i]);
     for (int i = 0; i < o->n_config; i++)
         must(adj_compare_config_parse(o->config[i], &config, &error) == ADJ_OK);
-    must(o->runs >= 1 && o->runs <= 1000 && o->threads >= 0 && o->threads <= 1024);
+    must(o->runs >= 1 && o->runs <= 1000 && o->exec.threads >= 0 && o->exec.threads <= 1024);
     must(t != NULL && t->elsewhere != NULL);
     return __real_adj_compare_with(NULL, NULL, NULL, out);
 }

@@ -11,7 +11,7 @@ static void use(const char *folder)
     adj_status status = adj_dataset_open(folder, ADJ_TRAIN, NULL, &d);
 
     must(d != NULL && (status == ADJ_OK) == (d->message[0] == '\0'));
-    for (int64_t i = 0; i < d->n * d->h * d->w * d->c; i++)
+    for (int64_t i = 0; i < d->n * d->size.h * d->size.w * d->size.c; i++)
         sum += d->images[i];
     for (int64_t i = 0; i < d->n; i++)
         must(d->labels[i] >= 0 && d->labels[i] < d->classes);

@@ -35,8 +35,8 @@ static void use(const adj_dataset *d)
     int32_t labels[BATCH];
     volatile unsigned sum = 0; /* so that the bytes are read */
 
-    must(d->n > 0 && d->h > 0 && d->w > 0 && d->c > 0);
-    for (int64_t i = 0; i < d->n * d->h * d->w * d->c; i++)
+    must(d->n > 0 && d->size.h > 0 && d->size.w > 0 && d->size.c > 0);
+    for (int64_t i = 0; i < d->n * d->size.h * d->size.w * d->size.c; i++)
         sum += d->images[i];
     for (int64_t i = 0; i < d->n; i++)
         must(d->labels[i] >= 0 && d->labels[i] < CLASSES);

@@ -26,9 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 1 || is_slow(data + 1, size - 1))
         return 0;
-    adj_image_opts o = {.h = 5,
-                        .w = 6,
-                        .c = channels[data[0] & 3],
+    adj_image_opts o = {.size = {5, 6, channels[data[0] & 3]},
                         .resize = data[0] & 4 ? ADJ_RESIZE_ERROR : ADJ_RESIZE_AUTO,
                         .background = {data[0], 7, 255}};
     adj_status status = adj_image_decode(data + 1, size - 1, "input", &o, pixels, &resized, &error);
@@ -38,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     must(resized == 0 || resized == 1);
-    for (int64_t i = 0; i < 5 * 6 * o.c; i++)
+    for (int64_t i = 0; i < 5 * 6 * o.size.c; i++)
         must(pixels[i] >= -0.01f && pixels[i] <= 255.01f);
     return 0;
 }

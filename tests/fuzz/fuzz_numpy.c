@@ -7,8 +7,9 @@
 
 static void use(const adj_dataset *d)
 {
-    float *pixels = malloc((size_t)(d->h * d->w * d->c) * sizeof *pixels);
-    must(d->n > 0 && d->h > 0 && d->w > 0 && d->c > 0 && d->classes >= 2 && pixels != NULL);
+    float *pixels = malloc((size_t)(d->size.h * d->size.w * d->size.c) * sizeof *pixels);
+    must(d->n > 0 && d->size.h > 0 && d->size.w > 0 && d->size.c > 0 && d->classes >= 2 &&
+         pixels != NULL);
     for (int64_t i = 0; i < d->n; i++)
         must(d->labels[i] >= 0 && d->labels[i] < d->classes &&
              adj_dataset_read(d, i, pixels, NULL) == ADJ_OK);
@@ -19,7 +20,7 @@ static void open_and_use(const char *path, int other_size)
 {
     adj_dataset_opts o = {.limit = 50};
     if (other_size)
-        o.image.h = 3, o.image.w = 4, o.image.c = 3;
+        o.image.size.h = 3, o.image.size.w = 4, o.image.size.c = 3;
     for (int part = ADJ_TRAIN; part <= ADJ_TEST; part++) {
         adj_dataset *d = NULL;
         adj_status status = adj_dataset_open(path, (adj_dataset_part)part, &o, &d);

@@ -48,8 +48,8 @@ static void use(const adj_tensors *t, int64_t longest)
     adj_model_card *card = NULL;
     adj_error error;
     if (adj_model_card_read(t, &card, &error) == ADJ_OK) {
-        must(card->classes >= 0 && card->classes <= 100000);
-        for (int64_t i = 0; card->class_names != NULL && i < card->classes; i++)
+        must(card->options.classes >= 0 && card->options.classes <= 100000);
+        for (int64_t i = 0; card->class_names != NULL && i < card->options.classes; i++)
             sum += (unsigned)strlen(card->class_names[i]);
     }
     free(card);

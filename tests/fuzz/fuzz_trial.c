@@ -105,12 +105,12 @@ static void compare(wire *w, const char *config)
     adj_node *param, *dw = NULL, *loss = network(g, &param);
     must(adj_grad(loss, NULL, 1, &param, &dw) == ADJ_OK);
     const adj_comparison *c = NULL;
-    const adj_compare_opts o = {.n_root = 2,
-                                .root = (adj_node *[]){loss, dw},
+    const adj_compare_opts o = {.exec.n_fetch = 2,
+                                .exec.fetch = (adj_node *[]){loss, dw},
                                 .n_config = 2,
                                 .config = configs,
                                 .runs = 1,
-                                .threads = 1};
+                                .exec.threads = 1};
     const adj_trial_opts trials = {.guard = 1, .elsewhere = elsewhere, .user = w};
     must(adj_compare_with(g, &o, &trials, &c) == ADJ_OK);
     read_text(adj_comparison_result_at(c, 1).reason);

@@ -238,7 +238,7 @@ static int is_ignored(const adj_exec *e)
 static void must_be_sound(const adj_exec *e)
 {
     must_be_one_line(adj_exec_warning(e));
-    must(!is_ignored(e) || adj_exec_stats(e).cached == 0);
+    must(!is_ignored(e) || adj_exec_details(e).cached == 0);
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info step = adj_exec_step_at(e, i);
         must(isfinite(step.tuned_seconds) && step.tuned_seconds >= 0);
@@ -256,7 +256,7 @@ static void read_only(const text *t)
     if (t->n < s.header || memcmp(t->text, s.good, s.header) != 0)
         must(is_ignored(e));
     if (t->n == strlen(s.good) && memcmp(t->text, s.good, t->n) == 0)
-        must(!is_ignored(e) && adj_exec_stats(e).cached > 0);
+        must(!is_ignored(e) && adj_exec_details(e).cached > 0);
     adj_exec_free(e);
     memory_file_free(&f);
 }
@@ -266,7 +266,7 @@ static void read_and_write(const text *t)
 {
     write_file(s.path, t->text, t->n);
     adj_exec *e = plan((adj_exec_opts){.tune = 1, .tune_file = s.path, .tune_seconds = 0.003});
-    int found = adj_exec_stats(e).timed > 0 && adj_exec_warning(e)[0] == '\0';
+    int found = adj_exec_details(e).timed > 0 && adj_exec_warning(e)[0] == '\0';
     must_be_exact(e);
     must_be_sound(e);
     must(access(s.partial, F_OK) != 0);
@@ -275,7 +275,7 @@ static void read_and_write(const text *t)
     must_be_exact(e);
     must_be_sound(e);
     if (found)
-        must(!is_ignored(e) && adj_exec_stats(e).cached > 0);
+        must(!is_ignored(e) && adj_exec_details(e).cached > 0);
     adj_exec_free(e);
 }
 
@@ -286,7 +286,7 @@ static void must_be_taken(const char *input)
     expand(&t, (const uint8_t *)input, strlen(input));
     memory_file f = memory_file_new(t.text, t.n);
     adj_exec *e = plan((adj_exec_opts){.tune = 1, .tune_file = f.path, .tune_seconds = 1e-9});
-    must(!is_ignored(e) && adj_exec_stats(e).cached > 0);
+    must(!is_ignored(e) && adj_exec_details(e).cached > 0);
     adj_exec_free(e);
     memory_file_free(&f);
 }

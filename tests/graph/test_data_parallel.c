@@ -63,8 +63,7 @@ Test(data_parallel, buckets)
             scoped(training_free) training n = net_new(&options[k]);
             int64_t elems;
             const adj_updates *u = adj_data_parallel(
-                n.updates,
-                &(adj_data_parallel_opts){.processes = 3, .bucket_bytes = cases[i].bytes});
+                n.updates, 3, 0, &(adj_data_parallel_opts){.bucket_bytes = cases[i].bytes});
             cr_assert_not_null(u, "%s", adj_graph_message(n.g));
             cr_expect_eq(adj_updates_count(u), adj_updates_count(n.updates));
             cr_expect_eq(reductions_of(n.g, n.updates, &elems), 0);
@@ -90,8 +89,8 @@ Test(data_parallel, bucket_bytes)
 {
     for (size_t bytes = 4; bytes < 1200; bytes += 12) {
         scoped(training_free) training n = net_new(&with_momentum);
-        const adj_updates *u = adj_data_parallel(
-            n.updates, &(adj_data_parallel_opts){.processes = 3, .bucket_bytes = bytes});
+        const adj_updates *u =
+            adj_data_parallel(n.updates, 3, 0, &(adj_data_parallel_opts){.bucket_bytes = bytes});
         scoped(release) char *seen = calloc((size_t)adj_graph_node_count(n.g), 1);
         for (int i = 0; i < adj_updates_count(u); i++)
             check_bucket(adj_updates_next_at(u, i), seen, bytes);
@@ -113,12 +112,11 @@ Test(data_parallel, of_one_gives_the_same_bits)
 {
     static char plain[MAX_BYTES], shared[MAX_BYTES];
     const adj_optimizer_opts adam = {.kind = ADJ_ADAM, .clip_norm = 0.1};
-    const adj_data_parallel_opts of_one = {.processes = 1};
     static const char *const backends[] = {"naive", "onednn"};
     for (int i = 0; i < 2; i++) {
         scoped(training_free) training n = net_new(&adam);
         const size_t bytes = run(&n, n.updates, backends[i], plain);
-        const adj_updates *u = adj_data_parallel(n.updates, &of_one);
+        const adj_updates *u = adj_data_parallel(n.updates, 1, 0, NULL);
         cr_assert_eq(run(&n, u, backends[i], shared), bytes);
         cr_expect_eq(memcmp(plain, shared, bytes), 0, "%s", backends[i]);
     }
@@ -135,8 +133,7 @@ Test(data_parallel, updates_by_hand)
     cr_assert_eq(adj_grad(loss, NULL, 1, &w, &dw), ADJ_OK);
     adj_updates *u = adj_updates_new(g);
     adj_updates_add(u, w, adj_sub(w, adj_scale(adj_square(dw), 0.1)));
-    const adj_data_parallel_opts of_two = {.processes = 2};
-    const adj_updates *shared = adj_data_parallel(u, &of_two);
+    const adj_updates *shared = adj_data_parallel(u, 2, 0, NULL);
     cr_assert_not_null(shared, "%s", adj_graph_message(g));
     /* w - 0.1 (0.5 all_reduce(dw))^2 */
     const adj_node *next = adj_updates_next_at(shared, 0);
@@ -150,24 +147,24 @@ Test(data_parallel, updates_by_hand)
 Test(data_parallel, refusals)
 {
     static const struct {
-        adj_data_parallel_opts o;
+        int processes, rank, shards;
         const char *why;
     } cases[] = {
-        {{.processes = 0}, "got 0, expected 1 or more"},
-        {{.processes = 2, .rank = 2}, "got 2, expected 0 to 1"},
-        {{.processes = 2, .rank = -1}, "got -1, expected 0 to 1"},
-        {{.processes = 2, .shards = 3}, "got 3, expected 0 or a multiple of 2 processes"},
-        {{.processes = 2, .shards = -2}, "got -2, expected 0 or a multiple"},
+        {0, 0, 0, "got 0, expected 1 or more"},
+        {2, 2, 0, "got 2, expected 0 to 1"},
+        {2, -1, 0, "got -1, expected 0 to 1"},
+        {2, 0, 3, "got 3, expected 0 or a multiple of 2 processes"},
+        {2, 0, -2, "got -2, expected 0 or a multiple"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_updates *u = adj_updates_new(g);
-        cr_expect_null(adj_data_parallel(u, NULL));
-        cr_expect_null(adj_data_parallel(NULL, &cases[i].o));
-        cr_expect_null(adj_data_parallel(u, &cases[i].o));
+        const adj_data_parallel_opts o = {.shards = cases[i].shards};
+        cr_expect_null(adj_data_parallel(NULL, 2, 0, NULL));
+        cr_expect_null(adj_data_parallel(u, cases[i].processes, cases[i].rank, &o));
         cr_expect_eq(adj_graph_status(g), ADJ_EARG);
         cr_expect_not_null(strstr(adj_graph_message(g), cases[i].why), "%s", adj_graph_message(g));
-        cr_expect_null(adj_data_parallel(u, &(adj_data_parallel_opts){.processes = 2}));
+        cr_expect_null(adj_data_parallel(u, 2, 0, NULL));
     }
 }
 
@@ -217,8 +214,8 @@ static double run_shards(training (*make)(adj_dtype, int), int shards, int per, 
     double x[MAX_SHARDS * 4 * IMAGE], sum = 0;
     const double lr = 0.1;
     scoped(training_free) training n = make(ADJ_F64, per);
-    const adj_data_parallel_opts o = {.processes = 1, .shards = shards, .sync_batch_norm = 1};
-    const adj_updates *u = shards > 1 ? adj_data_parallel(n.updates, &o) : n.updates;
+    const adj_data_parallel_opts o = {.shards = shards, .sync_batch_norm = 1};
+    const adj_updates *u = shards > 1 ? adj_data_parallel(n.updates, 1, 0, &o) : n.updates;
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
     cr_assert_eq(adj_shard_count(u), shards);
     cr_expect_null(adj_shard_node(u, n.images, shards));
@@ -301,8 +298,8 @@ Test(data_parallel, synchronized_reductions)
 {
     scoped(training_free) training n = net_new(&with_momentum);
     int64_t elems;
-    const adj_data_parallel_opts o = {.processes = 2, .sync_batch_norm = 1};
-    const adj_updates *u = adj_data_parallel(n.updates, &o);
+    const adj_data_parallel_opts o = {.sync_batch_norm = 1};
+    const adj_updates *u = adj_data_parallel(n.updates, 2, 0, &o);
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
     cr_expect_eq(reductions_of(n.g, u, &elems), 1 + 2 + 1);
     cr_expect_eq(elems, 18 + 2 + 216 + 3 + 4 + 2 + 4, "%ld", (long)elems);
@@ -311,10 +308,10 @@ Test(data_parallel, synchronized_reductions)
 Test(data_parallel, nothing_to_synchronize)
 {
     scoped(training_free) training n = independent_net(ADJ_F32, 2);
-    adj_data_parallel_opts o = {.processes = 2};
-    const adj_updates *u = adj_data_parallel(n.updates, &o);
+    adj_data_parallel_opts o = {0};
+    const adj_updates *u = adj_data_parallel(n.updates, 2, 0, &o);
     o.sync_batch_norm = 1;
-    const adj_updates *v = adj_data_parallel(n.updates, &o);
+    const adj_updates *v = adj_data_parallel(n.updates, 2, 0, &o);
     cr_assert_not_null(v, "%s", adj_graph_message(n.g));
     for (int i = 0; i < adj_updates_count(u); i++)
         cr_expect_eq(adj_updates_next_at(u, i), adj_updates_next_at(v, i), "%d", i);
@@ -331,8 +328,8 @@ Test(data_parallel, synchronized_variance_of_large_values)
     adj_node *state = adj_state(g, "stats", ADJ_F32, (adj_shape){2, {2, 1}}, (adj_init){0});
     adj_updates *u = adj_updates_new(g);
     adj_updates_add(u, state, adj_batch_norm_stats(image, ADJ_NHWC));
-    const adj_data_parallel_opts o = {.processes = 1, .shards = SHARDS, .sync_batch_norm = 1};
-    const adj_updates *shared = adj_data_parallel(u, &o);
+    const adj_data_parallel_opts o = {.shards = SHARDS, .sync_batch_norm = 1};
+    const adj_updates *shared = adj_data_parallel(u, 1, 0, &o);
     cr_assert_not_null(shared, "%s", adj_graph_message(g));
     const adj_exec_opts opts = {.updates = shared, .threads = 1, .backend = "naive"};
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
@@ -355,16 +352,16 @@ Test(data_parallel, synchronized_variance_of_large_values)
 /* The norm of a gradient as a part of the loss: its own gradient goes through the statistics. */
 Test(data_parallel, no_second_derivatives)
 {
-    adj_data_parallel_opts o = {.processes = 2};
+    adj_data_parallel_opts o = {0};
     scoped(training_free) training n = net_new(&with_momentum);
     adj_node *w = adj_find(n.g, "conv/w"), *dw;
     cr_assert_eq(adj_grad(n.loss, NULL, 1, &w, &dw), ADJ_OK);
     adj_node *loss = adj_add(n.loss, adj_reduce_sum(adj_square(dw), (adj_axes){.n = ADJ_ALL}));
     adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.5});
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
-    cr_expect_not_null(adj_data_parallel(u, &o));
+    cr_expect_not_null(adj_data_parallel(u, 2, 0, &o));
     o.sync_batch_norm = 1;
-    cr_expect_null(adj_data_parallel(u, &o));
+    cr_expect_null(adj_data_parallel(u, 2, 0, &o));
     cr_expect_eq(adj_graph_status(n.g), ADJ_EARG);
     cr_expect_not_null(strstr(adj_graph_message(n.g), "expected first derivatives"), "%s",
                        adj_graph_message(n.g));
@@ -385,8 +382,8 @@ Test(data_parallel, tree_of_sums)
         cr_assert_eq(adj_grad(loss, NULL, 1, &w, &dw), ADJ_OK);
         adj_updates *u = adj_updates_new(g);
         adj_updates_add(u, w, dw);
-        const adj_data_parallel_opts o = {.processes = 1, .shards = shards};
-        const adj_updates *shared = adj_data_parallel(u, &o);
+        const adj_data_parallel_opts o = {.shards = shards};
+        const adj_updates *shared = adj_data_parallel(u, 1, 0, &o);
         cr_assert_not_null(shared, "%s", adj_graph_message(g));
         char text[64] = "";
         /* scale of all_reduce of the sum */

@@ -10,14 +10,14 @@
 
 static uint32_t checksum(const adj_dataset *d)
 {
-    return (uint32_t)crc32(0, d->images, (uInt)(d->n * d->h * d->w));
+    return (uint32_t)crc32(0, d->images, (uInt)(d->n * d->size.h * d->size.w));
 }
 
 static adj_dataset *digits(adj_dataset_part part, int64_t n, uint64_t seed)
 {
     adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_digits(part, n, seed, &d), ADJ_OK, "%s", d->message);
-    cr_assert(d->h == 28 && d->w == 28 && d->c == 1 && d->classes == 10);
+    cr_assert(d->size.h == 28 && d->size.w == 28 && d->size.c == 1 && d->classes == 10);
     return d;
 }
 
@@ -110,9 +110,7 @@ static adj_dataset three(uint8_t pixels[12], int32_t labels[3])
             pixels[4 * i + k] = (uint8_t)(10 * i + k + 1);
     }
     return (adj_dataset){.n = 3,
-                         .h = 2,
-                         .w = 2,
-                         .c = 1,
+                         .size = {2, 2, 1},
                          .classes = 10,
                          .images = pixels,
                          .labels = labels,
@@ -166,6 +164,6 @@ Test(batch, sizes_and_padding)
     cr_expect(x[0] == 0 && x[1] == 0.5f && x[4] == 5);
     cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){3, {2, 2, 2}}, x, got, NULL), -1);
     cr_expect_eq(adj_batch(&d, NULL, -1, (adj_shape){4, {2, 2, 2, 1}}, x, got, NULL), -1);
-    d.c = 2;
+    d.size.c = 2;
     cr_expect_eq(adj_batch(&d, NULL, 0, (adj_shape){4, {2, 2, 2, 3}}, x, got, NULL), -1);
 }

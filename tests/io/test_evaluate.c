@@ -55,9 +55,7 @@ Test(evaluate, whole_data_set)
     const uint8_t pixels[N] = {0, 1, 2, 3, 4, 5, 6};
     const int32_t labels[N] = {0, 1, 0, 3, 4, 0, 6};
     const adj_dataset d = {.n = N,
-                           .h = 1,
-                           .w = 1,
-                           .c = 1,
+                           .size = {1, 1, 1},
                            .classes = CLASSES,
                            .images = pixels,
                            .labels = labels,
@@ -78,9 +76,7 @@ Test(evaluate, whole_data_set)
 
     m = nearest_class(2); /* one channel becomes three, but not two */
     const adj_dataset three = {.n = 1,
-                               .h = 1,
-                               .w = 1,
-                               .c = 3,
+                               .size = {1, 1, 3},
                                .classes = CLASSES,
                                .images = pixels,
                                .labels = labels,

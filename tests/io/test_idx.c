@@ -29,7 +29,7 @@ static void expect_good(const folder *f)
 {
     scoped(release_dataset) adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_mnist(f->path, ADJ_TRAIN, &d), ADJ_OK, "%s", d->message);
-    cr_assert(d->n == 2 && d->h == 2 && d->w == 3 && d->c == 1 && d->classes == 10);
+    cr_assert(d->n == 2 && d->size.h == 2 && d->size.w == 3 && d->size.c == 1 && d->classes == 10);
     cr_assert(memcmp(d->images, images + 16, 12) == 0 && d->labels[0] == 7 && d->labels[1] == 9);
 }
 
@@ -229,9 +229,9 @@ static void expect_mnist(adj_dataset_part part, int64_t n, int64_t pixels, const
     scoped(release_dataset) adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_mnist("../shared/data/mnist", part, &d), ADJ_OK, "%s", d->message);
     int64_t sum = 0;
-    for (int64_t i = 0; i < d->n * d->h * d->w; i++)
+    for (int64_t i = 0; i < d->n * d->size.h * d->size.w; i++)
         sum += d->images[i];
-    cr_expect(d->n == n && d->h == 28 && d->w == 28);
+    cr_expect(d->n == n && d->size.h == 28 && d->size.w == 28);
     cr_expect_eq(sum, pixels);
     cr_expect_arr_eq(d->labels, first, 5 * sizeof *first);
 }

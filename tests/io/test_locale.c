@@ -60,10 +60,8 @@ Test(locale, header)
 Test(locale, card)
 {
     const adj_model_card card = {.model = "lenet",
-                                 .multiplier = 0.25,
-                                 .height = 28,
-                                 .width = 28,
-                                 .channels = 1,
+                                 .options.multiplier = 0.25,
+                                 .options.size = {28, 28, 1},
                                  .mean = {33.3184},
                                  .deviation = {78.5675},
                                  .accuracy = 98.75};
@@ -80,7 +78,7 @@ Test(locale, card)
     cr_expect_str_eq(adj_tensors_metadata(t, "mean"), "[33.3184]");
     cr_expect_str_eq(adj_tensors_metadata(t, "accuracy"), "98.75");
     cr_assert_eq(adj_model_card_read(t, &back, NULL), ADJ_OK);
-    cr_expect(back->multiplier == 0.25 && back->mean[0] == 33.3184 &&
+    cr_expect(back->options.multiplier == 0.25 && back->mean[0] == 33.3184 &&
               back->deviation[0] == 78.5675 && back->accuracy == 98.75);
     free(back);
     free(list);

@@ -159,11 +159,10 @@ static training training_new(const adj_mpi *group, int batch, const adj_optimize
     t.updates = adj_training_updates(t.loss, optimizer);
     if (group != NULL)
         t.updates = adj_data_parallel(
-            t.updates, &(adj_data_parallel_opts){.processes = adj_mpi_ranks(group)->size,
-                                                 .rank = adj_mpi_ranks(group)->rank,
-                                                 .shards = s.shards * adj_mpi_ranks(group)->size,
-                                                 .bucket_bytes = s.bucket,
-                                                 .sync_batch_norm = s.has_norms});
+            t.updates, adj_mpi_ranks(group)->size, adj_mpi_ranks(group)->rank,
+            &(adj_data_parallel_opts){.shards = s.shards * adj_mpi_ranks(group)->size,
+                                      .bucket_bytes = s.bucket,
+                                      .sync_batch_norm = s.has_norms});
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &t.loss,
                              .updates = t.updates,

@@ -49,12 +49,13 @@ static void expect_separate_build(const char *name, adj_model_opts o)
 
 Test(evaluation, is_the_net_built_for_evaluation)
 {
-    expect_separate_build("resnet8", (adj_model_opts){.height = 8, .width = 8});
-    expect_separate_build("ds_cnn", (adj_model_opts){.height = 12, .width = 10}); /* dropout, too */
+    expect_separate_build("resnet8", (adj_model_opts){.size.h = 8, .size.w = 8});
+    expect_separate_build("ds_cnn",
+                          (adj_model_opts){.size.h = 12, .size.w = 10}); /* dropout, too */
     expect_separate_build("mobilenet_v1",
-                          (adj_model_opts){.height = 32, .width = 32, .format = ADJ_NCHW});
-    expect_separate_build("resnet8", (adj_model_opts){.height = 8, .width = 8, .dtype = ADJ_BF16});
-    expect_separate_build("resnet8", (adj_model_opts){.height = 8, .width = 8, .freeze = "stem*"});
+                          (adj_model_opts){.size.h = 32, .size.w = 32, .format = ADJ_NCHW});
+    expect_separate_build("resnet8", (adj_model_opts){.size.h = 8, .size.w = 8, .dtype = ADJ_BF16});
+    expect_separate_build("resnet8", (adj_model_opts){.size.h = 8, .size.w = 8, .freeze = "stem*"});
 }
 
 /* (x - 0) / sqrt(1 + 0), plus x where nothing differs. */

@@ -134,8 +134,8 @@ Test(loss, gradients)
     for (size_t i = 0; i < CASES; i++) {
         task t = new_task(i, ADJ_F32);
         const adj_gradcheck_report *r = NULL;
-        cr_assert_eq(adj_gradcheck(t.loss, &(adj_gradcheck_opts){.backend = "naive"}, &r), ADJ_OK,
-                     "%s", r->message);
+        cr_assert_eq(adj_gradcheck(t.loss, &(adj_gradcheck_opts){.exec.backend = "naive"}, &r),
+                     ADJ_OK, "%s", r->message);
         cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS, "%s", cases[i].of.name);
         adj_gradcheck_free(r);
         adj_graph_free(t.g);

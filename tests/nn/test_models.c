@@ -11,11 +11,11 @@ static const struct {
 } counts[] = {
     {"lenet", {0}, 454922},
     {"lenet5", {0}, 61706},
-    {"lenet5", {.height = 28, .width = 28}, 61706}, /* padded to 32x32 */
+    {"lenet5", {.size.h = 28, .size.w = 28}, 61706}, /* padded to 32x32 */
     {"resnet8", {0}, 78186},
     {"resnet20", {0}, 272474},
     {"mobilenet_v1", {0}, 213586},
-    {"mobilenet_v1", {.classes = 1000, .multiplier = 1, .height = 224, .width = 224}, 4231976},
+    {"mobilenet_v1", {.classes = 1000, .multiplier = 1, .size.h = 224, .size.w = 224}, 4231976},
     {"vgg6", {0}, 2196810},
     {"ds_cnn", {0}, 23756},
 };
@@ -83,13 +83,13 @@ static const struct {
 } trained[] = {
     {"lenet", {0}, 0.001},
     {"lenet5", {.format = ADJ_NCHW}, 0.02},
-    {"resnet8", {.height = 16, .width = 16}, 0.01},
-    {"resnet20", {.height = 8, .width = 8}, 0.01},
-    {"resnet20", {.height = 8, .width = 8, .format = ADJ_NCHW}, 0.01},
+    {"resnet8", {.size.h = 16, .size.w = 16}, 0.01},
+    {"resnet20", {.size.h = 8, .size.w = 8}, 0.01},
+    {"resnet20", {.size.h = 8, .size.w = 8, .format = ADJ_NCHW}, 0.01},
     {"mobilenet_v1_0.25_64", {0}, 0.002},
-    {"vgg6", {.height = 8, .width = 8}, 0.002},
+    {"vgg6", {.size.h = 8, .size.w = 8}, 0.002},
     {"ds_cnn", {0}, 0.01},
-    {"resnet8", {.height = 16, .width = 16, .dtype = ADJ_BF16}, 0.01},
+    {"resnet8", {.size.h = 16, .size.w = 16, .dtype = ADJ_BF16}, 0.01},
 };
 
 Test(models, train_a_batch)
@@ -120,9 +120,9 @@ Test(models, found_by_name)
     }
     cr_assert_eq(n, 7);
     cr_assert_null(adj_model_at(-1));
-    cr_assert(o.multiplier == 0 && o.height == 0);
+    cr_assert(o.multiplier == 0 && o.size.h == 0);
     cr_assert_str_eq(adj_model_find("mobilenet_v1_0.5_128", &o)->name, "mobilenet_v1");
-    cr_assert(o.multiplier == 0.5 && o.height == 128 && o.width == 128 && o.batch == 7);
+    cr_assert(o.multiplier == 0.5 && o.size.h == 128 && o.size.w == 128 && o.batch == 7);
     cr_assert_not_null(adj_model_find("mobilenet_v1_1.0_224", NULL));
 
     static const char *const unknown[] = {"",

@@ -150,8 +150,8 @@ static void check(size_t k, adj_format format)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_model_opts o = {.batch = 4,
-                              .height = cases[k].size,
-                              .width = cases[k].size,
+                              .size.h = cases[k].size,
+                              .size.w = cases[k].size,
                               .dtype = ADJ_F64,
                               .training = 1};
     adj_model_opts inside = o;
@@ -159,7 +159,7 @@ static void check(size_t k, adj_format format)
     const adj_model *m = adj_model_find(cases[k].name, NULL);
     const int to_nchw[] = {0, 3, 1, 2};
     adj_node *images = adj_input(g, "images", ADJ_F64,
-                                 (adj_shape){4, {4, o.height, o.width, m->defaults.channels}});
+                                 (adj_shape){4, {4, o.size.h, o.size.w, m->defaults.size.c}});
     adj_node *x = format == ADJ_NCHW ? adj_transpose(images, 4, to_nchw) : images;
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {4}});
     adj_node *loss = adj_loss_softmax(m->build(x, &inside), labels, NULL);

@@ -182,10 +182,10 @@ Test(fit, saved_and_loaded)
     expect_same(p, q, test);
     const adj_model_card *card = adj_predictor_card(q);
     cr_expect_str_eq(card->model, "tiny");
-    cr_expect_eq(card->height, H);
-    cr_expect_eq(card->width, W);
-    cr_expect_eq(card->channels, C);
-    cr_expect_eq(card->classes, CLASSES);
+    cr_expect_eq(card->options.size.h, H);
+    cr_expect_eq(card->options.size.w, W);
+    cr_expect_eq(card->options.size.c, C);
+    cr_expect_eq(card->options.classes, CLASSES);
     cr_expect_str_eq(card->class_names[2], "blue");
     cr_expect_eq(card->seed, 3);
     cr_assert_eq(adj_predictor_evaluate(q, test, &s, NULL, &error), ADJ_OK);
@@ -227,19 +227,20 @@ Test(fit, files_of_others)
                    "holds another model (got tiny, expected lenet)");
     expect_refused(file.s, &(adj_net){.build = build},
                    "holds another model (got tiny, expected net)");
-    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .classes = 4},
+    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .options.classes = 4},
                    "6x5x2 images of 3 classes (expected 6x5x2 and 4)");
-    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .h = 7, .w = 5, .c = 2},
+    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .options.size = {7, 5, 2}},
                    "6x5x2 images of 3 classes (expected 7x5x2 and 3)");
     /* Each size that is left open is the card's. */
-    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .w = 4},
+    expect_refused(file.s, &(adj_net){.name = "tiny", .build = build, .options.size.w = 4},
                    "6x5x2 images of 3 classes (expected 6x4x2 and 3)");
     scoped(release_predictor) adj_predictor *q = NULL;
     adj_error error = {0};
-    const adj_net without_c = {.name = "tiny", .build = build, .h = 6, .w = 5};
+    const adj_net without_c = {
+        .name = "tiny", .build = build, .options.size.h = 6, .options.size.w = 5};
     cr_assert_eq(adj_predictor_load(file.s, &without_c, NULL, &q, &error), ADJ_OK, "%s",
                  error.message);
-    cr_expect_eq(adj_predictor_card(q)->channels, 2);
+    cr_expect_eq(adj_predictor_card(q)->options.size.c, 2);
 }
 
 /* ---- stopped and gone on with ---- */
@@ -256,8 +257,8 @@ static int on_step(void *user, const adj_fit_progress *p)
     watched *w = user;
     w->rate[(p->epoch - 1) * p->steps + p->step - 1] = p->lr;
     cr_expect_eq(p->steps, STEPS);
-    cr_expect_eq(p->images, p->step < STEPS ? p->step * BATCH : N);
-    cr_expect(p->loss > 0 && p->accuracy >= 0 && p->accuracy <= 1);
+    cr_expect_eq(p->train.count, p->step < STEPS ? p->step * BATCH : N);
+    cr_expect(p->train.loss > 0 && p->train.accuracy >= 0 && p->train.accuracy <= 1);
     return ++w->steps == w->stop;
 }
 
@@ -408,9 +409,9 @@ Test(fit, bad_arguments)
     expect_no_fit(&(adj_net){.build = no_logits}, train, test, &o, ADJ_EARG, "returned no logits");
     expect_no_fit(&(adj_net){.build = other_logits}, train, test, &o, ADJ_ESHAPE,
                   "(got rank 2, [16, 4], expected [16, 3])");
-    expect_no_fit(&(adj_net){.build = build, .classes = 2}, train, test, &o, ADJ_ESHAPE,
+    expect_no_fit(&(adj_net){.build = build, .options.classes = 2}, train, test, &o, ADJ_ESHAPE,
                   "fewer classes than in the data (got 2, expected 3)");
-    expect_no_fit(&(adj_net){.build = build, .h = 1 << 30}, train, test, &o, ADJ_EARG,
+    expect_no_fit(&(adj_net){.build = build, .options.size.h = 1 << 30}, train, test, &o, ADJ_EARG,
                   "image size is out of range");
     const struct {
         adj_fit_opts o;
@@ -422,8 +423,8 @@ Test(fit, bad_arguments)
                {{.checkpoint.path = "/nowhere/checkpoint"}, ADJ_EIO, "/nowhere/checkpoint"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_no_fit(&net, train, test, &bad[i].o, bad[i].status, bad[i].words);
-    expect_no_fit(&(adj_net){.build = build, .freeze = "nothing/*"}, train, test, &o, ADJ_EARG,
-                  "freeze nothing/*: matches no parameter");
+    expect_no_fit(&(adj_net){.build = build, .options.freeze = "nothing/*"}, train, test, &o,
+                  ADJ_EARG, "freeze nothing/*: matches no parameter");
     o.optimizer.lr = 1e6;
     expect_no_fit(&(adj_net){.build = steep}, train, test, &o, ADJ_EARG, "not finite in step");
 }

@@ -72,9 +72,9 @@ static void expect_close(const adj_dataset *d, const adj_fit_opts *a, const adj_
         moved += fabs((double)x[i]);
     }
     cr_expect_gt(moved, 1);
-    cr_expect_float_eq(p.loss, q.loss, 1e-5);
-    cr_expect_eq(p.images, q.images);
-    cr_expect_float_eq(p.accuracy, q.accuracy, 1e-12);
+    cr_expect_float_eq(p.train.loss, q.train.loss, 1e-5);
+    cr_expect_eq(p.train.count, q.train.count);
+    cr_expect_float_eq(p.train.accuracy, q.train.accuracy, 1e-12);
     cr_expect_eq(q.epoch, p.epoch);
 }
 
@@ -84,7 +84,8 @@ Test(fit_shards, of_a_batch)
     scoped(release_dataset) adj_dataset *d = make_data();
     const adj_fit_opts whole = usual();
     adj_fit_opts cut = usual();
-    for (cut.distributed.shards = 2; cut.distributed.shards <= BATCH; cut.distributed.shards *= 2)
+    for (cut.distributed.parallel.shards = 2; cut.distributed.parallel.shards <= BATCH;
+         cut.distributed.parallel.shards *= 2)
         expect_close(d, &whole, &cut);
 }
 
@@ -94,7 +95,7 @@ Test(fit_shards, class_weights)
     scoped(release_dataset) adj_dataset *d = make_data();
     adj_fit_opts whole = usual(), cut = usual();
     whole.loss.class_weights = cut.loss.class_weights = weights;
-    cut.distributed.shards = 4;
+    cut.distributed.parallel.shards = 4;
     expect_close(d, &whole, &cut);
 }
 
@@ -107,7 +108,7 @@ Test(fit_shards, accumulated)
     cut.batch = 8;
     cut.accumulate = 2;
     expect_close(d, &whole, &cut);
-    cut.distributed.shards = 2;
+    cut.distributed.parallel.shards = 2;
     expect_close(d, &whole, &cut);
 }
 
@@ -118,7 +119,7 @@ Test(fit_shards, same_bits_for_any_number_of_threads)
     scoped(release_dataset) adj_dataset *d = make_data();
     adj_fit_opts o = usual();
     o.exec.backend = "onednn";
-    o.distributed.shards = 2;
+    o.distributed.parallel.shards = 2;
     o.exec.same_bits = 1;
     train(d, &o, one);
     for (o.exec.threads = 2; o.exec.threads <= 4; o.exec.threads++) {
@@ -141,7 +142,7 @@ Test(fit_shards, resumed)
     const file_name path = in_folder(&f, "c.ckpt");
     adj_fit_opts o = usual();
     adj_error error = {0};
-    o.distributed.shards = 4;
+    o.distributed.parallel.shards = 4;
     train(d, &o, whole);
     o.checkpoint.path = path.s;
     o.on.step = stop_at_4;
@@ -154,7 +155,7 @@ Test(fit_shards, resumed)
     const adj_node *p = adj_exec_param_at(e, 0);
     cr_assert_eq(adj_get(e, p, halves, adj_type_bytes(adj_node_type(p))), ADJ_OK);
     cr_expect_arr_eq((char *)whole, (char *)halves, adj_type_bytes(adj_node_type(p)));
-    o.distributed.shards = 2;
+    o.distributed.parallel.shards = 2;
     scoped(release_trainer) adj_trainer *other = tiny_trainer(&net, d, d, &o);
     cr_expect_eq(adj_trainer_resume(other, path.s, &error), ADJ_EARG);
     cr_expect_not_null(strstr(error.message, "entry shards differs (got 2, expected 4)"), "%s",
@@ -174,7 +175,7 @@ Test(fit_shards, refused)
         adj_fit_opts o = usual();
         adj_trainer *t = NULL;
         adj_error error = {0};
-        o.distributed.shards = cases[i].shards;
+        o.distributed.parallel.shards = cases[i].shards;
         o.accumulate = cases[i].accumulate;
         cr_expect_eq(adj_trainer_new(&net, d, d, &o, &t, &error), ADJ_EARG);
         cr_expect_not_null(strstr(error.message, cases[i].why), "%s", error.message);
@@ -189,7 +190,7 @@ static adj_fit_opts options(int64_t batch, int64_t accumulate, int64_t shards)
     return (adj_fit_opts){.epochs = 3,
                           .batch = batch,
                           .accumulate = accumulate,
-                          .distributed.shards = shards,
+                          .distributed.parallel.shards = shards,
                           .exec.seed = 3,
                           .optimizer.lr = 0.05,
                           .exec.backend = "naive",

@@ -218,7 +218,7 @@ Test(inner, saliency)
     scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), image = in_folder(&f, "i.png"),
                     out = in_folder(&f, "s.png");
-    const adj_image_opts size = {.h = SIDE, .w = SIDE, .c = 1};
+    const adj_image_opts size = {.size = {SIDE, SIDE, 1}};
     adj_predictor *p = NULL;
     adj_error error = {0};
     int best = 0, near = 0, resized = 0;

@@ -12,7 +12,7 @@ enum { MAX_N = 100, CLASSES = 3 };
 static const float w[CLASSES] = {0.5F, -0.25F, 0.125F}, b[CLASSES] = {-1, 2, 0.5F};
 
 static const adj_net net = {
-    .build = linear_build, .name = "line", .h = 1, .w = 1, .c = 1, .classes = 3};
+    .build = linear_build, .name = "line", .options.size = {1, 1, 1}, .options.classes = 3};
 
 static adj_predictor *predictor_of(const folder *f, int threads)
 {
@@ -58,9 +58,7 @@ static void expect_probabilities(adj_predictor *p, int n, const uint8_t pixels[]
 static void expect_score(adj_predictor *p, int n, const uint8_t pixels[], const int32_t labels[])
 {
     const adj_dataset d = {.n = n,
-                           .h = 1,
-                           .w = 1,
-                           .c = 1,
+                           .size = {1, 1, 1},
                            .classes = CLASSES,
                            .images = pixels,
                            .labels = labels,
@@ -120,7 +118,7 @@ static void put_weights(const char *path, int theirs)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *logits =
         adj_model_logits(g, adj_model_find(foreign.name, NULL),
-                         &(adj_model_opts){.channels = CHANNELS, .classes = FOREIGN_CLASSES});
+                         &(adj_model_opts){.size.c = CHANNELS, .classes = FOREIGN_CLASSES});
     scoped(release_tensors) adj_tensors *file = NULL, *converted = NULL;
     adj_tensor tensor[ROOM];
 
@@ -149,13 +147,13 @@ Test(foreign_weights, tell_their_channels_and_classes)
         put_weights(path.s, theirs);
         cr_assert_eq(adj_predictor_load(path.s, &foreign, &o, &p, &error), ADJ_OK, "%s",
                      error.message);
-        cr_expect_eq(adj_predictor_card(p)->classes, FOREIGN_CLASSES);
-        cr_expect_eq(adj_predictor_card(p)->channels, CHANNELS);
+        cr_expect_eq(adj_predictor_card(p)->options.classes, FOREIGN_CLASSES);
+        cr_expect_eq(adj_predictor_card(p)->options.size.c, CHANNELS);
         adj_predictor_free(p);
         p = NULL;
-        cr_expect_eq(
-            adj_predictor_load(path.s, &(adj_net){.name = "resnet8", .classes = 5}, &o, &p, &error),
-            ADJ_ESHAPE);
+        cr_expect_eq(adj_predictor_load(path.s, &(adj_net){.name = "resnet8", .options.classes = 5},
+                                        &o, &p, &error),
+                     ADJ_ESHAPE);
         cr_expect_null(p);
         cr_expect_not_null(strstr(error.message, "4 classes (expected "), "%s", error.message);
         cr_expect_eq(adj_predictor_load(path.s, &(adj_net){.name = "lenet"}, &o, &p, &error),

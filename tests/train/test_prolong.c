@@ -178,7 +178,7 @@ Test(selection, a_checkpoint_keeps_it)
     cr_expect_str_empty(adj_exec_selection(adj_trainer_exec(second)));
     cr_assert_eq(adj_trainer_resume(second, file.s, &error), ADJ_OK, "%s", error.message);
     adj_exec *resumed = adj_trainer_exec(second);
-    cr_expect_eq(adj_exec_stats(resumed).timed, 0);
+    cr_expect_eq(adj_exec_details(resumed).timed, 0);
     cr_expect_str_eq(adj_exec_selection(resumed), adj_exec_selection(adj_trainer_exec(first)));
     expect_same_steps(adj_trainer_exec(first), resumed);
     run_epochs(second, EPOCHS - HALF);

@@ -72,7 +72,7 @@ Test(refused, parameters_of_training_alone)
                   frozen = {.name = "mine",
                             .build = only_trained,
                             .user = &more[0],
-                            .freeze = "bn/*"},
+                            .options.freeze = "bn/*"},
                   many = {.name = "mine", .build = only_trained, .user = &more[1]};
     static const char expected[] =
         "net mine: its training graph has parameters that its evaluation graph lacks: "
@@ -184,7 +184,7 @@ Test(refused, words_of_a_checkpoint)
     char patterns[300];
     const adj_net net = {.name = "mine", .build = linear_build},
                   lines = {.name = "a\nb", .build = linear_build},
-                  frozen = {.name = "mine", .build = linear_build, .freeze = patterns};
+                  frozen = {.name = "mine", .build = linear_build, .options.freeze = patterns};
     adj_metadata note = {"note", "\xff"};
     const adj_fit_opts o = {
         .checkpoint.path = file.s, .checkpoint.n_metadata = 1, .checkpoint.metadata = &note};
@@ -217,13 +217,13 @@ Test(refused, files_that_cannot_be_written)
 /* More outputs than the data have classes and names: the card has no names. */
 Test(refused, not_a_net_of_more_classes)
 {
-    const adj_net net = {.name = "mine", .build = linear_build, .classes = 5};
+    const adj_net net = {.name = "mine", .build = linear_build, .options.classes = 5};
     const char *const names[] = {"a", "b"};
     scoped(release_dataset) adj_dataset *d = make_data();
     d->class_names = names;
     const adj_fit_opts o = {.epochs = 1, .batch = 4, .exec.backend = "naive", .exec.threads = 1};
     scoped(release_predictor) adj_predictor *p = tiny_fit(&net, d, NULL, &o);
-    cr_expect_eq(adj_predictor_card(p)->classes, 5);
+    cr_expect_eq(adj_predictor_card(p)->options.classes, 5);
     cr_expect_null(adj_predictor_card(p)->class_names);
 }
 
@@ -255,12 +255,6 @@ static adj_status broadcast(void *group, void *data, size_t bytes, adj_error *er
     return ADJ_OK;
 }
 
-static double waited(void *group)
-{
-    (void)group;
-    return 0;
-}
-
 Test(ranks, refused_by_name)
 {
     enum { VERSION, SETTINGS, KERNELS, NOTHING };
@@ -274,11 +268,8 @@ Test(ranks, refused_by_name)
     scoped(release_dataset) adj_dataset *d = make_data();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         other_rank other = {.call = cases[i].call, .number = cases[i].number};
-        const adj_ranks ranks = {.size = 2,
-                                 .all_gather = all_gather,
-                                 .broadcast = broadcast,
-                                 .waited = waited,
-                                 .group = &other};
+        const adj_ranks ranks = {
+            .size = 2, .all_gather = all_gather, .broadcast = broadcast, .group = &other};
         const adj_fit_opts o = {
             .epochs = 1, .batch = 4, .exec.threads = 1, .distributed.ranks = &ranks};
         scoped(release_trainer) adj_trainer *t = NULL;

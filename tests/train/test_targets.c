@@ -16,9 +16,7 @@ static const uint8_t pixels[N * FEATURES] = {0,   50, 100, 30, 200, 90, 150,
                                              250, 50, 10,  75, 180, 20, 220};
 static const float targets[N] = {-2.5F, 4, 7.5F, -1.5F, 2, -3.5F, -9};
 static const adj_dataset points = {.n = N,
-                                   .h = 1,
-                                   .w = FEATURES,
-                                   .c = 1,
+                                   .size = {1, FEATURES, 1},
                                    .classes = 1,
                                    .images = pixels,
                                    .targets = targets,
@@ -83,13 +81,13 @@ static void expect_padding_ignored(int64_t shards, int64_t accumulate)
 {
     adj_fit_opts o = options(1, 4, 1e-12);
     adj_error error = {0};
-    o.distributed.shards = shards;
+    o.distributed.parallel.shards = shards;
     o.accumulate = accumulate;
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&regression, &points, &points, &o);
     cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
     const adj_fit_progress at = adj_trainer_progress(t);
-    cr_expect_float_eq(at.loss, at.held_out.loss, 1e-5 * at.loss);
-    cr_expect_gt(at.loss, 1);
+    cr_expect_float_eq(at.train.loss, at.held_out.loss, 1e-5 * at.train.loss);
+    cr_expect_gt(at.train.loss, 1);
 }
 
 Test(targets, padding_does_not_count)
@@ -160,9 +158,7 @@ static adj_dataset decisions(void)
     static const uint8_t x[IMAGES * LABELS] = {200, 0, 0, 100, 200, 200};
     static const float y[IMAGES * LABELS] = {1, 0, 1, 0, 0, 1};
     return (adj_dataset){.n = IMAGES,
-                         .h = 1,
-                         .w = LABELS,
-                         .c = 1,
+                         .size = {1, LABELS, 1},
                          .classes = LABELS,
                          .images = x,
                          .targets = y,
@@ -279,7 +275,10 @@ Test(targets, refused)
 {
     scoped(release_dataset) adj_dataset *classes = tiny_data(6, 1, 2, 1, 2, 1);
     const adj_net plain = {.name = "line", .build = linear_build},
-                  two = {.name = "line", .build = linear_build, .loss = adj_loss_mse, .classes = 2},
+                  two = {.name = "line",
+                         .build = linear_build,
+                         .loss = adj_loss_mse,
+                         .options.classes = 2},
                   none = {.name = "line", .build = linear_build, .loss = no_loss},
                   each = {.name = "line", .build = linear_build, .loss = each_loss};
     static const float weight[1] = {1};
@@ -289,8 +288,8 @@ Test(targets, refused)
     adj_error error = {0};
     expect_no_fit(&plain, &points, NULL, &o, ADJ_EARG,
                   "net line: number of classes is out of range (got 1");
-    expect_no_fit(&(adj_net){.name = "line", .build = linear_build, .classes = 2}, &points, NULL,
-                  &o, ADJ_EARG, "net line: loss is missing (the data have float targets)");
+    expect_no_fit(&(adj_net){.name = "line", .build = linear_build, .options.classes = 2}, &points,
+                  NULL, &o, ADJ_EARG, "net line: loss is missing (the data have float targets)");
     expect_no_fit(&regression, classes, NULL, &o, ADJ_EARG, "requires data with float targets");
     expect_no_fit(&regression, &points, classes, &o, ADJ_ESHAPE, "number of classes");
     expect_no_fit(&two, &points, NULL, &o, ADJ_ESHAPE,

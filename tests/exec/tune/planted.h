@@ -91,8 +91,8 @@ static inline outcome plan(adj_exec_opts o, int64_t n)
     snprintf(out.note, sizeof out.note, "%s", adj_exec_warning(e));
     snprintf(out.selection, sizeof out.selection, "%s", adj_exec_selection(e));
     out.tuned = s.tuned_seconds;
-    out.timed = adj_exec_stats(e).timed;
-    out.cached = adj_exec_stats(e).cached;
+    out.timed = adj_exec_details(e).timed;
+    out.cached = adj_exec_details(e).cached;
     out.runs = runs - out.runs;
     cr_assert_null(strchr(out.note, '\n'));
     scoped(release) float *v = calloc((size_t)n, sizeof *v);

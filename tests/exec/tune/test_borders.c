@@ -54,9 +54,10 @@ static size_t bytes(const adj_layout *l)
     return N * sizeof(float);
 }
 static const char *name(const adj_layout *l) { return l->name; }
-static adj_status reorder_prepare(const adj_reorder *r, void **state, size_t *scratch)
+static adj_status reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch)
 {
-    (void)r;
+    (void)backend, (void)from, (void)to, (void)type;
     *state = NULL;
     *scratch = 0;
     return ADJ_OK;
@@ -107,7 +108,8 @@ static void expect_plan(int fetches_relu, const char *impl, int reorders)
     float y[N];
     unsetenv("ADJOINT_PLAN");
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
-    cr_expect_eq(adj_exec_stats(e).reorders, reorders, "%d reorders", adj_exec_stats(e).reorders);
+    cr_expect_eq(adj_exec_details(e).reorders, reorders, "%d reorders",
+                 adj_exec_details(e).reorders);
     for (int i = 0; i < adj_exec_stats(e).steps; i++) {
         const adj_step_info s = adj_exec_step_at(e, i);
         cr_expect(s.impl[0] == '\0' || strcmp(s.impl, impl) == 0 || s.n_node == 0, "%s", s.impl);

@@ -106,7 +106,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
     }
     adj_exec_opts o = {.n_fetch = 4, .fetch = y, .backends = backends, .tune = 1};
     adj_exec *e = plan_of(g, &o);
-    cr_assert_eq(adj_exec_stats(e).timed, 4);
+    cr_assert_eq(adj_exec_details(e).timed, 4);
     for (int i = 0; i < 4; i++)
         cr_assert_str_eq(adj_exec_step_at(e, i).impl, "fast:1");
     FILE *f = temporary_stream();

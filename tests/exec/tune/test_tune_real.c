@@ -12,7 +12,7 @@
 TestSuite(tune_real, .init = plan_as_usual);
 
 /* Some steps of training a small residual network. */
-static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *info)
+static void train(const adj_exec_opts *tuning, float loss[3], exec_details *info)
 {
     scoped(training_free) training t =
         training_of("resnet8", (adj_model_opts){.batch = 2}, &with_momentum);
@@ -23,14 +23,14 @@ static void train(const adj_exec_opts *tuning, float loss[3], adj_exec_info *inf
     scoped(release_exec) adj_exec *e = plan_of(t.g, &o);
     for (int i = 0; i < 3; i++)
         loss[i] = training_step(&t, e, 0);
-    *info = adj_exec_stats(e);
+    *info = adj_exec_details(e);
 }
 
 /* One choice, one result: a plan from the file gives the bits of the plan that wrote it. */
 Test(tune_real, a_choice_gives_the_same_results)
 {
     float first[3], again[3], usual[3];
-    adj_exec_info info;
+    exec_details info;
     make_folder();
     adj_exec_opts o = tuned();
     o.tune_seconds = 100;

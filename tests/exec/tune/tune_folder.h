@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adjoint.h"
+#include "exec/report.h"
 #include "tests/temporary.h"
 
 static char folder[64], file[128];

@@ -211,7 +211,7 @@ Test(fold, models)
     static double got[MAX], want[MAX];
     for (int k = 0; k < 6; k++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
-        const adj_model_opts options = {.batch = 2, .height = 32, .width = 32};
+        const adj_model_opts options = {.batch = 2, .size.h = 32, .size.w = 32};
         adj_node *y = adj_model_logits(g, adj_model_find(names[k / 2], NULL), &options);
         adj_exec_opts o = {.n_fetch = 1,
                            .fetch = &y,

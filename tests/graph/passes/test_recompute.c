@@ -87,7 +87,7 @@ static void expect_same_bits(const training *n, adj_exec *a, adj_exec *b, const 
 /* The memory that the plan with copies needs, as a share of the one without. */
 static double share(const adj_exec *again, const adj_exec *plain)
 {
-    return (double)adj_exec_stats(again).live_bytes / (double)adj_exec_stats(plain).live_bytes;
+    return (double)adj_exec_details(again).live_bytes / (double)adj_exec_details(plain).live_bytes;
 }
 
 /* No more memory, and the same bits after some steps. */
@@ -102,7 +102,7 @@ static void check_steps_of(const char *model, int64_t batch, const char *backend
     o.recompute = recompute;
     scoped(release_exec) adj_exec *again = planned(&n, o);
     if (recompute == 0)
-        cr_assert_gt(adj_exec_stats(again).recomputed, 0, "%s: nothing is compared", label);
+        cr_assert_gt(adj_exec_details(again).recomputed, 0, "%s: nothing is compared", label);
     for (int i = 0; i < STEPS; i++) {
         training_step(&n, plain, i);
         training_step(&n, again, i);
@@ -151,7 +151,7 @@ static size_t live(const training *n, const char *backend, adj_precision precisi
 {
     const adj_exec_opts o = {.backend = backend, .precision = precision, .recompute = recompute};
     scoped(release_exec) adj_exec *e = planned(n, o);
-    return adj_exec_stats(e).live_bytes;
+    return adj_exec_details(e).live_bytes;
 }
 
 /* Half of mobilenet_v1's activations must be stored; of a residual net's more. */
@@ -317,7 +317,7 @@ Test(recompute, copies_come_late)
             adj_exec_opts o = {
                 .n_fetch = 1, .fetch = &all, .backend = backends[i], .recompute = again ? 1 : -1};
             scoped(release_exec) adj_exec *e = plan_of(g, &o);
-            live[again] = (double)adj_exec_stats(e).live_bytes;
+            live[again] = (double)adj_exec_details(e).live_bytes;
         }
         cr_expect(live[1] <= max[i] * live[0], "%s: %g and %g", backends[i], live[1], live[0]);
     }

@@ -14,7 +14,7 @@ static const float zeros[4], ones[4] = {1, 1, 1, 1};
 static float *epoch_of(const adj_dataset *d, const adj_loader_opts *given, int64_t epoch)
 {
     adj_loader_opts o = *given;
-    int64_t elems = d->h * d->w * d->c, done = 0;
+    int64_t elems = d->size.h * d->size.w * d->size.c, done = 0;
     o.mean = zeros;
     o.deviation = ones;
     float *x = malloc((size_t)(d->n * elems) * sizeof *x);
@@ -33,7 +33,7 @@ static float *epoch_of(const adj_dataset *d, const adj_loader_opts *given, int64
 
 static float pixel(const adj_dataset *d, int64_t k, int64_t h, int64_t w, int64_t c)
 {
-    return d->images[((k * d->h + h) * d->w + w) * d->c + c];
+    return d->images[((k * d->size.h + h) * d->size.w + w) * d->size.c + c];
 }
 
 Test(augment, none)

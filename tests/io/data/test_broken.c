@@ -42,10 +42,10 @@ static void expect_broken(const adj_dataset *d)
 {
     static const char *const names[] = {"val/a/2.png: ", "val/a/3.jpg: ", "val/a/4.webp: ",
                                         "val/b/2.jpg: is neither PNG, JPEG nor WEBP"};
-    cr_assert_eq(d->n_broken, 4);
+    cr_assert_eq(d->origin->n_broken, 4);
     for (int i = 0; i < 4; i++)
-        cr_expect_not_null(strstr(d->broken[i], names[i]), "%s, expected %s", d->broken[i],
-                           names[i]);
+        cr_expect_not_null(strstr(d->origin->broken[i], names[i]), "%s, expected %s",
+                           d->origin->broken[i], names[i]);
 }
 
 Test(broken, of_the_held_out_part)
@@ -92,7 +92,8 @@ Test(broken, of_the_training_part)
         adj_dataset_free(open_part(&f, ADJ_TRAIN, NULL, ADJ_EIO));
         scoped(release_dataset) adj_dataset *d =
             open_part(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_OK);
-        cr_expect(d->n == 2 && d->n_broken == 2 && d->h == 2 && d->w == 3 && d->c == 3);
+        cr_expect(d->n == 2 && d->origin->n_broken == 2 && d->size.h == 2 && d->size.w == 3 &&
+                  d->size.c == 3);
         for (int c = 0; c < 3; c++) {
             cr_expect_float_eq(d->mean[c], mean[c], 1e-3, "%g", d->mean[c]);
             cr_expect_float_eq(d->deviation[c], deviation[c], 1e-3, "%g", d->deviation[c]);
@@ -129,7 +130,7 @@ Test(broken, more_than_fit_a_sentence)
     }
     const adj_dataset_opts o = {.progress = count_progress, .user = &last};
     scoped(release_dataset) adj_dataset *d = open_part(&f, ADJ_TRAIN, &o, ADJ_EIO);
-    cr_expect_eq(d->n_broken, 10);
+    cr_expect_eq(d->origin->n_broken, 10);
     cr_expect_not_null(strstr(d->message, ", and 9 more of 12 files cannot be read: b/11.png, "
                                           "b/12.png, b/13.png, b/14.png, b/15.png and 4 more"),
                        "%s", d->message);

@@ -30,7 +30,8 @@ Test(dataset, over_memory)
         memcpy(bytes, images, sizeof bytes);
         cr_assert_eq(adj_dataset_new(2, 2, 2, 3, 4, bytes, labels, copy, &d), ADJ_OK, "%s",
                      d->message);
-        cr_expect(d->n == 2 && d->h == 2 && d->w == 2 && d->c == 3 && d->classes == 4);
+        cr_expect(d->n == 2 && d->size.h == 2 && d->size.w == 2 && d->size.c == 3 &&
+                  d->classes == 4);
         cr_expect_eq(d->images == bytes, !copy);
         expect_moments(d);
         bytes[12] = 99;
@@ -64,7 +65,7 @@ static adj_source source_of(user *u)
 
 Test(dataset, over_a_source)
 {
-    adj_dataset like = {.n = 2, .h = 2, .w = 2, .c = 3, .classes = 2, .labels = labels};
+    adj_dataset like = {.n = 2, .size = {2, 2, 3}, .classes = 2, .labels = labels};
     for (int threads = 1; threads <= 3; threads++) {
         omp_set_num_threads(threads);
         user u = {.fails_at = 2};
@@ -153,7 +154,7 @@ Test(dataset, refused)
     cr_expect_eq(u.freed, 1);
     float x[12];
     adj_error error = {0};
-    const adj_dataset by_hand = {.n = 2, .h = 2, .w = 2, .c = 3, .classes = 2, .labels = labels};
+    const adj_dataset by_hand = {.n = 2, .size = {2, 2, 3}, .classes = 2, .labels = labels};
     cr_expect_eq(adj_dataset_read(&by_hand, 0, x, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "data: the images are missing");
 }

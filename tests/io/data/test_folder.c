@@ -197,7 +197,7 @@ Test(folder, classes_without_images)
 Test(folder, classes_by_name)
 {
     static const char *const names[] = {"owl", "cat", "dog"};
-    const adj_dataset like = {.h = 2, .w = 3, .c = 3, .classes = 3, .class_names = names};
+    const adj_dataset like = {.size = {2, 3, 3}, .classes = 3, .class_names = names};
     scoped(folder_remove) folder f = TREE("dog/1.png", "owl/1.png", "owl/2.png", "none/");
     adj_dataset *d = open_part(&f, ADJ_TRAIN, &like);
     expect_classes(d, 3, "owl,cat,dog");
@@ -210,7 +210,7 @@ Test(folder, classes_by_name)
 /* Without names a folder's number is the label; other names need a folder for each class. */
 Test(folder, classes_by_number)
 {
-    const adj_dataset like = {.h = 2, .w = 3, .c = 3, .classes = 12};
+    const adj_dataset like = {.size = {2, 3, 3}, .classes = 12};
     folder f = TREE("2/1.png", "10/1.png");
     adj_dataset *d = open_part(&f, ADJ_TRAIN, &like);
     cr_expect(d->n == 2 && d->classes == 12 && d->class_names == NULL);
@@ -221,7 +221,7 @@ Test(folder, classes_by_number)
     f = TREE("a/1.png", "b/1.png", "12/1.png");
     expect_refused(&f, ADJ_TRAIN, &like,
                    "number of class folders does not fit (got 3, expected one for each of 12 ");
-    const adj_dataset three = {.h = 2, .w = 3, .c = 3, .classes = 3};
+    const adj_dataset three = {.size = {2, 3, 3}, .classes = 3};
     d = open_part(&f, ADJ_TRAIN, &three);
     cr_expect(d->n == 3 && d->labels[0] == 0 && d->labels[2] == 2);
     adj_dataset_free(d);

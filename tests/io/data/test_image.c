@@ -11,7 +11,7 @@
 
 enum { ROOM = 64 };
 
-static const adj_image_opts gray = {.h = 2, .w = 3, .c = 1}, color = {.h = 2, .w = 3, .c = 3};
+static const adj_image_opts gray = {.size = {2, 3, 1}}, color = {.size = {2, 3, 3}};
 
 /* off: 0, or the rounding of Pillow where alpha is laid over a background. */
 static void expect_near(const char *name, const float *got, const uint8_t *expected, size_t n,
@@ -58,7 +58,7 @@ Test(image, kinds_of_png)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const file_case *c = &cases[i];
-        adj_image_opts o = {.h = 2, .w = 3, .c = c->channels};
+        adj_image_opts o = {.size = {2, 3, c->channels}};
         adj_error error = {0};
         float got[ROOM];
         int resized = 1;
@@ -91,21 +91,21 @@ Test(image, kinds_of_webp)
          lossy_alpha_pixels, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const adj_image_opts o = {
-            .h = cases[i].h, .w = cases[i].w, .c = cases[i].c, .resize = ADJ_RESIZE_ERROR};
+        const adj_image_opts o = {.size = {cases[i].h, cases[i].w, cases[i].c},
+                                  .resize = ADJ_RESIZE_ERROR};
         const uint8_t *expected = cases[i].pixels;
         float got[16 * 24 * 4];
         adj_error error = {0};
         cr_assert_eq(
             adj_image_decode(cases[i].file, cases[i].size, cases[i].name, &o, got, NULL, &error),
             ADJ_OK, "%s", error.message);
-        for (int64_t y = 0; y < o.h; y += cases[i].step)
-            for (int64_t x = 0; x < o.w; x += cases[i].step)
-                for (int64_t c = 0; c < o.c; c++, expected++)
-                    cr_expect_float_eq(got[(y * o.w + x) * o.c + c], (float)*expected,
+        for (int64_t y = 0; y < o.size.h; y += cases[i].step)
+            for (int64_t x = 0; x < o.size.w; x += cases[i].step)
+                for (int64_t c = 0; c < o.size.c; c++, expected++)
+                    cr_expect_float_eq(got[(y * o.size.w + x) * o.size.c + c], (float)*expected,
                                        cases[i].tolerance, "%s (%d, %d)[%d]: %g, expected %d",
                                        cases[i].name, (int)y, (int)x, (int)c,
-                                       got[(y * o.w + x) * o.c + c], *expected);
+                                       got[(y * o.size.w + x) * o.size.c + c], *expected);
     }
 }
 
@@ -142,8 +142,8 @@ Test(image, turned_as_exif_says)
     for (int big = 0; big < 2; big++)
         for (int i = 1; i <= 10; i++) {
             int known = i <= 8 ? i : 1; /* 9 and 10 mean nothing */
-            adj_image_opts o = {
-                .h = known < 5 ? 2 : 3, .w = known < 5 ? 3 : 2, .c = 3, .resize = ADJ_RESIZE_ERROR};
+            adj_image_opts o = {.size = {known < 5 ? 2 : 3, known < 5 ? 3 : 2, 3},
+                                .resize = ADJ_RESIZE_ERROR};
             float got[ROOM];
             adj_error error = {0};
             size_t n = with_orientation(file, i, big);
@@ -212,7 +212,7 @@ Test(image, refused)
     expect_message(file, sizeof file, "");
     memset(file + 16, 0, 4);
     expect_message(file, sizeof file, "is empty");
-    adj_image_opts strict = {.h = 3, .w = 3, .c = 3, .resize = ADJ_RESIZE_ERROR};
+    adj_image_opts strict = {.size = {3, 3, 3}, .resize = ADJ_RESIZE_ERROR};
     cr_expect_eq(adj_image_decode(rgb_png, sizeof rgb_png, "a.png", &strict, got, NULL, &error),
                  ADJ_EIO);
     cr_expect_not_null(strstr(error.message, "a.png: image size differs (got 2x3, expected 3x3)"),

@@ -18,6 +18,14 @@ static void pause_for(long microseconds)
     nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
 }
 
+static adj_loader *new_part(const adj_dataset *d, const adj_loader_opts *o, loader_shards shards)
+{
+    adj_loader *l = NULL;
+    adj_error error = {0};
+    cr_assert_eq(adj_loader_new_shards(d, o, shards, &l, &error), ADJ_OK, "%s", error.message);
+    return l;
+}
+
 /* ---- what is in a batch ---- */
 
 static void expect_adj_batch(const adj_dataset *d, const adj_loader_opts *o, int64_t h, int64_t w,
@@ -54,9 +62,9 @@ Test(loader, is_adj_batch)
         expect_adj_batch(d, &o, H, W, C);
         o.shuffle = 0;
         expect_adj_batch(d, &o, H, W, C);
-        o.h = 16, o.w = 4;
+        o.size.h = 16, o.size.w = 4;
         expect_adj_batch(d, &o, 16, 4, C);
-        o.c = 3;
+        o.size.c = 3;
         expect_adj_batch(gray, &o, 16, 4, 3);
         o.batch = N; /* an epoch in one batch, and in less than one */
         expect_adj_batch(gray, &o, 16, 4, 3);
@@ -256,9 +264,7 @@ static adj_status fail_silently(void *user, int64_t i, float *pixels, adj_error 
 Test(loader, a_reader_fails_silently)
 {
     const adj_dataset like = {.n = 2,
-                              .h = 1,
-                              .w = 1,
-                              .c = 1,
+                              .size = {1, 1, 1},
                               .classes = 2,
                               .labels = (const int32_t[]){0, 1},
                               .mean = {1},
@@ -337,12 +343,12 @@ Test(loader, refused)
          ADJ_EARG,
          "threads is out of range (got -1, expected 0 to 64)"},
         {{.batch = 1, .threads = 65}, ADJ_EARG, "threads is out of range (got 65"},
-        {{.batch = 1, .h = -1},
+        {{.batch = 1, .size.h = -1},
          ADJ_ESHAPE,
          "image size in a batch is out of range (got -1x5x3, expected"},
-        {{.batch = 1, .w = 1 << 16}, ADJ_ESHAPE, "got 7x65536x3"},
-        {{.batch = 1, .c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: mean and"},
-        {{.batch = 1, .c = 5}, ADJ_ESHAPE, "got 7x5x5"},
+        {{.batch = 1, .size.w = 1 << 16}, ADJ_ESHAPE, "got 7x65536x3"},
+        {{.batch = 1, .size.c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: mean and"},
+        {{.batch = 1, .size.c = 5}, ADJ_ESHAPE, "got 7x5x5"},
     };
     scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
     scoped(release_loader) adj_loader *l = NULL;
@@ -379,16 +385,13 @@ static void expect_part(const adj_dataset *d, int64_t first, int64_t n, int thre
     const adj_augment alone = {.flip = 1, .shift = 2, .cutout = 3, .jitter = 0.3};
     adj_loader_opts o = {.batch = WHOLE, .shuffle = 1, .seed = 4, .augment = alone};
     scoped(release_loader) adj_loader *whole = new_loader(d, &o);
-    o.shards = SHARDS;
-    o.first_shard = first;
-    o.n_shard = n;
     o.threads = threads;
-    scoped(release_loader) adj_loader *part = new_loader(d, &o);
+    scoped(release_loader) adj_loader *part = new_part(d, &o, (loader_shards){SHARDS, first, n});
     cr_assert_eq(adj_loader_steps(part), adj_loader_steps(whole));
     for (int64_t i = 0; i < 2 * adj_loader_steps(whole); i++) {
         const adj_loader_batch a = next_batch(whole), b = next_batch(part);
         const int64_t rows = n * PER, from = first * PER, left = a.count - from;
-        cr_expect_eq(b.step_count, a.count);
+        cr_expect_eq(adj_loader_step_count(part, b.step), a.count);
         cr_expect_eq(b.count, left < 0 ? 0 : left < rows ? left : rows);
         cr_expect_arr_eq(b.x, a.x + from * ELEMS, (size_t)(rows * ELEMS) * sizeof *a.x);
         cr_expect_arr_eq(b.labels, a.labels + from, (size_t)rows * sizeof *a.labels);
@@ -407,10 +410,10 @@ Test(loader, parts)
 Test(loader, parts_are_mixed_by_themselves)
 {
     scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
-    adj_loader_opts o = {.batch = 8, .shards = 2, .seed = 4, .augment.mixup = 0.4};
-    scoped(release_loader) adj_loader *both = new_loader(d, &o);
-    o.first_shard = 1;
-    scoped(release_loader) adj_loader *second = new_loader(d, &o);
+    const adj_loader_opts o = {.batch = 8, .seed = 4, .augment.mixup = 0.4};
+    scoped(release_loader) adj_loader *both = new_part(d, &o, (loader_shards){.shards = 2});
+    scoped(release_loader) adj_loader *second =
+        new_part(d, &o, (loader_shards){.shards = 2, .first = 1});
     for (int64_t i = 0; i < adj_loader_steps(both); i++) {
         const adj_loader_batch a = next_batch(both), b = next_batch(second);
         cr_expect_eq(a.mix, b.mix);
@@ -434,11 +437,9 @@ Test(loader, no_such_parts)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         adj_loader *l = NULL;
         adj_error error = {0};
-        const adj_loader_opts o = {.batch = 8,
-                                   .shards = cases[i].shards,
-                                   .first_shard = cases[i].first,
-                                   .n_shard = cases[i].n};
-        cr_expect_eq(adj_loader_new(d, &o, &l, &error), ADJ_EARG);
+        const adj_loader_opts o = {.batch = 8};
+        const loader_shards shards = {cases[i].shards, cases[i].first, cases[i].n};
+        cr_expect_eq(adj_loader_new_shards(d, &o, shards, &l, &error), ADJ_EARG);
         cr_expect_not_null(strstr(error.message, cases[i].why), "%s", error.message);
         cr_expect_null(l);
     }

@@ -59,7 +59,8 @@ Test(open, idx_of_rank_4_and_other_names)
         put_idx(&f, "emnist-x-train-images-idx4-ubyte", "emnist-x-train-labels-idx1-ubyte",
                 planar ? second : last, 4, planar ? chw : hwc, 12, label);
         scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
-        cr_expect(d->n == 2 && d->h == 1 && d->w == 2 && d->c == 3 && d->classes == 5);
+        cr_expect(d->n == 2 && d->size.h == 1 && d->size.w == 2 && d->size.c == 3 &&
+                  d->classes == 5);
         cr_expect_arr_eq(d->images, hwc, sizeof hwc);
     }
     cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_IDX);
@@ -72,7 +73,7 @@ Test(open, idx_of_rank_4_and_other_names)
     f = folder_new();
     put_idx(&f, "t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte", last, 3, hwc, 4, label);
     adj_dataset *d = open_part(f.path, ADJ_TEST, NULL);
-    cr_expect(d->n == 2 && d->h == 1 && d->w == 2 && d->c == 1);
+    cr_expect(d->n == 2 && d->size.h == 1 && d->size.w == 2 && d->size.c == 1);
     adj_dataset_free(d);
     put_idx(&f, "train-images.idx4-ubyte", "train-labels.idx1-ubyte", none, 4, five_by_four, 16,
             label);
@@ -102,10 +103,11 @@ Test(open, other_sizes)
     memcpy(twice + 20, five_by_four, 20);
     put_idx(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", size, 3, twice, 40, label);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d = open_part(
-            f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = cases[i].h, .image.w = cases[i].w});
-        cr_expect(d->h == cases[i].h && d->w == cases[i].w && d->origin->resized == 2);
-        expect_floats(d, 1, cases[i].expected, d->h * d->w);
+        adj_dataset *d =
+            open_part(f.path, ADJ_TRAIN,
+                      &(adj_dataset_opts){.image.size.h = cases[i].h, .image.size.w = cases[i].w});
+        cr_expect(d->size.h == cases[i].h && d->size.w == cases[i].w && d->origin->resized == 2);
+        expect_floats(d, 1, cases[i].expected, d->size.h * d->size.w);
         adj_dataset_free(d);
     }
     /* adj_batch resizes images to the same values */
@@ -121,11 +123,11 @@ Test(open, other_sizes)
                                (long long)k);
     }
     expect_refused(f.path, ADJ_TRAIN,
-                   &(adj_dataset_opts){.image.h = 3, .image.resize = ADJ_RESIZE_ERROR},
+                   &(adj_dataset_opts){.image.size.h = 3, .image.resize = ADJ_RESIZE_ERROR},
                    "(got 5x4, expected 3x4)");
-    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = -1},
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.size.h = -1},
                    "size is out of range (got -1x0");
-    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.c = 2}, "channels (got 2");
+    expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.size.c = 2}, "channels (got 2");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 1},
                    "number of classes is out of range (got 1");
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 1}, "split");
@@ -147,7 +149,7 @@ Test(open, much_smaller)
     put_in(&f, "train-images-idx3-ubyte", x, sizeof x);
     put_in(&f, "train-labels-idx1-ubyte", y, sizeof y);
     scoped(release_dataset) adj_dataset *d =
-        open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = 2, .image.w = 3});
+        open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.size.h = 2, .image.size.w = 3});
     const float one = 255 * 3.0f / WIDE, first[] = {one, one, 0, one, one, 0};
     const float second[] = {0, 0, one / 5, 0, 0, one / 5};
     float got[6];
@@ -257,7 +259,8 @@ Test(open, qmnist)
     put_in(&f, "qmnist-test-images-idx3-ubyte", x, sizeof x);
     put_in(&f, "qmnist-test-labels-idx2-int", y, sizeof y);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
-    cr_expect(d->n == 3 && d->h == 1 && d->w == 2 && d->classes == 10 && d->images[5] == 6);
+    cr_expect(d->n == 3 && d->size.h == 1 && d->size.w == 2 && d->classes == 10 &&
+              d->images[5] == 6);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(d->labels[i], class[i]);
     adj_dataset *test = open_part(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d});
@@ -302,7 +305,8 @@ Test(open, cifar)
     put_cifar(&f, "test_batch.bin", 1, 1);
     put_in(&f, "batches.meta.txt", names, sizeof names - 1);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
-    cr_expect(d->n == 5 && d->h == 32 && d->w == 32 && d->c == 3 && d->classes == 10);
+    cr_expect(d->n == 5 && d->size.h == 32 && d->size.w == 32 && d->size.c == 3 &&
+              d->classes == 10);
     cr_expect(d->labels[2] == 2 && d->labels[3] == 0 && strcmp(d->class_names[9], "truck") == 0);
     const uint8_t *pixel = d->images + 3072 + (5 * 32 + 7) * 3; /* of image 1: row 5, column 7 */
     cr_expect(pixel[0] == 8 && pixel[1] == 88 && pixel[2] == 168);
@@ -361,7 +365,7 @@ Test(open, numpy)
     put_in(&f, "mnist.npz", keras_npz, sizeof keras_npz);
     file_name path = in_folder(&f, "mnist.npz");
     adj_dataset *d = open_part(path.s, ADJ_TRAIN, NULL);
-    cr_expect(d->n == 2 && d->h == 2 && d->w == 3 && d->c == 1 && d->classes == 2);
+    cr_expect(d->n == 2 && d->size.h == 2 && d->size.w == 3 && d->size.c == 1 && d->classes == 2);
     for (int i = 0; i < 12; i++)
         cr_expect_eq(d->images[i], 7 * i);
     cr_expect(d->labels[0] == 1 && d->labels[1] == 0);
@@ -498,8 +502,8 @@ Test(open, alpha_of_arrays)
     put_in(&f, "x.npy", bytes, sizeof bytes);
     put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
     for (size_t i = 0; i < 2; i++) {
-        adj_dataset_opts o = {.image.c = 3};
-        adj_image_opts of_file = {.h = 2, .w = 3, .c = 3};
+        adj_dataset_opts o = {.image.size.c = 3};
+        adj_image_opts of_file = {.size = {2, 3, 3}};
         float got[18], from_file[18];
         memcpy(o.image.background, cases[i].background, 3);
         memcpy(of_file.background, cases[i].background, 3);
@@ -525,7 +529,7 @@ Test(open, folder_of_classes)
     put_in(&f, "Zebra/notes.txt", "x", 1);
     put_in(&f, "b/x.png", rgb_png, sizeof rgb_png);
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
-    cr_expect(d->n == 3 && d->h == 2 && d->w == 3 && d->c == 3 && d->classes == 2 &&
+    cr_expect(d->n == 3 && d->size.h == 2 && d->size.w == 3 && d->size.c == 3 && d->classes == 2 &&
               d->origin->resized == 0);
     cr_expect(strcmp(d->class_names[0], "Zebra") == 0 && strcmp(d->class_names[1], "b") == 0);
     cr_expect(d->labels[0] == 0 && d->labels[1] == 0 && d->labels[2] == 1 && d->images == NULL);
@@ -541,7 +545,7 @@ Test(open, folder_of_classes)
     adj_dataset_free(d);
     cr_expect_eq(adj_dataset_layout(f.path), ADJ_DATA_FOLDER);
 
-    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.h = 1, .image.w = 3, .image.c = 1});
+    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.size = {1, 3, 1}});
     float luma[3];
     for (int i = 0; i < 3; i++)
         luma[i] = (rgb_luma[i] + rgb_luma[i + 3]) / 2;
@@ -551,13 +555,13 @@ Test(open, folder_of_classes)
 
     put_in(&f, "b/y.png", gray_png, sizeof gray_png);
     d = open_part(f.path, ADJ_TRAIN, NULL); /* three in color, one gray */
-    cr_expect(d->c == 3 && d->origin->recolored == 1);
+    cr_expect(d->size.c == 3 && d->origin->recolored == 1);
     for (int i = 0; i < 18; i++)
         expected[i] = gray_pixels[i / 3];
     expect_floats(d, 3, expected, 18);
     adj_dataset_free(d);
-    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.c = 1});
-    cr_expect(d->c == 1 && d->origin->recolored == 3);
+    d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.image.size.c = 1});
+    cr_expect(d->size.c == 1 && d->origin->recolored == 3);
     adj_dataset_free(d);
     put_in(&f, "b/y.png", "not an image", 12);
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG, JPEG nor WEBP");
@@ -621,7 +625,8 @@ Test(open, folder_of_webp)
     put_in(&f, "a/1.webp", file, sizeof file);
     put_in(&f, "b/1.WEBP", lossless_webp, sizeof lossless_webp);
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
-    cr_expect(d->n == 2 && d->h == 3 && d->w == 2 && d->c == 3 && d->origin->resized == 1);
+    cr_expect(d->n == 2 && d->size.h == 3 && d->size.w == 2 && d->size.c == 3 &&
+              d->origin->resized == 1);
     float expected[18];
     for (int i = 0; i < 18; i++)
         expected[i] = turned_pixels[i];
@@ -638,7 +643,7 @@ Test(open, folder_of_parts)
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 0.5});
     cr_expect_eq(d->n, 2, "there is a validation part: nothing is split");
     adj_dataset *t = open_part(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d});
-    cr_expect(t->n == 1 && t->c == 3 && t->classes == 2 && t->labels[0] == 1,
+    cr_expect(t->n == 1 && t->size.c == 3 && t->classes == 2 && t->labels[0] == 1,
               "a class has no image");
     cr_expect_eq(t->mean[0], d->mean[0]);
     adj_dataset_free(t);

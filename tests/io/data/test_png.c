@@ -173,7 +173,7 @@ static void write_png(const kind *k, int with_color_chunks, file *f)
 static void decode(const kind *k, const file *f, int64_t channels, float *got)
 {
     static const uint8_t background[3] = {10, 20, 30};
-    adj_image_opts o = {.h = k->h, .w = k->w, .c = channels};
+    adj_image_opts o = {.size = {k->h, k->w, channels}};
     adj_error error = {0};
     int resized = 1;
     char name[80];
@@ -244,7 +244,7 @@ Test(png, cases_of_strangers)
 {
     for (size_t i = 0; i < sizeof png_cases / sizeof png_cases[0]; i++) {
         const png_case *k = &png_cases[i];
-        const adj_image_opts o = {.h = k->h, .w = k->w, .c = k->c};
+        const adj_image_opts o = {.size = {k->h, k->w, k->c}};
         float got[200];
         adj_error error = {0};
         cr_assert_eq(adj_image_decode(k->file, k->size, k->name, &o, got, NULL, &error), ADJ_OK,
@@ -261,7 +261,7 @@ Test(png, cut_at_every_byte)
     enum { END = 12 }; /* bytes of IEND, without which all pixels are there */
     for (int interlaced = 0; interlaced < 2; interlaced++) {
         const kind k = {7, 9, 16, RGBA, interlaced, 0};
-        const adj_image_opts o = {.h = k.h, .w = k.w, .c = 3};
+        const adj_image_opts o = {.size = {k.h, k.w, 3}};
         file f;
         float got[3 * MAX_SIDE * MAX_SIDE];
         write_png(&k, 0, &f);
@@ -277,7 +277,7 @@ Test(png, cut_at_every_byte)
 /* A header whose size is more than deflate can pack into so few bytes gets no memory. */
 Test(png, size_that_lies)
 {
-    const adj_image_opts o = {.h = 1, .w = 1, .c = 3};
+    const adj_image_opts o = {.size = {1, 1, 3}};
     float got[3];
     adj_error error = {0};
     file f = {{137, 'P', 'N', 'G', 13, 10, 26, 10}, 8};

@@ -7,14 +7,12 @@
 
 static const char *const names[] = {"cat", "dog \"two\"", "M\xc3\xa4use"};
 static const adj_model_card card = {.model = "mobilenet_v1_0.5_128",
-                                    .multiplier = 0.5,
-                                    .height = 128,
-                                    .width = 96,
-                                    .channels = 3,
-                                    .format = ADJ_NCHW,
+                                    .options.multiplier = 0.5,
+                                    .options.size = {128, 96, 3},
+                                    .options.format = ADJ_NCHW,
                                     .mean = {0.5, 100, 3},
                                     .deviation = {1.5, 2, 255},
-                                    .classes = 3,
+                                    .options.classes = 3,
                                     .class_names = names,
                                     .resize = "auto",
                                     .normalized = 1,
@@ -76,8 +74,9 @@ Test(card, there_and_back)
     cr_expect_str_eq(back->resize, "auto");
     cr_expect_eq(back->normalized, 1);
     cr_expect(back->low == -2.5 && back->high == 2);
-    cr_expect(back->multiplier == 0.5 && back->height == 128 && back->width == 96 &&
-              back->channels == 3 && back->format == ADJ_NCHW && back->classes == 3 &&
+    cr_expect(back->options.multiplier == 0.5 && back->options.size.h == 128 &&
+              back->options.size.w == 96 && back->options.size.c == 3 &&
+              back->options.format == ADJ_NCHW && back->options.classes == 3 &&
               back->precision == ADJ_PRECISION_BF16 && back->math == ADJ_MATH_FAST &&
               back->accuracy == 98.75 && back->seed == INT64_MAX);
     for (int i = 0; i < 3; i++) {
@@ -91,8 +90,8 @@ Test(card, there_and_back)
 
     t = file_of(&f, 0, NULL); /* a file of others: nothing is known */
     cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
-    cr_expect(back->model == NULL && back->classes == 0 && back->class_names == NULL &&
-              back->height == 0 && back->deviation[0] == 0 && back->accuracy == 0);
+    cr_expect(back->model == NULL && back->options.classes == 0 && back->class_names == NULL &&
+              back->options.size.h == 0 && back->deviation[0] == 0 && back->accuracy == 0);
     free(back);
     adj_tensors_free(t);
 
@@ -100,15 +99,15 @@ Test(card, there_and_back)
         {"checkpoint", "adjoint 2"}, {"height", "20"}, {"width", "24"}, {"channels", "3"}};
     t = file_of(&f, 4, old); /* a checkpoint of version 0.2.0 */
     cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
-    cr_expect(back->height == 20 && back->width == 24 && back->channels == 3 &&
-              back->deviation[0] == 0);
+    cr_expect(back->options.size.h == 20 && back->options.size.w == 24 &&
+              back->options.size.c == 3 && back->deviation[0] == 0);
     free(back);
     adj_tensors_free(t);
 
     const adj_metadata theirs = {"format", "pt"}; /* as PyTorch's programs write */
     t = file_of(&f, 1, &theirs);
     cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
-    cr_expect(back->model == NULL && back->format == ADJ_NHWC);
+    cr_expect(back->model == NULL && back->options.format == ADJ_NHWC);
     free(back);
     adj_tensors_free(t);
 }
@@ -176,7 +175,7 @@ Test(card, cannot_be_written)
     const char *const bad[] = {"a", "\xff", NULL};
     adj_model_card c = {.model = "\xff"};
     cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
-    c = (adj_model_card){.model = "lenet", .classes = 2, .class_names = bad};
+    c = (adj_model_card){.model = "lenet", .options.classes = 2, .class_names = bad};
     cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
     c = (adj_model_card){.model = "lenet", .accuracy = INFINITY};
     cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
