@@ -84,7 +84,9 @@ int import_matmul(call *n)
         a = adj_reshape(a, sa = (adj_shape){2, {1, sa.dim[0]}});
     if (is_column)
         b = adj_reshape(b, sb = (adj_shape){2, {sb.dim[0], 1}});
-    if (sb.rank == 2) {
+    if (sa.rank == 2 && sb.rank == 2) {
+        y = adj_matmul(a, b, 0);
+    } else if (sb.rank == 2) {
         const int64_t rows = product(&sa, 0, (int)sa.rank - 1);
         adj_node *all = adj_reshape(a, (adj_shape){2, {rows, sa.dim[sa.rank - 1]}});
         adj_shape s = sa;

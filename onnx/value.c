@@ -162,15 +162,17 @@ adj_node *in_real(call *n, int i)
 
 adj_node *in_state(call *n, int i) { return has_in(n, i) ? node_of(n, n->in[i], 1) : NULL; }
 
+/* A transpose of a transpose is one, or none: filters that Keras has as [kh, kw, in, out] stand in
+ * its files with a transpose, and ours are of that order. */
 adj_node *permute(adj_node *x, const int perm[])
 {
     const int rank = (int)shape_of(x).rank;
-    int is_back = x->op == &adj_op_transpose;
-    for (int i = 0; is_back && i < rank; i++)
-        is_back = ((const adj_transpose_attrs *)x->attrs)->perm[perm[i]] == i;
-    if (is_back)
-        return x->in[0];
-    return memcmp(perm, same, (size_t)rank * sizeof *perm) == 0 ? x : adj_transpose(x, rank, perm);
+    int both[ADJ_MAX_RANK] = {0};
+    const int is_second = x != NULL && x->op == &adj_op_transpose;
+    for (int i = 0; i < rank; i++)
+        both[i] = is_second ? (int)((const adj_transpose_attrs *)x->attrs)->perm[perm[i]] : perm[i];
+    x = is_second ? x->in[0] : x;
+    return memcmp(both, same, (size_t)rank * sizeof *both) == 0 ? x : adj_transpose(x, rank, both);
 }
 
 adj_node *in_permuted(call *n, int i, const int perm[])

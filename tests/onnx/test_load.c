@@ -94,6 +94,28 @@ Test(onnx_load, conv)
     expect(conv_x, 9, conv_y, 18);
 }
 
+/* Keras's filter is [kh, kw, in, out] and turned by a node: the convolution reads the parameter. */
+Test(onnx_load, turned_filter)
+{
+    static int64_t filter[] = {2, 2, 1, 2}, bias[] = {2}, turn[] = {3, 2, 0, 1};
+    static float w[] = {1, 0, 2, -1, 3, 1, 4, 0}, b[] = {0.5F, -1};
+    maker m;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 4, (int64_t[]){-1, 1, 3, 3});
+    maker_output(&m, "y");
+    maker_floats(&m, "w", 4, filter, w);
+    maker_floats(&m, "b", 1, bias, b);
+    maker_node(&m, "Transpose", "w", "t");
+    maker_list(&m, "perm", 4, turn);
+    maker_node(&m, "Conv", "x t b", "y");
+    maker_list(&m, "pads", 4, (int64_t[]){0, 0, 1, 1});
+    load(&m, NULL);
+    adj_node *conv = adj_node_operand_at(net->output[0], 0);
+    cr_assert_str_eq(adj_node_op(conv), "conv2d");
+    cr_assert_eq(adj_node_operand_at(conv, 1), adj_find(g, "w"));
+    expect(conv_x, 9, conv_y, 18);
+}
+
 Test(onnx_load, symbolic_batch)
 {
     maker m;
