@@ -8,6 +8,7 @@
 #include "command.h"
 #include "json.h"
 #include "model.h"
+#include "onnx/details.h"
 #include "onnx_model.h"
 #include "ops/nn/names.h"
 #include "output.h"
@@ -66,7 +67,7 @@ static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opt
     if (net->n_input == 1 && net->n_output == 1) {
         m->images = net->input[0];
         m->logits = before_softmax(net->output[0]);
-        m->classes = net->classes;
+        m->classes = adj_onnx_details(net).classes;
     } else {
         adj_error_set(&m->error, ADJ_EARG,
                       "%s: number of inputs or outputs (got %d and %d, expected 1 of each)", path,

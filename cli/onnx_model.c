@@ -7,6 +7,7 @@
 
 #include "adjoint_onnx.h"
 #include "graph/op.h"
+#include "onnx/details.h"
 
 int is_onnx_file(const char *name)
 {
@@ -30,19 +31,19 @@ static adj_status read_sizes(const char *path, const adj_onnx_net *net, adj_mode
                              adj_error *error)
 {
     const adj_shape s = net->n_input == 1 ? adj_node_type(net->input[0]).shape : (adj_shape){0};
-    if (s.rank != 4 || net->n_output != 1 || net->classes == 0)
+    if (s.rank != 4 || net->n_output != 1 || adj_onnx_details(net).classes == 0)
         return adj_error_set(error, ADJ_ESHAPE,
                              "%s: the net is no classifier of images (got %d inputs, the first of "
                              "rank %lld, and %d outputs, the first with %lld classes, expected one "
                              "input of rank 4 and one output [batch, classes])",
                              path, net->n_input, (long long)s.rank, net->n_output,
-                             (long long)net->classes);
+                             (long long)adj_onnx_details(net).classes);
     const int is_nhwc = s.dim[1] > ADJ_MAX_CHANNELS && s.dim[3] <= ADJ_MAX_CHANNELS;
     sizes->format = is_nhwc ? ADJ_NHWC : ADJ_NCHW;
     sizes->size.c = s.dim[is_nhwc ? 3 : 1];
     sizes->size.h = s.dim[is_nhwc ? 1 : 2];
     sizes->size.w = s.dim[is_nhwc ? 2 : 3];
-    sizes->classes = net->classes;
+    sizes->classes = adj_onnx_details(net).classes;
     return ADJ_OK;
 }
 
@@ -114,7 +115,7 @@ static void describe(char text[VALUES_TEXT], const adj_onnx_net *net, int n, adj
     for (int i = 0; i < n && used < VALUES_TEXT; i++) {
         const adj_type t = adj_node_type(list[i]);
         const adj_text sizes = adj_shape_text(t.shape);
-        const int is_symbolic = net->batch == 0 && t.shape.rank > 0 && t.shape.dim[0] == 1;
+        const int is_symbolic = adj_onnx_details(net).batch == 0 && t.shape.rank > 0 && t.shape.dim[0] == 1;
         used += (size_t)snprintf(text + used, VALUES_TEXT - used, "%s%s %s %s%s", i > 0 ? "; " : "",
                                  adj_node_name(list[i]), adj_dtype_name(t.dtype),
                                  is_symbolic ? "[batch" : "", sizes.s + (is_symbolic ? 2 : 0));
@@ -136,7 +137,7 @@ static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec
     int n = 0;
     adj_model_opts sizes = {0};
     if (!from->with_card) {
-        snprintf(opset, sizeof opset, "%lld", (long long)net->opset);
+        snprintf(opset, sizeof opset, "%lld", (long long)adj_onnx_details(net).opset);
         describe(inputs, net, net->n_input, net->input);
         describe(outputs, net, net->n_output, net->output);
         return adj_weights_save(e, path, 3, contents, error);

@@ -11,7 +11,7 @@
 /* Values that the parts of the file share. */
 typedef struct {
     program p;
-    const adj_emit_opts *o;
+    const adj_model_card *card; /* all zero: none */
     char prefix[ADJ_EMIT_PREFIX + 1], capital[ADJ_EMIT_PREFIX + 1];
     adj_type input, output;
     char *functions, *calls; /* text */
@@ -27,6 +27,9 @@ static expression prototype(const file *e)
     return expr("int %s_predict(const float input[%lld], float output[%lld])", e->prefix,
                 elems(e->input), elems(e->output));
 }
+
+/* True if pixels are normalized by numbers of the model card. */
+static int has_mean(const adj_model_card *c) { return c->deviation[0] > 0 && !c->normalized; }
 
 static long long arena_bytes(const file *e)
 {
@@ -45,9 +48,9 @@ static long long constant_bytes(const file *e)
 
 static void put_top(const file *e, FILE *f)
 {
-    const adj_emit_opts *o = e->o;
+    const adj_model_card *c = e->card;
     fprintf(f, "/* %s.c - ", e->prefix);
-    put_in_comment(f, o->model != NULL ? o->model : "a network");
+    put_in_comment(f, c->model != NULL ? c->model : "a network");
     fprintf(f,
             ", written by adjoint %s. C99; no library but the C math library.\n *\n"
             " *   %s;\n *\n"
@@ -57,8 +60,7 @@ static void put_top(const file *e, FILE *f)
             " * RAM: %lld bytes of arena. Flash: %lld bytes of constants. */\n"
             "#include <math.h>\n#include <stdint.h>\n\n",
             adj_version_text(), prototype(e).s, shape_of(e->input.shape).s,
-            o->mean != NULL ? expr(": (pixel - mean) / deviation, by %s_normalize", e->prefix).s
-                            : "",
+            has_mean(c) ? expr(": (pixel - mean) / deviation, by %s_normalize", e->prefix).s : "",
             shape_of(e->output.shape).s, arena_bytes(e), constant_bytes(e));
     fprintf(f,
             "enum {\n    %s_INPUT_SIZE = %lld,\n    %s_OUTPUT_SIZE = %lld,\n"
@@ -66,12 +68,12 @@ static void put_top(const file *e, FILE *f)
             e->capital, elems(e->input), e->capital, elems(e->output), e->capital, arena_bytes(e));
     fprintf(f, "#ifdef __cplusplus\n#define restrict __restrict\nextern \"C\" {\n#endif\n%s;\n",
             prototype(e).s);
-    if (o->mean != NULL)
+    if (has_mean(c))
         fprintf(f, "void %s_normalize(const uint8_t pixels[%lld], float input[%lld]);\n", e->prefix,
                 elems(e->input), elems(e->input));
-    if (o->class_names != NULL)
+    if (c->class_names != NULL)
         fprintf(f, "extern const char *const %s_classes[%lld];\n", e->prefix,
-                (long long)o->n_classes);
+                (long long)c->options.classes);
     fprintf(f,
             "#ifdef %s_TEST\nint %s_test(void); /* 0: the example gives the stored result */\n"
             "#endif\n#ifdef __cplusplus\n}\n#endif\n\n",
@@ -106,14 +108,15 @@ static void put_numbers(FILE *f, const char *name, int n, const double v[])
 
 static void put_normalize(const file *e, FILE *f)
 {
-    const adj_emit_opts *o = e->o;
-    if (o->mean == NULL)
+    const adj_model_card *c = e->card;
+    if (!has_mean(c))
         return;
     fprintf(f, "void %s_normalize(const uint8_t pixels[%lld], float input[%lld])\n{\n", e->prefix,
             elems(e->input), elems(e->input));
-    const expression channel = o->n_channels > 1 ? expr("i %% %d", o->n_channels) : expr("0");
-    put_numbers(f, "mean", o->n_channels, o->mean);
-    put_numbers(f, "deviation", o->n_channels, o->deviation);
+    const int n = (int)c->options.size.c;
+    const expression channel = n > 1 ? expr("i %% %d", n) : expr("0");
+    put_numbers(f, "mean", n, c->mean);
+    put_numbers(f, "deviation", n, c->deviation);
     fprintf(f,
             "    for (int i = 0; i < %lld; i++)\n"
             "        input[i] = ((float)pixels[i] - mean[%s]) / deviation[%s];\n}\n\n",
@@ -122,13 +125,13 @@ static void put_normalize(const file *e, FILE *f)
 
 static void put_classes(const file *e, FILE *f)
 {
-    const adj_emit_opts *o = e->o;
-    if (o->class_names == NULL)
+    const adj_model_card *c = e->card;
+    if (c->class_names == NULL)
         return;
-    fprintf(f, "const char *const %s_classes[%lld] = {", e->prefix, (long long)o->n_classes);
-    for (int64_t i = 0; i < o->n_classes; i++) {
+    fprintf(f, "const char *const %s_classes[%lld] = {", e->prefix, (long long)c->options.classes);
+    for (int64_t i = 0; i < c->options.classes; i++) {
         fputs(i > 0 ? ", " : "", f);
-        put_string(f, o->class_names[i]);
+        put_string(f, c->class_names[i]);
     }
     fputs("};\n\n", f);
 }
@@ -251,11 +254,13 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
                     adj_error *error)
 {
     static const adj_emit_opts none = {0};
-    file all = {.o = options != NULL ? options : &none};
-    adj_status status = check_arguments(e, output, all.o, f, error);
+    static const adj_model_card unknown;
+    const adj_emit_opts *o = options != NULL ? options : &none;
+    file all = {.card = o->card != NULL ? o->card : &unknown};
+    adj_status status = check_arguments(e, output, o, f, error);
     if (status != ADJ_OK)
         return status;
-    snprintf(all.prefix, sizeof all.prefix, "%s", all.o->prefix != NULL ? all.o->prefix : "net");
+    snprintf(all.prefix, sizeof all.prefix, "%s", o->prefix != NULL ? o->prefix : "net");
     for (size_t i = 0; i < sizeof all.capital; i++)
         all.capital[i] = (char)toupper((unsigned char)all.prefix[i]);
     all.output = adj_node_type(output);

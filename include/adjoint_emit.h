@@ -7,7 +7,7 @@
 #ifndef ADJOINT_EMIT_H
 #define ADJOINT_EMIT_H
 
-#include "adjoint.h"
+#include "adjoint_io.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,14 +20,10 @@ typedef struct {
     /* First part of the names of functions and constants that other files see: a letter, then
      * letters, digits and underscores. NULL: "net". */
     const char *prefix;
-    const char *model; /* name of the network, for the comment at the top; NULL: none */
-    /* n_channels numbers each: (pixel - mean) / deviation is the input, for pixels of 0 to 255.
-     * They become constants, and PREFIX_normalize converts pixels. NULL: none. */
-    const double *mean, *deviation;
-    int n_channels; /* channels of mean and deviation */
-    /* Names of the n_classes classes, which become constants. NULL: none. */
-    const char *const *class_names;
-    int64_t n_classes; /* number of class names */
+    /* Model card; NULL: none. The name of the model goes to the comment at the top. Mean and
+     * deviation, if they are known, become constants, and PREFIX_normalize converts pixels of 0 to
+     * 255 by them: the input is (pixel - mean) / deviation. Class names become constants. */
+    const adj_model_card *card;
 } adj_emit_opts;
 
 /* Writes the function int PREFIX_predict(const float *input, float *output) that computes output

@@ -58,11 +58,8 @@ typedef struct {
     adj_node **output; /* the outputs */
     int n_param;       /* number of parameters and states (running statistics) */
     adj_node **param;  /* the parameters and states */
-    int64_t classes;   /* size of the last axis of the first output if that has rank 2; else 0 */
     int n_head;        /* number of parameters of a new last layer (adj_onnx_opts.classes) */
     adj_node *head[2]; /* its weights and its bias */
-    int64_t opset;     /* version of ONNX's operators in the file */
-    int64_t batch;     /* size of the first input's first axis in the file; 0: symbolic */
 } adj_onnx_net;
 
 /* Adds the network of a file to a graph. Operators of opset 7 and later are read, and of earlier

@@ -10,6 +10,7 @@
 
 #include "graph/op.h"
 #include "base/c_locale.h"
+#include "details.h"
 #include "import.h"
 #include "memory.h"
 
@@ -217,17 +218,25 @@ static adj_node *output_node(import *f, const Onnx__ValueInfoProto *info)
     return v->node;
 }
 
+typedef struct {
+    adj_onnx_net public;
+    onnx_details details;
+} onnx_net;
+
+onnx_details adj_onnx_details(const adj_onnx_net *net) { return ((const onnx_net *)net)->details; }
+
 /* Makes the net: the struct and its lists in one block. */
 static adj_onnx_net *make_net(import *f)
 {
     const Onnx__GraphProto *g = f->model->graph;
     const size_t n = g->n_input + g->n_output + (size_t)f->n_param;
-    adj_onnx_net *net = calloc(1, sizeof *net + n * sizeof(adj_node *));
-    if (net == NULL) {
+    onnx_net *all = calloc(1, sizeof *all + n * sizeof(adj_node *));
+    if (all == NULL) {
         import_fail(f, ADJ_ENOMEM, "out of memory");
         return NULL;
     }
-    adj_node **to = (adj_node **)(net + 1);
+    adj_onnx_net *net = &all->public;
+    adj_node **to = (adj_node **)(all + 1);
     net->input = to;
     for (size_t i = 0; i < g->n_input; i++) {
         const value *v = find_value(f, g->input[i]->name);
@@ -244,12 +253,12 @@ static adj_onnx_net *make_net(import *f)
         if ((net->head[net->n_head] = adj_find(f->g, f->head[i]->name)) != NULL)
             net->n_head++;
     if (f->status != ADJ_OK || adj_graph_status(f->g) != ADJ_OK) {
-        free(net);
+        free(all);
         return NULL;
     }
-    net->opset = f->opset;
-    net->batch = f->file_batch;
-    net->classes = net->n_output > 0 ? classes_of(net->output[0]) : 0;
+    all->details = (onnx_details){.classes = net->n_output > 0 ? classes_of(net->output[0]) : 0,
+                                  .opset = f->opset,
+                                  .batch = f->file_batch};
     return net;
 }
 

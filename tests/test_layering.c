@@ -71,7 +71,8 @@ static const rule rules[] = {
     {"cli",
      "adjoint.h adjoint_check.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h adjoint_io.h "
      "adjoint_onnx.h",
-     "base base/machine check/inspect.h io/replace.h ops/nn/model_list.h ops/nn/names.h graph/op.h "
+     "base base/machine check/inspect.h onnx/details.h io/replace.h ops/nn/model_list.h "
+     "ops/nn/names.h graph/op.h "
      "exec/report.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli io/tensors/formats.h graph/op.h ops/attr_lists.h"},

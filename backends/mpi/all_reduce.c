@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/op.h"
 #include "mpi.h"
 
 /* A prepared start or all_reduce. */

@@ -138,15 +138,10 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
 /* Writes the file into memory. */
 static int make_text(work *w, const emit_opts *o)
 {
-    const adj_model_card *c = w->card;
-    const int has_mean = c != NULL && c->deviation[0] > 0 && !c->normalized;
-    const adj_emit_opts options = {.prefix = o->prefix,
-                                   .model = o->model != NULL ? onnx_name(o->model) : c->model,
-                                   .mean = has_mean ? c->mean : NULL,
-                                   .deviation = has_mean ? c->deviation : NULL,
-                                   .n_channels = has_mean ? (int)c->options.size.c : 0,
-                                   .class_names = c != NULL ? c->class_names : NULL,
-                                   .n_classes = c != NULL ? c->options.classes : 0};
+    adj_model_card card = w->card != NULL ? *w->card : (adj_model_card){0};
+    if (o->model != NULL)
+        card.model = onnx_name(o->model);
+    const adj_emit_opts options = {.prefix = o->prefix, .card = &card};
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)

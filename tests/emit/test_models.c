@@ -28,7 +28,7 @@ static void expect_model(const sized *s, int is_sanitized)
     const temporary folder = temporary_folder();
     net n = net_new(build_model, ADJ_F32, s);
     scoped(release) double *want = reference_of(build_model, s);
-    emit_to(folder.s, "net", &n, &(adj_emit_opts){.model = s->model});
+    emit_to(folder.s, "net", &n, &(adj_emit_opts){.card = &(adj_model_card){.model = s->model}});
     shell(folder.s, "cc " STRICT " -O2 -DNET_TEST -shared -fPIC net.c -o net.so -lm");
     expect_output(folder.s, "net", &n, want, tolerance);
     if (is_sanitized)
@@ -55,14 +55,13 @@ Test(emit_models, other_compilers)
 {
     const sized s = {"lenet5", 1, 0, 0};
     const temporary folder = temporary_folder();
-    const double mean[] = {33.25}, deviation[] = {78.5};
     static const char *const classes[] = {"a \"b\" \\", "?\?/", "\xc3\xa9", "*/"};
-    const adj_emit_opts o = {.model = "a */ name\n?\?/\n\\",
-                             .mean = mean,
-                             .deviation = deviation,
-                             .n_channels = 1,
-                             .class_names = classes,
-                             .n_classes = 4};
+    const adj_model_card card = {.model = "a */ name\n?\?/\n\\",
+                                 .options = {.size.c = 1, .classes = 4},
+                                 .mean = {33.25},
+                                 .deviation = {78.5},
+                                 .class_names = classes};
+    const adj_emit_opts o = {.card = &card};
     net n = net_new(build_model, ADJ_F32, &s);
     emit_to(folder.s, "net", &n, &o);
     emit_to(folder.s, "again", &n, &o);

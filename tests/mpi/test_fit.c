@@ -103,8 +103,8 @@ static void stop_together(const adj_mpi *group, const adj_dataset *d)
     check(s.calls == (size > 1 ? 4 : 3), "%d steps", s.calls);
     const adj_fit_progress at = adj_trainer_progress(t);
     const trainer_details details = adj_trainer_details(t);
-    check(details.n_rank == size && at.images == (int64_t)s.calls * BATCH, "%d ranks, %lld images",
-          details.n_rank, (long long)at.images);
+    check(details.n_rank == size && at.train.count == (int64_t)s.calls * BATCH,
+          "%d ranks, %lld images", details.n_rank, (long long)at.train.count);
     s.stop_at = 0;
     check(adj_trainer_run(t, &error) == ADJ_OK && adj_trainer_is_done(t), "goes on: %s",
           error.message);
