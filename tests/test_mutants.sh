@@ -105,7 +105,8 @@ plant() {
 told 1 "| one | 4 | 1 of 2 | 0 of 1 | 1 of 2 | 1 of 2 | 1 | 1 of 1 |" plant
 grep -q "^survived: survives " "$top/out" || complain "the survivor is not told"
 grep -q "^missed by compare: found " "$top/out" || complain "what compare missed is not told"
-grep -q "^cannot be planted: unbuilt: does not build" "$top/out" || complain "what does not build is not told"
+grep -q "one/unbuilt: does not build: " "$top/out" || complain "what does not build is not told"
+grep -q "^cannot be planted: unbuilt: " "$top/out" || complain "what does not build is not summed up"
 grep -q "one/elsewhere left out: this CPU lacks no_such_cpu" "$top/out" || complain "what needs another CPU is not told"
 grep -q "^cannot be planted: gone: does not apply" "$top/out" || complain "what does not apply is not told"
 grep -q "| all | 4 |" "$tree/docs/internals/mutants.md" || complain "docs/internals/mutants.md has no table"
